@@ -1,0 +1,280 @@
+//! `grapevine list`: what experiment files can name.
+
+use clap::{Args as ClapArgs, ValueEnum};
+use serde_json::{Value, json};
+
+use super::Verdict;
+use super::output::{columns, print, print_json};
+use crate::graph::BUNDLED;
+use crate::net::PRESETS;
+use crate::sim::DEVICE_PROFILES;
+use crate::strategies::Registry;
+
+/// Arguments of `list`.
+#[derive(ClapArgs)]
+pub struct Args {
+    /// What to list
+    what: What,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum What {
+    Datasets,
+    Strategies,
+    Models,
+    Partitioners,
+    Networks,
+    Devices,
+}
+
+/// Formats and generators, with what they hold.
+const DATA: [(&str, &str); 12] = [
+    (
+        "cora",
+        "part of the program: 2,708 papers, 5,278 citations, the public split",
+    ),
+    (
+        "planetoid",
+        "format: ind.NAME.{x,y,tx,ty,allx,ally,graph,test.index}",
+    ),
+    ("linqs", "format: NAME.content and NAME.cites"),
+    (
+        "npz-csr",
+        "format: one .npz with two CSR matrices (Amazon, Coauthor, ...)",
+    ),
+    (
+        "npz-edges",
+        "format: one .npz with an edge list and ten splits",
+    ),
+    (
+        "csv-json",
+        "format: edge and target CSV with a JSON of features (Facebook pages)",
+    ),
+    (
+        "csv",
+        "format: edge and target CSV without features (LastFM Asia)",
+    ),
+    (
+        "edge-list",
+        "format: two node ids a line (SNAP); topology only",
+    ),
+    ("metis", "format: METIS graph file; topology only"),
+    (
+        "ogb",
+        "format: the raw CSV folder of an Open Graph Benchmark node data set",
+    ),
+    (
+        "sbm",
+        "synthetic: stochastic block model with class features",
+    ),
+    (
+        "rmat",
+        "synthetic: recursive matrix graph with learnable labels",
+    ),
+];
+
+const MODELS: [(&str, &str); 2] = [
+    (
+        "gcn",
+        "graph convolution with self-loops and symmetric normalisation (Kipf and Welling, ICLR 2017)",
+    ),
+    (
+        "sage",
+        "GraphSAGE with mean aggregation (Hamilton, Ying and Leskovec, NeurIPS 2017)",
+    ),
+];
+
+const PARTITIONERS: [(&str, &str); 3] = [
+    ("random", "balanced and uniformly random"),
+    (
+        "metis",
+        "multilevel k-way (Karypis and Kumar, SIAM J. Sci. Comput. 1998), vendored",
+    ),
+    (
+        "given",
+        "read from a file: one worker number per node and line",
+    ),
+];
+
+pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
+    if args.json {
+        print_json(&document(args.what, registry))?;
+        return Ok(Verdict::Good);
+    }
+    match args.what {
+        What::Strategies => print(&strategies(registry)),
+        What::Datasets => pairs(&["data set", "what it is"], &DATA),
+        What::Models => pairs(&["model", "what it is"], &MODELS),
+        What::Partitioners => pairs(&["method", "what it is"], &PARTITIONERS),
+        What::Networks => {
+            let rows: Vec<Vec<String>> = PRESETS
+                .iter()
+                .map(|preset| {
+                    let (bandwidth, latency) = (preset.bandwidth, preset.latency);
+                    vec![
+                        preset.name.to_owned(),
+                        bandwidth.to_string(),
+                        latency.to_string(),
+                        preset.source.to_owned(),
+                    ]
+                })
+                .collect();
+            print(&columns(
+                &["network", "bandwidth", "latency", "source"],
+                &rows,
+            ));
+        }
+        What::Devices => {
+            let rows: Vec<Vec<String>> = backends()
+                .into_iter()
+                .map(|(name, what)| vec![name, what])
+                .chain(DEVICE_PROFILES.iter().map(|profile| {
+                    vec![
+                        format!("profile {}", profile.name),
+                        profile.source.to_owned(),
+                    ]
+                }))
+                .collect();
+            print(&left_columns(&rows));
+        }
+    }
+    Ok(Verdict::Good)
+}
+
+fn pairs(header: &[&str; 2], rows: &[(&str, &str)]) {
+    let rows: Vec<Vec<String>> = std::iter::once((header[0], header[1]))
+        .chain(rows.iter().copied())
+        .map(|(name, what)| vec![name.to_owned(), what.to_owned()])
+        .collect();
+    print(&left_columns(&rows));
+}
+
+/// Two columns, both to the left.
+fn left_columns(rows: &[Vec<String>]) -> String {
+    let width = rows
+        .iter()
+        .map(|row| row[0].chars().count())
+        .max()
+        .unwrap_or(0);
+    rows.iter()
+        .map(|row| format!("{:width$}  {}\n", row[0], row[1..].join("  ")))
+        .collect()
+}
+
+/// Tensor backends of this build, and the adapters that wgpu finds.
+fn backends() -> Vec<(String, String)> {
+    let mut rows = vec![("backend flex".to_owned(), "burn-flex on the CPU".to_owned())];
+    if cfg!(feature = "ndarray") {
+        rows.push((
+            "backend ndarray".to_owned(),
+            "burn-ndarray on the CPU".to_owned(),
+        ));
+    }
+    #[cfg(feature = "wgpu")]
+    {
+        let adapters = crate::sim::adapter_names();
+        if adapters.is_empty() {
+            rows.push((
+                "backend wgpu".to_owned(),
+                "no adapter on this machine".to_owned(),
+            ));
+        }
+        rows.extend(
+            adapters
+                .into_iter()
+                .map(|name| ("backend wgpu".to_owned(), name)),
+        );
+    }
+    rows
+}
+
+fn strategies(registry: &Registry) -> String {
+    let mut text = String::new();
+    for registration in registry.all() {
+        let info = registration.info;
+        text.push_str(&format!(
+            "{}\n  paper  {}\n  sends  {}\n",
+            info.name, info.paper, info.sends
+        ));
+        let width = info
+            .options
+            .iter()
+            .map(|option| option.name.len())
+            .max()
+            .unwrap_or(0);
+        for option in info.options {
+            text.push_str(&format!(
+                "  option {:width$}  {} [default: {}]\n",
+                option.name, option.meaning, option.default
+            ));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn document(what: What, registry: &Registry) -> Value {
+    let named = |rows: &[(&str, &str)]| -> Value {
+        rows.iter()
+            .map(|(name, what)| json!({ "name": name, "what": what }))
+            .collect()
+    };
+    match what {
+        What::Datasets => {
+            let all: Vec<Value> = DATA
+                .iter()
+                .map(|(name, what)| {
+                    json!({ "name": name, "what": what, "bundled": BUNDLED.contains(name) })
+                })
+                .collect();
+            Value::Array(all)
+        }
+        What::Models => named(&MODELS),
+        What::Partitioners => named(&PARTITIONERS),
+        What::Networks => PRESETS
+            .iter()
+            .map(|preset| {
+                json!({
+                    "name": preset.name,
+                    "bandwidth_bps": preset.bandwidth.bps(),
+                    "latency_seconds": preset.latency.0,
+                    "source": preset.source,
+                })
+            })
+            .collect(),
+        What::Devices => backends()
+            .into_iter()
+            .map(|(name, what)| json!({ "name": name, "what": what }))
+            .chain(DEVICE_PROFILES.iter().map(|profile| {
+                json!({ "name": format!("profile {}", profile.name), "what": profile.source })
+            }))
+            .collect(),
+        What::Strategies => registry
+            .all()
+            .iter()
+            .map(|registration| {
+                let info = registration.info;
+                let options: Vec<Value> = info
+                    .options
+                    .iter()
+                    .map(|option| {
+                        json!({
+                            "name": option.name,
+                            "default": option.default,
+                            "meaning": option.meaning,
+                        })
+                    })
+                    .collect();
+                json!({
+                    "name": info.name,
+                    "paper": info.paper,
+                    "sends": info.sends,
+                    "options": options,
+                })
+            })
+            .collect(),
+    }
+}

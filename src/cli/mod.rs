@@ -1,0 +1,111 @@
+//! The command line: one file per subcommand.
+//!
+//! Results go to standard output, progress and messages to standard error. Exit code 0: done; 1: failed while running; 2: the
+//! input was wrong.
+
+mod completions;
+mod list;
+mod output;
+mod partition;
+mod progress;
+mod project;
+mod report;
+mod run;
+mod verify;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::experiment::Experiment;
+use crate::experiment::config::Vocabulary;
+use crate::graph::BUNDLED;
+use crate::net::PRESETS;
+use crate::sim::DEVICE_PROFILES;
+use crate::strategies::Registry;
+use crate::{Error, experiment, report as reports};
+
+/// Train graph neural networks across emulated machines and measure what each way of communicating costs.
+#[derive(Parser)]
+#[command(name = "grapevine", version, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Train every cell of an experiment; write tables, figures, a report and verdicts
+    Run(run::Args),
+    /// Rebuild figures, tables and report.html of a result folder from its tables
+    Report(report::Args),
+    /// Check every invariant of a result folder
+    Verify(verify::Args),
+    /// Traffic and communication time from the plan alone, without training
+    Project(project::Args),
+    /// Statistics of a partition: cut, boundary rows, balance, coverage
+    Partition(partition::Args),
+    /// What experiment files can name
+    List(list::Args),
+    /// Completions for a shell
+    Completions(completions::Args),
+}
+
+/// What a subcommand found: good, or breaches that it has already printed.
+enum Verdict {
+    Good,
+    Breached,
+}
+
+/// Runs the program with the strategies of `registry`, and returns its exit code. A crate of your own calls this with
+/// `Registry::builtin().with(…)` to get the whole program with its strategy in it.
+#[must_use]
+pub fn run_with(registry: &Registry) -> ExitCode {
+    let cli = Cli::parse();
+    let outcome = match cli.command {
+        Command::Run(args) => run::run(&args, registry),
+        Command::Report(args) => report::run(&args),
+        Command::Verify(args) => verify::run(&args),
+        Command::Project(args) => project::run(&args, registry),
+        Command::Partition(args) => partition::run(&args),
+        Command::List(args) => list::run(&args, registry),
+        Command::Completions(args) => {
+            completions::run(&args);
+            Ok(Verdict::Good)
+        }
+    };
+    match outcome {
+        Ok(Verdict::Good) => ExitCode::SUCCESS,
+        Ok(Verdict::Breached) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(if is_input(&error) { 2 } else { 1 })
+        }
+    }
+}
+
+/// Whether a person's input is to blame.
+fn is_input(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<output::BadFolder>().is_some()
+        || error.downcast_ref::<Error>().is_some_and(Error::is_input)
+}
+
+/// Reads an experiment file against everything this program knows.
+fn read_experiment(
+    file: &std::path::Path,
+    sets: &[String],
+    registry: &Registry,
+) -> Result<Experiment, Error> {
+    let names = registry.names();
+    let networks: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
+    let profiles: Vec<&str> = DEVICE_PROFILES.iter().map(|profile| profile.name).collect();
+    let vocabulary = Vocabulary {
+        strategies: &names,
+        check_options: &|kind, options| experiment::vocabulary_check(registry, kind, options),
+        datasets: BUNDLED,
+        networks: &networks,
+        profiles: &profiles,
+        figures: &reports::figure_kinds(),
+    };
+    Ok(Experiment::read(file, sets, &vocabulary)?)
+}

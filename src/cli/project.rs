@@ -1,0 +1,63 @@
+//! `grapevine project`: what an experiment would send, without training it.
+
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+
+use super::output::{bytes, columns, print, print_json};
+use super::{Verdict, read_experiment};
+use crate::experiment::{Preparation, base_of, project};
+use crate::strategies::Registry;
+
+/// Arguments of `project`.
+#[derive(ClapArgs)]
+pub struct Args {
+    /// Experiment file
+    file: PathBuf,
+    /// Override a value of the file; may be given several times
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
+    let experiment = read_experiment(&args.file, &args.sets, registry)?;
+    let mut preparation = Preparation::new(registry, base_of(&args.file));
+    let projections = project(&experiment, &mut preparation)?;
+    if args.json {
+        print_json(&projections)?;
+        return Ok(Verdict::Good);
+    }
+    let rows: Vec<Vec<String>> = projections
+        .iter()
+        .map(|cell| {
+            let kind = |name| cell.bytes_by_kind.get(name).copied().unwrap_or(0);
+            let node = kind("feature") + kind("activation") + kind("activation_gradient");
+            let gradients = kind("parameter_gradient");
+            vec![
+                cell.cell.clone(),
+                cell.epochs.to_string(),
+                cell.messages.to_string(),
+                bytes(node),
+                bytes(gradients),
+                bytes(cell.payload_bytes - node - gradients),
+                bytes(cell.wire_bytes),
+                format!("{:.3} s", cell.communication_seconds),
+            ]
+        })
+        .collect();
+    let header = [
+        "cell",
+        "epochs",
+        "messages",
+        "node data",
+        "gradients",
+        "other",
+        "on the wire",
+        "network time",
+    ];
+    print(&columns(&header, &rows));
+    Ok(Verdict::Good)
+}

@@ -1,0 +1,33 @@
+//! `grapevine report`: figures, tables and the page of a result folder, from its tables.
+
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+
+use super::Verdict;
+use super::output::{BadFolder, print};
+use crate::Error;
+use crate::experiment::{Tables, read_manifest};
+
+/// Arguments of `report`.
+#[derive(ClapArgs)]
+pub struct Args {
+    /// Result folder
+    folder: PathBuf,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
+    let manifest = read_manifest(&args.folder).map_err(|error| BadFolder {
+        folder: args.folder.display().to_string(),
+        reason: format!("manifest.json: {error}"),
+    })?;
+    let tables = Tables::read(&args.folder).map_err(|error| BadFolder {
+        folder: args.folder.display().to_string(),
+        reason: error.to_string(),
+    })?;
+    let written = crate::report::build(&args.folder, &tables, &manifest).map_err(Error::from)?;
+    for path in written {
+        print(&format!("{}\n", path.display()));
+    }
+    Ok(Verdict::Good)
+}

@@ -1,0 +1,157 @@
+//! `grapevine run`: from an experiment file to a folder of results.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+use clap::Args as ClapArgs;
+use serde_json::json;
+
+use super::output::{bytes, columns, print, print_json};
+use super::progress::Terminal;
+use super::{Verdict, read_experiment};
+use crate::Error;
+use crate::experiment::rows::{ClaimRow, RunRow};
+use crate::experiment::{Progress, Runner, Summary, base_of, default_out, read_manifest};
+use crate::report;
+use crate::strategies::Registry;
+
+/// Arguments of `run`.
+#[derive(ClapArgs)]
+pub struct Args {
+    /// Experiment file
+    file: PathBuf,
+    /// Folder for results [default: results/<name of the experiment>]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Override a value of the file, such as `training.epochs=20`; may be given several times
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+    /// Print one JSON document instead of a table
+    #[arg(long)]
+    json: bool,
+    /// No progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
+    let experiment = read_experiment(&args.file, &args.sets, registry)?;
+    let out = args.out.clone().unwrap_or_else(|| default_out(&experiment));
+    let runner = Runner {
+        experiment: &experiment,
+        registry,
+        base: base_of(&args.file),
+        out: out.clone(),
+        command: std::env::args().collect(),
+    };
+    let progress: Arc<dyn Progress> = Arc::new(Terminal::new(args.quiet));
+    let summary = runner.run(&progress).map_err(Error::from)?;
+    let manifest = read_manifest(&out).context("cannot read back the manifest")?;
+    report::build(&out, &summary.tables, &manifest).map_err(Error::from)?;
+    if args.json {
+        print_json(&json!({
+            "out": out,
+            "runs": summary.tables.runs,
+            "claims": summary.tables.claims,
+            "notes": summary.notes,
+            "elapsed_seconds": summary.elapsed.as_secs_f64(),
+            "model_seconds": summary.model.as_secs_f64(),
+        }))?;
+    } else {
+        print(&text(&summary, &out));
+    }
+    Ok(Verdict::Good)
+}
+
+/// What a person wants to see first.
+fn text(summary: &Summary, out: &std::path::Path) -> String {
+    let mut cells: Vec<&str> = Vec::new();
+    for run in &summary.tables.runs {
+        if !cells.contains(&run.cell.as_str()) {
+            cells.push(&run.cell);
+        }
+    }
+    let rows: Vec<Vec<String>> = cells
+        .iter()
+        .map(|cell| {
+            let runs: Vec<&RunRow> = summary
+                .tables
+                .runs
+                .iter()
+                .filter(|run| run.cell == *cell && run.is_ok())
+                .collect();
+            cell_row(cell, &runs)
+        })
+        .collect();
+    let header = [
+        "strategy",
+        "test accuracy",
+        "node data",
+        "gradients",
+        "other",
+        "simulated time",
+    ];
+    let mut text = columns(&header, &rows);
+    for claim in &summary.tables.claims {
+        text.push_str(&claim_line(claim));
+    }
+    for note in &summary.notes {
+        text.push_str(&format!("note: {note}\n"));
+    }
+    let share = summary.model.as_secs_f64() / summary.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+    text.push_str(&format!(
+        "{:.1} s elapsed, {:.0} % of it inside model computation\n{}\n",
+        summary.elapsed.as_secs_f64(),
+        share * 100.0,
+        out.join("report.html").display()
+    ));
+    text
+}
+
+fn cell_row(cell: &str, runs: &[&RunRow]) -> Vec<String> {
+    let mean = |of: &dyn Fn(&RunRow) -> f64| {
+        runs.iter().map(|run| of(run)).sum::<f64>() / runs.len().max(1) as f64
+    };
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a mean of sizes is one
+    let size = |of: &dyn Fn(&RunRow) -> u64| bytes(mean(&|run| of(run) as f64).round() as u64);
+    let accuracies: Vec<f64> = runs.iter().filter_map(|run| run.test_accuracy).collect();
+    let accuracy = if accuracies.is_empty() {
+        "–".to_owned()
+    } else {
+        let count = accuracies.len() as f64;
+        let average = accuracies.iter().sum::<f64>() / count;
+        let squares: f64 = accuracies
+            .iter()
+            .map(|a| (a - average) * (a - average))
+            .sum();
+        if accuracies.len() > 1 {
+            let sd = (squares / (count - 1.0)).sqrt();
+            format!("{:.1} ± {:.1} %", average * 100.0, sd * 100.0)
+        } else {
+            format!("{:.1} %", average * 100.0)
+        }
+    };
+    vec![
+        cell.to_owned(),
+        accuracy,
+        size(&RunRow::node_data_bytes),
+        size(&|run| run.parameter_gradient_bytes),
+        size(&|run| run.payload_bytes - run.node_data_bytes() - run.parameter_gradient_bytes),
+        format!("{:.3} s", mean(&|run| run.simulated_seconds)),
+    ]
+}
+
+fn claim_line(claim: &ClaimRow) -> String {
+    let measured = claim
+        .measured
+        .map_or("nothing".to_owned(), |value| format!("{value:.4}"));
+    let interval = match (claim.low, claim.high) {
+        (Some(low), Some(high)) => format!(" [{low:.4}, {high:.4}]"),
+        _ => String::new(),
+    };
+    format!(
+        "{}: {} — {}; expected {}, measured {measured}{interval}\n",
+        claim.verdict, claim.id, claim.statement, claim.expected
+    )
+}

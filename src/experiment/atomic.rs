@@ -1,0 +1,71 @@
+//! Files that appear whole or not at all.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+/// Writes a file through `fill`, so that `path` holds either what it held before or all of the new content,
+/// whenever the process or the machine stops. Missing folders above it are made.
+///
+/// The content goes to a temporary file in the same folder, is flushed to the disk and then renamed.
+///
+/// # Errors
+/// What `fill` returns, or the file system's error; nothing is left behind in either case.
+pub fn write<E: From<io::Error>>(
+    path: &Path,
+    fill: impl FnOnce(&mut BufWriter<&File>) -> Result<(), E>,
+) -> Result<(), E> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    fs::create_dir_all(folder)?;
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".writing-");
+    // Result files are made to be shared; the default of temporary files is owner only.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let temporary = builder.tempfile_in(folder)?;
+    let mut writer = BufWriter::new(temporary.as_file());
+    fill(&mut writer)?;
+    writer.flush()?;
+    drop(writer);
+    temporary.as_file().sync_all()?;
+    temporary.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// [`write()`] for content that is already in memory.
+///
+/// # Errors
+/// The file system's error.
+pub fn write_bytes(path: &Path, content: &[u8]) -> io::Result<()> {
+    write(path, |file| file.write_all(content))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_half_way_leaves_the_old_file_and_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("table.csv");
+        write_bytes(&path, b"old").unwrap();
+        let failed = write(&path, |file| {
+            file.write_all(b"ne")?;
+            Err(io::Error::other("disk full"))
+        });
+        assert_eq!(failed.unwrap_err().to_string(), "disk full");
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn missing_folders_are_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("figures/new.svg");
+        write_bytes(&path, b"<svg/>").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"<svg/>");
+    }
+}

@@ -1,0 +1,385 @@
+//! Ways to get an experiment file wrong, and what is then said.
+
+/// What is replaced in a sound file, by what, and the message; `…` ends what is compared.
+pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
+    // Keys.
+    (
+        "hidden = 16",
+        "hiden = 16",
+        "x.toml:7: in [model]: unknown key `hiden`; did you mean `hidden`? Possible keys: kind, \
+         layers, hidden, dropout, norm",
+    ),
+    (
+        "weight_decay",
+        "weigth_decay",
+        "x.toml:10: in [optimizer]: unknown key `weigth_decay`; did you mean `weight_decay`? \
+         Possible keys: kind, learning_rate, weight_decay, epsilon",
+    ),
+    (
+        "name = \"cora\"",
+        "synthetic = { kind = \"sbm\", node = 5 }",
+        "x.toml:4: in [dataset.synthetic]: unknown key `node`; did you mean `nodes`? Possible \
+         keys: kind, nodes, classes, features, degree_within, degree_between, noise, seed",
+    ),
+    (
+        "name = \"cora\"",
+        "name = \"cora\"\nsplit = { train = 0.6, vla = 0.2 }",
+        "x.toml:5: in [dataset.split]: unknown key `vla`; did you mean `val`? Possible keys: \
+         train, val, seed",
+    ),
+    (
+        "profile =",
+        "profil =",
+        "x.toml:19: in [compute.timing]: unknown key `profil`; did you mean `profile`? Possible \
+         keys: profile",
+    ),
+    (
+        "ratio = 8",
+        "rate = 8",
+        "x.toml:24: in [[strategy]]: unknown key `rate`; did you mean `ratio`? Possible keys: \
+         ratio, schedule",
+    ),
+    (
+        "kind = \"pareto\"",
+        "kind = \"pareto\"\nname = \"x\"",
+        "x.toml:35: in [[figure]]: unknown key `name`. Possible keys: kind, title",
+    ),
+    // Missing.
+    (
+        "epochs = 200",
+        "",
+        "x.toml:11: in [training]: the key `epochs` is missing; add it",
+    ),
+    (
+        "seeds = [0, 1, 2]",
+        "",
+        "x.toml: the key `seeds` is missing; add it",
+    ),
+    (
+        "[training]\nepochs = 200",
+        "",
+        "x.toml: the section [training] is missing; add it",
+    ),
+    (
+        "kind = \"full\"",
+        "",
+        "x.toml:20: in [[strategy]]: the key `kind` is missing; add it",
+    ),
+    (
+        "id = \"fixed-accuracy\"",
+        "",
+        "x.toml:27: in [[claim]]: the key `id` is missing; add it",
+    ),
+    (
+        "name = \"cora\"",
+        "synthetic = { nodes = 5 }",
+        "x.toml:4: in [dataset.synthetic]: the key `kind` is missing; add it",
+    ),
+    // Types.
+    (
+        "epochs = 200",
+        "epochs = \"many\"",
+        "x.toml:12: in [training]: `epochs`: expected a whole number that is not negative, found \
+         the text \"many\"",
+    ),
+    (
+        "epochs = 200",
+        "epochs = -1",
+        "x.toml:12: in [training]: `epochs`: expected a whole number that is not negative, found \
+         -1",
+    ),
+    (
+        "weight_decay = 5e-4",
+        "weight_decay = true\nlearning_rate = true",
+        "x.toml:10: in [optimizer]: `weight_decay`: expected a number, found true",
+    ),
+    (
+        "name = \"cora\"",
+        "split = 3",
+        "x.toml:4: in [dataset]: `split`: expected \"public\", { train = …, val = … } or \
+         { train_per_class = …, val_per_class = … }, found 3",
+    ),
+    (
+        "[model]\nkind = \"gcn\"\nhidden = 16",
+        "[[model]]",
+        "x.toml:5: `model`: expected a table [model], found a list",
+    ),
+    (
+        "seeds = [0, 1, 2]",
+        "seeds = [0, \"a\"]",
+        "x.toml:2: `seeds`: expected a whole number that is not negative, found the text \"a\"",
+    ),
+    (
+        "\"ethernet-1g\"",
+        "\"wan\"\nlink = { bandwidth = true, latency = 0 }",
+        "x.toml:18: in [network.link]: `bandwidth`: expected a bandwidth such as \"1Gbps\", found \
+         true",
+    ),
+    (
+        "\"ethernet-1g\"",
+        "\"wan\"\nlink = { bandwidth = \"-1Gbps\", latency = 0 }",
+        "x.toml:18: in [network.link]: `bandwidth` is wrong: \"-1Gbps\" …",
+    ),
+    (
+        "ratio = 8",
+        "ratio = \"x\"",
+        "x.toml:24: in [[strategy]]: `ratio`: expected a number, found the text \"x\"",
+    ),
+    // Names.
+    (
+        "kind = \"gcn\"",
+        "kind = \"gnc\"",
+        "x.toml:6: in [model]: `kind` cannot be \"gnc\"; did you mean `gcn`? Possible values: gcn, \
+         sage",
+    ),
+    (
+        "\"adam\"",
+        "\"adm\"",
+        "x.toml:9: in [optimizer]: `kind` cannot be \"adm\"; did you mean `adam`? Possible values: \
+         adam, sgd",
+    ),
+    (
+        "name = \"cora\"",
+        "synthetic = { kind = \"smb\" }",
+        "x.toml:4: in [dataset.synthetic]: `kind` cannot be \"smb\"; did you mean `sbm`? Possible \
+         values: sbm, rmat",
+    ),
+    (
+        "method = \"metis\"",
+        "method = 3",
+        "x.toml:14: in [partition]: `method`: expected a text in quotes, found 3",
+    ),
+    (
+        "{ profile = \"a100\" }",
+        "\"mesured\"",
+        "x.toml:19: in [compute]: `timing` cannot be \"mesured\"; did you mean `measured`? \
+         Possible values: measured, { profile = … }",
+    ),
+    (
+        "kind = \"full\"",
+        "kind = \"fulll\"",
+        "x.toml:21: in [[strategy]]: `kind` cannot be \"fulll\"; did you mean `full`? Possible \
+         values: full, isolated, fixed, varco",
+    ),
+    (
+        "preset = \"ethernet-1g\"",
+        "preset = \"ethernet\"",
+        "x.toml:17: in [network]: `preset` cannot be \"ethernet\"; did you mean `ethernet-1g`? \
+         Possible values: ethernet-1g, wan",
+    ),
+    (
+        "\"cora\"",
+        "\"Cora\"",
+        "x.toml:4: in [dataset]: `name` cannot be \"Cora\"; did you mean `cora`? Possible values: \
+         cora",
+    ),
+    (
+        "\"a100\"",
+        "\"abacus\"",
+        "x.toml:19: in [compute.timing]: `profile` cannot be \"abacus\". Possible values: a100",
+    ),
+    (
+        "\"pareto\"",
+        "\"parteo\"",
+        "x.toml:34: in [[figure]]: `kind` cannot be \"parteo\"; did you mean `pareto`? Possible \
+         values: pareto, accuracy-vs-bytes",
+    ),
+    (
+        "to = \"workers=2 full\"",
+        "to = \"ful\"",
+        "x.toml:32: in [claim.compare]: `to` cannot be \"ful\"; did you mean `full`? Possible \
+         values: full, fixed, workers=2 full, workers=2 fixed, workers=4 full, workers=4 fixed",
+    ),
+    (
+        "to = \"workers=2 full\"",
+        "to = \"full\"",
+        "x.toml:32: in [[claim]]: `compare` names a strategy and a cell; name two of a kind",
+    ),
+    // Ranges.
+    (
+        "epochs = 200",
+        "epochs = 0",
+        "x.toml:12: in [training]: `epochs` must be at least 1, not 0",
+    ),
+    (
+        "epochs = 200",
+        "epochs = 2\nevaluate_every = 0",
+        "x.toml:13: in [training]: `evaluate_every` must be at least 1, not 0",
+    ),
+    (
+        "epochs = 200",
+        "epochs = 2\ntarget_accuracy = 81",
+        "x.toml:13: in [training]: `target_accuracy` must be more than 0 and at most 1, not 81",
+    ),
+    (
+        "workers = 4",
+        "workers = 0",
+        "x.toml:15: in [partition]: `workers` must be at least 1, not 0",
+    ),
+    (
+        "hidden = 16",
+        "hidden = 0",
+        "x.toml:7: in [model]: `hidden` must be at least 1, not 0",
+    ),
+    (
+        "hidden = 16",
+        "layers = 0",
+        "x.toml:7: in [model]: `layers` must be at least 1, not 0",
+    ),
+    (
+        "hidden = 16",
+        "dropout = 1.0",
+        "x.toml:7: in [model]: `dropout` must be 0 or more and less than 1, not 1",
+    ),
+    (
+        "hidden = 16",
+        "dropout = nan",
+        "x.toml:7: in [model]: `dropout` must be 0 or more and less than 1, not NaN",
+    ),
+    (
+        "weight_decay = 5e-4",
+        "weight_decay = -1",
+        "x.toml:10: in [optimizer]: `weight_decay` must be 0 or more, not -1",
+    ),
+    (
+        "weight_decay = 5e-4",
+        "learning_rate = 0",
+        "x.toml:10: in [optimizer]: `learning_rate` must be more than 0, not 0",
+    ),
+    (
+        "weight_decay = 5e-4",
+        "learning_rate = nan",
+        "x.toml:10: in [optimizer]: `learning_rate` must be more than 0, not NaN",
+    ),
+    (
+        "\"ethernet-1g\"",
+        "\"wan\"\nworker = [{ rank = 0 }, { rank = 4 }]",
+        "x.toml:18: in [[network.worker]]: `rank` must be less than the 4 workers of [partition], \
+         not 4",
+    ),
+    (
+        "name = \"cora\"",
+        "synthetic = { kind = \"sbm\", nodes = 9, classes = 3, features = 4, degree_within = -1, \
+         degree_between = 1 }",
+        "x.toml:4: in [dataset.synthetic]: `degree_within` must be 0 or more, not -1",
+    ),
+    (
+        "name = \"cora\"",
+        "name = \"cora\"\nsplit = { train = 0.6, val = 0.4 }",
+        "x.toml:5: in [dataset]: `split` leaves no test nodes: `train` and `val` must add up to \
+         less than 1",
+    ),
+    (
+        "ratio = 8",
+        "ratio = 0",
+        "x.toml:24: in [[strategy]]: `ratio` must be at least 1, not 0",
+    ),
+    (
+        "ratio = 8",
+        "schedule = { form = 8 }",
+        "x.toml:24: in [strategy.schedule]: unknown key `form`; did you mean `from`? Possible \
+         keys: from, to",
+    ),
+    (
+        "ratio = 8",
+        "schedule = 8",
+        "x.toml:22: in [[strategy]]: the options of fixed: no schedule fits",
+    ),
+    // What goes together.
+    (
+        "name = \"cora\"",
+        "",
+        "x.toml:3: in [dataset]: no data; give one of `name`, `path` (with `format`) and \
+         `synthetic`",
+    ),
+    (
+        "name = \"cora\"",
+        "name = \"cora\"\npath = \"x\"",
+        "x.toml:3: in [dataset]: `name`, `path` and `synthetic` exclude each other; keep the one \
+         you mean",
+    ),
+    (
+        "name = \"cora\"",
+        "path = \"x\"",
+        "x.toml:4: in [dataset]: `path` needs `format` beside it: how the files are written",
+    ),
+    (
+        "method = \"metis\"",
+        "method = \"given\"",
+        "x.toml:14: in [partition]: `method` \"given\" needs `file` beside it: one worker number \
+         per node and line",
+    ),
+    // The experiment as a whole.
+    (
+        "\"quickstart\"",
+        "\"Quick start\"",
+        "x.toml:1: `name` must be made of a to z, 0 to 9, `-` and `_`, because folders are named \
+         after it; \"Quick start\" is not",
+    ),
+    (
+        "seeds = [0, 1, 2]",
+        "seeds = []",
+        "x.toml:2: `seeds` must have at least one seed, like [0, 1, 2]",
+    ),
+    (
+        "seeds = [0, 1, 2]",
+        "seeds = [0, 1, 0]",
+        "x.toml:2: `seeds` must be distinct, and 0 is there twice",
+    ),
+    (
+        "kind = \"fixed\"\nratio = 8",
+        "kind = \"full\"",
+        "x.toml:22: in [[strategy]]: two strategies would be called \"full\"; give this one a \
+         `label` of its own",
+    ),
+    (
+        "[2, 4]",
+        "[2, 0]",
+        "x.toml:26: in [partition]: `workers` must be at least 1, not 0",
+    ),
+    (
+        "\"partition.workers\"",
+        "\"partition.wokers\"",
+        "x.toml:26: in [partition]: unknown key `wokers`; did you mean `workers`? Possible keys: \
+         method, workers, file, seed",
+    ),
+    (
+        "\"partition.workers\" = [2, 4]",
+        "\"strategy.1.ratio\" = [2, 4]",
+        "x.toml:26: in [sweep]: `strategy.1.ratio` cannot be swept; the key must be in one of the \
+         sections dataset, model, optimizer, training, partition, network, device, compute",
+    ),
+    (
+        "[2, 4]",
+        "4",
+        "x.toml:26: in [sweep]: `partition.workers` needs a list of values, like [4], not 4",
+    ),
+    (
+        "[2, 4]",
+        "[]",
+        "x.toml:26: in [sweep]: `partition.workers` has no values; give at least one or remove the \
+         key",
+    ),
+    (
+        "[2, 4]",
+        "[2, 2]",
+        "x.toml:26: in [sweep]: `partition.workers` has the value 2 twice",
+    ),
+    (
+        "\"partition.workers\" = [2, 4]",
+        "partition.workers = [2, 4]",
+        "x.toml:26: in [sweep]: write the whole key in quotes, like \"partition.workers\" = [1, 2]",
+    ),
+    (
+        "within = 0.01 }",
+        "within = 0.01, equals = 1 }",
+        "x.toml:32: in [[claim]]: `compare` is wrong: give exactly one condition of within, \
+         at_most_below and times_less (with `to`), equals, at_least, at_most and between (without)",
+    ),
+    (
+        "\"test_accuracy\"",
+        "\"test_acuracy\"",
+        "x.toml:31: in [[claim]]: `measure` cannot be \"test_acuracy\"; did you mean \
+         `test_accuracy`? Possible values: …",
+    ),
+];

@@ -1,0 +1,316 @@
+//! The values that make sense: ranges, and keys that need or exclude each other.
+
+use crate::graph::{DatasetSpec, PartitionMethod, PartitionSpec, SplitSpec, SyntheticSpec};
+use crate::model::{ModelConfig, OptimizerConfig};
+use crate::net::NetworkSpec;
+use crate::sim::{Timing, TrainingConfig};
+
+use super::Vocabulary;
+use super::error::{ConfigError, Problem};
+use super::locate::Document;
+use super::path::KeyPath;
+use super::settings::Settings;
+
+/// Checks of one section: a key, relative to the section, and what is wrong with it.
+struct Checks<'a> {
+    document: &'a Document,
+    section: KeyPath,
+}
+
+impl Checks<'_> {
+    fn that(&self, holds: bool, key: &str, message: &str) -> Result<(), ConfigError> {
+        if holds {
+            Ok(())
+        } else {
+            Err(self.document.bad(&self.key(key), message))
+        }
+    }
+
+    fn positive(&self, value: usize, key: &str) -> Result<(), ConfigError> {
+        self.that(value >= 1, key, "must be at least 1, not 0")
+    }
+
+    fn range(&self, holds: bool, key: &str, range: &str, value: f64) -> Result<(), ConfigError> {
+        self.that(holds, key, &format!("must be {range}, not {value}"))
+    }
+
+    fn known(&self, value: &str, key: &str, known: &[&str]) -> Result<(), ConfigError> {
+        if known.contains(&value) {
+            return Ok(());
+        }
+        Err(self
+            .document
+            .unknown(&self.key(key), value, known.iter().copied()))
+    }
+
+    /// An error about the section itself.
+    fn section(&self, message: &str) -> ConfigError {
+        let problem = Problem::Other {
+            message: message.to_owned(),
+        };
+        // A key of the section, so that the message says which section it is in.
+        self.document.error(&self.section.join("*"), problem)
+    }
+
+    fn key(&self, key: &str) -> KeyPath {
+        key.split('.')
+            .fold(self.section.clone(), |path, segment| path.join(segment))
+    }
+}
+
+/// Checks every section.
+///
+/// # Errors
+/// The first value out of range, with its place.
+pub(super) fn settings(
+    settings: &Settings,
+    document: &Document,
+    vocabulary: &Vocabulary<'_>,
+) -> Result<(), ConfigError> {
+    let of = |section: &str| Checks {
+        document,
+        section: KeyPath::dotted(section),
+    };
+    dataset(&settings.dataset, &of("dataset"), vocabulary)?;
+    model(&settings.model, &of("model"))?;
+    optimizer(&settings.optimizer, &of("optimizer"))?;
+    training(&settings.training, &of("training"))?;
+    partition(&settings.partition, &of("partition"))?;
+    network(
+        &settings.network,
+        settings.partition.workers,
+        &of("network"),
+        vocabulary,
+    )?;
+    if let Timing::Modelled(timing) = &settings.compute.timing {
+        of("compute.timing").known(&timing.profile, "profile", vocabulary.profiles)?;
+    }
+    Ok(())
+}
+
+fn dataset(
+    spec: &DatasetSpec,
+    check: &Checks<'_>,
+    vocabulary: &Vocabulary<'_>,
+) -> Result<(), ConfigError> {
+    let sources = [
+        spec.name.is_some(),
+        spec.path.is_some(),
+        spec.synthetic.is_some(),
+    ];
+    match sources.into_iter().filter(|&given| given).count() {
+        0 => {
+            return Err(check
+                .section("no data; give one of `name`, `path` (with `format`) and `synthetic`"));
+        }
+        1 => {}
+        _ => {
+            return Err(check.section(
+                "`name`, `path` and `synthetic` exclude each other; keep the one you mean",
+            ));
+        }
+    }
+    if let Some(name) = &spec.name {
+        check.known(name, "name", vocabulary.datasets)?;
+    }
+    check.that(
+        spec.path.is_none() || spec.format.is_some(),
+        "path",
+        "needs `format` beside it: how the files are written",
+    )?;
+    check.that(
+        spec.path.is_some() || spec.format.is_none(),
+        "format",
+        "goes with `path`; remove it",
+    )?;
+    match spec.split {
+        SplitSpec::Named(_) => {}
+        SplitSpec::Fractions(split) => {
+            let share = |value: f64| value > 0.0 && value < 1.0;
+            check.range(
+                share(split.train),
+                "split.train",
+                "between 0 and 1",
+                split.train,
+            )?;
+            check.range(share(split.val), "split.val", "between 0 and 1", split.val)?;
+            check.that(
+                split.train + split.val < 1.0,
+                "split",
+                "leaves no test nodes: `train` and `val` must add up to less than 1",
+            )?;
+        }
+        SplitSpec::PerClass(split) => {
+            check.positive(split.train_per_class, "split.train_per_class")?;
+            check.positive(split.val_per_class, "split.val_per_class")?;
+        }
+    }
+    spec.synthetic
+        .as_ref()
+        .map_or(Ok(()), |spec| synthetic(spec, check))
+}
+
+fn synthetic(spec: &SyntheticSpec, check: &Checks<'_>) -> Result<(), ConfigError> {
+    let not_negative = |value: f64, key: &str| {
+        check.range(value >= 0.0 && value.is_finite(), key, "0 or more", value)
+    };
+    match spec {
+        SyntheticSpec::Sbm {
+            nodes,
+            classes,
+            features,
+            degree_within,
+            degree_between,
+            noise,
+            ..
+        } => {
+            check.positive(*nodes, "synthetic.nodes")?;
+            check.positive(*classes, "synthetic.classes")?;
+            check.positive(*features, "synthetic.features")?;
+            check.that(
+                nodes >= classes,
+                "synthetic.nodes",
+                "must be at least `classes`",
+            )?;
+            not_negative(*degree_within, "synthetic.degree_within")?;
+            not_negative(*degree_between, "synthetic.degree_between")?;
+            not_negative(*noise, "synthetic.noise")
+        }
+        SyntheticSpec::Rmat {
+            scale,
+            edge_factor,
+            nodes,
+            classes,
+            features,
+            quadrants,
+            ..
+        } => {
+            check.that(
+                (1..=40).contains(scale),
+                "synthetic.scale",
+                &format!("must be 1 to 40 (2^scale nodes), not {scale}"),
+            )?;
+            check.positive(*edge_factor, "synthetic.edge_factor")?;
+            check.positive(*classes, "synthetic.classes")?;
+            check.positive(*features, "synthetic.features")?;
+            if let Some(nodes) = nodes {
+                check.positive(*nodes, "synthetic.nodes")?;
+                check.that(
+                    *nodes as u64 <= 1 << scale,
+                    "synthetic.nodes",
+                    "must be no more than the 2^scale nodes there are",
+                )?;
+            }
+            let sum: f64 = quadrants.iter().sum();
+            check.that(
+                quadrants.iter().all(|&share| share >= 0.0) && sum <= 1.0,
+                "synthetic.quadrants",
+                "must be three probabilities that add up to no more than 1",
+            )
+        }
+    }
+}
+
+fn model(config: &ModelConfig, check: &Checks<'_>) -> Result<(), ConfigError> {
+    check.positive(config.layers, "layers")?;
+    check.positive(config.hidden, "hidden")?;
+    let dropout = config.dropout;
+    check.range(
+        (0.0..1.0).contains(&dropout),
+        "dropout",
+        "0 or more and less than 1",
+        dropout,
+    )
+}
+
+fn optimizer(config: &OptimizerConfig, check: &Checks<'_>) -> Result<(), ConfigError> {
+    let above_zero = |value: f64| value > 0.0 && value.is_finite();
+    let (rate, decay) = match *config {
+        OptimizerConfig::Adam {
+            learning_rate,
+            weight_decay,
+            epsilon,
+        } => {
+            check.range(above_zero(epsilon), "epsilon", "more than 0", epsilon)?;
+            (learning_rate, weight_decay)
+        }
+        OptimizerConfig::Sgd {
+            learning_rate,
+            weight_decay,
+            momentum,
+        } => {
+            let holds = (0.0..1.0).contains(&momentum);
+            check.range(holds, "momentum", "0 or more and less than 1", momentum)?;
+            (learning_rate, weight_decay)
+        }
+    };
+    check.range(above_zero(rate), "learning_rate", "more than 0", rate)?;
+    check.range(
+        decay >= 0.0 && decay.is_finite(),
+        "weight_decay",
+        "0 or more",
+        decay,
+    )
+}
+
+fn training(config: &TrainingConfig, check: &Checks<'_>) -> Result<(), ConfigError> {
+    check.positive(config.epochs, "epochs")?;
+    check.positive(config.evaluate_every, "evaluate_every")?;
+    config.target_accuracy.map_or(Ok(()), |target| {
+        let holds = target > 0.0 && target <= 1.0;
+        check.range(
+            holds,
+            "target_accuracy",
+            "more than 0 and at most 1",
+            target,
+        )
+    })
+}
+
+fn partition(spec: &PartitionSpec, check: &Checks<'_>) -> Result<(), ConfigError> {
+    check.positive(spec.workers, "workers")?;
+    let given = spec.method == PartitionMethod::Given;
+    check.that(
+        !given || spec.file.is_some(),
+        "method",
+        "\"given\" needs `file` beside it: one worker number per node and line",
+    )?;
+    check.that(
+        given || spec.file.is_none(),
+        "file",
+        "goes with `method = \"given\"` only",
+    )
+}
+
+fn network(
+    spec: &NetworkSpec,
+    workers: usize,
+    check: &Checks<'_>,
+    vocabulary: &Vocabulary<'_>,
+) -> Result<(), ConfigError> {
+    if let Some(preset) = &spec.preset {
+        check.known(preset, "preset", vocabulary.networks)?;
+    }
+    for (index, worker) in spec.workers.iter().enumerate() {
+        let rank = worker.rank;
+        let key = |name: &str| format!("worker.{index}.{name}");
+        check.that(
+            rank < workers,
+            &key("rank"),
+            &format!("must be less than the {workers} workers of [partition], not {rank}"),
+        )?;
+        check.that(
+            spec.workers
+                .iter()
+                .take(index)
+                .all(|earlier| earlier.rank != rank),
+            &key("rank"),
+            &format!("{rank} was described before; keep one entry for it"),
+        )?;
+        if let Some(factor) = worker.compute {
+            let holds = factor > 0.0 && factor.is_finite();
+            check.range(holds, &key("compute"), "more than 0", factor)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,216 @@
+//! What can be wrong with an experiment file, and how it is said.
+
+use std::fmt;
+use std::io;
+
+use thiserror::Error;
+
+/// Where a key or a value was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The file as a whole: a key that is nowhere in it.
+    File {
+        /// The experiment file.
+        file: String,
+    },
+    /// A line of the file. Both numbers count from 1; columns are characters.
+    Line {
+        /// The experiment file.
+        file: String,
+        /// The line.
+        line: usize,
+        /// The character in the line.
+        column: usize,
+    },
+    /// An override on the command line, as it was given.
+    Set {
+        /// `key.path=value`.
+        entry: String,
+    },
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { file } => write!(f, "{file}"),
+            Self::Line { file, line, .. } => write!(f, "{file}:{line}"),
+            Self::Set { entry } => write!(f, "from --set {entry}"),
+        }
+    }
+}
+
+/// What is wrong with a key or its value.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Problem {
+    /// A key that means nothing here.
+    #[error("unknown key `{key}`{}", hint(key, known, "keys"))]
+    UnknownKey {
+        /// The key as written.
+        key: String,
+        /// The keys that would be right.
+        known: Vec<String>,
+    },
+    /// A name that is none of the possible ones.
+    #[error("`{key}` cannot be \"{value}\"{}", hint(value, known, "values"))]
+    UnknownValue {
+        /// The key.
+        key: String,
+        /// Its value as written.
+        value: String,
+        /// The values that would be right.
+        known: Vec<String>,
+    },
+    /// A key that must be there.
+    #[error("the key `{key}` is missing; add it")]
+    MissingKey {
+        /// The key.
+        key: String,
+    },
+    /// A section that must be there.
+    #[error("the section [{section}] is missing; add it")]
+    MissingSection {
+        /// The section's name.
+        section: String,
+    },
+    /// A value of another type.
+    #[error("`{key}`: expected {expected}, found {found}")]
+    WrongType {
+        /// The key.
+        key: String,
+        /// The type in words.
+        expected: String,
+        /// The value in words.
+        found: String,
+    },
+    /// A value of the right type that makes no sense.
+    #[error("`{key}` {message}")]
+    BadValue {
+        /// The key.
+        key: String,
+        /// The rest of the sentence, for example `must be at least 1, not 0`.
+        message: String,
+    },
+    /// Anything that concerns a section and no single key.
+    #[error("{message}")]
+    Other {
+        /// A sentence.
+        message: String,
+    },
+}
+
+/// Why an experiment file cannot be used. Every variant is an error of the input.
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read the experiment file {file}: {source}")]
+    Unreadable {
+        /// The file.
+        file: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file is not TOML.
+    #[error("{place}: not valid TOML: {message}\n{snippet}")]
+    Syntax {
+        /// Where reading stopped.
+        place: Place,
+        /// What the reader expected.
+        message: String,
+        /// The line of text with a mark under the place.
+        snippet: String,
+    },
+    /// A `--set` entry that is not `key.path=value`, or whose path leads nowhere.
+    #[error("--set {entry}: {message}")]
+    Set {
+        /// The entry as given.
+        entry: String,
+        /// What is wrong with it, and what would be right.
+        message: String,
+    },
+    /// A key or value that is wrong.
+    #[error("{place}: {}{problem}", in_section(section))]
+    Invalid {
+        /// Where it was written.
+        place: Place,
+        /// The section as it is written in TOML, for example `[model]`; empty at the top level.
+        section: String,
+        /// What is wrong.
+        problem: Box<Problem>,
+    },
+}
+
+fn in_section(section: &str) -> String {
+    if section.is_empty() {
+        String::new()
+    } else {
+        format!("in {section}: ")
+    }
+}
+
+/// `; did you mean …? The … are: …`, as far as there is something to say.
+fn hint(given: &str, known: &[String], what: &str) -> String {
+    let mut text = String::new();
+    if let Some(close) = closest(given, known) {
+        text = format!("; did you mean `{close}`?");
+    }
+    if !known.is_empty() {
+        let stop = if text.is_empty() { "." } else { "" };
+        text = format!("{text}{stop} Possible {what}: {}", known.join(", "));
+    }
+    text
+}
+
+/// The known name most like `given`, if one is like it at all: Jaro–Winkler similarity over 0.8, or
+/// one letter changed, missing, added or swapped with its neighbour. The first of equals wins.
+pub(super) fn closest<'a>(given: &str, known: &'a [String]) -> Option<&'a str> {
+    let given = given.to_lowercase();
+    let mut best = (0.8, None);
+    for name in known {
+        let one_slip = given.len() > 2 && strsim::osa_distance(&given, name) <= 1;
+        let likeness = strsim::jaro_winkler(&given, name).max(if one_slip { 0.9 } else { 0.0 });
+        if likeness > best.0 {
+            best = (likeness, Some(name.as_str()));
+        }
+    }
+    best.1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(names: &[&str]) -> Vec<String> {
+        names.iter().map(|&name| name.to_owned()).collect()
+    }
+
+    #[test]
+    fn a_near_miss_finds_its_name_and_a_far_one_none() {
+        let names = known(&["kind", "layers", "hidden", "dropout", "norm"]);
+        assert_eq!(closest("hiden", &names), Some("hidden"));
+        assert_eq!(closest("Layer", &names), Some("layers"));
+        assert_eq!(closest("gnc", &known(&["sage", "gcn"])), Some("gcn"));
+        assert_eq!(closest("learning_rate", &names), None);
+        assert_eq!(closest("x", &[]), None);
+    }
+
+    #[test]
+    fn a_hint_suggests_and_lists() {
+        let problem = Problem::UnknownKey {
+            key: "epoch".into(),
+            known: known(&["epochs", "evaluate_every"]),
+        };
+        assert_eq!(
+            problem.to_string(),
+            "unknown key `epoch`; did you mean `epochs`? Possible keys: epochs, evaluate_every"
+        );
+        let problem = Problem::UnknownValue {
+            key: "kind".into(),
+            value: "transformer".into(),
+            known: known(&["gcn", "sage"]),
+        };
+        assert_eq!(
+            problem.to_string(),
+            "`kind` cannot be \"transformer\". Possible values: gcn, sage"
+        );
+    }
+}

@@ -1,0 +1,304 @@
+//! A TOML document that knows where each of its values was written.
+
+use std::collections::BTreeMap;
+
+use toml::de::{DeTable, DeValue};
+use toml::{Spanned, Table, Value};
+
+use super::error::{ConfigError, Place, Problem};
+use super::path::KeyPath;
+
+/// The text of an experiment file as a table, with overrides in place and the origin of every key.
+#[derive(Clone, Debug)]
+pub(super) struct Document {
+    file: String,
+    root: Value,
+    places: BTreeMap<KeyPath, Place>,
+}
+
+impl Document {
+    /// Reads TOML text; `file` is the name it goes by in messages.
+    ///
+    /// # Errors
+    /// [`ConfigError::Syntax`] with the line, if the text is not TOML.
+    pub(super) fn parse(text: &str, file: &str) -> Result<Self, ConfigError> {
+        let syntax = |error: &toml::de::Error| {
+            let offset = error.span().map_or(text.len(), |span| span.start);
+            let (line, column) = line_and_column(text, offset);
+            let source = text.lines().nth(line - 1).unwrap_or_default();
+            let mark = " ".repeat(column - 1);
+            ConfigError::Syntax {
+                place: Place::Line {
+                    file: file.to_owned(),
+                    line,
+                    column,
+                },
+                message: error.message().to_owned(),
+                snippet: format!("  {source}\n  {mark}^"),
+            }
+        };
+        let spanned = DeTable::parse(text).map_err(|error| syntax(&error))?;
+        let table: Table = toml::from_str(text).map_err(|error| syntax(&error))?;
+        let mut places = BTreeMap::new();
+        let mut place = |path: KeyPath, offset: usize| {
+            let (line, column) = line_and_column(text, offset);
+            places.insert(
+                path,
+                Place::Line {
+                    file: file.to_owned(),
+                    line,
+                    column,
+                },
+            );
+        };
+        walk_table(spanned.get_ref(), &KeyPath::default(), &mut place);
+        Ok(Self {
+            file: file.to_owned(),
+            root: Value::Table(table),
+            places,
+        })
+    }
+
+    /// The value at a path.
+    pub(super) fn get(&self, path: &KeyPath) -> Option<&Value> {
+        path.segments()
+            .iter()
+            .try_fold(&self.root, |node, segment| match node {
+                Value::Table(table) => table.get(segment),
+                Value::Array(entries) => entries.get(segment.parse::<usize>().ok()?),
+                _ => None,
+            })
+    }
+
+    /// The keys at the top level.
+    pub(super) fn top_level(&self) -> impl Iterator<Item = &str> {
+        self.root
+            .as_table()
+            .into_iter()
+            .flatten()
+            .map(|(key, _)| key.as_str())
+    }
+
+    /// Puts a value at a path, making the tables on the way that do not exist; `place` is where
+    /// the value was written.
+    ///
+    /// # Errors
+    /// A sentence, if the path leads through something that is neither a table nor an existing
+    /// entry of an array.
+    pub(super) fn set(
+        &mut self,
+        path: &KeyPath,
+        value: Value,
+        place: &Place,
+    ) -> Result<(), String> {
+        let mut node = &mut self.root;
+        let mut walked = KeyPath::default();
+        for segment in path.segments() {
+            node = match node {
+                Value::Table(table) => table
+                    .entry(segment.as_str())
+                    .or_insert_with(|| Value::Table(Table::new())),
+                Value::Array(entries) => {
+                    let count = entries.len();
+                    segment
+                        .parse()
+                        .ok()
+                        .and_then(|index: usize| entries.get_mut(index))
+                        .ok_or_else(|| {
+                            format!(
+                                "`{walked}` is a list of {count}, numbered from 0: it has no \
+                                 entry `{segment}`"
+                            )
+                        })?
+                }
+                _ => return Err(format!("`{walked}` is no table: it has no key `{segment}`")),
+            };
+            walked = walked.join(segment);
+            self.places
+                .entry(walked.clone())
+                .or_insert_with(|| place.clone());
+        }
+        *node = value;
+        self.places
+            .retain(|key, _| !key.segments().starts_with(path.segments()));
+        self.places.insert(path.clone(), place.clone());
+        Ok(())
+    }
+
+    /// Where the value at a path, or the nearest table around it, was written.
+    pub(super) fn place(&self, path: &KeyPath) -> Place {
+        let mut path = Some(path.clone());
+        while let Some(key) = path {
+            if let Some(place) = self.places.get(&key) {
+                return place.clone();
+            }
+            path = key.parent();
+        }
+        Place::File {
+            file: self.file.clone(),
+        }
+    }
+
+    /// An error about the value at a path.
+    pub(super) fn error(&self, path: &KeyPath, problem: Problem) -> ConfigError {
+        ConfigError::Invalid {
+            place: self.place(path),
+            section: path.section(),
+            problem: Box::new(problem),
+        }
+    }
+
+    /// An error about a name at a path that is none of the known ones.
+    pub(super) fn unknown<'a>(
+        &self,
+        path: &KeyPath,
+        value: &str,
+        known: impl IntoIterator<Item = &'a str>,
+    ) -> ConfigError {
+        let problem = Problem::UnknownValue {
+            key: path.key().to_owned(),
+            value: value.to_owned(),
+            known: known.into_iter().map(str::to_owned).collect(),
+        };
+        self.error(path, problem)
+    }
+
+    /// An error about a value that has the right type and makes no sense.
+    pub(super) fn bad(&self, path: &KeyPath, message: impl Into<String>) -> ConfigError {
+        let key = path.key().to_owned();
+        self.error(
+            path,
+            Problem::BadValue {
+                key,
+                message: message.into(),
+            },
+        )
+    }
+}
+
+fn walk_table(table: &DeTable<'_>, path: &KeyPath, place: &mut impl FnMut(KeyPath, usize)) {
+    for (key, value) in table {
+        let path = path.join(key.get_ref());
+        place(path.clone(), key.span().start);
+        walk_value(value, &path, place);
+    }
+}
+
+fn walk_value(
+    value: &Spanned<DeValue<'_>>,
+    path: &KeyPath,
+    place: &mut impl FnMut(KeyPath, usize),
+) {
+    match value.get_ref() {
+        DeValue::Table(table) => walk_table(table, path, place),
+        DeValue::Array(entries) => {
+            for (index, entry) in entries.iter().enumerate() {
+                let path = path.join(&index.to_string());
+                place(path.clone(), entry.span().start);
+                walk_value(entry, &path, place);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Line and column, both from 1, of a byte of the text.
+fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
+    let before = text.get(..offset).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.chars().rev().take_while(|&c| c != '\n').count() + 1;
+    (line, column)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "name = 'x'\n[model]\nkind = \"gcn\"\n  hidden = 16\n\
+        [[strategy]]\nkind = 'full'\n[[strategy]]\nkind = 'varco'\nschedule = { from = 8 }\n\
+        [sweep]\n\"partition.workers\" = [\n  2,\n  4]\n";
+
+    fn line(document: &Document, path: &KeyPath) -> (usize, usize) {
+        match document.place(path) {
+            Place::Line { line, column, .. } => (line, column),
+            other => panic!("no line but {other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_key_and_entry_has_its_line_and_column() {
+        let document = Document::parse(TEXT, "x.toml").unwrap();
+        for (path, expected) in [
+            ("name", (1, 1)),
+            ("model", (2, 2)),
+            ("model.hidden", (4, 3)),
+            ("strategy.0.kind", (6, 1)),
+            ("strategy.1", (7, 1)),
+            ("strategy.1.schedule.from", (9, 14)),
+        ] {
+            assert_eq!(line(&document, &KeyPath::dotted(path)), expected, "{path}");
+        }
+        let sweep = KeyPath::dotted("sweep").join("partition.workers").join("1");
+        assert_eq!(line(&document, &sweep), (13, 3));
+    }
+
+    #[test]
+    fn what_is_not_written_is_placed_at_the_table_around_it() {
+        let document = Document::parse(TEXT, "x.toml").unwrap();
+        assert_eq!(line(&document, &KeyPath::dotted("model.norm")), (2, 2));
+        let whole = Place::File {
+            file: "x.toml".into(),
+        };
+        assert_eq!(document.place(&KeyPath::dotted("training")), whole);
+    }
+
+    #[test]
+    fn an_override_replaces_the_place_of_all_it_replaces() {
+        let mut document = Document::parse(TEXT, "x.toml").unwrap();
+        let place = Place::Set {
+            entry: "…".into()
+        };
+        let path = KeyPath::dotted("strategy.1.schedule");
+        document
+            .set(&path, Value::Table(Table::new()), &place)
+            .unwrap();
+        assert_eq!(document.place(&path.join("from")), place);
+        assert_eq!(document.get(&path.join("from")), None);
+        let created = KeyPath::dotted("training.batch.size");
+        document.set(&created, Value::Integer(3), &place).unwrap();
+        assert_eq!(document.get(&created), Some(&Value::Integer(3)));
+        assert_eq!(document.place(&KeyPath::dotted("training")), place);
+    }
+
+    #[test]
+    fn a_path_through_a_number_or_past_a_list_leads_nowhere() {
+        let mut document = Document::parse(TEXT, "x.toml").unwrap();
+        let place = Place::Set {
+            entry: "…".into()
+        };
+        let mut set = |path: &str| {
+            document
+                .set(&KeyPath::dotted(path), Value::Integer(1), &place)
+                .unwrap_err()
+        };
+        assert_eq!(
+            set("model.hidden.x"),
+            "`model.hidden` is no table: it has no key `x`"
+        );
+        assert_eq!(
+            set("strategy.2.kind"),
+            "`strategy` is a list of 2, numbered from 0: it has no entry `2`"
+        );
+    }
+
+    #[test]
+    fn a_syntax_error_shows_the_line() {
+        let error =
+            Document::parse("name = \"x\"\nseeds = [0, 1\n[model]\n", "x.toml").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "x.toml:3: not valid TOML: missing comma between array elements, expected `,`\n  \
+             [model]\n  ^"
+        );
+    }
+}

@@ -1,0 +1,328 @@
+//! The experiment file: from text to an experiment that can run, or to an error that says what is
+//! wrong, where, and what would be right.
+//!
+//! Reading has two steps. The text becomes a document of TOML values that know their place, with
+//! `--set` overrides put in; then every section is read into the struct of the floor it belongs to
+//! and checked, for the file as it stands and again for every combination of sweep values. Only
+//! the second step makes an [`Experiment`], so that whoever holds one need not check anything.
+
+#[cfg(test)]
+mod bad_inputs;
+mod check;
+mod decode;
+mod error;
+mod locate;
+mod overrides;
+mod path;
+mod settings;
+mod strategy;
+mod sweep;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use super::claims::{self, ClaimSpec};
+use decode::decode;
+use locate::Document;
+use path::KeyPath;
+
+pub use error::{ConfigError, Place, Problem};
+pub use settings::Settings;
+pub use strategy::{OptionError, StrategyEntry};
+pub use sweep::{Cell, SweepAxis};
+
+/// The names that an experiment file may use, as far as they are kept elsewhere.
+#[derive(Clone, Copy)]
+pub struct Vocabulary<'a> {
+    /// Kinds of strategies.
+    pub strategies: &'a [&'a str],
+    /// Asks a strategy, by its kind, whether it accepts options.
+    pub check_options: &'a dyn Fn(&str, &Table) -> Result<(), OptionError>,
+    /// Names of bundled data sets.
+    pub datasets: &'a [&'a str],
+    /// Names of network presets.
+    pub networks: &'a [&'a str],
+    /// Names of device profiles for modelled compute.
+    pub profiles: &'a [&'a str],
+    /// Kinds of figures.
+    pub figures: &'a [&'a str],
+}
+
+/// One `[[figure]]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FigureSpec {
+    /// Which figure.
+    pub kind: String,
+    /// Its title; default: the kind's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+}
+
+/// A checked experiment file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Experiment {
+    /// What the result folder and the tables call it: lower-case letters, digits, `-` and `_`.
+    pub name: String,
+    /// What it is about, in a sentence or two.
+    pub description: Option<String>,
+    /// Every cell runs once with each; distinct, at least one.
+    pub seeds: Vec<u64>,
+    /// The sections, without the sweep's changes.
+    pub settings: Settings,
+    /// At least one; labels are unique.
+    pub strategies: Vec<StrategyEntry>,
+    /// Keys that vary, in the file's order.
+    pub sweep: Vec<SweepAxis>,
+    /// What is claimed of the results; ids are unique.
+    pub claims: Vec<ClaimSpec>,
+    /// The figures to draw.
+    pub figures: Vec<FigureSpec>,
+    cells: Vec<Cell>,
+}
+
+const TOP_LEVEL: [&str; 7] = [
+    "name",
+    "description",
+    "seeds",
+    "strategy",
+    "sweep",
+    "claim",
+    "figure",
+];
+
+impl Experiment {
+    /// Reads an experiment file; `sets` are `key.path=value` overrides.
+    ///
+    /// # Errors
+    /// [`ConfigError`]: the file cannot be read, is not TOML, or says something that makes no
+    /// sense.
+    pub fn read(
+        path: &Path,
+        sets: &[String],
+        vocabulary: &Vocabulary<'_>,
+    ) -> Result<Self, ConfigError> {
+        let file = path.display().to_string();
+        match std::fs::read_to_string(path) {
+            Ok(text) => Self::parse(&text, &file, sets, vocabulary),
+            Err(source) => Err(ConfigError::Unreadable { file, source }),
+        }
+    }
+
+    /// Reads the text of an experiment file, which goes by the name `file` in messages.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn parse(
+        text: &str,
+        file: &str,
+        sets: &[String],
+        vocabulary: &Vocabulary<'_>,
+    ) -> Result<Self, ConfigError> {
+        let mut document = Document::parse(text, file)?;
+        overrides::apply(&mut document, sets)?;
+        known_at_top_level(&document)?;
+        let name = name(&document)?;
+        let description = optional(&document, "description")?;
+        let seeds = seeds(&document)?;
+        let settings = Settings::read(&document, vocabulary)?;
+        let strategies = strategy::entries(&document, vocabulary)?;
+        let sweep = sweep::axes(&document)?;
+        let cells = sweep::cells(&document, vocabulary, &sweep, &strategies)?;
+        let claims = claims(&document, &cells)?;
+        let figures = figures(&document, vocabulary)?;
+        Ok(Self {
+            name,
+            description,
+            seeds,
+            settings,
+            strategies,
+            sweep,
+            claims,
+            figures,
+            cells,
+        })
+    }
+
+    /// The grid: every combination of sweep values (in the file's order, the last key varying
+    /// fastest) with every strategy. Each cell has been read and checked like a file of its own.
+    pub fn cells(&self) -> &[Cell] {
+        &self.cells
+    }
+
+    /// The experiment as an experiment file that leaves nothing to defaults. Two files that mean
+    /// the same experiment resolve to the same table; strategy options stay as they were given.
+    pub fn resolved(&self) -> Table {
+        let mut table = Table::new();
+        let mut put = |key: &str, value: Value| table.insert(key.to_owned(), value);
+        put("name", self.name.clone().into());
+        if let Some(description) = &self.description {
+            put("description", description.clone().into());
+        }
+        put("seeds", to_value(&self.seeds));
+        if let Value::Table(sections) = to_value(&self.settings) {
+            for (name, section) in sections {
+                put(&name, section);
+            }
+        }
+        let strategies = self.strategies.iter().map(|entry| {
+            let mut table = Table::new();
+            table.insert("kind".to_owned(), entry.kind.clone().into());
+            table.insert("label".to_owned(), entry.label.clone().into());
+            table.extend(entry.options.clone());
+            Value::Table(table)
+        });
+        put("strategy", Value::Array(strategies.collect()));
+        if !self.sweep.is_empty() {
+            let axes = self.sweep.iter();
+            let axes = axes.map(|axis| (axis.key.clone(), Value::Array(axis.values.clone())));
+            put("sweep", Value::Table(axes.collect()));
+        }
+        if !self.claims.is_empty() {
+            put("claim", to_value(&self.claims));
+        }
+        if !self.figures.is_empty() {
+            put("figure", to_value(&self.figures));
+        }
+        table
+    }
+}
+
+/// A value that came out of TOML, or out of defaults, as TOML again.
+fn to_value<T: Serialize>(value: &T) -> Value {
+    // Serialising fails for whole numbers over 2^63 − 1, which TOML cannot have contained, for
+    // nulls, which the structs skip, and for keys that are not text, of which there are none.
+    Value::try_from(value).expect("what was read from TOML can be written as TOML")
+}
+
+fn optional<T: serde::de::DeserializeOwned>(
+    document: &Document,
+    key: &str,
+) -> Result<Option<T>, ConfigError> {
+    let path = KeyPath::dotted(key);
+    document
+        .get(&path)
+        .map(|value| decode(document, &path, value))
+        .transpose()
+}
+
+fn required<T: serde::de::DeserializeOwned>(
+    document: &Document,
+    key: &str,
+) -> Result<T, ConfigError> {
+    optional(document, key)?.ok_or_else(|| {
+        document.error(
+            &KeyPath::dotted(key),
+            Problem::MissingKey {
+                key: key.to_owned(),
+            },
+        )
+    })
+}
+
+fn known_at_top_level(document: &Document) -> Result<(), ConfigError> {
+    let known = || TOP_LEVEL.into_iter().chain(Settings::SECTIONS);
+    match document
+        .top_level()
+        .find(|key| !known().any(|name| name == *key))
+    {
+        None => Ok(()),
+        Some(key) => {
+            let problem = Problem::UnknownKey {
+                key: key.to_owned(),
+                known: known().map(str::to_owned).collect(),
+            };
+            Err(document.error(&KeyPath::new(vec![key.to_owned()]), problem))
+        }
+    }
+}
+
+fn name(document: &Document) -> Result<String, ConfigError> {
+    let name: String = required(document, "name")?;
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+    if name.is_empty() || !name.chars().all(allowed) {
+        let message = format!(
+            "must be made of a to z, 0 to 9, `-` and `_`, because folders are named after it; \
+             \"{name}\" is not"
+        );
+        return Err(document.bad(&KeyPath::dotted("name"), message));
+    }
+    Ok(name)
+}
+
+fn seeds(document: &Document) -> Result<Vec<u64>, ConfigError> {
+    let path = KeyPath::dotted("seeds");
+    let seeds: Vec<u64> = required(document, "seeds")?;
+    if seeds.is_empty() {
+        return Err(document.bad(&path, "must have at least one seed, like [0, 1, 2]"));
+    }
+    for (index, seed) in seeds.iter().enumerate() {
+        if seeds[..index].contains(seed) {
+            let message = format!("must be distinct, and {seed} is there twice");
+            return Err(document.bad(&path.join(&index.to_string()), message));
+        }
+    }
+    Ok(seeds)
+}
+
+fn claims(document: &Document, cells: &[Cell]) -> Result<Vec<ClaimSpec>, ConfigError> {
+    let claims: Vec<ClaimSpec> = optional(document, "claim")?.unwrap_or_default();
+    let pairs = || {
+        cells
+            .iter()
+            .map(|cell| (cell.name.as_str(), cell.strategy.label.as_str()))
+    };
+    let mut known: Vec<&str> = Vec::new();
+    for name in pairs().map(|pair| pair.1).chain(pairs().map(|pair| pair.0)) {
+        if !known.contains(&name) {
+            known.push(name);
+        }
+    }
+    let measures = claims::measures();
+    for (index, claim) in claims.iter().enumerate() {
+        let path = KeyPath::dotted("claim").join(&index.to_string());
+        if claims[..index].iter().any(|earlier| earlier.id == claim.id) {
+            let message = format!(
+                "\"{}\" is the id of an earlier claim; ids are unique",
+                claim.id
+            );
+            return Err(document.bad(&path.join("id"), message));
+        }
+        if !measures.contains(&claim.measure.as_str()) {
+            return Err(document.unknown(&path.join("measure"), &claim.measure, measures));
+        }
+        if claim.compare.settings(pairs()).is_empty() {
+            let path = path.join("compare");
+            let exists = |name: &str| known.contains(&name);
+            return Err(match claim.compare.baseline() {
+                _ if !exists(claim.compare.strategy()) => {
+                    document.unknown(&path.join("strategy"), claim.compare.strategy(), known)
+                }
+                Some(to) if !exists(to) => document.unknown(&path.join("to"), to, known),
+                _ => document.bad(&path, "names a strategy and a cell; name two of a kind"),
+            });
+        }
+    }
+    Ok(claims)
+}
+
+fn figures(
+    document: &Document,
+    vocabulary: &Vocabulary<'_>,
+) -> Result<Vec<FigureSpec>, ConfigError> {
+    let figures: Vec<FigureSpec> = optional(document, "figure")?.unwrap_or_default();
+    for (index, figure) in figures.iter().enumerate() {
+        if !vocabulary.figures.contains(&figure.kind.as_str()) {
+            let path = KeyPath::dotted("figure")
+                .join(&index.to_string())
+                .join("kind");
+            let known = vocabulary.figures.iter().copied();
+            return Err(document.unknown(&path, &figure.kind, known));
+        }
+    }
+    Ok(figures)
+}

@@ -1,0 +1,176 @@
+//! The sections of an experiment file that describe one training setting.
+
+use serde::Serialize;
+use toml::Value;
+
+use crate::graph::{DatasetSpec, PartitionSpec, SplitFractions, SplitPerClass, SyntheticSpec};
+use crate::model::{ModelConfig, OptimizerConfig};
+use crate::net::NetworkSpec;
+use crate::sim::{ComputeConfig, DeviceConfig, ModelledTiming, TrainingConfig};
+
+use super::Vocabulary;
+use super::check;
+use super::decode::{decode, decode_tagged};
+use super::error::{ConfigError, Problem};
+use super::locate::Document;
+use super::path::KeyPath;
+
+/// Everything that a run depends on besides its strategy and its seed, checked.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Settings {
+    /// `[dataset]`, required.
+    pub dataset: DatasetSpec,
+    /// `[model]`, required.
+    pub model: ModelConfig,
+    /// `[optimizer]`; default: Adam with learning rate 0.01.
+    pub optimizer: OptimizerConfig,
+    /// `[training]`, required.
+    pub training: TrainingConfig,
+    /// `[partition]`, required.
+    pub partition: PartitionSpec,
+    /// `[network]`.
+    pub network: NetworkSpec,
+    /// `[device]`; default: the `flex` backend.
+    pub device: DeviceConfig,
+    /// `[compute]`; default: measured.
+    pub compute: ComputeConfig,
+}
+
+impl Settings {
+    /// The names of the sections, which are the first parts of all keys that a sweep may change.
+    pub(super) const SECTIONS: [&'static str; 8] = [
+        "dataset",
+        "model",
+        "optimizer",
+        "training",
+        "partition",
+        "network",
+        "device",
+        "compute",
+    ];
+
+    /// Reads and checks the sections.
+    pub(super) fn read(
+        document: &Document,
+        vocabulary: &Vocabulary<'_>,
+    ) -> Result<Self, ConfigError> {
+        let at = KeyPath::dotted;
+        for name in Self::SECTIONS {
+            // serde would take a list of values in the order of a struct's fields.
+            if let Some(value) = document.get(&at(name)).filter(|value| !value.is_table()) {
+                return Err(mismatch(
+                    document,
+                    &at(name),
+                    &format!("a table [{name}]"),
+                    value,
+                ));
+            }
+        }
+        let optional = |name| document.get(&at(name)).map(|value| (at(name), value));
+        let settings = Self {
+            dataset: dataset(document, required(document, "dataset")?)?,
+            model: decode(document, &at("model"), required(document, "model")?)?,
+            optimizer: optional("optimizer")
+                .map(|(path, value)| decode_tagged(document, &path, value))
+                .transpose()?
+                .unwrap_or_default(),
+            training: decode(document, &at("training"), required(document, "training")?)?,
+            partition: decode(document, &at("partition"), required(document, "partition")?)?,
+            network: optional("network")
+                .map(|(path, value)| decode(document, &path, value))
+                .transpose()?
+                .unwrap_or_default(),
+            device: optional("device")
+                .map(|(path, value)| decode(document, &path, value))
+                .transpose()?
+                .unwrap_or_default(),
+            compute: optional("compute")
+                .map(|(path, value)| compute(document, &path, value))
+                .transpose()?
+                .unwrap_or_default(),
+        };
+        check::settings(&settings, document, vocabulary)?;
+        Ok(settings)
+    }
+}
+
+fn required<'a>(document: &'a Document, name: &str) -> Result<&'a Value, ConfigError> {
+    let path = KeyPath::dotted(name);
+    document.get(&path).ok_or_else(|| {
+        document.error(
+            &path,
+            Problem::MissingSection {
+                section: name.to_owned(),
+            },
+        )
+    })
+}
+
+/// serde tries the forms of `split` one after the other and only says that none fits; which form
+/// is meant shows from the keys, and that form is tried first, for its message.
+fn dataset(document: &Document, value: &Value) -> Result<DatasetSpec, ConfigError> {
+    let path = KeyPath::dotted("dataset");
+    if let Some(synthetic) = value.get("synthetic") {
+        decode_tagged::<SyntheticSpec>(document, &path.join("synthetic"), synthetic)?;
+    }
+    if let Some(split) = value.get("split") {
+        let path = path.join("split");
+        match split {
+            Value::String(_) => {}
+            Value::Table(keys) if keys.keys().any(|key| key.ends_with("_per_class")) => {
+                decode::<SplitPerClass>(document, &path, split)?;
+            }
+            Value::Table(_) => {
+                decode::<SplitFractions>(document, &path, split)?;
+            }
+            other => {
+                let expected = "\"public\", { train = …, val = … } or { train_per_class = …, \
+                                val_per_class = … }";
+                return Err(mismatch(document, &path, expected, other));
+            }
+        }
+    }
+    decode(document, &path, value)
+}
+
+/// As [`dataset`], for the forms of `timing`.
+fn compute(
+    document: &Document,
+    path: &KeyPath,
+    value: &Value,
+) -> Result<ComputeConfig, ConfigError> {
+    if let Some(timing) = value.get("timing") {
+        let path = path.join("timing");
+        match timing {
+            Value::String(name) if name == "measured" => {}
+            Value::String(name) => {
+                return Err(document.unknown(&path, name, ["measured", "{ profile = … }"]));
+            }
+            Value::Table(_) => {
+                decode::<ModelledTiming>(document, &path, timing)?;
+            }
+            other => {
+                return Err(mismatch(
+                    document,
+                    &path,
+                    "\"measured\" or { profile = … }",
+                    other,
+                ));
+            }
+        }
+    }
+    decode(document, path, value)
+}
+
+fn mismatch(document: &Document, path: &KeyPath, expected: &str, found: &Value) -> ConfigError {
+    let problem = Problem::WrongType {
+        key: path.key().to_owned(),
+        expected: expected.to_owned(),
+        found: if found.is_array() {
+            "a list".to_owned()
+        } else {
+            found.to_string()
+        },
+    };
+    document.error(path, problem)
+}

@@ -1,0 +1,223 @@
+//! The `[[strategy]]` entries and what they are called in tables and figures.
+
+use toml::{Table, Value};
+
+use super::Vocabulary;
+use super::decode::{decode, wrong};
+use super::error::{ConfigError, Problem};
+use super::locate::Document;
+use super::path::KeyPath;
+
+/// One `[[strategy]]`, with options that the strategy itself has accepted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StrategyEntry {
+    /// What it is called in tables and figures, unique in the experiment: the `label` key if there
+    /// is one, else the kind, with the options that tell it from other entries of the kind:
+    /// `fixed(ratio=8)`.
+    pub label: String,
+    /// The name in the registry of strategies.
+    pub kind: String,
+    /// All other keys of the entry.
+    pub options: Table,
+}
+
+/// Why a strategy does not accept its options.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OptionError {
+    /// The option, with dots to a key inside it (`schedule.from`); `None` where it is not known.
+    pub key: Option<String>,
+    /// What is wrong: serde's message, or the rest of a sentence that starts with the key
+    /// (`must be at least 1, not 0`).
+    pub message: String,
+    /// If the option does not exist: those that do.
+    pub known: Vec<String>,
+}
+
+/// Reads and checks all entries.
+pub(super) fn entries(
+    document: &Document,
+    vocabulary: &Vocabulary<'_>,
+) -> Result<Vec<StrategyEntry>, ConfigError> {
+    let top = KeyPath::dotted("strategy");
+    let tables: Vec<Table> = document
+        .get(&top)
+        .map_or(Ok(Vec::new()), |value| decode(document, &top, value))?;
+    if tables.is_empty() {
+        let message = "no strategy to run; add a [[strategy]] with a `kind`".to_owned();
+        return Err(document.error(&top, Problem::Other { message }));
+    }
+    let mut given = Vec::new();
+    for (index, mut options) in tables.into_iter().enumerate() {
+        let path = top.join(&index.to_string());
+        let mut text = |key: &str| {
+            let value = options.remove(key)?;
+            Some(decode::<String>(document, &path.join(key), &value))
+        };
+        let label = text("label").transpose()?;
+        let kind = text("kind").transpose()?.ok_or_else(|| {
+            let key = "kind".to_owned();
+            document.error(&path.join("kind"), Problem::MissingKey { key })
+        })?;
+        accept(document, vocabulary, &path, &kind, &options)?;
+        given.push((label, kind, options));
+    }
+    let entries = label_all(given);
+    for (index, entry) in entries.iter().enumerate() {
+        let path = top.join(&index.to_string()).join("label");
+        if entry.label.trim().is_empty() {
+            return Err(document.bad(&path, "must not be empty"));
+        }
+        if entries
+            .iter()
+            .take(index)
+            .any(|earlier| earlier.label == entry.label)
+        {
+            let message = format!(
+                "two strategies would be called \"{}\"; give this one a `label` of its own",
+                entry.label
+            );
+            return Err(document.error(&path, Problem::Other { message }));
+        }
+    }
+    Ok(entries)
+}
+
+fn accept(
+    document: &Document,
+    vocabulary: &Vocabulary<'_>,
+    path: &KeyPath,
+    kind: &str,
+    options: &Table,
+) -> Result<(), ConfigError> {
+    if !vocabulary.strategies.contains(&kind) {
+        let known = vocabulary.strategies.iter().copied();
+        return Err(document.unknown(&path.join("kind"), kind, known));
+    }
+    (vocabulary.check_options)(kind, options).map_err(|error| {
+        let at = error
+            .key
+            .iter()
+            .flat_map(|key| key.split('.'))
+            .fold(path.clone(), |path, segment| path.join(segment));
+        if error.key.is_none() && !error.message.contains(" field `") {
+            let message = format!("the options of {kind}: {}", error.message);
+            return document.error(&at.join("*"), Problem::Other { message });
+        }
+        if error.known.is_empty() {
+            return wrong(document, &at, &error.message, "");
+        }
+        let key = at.key().to_owned();
+        document.error(
+            &at,
+            Problem::UnknownKey {
+                key,
+                known: error.known,
+            },
+        )
+    })
+}
+
+/// Gives a label to each entry without one.
+fn label_all(given: Vec<(Option<String>, String, Table)>) -> Vec<StrategyEntry> {
+    let unlabelled: Vec<(String, Vec<(String, String)>)> = given
+        .iter()
+        .filter(|(label, ..)| label.is_none())
+        .map(|(_, kind, options)| (kind.clone(), flat(options)))
+        .collect();
+    given
+        .into_iter()
+        .map(|(label, kind, options)| {
+            let label = label.unwrap_or_else(|| {
+                let same_kind = || unlabelled.iter().filter(|(other, _)| *other == kind);
+                let telling: Vec<String> = flat(&options)
+                    .into_iter()
+                    .filter(|option| !same_kind().all(|(_, others)| others.contains(option)))
+                    .map(|(key, value)| format!("{key}={value}"))
+                    .collect();
+                if telling.is_empty() {
+                    kind.clone()
+                } else {
+                    format!("{kind}({})", telling.join(","))
+                }
+            });
+            StrategyEntry {
+                label,
+                kind,
+                options,
+            }
+        })
+        .collect()
+}
+
+/// Options as (dotted key, value) pairs.
+fn flat(options: &Table) -> Vec<(String, String)> {
+    let mut pairs = Vec::new();
+    for (key, value) in options {
+        match value {
+            Value::Table(inner) => {
+                let inner = flat(inner).into_iter();
+                pairs.extend(inner.map(|(rest, value)| (format!("{key}.{rest}"), value)));
+            }
+            other => pairs.push((key.clone(), plain(other))),
+        }
+    }
+    pairs
+}
+
+/// A value as it reads in a name: text without quotes, everything else as in TOML.
+pub(super) fn plain(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(text: &str) -> Vec<String> {
+        let table: Table = toml::from_str(text).unwrap();
+        let given = table["strategy"].as_array().unwrap().iter().map(|entry| {
+            let mut options = entry.as_table().unwrap().clone();
+            let mut text = |key| options.remove(key).map(|value| plain(&value));
+            (text("label"), text("kind").unwrap(), options)
+        });
+        label_all(given.collect())
+            .into_iter()
+            .map(|entry| entry.label)
+            .collect()
+    }
+
+    #[test]
+    fn a_kind_that_occurs_once_is_its_own_label() {
+        let text = "strategy = [{ kind = 'full' }, { kind = 'fixed', ratio = 8 }]";
+        assert_eq!(labels(text), ["full", "fixed"]);
+    }
+
+    #[test]
+    fn entries_of_one_kind_are_told_apart_by_the_options_in_which_they_differ() {
+        let text = "strategy = [
+            { kind = 'fixed', ratio = 8, rescale = true },
+            { kind = 'fixed', ratio = 32, rescale = true },
+            { kind = 'varco', schedule = { kind = 'linear', slope = 2 } },
+            { kind = 'varco', schedule = { kind = 'linear', slope = 7 } },
+            { kind = 'varco' }]";
+        assert_eq!(
+            labels(text),
+            [
+                "fixed(ratio=8)",
+                "fixed(ratio=32)",
+                "varco(schedule.kind=linear,schedule.slope=2)",
+                "varco(schedule.kind=linear,schedule.slope=7)",
+                "varco"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_label_of_ones_own_wins_and_takes_no_part_in_telling_others_apart() {
+        let text = "strategy = [
+            { kind = 'fixed', ratio = 8, label = 'eight' }, { kind = 'fixed', ratio = 32 }]";
+        assert_eq!(labels(text), ["eight", "fixed"]);
+    }
+}

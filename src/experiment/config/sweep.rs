@@ -1,0 +1,139 @@
+//! From one file to the cells of its grid: sweep values × strategies.
+
+use toml::{Table, Value};
+
+use super::Vocabulary;
+use super::decode::decode;
+use super::error::{ConfigError, Problem, closest};
+use super::locate::Document;
+use super::path::KeyPath;
+use super::settings::Settings;
+use super::strategy::{StrategyEntry, plain};
+
+/// One key of `[sweep]` and the values it takes in turn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SweepAxis {
+    /// The key with dots, for example `partition.workers`.
+    pub key: String,
+    /// At least one value.
+    pub values: Vec<Value>,
+}
+
+/// One row of figures in every table: settings and a strategy, to be run with every seed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// The strategy's label, after the sweep's values if there is a sweep: `full`,
+    /// `workers=4 full`. Unique in the experiment.
+    pub name: String,
+    /// What is trained, on what.
+    pub settings: Settings,
+    /// How it communicates.
+    pub strategy: StrategyEntry,
+}
+
+/// Reads `[sweep]`.
+///
+/// # Errors
+/// A key outside the sections of [`Settings`] (strategies and seeds are lists already, and need no
+/// sweep), or a value that is not a list with something in it.
+pub(super) fn axes(document: &Document) -> Result<Vec<SweepAxis>, ConfigError> {
+    let top = KeyPath::dotted("sweep");
+    let Some(value) = document.get(&top) else {
+        return Ok(Vec::new());
+    };
+    let table: Table = decode(document, &top, value)?;
+    let mut axes = Vec::new();
+    for (key, value) in table {
+        let path = top.join(&key);
+        let section = key.split('.').next().unwrap_or_default();
+        if !Settings::SECTIONS.contains(&section) {
+            let sections: Vec<String> = Settings::SECTIONS.map(str::to_owned).into();
+            let suggestion = closest(section, &sections)
+                .map(|close| format!("; did you mean `{close}`?"))
+                .unwrap_or_default();
+            let message = format!(
+                "`{key}` cannot be swept{suggestion}; the key must be in one of the sections {}",
+                sections.join(", ")
+            );
+            return Err(document.error(&path, Problem::Other { message }));
+        }
+        let values = match value {
+            Value::Array(values) => values,
+            Value::Table(inner) => {
+                let inner = inner.keys().next().map_or("key", String::as_str);
+                let message =
+                    format!("write the whole key in quotes, like \"{key}.{inner}\" = [1, 2]");
+                return Err(document.error(&path, Problem::Other { message }));
+            }
+            other => {
+                let message =
+                    format!("`{key}` needs a list of values, like [{other}], not {other}");
+                return Err(document.error(&path, Problem::Other { message }));
+            }
+        };
+        if values.is_empty() {
+            let message = format!("`{key}` has no values; give at least one or remove the key");
+            return Err(document.error(&path, Problem::Other { message }));
+        }
+        if let Some(index) =
+            (1..values.len()).find(|&index| values[..index].contains(&values[index]))
+        {
+            let message = format!("`{key}` has the value {} twice", values[index]);
+            let path = path.join(&index.to_string());
+            return Err(document.error(&path, Problem::Other { message }));
+        }
+        axes.push(SweepAxis { key, values });
+    }
+    Ok(axes)
+}
+
+/// All cells: the last sweep key varies fastest, and the strategies within it.
+///
+/// # Errors
+/// Those of [`Settings::read`] for any combination, at the place of the sweep value they concern.
+pub(super) fn cells(
+    document: &Document,
+    vocabulary: &Vocabulary<'_>,
+    axes: &[SweepAxis],
+    strategies: &[StrategyEntry],
+) -> Result<Vec<Cell>, ConfigError> {
+    let mut combinations = vec![(String::new(), document.clone())];
+    for axis in axes {
+        let short = short_key(axis, axes);
+        let path = KeyPath::dotted(&axis.key);
+        let written = KeyPath::dotted("sweep").join(&axis.key);
+        let mut next = Vec::new();
+        for (name, base) in &combinations {
+            for (index, value) in axis.values.iter().enumerate() {
+                let place = document.place(&written.join(&index.to_string()));
+                let mut changed = base.clone();
+                changed
+                    .set(&path, value.clone(), &place)
+                    .map_err(|message| document.error(&written, Problem::Other { message }))?;
+                next.push((format!("{name}{short}={} ", plain(value)), changed));
+            }
+        }
+        combinations = next;
+    }
+    let mut cells = Vec::new();
+    for (name, document) in combinations {
+        let settings = Settings::read(&document, vocabulary)?;
+        cells.extend(strategies.iter().map(|strategy| Cell {
+            name: format!("{name}{}", strategy.label),
+            settings: settings.clone(),
+            strategy: strategy.clone(),
+        }));
+    }
+    Ok(cells)
+}
+
+/// The last part of the key, or all of it where another key ends alike.
+fn short_key<'a>(axis: &'a SweepAxis, all: &[SweepAxis]) -> &'a str {
+    let last = |key: &'a str| key.rsplit('.').next().unwrap_or(key);
+    let short = last(&axis.key);
+    let alike = all
+        .iter()
+        .filter(|other| other.key.rsplit('.').next() == Some(short))
+        .count();
+    if alike > 1 { &axis.key } else { short }
+}

@@ -1,0 +1,295 @@
+//! Whole files in, experiments or messages out.
+
+use std::fmt::Write as _;
+
+use proptest::prelude::*;
+
+use super::bad_inputs::BAD_INPUTS;
+use super::*;
+
+const FILE: &str = r#"name = "quickstart"
+seeds = [0, 1, 2]
+[dataset]
+name = "cora"
+[model]
+kind = "gcn"
+hidden = 16
+[optimizer]
+kind = "adam"
+weight_decay = 5e-4
+[training]
+epochs = 200
+[partition]
+method = "metis"
+workers = 4
+[network]
+preset = "ethernet-1g"
+[compute]
+timing = { profile = "a100" }
+[[strategy]]
+kind = "full"
+[[strategy]]
+kind = "fixed"
+ratio = 8
+[sweep]
+"partition.workers" = [2, 4]
+[[claim]]
+id = "fixed-accuracy"
+source = "a paper"
+statement = "same accuracy"
+measure = "test_accuracy"
+compare = { strategy = "workers=2 fixed", to = "workers=2 full", within = 0.01 }
+[[figure]]
+kind = "pareto"
+"#;
+
+fn options(kind: &str, options: &Table) -> Result<(), OptionError> {
+    let known: &[&str] = if kind == "fixed" {
+        &["ratio", "schedule"]
+    } else {
+        &[]
+    };
+    if let Some((key, _)) = options
+        .iter()
+        .find(|(key, _)| !known.contains(&key.as_str()))
+    {
+        let known = known.iter().map(|&name| name.to_owned()).collect();
+        return Err(OptionError {
+            key: Some(key.clone()),
+            known,
+            ..OptionError::default()
+        });
+    }
+    match options.get("ratio") {
+        Some(Value::Integer(0)) => Err(OptionError {
+            key: Some("ratio".to_owned()),
+            message: "must be at least 1, not 0".to_owned(),
+            known: Vec::new(),
+        }),
+        Some(Value::String(text)) => Err(OptionError {
+            key: Some("ratio".to_owned()),
+            message: format!("invalid type: string \"{text}\", expected f64"),
+            known: Vec::new(),
+        }),
+        _ => match options.get("schedule") {
+            // As a table with a `kind` inside fails: without saying where.
+            Some(Value::Table(_)) => Err(OptionError {
+                key: Some("schedule".to_owned()),
+                message: "unknown field `form`, expected `from` or `to`".to_owned(),
+                known: Vec::new(),
+            }),
+            Some(_) => Err(OptionError {
+                message: "no schedule fits".to_owned(),
+                ..OptionError::default()
+            }),
+            None => Ok(()),
+        },
+    }
+}
+
+const VOCABULARY: Vocabulary<'_> = Vocabulary {
+    strategies: &["full", "isolated", "fixed", "varco"],
+    check_options: &options,
+    datasets: &["cora"],
+    networks: &["ethernet-1g", "wan"],
+    profiles: &["a100"],
+    figures: &["pareto", "accuracy-vs-bytes"],
+};
+
+fn parse(text: &str, sets: &[&str]) -> Result<Experiment, String> {
+    let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
+    Experiment::parse(text, "x.toml", &sets, &VOCABULARY).map_err(|error| error.to_string())
+}
+
+/// The message for the file with one piece of text replaced by another.
+fn message(from: &str, to: &str) -> String {
+    assert!(FILE.contains(from), "{from} is not in the file");
+    parse(&FILE.replacen(from, to, 1), &[]).expect_err("this file must be refused")
+}
+
+#[test]
+fn a_file_is_read_with_its_defaults() {
+    let experiment = parse(FILE, &[]).unwrap();
+    assert_eq!(experiment.name, "quickstart");
+    assert_eq!(experiment.seeds, [0, 1, 2]);
+    assert_eq!(experiment.settings.model.layers, 2);
+    assert_eq!(experiment.settings.training.evaluate_every, 1);
+    assert_eq!(
+        experiment.strategies[1].options["ratio"].as_integer(),
+        Some(8)
+    );
+    assert_eq!(
+        experiment.claims[0].compare.baseline(),
+        Some("workers=2 full")
+    );
+    assert_eq!(experiment.figures[0].kind, "pareto");
+}
+
+#[test]
+fn the_grid_is_sweep_times_strategies_with_the_sweep_in_the_name() {
+    let experiment = parse(FILE, &[]).unwrap();
+    let cells: Vec<(&str, usize, &str)> = experiment
+        .cells()
+        .iter()
+        .map(|cell| {
+            (
+                cell.name.as_str(),
+                cell.settings.partition.workers,
+                cell.strategy.kind.as_str(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        cells,
+        [
+            ("workers=2 full", 2, "full"),
+            ("workers=2 fixed", 2, "fixed"),
+            ("workers=4 full", 4, "full"),
+            ("workers=4 fixed", 4, "fixed"),
+        ]
+    );
+}
+
+#[test]
+fn without_a_sweep_a_cell_is_called_by_its_strategy() {
+    let (head, _) = FILE.split_once("[sweep]").unwrap();
+    let experiment = parse(head, &[]).unwrap();
+    let names: Vec<&str> = experiment
+        .cells()
+        .iter()
+        .map(|cell| cell.name.as_str())
+        .collect();
+    assert_eq!(names, ["full", "fixed"]);
+}
+
+#[test]
+fn the_last_sweep_key_varies_fastest_and_keys_that_end_alike_are_told_apart() {
+    let (head, _) = FILE.split_once("[[claim]]").unwrap();
+    let text = format!(
+        "{head}\"model.kind\" = [\"gcn\", \"sage\"]\n\
+         \"dataset\" = [{{ synthetic = {{ kind = \"rmat\", scale = 4, classes = 2, features = 3 }} }}]\n\
+         \"optimizer.kind\" = [\"adam\"]"
+    );
+    let experiment = parse(&text, &["strategy=[{ kind = 'full' }]"]).unwrap();
+    let names: Vec<&str> = experiment
+        .cells()
+        .iter()
+        .map(|cell| cell.name.as_str())
+        .collect();
+    let data = "dataset={ synthetic = { kind = \"rmat\", scale = 4, classes = 2, features = 3 } }";
+    let expected = [(2, "gcn"), (2, "sage"), (4, "gcn"), (4, "sage")].map(|(workers, kind)| {
+        format!("workers={workers} model.kind={kind} {data} optimizer.kind=adam full")
+    });
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn overrides_reach_every_key_and_the_last_one_wins() {
+    let sets = [
+        "training.epochs=3",
+        "training.epochs=5",
+        "network.preset=wan",
+        "strategy.1.ratio=32",
+        "strategy.0.label=exact",
+        "sweep.\"partition.workers\"=[1]",
+        "claim=[]",
+        "dataset.split.train_per_class=20",
+        "dataset.split.val_per_class=30",
+    ];
+    let experiment = parse(FILE, &sets).unwrap();
+    assert_eq!(experiment.settings.training.epochs, 5);
+    assert_eq!(experiment.settings.network.preset.as_deref(), Some("wan"));
+    assert_eq!(
+        experiment.strategies[1].options["ratio"].as_integer(),
+        Some(32)
+    );
+    assert_eq!(experiment.cells()[0].name, "workers=1 exact");
+}
+
+#[test]
+fn the_resolved_file_is_the_same_experiment_and_resolves_to_itself() {
+    let experiment = parse(FILE, &[]).unwrap();
+    let resolved = experiment.resolved();
+    assert_eq!(
+        resolved["model"]["dropout"].as_float(),
+        Some(0.5),
+        "defaults are written out"
+    );
+    let again = parse(&resolved.to_string(), &[]).unwrap();
+    assert_eq!(again, experiment);
+    assert_eq!(again.resolved().to_string(), resolved.to_string());
+}
+
+#[test]
+fn overrides_are_blamed_by_name() {
+    for (set, expected) in [
+        (
+            "training.epochs=0",
+            "from --set training.epochs=0: in [training]: `epochs` must be at least 1, not 0",
+        ),
+        (
+            "trainig.epochs=3",
+            "from --set trainig.epochs=3: unknown key `trainig`; did you mean `training`? Possible \
+             keys: name, description, seeds, strategy, sweep, claim, figure, dataset, model, \
+             optimizer, training, partition, network, device, compute",
+        ),
+        (
+            "model.hidden=wide",
+            "from --set model.hidden=wide: in [model]: `hidden`: expected a whole number that is \
+             not negative, found the text \"wide\"",
+        ),
+        ("epochs", "--set epochs: write it as key.path=value"),
+    ] {
+        assert_eq!(parse(FILE, &[set]).unwrap_err(), expected);
+    }
+}
+
+#[test]
+fn every_bad_input_says_what_where_and_what_would_be_right() {
+    let mut wrong = String::new();
+    for (from, to, expected) in BAD_INPUTS {
+        let found = message(from, to);
+        let fits = match expected.split_once('…') {
+            // A list too long to repeat here, or a sentence of another folder.
+            Some((start, "")) => found.starts_with(start) && found.len() > start.len(),
+            _ => found == *expected,
+        };
+        if !fits {
+            let _ = writeln!(wrong, "expected {expected}\n   found {found}\n");
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let error = Experiment::read(Path::new("no/such.toml"), &[], &VOCABULARY).unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.starts_with("cannot read the experiment file no/such.toml: "),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_strategy_is_needed() {
+    let (head, _) = FILE.split_once("[[strategy]]").unwrap();
+    assert_eq!(
+        parse(head, &[]).unwrap_err(),
+        "x.toml: no strategy to run; add a [[strategy]] with a `kind`"
+    );
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_reader_panic(at in 0..FILE.len(), len in 0..40_usize, new in "\\PC{0,12}") {
+        let end = (at + len).min(FILE.len());
+        let text = format!("{}{new}{}", &FILE[..at], &FILE[end..]);
+        let _ = parse(&text, &[]);
+    }
+
+    #[test]
+    fn no_override_makes_the_reader_panic(key in "[a-z0-9.\"=]{0,12}", value in "\\PC{0,12}") {
+        let _ = parse(FILE, &[&format!("{key}={value}"), &format!("model.{key}={value}")]);
+    }
+}

@@ -1,0 +1,155 @@
+//! `manifest.json`: what was run, on what, with which version.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::atomic;
+use super::config::Experiment;
+use super::rows::RunRow;
+use crate::sim::Setting;
+
+/// Name of the file in a result folder.
+pub const MANIFEST: &str = "manifest.json";
+
+/// The facts of a run of an experiment.
+pub(super) struct Manifest {
+    fixed: Value,
+    started: f64,
+    devices: Vec<String>,
+    data: Option<Value>,
+}
+
+impl Manifest {
+    pub fn new(experiment: &Experiment, command: &[String]) -> Self {
+        let resolved = experiment.resolved();
+        let text = toml::to_string_pretty(&resolved).unwrap_or_default();
+        let hash: String = Sha256::digest(text.as_bytes())
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        let fixed = json!({
+            "name": experiment.name,
+            "description": experiment.description,
+            "version": env!("CARGO_PKG_VERSION"),
+            "config_hash": hash,
+            "config": resolved,
+            "config_toml": text,
+            "figures": experiment.figures,
+            "claims": experiment.claims,
+            "command": command,
+            "machine": machine(),
+        });
+        Self {
+            fixed,
+            started: unix_time(),
+            devices: Vec::new(),
+            data: None,
+        }
+    }
+
+    /// Adds what a setting says of data and devices.
+    pub fn describe(&mut self, setting: &Setting) {
+        for device in &setting.devices {
+            if !self.devices.contains(&device.description) {
+                self.devices.push(device.description.clone());
+            }
+        }
+        let dataset = &setting.dataset;
+        self.data.get_or_insert_with(|| {
+            json!({
+                "name": dataset.name,
+                "nodes": dataset.graph.nodes(),
+                "edges": dataset.graph.edges() / 2,
+                "features": dataset.features.width(),
+                "classes": dataset.classes,
+                "train": dataset.split.train.len(),
+                "validation": dataset.split.validation.len(),
+                "test": dataset.split.test.len(),
+            })
+        });
+    }
+
+    pub fn write(
+        &self,
+        folder: &Path,
+        elapsed: Duration,
+        model: Duration,
+        notes: &[String],
+    ) -> io::Result<()> {
+        let mut all = self.fixed.clone();
+        let rest = json!({
+            "devices": self.devices,
+            "data": self.data,
+            "notes": notes,
+            "started": self.started,
+            "finished": unix_time(),
+            "elapsed_seconds": elapsed.as_secs_f64(),
+            "model_seconds": model.as_secs_f64(),
+        });
+        if let (Value::Object(all), Value::Object(rest)) = (&mut all, rest) {
+            all.extend(rest);
+        }
+        let mut text = serde_json::to_string_pretty(&all)?;
+        text.push('\n');
+        atomic::write_bytes(&folder.join(MANIFEST), text.as_bytes())
+    }
+}
+
+/// The manifest of a result folder.
+///
+/// # Errors
+/// If it is not there, or not JSON.
+pub fn read_manifest(folder: &Path) -> io::Result<Value> {
+    let text = fs::read_to_string(folder.join(MANIFEST))?;
+    serde_json::from_str(&text).map_err(io::Error::from)
+}
+
+/// What a reader of the figures should not miss.
+pub(super) fn notes(runs: &[RunRow]) -> Vec<String> {
+    let mut cells: Vec<&str> = Vec::new();
+    let mut notes = Vec::new();
+    for run in runs.iter().filter(|run| run.is_ok()) {
+        if cells.contains(&run.cell.as_str()) {
+            continue;
+        }
+        cells.push(&run.cell);
+        let (gradients, node) = (run.parameter_gradient_bytes, run.node_data_bytes());
+        if gradients > node && node > 0 {
+            notes.push(format!(
+                "{}: parameter gradients outweigh node data {:.1} times; compare node data apart from totals",
+                run.cell,
+                gradients as f64 / node as f64
+            ));
+        }
+    }
+    notes
+}
+
+fn unix_time() -> f64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0.0, |time| time.as_secs_f64())
+}
+
+fn machine() -> Value {
+    let field = |path: &str, key: &str| {
+        let text = fs::read_to_string(path).ok()?;
+        let line = text.lines().find(|line| line.starts_with(key))?;
+        Some(line.split_once(':')?.1.trim().to_owned())
+    };
+    let memory = field("/proc/meminfo", "MemTotal")
+        .and_then(|value| value.split_whitespace().next()?.parse::<u64>().ok())
+        .map(|kilobytes| kilobytes * 1024);
+    json!({
+        "os": std::env::consts::OS,
+        "architecture": std::env::consts::ARCH,
+        "cpu": field("/proc/cpuinfo", "model name"),
+        "cores": std::thread::available_parallelism().map_or(1, usize::from),
+        "memory_bytes": memory,
+    })
+}

@@ -1,0 +1,25 @@
+//! Experiments: from a TOML file to tables that can be checked.
+//!
+//! ```text
+//! file.toml ─→ config::Experiment ─→ Cell × seed ─→ prepare::Prepared ─→ run ─→ rows ─→ Tables (Parquet, CSV)
+//!                                                        │                        │
+//!                                                   project: plan alone      claims, verify
+//! ```
+
+pub mod atomic;
+pub mod claims;
+pub mod config;
+mod manifest;
+mod prepare;
+mod project;
+pub mod rows;
+mod run;
+pub mod tables;
+pub mod verify;
+
+pub use config::{ConfigError, Experiment};
+pub use manifest::{MANIFEST, read_manifest};
+pub use prepare::{Preparation, base_of, vocabulary_check};
+pub use project::{Projection, project};
+pub use run::{Finished, Progress, RunError, Runner, Silent, Summary, default_out};
+pub use tables::{Tables, TablesError};

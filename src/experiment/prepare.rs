@@ -1,0 +1,237 @@
+//! From a cell and a seed to a setting that can run: data, partition, network and devices, each made once and shared.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::config::{Cell, OptionError};
+use crate::Error;
+use crate::graph::{
+    BoundaryPlan, Dataset, DatasetSpec, GraphError, Partition, PartitionMethod, PartitionSpec,
+    RawDataset,
+};
+use crate::model::ModelSpec;
+use crate::net::Framing;
+use crate::sim::{ComputeTiming, DeviceConfig, Setting, SimError, WorkerDevice, open_devices};
+use crate::strategies::{Context, Registry, Strategy};
+
+/// Asks the registry about a strategy's options before anything is loaded.
+///
+/// Options that depend on the model are checked again when a cell is prepared.
+///
+/// # Errors
+/// What is wrong with the options.
+pub fn vocabulary_check(
+    registry: &Registry,
+    kind: &str,
+    options: &toml::Table,
+) -> Result<(), OptionError> {
+    let anything = Context {
+        epochs: usize::MAX,
+        layers: usize::MAX,
+        workers: usize::MAX,
+        all_reduce: crate::net::AllReduceKind::Ring,
+    };
+    registry
+        .build(kind, options, &anything)
+        .map(drop)
+        .map_err(|error| {
+            let known: Vec<String> = registry
+                .all()
+                .iter()
+                .filter(|registration| registration.info.name == kind)
+                .flat_map(|registration| registration.info.options)
+                .map(|option| option.name.to_owned())
+                .collect();
+            let unknown = error.key.as_ref().is_some_and(|key| {
+                let first = key.split('.').next().unwrap_or(key);
+                !known.iter().any(|name| name == first)
+            });
+            OptionError {
+                key: error.key,
+                message: error.message,
+                known: if unknown { known } else { Vec::new() },
+            }
+        })
+}
+
+/// A partition with its boundary plan.
+type Parts = (Arc<Partition>, Arc<BoundaryPlan>);
+
+/// Makes settings, remembering data, partitions and devices between cells.
+pub struct Preparation<'a> {
+    registry: &'a Registry,
+    base: PathBuf,
+    raw: Vec<(DatasetSpec, RawDataset)>,
+    split: Vec<(DatasetSpec, u64, Arc<Dataset>)>,
+    parts: Vec<(DatasetSpec, PartitionSpec, u64, Parts)>,
+    devices: Vec<(DeviceConfig, usize, Vec<WorkerDevice>)>,
+}
+
+impl<'a> Preparation<'a> {
+    /// Preparation for an experiment whose relative paths start at `base`.
+    #[must_use]
+    pub const fn new(registry: &'a Registry, base: PathBuf) -> Self {
+        Self {
+            registry,
+            base,
+            raw: Vec::new(),
+            split: Vec::new(),
+            parts: Vec::new(),
+            devices: Vec::new(),
+        }
+    }
+
+    /// What strategies may know of a cell.
+    #[must_use]
+    pub const fn context(cell: &Cell) -> Context {
+        Context {
+            epochs: cell.settings.training.epochs,
+            layers: cell.settings.model.layers,
+            workers: cell.settings.partition.workers,
+            all_reduce: cell.settings.network.all_reduce,
+        }
+    }
+
+    /// The strategy of a cell.
+    ///
+    /// # Errors
+    /// If its options do not fit the cell's settings.
+    pub fn strategy(&self, cell: &Cell) -> Result<Box<dyn Strategy>, Error> {
+        let entry = &cell.strategy;
+        let strategy = self
+            .registry
+            .build(&entry.kind, &entry.options, &Self::context(cell))
+            .map_err(|error| {
+                let key = error.key.map_or(String::new(), |key| format!(" `{key}`"));
+                SimError::Input(format!(
+                    "cell \"{}\": in [[strategy]] {}:{key} {}",
+                    cell.name, entry.kind, error.message
+                ))
+            })?;
+        Ok(strategy)
+    }
+
+    /// Everything one cell and seed needs, with its devices open.
+    ///
+    /// # Errors
+    /// If data are missing or broken, or do not fit the rest of the cell, or a device is missing.
+    pub fn setting(
+        &mut self,
+        cell: &Cell,
+        seed: u64,
+        strategy: &dyn Strategy,
+    ) -> Result<Arc<Setting>, Error> {
+        let settings = &cell.settings;
+        let dataset = self.dataset(&settings.dataset, seed)?;
+        if dataset.classes == 0 || dataset.features.width() == 0 {
+            return Err(SimError::Input(format!(
+                "data set \"{}\" has no labels to train on; it serves `grapevine partition` only",
+                dataset.name
+            ))
+            .into());
+        }
+        if dataset.split.train.is_empty() {
+            return Err(SimError::Input(format!(
+                "data set \"{}\" has no training nodes under this split",
+                dataset.name
+            ))
+            .into());
+        }
+        let asked = strategy.partition(&settings.partition);
+        let (partition, boundary) = self.partition(&settings.dataset, &dataset, &asked, seed)?;
+        let topology = settings.network.topology(settings.partition.workers)?;
+        let framing: Framing = settings.network.framing();
+        let timing = ComputeTiming::new(&settings.compute.timing)?;
+        let devices = self.devices(&settings.device, settings.partition.workers)?;
+        Ok(Arc::new(Setting {
+            model: ModelSpec::new(&settings.model, dataset.features.width(), dataset.classes),
+            dataset,
+            partition,
+            boundary,
+            optimizer: settings.optimizer,
+            training: settings.training,
+            epochs: strategy.epochs(&Self::context(cell)),
+            topology: Arc::new(topology),
+            framing,
+            all_reduce: settings.network.all_reduce,
+            timing,
+            devices,
+            seed,
+        }))
+    }
+
+    fn dataset(&mut self, spec: &DatasetSpec, seed: u64) -> Result<Arc<Dataset>, GraphError> {
+        if let Some((_, _, found)) = self
+            .split
+            .iter()
+            .find(|(s, at, _)| s == spec && *at == seed)
+        {
+            return Ok(Arc::clone(found));
+        }
+        let place = match self.raw.iter().position(|(s, _)| s == spec) {
+            Some(place) => place,
+            None => {
+                self.raw.push((spec.clone(), spec.read(&self.base)?));
+                self.raw.len() - 1
+            }
+        };
+        let dataset = Arc::new(self.raw[place].1.split(&spec.split, seed)?);
+        self.split.push((spec.clone(), seed, Arc::clone(&dataset)));
+        Ok(dataset)
+    }
+
+    fn partition(
+        &mut self,
+        data: &DatasetSpec,
+        dataset: &Dataset,
+        spec: &PartitionSpec,
+        seed: u64,
+    ) -> Result<Parts, GraphError> {
+        let known = |(d, s, at, _): &&(DatasetSpec, PartitionSpec, u64, Parts)| {
+            d == data && s == spec && *at == seed
+        };
+        if let Some((.., parts)) = self.parts.iter().find(known) {
+            return Ok(parts.clone());
+        }
+        let partition = spec.partition(&dataset.graph, &self.base, seed)?;
+        let boundary = Arc::new(BoundaryPlan::new(&dataset.graph, &partition));
+        let parts: Parts = (Arc::new(partition), boundary);
+        self.parts
+            .push((data.clone(), spec.clone(), seed, parts.clone()));
+        Ok(parts)
+    }
+
+    fn devices(
+        &mut self,
+        config: &DeviceConfig,
+        workers: usize,
+    ) -> Result<Vec<WorkerDevice>, SimError> {
+        let known = self
+            .devices
+            .iter()
+            .find(|(c, count, _)| c == config && *count >= workers);
+        if let Some((_, _, devices)) = known {
+            return Ok(devices[..workers].to_vec());
+        }
+        let devices = open_devices(config, workers)?;
+        self.devices
+            .push((config.clone(), workers, devices.clone()));
+        Ok(devices)
+    }
+}
+
+/// How a partitioner is called in tables.
+#[must_use]
+pub const fn partitioner_name(method: PartitionMethod) -> &'static str {
+    match method {
+        PartitionMethod::Random => "random",
+        PartitionMethod::Metis => "metis",
+        PartitionMethod::Given => "given",
+    }
+}
+
+/// The folder that relative paths of an experiment file start from.
+#[must_use]
+pub fn base_of(file: &Path) -> PathBuf {
+    file.parent().map_or_else(PathBuf::new, Path::to_path_buf)
+}

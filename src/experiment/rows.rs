@@ -1,0 +1,496 @@
+//! The four result tables as plain rows.
+//!
+//! Each table is defined once, here: the struct *is* the schema, and its fields, in order, are the
+//! columns of the Parquet and CSV files. `Option` marks a column that may be null: not evaluated
+//! or not meaningful, never "zero".
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnKind {
+    /// UTF-8 text.
+    Text,
+    /// Unsigned 64-bit whole numbers: counts, bytes, seeds, indices.
+    Count,
+    /// 64-bit floating-point numbers.
+    Real,
+}
+
+/// One column of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ColumnSpec {
+    /// The name, `snake_case`.
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: ColumnKind,
+    /// Whether null is allowed.
+    pub nullable: bool,
+}
+
+/// The cells of one column, top to bottom.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    /// Text, never null.
+    Text(Vec<String>),
+    /// Whole numbers.
+    Count(Vec<Option<u64>>),
+    /// Floating-point numbers.
+    Real(Vec<Option<f64>>),
+}
+
+impl Values {
+    /// Number of cells.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Text(cells) => cells.len(),
+            Self::Count(cells) => cells.len(),
+            Self::Real(cells) => cells.len(),
+        }
+    }
+
+    /// Whether there is no cell.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Why columns do not make up a table.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RowError {
+    /// Not every column was given, or columns differ in length.
+    #[error("column `{column}` has {found} rows where {expected} were expected")]
+    Length {
+        /// The column.
+        column: &'static str,
+        /// Its number of cells; 0 if it is absent.
+        found: usize,
+        /// Number of cells of the first column.
+        expected: usize,
+    },
+    /// A null or a value of another kind where this column allows none.
+    #[error("column `{column}`, row {row}: a {wanted} is needed and none is there")]
+    Cell {
+        /// The column.
+        column: &'static str,
+        /// The row, counted from 0.
+        row: usize,
+        /// What the column holds.
+        wanted: &'static str,
+    },
+}
+
+/// A type that can stand in a column.
+trait Cell: Sized {
+    const KIND: ColumnKind;
+    const NULLABLE: bool;
+    const WANTED: &'static str;
+    fn collect<'a>(cells: impl Iterator<Item = &'a Self>) -> Values
+    where
+        Self: 'a;
+    fn at(values: &Values, row: usize) -> Option<Self>;
+    /// The cell as a number: `None` for text and for null.
+    fn number(&self) -> Option<f64>;
+}
+
+macro_rules! cells {
+    ($($cell:ty, $kind:ident, $nullable:literal, $wanted:literal, $to:expr, $from:expr, $number:expr;)*) => {$(
+        impl Cell for $cell {
+            const KIND: ColumnKind = ColumnKind::$kind;
+            const NULLABLE: bool = $nullable;
+            const WANTED: &'static str = $wanted;
+            fn collect<'a>(cells: impl Iterator<Item = &'a Self>) -> Values
+            where
+                Self: 'a,
+            {
+                Values::$kind(cells.map($to).collect())
+            }
+            fn at(values: &Values, row: usize) -> Option<Self> {
+                let Values::$kind(cells) = values else { return None };
+                cells.get(row).and_then($from)
+            }
+            fn number(&self) -> Option<f64> {
+                let number: fn(&Self) -> Option<f64> = $number;
+                number(self)
+            }
+        }
+    )*};
+}
+
+cells! {
+    String, Text, false, "text", Clone::clone, |cell| Some(cell.clone()), |_| None;
+    u64, Count, false, "whole number", |cell| Some(*cell), |cell| *cell, |cell| Some(*cell as f64);
+    Option<u64>, Count, true, "whole number", |cell| *cell, |cell| Some(*cell),
+        |cell| cell.map(|count| count as f64);
+    f64, Real, false, "number", |cell| Some(*cell), |cell| *cell, |cell| Some(*cell);
+    Option<f64>, Real, true, "number", |cell| *cell, |cell| Some(*cell), |cell| *cell;
+}
+
+/// A row of one of the result tables.
+pub trait Row: Sized + Clone {
+    /// The table's name, and its files' without the extension.
+    const TABLE: &'static str;
+    /// The columns, in the order of the files.
+    const COLUMNS: &'static [ColumnSpec];
+
+    /// The columns' cells, in the order of [`Self::COLUMNS`].
+    fn to_columns(rows: &[Self]) -> Vec<Values>;
+
+    /// Rows from columns in the order of [`Self::COLUMNS`].
+    ///
+    /// # Errors
+    /// A column is missing, is shorter than others, holds another kind or a null it must not.
+    fn from_columns(columns: &[Values]) -> Result<Vec<Self>, RowError>;
+
+    /// The number in the named column; `None` for null, for text and for a name that is no column.
+    fn number(&self, column: &str) -> Option<f64>;
+}
+
+macro_rules! table {
+    (
+        $(#[$about:meta])*
+        $row:ident = $table:literal { $( $(#[$doc:meta])* $field:ident: $cell:ty, )* }
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        pub struct $row {
+            $( $(#[$doc])* pub $field: $cell, )*
+        }
+
+        impl Row for $row {
+            const TABLE: &'static str = $table;
+            const COLUMNS: &'static [ColumnSpec] = &[$(ColumnSpec {
+                name: stringify!($field),
+                kind: <$cell as Cell>::KIND,
+                nullable: <$cell as Cell>::NULLABLE,
+            },)*];
+
+            fn to_columns(rows: &[Self]) -> Vec<Values> {
+                vec![$( <$cell as Cell>::collect(rows.iter().map(|row| &row.$field)), )*]
+            }
+
+            fn from_columns(columns: &[Values]) -> Result<Vec<Self>, RowError> {
+                let expected = columns.first().map_or(0, Values::len);
+                for (index, column) in Self::COLUMNS.iter().enumerate() {
+                    let found = columns.get(index).map_or(0, Values::len);
+                    if found != expected {
+                        return Err(RowError::Length { column: column.name, found, expected });
+                    }
+                }
+                (0..expected)
+                    .map(|row| {
+                        let mut rest = columns.iter();
+                        Ok(Self {
+                            $( $field: rest
+                                .next()
+                                .and_then(|values| <$cell as Cell>::at(values, row))
+                                .ok_or(RowError::Cell {
+                                    column: stringify!($field),
+                                    row,
+                                    wanted: <$cell as Cell>::WANTED,
+                                })?, )*
+                        })
+                    })
+                    .collect()
+            }
+
+            fn number(&self, column: &str) -> Option<f64> {
+                match column {
+                    $( stringify!($field) => self.$field.number(), )*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+table! {
+    /// One cell and seed. Byte columns of the eight kinds sum to `payload_bytes`.
+    RunRow = "runs" {
+        /// Name of the experiment.
+        experiment: String,
+        /// Name of the cell: the sweep's values, if any, and the strategy's label.
+        cell: String,
+        /// The strategy's label, for example `full` or `fixed(ratio=8)`.
+        strategy: String,
+        /// Name of the data set.
+        dataset: String,
+        /// Kind of model.
+        model: String,
+        /// Number of model layers.
+        layers: u64,
+        /// Hidden width.
+        hidden: u64,
+        /// How nodes were assigned to workers.
+        partitioner: String,
+        /// Number of workers.
+        workers: u64,
+        /// Name of the network.
+        network: String,
+        /// The tensor backend.
+        backend: String,
+        /// The device the backend ran on.
+        device: String,
+        /// Seed of every random stream.
+        seed: u64,
+        /// Epochs trained.
+        epochs: u64,
+        /// Number of model parameters.
+        parameters: u64,
+        /// Undirected edges whose two ends are on different workers.
+        edge_cut: u64,
+        /// Rows that cross the boundary in one exact exchange: (node, receiving worker) pairs.
+        boundary_rows: u64,
+        /// Epoch of the highest validation accuracy.
+        best_epoch: Option<u64>,
+        /// Validation accuracy at `best_epoch`, in 0 to 1.
+        val_accuracy: Option<f64>,
+        /// Test accuracy at `best_epoch`, in 0 to 1.
+        test_accuracy: Option<f64>,
+        /// All encoded values sent, without framing.
+        payload_bytes: u64,
+        /// All that the links carried: payload with framing.
+        wire_bytes: u64,
+        /// Payload of raw node features.
+        feature_bytes: u64,
+        /// Payload of hidden representations.
+        activation_bytes: u64,
+        /// Payload of gradients of hidden representations.
+        activation_gradient_bytes: u64,
+        /// Payload of gradients of model parameters.
+        parameter_gradient_bytes: u64,
+        /// Payload of model parameters.
+        parameter_bytes: u64,
+        /// Payload of nodes that change workers.
+        repartition_bytes: u64,
+        /// Payload of identifiers of sampled nodes.
+        sample_bytes: u64,
+        /// Payload of scalars and other coordination.
+        control_bytes: u64,
+        /// Messages sent.
+        messages: u64,
+        /// Virtual time of the run.
+        simulated_seconds: f64,
+        /// Virtual time in computation, mean over workers.
+        compute_seconds: f64,
+        /// Virtual time with communication under way, mean over workers.
+        communication_seconds: f64,
+        /// Communication that computation did not hide, mean over workers.
+        exposed_communication_seconds: f64,
+        /// Time on the clock of the machine that emulated the run.
+        measured_seconds: f64,
+        /// Virtual time until the target accuracy; null if it was not reached or not set.
+        seconds_to_target: Option<f64>,
+        /// Payload sent until the target accuracy; null if it was not reached or not set.
+        bytes_to_target: Option<u64>,
+        /// Peak resident memory of the emulating process.
+        peak_memory_bytes: u64,
+        /// `ok`, or `failed: ` and why.
+        status: String,
+    }
+}
+
+impl RunRow {
+    /// The `status` of a run that finished.
+    pub const OK: &'static str = "ok";
+
+    /// Whether the run finished.
+    pub fn is_ok(&self) -> bool {
+        self.status == Self::OK
+    }
+
+    /// Features, activations and their gradients: the payload that grows with the graph's cut.
+    pub fn node_data_bytes(&self) -> u64 {
+        self.feature_bytes + self.activation_bytes + self.activation_gradient_bytes
+    }
+}
+
+table! {
+    /// One cell, seed and epoch. Seconds and bytes are cumulative from the start of the run.
+    EpochRow = "epochs" {
+        /// Name of the experiment.
+        experiment: String,
+        /// Name of the cell.
+        cell: String,
+        /// The strategy's label.
+        strategy: String,
+        /// Seed of every random stream.
+        seed: u64,
+        /// The epoch, counted from 0.
+        epoch: u64,
+        /// Virtual time at the end of the epoch.
+        simulated_seconds: f64,
+        /// The emulating machine's time at the end of the epoch.
+        measured_seconds: f64,
+        /// Payload sent up to the end of the epoch.
+        payload_bytes: u64,
+        /// Wire bytes up to the end of the epoch.
+        wire_bytes: u64,
+        /// Mean training loss.
+        train_loss: Option<f64>,
+        /// Training accuracy, in 0 to 1.
+        train_accuracy: Option<f64>,
+        /// Validation accuracy, in 0 to 1; null where not evaluated.
+        val_accuracy: Option<f64>,
+        /// Test accuracy, in 0 to 1; null where not evaluated.
+        test_accuracy: Option<f64>,
+        /// Exact over sent values; null for strategies that do not compress.
+        compression_ratio: Option<f64>,
+        /// Share of neighbourhoods seen; null where not meaningful.
+        coverage: Option<f64>,
+        /// Mean of the gradient weights; null where not meaningful.
+        weight_mean: Option<f64>,
+        /// Standard deviation of the gradient weights; null where not meaningful.
+        weight_sd: Option<f64>,
+    }
+}
+
+table! {
+    /// What one worker sent to another: one cell, seed, epoch, layer, direction and kind.
+    TrafficRow = "traffic" {
+        /// Name of the cell.
+        cell: String,
+        /// Seed of every random stream.
+        seed: u64,
+        /// The epoch, counted from 0.
+        epoch: u64,
+        /// Model layer whose input (or gradient) travels; 0 for what belongs to no layer.
+        layer: u64,
+        /// Sending worker.
+        from: u64,
+        /// Receiving worker.
+        to: u64,
+        /// What it carries, by its name in the ledger.
+        kind: String,
+        /// Number of messages.
+        messages: u64,
+        /// Encoded values, without framing.
+        payload_bytes: u64,
+        /// Payload with framing.
+        wire_bytes: u64,
+    }
+}
+
+table! {
+    /// One claim and what came of it.
+    ClaimRow = "claims" {
+        /// The claim's identifier in the experiment file.
+        id: String,
+        /// Where the claim is made.
+        source: String,
+        /// The claim in words.
+        statement: String,
+        /// The condition that was checked, in words, for example `within 0.01 of full`.
+        expected: String,
+        /// The measured quantity, mean over seeds; null when there was nothing to measure.
+        measured: Option<f64>,
+        /// Lower end of the interval; null for a single seed.
+        low: Option<f64>,
+        /// Upper end of the interval; null for a single seed.
+        high: Option<f64>,
+        /// One of [`ClaimRow::REPRODUCED`], [`ClaimRow::NOT_REPRODUCED`],
+        /// [`ClaimRow::INCONCLUSIVE`].
+        verdict: String,
+    }
+}
+
+impl ClaimRow {
+    /// The whole interval meets the condition.
+    pub const REPRODUCED: &'static str = "reproduced";
+    /// No part of the interval meets the condition.
+    pub const NOT_REPRODUCED: &'static str = "not reproduced";
+    /// Neither can be said.
+    pub const INCONCLUSIVE: &'static str = "inconclusive";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names<R: Row>() -> Vec<&'static str> {
+        R::COLUMNS.iter().map(|column| column.name).collect()
+    }
+
+    #[test]
+    fn claims_have_the_documented_columns_in_order() {
+        let documented = [
+            "id",
+            "source",
+            "statement",
+            "expected",
+            "measured",
+            "low",
+            "high",
+            "verdict",
+        ];
+        assert_eq!(names::<ClaimRow>(), documented);
+        assert_eq!(names::<RunRow>().len(), 40);
+        assert_eq!(names::<EpochRow>().len(), 17);
+        assert_eq!(names::<TrafficRow>().len(), 10);
+    }
+
+    #[test]
+    fn rows_survive_the_way_through_columns() {
+        let rows = vec![
+            EpochRow {
+                cell: "full".into(),
+                epoch: 3,
+                train_loss: Some(0.5),
+                ..EpochRow::default()
+            },
+            EpochRow {
+                val_accuracy: Some(1.0),
+                payload_bytes: u64::MAX,
+                ..EpochRow::default()
+            },
+        ];
+        let columns = EpochRow::to_columns(&rows);
+        assert_eq!(EpochRow::from_columns(&columns), Ok(rows));
+    }
+
+    #[test]
+    fn a_null_where_none_is_allowed_is_named() {
+        let mut columns = TrafficRow::to_columns(&[TrafficRow::default(), TrafficRow::default()]);
+        columns[8] = Values::Count(vec![Some(1), None]);
+        let error = TrafficRow::from_columns(&columns).unwrap_err();
+        let wanted = "whole number";
+        assert_eq!(
+            error,
+            RowError::Cell {
+                column: "payload_bytes",
+                row: 1,
+                wanted
+            }
+        );
+    }
+
+    #[test]
+    fn a_short_column_is_named() {
+        let mut columns = TrafficRow::to_columns(&[TrafficRow::default()]);
+        columns.pop();
+        let error = TrafficRow::from_columns(&columns).unwrap_err();
+        assert_eq!(
+            error,
+            RowError::Length {
+                column: "wire_bytes",
+                found: 0,
+                expected: 1
+            }
+        );
+    }
+
+    #[test]
+    fn numbers_are_found_by_column_name() {
+        let run = RunRow {
+            messages: 7,
+            test_accuracy: Some(0.8),
+            ..RunRow::default()
+        };
+        assert_eq!(run.number("messages"), Some(7.0));
+        assert_eq!(run.number("test_accuracy"), Some(0.8));
+        assert_eq!(run.number("val_accuracy"), None, "null");
+        assert_eq!(run.number("strategy"), None, "text");
+        assert_eq!(run.number("mesages"), None, "no such column");
+    }
+}

@@ -1,0 +1,310 @@
+//! The result tables of a folder: rows in memory, Parquet and CSV on disk.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use polars::prelude::{
+    Column, CsvWriter, DataFrame, ParquetReader, ParquetWriter, PolarsError, SerReader, SerWriter,
+};
+use thiserror::Error;
+
+use super::atomic;
+use super::rows::{
+    ClaimRow, ColumnKind, ColumnSpec, EpochRow, Row, RowError, RunRow, TrafficRow, Values,
+};
+
+/// Everything a result folder says in numbers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tables {
+    /// One row per cell and seed.
+    pub runs: Vec<RunRow>,
+    /// One row per cell, seed and epoch.
+    pub epochs: Vec<EpochRow>,
+    /// One row per cell, seed, epoch, layer, direction and kind.
+    pub traffic: Vec<TrafficRow>,
+    /// One row per claim.
+    pub claims: Vec<ClaimRow>,
+}
+
+/// Why tables could not be written or read.
+#[derive(Debug, Error)]
+pub enum TablesError {
+    /// The file system refused.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// `read` or `write`.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Its error.
+        source: io::Error,
+    },
+    /// A file is not a table, or lacks a column.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Format {
+        /// `read` or `write`.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the table library says.
+        source: PolarsError,
+    },
+    /// A table's columns do not make up its rows.
+    #[error("cannot read {}: {source}; it was not written by this version of the program", path.display())]
+    Rows {
+        /// The file.
+        path: PathBuf,
+        /// What is amiss.
+        source: RowError,
+    },
+}
+
+impl Tables {
+    /// Writes `<table>.parquet` and `<table>.csv` for all four tables into `folder`, each file atomically.
+    ///
+    /// # Errors
+    /// A file cannot be written; finished files stay, and what they replaced is never half-written.
+    pub fn write(&self, folder: &Path) -> Result<(), TablesError> {
+        write_table(folder, &self.runs)?;
+        write_table(folder, &self.epochs)?;
+        write_table(folder, &self.traffic)?;
+        write_table(folder, &self.claims)
+    }
+
+    /// Reads the four Parquet files of `folder`.
+    ///
+    /// # Errors
+    /// A file is missing, is no Parquet, lacks a column or holds values of another type.
+    pub fn read(folder: &Path) -> Result<Self, TablesError> {
+        Ok(Self {
+            runs: read_table(folder)?,
+            epochs: read_table(folder)?,
+            traffic: read_table(folder)?,
+            claims: read_table(folder)?,
+        })
+    }
+}
+
+/// The rows as a data frame with the columns of [`Row::COLUMNS`].
+///
+/// # Errors
+/// None with rows of this crate; the table library's, should it find columns of unequal length.
+pub fn to_frame<R: Row>(rows: &[R]) -> Result<DataFrame, PolarsError> {
+    let columns = R::COLUMNS
+        .iter()
+        .zip(R::to_columns(rows))
+        .map(|(column, values)| match values {
+            Values::Text(cells) => Column::new(column.name.into(), cells),
+            Values::Count(cells) => Column::new(column.name.into(), cells),
+            Values::Real(cells) => Column::new(column.name.into(), cells),
+        })
+        .collect();
+    DataFrame::new(rows.len(), columns)
+}
+
+fn column_values(frame: &DataFrame, column: &ColumnSpec) -> Result<Values, PolarsError> {
+    let cells = frame.column(column.name)?.as_materialized_series();
+    Ok(match column.kind {
+        // A null text is read as an empty one: no text column may be null.
+        ColumnKind::Text => Values::Text(
+            cells
+                .str()?
+                .iter()
+                .map(|cell| cell.unwrap_or_default().to_owned())
+                .collect(),
+        ),
+        ColumnKind::Count => Values::Count(cells.u64()?.iter().collect()),
+        ColumnKind::Real => Values::Real(cells.f64()?.iter().collect()),
+    })
+}
+
+/// The error of either half of writing, before the file is known.
+enum WriteError {
+    Io(io::Error),
+    Format(PolarsError),
+}
+
+impl From<io::Error> for WriteError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<PolarsError> for WriteError {
+    fn from(error: PolarsError) -> Self {
+        Self::Format(error)
+    }
+}
+
+impl WriteError {
+    fn at(self, path: PathBuf) -> TablesError {
+        match self {
+            Self::Io(source) => TablesError::Io {
+                action: "write",
+                path,
+                source,
+            },
+            Self::Format(source) => TablesError::Format {
+                action: "write",
+                path,
+                source,
+            },
+        }
+    }
+}
+
+fn write_table<R: Row>(folder: &Path, rows: &[R]) -> Result<(), TablesError> {
+    let parquet = folder.join(R::TABLE).with_extension("parquet");
+    let mut frame =
+        to_frame(rows).map_err(|error| WriteError::Format(error).at(parquet.clone()))?;
+    atomic::write(&parquet, |file| -> Result<(), WriteError> {
+        ParquetWriter::new(file).finish(&mut frame)?;
+        Ok(())
+    })
+    .map_err(|error| error.at(parquet.clone()))?;
+    let csv = parquet.with_extension("csv");
+    atomic::write(&csv, |file| -> Result<(), WriteError> {
+        CsvWriter::new(file).finish(&mut frame)?;
+        Ok(())
+    })
+    .map_err(|error| error.at(csv.clone()))
+}
+
+fn read_table<R: Row>(folder: &Path) -> Result<Vec<R>, TablesError> {
+    let path = folder.join(R::TABLE).with_extension("parquet");
+    let file = File::open(&path).map_err(|source| TablesError::Io {
+        action: "read",
+        path: path.clone(),
+        source,
+    })?;
+    let columns = ParquetReader::new(file).finish().and_then(|frame| {
+        R::COLUMNS
+            .iter()
+            .map(|column| column_values(&frame, column))
+            .collect::<Result<Vec<_>, _>>()
+    });
+    let columns = columns.map_err(|source| TablesError::Format {
+        action: "read",
+        path: path.clone(),
+        source,
+    })?;
+    R::from_columns(&columns).map_err(|source| TablesError::Rows { path, source })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn sample() -> Tables {
+        let run = RunRow {
+            experiment: "quickstart".into(),
+            cell: "full, \"quoted\"".into(),
+            seed: u64::MAX,
+            val_accuracy: Some(0.1 + 0.2),
+            simulated_seconds: 1.0 / 3.0,
+            status: RunRow::OK.into(),
+            ..RunRow::default()
+        };
+        let epoch = EpochRow {
+            epoch: 1,
+            train_loss: Some(1.5e-300),
+            ..EpochRow::default()
+        };
+        let traffic = TrafficRow {
+            kind: "activation".into(),
+            from: 3,
+            ..TrafficRow::default()
+        };
+        let claim = ClaimRow {
+            id: "bytes".into(),
+            statement: "10× fewer".into(),
+            verdict: ClaimRow::INCONCLUSIVE.into(),
+            ..ClaimRow::default()
+        };
+        Tables {
+            runs: vec![
+                run.clone(),
+                RunRow {
+                    best_epoch: Some(7),
+                    ..run
+                },
+            ],
+            epochs: vec![EpochRow::default(), epoch],
+            traffic: vec![traffic],
+            claims: vec![claim],
+        }
+    }
+
+    #[test]
+    fn tables_come_back_from_parquet_to_the_last_bit() {
+        let folder = tempfile::tempdir().unwrap();
+        sample().write(folder.path()).unwrap();
+        assert_eq!(Tables::read(folder.path()).unwrap(), sample());
+    }
+
+    #[test]
+    fn empty_tables_keep_their_columns() {
+        let folder = tempfile::tempdir().unwrap();
+        Tables::default().write(folder.path()).unwrap();
+        assert_eq!(Tables::read(folder.path()).unwrap(), Tables::default());
+        let csv = fs::read_to_string(folder.path().join("claims.csv")).unwrap();
+        assert_eq!(
+            csv,
+            "id,source,statement,expected,measured,low,high,verdict\n"
+        );
+    }
+
+    #[test]
+    fn csv_holds_nulls_as_nothing_and_numbers_in_full() {
+        let folder = tempfile::tempdir().unwrap();
+        sample().write(folder.path()).unwrap();
+        let csv = fs::read_to_string(folder.path().join("runs.csv")).unwrap();
+        let lines: Vec<&str> = csv.lines().collect();
+        assert_eq!(lines.len(), 3);
+        assert!(lines[1].contains("0.30000000000000004"), "{}", lines[1]);
+        assert!(lines[1].contains("0.3333333333333333"), "{}", lines[1]);
+        assert!(
+            lines[1].contains("\"full, \"\"quoted\"\"\""),
+            "{}",
+            lines[1]
+        );
+        assert!(lines[1].contains("18446744073709551615"), "{}", lines[1]);
+    }
+
+    #[test]
+    fn writing_twice_gives_the_same_bytes_and_no_stray_file() {
+        let folder = tempfile::tempdir().unwrap();
+        sample().write(folder.path()).unwrap();
+        let parquet = folder.path().join("runs.parquet");
+        let first = fs::read(&parquet).unwrap();
+        sample().write(folder.path()).unwrap();
+        assert_eq!(fs::read(&parquet).unwrap(), first);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 8);
+    }
+
+    #[test]
+    fn a_missing_table_a_broken_one_and_a_foreign_one_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = Tables::read(folder.path()).unwrap_err().to_string();
+        assert!(
+            missing.contains("cannot read") && missing.contains("runs.parquet"),
+            "{missing}"
+        );
+
+        sample().write(folder.path()).unwrap();
+        let epochs = folder.path().join("epochs.parquet");
+        fs::write(&epochs, b"PAR1 nonsense").unwrap();
+        let broken = Tables::read(folder.path()).unwrap_err().to_string();
+        assert!(broken.contains("epochs.parquet"), "{broken}");
+
+        fs::copy(folder.path().join("claims.parquet"), &epochs).unwrap();
+        let foreign = Tables::read(folder.path()).unwrap_err().to_string();
+        assert!(
+            foreign.contains("epochs.parquet") && foreign.contains("experiment"),
+            "{foreign}"
+        );
+    }
+}

@@ -1,0 +1,223 @@
+//! The invariants of a result folder: what follows from something else in the tables must agree
+//! with it.
+//!
+//! Rows of finished runs are held to everything; of a failed run only its row is checked. Counts
+//! must agree to the byte, times to rounding (one part in 10⁹).
+
+mod rules;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use super::claims::ClaimSpec;
+use super::rows::{ClaimRow, EpochRow, Row, RunRow, TrafficRow};
+
+/// One broken invariant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Breach {
+    /// The table: `runs`, `epochs`, `traffic` or `claims`.
+    pub table: &'static str,
+    /// The row of the table, counted from 0; `None` for what concerns no single row.
+    pub row: Option<usize>,
+    /// What was found and what was expected.
+    pub what: String,
+}
+
+impl fmt::Display for Breach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.row {
+            Some(row) => write!(f, "{}, row {row}: {}", self.table, self.what),
+            None => write!(f, "{}: {}", self.table, self.what),
+        }
+    }
+}
+
+/// One cell and seed: what rows of the tables belong together by.
+type Key<'a> = (&'a str, u64);
+
+/// Everything that does not hold, in the order of the tables; empty if the tables are sound.
+///
+/// `claims` are the experiment's, to judge them again; without them only the form of the verdicts
+/// is checked.
+pub fn verify(
+    runs: &[RunRow],
+    epochs: &[EpochRow],
+    traffic: &[TrafficRow],
+    claim_rows: &[ClaimRow],
+    claims: &[ClaimSpec],
+) -> Vec<Breach> {
+    let mut checker = Checker {
+        breaches: Vec::new(),
+    };
+    let by_key = checker.grid(runs);
+    let mut epochs_of: BTreeMap<Key<'_>, Vec<(usize, &EpochRow)>> = BTreeMap::new();
+    for (row, epoch) in epochs.iter().enumerate() {
+        let key = (epoch.cell.as_str(), epoch.seed);
+        checker.known::<EpochRow>(row, by_key.contains_key(&key), key);
+        epochs_of.entry(key).or_default().push((row, epoch));
+    }
+    let mut traffic_of: BTreeMap<Key<'_>, Vec<(usize, &TrafficRow)>> = BTreeMap::new();
+    for (row, sent) in traffic.iter().enumerate() {
+        let key = (sent.cell.as_str(), sent.seed);
+        checker.known::<TrafficRow>(row, by_key.contains_key(&key), key);
+        traffic_of.entry(key).or_default().push((row, sent));
+    }
+    for (row, run) in runs.iter().enumerate().filter(|(_, run)| run.is_ok()) {
+        let key = (run.cell.as_str(), run.seed);
+        let epochs = epochs_of.get(&key).map_or(&[][..], Vec::as_slice);
+        let traffic = traffic_of.get(&key).map_or(&[][..], Vec::as_slice);
+        checker.run(row, run);
+        checker.epochs(row, run, epochs);
+        checker.best(row, run, epochs);
+        checker.traffic(row, run, traffic);
+        checker.cumulative(epochs, traffic);
+    }
+    checker.claims(runs, claim_rows, claims);
+    checker
+        .breaches
+        .sort_by_key(|breach| (order(breach.table), breach.row));
+    checker.breaches
+}
+
+fn order(table: &str) -> usize {
+    [
+        RunRow::TABLE,
+        EpochRow::TABLE,
+        TrafficRow::TABLE,
+        ClaimRow::TABLE,
+    ]
+    .iter()
+    .position(|name| *name == table)
+    .unwrap_or_default()
+}
+
+struct Checker {
+    breaches: Vec<Breach>,
+}
+
+impl Checker {
+    fn breach<R: Row>(&mut self, row: impl Into<Option<usize>>, what: String) {
+        self.breaches.push(Breach {
+            table: R::TABLE,
+            row: row.into(),
+            what,
+        });
+    }
+
+    /// Notes a breach unless `holds`.
+    fn ensure<R: Row>(&mut self, holds: bool, row: usize, what: impl FnOnce() -> String) {
+        if !holds {
+            self.breach::<R>(row, what());
+        }
+    }
+
+    fn equal<R: Row, T: Copy + PartialEq + fmt::Display>(
+        &mut self,
+        row: usize,
+        name: &str,
+        found: T,
+        of: &str,
+        expected: T,
+    ) {
+        self.ensure::<R>(found == expected, row, || {
+            format!("{name} is {found}, but {of} is {expected}")
+        });
+    }
+
+    /// One row per cell and seed, and every cell with the same seeds.
+    fn grid<'a>(&mut self, runs: &'a [RunRow]) -> BTreeMap<Key<'a>, usize> {
+        let mut by_key = BTreeMap::new();
+        let mut seeds = BTreeSet::new();
+        for (row, run) in runs.iter().enumerate() {
+            seeds.insert(run.seed);
+            if let Some(first) = by_key.insert((run.cell.as_str(), run.seed), row) {
+                self.breach::<RunRow>(
+                    row,
+                    format!(
+                        "cell `{}` with seed {} is in row {first} too",
+                        run.cell, run.seed
+                    ),
+                );
+            }
+        }
+        let cells: BTreeSet<&str> = by_key.keys().map(|key| key.0).collect();
+        for cell in cells {
+            for seed in seeds
+                .iter()
+                .filter(|&&seed| !by_key.contains_key(&(cell, seed)))
+            {
+                self.breach::<RunRow>(
+                    None,
+                    format!("cell `{cell}` has no row for seed {seed}, which other cells have"),
+                );
+            }
+        }
+        by_key
+    }
+
+    fn known<R: Row>(&mut self, row: usize, known: bool, (cell, seed): Key<'_>) {
+        self.ensure::<R>(known, row, || {
+            format!("cell `{cell}` with seed {seed} is not in the table of runs")
+        });
+    }
+
+    fn share<R: Row>(&mut self, row: usize, name: &str, value: Option<f64>) {
+        self.ensure::<R>(
+            value.is_none_or(|value| (0.0..=1.0).contains(&value)),
+            row,
+            || format!("{name} is {}, not in 0 to 1", value.unwrap_or_default()),
+        );
+    }
+
+    /// Ids are unique, verdicts are verdicts, and judging again gives the same rows.
+    fn claims(&mut self, runs: &[RunRow], rows: &[ClaimRow], claims: &[ClaimSpec]) {
+        let verdicts = [
+            ClaimRow::REPRODUCED,
+            ClaimRow::NOT_REPRODUCED,
+            ClaimRow::INCONCLUSIVE,
+        ];
+        for (row, claim) in rows.iter().enumerate() {
+            self.ensure::<ClaimRow>(
+                rows[..row].iter().all(|other| other.id != claim.id),
+                row,
+                || format!("claim `{}` has an earlier row", claim.id),
+            );
+            self.ensure::<ClaimRow>(verdicts.contains(&claim.verdict.as_str()), row, || {
+                format!("`{}` is no verdict", claim.verdict)
+            });
+        }
+        for claim in claims {
+            let Some((row, found)) = rows.iter().enumerate().find(|(_, row)| row.id == claim.id)
+            else {
+                self.breach::<ClaimRow>(None, format!("claim `{}` has no row", claim.id));
+                continue;
+            };
+            let again = claim.judge(runs);
+            self.equal::<ClaimRow, _>(
+                row,
+                "verdict",
+                found.verdict.as_str(),
+                "the verdict of the runs",
+                again.verdict.as_str(),
+            );
+            for name in ["measured", "low", "high"] {
+                let (found, expected) = (found.number(name), again.number(name));
+                let same = match (found, expected) {
+                    (Some(a), Some(b)) => no_more(a, b) && no_more(b, a),
+                    (a, b) => a.is_none() && b.is_none(),
+                };
+                self.ensure::<ClaimRow>(same, row, || {
+                    format!("{name} is {found:?}, but the runs give {expected:?}")
+                });
+            }
+        }
+    }
+}
+
+/// Whether a sum of many times is no more than another, but for rounding.
+fn no_more(value: f64, limit: f64) -> bool {
+    value <= limit + 1e-9 * limit.abs().max(1e-3)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,289 @@
+//! What must hold within one run, its epochs and its traffic.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Checker, no_more};
+use crate::experiment::rows::{EpochRow, Row, RunRow, TrafficRow};
+
+/// Messages, payload and wire bytes.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Sum {
+    messages: u64,
+    payload: u64,
+    wire: u64,
+}
+
+impl Sum {
+    fn add(&mut self, row: &TrafficRow) {
+        self.messages = self.messages.saturating_add(row.messages);
+        self.payload = self.payload.saturating_add(row.payload_bytes);
+        self.wire = self.wire.saturating_add(row.wire_bytes);
+    }
+}
+
+impl Checker {
+    /// What a row of `runs` says about itself.
+    pub(super) fn run(&mut self, row: usize, run: &RunRow) {
+        let kinds: u64 = kinds(run)
+            .iter()
+            .fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes));
+        self.equal::<RunRow, _>(
+            row,
+            "payload_bytes",
+            run.payload_bytes,
+            "the sum of the kinds",
+            kinds,
+        );
+        self.ensure::<RunRow>(run.wire_bytes >= run.payload_bytes, row, || {
+            format!(
+                "wire_bytes {} is less than payload_bytes {}",
+                run.wire_bytes, run.payload_bytes
+            )
+        });
+        self.share::<RunRow>(row, "val_accuracy", run.val_accuracy);
+        self.share::<RunRow>(row, "test_accuracy", run.test_accuracy);
+        for (name, seconds) in [
+            ("simulated_seconds", run.simulated_seconds),
+            ("compute_seconds", run.compute_seconds),
+            ("communication_seconds", run.communication_seconds),
+            (
+                "exposed_communication_seconds",
+                run.exposed_communication_seconds,
+            ),
+            ("measured_seconds", run.measured_seconds),
+        ] {
+            self.ensure::<RunRow>(seconds >= 0.0 && seconds.is_finite(), row, || {
+                format!("{name} is {seconds}, not a time")
+            });
+        }
+        let mut at_most = |name: &str, value: f64, limit_name: &str, limit: f64| {
+            self.ensure::<RunRow>(no_more(value, limit), row, || {
+                format!("{name} {value} is more than {limit_name} {limit}")
+            });
+        };
+        let exposed = run.exposed_communication_seconds;
+        at_most(
+            "compute_seconds + exposed_communication_seconds",
+            run.compute_seconds + exposed,
+            "simulated_seconds",
+            run.simulated_seconds,
+        );
+        at_most(
+            "exposed_communication_seconds",
+            exposed,
+            "communication_seconds",
+            run.communication_seconds,
+        );
+        if let Some(seconds) = run.seconds_to_target {
+            at_most(
+                "seconds_to_target",
+                seconds,
+                "simulated_seconds",
+                run.simulated_seconds,
+            );
+        }
+        if let Some(bytes) = run.bytes_to_target {
+            let (bytes, total) = (bytes as f64, run.payload_bytes as f64);
+            at_most("bytes_to_target", bytes, "payload_bytes", total);
+        }
+    }
+
+    /// The epochs of a run are there, in order, and their cumulative columns never fall.
+    pub(super) fn epochs(&mut self, row: usize, run: &RunRow, epochs: &[(usize, &EpochRow)]) {
+        let count = epochs.len() as u64;
+        self.equal::<RunRow, _>(
+            row,
+            "epochs",
+            run.epochs,
+            "the number of its rows in epochs",
+            count,
+        );
+        for (expected, &(row, epoch)) in (0..).zip(epochs) {
+            self.equal::<EpochRow, _>(row, "epoch", epoch.epoch, "the next one", expected);
+            self.equal::<EpochRow, _>(
+                row,
+                "strategy",
+                epoch.strategy.as_str(),
+                "that of the run",
+                run.strategy.as_str(),
+            );
+            self.share::<EpochRow>(row, "train_accuracy", epoch.train_accuracy);
+            self.share::<EpochRow>(row, "val_accuracy", epoch.val_accuracy);
+            self.share::<EpochRow>(row, "test_accuracy", epoch.test_accuracy);
+            self.share::<EpochRow>(row, "coverage", epoch.coverage);
+            self.ensure::<EpochRow>(epoch.wire_bytes >= epoch.payload_bytes, row, || {
+                format!(
+                    "wire_bytes {} is less than payload_bytes {}",
+                    epoch.wire_bytes, epoch.payload_bytes
+                )
+            });
+        }
+        for pair in epochs.windows(2) {
+            let ((_, before), (row, after)) = (pair[0], pair[1]);
+            for name in [
+                "simulated_seconds",
+                "measured_seconds",
+                "payload_bytes",
+                "wire_bytes",
+            ] {
+                let (before, after) = (before.number(name), after.number(name));
+                self.ensure::<EpochRow>(before <= after, row, || {
+                    let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
+                    format!("{name} falls from {before} to {after}, though it is cumulative")
+                });
+            }
+        }
+        if let Some(&(row, last)) = epochs.last() {
+            for name in [
+                "simulated_seconds",
+                "measured_seconds",
+                "payload_bytes",
+                "wire_bytes",
+            ] {
+                let (at_end, total) = (
+                    last.number(name).unwrap_or_default(),
+                    run.number(name).unwrap_or_default(),
+                );
+                self.ensure::<EpochRow>(no_more(at_end, total), row, || {
+                    format!("{name} {at_end} at the last epoch is more than the run's {total}")
+                });
+            }
+        }
+    }
+
+    /// `best_epoch` is where the validation accuracy is highest, and the accuracies are its.
+    pub(super) fn best(&mut self, row: usize, run: &RunRow, epochs: &[(usize, &EpochRow)]) {
+        let highest = epochs
+            .iter()
+            .filter_map(|(_, epoch)| epoch.val_accuracy)
+            .reduce(f64::max);
+        let Some(best) = run.best_epoch else {
+            self.ensure::<RunRow>(highest.is_none(), row, || {
+                "best_epoch is missing, though epochs were evaluated".to_owned()
+            });
+            return;
+        };
+        let Some((_, epoch)) = epochs.iter().find(|(_, epoch)| epoch.epoch == best) else {
+            return self.breach::<RunRow>(row, format!("best_epoch {best} is not in epochs"));
+        };
+        let show = |value: Option<f64>| value.map_or("null".to_owned(), |value| value.to_string());
+        let mut same = |name: &str, found: Option<f64>, of: &str, expected: Option<f64>| {
+            self.ensure::<RunRow>(found == expected, row, || {
+                format!("{name} is {}, but {of} is {}", show(found), show(expected))
+            });
+        };
+        same(
+            "val_accuracy",
+            run.val_accuracy,
+            "that of best_epoch",
+            epoch.val_accuracy,
+        );
+        same(
+            "test_accuracy",
+            run.test_accuracy,
+            "that of best_epoch",
+            epoch.test_accuracy,
+        );
+        same(
+            "val_accuracy",
+            run.val_accuracy,
+            "the highest of its epochs",
+            highest,
+        );
+    }
+
+    /// The traffic rows add up to the run's columns.
+    pub(super) fn traffic(&mut self, row: usize, run: &RunRow, traffic: &[(usize, &TrafficRow)]) {
+        let columns = kinds(run);
+        let mut total = Sum::default();
+        let mut per_kind: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut lanes = BTreeSet::new();
+        for &(row, sent) in traffic {
+            total.add(sent);
+            let sum = per_kind.entry(sent.kind.as_str()).or_default();
+            *sum = sum.saturating_add(sent.payload_bytes);
+            self.ensure::<TrafficRow>(
+                columns.iter().any(|(kind, _)| *kind == sent.kind),
+                row,
+                || format!("`{}` is no kind of traffic", sent.kind),
+            );
+            self.ensure::<TrafficRow>(
+                sent.from < run.workers && sent.to < run.workers && sent.from != sent.to,
+                row,
+                || {
+                    format!(
+                        "{} to {} are no two of {} workers",
+                        sent.from, sent.to, run.workers
+                    )
+                },
+            );
+            self.ensure::<TrafficRow>(sent.wire_bytes >= sent.payload_bytes, row, || {
+                format!(
+                    "wire_bytes {} is less than payload_bytes {}",
+                    sent.wire_bytes, sent.payload_bytes
+                )
+            });
+            let lane = (
+                sent.epoch,
+                sent.layer,
+                sent.from,
+                sent.to,
+                sent.kind.as_str(),
+            );
+            self.ensure::<TrafficRow>(lanes.insert(lane), row, || {
+                "an earlier row has the same cell, seed, epoch, layer, direction and kind"
+                    .to_owned()
+            });
+        }
+        for (kind, bytes) in columns {
+            let sum = per_kind.get(kind).copied().unwrap_or_default();
+            self.equal::<RunRow, _>(
+                row,
+                &format!("{kind}_bytes"),
+                bytes,
+                "its sum in traffic",
+                sum,
+            );
+        }
+        let sum = "the sum in traffic";
+        self.equal::<RunRow, _>(row, "messages", run.messages, sum, total.messages);
+        self.equal::<RunRow, _>(row, "wire_bytes", run.wire_bytes, sum, total.wire);
+    }
+
+    /// The cumulative bytes of every epoch are those of the traffic up to it.
+    pub(super) fn cumulative(
+        &mut self,
+        epochs: &[(usize, &EpochRow)],
+        traffic: &[(usize, &TrafficRow)],
+    ) {
+        let mut per_epoch: BTreeMap<u64, Sum> = BTreeMap::new();
+        for (_, sent) in traffic {
+            per_epoch.entry(sent.epoch).or_default().add(sent);
+        }
+        let mut sent = per_epoch.into_iter().peekable();
+        let (mut payload, mut wire) = (0_u64, 0_u64);
+        for &(row, epoch) in epochs {
+            while let Some((_, sum)) = sent.next_if(|(at, _)| *at <= epoch.epoch) {
+                payload = payload.saturating_add(sum.payload);
+                wire = wire.saturating_add(sum.wire);
+            }
+            let of = "the sum in traffic up to the epoch";
+            self.equal::<EpochRow, _>(row, "payload_bytes", epoch.payload_bytes, of, payload);
+            self.equal::<EpochRow, _>(row, "wire_bytes", epoch.wire_bytes, of, wire);
+        }
+    }
+}
+
+/// The byte columns by kind of traffic, named as in the ledger.
+fn kinds(run: &RunRow) -> [(&'static str, u64); 8] {
+    [
+        ("feature", run.feature_bytes),
+        ("activation", run.activation_bytes),
+        ("activation_gradient", run.activation_gradient_bytes),
+        ("parameter_gradient", run.parameter_gradient_bytes),
+        ("parameter", run.parameter_bytes),
+        ("repartition", run.repartition_bytes),
+        ("sample", run.sample_bytes),
+        ("control", run.control_bytes),
+    ]
+}

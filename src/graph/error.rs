@@ -1,0 +1,92 @@
+//! What can be wrong with a data set, a split or a partition.
+
+use std::path::{Path, PathBuf};
+
+/// An error in the input: every variant says what is wrong, where, and what to do about it. The
+/// program ends with exit code 2 on any of them, for none can be cured by running again.
+#[derive(Debug, thiserror::Error)]
+pub enum GraphError {
+    /// A file or folder cannot be opened or read.
+    #[error(
+        "cannot read {}: {source}; check that the path is right (relative paths start at the \
+         folder of the experiment file) and the file whole",
+        path.display()
+    )]
+    Read {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// A file is not what its format says; `what` tells also what to do.
+    #[error("{}: {what}", path.display())]
+    File {
+        /// The file or folder.
+        path: PathBuf,
+        /// What is wrong, and what was expected.
+        what: String,
+    },
+    /// A line of a text file is not what its format says.
+    #[error("{}:{line}: {what}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// Number of the line, from 1.
+        line: usize,
+        /// What is wrong, and what was expected.
+        what: String,
+    },
+    /// A Python pickle is truncated, corrupt, or asks for something that the reader does not do.
+    #[error("{}: at byte {offset}: {what}; fetch the published file again", path.display())]
+    Pickle {
+        /// The file.
+        path: PathBuf,
+        /// Position in the file, from 0.
+        offset: usize,
+        /// What is wrong.
+        what: String,
+    },
+    /// A key of the `[dataset]` or `[partition]` section has a value that cannot be used.
+    #[error("{key}: {what}")]
+    Key {
+        /// Full key, for example `dataset.split`.
+        key: &'static str,
+        /// What is wrong, and what to write instead.
+        what: String,
+    },
+}
+
+impl GraphError {
+    /// A [`GraphError::Read`].
+    pub fn read(path: &Path, source: std::io::Error) -> Self {
+        Self::Read {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    /// A [`GraphError::File`].
+    pub fn file(path: &Path, what: impl Into<String>) -> Self {
+        Self::File {
+            path: path.to_owned(),
+            what: what.into(),
+        }
+    }
+
+    /// A [`GraphError::Line`].
+    pub fn line(path: &Path, line: usize, what: impl Into<String>) -> Self {
+        Self::Line {
+            path: path.to_owned(),
+            line,
+            what: what.into(),
+        }
+    }
+
+    /// A [`GraphError::Key`].
+    pub fn key(key: &'static str, what: impl Into<String>) -> Self {
+        Self::Key {
+            key,
+            what: what.into(),
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! Node features, dense or sparse.
+
+/// One row of numbers per node, `[nodes, width]`. Bags of words stay sparse from the file to the
+/// first layer: Cora's are 1.3 % full, so the dense form would be 60 times as large.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Features {
+    /// All values, row by row.
+    Dense {
+        /// Number of columns, at least 1.
+        width: usize,
+        /// `[rows * width]`.
+        values: Vec<f32>,
+    },
+    /// The values that are stored, row by row.
+    Sparse {
+        /// Number of columns.
+        width: usize,
+        /// Where each row starts, `[rows + 1]`.
+        offsets: Vec<usize>,
+        /// Columns of the stored values, ascending within a row, `[stored]`.
+        columns: Vec<u32>,
+        /// The stored values, `[stored]`.
+        values: Vec<f32>,
+    },
+}
+
+/// Below this share of non-zero values the sparse form is smaller and faster.
+const SPARSE_BELOW: f64 = 0.1;
+
+impl Features {
+    /// No features at all (`width` 0) for a graph that is topology only.
+    pub fn none(rows: usize) -> Self {
+        Self::Sparse {
+            width: 0,
+            offsets: vec![0; rows + 1],
+            columns: vec![],
+            values: vec![],
+        }
+    }
+
+    /// The identity matrix: each node its own feature, for labelled data without features (Kipf and
+    /// Welling, 2017, do this for NELL and Zachary's club).
+    pub fn identity(rows: usize) -> Self {
+        // A node id is a `u32` everywhere, so the range holds every row.
+        let columns = (0_u32..).take(rows).collect();
+        Self::Sparse {
+            width: rows,
+            offsets: (0..=rows).collect(),
+            columns,
+            values: vec![1.0; rows],
+        }
+    }
+
+    /// A sparse matrix from the (column, value) pairs of each row in any order. The last of several
+    /// values for one place counts.
+    pub fn from_rows(width: usize, rows: impl Iterator<Item = Vec<(u32, f32)>>) -> Self {
+        let (mut offsets, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
+        for mut row in rows {
+            row.sort_by_key(|&(column, _)| column);
+            for (column, value) in row {
+                if columns.len() > offsets[offsets.len() - 1] && columns.last() == Some(&column) {
+                    values.pop();
+                    columns.pop();
+                }
+                columns.push(column);
+                values.push(value);
+            }
+            offsets.push(columns.len());
+        }
+        Self::Sparse {
+            width,
+            offsets,
+            columns,
+            values,
+        }
+    }
+
+    /// The sparse form where less than a tenth of a dense matrix is non-zero, else the matrix as it
+    /// is.
+    #[must_use]
+    pub fn compact(self) -> Self {
+        match self {
+            Self::Dense { width, values } => {
+                let filled = values.iter().filter(|&&value| value != 0.0).count();
+                if (filled as f64) >= SPARSE_BELOW * values.len() as f64 {
+                    return Self::Dense { width, values };
+                }
+                let rows = values.chunks_exact(width).map(|row| {
+                    let stored = (0_u32..).zip(row).filter(|&(_, &value)| value != 0.0);
+                    stored.map(|(column, &value)| (column, value)).collect()
+                });
+                Self::from_rows(width, rows)
+            }
+            sparse @ Self::Sparse { .. } => sparse,
+        }
+    }
+
+    /// Number of nodes.
+    pub fn rows(&self) -> usize {
+        match self {
+            Self::Dense { width, values } => values.len() / width,
+            Self::Sparse { offsets, .. } => offsets.len() - 1,
+        }
+    }
+
+    /// Number of columns.
+    pub const fn width(&self) -> usize {
+        match self {
+            Self::Dense { width, .. } | Self::Sparse { width, .. } => *width,
+        }
+    }
+
+    /// The stored values.
+    pub fn values(&self) -> &[f32] {
+        match self {
+            Self::Dense { values, .. } | Self::Sparse { values, .. } => values,
+        }
+    }
+
+    /// Share of values that are stored, in [0, 1]; 1 for the dense form.
+    pub fn density(&self) -> f64 {
+        match self.rows() * self.width() {
+            0 => 0.0,
+            all => self.values().len() as f64 / all as f64,
+        }
+    }
+
+    /// Whether this is counted or weighted words: sparse, and no value negative.
+    pub fn is_bag_of_words(&self) -> bool {
+        matches!(self, Self::Sparse { values, .. } if values.iter().all(|&value| value >= 0.0))
+    }
+
+    /// Divides each row by its sum (Kipf and Welling, 2017). Rows with sum 0 stay as they are.
+    pub fn row_normalise(&mut self) {
+        let divide = |row: &mut [f32]| {
+            // In double precision, so that the sum does not depend on how a row is stored.
+            let sum: f64 = row.iter().map(|&value| f64::from(value)).sum();
+            if sum != 0.0 {
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    reason = "rounded back to the stored type"
+                )]
+                for value in row {
+                    *value = (f64::from(*value) / sum) as f32;
+                }
+            }
+        };
+        match self {
+            Self::Dense { width, values } => values.chunks_exact_mut(*width).for_each(divide),
+            Self::Sparse {
+                offsets, values, ..
+            } => {
+                for range in offsets.windows(2) {
+                    divide(&mut values[range[0]..range[1]]);
+                }
+            }
+        }
+    }
+
+    /// The given rows in the given order, `[nodes.len(), width]`.
+    ///
+    /// # Panics
+    /// If a row is out of range.
+    #[must_use]
+    pub fn select(&self, nodes: &[u32]) -> Self {
+        match self {
+            Self::Dense { width, values } => {
+                let row = |&node: &u32| &values[node as usize * width..][..*width];
+                Self::Dense {
+                    width: *width,
+                    values: nodes.iter().flat_map(row).copied().collect(),
+                }
+            }
+            Self::Sparse {
+                width,
+                offsets,
+                columns,
+                values,
+            } => {
+                let mut starts = vec![0];
+                let (mut picked, mut weights) = (Vec::new(), Vec::new());
+                for &node in nodes {
+                    let range = offsets[node as usize]..offsets[node as usize + 1];
+                    picked.extend_from_slice(&columns[range.clone()]);
+                    weights.extend_from_slice(&values[range]);
+                    starts.push(picked.len());
+                }
+                Self::Sparse {
+                    width: *width,
+                    offsets: starts,
+                    columns: picked,
+                    values: weights,
+                }
+            }
+        }
+    }
+
+    /// Writes one row into `target`, `[width]`, zeros included.
+    ///
+    /// # Panics
+    /// If the row is out of range or `target` has another length than the width.
+    pub fn copy_row_into(&self, row: usize, target: &mut [f32]) {
+        match self {
+            Self::Dense { width, values } => {
+                target.copy_from_slice(&values[row * width..][..*width]);
+            }
+            Self::Sparse {
+                width,
+                offsets,
+                columns,
+                values,
+            } => {
+                assert_eq!(target.len(), *width, "the target is one row wide");
+                target.fill(0.0);
+                for at in offsets[row]..offsets[row + 1] {
+                    target[columns[at] as usize] = values[at];
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words() -> Features {
+        Features::from_rows(
+            4,
+            vec![vec![(3, 2.0), (0, 6.0)], vec![], vec![(1, 5.0)]].into_iter(),
+        )
+    }
+
+    fn dense(features: &Features) -> Vec<Vec<f32>> {
+        let row = |row| {
+            let mut target = vec![9.0; features.width()];
+            features.copy_row_into(row, &mut target);
+            target
+        };
+        (0..features.rows()).map(row).collect()
+    }
+
+    #[test]
+    fn rows_sum_to_one_after_normalising_and_empty_rows_stay_empty() {
+        let mut features = words();
+        features.row_normalise();
+        let expected = [[0.75, 0.0, 0.0, 0.25], [0.0; 4], [0.0, 1.0, 0.0, 0.0]];
+        assert_eq!(dense(&features), expected);
+        let mut same = Features::Dense {
+            width: 4,
+            values: dense(&words()).concat(),
+        };
+        same.row_normalise();
+        assert_eq!(dense(&same), expected);
+    }
+
+    #[test]
+    fn selected_rows_come_in_the_order_asked_for_in_both_forms() {
+        let sparse = words().select(&[2, 0, 2]);
+        let full = Features::Dense {
+            width: 4,
+            values: dense(&words()).concat(),
+        };
+        assert_eq!(dense(&sparse), dense(&full.select(&[2, 0, 2])));
+        assert_eq!(dense(&sparse)[1], [6.0, 0.0, 0.0, 2.0]);
+    }
+
+    #[test]
+    fn a_mostly_empty_matrix_is_stored_sparse_and_reads_the_same() {
+        let mut values = vec![0.0; 60];
+        values[17] = -3.0;
+        let full = Features::Dense { width: 20, values };
+        let sparse = full.clone().compact();
+        assert!(matches!(sparse, Features::Sparse { .. }));
+        assert_eq!(dense(&sparse), dense(&full));
+        assert!(!sparse.is_bag_of_words());
+        assert!((sparse.density() - 1.0 / 60.0).abs() < 1e-12);
+        let filled = Features::Dense {
+            width: 2,
+            values: vec![1.0; 8],
+        };
+        assert_eq!(filled.clone().compact(), filled);
+    }
+
+    #[test]
+    fn the_identity_gives_each_node_its_own_column() {
+        assert_eq!(dense(&Features::identity(2)), [[1.0, 0.0], [0.0, 1.0]]);
+        assert_eq!(
+            (Features::none(5).rows(), Features::none(5).width()),
+            (5, 0)
+        );
+    }
+}

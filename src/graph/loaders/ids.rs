@@ -1,0 +1,98 @@
+//! From the ids and class names of a file to the numbers 0, 1, 2, …
+
+/// The ids of all nodes; node k is the k-th smallest id.
+pub struct Ids(Vec<u64>);
+
+impl Ids {
+    /// All ids that occur, in any order and any number of times. At most 2³² of them.
+    pub fn new(mut ids: Vec<u64>) -> Result<Self, String> {
+        ids.sort_unstable();
+        ids.dedup();
+        if u32::try_from(ids.len()).is_err() {
+            return Err(format!(
+                "{} nodes are more than the 2^32 - 1 that fit",
+                ids.len()
+            ));
+        }
+        Ok(Self(ids))
+    }
+
+    /// Number of nodes.
+    pub const fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The node with this id.
+    pub fn node(&self, id: u64) -> Option<u32> {
+        self.0
+            .binary_search(&id)
+            .ok()
+            .and_then(|index| u32::try_from(index).ok())
+    }
+}
+
+/// Numbers classes from 0 in ascending order of their names: files count from 0, from 1
+/// (`blogcatalog`) or not at all. Returns the class of each node, `[nodes]`, and the number of
+/// classes.
+pub fn number_classes<T: Ord + Clone>(names: &[Option<T>]) -> (Vec<Option<u32>>, usize) {
+    let mut classes: Vec<T> = names.iter().flatten().cloned().collect();
+    classes.sort_unstable();
+    classes.dedup();
+    // The list holds every name, and classes are fewer than nodes, whose number fits.
+    let class = |name: &T| {
+        classes
+            .binary_search(name)
+            .ok()
+            .and_then(|class| u32::try_from(class).ok())
+    };
+    (
+        names
+            .iter()
+            .map(|name| name.as_ref().and_then(class))
+            .collect(),
+        classes.len(),
+    )
+}
+
+/// Checks that a node number is one of `nodes`.
+pub fn in_range(node: u64, nodes: usize) -> Result<u32, String> {
+    u32::try_from(node)
+        .ok()
+        .filter(|&node| (node as usize) < nodes)
+        .ok_or_else(|| {
+            format!(
+                "node {node} is not one of the {nodes} nodes, 0 to {}",
+                nodes.saturating_sub(1)
+            )
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_with_gaps_become_consecutive_nodes() {
+        let ids = Ids::new(vec![84_424, 7, 276, 7]).unwrap();
+        assert_eq!(ids.len(), 3);
+        assert_eq!(
+            [7, 276, 84_424, 8].map(|id| ids.node(id)),
+            [Some(0), Some(1), Some(2), None]
+        );
+    }
+
+    #[test]
+    fn classes_are_numbered_in_the_order_of_their_names() {
+        let (labels, classes) = number_classes(&[Some(6), None, Some(1), Some(6)]);
+        assert_eq!(
+            (labels, classes),
+            (vec![Some(1), None, Some(0), Some(1)], 2)
+        );
+    }
+
+    #[test]
+    fn a_node_beyond_the_last_is_refused() {
+        assert_eq!(in_range(4, 5), Ok(4));
+        assert!(in_range(5, 5).unwrap_err().contains("0 to 4"));
+    }
+}

@@ -1,0 +1,188 @@
+//! `<name>.content` and `<name>.cites` (Sen et al., *Collective Classification in Network Data*,
+//! 2008), tab-separated.
+//!
+//! `content`: paper id, words as zeros and ones (or weights), class name. `cites`: cited id, citing
+//! id. Nodes are in the order of `content`, classes in the order of their names. Citations of
+//! papers that have no line in `content` are left out, as is usual: the published `CiteSeer` has 17
+//! of them. A `planetoid-split.csv` beside them (`paper_id,planetoid_index,split`) gives the public
+//! split.
+
+use std::collections::HashMap;
+use std::io::BufRead;
+use std::path::Path;
+
+use super::ids::number_classes;
+use super::text::{each_line, each_record, number, open};
+use super::{data_set_name, only_file};
+use crate::graph::{Csr, Features, GraphError, RawDataset, Split};
+
+/// A file that is open for reading, with the path that errors shall name.
+pub type Source<'a> = (&'a Path, Box<dyn BufRead + 'a>);
+
+/// Reads a folder with the two files, and the split if it is there.
+pub fn read(folder: &Path) -> Result<RawDataset, GraphError> {
+    let content = only_file(folder, ".content")?;
+    let cites = content.with_extension("cites");
+    let split = content.with_file_name("planetoid-split.csv");
+    let split = if split.is_file() {
+        Some((split.as_path(), open(&split)?))
+    } else {
+        None
+    };
+    parse(
+        data_set_name(&content),
+        (&content, open(&content)?),
+        (&cites, open(&cites)?),
+        split,
+    )
+}
+
+/// Reads the two or three files from wherever they are.
+pub fn parse(
+    name: String,
+    content: Source,
+    cites: Source,
+    split: Option<Source>,
+) -> Result<RawDataset, GraphError> {
+    let mut nodes: HashMap<String, u32> = HashMap::new();
+    let (mut rows, mut classes) = (Vec::new(), Vec::new());
+    let mut width = None;
+    each_line(content.0, content.1, |line| {
+        let mut fields = line.split('\t');
+        let id = fields.next().unwrap_or_default();
+        let class = fields.next_back().filter(|class| !class.is_empty());
+        let class = class.ok_or("expected an id, words and a class name, separated by tabs")?;
+        let mut row = Vec::new();
+        let mut columns: u32 = 0;
+        for field in fields {
+            if field != "0" {
+                row.push((columns, number::<f32>(field, "a number for each word")?));
+            }
+            columns += 1;
+        }
+        if *width.get_or_insert(columns) != columns {
+            return Err(format!(
+                "has {columns} words where the first line has {}",
+                width.unwrap_or(0)
+            ));
+        }
+        let node = u32::try_from(rows.len()).map_err(|_| "more than 2^32 papers")?;
+        if nodes.insert(id.to_owned(), node).is_some() {
+            return Err(format!(
+                "the paper `{id}` is there a second time; remove one"
+            ));
+        }
+        rows.push(row);
+        classes.push(Some(class.to_owned()));
+        Ok(())
+    })?;
+
+    let mut edges = Vec::new();
+    each_line(cites.0, cites.1, |line| {
+        let mut fields = line.split('\t');
+        let (Some(to), Some(from), None) = (fields.next(), fields.next(), fields.next()) else {
+            return Err(format!(
+                "expected two ids separated by a tab, found `{line}`"
+            ));
+        };
+        if let (Some(&to), Some(&from)) = (nodes.get(to), nodes.get(from)) {
+            edges.push((to, from));
+        }
+        Ok(())
+    })?;
+
+    let splits = match split {
+        Some(source) => vec![parse_split(source, &nodes)?],
+        None => vec![],
+    };
+    let (labels, classes) = number_classes(&classes);
+    let graph = Csr::undirected(labels.len(), edges.into_iter());
+    let features = Features::from_rows(width.unwrap_or(0) as usize, rows.into_iter());
+    Ok(RawDataset::new(
+        name, graph, features, labels, classes, splits,
+    ))
+}
+
+fn parse_split(source: Source, nodes: &HashMap<String, u32>) -> Result<Split, GraphError> {
+    let mut split = Split::default();
+    each_record(source.0, source.1, |record| {
+        let [id, .., kind] = record else {
+            return Err("expected paper_id,planetoid_index,split".to_owned());
+        };
+        let node = *nodes
+            .get(id)
+            .ok_or_else(|| format!("there is no paper `{id}`"))?;
+        match kind.as_str() {
+            "train" => split.train.push(node),
+            "val" | "validation" => split.validation.push(node),
+            "test" => split.test.push(node),
+            "none" => {}
+            other => {
+                return Err(format!(
+                    "expected train, val, test or none, found `{other}`"
+                ));
+            }
+        }
+        Ok(())
+    })?;
+    Ok(split.sorted())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tiny(content: &str, cites: &str) -> Result<RawDataset, GraphError> {
+        let content: Source = (Path::new("a.content"), Box::new(content.as_bytes()));
+        parse(
+            "a".to_owned(),
+            content,
+            (Path::new("a.cites"), Box::new(cites.as_bytes())),
+            None,
+        )
+    }
+
+    #[test]
+    fn papers_without_content_are_left_out_of_the_graph() {
+        let data = tiny(
+            "p9\t0\t1\tZ\np1\t1\t0\tA\n",
+            "p9\tp1\np1\tp9\np1\tp1\np1\tgone\n",
+        )
+        .unwrap();
+        assert_eq!(
+            data.graph.iter_edges().collect::<Vec<_>>(),
+            [(1, 0), (0, 1)]
+        );
+        assert_eq!(data.labels[..], [Some(1), Some(0)]);
+        assert_eq!(data.features.select(&[0]).values(), [1.0]);
+        assert_eq!(data.features.width(), 2);
+    }
+
+    #[test]
+    fn mistakes_are_named_by_file_and_line() {
+        for (content, cites, message) in [
+            (
+                "p\t1\tA\nq\t1\t0\tA\n",
+                "",
+                "a.content:2: has 2 words where the first line has 1",
+            ),
+            (
+                "p\tx\tA\n",
+                "",
+                "a.content:1: expected a number for each word, found `x`",
+            ),
+            (
+                "p\t1\tA\np\t1\tA\n",
+                "",
+                "a.content:2: the paper `p` is there a second time; remove one",
+            ),
+            (
+                "p\t1\tA\n",
+                "p p\n",
+                "a.cites:1: expected two ids separated by a tab, found `p p`",
+            ),
+        ] {
+            assert_eq!(tiny(content, cites).unwrap_err().to_string(), message);
+        }
+    }
+}

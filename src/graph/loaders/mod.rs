@@ -1,0 +1,102 @@
+//! One reader per published file format; each returns the data set as it was published.
+//!
+//! ```text
+//! text   lines, CSV records, .gz         pickle   objects of a Python 2 pickle, running nothing
+//! ids    ids and names → 0, 1, 2, …      machine  the instructions of a pickle
+//! npy    arrays in an .npz file          numpy    arrays and sparse matrices among its objects
+//!
+//! planetoid   linqs   npz_csr   npz_edges   csv (and JSON)   edge_list   metis_graph   ogb
+//! ```
+//!
+//! What all of them do: symmetrise, drop duplicates and self-loops, number nodes and classes from
+//! 0, check every number before it is used as an index, and allocate no more than the file is long.
+
+mod csv;
+mod edge_list;
+mod ids;
+pub(super) mod linqs;
+mod machine;
+mod metis_graph;
+mod npy;
+mod npz_csr;
+mod npz_edges;
+mod numpy;
+mod ogb;
+mod pickle;
+mod planetoid;
+#[cfg(test)]
+mod published;
+mod text;
+
+use std::path::{Path, PathBuf};
+
+use super::{Format, GraphError, RawDataset};
+
+pub(super) use text::{each_line, number, open};
+
+/// Reads the data set at `path`, a folder or a file.
+pub(super) fn read(format: Format, path: &Path) -> Result<RawDataset, GraphError> {
+    match format {
+        Format::Planetoid => planetoid::read(path),
+        Format::Linqs => linqs::read(path),
+        Format::NpzCsr => npz_csr::read(path),
+        Format::NpzEdges => npz_edges::read(path),
+        Format::CsvJson => csv::read(path, true),
+        Format::Csv => csv::read(path, false),
+        Format::EdgeList => edge_list::read(path),
+        Format::Metis => metis_graph::read(path),
+        Format::Ogb => ogb::read(path),
+    }
+}
+
+/// The file at `path`, or the only file in the folder `path` whose name ends in `ending`.
+fn only_file(path: &Path, ending: &str) -> Result<PathBuf, GraphError> {
+    if path.is_file() {
+        return Ok(path.to_owned());
+    }
+    let mut found: Vec<PathBuf> = entries(path)?;
+    found.retain(|entry| file_name(entry).ends_with(ending) && entry.is_file());
+    match <[PathBuf; 1]>::try_from(found) {
+        Ok([file]) => Ok(file),
+        Err(none) if none.is_empty() => Err(GraphError::file(
+            path,
+            format!("has no file `*{ending}`; check `path` and `format` of the data set"),
+        )),
+        Err(several) => Err(GraphError::file(
+            path,
+            format!(
+                "has {} files `*{ending}`; name one of them in `path`",
+                several.len()
+            ),
+        )),
+    }
+}
+
+/// What is in a folder, in order of name.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, GraphError> {
+    let listed = std::fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let mut paths: Vec<PathBuf> = listed
+        .map_err(|source| GraphError::read(folder, source))?
+        .into_iter()
+        .map(|entry| entry.path())
+        .collect();
+    paths.sort_unstable();
+    Ok(paths)
+}
+
+/// The last part of a path, for comparing and for naming data sets.
+fn file_name(path: &Path) -> String {
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// File name up to its first dot, in lower case, as the name of a data set.
+fn data_set_name(path: &Path) -> String {
+    file_name(path)
+        .split('.')
+        .next()
+        .unwrap_or_default()
+        .to_lowercase()
+}

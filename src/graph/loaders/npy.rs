@@ -1,0 +1,188 @@
+//! Arrays in an `.npz` file, which is a zip of `.npy` members.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::Path;
+
+use ndarray::{ArrayView, IxDyn};
+use ndarray_npy::{ViewElement, ViewNpyError, ViewNpyExt};
+use zip::ZipArchive;
+
+use crate::graph::GraphError;
+
+/// An open `.npz` file.
+pub struct Npz<'a> {
+    path: &'a Path,
+    archive: ZipArchive<BufReader<File>>,
+}
+
+/// An array of any number of dimensions, row by row.
+pub struct Array<T> {
+    /// Extent of each dimension.
+    pub shape: Vec<usize>,
+    /// All values.
+    pub values: Vec<T>,
+}
+
+/// What members may hold; `read` tries the types that files use for one meaning.
+pub trait Element: Sized {
+    /// The array in `bytes`, a whole `.npy` file.
+    fn view(bytes: &[u8]) -> Result<Array<Self>, ViewNpyError>;
+}
+
+impl Element for f32 {
+    fn view(bytes: &[u8]) -> Result<Array<Self>, ViewNpyError> {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "features are single precision"
+        )]
+        let narrow = |value: f64| value as Self;
+        copy(bytes, |value: Self| value).or_else(|_| copy(bytes, narrow))
+    }
+}
+
+impl Element for i64 {
+    fn view(bytes: &[u8]) -> Result<Array<Self>, ViewNpyError> {
+        copy(bytes, |value: i32| Self::from(value)).or_else(|_| copy(bytes, |value: Self| value))
+    }
+}
+
+impl Element for bool {
+    fn view(bytes: &[u8]) -> Result<Array<Self>, ViewNpyError> {
+        copy(bytes, |value: Self| value)
+    }
+}
+
+/// Looks at the bytes as an array, which checks its declared size against them, and copies it.
+fn copy<A: ViewElement + Copy, T>(
+    bytes: &[u8],
+    convert: impl Fn(A) -> T,
+) -> Result<Array<T>, ViewNpyError> {
+    let view = ArrayView::<A, IxDyn>::view_npy(bytes)?;
+    // In logical order, also where the file has columns first.
+    Ok(Array {
+        shape: view.shape().to_vec(),
+        values: view.iter().map(|&value| convert(value)).collect(),
+    })
+}
+
+impl<'a> Npz<'a> {
+    /// Opens the file and reads its table of contents.
+    pub fn open(path: &'a Path) -> Result<Self, GraphError> {
+        let file = File::open(path).map_err(|source| GraphError::read(path, source))?;
+        let archive = ZipArchive::new(BufReader::new(file)).map_err(|error| {
+            let what = format!("is not a whole .npz file ({error}); fetch it again");
+            GraphError::file(path, what)
+        })?;
+        Ok(Self { path, archive })
+    }
+
+    /// The array called `name`.
+    pub fn read<T: Element>(&mut self, name: &str) -> Result<Array<T>, GraphError> {
+        let path = self.path;
+        let broken = |error: &dyn std::fmt::Display| {
+            GraphError::file(path, format!("member `{name}` cannot be read: {error}"))
+        };
+        let mut bytes = Vec::new();
+        let mut member = self
+            .archive
+            .by_name(&format!("{name}.npy"))
+            .map_err(|e| broken(&e))?;
+        member
+            .read_to_end(&mut bytes)
+            .map_err(|error| broken(&error))?;
+        T::view(&bytes).map_err(|error| broken(&error))
+    }
+
+    /// An error about this file.
+    pub fn error(&self, what: impl Into<String>) -> GraphError {
+        GraphError::file(self.path, what)
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use ndarray::{Array as Owned, Ix1, Ix2};
+    use ndarray_npy::{NpzWriter, WritableElement};
+
+    /// Adds a one-dimensional array.
+    pub fn add1<T: WritableElement + Clone>(npz: &mut NpzWriter<File>, name: &str, values: &[T]) {
+        npz.add_array(name, &Owned::<T, Ix1>::from_vec(values.to_vec()))
+            .unwrap();
+    }
+
+    /// Adds a two-dimensional array.
+    pub fn add2<T: WritableElement + Clone>(
+        npz: &mut NpzWriter<File>,
+        name: &str,
+        width: usize,
+        values: &[T],
+    ) {
+        let shape = (values.len() / width, width);
+        npz.add_array(
+            name,
+            &Owned::<T, Ix2>::from_shape_vec(shape, values.to_vec()).unwrap(),
+        )
+        .unwrap();
+    }
+
+    fn written(folder: &Path) -> std::path::PathBuf {
+        let path = folder.join("a.npz");
+        let mut npz = NpzWriter::new(File::create(&path).unwrap());
+        add1(&mut npz, "short", &[1_i32, -2]);
+        add1(&mut npz, "long", &[1_i64, -2]);
+        add2(&mut npz, "words", 2, &[0.5_f64, 1.0, 2.0, 4.0]);
+        npz.finish().unwrap();
+        path
+    }
+
+    #[test]
+    fn numbers_are_read_whatever_their_width() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = written(folder.path());
+        let mut npz = Npz::open(&path).unwrap();
+        assert_eq!(npz.read::<i64>("short").unwrap().values, [1, -2]);
+        assert_eq!(npz.read::<i64>("long").unwrap().values, [1, -2]);
+        let words = npz.read::<f32>("words").unwrap();
+        assert_eq!(
+            (words.shape, words.values),
+            (vec![2, 2], vec![0.5, 1.0, 2.0, 4.0])
+        );
+        for (error, message) in [
+            (
+                npz.read::<bool>("short").err(),
+                "member `short` cannot be read: incorrect descriptor",
+            ),
+            (
+                npz.read::<i64>("none").err(),
+                "member `none` cannot be read: specified file not found",
+            ),
+        ] {
+            let error = error.unwrap().to_string();
+            assert!(error.contains(message), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_truncated_or_changed_file_is_an_error_and_never_a_panic() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = written(folder.path());
+        let whole = std::fs::read(&path).unwrap();
+        let read_all = || {
+            let mut npz = Npz::open(&path)?;
+            npz.read::<i64>("short")?;
+            npz.read::<i64>("long")?;
+            npz.read::<f32>("words")
+        };
+        std::fs::write(&path, &whole[..whole.len() - 30]).unwrap();
+        let error = read_all().err().unwrap().to_string();
+        assert!(error.contains("a.npz: is not a whole .npz file"), "{error}");
+        for at in (0..whole.len()).step_by(3) {
+            let mut changed = whole.clone();
+            changed[at] ^= 0x5a;
+            std::fs::write(&path, &changed).unwrap();
+            let _ = read_all();
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! One zip with `node_features`, `node_labels`, `edges` and ten splits as `{train,val,test}_masks`
+//! (Platonov et al., *A Critical Look at the Evaluation of GNNs under Heterophily*, 2023).
+
+use std::path::Path;
+
+use super::ids::{in_range, number_classes};
+use super::npy::Npz;
+use super::{data_set_name, only_file};
+use crate::graph::{Csr, Features, GraphError, RawDataset, Split};
+
+/// Reads the file, or the only `.npz` file of the folder.
+pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
+    let path = only_file(path, ".npz")?;
+    let mut npz = Npz::open(&path)?;
+    let features = npz.read::<f32>("node_features")?;
+    let labels = npz.read::<i64>("node_labels")?.values;
+    let pairs = npz.read::<i64>("edges")?;
+    let nodes = labels.len();
+    let [rows, width] = features.shape[..] else {
+        return Err(npz.error("`node_features` must have one row per node"));
+    };
+    if rows != nodes || width == 0 {
+        let what = format!("has features of {rows} nodes, {width} each, and labels of {nodes}");
+        return Err(npz.error(what));
+    }
+    if pairs.shape.len() != 2 || pairs.shape[1] != 2 {
+        return Err(npz.error("`edges` must have two columns"));
+    }
+    let ends: Result<Vec<u32>, String> = pairs
+        .values
+        .into_iter()
+        .map(|end| in_range(u64::try_from(end).unwrap_or(u64::MAX), nodes))
+        .collect();
+    let ends = ends.map_err(|what| npz.error(format!("`edges`: {what}")))?;
+    let graph = Csr::undirected(nodes, ends.chunks_exact(2).map(|pair| (pair[0], pair[1])));
+    let names: Vec<Option<i64>> = labels
+        .into_iter()
+        .map(|label| (label >= 0).then_some(label))
+        .collect();
+    let (labels, classes) = number_classes(&names);
+
+    let train = masks(&mut npz, "train_masks", nodes)?;
+    let validation = masks(&mut npz, "val_masks", nodes)?;
+    let test = masks(&mut npz, "test_masks", nodes)?;
+    if train.len() != validation.len() || train.len() != test.len() {
+        return Err(npz.error("has different numbers of training, validation and test masks"));
+    }
+    let splits = train.into_iter().zip(validation).zip(test);
+    let splits = splits
+        .map(|((train, validation), test)| Split {
+            train,
+            validation,
+            test,
+        })
+        .collect();
+    let features = Features::Dense {
+        width,
+        values: features.values,
+    }
+    .compact();
+    Ok(RawDataset::new(
+        data_set_name(&path),
+        graph,
+        features,
+        labels,
+        classes,
+        splits,
+    ))
+}
+
+/// The node numbers of each row of a mask, ascending.
+fn masks(npz: &mut Npz, name: &str, nodes: usize) -> Result<Vec<Vec<u32>>, GraphError> {
+    let mask = npz.read::<bool>(name)?;
+    if mask.shape.last() != Some(&nodes) || nodes == 0 {
+        return Err(npz.error(format!(
+            "`{name}` has rows of another length than {nodes} nodes"
+        )));
+    }
+    let chosen = |row: &[bool]| {
+        (0_u32..)
+            .zip(row)
+            .filter(|(_, on)| **on)
+            .map(|(v, _)| v)
+            .collect()
+    };
+    Ok(mask.values.chunks_exact(nodes).map(chosen).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::npy::tests::{add1, add2};
+    use super::*;
+    use ndarray_npy::NpzWriter;
+    use std::fs::File;
+
+    fn write(path: &Path, edges: &[i64]) {
+        let mut npz = NpzWriter::new(File::create(path).unwrap());
+        add2(
+            &mut npz,
+            "node_features",
+            2,
+            &[1_f32, 2.0, 3.0, 4.0, 5.0, 6.0],
+        );
+        add1(&mut npz, "node_labels", &[1_i64, 0, 1]);
+        add2(&mut npz, "edges", 2, edges);
+        add2(
+            &mut npz,
+            "train_masks",
+            3,
+            &[true, false, false, false, true, false],
+        );
+        add2(
+            &mut npz,
+            "val_masks",
+            3,
+            &[false, true, false, true, false, false],
+        );
+        add2(
+            &mut npz,
+            "test_masks",
+            3,
+            &[false, false, true, false, false, true],
+        );
+        npz.finish().unwrap();
+    }
+
+    #[test]
+    fn every_published_split_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        write(&folder.path().join("tiny_filtered.npz"), &[0, 1, 2, 1]);
+        let data = read(folder.path()).unwrap();
+        assert_eq!(data.graph.edges(), 4);
+        assert_eq!(data.splits.len(), 2);
+        assert_eq!(
+            data.splits[1],
+            Split {
+                train: vec![1],
+                validation: vec![0],
+                test: vec![2]
+            }
+        );
+        assert!(matches!(&*data.features, Features::Dense { width: 2, .. }));
+    }
+
+    #[test]
+    fn an_edge_to_a_node_that_is_not_there_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.npz");
+        write(&path, &[0, 3]);
+        let error = read(&path).unwrap_err().to_string();
+        assert!(
+            error.contains("`edges`: node 3 is not one of the 3 nodes, 0 to 2"),
+            "{error}"
+        );
+        write(&path, &[0, -1]);
+        assert!(
+            read(&path)
+                .unwrap_err()
+                .to_string()
+                .contains("is not one of the 3 nodes")
+        );
+    }
+}

@@ -1,0 +1,171 @@
+//! Text files: lines with their numbers, compressed or not, and CSV records.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::str::FromStr;
+
+use flate2::read::GzDecoder;
+
+use crate::graph::GraphError;
+
+/// Opens a text file, unpacking it on the way if its name ends in `.gz`.
+pub fn open(path: &Path) -> Result<Box<dyn BufRead>, GraphError> {
+    let file = File::open(path).map_err(|source| GraphError::read(path, source))?;
+    Ok(
+        if path.extension().is_some_and(|extension| extension == "gz") {
+            Box::new(BufReader::new(GzDecoder::new(BufReader::new(file))))
+        } else {
+            Box::new(BufReader::new(file))
+        },
+    )
+}
+
+/// Calls `each` with every line, without its line end. What `each` complains about gets the file
+/// and the number of the line. One buffer serves all lines: some files are gigabytes long.
+pub fn each_line(
+    path: &Path,
+    mut reader: impl BufRead,
+    mut each: impl FnMut(&str) -> Result<(), String>,
+) -> Result<(), GraphError> {
+    let mut buffer = String::new();
+    for number in 1.. {
+        buffer.clear();
+        let bytes = reader
+            .read_line(&mut buffer)
+            .map_err(|source| GraphError::read(path, source))?;
+        if bytes == 0 {
+            break;
+        }
+        each(buffer.trim_end_matches(['\r', '\n']))
+            .map_err(|what| GraphError::line(path, number, what))?;
+    }
+    Ok(())
+}
+
+/// A field as a number, or a sentence that says what was expected.
+pub fn number<T: FromStr>(field: &str, expected: &str) -> Result<T, String> {
+    field
+        .trim()
+        .parse()
+        .map_err(|_| format!("expected {expected}, found `{field}`"))
+}
+
+/// Calls `each` with the fields of every CSV record after the header (RFC 4180: fields may be
+/// quoted, and then hold commas, doubled quotes and line ends). Every record must have as many
+/// fields as the header.
+pub fn each_record(
+    path: &Path,
+    reader: impl BufRead,
+    mut each: impl FnMut(&[String]) -> Result<(), String>,
+) -> Result<(), GraphError> {
+    let (mut record, mut quoted) = (vec![String::new()], false);
+    let mut columns = None;
+    each_line(path, reader, |line| {
+        if !quoted && line.is_empty() {
+            return Ok(());
+        }
+        if split_fields(line, &mut record, quoted) {
+            quoted = true;
+            return Ok(());
+        }
+        quoted = false;
+        let fields = std::mem::replace(&mut record, vec![String::new()]);
+        let Some(expected) = columns else {
+            columns = Some(fields.len());
+            return Ok(());
+        };
+        if fields.len() != expected {
+            return Err(format!(
+                "expected {expected} fields as in line 1, found {}",
+                fields.len()
+            ));
+        }
+        each(&fields)
+    })?;
+    if quoted {
+        return Err(GraphError::file(
+            path,
+            "ends within a quoted field; the file is cut short",
+        ));
+    }
+    Ok(())
+}
+
+/// Appends the fields of one line to `record`; true if the line ends within quotes. `quoted` says
+/// whether it starts so.
+fn split_fields(line: &str, record: &mut Vec<String>, quoted: bool) -> bool {
+    let mut quoted = quoted;
+    let mut characters = line.chars().peekable();
+    // A record always has its current field: it starts with one empty field and only gains fields.
+    let field = |record: &mut Vec<String>, character| {
+        if let Some(last) = record.last_mut() {
+            last.push(character);
+        }
+    };
+    while let Some(character) = characters.next() {
+        match character {
+            '"' if quoted && characters.peek() == Some(&'"') => {
+                characters.next();
+                field(record, '"');
+            }
+            '"' => quoted = !quoted,
+            ',' if !quoted => record.push(String::new()),
+            other => field(record, other),
+        }
+    }
+    if quoted {
+        field(record, '\n');
+    }
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn records(text: &str) -> Result<Vec<Vec<String>>, GraphError> {
+        let mut all = Vec::new();
+        each_record(Path::new("a.csv"), text.as_bytes(), |record| {
+            all.push(record.to_vec());
+            Ok(())
+        })?;
+        Ok(all)
+    }
+
+    #[test]
+    fn quoted_fields_may_hold_commas_quotes_and_line_ends() {
+        let read = records("id,name\r\n1,\"a, \"\"b\"\"\nc\"\n\n2,plain\n").unwrap();
+        assert_eq!(read, [["1", "a, \"b\"\nc"], ["2", "plain"]]);
+    }
+
+    #[test]
+    fn a_record_of_another_length_is_named_by_line() {
+        let error = records("id,name\n1,x\n2\n").unwrap_err().to_string();
+        assert_eq!(error, "a.csv:3: expected 2 fields as in line 1, found 1");
+        assert!(
+            records("id\n\"open\n")
+                .unwrap_err()
+                .to_string()
+                .contains("cut short")
+        );
+    }
+
+    #[test]
+    fn a_truncated_gz_file_is_an_error_that_names_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lines.txt.gz");
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        encoder.write_all(b"1\n2\n3\n").unwrap();
+        let bytes = encoder.finish().unwrap();
+        std::fs::write(&path, &bytes).unwrap();
+        let mut sum = 0;
+        let mut add = |line: &str| number::<u32>(line, "a number").map(|value| sum += value);
+        each_line(&path, open(&path).unwrap(), &mut add).unwrap();
+        assert_eq!(sum, 6);
+        std::fs::write(&path, &bytes[..bytes.len() - 9]).unwrap();
+        let error = each_line(&path, open(&path).unwrap(), |_| Ok(())).unwrap_err();
+        assert!(error.to_string().contains("lines.txt.gz"), "{error}");
+    }
+}

@@ -1,0 +1,207 @@
+//! Which worker owns which node.
+//!
+//! ```text
+//! random   balanced, uniformly random        given   read from a file
+//! metis    few cut edges, nearly balanced
+//! ```
+
+mod given;
+mod metis;
+mod random;
+
+use std::path::Path;
+
+use super::{Csr, GraphError, PartitionMethod, PartitionSpec};
+use crate::rng::{Purpose, stream};
+
+/// An assignment of nodes to workers. Every worker owns at least one node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Partition {
+    /// Number of workers.
+    pub parts: usize,
+    /// The worker of each node, `[nodes]`.
+    pub assignment: Vec<u32>,
+}
+
+impl Partition {
+    /// Number of nodes of each worker, `[parts]`.
+    pub fn sizes(&self) -> Vec<usize> {
+        let mut sizes = vec![0; self.parts];
+        for &part in &self.assignment {
+            sizes[part as usize] += 1;
+        }
+        sizes
+    }
+
+    /// The nodes of a worker, ascending.
+    pub fn members(&self, part: usize) -> Vec<u32> {
+        let mine = (0_u32..)
+            .zip(&self.assignment)
+            .filter(|(_, owner)| **owner as usize == part);
+        mine.map(|(node, _)| node).collect()
+    }
+
+    /// Number of undirected edges between nodes of different workers.
+    pub fn edge_cut(&self, graph: &Csr) -> usize {
+        let part = |node: u32| self.assignment[node as usize];
+        graph
+            .iter_edges()
+            .filter(|&(u, v)| part(u) != part(v))
+            .count()
+            / 2
+    }
+
+    /// Nodes of the largest worker over the mean; 1 is perfect.
+    pub fn balance(&self) -> f64 {
+        let largest = self.sizes().into_iter().max().unwrap_or(0);
+        (largest * self.parts) as f64 / self.assignment.len() as f64
+    }
+}
+
+impl PartitionSpec {
+    /// Divides the graph, which must be undirected. `seed` is the seed of the run; the section may
+    /// fix another. Relative paths start at `base`, the folder of the experiment file.
+    ///
+    /// # Errors
+    /// If there are no workers or more than nodes, or if a given file does not fit.
+    pub fn partition(&self, graph: &Csr, base: &Path, seed: u64) -> Result<Partition, GraphError> {
+        let (nodes, workers) = (graph.nodes(), self.workers);
+        if workers == 0 || workers > nodes {
+            let what = format!("{workers} is not between 1 and the {nodes} nodes of the graph");
+            return Err(GraphError::key("partition.workers", what));
+        }
+        let seed = self.seed.unwrap_or(seed);
+        let mut random = stream(seed, Purpose::Partition, 0, 0);
+        let assignment = match self.method {
+            PartitionMethod::Random => random::partition(nodes, workers, &mut random),
+            PartitionMethod::Metis => metis::partition(graph, workers, &mut random)?,
+            PartitionMethod::Given => {
+                let file = self.file.as_ref().ok_or_else(|| {
+                    let what = "is missing; method \"given\" needs a text file with one worker \
+                    number per node and line";
+                    GraphError::key("partition.file", what)
+                })?;
+                given::partition(&base.join(file), nodes, workers)?
+            }
+        };
+        Ok(Partition {
+            parts: workers,
+            assignment,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn spec(method: PartitionMethod, workers: usize) -> PartitionSpec {
+        PartitionSpec {
+            method,
+            workers,
+            file: None,
+            seed: None,
+        }
+    }
+
+    fn divide(method: PartitionMethod, graph: &Csr, workers: usize, seed: u64) -> Partition {
+        spec(method, workers)
+            .partition(graph, Path::new(""), seed)
+            .unwrap()
+    }
+
+    /// A ring of n nodes.
+    fn ring(n: u32) -> Csr {
+        Csr::undirected(n as usize, (0..n).map(|v| (v, (v + 1) % n)))
+    }
+
+    #[test]
+    fn sizes_members_cut_and_balance_are_counted() {
+        let partition = Partition {
+            parts: 2,
+            assignment: vec![0, 0, 0, 1, 1, 0],
+        };
+        assert_eq!(partition.sizes(), [4, 2]);
+        assert_eq!(partition.members(1), [3, 4]);
+        assert_eq!(partition.edge_cut(&ring(6)), 2);
+        assert!((partition.balance() - 4.0 / 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn metis_cuts_a_ring_at_as_few_places_as_possible() {
+        let partition = divide(PartitionMethod::Metis, &ring(400), 4, 1);
+        assert!(partition.edge_cut(&ring(400)) <= 6);
+        assert!(partition.balance() < 1.05);
+    }
+
+    #[test]
+    fn one_worker_owns_everything() {
+        for method in [PartitionMethod::Metis, PartitionMethod::Random] {
+            assert_eq!(divide(method, &ring(5), 1, 3).assignment, [0; 5]);
+        }
+    }
+
+    #[test]
+    fn more_workers_than_nodes_are_refused() {
+        for workers in [0, 6] {
+            let error = spec(PartitionMethod::Metis, workers).partition(&ring(5), Path::new(""), 0);
+            let text = error.unwrap_err().to_string();
+            assert_eq!(
+                text,
+                format!(
+                    "partition.workers: {workers} is not between 1 and the 5 nodes of the graph"
+                )
+            );
+        }
+    }
+
+    #[test]
+    fn a_fixed_seed_wins_over_the_seed_of_the_run() {
+        let fixed = PartitionSpec {
+            seed: Some(4),
+            ..spec(PartitionMethod::Random, 3)
+        };
+        let graph = ring(50);
+        let of_run = |seed| fixed.partition(&graph, Path::new(""), seed).unwrap();
+        assert_eq!(of_run(1), divide(PartitionMethod::Random, &graph, 3, 4));
+        assert_eq!(of_run(1), of_run(2));
+    }
+
+    #[test]
+    fn metis_called_from_several_threads_gives_the_same_partitions() {
+        let graph = crate::graph::cora().unwrap().graph;
+        let alone = divide(PartitionMethod::Metis, &graph, 4, 7);
+        std::thread::scope(|scope| {
+            let same = || scope.spawn(|| divide(PartitionMethod::Metis, &graph, 4, 7));
+            for thread in [same(), same(), same()] {
+                assert_eq!(thread.join().unwrap(), alone);
+            }
+        });
+        assert_ne!(divide(PartitionMethod::Metis, &graph, 4, 8), alone);
+    }
+
+    proptest! {
+        #[test]
+        fn every_worker_has_nodes_every_node_a_worker_and_the_seed_decides(
+            edges in prop::collection::vec((0_u32..40, 0_u32..40), 0..120),
+            workers in 1_usize..=40,
+            seed in any::<u64>(),
+            metis: bool,
+        ) {
+            let graph = Csr::undirected(40, edges.into_iter());
+            let method = if metis { PartitionMethod::Metis } else { PartitionMethod::Random };
+            let partition = divide(method, &graph, workers, seed);
+            prop_assert_eq!(partition.assignment.len(), 40);
+            let sizes = partition.sizes();
+            prop_assert!(sizes.iter().all(|&size| size > 0), "{:?}", sizes);
+            if !metis {
+                let (least, most) = (sizes.iter().min().unwrap(), sizes.iter().max().unwrap());
+                prop_assert!(most - least <= 1);
+            }
+            let members: usize = (0..workers).map(|part| partition.members(part).len()).sum();
+            prop_assert_eq!(members, 40);
+            prop_assert_eq!(divide(method, &graph, workers, seed), partition);
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! Recursive matrix graphs (Chakrabarti, Zhan and Faloutsos, *R-MAT*, 2004) with the parameters of
+//! Graph500, and labels that a graph neural network can learn.
+
+use rand::Rng;
+use rand::seq::SliceRandom;
+use rayon::prelude::*;
+
+use super::normal::standard_normal;
+use super::synthetic::wrong;
+use super::{Csr, Features, GraphError, RawDataset};
+use crate::rng::{Purpose, stream};
+
+/// Edges, or rows of features, that share one random stream; threads take streams, so their number
+/// does not matter.
+const BATCH: usize = 1 << 14;
+/// Rounds of drawing in which a number of distinct edges must be reached.
+const ROUNDS: u64 = 200;
+
+/// How many edges.
+#[derive(Clone, Copy)]
+pub enum Size {
+    /// So many draws, before duplicates, loops and nodes that are not kept go.
+    Draws(usize),
+    /// So many distinct undirected edges.
+    Distinct(usize),
+}
+
+/// The graph on the first `nodes` of 2^`scale` randomly relabelled nodes, undirected. O(edges ·
+/// scale) time.
+pub fn graph(
+    scale: u32,
+    nodes: usize,
+    size: Size,
+    quadrants: [f64; 3],
+    seed: u64,
+) -> Result<Csr, GraphError> {
+    let all = 1_usize << scale;
+    if nodes > all {
+        return Err(wrong(
+            "nodes",
+            format!("{nodes} is more than 2^scale = {all}; raise `scale`"),
+        ));
+    }
+    let [a, b, c] = quadrants;
+    if quadrants.iter().any(|&p| !(0.0..=1.0).contains(&p)) || a + b + c > 1.0 {
+        let what = format!("{quadrants:?} must be 0 or more and together at most 1");
+        return Err(wrong("quadrants", what));
+    }
+    // `synthetic` has checked that node numbers fit.
+    let mut names: Vec<u32> = (0_u32..).take(all).collect();
+    names.shuffle(&mut stream(seed, Purpose::Graph, 0, 0));
+    let draw = |count, round| draw(count, scale, nodes, quadrants, &names, seed, round);
+    let edges = match size {
+        Size::Draws(count) => draw(count, 1),
+        Size::Distinct(count) => {
+            if count > nodes * (nodes - 1) / 2 {
+                let what = format!("{count} is more than {nodes} nodes can have");
+                return Err(wrong("edges", what));
+            }
+            let mut edges: Vec<(u32, u32)> = Vec::new();
+            for round in 1..=ROUNDS {
+                let mut fresh = draw(count - edges.len(), round);
+                fresh.retain(|edge| edges.binary_search(edge).is_err());
+                edges.append(&mut fresh);
+                edges.par_sort_unstable();
+                edges.dedup();
+                if edges.len() == count {
+                    break;
+                }
+            }
+            if edges.len() < count {
+                let what = format!(
+                    "only {} of {count} distinct edges were found; ask for fewer, or raise `nodes`",
+                    edges.len()
+                );
+                return Err(wrong("edges", what));
+            }
+            edges
+        }
+    };
+    Ok(Csr::undirected(nodes, edges.into_iter()))
+}
+
+/// Draws `count` edges and keeps those that are no loop and whose ends are kept, smaller end first.
+fn draw(
+    count: usize,
+    scale: u32,
+    nodes: usize,
+    [a, b, c]: [f64; 3],
+    names: &[u32],
+    seed: u64,
+    round: u64,
+) -> Vec<(u32, u32)> {
+    // Thresholds on a random 32-bit number; 2^32 itself means always.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "in 0..=2^32"
+    )]
+    let thresholds = [a, a + b, a + b + c].map(|p| (p * 4_294_967_296.0).round() as u64);
+    let batches = count.div_ceil(BATCH);
+    let batch = |batch: usize| {
+        let mut random = stream(seed, Purpose::Graph, batch as u64 + 1, round);
+        let length = BATCH.min(count - batch * BATCH);
+        let mut edges = Vec::with_capacity(length);
+        for _ in 0..length {
+            let (mut row, mut column) = (0_usize, 0_usize);
+            for _ in 0..scale {
+                let draw = u64::from(random.next_u32());
+                let quadrant = thresholds
+                    .iter()
+                    .filter(|&&threshold| draw >= threshold)
+                    .count();
+                row = row << 1 | quadrant >> 1;
+                column = column << 1 | quadrant & 1;
+            }
+            let (from, to) = (names[row], names[column]);
+            if from != to && (from.max(to) as usize) < nodes {
+                edges.push((from.min(to), from.max(to)));
+            }
+        }
+        edges
+    };
+    (0..batches).into_par_iter().flat_map_iter(batch).collect()
+}
+
+/// Normal features `[nodes, width]`, and as class of a node the largest of `classes` random
+/// projections of the features, averaged twice over neighbourhoods (the node included) and
+/// standardised over nodes: neighbours tend to agree, two aggregations make the classes separable,
+/// and no class is rare.
+pub fn label(graph: Csr, classes: usize, width: usize, seed: u64) -> RawDataset {
+    let nodes = graph.nodes();
+    let mut random = stream(seed, Purpose::Features, 0, 0);
+    let projection: Vec<f64> = (0..width * classes)
+        .map(|_| standard_normal(&mut random))
+        .collect();
+    let mut values = vec![0.0_f32; nodes * width];
+    values
+        .par_chunks_mut(BATCH * width)
+        .enumerate()
+        .for_each(|(batch, rows)| {
+            let mut random = stream(seed, Purpose::Features, batch as u64 + 1, 0);
+            for value in rows {
+                *value = narrow(standard_normal(&mut random));
+            }
+        });
+    let mut scores = vec![0.0_f32; nodes * classes];
+    let rows = scores.par_chunks_mut(classes).zip(values.par_chunks(width));
+    rows.for_each(|(scores, row)| {
+        for (class, score) in scores.iter_mut().enumerate() {
+            let weights = projection.iter().skip(class).step_by(classes);
+            *score = narrow(
+                row.iter()
+                    .zip(weights)
+                    .map(|(&x, w)| f64::from(x) * w)
+                    .sum(),
+            );
+        }
+    });
+    for _ in 0..2 {
+        scores = average(&graph, &scores, classes);
+    }
+    standardise(&mut scores, classes);
+    let class = |row: &[f32]| {
+        let largest = (0_u32..).zip(row).max_by(|a, b| a.1.total_cmp(b.1));
+        largest.map(|(class, _)| class)
+    };
+    let labels = scores.chunks_exact(classes).map(class).collect();
+    let features = Features::Dense { width, values };
+    RawDataset::new(
+        format!("rmat-{nodes}"),
+        graph,
+        features,
+        labels,
+        classes,
+        vec![],
+    )
+}
+
+/// Mean of the rows of a node and its neighbours.
+fn average(graph: &Csr, rows: &[f32], width: usize) -> Vec<f32> {
+    let mut means = rows.to_vec();
+    means
+        .par_chunks_mut(width)
+        .enumerate()
+        .for_each(|(v, mean)| {
+            for &u in graph.neighbours(v) {
+                for (sum, value) in mean.iter_mut().zip(&rows[u as usize * width..][..width]) {
+                    *sum += value;
+                }
+            }
+            let count = graph.degree(v) as f32 + 1.0;
+            for sum in mean {
+                *sum /= count;
+            }
+        });
+    means
+}
+
+/// Gives every column mean 0 and standard deviation 1.
+fn standardise(rows: &mut [f32], width: usize) {
+    let count = (rows.len() / width) as f64;
+    for column in 0..width {
+        let values = || {
+            rows.iter()
+                .skip(column)
+                .step_by(width)
+                .map(|&value| f64::from(value))
+        };
+        let mean = values().sum::<f64>() / count;
+        let variance = values().map(|value| (value - mean).powi(2)).sum::<f64>() / count;
+        let scale = 1.0 / variance.sqrt().max(f64::MIN_POSITIVE);
+        for value in rows.iter_mut().skip(column).step_by(width) {
+            *value = narrow((f64::from(*value) - mean) * scale);
+        }
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "features are single precision"
+)]
+const fn narrow(value: f64) -> f32 {
+    value as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GRAPH500: [f64; 3] = [0.57, 0.19, 0.19];
+
+    #[test]
+    fn the_asked_for_number_of_distinct_edges_is_met_exactly() {
+        let made = graph(10, 700, Size::Distinct(3000), GRAPH500, 1).unwrap();
+        assert_eq!((made.nodes(), made.edges()), (700, 6000));
+        assert!(made.is_symmetric());
+    }
+
+    #[test]
+    fn draws_lose_only_loops_and_duplicates() {
+        let made = graph(10, 1024, Size::Draws(4096), GRAPH500, 1).unwrap();
+        let edges = made.edges() / 2;
+        assert!((2800..=4096).contains(&edges), "{edges}");
+        // A skewed matrix has hubs: far above the mean degree of 8.
+        let largest = (0..1024).map(|v| made.degree(v)).max().unwrap();
+        assert!(largest > 60, "{largest}");
+        let even = graph(10, 1024, Size::Draws(4096), [0.25; 3], 1).unwrap();
+        assert!((0..1024).all(|v| even.degree(v) < 30));
+    }
+
+    #[test]
+    fn threads_do_not_change_the_data() {
+        let make = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()
+                .unwrap();
+            pool.install(|| {
+                let made = graph(12, 4096, Size::Distinct(40_000), GRAPH500, 5).unwrap();
+                label(made, 5, 6, 5)
+            })
+        };
+        let (one, three) = (make(1), make(3));
+        assert_eq!(
+            (&one.graph, &one.features, &one.labels),
+            (&three.graph, &three.features, &three.labels)
+        );
+    }
+
+    #[test]
+    fn neighbours_tend_to_agree_and_no_class_is_rare() {
+        let data = label(
+            graph(11, 2048, Size::Draws(16_000), GRAPH500, 3).unwrap(),
+            4,
+            16,
+            3,
+        );
+        let agree = |&(a, b): &(u32, u32)| data.labels[a as usize] == data.labels[b as usize];
+        let share =
+            data.graph.iter_edges().filter(agree).count() as f64 / data.graph.edges() as f64;
+        assert!(share > 0.35, "{share}, where 0.25 is chance");
+        for class in 0..4 {
+            let size = data
+                .labels
+                .iter()
+                .filter(|&&label| label == Some(class))
+                .count();
+            assert!(size > 200, "{size}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let message =
+            |nodes, size, quadrants| graph(3, nodes, size, quadrants, 0).unwrap_err().to_string();
+        assert!(message(9, Size::Draws(8), GRAPH500).contains("more than 2^scale = 8"));
+        assert!(message(8, Size::Distinct(29), GRAPH500).contains("more than 8 nodes can have"));
+        assert!(message(8, Size::Distinct(28), [1.0, 0.0, 0.0]).contains("only 0 of 28"));
+        assert!(message(8, Size::Draws(8), [0.9, 0.9, 0.0]).contains("together at most 1"));
+    }
+}

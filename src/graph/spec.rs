@@ -1,0 +1,189 @@
+//! What an experiment file may say about data and partitions.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// The `[dataset]` section: exactly one of `name` (bundled), `path` with `format`, or `synthetic`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DatasetSpec {
+    /// A data set that is part of the program: `cora`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The folder with the published files, or the one file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathBuf>,
+    /// How the files at `path` are written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<Format>,
+    /// A generated graph.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub synthetic: Option<SyntheticSpec>,
+    /// Which nodes train, validate and test. Default: the published split; generated data comes
+    /// with one of 60, 20 and 20 %.
+    #[serde(default)]
+    pub split: SplitSpec,
+    /// Features divided by their row sum, as Kipf and Welling (2017) do. Default: true for bags of
+    /// words (stored sparse, no value negative), false otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub normalise_features: Option<bool>,
+}
+
+/// Published file formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Format {
+    /// `ind.<name>.{x,y,tx,ty,allx,ally,graph,test.index}` (Yang et al., 2016).
+    Planetoid,
+    /// `<name>.content` and `<name>.cites` (Sen et al., 2008).
+    Linqs,
+    /// One zip of `.npy` members with two CSR matrices (Shchur et al., 2018).
+    NpzCsr,
+    /// One zip of `.npy` members with an edge list and ten splits (Platonov et al., 2023).
+    NpzEdges,
+    /// Edge and target CSV files with a JSON feature file (Rozemberczki et al., 2021).
+    CsvJson,
+    /// Edge and target CSV files without features (Rozemberczki and Sarkar, 2020).
+    Csv,
+    /// Lines of two node ids; `#` starts a comment (SNAP).
+    EdgeList,
+    /// METIS graph file.
+    Metis,
+    /// The raw CSV folder of an Open Graph Benchmark node data set.
+    Ogb,
+}
+
+/// Generated graphs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum SyntheticSpec {
+    /// Stochastic block model with one block per class and Gaussian class features.
+    Sbm {
+        /// Number of nodes.
+        nodes: usize,
+        /// Number of blocks, which are the classes.
+        classes: usize,
+        /// Width of the features.
+        features: usize,
+        /// Expected neighbours in the same class.
+        degree_within: f64,
+        /// Expected neighbours in other classes.
+        degree_between: f64,
+        /// Standard deviation of the feature noise around a class mean of unit length. Default 1.
+        #[serde(default = "one")]
+        noise: f64,
+        /// Seed of graph and features; the same for every run of an experiment. Default 0.
+        #[serde(default)]
+        seed: u64,
+    },
+    /// Recursive matrix graph (Chakrabarti, Zhan and Faloutsos, 2004), made undirected.
+    Rmat {
+        /// 2^`scale` nodes, unless `nodes` says how many to keep.
+        scale: u32,
+        /// Edges drawn per node, before duplicates are removed. Default 16 (Graph500).
+        #[serde(default = "sixteen")]
+        edge_factor: usize,
+        /// Keeps only the first so many nodes of a random relabelling.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        nodes: Option<usize>,
+        /// Draws until there are so many distinct undirected edges, instead of `edge_factor`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        edges: Option<usize>,
+        /// Number of classes; labels come from a propagated random projection, so that neighbours
+        /// tend to agree.
+        classes: usize,
+        /// Width of the features.
+        features: usize,
+        /// Quadrant probabilities a, b, c (d is the rest). Default .57, .19, .19 (Graph500).
+        #[serde(default = "graph500")]
+        quadrants: [f64; 3],
+        /// Seed of graph and features. Default 0.
+        #[serde(default)]
+        seed: u64,
+    },
+}
+
+const fn one() -> f64 {
+    1.0
+}
+const fn sixteen() -> usize {
+    16
+}
+const fn graph500() -> [f64; 3] {
+    [0.57, 0.19, 0.19]
+}
+
+/// Which nodes train, validate and test.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum SplitSpec {
+    /// `"public"`, or `"public-3"` for the fourth of several published splits.
+    Named(String),
+    /// Seeded, by shares of all labelled nodes; what is left is the test set.
+    Fractions(SplitFractions),
+    /// Seeded, by counts per class; what is left is the test set.
+    PerClass(SplitPerClass),
+}
+
+impl Default for SplitSpec {
+    fn default() -> Self {
+        Self::Named("public".to_owned())
+    }
+}
+
+/// `{ train = 0.6, val = 0.2 }`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SplitFractions {
+    /// Share of training nodes, in (0, 1).
+    pub train: f64,
+    /// Share of validation nodes, in (0, 1).
+    pub val: f64,
+    /// Fixed seed; default: the seed of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+}
+
+/// `{ train_per_class = 20, val_per_class = 30 }` (Shchur et al., 2018).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SplitPerClass {
+    /// Training nodes of each class.
+    pub train_per_class: usize,
+    /// Validation nodes of each class.
+    pub val_per_class: usize,
+    /// Fixed seed; default: the seed of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+}
+
+/// The `[partition]` section.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PartitionSpec {
+    /// How nodes are assigned to workers.
+    #[serde(default)]
+    pub method: PartitionMethod,
+    /// Number of workers.
+    pub workers: usize,
+    /// For `given`: a text file with one worker number per node and line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+    /// Fixed seed; default: the seed of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+}
+
+/// Partitioners.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PartitionMethod {
+    /// Balanced and uniformly random.
+    Random,
+    /// METIS multilevel k-way (Karypis and Kumar, 1998).
+    #[default]
+    Metis,
+    /// Read from a file.
+    Given,
+}

@@ -1,0 +1,318 @@
+//! Which nodes train, validate and test.
+
+use rand::seq::SliceRandom;
+
+use super::{GraphError, RawDataset, SplitSpec};
+use crate::rng::{Purpose, stream};
+
+const KEY: &str = "dataset.split";
+
+/// Three disjoint sets of nodes, each in ascending order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Split {
+    /// Nodes whose labels train the model.
+    pub train: Vec<u32>,
+    /// Nodes that choose the best epoch.
+    pub validation: Vec<u32>,
+    /// Nodes that are reported.
+    pub test: Vec<u32>,
+}
+
+impl Split {
+    /// The same sets in ascending order.
+    #[must_use]
+    pub(super) fn sorted(mut self) -> Self {
+        for nodes in [&mut self.train, &mut self.validation, &mut self.test] {
+            nodes.sort_unstable();
+        }
+        self
+    }
+
+    /// The split that `spec` asks for. Nodes without a label are in none of the sets; data without
+    /// any labels gets the empty split.
+    pub(super) fn choose(
+        spec: &SplitSpec,
+        data: &RawDataset,
+        seed: u64,
+    ) -> Result<Self, GraphError> {
+        if data.classes == 0 {
+            return Ok(Self::default());
+        }
+        match spec {
+            SplitSpec::Named(name) => published(name, data),
+            SplitSpec::Fractions(shares) => {
+                let (train, val) = (shares.train, shares.val);
+                let sound = train > 0.0 && val > 0.0 && train + val < 1.0;
+                if !sound {
+                    let what = format!(
+                        "train = {train} and val = {val} must be above 0 and together below 1, \
+                        so that a test set is left"
+                    );
+                    return Err(GraphError::key(KEY, what));
+                }
+                fractions([train, val], data, shares.seed.unwrap_or(seed))
+            }
+            SplitSpec::PerClass(counts) => {
+                let sizes = [counts.train_per_class, counts.val_per_class];
+                per_class(sizes, data, counts.seed.unwrap_or(seed))
+            }
+        }
+    }
+}
+
+/// `public` or `public-K`.
+fn published(name: &str, data: &RawDataset) -> Result<Split, GraphError> {
+    let number = match name.strip_prefix("public") {
+        Some("") => Some(0),
+        Some(rest) => rest
+            .strip_prefix('-')
+            .and_then(|number| number.parse::<usize>().ok()),
+        None => None,
+    };
+    let Some(number) = number else {
+        let what = format!(
+            "there is no split `{name}`; write \"public\", \"public-3\" for the fourth of \
+            several, {SEEDED}"
+        );
+        return Err(GraphError::key(KEY, what));
+    };
+    data.splits.get(number).cloned().ok_or_else(|| {
+        let what = match data.splits.len() {
+            0 => format!(
+                "the data set `{}` comes without a split; write {SEEDED}",
+                data.name
+            ),
+            1 => format!(
+                "the data set `{}` comes with one split, \"public\"",
+                data.name
+            ),
+            many => format!(
+                "the data set `{}` comes with {many} splits, \"public\" to \"public-{}\"",
+                data.name,
+                many - 1
+            ),
+        };
+        GraphError::key(KEY, what)
+    })
+}
+
+const SEEDED: &str =
+    "{ train = 0.6, val = 0.2 } or { train_per_class = 20, val_per_class = 30 } for a seeded one";
+
+/// Shares of all labelled nodes; what is left is the test set.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a share of a length"
+)]
+fn fractions(shares: [f64; 2], data: &RawDataset, seed: u64) -> Result<Split, GraphError> {
+    let mut nodes: Vec<u32> = (0_u32..)
+        .zip(&*data.labels)
+        .filter(|(_, label)| label.is_some())
+        .map(|(v, _)| v)
+        .collect();
+    let [train, val] = shares.map(|share| (share * nodes.len() as f64).round() as usize);
+    if train == 0 || val == 0 || train + val >= nodes.len() {
+        let what = format!(
+            "{} labelled nodes are too few: {train} would train, {val} validate and {} test",
+            nodes.len(),
+            nodes.len().saturating_sub(train + val)
+        );
+        return Err(GraphError::key(KEY, what));
+    }
+    nodes.shuffle(&mut stream(seed, Purpose::Split, 0, 0));
+    let test = nodes.split_off(train + val);
+    let validation = nodes.split_off(train);
+    Ok(Split {
+        train: nodes,
+        validation,
+        test,
+    }
+    .sorted())
+}
+
+/// Equal numbers from each class; what is left is the test set.
+fn per_class([train, val]: [usize; 2], data: &RawDataset, seed: u64) -> Result<Split, GraphError> {
+    if train == 0 || val == 0 {
+        return Err(GraphError::key(
+            KEY,
+            "train_per_class and val_per_class must be at least 1",
+        ));
+    }
+    let mut members = vec![Vec::new(); data.classes];
+    for (node, label) in (0_u32..).zip(&*data.labels) {
+        if let Some(class) = label {
+            members[*class as usize].push(node);
+        }
+    }
+    let mut split = Split::default();
+    for (class, mut nodes) in (0_u64..).zip(members) {
+        if nodes.len() < train.saturating_add(val) {
+            let what = format!(
+                "class {class} has {} nodes, fewer than train_per_class = {train} and \
+                val_per_class = {val} need; lower them",
+                nodes.len()
+            );
+            return Err(GraphError::key(KEY, what));
+        }
+        nodes.shuffle(&mut stream(seed, Purpose::Split, 0, class));
+        split.test.extend(nodes.split_off(train + val));
+        split.validation.extend(nodes.split_off(train));
+        split.train.extend(nodes);
+    }
+    if split.test.is_empty() {
+        return Err(GraphError::key(
+            KEY,
+            "leaves no node for the test set; lower the counts",
+        ));
+    }
+    Ok(split.sorted())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{Csr, Features, SplitFractions, SplitPerClass};
+    use proptest::prelude::*;
+
+    fn data(labels: Vec<Option<u32>>, splits: Vec<Split>) -> RawDataset {
+        let nodes = labels.len();
+        let classes = labels
+            .iter()
+            .flatten()
+            .max()
+            .map_or(0, |&class| class as usize + 1);
+        let graph = Csr::from_edges(nodes, std::iter::empty());
+        RawDataset::new(
+            "toy".into(),
+            graph,
+            Features::none(nodes),
+            labels,
+            classes,
+            splits,
+        )
+    }
+
+    /// 100 nodes: every tenth without a label, the others of class 0, 1 or 2.
+    fn hundred() -> RawDataset {
+        data(
+            (0..100).map(|v| (v % 10 != 0).then_some(v % 3)).collect(),
+            vec![],
+        )
+    }
+
+    fn shares(train: f64, val: f64, seed: Option<u64>) -> SplitSpec {
+        SplitSpec::Fractions(SplitFractions { train, val, seed })
+    }
+
+    fn counts(train_per_class: usize, val_per_class: usize) -> SplitSpec {
+        SplitSpec::PerClass(SplitPerClass {
+            train_per_class,
+            val_per_class,
+            seed: None,
+        })
+    }
+
+    fn message(spec: &SplitSpec, data: &RawDataset) -> String {
+        data.split(spec, 0).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn shares_are_of_the_labelled_nodes() {
+        let split = hundred().split(&shares(0.6, 0.2, None), 1).unwrap().split;
+        assert_eq!(
+            (split.train.len(), split.validation.len(), split.test.len()),
+            (54, 18, 18)
+        );
+    }
+
+    #[test]
+    fn each_class_gives_as_many_nodes_as_asked_for() {
+        let data = hundred();
+        let split = data.split(&counts(5, 7), 1).unwrap().split;
+        for class in 0..3 {
+            let of_class = |nodes: &[u32]| {
+                nodes
+                    .iter()
+                    .filter(|&&v| data.labels[v as usize] == Some(class))
+                    .count()
+            };
+            assert_eq!(
+                (of_class(&split.train), of_class(&split.validation)),
+                (5, 7)
+            );
+        }
+        assert_eq!(split.test.len(), 90 - 36);
+    }
+
+    #[test]
+    fn a_fixed_seed_wins_over_the_seed_of_the_run() {
+        let data = hundred();
+        let of = |spec: &SplitSpec, seed| data.split(spec, seed).unwrap().split;
+        assert_eq!(
+            of(&shares(0.5, 0.2, Some(9)), 1),
+            of(&shares(0.5, 0.2, None), 9)
+        );
+        assert_ne!(
+            of(&shares(0.5, 0.2, None), 1),
+            of(&shares(0.5, 0.2, None), 2)
+        );
+    }
+
+    #[test]
+    fn a_class_that_is_too_small_is_named() {
+        let text = message(&counts(20, 20), &hundred());
+        assert!(
+            text.starts_with("dataset.split: class 0 has 30 nodes, fewer than"),
+            "{text}"
+        );
+        assert!(message(&counts(0, 5), &hundred()).contains("at least 1"));
+    }
+
+    #[test]
+    fn shares_that_leave_nothing_to_test_are_refused() {
+        assert!(message(&shares(0.8, 0.2, None), &hundred()).contains("together below 1"));
+        assert!(message(&shares(f64::NAN, 0.2, None), &hundred()).contains("above 0"));
+        let two = data(vec![Some(0), Some(1)], vec![]);
+        assert!(message(&shares(0.6, 0.2, None), &two).contains("2 labelled nodes are too few"));
+    }
+
+    #[test]
+    fn published_splits_are_found_by_number_or_refused_by_name() {
+        let one = |node| Split {
+            train: vec![node],
+            ..Split::default()
+        };
+        let named = |name: &str| SplitSpec::Named(name.to_owned());
+        let ten = data(vec![Some(0); 4], (0..3).map(one).collect());
+        assert_eq!(ten.split(&named("public"), 0).unwrap().split, one(0));
+        assert_eq!(ten.split(&named("public-2"), 0).unwrap().split, one(2));
+        assert!(message(&named("public-3"), &ten).contains("3 splits, \"public\" to \"public-2\""));
+        assert!(message(&named("pubic"), &ten).contains("no split `pubic`"));
+        assert!(message(&named("public"), &hundred()).contains("comes without a split"));
+    }
+
+    #[test]
+    fn data_without_labels_gets_the_empty_split() {
+        let topology = data(vec![None; 5], vec![]);
+        assert_eq!(
+            topology.split(&SplitSpec::default(), 0).unwrap().split,
+            Split::default()
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn the_three_sets_are_sorted_disjoint_and_cover_the_labelled_nodes(
+            seed: u64, by_class: bool
+        ) {
+            let spec = if by_class { counts(4, 3) } else { shares(0.3, 0.3, None) };
+            let split = hundred().split(&spec, seed).unwrap().split;
+            let sets = [&split.train, &split.validation, &split.test];
+            prop_assert!(sets.iter().all(|set| set.is_sorted()));
+            let mut all = sets.map(Vec::as_slice).concat();
+            all.sort_unstable();
+            prop_assert_eq!(all, (0..100).filter(|v| v % 10 != 0).collect::<Vec<u32>>());
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Generated data sets: the checks that all share.
+
+use super::{GraphError, RawDataset, SyntheticSpec, rmat, sbm};
+
+/// Generates what the section asks for. Equal sections give equal data sets, whatever the number of
+/// threads.
+pub fn generate(spec: &SyntheticSpec) -> Result<RawDataset, GraphError> {
+    let (nodes, classes, width, seed) = match spec {
+        SyntheticSpec::Sbm {
+            nodes,
+            classes,
+            features,
+            seed,
+            ..
+        } => (*nodes, *classes, *features, *seed),
+        SyntheticSpec::Rmat {
+            scale,
+            nodes,
+            classes,
+            features,
+            seed,
+            ..
+        } => {
+            if *scale > 31 {
+                return Err(wrong(
+                    "scale",
+                    format!("{scale} is more than 31, the largest"),
+                ));
+            }
+            (nodes.unwrap_or(1 << scale), *classes, *features, *seed)
+        }
+    };
+    if u32::try_from(nodes).is_err() || nodes < 5 {
+        return Err(wrong(
+            "nodes",
+            format!("{nodes} is not between 5 and 2^32 - 1"),
+        ));
+    }
+    if classes == 0 || classes > nodes {
+        return Err(wrong(
+            "classes",
+            format!("{classes} is not between 1 and the {nodes} nodes"),
+        ));
+    }
+    if width == 0 {
+        return Err(wrong("features", "must be at least 1"));
+    }
+    let data = match spec {
+        SyntheticSpec::Sbm {
+            degree_within,
+            degree_between,
+            noise,
+            ..
+        } => {
+            let degrees = [*degree_within, *degree_between];
+            sbm::generate(nodes, classes, width, degrees, *noise, seed)
+        }
+        SyntheticSpec::Rmat {
+            scale,
+            edge_factor,
+            edges,
+            quadrants,
+            ..
+        } => {
+            let draws = edges.map_or(
+                rmat::Size::Draws(edge_factor << scale),
+                rmat::Size::Distinct,
+            );
+            let graph = rmat::graph(*scale, nodes, draws, *quadrants, seed)?;
+            Ok(rmat::label(graph, classes, width, seed))
+        }
+    };
+    data?.with_own_split(seed)
+}
+
+/// An error about one key of the section.
+pub fn wrong(key: &str, what: impl std::fmt::Display) -> GraphError {
+    GraphError::key("dataset.synthetic", format!("{key}: {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(toml: &str) -> String {
+        let spec: SyntheticSpec = toml::from_str(toml).unwrap();
+        generate(&spec).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn sizes_that_cannot_be_are_refused_by_key() {
+        let sbm = "kind = 'sbm'\ndegree_within = 2\ndegree_between = 1\n";
+        for (rest, expected) in [
+            (
+                "nodes = 0\nclasses = 1\nfeatures = 1",
+                "nodes: 0 is not between 5",
+            ),
+            (
+                "nodes = 10\nclasses = 11\nfeatures = 1",
+                "classes: 11 is not between 1 and the 10 nodes",
+            ),
+            (
+                "nodes = 10\nclasses = 2\nfeatures = 0",
+                "features: must be at least 1",
+            ),
+        ] {
+            let text = message(&format!("{sbm}{rest}"));
+            assert_eq!(
+                &text[.."dataset.synthetic: ".len() + expected.len()],
+                format!("dataset.synthetic: {expected}")
+            );
+        }
+        assert!(
+            message("kind = 'rmat'\nscale = 40\nclasses = 2\nfeatures = 3")
+                .contains("40 is more than 31")
+        );
+    }
+}

@@ -1,0 +1,36 @@
+//! Train graph neural networks across emulated machines and measure what each way of communicating costs: accuracy,
+//! bytes and time.
+//!
+//! A folder may import only from folders above it in this list:
+//!
+//! | folder | what it holds |
+//! |---|---|
+//! | [`rng`] | random streams keyed by their purpose |
+//! | [`graph`] | data sets, generators, partitioners, boundary plans |
+//! | [`net`] | links, bandwidth sharing, collectives, codecs, the ledger of bytes |
+//! | [`model`] | sparse aggregation, layers, loss, flat parameters on burn |
+//! | [`sim`] | workers, virtual time, devices, recording |
+//! | [`strategies`] | one folder per published method, and the parts they share |
+//! | [`experiment`] | TOML → cells → runs → tables, claims, verification |
+//! | [`report`] | tables → figures, Markdown and LaTeX tables, HTML |
+//! | [`cli`] | one file per subcommand |
+
+pub mod graph;
+pub mod net;
+pub mod rng;
+
+pub mod model;
+
+pub mod sim;
+
+pub mod strategies;
+
+pub mod experiment;
+
+pub mod report;
+
+pub mod cli;
+
+mod error;
+
+pub use error::Error;

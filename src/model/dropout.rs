@@ -1,0 +1,145 @@
+//! Dropout (Srivastava et al., 2014) whose masks belong to global nodes.
+//!
+//! Whether value `column` of node `v` is kept in epoch `t` at layer `l` is a function of (seed, t, l, v, column) alone. So the mask
+//! neither depends on the partition nor has to be sent: a worker that reads a neighbour's row drops exactly what
+//! its owner drops.
+
+use rayon::prelude::*;
+
+use super::SparseMatrix;
+use crate::rng::{Purpose, mix};
+
+/// Drops values with a probability and scales the others up, so that expectations stay.
+#[derive(Clone, Copy, Debug)]
+pub struct Dropout {
+    /// A value is dropped when its 16 random bits are below this: the probability in units of 2⁻¹⁶.
+    threshold: u32,
+    seed: u64,
+}
+
+impl Dropout {
+    /// Dropout with a probability in `[0, 1)`, rounded to a multiple of 2⁻¹⁶.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // in 0..65536
+    pub fn new(probability: f64, seed: u64) -> Self {
+        let threshold = (probability.clamp(0.0, 1.0) * 65_536.0)
+            .round()
+            .min(65_535.0) as u32;
+        Self {
+            threshold,
+            seed: mix(seed, Purpose::Dropout as u64),
+        }
+    }
+
+    /// Whether nothing is ever dropped.
+    #[must_use]
+    pub const fn is_off(&self) -> bool {
+        self.threshold == 0
+    }
+
+    /// What a kept value is multiplied with.
+    #[must_use]
+    pub fn scale(&self) -> f32 {
+        65_536.0 / (65_536 - self.threshold) as f32
+    }
+
+    fn node_key(&self, epoch: u64, layer: usize, node: u32) -> u64 {
+        mix(mix(self.seed, mix(epoch, layer as u64)), u64::from(node))
+    }
+
+    /// Whether a value is kept: 16 of the 64 bits drawn for each group of four columns.
+    const fn keeps(&self, bits: u64, column: usize) -> bool {
+        (bits >> (16 * (column % 4))) & 0xFFFF >= self.threshold as u64
+    }
+
+    /// The mask of dense rows, `[nodes, width]`: 0 or [`Self::scale`].
+    #[must_use]
+    pub fn mask(&self, epoch: u64, layer: usize, nodes: &[u32], width: usize) -> Vec<f32> {
+        let mut mask = vec![0.0; nodes.len() * width];
+        if width == 0 {
+            return mask;
+        }
+        let scale = self.scale();
+        mask.par_chunks_mut(width)
+            .with_min_len(256)
+            .zip(nodes)
+            .for_each(|(row, &node)| {
+                let key = self.node_key(epoch, layer, node);
+                for (group, values) in row.chunks_mut(4).enumerate() {
+                    let bits = mix(key, group as u64);
+                    for (column, value) in values.iter_mut().enumerate() {
+                        *value = if self.keeps(bits, column) { scale } else { 0.0 };
+                    }
+                }
+            });
+        mask
+    }
+
+    /// Sparse rows with dropout applied: the same draws as [`Self::mask`].
+    #[must_use]
+    pub fn sparse(
+        &self,
+        epoch: u64,
+        layer: usize,
+        nodes: &[u32],
+        rows: &SparseMatrix,
+    ) -> SparseMatrix {
+        let scale = self.scale();
+        let structure = rows.by_row();
+        let mut values = rows.values().to_vec();
+        for (row, &node) in nodes.iter().enumerate() {
+            let key = self.node_key(epoch, layer, node);
+            let (mut group, mut bits) = (usize::MAX, 0);
+            for entry in structure.offsets[row] as usize..structure.offsets[row + 1] as usize {
+                let column = structure.columns[entry] as usize;
+                if column / 4 != group {
+                    group = column / 4;
+                    bits = mix(key, group as u64);
+                }
+                values[entry] *= if self.keeps(bits, column) { scale } else { 0.0 };
+            }
+        }
+        rows.with_values(values)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sparse_and_dense_rows_lose_the_same_values() {
+        let dropout = Dropout::new(0.4, 9);
+        let nodes = [5, 17];
+        let offsets = [0, 3, 5];
+        let columns = vec![0, 4, 6, 1, 6];
+        let rows = SparseMatrix::new(7, &offsets, columns.clone(), vec![1.0; 5]);
+        let sparse = dropout.sparse(3, 1, &nodes, &rows);
+        let mask = dropout.mask(3, 1, &nodes, 7);
+        for (entry, &column) in columns.iter().enumerate() {
+            let row = usize::from(entry >= 3);
+            assert_eq!(sparse.values()[entry], mask[row * 7 + column as usize]);
+        }
+    }
+
+    #[test]
+    fn the_share_of_dropped_values_is_the_probability_and_the_mean_stays_one() {
+        let dropout = Dropout::new(0.3, 1);
+        let nodes: Vec<u32> = (0..2000).collect();
+        let mask = dropout.mask(0, 0, &nodes, 50);
+        let dropped = mask.iter().filter(|&&m| m == 0.0).count() as f64 / mask.len() as f64;
+        // Five standard deviations of a share over 100,000 draws.
+        assert!((dropped - 0.3).abs() < 5.0 * (0.3 * 0.7 / 1e5_f64).sqrt());
+        let mean = mask.iter().map(|&m| f64::from(m)).sum::<f64>() / mask.len() as f64;
+        assert!((mean - 1.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_mask_is_a_function_of_the_global_node_and_differs_between_epochs_and_layers() {
+        let dropout = Dropout::new(0.5, 1);
+        let both = dropout.mask(2, 0, &[3, 8], 64);
+        assert_eq!(both[64..], dropout.mask(2, 0, &[8], 64)[..]);
+        assert_ne!(both, dropout.mask(3, 0, &[3, 8], 64));
+        assert_ne!(both, dropout.mask(2, 1, &[3, 8], 64));
+    }
+}

@@ -1,0 +1,62 @@
+//! The step from averaged gradients to new parameters.
+
+use burn::module::Module;
+use burn::optim::decay::WeightDecayConfig;
+use burn::optim::momentum::MomentumConfig;
+use burn::optim::{AdamConfig, ModuleOptimizer, SgdConfig};
+
+use super::{OptimizerConfig, gradients_for};
+
+/// An optimiser with its state. Equal gradients give equal steps, so replicas stay equal.
+pub struct Optimizer {
+    inner: ModuleOptimizer,
+    learning_rate: f64,
+}
+
+impl Optimizer {
+    /// A fresh optimiser.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation)] // hyper-parameters are single precision
+    pub fn new(config: &OptimizerConfig) -> Self {
+        let decay = |penalty: f64| {
+            (penalty > 0.0).then(|| WeightDecayConfig {
+                penalty: penalty as f32,
+            })
+        };
+        match *config {
+            OptimizerConfig::Adam {
+                learning_rate,
+                weight_decay,
+                epsilon,
+            } => Self {
+                inner: AdamConfig::new()
+                    .with_epsilon(epsilon as f32)
+                    .with_weight_decay(decay(weight_decay))
+                    .init(),
+                learning_rate,
+            },
+            OptimizerConfig::Sgd {
+                learning_rate,
+                weight_decay,
+                momentum,
+            } => Self {
+                inner: SgdConfig::new()
+                    .with_weight_decay(decay(weight_decay))
+                    .with_momentum((momentum > 0.0).then(|| MomentumConfig {
+                        momentum,
+                        dampening: 0.0,
+                        nesterov: false,
+                    }))
+                    .init(),
+                learning_rate,
+            },
+        }
+    }
+
+    /// The module after one step along the flat gradient.
+    #[must_use]
+    pub fn step<M: Module>(&mut self, module: M, gradient: &[f32]) -> M {
+        let gradients = gradients_for(&module, gradient);
+        self.inner.step(self.learning_rate, module, gradients)
+    }
+}

@@ -1,0 +1,106 @@
+//! Parameters and gradients as one flat vector of the host, in the order in which the module lists them.
+
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use burn::optim::GradientsParams;
+use burn::tensor::{Gradients, Tensor, TensorData};
+
+fn to_vec<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+    // All parameters are made from f32 data on every backend.
+    tensor
+        .into_data()
+        .try_into_vec()
+        .expect("parameters are f32")
+}
+
+/// All parameters of a module.
+#[must_use]
+pub fn parameters<M: Module>(module: &M) -> Vec<f32> {
+    struct Collect(Vec<f32>);
+    impl ModuleVisitor for Collect {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            self.0.extend(to_vec(param.val().inner()));
+        }
+    }
+    let mut collect = Collect(Vec::new());
+    module.visit(&mut collect);
+    collect.0
+}
+
+/// Number of parameters of a module.
+#[must_use]
+pub fn parameter_count<M: Module>(module: &M) -> usize {
+    struct Count(usize);
+    impl ModuleVisitor for Count {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            self.0 += param.val().shape().num_elements();
+        }
+    }
+    let mut count = Count(0);
+    module.visit(&mut count);
+    count.0
+}
+
+/// The module with other parameters.
+///
+/// # Panics
+/// If there are fewer values than parameters.
+#[must_use]
+pub fn with_parameters<M: Module>(module: M, values: &[f32]) -> M {
+    struct Replace<'a>(&'a [f32]);
+    impl ModuleMapper for Replace<'_> {
+        fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+            param.map(|old| {
+                let shape = old.shape();
+                let (mine, rest) = self.0.split_at(shape.num_elements());
+                self.0 = rest;
+                Tensor::from_data(TensorData::new(mine.to_vec(), shape), &old.device())
+                    .require_grad()
+            })
+        }
+    }
+    module.map(&mut Replace(values))
+}
+
+/// Adds the gradients of a module's parameters to `flat`, in their order; parameters without a gradient add nothing.
+///
+/// # Panics
+/// If `flat` is shorter than the parameters.
+pub fn add_gradients<M: Module>(module: &M, gradients: &mut Gradients, flat: &mut [f32]) {
+    struct Add<'a>(&'a mut Gradients, &'a mut [f32], usize);
+    impl ModuleVisitor for Add<'_> {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            let tensor = param.val();
+            let length = tensor.shape().num_elements();
+            let mine = &mut self.1[self.2..self.2 + length];
+            self.2 += length;
+            if let Some(gradient) = tensor.grad_remove(self.0) {
+                for (sum, value) in mine.iter_mut().zip(to_vec(gradient)) {
+                    *sum += value;
+                }
+            }
+        }
+    }
+    module.visit(&mut Add(gradients, flat, 0));
+}
+
+/// Flat gradients as an optimiser takes them.
+///
+/// # Panics
+/// If there are fewer values than parameters.
+#[must_use]
+pub fn gradients_for<M: Module>(module: &M, flat: &[f32]) -> GradientsParams {
+    struct Register<'a>(GradientsParams, &'a [f32]);
+    impl ModuleVisitor for Register<'_> {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            let tensor = param.val().inner();
+            let (mine, rest) = self.1.split_at(tensor.shape().num_elements());
+            self.1 = rest;
+            let data = TensorData::new(mine.to_vec(), tensor.shape());
+            self.0
+                .register(param.id, Tensor::<D>::from_data(data, &tensor.device()));
+        }
+    }
+    let mut register = Register(GradientsParams::new(), flat);
+    module.visit(&mut register);
+    register.0
+}

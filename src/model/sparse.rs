@@ -1,0 +1,225 @@
+//! Sparse matrices that stay constant while a model trains: the graph, and bag-of-words features.
+
+use std::sync::{Arc, OnceLock};
+
+use super::spmm::DeviceCache;
+
+/// A sparse matrix `[rows, columns]` in compressed sparse rows, with its transpose beside it.
+///
+/// The structure is shared: [`SparseMatrix::with_values`] makes a matrix with other values over the same structure, which is
+/// how dropout of sparse features and edge weights come about without touching the indices.
+#[derive(Clone, Debug)]
+pub struct SparseMatrix {
+    structure: Arc<Structure>,
+    values: Arc<[f32]>,
+    cache: DeviceCache,
+}
+
+/// Compressed sparse rows: entries of row `r` are `offsets[r]..offsets[r + 1]`.
+#[derive(Debug, Default)]
+pub struct Rows {
+    /// `[rows + 1]`
+    pub offsets: Vec<u32>,
+    /// `[entries]`, column of each entry.
+    pub columns: Vec<u32>,
+    /// Boundaries of blocks of rows with about equally many entries: units of parallel work.
+    pub blocks: Vec<usize>,
+}
+
+#[derive(Debug)]
+struct Structure {
+    columns: usize,
+    forward: Rows,
+    transposed: OnceLock<Transposed>,
+    cache: DeviceCache,
+}
+
+/// The same entries by column.
+#[derive(Debug)]
+pub struct Transposed {
+    /// The structure of the transpose.
+    pub rows: Rows,
+    /// `[entries]`, for each entry of the transpose its position in the matrix itself.
+    pub positions: Vec<u32>,
+    /// Where the transpose lies on devices.
+    pub(super) cache: DeviceCache,
+}
+
+/// Entries per block: long enough to outweigh the cost of handing a block to a thread.
+const BLOCK_ENTRIES: usize = 2048;
+
+impl Rows {
+    fn new(offsets: Vec<u32>, columns: Vec<u32>) -> Self {
+        let rows = offsets.len() - 1;
+        let mut blocks = vec![0];
+        let mut start = 0_usize;
+        for row in 0..rows {
+            let end = offsets[row + 1] as usize;
+            // Empty rows cost time too: each is written with zeros.
+            if end - offsets[start] as usize + 8 * (row + 1 - start) >= BLOCK_ENTRIES {
+                start = row + 1;
+                blocks.push(start);
+            }
+        }
+        if *blocks.last().unwrap_or(&0) < rows {
+            blocks.push(rows);
+        }
+        Self {
+            offsets,
+            columns,
+            blocks,
+        }
+    }
+
+    /// Number of rows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// Whether there are no rows.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl SparseMatrix {
+    /// A matrix from its compressed rows.
+    ///
+    /// # Panics
+    /// If the arrays do not describe a `[offsets.len() - 1, columns]` matrix, or hold 2³² entries or more.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation)] // checked against u32::MAX
+    pub fn new(columns: usize, offsets: &[usize], indices: Vec<u32>, values: Vec<f32>) -> Self {
+        assert_eq!(indices.len(), values.len(), "one value per entry");
+        assert_eq!(
+            offsets.last().copied(),
+            Some(indices.len()),
+            "offsets end at the last entry"
+        );
+        assert!(
+            u32::try_from(indices.len()).is_ok(),
+            "fewer than 2³² entries"
+        );
+        assert!(
+            indices.iter().all(|&c| (c as usize) < columns),
+            "columns are in range"
+        );
+        let offsets = offsets.iter().map(|&o| o as u32).collect();
+        Self {
+            structure: Arc::new(Structure {
+                columns,
+                forward: Rows::new(offsets, indices),
+                transposed: OnceLock::new(),
+                cache: DeviceCache::default(),
+            }),
+            values: values.into(),
+            cache: DeviceCache::default(),
+        }
+    }
+
+    /// The same structure with other values, in the order of the entries.
+    ///
+    /// # Panics
+    /// If there is not one value per entry.
+    #[must_use]
+    pub fn with_values(&self, values: Vec<f32>) -> Self {
+        assert_eq!(values.len(), self.entries(), "one value per entry");
+        Self {
+            structure: Arc::clone(&self.structure),
+            values: values.into(),
+            cache: DeviceCache::default(),
+        }
+    }
+
+    /// Number of rows.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.structure.forward.len()
+    }
+
+    /// Number of columns.
+    #[must_use]
+    pub fn columns(&self) -> usize {
+        self.structure.columns
+    }
+
+    /// Number of stored entries.
+    #[must_use]
+    pub fn entries(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Values, in the order of the entries.
+    #[must_use]
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+
+    /// The structure by rows.
+    #[must_use]
+    pub fn by_row(&self) -> &Rows {
+        &self.structure.forward
+    }
+
+    /// The structure by columns; made when first asked for.
+    #[must_use]
+    pub fn by_column(&self) -> &Transposed {
+        self.structure
+            .transposed
+            .get_or_init(|| transpose(&self.structure.forward, self.columns()))
+    }
+
+    /// The first `rows` rows.
+    #[must_use]
+    pub fn head(&self, rows: usize) -> Self {
+        let forward = self.by_row();
+        let offsets: Vec<usize> = forward.offsets[..=rows]
+            .iter()
+            .map(|&o| o as usize)
+            .collect();
+        let end = offsets[rows];
+        Self::new(
+            self.columns(),
+            &offsets,
+            forward.columns[..end].to_vec(),
+            self.values[..end].to_vec(),
+        )
+    }
+
+    pub(super) fn value_cache(&self) -> &DeviceCache {
+        &self.cache
+    }
+
+    pub(super) fn structure_cache(&self) -> &DeviceCache {
+        &self.structure.cache
+    }
+}
+
+#[allow(clippy::cast_possible_truncation)] // fewer than 2³² rows and entries
+fn transpose(forward: &Rows, columns: usize) -> Transposed {
+    let mut offsets = vec![0_u32; columns + 1];
+    for &column in &forward.columns {
+        offsets[column as usize + 1] += 1;
+    }
+    for column in 0..columns {
+        offsets[column + 1] += offsets[column];
+    }
+    let mut next = offsets.clone();
+    let mut rows = vec![0_u32; forward.columns.len()];
+    let mut positions = vec![0_u32; forward.columns.len()];
+    for row in 0..forward.len() {
+        for entry in forward.offsets[row]..forward.offsets[row + 1] {
+            let slot = &mut next[forward.columns[entry as usize] as usize];
+            rows[*slot as usize] = row as u32;
+            positions[*slot as usize] = entry;
+            *slot += 1;
+        }
+    }
+    Transposed {
+        rows: Rows::new(offsets, rows),
+        positions,
+        cache: DeviceCache::default(),
+    }
+}

@@ -1,0 +1,100 @@
+//! What an experiment file may say about models and optimisers.
+
+use serde::{Deserialize, Serialize};
+
+/// The `[model]` section.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelConfig {
+    /// Which layers.
+    pub kind: ModelKind,
+    /// Number of message-passing layers. Default 2.
+    #[serde(default = "two")]
+    pub layers: usize,
+    /// Width of hidden layers. Default 16.
+    #[serde(default = "sixteen")]
+    pub hidden: usize,
+    /// Probability that an input of a layer is set to zero in training. Default 0.5.
+    #[serde(default = "half")]
+    pub dropout: f64,
+    /// Normalisation between layers. Default `none`.
+    #[serde(default)]
+    pub norm: NormKind,
+}
+
+/// Graph neural networks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ModelKind {
+    /// Graph convolution with symmetric normalisation and self-loops (Kipf and Welling, 2017).
+    Gcn,
+    /// GraphSAGE with mean aggregation (Hamilton, Ying and Leskovec, 2017).
+    Sage,
+}
+
+/// Normalisation between layers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NormKind {
+    /// No normalisation.
+    #[default]
+    None,
+    /// Layer normalisation (Ba, Kiros and Hinton, 2016) before the activation.
+    Layer,
+}
+
+const fn two() -> usize {
+    2
+}
+const fn sixteen() -> usize {
+    16
+}
+const fn half() -> f64 {
+    0.5
+}
+
+/// The `[optimizer]` section.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum OptimizerConfig {
+    /// Adam (Kingma and Ba, 2015) with L2 regularisation added to the gradient.
+    Adam {
+        /// Step size. Default 0.01.
+        #[serde(default = "hundredth")]
+        learning_rate: f64,
+        /// Factor of the parameters that is added to their gradient. Default 0.
+        #[serde(default)]
+        weight_decay: f64,
+        /// Added to the denominator. Default 1e-8.
+        #[serde(default = "tiny")]
+        epsilon: f64,
+    },
+    /// Stochastic gradient descent.
+    Sgd {
+        /// Step size.
+        learning_rate: f64,
+        /// Factor of the parameters that is added to their gradient. Default 0.
+        #[serde(default)]
+        weight_decay: f64,
+        /// Share of the previous step that is kept. Default 0.
+        #[serde(default)]
+        momentum: f64,
+    },
+}
+
+impl Default for OptimizerConfig {
+    fn default() -> Self {
+        Self::Adam {
+            learning_rate: hundredth(),
+            weight_decay: 0.0,
+            epsilon: tiny(),
+        }
+    }
+}
+
+const fn hundredth() -> f64 {
+    0.01
+}
+const fn tiny() -> f64 {
+    1e-8
+}

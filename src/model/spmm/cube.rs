@@ -1,0 +1,128 @@
+//! The product on graphics devices: one lane per output element, neighbouring lanes on neighbouring columns.
+
+use std::sync::Arc;
+
+use burn::backend::tensor::FloatTensor;
+use burn::tensor::{DType, Shape};
+use burn_cubecl::CubeBackend;
+use burn_cubecl::kernel::into_contiguous;
+use burn_cubecl::tensor::CubeTensor;
+use cubecl::prelude::*;
+use cubecl::server::Handle;
+use cubecl::{calculate_cube_count_elemwise, client::Client};
+
+use super::SpmmBackend;
+use crate::model::SparseMatrix;
+use crate::model::sparse::Rows;
+
+#[cube(launch_unchecked)]
+fn rows_times(
+    offsets: &[u32],
+    columns: &[u32],
+    values: &[f32],
+    x: &[f32],
+    out: &mut [f32],
+    width: usize,
+) {
+    if ABSOLUTE_POS >= out.len() {
+        terminate!();
+    }
+    let row = ABSOLUTE_POS / width;
+    let column = ABSOLUTE_POS % width;
+    let mut sum = 0.0_f32;
+    for entry in usize::cast_from(offsets[row])..usize::cast_from(offsets[row + 1]) {
+        sum += values[entry] * x[usize::cast_from(columns[entry]) * width + column];
+    }
+    out[ABSOLUTE_POS] = sum;
+}
+
+/// The structure of a matrix, or of its transpose, on a device.
+struct Uploaded {
+    offsets: Handle,
+    columns: Handle,
+}
+
+fn upload(client: &Client, rows: &Rows) -> Uploaded {
+    Uploaded {
+        offsets: client.create_from_slice(u32::as_bytes(&rows.offsets)),
+        // A buffer may not be empty; the entry is never read.
+        columns: client.create_from_slice(u32::as_bytes(if rows.columns.is_empty() {
+            &[0]
+        } else {
+            &rows.columns
+        })),
+    }
+}
+
+impl SpmmBackend for CubeBackend {
+    fn spmm(
+        x: FloatTensor<Self>,
+        matrix: Arc<SparseMatrix>,
+        transposed: bool,
+    ) -> FloatTensor<Self> {
+        let x = into_contiguous(x);
+        let width = x.meta.shape()[1];
+        let rows = if transposed {
+            matrix.columns()
+        } else {
+            matrix.rows()
+        };
+        let device = format!("{:?}", x.device);
+        let client = x.client.clone();
+
+        let structure = if transposed {
+            let by_column = matrix.by_column();
+            by_column
+                .cache
+                .get(&device, || upload(&client, &by_column.rows))
+        } else {
+            matrix
+                .structure_cache()
+                .get(&device, || upload(&client, matrix.by_row()))
+        };
+        let key = format!("{device} {transposed}");
+        let values = matrix.value_cache().get(&key, || {
+            let mut values: Vec<f32> = if transposed {
+                let positions = &matrix.by_column().positions;
+                positions
+                    .iter()
+                    .map(|&p| matrix.values()[p as usize])
+                    .collect()
+            } else {
+                matrix.values().to_vec()
+            };
+            if values.is_empty() {
+                values.push(0.0);
+            }
+            client.create_from_slice(f32::as_bytes(&values))
+        });
+
+        let elements = rows * width;
+        let shape = Shape::new([rows, width]);
+        let handle = client.empty((elements * size_of::<f32>()).max(size_of::<f32>()));
+        let out =
+            CubeTensor::new_contiguous(client.clone(), x.device.clone(), shape, handle, DType::F32);
+        if elements == 0 {
+            return out;
+        }
+        let entries = matrix.entries().max(1);
+        let cube_dim = CubeDim::new(&client, elements);
+        let cube_count = calculate_cube_count_elemwise(&client, elements, cube_dim);
+        // SAFETY: the lengths given are those of the buffers made above, and every index is below them: columns were checked
+        // against the width of the matrix when it was made.
+        unsafe {
+            rows_times::launch_unchecked(
+                &client,
+                cube_count,
+                cube_dim,
+                BufferArg::from_raw_parts(structure.offsets.clone(), rows + 1),
+                BufferArg::from_raw_parts(structure.columns.clone(), entries),
+                BufferArg::from_raw_parts((*values).clone(), entries),
+                x.into_buffer_arg(),
+                out.clone().into_buffer_arg(),
+                width,
+            );
+        }
+        out
+    }
+}

@@ -1,0 +1,99 @@
+//! From the bytes a worker hands over to the bytes its link carries.
+
+use super::Bytes;
+
+/// Headers around a message and around each of its packets.
+///
+/// ```text
+///   message = header ∣ payload                      cut into packets of at most mtu − packet_header
+///   packet  = [ frame … packet_header ∣ piece … ]   mtu counts packet_header and piece, not frame
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Framing {
+    /// Bytes before each message.
+    pub message_header: u64,
+    /// Largest packet, its headers included.
+    pub mtu: u64,
+    /// Bytes of each packet's own headers, inside the MTU.
+    pub packet_header: u64,
+    /// Bytes around each packet, outside the MTU.
+    pub frame: u64,
+}
+
+impl Framing {
+    /// TCP over IPv4 over Ethernet.
+    ///
+    /// * message header, 16 bytes: kind (2), layer (2), epoch (4), length (8); ours;
+    /// * MTU 1500 (RFC 894), of which 20 are the IPv4 header (RFC 791) and 20 the TCP header
+    ///   without options (RFC 9293): 1460 are left;
+    /// * around each packet 38 bytes (IEEE 802.3): preamble and start of frame 8, addresses and
+    ///   type 14, check sequence 4, gap between frames 12.
+    ///
+    /// Left out: acknowledgements (they travel the other way), TCP options, and the padding of a
+    /// last packet below Ethernet's 64 bytes, at most 5 bytes a message.
+    #[must_use]
+    pub const fn ethernet() -> Self {
+        Self {
+            message_header: 16,
+            mtu: 1500,
+            packet_header: 40,
+            frame: 38,
+        }
+    }
+
+    /// No headers: payload bytes are wire bytes.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self {
+            message_header: 0,
+            mtu: 1500,
+            packet_header: 0,
+            frame: 0,
+        }
+    }
+
+    /// Bytes a link carries for one message: with h = `message_header`, payload + h +
+    /// ⌈(payload + h) / (mtu − `packet_header`)⌉ · (`packet_header` + frame).
+    ///
+    /// An empty message costs its headers; nothing in this crate sends one.
+    #[must_use]
+    pub const fn wire(&self, payload: Bytes) -> Bytes {
+        let message = payload.0 + self.message_header;
+        let packets = message.div_ceil(self.mtu - self.packet_header);
+        Bytes(message + packets * (self.packet_header + self.frame))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn one_packet_holds_1444_bytes_of_payload() {
+        let ethernet = Framing::ethernet();
+        assert_eq!(ethernet.wire(Bytes(0)), Bytes(16 + 78));
+        assert_eq!(ethernet.wire(Bytes(1444)), Bytes(1444 + 16 + 78));
+        assert_eq!(ethernet.wire(Bytes(1445)), Bytes(1445 + 16 + 2 * 78));
+    }
+
+    #[test]
+    fn full_packets_fill_a_wire_of_1538_bytes() {
+        let ethernet = Framing::ethernet();
+        let payload = 1000 * 1460 - 16;
+        assert_eq!(ethernet.wire(Bytes(payload)), Bytes(1000 * 1538));
+    }
+
+    proptest! {
+        #[test]
+        fn without_framing_payload_is_wire(payload in 0_u64..1 << 50) {
+            prop_assert_eq!(Framing::none().wire(Bytes(payload)), Bytes(payload));
+        }
+
+        #[test]
+        fn more_payload_is_more_wire(payload in 0_u64..1 << 50, more in 1_u64..1 << 20) {
+            let ethernet = Framing::ethernet();
+            prop_assert!(ethernet.wire(Bytes(payload)) < ethernet.wire(Bytes(payload + more)));
+        }
+    }
+}

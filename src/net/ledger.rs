@@ -1,0 +1,119 @@
+//! What was sent, epoch by epoch.
+
+use std::collections::BTreeMap;
+
+use super::{Bytes, Count, Framing, Lane, Traffic};
+
+/// Every message of a run, counted once, where it was sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ledger {
+    epochs: BTreeMap<usize, Traffic>,
+}
+
+impl Ledger {
+    /// An empty ledger.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            epochs: BTreeMap::new(),
+        }
+    }
+
+    /// Adds one message.
+    pub fn record(&mut self, epoch: usize, lane: Lane, payload: Bytes) {
+        self.epochs.entry(epoch).or_default().add(lane, payload);
+    }
+
+    /// The messages of an epoch, if there were any.
+    #[must_use]
+    pub fn epoch(&self, epoch: usize) -> Option<&Traffic> {
+        self.epochs.get(&epoch)
+    }
+
+    /// Epochs with messages, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &Traffic)> {
+        self.epochs.iter().map(|(&epoch, traffic)| (epoch, traffic))
+    }
+
+    /// All messages of the run.
+    #[must_use]
+    pub fn traffic(&self) -> Traffic {
+        let mut all = Traffic::new();
+        for traffic in self.epochs.values() {
+            all.merge(traffic);
+        }
+        all
+    }
+
+    /// Sums over the run, with the wire bytes that `framing` makes of each message.
+    #[must_use]
+    pub fn total(&self, framing: &Framing) -> Count {
+        self.cumulative(framing)
+            .last()
+            .map(|&(_, count)| count)
+            .unwrap_or_default()
+    }
+
+    /// Sums from the beginning to the end of each epoch with messages, in order.
+    #[must_use]
+    pub fn cumulative(&self, framing: &Framing) -> Vec<(usize, Count)> {
+        let mut sum = Count::default();
+        self.iter()
+            .map(|(epoch, traffic)| {
+                sum += traffic.total(framing);
+                (epoch, sum)
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::TrafficKind;
+
+    const LANE: Lane = Lane {
+        layer: 1,
+        from: 0,
+        to: 1,
+        kind: TrafficKind::Activation,
+    };
+
+    #[test]
+    fn sums_grow_from_epoch_to_epoch_in_order_whatever_the_order_of_records() {
+        let mut ledger = Ledger::new();
+        ledger.record(4, LANE, Bytes(10));
+        ledger.record(0, LANE, Bytes(2000));
+        ledger.record(0, LANE, Bytes(2000));
+        let count = |messages, payload, wire| Count {
+            messages,
+            payload: Bytes(payload),
+            wire: Bytes(wire),
+        };
+        let two = 2 * (2000 + 16 + 2 * 78);
+        let framing = Framing::ethernet();
+        assert_eq!(
+            ledger.cumulative(&framing),
+            [
+                (0, count(2, 4000, two)),
+                (4, count(3, 4010, two + 10 + 16 + 78))
+            ]
+        );
+        assert_eq!(ledger.total(&framing), ledger.traffic().total(&framing));
+        assert_eq!(ledger.epoch(1), None);
+    }
+
+    #[test]
+    fn a_ledger_equals_a_plan_message_for_message() {
+        let mut ledger = Ledger::new();
+        ledger.record(3, LANE, Bytes(8));
+        ledger.record(3, LANE, Bytes(8));
+        let mut plan = Traffic::new();
+        plan.add_many(LANE, Bytes(8), 2);
+        assert_eq!(ledger.epoch(3), Some(&plan));
+        // The same bytes in one message are another plan, with another number of headers.
+        let mut merged = Traffic::new();
+        merged.add(LANE, Bytes(16));
+        assert_ne!(ledger.epoch(3), Some(&merged));
+    }
+}

@@ -1,0 +1,19 @@
+//! A directed link.
+
+use super::{Bandwidth, Seconds};
+
+/// Number of a link in its topology, `0..links`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(pub usize);
+
+/// One direction of a cable, a NIC or a trunk: what its flows share is its bandwidth.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Link {
+    /// What people call it: `worker 3 out`.
+    pub name: String,
+    /// What all flows on it may carry together.
+    pub bandwidth: Bandwidth,
+    /// What it asks of the one-way latency of a route; the topology says how a route combines its
+    /// links.
+    pub latency: Seconds,
+}

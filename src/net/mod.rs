@@ -1,0 +1,48 @@
+//! The emulated network: what it is made of, how long messages take, and what they weigh.
+//!
+//! ```text
+//!   NetworkSpec ──▶ Topology (links, routes) ──▶ Fabric: flows share links ──▶ deliveries in virtual time
+//!        │                                          ▲
+//!        └────────▶ Framing: payload ──▶ wire bytes ┘
+//!
+//!   rows of floats ──Codec──▶ payload ──Communicator──▶ payload ──Codec──▶ rows of floats
+//!                                          │
+//!                          Ledger: epoch ──▶ Traffic: every message by layer, ends and kind
+//! ```
+//!
+//! Nothing here knows a graph or a tensor. Bandwidths are bits per second, sizes are bytes, times
+//! are seconds, and each is a type. Nothing depends on hash order, threads or a clock.
+
+mod codec;
+mod codecs;
+mod collective;
+mod communicator;
+mod error;
+pub mod fabric;
+mod flows;
+mod framing;
+mod ledger;
+mod link;
+mod presets;
+mod quantity;
+pub mod sharing;
+mod spec;
+mod topology;
+mod traffic;
+mod units;
+
+pub use codec::{Codec, CodecKey, Rows};
+pub use codecs::{Identity, RandomColumns};
+pub use collective::{Combine, Step, all_reduce_steps, all_reduce_traffic, ring_all_reduce};
+pub use communicator::{Communicator, Inbox, Message, Outbox, Pending, Reduce, f32_bytes};
+pub use error::NetError;
+pub use fabric::{Delivery, Fabric, FlowId, Transfer};
+pub use flows::{FlowResult, FlowSpec, run_flows};
+pub use framing::Framing;
+pub use ledger::Ledger;
+pub use link::{Link, LinkId};
+pub use presets::{PRESETS, Preset, find as find_preset};
+pub use spec::{AllReduceKind, FramingKind, LinkSpec, NetworkSpec, TopologyKind, WorkerLinkSpec};
+pub use topology::{Route, Topology};
+pub use traffic::{Count, Lane, Traffic, TrafficKind};
+pub use units::{Bandwidth, Bytes, Seconds};

@@ -1,0 +1,191 @@
+//! Networks by name, each figure with its source.
+//!
+//! A worker's link in a [`star`](super::Topology::star), the same both ways. Where a source gives a
+//! round trip, the latency here is half of it; where access is asymmetric, the slower way counts,
+//! because in an exchange between equals every transfer passes somebody's uplink.
+
+use super::{Bandwidth, FramingKind, LinkSpec, NetError, Seconds};
+
+/// A named network.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Preset {
+    /// The name in experiment files.
+    pub name: &'static str,
+    /// Of each worker's link, each way.
+    pub bandwidth: Bandwidth,
+    /// One way, between any two workers.
+    pub latency: Seconds,
+    /// Headers that its traffic carries. `None` where it is neither IP nor Ethernet, or where the
+    /// bandwidth is what remains for payload.
+    pub framing: FramingKind,
+    /// Where the figures come from, one sentence.
+    pub source: &'static str,
+}
+
+impl Preset {
+    /// Its figures as an experiment file would give them.
+    #[must_use]
+    pub const fn link(&self) -> LinkSpec {
+        LinkSpec {
+            bandwidth: self.bandwidth,
+            latency: self.latency,
+        }
+    }
+}
+
+/// All presets, fastest first.
+pub const PRESETS: [Preset; 10] = [
+    Preset {
+        name: "nvlink",
+        bandwidth: Bandwidth::from_kbps(3_600_000_000),
+        latency: Seconds(2e-6),
+        framing: FramingKind::None,
+        source: "NVIDIA H100 data sheet: NVLink 900 GB/s per GPU, both ways together, thus 3.6 \
+                 Tbps each way; it states no latency, 2 us is our assumption.",
+    },
+    Preset {
+        name: "infiniband-200g",
+        bandwidth: Bandwidth::from_kbps(200_000_000),
+        latency: Seconds(600e-9),
+        framing: FramingKind::None,
+        source: "NVIDIA ConnectX-6 VPI user manual: ports of 200 Gb/s, latency below 600 ns \
+                 (adapters alone, without a switch or software).",
+    },
+    Preset {
+        name: "ethernet-100g",
+        bandwidth: Bandwidth::from_kbps(100_000_000),
+        latency: Seconds(15e-6),
+        framing: FramingKind::Ethernet,
+        source: "Rate: IEEE 802.3ba; latency: below 15 us between virtual machines over TCP \
+                 with offload (Firestone et al., Azure Accelerated Networking, NSDI 2018).",
+    },
+    Preset {
+        name: "ethernet-25g",
+        bandwidth: Bandwidth::from_kbps(25_000_000),
+        latency: Seconds(15e-6),
+        framing: FramingKind::Ethernet,
+        source: "Rate: IEEE 802.3by; latency: below 15 us between virtual machines over TCP \
+                 with offload (Firestone et al., Azure Accelerated Networking, NSDI 2018).",
+    },
+    Preset {
+        name: "ethernet-10g",
+        bandwidth: Bandwidth::from_kbps(10_000_000),
+        latency: Seconds(100e-6),
+        framing: FramingKind::Ethernet,
+        source: "Rate: IEEE 802.3ae; latency: half of a median round trip of about 0.2 ms over \
+                 TCP within a pod (Guo et al., Pingmesh, SIGCOMM 2015), rounded.",
+    },
+    Preset {
+        name: "ethernet-1g",
+        bandwidth: Bandwidth::from_kbps(1_000_000),
+        latency: Seconds(100e-6),
+        framing: FramingKind::Ethernet,
+        source: "Rate: IEEE 802.3ab; latency: half of a median round trip of about 0.2 ms over \
+                 TCP within a pod (Guo et al., Pingmesh, SIGCOMM 2015), rounded.",
+    },
+    Preset {
+        name: "wan",
+        bandwidth: Bandwidth::from_kbps(5_000_000),
+        latency: Seconds(45e-3),
+        framing: FramingKind::Ethernet,
+        source: "Rate: 5 Gbps to other regions (Amazon EC2 user guide, instance network \
+                 bandwidth, fewer than 32 vCPUs); latency: half of the 90 ms round trip New \
+                 York to London of Verizon's service level agreement.",
+    },
+    Preset {
+        name: "broadband",
+        bandwidth: Bandwidth::from_kbps(20_000),
+        latency: Seconds(12e-3),
+        framing: FramingKind::Ethernet,
+        source: "Rate: uplink of the FCC's 100/20 Mbps benchmark (2024 Section 706 Report); \
+                 latency: two half round trips of about 12 ms on fibre (FCC, Measuring \
+                 Broadband America 2016, Verizon Fios).",
+    },
+    Preset {
+        name: "lte",
+        bandwidth: Bandwidth::from_kbps(6_000),
+        latency: Seconds(35e-3),
+        framing: FramingKind::Ethernet,
+        source: "Median uplink of 6 Mbps and round trip of about 70 ms (Huang et al., A Close \
+                 Examination of Performance and Power Characteristics of 4G LTE Networks, \
+                 MobiSys 2012).",
+    },
+    Preset {
+        name: "bluetooth",
+        bandwidth: Bandwidth::from_kbps(1_306),
+        latency: Seconds(3.75e-3),
+        framing: FramingKind::None,
+        source: "Bluetooth Core Specification, EDR, 3-DH5 packets: 1021 bytes of payload in 5 \
+                 slots of 625 us, answered by 5, thus 1306.9 kbps each way; latency: one packet \
+                 and a reply slot, 6 slots.",
+    },
+];
+
+/// The preset of that name.
+///
+/// # Errors
+/// [`NetError::UnknownPreset`] with the nearest name.
+pub fn find(name: &str) -> Result<&'static Preset, NetError> {
+    PRESETS
+        .iter()
+        .find(|preset| preset.name == name)
+        .ok_or_else(|| {
+            let near = PRESETS
+                .iter()
+                .map(|preset| {
+                    (
+                        strsim::jaro_winkler(preset.name, &name.to_lowercase()),
+                        preset.name,
+                    )
+                })
+                .max_by(|a, b| a.0.total_cmp(&b.0))
+                .filter(|(similarity, _)| *similarity > 0.6);
+            let advice = near.map_or_else(
+                || format!("known are {}", PRESETS.map(|preset| preset.name).join(", ")),
+                |(_, near)| format!("did you mean \"{near}\"?"),
+            );
+            NetError::UnknownPreset {
+                name: name.into(),
+                advice,
+            }
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_preset_is_found_by_its_name_and_names_a_source() {
+        for preset in PRESETS {
+            assert_eq!(find(preset.name).unwrap().source, preset.source);
+            assert!(
+                preset.source.len() > 40 && preset.source.ends_with('.'),
+                "{}",
+                preset.name
+            );
+        }
+    }
+
+    #[test]
+    fn a_typo_gets_the_nearest_name_and_nonsense_gets_all_names() {
+        assert!(
+            find("ethernet-10")
+                .unwrap_err()
+                .to_string()
+                .contains("did you mean \"ethernet-10g\"?")
+        );
+        assert!(
+            find("Bluetooh")
+                .unwrap_err()
+                .to_string()
+                .contains("did you mean \"bluetooth\"?")
+        );
+        assert!(
+            find("qqq")
+                .unwrap_err()
+                .to_string()
+                .contains("known are nvlink, infiniband-200g")
+        );
+    }
+}

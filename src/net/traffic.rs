@@ -1,0 +1,202 @@
+//! What crossed the network: message sizes by layer, direction and kind.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Bytes, Framing};
+
+/// What a message carries. Every byte belongs to exactly one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrafficKind {
+    /// Raw node features.
+    Feature,
+    /// Hidden node representations on the way forward.
+    Activation,
+    /// Their gradients on the way back.
+    ActivationGradient,
+    /// Gradients of model parameters.
+    ParameterGradient,
+    /// Model parameters.
+    Parameter,
+    /// Graph structure and features moved because nodes change workers.
+    Repartition,
+    /// Identifiers of sampled nodes.
+    Sample,
+    /// Scalars and other coordination.
+    Control,
+}
+
+impl TrafficKind {
+    /// All kinds, in the order of the result columns.
+    pub const ALL: [Self; 8] = [
+        Self::Feature,
+        Self::Activation,
+        Self::ActivationGradient,
+        Self::ParameterGradient,
+        Self::Parameter,
+        Self::Repartition,
+        Self::Sample,
+        Self::Control,
+    ];
+
+    /// The name used in tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Feature => "feature",
+            Self::Activation => "activation",
+            Self::ActivationGradient => "activation_gradient",
+            Self::ParameterGradient => "parameter_gradient",
+            Self::Parameter => "parameter",
+            Self::Repartition => "repartition",
+            Self::Sample => "sample",
+            Self::Control => "control",
+        }
+    }
+
+    /// Whether this is *node data*: features, activations and their gradients.
+    #[must_use]
+    pub const fn is_node_data(self) -> bool {
+        matches!(
+            self,
+            Self::Feature | Self::Activation | Self::ActivationGradient
+        )
+    }
+}
+
+impl fmt::Display for TrafficKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Where a message belongs: its model layer, its two ends and its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lane {
+    /// Model layer whose input (or gradient) travels; 0 for what belongs to no layer.
+    pub layer: u32,
+    /// Sending worker.
+    pub from: u32,
+    /// Receiving worker.
+    pub to: u32,
+    /// What it carries.
+    pub kind: TrafficKind,
+}
+
+/// Messages and bytes, summed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Number of messages.
+    pub messages: u64,
+    /// Encoded values, without framing.
+    pub payload: Bytes,
+    /// What the links carry: payload with framing.
+    pub wire: Bytes,
+}
+
+impl std::ops::AddAssign for Count {
+    fn add_assign(&mut self, other: Self) {
+        self.messages += other.messages;
+        self.payload += other.payload;
+        self.wire += other.wire;
+    }
+}
+
+/// The messages of some stretch of a run as a multiset: how many of which size went where.
+///
+/// The ledger of what was sent and the plan of what will be sent are both of this type, so "plan
+/// equals ledger" is plain equality, message for message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    messages: BTreeMap<(Lane, Bytes), u64>,
+}
+
+impl Traffic {
+    /// No messages.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds one message of `payload` bytes.
+    pub fn add(&mut self, lane: Lane, payload: Bytes) {
+        self.add_many(lane, payload, 1);
+    }
+
+    /// Adds `count` messages of `payload` bytes each.
+    pub fn add_many(&mut self, lane: Lane, payload: Bytes, count: u64) {
+        if count > 0 {
+            *self.messages.entry((lane, payload)).or_default() += count;
+        }
+    }
+
+    /// Adds all messages of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        for (&(lane, payload), &count) in &other.messages {
+            self.add_many(lane, payload, count);
+        }
+    }
+
+    /// Whether nothing was sent.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    /// `(lane, payload of one message, number of such messages)`, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (Lane, Bytes, u64)> + '_ {
+        self.messages
+            .iter()
+            .map(|(&(lane, payload), &count)| (lane, payload, count))
+    }
+
+    /// Sums per lane, with the wire bytes that `framing` makes of each message.
+    #[must_use]
+    pub fn by_lane(&self, framing: &Framing) -> BTreeMap<Lane, Count> {
+        let mut sums: BTreeMap<Lane, Count> = BTreeMap::new();
+        for (lane, payload, count) in self.iter() {
+            *sums.entry(lane).or_default() += Count {
+                messages: count,
+                payload: payload * count,
+                wire: framing.wire(payload) * count,
+            };
+        }
+        sums
+    }
+
+    /// Payload of one kind over all lanes.
+    #[must_use]
+    pub fn payload_of(&self, kind: TrafficKind) -> Bytes {
+        self.iter()
+            .filter(|(lane, _, _)| lane.kind == kind)
+            .map(|(_, payload, count)| payload * count)
+            .sum()
+    }
+
+    /// Sum over everything.
+    #[must_use]
+    pub fn total(&self, framing: &Framing) -> Count {
+        let mut total = Count::default();
+        for count in self.by_lane(framing).into_values() {
+            total += count;
+        }
+        total
+    }
+
+    /// The first lane on which two records differ, with both sums, for error messages.
+    #[must_use]
+    pub fn first_difference(&self, other: &Self) -> Option<(Lane, Count, Count)> {
+        let framing = Framing::none();
+        let (mine, theirs) = (self.by_lane(&framing), other.by_lane(&framing));
+        mine.keys()
+            .chain(theirs.keys())
+            .map(|lane| {
+                let of = |sums: &BTreeMap<Lane, Count>| sums.get(lane).copied().unwrap_or_default();
+                (*lane, of(&mine), of(&theirs))
+            })
+            .find(|(_, a, b)| a != b)
+    }
+}

@@ -1,0 +1,165 @@
+//! Test accuracy against epoch, bytes and simulated time.
+
+use super::seeds_with;
+use crate::report::format;
+use crate::report::plot::{Axis, Curves, Figure, Panel, Series, Spot, Unit};
+use crate::report::series::{Cell, Point};
+
+/// Against the epoch, counted from 1 as people do.
+pub fn against_epoch(cells: &[Cell]) -> Option<Figure> {
+    let x = |point: &Point| point.epoch + 1.0;
+    figure(cells, "accuracy-vs-epoch", "epoch", x, |xs| {
+        Axis::linear("epoch", Unit::Plain, xs)
+    })
+}
+
+/// Against the cumulative payload; strategies that sent nothing yet stand at zero, left of the break.
+pub fn against_bytes(cells: &[Cell]) -> Option<Figure> {
+    figure(
+        cells,
+        "accuracy-vs-bytes",
+        "bytes sent",
+        |point| point.payload_bytes,
+        |xs| Axis::log("cumulative payload", Unit::Bytes, xs),
+    )
+}
+
+/// Against the cumulative simulated time.
+pub fn against_time(cells: &[Cell]) -> Option<Figure> {
+    figure(
+        cells,
+        "accuracy-vs-time",
+        "simulated time",
+        |point| point.simulated_seconds,
+        |xs| Axis::linear("simulated time", Unit::Seconds, xs),
+    )
+}
+
+fn figure(
+    cells: &[Cell],
+    kind: &'static str,
+    against: &str,
+    x: impl Fn(&Point) -> f64,
+    axis: impl Fn(Vec<f64>) -> Axis,
+) -> Option<Figure> {
+    let series: Vec<Series> = cells
+        .iter()
+        .map(|cell| Series {
+            label: cell.label.clone(),
+            look: cell.look,
+            spots: cell
+                .curve(|row| row.test_accuracy)
+                .iter()
+                .map(|point| Spot {
+                    x: x(point),
+                    x_sd: 0.0,
+                    y: point.value.mean,
+                    y_sd: point.value.spread(),
+                })
+                .collect(),
+        })
+        .filter(|series| !series.spots.is_empty())
+        .collect();
+    let spots = || series.iter().flat_map(|series| &series.spots);
+    spots().next()?;
+    let ends: Vec<String> = series
+        .iter()
+        .filter_map(|series| {
+            let last = series.spots.last()?;
+            Some(format!(
+                "{} ends at {}",
+                series.label,
+                format::percent(last.y)
+            ))
+        })
+        .collect();
+    let (low, high) = worth_seeing(&series);
+    let lowest = spots()
+        .map(|spot| spot.y - spot.y_sd)
+        .fold(f64::INFINITY, f64::min);
+    let cut = if lowest < low {
+        " The steep first epochs lie below the vertical axis."
+    } else {
+        ""
+    };
+    // A logarithmic axis begins where the first curve comes into sight; the others begin at the first epoch.
+    let in_sight = |pair: &[Spot]| kind != "accuracy-vs-bytes" || pair.iter().any(|s| s.y >= low);
+    let horizontal = series
+        .iter()
+        .flat_map(|series| {
+            let seen = series
+                .spots
+                .windows(2)
+                .filter(|pair| in_sight(pair))
+                .flatten();
+            seen.chain(series.spots.last()).map(|spot| spot.x)
+        })
+        .collect();
+    let note = match kind {
+        "accuracy-vs-bytes" => {
+            " The payload is all that workers sent up to an epoch, parameter gradients included."
+        }
+        "accuracy-vs-time" => " Evaluation takes no simulated time.",
+        _ => "",
+    };
+    Some(Figure {
+        kind,
+        title: format!("Test accuracy against {against}"),
+        caption: format!(
+            "Test accuracy against {against}; {}.{note}{cut}",
+            seeds_with(cells, "with bands of")
+        ),
+        alt: format!("Test accuracy against {against}: {}.", super::list(&ends)),
+        panels: vec![(
+            String::new(),
+            Panel::Curves(Curves {
+                x: axis(horizontal),
+                y: Axis::linear("test accuracy", Unit::Percent, [lowest.max(low), high]),
+                series,
+                joined: true,
+                front: Vec::new(),
+            }),
+        )],
+    })
+}
+
+/// The range of accuracies that tells strategies apart: from the highest value down to as far below the worst
+/// final one as that is below the highest. The steep first epochs, alike for all, would press the rest together.
+fn worth_seeing(series: &[Series]) -> (f64, f64) {
+    let spots = series.iter().flat_map(|series| &series.spots);
+    let high = spots
+        .map(|spot| spot.y + spot.y_sd)
+        .fold(f64::NEG_INFINITY, f64::max);
+    let last = series.iter().filter_map(|series| series.spots.last());
+    let worst = last
+        .map(|spot| spot.y - spot.y_sd)
+        .fold(f64::INFINITY, f64::min);
+    let low = worst - (high - worst).max(0.04);
+    (low, high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::style;
+
+    #[test]
+    fn the_axis_shows_all_final_values_and_not_the_first_epochs() {
+        let spot = |y| Spot {
+            x: 0.0,
+            x_sd: 0.0,
+            y,
+            y_sd: 0.0,
+        };
+        let series = |ys: &[f64]| Series {
+            label: String::new(),
+            look: style::looks(["full"])[0],
+            spots: ys.iter().map(|y| spot(*y)).collect(),
+        };
+        let (low, high) = worth_seeing(&[series(&[0.1, 0.7, 0.8]), series(&[0.2, 0.75, 0.7])]);
+        assert!(
+            (low - 0.6).abs() < 1e-12 && (high - 0.8).abs() < 1e-12,
+            "{low} {high}"
+        );
+    }
+}

@@ -1,0 +1,89 @@
+//! The kinds of figures: each turns cells into a [`Figure`], or into nothing where there is nothing to show.
+
+mod accuracy;
+mod bytes_by_kind;
+mod compression;
+mod pareto;
+mod time_breakdown;
+
+use super::plot::Figure;
+use super::series::Cell;
+
+/// A kind of figure.
+#[derive(Clone, Copy)]
+pub struct Kind {
+    /// Its name in experiment files, and of the files it makes.
+    pub name: &'static str,
+    /// Makes the figure; `None` if the cells hold nothing that it shows.
+    draw: fn(&[Cell]) -> Option<Figure>,
+}
+
+/// Every kind, in the order of the report.
+pub const KINDS: [Kind; 7] = [
+    Kind {
+        name: "accuracy-vs-epoch",
+        draw: accuracy::against_epoch,
+    },
+    Kind {
+        name: "accuracy-vs-bytes",
+        draw: accuracy::against_bytes,
+    },
+    Kind {
+        name: "accuracy-vs-time",
+        draw: accuracy::against_time,
+    },
+    Kind {
+        name: "bytes-by-kind",
+        draw: bytes_by_kind::figure,
+    },
+    Kind {
+        name: "pareto",
+        draw: pareto::figure,
+    },
+    Kind {
+        name: "time-breakdown",
+        draw: time_breakdown::figure,
+    },
+    Kind {
+        name: "compression",
+        draw: compression::figure,
+    },
+];
+
+impl Kind {
+    /// The kind of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        KINDS.into_iter().find(|kind| kind.name == name)
+    }
+
+    /// The figure; `None` if the cells hold nothing that it shows.
+    pub fn figure(&self, cells: &[Cell]) -> Option<Figure> {
+        (self.draw)(cells)
+    }
+}
+
+/// `mean of 3 seeds`, or `one seed`.
+fn seeds(cells: &[Cell]) -> String {
+    match cells.iter().map(|cell| cell.runs.len()).max() {
+        Some(seeds) if seeds > 1 => format!("mean of {seeds} seeds"),
+        _ => "one seed".into(),
+    }
+}
+
+/// [`seeds`], and what their spread is drawn as.
+fn seeds_with(cells: &[Cell], spread: &str) -> String {
+    let seeds = seeds(cells);
+    if seeds == "one seed" {
+        return seeds;
+    }
+    format!("{seeds}, {spread} ± one standard deviation")
+}
+
+/// `a, b and c`.
+pub(super) fn list(items: &[String]) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.clone(),
+        [rest @ .., last] => format!("{} and {last}", rest.join(", ")),
+    }
+}

@@ -1,0 +1,177 @@
+//! Numbers as people read them.
+
+use super::statistics::Summary;
+
+/// Decimal units of bytes, from large to small.
+const BYTE_UNITS: [(f64, &str); 5] = [
+    (1e12, "TB"),
+    (1e9, "GB"),
+    (1e6, "MB"),
+    (1e3, "kB"),
+    (1.0, "B"),
+];
+
+/// The largest decimal unit in which `bytes` is at least 1: its size in bytes and its name.
+pub fn byte_unit(bytes: f64) -> (f64, &'static str) {
+    // Rounding to three digits may carry into the next unit: 999.9 kB is 1 MB.
+    BYTE_UNITS
+        .into_iter()
+        .find(|(size, _)| bytes >= 0.9995 * size)
+        .unwrap_or((1.0, "B"))
+}
+
+/// Bytes in decimal units with three significant digits: `1.23 MB`.
+pub fn bytes(bytes: f64) -> String {
+    let (size, name) = byte_unit(bytes);
+    if size < 10.0 {
+        format!("{bytes:.0} B")
+    } else {
+        format!("{} {name}", digits(bytes / size))
+    }
+}
+
+/// A non-negative number with about three significant digits and no exponent: `0.0123`, `4.56`, `789`.
+pub fn digits(value: f64) -> String {
+    let magnitude = value.abs();
+    let decimals = match magnitude {
+        m if m >= 99.95 || m == 0.0 => 0,
+        m if m >= 9.995 => 1,
+        m if m >= 0.9995 => 2,
+        m if m >= 0.0995 => 3,
+        _ => 4,
+    };
+    format!("{value:.decimals$}")
+}
+
+/// A duration: `350 µs`, `12.3 ms`, `4.56 s`, `3 min 20 s`, `2 h 5 min`.
+pub fn seconds(seconds: f64) -> String {
+    if seconds == 0.0 {
+        return "0 s".into();
+    }
+    match seconds {
+        s if s < 0.999_5e-3 => format!("{} µs", digits(s * 1e6)),
+        s if s < 0.9995 => format!("{} ms", digits(s * 1e3)),
+        s if s < 59.95 => format!("{} s", digits(s)),
+        s if s < 3599.5 => {
+            let whole = s.round();
+            format!("{:.0} min {:.0} s", (whole / 60.0).floor(), whole % 60.0)
+        }
+        s => {
+            let minutes = (s / 60.0).round();
+            format!(
+                "{:.0} h {:.0} min",
+                (minutes / 60.0).floor(),
+                minutes % 60.0
+            )
+        }
+    }
+}
+
+/// How many times: `1.04×`, `12.3×`, `580×`.
+pub fn factor(factor: f64) -> String {
+    if factor >= 9_999.5 {
+        return format!("{}×", grouped(factor));
+    }
+    format!("{}×", digits(factor))
+}
+
+/// A share of one as a percentage with one decimal: `81.5 %`.
+pub fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// Mean and deviation of shares of one, in percent: `81.5 ± 0.4 %`; without deviation for one seed.
+pub fn percent_summary(summary: &Summary) -> String {
+    match summary.sd {
+        Some(sd) => format!("{:.1} ± {:.1} %", summary.mean * 100.0, sd * 100.0),
+        None => percent(summary.mean),
+    }
+}
+
+/// A whole number with thin spaces between groups of three digits: `10 556`.
+pub fn grouped(count: f64) -> String {
+    let plain = format!("{:.0}", count.abs());
+    let mut grouped = String::from(if count < 0.0 { "−" } else { "" });
+    for (index, digit) in plain.chars().enumerate() {
+        if index > 0 && (plain.len() - index) % 3 == 0 && plain.len() > 4 {
+            grouped.push('\u{2009}');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// A measured quantity of unknown unit: about four significant digits, whole numbers as such.
+pub fn quantity(value: f64) -> String {
+    let magnitude = value.abs();
+    if magnitude >= 9_999.5 {
+        return grouped(value);
+    }
+    let decimals = match magnitude {
+        m if m >= 100.0 => 1,
+        m if m >= 1.0 => 3,
+        _ => 4,
+    };
+    let text = format!("{value:.decimals$}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" {
+        "0".into()
+    } else {
+        text.replace('-', "−")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_take_the_largest_unit_that_fits() {
+        let shown: Vec<String> = [0.0, 999.0, 1000.0, 12_340.0, 999_960.0, 5.678e7, 3e12]
+            .map(bytes)
+            .into();
+        assert_eq!(
+            shown,
+            [
+                "0 B", "999 B", "1.00 kB", "12.3 kB", "1.00 MB", "56.8 MB", "3.00 TB"
+            ]
+        );
+    }
+
+    #[test]
+    fn seconds_change_unit_with_size_and_never_show_sixty() {
+        let shown: Vec<String> = [0.0, 2.5e-5, 0.0123, 4.56, 59.99, 200.0, 7_500.0]
+            .map(seconds)
+            .into();
+        let wanted = [
+            "0 s",
+            "25.0 µs",
+            "12.3 ms",
+            "4.56 s",
+            "1 min 0 s",
+            "3 min 20 s",
+            "2 h 5 min",
+        ];
+        assert_eq!(shown, wanted);
+    }
+
+    #[test]
+    fn a_single_seed_shows_no_deviation() {
+        let three = Summary::of([0.81, 0.815, 0.82]).unwrap();
+        assert_eq!(percent_summary(&three), "81.5 ± 0.5 %");
+        assert_eq!(percent_summary(&Summary::of([0.8]).unwrap()), "80.0 %");
+    }
+
+    #[test]
+    fn large_counts_are_grouped_and_years_are_not() {
+        assert_eq!(grouped(2708.0), "2708");
+        assert_eq!(grouped(10_556.0), "10\u{2009}556");
+        assert_eq!(grouped(1_234_567.0), "1\u{2009}234\u{2009}567");
+    }
+
+    #[test]
+    fn quantities_of_any_unit_keep_their_sign_and_lose_idle_zeros() {
+        let shown: Vec<String> = [-0.0123, 12.5, 250.04, -0.000_01, 0.0].map(quantity).into();
+        assert_eq!(shown, ["−0.0123", "12.5", "250", "0", "0"]);
+    }
+}

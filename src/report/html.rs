@@ -1,0 +1,219 @@
+//! One self-contained page: claims, tables, figures, setting, and how to do it again.
+
+use minijinja::{Environment, context};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::figures::list;
+use super::format;
+use super::plot::Figure;
+use super::series::Cell;
+use super::story;
+use super::tables::{self, Table};
+use crate::experiment::rows::{ClaimRow, RunRow};
+
+/// The page's skeleton; the name ends in `.html` so that everything put into it is escaped.
+const TEMPLATE: (&str, &str) = ("report.html", include_str!("report.html.j2"));
+
+/// Everything the page shows.
+pub struct Page<'a> {
+    /// The finished cells.
+    pub cells: &'a [Cell<'a>],
+    /// All runs, failed ones too.
+    pub runs: &'a [RunRow],
+    /// The claims.
+    pub claims: &'a [ClaimRow],
+    /// The summary table.
+    pub summary: &'a Table,
+    /// The traffic table.
+    pub traffic: &'a Table,
+    /// Figures with their SVG documents.
+    pub figures: &'a [(Figure, String)],
+    /// The manifest; every field may be absent.
+    pub manifest: &'a Value,
+}
+
+#[derive(Serialize)]
+struct Claim<'a> {
+    statement: &'a str,
+    source: &'a str,
+    expected: &'a str,
+    measured: String,
+    verdict: &'a str,
+    /// The badge's class in the style sheet.
+    class: &'static str,
+}
+
+#[derive(Serialize)]
+struct Picture<'a> {
+    kind: &'a str,
+    title: &'a str,
+    caption: &'a str,
+    svg: String,
+}
+
+impl Page<'_> {
+    /// The page's HTML.
+    ///
+    /// # Errors
+    /// The template's, which the tests rule out.
+    pub fn render(&self) -> Result<String, minijinja::Error> {
+        let mut environment = Environment::new();
+        environment.add_template(TEMPLATE.0, TEMPLATE.1)?;
+        let claims: Vec<Claim> = self.claims.iter().map(claim).collect();
+        let pictures: Vec<Picture> = self
+            .figures
+            .iter()
+            .map(|(figure, svg)| Picture {
+                kind: figure.kind,
+                title: &figure.title,
+                caption: &figure.caption,
+                // Ink follows the page's colour, so that figures are legible on dark screens.
+                svg: svg.replace("#000000", "currentColor"),
+            })
+            .collect();
+        let failed: Vec<String> = self
+            .runs
+            .iter()
+            .filter(|run| !run.is_ok())
+            .map(|run| format!("{}, seed {}: {}", run.cell, run.seed, run.status))
+            .collect();
+        let tally = |verdict: &str| self.claims.iter().filter(|c| c.verdict == verdict).count();
+        environment.get_template(TEMPLATE.0)?.render(context! {
+            manifest => self.manifest,
+            name => self.manifest["name"].as_str().unwrap_or("experiment"),
+            story => story::tell(self.cells),
+            reproduced => tally(ClaimRow::REPRODUCED),
+            claims,
+            pictures,
+            failed,
+            summary => self.summary,
+            traffic => self.traffic,
+            setting => self.setting(),
+            elapsed => self.elapsed(),
+        })
+    }
+
+    /// Name and value of everything that was held fixed or swept over.
+    fn setting(&self) -> Vec<(&'static str, String)> {
+        let mut setting = Vec::new();
+        let mut add = |name, value: String| {
+            if !value.is_empty() {
+                setting.push((name, value));
+            }
+        };
+        let of = |value: fn(&RunRow) -> String| {
+            let mut seen: Vec<String> = Vec::new();
+            for value in self.runs.iter().map(value) {
+                if !value.is_empty() && !seen.contains(&value) {
+                    seen.push(value);
+                }
+            }
+            list(&seen)
+        };
+        let data = &self.manifest["data"];
+        let counts = ["nodes", "edges", "features", "classes"]
+            .into_iter()
+            .filter_map(|name| Some(format!("{} {name}", format::grouped(data[name].as_f64()?))));
+        let split = ["train", "validation", "test"]
+            .into_iter()
+            .filter_map(|name| Some(format!("{} {name}", format::grouped(data[name].as_f64()?))));
+        let parts: Vec<String> = [of(|run| run.dataset.clone())]
+            .into_iter()
+            .chain(counts)
+            .collect();
+        add("Data", parts.join(", "));
+        add("Split", split.collect::<Vec<_>>().join(", "));
+        add(
+            "Model",
+            of(|run| {
+                format!(
+                    "{}, {} layers, {} hidden, {} parameters",
+                    run.model,
+                    run.layers,
+                    run.hidden,
+                    format::grouped(run.parameters as f64)
+                )
+            }),
+        );
+        add(
+            "Partition",
+            of(|run| format!("{}, {} workers", run.partitioner, run.workers)),
+        );
+        add(
+            "Cut",
+            of(|run| {
+                format!(
+                    "{} edges, {} boundary rows",
+                    format::grouped(run.edge_cut as f64),
+                    format::grouped(run.boundary_rows as f64)
+                )
+            }),
+        );
+        add("Network", of(|run| run.network.clone()));
+        add("Epochs", of(|run| run.epochs.to_string()));
+        add("Seeds", of(|run| run.seed.to_string()));
+        add("Backend", of(|run| run.backend.clone()));
+        add("Device", of(|run| run.device.clone()));
+        add("Machine", machine(&self.manifest["machine"]));
+        add("Peak memory", {
+            let peak = self
+                .runs
+                .iter()
+                .map(|run| run.peak_memory_bytes)
+                .max()
+                .unwrap_or(0);
+            if peak > 0 {
+                format::bytes(peak as f64)
+            } else {
+                String::new()
+            }
+        });
+        setting
+    }
+
+    /// How long it took to emulate, and how much of that was the model's own computation.
+    fn elapsed(&self) -> Option<String> {
+        let elapsed = self.manifest["elapsed_seconds"].as_f64()?;
+        let mut text = format!("{} on the clock", format::seconds(elapsed));
+        if let Some(model) = self.manifest["model_seconds"].as_f64()
+            && elapsed > 0.0
+        {
+            let share = format::percent(model / elapsed);
+            text = format!("{text}, {share} of it inside model computation");
+        }
+        Some(text)
+    }
+}
+
+fn claim(claim: &ClaimRow) -> Claim<'_> {
+    Claim {
+        statement: &claim.statement,
+        source: &claim.source,
+        expected: &claim.expected,
+        measured: tables::measured(claim),
+        verdict: &claim.verdict,
+        class: match claim.verdict.as_str() {
+            ClaimRow::REPRODUCED => "good",
+            ClaimRow::NOT_REPRODUCED => "bad",
+            _ => "open",
+        },
+    }
+}
+
+fn machine(machine: &Value) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    parts.extend(machine["cpu"].as_str().map(Into::into));
+    parts.extend(
+        machine["cores"]
+            .as_u64()
+            .map(|cores| format!("{cores} cores")),
+    );
+    parts.extend(
+        machine["memory_bytes"]
+            .as_f64()
+            .map(|b| format!("{} memory", format::bytes(b))),
+    );
+    parts.extend(machine["os"].as_str().map(Into::into));
+    parts.join(", ")
+}

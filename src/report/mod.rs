@@ -1,0 +1,163 @@
+//! Tables → figures, Markdown and LaTeX tables, and one HTML page. Floor 6: reads result rows and a manifest,
+//! trains nothing.
+
+mod figures;
+mod format;
+mod html;
+mod plot;
+mod series;
+mod statistics;
+mod story;
+mod style;
+mod tables;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::experiment::atomic;
+use crate::experiment::tables::Tables;
+use figures::{KINDS, Kind};
+use plot::Figure;
+
+/// Names of the figure kinds an experiment file may ask for, in the order of the report.
+pub fn figure_kinds() -> Vec<&'static str> {
+    KINDS.iter().map(|kind| kind.name).collect()
+}
+
+/// Why a report could not be made.
+#[derive(Debug, Error)]
+pub enum ReportError {
+    /// A file of the report cannot be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The file system's error.
+        source: io::Error,
+    },
+    /// The manifest asks for a figure that does not exist.
+    #[error("manifest.json: figure {index}: unknown kind `{kind}`; the kinds are: {known}")]
+    UnknownFigure {
+        /// Its place among the figures, from 1.
+        index: usize,
+        /// The kind asked for; empty if none is named.
+        kind: String,
+        /// The kinds there are.
+        known: String,
+    },
+    /// The drawing library gave up.
+    #[error("cannot draw figure `{kind}`: {message}")]
+    Draw {
+        /// The figure's kind.
+        kind: &'static str,
+        /// What the library says.
+        message: String,
+    },
+    /// The page's template failed.
+    #[error("cannot render report.html: {0}")]
+    Page(#[from] minijinja::Error),
+}
+
+/// Writes `figures/*.svg`, `figures/*.png`, `tables/*.md`, `tables/*.tex` and `report.html` into `folder`, each
+/// file atomically, and returns their paths in that order. Nothing else in the folder is touched.
+///
+/// `manifest["figures"]` lists the figures (`{ "kind": …, "title": … }`); absent or empty means every kind. A
+/// figure with nothing to show is left out. Every field of the manifest may be absent.
+///
+/// # Errors
+/// A file cannot be written, or the manifest names an unknown figure.
+pub fn build(
+    folder: &Path,
+    tables: &Tables,
+    manifest: &Value,
+) -> Result<Vec<PathBuf>, ReportError> {
+    let mut written = Vec::new();
+    let mut write = |name: String, content: &[u8]| {
+        let path = folder.join(name);
+        atomic::write_bytes(&path, content).map_err(|source| ReportError::Write {
+            path: path.clone(),
+            source,
+        })?;
+        written.push(path);
+        Ok::<(), ReportError>(())
+    };
+
+    let cells = series::cells(&tables.runs, &tables.epochs);
+    let mut drawn = Vec::new();
+    for figure in wanted(manifest)?.iter().filter_map(|(kind, title)| {
+        let figure = kind.figure(&cells)?;
+        Some(match title {
+            Some(title) => Figure {
+                title: title.clone(),
+                ..figure
+            },
+            None => figure,
+        })
+    }) {
+        let failed = |message| ReportError::Draw {
+            kind: figure.kind,
+            message,
+        };
+        let svg = figure.svg().map_err(failed)?;
+        write(format!("figures/{}.svg", figure.kind), svg.as_bytes())?;
+        write(
+            format!("figures/{}.png", figure.kind),
+            &figure.png().map_err(failed)?,
+        )?;
+        drawn.push((figure, svg));
+    }
+
+    let summary = tables::summary(&cells);
+    let traffic = tables::traffic(&cells, &tables.traffic);
+    let claims = tables::claims(&tables.claims);
+    for table in [&summary, &traffic, &claims] {
+        for (extension, text) in tables::files(table) {
+            write(
+                format!("tables/{}.{extension}", table.name),
+                text.as_bytes(),
+            )?;
+        }
+    }
+
+    let page = html::Page {
+        cells: &cells,
+        runs: &tables.runs,
+        claims: &tables.claims,
+        summary: &summary,
+        traffic: &traffic,
+        figures: &drawn,
+        manifest,
+    };
+    write("report.html".into(), page.render()?.as_bytes())?;
+    Ok(written)
+}
+
+/// The figures the manifest asks for, each kind once, with the titles it gives them.
+fn wanted(manifest: &Value) -> Result<Vec<(Kind, Option<String>)>, ReportError> {
+    let listed = manifest["figures"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    if listed.is_empty() {
+        return Ok(KINDS.into_iter().map(|kind| (kind, None)).collect());
+    }
+    let mut wanted: Vec<(Kind, Option<String>)> = Vec::new();
+    for (index, figure) in listed.iter().enumerate() {
+        let name = figure["kind"].as_str().unwrap_or_default();
+        let kind = Kind::named(name).ok_or_else(|| ReportError::UnknownFigure {
+            index: index + 1,
+            kind: name.into(),
+            known: figure_kinds().join(", "),
+        })?;
+        if !wanted.iter().any(|(known, _)| known.name == kind.name) {
+            wanted.push((kind, figure["title"].as_str().map(Into::into)));
+        }
+    }
+    Ok(wanted)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,233 @@
+//! A panel of curves or points over two axes, with bands or error bars.
+
+use super::backend::Glyphs;
+use super::canvas::{At, Canvas, Failure, Stroke};
+use super::frame::{self, BELOW, Frame};
+use super::legend::{Entries, Sample};
+use super::scale::Axis;
+use crate::report::style::{CURVE, Color, Look, THIN, WIDTH};
+
+/// Height of the data rectangle, pt.
+const HEIGHT: f64 = 118.0;
+/// Markers on one curve, about.
+const MARKERS: usize = 7;
+/// Size of a marker on a curve, pt.
+const MARKER: f64 = 3.8;
+/// Colour of the Pareto front.
+const FRONT: Color = (0x55, 0x55, 0x55);
+
+/// A point with the standard deviation of either coordinate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spot {
+    /// Horizontal value.
+    pub x: f64,
+    /// Its standard deviation over seeds.
+    pub x_sd: f64,
+    /// Vertical value.
+    pub y: f64,
+    /// Its standard deviation over seeds.
+    pub y_sd: f64,
+}
+
+/// One curve, or one group of points.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// Legend text.
+    pub label: String,
+    /// Colour, dash and marker.
+    pub look: Look,
+    /// The points, by growing x if they are joined.
+    pub spots: Vec<Spot>,
+}
+
+/// A panel with two axes.
+#[derive(Clone, Debug)]
+pub struct Curves {
+    /// Horizontal axis.
+    pub x: Axis,
+    /// Vertical axis.
+    pub y: Axis,
+    /// What is drawn, first to last.
+    pub series: Vec<Series>,
+    /// Joined points have a band of ± one standard deviation, single ones error bars.
+    pub joined: bool,
+    /// Corners of a Pareto front, by growing x; may be empty.
+    pub front: Vec<(f64, f64)>,
+}
+
+impl Curves {
+    /// The legend's entries.
+    pub fn legend(&self) -> Entries {
+        let sample = |series: &Series| Sample::Curve {
+            look: series.look,
+            joined: self.joined,
+        };
+        self.series
+            .iter()
+            .map(|series| (sample(series), series.label.clone()))
+            .collect()
+    }
+
+    /// Height of the panel, pt.
+    pub fn height() -> f64 {
+        HEIGHT + BELOW
+    }
+
+    /// Draws the panel with its upper border at `top` pt.
+    ///
+    /// # Errors
+    /// The backend's.
+    pub fn draw<B: Glyphs>(&self, canvas: &Canvas<B>, top: f64) -> Result<(), Failure<B>> {
+        let left = frame::beside(&self.y);
+        let frame = Frame {
+            left,
+            top,
+            right: WIDTH - 5.0,
+            bottom: top + HEIGHT,
+        };
+        let place = |x: f64, y: f64| frame.at(self.x.position(x), self.y.position(y));
+        self.draw_front(canvas, place)?;
+        if self.joined {
+            for series in &self.series {
+                band(canvas, series, |x, y| frame.nearest(place(x, y)))?;
+            }
+        }
+        for (index, series) in self.series.iter().enumerate() {
+            if self.joined {
+                self.draw_curve(canvas, series, index, &frame)?;
+            } else {
+                error_bars(canvas, series, |x, y| frame.nearest(place(x, y)))?;
+            }
+        }
+        frame.draw(canvas, &self.x)?;
+        frame.horizontal(canvas, &self.x)?;
+        frame.vertical(canvas, &self.y)
+    }
+
+    fn draw_curve<B: Glyphs>(
+        &self,
+        canvas: &Canvas<B>,
+        series: &Series,
+        index: usize,
+        frame: &Frame,
+    ) -> Result<(), Failure<B>> {
+        let place = |spot: &Spot| frame.at(self.x.position(spot.x), self.y.position(spot.y));
+        let stroke = Stroke {
+            color: series.look.color,
+            width: CURVE,
+            dash: series.look.dash,
+        };
+        // A point beside the break of an axis is not joined to the others.
+        let joined: Vec<At> = series
+            .spots
+            .iter()
+            .filter(|spot| self.x.break_at().is_none() || spot.x > 0.0)
+            .map(place)
+            .collect();
+        for piece in frame.above_bottom(&joined) {
+            canvas.line(&piece, stroke)?;
+        }
+        // Markers at even distances along the axis, each curve's a little further than the last one's, so that
+        // curves that lie on one another can be told apart.
+        let places = series
+            .spots
+            .iter()
+            .map(place)
+            .filter(|at| at.1 <= frame.bottom);
+        let places: Vec<At> = places.collect();
+        let (Some(first), Some(last)) = (places.first(), places.last()) else {
+            return Ok(());
+        };
+        let distance = ((last.0 - first.0) / MARKERS as f64).max(1.0);
+        let mut next = first.0 + distance * (index as f64 * 0.37).fract();
+        for at in &places[..places.len() - 1] {
+            // Two markers on top of each other are none: the last point always has its own.
+            if at.0 >= next && last.0 - at.0 > 0.6 * distance {
+                canvas.marker(*at, MARKER, series.look.color, series.look.marker)?;
+                next = at.0 + distance;
+            }
+        }
+        canvas.marker(*last, MARKER, series.look.color, series.look.marker)
+    }
+
+    fn draw_front<B: Glyphs>(
+        &self,
+        canvas: &Canvas<B>,
+        place: impl Fn(f64, f64) -> At,
+    ) -> Result<(), Failure<B>> {
+        let mut steps: Vec<At> = Vec::new();
+        for (x, y) in &self.front {
+            let corner = place(*x, *y);
+            if let Some(before) = steps.last() {
+                steps.push((corner.0, before.1));
+            }
+            steps.push(corner);
+        }
+        if steps.len() < 2 {
+            return Ok(());
+        }
+        canvas.line(
+            &steps,
+            Stroke {
+                color: FRONT,
+                width: 0.7,
+                dash: &[2.5, 1.5],
+            },
+        )
+    }
+}
+
+fn band<B: Glyphs>(
+    canvas: &Canvas<B>,
+    series: &Series,
+    place: impl Fn(f64, f64) -> At,
+) -> Result<(), Failure<B>> {
+    if series.spots.iter().all(|spot| spot.y_sd == 0.0) {
+        return Ok(());
+    }
+    let upper = series
+        .spots
+        .iter()
+        .map(|spot| place(spot.x, spot.y + spot.y_sd));
+    let lower = series
+        .spots
+        .iter()
+        .rev()
+        .map(|spot| place(spot.x, spot.y - spot.y_sd));
+    let outline: Vec<At> = upper.chain(lower).collect();
+    canvas.fill(&outline, series.look.color, 0.2)
+}
+
+fn error_bars<B: Glyphs>(
+    canvas: &Canvas<B>,
+    series: &Series,
+    place: impl Fn(f64, f64) -> At,
+) -> Result<(), Failure<B>> {
+    let stroke = Stroke::solid(series.look.color, THIN + 0.2);
+    for spot in &series.spots {
+        let (up, down) = (
+            place(spot.x, spot.y + spot.y_sd),
+            place(spot.x, spot.y - spot.y_sd),
+        );
+        let (left, right) = (
+            place(spot.x - spot.x_sd, spot.y),
+            place(spot.x + spot.x_sd, spot.y),
+        );
+        if spot.y_sd > 0.0 {
+            canvas.line(&[up, down], stroke)?;
+            for (x, y) in [up, down] {
+                canvas.line(&[(x - 1.6, y), (x + 1.6, y)], stroke)?;
+            }
+        }
+        if spot.x_sd > 0.0 {
+            canvas.line(&[left, right], stroke)?;
+        }
+        canvas.marker(
+            place(spot.x, spot.y),
+            5.2,
+            series.look.color,
+            series.look.marker,
+        )?;
+    }
+    Ok(())
+}

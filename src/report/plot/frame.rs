@@ -1,0 +1,194 @@
+//! The frame of a panel: thin axes on four sides, ticks inward, labels outside.
+
+use plotters::style::text_anchor::{HPos, VPos};
+
+use super::backend::Glyphs;
+use super::canvas::{At, Canvas, Failure, Stroke};
+use super::scale::{Axis, Tick};
+use super::text;
+use crate::report::style::{INK, LABEL, SMALL, THIN, WIDTH};
+
+const MAJOR: f64 = 3.2;
+const MINOR: f64 = 1.7;
+/// Distance from an axis to its tick labels, pt.
+const PAD: f64 = 3.0;
+/// Height below the frame for tick labels and the axis' name, pt.
+pub const BELOW: f64 = 25.0;
+
+/// The rectangle that holds the data, pt.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame {
+    /// Left border.
+    pub left: f64,
+    /// Upper border.
+    pub top: f64,
+    /// Right border.
+    pub right: f64,
+    /// Lower border.
+    pub bottom: f64,
+}
+
+impl Frame {
+    /// The place at shares `x` (from the left) and `y` (from below).
+    pub fn at(&self, x: f64, y: f64) -> At {
+        (
+            self.left + x * (self.right - self.left),
+            self.bottom - y * (self.bottom - self.top),
+        )
+    }
+
+    /// The place in the frame that is nearest to `at`.
+    pub fn nearest(&self, at: At) -> At {
+        (
+            at.0.clamp(self.left, self.right),
+            at.1.clamp(self.top, self.bottom),
+        )
+    }
+
+    /// The pieces of a line that are not below the frame.
+    pub fn above_bottom(&self, line: &[At]) -> Vec<Vec<At>> {
+        let mut pieces: Vec<Vec<At>> = vec![Vec::new()];
+        let mut before: Option<At> = None;
+        for &at in line {
+            let inside = at.1 <= self.bottom;
+            if let Some(before) = before
+                && inside != (before.1 <= self.bottom)
+            {
+                let share = (self.bottom - before.1) / (at.1 - before.1);
+                let border = (before.0 + share * (at.0 - before.0), self.bottom);
+                match pieces.last_mut() {
+                    Some(piece) if !inside => {
+                        piece.push(border);
+                        pieces.push(Vec::new());
+                    }
+                    _ => pieces.push(vec![border]),
+                }
+            }
+            if inside && let Some(piece) = pieces.last_mut() {
+                piece.push(at);
+            }
+            before = Some(at);
+        }
+        pieces.retain(|piece| piece.len() > 1);
+        pieces
+    }
+
+    /// Draws the four sides and, in the lower one, the gap of a broken axis.
+    pub fn draw<B: Glyphs>(&self, canvas: &Canvas<B>, x: &Axis) -> Result<(), Failure<B>> {
+        let stroke = Stroke::solid(INK, THIN);
+        let Self {
+            left,
+            top,
+            right,
+            bottom,
+        } = *self;
+        canvas.line(
+            &[(left, bottom), (left, top), (right, top), (right, bottom)],
+            stroke,
+        )?;
+        let Some(gap) = x.break_at() else {
+            return canvas.line(&[(left, bottom), (right, bottom)], stroke);
+        };
+        let middle = self.at(gap, 0.0).0;
+        let (before, after) = (middle - 1.5, middle + 1.5);
+        canvas.line(&[(left, bottom), (before, bottom)], stroke)?;
+        canvas.line(&[(after, bottom), (right, bottom)], stroke)?;
+        for end in [before, after] {
+            canvas.line(
+                &[(end - 1.2, bottom + 2.6), (end + 1.2, bottom - 2.6)],
+                stroke,
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Ticks, tick labels and name of the horizontal axis.
+    pub fn horizontal<B: Glyphs>(&self, canvas: &Canvas<B>, axis: &Axis) -> Result<(), Failure<B>> {
+        let mut free = f64::NEG_INFINITY;
+        for tick in axis.ticks() {
+            let x = self.at(tick.at, 0.0).0;
+            let reach = length(&tick);
+            let stroke = Stroke::solid(INK, THIN);
+            canvas.line(&[(x, self.bottom), (x, self.bottom - reach)], stroke)?;
+            canvas.line(&[(x, self.top), (x, self.top + reach)], stroke)?;
+            let Some(label) = &tick.text else { continue };
+            // A label that would touch its neighbour stays out; its tick remains.
+            let half = text::width(label, SMALL) / 2.0;
+            if x - half > free + 3.0 {
+                // The last label stays on the page, a little left of its tick if need be.
+                let x = x.min(WIDTH - half - 0.5);
+                canvas.text(
+                    label,
+                    (x, self.bottom + PAD + 0.5),
+                    SMALL,
+                    (HPos::Center, VPos::Top),
+                )?;
+                free = x + half;
+            }
+        }
+        let middle = f64::midpoint(self.left, self.right);
+        canvas.text(
+            &axis.label(),
+            (middle, self.bottom + 14.0),
+            LABEL,
+            (HPos::Center, VPos::Top),
+        )
+    }
+
+    /// Ticks, tick labels and name of the vertical axis.
+    pub fn vertical<B: Glyphs>(&self, canvas: &Canvas<B>, axis: &Axis) -> Result<(), Failure<B>> {
+        for tick in axis.ticks() {
+            let y = self.at(0.0, tick.at).1;
+            let reach = length(&tick);
+            let stroke = Stroke::solid(INK, THIN);
+            canvas.line(&[(self.left, y), (self.left + reach, y)], stroke)?;
+            canvas.line(&[(self.right, y), (self.right - reach, y)], stroke)?;
+            if let Some(label) = &tick.text {
+                canvas.text(
+                    label,
+                    (self.left - PAD, y),
+                    SMALL,
+                    (HPos::Right, VPos::Center),
+                )?;
+            }
+        }
+        let middle = f64::midpoint(self.top, self.bottom);
+        canvas.text_upwards(&axis.label(), (5.5, middle), LABEL)
+    }
+}
+
+fn length(tick: &Tick) -> f64 {
+    if tick.text.is_some() { MAJOR } else { MINOR }
+}
+
+/// Width left of the frame that a vertical axis needs, pt.
+pub fn beside(axis: &Axis) -> f64 {
+    let ticks = axis.ticks();
+    let labels = ticks.iter().filter_map(|tick| tick.text.as_deref());
+    13.5 + PAD
+        + labels
+            .map(|label| text::width(label, SMALL))
+            .fold(0.0, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_dips_below_the_frame_is_cut_where_it_leaves_and_comes_back() {
+        let frame = Frame {
+            left: 0.0,
+            top: 0.0,
+            right: 10.0,
+            bottom: 10.0,
+        };
+        let line = [(0.0, 8.0), (2.0, 12.0), (4.0, 8.0), (6.0, 6.0)];
+        let expected = vec![
+            vec![(0.0, 8.0), (1.0, 10.0)],
+            vec![(3.0, 10.0), (4.0, 8.0), (6.0, 6.0)],
+        ];
+        assert_eq!(frame.above_bottom(&line), expected);
+        assert!(frame.above_bottom(&[(0.0, 11.0), (1.0, 12.0)]).is_empty());
+    }
+}

@@ -1,0 +1,124 @@
+//! Legends: above the plot, without a frame, in as many columns as fit.
+
+use plotters::style::text_anchor::{HPos, VPos};
+
+use super::backend::Glyphs;
+use super::canvas::{Canvas, Failure, Stroke};
+use super::text;
+use crate::report::style::{CURVE, Fill, Look, SMALL, WIDTH};
+
+/// Height of one row, pt.
+const ROW: f64 = 9.5;
+/// Width of the sample, and its distance to the text, pt.
+const SAMPLE: f64 = 18.0;
+const GAP: f64 = 3.0;
+/// Distance between columns, pt.
+const BETWEEN: f64 = 9.0;
+/// Width beyond which a label is cut, pt.
+const LONGEST: f64 = WIDTH - SAMPLE - GAP - 4.0;
+
+/// What stands beside a legend's text.
+#[derive(Clone, Copy, Debug)]
+pub enum Sample {
+    /// A piece of a curve, or only its marker.
+    Curve {
+        /// Its look.
+        look: Look,
+        /// Whether points are joined by a line.
+        joined: bool,
+    },
+    /// A filled box.
+    Fill(Fill),
+}
+
+/// Sample and text of every entry.
+pub type Entries = Vec<(Sample, String)>;
+
+/// The entries' columns with the width of each, pt; entries fill row after row.
+fn columns(entries: &Entries) -> Vec<f64> {
+    let widths: Vec<f64> = entries
+        .iter()
+        .map(|(_, label)| SAMPLE + GAP + text::width(label, SMALL).min(LONGEST))
+        .collect();
+    let with = |count: usize| -> Vec<f64> {
+        (0..count)
+            .map(|column| {
+                widths
+                    .iter()
+                    .skip(column)
+                    .step_by(count)
+                    .copied()
+                    .fold(0.0, f64::max)
+            })
+            .collect()
+    };
+    let page = |columns: &[f64]| columns.iter().map(|width| width + BETWEEN).sum::<f64>() - BETWEEN;
+    let fitting = (1..=entries.len())
+        .rev()
+        .find(|count| page(&with(*count)) <= WIDTH - 4.0)
+        .unwrap_or(1);
+    // As even as possible: eight entries in rows of four, not of five and three.
+    let rows = entries.len().div_ceil(fitting).max(1);
+    let even = with(entries.len().div_ceil(rows).max(1));
+    if page(&even) <= WIDTH - 4.0 {
+        even
+    } else {
+        with(fitting)
+    }
+}
+
+/// Height the legend takes, pt.
+pub fn height(entries: &Entries) -> f64 {
+    if entries.is_empty() {
+        return 0.0;
+    }
+    entries.len().div_ceil(columns(entries).len()) as f64 * ROW + 2.0
+}
+
+/// Draws the legend with its top at `top` pt, centred.
+///
+/// # Errors
+/// The backend's.
+pub fn draw<B: Glyphs>(canvas: &Canvas<B>, entries: &Entries, top: f64) -> Result<(), Failure<B>> {
+    let columns = columns(entries);
+    let count = columns.len();
+    let page = columns.iter().map(|width| width + BETWEEN).sum::<f64>() - BETWEEN;
+    for (index, (sample, label)) in entries.iter().enumerate() {
+        let before = columns[..index % count]
+            .iter()
+            .map(|width| width + BETWEEN)
+            .sum::<f64>();
+        let x = (WIDTH - page) / 2.0 + before;
+        let y = top + ((index / count) as f64 + 0.5) * ROW;
+        match sample {
+            Sample::Curve { look, joined } => {
+                if *joined {
+                    let stroke = Stroke {
+                        color: look.color,
+                        width: CURVE,
+                        dash: look.dash,
+                    };
+                    canvas.line(&[(x, y), (x + SAMPLE, y)], stroke)?;
+                }
+                canvas.marker((x + SAMPLE / 2.0, y), 4.0, look.color, look.marker)?;
+            }
+            Sample::Fill(fill) => {
+                let box_left = x + SAMPLE - 11.0;
+                canvas.bar(
+                    (box_left, y - 2.8),
+                    (x + SAMPLE, y + 2.8),
+                    fill.color,
+                    fill.hatched,
+                )?;
+            }
+        }
+        let label = text::fit(label, SMALL, LONGEST);
+        canvas.text(
+            &label,
+            (x + SAMPLE + GAP, y),
+            SMALL,
+            (HPos::Left, VPos::Center),
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,312 @@
+//! Axes: how values map to positions, and which ticks say so.
+
+use crate::report::format;
+
+/// What an axis measures; it decides how ticks are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A number as it is.
+    Plain,
+    /// Bytes, in decimal units.
+    Bytes,
+    /// Seconds.
+    Seconds,
+    /// Shares of one, shown in per cent.
+    Percent,
+}
+
+/// How values map to positions.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Mapping {
+    Linear,
+    /// Logarithmic; with room for zero beside a break in the axis if `zero`.
+    Log {
+        zero: bool,
+    },
+}
+
+/// An axis: its name, its range and its mapping.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    name: String,
+    unit: Unit,
+    low: f64,
+    high: f64,
+    mapping: Mapping,
+}
+
+/// A tick: where it stands in 0 to 1 along the axis, and its text; minor ticks have none.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tick {
+    /// Position along the axis, 0 to 1.
+    pub at: f64,
+    /// The text; `None` for a minor tick.
+    pub text: Option<String>,
+}
+
+/// Where zero stands on a logarithmic axis that shows it, and where its first decade begins.
+const ZERO_AT: f64 = 0.05;
+const AFTER_BREAK: f64 = 0.13;
+/// Free space at either end of an axis, as a share of its length.
+const MARGIN: f64 = 0.04;
+
+impl Axis {
+    /// A linear axis around `values`, with a margin at both ends.
+    pub fn linear(name: &str, unit: Unit, values: impl IntoIterator<Item = f64>) -> Self {
+        let (low, high) = range(values).unwrap_or((0.0, 1.0));
+        let margin = if high > low {
+            (high - low) * MARGIN
+        } else {
+            0.05 * high.abs().max(0.1)
+        };
+        let mut axis = Self {
+            name: name.into(),
+            unit,
+            low: low - margin,
+            high: high + margin,
+            mapping: Mapping::Linear,
+        };
+        if unit == Unit::Percent {
+            (axis.low, axis.high) = (axis.low.max(0.0), axis.high.min(1.0));
+        }
+        axis
+    }
+
+    /// A linear axis from zero to `high`, for bars.
+    pub fn from_zero(name: &str, unit: Unit, high: f64) -> Self {
+        let high = if high > 0.0 { high } else { 1.0 };
+        Self {
+            name: name.into(),
+            unit,
+            low: 0.0,
+            high,
+            mapping: Mapping::Linear,
+        }
+    }
+
+    /// A logarithmic axis around the positive `values`. Zero has no logarithm: if it occurs, it gets a place
+    /// of its own at the start, left of a break in the axis.
+    pub fn log(name: &str, unit: Unit, values: impl IntoIterator<Item = f64>) -> Self {
+        let mut zero = false;
+        let positive = range(values.into_iter().filter(|value| {
+            zero |= *value == 0.0;
+            *value > 0.0
+        }));
+        let (low, high) = positive.unwrap_or((1.0, 10.0));
+        // Less than a third of a decade would leave no room for ticks.
+        let widen = ((0.35 - (high / low).log10()) / 2.0).max(0.0);
+        let margin = 10_f64.powf(((high / low).log10() + 2.0 * widen) * MARGIN + widen);
+        let mapping = Mapping::Log { zero };
+        Self {
+            name: name.into(),
+            unit,
+            low: low / margin,
+            high: high * margin,
+            mapping,
+        }
+    }
+
+    /// Where `value` stands along the axis, 0 to 1 for values in range.
+    pub fn position(&self, value: f64) -> f64 {
+        match self.mapping {
+            Mapping::Linear => (value - self.low) / (self.high - self.low),
+            Mapping::Log { zero: true } if value <= 0.0 => ZERO_AT,
+            Mapping::Log { zero } => {
+                let start = if zero { AFTER_BREAK } else { 0.0 };
+                let share = (value / self.low).ln() / (self.high / self.low).ln();
+                // An error bar may reach below zero, where there is no logarithm: it ends at the border.
+                start + (1.0 - start) * if share.is_finite() { share } else { 0.0 }
+            }
+        }
+    }
+
+    /// Where the break between zero and the first decade lies, 0 to 1.
+    pub fn break_at(&self) -> Option<f64> {
+        (self.mapping == Mapping::Log { zero: true }).then_some(f64::midpoint(ZERO_AT, AFTER_BREAK))
+    }
+
+    /// The axis' name with its unit.
+    pub fn label(&self) -> String {
+        match (self.unit, self.mapping) {
+            (Unit::Plain, _) => self.name.clone(),
+            (Unit::Percent, _) => format!("{} (%)", self.name),
+            (Unit::Bytes, Mapping::Linear) => {
+                format!("{} ({})", self.name, format::byte_unit(self.high).1)
+            }
+            (Unit::Seconds, Mapping::Linear) => {
+                format!("{} ({})", self.name, second_unit(self.high).1)
+            }
+            (Unit::Bytes | Unit::Seconds, Mapping::Log { .. }) => {
+                format!("{} (log scale)", self.name)
+            }
+        }
+    }
+
+    /// The ticks in range, from low to high.
+    pub fn ticks(&self) -> Vec<Tick> {
+        match self.mapping {
+            Mapping::Linear => self.linear_ticks(),
+            Mapping::Log { zero } => self.log_ticks(zero),
+        }
+    }
+
+    fn linear_ticks(&self) -> Vec<Tick> {
+        let size = match self.unit {
+            Unit::Plain => 1.0,
+            Unit::Bytes => format::byte_unit(self.high).0,
+            Unit::Seconds => second_unit(self.high).0,
+            Unit::Percent => 0.01,
+        };
+        let (low, high) = (self.low / size, self.high / size);
+        let step = nice_step((high - low) / 6.0);
+        let decimals = usize::from(step < 1.0) + usize::from(step < 0.1) + usize::from(step < 0.01);
+        let mut ticks = Vec::new();
+        let mut index = (low / step - 1e-9).ceil();
+        while index * step <= high + step * 1e-9 {
+            let value = index * step;
+            let text = if value == 0.0 {
+                "0".into()
+            } else {
+                format!("{value:.decimals$}")
+            };
+            ticks.push(Tick {
+                at: self.position(value * size),
+                text: Some(text),
+            });
+            index += 1.0;
+        }
+        ticks
+    }
+
+    fn log_ticks(&self, zero: bool) -> Vec<Tick> {
+        let decades = (self.high / self.low).log10();
+        // Few decades: 1, 2 and 5 are written; many: only every other power of ten.
+        let every = if decades > 6.0 { 2.0 } else { 1.0 };
+        let mut ticks = Vec::new();
+        if zero {
+            ticks.push(Tick {
+                at: ZERO_AT,
+                text: Some("0".into()),
+            });
+        }
+        let mut exponent = self.low.log10().floor();
+        while exponent <= self.high.log10() {
+            for digit in 1..10_u32 {
+                let value = f64::from(digit) * 10_f64.powf(exponent);
+                if value < self.low || value > self.high {
+                    continue;
+                }
+                let written = match digit {
+                    1 => exponent % every == 0.0,
+                    2 | 5 => decades < 1.7,
+                    _ => decades < 0.6,
+                };
+                let text = written.then(|| self.tick_text(value));
+                ticks.push(Tick {
+                    at: self.position(value),
+                    text,
+                });
+            }
+            exponent += 1.0;
+        }
+        ticks
+    }
+
+    fn tick_text(&self, value: f64) -> String {
+        let short = |text: &str| {
+            if text.contains('.') {
+                text.trim_end_matches('0').trim_end_matches('.').to_owned()
+            } else {
+                text.to_owned()
+            }
+        };
+        match self.unit {
+            Unit::Bytes => {
+                let (size, name) = format::byte_unit(value);
+                format!("{} {name}", short(&format!("{:.1}", value / size)))
+            }
+            Unit::Seconds => {
+                let (size, name) = second_unit(value);
+                format!("{} {name}", short(&format!("{:.1}", value / size)))
+            }
+            Unit::Percent => short(&format!("{:.2}", value * 100.0)),
+            Unit::Plain => short(&format::digits(value)),
+        }
+    }
+}
+
+fn second_unit(seconds: f64) -> (f64, &'static str) {
+    match seconds {
+        s if s >= 0.9995 => (1.0, "s"),
+        s if s >= 0.9995e-3 => (1e-3, "ms"),
+        _ => (1e-6, "µs"),
+    }
+}
+
+/// The smallest of 1, 2, 5 times a power of ten that is not below `rough`.
+fn nice_step(rough: f64) -> f64 {
+    let power = 10_f64.powf(rough.log10().floor());
+    let step = [1.0, 2.0, 5.0, 10.0]
+        .into_iter()
+        .find(|step| step * power >= rough * 0.999);
+    step.unwrap_or(10.0) * power
+}
+
+fn range(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
+    values
+        .into_iter()
+        .filter(|value| value.is_finite())
+        .fold(None, |range, value| {
+            let (low, high) = range.unwrap_or((value, value));
+            Some((value.min(low), value.max(high)))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(axis: &Axis) -> Vec<String> {
+        axis.ticks()
+            .into_iter()
+            .filter_map(|tick| tick.text)
+            .collect()
+    }
+
+    #[test]
+    fn linear_ticks_are_round_numbers_in_the_axis_unit() {
+        let axis = Axis::linear("sent", Unit::Bytes, [0.0, 9.3e6]);
+        assert_eq!(axis.label(), "sent (MB)");
+        assert_eq!(texts(&axis), ["0", "2", "4", "6", "8"]);
+    }
+
+    #[test]
+    fn zero_on_a_logarithmic_axis_stands_before_a_break() {
+        let axis = Axis::log("sent", Unit::Bytes, [0.0, 1.5e3, 2e7]);
+        assert_eq!(texts(&axis), ["0", "10 kB", "100 kB", "1 MB", "10 MB"]);
+        let (zero, gap) = (axis.position(0.0), axis.break_at().unwrap());
+        assert!(zero < gap && gap < axis.position(1.5e3));
+        assert_eq!(Axis::log("sent", Unit::Bytes, [1.0, 10.0]).break_at(), None);
+    }
+
+    #[test]
+    fn less_than_a_decade_still_has_at_least_two_written_ticks() {
+        for high in [1.0e6, 1.05e6, 1.5e6, 4e6, 9e6] {
+            let axis = Axis::log("sent", Unit::Bytes, [1e6, high]);
+            assert!(texts(&axis).len() >= 2, "{high}: {:?}", texts(&axis));
+        }
+    }
+
+    #[test]
+    fn equal_values_and_none_at_all_make_a_usable_axis() {
+        for values in [vec![], vec![0.5], vec![0.5, 0.5], vec![f64::NAN]] {
+            for axis in [
+                Axis::linear("x", Unit::Percent, values.clone()),
+                Axis::log("x", Unit::Seconds, values.clone()),
+            ] {
+                assert!(axis.position(0.5).is_finite());
+                assert!(!axis.ticks().is_empty(), "{axis:?}");
+            }
+        }
+    }
+}

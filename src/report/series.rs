@@ -1,0 +1,200 @@
+//! Rows gathered by cell and averaged over seeds.
+
+use std::collections::BTreeMap;
+
+use super::statistics::Summary;
+use super::style::{self, Look};
+use crate::experiment::rows::{EpochRow, RunRow};
+
+/// One cell's finished runs, epoch by epoch, with the name and look it has in every figure.
+#[derive(Clone, Debug)]
+pub struct Cell<'a> {
+    /// What the legend says: the strategy's label, or the cell's name where a sweep has several cells of a
+    /// strategy.
+    pub label: String,
+    /// The strategy's label.
+    pub strategy: &'a str,
+    /// Colour, dash and marker.
+    pub look: Look,
+    /// Finished runs, one a seed.
+    pub runs: Vec<&'a RunRow>,
+    /// Their epochs.
+    epochs: BTreeMap<u64, Vec<&'a EpochRow>>,
+}
+
+/// One epoch of a cell, averaged over seeds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// Epoch, counted from 0.
+    pub epoch: f64,
+    /// Cumulative payload in bytes, mean over seeds.
+    pub payload_bytes: f64,
+    /// Cumulative simulated seconds, mean over seeds.
+    pub simulated_seconds: f64,
+    /// The value, over the seeds that have one.
+    pub value: Summary,
+}
+
+impl Cell<'_> {
+    /// One number of every finished run, over seeds; `None` if no run has it.
+    pub fn over_seeds(&self, number: impl Fn(&RunRow) -> Option<f64>) -> Option<Summary> {
+        Summary::of(self.runs.iter().filter_map(|run| number(run)))
+    }
+
+    /// The named column of `runs`, over seeds.
+    pub fn column(&self, column: &str) -> Option<Summary> {
+        use crate::experiment::rows::Row;
+        self.over_seeds(|run| run.number(column))
+    }
+
+    /// Node-data payload in bytes, over seeds.
+    pub fn node_data(&self) -> Option<Summary> {
+        self.over_seeds(|run| Some(run.node_data_bytes() as f64))
+    }
+
+    /// One value of every epoch where at least one seed has it.
+    pub fn curve(&self, value: impl Fn(&EpochRow) -> Option<f64>) -> Vec<Point> {
+        self.epochs
+            .iter()
+            .filter_map(|(epoch, rows)| {
+                let rows: Vec<_> = rows.iter().filter(|row| value(row).is_some()).collect();
+                let mean = |number: fn(&EpochRow) -> f64| {
+                    rows.iter().map(|row| number(row)).sum::<f64>() / rows.len() as f64
+                };
+                Some(Point {
+                    epoch: *epoch as f64,
+                    value: Summary::of(rows.iter().filter_map(|row| value(row)))?,
+                    payload_bytes: mean(|row| row.payload_bytes as f64),
+                    simulated_seconds: mean(|row| row.simulated_seconds),
+                })
+            })
+            .collect()
+    }
+}
+
+/// All cells with at least one finished run, in the order of the `runs` table.
+pub fn cells<'a>(runs: &'a [RunRow], epochs: &'a [EpochRow]) -> Vec<Cell<'a>> {
+    let mut names: Vec<(&str, &str)> = Vec::new();
+    for run in runs.iter().filter(|run| run.is_ok()) {
+        if !names.iter().any(|(cell, _)| *cell == run.cell) {
+            names.push((&run.cell, &run.strategy));
+        }
+    }
+    let looks = style::looks(names.iter().map(|(_, strategy)| *strategy));
+    let repeated = |strategy: &str| names.iter().filter(|(_, s)| *s == strategy).count() > 1;
+    let mut cells: Vec<Cell> = names
+        .iter()
+        .zip(looks)
+        .map(|(&(cell, strategy), look)| Cell {
+            label: if repeated(strategy) { cell } else { strategy }.to_owned(),
+            strategy,
+            look,
+            runs: runs
+                .iter()
+                .filter(|run| run.is_ok() && run.cell == cell)
+                .collect(),
+            epochs: BTreeMap::new(),
+        })
+        .collect();
+    let place: BTreeMap<&str, usize> = names
+        .iter()
+        .enumerate()
+        .map(|(index, (cell, _))| (*cell, index))
+        .collect();
+    for epoch in epochs {
+        let Some(cell) = place
+            .get(epoch.cell.as_str())
+            .map(|&index| &mut cells[index])
+        else {
+            continue;
+        };
+        // A run that failed leaves epochs behind; they are not part of the cell's mean.
+        if cell.runs.iter().any(|run| run.seed == epoch.seed) {
+            cell.epochs.entry(epoch.epoch).or_default().push(epoch);
+        }
+    }
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(cell: &str, strategy: &str, seed: u64, status: &str) -> RunRow {
+        RunRow {
+            cell: cell.into(),
+            strategy: strategy.into(),
+            seed,
+            status: status.into(),
+            ..RunRow::default()
+        }
+    }
+
+    fn epoch(cell: &str, seed: u64, epoch: u64, accuracy: Option<f64>, bytes: u64) -> EpochRow {
+        EpochRow {
+            cell: cell.into(),
+            seed,
+            epoch,
+            test_accuracy: accuracy,
+            payload_bytes: bytes,
+            ..EpochRow::default()
+        }
+    }
+
+    #[test]
+    fn a_curve_averages_each_epoch_over_the_seeds_that_have_a_value() {
+        let runs = [run("full", "full", 0, "ok"), run("full", "full", 1, "ok")];
+        let epochs = [
+            epoch("full", 0, 0, Some(0.5), 100),
+            epoch("full", 1, 0, Some(0.7), 300),
+            epoch("full", 0, 1, Some(0.8), 400),
+            epoch("full", 1, 1, None, 900),
+            epoch("full", 0, 2, None, 900),
+        ];
+        let cells = cells(&runs, &epochs);
+        let curve = cells[0].curve(|row| row.test_accuracy);
+        assert_eq!(curve.len(), 2);
+        assert!((curve[0].value.mean - 0.6).abs() < 1e-12);
+        assert!((curve[0].payload_bytes - 200.0).abs() < 1e-9);
+        assert_eq!(
+            curve[1].value,
+            Summary {
+                count: 1,
+                mean: 0.8,
+                sd: None
+            }
+        );
+        assert!((curve[1].payload_bytes - 400.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn failed_runs_take_no_part_and_a_cell_of_only_failures_is_absent() {
+        let runs = [
+            run("full", "full", 0, "ok"),
+            run("full", "full", 1, "failed: out of memory"),
+            run("varco", "varco", 0, "failed: out of memory"),
+        ];
+        let epochs = [
+            epoch("full", 0, 0, Some(0.5), 1),
+            epoch("full", 1, 0, Some(0.9), 1),
+        ];
+        let cells = cells(&runs, &epochs);
+        assert_eq!(cells.len(), 1);
+        assert_eq!(cells[0].runs.len(), 1);
+        assert!((cells[0].curve(|row| row.test_accuracy)[0].value.mean - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_sweep_names_the_cell_and_a_single_cell_the_strategy() {
+        let runs = [
+            run("workers=2 full", "full", 0, "ok"),
+            run("workers=4 full", "full", 0, "ok"),
+            run("workers=2 varco", "varco", 0, "ok"),
+        ];
+        let labels: Vec<String> = cells(&runs, &[])
+            .into_iter()
+            .map(|cell| cell.label)
+            .collect();
+        assert_eq!(labels, ["workers=2 full", "workers=4 full", "varco"]);
+    }
+}

@@ -1,0 +1,280 @@
+//! What the numbers say, in a few plain sentences.
+
+use serde::Serialize;
+
+use super::figures::list;
+use super::format;
+use super::series::Cell;
+use super::statistics::Summary;
+
+/// One number that stands out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Headline {
+    /// What it is.
+    pub name: &'static str,
+    /// Whose it is.
+    pub label: String,
+    /// The number.
+    pub value: String,
+}
+
+/// The report's opening: headlines, then one paragraph.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Story {
+    /// Numbers that stand out.
+    pub headlines: Vec<Headline>,
+    /// Whole sentences.
+    pub sentences: Vec<String>,
+}
+
+/// A cell with one of its numbers.
+type Ranked<'a, 'b> = (&'a Cell<'b>, Summary);
+
+fn ranked<'a, 'b>(
+    cells: &'a [Cell<'b>],
+    number: impl Fn(&Cell<'b>) -> Option<Summary>,
+) -> Vec<Ranked<'a, 'b>> {
+    let mut ranked: Vec<Ranked> = cells
+        .iter()
+        .filter_map(|cell| Some((cell, number(cell)?)))
+        .collect();
+    ranked.sort_by(|a, b| a.1.mean.total_cmp(&b.1.mean));
+    ranked
+}
+
+/// Tells the story of the finished cells.
+pub fn tell(cells: &[Cell]) -> Story {
+    let mut story = Story::default();
+    accuracy(cells, &mut story);
+    node_data(cells, &mut story);
+    gradients(cells, &mut story);
+    time(cells, &mut story);
+    story
+}
+
+fn accuracy(cells: &[Cell], story: &mut Story) {
+    let ranked = ranked(cells, |cell| cell.column("test_accuracy"));
+    let Some((best, accuracy)) = ranked.last() else {
+        return;
+    };
+    let value = format::percent_summary(accuracy);
+    let seeds = match best.runs.len() {
+        1 => "a single seed".to_owned(),
+        seeds => format!("{seeds} seeds"),
+    };
+    let mut sentence = format!(
+        "Over {seeds}, {} is the most accurate: {value} of test nodes",
+        best.label
+    );
+    // Within one standard deviation there is no saying which is better.
+    let level = |(cell, other): &&Ranked| {
+        cell.label != best.label
+            && accuracy.mean - other.mean <= accuracy.spread().max(other.spread())
+    };
+    let level: Vec<String> = ranked
+        .iter()
+        .filter(level)
+        .map(|(cell, accuracy)| format!("{} ({})", cell.label, format::percent(accuracy.mean)))
+        .collect();
+    if best.runs.len() > 1 && !level.is_empty() {
+        sentence += "; within one standard deviation of it: ";
+        sentence += &list(&level);
+    }
+    story.sentences.push(sentence + ".");
+    story.headlines.push(Headline {
+        name: "most accurate",
+        label: best.label.clone(),
+        value,
+    });
+}
+
+fn node_data(cells: &[Cell], story: &mut Story) {
+    let ranked = ranked(cells, Cell::node_data);
+    let (none, some): (Vec<_>, Vec<_>) = ranked.iter().partition(|(_, sum)| sum.mean == 0.0);
+    let none: Vec<String> = none.iter().map(|(cell, _)| cell.label.clone()).collect();
+    if !none.is_empty() {
+        story
+            .sentences
+            .push(format!("No node data at all is sent by {}.", list(&none)));
+    }
+    let (Some((least, bytes)), true) = (some.first(), some.len() > 1) else {
+        return;
+    };
+    let value = format::bytes(bytes.mean);
+    let others = if none.is_empty() {
+        ""
+    } else {
+        " among the others"
+    };
+    // The reference is `full` if it occurs once; otherwise whoever sends most.
+    let mut full = some.iter().filter(|(cell, _)| cell.strategy == "full");
+    let reference = match (full.next(), full.next()) {
+        (Some(only), None) => only,
+        _ => some.last().unwrap_or(&some[0]),
+    };
+    let mut sentence = format!(
+        "The least node data{others} is sent by {}: {value}",
+        least.label
+    );
+    let mut headline = value.clone();
+    if reference.0.label != least.label {
+        let factor = format::factor(reference.1.mean / bytes.mean);
+        let theirs = format::bytes(reference.1.mean);
+        sentence = format!(
+            "{sentence}, {factor} less than the {theirs} of {}",
+            reference.0.label
+        );
+        headline = format!("{factor} less than {}", reference.0.label);
+        let accuracies = (
+            least.column("test_accuracy"),
+            reference.0.column("test_accuracy"),
+        );
+        if let (Some(mine), Some(theirs)) = accuracies {
+            let points = (mine.mean - theirs.mean) * 100.0;
+            let compared = match points {
+                p if p <= -0.05 => format!(", at {:.1} points lower accuracy", -p),
+                p if p >= 0.05 => format!(", at {p:.1} points higher accuracy"),
+                _ => ", at the same accuracy".into(),
+            };
+            sentence += &compared;
+        }
+    }
+    story.sentences.push(sentence + ".");
+    let name = if none.is_empty() {
+        "least node data"
+    } else {
+        "least node data, if any"
+    };
+    story.headlines.push(Headline {
+        name,
+        label: least.label.clone(),
+        value: headline,
+    });
+}
+
+fn gradients(cells: &[Cell], story: &mut Story) {
+    let outweighed: Vec<String> = cells
+        .iter()
+        .filter_map(|cell| {
+            let node_data = cell.node_data()?.mean;
+            let gradients = cell.column("parameter_gradient_bytes")?.mean;
+            (node_data > 0.0 && gradients > node_data)
+                .then(|| format!("{} ({})", cell.label, format::factor(gradients / node_data)))
+        })
+        .collect();
+    if !outweighed.is_empty() {
+        story.sentences.push(format!(
+            "Parameter gradients outweigh node data for {}: on a graph this small for its model, total bytes say \
+             more about the model's size than about the strategy, so node data is shown apart.",
+            list(&outweighed)
+        ));
+    }
+}
+
+fn time(cells: &[Cell], story: &mut Story) {
+    let ranked = ranked(cells, |cell| cell.column("simulated_seconds"));
+    let (Some((fastest, least)), Some((slowest, most))) = (ranked.first(), ranked.last()) else {
+        return;
+    };
+    if ranked.len() < 2 || least.mean <= 0.0 {
+        return;
+    }
+    let value = format::seconds(least.mean);
+    story.sentences.push(format!(
+        "In simulated time {} is the fastest with {value}, {} the slowest with {}.",
+        fastest.label,
+        slowest.label,
+        format::seconds(most.mean)
+    ));
+    story.headlines.push(Headline {
+        name: "fastest",
+        label: fastest.label.clone(),
+        value,
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::rows::RunRow;
+    use crate::report::series;
+
+    fn run(strategy: &str, seed: u64, accuracy: f64, node_data: u64, gradients: u64) -> RunRow {
+        RunRow {
+            cell: strategy.into(),
+            strategy: strategy.into(),
+            seed,
+            test_accuracy: Some(accuracy),
+            activation_bytes: node_data,
+            parameter_gradient_bytes: gradients,
+            payload_bytes: node_data + gradients,
+            simulated_seconds: 1.0 + node_data as f64 / 1e6,
+            status: RunRow::OK.into(),
+            ..RunRow::default()
+        }
+    }
+
+    fn sentences(runs: &[RunRow]) -> String {
+        tell(&series::cells(runs, &[])).sentences.join(" ")
+    }
+
+    #[test]
+    fn the_story_names_the_winner_the_saver_and_the_factor() {
+        let runs = [
+            run("full", 0, 0.815, 5_000_000, 1_000_000),
+            run("isolated", 0, 0.70, 0, 1_000_000),
+            run("retexo", 0, 0.811, 100_000, 1_000_000),
+        ];
+        let story = sentences(&runs);
+        assert!(
+            story.contains("full is the most accurate: 81.5 % of test nodes."),
+            "{story}"
+        );
+        assert!(
+            story.contains("No node data at all is sent by isolated."),
+            "{story}"
+        );
+        let least = "The least node data among the others is sent by retexo: 100 kB, 50.0× less than the 5.00 MB of \
+                     full, at 0.4 points lower accuracy.";
+        assert!(story.contains(least), "{story}");
+        assert!(
+            story.contains("outweigh node data for retexo (10.0×):"),
+            "{story}"
+        );
+        assert!(
+            story.contains("isolated is the fastest with 1.00 s, full the slowest"),
+            "{story}"
+        );
+    }
+
+    #[test]
+    fn nothing_is_said_about_gradients_that_weigh_less() {
+        let runs = [
+            run("full", 0, 0.8, 2_000, 1_000),
+            run("varco", 0, 0.8, 1_500, 1_000),
+        ];
+        assert!(!sentences(&runs).contains("outweigh"));
+    }
+
+    #[test]
+    fn a_rival_within_a_standard_deviation_is_named() {
+        let runs = [
+            run("full", 0, 0.80, 1, 1),
+            run("full", 1, 0.82, 1, 1),
+            run("varco", 0, 0.79, 1, 1),
+            run("varco", 1, 0.82, 1, 1),
+            run("isolated", 0, 0.50, 1, 1),
+            run("isolated", 1, 0.51, 1, 1),
+        ];
+        let story = sentences(&runs);
+        assert!(
+            story.contains("within one standard deviation of it: varco (80.5 %)."),
+            "{story}"
+        );
+    }
+
+    #[test]
+    fn without_runs_there_is_no_story() {
+        assert_eq!(tell(&[]), Story::default());
+    }
+}

@@ -1,0 +1,265 @@
+//! The look of every figure: one column wide, small type, thin axes, and for each strategy a colour,
+//! a dash and a marker that never change and that survive black-and-white print.
+
+/// A colour without transparency: red, green, blue.
+pub type Color = (u8, u8, u8);
+
+/// Width of every figure, pt: one column of 3.4 inches.
+pub const WIDTH: f64 = 3.4 * 72.0;
+/// Type size of axis labels and panel titles, pt.
+pub const LABEL: f64 = 7.5;
+/// Type size of ticks, legends and notes, pt.
+pub const SMALL: f64 = 7.0;
+/// Width of axes and ticks, pt.
+pub const THIN: f64 = 0.5;
+/// Width of curves, pt.
+pub const CURVE: f64 = 1.0;
+/// Text and axes.
+pub const INK: Color = (0, 0, 0);
+
+const BLUE: Color = (0x44, 0x77, 0xAA);
+const RED: Color = (0xEE, 0x66, 0x77);
+const GREEN: Color = (0x22, 0x88, 0x33);
+const YELLOW: Color = (0xCC, 0xBB, 0x44);
+const CYAN: Color = (0x66, 0xCC, 0xEE);
+const PURPLE: Color = (0xAA, 0x33, 0x77);
+const GREY: Color = (0xBB, 0xBB, 0xBB);
+
+/// Paul Tol's *bright* palette (<https://personal.sron.nl/~pault/>), for strategies without a place.
+const PALETTE: [Color; 7] = [BLUE, RED, GREEN, YELLOW, CYAN, PURPLE, GREY];
+
+/// Strategies with a place of their own, and their colours.
+const PLACES: [(&str, Color); 12] = [
+    ("full", BLUE),
+    ("isolated", GREY),
+    ("fixed", YELLOW),
+    ("varco", RED),
+    ("grappa", GREEN),
+    ("retexo", PURPLE),
+    ("bns", CYAN),
+    ("pipe", BLUE),
+    ("adaqp", RED),
+    ("llcg", GREEN),
+    ("distdgl", YELLOW),
+    ("cluster", PURPLE),
+];
+
+/// Dash patterns, pt on and pt off in turn; the first is a solid line.
+const DASHES: [&[f64]; 5] = [
+    &[],
+    &[1.2, 1.6],
+    &[4.0, 1.6],
+    &[5.0, 1.5, 1.2, 1.5],
+    &[8.0, 2.0],
+];
+
+/// The shape that marks points of a curve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marker {
+    /// A disc.
+    Circle,
+    /// An upright square.
+    Square,
+    /// A triangle that points up.
+    Triangle,
+    /// A square on its corner.
+    Diamond,
+    /// A triangle that points down.
+    Inverted,
+    /// Two strokes, diagonal.
+    Cross,
+    /// Two strokes, upright.
+    Plus,
+}
+
+const MARKERS: [Marker; 7] = [
+    Marker::Circle,
+    Marker::Cross,
+    Marker::Square,
+    Marker::Triangle,
+    Marker::Diamond,
+    Marker::Inverted,
+    Marker::Plus,
+];
+
+/// How one curve is drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Look {
+    /// Colour of line, band and marker.
+    pub color: Color,
+    /// Dash pattern in pt; empty for a solid line.
+    pub dash: &'static [f64],
+    /// Marker.
+    pub marker: Marker,
+}
+
+/// The strategy's kind: its label without options, `fixed` for `fixed(ratio=8)`.
+pub fn base(label: &str) -> &str {
+    label.split(['(', ' ', ':']).next().unwrap_or(label)
+}
+
+/// One look for each strategy label, in the order given.
+///
+/// The colour belongs to the strategy's kind. Labels of one kind (other options, or the same strategy
+/// in several cells) share it and differ in dash and marker. Kinds without a place of their own follow
+/// in the order of their appearance.
+pub fn looks<'a>(labels: impl IntoIterator<Item = &'a str>) -> Vec<Look> {
+    let mut kinds: Vec<(&str, usize)> = PLACES.iter().map(|(kind, _)| (*kind, 0)).collect();
+    labels
+        .into_iter()
+        .map(|label| {
+            let kind = base(label);
+            let place = kinds
+                .iter()
+                .position(|(known, _)| *known == kind)
+                .unwrap_or_else(|| {
+                    kinds.push((kind, 0));
+                    kinds.len() - 1
+                });
+            let variant = kinds[place].1;
+            kinds[place].1 += 1;
+            let color = PLACES
+                .get(place)
+                .map_or(PALETTE[place % PALETTE.len()], |(_, color)| *color);
+            Look {
+                color,
+                dash: DASHES[(place + variant) % DASHES.len()],
+                marker: MARKERS[(place + variant) % MARKERS.len()],
+            }
+        })
+        .collect()
+}
+
+/// How one part of a stacked bar is filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fill {
+    /// Name in the legend.
+    pub label: &'static str,
+    /// Colour.
+    pub color: Color,
+    /// Whether diagonal strokes lie over it.
+    pub hatched: bool,
+}
+
+/// The traffic kinds by their table names: node data plain and cool, everything else hatched and warm.
+pub const KINDS: [(&str, Fill); 8] = [
+    (
+        "feature",
+        Fill {
+            label: "features",
+            color: BLUE,
+            hatched: false,
+        },
+    ),
+    (
+        "activation",
+        Fill {
+            label: "activations",
+            color: CYAN,
+            hatched: false,
+        },
+    ),
+    (
+        "activation_gradient",
+        Fill {
+            label: "activation gradients",
+            color: GREEN,
+            hatched: false,
+        },
+    ),
+    (
+        "parameter_gradient",
+        Fill {
+            label: "parameter gradients",
+            color: RED,
+            hatched: true,
+        },
+    ),
+    (
+        "parameter",
+        Fill {
+            label: "parameters",
+            color: PURPLE,
+            hatched: true,
+        },
+    ),
+    (
+        "repartition",
+        Fill {
+            label: "repartition",
+            color: YELLOW,
+            hatched: true,
+        },
+    ),
+    (
+        "sample",
+        Fill {
+            label: "sampled ids",
+            color: GREY,
+            hatched: true,
+        },
+    ),
+    (
+        "control",
+        Fill {
+            label: "control",
+            color: (0x77, 0x77, 0x77),
+            hatched: true,
+        },
+    ),
+];
+
+/// How many of [`KINDS`], from the front, are node data.
+pub const NODE_DATA_KINDS: usize = 3;
+
+/// Where a run's simulated time goes: computing, waiting for the network, waiting for other workers.
+pub const TIMES: [Fill; 3] = [
+    Fill {
+        label: "compute",
+        color: BLUE,
+        hatched: false,
+    },
+    Fill {
+        label: "exposed communication",
+        color: RED,
+        hatched: true,
+    },
+    Fill {
+        label: "waiting for others",
+        color: GREY,
+        hatched: false,
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_strategy_keeps_its_look_whatever_the_company() {
+        let alone = looks(["retexo"]);
+        let among = looks(["full", "mine", "varco", "retexo"]);
+        assert_eq!(alone[0], among[3]);
+    }
+
+    #[test]
+    fn variants_share_a_colour_and_differ_in_dash_and_marker() {
+        let looks = looks(["fixed(ratio=2)", "fixed(ratio=8)"]);
+        assert_eq!(looks[0].color, looks[1].color);
+        assert_ne!(looks[0].dash, looks[1].dash);
+        assert_ne!(looks[0].marker, looks[1].marker);
+    }
+
+    #[test]
+    fn no_two_strategies_look_the_same() {
+        let labels: Vec<&str> = PLACES
+            .iter()
+            .map(|(kind, _)| *kind)
+            .chain(["a", "b"])
+            .collect();
+        let looks = looks(labels);
+        for (index, look) in looks.iter().enumerate() {
+            assert!(!looks[..index].contains(look), "{index}: {look:?}");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The report's tables, as data; each is written as Markdown, LaTeX and HTML.
+
+mod claims;
+mod latex;
+mod markdown;
+mod summary;
+mod traffic;
+
+pub use claims::{claims, measured};
+pub use latex::latex;
+pub use markdown::markdown;
+pub use summary::summary;
+pub use traffic::traffic;
+
+use serde::Serialize;
+
+/// One cell of a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Entry {
+    /// What it says.
+    pub text: String,
+    /// Whether it is the best of its column.
+    pub best: bool,
+}
+
+impl Entry {
+    fn new(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            best: false,
+        }
+    }
+}
+
+/// One column's heading.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Column {
+    /// What it says.
+    pub name: &'static str,
+    /// Whether its entries are numbers, which stand to the right.
+    pub numeric: bool,
+}
+
+/// A table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Table {
+    /// The name of its files.
+    pub name: &'static str,
+    /// What it shows, in a sentence.
+    pub caption: String,
+    /// The headings.
+    pub columns: Vec<Column>,
+    /// The entries, row by row.
+    pub rows: Vec<Vec<Entry>>,
+}
+
+/// Columns from names; a leading `#` marks numbers.
+fn columns(names: &[&'static str]) -> Vec<Column> {
+    names
+        .iter()
+        .map(|name| Column {
+            name: name.trim_start_matches('#'),
+            numeric: name.starts_with('#'),
+        })
+        .collect()
+}
+
+/// The files' contents as `(extension, text)`.
+pub fn files(table: &Table) -> [(&'static str, String); 2] {
+    [("md", markdown(table)), ("tex", latex(table))]
+}

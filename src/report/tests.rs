@@ -1,0 +1,334 @@
+//! The whole report from made-up rows.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::*;
+use crate::experiment::rows::{ClaimRow, EpochRow, RunRow, TrafficRow};
+
+/// A strategy as made up here: name, final accuracy, node-data and gradient bytes an epoch, seconds an epoch.
+const STRATEGIES: [(&str, f64, u64, u64, f64); 7] = [
+    ("full", 0.815, 610_000, 276_000, 0.021),
+    ("isolated", 0.742, 0, 276_000, 0.009),
+    ("fixed(ratio=4)", 0.806, 152_000, 276_000, 0.013),
+    ("fixed(ratio=16)", 0.781, 38_000, 276_000, 0.011),
+    ("varco", 0.812, 90_000, 276_000, 0.012),
+    ("grappa", 0.799, 4_000, 276_000, 0.010),
+    ("retexo", 0.808, 9_000, 276_000, 0.008),
+];
+
+const EPOCHS: u64 = 100;
+
+/// Noise in −1 to 1 without a generator.
+fn wobble(a: u64, b: u64) -> f64 {
+    (((a * 7919 + b * 104_729 + 13) % 1009) as f64 / 504.5) - 1.0
+}
+
+/// One made-up run.
+struct Made {
+    number: u64,
+    seed: u64,
+}
+
+impl Made {
+    fn strategy(&self) -> String {
+        STRATEGIES[usize::try_from(self.number).unwrap()].0.into()
+    }
+
+    /// Final accuracy, node-data and gradient bytes an epoch, seconds an epoch.
+    fn costs(&self) -> (f64, u64, u64, f64) {
+        let (_, accuracy, node_data, gradients, seconds) =
+            STRATEGIES[usize::try_from(self.number).unwrap()];
+        (
+            accuracy + wobble(self.seed, self.number) * 0.006,
+            node_data,
+            gradients,
+            seconds,
+        )
+    }
+
+    fn run(&self) -> RunRow {
+        let (accuracy, node_data, gradients, seconds) = self.costs();
+        let total = seconds * EPOCHS as f64;
+        RunRow {
+            experiment: "made-up".into(),
+            cell: self.strategy(),
+            strategy: self.strategy(),
+            dataset: "cora".into(),
+            model: "gcn".into(),
+            layers: 2,
+            hidden: 16,
+            partitioner: "metis".into(),
+            workers: 4,
+            network: "ethernet-1g".into(),
+            seed: self.seed,
+            epochs: EPOCHS,
+            parameters: 23_063,
+            edge_cut: 401,
+            boundary_rows: 633,
+            test_accuracy: Some(accuracy),
+            payload_bytes: (node_data + gradients) * EPOCHS,
+            activation_bytes: node_data * EPOCHS / 2,
+            activation_gradient_bytes: node_data * EPOCHS / 2,
+            parameter_gradient_bytes: gradients * EPOCHS,
+            simulated_seconds: total,
+            compute_seconds: 0.55,
+            exposed_communication_seconds: total - 0.62,
+            status: RunRow::OK.into(),
+            ..RunRow::default()
+        }
+    }
+
+    fn epoch(&self, epoch: u64) -> EpochRow {
+        let (accuracy, node_data, gradients, seconds) = self.costs();
+        let done = epoch + 1;
+        let learned = 1.0 - (-(done as f64) / 11.0).exp();
+        let noise = wobble(self.seed * 17 + epoch, self.number) * 0.02 / (done as f64).sqrt();
+        let only = |strategy: &str, value: f64| (self.strategy() == strategy).then_some(value);
+        EpochRow {
+            cell: self.strategy(),
+            strategy: self.strategy(),
+            seed: self.seed,
+            epoch,
+            simulated_seconds: seconds * done as f64,
+            payload_bytes: (node_data + gradients) * done,
+            test_accuracy: Some(0.2 + (accuracy - 0.2) * learned + noise),
+            compression_ratio: only("varco", (128.0 - 5.0 * epoch as f64).max(1.0)),
+            coverage: only("grappa", 0.62 + 0.1 * wobble(epoch / 10, self.seed)),
+            ..EpochRow::default()
+        }
+    }
+
+    fn traffic(&self, kind: &str, bytes: u64) -> TrafficRow {
+        TrafficRow {
+            cell: self.strategy(),
+            seed: self.seed,
+            kind: kind.into(),
+            to: 1,
+            messages: 12 * EPOCHS,
+            payload_bytes: bytes * EPOCHS,
+            wire_bytes: (bytes + 78 * 12) * EPOCHS,
+            ..TrafficRow::default()
+        }
+    }
+}
+
+/// Rows of every strategy over `seeds`.
+fn made_up(seeds: &[u64]) -> Tables {
+    let mut tables = Tables {
+        claims: claims(),
+        ..Tables::default()
+    };
+    for number in 0..STRATEGIES.len() as u64 {
+        for &seed in seeds {
+            let made = Made { number, seed };
+            let (_, node_data, gradients, _) = made.costs();
+            tables.runs.push(made.run());
+            tables
+                .epochs
+                .extend((0..EPOCHS).map(|epoch| made.epoch(epoch)));
+            if node_data > 0 {
+                tables
+                    .traffic
+                    .push(made.traffic("activation", node_data / 2));
+                tables
+                    .traffic
+                    .push(made.traffic("activation_gradient", node_data / 2));
+            }
+            tables
+                .traffic
+                .push(made.traffic("parameter_gradient", gradients));
+        }
+    }
+    tables
+}
+
+/// One claim of each verdict.
+fn claims() -> Vec<ClaimRow> {
+    let claim =
+        |statement: &str, expected: &str, measured, interval: Option<(f64, f64)>, verdict: &str| {
+            ClaimRow {
+                id: "made-up".into(),
+                source: "arXiv 0000.00000, abstract".into(),
+                statement: statement.into(),
+                expected: expected.into(),
+                measured: Some(measured),
+                low: interval.map(|(low, _)| low),
+                high: interval.map(|(_, high)| high),
+                verdict: verdict.into(),
+            }
+        };
+    vec![
+        claim(
+            "Variable compression is as accurate as full communication",
+            "within 0.01 of full",
+            -0.003,
+            Some((-0.007, 0.001)),
+            ClaimRow::REPRODUCED,
+        ),
+        claim(
+            "An order of magnitude fewer bytes <in total>",
+            "at least 10× less than full",
+            3.11,
+            Some((3.05, 3.17)),
+            ClaimRow::NOT_REPRODUCED,
+        ),
+        claim(
+            "Faster on a slow network",
+            "below full",
+            0.4,
+            None,
+            ClaimRow::INCONCLUSIVE,
+        ),
+    ]
+}
+
+fn manifest() -> Value {
+    json!({
+        "name": "made-up",
+        "description": "Seven strategies on numbers nobody measured & <nobody> should quote.",
+        "config_toml": "name = \"made-up\"\nseeds = [0, 1, 2]\n\n[dataset]\nname = \"cora\"\n",
+        "config_hash": "5f2b1c0a9d",
+        "version": "0.1.0",
+        "machine": { "os": "Linux", "cpu": "A processor", "cores": 2, "memory_bytes": 25_769_803_776_u64 },
+        "devices": ["CPU (flex)"],
+        "command": "grapevine run experiments/made-up.toml",
+        "finished": "2026-11-21 12:00 UTC",
+        "elapsed_seconds": 93.4,
+        "model_seconds": 81.2,
+        "notes": ["Numbers are made up."],
+        "data": { "name": "cora", "nodes": 2708, "edges": 5278, "features": 1433, "classes": 7,
+                  "train": 140, "validation": 500, "test": 1000 },
+    })
+}
+
+#[test]
+fn a_report_has_every_figure_twice_every_table_twice_and_a_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let written = build(folder.path(), &made_up(&[0, 1, 2]), &manifest()).unwrap();
+    assert_eq!(written.len(), 2 * KINDS.len() + 2 * 3 + 1);
+    for path in &written {
+        assert!(
+            fs::metadata(path).unwrap().len() > 100,
+            "{}",
+            path.display()
+        );
+    }
+    let png = fs::read(folder.path().join("figures/pareto.png")).unwrap();
+    assert_eq!(&png[1..4], b"PNG");
+    assert_eq!(
+        u32::from_be_bytes(png[16..20].try_into().unwrap()),
+        1360,
+        "3.4 in at 400 dpi"
+    );
+}
+
+#[test]
+fn figures_need_no_font_and_nothing_from_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    build(folder.path(), &made_up(&[0, 1]), &manifest()).unwrap();
+    for kind in figure_kinds() {
+        let svg = fs::read_to_string(folder.path().join(format!("figures/{kind}.svg"))).unwrap();
+        assert!(!svg.contains("<text") && !svg.contains("font"), "{kind}");
+        assert!(
+            svg.contains("<title>") && svg.contains("width=\"244.8pt\""),
+            "{kind}"
+        );
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{kind}");
+    }
+    let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
+    for outside in ["src=", "<link", "@import", "url(", "<script"] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+}
+
+#[test]
+fn the_page_escapes_what_users_write_and_puts_claims_before_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    build(folder.path(), &made_up(&[0, 1, 2]), &manifest()).unwrap();
+    let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
+    assert!(page.contains("numbers nobody measured &amp; &lt;nobody&gt; should quote"));
+    assert!(page.contains("fewer bytes &lt;in total&gt;"));
+    assert!(page.contains("1 of 3 reproduced"));
+    assert!(page.find("id=\"claims\"") < page.find("id=\"summary\""));
+    assert!(page.find("id=\"summary\"") < page.find("id=\"figures\""));
+    assert!(page.contains("86.9 % of it inside model computation"));
+}
+
+#[test]
+fn the_same_tables_give_the_same_files() {
+    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let tables = made_up(&[0, 1]);
+    let first = build(one.path(), &tables, &manifest()).unwrap();
+    let second = build(two.path(), &tables, &manifest()).unwrap();
+    for (a, b) in first.iter().zip(&second) {
+        assert_eq!(
+            fs::read(a).unwrap(),
+            fs::read(b).unwrap(),
+            "{}",
+            a.display()
+        );
+    }
+}
+
+#[test]
+fn no_rows_and_no_manifest_still_make_a_page() {
+    let folder = tempfile::tempdir().unwrap();
+    build(folder.path(), &Tables::default(), &Value::Null).unwrap();
+    let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
+    assert!(page.contains("No run has finished yet"));
+}
+
+#[test]
+fn failed_runs_are_named_and_one_seed_is_enough() {
+    let mut tables = made_up(&[0]);
+    tables.runs[0].status = "failed: the device was lost".into();
+    let folder = tempfile::tempdir().unwrap();
+    build(folder.path(), &tables, &manifest()).unwrap();
+    let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
+    assert!(page.contains("full, seed 0: failed: the device was lost"));
+    let summary = fs::read_to_string(folder.path().join("tables/summary.md")).unwrap();
+    assert!(
+        !summary.contains("| full |") && !summary.contains('±'),
+        "{summary}"
+    );
+}
+
+#[test]
+fn only_the_figures_asked_for_are_drawn_under_the_titles_given() {
+    let mut manifest = manifest();
+    manifest["figures"] = json!([{ "kind": "pareto", "title": "What it costs" }]);
+    let folder = tempfile::tempdir().unwrap();
+    build(folder.path(), &made_up(&[0, 1]), &manifest).unwrap();
+    assert_eq!(
+        fs::read_dir(folder.path().join("figures")).unwrap().count(),
+        2
+    );
+    let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
+    assert!(page.contains("<h3>What it costs</h3>"));
+}
+
+#[test]
+fn an_unknown_figure_is_an_error_that_lists_the_known_ones() {
+    let manifest = json!({ "figures": [{ "kind": "pie" }] });
+    let folder = tempfile::tempdir().unwrap();
+    let error = build(folder.path(), &Tables::default(), &manifest)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("figure 1: unknown kind `pie`"), "{error}");
+    assert!(
+        error.contains("accuracy-vs-epoch, accuracy-vs-bytes"),
+        "{error}"
+    );
+}
+
+#[test]
+fn nothing_else_in_the_folder_is_touched() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("figures")).unwrap();
+    let mine = folder.path().join("figures/mine.svg");
+    fs::write(&mine, "kept").unwrap();
+    build(folder.path(), &made_up(&[0]), &manifest()).unwrap();
+    assert_eq!(fs::read_to_string(&mine).unwrap(), "kept");
+}

@@ -1,0 +1,138 @@
+//! Graphics adapters: found, chosen by name, and opened once per worker.
+
+use super::{SimError, WorkerDevice};
+
+#[cfg(not(feature = "wgpu"))]
+pub(super) fn open(_: &[String], _: usize) -> Result<Vec<WorkerDevice>, SimError> {
+    Err(SimError::Device(
+        "this build has no wgpu backend; build with `--features wgpu`, or use backend = \"flex\""
+            .to_owned(),
+    ))
+}
+
+#[cfg(feature = "wgpu")]
+pub use with_wgpu::adapter_names;
+#[cfg(feature = "wgpu")]
+pub(super) use with_wgpu::open;
+
+#[cfg(feature = "wgpu")]
+mod with_wgpu {
+    use burn::tensor::Device;
+    use burn_wgpu::WgpuSetup;
+    use burn_wgpu::wgpu;
+
+    use super::{SimError, WorkerDevice};
+
+    const NONE: &str = "no graphics adapter found. Install a driver (Vulkan, Metal or DX12; on Debian the software driver is the package mesa-vulkan-drivers), or use backend = \"flex\"";
+
+    fn find() -> (wgpu::Instance, Vec<wgpu::Adapter>) {
+        let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle());
+        let mut adapters =
+            cubecl::future::block_on(instance.enumerate_adapters(wgpu::Backends::PRIMARY));
+        // Real devices before software ones; the order of the system otherwise.
+        adapters.sort_by_key(|adapter| match adapter.get_info().device_type {
+            wgpu::DeviceType::DiscreteGpu => 0,
+            wgpu::DeviceType::IntegratedGpu => 1,
+            wgpu::DeviceType::VirtualGpu => 2,
+            wgpu::DeviceType::Other => 3,
+            wgpu::DeviceType::Cpu => 4,
+        });
+        (instance, adapters)
+    }
+
+    fn describe(info: &wgpu::AdapterInfo) -> String {
+        let software = if info.device_type == wgpu::DeviceType::Cpu {
+            ", software"
+        } else {
+            ""
+        };
+        let driver = format!("{} {}", info.driver, info.driver_info);
+        format!(
+            "wgpu: {} ({:?}{software}, {})",
+            info.name,
+            info.backend,
+            driver.trim()
+        )
+    }
+
+    /// All adapters of this machine, best first.
+    #[must_use]
+    pub fn adapter_names() -> Vec<String> {
+        find()
+            .1
+            .iter()
+            .map(|adapter| describe(&adapter.get_info()))
+            .collect()
+    }
+
+    /// One logical device with its own queue per worker; `wanted` are parts of adapter names, used in turn.
+    pub fn open(wanted: &[String], workers: usize) -> Result<Vec<WorkerDevice>, SimError> {
+        let (instance, adapters) = find();
+        if adapters.is_empty() {
+            return Err(SimError::Device(NONE.to_owned()));
+        }
+        let chosen: Vec<&wgpu::Adapter> = if wanted.is_empty() {
+            vec![&adapters[0]]
+        } else {
+            wanted
+                .iter()
+                .map(|name| {
+                    let part = name.to_lowercase();
+                    adapters
+                        .iter()
+                        .find(|a| a.get_info().name.to_lowercase().contains(&part))
+                        .ok_or_else(|| unknown_adapter(name, &adapters))
+                })
+                .collect::<Result<_, _>>()?
+        };
+        (0..workers)
+            .map(|rank| open_one(&instance, chosen[rank % chosen.len()]))
+            .collect()
+    }
+
+    fn unknown_adapter(name: &str, adapters: &[wgpu::Adapter]) -> SimError {
+        let known: Vec<String> = adapters.iter().map(|a| a.get_info().name).collect();
+        SimError::Device(format!(
+            "no adapter's name contains \"{name}\" (device.adapters); this machine has: {}",
+            known.join(", ")
+        ))
+    }
+
+    fn open_one(
+        instance: &wgpu::Instance,
+        adapter: &wgpu::Adapter,
+    ) -> Result<WorkerDevice, SimError> {
+        let info = adapter.get_info();
+        let description = describe(&info);
+        let request = wgpu::DeviceDescriptor {
+            required_features: adapter
+                .features()
+                .difference(wgpu::Features::MAPPABLE_PRIMARY_BUFFERS)
+                .difference(wgpu::Features::all_experimental_mask()),
+            // The defaults stop at buffers of 128 MiB, beyond which some drivers fail without a word.
+            required_limits: adapter.limits(),
+            memory_hints: wgpu::MemoryHints::MemoryUsage,
+            ..Default::default()
+        };
+        let (device, queue) =
+            cubecl::future::block_on(adapter.request_device(&request)).map_err(|error| {
+                SimError::Device(format!("{description} cannot be opened: {error}"))
+            })?;
+        let setup = WgpuSetup {
+            instance: instance.clone(),
+            adapter: adapter.clone(),
+            device,
+            queue,
+            backend: info.backend,
+        };
+        let device = Device::wgpu_options()
+            .setup(setup)
+            .init()
+            .map_err(|error| SimError::Device(format!("{description} cannot be used: {error}")))?;
+        Ok(WorkerDevice {
+            device,
+            description,
+            queued: true,
+        })
+    }
+}

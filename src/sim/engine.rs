@@ -1,0 +1,292 @@
+//! The simulated engine: one thread per worker, one turn among them.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use super::SimError;
+use super::kernel::{Kernel, WorkerTimes};
+use crate::net::{
+    AllReduceKind, Communicator, Fabric, Framing, Inbox, Ledger, NetError, Outbox, Pending, Reduce,
+    Seconds, Topology, TrafficKind,
+};
+
+/// Stack of a worker's thread. Only the pages a worker touches take memory.
+const STACK_BYTES: usize = 8 << 20;
+
+struct Shared {
+    kernel: Mutex<Kernel>,
+    turns: Vec<Condvar>,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Kernel> {
+        // A panicking worker is turned into a failure of the run; the kernel's data stay consistent between calls.
+        self.kernel.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands the turn on and wakes who has it now; wakes everybody after a failure.
+    fn pass(&self, kernel: &mut Kernel) {
+        kernel.pass_turn();
+        self.wake(kernel);
+    }
+
+    fn wake(&self, kernel: &Kernel) {
+        match kernel.turn() {
+            Some(rank) => self.turns[rank].notify_one(),
+            None => self.turns.iter().for_each(Condvar::notify_all),
+        }
+    }
+
+    fn wait_for_turn<'a>(
+        &'a self,
+        rank: usize,
+        mut kernel: MutexGuard<'a, Kernel>,
+    ) -> Result<MutexGuard<'a, Kernel>, NetError> {
+        loop {
+            if let Some(failure) = kernel.failure() {
+                return Err(failure);
+            }
+            if kernel.turn() == Some(rank) {
+                return Ok(kernel);
+            }
+            kernel = self.turns[rank]
+                .wait(kernel)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// A worker's end of the emulated network.
+struct SimCommunicator {
+    rank: usize,
+    size: usize,
+    shared: Arc<Shared>,
+    next_ticket: u64,
+    pending: Vec<(u64, TrafficKind, u32, Vec<usize>)>,
+}
+
+impl SimCommunicator {
+    /// Does something that may block, and returns when this worker has the turn again.
+    fn blocking<T>(
+        &self,
+        enter: impl FnOnce(&mut Kernel),
+        leave: impl FnOnce(&mut Kernel) -> T,
+    ) -> Result<T, NetError> {
+        let mut kernel = self.shared.lock();
+        if let Some(failure) = kernel.failure() {
+            return Err(failure);
+        }
+        enter(&mut kernel);
+        self.shared.pass(&mut kernel);
+        let mut kernel = self.shared.wait_for_turn(self.rank, kernel)?;
+        Ok(leave(&mut kernel))
+    }
+}
+
+impl Communicator for SimCommunicator {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn begin_epoch(&mut self, epoch: usize) {
+        self.shared.lock().set_epoch(self.rank, epoch);
+    }
+
+    fn now(&self) -> Seconds {
+        self.shared.lock().clock(self.rank)
+    }
+
+    fn elapse(&mut self, compute: Seconds) {
+        self.shared.lock().compute(self.rank, compute);
+    }
+
+    fn start_exchange(&mut self, mut outbox: Outbox) -> Result<Pending, NetError> {
+        let mut kernel = self.shared.lock();
+        if let Some(failure) = kernel.failure() {
+            return Err(failure);
+        }
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        let expect = std::mem::take(&mut outbox.expect);
+        self.pending
+            .push((ticket, outbox.kind, outbox.layer, expect));
+        kernel.send_all(self.rank, outbox)?;
+        Ok(Pending { ticket })
+    }
+
+    fn finish_exchange(&mut self, pending: Pending) -> Result<Inbox, NetError> {
+        let Some(place) = self
+            .pending
+            .iter()
+            .position(|(ticket, ..)| *ticket == pending.ticket)
+        else {
+            return Err(NetError::Protocol {
+                rank: self.rank,
+                reason: "it finished an exchange that it did not start".to_owned(),
+            });
+        };
+        let (_, kind, layer, expect) = self.pending.remove(place);
+        if expect.is_empty() {
+            return Ok(Inbox::new());
+        }
+        let rank = self.rank;
+        self.blocking(
+            |kernel| kernel.receive(rank, kind, layer, expect),
+            |kernel| kernel.take_inbox(rank),
+        )
+    }
+
+    fn all_reduce(
+        &mut self,
+        values: &mut [f32],
+        op: Reduce,
+        kind: TrafficKind,
+    ) -> Result<(), NetError> {
+        if self.size == 1 || values.is_empty() {
+            return Ok(());
+        }
+        let (rank, mine) = (self.rank, values.to_vec());
+        let reduced = self.blocking(
+            |kernel| kernel.all_reduce(rank, mine, op, kind),
+            |kernel| kernel.take_reduced(rank),
+        )?;
+        values.copy_from_slice(&reduced);
+        Ok(())
+    }
+
+    fn share(&mut self, value: Option<Vec<u8>>) -> Result<Vec<u8>, NetError> {
+        let rank = self.rank;
+        self.blocking(
+            |kernel| kernel.share(rank, value),
+            |kernel| kernel.take_shared(rank),
+        )
+    }
+}
+
+/// What the engine knows when all workers have ended.
+pub struct EngineResults {
+    /// Each worker's account of time.
+    pub times: Vec<WorkerTimes>,
+    /// Every message.
+    pub ledger: Ledger,
+}
+
+/// Runs `program` once per worker on the emulated network.
+///
+/// # Errors
+/// The first error of any worker; the others are stopped.
+pub fn run_workers<P>(
+    topology: Arc<Topology>,
+    framing: Framing,
+    all_reduce: AllReduceKind,
+    workers: usize,
+    program: P,
+) -> Result<EngineResults, SimError>
+where
+    P: Fn(Box<dyn Communicator>) -> Result<(), SimError> + Sync,
+{
+    let shared = Arc::new(Shared {
+        kernel: Mutex::new(Kernel::new(
+            Fabric::new(topology, framing),
+            all_reduce,
+            workers,
+        )),
+        turns: (0..workers).map(|_| Condvar::new()).collect(),
+    });
+    let outcomes: Vec<Result<(), SimError>> = thread::scope(|scope| {
+        let handles: Vec<_> = (0..workers)
+            .map(|rank| {
+                let (shared, program) = (Arc::clone(&shared), &program);
+                thread::Builder::new()
+                    .name(format!("worker {rank}"))
+                    .stack_size(STACK_BYTES)
+                    .spawn_scoped(scope, move || run_worker(rank, workers, &shared, program))
+            })
+            .collect();
+        handles
+            .into_iter()
+            .enumerate()
+            .map(|(rank, handle)| match handle {
+                Ok(handle) => handle
+                    .join()
+                    .unwrap_or_else(|panic| Err(panicked(rank, &*panic))),
+                Err(error) => {
+                    let message = format!("cannot start its thread: {error}");
+                    shared.lock().fail(rank, message.clone());
+                    shared.turns.iter().for_each(Condvar::notify_all);
+                    Err(SimError::Panicked { rank, message })
+                }
+            })
+            .collect()
+    });
+    // The failing worker's own error says more than what its peers saw of it.
+    let mut echo = None;
+    for outcome in outcomes {
+        match outcome {
+            Ok(()) => {}
+            Err(SimError::Net(error @ NetError::PeerFailed { .. })) => echo = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    if let Some(error) = echo {
+        return Err(error.into());
+    }
+    let shared = Arc::into_inner(shared).ok_or_else(|| {
+        SimError::Strategy("a worker kept its communicator after it had ended".to_owned())
+    })?;
+    let kernel = shared
+        .kernel
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    let (times, ledger) = kernel.into_results();
+    Ok(EngineResults { times, ledger })
+}
+
+fn run_worker<P>(
+    rank: usize,
+    size: usize,
+    shared: &Arc<Shared>,
+    program: &P,
+) -> Result<(), SimError>
+where
+    P: Fn(Box<dyn Communicator>) -> Result<(), SimError>,
+{
+    drop(shared.wait_for_turn(rank, shared.lock())?);
+    let communicator = SimCommunicator {
+        rank,
+        size,
+        shared: Arc::clone(shared),
+        next_ticket: 0,
+        pending: Vec::new(),
+    };
+    let outcome = catch_unwind(AssertUnwindSafe(|| program(Box::new(communicator))))
+        .unwrap_or_else(|panic| Err(panicked(rank, &*panic)));
+    let mut kernel = shared.lock();
+    match &outcome {
+        Ok(()) => {
+            kernel.finish(rank);
+            shared.wake(&kernel);
+        }
+        Err(error) => {
+            kernel.fail(rank, error.to_string());
+            shared.wake(&kernel);
+        }
+    }
+    drop(kernel);
+    outcome
+}
+
+fn panicked(rank: usize, panic: &(dyn Any + Send)) -> SimError {
+    let message = panic
+        .downcast_ref::<String>()
+        .cloned()
+        .or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()))
+        .unwrap_or_else(|| "no message".to_owned());
+    SimError::Panicked { rank, message }
+}

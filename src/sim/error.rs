@@ -1,0 +1,42 @@
+//! What can go wrong while a cell runs.
+
+use thiserror::Error;
+
+use crate::net::NetError;
+
+/// An error of a running cell.
+#[derive(Debug, Error)]
+pub enum SimError {
+    /// A device that cannot be had, or that computes wrongly.
+    #[error("device: {0}")]
+    Device(String),
+    /// The experiment asks for something the data or the build cannot give.
+    #[error("{0}")]
+    Input(String),
+    /// Communication failed.
+    #[error(transparent)]
+    Net(#[from] NetError),
+    /// A strategy broke its own rules.
+    #[error("strategy: {0}")]
+    Strategy(String),
+    /// A worker's program panicked.
+    #[error("worker {rank} panicked: {message}")]
+    Panicked {
+        /// Which worker.
+        rank: usize,
+        /// What it said.
+        message: String,
+    },
+}
+
+impl SimError {
+    /// Whether the cause is something a person wrote (exit code 2), not a failure of the run (exit code 1).
+    #[must_use]
+    pub const fn is_input(&self) -> bool {
+        match self {
+            Self::Device(_) | Self::Input(_) => true,
+            Self::Net(error) => error.is_input(),
+            Self::Strategy(_) | Self::Panicked { .. } => false,
+        }
+    }
+}

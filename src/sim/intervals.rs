@@ -1,0 +1,78 @@
+//! Unions of time spans, to tell how long something was going on and how much of it was waited for.
+
+use crate::net::Seconds;
+
+/// Disjoint spans in ascending order; spans are added in the order of their ends.
+#[derive(Clone, Debug, Default)]
+pub struct Intervals(Vec<(f64, f64)>);
+
+impl Intervals {
+    /// Adds the span from `start` to `end`, which is not before the ends added so far.
+    pub fn add(&mut self, start: Seconds, end: Seconds) {
+        let (mut start, mut end) = (start.0, end.0);
+        if end <= start {
+            return;
+        }
+        while let Some(&(last_start, last_end)) = self.0.last() {
+            if last_end < start {
+                break;
+            }
+            start = start.min(last_start);
+            end = end.max(last_end);
+            self.0.pop();
+        }
+        self.0.push((start, end));
+    }
+
+    /// Total length.
+    #[must_use]
+    pub fn length(&self) -> Seconds {
+        Seconds(self.0.iter().map(|(start, end)| end - start).sum())
+    }
+
+    /// Length of what both have in common.
+    #[must_use]
+    pub fn overlap(&self, other: &Self) -> Seconds {
+        let (mut mine, mut theirs) = (self.0.iter().peekable(), other.0.iter().peekable());
+        let mut total = 0.0;
+        while let (Some(a), Some(b)) = (mine.peek(), theirs.peek()) {
+            total += (a.1.min(b.1) - a.0.max(b.0)).max(0.0);
+            if a.1 < b.1 {
+                mine.next();
+            } else {
+                theirs.next();
+            }
+        }
+        Seconds(total)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spans(spans: &[(f64, f64)]) -> Intervals {
+        let mut intervals = Intervals::default();
+        for &(start, end) in spans {
+            intervals.add(Seconds(start), Seconds(end));
+        }
+        intervals
+    }
+
+    #[test]
+    fn overlapping_spans_count_once() {
+        assert_eq!(
+            spans(&[(0.0, 2.0), (1.0, 3.0), (5.0, 6.0)]).length(),
+            Seconds(4.0)
+        );
+        assert_eq!(spans(&[(4.0, 5.0), (0.0, 6.0)]).length(), Seconds(6.0));
+    }
+
+    #[test]
+    fn overlap_is_what_both_cover() {
+        let flights = spans(&[(0.0, 2.0), (3.0, 6.0)]);
+        let blocked = spans(&[(1.0, 4.0), (5.0, 9.0)]);
+        assert_eq!(flights.overlap(&blocked), Seconds(3.0));
+        assert_eq!(blocked.overlap(&flights), Seconds(3.0));
+    }
+}

@@ -1,0 +1,36 @@
+//! Workers, virtual time, devices and what a run records.
+//!
+//! ```text
+//! Setting ─→ simulate ─→ one thread per Worker ──(program)──→ EpochReport ─→ Outcome
+//!                              │ exchange, all_reduce
+//!                              ▼
+//!                    kernel: turns, clocks, Fabric, Ledger
+//! ```
+
+mod adapters;
+mod compute;
+mod device;
+mod engine;
+mod error;
+mod intervals;
+mod kernel;
+mod record;
+mod run;
+mod setting;
+mod spec;
+mod worker;
+
+#[cfg(feature = "wgpu")]
+pub use adapters::adapter_names;
+pub use compute::{ComputeTiming, DEVICE_PROFILES, DeviceProfile};
+pub use device::{WorkerDevice, drain, host, open_devices};
+pub use engine::{EngineResults, run_workers};
+pub use error::SimError;
+pub use kernel::WorkerTimes;
+pub use record::{EpochRecord, EpochReport, Observer, Outcome, Scores};
+pub use run::simulate;
+pub use setting::{Setting, Shard};
+pub use spec::{
+    Backend, ComputeConfig, DeviceConfig, MeasuredTiming, ModelledTiming, Timing, TrainingConfig,
+};
+pub use worker::{Activity, WholeGraph, Worker};

@@ -1,0 +1,208 @@
+//! What a run leaves behind: one record per epoch, and the sums.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::kernel::WorkerTimes;
+use crate::net::{Ledger, Seconds};
+
+/// Accuracies of one evaluation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scores {
+    /// Of the training nodes; null without any.
+    pub train: Option<f64>,
+    /// Of the validation nodes.
+    pub validation: Option<f64>,
+    /// Of the test nodes.
+    pub test: Option<f64>,
+}
+
+/// What a worker says at the end of an epoch. Fields that several workers fill are combined as stated.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct EpochReport {
+    /// This worker's share of the training loss; summed.
+    pub loss: f64,
+    /// Accuracies of the model after this epoch, the same on every worker; none when it was not evaluated.
+    pub scores: Option<Scores>,
+    /// How many times smaller than uncompressed the exchanged rows are; the same on every worker.
+    pub compression_ratio: Option<f64>,
+    /// Mean share of a training node's neighbourhood that the worker sees; averaged.
+    pub coverage: Option<f64>,
+    /// Weight of this worker's gradient; mean and standard deviation over workers are recorded.
+    pub weight: Option<f64>,
+}
+
+/// One epoch of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EpochRecord {
+    /// Number of the epoch, from 0.
+    pub epoch: usize,
+    /// Virtual time when the last worker ended it.
+    pub simulated: Seconds,
+    /// Real time of training until then, evaluation excluded.
+    pub measured: Duration,
+    /// Training loss before the last step of the epoch.
+    pub loss: f64,
+    /// Accuracies after it, if evaluated.
+    pub scores: Option<Scores>,
+    /// See [`EpochReport`].
+    pub compression_ratio: Option<f64>,
+    /// See [`EpochReport`].
+    pub coverage: Option<f64>,
+    /// Mean over workers.
+    pub weight_mean: Option<f64>,
+    /// Unbiased standard deviation over workers.
+    pub weight_sd: Option<f64>,
+}
+
+/// Called with every finished epoch.
+pub type Observer = Arc<dyn Fn(&EpochRecord) + Send + Sync>;
+
+/// The results of one cell and seed.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// One record per epoch, complete and in order.
+    pub epochs: Vec<EpochRecord>,
+    /// Every message.
+    pub ledger: Ledger,
+    /// Each worker's account of time.
+    pub times: Vec<WorkerTimes>,
+    /// Number of parameters that were trained.
+    pub parameters: usize,
+    /// Real time of training, evaluation excluded.
+    pub measured: Duration,
+    /// Real time inside model computation: forward, backward, optimiser and evaluation.
+    pub model: Duration,
+    /// Largest resident size of the process during the run; 0 where the system does not say.
+    pub peak_memory_bytes: u64,
+}
+
+impl Outcome {
+    /// The first epoch with the highest validation accuracy.
+    #[must_use]
+    pub fn best(&self) -> Option<(usize, Scores)> {
+        let mut best: Option<(usize, Scores)> = None;
+        for record in &self.epochs {
+            let Some(scores) = record.scores else {
+                continue;
+            };
+            if best.is_none_or(|(_, so_far)| scores.validation > so_far.validation) {
+                best = Some((record.epoch, scores));
+            }
+        }
+        best
+    }
+
+    /// Virtual time when the last worker ended.
+    #[must_use]
+    pub fn simulated(&self) -> Seconds {
+        self.times
+            .iter()
+            .map(|t| t.clock)
+            .fold(Seconds::ZERO, Seconds::max)
+    }
+
+    /// A mean over workers.
+    #[must_use]
+    pub fn mean_time(&self, of: impl Fn(&WorkerTimes) -> Seconds) -> Seconds {
+        let sum: f64 = self.times.iter().map(|times| of(times).0).sum();
+        Seconds(sum / self.times.len().max(1) as f64)
+    }
+}
+
+/// Gathers what the workers say.
+pub(super) struct Recorder {
+    epochs: Vec<EpochRecord>,
+    waiting: Vec<Vec<(EpochReport, Seconds)>>,
+    workers: usize,
+    started: Instant,
+    evaluation: Duration,
+    model: Duration,
+    parameters: usize,
+    observer: Observer,
+}
+
+impl Recorder {
+    pub fn new(workers: usize, observer: Observer) -> Self {
+        Self {
+            epochs: Vec::new(),
+            waiting: Vec::new(),
+            workers,
+            started: Instant::now(),
+            evaluation: Duration::ZERO,
+            model: Duration::ZERO,
+            parameters: 0,
+            observer,
+        }
+    }
+
+    pub fn add_model_time(&mut self, took: Duration) {
+        self.model += took;
+    }
+
+    pub fn add_evaluation_time(&mut self, took: Duration) {
+        self.evaluation += took;
+        self.model += took;
+    }
+
+    pub const fn set_parameters(&mut self, parameters: usize) {
+        self.parameters = parameters;
+    }
+
+    /// Takes one worker's report; the epoch is complete when all have given theirs.
+    pub fn report(&mut self, epoch: usize, report: EpochReport, clock: Seconds) {
+        if self.waiting.len() <= epoch {
+            self.waiting.resize_with(epoch + 1, Vec::new);
+        }
+        let reports = &mut self.waiting[epoch];
+        reports.push((report, clock));
+        if reports.len() < self.workers {
+            return;
+        }
+        let reports = std::mem::take(reports);
+        let measured = self.started.elapsed().saturating_sub(self.evaluation);
+        let mean = |values: Vec<f64>| {
+            (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+        };
+        let weights: Vec<f64> = reports.iter().filter_map(|(r, _)| r.weight).collect();
+        let weight_mean = mean(weights.clone());
+        let weight_sd = weight_mean.filter(|_| weights.len() > 1).map(|mean| {
+            let squares: f64 = weights.iter().map(|w| (w - mean) * (w - mean)).sum();
+            (squares / (weights.len() - 1) as f64).sqrt()
+        });
+        let record = EpochRecord {
+            epoch,
+            simulated: reports
+                .iter()
+                .map(|(_, clock)| *clock)
+                .fold(Seconds::ZERO, Seconds::max),
+            measured,
+            loss: reports.iter().map(|(r, _)| r.loss).sum(),
+            scores: reports[0].0.scores,
+            compression_ratio: reports[0].0.compression_ratio,
+            coverage: mean(reports.iter().filter_map(|(r, _)| r.coverage).collect()),
+            weight_mean,
+            weight_sd,
+        };
+        (self.observer)(&record);
+        self.epochs.push(record);
+    }
+
+    pub fn into_outcome(
+        mut self,
+        times: Vec<WorkerTimes>,
+        ledger: Ledger,
+        peak_memory_bytes: u64,
+    ) -> Outcome {
+        self.epochs.sort_by_key(|record| record.epoch);
+        Outcome {
+            epochs: self.epochs,
+            ledger,
+            times,
+            parameters: self.parameters,
+            measured: self.started.elapsed().saturating_sub(self.evaluation),
+            model: self.model,
+            peak_memory_bytes,
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! One cell and seed from its setting to its outcome.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::engine::run_workers;
+use super::record::Recorder;
+use super::{Observer, Outcome, Setting, SimError, Worker};
+
+/// Runs a worker's program on every worker of a simulated cluster.
+///
+/// # Errors
+/// The first error of any worker.
+pub fn simulate<P>(
+    setting: &Arc<Setting>,
+    observer: Observer,
+    program: P,
+) -> Result<Outcome, SimError>
+where
+    P: Fn(&mut Worker) -> Result<(), SimError> + Sync,
+{
+    memory::reset_peak();
+    let workers = setting.workers();
+    let recorder = Arc::new(Mutex::new(Recorder::new(workers, observer)));
+    let results = run_workers(
+        Arc::clone(&setting.topology),
+        setting.framing.clone(),
+        setting.all_reduce,
+        workers,
+        |communicator| {
+            let mut worker = Worker::new(Arc::clone(setting), communicator, Arc::clone(&recorder));
+            program(&mut worker)
+        },
+    )?;
+    let recorder = Arc::into_inner(recorder)
+        .ok_or_else(|| SimError::Strategy("a worker outlived its run".to_owned()))?
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    let outcome = recorder.into_outcome(results.times, results.ledger, memory::peak());
+    if outcome.epochs.len() != setting.epochs {
+        return Err(SimError::Strategy(format!(
+            "it reported {} of {} epochs",
+            outcome.epochs.len(),
+            setting.epochs
+        )));
+    }
+    Ok(outcome)
+}
+
+/// The peak resident size of this process, as Linux keeps it.
+mod memory {
+    use std::fs;
+
+    /// Starts a new peak. Where that is not possible, the peak is that of the process so far.
+    pub fn reset_peak() {
+        // "5" resets the peak resident size (proc(5)); refused in some containers, which is no reason to stop.
+        let _ = fs::write("/proc/self/clear_refs", "5");
+    }
+
+    /// Bytes, or 0 where the system does not say.
+    pub fn peak() -> u64 {
+        fs::read_to_string("/proc/self/status")
+            .ok()
+            .and_then(|status| {
+                let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+                line.split_whitespace().nth(1)?.parse::<u64>().ok()
+            })
+            .map_or(0, |kilobytes| kilobytes * 1024)
+    }
+}

@@ -1,0 +1,135 @@
+//! Everything that one cell and seed is made of.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::{ComputeTiming, TrainingConfig, WorkerDevice};
+use crate::graph::{BoundaryPlan, Csr, Dataset, Features, Partition};
+use crate::model::{ModelSpec, OptimizerConfig};
+use crate::net::{AllReduceKind, Framing, Topology};
+
+/// A cell with all its parts resolved: data, partition, model, network and devices.
+#[derive(Clone)]
+pub struct Setting {
+    /// The whole graph; training code sees only its worker's shard of it.
+    pub dataset: Arc<Dataset>,
+    /// Which worker owns which node.
+    pub partition: Arc<Partition>,
+    /// Who sends which rows to whom.
+    pub boundary: Arc<BoundaryPlan>,
+    /// Sizes of the model.
+    pub model: ModelSpec,
+    /// How parameters are updated.
+    pub optimizer: OptimizerConfig,
+    /// How long is trained and how often evaluated.
+    pub training: TrainingConfig,
+    /// Epochs of this cell's strategy, which may differ from `training.epochs`.
+    pub epochs: usize,
+    /// The emulated network.
+    pub topology: Arc<Topology>,
+    /// Headers around messages.
+    pub framing: Framing,
+    /// How all-reduce is carried out.
+    pub all_reduce: AllReduceKind,
+    /// How computing turns into virtual time.
+    pub timing: ComputeTiming,
+    /// One device per worker.
+    pub devices: Vec<WorkerDevice>,
+    /// Seed of everything random in this run.
+    pub seed: u64,
+}
+
+impl Setting {
+    /// Number of workers.
+    #[must_use]
+    pub fn workers(&self) -> usize {
+        self.partition.parts
+    }
+
+    /// Whether the model is evaluated after this epoch.
+    #[must_use]
+    pub const fn evaluates(&self, epoch: usize) -> bool {
+        (epoch + 1).is_multiple_of(self.training.evaluate_every) || epoch + 1 == self.epochs
+    }
+}
+
+/// What one worker holds: its nodes, its piece of the graph, and the boundary.
+///
+/// Local rows are the owned nodes first, in ascending global order, then the halo, grouped by owner.
+#[derive(Clone, Debug)]
+pub struct Shard {
+    /// Global numbers of the owned nodes and then of the halo, `[owned + halo]`.
+    pub nodes: Vec<u32>,
+    /// Number of owned nodes.
+    pub owned: usize,
+    /// For each other worker, the owned rows it needs.
+    pub sends: Vec<Vec<u32>>,
+    /// For each other worker, where its rows lie within the halo.
+    pub receives: Vec<Range<usize>>,
+    /// In-neighbours of the owned nodes as local rows, `[owned, owned + halo]`.
+    pub adjacency: Csr,
+    /// Degrees in the whole graph, `[owned + halo]`.
+    pub degrees: Vec<usize>,
+    /// Features of the owned nodes.
+    pub features: Features,
+    /// Classes of the owned nodes.
+    pub labels: Vec<Option<u32>>,
+    /// Owned rows that train.
+    pub train: Vec<u32>,
+}
+
+impl Shard {
+    /// The shard of worker `rank`.
+    #[must_use]
+    pub fn new(setting: &Setting, rank: usize) -> Self {
+        let part = &setting.boundary.parts[rank];
+        let dataset = &setting.dataset;
+        let mut nodes = part.owned.clone();
+        nodes.extend(&part.halo);
+        let degrees = nodes
+            .iter()
+            .map(|&v| dataset.graph.degree(v as usize))
+            .collect();
+        let train = (0..)
+            .zip(&part.owned)
+            .filter(|(_, node)| dataset.split.train.binary_search(node).is_ok())
+            .map(|(row, _)| row)
+            .collect();
+        Self {
+            owned: part.owned.len(),
+            sends: part.sends.clone(),
+            receives: part.receives.clone(),
+            adjacency: part.local_graph(&dataset.graph),
+            degrees,
+            features: dataset.features.select(&part.owned),
+            labels: part
+                .owned
+                .iter()
+                .map(|&v| dataset.labels[v as usize])
+                .collect(),
+            train,
+            nodes,
+        }
+    }
+
+    /// Number of halo rows.
+    #[must_use]
+    pub const fn halo(&self) -> usize {
+        self.nodes.len() - self.owned
+    }
+
+    /// The owned part of the graph alone: cut edges dropped, degrees counted within.
+    #[must_use]
+    pub fn without_halo(&self) -> (Csr, Vec<usize>) {
+        let owned = self.owned;
+        let edges = (0_u32..).take(owned).flat_map(|v| {
+            let neighbours = self.adjacency.neighbours(v as usize).iter();
+            neighbours
+                .filter(|&&u| (u as usize) < owned)
+                .map(move |&u| (u, v))
+        });
+        let graph = Csr::from_edges(owned, edges);
+        let degrees = (0..owned).map(|v| graph.degree(v)).collect();
+        (graph, degrees)
+    }
+}

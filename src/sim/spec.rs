@@ -1,0 +1,87 @@
+//! What an experiment file may say about training, devices and the timing of compute.
+
+use serde::{Deserialize, Serialize};
+
+/// The `[training]` section.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrainingConfig {
+    /// Passes over the training nodes.
+    pub epochs: usize,
+    /// Evaluate after every so many epochs, and after the last. Default 1.
+    #[serde(default = "one")]
+    pub evaluate_every: usize,
+    /// Validation accuracy for `seconds_to_target` and `bytes_to_target`, in (0, 1].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_accuracy: Option<f64>,
+}
+
+const fn one() -> usize {
+    1
+}
+
+/// The `[device]` section.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceConfig {
+    /// Which tensor backend. Default `flex`.
+    #[serde(default)]
+    pub backend: Backend,
+    /// For `wgpu`: parts of adapter names, one per worker in turn. Default: the best adapter for all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub adapters: Vec<String>,
+}
+
+/// Tensor backends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Backend {
+    /// burn-flex on the CPU.
+    #[default]
+    Flex,
+    /// burn-ndarray on the CPU; needs the cargo feature `ndarray`.
+    Ndarray,
+    /// burn-wgpu on a graphics device or a software adapter; needs the cargo feature `wgpu`.
+    Wgpu,
+}
+
+/// The `[compute]` section.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ComputeConfig {
+    /// How long computing takes in virtual time. Default `"measured"`.
+    #[serde(default)]
+    pub timing: Timing,
+}
+
+/// How long computing takes in virtual time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Timing {
+    /// `"measured"`: as long as it took on the device.
+    Named(MeasuredTiming),
+    /// `{ profile = "a100" }`: from operations and bytes against a device profile, the same on every machine.
+    Modelled(ModelledTiming),
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self::Named(MeasuredTiming::Measured)
+    }
+}
+
+/// The one named way of timing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MeasuredTiming {
+    /// As long as it took on the device.
+    Measured,
+}
+
+/// Timing from a device profile.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelledTiming {
+    /// Name of a profile; see `grapevine list devices`.
+    pub profile: String,
+}

@@ -1,0 +1,323 @@
+//! One worker: what a strategy's program is written against.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
+
+use burn::module::Module;
+use burn::tensor::{Device, Tensor};
+
+use super::device::{drain, host};
+use super::record::Recorder;
+use super::{EpochReport, Scores, Setting, Shard, SimError, WorkerDevice};
+use crate::model::{
+    Aggregation, Block, Dropout, Gnn, Input, Optimizer, Work, accuracy, parameter_count,
+    predictions,
+};
+use crate::net::{Communicator, Inbox, Outbox, Pending, Reduce, Seconds, TrafficKind};
+
+/// What a stretch of real time was spent on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activity {
+    /// Forward pass, backward pass or optimiser step.
+    Model,
+    /// Gathering, encoding, decoding and scattering rows.
+    Exchange,
+}
+
+/// The whole graph on worker 0's device, for evaluation only: exact, with full neighbourhoods, neither timed nor counted.
+pub struct WholeGraph {
+    setting: Arc<Setting>,
+    device: Device,
+    features: OnceLock<Input>,
+    blocks: Mutex<Vec<(Aggregation, Block)>>,
+}
+
+impl WholeGraph {
+    /// Features of all nodes.
+    #[must_use]
+    pub fn features(&self) -> &Input {
+        self.features
+            .get_or_init(|| Input::from_features(&self.setting.dataset.features, &self.device))
+    }
+
+    /// The whole graph with one kind of aggregation.
+    #[must_use]
+    pub fn block(&self, aggregation: Aggregation) -> Block {
+        let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, block)) = blocks.iter().find(|(kind, _)| *kind == aggregation) {
+            return block.clone();
+        }
+        let graph = &self.setting.dataset.graph;
+        let degrees: Vec<usize> = (0..graph.nodes()).map(|v| graph.degree(v)).collect();
+        let block = Block::new(graph, &degrees, aggregation);
+        blocks.push((aggregation, block.clone()));
+        block
+    }
+}
+
+/// A worker of a run: its device, its shard, and its connection to the others.
+///
+/// A strategy's program owns its model and optimiser and calls the methods here for everything that takes time or
+/// crosses the network.
+pub struct Worker {
+    setting: Arc<Setting>,
+    shard: Shard,
+    device: WorkerDevice,
+    communicator: Box<dyn Communicator>,
+    recorder: Arc<Mutex<Recorder>>,
+    whole: WholeGraph,
+    compute_factor: f64,
+}
+
+impl Worker {
+    pub(super) fn new(
+        setting: Arc<Setting>,
+        communicator: Box<dyn Communicator>,
+        recorder: Arc<Mutex<Recorder>>,
+    ) -> Self {
+        let rank = communicator.rank();
+        let device = setting.devices[rank].clone();
+        Self {
+            shard: Shard::new(&setting, rank),
+            whole: WholeGraph {
+                setting: Arc::clone(&setting),
+                device: device.device.clone(),
+                features: OnceLock::new(),
+                blocks: Mutex::new(Vec::new()),
+            },
+            compute_factor: setting.topology.compute_factor(rank),
+            device,
+            setting,
+            communicator,
+            recorder,
+        }
+    }
+
+    /// This worker's number.
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        self.communicator.rank()
+    }
+
+    /// Number of workers.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.communicator.size()
+    }
+
+    /// The cell this worker is part of.
+    #[must_use]
+    pub const fn setting(&self) -> &Arc<Setting> {
+        &self.setting
+    }
+
+    /// What this worker holds.
+    #[must_use]
+    pub const fn shard(&self) -> &Shard {
+        &self.shard
+    }
+
+    /// The device for training, with automatic differentiation.
+    #[must_use]
+    pub fn device(&self) -> Device {
+        self.device.device.clone().autodiff()
+    }
+
+    /// The device for constants.
+    #[must_use]
+    pub const fn plain_device(&self) -> &Device {
+        &self.device.device
+    }
+
+    /// The model of the experiment with its seeded initial parameters, the same on every worker.
+    #[must_use]
+    pub fn new_model(&self) -> Gnn {
+        let model = Gnn::new(&self.setting.model, self.setting.seed, &self.device());
+        self.trains(parameter_count(&model));
+        model
+    }
+
+    /// States how many parameters are trained, where that is not those of [`Self::new_model`].
+    pub fn trains(&self, parameters: usize) {
+        self.recorder().set_parameters(parameters);
+    }
+
+    /// A fresh optimiser.
+    #[must_use]
+    pub fn new_optimizer(&self) -> Optimizer {
+        Optimizer::new(&self.setting.optimizer)
+    }
+
+    /// Dropout as the model wants it.
+    #[must_use]
+    pub fn dropout(&self) -> Dropout {
+        Dropout::new(self.setting.model.dropout, self.setting.seed)
+    }
+
+    /// Training nodes of the whole graph, over which the loss is averaged.
+    #[must_use]
+    pub fn training_nodes(&self) -> usize {
+        self.setting.dataset.split.train.len()
+    }
+
+    /// Does something that takes time: measured, or modelled from `work`. The clock of this worker advances by it.
+    pub fn compute<T>(
+        &mut self,
+        activity: Activity,
+        work: Work,
+        action: impl FnOnce(&Self) -> T,
+    ) -> T {
+        let start = Instant::now();
+        let result = action(self);
+        let took = start.elapsed();
+        if activity == Activity::Model {
+            self.recorder().add_model_time(took);
+        }
+        let time = self.setting.timing.time(work, took, self.compute_factor);
+        self.communicator.elapse(time);
+        result
+    }
+
+    /// Waits until the device has computed `tensor`; to be called last inside [`Self::compute`].
+    pub fn wait_for<const D: usize>(&self, tensor: &Tensor<D>) {
+        if self.device.queued {
+            drain(tensor);
+        }
+    }
+
+    /// Computes something for evaluation on the whole graph, which takes no virtual time.
+    pub fn evaluation<T>(&self, action: impl FnOnce(&WholeGraph) -> T) -> T {
+        let start = Instant::now();
+        let result = action(&self.whole);
+        self.recorder().add_evaluation_time(start.elapsed());
+        result
+    }
+
+    /// Starts an epoch: messages are counted under it.
+    pub fn begin_epoch(&mut self, epoch: usize) {
+        self.communicator.begin_epoch(epoch);
+    }
+
+    /// Ends an epoch.
+    pub fn end_epoch(&mut self, epoch: usize, report: EpochReport) {
+        let clock = self.communicator.now();
+        self.recorder().report(epoch, report, clock);
+    }
+
+    /// This worker's virtual time.
+    #[must_use]
+    pub fn now(&self) -> Seconds {
+        self.communicator.now()
+    }
+
+    /// Sparse all-to-all; see [`Communicator::exchange`].
+    ///
+    /// # Errors
+    /// If another worker failed.
+    pub fn exchange(&mut self, outbox: Outbox) -> Result<Inbox, SimError> {
+        Ok(self.communicator.exchange(outbox)?)
+    }
+
+    /// See [`Communicator::start_exchange`].
+    ///
+    /// # Errors
+    /// If another worker failed.
+    pub fn start_exchange(&mut self, outbox: Outbox) -> Result<Pending, SimError> {
+        Ok(self.communicator.start_exchange(outbox)?)
+    }
+
+    /// See [`Communicator::finish_exchange`].
+    ///
+    /// # Errors
+    /// If another worker failed.
+    pub fn finish_exchange(&mut self, pending: Pending) -> Result<Inbox, SimError> {
+        Ok(self.communicator.finish_exchange(pending)?)
+    }
+
+    /// See [`Communicator::all_reduce`].
+    ///
+    /// # Errors
+    /// If another worker failed.
+    pub fn all_reduce(
+        &mut self,
+        values: &mut [f32],
+        op: Reduce,
+        kind: TrafficKind,
+    ) -> Result<(), SimError> {
+        Ok(self.communicator.all_reduce(values, op, kind)?)
+    }
+
+    /// Accuracies on the whole graph of the logits that `infer` computes; only worker 0 computes them, all get them. Takes no
+    /// virtual time and no bytes.
+    ///
+    /// # Errors
+    /// If another worker failed.
+    pub fn evaluate(
+        &mut self,
+        infer: impl FnOnce(&WholeGraph) -> Tensor<2>,
+    ) -> Result<Scores, SimError> {
+        let mine = (self.rank() == 0).then(|| {
+            let logits = self.evaluation(|graph| host(infer(graph)));
+            let dataset = &self.setting.dataset;
+            let predicted = predictions(&logits, dataset.classes);
+            let of = |nodes: &[u32]| accuracy(&predicted, &dataset.labels, nodes);
+            Scores {
+                train: of(&dataset.split.train),
+                validation: of(&dataset.split.validation),
+                test: of(&dataset.split.test),
+            }
+        });
+        let shared = self
+            .communicator
+            .share(mine.map(|scores| scores_to_bytes(&scores)))?;
+        Ok(scores_from_bytes(&shared))
+    }
+
+    /// Accuracies of the experiment's own model, if this epoch is one of those evaluated.
+    ///
+    /// # Errors
+    /// If another worker failed.
+    pub fn evaluate_model(
+        &mut self,
+        epoch: usize,
+        model: &Gnn,
+    ) -> Result<Option<Scores>, SimError> {
+        if !self.setting.evaluates(epoch) {
+            return Ok(None);
+        }
+        let aggregation = Aggregation::from(self.setting.model.kind);
+        self.evaluate(|graph| {
+            model
+                .valid()
+                .infer(&graph.block(aggregation), graph.features())
+        })
+        .map(Some)
+    }
+
+    fn recorder(&self) -> std::sync::MutexGuard<'_, Recorder> {
+        self.recorder.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Three accuracies as bytes; one that does not exist is not a number.
+fn scores_to_bytes(scores: &Scores) -> Vec<u8> {
+    [scores.train, scores.validation, scores.test]
+        .iter()
+        .flat_map(|score| score.unwrap_or(f64::NAN).to_le_bytes())
+        .collect()
+}
+
+fn scores_from_bytes(bytes: &[u8]) -> Scores {
+    let (words, _) = bytes.as_chunks::<8>();
+    let score = |i: usize| {
+        words
+            .get(i)
+            .map(|word| f64::from_le_bytes(*word))
+            .filter(|score| !score.is_nan())
+    };
+    Scores {
+        train: score(0),
+        validation: score(1),
+        test: score(2),
+    }
+}

@@ -1,0 +1,17 @@
+//! Training strategies: one folder per published method, and the parts they share.
+//!
+//! A strategy is the program of one worker and a plan of its traffic; see [`Strategy`]. To add one: a folder here (or a crate of your own),
+//! a [`Registration`], one line in [`Registry::builtin`].
+
+pub mod fixed;
+pub mod full;
+pub mod grappa;
+pub mod isolated;
+pub mod parts;
+mod registry;
+pub mod retexo;
+mod strategy;
+pub mod varco;
+
+pub use registry::{Build, Registration, Registry, options};
+pub use strategy::{Context, OptionError, OptionInfo, Strategy, StrategyInfo};

@@ -1,0 +1,323 @@
+//! Boundary rows across the cut: forward to those who need them, gradients back to those who own them.
+
+use std::sync::Arc;
+
+use burn::tensor::{Int, Tensor, TensorData};
+
+use crate::graph::Features;
+use crate::model::{Input, SparseMatrix, Work};
+use crate::net::{Codec, CodecKey, Message, NetError, Outbox, Rows, TrafficKind};
+use crate::sim::{Activity, Shard, SimError, Worker, host};
+
+/// How the rows of one layer travel in one epoch.
+#[derive(Clone)]
+pub struct Wire {
+    /// Encodes rows, and on the way back the gradient of the same entries.
+    pub codec: Arc<dyn Codec>,
+    /// From which both ends derive what the codec draws.
+    pub key: CodecKey,
+}
+
+/// The halo exchange of one worker.
+pub struct HaloExchange {
+    /// Features with the halo's, as received last.
+    features: Option<Input>,
+    /// Owned rows that travel, for all receivers one after another, on the device.
+    outgoing: Tensor<1, Int>,
+}
+
+impl HaloExchange {
+    /// The exchange of a worker's shard.
+    #[must_use]
+    pub fn new(worker: &Worker) -> Self {
+        let rows: Vec<i32> = worker
+            .shard()
+            .sends
+            .iter()
+            .flatten()
+            .map(|&row| index(row))
+            .collect();
+        let count = rows.len();
+        let outgoing = Tensor::from_data(TensorData::new(rows, [count]), worker.plain_device());
+        Self {
+            features: None,
+            outgoing,
+        }
+    }
+
+    /// The features of owned and halo rows; the halo's are fetched when `wire` is given, and kept otherwise.
+    ///
+    /// # Errors
+    /// If communication fails, or nothing was ever fetched.
+    pub fn features(
+        &mut self,
+        worker: &mut Worker,
+        wire: Option<&Wire>,
+    ) -> Result<Input, SimError> {
+        if let Some(wire) = wire {
+            let width = worker.shard().features.width();
+            let (shard, work) = (worker.shard(), Work::pass(worker.shard().halo() * width));
+            let mut outbox = outbox(shard, TrafficKind::Feature, 0, Shard::sources);
+            let messages = worker.compute(Activity::Exchange, work, |worker| {
+                encode_features(worker.shard(), width, wire)
+            });
+            outbox.messages = messages;
+            let inbox = worker.exchange(outbox)?;
+            let input = worker.compute(Activity::Exchange, work, |worker| {
+                let halo = decode_halo(worker.shard(), &inbox, width, wire)?;
+                Ok::<_, SimError>(with_halo(worker, &halo))
+            })?;
+            self.features = Some(input);
+        }
+        self.features.clone().ok_or_else(|| {
+            SimError::Strategy("features of the halo are used before they were sent".to_owned())
+        })
+    }
+
+    /// Owned rows of a layer's input, with the halo's rows below them.
+    ///
+    /// # Shapes
+    /// - owned: `[owned, width]`
+    /// - result: `[owned + halo, width]`
+    ///
+    /// # Errors
+    /// If communication fails.
+    pub fn forward(
+        &self,
+        worker: &mut Worker,
+        layer: usize,
+        owned: Tensor<2>,
+        wire: &Wire,
+    ) -> Result<Tensor<2>, SimError> {
+        let width = owned.dims()[1];
+        let rows = self.outgoing.dims()[0];
+        let mut outbox = outbox(
+            worker.shard(),
+            TrafficKind::Activation,
+            layer,
+            Shard::sources,
+        );
+        if rows > 0 {
+            let selection = (owned.clone(), self.outgoing.clone());
+            outbox.messages =
+                worker.compute(Activity::Exchange, Work::pass(rows * width), |worker| {
+                    let gathered = host(selection.0.select(0, selection.1));
+                    encode_outgoing(worker.shard(), &gathered, width, wire)
+                });
+        }
+        let inbox = worker.exchange(outbox)?;
+        let halo = worker.shard().halo();
+        if halo == 0 {
+            return Ok(owned);
+        }
+        worker.compute(Activity::Exchange, Work::pass(halo * width), |worker| {
+            let rows = decode_halo(worker.shard(), &inbox, width, wire)?;
+            let rows =
+                Tensor::from_data(TensorData::new(rows, [halo, width]), worker.plain_device());
+            Ok(Tensor::cat(vec![owned, rows], 0))
+        })
+    }
+
+    /// Sends the gradient of halo rows to their owners, and adds what arrives for the owned rows.
+    ///
+    /// # Shapes
+    /// - gradient: `[owned + halo, width]`
+    /// - result: `[owned, width]`
+    ///
+    /// # Errors
+    /// If communication fails.
+    pub fn backward(
+        &self,
+        worker: &mut Worker,
+        layer: usize,
+        gradient: Tensor<2>,
+        wire: &Wire,
+    ) -> Result<Tensor<2>, SimError> {
+        let width = gradient.dims()[1];
+        let (owned, halo) = (worker.shard().owned, worker.shard().halo());
+        let mut outbox = outbox(
+            worker.shard(),
+            TrafficKind::ActivationGradient,
+            layer,
+            Shard::destinations,
+        );
+        let mut mine = gradient;
+        if halo > 0 {
+            let (all, work) = (mine, Work::pass(halo * width));
+            (mine, outbox.messages) = worker.compute(Activity::Exchange, work, |worker| {
+                let rows = host(all.clone().narrow(0, owned, halo));
+                let messages = worker
+                    .shard()
+                    .receives
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, range)| !range.is_empty())
+                    .map(|(peer, range)| {
+                        let values = &rows[range.start * width..range.end * width];
+                        Message {
+                            peer,
+                            payload: encode(values, width, wire),
+                        }
+                    })
+                    .collect();
+                (all.narrow(0, 0, owned), messages)
+            });
+        }
+        let inbox = worker.exchange(outbox)?;
+        if inbox.is_empty() {
+            return Ok(mine);
+        }
+        let incoming = self.outgoing.dims()[0];
+        worker.compute(Activity::Exchange, Work::pass(incoming * width), |worker| {
+            let shard = worker.shard();
+            let mut sum = vec![0.0_f32; owned * width];
+            for message in &inbox {
+                let rows = &shard.sends[message.peer];
+                let values = wire
+                    .codec
+                    .decode(&message.payload, rows.len(), width, wire.key)?;
+                for (&row, values) in rows.iter().zip(values.chunks_exact(width)) {
+                    let target = &mut sum[row as usize * width..][..width];
+                    for (total, value) in target.iter_mut().zip(values) {
+                        *total += value;
+                    }
+                }
+            }
+            let sum = TensorData::new(sum, [owned, width]);
+            Ok(mine + Tensor::from_data(sum, worker.plain_device()))
+        })
+    }
+}
+
+impl Shard {
+    /// Workers from which halo rows come.
+    fn sources(&self) -> Vec<usize> {
+        let filled = self
+            .receives
+            .iter()
+            .enumerate()
+            .filter(|(_, range)| !range.is_empty());
+        filled.map(|(rank, _)| rank).collect()
+    }
+
+    /// Workers to which owned rows go.
+    fn destinations(&self) -> Vec<usize> {
+        let filled = self
+            .sends
+            .iter()
+            .enumerate()
+            .filter(|(_, rows)| !rows.is_empty());
+        filled.map(|(rank, _)| rank).collect()
+    }
+}
+
+#[allow(clippy::cast_possible_truncation)] // layers are few
+fn outbox(
+    shard: &Shard,
+    kind: TrafficKind,
+    layer: usize,
+    expect: impl Fn(&Shard) -> Vec<usize>,
+) -> Outbox {
+    Outbox {
+        expect: expect(shard),
+        ..Outbox::new(kind, layer as u32)
+    }
+}
+
+#[allow(clippy::cast_possible_wrap)] // rows of a shard are far below 2³¹
+const fn index(row: u32) -> i32 {
+    row as i32
+}
+
+fn encode(values: &[f32], width: usize, wire: &Wire) -> Vec<u8> {
+    wire.codec.encode(&Rows::new(values, width), wire.key)
+}
+
+fn encode_features(shard: &Shard, width: usize, wire: &Wire) -> Vec<Message> {
+    let mut buffer = Vec::new();
+    shard
+        .destinations()
+        .into_iter()
+        .map(|peer| {
+            let rows = &shard.sends[peer];
+            buffer.clear();
+            buffer.resize(rows.len() * width, 0.0);
+            for (&row, target) in rows.iter().zip(buffer.chunks_exact_mut(width)) {
+                shard.features.copy_row_into(row as usize, target);
+            }
+            Message {
+                peer,
+                payload: encode(&buffer, width, wire),
+            }
+        })
+        .collect()
+}
+
+fn encode_outgoing(shard: &Shard, gathered: &[f32], width: usize, wire: &Wire) -> Vec<Message> {
+    let mut start = 0;
+    shard
+        .destinations()
+        .into_iter()
+        .map(|peer| {
+            let rows = shard.sends[peer].len();
+            let values = &gathered[start * width..(start + rows) * width];
+            start += rows;
+            Message {
+                peer,
+                payload: encode(values, width, wire),
+            }
+        })
+        .collect()
+}
+
+/// Rows of the halo, `[halo, width]`, in its order.
+fn decode_halo(
+    shard: &Shard,
+    inbox: &[Message],
+    width: usize,
+    wire: &Wire,
+) -> Result<Vec<f32>, NetError> {
+    let mut halo = vec![0.0_f32; shard.halo() * width];
+    for message in inbox {
+        let range = shard.receives[message.peer].clone();
+        let rows = wire
+            .codec
+            .decode(&message.payload, range.len(), width, wire.key)?;
+        halo[range.start * width..range.end * width].copy_from_slice(&rows);
+    }
+    Ok(halo)
+}
+
+/// Features of owned rows with the halo's below, as sparse as they were.
+fn with_halo(worker: &Worker, halo: &[f32]) -> Input {
+    let shard = worker.shard();
+    match &shard.features {
+        Features::Dense { width, values } => {
+            let mut all = values.clone();
+            all.extend_from_slice(halo);
+            let data = TensorData::new(all, [shard.nodes.len(), *width]);
+            Input::Dense(Tensor::from_data(data, worker.plain_device()))
+        }
+        Features::Sparse {
+            width,
+            offsets,
+            columns,
+            values,
+        } => {
+            let (mut offsets, mut columns, mut values) =
+                (offsets.clone(), columns.clone(), values.clone());
+            for row in halo.chunks_exact(*width) {
+                for (column, &value) in (0..).zip(row) {
+                    if value != 0.0 {
+                        columns.push(column);
+                        values.push(value);
+                    }
+                }
+                offsets.push(columns.len());
+            }
+            Input::Sparse(Arc::new(SparseMatrix::new(
+                *width, &offsets, columns, values,
+            )))
+        }
+    }
+}

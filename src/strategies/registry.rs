@@ -1,0 +1,100 @@
+//! The strategies that experiment files can name.
+
+use serde::de::DeserializeOwned;
+
+use super::{Context, OptionError, Strategy, StrategyInfo};
+
+/// How a strategy is made from its options, a table without `kind` and `label`.
+pub type Build = fn(&toml::Table, &Context) -> Result<Box<dyn Strategy>, OptionError>;
+
+/// A strategy by name.
+#[derive(Clone, Copy)]
+pub struct Registration {
+    /// What it is.
+    pub info: StrategyInfo,
+    /// How it is made.
+    pub build: Build,
+}
+
+/// All strategies a program knows. A program of yours adds its own to the built-in ones and hands the registry to
+/// [`crate::cli::run_with`].
+#[derive(Clone)]
+pub struct Registry(Vec<Registration>);
+
+impl Registry {
+    /// The strategies of this crate.
+    #[must_use]
+    pub fn builtin() -> Self {
+        Self(vec![
+            super::full::REGISTRATION,
+            super::isolated::REGISTRATION,
+            super::fixed::REGISTRATION,
+            super::varco::REGISTRATION,
+            super::grappa::REGISTRATION,
+            super::retexo::REGISTRATION,
+        ])
+    }
+
+    /// With one more strategy; a name that exists is replaced.
+    #[must_use]
+    pub fn with(mut self, registration: Registration) -> Self {
+        self.0
+            .retain(|other| other.info.name != registration.info.name);
+        self.0.push(registration);
+        self
+    }
+
+    /// All strategies, in the order of registration.
+    #[must_use]
+    pub fn all(&self) -> &[Registration] {
+        &self.0
+    }
+
+    /// Names of all strategies.
+    #[must_use]
+    pub fn names(&self) -> Vec<&'static str> {
+        self.0
+            .iter()
+            .map(|registration| registration.info.name)
+            .collect()
+    }
+
+    /// Makes the strategy `kind` with `options`, and checks them.
+    ///
+    /// # Errors
+    /// If there is no such strategy, or an option is unknown, of the wrong type, or out of range.
+    pub fn build(
+        &self,
+        kind: &str,
+        options: &toml::Table,
+        context: &Context,
+    ) -> Result<Box<dyn Strategy>, OptionError> {
+        let registration = self
+            .0
+            .iter()
+            .find(|registration| registration.info.name == kind)
+            .ok_or_else(|| {
+                OptionError::key(
+                    "kind",
+                    format!("must be one of {}, not {kind}", self.names().join(", ")),
+                )
+            })?;
+        let strategy = (registration.build)(options, context)?;
+        strategy.check(context)?;
+        Ok(strategy)
+    }
+}
+
+/// Options as a struct; serde's message says what is wrong with them.
+///
+/// # Errors
+/// If a key is unknown or a value does not fit.
+pub fn options<T: DeserializeOwned>(table: &toml::Table) -> Result<T, OptionError> {
+    serde_path_to_error::deserialize(toml::Value::Table(table.clone())).map_err(|error| {
+        let path = error.path().to_string();
+        OptionError {
+            key: (path != ".").then_some(path),
+            message: error.into_inner().to_string().trim().to_owned(),
+        }
+    })
+}

@@ -1,0 +1,267 @@
+//! `retexo`: lazy message passing (Kolluri, Choudhary, Hooi and Saxena, arXiv 2302.13053).
+//!
+//! The layers are trained one after another. Sub-model `k` reads frozen representations of layer `k`: their boundary rows are
+//! exchanged *once*, before its `R` rounds of full-batch training begin; within the rounds only its parameter gradients travel. The parameters with the best
+//! validation accuracy are restored, the representations for the next sub-model computed, a fresh optimiser taken. Gradients never cross
+//! sub-models. With `B` boundary rows over ordered pairs the whole training moves `4B Σ_{k<K} d_k` bytes of node data, whatever
+//! `R` is, and `2(P − 1)·4 Σ_k R |θ_k|` bytes of gradients.
+//!
+//! Degrees are those of the whole graph, so the result does not depend on the partition. Every sub-model trains `R` epochs of the
+//! result tables: `K·R` in all. Accuracies are reported from the last sub-model's epochs only, since before them there is no model of `K` layers.
+
+mod model;
+
+use burn::module::Module;
+use burn::tensor::Tensor;
+use serde::Deserialize;
+
+use super::full::plain_wire;
+use super::parts::{HaloExchange, LocalGraph, gradient_traffic};
+use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
+use crate::graph::BoundaryPlan;
+use crate::model::{
+    Aggregation, Block, Dropout, Input, ModelKind, ModelSpec, Work, add_gradients, cross_entropy,
+    parameters, with_parameters,
+};
+use crate::net::{Codec, Identity, Lane, Reduce, Traffic, TrafficKind};
+use crate::sim::{Activity, EpochReport, Scores, SimError, Worker};
+
+pub use model::SubModel;
+
+/// How experiments name and make it.
+pub const REGISTRATION: Registration = Registration {
+    info: StrategyInfo {
+        name: "retexo",
+        paper: "Kolluri, Choudhary, Hooi and Saxena, RETEXO: Scalable Neural Network Training over Distributed Graphs (arXiv 2302.13053)",
+        sends: "boundary rows of each layer once in the whole training; parameter gradients of one layer at a time",
+        options: &[
+            OptionInfo {
+                name: "rounds_per_layer",
+                default: "training.epochs",
+                meaning: "Rounds for which each sub-model is trained (the authors' code: 200).",
+            },
+            OptionInfo {
+                name: "form",
+                default: "\"lazy\"",
+                meaning: "Lazy message passing between workers, the authors' main form.",
+            },
+        ],
+    },
+    build,
+};
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Form {
+    #[default]
+    Lazy,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Options {
+    rounds_per_layer: Option<usize>,
+    #[serde(default)]
+    form: Form,
+}
+
+struct Retexo {
+    rounds: usize,
+    context: Context,
+}
+
+fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
+    let Options {
+        rounds_per_layer,
+        form: Form::Lazy,
+    } = options(table)?;
+    let rounds = rounds_per_layer.unwrap_or(context.epochs);
+    if rounds == 0 {
+        return Err(OptionError::key("rounds_per_layer", "must be at least 1"));
+    }
+    Ok(Box::new(Retexo {
+        rounds,
+        context: *context,
+    }))
+}
+
+impl Strategy for Retexo {
+    fn epochs(&self, context: &Context) -> usize {
+        self.rounds * context.layers
+    }
+
+    #[allow(clippy::cast_possible_truncation)] // layers and ranks are few
+    fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic {
+        let (layer, workers) = (epoch / self.rounds, boundary.workers());
+        let parameters = SubModel::parameters(model, layer);
+        let mut traffic = gradient_traffic(self.context.all_reduce, workers, parameters);
+        if epoch.is_multiple_of(self.rounds) {
+            let kind = if layer == 0 {
+                TrafficKind::Feature
+            } else {
+                TrafficKind::Activation
+            };
+            for from in 0..workers {
+                for to in 0..workers {
+                    let rows = boundary.rows(from, to);
+                    let (from, to) = (from as u32, to as u32);
+                    if rows > 0 {
+                        let bytes = Identity.encoded_bytes(rows, model.widths[layer]);
+                        traffic.add(
+                            Lane {
+                                layer: layer as u32,
+                                from,
+                                to,
+                                kind,
+                            },
+                            bytes,
+                        );
+                    }
+                }
+            }
+        }
+        traffic
+    }
+
+    fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
+        let spec = worker.setting().model.clone();
+        worker.trains(
+            (0..spec.layers())
+                .map(|k| SubModel::parameters(&spec, k))
+                .sum(),
+        );
+        let aggregation = match spec.kind {
+            ModelKind::Gcn => Aggregation::Symmetric,
+            ModelKind::Sage => Aggregation::Mean,
+        };
+        let mut run = Run {
+            graph: LocalGraph {
+                block: Block::new(
+                    &worker.shard().adjacency,
+                    &worker.shard().degrees,
+                    aggregation,
+                ),
+                ..LocalGraph::with_halo(worker)
+            },
+            halo: HaloExchange::new(worker),
+            dropout: worker.dropout(),
+            aggregation,
+            rounds: self.rounds,
+            whole: None,
+        };
+        let mut representation: Option<Tensor<2>> = None;
+        for layer in 0..spec.layers() {
+            worker.begin_epoch(layer * self.rounds);
+            let input = match representation.take() {
+                None => run.halo.features(worker, Some(&plain_wire()))?,
+                Some(rows) => Input::Dense(run.halo.forward(worker, layer, rows, &plain_wire())?),
+            };
+            let model = run.train_layer(worker, &spec, layer, &input)?;
+            if layer + 1 < spec.layers() {
+                let work = Work::layer(&spec, layer, &run.graph.block, &input);
+                representation = Some(worker.compute(Activity::Model, work, |worker| {
+                    let rows = model.valid().representation(&run.graph.block, &input);
+                    worker.wait_for(&rows);
+                    rows
+                }));
+                run.freeze(worker, &model);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One worker's training.
+struct Run {
+    graph: LocalGraph,
+    halo: HaloExchange,
+    dropout: Dropout,
+    aggregation: Aggregation,
+    rounds: usize,
+    /// The input of the current sub-model for all nodes, on worker 0, for evaluation.
+    whole: Option<Input>,
+}
+
+impl Run {
+    /// Trains one sub-model on frozen inputs and returns it with its best parameters.
+    fn train_layer(
+        &mut self,
+        worker: &mut Worker,
+        spec: &ModelSpec,
+        layer: usize,
+        input: &Input,
+    ) -> Result<SubModel, SimError> {
+        let mut model = SubModel::new(spec, layer, worker.setting().seed, &worker.device());
+        let count = SubModel::parameters(spec, layer);
+        let mut optimizer = worker.new_optimizer();
+        let mut best: Option<(f64, Vec<f32>)> = None;
+        let forward = Work::layer(spec, layer, &self.graph.block, input);
+        for round in 0..self.rounds {
+            let epoch = layer * self.rounds + round;
+            worker.begin_epoch(epoch);
+            let (mut gradient, loss) = worker.compute(Activity::Model, forward * 3.0, |worker| {
+                let (block, nodes) = (&self.graph.block, &self.graph.nodes);
+                let plain = worker.plain_device();
+                let dropped = input.dropped(&self.dropout, epoch as u64, layer, nodes, plain);
+                let logits = model.logits(block, &dropped);
+                let loss = cross_entropy(logits, self.graph.targets.clone());
+                let mut gradients = loss.backward();
+                let mut flat = vec![0.0_f32; count];
+                add_gradients(&model, &mut gradients, &mut flat);
+                (flat, f64::from(loss.inner().into_scalar::<f32>()))
+            });
+            worker.all_reduce(&mut gradient, Reduce::Sum, TrafficKind::ParameterGradient)?;
+            let work = Work::pass(count) * 6.0;
+            model = worker.compute(Activity::Model, work, |_| optimizer.step(model, &gradient));
+
+            let last = round + 1 == self.rounds;
+            let scores = if last || worker.setting().evaluates(epoch) {
+                Some(self.evaluate(worker, &model)?)
+            } else {
+                None
+            };
+            if let Some(Scores {
+                validation: Some(validation),
+                ..
+            }) = scores
+                && best.as_ref().is_none_or(|(so_far, _)| validation > *so_far)
+            {
+                best = Some((validation, parameters(&model)));
+            }
+            let scores = scores.filter(|_| layer + 1 == spec.layers());
+            worker.end_epoch(
+                epoch,
+                EpochReport {
+                    loss,
+                    scores,
+                    ..EpochReport::default()
+                },
+            );
+        }
+        Ok(match best {
+            Some((_, values)) => with_parameters(model, &values),
+            None => model,
+        })
+    }
+
+    fn evaluate(&self, worker: &mut Worker, model: &SubModel) -> Result<Scores, SimError> {
+        worker.evaluate(|graph| {
+            let input = self.whole.as_ref().unwrap_or_else(|| graph.features());
+            model.valid().logits(&graph.block(self.aggregation), input)
+        })
+    }
+
+    /// Carries the whole graph's representations through a trained sub-model, for evaluation.
+    fn freeze(&mut self, worker: &Worker, model: &SubModel) {
+        if worker.rank() > 0 {
+            return;
+        }
+        let rows = worker.evaluation(|graph| {
+            let input = self.whole.as_ref().unwrap_or_else(|| graph.features());
+            model
+                .valid()
+                .representation(&graph.block(self.aggregation), input)
+        });
+        self.whole = Some(Input::Dense(rows));
+    }
+}

@@ -1,0 +1,76 @@
+//! The sub-models of RETEXO: one message-passing layer each, trained on its own.
+
+use burn::module::{Module, Param};
+use burn::nn::{LayerNorm, LayerNormConfig};
+use burn::tensor::activation::relu;
+use burn::tensor::{Device, Tensor};
+
+use crate::model::{Block, Conv, Input, ModelSpec, conv_parameters, dense_parameters};
+
+/// Sub-model `k`: a message-passing layer and, unless it is the last, layer normalisation, ReLU and an auxiliary linear head to the
+/// classes, which is thrown away after training.
+#[derive(Module, Debug)]
+pub struct SubModel {
+    conv: Conv,
+    norm: Option<LayerNorm>,
+    head_weight: Option<Param<Tensor<2>>>,
+    head_bias: Option<Param<Tensor<1>>>,
+}
+
+impl SubModel {
+    /// Sub-model `layer` of a model with parameters drawn from `seed`.
+    #[must_use]
+    pub fn new(spec: &ModelSpec, layer: usize, seed: u64, device: &Device) -> Self {
+        let (inputs, outputs) = (spec.widths[layer], spec.widths[layer + 1]);
+        let conv = Conv::new(spec.kind, inputs, outputs, seed, layer, device);
+        if layer + 1 == spec.layers() {
+            return Self {
+                conv,
+                norm: None,
+                head_weight: None,
+                head_bias: None,
+            };
+        }
+        let (weight, bias) = dense_parameters(outputs, spec.classes(), seed, layer, device);
+        Self {
+            conv,
+            norm: Some(LayerNormConfig::new(outputs).init(device)),
+            head_weight: Some(weight),
+            head_bias: Some(bias),
+        }
+    }
+
+    /// Number of parameters |θ_k| of sub-model `layer`.
+    #[must_use]
+    pub fn parameters(spec: &ModelSpec, layer: usize) -> usize {
+        let (inputs, outputs) = (spec.widths[layer], spec.widths[layer + 1]);
+        let head = if layer + 1 == spec.layers() {
+            0
+        } else {
+            2 * outputs + outputs * spec.classes() + spec.classes()
+        };
+        conv_parameters(spec.kind, inputs, outputs) + head
+    }
+
+    /// What the next sub-model reads: `ReLU(LayerNorm(u))`, `[block.outputs, hidden]`; the logits for the last.
+    #[must_use]
+    pub fn representation(&self, block: &Block, input: &Input) -> Tensor<2> {
+        let output = self.conv.forward(block, input);
+        match &self.norm {
+            Some(norm) => relu(norm.forward(output)),
+            None => output,
+        }
+    }
+
+    /// Class logits, `[block.outputs, classes]`.
+    #[must_use]
+    pub fn logits(&self, block: &Block, input: &Input) -> Tensor<2> {
+        let representation = self.representation(block, input);
+        match (&self.head_weight, &self.head_bias) {
+            (Some(weight), Some(bias)) => {
+                representation.matmul(weight.val()) + bias.val().unsqueeze()
+            }
+            _ => representation,
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What a strategy is, and what it says about itself.
+
+use crate::graph::{BoundaryPlan, PartitionSpec};
+use crate::model::ModelSpec;
+use crate::net::{AllReduceKind, Traffic};
+use crate::sim::{SimError, Worker};
+
+/// A way of training one model on the parts of one graph: the program of one worker, and a statement in advance of all it
+/// will send.
+pub trait Strategy: Send + Sync {
+    /// Number of epochs of a whole training. Default: `training.epochs`.
+    fn epochs(&self, context: &Context) -> usize {
+        context.epochs
+    }
+
+    /// The partition this strategy trains on, given the one the experiment asks for. Default: that one.
+    fn partition(&self, asked: &PartitionSpec) -> PartitionSpec {
+        asked.clone()
+    }
+
+    /// Whether the options make sense for this model and number of workers.
+    ///
+    /// # Errors
+    /// An explanation with the option's name.
+    fn check(&self, _context: &Context) -> Result<(), OptionError> {
+        Ok(())
+    }
+
+    /// Every message of one epoch. The ledger of a run must equal it, message for message.
+    fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic;
+
+    /// The program of one worker, run on all workers at once.
+    ///
+    /// # Errors
+    /// If communication fails or the strategy cannot go on; the run ends for all workers.
+    fn train(&self, worker: &mut Worker) -> Result<(), SimError>;
+}
+
+/// What a strategy may know of an experiment when it is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Context {
+    /// `training.epochs`.
+    pub epochs: usize,
+    /// Message-passing layers of the model.
+    pub layers: usize,
+    /// Number of workers.
+    pub workers: usize,
+    /// How all-reduce is carried out.
+    pub all_reduce: AllReduceKind,
+}
+
+/// What `grapevine list strategies` prints.
+#[derive(Clone, Copy, Debug)]
+pub struct StrategyInfo {
+    /// Name in experiment files.
+    pub name: &'static str,
+    /// Where it is from.
+    pub paper: &'static str,
+    /// What crosses the network, and when.
+    pub sends: &'static str,
+    /// Its options.
+    pub options: &'static [OptionInfo],
+}
+
+/// One option of a strategy.
+#[derive(Clone, Copy, Debug)]
+pub struct OptionInfo {
+    /// Key in experiment files.
+    pub name: &'static str,
+    /// What holds when it is not given.
+    pub default: &'static str,
+    /// One sentence, with its source.
+    pub meaning: &'static str,
+}
+
+/// Options that a strategy cannot work with.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct OptionError {
+    /// The offending key, if it is one.
+    pub key: Option<String>,
+    /// What is wrong and what to do.
+    pub message: String,
+}
+
+impl OptionError {
+    /// An error about one key.
+    #[must_use]
+    pub fn key(key: &str, message: impl Into<String>) -> Self {
+        Self {
+            key: Some(key.to_owned()),
+            message: message.into(),
+        }
+    }
+}
