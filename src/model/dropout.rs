@@ -9,6 +9,9 @@ use rayon::prelude::*;
 use super::SparseMatrix;
 use crate::rng::{Purpose, mix};
 
+/// Values below which one thread is done before others have woken up.
+const SERIAL_VALUES: usize = 1 << 16;
+
 /// Drops values with a probability and scales the others up, so that expectations stay.
 #[derive(Clone, Copy, Debug)]
 pub struct Dropout {
@@ -60,18 +63,20 @@ impl Dropout {
             return mask;
         }
         let scale = self.scale();
-        mask.par_chunks_mut(width)
-            .with_min_len(256)
-            .zip(nodes)
-            .for_each(|(row, &node)| {
-                let key = self.node_key(epoch, layer, node);
-                for (group, values) in row.chunks_mut(4).enumerate() {
-                    let bits = mix(key, group as u64);
-                    for (column, value) in values.iter_mut().enumerate() {
-                        *value = if self.keeps(bits, column) { scale } else { 0.0 };
-                    }
+        let fill = |(row, &node): (&mut [f32], &u32)| {
+            let key = self.node_key(epoch, layer, node);
+            for (group, values) in row.chunks_mut(4).enumerate() {
+                let bits = mix(key, group as u64);
+                for (column, value) in values.iter_mut().enumerate() {
+                    *value = if self.keeps(bits, column) { scale } else { 0.0 };
                 }
-            });
+            }
+        };
+        if mask.len() < SERIAL_VALUES {
+            mask.chunks_mut(width).zip(nodes).for_each(fill);
+        } else {
+            mask.par_chunks_mut(width).with_min_len(256).zip(nodes).for_each(fill);
+        }
         mask
     }
 

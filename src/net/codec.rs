@@ -127,8 +127,9 @@ pub(super) fn check_length(
     })
 }
 
-/// Floats as little-endian bytes.
-pub(super) fn to_bytes(values: &[f32]) -> Vec<u8> {
+/// Floats as little-endian bytes, as all messages carry them.
+#[must_use]
+pub fn to_bytes(values: &[f32]) -> Vec<u8> {
     let mut bytes = vec![0; values.len() * 4];
     for (bytes, value) in bytes.chunks_exact_mut(4).zip(values) {
         bytes.copy_from_slice(&value.to_le_bytes());
@@ -137,7 +138,7 @@ pub(super) fn to_bytes(values: &[f32]) -> Vec<u8> {
 }
 
 /// Floats from little-endian bytes; a rest of fewer than four bytes is ignored.
-pub(super) fn floats(bytes: &[u8]) -> impl Iterator<Item = f32> {
+pub fn floats(bytes: &[u8]) -> impl Iterator<Item = f32> {
     bytes
         .as_chunks()
         .0

@@ -31,7 +31,7 @@ mod topology;
 mod traffic;
 mod units;
 
-pub use codec::{Codec, CodecKey, Rows};
+pub use codec::{Codec, CodecKey, Rows, floats, to_bytes};
 pub use codecs::{Identity, RandomColumns};
 pub use collective::{Combine, Step, all_reduce_steps, all_reduce_traffic, ring_all_reduce};
 pub use communicator::{Communicator, Inbox, Message, Outbox, Pending, Reduce, f32_bytes};

@@ -26,14 +26,9 @@ impl Shared {
         self.kernel.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands the turn on and wakes who has it now; wakes everybody after a failure.
-    fn pass(&self, kernel: &mut Kernel) {
-        kernel.pass_turn();
-        self.wake(kernel);
-    }
-
-    fn wake(&self, kernel: &Kernel) {
-        match kernel.turn() {
+    /// Wakes who has the turn; everybody after a failure. Called without the lock, which the woken worker takes at once.
+    fn wake(&self, turn: Option<usize>) {
+        match turn {
             Some(rank) => self.turns[rank].notify_one(),
             None => self.turns.iter().for_each(Condvar::notify_all),
         }
@@ -79,8 +74,13 @@ impl SimCommunicator {
             return Err(failure);
         }
         enter(&mut kernel);
-        self.shared.pass(&mut kernel);
-        let mut kernel = self.shared.wait_for_turn(self.rank, kernel)?;
+        if !kernel.is_runnable(self.rank) {
+            kernel.pass_turn();
+            let turn = kernel.turn();
+            drop(kernel);
+            self.shared.wake(turn);
+            kernel = self.shared.wait_for_turn(self.rank, self.shared.lock())?;
+        }
         Ok(leave(&mut kernel))
     }
 }
@@ -269,16 +269,12 @@ where
         .unwrap_or_else(|panic| Err(panicked(rank, &*panic)));
     let mut kernel = shared.lock();
     match &outcome {
-        Ok(()) => {
-            kernel.finish(rank);
-            shared.wake(&kernel);
-        }
-        Err(error) => {
-            kernel.fail(rank, error.to_string());
-            shared.wake(&kernel);
-        }
+        Ok(()) => kernel.finish(rank),
+        Err(error) => kernel.fail(rank, error.to_string()),
     }
+    let turn = kernel.turn();
     drop(kernel);
+    shared.wake(turn);
     outcome
 }
 

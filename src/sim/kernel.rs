@@ -11,12 +11,11 @@
 //! depend on how the operating system schedules threads.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::Range;
 
 use super::intervals::Intervals;
 use crate::net::{
     AllReduceKind, Bytes, Combine, Fabric, FlowId, Inbox, Lane, Ledger, Message, NetError, Outbox,
-    Reduce, Seconds, Step, TrafficKind, Transfer, all_reduce_steps,
+    Reduce, Seconds, Step, TrafficKind, Transfer, all_reduce_steps, floats, to_bytes,
 };
 
 /// Tells messages of collectives from those of exchanges between the same two workers.
@@ -134,6 +133,12 @@ impl Kernel {
 
     pub const fn turn(&self) -> Option<usize> {
         self.turn
+    }
+
+    /// Whether a worker that entered a blocking call already has what it waits for. It may then go on without passing the turn: the
+    /// fabric has not moved, and messages carry their own times.
+    pub fn is_runnable(&self, rank: usize) -> bool {
+        matches!(self.actors[rank].phase, Phase::Runnable)
     }
 
     pub fn clock(&self, rank: usize) -> Seconds {
@@ -390,7 +395,7 @@ impl Kernel {
         };
         while let Some(step) = reduction.steps.front() {
             if let (Some((to, range)), false) = (&step.send, reduction.sent) {
-                let payload = encode(&reduction.values, range);
+                let payload = to_bytes(&reduction.values[range.clone()]);
                 self.send((rank, *to, tag), payload);
             }
             reduction.sent = true;
@@ -436,16 +441,8 @@ impl Kernel {
     }
 }
 
-fn encode(values: &[f32], range: &Range<usize>) -> Vec<u8> {
-    values[range.clone()]
-        .iter()
-        .flat_map(|value| value.to_le_bytes())
-        .collect()
-}
-
 fn merge(values: &mut [f32], payload: &[u8], combine: Combine, op: Reduce) {
-    for (value, bytes) in values.iter_mut().zip(payload.as_chunks::<4>().0) {
-        let received = f32::from_le_bytes(*bytes);
+    for (value, received) in values.iter_mut().zip(floats(payload)) {
         *value = match (combine, op) {
             (Combine::Replace, _) => received,
             (Combine::Reduce, Reduce::Sum) => *value + received,

@@ -1,14 +1,14 @@
 //! Settings that the tests share.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use grapevine::graph::{BoundaryPlan, DatasetSpec, PartitionMethod, PartitionSpec};
 use grapevine::model::{ModelConfig, ModelKind, ModelSpec, NormKind, OptimizerConfig};
 use grapevine::net::{AllReduceKind, NetworkSpec};
 use grapevine::sim::{
-    Backend, ComputeTiming, DeviceConfig, DeviceProfile, Observer, Outcome, Setting,
-    TrainingConfig, open_devices, simulate,
+    Backend, ComputeTiming, DeviceConfig, DeviceProfile, Outcome, Setting, TrainingConfig,
+    WorkerDevice, open_devices, simulate,
 };
 use grapevine::strategies::{Context, Registry, Strategy};
 
@@ -90,10 +90,6 @@ impl Case {
             norm: self.norm,
         };
         let network: NetworkSpec = toml::from_str("preset = \"ethernet-1g\"").expect("a network");
-        let devices = DeviceConfig {
-            backend: self.backend,
-            adapters: Vec::new(),
-        };
         Arc::new(Setting {
             model: ModelSpec::new(&config, dataset.features.width(), dataset.classes),
             dataset,
@@ -110,35 +106,95 @@ impl Case {
             framing: network.framing(),
             all_reduce: AllReduceKind::Ring,
             timing: ComputeTiming::Modelled(DeviceProfile::named("cpu-core").expect("known")),
-            devices: open_devices(&devices, self.workers).expect("devices"),
+            devices: devices(self.backend, self.workers),
             seed: self.seed,
         })
     }
 
-    /// Trains with a strategy and checks that the ledger is what the strategy had planned.
+    /// Trains with a built-in strategy and checks that the ledger is what the strategy had planned.
     pub fn run(&self, kind: &str, options: &str) -> Outcome {
-        let strategy = self.strategy(kind, options);
-        let setting = self.setting(strategy.as_ref());
-        let outcome = simulate(&setting, silent(), |worker| strategy.train(worker))
-            .unwrap_or_else(|error| panic!("{kind}: {error}"));
+        self.train(kind, self.strategy(kind, options).as_ref())
+    }
+
+    /// Trains with any strategy and checks that the ledger is what the strategy had planned.
+    pub fn train(&self, name: &str, strategy: &dyn Strategy) -> Outcome {
+        let setting = self.setting(strategy);
+        let outcome = simulate(&setting, Arc::new(|_| {}), |worker| strategy.train(worker))
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
         for epoch in 0..setting.epochs {
             let plan = strategy.plan(&setting.boundary, &setting.model, epoch);
             let ledger = outcome.ledger.epoch(epoch).cloned().unwrap_or_default();
             assert_eq!(
                 plan.first_difference(&ledger),
                 None,
-                "{kind} {options}, epoch {epoch}"
+                "{name}, epoch {epoch}"
             );
-            assert_eq!(plan, ledger, "{kind} {options}, epoch {epoch}");
+            assert_eq!(plan, ledger, "{name}, epoch {epoch}");
         }
         outcome
     }
 }
 
-pub fn silent() -> Observer {
-    Arc::new(|_| {})
+/// Devices for a run. Logical graphics devices are slow to make: two serve all tests of the process.
+pub fn devices(backend: Backend, workers: usize) -> Vec<WorkerDevice> {
+    static GRAPHICS: OnceLock<Vec<WorkerDevice>> = OnceLock::new();
+    let open = |workers| {
+        let adapters = Vec::new();
+        open_devices(&DeviceConfig { backend, adapters }, workers).expect("devices")
+    };
+    if backend == Backend::Wgpu {
+        return GRAPHICS.get_or_init(|| open(2))[..workers].to_vec();
+    }
+    open(workers)
+}
+
+/// The right to use the graphics devices, one test at a time; none without an adapter, which is then said.
+pub fn graphics(test: &str) -> Option<MutexGuard<'static, ()>> {
+    static TURN: Mutex<()> = Mutex::new(());
+    #[cfg(feature = "wgpu")]
+    let adapter = grapevine::sim::adapter_names().into_iter().next();
+    #[cfg(not(feature = "wgpu"))]
+    let adapter: Option<String> = None;
+    let Some(adapter) = adapter else {
+        println!("{test}: the wgpu part was skipped, because no graphics adapter was found");
+        return None;
+    };
+    println!("{test}: on {adapter}");
+    Some(TURN.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// The backends of this build that are compared with flex.
+pub fn other_backends(test: &str) -> (Vec<Backend>, Option<MutexGuard<'static, ()>>) {
+    let graphics = graphics(test);
+    let mut backends = Vec::new();
+    if graphics.is_some() {
+        backends.push(Backend::Wgpu);
+    }
+    if cfg!(feature = "ndarray") {
+        backends.push(Backend::Ndarray);
+    }
+    (backends, graphics)
 }
 
 pub fn losses(outcome: &Outcome) -> Vec<f64> {
     outcome.epochs.iter().map(|record| record.loss).collect()
+}
+
+/// `‖a − b‖ / ‖b‖`.
+pub fn distance(a: &[f32], b: &[f32]) -> f64 {
+    assert_eq!(a.len(), b.len());
+    let norm = |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>().sqrt();
+    let difference = norm(&mut a.iter().zip(b).map(|(a, b)| f64::from(*a) - f64::from(*b)));
+    difference / norm(&mut b.iter().map(|&b| f64::from(b))).max(f64::MIN_POSITIVE)
+}
+
+/// Asserts that two sequences agree, entry by entry, to a relative tolerance.
+pub fn assert_close(found: &[f64], expected: &[f64], tolerance: f64, what: &str) {
+    assert_eq!(found.len(), expected.len(), "{what}");
+    for (place, (f, e)) in found.iter().zip(expected).enumerate() {
+        assert!(
+            (f - e).abs() <= tolerance * e.abs().max(1e-3),
+            "{what}: entry {place} is {f}, not {e}\nfound    {found:?}\nexpected {expected:?}"
+        );
+    }
 }

@@ -1,4 +1,17 @@
 //! Tests of the whole: one binary, so that the library is linked once.
 
+mod accuracy;
+mod anchors;
+mod backends;
+mod bad_input;
+mod command;
 mod common;
-mod cora;
+mod determinism;
+mod grappa;
+mod outside;
+mod probe;
+mod program;
+mod reference;
+mod retexo;
+mod sparse;
+mod volume;

@@ -12,8 +12,8 @@ use super::SpmmBackend;
 use crate::model::SparseMatrix;
 use crate::model::sparse::Rows;
 
-/// Multiplications below which the work is not worth sharing between threads.
-const SERIAL_WORK: usize = 1 << 15;
+/// Multiplications below which one thread is done before others have woken up.
+const SERIAL_WORK: usize = 1 << 18;
 
 /// `A·x` or `Aᵀ·x` on host slices: `x [columns, width]` row by row, the result `[rows, width]`.
 #[must_use]

@@ -2,7 +2,7 @@
 
 use rand::Rng;
 
-use crate::net::codec::{check_length, floats};
+use crate::net::codec::{check_length, floats, to_bytes};
 use crate::net::{Bytes, Codec, CodecKey, NetError, Rows, f32_bytes};
 use crate::rng::{Purpose, stream};
 
@@ -70,6 +70,9 @@ impl Codec for RandomColumns {
     }
 
     fn encode(&self, rows: &Rows<'_>, key: CodecKey) -> Vec<u8> {
+        if self.kept(rows.width()) == rows.width() {
+            return to_bytes(rows.values());
+        }
         let columns = self.columns(rows.width(), key);
         let mut bytes = vec![0; rows.rows() * columns.len() * 4];
         let (slots, _) = bytes.as_chunks_mut();
@@ -90,6 +93,9 @@ impl Codec for RandomColumns {
         key: CodecKey,
     ) -> Result<Vec<f32>, NetError> {
         check_length(self, bytes, rows, width)?;
+        if self.kept(width) == width {
+            return Ok(floats(bytes).collect());
+        }
         let columns = self.columns(width, key);
         #[allow(clippy::cast_possible_truncation)] // a factor, not a count
         let factor = if self.rescale {

@@ -231,7 +231,9 @@ fn degrees(shard: &Shard, rows: &[u32]) -> Vec<u32> {
 }
 
 fn put(bytes: &mut Vec<u8>, words: impl IntoIterator<Item = u32>) {
-    bytes.extend(words.into_iter().flat_map(u32::to_le_bytes));
+    for word in words {
+        bytes.extend_from_slice(&word.to_le_bytes());
+    }
 }
 
 fn words(bytes: &[u8]) -> Result<Vec<u32>, SimError> {

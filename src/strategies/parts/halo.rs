@@ -22,6 +22,8 @@ pub struct Wire {
 pub struct HaloExchange {
     /// Features with the halo's, as received last.
     features: Option<Input>,
+    /// Feature rows that travel, dense, for each receiver; made when they are first sent.
+    outgoing_features: Option<Vec<Vec<f32>>>,
     /// Owned rows that travel, for all receivers one after another, on the device.
     outgoing: Tensor<1, Int>,
 }
@@ -41,6 +43,7 @@ impl HaloExchange {
         let outgoing = Tensor::from_data(TensorData::new(rows, [count]), worker.plain_device());
         Self {
             features: None,
+            outgoing_features: None,
             outgoing,
         }
     }
@@ -58,10 +61,14 @@ impl HaloExchange {
             let width = worker.shard().features.width();
             let (shard, work) = (worker.shard(), Work::pass(worker.shard().halo() * width));
             let mut outbox = outbox(shard, TrafficKind::Feature, 0, Shard::sources);
-            let messages = worker.compute(Activity::Exchange, work, |worker| {
-                encode_features(worker.shard(), width, wire)
+            let rows = &mut self.outgoing_features;
+            outbox.messages = worker.compute(Activity::Exchange, work, |worker| {
+                let rows = rows.get_or_insert_with(|| dense_features(worker.shard(), width));
+                let messages = worker.shard().destinations().into_iter().zip(rows);
+                messages
+                    .map(|(peer, rows)| Message { peer, payload: encode(rows, width, wire) })
+                    .collect()
             });
-            outbox.messages = messages;
             let inbox = worker.exchange(outbox)?;
             let input = worker.compute(Activity::Exchange, work, |worker| {
                 let halo = decode_halo(worker.shard(), &inbox, width, wire)?;
@@ -233,24 +240,17 @@ fn encode(values: &[f32], width: usize, wire: &Wire) -> Vec<u8> {
     wire.codec.encode(&Rows::new(values, width), wire.key)
 }
 
-fn encode_features(shard: &Shard, width: usize, wire: &Wire) -> Vec<Message> {
-    let mut buffer = Vec::new();
-    shard
-        .destinations()
-        .into_iter()
-        .map(|peer| {
-            let rows = &shard.sends[peer];
-            buffer.clear();
-            buffer.resize(rows.len() * width, 0.0);
-            for (&row, target) in rows.iter().zip(buffer.chunks_exact_mut(width)) {
-                shard.features.copy_row_into(row as usize, target);
-            }
-            Message {
-                peer,
-                payload: encode(&buffer, width, wire),
-            }
-        })
-        .collect()
+/// Owned feature rows for each receiver, dense.
+fn dense_features(shard: &Shard, width: usize) -> Vec<Vec<f32>> {
+    let rows = shard.destinations().into_iter().map(|peer| &shard.sends[peer]);
+    rows.map(|rows| {
+        let mut dense = vec![0.0; rows.len() * width];
+        for (&row, target) in rows.iter().zip(dense.chunks_exact_mut(width)) {
+            shard.features.copy_row_into(row as usize, target);
+        }
+        dense
+    })
+    .collect()
 }
 
 fn encode_outgoing(shard: &Shard, gathered: &[f32], width: usize, wire: &Wire) -> Vec<Message> {

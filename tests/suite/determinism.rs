@@ -1,0 +1,107 @@
+//! Same file, same seed, modelled compute: identical tables, whatever the number of threads.
+
+use std::fs;
+use std::path::Path;
+
+use polars::prelude::{CsvReadOptions, DataFrame, SerReader};
+
+use crate::command::{EXPERIMENT, folder_with, grapevine_with};
+use grapevine::experiment::Tables;
+
+/// What a clock or the system decides; everything else must be equal.
+const MEASURED: [&str; 2] = ["measured_seconds", "peak_memory_bytes"];
+
+fn run(folder: &Path, out: &str, threads: &str, sets: &[&str]) {
+    let mut arguments = vec!["run", "x.toml", "--quiet", "--out", out];
+    for set in sets {
+        arguments.extend(["--set", set]);
+    }
+    grapevine_with(folder, &arguments, &[("RAYON_NUM_THREADS", threads)]).expect(0);
+}
+
+fn table(folder: &Path, name: &str) -> DataFrame {
+    let path = folder.join(name).with_extension("csv");
+    let options = CsvReadOptions::default().with_infer_schema_length(None);
+    let reader = options.try_into_reader_with_file_path(Some(path));
+    reader
+        .and_then(SerReader::finish)
+        .expect("the program wrote it")
+        .drop_many(MEASURED)
+}
+
+fn assert_same_tables(folder: &Path, one: &str, other: &str) {
+    let (one, other) = (folder.join(one), folder.join(other));
+    for name in ["runs", "epochs"] {
+        let (a, b) = (table(&one, name), table(&other, name));
+        for (column, expected) in b.columns().iter().zip(a.columns()) {
+            assert!(
+                column.equals_missing(expected),
+                "{name}.{}: {column:?} is not {expected:?}",
+                column.name()
+            );
+        }
+        assert!(a.height() > 0 && a.equals_missing(&b), "{name}");
+    }
+    // Nothing here is measured: the files are equal byte for byte.
+    for name in [
+        "traffic.csv",
+        "traffic.parquet",
+        "claims.csv",
+        "claims.parquet",
+    ] {
+        let bytes = |folder: &Path| fs::read(folder.join(name)).expect("it was written");
+        assert_eq!(bytes(&one), bytes(&other), "{name}");
+    }
+}
+
+#[test]
+fn two_processes_and_any_number_of_threads_write_the_same_tables() {
+    let folder = folder_with(EXPERIMENT);
+    run(folder.path(), "first", "1", &[]);
+    run(folder.path(), "again", "1", &[]);
+    run(folder.path(), "two", "2", &[]);
+    run(folder.path(), "five", "5", &[]);
+    assert_same_tables(folder.path(), "first", "again");
+    assert_same_tables(folder.path(), "first", "two");
+    assert_same_tables(folder.path(), "first", "five");
+}
+
+#[test]
+fn sage_with_layer_normalisation_and_metis_repeats_itself_too() {
+    let folder = folder_with(EXPERIMENT);
+    let sets = [
+        "model.kind=sage",
+        "model.layers=3",
+        "model.norm=layer",
+        "partition.method=metis",
+        "seeds=[5]",
+    ];
+    run(folder.path(), "first", "1", &sets);
+    run(folder.path(), "two", "2", &sets);
+    assert_same_tables(folder.path(), "first", "two");
+}
+
+#[test]
+fn another_seed_gives_another_training_of_every_strategy() {
+    let folder = folder_with(EXPERIMENT);
+    run(folder.path(), "out", "2", &[]);
+    run(folder.path(), "other", "2", &["seeds=[2]"]);
+    let (both, other) = (
+        Tables::read(&folder.path().join("out")).unwrap(),
+        Tables::read(&folder.path().join("other")).unwrap(),
+    );
+    let mut cells: Vec<&str> = both.runs.iter().map(|run| run.cell.as_str()).collect();
+    cells.dedup();
+    assert_eq!(cells.len(), 6);
+    for cell in cells {
+        let losses = |tables: &Tables, seed| -> Vec<u64> {
+            let rows = tables.epochs.iter();
+            rows.filter(|row| row.cell == cell && row.seed == seed)
+                .map(|row| row.train_loss.expect("there is a loss").to_bits())
+                .collect()
+        };
+        let (zero, one, two) = (losses(&both, 0), losses(&both, 1), losses(&other, 2));
+        assert_eq!(zero.len(), 6);
+        assert!(zero != one && one != two && zero != two, "{cell}");
+    }
+}

@@ -1,0 +1,453 @@
+//! The command line, subcommand by subcommand.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::command::{EXPERIMENT, folder_with, grapevine};
+use grapevine::experiment::Tables;
+use grapevine::experiment::rows::RunRow;
+
+/// Runs the experiment into `out`.
+fn results() -> (tempfile::TempDir, PathBuf) {
+    let folder = folder_with(EXPERIMENT);
+    grapevine(folder.path(), &["run", "x.toml", "--quiet", "--out", "out"]).expect(0);
+    let out = folder.path().join("out");
+    (folder, out)
+}
+
+/// Paths of all files below a folder, in order.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).expect("it is a folder") {
+        let path = entry.expect("it can be read").path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+const FIGURES: [&str; 7] = [
+    "accuracy-vs-bytes",
+    "accuracy-vs-epoch",
+    "accuracy-vs-time",
+    "bytes-by-kind",
+    "compression",
+    "pareto",
+    "time-breakdown",
+];
+
+#[test]
+fn a_run_leaves_tables_figures_a_manifest_and_a_page() {
+    let (_folder, out) = results();
+    let mut expected: Vec<String> = vec!["manifest.json".into(), "report.html".into()];
+    for table in ["runs", "epochs", "traffic", "claims"] {
+        expected.extend(["csv", "parquet"].map(|kind| format!("{table}.{kind}")));
+    }
+    for figure in FIGURES {
+        expected.extend(["svg", "png"].map(|kind| format!("figures/{figure}.{kind}")));
+    }
+    for table in ["summary", "traffic", "claims"] {
+        expected.extend(["md", "tex"].map(|kind| format!("tables/{table}.{kind}")));
+    }
+    let mut expected: Vec<PathBuf> = expected.into_iter().map(|name| out.join(name)).collect();
+    expected.sort();
+    assert_eq!(files(&out), expected, "these files and no others");
+
+    for path in &expected {
+        let bytes = fs::read(path).unwrap();
+        let text = String::from_utf8_lossy(&bytes);
+        match path.extension().unwrap().to_str().unwrap() {
+            "svg" => assert!(text.contains("<svg") && text.trim_end().ends_with("</svg>")),
+            "png" => assert!(bytes.starts_with(b"\x89PNG\r\n\x1a\n")),
+            "parquet" => assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1")),
+            "csv" => assert!(text.lines().count() > 1, "{}", path.display()),
+            "md" | "tex" => assert!(text.contains("isolated"), "{}", path.display()),
+            "html" => {
+                assert!(text.trim_end().ends_with("</html>") && text.contains("<svg"));
+                for outside in ["src=\"http", "href=\"http", "<link", "@import"] {
+                    assert!(!text.contains(outside), "the page needs nothing but itself");
+                }
+            }
+            _ => {}
+        }
+    }
+    let manifest: Value =
+        serde_json::from_slice(&fs::read(out.join("manifest.json")).unwrap()).unwrap();
+    for key in [
+        "config",
+        "config_hash",
+        "version",
+        "machine",
+        "devices",
+        "command",
+        "started",
+        "finished",
+    ] {
+        assert!(!manifest[key].is_null(), "manifest.json has {key}");
+    }
+    assert_eq!(manifest["config"]["training"]["epochs"], 6);
+    let tables = Tables::read(&out).unwrap();
+    assert_eq!(tables.runs.len(), 12, "six strategies, two seeds");
+    assert_eq!(tables.epochs.len(), 12 * 6);
+    assert!(tables.runs.iter().all(RunRow::is_ok));
+}
+
+#[test]
+fn results_pass_verification() {
+    let (folder, _out) = results();
+    let ran = grapevine(folder.path(), &["verify", "out"]).expect(0);
+    assert!(ran.stdout.contains("12 runs") && ran.stdout.contains("every invariant holds"));
+    let ran = grapevine(folder.path(), &["verify", "out", "--json"]).expect(0);
+    assert_eq!(ran.json()["breaches"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn changed_results_fail_verification_by_table_and_row() {
+    type Change = fn(&mut Tables);
+    let changes: [(&str, Change); 9] = [
+        ("runs, row 0: ", |t| t.runs[0].payload_bytes += 1),
+        ("runs, row 1: ", |t| t.runs[1].wire_bytes += 1),
+        ("runs, row 2: ", |t| t.runs[2].parameter_gradient_bytes += 4),
+        ("runs, row 3: ", |t| t.runs[3].test_accuracy = Some(0.99)),
+        ("runs, row 4: ", |t| t.runs[4].messages -= 1),
+        ("epochs", |t| drop(t.epochs.remove(3))),
+        ("epochs, row 4: ", |t| t.epochs[4].simulated_seconds = -1.0),
+        ("traffic", |t| t.traffic[7].payload_bytes += 8),
+        ("claims, row 0: ", |t| {
+            t.claims[0].verdict = "not reproduced".to_owned();
+        }),
+    ];
+    let (folder, out) = results();
+    let sound = Tables::read(&out).unwrap();
+    for (place, change) in changes {
+        let mut tables = sound.clone();
+        change(&mut tables);
+        tables.write(&out).unwrap();
+        let ran = grapevine(folder.path(), &["verify", "out"]).expect(1);
+        assert!(ran.stdout.contains(place), "{place}: {}", ran.stdout);
+        assert!(ran.stderr.contains("breach"), "{}", ran.stderr);
+        let ran = grapevine(folder.path(), &["verify", "out", "--json"]).expect(1);
+        assert!(!ran.json()["breaches"].as_array().unwrap().is_empty());
+    }
+    sound.write(&out).unwrap();
+    grapevine(folder.path(), &["verify", "out"]).expect(0);
+}
+
+#[test]
+fn the_report_comes_back_from_the_tables_alone() {
+    let (folder, out) = results();
+    let before: Vec<(PathBuf, Vec<u8>)> = files(&out)
+        .into_iter()
+        .map(|path| (path.clone(), fs::read(path).unwrap()))
+        .collect();
+    fs::remove_dir_all(out.join("figures")).unwrap();
+    fs::remove_dir_all(out.join("tables")).unwrap();
+    fs::remove_file(out.join("report.html")).unwrap();
+    let ran = grapevine(folder.path(), &["report", "out"]).expect(0);
+    assert!(ran.stdout.contains("report.html") && ran.stdout.contains("pareto.svg"));
+    for (path, bytes) in before {
+        let again = fs::read(&path).unwrap_or_else(|_| panic!("{} is back", path.display()));
+        assert!(again == bytes, "{} is as it was", path.display());
+    }
+}
+
+#[test]
+fn a_folder_without_results_is_named() {
+    let folder = folder_with(EXPERIMENT);
+    for command in ["report", "verify"] {
+        for place in ["nowhere", "."] {
+            let ran = grapevine(folder.path(), &[command, place]).expect(2);
+            assert!(
+                ran.stderr.contains("is not a result folder"),
+                "{}",
+                ran.stderr
+            );
+            assert!(ran.stderr.contains("manifest.json"), "{}", ran.stderr);
+        }
+    }
+}
+
+#[test]
+fn json_is_one_document_on_standard_output_and_nothing_else() {
+    let folder = folder_with(EXPERIMENT);
+    let ran = grapevine(folder.path(), &["run", "x.toml", "--json", "--out", "out"]).expect(0);
+    let document = ran.json();
+    assert_eq!(document["runs"].as_array().unwrap().len(), 12);
+    assert_eq!(document["claims"][0]["verdict"], "reproduced");
+    assert_eq!(document["out"], "out");
+    assert!(
+        ran.stderr.contains("12/12"),
+        "progress is told on standard error: {}",
+        ran.stderr
+    );
+    let quiet = ["run", "x.toml", "--json", "--quiet", "--out", "out"];
+    let ran = grapevine(folder.path(), &quiet).expect(0);
+    assert_eq!(ran.stderr, "");
+    assert_eq!(ran.json()["runs"].as_array().unwrap().len(), 12);
+}
+
+#[test]
+fn without_json_the_table_and_the_verdicts_are_on_standard_output() {
+    let folder = folder_with(EXPERIMENT);
+    let ran = grapevine(folder.path(), &["run", "x.toml", "-q"]).expect(0);
+    assert_eq!(ran.stderr, "");
+    for text in [
+        "strategy",
+        "retexo",
+        "reproduced: isolated-bytes",
+        "inside model computation",
+    ] {
+        assert!(ran.stdout.contains(text), "{text}: {}", ran.stdout);
+    }
+    let page = folder.path().join("results/small/report.html");
+    assert!(page.is_file(), "results/<name> is the default folder");
+}
+
+#[test]
+fn everything_can_be_listed() {
+    let folder = folder_with("");
+    for (what, names) in [
+        (
+            "datasets",
+            &["cora", "planetoid", "npz-csr", "edge-list", "sbm", "rmat"][..],
+        ),
+        (
+            "strategies",
+            &["full", "isolated", "fixed", "varco", "grappa", "retexo"],
+        ),
+        ("models", &["gcn", "sage"]),
+        ("partitioners", &["random", "metis", "given"]),
+        ("networks", &["nvlink", "ethernet-1g", "wan", "bluetooth"]),
+        ("devices", &["flex", "a100"]),
+    ] {
+        let ran = grapevine(folder.path(), &["list", what]).expect(0);
+        let listed = grapevine(folder.path(), &["list", what, "--json"])
+            .expect(0)
+            .json();
+        let listed = listed.as_array().expect("a list").clone();
+        for name in names {
+            assert!(ran.stdout.contains(name), "{what}: {name}");
+            let has = |entry: &Value| {
+                entry["name"]
+                    .as_str()
+                    .is_some_and(|text| text.ends_with(name))
+            };
+            assert!(listed.iter().any(has), "{what}: {name}");
+        }
+    }
+    let strategies = grapevine(folder.path(), &["list", "strategies", "--json"]).json();
+    for strategy in strategies.as_array().unwrap() {
+        for key in ["paper", "sends"] {
+            assert!(!strategy[key].as_str().unwrap().is_empty());
+        }
+        for option in strategy["options"].as_array().unwrap() {
+            assert!(!option["meaning"].as_str().unwrap().is_empty());
+        }
+    }
+    grapevine(folder.path(), &["list", "things"]).expect(2);
+}
+
+#[test]
+fn partition_statistics_of_cora_are_printed() {
+    let folder = folder_with("");
+    let arguments = ["partition", "cora", "--workers", "4", "--method"];
+    let with = |method, json: bool| {
+        let mut all = arguments.to_vec();
+        all.push(method);
+        all.extend(json.then_some("--json"));
+        grapevine(folder.path(), &all).expect(0)
+    };
+    for text in [
+        "2708",
+        "5278",
+        "cut edges",
+        "boundary rows",
+        "coverage mean",
+    ] {
+        assert!(with("metis", false).stdout.contains(text), "{text}");
+    }
+    let (metis, random) = (with("metis", true).json(), with("random", true).json());
+    let cut = |stats: &Value| stats["cut_share"].as_f64().expect("a share");
+    assert!(cut(&metis) < 0.15, "METIS cuts little: {metis}");
+    assert!(
+        (0.7..0.8).contains(&cut(&random)),
+        "random cuts three quarters: {random}"
+    );
+    let missing = [
+        "partition",
+        "nowhere",
+        "--workers",
+        "4",
+        "--format",
+        "edge-list",
+    ];
+    let ran = grapevine(folder.path(), &missing).expect(2);
+    assert!(ran.stderr.contains("nowhere"), "{}", ran.stderr);
+}
+
+#[test]
+fn the_projection_is_what_the_run_sends() {
+    let (folder, out) = results();
+    let projected = grapevine(folder.path(), &["project", "x.toml", "--json"])
+        .expect(0)
+        .json();
+    let projected = projected.as_array().unwrap().clone();
+    let runs = Tables::read(&out).unwrap().runs;
+    assert_eq!(projected.len(), 6);
+    for cell in &projected {
+        let run = runs
+            .iter()
+            .find(|run| cell["cell"] == run.cell.as_str() && run.seed == 0);
+        let run = run.expect("the first seed of every cell");
+        assert_eq!(cell["messages"], run.messages, "{}", run.cell);
+        assert_eq!(cell["payload_bytes"], run.payload_bytes, "{}", run.cell);
+        assert_eq!(cell["wire_bytes"], run.wire_bytes, "{}", run.cell);
+        assert_eq!(cell["epochs"], run.epochs, "{}", run.cell);
+        let kinds = &cell["bytes_by_kind"];
+        let of = |kind: &str| kinds[kind].as_u64().unwrap_or(0);
+        assert_eq!(of("feature"), run.feature_bytes);
+        assert_eq!(of("activation"), run.activation_bytes);
+        assert_eq!(of("parameter_gradient"), run.parameter_gradient_bytes);
+        assert_eq!(of("repartition"), run.repartition_bytes);
+        // Nothing overlaps in a projection, and what these strategies send cannot overlap either.
+        let (planned, spent) = (
+            cell["communication_seconds"].as_f64(),
+            run.communication_seconds,
+        );
+        let ratio = planned.unwrap() / spent;
+        assert!(
+            (0.8..1.2).contains(&ratio),
+            "{}: {planned:?} against {spent}",
+            run.cell
+        );
+    }
+    let ran = grapevine(folder.path(), &["project", "x.toml"]).expect(0);
+    assert!(ran.stdout.contains("on the wire") && ran.stdout.contains("retexo"));
+    assert!(
+        !folder.path().join("results").exists(),
+        "a projection writes nothing"
+    );
+}
+
+#[test]
+fn the_quickstart_is_a_sound_experiment() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let ran = grapevine(root, &["project", "experiments/quickstart.toml", "--json"]).expect(0);
+    assert_eq!(ran.json().as_array().unwrap().len(), 6);
+}
+
+#[test]
+fn set_reaches_any_key() {
+    let folder = folder_with(EXPERIMENT);
+    let sets = [
+        "training.epochs=2",
+        "model.hidden=5",
+        "seeds=[9]",
+        "partition.workers=2",
+        "strategy.2.ratio=4",
+        "strategy.5.rounds_per_layer=1",
+        "name=other",
+    ];
+    let mut arguments = vec!["run", "x.toml", "--quiet"];
+    for set in sets {
+        arguments.extend(["--set", set]);
+    }
+    grapevine(folder.path(), &arguments).expect(0);
+    let tables = Tables::read(&folder.path().join("results/other")).unwrap();
+    assert_eq!(tables.runs.len(), 6);
+    for run in &tables.runs {
+        assert_eq!(
+            (run.epochs, run.hidden, run.seed, run.workers),
+            (2, 5, 9, 2)
+        );
+    }
+    let fixed = |row: &&grapevine::experiment::rows::EpochRow| row.cell == "fixed";
+    let ratio = tables.epochs.iter().find(fixed).unwrap().compression_ratio;
+    assert_eq!(ratio, Some(4.0));
+}
+
+#[test]
+fn a_sweep_makes_a_cell_of_every_value() {
+    let text = format!("{EXPERIMENT}[sweep]\n\"partition.workers\" = [1, 2]\n");
+    let folder = folder_with(&text);
+    grapevine(
+        folder.path(),
+        &["run", "x.toml", "-q", "--set", "claim=[]", "--out", "out"],
+    )
+    .expect(0);
+    let tables = Tables::read(&folder.path().join("out")).unwrap();
+    assert_eq!(tables.runs.len(), 2 * 6 * 2);
+    for run in &tables.runs {
+        assert!(
+            run.cell.contains(&format!("workers={}", run.workers)),
+            "{}",
+            run.cell
+        );
+        assert_eq!(run.payload_bytes > 0, run.workers > 1, "{}", run.cell);
+    }
+    grapevine(folder.path(), &["verify", "out"]).expect(0);
+}
+
+#[test]
+fn shells_get_completions() {
+    let folder = folder_with("");
+    for shell in ["bash", "zsh", "fish"] {
+        let ran = grapevine(folder.path(), &["completions", shell]).expect(0);
+        for command in ["run", "report", "verify", "project", "partition", "list"] {
+            assert!(ran.stdout.contains(command), "{shell}: {command}");
+        }
+    }
+    grapevine(folder.path(), &["completions", "csh"]).expect(2);
+}
+
+#[test]
+fn help_and_version_are_there_and_anything_else_is_an_error() {
+    let folder = folder_with("");
+    let ran = grapevine(folder.path(), &["--version"]).expect(0);
+    assert_eq!(
+        ran.stdout.trim(),
+        format!("grapevine {}", env!("CARGO_PKG_VERSION"))
+    );
+    for command in [
+        "run",
+        "report",
+        "verify",
+        "project",
+        "partition",
+        "list",
+        "completions",
+    ] {
+        let ran = grapevine(folder.path(), &[command, "--help"]).expect(0);
+        assert!(ran.stdout.contains("Usage: grapevine"), "{command}");
+    }
+    for wrong in [&[][..], &["rum"], &["run"], &["run", "x.toml", "--fast"]] {
+        let ran = grapevine(folder.path(), wrong).expect(2);
+        assert_eq!(ran.stdout, "", "{wrong:?}");
+        assert!(!ran.stderr.is_empty(), "{wrong:?}");
+    }
+}
+
+#[test]
+fn results_that_cannot_be_written_are_a_failure_that_names_the_folder() {
+    let folder = folder_with(EXPERIMENT);
+    fs::write(folder.path().join("taken"), "mine").unwrap();
+    for out in ["taken", "taken/below"] {
+        let ran = grapevine(folder.path(), &["run", "x.toml", "-q", "--out", out]).expect(1);
+        assert!(
+            ran.stderr.contains("cannot write") && ran.stderr.contains(out),
+            "{}",
+            ran.stderr
+        );
+        assert_eq!(ran.stdout, "");
+    }
+    assert_eq!(
+        fs::read_to_string(folder.path().join("taken")).unwrap(),
+        "mine"
+    );
+}

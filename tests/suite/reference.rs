@@ -1,0 +1,117 @@
+//! Plain training on one device: the whole graph as one block, automatic differentiation through all layers at once. It shares
+//! the layers with the library and nothing of the way in which strategies drive them.
+
+use burn::module::Module;
+use burn::tensor::Tensor;
+
+use grapevine::graph::Csr;
+use grapevine::model::{
+    Aggregation, Block, Dropout, Gnn, Input, Optimizer, accuracy, add_gradients, cross_entropy,
+    parameter_count, parameters, predictions, targets,
+};
+use grapevine::sim::{Scores, Setting, host};
+
+/// What a training leaves, epoch by epoch.
+pub struct Trained {
+    pub losses: Vec<f64>,
+    pub scores: Vec<Scores>,
+    pub gradients: Vec<Vec<f32>>,
+    /// Of the trained model.
+    pub parameters: Vec<f32>,
+}
+
+/// One term of the loss: a graph over all nodes, and what the loss of each of them counts.
+pub struct Term {
+    /// In-neighbours of all nodes.
+    pub graph: Csr,
+    /// What the aggregation divides by.
+    pub degrees: Vec<usize>,
+    /// `(node, weight)` of the training nodes.
+    pub weights: Vec<(u32, f64)>,
+}
+
+/// The one term of centralised training: all edges, the mean over all training nodes.
+pub fn whole(setting: &Setting) -> Term {
+    let dataset = &setting.dataset;
+    let nodes = dataset.split.train.len() as f64;
+    Term {
+        graph: dataset.graph.as_ref().clone(),
+        degrees: degrees(&dataset.graph),
+        weights: dataset
+            .split
+            .train
+            .iter()
+            .map(|&v| (v, 1.0 / nodes))
+            .collect(),
+    }
+}
+
+pub fn degrees(graph: &Csr) -> Vec<usize> {
+    (0..graph.nodes()).map(|v| graph.degree(v)).collect()
+}
+
+/// Trains on one device in the ordinary way.
+pub fn single_device(setting: &Setting) -> Trained {
+    let term = whole(setting);
+    train(setting, |_| std::slice::from_ref(&term))
+}
+
+/// Trains on one device with the sum of the terms of each epoch as the loss.
+pub fn train<'a>(setting: &Setting, terms: impl Fn(usize) -> &'a [Term]) -> Trained {
+    let plain = setting.devices[0].device.clone();
+    let dataset = &setting.dataset;
+    let aggregation = Aggregation::from(setting.model.kind);
+    let features = Input::from_features(&dataset.features, &plain);
+    let nodes: Vec<u32> = (0..).take(dataset.graph.nodes()).collect();
+    let dropout = Dropout::new(setting.model.dropout, setting.seed);
+    let everything = whole(setting);
+    let complete = Block::new(&everything.graph, &everything.degrees, aggregation);
+
+    let mut model = Gnn::new(&setting.model, setting.seed, &plain.clone().autodiff());
+    let mut optimizer = Optimizer::new(&setting.optimizer);
+    let mut trained = Trained {
+        losses: Vec::new(),
+        scores: Vec::new(),
+        gradients: Vec::new(),
+        parameters: Vec::new(),
+    };
+    for epoch in 0..setting.epochs {
+        let losses = terms(epoch).iter().map(|term| {
+            let block = Block::new(&term.graph, &term.degrees, aggregation);
+            let mut input = features.clone();
+            for layer in 0..model.layers() {
+                let dropped = input.dropped(&dropout, epoch as u64, layer, &nodes, &plain);
+                input = Input::Dense(model.layer(layer, &block, &dropped));
+            }
+            let Input::Dense(logits) = input else {
+                panic!("a model has layers")
+            };
+            #[allow(clippy::cast_possible_truncation)] // the loss is single precision
+            let weighted = term.weights.iter().map(|&(v, weight)| {
+                let class = dataset.labels[v as usize].expect("training nodes have labels");
+                (v as usize, class, weight as f32)
+            });
+            let constant = targets(nodes.len(), dataset.classes, weighted, &plain);
+            cross_entropy(logits, constant)
+        });
+        let loss: Tensor<1> = losses.reduce(Tensor::add).expect("there are terms");
+        let mut gradients = loss.backward();
+        let mut flat = vec![0.0_f32; parameter_count(&model)];
+        add_gradients(&model, &mut gradients, &mut flat);
+        trained
+            .losses
+            .push(f64::from(loss.inner().into_scalar::<f32>()));
+        model = optimizer.step(model, &flat);
+        trained.gradients.push(flat);
+        let logits = host(model.valid().infer(&complete, &features));
+        let predicted = predictions(&logits, dataset.classes);
+        let of = |nodes: &[u32]| accuracy(&predicted, &dataset.labels, nodes);
+        trained.scores.push(Scores {
+            train: of(&dataset.split.train),
+            validation: of(&dataset.split.validation),
+            test: of(&dataset.split.test),
+        });
+    }
+    trained.parameters = parameters(&model);
+    trained
+}

@@ -1,0 +1,128 @@
+//! RETEXO: lazy message passing.
+
+use crate::common::{Case, assert_close, losses};
+use grapevine::graph::PartitionMethod;
+use grapevine::model::ModelKind;
+use grapevine::net::TrafficKind;
+
+fn cases() -> impl Iterator<Item = Case> {
+    [
+        (ModelKind::Gcn, 2),
+        (ModelKind::Sage, 2),
+        (ModelKind::Gcn, 3),
+    ]
+    .into_iter()
+    .map(|(kind, layers)| Case {
+        kind,
+        layers,
+        epochs: 6,
+        ..Case::default()
+    })
+}
+
+#[test]
+fn the_partition_does_not_change_the_training() {
+    for case in cases() {
+        let of = |workers, method| {
+            let case = Case {
+                workers,
+                method,
+                ..case.clone()
+            };
+            losses(&case.run("retexo", ""))
+        };
+        let alone = of(1, PartitionMethod::Random);
+        assert_eq!(alone.len(), 6 * case.layers);
+        for workers in [2, 4, 8] {
+            for method in [PartitionMethod::Random, PartitionMethod::Metis] {
+                let what = format!("{:?}, {workers} workers, {method:?}", case.kind);
+                assert_close(&of(workers, method), &alone, 1e-4, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn each_layer_is_exchanged_once_however_long_it_trains() {
+    for case in cases() {
+        let layers = case.layers;
+        let mut volumes = Vec::new();
+        for rounds in [1, 3, 7] {
+            let options = format!("rounds_per_layer = {rounds}");
+            let setting = case.setting(case.strategy("retexo", &options).as_ref());
+            let outcome = case.run("retexo", &options);
+            let exchanges: Vec<usize> = outcome
+                .ledger
+                .iter()
+                .filter(|(_, traffic)| traffic.iter().any(|(lane, _, _)| lane.kind.is_node_data()))
+                .map(|(epoch, _)| epoch)
+                .collect();
+            let expected: Vec<usize> = (0..layers).map(|layer| layer * rounds).collect();
+            assert_eq!(exchanges, expected, "{rounds} rounds");
+
+            let all = outcome.ledger.traffic();
+            let pairs = (0..case.workers)
+                .flat_map(|from| (0..case.workers).map(move |to| (from, to)))
+                .filter(|&(from, to)| setting.boundary.rows(from, to) > 0)
+                .count() as u64;
+            let messages: u64 = all
+                .iter()
+                .filter(|(lane, _, _)| lane.kind.is_node_data())
+                .map(|(_, _, count)| count)
+                .sum();
+            assert_eq!(messages, pairs * layers as u64);
+
+            // 4B (F + (K − 1) H), and nothing ever comes back.
+            let (b, width) = (
+                setting.boundary.boundary_rows() as u64,
+                &setting.model.widths,
+            );
+            let (f, h) = (width[0] as u64, width[1] as u64);
+            let of = |kind| all.payload_of(kind).0;
+            assert_eq!(of(TrafficKind::Feature), 4 * b * f);
+            assert_eq!(of(TrafficKind::Activation), 4 * b * (layers as u64 - 1) * h);
+            assert_eq!(of(TrafficKind::ActivationGradient), 0);
+            volumes.push(of(TrafficKind::Feature) + of(TrafficKind::Activation));
+            assert!(of(TrafficKind::ParameterGradient) > 0);
+        }
+        assert!(volumes.iter().all(|volume| *volume == volumes[0]));
+    }
+}
+
+#[test]
+fn parameter_gradients_grow_with_the_rounds_of_each_sub_model() {
+    let case = Case {
+        layers: 2,
+        ..Case::default()
+    };
+    let setting = case.setting(case.strategy("retexo", "").as_ref());
+    let width: Vec<u64> = setting.model.widths.iter().map(|&w| w as u64).collect();
+    let (f, h, c) = (width[0], width[1], width[2]);
+    // Layer, layer normalisation and auxiliary head; then the last layer.
+    let sizes = [f * h + h + 2 * h + h * c + c, h * c + c];
+    for rounds in [2, 5_u64] {
+        let outcome = case.run("retexo", &format!("rounds_per_layer = {rounds}"));
+        let sent = outcome
+            .ledger
+            .traffic()
+            .payload_of(TrafficKind::ParameterGradient);
+        let expected = 2 * 3 * 4 * rounds * sizes.iter().sum::<u64>();
+        assert_eq!(sent.0, expected, "{rounds} rounds on four workers");
+    }
+}
+
+#[test]
+fn earlier_sub_models_are_not_trained_by_later_ones() {
+    // The losses of the first sub-model are those of a training that stops after it.
+    let deep = Case {
+        layers: 3,
+        ..Case::default()
+    };
+    let losses = losses(&deep.run("retexo", "rounds_per_layer = 4"));
+    let longer = crate::common::losses(&deep.run("retexo", "rounds_per_layer = 6"));
+    assert_eq!(
+        losses[..4],
+        longer[..4],
+        "frozen inputs, nothing from above"
+    );
+}
