@@ -168,12 +168,11 @@ impl<'a> Preparation<'a> {
         {
             return Ok(Arc::clone(found));
         }
-        let place = match self.raw.iter().position(|(s, _)| s == spec) {
-            Some(place) => place,
-            None => {
-                self.raw.push((spec.clone(), spec.read(&self.base)?));
-                self.raw.len() - 1
-            }
+        let place = if let Some(place) = self.raw.iter().position(|(s, _)| s == spec) {
+            place
+        } else {
+            self.raw.push((spec.clone(), spec.read(&self.base)?));
+            self.raw.len() - 1
         };
         let dataset = Arc::new(self.raw[place].1.split(&spec.split, seed)?);
         self.split.push((spec.clone(), seed, Arc::clone(&dataset)));

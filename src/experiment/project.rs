@@ -86,7 +86,9 @@ fn project_cell(
 /// Phase after phase: messages of one layer and kind travel together; where two workers exchange several of a kind, as in the steps of
 /// an all-reduce, they follow one another.
 fn epoch_time(plan: &Traffic, setting: &Setting) -> Result<Seconds, Error> {
-    let mut phases: BTreeMap<(u32, TrafficKind), Vec<(usize, usize, Vec<Bytes>)>> = BTreeMap::new();
+    /// What one worker sends another in a phase, in order.
+    type Sent = (usize, usize, Vec<Bytes>);
+    let mut phases: BTreeMap<(u32, TrafficKind), Vec<Sent>> = BTreeMap::new();
     for (lane, payload, count) in plan.iter() {
         let flows = phases.entry((lane.layer, lane.kind)).or_default();
         let (from, to) = (lane.from as usize, lane.to as usize);
@@ -116,7 +118,7 @@ fn epoch_time(plan: &Traffic, setting: &Setting) -> Result<Seconds, Error> {
                     })
                 })
                 .collect();
-            let results = run_flows(&setting.topology, setting.framing.clone(), &together)?;
+            let results = run_flows(&setting.topology, setting.framing, &together)?;
             seconds += results.iter().map(|flow| flow.finish.0).fold(0.0, f64::max);
         }
     }

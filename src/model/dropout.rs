@@ -75,7 +75,10 @@ impl Dropout {
         if mask.len() < SERIAL_VALUES {
             mask.chunks_mut(width).zip(nodes).for_each(fill);
         } else {
-            mask.par_chunks_mut(width).with_min_len(256).zip(nodes).for_each(fill);
+            mask.par_chunks_mut(width)
+                .with_min_len(256)
+                .zip(nodes)
+                .for_each(fill);
         }
         mask
     }
@@ -95,13 +98,17 @@ impl Dropout {
         for (row, &node) in nodes.iter().enumerate() {
             let key = self.node_key(epoch, layer, node);
             let (mut group, mut bits) = (usize::MAX, 0);
-            for entry in structure.offsets[row] as usize..structure.offsets[row + 1] as usize {
-                let column = structure.columns[entry] as usize;
+            let entries = structure.offsets[row] as usize..structure.offsets[row + 1] as usize;
+            for (&column, value) in structure.columns[entries.clone()]
+                .iter()
+                .zip(&mut values[entries])
+            {
+                let column = column as usize;
                 if column / 4 != group {
                     group = column / 4;
                     bits = mix(key, group as u64);
                 }
-                values[entry] *= if self.keeps(bits, column) { scale } else { 0.0 };
+                *value *= if self.keeps(bits, column) { scale } else { 0.0 };
             }
         }
         rows.with_values(values)

@@ -12,7 +12,7 @@ use super::{Block, Conv, Input, ModelConfig, ModelKind, NormKind};
 pub struct ModelSpec {
     /// Which layers.
     pub kind: ModelKind,
-    /// Widths d_0 (features), d_1, …, d_L (classes).
+    /// Widths `d_0` (features), `d_1`, …, `d_L` (classes).
     pub widths: Vec<usize>,
     /// Dropout probability at the input of each layer.
     pub dropout: f64,

@@ -9,6 +9,7 @@ use crate::graph::Features;
 
 /// The input rows of a layer, `[inputs, width]`.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)] // one value a layer: a box would only add a step to every use
 pub enum Input {
     /// Dense rows on the device.
     Dense(Tensor<2>),

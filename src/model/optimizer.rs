@@ -19,7 +19,7 @@ impl Optimizer {
     #[allow(clippy::cast_possible_truncation)] // hyper-parameters are single precision
     pub fn new(config: &OptimizerConfig) -> Self {
         let decay = |penalty: f64| {
-            (penalty > 0.0).then(|| WeightDecayConfig {
+            (penalty > 0.0).then_some(WeightDecayConfig {
                 penalty: penalty as f32,
             })
         };
@@ -42,7 +42,7 @@ impl Optimizer {
             } => Self {
                 inner: SgdConfig::new()
                     .with_weight_decay(decay(weight_decay))
-                    .with_momentum((momentum > 0.0).then(|| MomentumConfig {
+                    .with_momentum((momentum > 0.0).then_some(MomentumConfig {
                         momentum,
                         dampening: 0.0,
                         nesterov: false,

@@ -44,10 +44,10 @@ pub fn open_devices(config: &DeviceConfig, workers: usize) -> Result<Vec<WorkerD
 }
 
 fn cpu(device: Device, name: &str) -> WorkerDevice {
-    let threads = rayon::current_num_threads();
+    // Without the number of threads, which changes no result: the manifest has it.
     WorkerDevice {
         device,
-        description: format!("{name} (CPU, {threads} threads)"),
+        description: format!("{name} (CPU)"),
         queued: false,
     }
 }

@@ -151,8 +151,8 @@ impl Kernel {
 
     pub fn compute(&mut self, rank: usize, time: Seconds) {
         let actor = &mut self.actors[rank];
-        actor.clock = actor.clock + time;
-        actor.compute = actor.compute + time;
+        actor.clock += time;
+        actor.compute += time;
     }
 
     /// The failure that ends the run for `rank`, if there is one.

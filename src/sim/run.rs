@@ -23,7 +23,7 @@ where
     let recorder = Arc::new(Mutex::new(Recorder::new(workers, observer)));
     let results = run_workers(
         Arc::clone(&setting.topology),
-        setting.framing.clone(),
+        setting.framing,
         setting.all_reduce,
         workers,
         |communicator| {

@@ -22,7 +22,10 @@ use super::SparseMatrix;
 
 /// What a matrix has left on devices, by device: uploaded once, dropped with the matrix.
 #[derive(Clone, Default)]
-pub struct DeviceCache(Arc<Mutex<Vec<(String, Arc<dyn Any + Send + Sync>)>>>);
+pub struct DeviceCache(Arc<Mutex<Vec<(String, Buffers)>>>);
+
+/// What one backend keeps on one device; only that backend knows the type.
+type Buffers = Arc<dyn Any + Send + Sync>;
 
 impl std::fmt::Debug for DeviceCache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -43,10 +46,7 @@ impl DeviceCache {
             return buffers;
         }
         let buffers = Arc::new(upload());
-        entries.push((
-            device.to_owned(),
-            Arc::clone(&buffers) as Arc<dyn Any + Send + Sync>,
-        ));
+        entries.push((device.to_owned(), Arc::clone(&buffers) as Buffers));
         buffers
     }
 }

@@ -4,7 +4,7 @@
 //! those rows back; parameter gradients are summed by all-reduce. The result is that of one device. With `B` boundary rows over
 //! ordered pairs of workers, widths `d_l` and `L` layers, an epoch moves `4B Σ_{l<L} d_l` bytes forward and
 //! `4B Σ_{1≤l<L} d_l` back; features never change, so by default they are sent in the first epoch only (as DGCL, SAR and the code of BNS-GCN
-//! and PipeGCN do).
+//! and `PipeGCN` do).
 
 use std::sync::Arc;
 

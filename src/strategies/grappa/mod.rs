@@ -267,13 +267,15 @@ impl Grappa {
             worker.all_reduce(&mut sums, Reduce::Sum, TrafficKind::Control)?;
             let mean = f64::from(sums[0]) / f64::from(sums[1]).max(1.0);
             if mean > 0.0 {
-                weights.iter_mut().for_each(|weight| *weight /= mean);
+                for weight in &mut weights {
+                    *weight /= mean;
+                }
             }
         }
         if let Some(cap) = self.options.cap {
-            weights
-                .iter_mut()
-                .for_each(|weight| *weight = weight.min(cap));
+            for weight in &mut weights {
+                *weight = weight.min(cap);
+            }
         }
         if self.options.weight == Weight::BatchMean {
             let mut batch = weights::mean_or_one(&weights);

@@ -1,7 +1,7 @@
 //! `isolated`: workers that never look across the cut.
 //!
 //! Cut edges are dropped and degrees counted within a part; only parameter gradients are summed. An epoch moves the bytes of one
-//! all-reduce and nothing else. This is DistGNN's mode `0c`, the "no communication" baseline of VARCO, and what Grappa would be
+//! all-reduce and nothing else. This is `DistGNN`'s mode `0c`, the "no communication" baseline of VARCO, and what Grappa would be
 //! without repartitioning and weights.
 
 use serde::Deserialize;

@@ -66,7 +66,10 @@ impl HaloExchange {
                 let rows = rows.get_or_insert_with(|| dense_features(worker.shard(), width));
                 let messages = worker.shard().destinations().into_iter().zip(rows);
                 messages
-                    .map(|(peer, rows)| Message { peer, payload: encode(rows, width, wire) })
+                    .map(|(peer, rows)| Message {
+                        peer,
+                        payload: encode(rows, width, wire),
+                    })
                     .collect()
             });
             let inbox = worker.exchange(outbox)?;
@@ -242,7 +245,10 @@ fn encode(values: &[f32], width: usize, wire: &Wire) -> Vec<u8> {
 
 /// Owned feature rows for each receiver, dense.
 fn dense_features(shard: &Shard, width: usize) -> Vec<Vec<f32>> {
-    let rows = shard.destinations().into_iter().map(|peer| &shard.sends[peer]);
+    let rows = shard
+        .destinations()
+        .into_iter()
+        .map(|peer| &shard.sends[peer]);
     rows.map(|rows| {
         let mut dense = vec![0.0; rows.len() * width];
         for (&row, target) in rows.iter().zip(dense.chunks_exact_mut(width)) {

@@ -40,7 +40,7 @@ impl SubModel {
         }
     }
 
-    /// Number of parameters |θ_k| of sub-model `layer`.
+    /// Number of parameters `|θ_k|` of sub-model `layer`.
     #[must_use]
     pub fn parameters(spec: &ModelSpec, layer: usize) -> usize {
         let (inputs, outputs) = (spec.widths[layer], spec.widths[layer + 1]);
