@@ -102,6 +102,9 @@ pub struct Runner<'a> {
     pub command: Vec<String>,
 }
 
+/// Results are written after every cell, and within a cell after the first seed that ends so long after the last time.
+const WRITE_EVERY: Duration = Duration::from_secs(5);
+
 /// One cell with its strategy.
 struct Job<'a> {
     cell: &'a Cell,
@@ -109,7 +112,8 @@ struct Job<'a> {
 }
 
 impl Runner<'_> {
-    /// Prepares every cell, then trains each with every seed; tables and manifest are written after each run.
+    /// Prepares every cell, then trains each with every seed; tables and manifest are written after each cell, and after each
+    /// seed that takes long.
     ///
     /// # Errors
     /// Bad input is reported before anything is trained or written. A failing run ends the experiment; its row and everything before it
@@ -146,8 +150,9 @@ impl Runner<'_> {
         let mut tables = Tables::default();
         let mut model = Duration::ZERO;
         let mut number = 0;
+        let mut written = Instant::now();
         for job in &jobs {
-            for &seed in seeds {
+            for (place, &seed) in seeds.iter().enumerate() {
                 number += 1;
                 let outcome = self.one(&mut preparation, job, seed, progress, &mut tables);
                 if let Ok(spent) = &outcome {
@@ -160,7 +165,11 @@ impl Runner<'_> {
                         of: runs,
                     });
                 }
-                self.write(&tables, &manifest, started, model, &[])?;
+                let last = place + 1 == seeds.len() || outcome.is_err();
+                if last || written.elapsed() >= WRITE_EVERY {
+                    self.write(&tables, &manifest, started, model, &[])?;
+                    written = Instant::now();
+                }
                 outcome.map_err(|source| RunError::Failed {
                     cell: job.cell.name.clone(),
                     seed,

@@ -27,6 +27,9 @@ pub enum Features {
 /// Below this share of non-zero values the sparse form is smaller and faster.
 const SPARSE_BELOW: f64 = 0.1;
 
+/// Values that are looked at together when zeros are passed over.
+const ZEROS: usize = 16;
+
 impl Features {
     /// No features at all (`width` 0) for a graph that is topology only.
     pub fn none(rows: usize) -> Self {
@@ -195,6 +198,49 @@ impl Features {
         }
     }
 
+    /// The given rows in the given order, dense, `[nodes.len() * width]`: how features travel.
+    ///
+    /// # Panics
+    /// If a row is out of range.
+    #[must_use]
+    pub fn dense_rows(&self, nodes: &[u32]) -> Vec<f32> {
+        let width = self.width();
+        let mut dense = vec![0.0; nodes.len() * width];
+        for (&node, target) in nodes.iter().zip(dense.chunks_exact_mut(width.max(1))) {
+            self.copy_row_into(node as usize, target);
+        }
+        dense
+    }
+
+    /// Appends dense rows, `[rows * width]`, in the form of the rows that are here: zeros are dropped from the sparse form.
+    pub fn append(&mut self, rows: &[f32]) {
+        match self {
+            Self::Dense { values, .. } => values.extend_from_slice(rows),
+            Self::Sparse {
+                width,
+                offsets,
+                columns,
+                values,
+            } => {
+                for row in rows.chunks_exact((*width).max(1)) {
+                    // Mostly zeros, which are passed over several at a time.
+                    for (first, group) in (0_u32..).step_by(ZEROS).zip(row.chunks(ZEROS)) {
+                        if group.iter().fold(0, |bits, value| bits | value.to_bits()) == 0 {
+                            continue;
+                        }
+                        for (column, &value) in (first..).zip(group) {
+                            if value != 0.0 {
+                                columns.push(column);
+                                values.push(value);
+                            }
+                        }
+                    }
+                    offsets.push(columns.len());
+                }
+            }
+        }
+    }
+
     /// Writes one row into `target`, `[width]`, zeros included.
     ///
     /// # Panics
@@ -263,6 +309,27 @@ mod tests {
         };
         assert_eq!(dense(&sparse), dense(&full.select(&[2, 0, 2])));
         assert_eq!(dense(&sparse)[1], [6.0, 0.0, 0.0, 2.0]);
+    }
+
+    #[test]
+    fn appended_rows_read_the_same_in_both_forms() {
+        let rows: Vec<f32> = (0_u8..120)
+            .map(|at| if at % 7 == 3 { f32::from(at) } else { 0.0 })
+            .collect();
+        let mut sparse = Features::from_rows(40, vec![vec![(39, 1.0)]].into_iter());
+        let mut full = Features::Dense {
+            width: 40,
+            values: dense(&sparse).concat(),
+        };
+        sparse.append(&rows);
+        full.append(&rows);
+        assert_eq!(sparse.rows(), 4);
+        assert_eq!(dense(&sparse), dense(&full));
+        assert_eq!(sparse.dense_rows(&[3, 1]), full.dense_rows(&[3, 1]));
+        assert_eq!(
+            sparse.values().len(),
+            1 + rows.iter().filter(|v| **v != 0.0).count()
+        );
     }
 
     #[test]

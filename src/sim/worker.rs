@@ -257,15 +257,16 @@ impl Worker {
         infer: impl FnOnce(&WholeGraph) -> Tensor<2>,
     ) -> Result<Scores, SimError> {
         let mine = (self.rank() == 0).then(|| {
-            let logits = self.evaluation(|graph| host(infer(graph)));
-            let dataset = &self.setting.dataset;
-            let predicted = predictions(&logits, dataset.classes);
-            let of = |nodes: &[u32]| accuracy(&predicted, &dataset.labels, nodes);
-            Scores {
-                train: of(&dataset.split.train),
-                validation: of(&dataset.split.validation),
-                test: of(&dataset.split.test),
-            }
+            self.evaluation(|graph| {
+                let dataset = &self.setting.dataset;
+                let predicted = predictions(&host(infer(graph)), dataset.classes);
+                let of = |nodes: &[u32]| accuracy(&predicted, &dataset.labels, nodes);
+                Scores {
+                    train: of(&dataset.split.train),
+                    validation: of(&dataset.split.validation),
+                    test: of(&dataset.split.test),
+                }
+            })
         });
         let shared = self
             .communicator

@@ -1,8 +1,8 @@
 //! Which chunks meet when, and what moves between workers when they do.
 
 use super::Schedule;
-use crate::graph::{BoundaryPlan, Csr, Features};
-use crate::net::Bytes;
+use crate::graph::{BoundaryPlan, Csr};
+use crate::net::{Bytes, floats, to_bytes};
 use crate::sim::{Shard, SimError};
 
 /// The variable chunk of `worker` in a super-epoch: round-robin over the others, so that in `workers − 1` super-epochs each
@@ -114,20 +114,11 @@ impl Chunk {
     /// The chunk of a shard: all its in-edges with a halo, its internal edges without.
     #[must_use]
     pub fn of(shard: &Shard, halo: bool) -> Self {
-        let sources = (0..shard.owned).map(|v| {
-            let neighbours = shard.adjacency.neighbours(v).iter();
-            let mut sources: Vec<u32> = neighbours
-                .filter(|&&u| halo || (u as usize) < shard.owned)
-                .map(|&u| shard.nodes[u as usize])
-                .collect();
-            sources.sort_unstable();
-            sources
-        });
         let rows: Vec<u32> = (0_u32..).take(shard.owned).collect();
         Self {
             degrees: degrees(shard, &rows),
-            sources: sources.collect(),
-            features: dense_rows(&shard.features, &rows),
+            sources: sources(shard, halo),
+            features: shard.features.dense_rows(&rows),
         }
     }
 
@@ -142,10 +133,7 @@ impl Chunk {
             put(&mut bytes, [end]);
         }
         put(&mut bytes, self.sources.iter().flatten().copied());
-        put(
-            &mut bytes,
-            self.features.iter().map(|value| value.to_bits()),
-        );
+        bytes.extend(to_bytes(&self.features));
         bytes
     }
 
@@ -154,27 +142,43 @@ impl Chunk {
     /// # Errors
     /// If the bytes do not hold such a chunk.
     pub fn decode(bytes: &[u8], nodes: usize, width: usize) -> Result<Self, SimError> {
-        let words = words(bytes)?;
         let wrong = || SimError::Strategy("a chunk of another size arrived".to_owned());
-        let (degrees, rest) = words.split_at_checked(nodes).ok_or_else(wrong)?;
-        let (ends, rest) = rest.split_at_checked(nodes).ok_or_else(wrong)?;
-        let edges = ends.last().map_or(0, |&end| end as usize);
-        let (sources, features) = rest.split_at_checked(edges).ok_or_else(wrong)?;
-        if features.len() != nodes * width {
+        let (degrees, rest) = bytes.split_at_checked(4 * nodes).ok_or_else(wrong)?;
+        let (ends, rest) = rest.split_at_checked(4 * nodes).ok_or_else(wrong)?;
+        let ends: Vec<usize> = words(ends).map(|end| end as usize).collect();
+        let edges = ends.last().copied().unwrap_or(0);
+        let (sources, features) = rest.split_at_checked(4 * edges).ok_or_else(wrong)?;
+        if features.len() != 4 * nodes * width {
             return Err(wrong());
         }
+        let sources: Vec<u32> = words(sources).collect();
         let mut start = 0;
         let mut rows = Vec::with_capacity(nodes);
-        for &end in ends {
-            rows.push(sources.get(start..end as usize).ok_or_else(wrong)?.to_vec());
-            start = end as usize;
+        for &end in &ends {
+            rows.push(sources.get(start..end).ok_or_else(wrong)?.to_vec());
+            start = end;
         }
         Ok(Self {
-            degrees: degrees.to_vec(),
+            degrees: words(degrees).collect(),
             sources: rows,
-            features: features.iter().map(|&bits| f32::from_bits(bits)).collect(),
+            features: floats(features).collect(),
         })
     }
+}
+
+/// Global in-neighbours of each owned node, ascending: all of them with a halo, the owned ones without.
+#[must_use]
+pub fn sources(shard: &Shard, halo: bool) -> Vec<Vec<u32>> {
+    let of = |v: usize| {
+        let neighbours = shard.adjacency.neighbours(v).iter();
+        let mut sources: Vec<u32> = neighbours
+            .filter(|&&u| halo || (u as usize) < shard.owned)
+            .map(|&u| shard.nodes[u as usize])
+            .collect();
+        sources.sort_unstable();
+        sources
+    };
+    (0..shard.owned).map(of).collect()
 }
 
 /// Degrees and features of halo rows as they travel.
@@ -182,12 +186,7 @@ impl Chunk {
 pub fn encode_halo(shard: &Shard, rows: &[u32]) -> Vec<u8> {
     let mut bytes = Vec::new();
     put(&mut bytes, degrees(shard, rows));
-    put(
-        &mut bytes,
-        dense_rows(&shard.features, rows)
-            .into_iter()
-            .map(f32::to_bits),
-    );
+    bytes.extend(to_bytes(&shard.features.dense_rows(rows)));
     bytes
 }
 
@@ -200,28 +199,13 @@ pub fn decode_halo(
     rows: usize,
     width: usize,
 ) -> Result<(Vec<u32>, Vec<f32>), SimError> {
-    let words = words(bytes)?;
-    if words.len() != rows * (1 + width) {
+    if bytes.len() != 4 * rows * (1 + width) {
         return Err(SimError::Strategy(
             "halo rows of another size arrived".to_owned(),
         ));
     }
-    let (degrees, features) = words.split_at(rows);
-    Ok((
-        degrees.to_vec(),
-        features.iter().map(|&bits| f32::from_bits(bits)).collect(),
-    ))
-}
-
-/// Features of some rows of a shard, dense.
-#[must_use]
-pub fn dense_rows(features: &Features, rows: &[u32]) -> Vec<f32> {
-    let width = features.width();
-    let mut dense = vec![0.0_f32; rows.len() * width];
-    for (&row, target) in rows.iter().zip(dense.chunks_exact_mut(width.max(1))) {
-        features.copy_row_into(row as usize, target);
-    }
-    dense
+    let (degrees, features) = bytes.split_at(4 * rows);
+    Ok((words(degrees).collect(), floats(features).collect()))
 }
 
 fn degrees(shard: &Shard, rows: &[u32]) -> Vec<u32> {
@@ -236,12 +220,10 @@ fn put(bytes: &mut Vec<u8>, words: impl IntoIterator<Item = u32>) {
     }
 }
 
-fn words(bytes: &[u8]) -> Result<Vec<u32>, SimError> {
-    let (words, rest) = bytes.as_chunks::<4>();
-    if !rest.is_empty() {
-        return Err(SimError::Strategy("a message was cut short".to_owned()));
-    }
-    Ok(words.iter().map(|word| u32::from_le_bytes(*word)).collect())
+/// Words of four bytes; their number was checked.
+fn words(bytes: &[u8]) -> impl Iterator<Item = u32> {
+    let (words, _) = bytes.as_chunks::<4>();
+    words.iter().map(|word| u32::from_le_bytes(*word))
 }
 
 #[allow(clippy::cast_possible_truncation)] // nodes and edges of a chunk are below 2³²

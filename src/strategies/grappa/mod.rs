@@ -410,30 +410,14 @@ impl Grappa {
         switch: Switch,
     ) -> Result<Loaded, SimError> {
         let graph = loader.switch(worker, switch)?;
-        let (coverage, weights) = self.weights(worker, &graph);
+        let edges = Work::pass(graph.adjacency.edges() * self.context.layers);
+        let (coverage, weights) = worker.compute(Activity::Exchange, edges, |worker| {
+            self.weights(worker, &graph)
+        });
         let weights = self.finish_weights(worker, weights)?;
-        let rows = graph.nodes.len();
-        let degrees: Vec<usize> = (0..rows)
-            .map(|v| {
-                if v < graph.inner {
-                    graph.adjacency.degree(v)
-                } else {
-                    graph.degrees[v]
-                }
-            })
-            .collect();
-        let aggregation = Aggregation::from(worker.setting().model.kind);
-        let nodes = worker.training_nodes() as f64;
-        // Each worker's mean loss times b_i / Σ b_j: the sum over workers is the mean over all training nodes.
-        #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
-        let targets =
-            LocalGraph::weighted_targets(worker, rows, |seed| (weights[seed] / nodes) as f32);
-        let features = Input::from_features(&graph.features, worker.plain_device());
-        let graph = LocalGraph {
-            block: Block::new(&graph.adjacency, &degrees, aggregation),
-            nodes: graph.nodes,
-            targets,
-        };
+        let (features, graph) = worker.compute(Activity::Exchange, edges, |worker| {
+            ready(worker, graph, &weights)
+        });
         Ok(Loaded {
             trainer: LayerwiseTrainer::new(worker, graph),
             features,
@@ -441,4 +425,30 @@ impl Grappa {
             weight: weights::mean_or_one(&weights),
         })
     }
+}
+
+/// A working graph in the form that is trained on, with the weight of each seed's loss.
+fn ready(worker: &Worker, graph: WorkingGraph, weights: &[f64]) -> (Input, LocalGraph) {
+    let rows = graph.nodes.len();
+    let degrees: Vec<usize> = (0..rows)
+        .map(|v| {
+            if v < graph.inner {
+                graph.adjacency.degree(v)
+            } else {
+                graph.degrees[v]
+            }
+        })
+        .collect();
+    let aggregation = Aggregation::from(worker.setting().model.kind);
+    let nodes = worker.training_nodes() as f64;
+    // Each worker's mean loss times b_i / Σ b_j: the sum over workers is the mean over all training nodes.
+    #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
+    let targets = LocalGraph::weighted_targets(worker, rows, |seed| (weights[seed] / nodes) as f32);
+    let features = Input::from_features(&graph.features, worker.plain_device());
+    let graph = LocalGraph {
+        block: Block::new(&graph.adjacency, &degrees, aggregation),
+        nodes: graph.nodes,
+        targets,
+    };
+    (features, graph)
 }

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use burn::tensor::{Int, Tensor, TensorData};
 
-use crate::graph::Features;
-use crate::model::{Input, SparseMatrix, Work};
+use crate::model::{Input, Work};
 use crate::net::{Codec, CodecKey, Message, NetError, Outbox, Rows, TrafficKind};
 use crate::sim::{Activity, Shard, SimError, Worker, host};
 
@@ -63,9 +62,15 @@ impl HaloExchange {
             let mut outbox = outbox(shard, TrafficKind::Feature, 0, Shard::sources);
             let rows = &mut self.outgoing_features;
             outbox.messages = worker.compute(Activity::Exchange, work, |worker| {
-                let rows = rows.get_or_insert_with(|| dense_features(worker.shard(), width));
-                let messages = worker.shard().destinations().into_iter().zip(rows);
-                messages
+                let shard = worker.shard();
+                let peers = shard.destinations();
+                let rows = rows.get_or_insert_with(|| {
+                    let sent = peers.iter().map(|&peer| &shard.sends[peer]);
+                    sent.map(|rows| shard.features.dense_rows(rows)).collect()
+                });
+                peers
+                    .into_iter()
+                    .zip(rows)
                     .map(|(peer, rows)| Message {
                         peer,
                         payload: encode(rows, width, wire),
@@ -243,22 +248,6 @@ fn encode(values: &[f32], width: usize, wire: &Wire) -> Vec<u8> {
     wire.codec.encode(&Rows::new(values, width), wire.key)
 }
 
-/// Owned feature rows for each receiver, dense.
-fn dense_features(shard: &Shard, width: usize) -> Vec<Vec<f32>> {
-    let rows = shard
-        .destinations()
-        .into_iter()
-        .map(|peer| &shard.sends[peer]);
-    rows.map(|rows| {
-        let mut dense = vec![0.0; rows.len() * width];
-        for (&row, target) in rows.iter().zip(dense.chunks_exact_mut(width)) {
-            shard.features.copy_row_into(row as usize, target);
-        }
-        dense
-    })
-    .collect()
-}
-
 fn encode_outgoing(shard: &Shard, gathered: &[f32], width: usize, wire: &Wire) -> Vec<Message> {
     let mut start = 0;
     shard
@@ -296,34 +285,7 @@ fn decode_halo(
 
 /// Features of owned rows with the halo's below, as sparse as they were.
 fn with_halo(worker: &Worker, halo: &[f32]) -> Input {
-    let shard = worker.shard();
-    match &shard.features {
-        Features::Dense { width, values } => {
-            let mut all = values.clone();
-            all.extend_from_slice(halo);
-            let data = TensorData::new(all, [shard.nodes.len(), *width]);
-            Input::Dense(Tensor::from_data(data, worker.plain_device()))
-        }
-        Features::Sparse {
-            width,
-            offsets,
-            columns,
-            values,
-        } => {
-            let (mut offsets, mut columns, mut values) =
-                (offsets.clone(), columns.clone(), values.clone());
-            for row in halo.chunks_exact(*width) {
-                for (column, &value) in (0..).zip(row) {
-                    if value != 0.0 {
-                        columns.push(column);
-                        values.push(value);
-                    }
-                }
-                offsets.push(columns.len());
-            }
-            Input::Sparse(Arc::new(SparseMatrix::new(
-                *width, &offsets, columns, values,
-            )))
-        }
-    }
+    let mut features = worker.shard().features.clone();
+    features.append(halo);
+    Input::from_features(&features, worker.plain_device())
 }

@@ -153,8 +153,8 @@ impl LayerwiseTrainer {
             ));
         };
         let logits = last.output.clone().inner();
-        let loss = cross_entropy(last.output, self.graph.targets.clone());
-        let (mut below, loss) = self.backward(worker, model, &loss, last.input, &mut gradient);
+        let loss = || cross_entropy(last.output, self.graph.targets.clone());
+        let (mut below, loss) = self.backward(worker, model, loss, last.input, &mut gradient);
         for (layer, segment) in segments.into_iter().enumerate().rev() {
             let Some(mut upstream) = below.take() else {
                 break;
@@ -163,8 +163,8 @@ impl LayerwiseTrainer {
                 upstream = halo.backward(worker, layer + 1, upstream, wire)?;
             }
             // The derivative of Σ output·g with respect to the output is g: one scalar carries the whole upstream gradient.
-            let surrogate = (segment.output * upstream).sum();
-            (below, _) = self.backward(worker, model, &surrogate, segment.input, &mut gradient);
+            let surrogate = || (segment.output * upstream).sum();
+            (below, _) = self.backward(worker, model, surrogate, segment.input, &mut gradient);
         }
         Ok(Step {
             gradient,
@@ -199,20 +199,22 @@ impl LayerwiseTrainer {
         }
     }
 
-    /// Gradients of one segment: the parameters' are added to `gradient`, the input's is returned with the scalar's value.
+    /// Gradients of the scalar that ends a segment: the parameters' are added to `gradient`, the input's is returned with the
+    /// scalar's value.
     fn backward(
         &self,
         worker: &mut Worker,
         model: &Gnn,
-        scalar: &Tensor<1>,
+        scalar: impl FnOnce() -> Tensor<1>,
         input: Option<Tensor<2>>,
         gradient: &mut [f32],
     ) -> (Option<Tensor<2>>, f64) {
         let work = self.backward_work(worker, input.as_ref());
         worker.compute(Activity::Model, work, |_| {
+            let scalar = scalar();
             let mut gradients = scalar.backward();
             add_gradients(model, &mut gradients, gradient);
-            let value = f64::from(scalar.clone().inner().into_scalar::<f32>());
+            let value = f64::from(scalar.inner().into_scalar::<f32>());
             (
                 input.and_then(|leaf| leaf.grad_remove(&mut gradients)),
                 value,
