@@ -150,6 +150,7 @@ fn machine() -> Value {
         "architecture": std::env::consts::ARCH,
         "cpu": field("/proc/cpuinfo", "model name"),
         "cores": std::thread::available_parallelism().map_or(1, usize::from),
+        "threads": rayon::current_num_threads(),
         "memory_bytes": memory,
     })
 }

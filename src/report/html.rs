@@ -40,6 +40,8 @@ struct Claim<'a> {
     expected: &'a str,
     measured: String,
     verdict: &'a str,
+    /// The experiment file's own remark.
+    note: Option<&'a str>,
     /// The badge's class in the style sheet.
     class: &'static str,
 }
@@ -60,7 +62,7 @@ impl Page<'_> {
     pub fn render(&self) -> Result<String, minijinja::Error> {
         let mut environment = Environment::new();
         environment.add_template(TEMPLATE.0, TEMPLATE.1)?;
-        let claims: Vec<Claim> = self.claims.iter().map(claim).collect();
+        let claims: Vec<Claim> = self.claims.iter().map(|row| self.claim(row)).collect();
         let pictures: Vec<Picture> = self
             .figures
             .iter()
@@ -92,6 +94,24 @@ impl Page<'_> {
             setting => self.setting(),
             elapsed => self.elapsed(),
         })
+    }
+
+    fn claim<'a>(&'a self, claim: &'a ClaimRow) -> Claim<'a> {
+        let stated = self.manifest["config"]["claim"].as_array();
+        let stated = stated.and_then(|all| all.iter().find(|stated| stated["id"] == *claim.id));
+        Claim {
+            statement: &claim.statement,
+            source: &claim.source,
+            expected: &claim.expected,
+            measured: tables::measured(claim),
+            verdict: &claim.verdict,
+            note: stated.and_then(|stated| stated["note"].as_str()),
+            class: match claim.verdict.as_str() {
+                ClaimRow::REPRODUCED => "good",
+                ClaimRow::NOT_REPRODUCED => "bad",
+                _ => "open",
+            },
+        }
     }
 
     /// Name and value of everything that was held fixed or swept over.
@@ -183,21 +203,6 @@ impl Page<'_> {
             text = format!("{text}, {share} of it inside model computation");
         }
         Some(text)
-    }
-}
-
-fn claim(claim: &ClaimRow) -> Claim<'_> {
-    Claim {
-        statement: &claim.statement,
-        source: &claim.source,
-        expected: &claim.expected,
-        measured: tables::measured(claim),
-        verdict: &claim.verdict,
-        class: match claim.verdict.as_str() {
-            ClaimRow::REPRODUCED => "good",
-            ClaimRow::NOT_REPRODUCED => "bad",
-            _ => "open",
-        },
     }
 }
 

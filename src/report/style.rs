@@ -17,6 +17,7 @@ pub const CURVE: f64 = 1.0;
 /// Text and axes.
 pub const INK: Color = (0, 0, 0);
 
+// Paul Tol's *bright* palette, and for the rest his *vibrant* (<https://personal.sron.nl/~pault/>).
 const BLUE: Color = (0x44, 0x77, 0xAA);
 const RED: Color = (0xEE, 0x66, 0x77);
 const GREEN: Color = (0x22, 0x88, 0x33);
@@ -25,8 +26,13 @@ const CYAN: Color = (0x66, 0xCC, 0xEE);
 const PURPLE: Color = (0xAA, 0x33, 0x77);
 const GREY: Color = (0xBB, 0xBB, 0xBB);
 
-/// Paul Tol's *bright* palette (<https://personal.sron.nl/~pault/>), for strategies without a place.
-const PALETTE: [Color; 7] = [BLUE, RED, GREEN, YELLOW, CYAN, PURPLE, GREY];
+/// Colours of strategies without a place, unlike those that have one.
+const OTHERS: [Color; 4] = [
+    (0x33, 0x33, 0x33),
+    (0xEE, 0x77, 0x33),
+    (0x00, 0x99, 0x88),
+    (0x33, 0x22, 0x88),
+];
 
 /// Strategies with a place of their own, and their colours.
 const PLACES: [(&str, Color); 12] = [
@@ -118,13 +124,12 @@ pub fn looks<'a>(labels: impl IntoIterator<Item = &'a str>) -> Vec<Look> {
                 });
             let variant = kinds[place].1;
             kinds[place].1 += 1;
-            let color = PLACES
-                .get(place)
-                .map_or(PALETTE[place % PALETTE.len()], |(_, color)| *color);
+            let other = place.checked_sub(PLACES.len());
+            let marker = other.map_or(place, |other| MARKERS.len() - 1 - other % MARKERS.len());
             Look {
-                color,
+                color: other.map_or_else(|| PLACES[place].1, |other| OTHERS[other % OTHERS.len()]),
                 dash: DASHES[(place + variant) % DASHES.len()],
-                marker: MARKERS[(place + variant) % MARKERS.len()],
+                marker: MARKERS[(marker + variant) % MARKERS.len()],
             }
         })
         .collect()

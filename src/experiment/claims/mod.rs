@@ -46,6 +46,9 @@ pub struct ClaimSpec {
     pub measure: String,
     /// What the measure should be.
     pub compare: Comparison,
+    /// What a reader of the verdict should know: the reason, where it is known. Shown beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// What a claim can be about: the columns of `runs` that hold numbers, and `node_data_bytes`.

@@ -285,6 +285,23 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
         "schedule = 8",
         "x.toml:22: in [[strategy]]: the options of fixed: no schedule fits",
     ),
+    (
+        "ratio = 8",
+        "ratio = 8\nwith = { \"partition.wokers\" = 2 }",
+        "x.toml:25: in [partition]: unknown key `wokers`; did you mean `workers`? Possible keys: \
+         method, workers, file, seed",
+    ),
+    (
+        "ratio = 8",
+        "ratio = 8\nwith = { partition = 2 }",
+        "x.toml:25: in [strategy.with]: `partition` is not a whole key of a section, in quotes, like \
+         \"partition.workers\" = 1",
+    ),
+    (
+        "ratio = 8",
+        "ratio = 8\nwith = { \"partition.workers\" = 0 }",
+        "x.toml:25: in [partition]: `workers` must be at least 1, not 0",
+    ),
     // What goes together.
     (
         "name = \"cora\"",

@@ -173,6 +173,9 @@ impl Experiment {
             let mut table = Table::new();
             table.insert("kind".to_owned(), entry.kind.clone().into());
             table.insert("label".to_owned(), entry.label.clone().into());
+            if !entry.with.is_empty() {
+                table.insert("with".to_owned(), Value::Table(entry.with.clone()));
+            }
             table.extend(entry.options.clone());
             Value::Table(table)
         });

@@ -7,6 +7,7 @@ use super::decode::{decode, wrong};
 use super::error::{ConfigError, Problem};
 use super::locate::Document;
 use super::path::KeyPath;
+use super::settings::Settings;
 
 /// One `[[strategy]]`, with options that the strategy itself has accepted.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +18,9 @@ pub struct StrategyEntry {
     pub label: String,
     /// The name in the registry of strategies.
     pub kind: String,
+    /// The entry's `with`: settings that differ from the experiment's for this entry alone, by their key with dots
+    /// (`partition.workers`).
+    pub with: Table,
     /// All other keys of the entry.
     pub options: Table,
 }
@@ -58,8 +62,14 @@ pub(super) fn entries(
             let key = "kind".to_owned();
             document.error(&path.join("kind"), Problem::MissingKey { key })
         })?;
+        let with = with(document, &path, options.remove("with"))?;
         accept(document, vocabulary, &path, &kind, &options)?;
-        given.push((label, kind, options));
+        given.push(Given {
+            label,
+            kind,
+            with,
+            options,
+        });
     }
     let entries = label_all(given);
     for (index, entry) in entries.iter().enumerate() {
@@ -80,6 +90,40 @@ pub(super) fn entries(
         }
     }
     Ok(entries)
+}
+
+/// One entry as it is written.
+struct Given {
+    label: Option<String>,
+    kind: String,
+    with: Table,
+    options: Table,
+}
+
+impl Given {
+    /// Everything that can tell it from another entry of its kind.
+    fn differences(&self) -> Vec<(String, String)> {
+        [flat(&self.with), flat(&self.options)].concat()
+    }
+}
+
+/// Checks that an entry's `with` has keys of the sections of [`Settings`]; what they hold is checked with the cell.
+fn with(document: &Document, entry: &KeyPath, value: Option<Value>) -> Result<Table, ConfigError> {
+    let path = entry.join("with");
+    let Some(value) = value else {
+        return Ok(Table::new());
+    };
+    let table: Table = decode(document, &path, &value)?;
+    for key in table.keys() {
+        let section = key.split('.').next().unwrap_or_default();
+        if !Settings::SECTIONS.contains(&section) || section == key {
+            let message = format!(
+                "`{key}` is not a whole key of a section, in quotes, like \"partition.workers\" = 1"
+            );
+            return Err(document.error(&path.join(key), Problem::Other { message }));
+        }
+    }
+    Ok(table)
 }
 
 fn accept(
@@ -118,33 +162,33 @@ fn accept(
 }
 
 /// Gives a label to each entry without one.
-fn label_all(given: Vec<(Option<String>, String, Table)>) -> Vec<StrategyEntry> {
+fn label_all(given: Vec<Given>) -> Vec<StrategyEntry> {
     let unlabelled: Vec<(String, Vec<(String, String)>)> = given
         .iter()
-        .filter(|(label, ..)| label.is_none())
-        .map(|(_, kind, options)| (kind.clone(), flat(options)))
+        .filter(|entry| entry.label.is_none())
+        .map(|entry| (entry.kind.clone(), entry.differences()))
         .collect();
+    let label = |entry: &Given| {
+        let same_kind = || unlabelled.iter().filter(|(other, _)| *other == entry.kind);
+        let telling: Vec<String> = entry
+            .differences()
+            .into_iter()
+            .filter(|option| !same_kind().all(|(_, others)| others.contains(option)))
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        if telling.is_empty() {
+            entry.kind.clone()
+        } else {
+            format!("{}({})", entry.kind, telling.join(","))
+        }
+    };
     given
         .into_iter()
-        .map(|(label, kind, options)| {
-            let label = label.unwrap_or_else(|| {
-                let same_kind = || unlabelled.iter().filter(|(other, _)| *other == kind);
-                let telling: Vec<String> = flat(&options)
-                    .into_iter()
-                    .filter(|option| !same_kind().all(|(_, others)| others.contains(option)))
-                    .map(|(key, value)| format!("{key}={value}"))
-                    .collect();
-                if telling.is_empty() {
-                    kind.clone()
-                } else {
-                    format!("{kind}({})", telling.join(","))
-                }
-            });
-            StrategyEntry {
-                label,
-                kind,
-                options,
-            }
+        .map(|mut entry| StrategyEntry {
+            label: entry.label.take().unwrap_or_else(|| label(&entry)),
+            kind: entry.kind,
+            with: entry.with,
+            options: entry.options,
         })
         .collect()
 }
@@ -179,8 +223,16 @@ mod tests {
         let table: Table = toml::from_str(text).unwrap();
         let given = table["strategy"].as_array().unwrap().iter().map(|entry| {
             let mut options = entry.as_table().unwrap().clone();
+            let with = options
+                .remove("with")
+                .map(|with| with.as_table().unwrap().clone());
             let mut text = |key| options.remove(key).map(|value| plain(&value));
-            (text("label"), text("kind").unwrap(), options)
+            Given {
+                label: text("label"),
+                kind: text("kind").unwrap(),
+                with: with.unwrap_or_default(),
+                options,
+            }
         });
         label_all(given.collect())
             .into_iter()
@@ -212,6 +264,13 @@ mod tests {
                 "varco"
             ]
         );
+    }
+
+    #[test]
+    fn settings_of_its_own_tell_an_entry_apart() {
+        let text = "strategy = [
+            { kind = 'full' }, { kind = 'full', with = { 'partition.workers' = 1 } }]";
+        assert_eq!(labels(text), ["full", "full(partition.workers=1)"]);
     }
 
     #[test]

@@ -118,13 +118,40 @@ pub(super) fn cells(
     let mut cells = Vec::new();
     for (name, document) in combinations {
         let settings = Settings::read(&document, vocabulary)?;
-        cells.extend(strategies.iter().map(|strategy| Cell {
-            name: format!("{name}{}", strategy.label),
-            settings: settings.clone(),
-            strategy: strategy.clone(),
-        }));
+        for (index, strategy) in strategies.iter().enumerate() {
+            let own = own_settings(&document, vocabulary, index, strategy)?;
+            cells.push(Cell {
+                name: format!("{name}{}", strategy.label),
+                settings: own.unwrap_or_else(|| settings.clone()),
+                strategy: strategy.clone(),
+            });
+        }
     }
     Ok(cells)
+}
+
+/// Settings with the strategy's `with` in them, if it has one.
+fn own_settings(
+    document: &Document,
+    vocabulary: &Vocabulary<'_>,
+    index: usize,
+    strategy: &StrategyEntry,
+) -> Result<Option<Settings>, ConfigError> {
+    if strategy.with.is_empty() {
+        return Ok(None);
+    }
+    let path = KeyPath::dotted("strategy")
+        .join(&index.to_string())
+        .join("with");
+    let mut changed = document.clone();
+    for (key, value) in &strategy.with {
+        let written = path.join(key);
+        let place = document.place(&written);
+        changed
+            .set(&KeyPath::dotted(key), value.clone(), &place)
+            .map_err(|message| document.error(&written, Problem::Other { message }))?;
+    }
+    Settings::read(&changed, vocabulary).map(Some)
 }
 
 /// The last part of the key, or all of it where another key ends alike.

@@ -43,6 +43,34 @@ compare = { strategy = "workers=2 fixed", to = "workers=2 full", within = 0.01 }
 kind = "pareto"
 "#;
 
+#[test]
+fn settings_of_its_own_change_one_strategy_and_no_other() {
+    let text = FILE.replace(
+        "ratio = 8",
+        "ratio = 8\nwith = { \"partition.workers\" = 1, \"model.hidden\" = 32 }",
+    );
+    let experiment = parse(&text, &[]).unwrap();
+    let seen: Vec<_> = experiment
+        .cells()
+        .iter()
+        .map(|cell| {
+            let settings = &cell.settings;
+            (
+                cell.name.as_str(),
+                settings.partition.workers,
+                settings.model.hidden,
+            )
+        })
+        .collect();
+    let expected = [
+        ("workers=2 full", 2, 16),
+        ("workers=2 fixed", 1, 32),
+        ("workers=4 full", 4, 16),
+        ("workers=4 fixed", 1, 32),
+    ];
+    assert_eq!(seen, expected);
+}
+
 fn options(kind: &str, options: &Table) -> Result<(), OptionError> {
     let known: &[&str] = if kind == "fixed" {
         &["ratio", "schedule"]
