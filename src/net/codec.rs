@@ -75,9 +75,8 @@ impl RelativeError {
 
 /// A way to encode rows. One instance serves all messages of a run; what varies is the key.
 ///
-/// A codec does not know which way a row travels. Where a selection is drawn, the way back of a key
-/// carries the gradient of exactly the entries that went forward; where it depends on the values
-/// ([`TopK`](super::TopK)), the gradient's own entries are chosen anew.
+/// Where a selection is drawn, the gradient of a row travels back in exactly the entries that went forward;
+/// where it depends on the values ([`TopK`](super::TopK)), the gradient's own entries are chosen anew.
 pub trait Codec: Send + Sync {
     /// Its name in tables: kind and options.
     fn name(&self) -> String;

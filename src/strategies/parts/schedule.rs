@@ -68,7 +68,7 @@ pub enum Schedule {
         #[serde(default = "tolerance")]
         tolerance: f64,
     },
-    /// Divided by `factor` whenever the relative compression error, summed over layers and workers, has not fallen below the least
+    /// Divided by `factor` whenever the relative compression error of all rows sent forward, over layers and workers, has not fallen below the least
     /// so far by more than `tolerance` in `patience` epochs in a row. Measuring it takes an all-reduce of two numbers in every epoch.
     AdaptiveError {
         /// Ratio at the start. Default 128.
@@ -94,7 +94,7 @@ pub enum Schedule {
 pub struct Seen {
     /// Validation accuracy after it, if it was evaluated.
     pub validation: Option<f64>,
-    /// Relative compression error ‖x̃ − x‖² / ‖x‖² of all rows sent in it, if it was measured.
+    /// Relative compression error ‖x̃ − x‖² / ‖x‖² of all rows sent forward in it, if it was measured.
     pub error: Option<f64>,
 }
 
