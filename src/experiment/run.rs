@@ -256,8 +256,9 @@ fn plan_is_ledger(
     setting: &Setting,
     outcome: &Outcome,
 ) -> Result<(), SimError> {
-    for epoch in 0..setting.epochs {
-        let plan = strategy.plan(&setting.boundary, &setting.model, epoch);
+    for record in &outcome.epochs {
+        let epoch = record.epoch;
+        let plan = strategy.plan_after(&setting.boundary, &setting.model, record);
         let ledger = outcome.ledger.epoch(epoch).cloned().unwrap_or_default();
         if plan != ledger {
             let where_ = plan

@@ -1,7 +1,8 @@
 //! How rows of floats become the bytes that travel, and what is lost on the way.
 
-use super::{Bytes, NetError};
-use crate::rng::mix;
+use std::fmt;
+
+use super::{Bytes, CodecKey, NetError};
 
 /// Rows of floats, row after row: `[rows, width]`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,28 +54,29 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// What both ends know without sending it, and derive random choices from.
-///
-/// The way back uses the key of the way forward, and so makes the same choices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CodecKey {
-    /// Seed of the run.
-    pub seed: u64,
-    /// Model layer whose input travels.
-    pub layer: u32,
-    /// Number of the exchange: the epoch in full-batch training.
-    pub round: u64,
+/// E‖x̃ − x‖² / ‖x‖² of a row x and what is decoded of it, the mean taken over keys.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RelativeError {
+    /// The same for every row.
+    Exact(f64),
+    /// That of the worst row, or more; rounding of single-precision arithmetic aside.
+    AtMost(f64),
 }
 
-impl CodecKey {
-    /// Round of the random stream that belongs to this key.
+impl RelativeError {
+    /// The number.
     #[must_use]
-    pub const fn stream_round(&self) -> u64 {
-        mix(self.layer as u64, self.round)
+    pub const fn value(self) -> f64 {
+        match self {
+            Self::Exact(error) | Self::AtMost(error) => error,
+        }
     }
 }
 
 /// A way to encode rows. One instance serves all messages of a run; what varies is the key.
+///
+/// Where a selection is drawn, the gradient of a row travels back in exactly the entries that went forward;
+/// where it depends on the values ([`TopK`](super::TopK)), the gradient's own entries are chosen anew.
 pub trait Codec: Send + Sync {
     /// Its name in tables: kind and options.
     fn name(&self) -> String;
@@ -102,8 +104,18 @@ pub trait Codec: Send + Sync {
     /// Whether decoding gives back the same bits for rows of any width.
     fn is_lossless(&self) -> bool;
 
-    /// Expected squared error E‖x̃ − x‖² / ‖x‖² over keys, of rows of `width` floats.
-    fn expected_error(&self, width: usize) -> f64;
+    /// Whether E\[x̃\] = x fails for some row x of some width, the mean taken over keys; rounding of
+    /// single-precision arithmetic aside.
+    fn is_biased(&self) -> bool;
+
+    /// Expected error of rows of `width` floats.
+    fn expected_error(&self, width: usize) -> RelativeError;
+}
+
+impl fmt::Debug for dyn Codec + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name())
+    }
 }
 
 /// Refuses bytes of another length than the codec makes of this shape.
@@ -160,19 +172,5 @@ mod tests {
             [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
         );
         assert_eq!(Rows::new(&[], 0).iter().count(), 0);
-    }
-
-    #[test]
-    fn layers_and_rounds_have_streams_of_their_own() {
-        let round = |layer, round| {
-            CodecKey {
-                seed: 0,
-                layer,
-                round,
-            }
-            .stream_round()
-        };
-        assert_ne!(round(0, 1), round(1, 0));
-        assert_ne!(round(0, 1), round(0, 2));
     }
 }

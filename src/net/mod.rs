@@ -14,6 +14,7 @@
 //! are seconds, and each is a type. Nothing depends on hash order, threads or a clock.
 
 mod codec;
+mod codec_key;
 mod codecs;
 mod collective;
 mod communicator;
@@ -25,14 +26,19 @@ mod ledger;
 mod link;
 mod presets;
 mod quantity;
+mod selection;
 pub mod sharing;
 mod spec;
 mod topology;
 mod traffic;
 mod units;
 
-pub use codec::{Codec, CodecKey, Rows, floats, to_bytes};
-pub use codecs::{Identity, RandomColumns};
+pub use codec::{Codec, RelativeError, Rows, floats, to_bytes};
+pub use codec_key::{CodecKey, CodecLane, Way};
+pub use codecs::{
+    Bf16, Bits, CodingError, Compose, Difference, DifferenceMemory, F16, FirstColumns, Gauge,
+    Identity, Measured, Quantise, RandomColumns, RandomEntries, TopK,
+};
 pub use collective::{Combine, Step, all_reduce_steps, all_reduce_traffic, ring_all_reduce};
 pub use communicator::{Communicator, Inbox, Message, Outbox, Pending, Reduce, f32_bytes};
 pub use error::NetError;
@@ -42,6 +48,7 @@ pub use framing::Framing;
 pub use ledger::Ledger;
 pub use link::{Link, LinkId};
 pub use presets::{PRESETS, Preset, find as find_preset};
+pub use selection::{Columns, Selection};
 pub use spec::{AllReduceKind, FramingKind, LinkSpec, NetworkSpec, TopologyKind, WorkerLinkSpec};
 pub use topology::{Route, Topology};
 pub use traffic::{Count, Lane, Traffic, TrafficKind};

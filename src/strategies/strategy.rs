@@ -3,7 +3,7 @@
 use crate::graph::{BoundaryPlan, PartitionSpec};
 use crate::model::ModelSpec;
 use crate::net::{AllReduceKind, Traffic};
-use crate::sim::{SimError, Worker};
+use crate::sim::{EpochRecord, SimError, Worker};
 
 /// A way of training one model on the parts of one graph: the program of one worker, and a statement in advance of all it
 /// will send.
@@ -26,8 +26,19 @@ pub trait Strategy: Send + Sync {
         Ok(())
     }
 
-    /// Every message of one epoch. The ledger of a run must equal it, message for message.
+    /// Every message of one epoch, in advance. Where that depends on how the training goes, the most it can be.
     fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic;
+
+    /// Every message of an epoch that is over, given what is recorded of it. The ledger of a run must equal it, message for
+    /// message. Default: [`Strategy::plan`], as long as nothing depends on how the training goes.
+    fn plan_after(
+        &self,
+        boundary: &BoundaryPlan,
+        model: &ModelSpec,
+        record: &EpochRecord,
+    ) -> Traffic {
+        self.plan(boundary, model, record.epoch)
+    }
 
     /// The program of one worker, run on all workers at once.
     ///

@@ -235,6 +235,21 @@ fn strategies_and_their_options_are_named() {
             &["x.toml:28", "form"],
         ),
         (
+            "kind = \"varco\"",
+            "kind = \"varco\"\ncodec = \"top-k\"",
+            &["x.toml", "top_k"],
+        ),
+        (
+            "kind = \"varco\"",
+            "kind = \"varco\"\ncodec = { kind = \"quantise\", bits = 3 }",
+            &["x.toml", "1, 2, 4 or 8"],
+        ),
+        (
+            "kind = \"varco\"",
+            "kind = \"varco\"\ncodec = \"f16\"\nschedule = { kind = \"cosine\" }",
+            &["x.toml", "schedule", "a cost of its own"],
+        ),
+        (
             "kind = \"isolated\"",
             "kind = \"isolated\"\nratio = 2",
             &["x.toml:23", "unknown key `ratio`"],

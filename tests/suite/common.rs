@@ -121,8 +121,9 @@ impl Case {
         let setting = self.setting(strategy);
         let outcome = simulate(&setting, Arc::new(|_| {}), |worker| strategy.train(worker))
             .unwrap_or_else(|error| panic!("{name}: {error}"));
-        for epoch in 0..setting.epochs {
-            let plan = strategy.plan(&setting.boundary, &setting.model, epoch);
+        for record in &outcome.epochs {
+            let epoch = record.epoch;
+            let plan = strategy.plan_after(&setting.boundary, &setting.model, record);
             let ledger = outcome.ledger.epoch(epoch).cloned().unwrap_or_default();
             assert_eq!(
                 plan.first_difference(&ledger),

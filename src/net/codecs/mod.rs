@@ -1,7 +1,30 @@
 //! The codecs, one a file.
 
+mod bf16;
+mod bits;
+mod compose;
+mod difference;
+mod draw;
+mod f16;
+mod first_columns;
 mod identity;
+mod measured;
+mod quantise;
 mod random_columns;
+mod random_entries;
+mod short;
+#[cfg(test)]
+mod tests;
+mod top_k;
 
+pub use bf16::Bf16;
+pub use compose::Compose;
+pub use difference::{Difference, DifferenceMemory};
+pub use f16::F16;
+pub use first_columns::FirstColumns;
 pub use identity::Identity;
+pub use measured::{CodingError, Gauge, Measured};
+pub use quantise::{Bits, Quantise};
 pub use random_columns::RandomColumns;
+pub use random_entries::RandomEntries;
+pub use top_k::TopK;

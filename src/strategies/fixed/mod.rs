@@ -1,11 +1,14 @@
-//! `fixed`: VARCO's compression at one ratio throughout, its main rival.
+//! `fixed`: compression at one ratio throughout, VARCO's main rival.
 //!
-//! As `varco`, with a constant ratio `c`: of a row of width `n`, `max(1, ⌊n/c⌋)` columns travel, the same for all rows, layers but the
-//! last. An epoch moves about `1/c` of the compressed layers' bytes.
+//! As `varco`, with a constant ratio `c`: of a row of width `n`, by default `max(1, ⌊n/c⌋)` columns travel, the same for all rows, in all
+//! layers but the last. An epoch moves about `1/c` of the compressed layers' bytes.
 
 use serde::Deserialize;
 
-use super::parts::{compressed_exchange, gradient_traffic, halo_traffic, partition_parallel};
+use super::parts::{
+    CodecChoice, CodecState, Compression, EpochExchange, gradient_traffic, halo_traffic,
+    partition_parallel,
+};
 use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
 use crate::graph::BoundaryPlan;
 use crate::model::ModelSpec;
@@ -17,12 +20,13 @@ pub const REGISTRATION: Registration = Registration {
     info: StrategyInfo {
         name: "fixed",
         paper: "constant compression, the baseline of VARCO (arXiv 2406.17611)",
-        sends: "a constant share of the columns of boundary rows, and of their gradients; the last layer whole; parameter gradients",
+        sends: "boundary rows and their gradients, compressed at a constant ratio; the last layer whole; parameter gradients",
         options: &[
+            CODEC,
             OptionInfo {
                 name: "ratio",
                 default: "8",
-                meaning: "How many times fewer columns travel (arXiv 2406.17611 compares 2 to 128).",
+                meaning: "How many times smaller than plain floats rows are, such as by sending fewer columns (arXiv 2406.17611 compares 2 to 128).",
             },
             RESCALE,
             CACHE_FEATURES,
@@ -32,10 +36,17 @@ pub const REGISTRATION: Registration = Registration {
 };
 
 /// Shared with `varco`.
+pub const CODEC: OptionInfo = OptionInfo {
+    name: "codec",
+    default: "random_columns",
+    meaning: "How rows are compressed: random_columns (the same columns for all rows of a layer and epoch, as in the authors' code), random_entries, first_columns, top_k, quantise (bits = 1, 2, 4 or 8, else by the ratio), f16, bf16, identity, { kind = \"compose\", first = …, second = … }, { kind = \"difference\", of = … } (only the change since the last epoch).",
+};
+
+/// Shared with `varco`.
 pub const RESCALE: OptionInfo = OptionInfo {
     name: "rescale",
     default: "false",
-    meaning: "Multiply what was sent by n/k, which makes the decoded rows unbiased; the authors' code does not.",
+    meaning: "Multiply what was kept at random by n/k, which makes the decoded rows unbiased; the authors' code does not.",
 };
 
 /// Shared with `varco`.
@@ -45,59 +56,60 @@ pub const CACHE_FEATURES: OptionInfo = OptionInfo {
     meaning: "Send the constant input features once, whole; the authors' code resends them compressed in every epoch.",
 };
 
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Options {
-    #[serde(default = "eight")]
-    ratio: f64,
+    #[serde(default)]
+    codec: CodecChoice,
+    ratio: Option<f64>,
     #[serde(default)]
     rescale: bool,
     #[serde(default)]
     cache_features: bool,
 }
 
-const fn eight() -> f64 {
-    8.0
-}
-
 struct Fixed {
-    options: Options,
+    compression: Compression,
+    ratio: f64,
     context: Context,
 }
 
 fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
     let options: Options = options(table)?;
-    if !(options.ratio.is_finite() && options.ratio >= 1.0) {
+    options.codec.check(options.rescale)?;
+    let ratio = options.ratio.unwrap_or(8.0);
+    if !(ratio.is_finite() && ratio >= 1.0) {
         return Err(OptionError::key("ratio", "must be a number of at least 1"));
     }
+    if options.ratio.is_some() && !options.codec.follows_ratio() {
+        return Err(OptionError::key(
+            "ratio",
+            "does nothing for this codec, which has a cost of its own: leave it out, or make the codec second of a composition",
+        ));
+    }
     Ok(Box::new(Fixed {
-        options,
+        compression: Compression {
+            codec: options.codec,
+            rescale: options.rescale,
+            cache_features: options.cache_features,
+        },
+        ratio,
         context: *context,
     }))
 }
 
 impl Fixed {
-    fn exchange(&self, seed: u64, epoch: usize) -> super::parts::EpochExchange {
-        let Options {
-            ratio,
-            rescale,
-            cache_features,
-        } = self.options;
-        compressed_exchange(
-            self.context.layers,
-            ratio,
-            rescale,
-            cache_features,
-            seed,
-            epoch,
-        )
+    fn exchange(&self, seed: u64, epoch: usize, state: &CodecState) -> EpochExchange {
+        self.compression
+            .exchange(self.context.layers, self.ratio, seed, epoch, state)
     }
 }
 
 impl Strategy for Fixed {
     fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic {
-        // Which columns are drawn does not change how many bytes they take.
-        let mut traffic = halo_traffic(boundary, model, &self.exchange(0, epoch).wires);
+        // What is drawn and remembered does not change how many bytes it takes.
+        let exchange = self.exchange(0, epoch, &CodecState::default());
+        let mut traffic = halo_traffic(boundary, model, &exchange.wires);
         let workers = boundary.workers();
         traffic.merge(&gradient_traffic(
             self.context.all_reduce,
@@ -109,6 +121,7 @@ impl Strategy for Fixed {
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
         let seed = worker.setting().seed;
-        partition_parallel(worker, Some(&|epoch| self.exchange(seed, epoch)))
+        let state = CodecState::new(false);
+        partition_parallel(worker, Some(&|epoch, _| self.exchange(seed, epoch, &state)))
     }
 }

@@ -60,11 +60,7 @@ fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, Op
 pub fn plain_wire() -> Wire {
     Wire {
         codec: Arc::new(Identity),
-        key: CodecKey {
-            seed: 0,
-            layer: 0,
-            round: 0,
-        },
+        key: CodecKey::new(0, 0, 0),
     }
 }
 
@@ -94,9 +90,10 @@ impl Strategy for Full {
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
         partition_parallel(
             worker,
-            Some(&|epoch| EpochExchange {
+            Some(&|epoch, _| EpochExchange {
                 wires: self.wires(epoch),
                 compression_ratio: None,
+                gauge: None,
             }),
         )
     }

@@ -4,10 +4,12 @@
 //! LayerwiseTrainer ── forward and backward, layer by layer, across the cut
 //!   ├─ HaloExchange ── boundary rows forward, their gradients back, through a Codec
 //!   └─ all-reduce ──── parameter gradients
+//! CodecChoice ──────── which codec, at whatever ratio
 //! Schedule ─────────── compression ratio by epoch
 //! traffic ──────────── the same, stated in advance
 //! ```
 
+mod codec_choice;
 mod compressed;
 mod halo;
 mod layerwise;
@@ -15,9 +17,10 @@ mod partition_parallel;
 mod schedule;
 mod traffic;
 
-pub use compressed::compressed_exchange;
+pub use codec_choice::CodecChoice;
+pub use compressed::{CodecState, Compression};
 pub use halo::{HaloExchange, Wire};
 pub use layerwise::{LayerwiseTrainer, LocalGraph, Step};
-pub use partition_parallel::{EpochExchange, partition_parallel};
-pub use schedule::Schedule;
-pub use traffic::{gradient_traffic, halo_traffic};
+pub use partition_parallel::{EpochExchange, Exchange, partition_parallel};
+pub use schedule::{Schedule, Seen};
+pub use traffic::{error_traffic, gradient_traffic, halo_traffic};

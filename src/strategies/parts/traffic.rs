@@ -39,6 +39,12 @@ pub fn halo_traffic(boundary: &BoundaryPlan, model: &ModelSpec, wires: &[Option<
     traffic
 }
 
+/// Messages of one all-reduce of a measured compression error: what was lost and what there was.
+#[must_use]
+pub fn error_traffic(kind: AllReduceKind, workers: usize) -> Traffic {
+    all_reduce_traffic(kind, workers, 2, TrafficKind::Control)
+}
+
 /// Messages of one all-reduce of `parameters` gradients.
 #[must_use]
 pub fn gradient_traffic(kind: AllReduceKind, workers: usize, parameters: usize) -> Traffic {

@@ -1,40 +1,37 @@
 //! `varco`: activations compressed at a rate that falls during training (Cerviño et al., arXiv 2406.17611).
 //!
-//! As `full`, but of each boundary row of width `n` only `max(1, ⌊n/c⌋)` columns travel, in every layer but the last; what is missing
-//! counts as zero. The columns are drawn anew for each layer and epoch by both ends from a common seed, so no index is sent. The gradient
+//! As `full`, but boundary rows go through a codec in every layer but the last. By default, of each row of width `n` only
+//! `max(1, ⌊n/c⌋)` columns travel, and what is missing counts as zero. The columns are drawn anew for each layer and epoch by both ends from a common seed, so no index is sent. The gradient
 //! of a row comes back in the same columns. The ratio `c` follows a schedule, by default from 128 down to 1 after a fifth of the
-//! epochs; from there on the training is exact. Features are resent in every epoch, as in the authors' code. An epoch moves
+//! epochs; from there on the training is exact. An adaptive schedule depends on how the training goes, so its plan in advance is an
+//! upper bound. Features are resent in every epoch, as in the authors' code. An epoch moves
 //! `4B (Σ_{l<L−1} ⌊d_l/c⌋ + d_{L−1})` bytes forward, and the same without layer 0 back.
 
 use serde::Deserialize;
 
-use super::fixed::{CACHE_FEATURES, RESCALE};
+use super::fixed::{CACHE_FEATURES, CODEC, RESCALE};
 use super::parts::{
-    EpochExchange, Schedule, compressed_exchange, gradient_traffic, halo_traffic,
-    partition_parallel,
+    CodecChoice, CodecState, Compression, EpochExchange, Schedule, error_traffic, gradient_traffic,
+    halo_traffic, partition_parallel,
 };
 use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
 use crate::graph::BoundaryPlan;
 use crate::model::ModelSpec;
 use crate::net::Traffic;
-use crate::sim::{SimError, Worker};
+use crate::sim::{EpochRecord, SimError, Worker};
 
 /// How experiments name and make it.
 pub const REGISTRATION: Registration = Registration {
     info: StrategyInfo {
         name: "varco",
         paper: "Cerviño, Turja, Mostafa, Himayat and Ribeiro, Distributed Training of Large Graph Neural Networks with Variable Communication Rates (arXiv 2406.17611)",
-        sends: "a growing share of the columns of boundary rows, and of their gradients, every epoch; the last layer whole; parameter gradients",
+        sends: "boundary rows and their gradients, compressed less and less, every epoch; the last layer whole; parameter gradients",
         options: &[
-            OptionInfo {
-                name: "codec",
-                default: "random_columns",
-                meaning: "What a compressed row keeps: the same randomly drawn columns for all rows of a layer and epoch (the authors' code).",
-            },
+            CODEC,
             OptionInfo {
                 name: "schedule",
                 default: "{ kind = \"linear\", from = 128, to = 1, slope = 5 }",
-                meaning: "Ratio by epoch: linear (the paper's), exponential, cosine or steps.",
+                meaning: "Ratio by epoch: linear (the paper's), exponential, cosine, steps; adaptive-validation, adaptive-error (divided by a factor when the validation accuracy, or the fall of the measured compression error, stalls).",
             },
             RESCALE,
             CACHE_FEATURES,
@@ -43,20 +40,12 @@ pub const REGISTRATION: Registration = Registration {
     build,
 };
 
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum CodecName {
-    #[default]
-    RandomColumns,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Options {
     #[serde(default)]
-    codec: CodecName,
-    #[serde(default)]
-    schedule: Schedule,
+    codec: CodecChoice,
+    schedule: Option<Schedule>,
     #[serde(default)]
     rescale: bool,
     #[serde(default)]
@@ -64,54 +53,93 @@ struct Options {
 }
 
 struct Varco {
-    options: Options,
+    compression: Compression,
+    schedule: Schedule,
     context: Context,
 }
 
 fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
     let options: Options = options(table)?;
-    options.schedule.check()?;
+    options.codec.check(options.rescale)?;
+    let schedule = options.schedule.unwrap_or_default();
+    schedule.check()?;
+    if options.schedule.is_some() && !options.codec.follows_ratio() {
+        return Err(OptionError::key(
+            "schedule",
+            "does nothing for this codec, which has a cost of its own: leave it out, or make the codec second of a composition",
+        ));
+    }
     Ok(Box::new(Varco {
-        options,
+        compression: Compression {
+            codec: options.codec,
+            rescale: options.rescale,
+            cache_features: options.cache_features,
+        },
+        schedule,
         context: *context,
     }))
 }
 
 impl Varco {
-    fn exchange(&self, seed: u64, epoch: usize) -> EpochExchange {
-        let Options {
-            codec: CodecName::RandomColumns,
-            schedule,
-            rescale,
-            cache_features,
-        } = self.options;
-        let ratio = schedule.ratio(epoch, self.context.epochs);
-        compressed_exchange(
-            self.context.layers,
-            ratio,
-            rescale,
-            cache_features,
-            seed,
-            epoch,
-        )
+    fn exchange(&self, ratio: f64, seed: u64, epoch: usize, state: &CodecState) -> EpochExchange {
+        self.compression
+            .exchange(self.context.layers, ratio, seed, epoch, state)
+    }
+
+    fn traffic(
+        &self,
+        boundary: &BoundaryPlan,
+        model: &ModelSpec,
+        epoch: usize,
+        ratio: f64,
+    ) -> Traffic {
+        // What is drawn and remembered does not change how many bytes it takes.
+        let exchange = self.exchange(ratio, 0, epoch, &CodecState::default());
+        let (all_reduce, workers) = (self.context.all_reduce, boundary.workers());
+        let mut traffic = halo_traffic(boundary, model, &exchange.wires);
+        traffic.merge(&gradient_traffic(all_reduce, workers, model.parameters()));
+        if self.schedule.needs_error() {
+            traffic.merge(&error_traffic(all_reduce, workers));
+        }
+        traffic
     }
 }
 
 impl Strategy for Varco {
     fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic {
-        // Which columns are drawn does not change how many bytes they take.
-        let mut traffic = halo_traffic(boundary, model, &self.exchange(0, epoch).wires);
-        let workers = boundary.workers();
-        traffic.merge(&gradient_traffic(
-            self.context.all_reduce,
-            workers,
-            model.parameters(),
-        ));
-        traffic
+        let ratio = self.schedule.least_ratio(epoch, self.context.epochs);
+        self.traffic(boundary, model, epoch, ratio)
+    }
+
+    fn plan_after(
+        &self,
+        boundary: &BoundaryPlan,
+        model: &ModelSpec,
+        record: &EpochRecord,
+    ) -> Traffic {
+        match record.compression_ratio {
+            Some(ratio) if self.schedule.is_adaptive() => {
+                self.traffic(boundary, model, record.epoch, ratio)
+            }
+            _ => self.plan(boundary, model, record.epoch),
+        }
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
-        let seed = worker.setting().seed;
-        partition_parallel(worker, Some(&|epoch| self.exchange(seed, epoch)))
+        let setting = worker.setting();
+        if self.schedule.needs_validation() && setting.dataset.split.validation.is_empty() {
+            return Err(SimError::Strategy(
+                "the schedule adaptive-validation needs validation nodes, and the data set's split has none".to_owned(),
+            ));
+        }
+        let (seed, epochs) = (setting.seed, self.context.epochs);
+        let state = CodecState::new(self.schedule.needs_error());
+        partition_parallel(
+            worker,
+            Some(&|epoch, seen| {
+                let ratio = self.schedule.ratio(epoch, epochs, seen);
+                self.exchange(ratio, seed, epoch, &state)
+            }),
+        )
     }
 }

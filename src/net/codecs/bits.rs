@@ -1,0 +1,105 @@
+//! Small numbers packed without gaps, low bits first.
+
+/// Bytes that `count` numbers of `bits` bits take.
+pub(super) const fn packed_bytes(count: usize, bits: u32) -> usize {
+    (count * bits as usize).div_ceil(8)
+}
+
+/// Packs numbers; the last byte is filled up with zeros.
+#[derive(Debug, Default)]
+pub(super) struct BitWriter {
+    bytes: Vec<u8>,
+    pending: u64,
+    filled: u32,
+}
+
+impl BitWriter {
+    /// Appends the lowest `bits` bits, at most 32, of `value`, which has no others.
+    pub fn push(&mut self, value: u32, bits: u32) {
+        self.pending |= u64::from(value) << self.filled;
+        self.filled += bits;
+        while self.filled >= 8 {
+            self.bytes.push(self.pending as u8); // the lowest eight bits
+            self.pending >>= 8;
+            self.filled -= 8;
+        }
+    }
+
+    /// All bytes.
+    pub fn finish(mut self) -> Vec<u8> {
+        if self.filled > 0 {
+            self.bytes.push(self.pending as u8);
+        }
+        self.bytes
+    }
+}
+
+/// Reads what a [`BitWriter`] packed.
+#[derive(Debug)]
+pub(super) struct BitReader<'a> {
+    bytes: std::slice::Iter<'a, u8>,
+    pending: u64,
+    filled: u32,
+}
+
+impl<'a> BitReader<'a> {
+    /// A reader from the first bit on.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self {
+            bytes: bytes.iter(),
+            pending: 0,
+            filled: 0,
+        }
+    }
+
+    /// The next number of `bits` bits, at most 32; zeros past the end.
+    pub fn take(&mut self, bits: u32) -> u32 {
+        while self.filled < bits {
+            let byte = self.bytes.next().copied().unwrap_or(0);
+            self.pending |= u64::from(byte) << self.filled;
+            self.filled += 8;
+        }
+        let value = self.pending & ((1_u64 << bits) - 1);
+        self.pending >>= bits;
+        self.filled -= bits;
+        value as u32 // at most 32 bits are left
+    }
+
+    /// Whether nothing but zeros is left.
+    pub fn is_spent(&self) -> bool {
+        self.pending == 0 && self.bytes.as_slice().iter().all(|&byte| byte == 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_packed_is_read_back(numbers in prop::collection::vec((any::<u32>(), 0..33_u32), 0..60)) {
+            let cut = |(value, bits): (u32, u32)| (value & ((1_u64 << bits) - 1) as u32, bits);
+            let numbers: Vec<(u32, u32)> = numbers.into_iter().map(cut).collect();
+            let mut writer = BitWriter::default();
+            for &(value, bits) in &numbers {
+                writer.push(value, bits);
+            }
+            let bytes = writer.finish();
+            let bits: u32 = numbers.iter().map(|(_, bits)| bits).sum();
+            prop_assert_eq!(bytes.len(), packed_bytes(1, bits));
+            let mut reader = BitReader::new(&bytes);
+            for (value, bits) in numbers {
+                prop_assert_eq!(reader.take(bits), value);
+            }
+            prop_assert!(reader.is_spent());
+        }
+    }
+
+    #[test]
+    fn bits_that_nobody_wrote_are_noticed() {
+        let mut reader = BitReader::new(&[0b1000_0001]);
+        assert_eq!(reader.take(4), 1);
+        assert!(!reader.is_spent());
+    }
+}

@@ -1,0 +1,171 @@
+//! What was lost, measured where it is sent.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::net::{Bytes, Codec, CodecKey, NetError, RelativeError, Rows, Way};
+
+/// Squared norms of what was lost and of what there was; those of several messages add up.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CodingError {
+    /// ‖x̃ − x‖².
+    pub lost: f64,
+    /// ‖x‖².
+    pub sent: f64,
+}
+
+impl CodingError {
+    /// Of one message: its rows, and what is decoded of them.
+    #[must_use]
+    pub fn of(rows: &[f32], decoded: &[f32]) -> Self {
+        let square = |value: f64| value * value;
+        rows.iter()
+            .zip(decoded)
+            .map(|(&x, &y)| Self {
+                lost: square(f64::from(y) - f64::from(x)),
+                sent: square(f64::from(x)),
+            })
+            .fold(Self::default(), Self::plus)
+    }
+
+    /// Of both.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            lost: self.lost + other.lost,
+            sent: self.sent + other.sent,
+        }
+    }
+
+    /// ‖x̃ − x‖² / ‖x‖²; 0 where there was nothing to lose.
+    #[must_use]
+    pub fn relative(self) -> f64 {
+        if self.lost == 0.0 {
+            return 0.0;
+        }
+        self.lost / self.sent
+    }
+}
+
+/// The errors of one worker's messages, by layer and way, since they were last taken. Messages whose key
+/// has no lane count as forward.
+#[derive(Debug, Default)]
+pub struct Gauge(Mutex<BTreeMap<(u32, Way), CodingError>>);
+
+impl Gauge {
+    /// All of them, in order of layer; the gauge is empty afterwards.
+    #[must_use]
+    pub fn take(&self) -> BTreeMap<(u32, Way), CodingError> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn add(&self, key: CodecKey, error: CodingError) {
+        let way = key.lane.map_or(Way::Forward, |lane| lane.way);
+        let mut errors = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let so_far = errors.entry((key.layer, way)).or_default();
+        *so_far = so_far.plus(error);
+    }
+}
+
+/// A codec whose error is measured as it encodes: what it makes is decoded on the spot, which takes the time
+/// that it takes.
+#[derive(Clone)]
+pub struct Measured {
+    /// What is measured.
+    pub codec: Arc<dyn Codec>,
+    /// This worker's.
+    pub gauge: Arc<Gauge>,
+}
+
+impl Codec for Measured {
+    fn name(&self) -> String {
+        self.codec.name()
+    }
+
+    fn encoded_bytes(&self, rows: usize, width: usize) -> Bytes {
+        self.codec.encoded_bytes(rows, width)
+    }
+
+    fn encode(&self, rows: &Rows<'_>, key: CodecKey) -> Vec<u8> {
+        let bytes = self.codec.encode(rows, key);
+        // What a codec makes, it can read.
+        if let Ok(decoded) = self.codec.decode(&bytes, rows.rows(), rows.width(), key) {
+            self.gauge
+                .add(key, CodingError::of(rows.values(), &decoded));
+        }
+        bytes
+    }
+
+    fn decode(
+        &self,
+        bytes: &[u8],
+        rows: usize,
+        width: usize,
+        key: CodecKey,
+    ) -> Result<Vec<f32>, NetError> {
+        self.codec.decode(bytes, rows, width, key)
+    }
+
+    fn is_lossless(&self) -> bool {
+        self.codec.is_lossless()
+    }
+
+    fn is_biased(&self) -> bool {
+        self.codec.is_biased()
+    }
+
+    fn expected_error(&self, width: usize) -> RelativeError {
+        self.codec.expected_error(width)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::{Difference, FirstColumns, TopK};
+
+    #[test]
+    fn what_is_lost_is_added_up_by_layer_and_way() {
+        let codec = Measured {
+            codec: Arc::new(FirstColumns { ratio: 2.0 }),
+            gauge: Arc::default(),
+        };
+        for way in [Way::Forward, Way::Back] {
+            let key = CodecKey::new(0, 1, 0).between(0, 1, way);
+            let row: [f32; 2] = if way == Way::Back {
+                [3.0, 0.0]
+            } else {
+                [3.0, 4.0]
+            };
+            for _ in 0..2 {
+                drop(codec.encode(&Rows::new(&row, 2), key));
+            }
+        }
+        let errors = codec.gauge.take();
+        let forward = errors[&(1, Way::Forward)];
+        assert_eq!((forward.lost, forward.sent), (32.0, 50.0));
+        assert_eq!(errors[&(1, Way::Back)].relative(), 0.0);
+        assert!(codec.gauge.take().is_empty());
+    }
+
+    #[test]
+    fn measuring_at_the_sender_does_not_disturb_what_it_remembers() {
+        let difference = |gauge: &Arc<Gauge>| Measured {
+            codec: Arc::new(Difference {
+                codec: Arc::new(TopK::new(4.0)),
+                memory: Arc::default(),
+            }),
+            gauge: Arc::clone(gauge),
+        };
+        let gauge = Arc::new(Gauge::default());
+        let (sender, receiver) = (difference(&gauge), difference(&Arc::default()));
+        let row: Vec<f32> = (1_u8..17).map(f32::from).collect();
+        for round in 0..8 {
+            let key = CodecKey::new(0, 1, round).between(0, 1, Way::Forward);
+            let bytes = sender.encode(&Rows::new(&row, 16), key);
+            let decoded = receiver.decode(&bytes, 1, 16, key).unwrap();
+            let measured = gauge.take()[&(1, Way::Forward)];
+            assert_eq!(measured, CodingError::of(&row, &decoded));
+        }
+    }
+}
