@@ -153,3 +153,22 @@ fn the_ratio_falls_when_the_compression_error_no_longer_does() {
     let (ratios, _) = adaptive(&case, &patient);
     assert!(ratios[..3] == [8.0; 3] && ratios[11] < 8.0, "{ratios:?}");
 }
+
+#[test]
+fn difference_coding_remembers_what_the_receiver_holds_and_so_loses_less() {
+    let case = Case {
+        epochs: 40,
+        dropout: 0.0,
+        ..case()
+    };
+    let exact = losses(&case.run("full", ""));
+    let off = |codec: &str| {
+        let lossy = losses(&case.run("fixed", &format!("codec = {codec}\nratio = 4")));
+        (lossy[39] / exact[39] - 1.0).abs()
+    };
+    let (plain, difference) = (
+        off("\"top_k\""),
+        off("{ kind = \"difference\", of = \"top_k\" }"),
+    );
+    assert!(difference < plain / 2.0, "{difference} of {plain}");
+}

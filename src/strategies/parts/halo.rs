@@ -5,7 +5,7 @@ use std::sync::Arc;
 use burn::tensor::{Int, Tensor, TensorData};
 
 use crate::model::{Input, Work};
-use crate::net::{Codec, CodecKey, Message, NetError, Outbox, Rows, TrafficKind};
+use crate::net::{Codec, CodecKey, Message, NetError, Outbox, Rows, TrafficKind, Way};
 use crate::sim::{Activity, Shard, SimError, Worker, host};
 
 /// How the rows of one layer travel in one epoch.
@@ -15,6 +15,16 @@ pub struct Wire {
     pub codec: Arc<dyn Codec>,
     /// From which both ends derive what the codec draws.
     pub key: CodecKey,
+}
+
+impl Wire {
+    /// This wire for the message that takes rows of `owner` to `reader`, or their gradient back.
+    fn between(&self, owner: usize, reader: usize, way: Way) -> Self {
+        Self {
+            codec: Arc::clone(&self.codec),
+            key: self.key.between(owner, reader, way),
+        }
+    }
 }
 
 /// The halo exchange of one worker.
@@ -73,13 +83,17 @@ impl HaloExchange {
                     .zip(rows)
                     .map(|(peer, rows)| Message {
                         peer,
-                        payload: encode(rows, width, wire),
+                        payload: encode(
+                            rows,
+                            width,
+                            &wire.between(worker.rank(), peer, Way::Forward),
+                        ),
                     })
                     .collect()
             });
             let inbox = worker.exchange(outbox)?;
             let input = worker.compute(Activity::Exchange, work, |worker| {
-                let halo = decode_halo(worker.shard(), &inbox, width, wire)?;
+                let halo = decode_halo(worker, &inbox, width, wire)?;
                 Ok::<_, SimError>(with_halo(worker, &halo))
             })?;
             self.features = Some(input);
@@ -117,7 +131,7 @@ impl HaloExchange {
             outbox.messages =
                 worker.compute(Activity::Exchange, Work::pass(rows * width), |worker| {
                     let gathered = host(selection.0.select(0, selection.1));
-                    encode_outgoing(worker.shard(), &gathered, width, wire)
+                    encode_outgoing(worker, &gathered, width, wire)
                 });
         }
         let inbox = worker.exchange(outbox)?;
@@ -126,7 +140,7 @@ impl HaloExchange {
             return Ok(owned);
         }
         worker.compute(Activity::Exchange, Work::pass(halo * width), |worker| {
-            let rows = decode_halo(worker.shard(), &inbox, width, wire)?;
+            let rows = decode_halo(worker, &inbox, width, wire)?;
             let rows =
                 Tensor::from_data(TensorData::new(rows, [halo, width]), worker.plain_device());
             Ok(Tensor::cat(vec![owned, rows], 0))
@@ -171,7 +185,11 @@ impl HaloExchange {
                         let values = &rows[range.start * width..range.end * width];
                         Message {
                             peer,
-                            payload: encode(values, width, wire),
+                            payload: encode(
+                                values,
+                                width,
+                                &wire.between(peer, worker.rank(), Way::Back),
+                            ),
                         }
                     })
                     .collect();
@@ -188,6 +206,7 @@ impl HaloExchange {
             let mut sum = vec![0.0_f32; owned * width];
             for message in &inbox {
                 let rows = &shard.sends[message.peer];
+                let wire = wire.between(worker.rank(), message.peer, Way::Back);
                 let values = wire
                     .codec
                     .decode(&message.payload, rows.len(), width, wire.key)?;
@@ -248,7 +267,8 @@ fn encode(values: &[f32], width: usize, wire: &Wire) -> Vec<u8> {
     wire.codec.encode(&Rows::new(values, width), wire.key)
 }
 
-fn encode_outgoing(shard: &Shard, gathered: &[f32], width: usize, wire: &Wire) -> Vec<Message> {
+fn encode_outgoing(worker: &Worker, gathered: &[f32], width: usize, wire: &Wire) -> Vec<Message> {
+    let shard = worker.shard();
     let mut start = 0;
     shard
         .destinations()
@@ -259,7 +279,11 @@ fn encode_outgoing(shard: &Shard, gathered: &[f32], width: usize, wire: &Wire) -
             start += rows;
             Message {
                 peer,
-                payload: encode(values, width, wire),
+                payload: encode(
+                    values,
+                    width,
+                    &wire.between(worker.rank(), peer, Way::Forward),
+                ),
             }
         })
         .collect()
@@ -267,14 +291,16 @@ fn encode_outgoing(shard: &Shard, gathered: &[f32], width: usize, wire: &Wire) -
 
 /// Rows of the halo, `[halo, width]`, in its order.
 fn decode_halo(
-    shard: &Shard,
+    worker: &Worker,
     inbox: &[Message],
     width: usize,
     wire: &Wire,
 ) -> Result<Vec<f32>, NetError> {
+    let shard = worker.shard();
     let mut halo = vec![0.0_f32; shard.halo() * width];
     for message in inbox {
         let range = shard.receives[message.peer].clone();
+        let wire = wire.between(message.peer, worker.rank(), Way::Forward);
         let rows = wire
             .codec
             .decode(&message.payload, range.len(), width, wire.key)?;
