@@ -90,8 +90,11 @@ fn is_input(error: &anyhow::Error) -> bool {
         || error.downcast_ref::<Error>().is_some_and(Error::is_input)
 }
 
-/// Reads an experiment file against everything this program knows.
-fn read_experiment(
+/// Reads an experiment file against everything this program knows; `sets` are overrides as `--set` takes them.
+///
+/// # Errors
+/// What is wrong with the file or an override, and where.
+pub fn read_experiment(
     file: &std::path::Path,
     sets: &[String],
     registry: &Registry,

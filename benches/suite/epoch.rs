@@ -1,0 +1,34 @@
+//! Ten epochs of every strategy on the quickstart's graph, network emulation included.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use criterion::{BenchmarkId, Criterion};
+use grapevine::cli::read_experiment;
+use grapevine::experiment::Preparation;
+use grapevine::sim::simulate;
+use grapevine::strategies::Registry;
+
+/// One benchmark per strategy of the quickstart.
+pub fn epochs(criterion: &mut Criterion) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/quickstart.toml");
+    let registry = Registry::builtin();
+    let sets = ["training.epochs=10", "training.evaluate_every=10"].map(str::to_owned);
+    let experiment = read_experiment(&file, &sets, &registry).expect("the quickstart is valid");
+    let mut preparation = Preparation::new(&registry, file);
+    let mut group = criterion.benchmark_group("ten epochs");
+    group.sample_size(10);
+    for cell in experiment.cells() {
+        let strategy = preparation.strategy(cell).expect("options fit");
+        let setting = preparation
+            .setting(cell, 0, strategy.as_ref())
+            .expect("the data are bundled");
+        group.bench_function(BenchmarkId::from_parameter(&cell.name), |bencher| {
+            bencher.iter(|| {
+                simulate(&setting, Arc::new(|_| {}), |worker| strategy.train(worker))
+                    .expect("training succeeds")
+            });
+        });
+    }
+    group.finish();
+}

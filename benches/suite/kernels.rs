@@ -1,0 +1,81 @@
+//! The two products an epoch is made of.
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use burn::tensor::{Device, Tensor, TensorData};
+use criterion::{BenchmarkId, Criterion, Throughput};
+use grapevine::graph::{Csr, DatasetSpec};
+use grapevine::model::{SparseMatrix, spmm};
+
+/// Nodes of ogbn-arxiv (Hu et al., 2020).
+const NODES: usize = 169_343;
+
+/// A power-law graph with the nodes and distinct undirected edges of ogbn-arxiv.
+const GRAPH: &str = "
+    synthetic = { kind = \"rmat\", scale = 18, nodes = 169343, edges = 1166243, classes = 2, features = 1 }
+    split = { train = 0.5, val = 0.2 }";
+
+fn graph() -> Arc<Csr> {
+    let spec: DatasetSpec = toml::from_str(GRAPH).expect("a data set");
+    let data = spec.load(std::path::Path::new("."), 0);
+    data.expect("a graph of this size exists").graph
+}
+
+fn matrix(graph: &Csr) -> Arc<SparseMatrix> {
+    let values = vec![0.5; graph.indices().len()];
+    let columns = graph.indices().to_vec();
+    Arc::new(SparseMatrix::new(
+        graph.nodes(),
+        graph.offsets(),
+        columns,
+        values,
+    ))
+}
+
+fn rows(width: usize) -> Tensor<2> {
+    let values: Vec<f32> = (0..NODES * width)
+        .map(|i| (i % 251) as f32 / 251.0)
+        .collect();
+    Tensor::from_data(TensorData::new(values, [NODES, width]), &Device::flex())
+}
+
+/// CSR × dense, forward and transposed, on a graph the size of ogbn-arxiv.
+pub fn aggregation(criterion: &mut Criterion) {
+    let matrix = matrix(&graph());
+    let mut group = criterion.benchmark_group("aggregation");
+    group.sample_size(10);
+    for width in [16, 128, 256] {
+        let x = rows(width);
+        // What must move at least: an index and a weight per entry, a row of x per entry, a row of the result.
+        let bytes = matrix.entries() * (8 + 4 * width) + NODES * 4 * width;
+        group.throughput(Throughput::Bytes(bytes as u64));
+        group.bench_with_input(BenchmarkId::new("forward", width), &x, |bencher, x| {
+            bencher.iter(|| black_box(spmm(&matrix, x.clone())));
+        });
+        let x = Tensor::from_inner(x).require_grad();
+        group.bench_with_input(
+            BenchmarkId::new("with backward", width),
+            &x,
+            |bencher, x| {
+                bencher.iter(|| black_box(spmm(&matrix, x.clone()).sum().backward()));
+            },
+        );
+    }
+    group.finish();
+}
+
+/// The dense product of a layer, `[nodes, width] × [width, width]`.
+pub fn dense_layer(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("dense layer");
+    group.sample_size(10);
+    for width in [16, 256] {
+        let x = rows(width);
+        let weight = Tensor::<2>::ones([width, width], &Device::flex());
+        group.throughput(Throughput::Elements((2 * NODES * width * width) as u64));
+        group.bench_with_input(BenchmarkId::from_parameter(width), &x, |bencher, x| {
+            bencher.iter(|| black_box(x.clone().matmul(weight.clone())));
+        });
+    }
+    group.finish();
+}
