@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::atomic;
 use super::config::Experiment;
-use super::rows::RunRow;
+use super::rows::{EpochRow, RunRow};
 use crate::sim::Setting;
 
 /// Name of the file in a result folder.
@@ -110,7 +110,7 @@ pub fn read_manifest(folder: &Path) -> io::Result<Value> {
 }
 
 /// What a reader of the figures should not miss.
-pub(super) fn notes(runs: &[RunRow]) -> Vec<String> {
+pub(super) fn notes(runs: &[RunRow], epochs: &[EpochRow]) -> Vec<String> {
     let mut cells: Vec<&str> = Vec::new();
     let mut notes = Vec::new();
     for run in runs.iter().filter(|run| run.is_ok()) {
@@ -124,6 +124,17 @@ pub(super) fn notes(runs: &[RunRow]) -> Vec<String> {
                 "{}: parameter gradients outweigh node data {:.1} times; compare node data apart from totals",
                 run.cell,
                 gradients as f64 / node as f64
+            ));
+        }
+    }
+    let diverged = |row: &&EpochRow| row.train_loss.is_some_and(|loss| !loss.is_finite());
+    let mut seen: Vec<(&str, u64)> = Vec::new();
+    for row in epochs.iter().filter(diverged) {
+        if !seen.contains(&(&row.cell, row.seed)) {
+            seen.push((&row.cell, row.seed));
+            notes.push(format!(
+                "{}, seed {}: the training loss is no number from epoch {} on; it diverged",
+                row.cell, row.seed, row.epoch
             ));
         }
     }

@@ -178,7 +178,7 @@ impl Runner<'_> {
             }
         }
         tables.claims = self.claims(&tables.runs);
-        let notes = super::manifest::notes(&tables.runs);
+        let notes = super::manifest::notes(&tables.runs, &tables.epochs);
         self.write(&tables, &manifest, started, model, &notes)?;
         Ok(Summary {
             tables,

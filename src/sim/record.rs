@@ -1,5 +1,6 @@
 //! What a run leaves behind: one record per epoch, and the sums.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -113,7 +114,8 @@ impl Outcome {
 /// Gathers what the workers say.
 pub(super) struct Recorder {
     epochs: Vec<EpochRecord>,
-    waiting: Vec<Vec<(EpochReport, Seconds)>>,
+    /// By epoch: what each worker has reported, by rank so that sums do not depend on who came first.
+    waiting: Vec<BTreeMap<usize, (EpochReport, Seconds)>>,
     workers: usize,
     started: Instant,
     evaluation: Duration,
@@ -150,16 +152,16 @@ impl Recorder {
     }
 
     /// Takes one worker's report; the epoch is complete when all have given theirs.
-    pub fn report(&mut self, epoch: usize, report: EpochReport, clock: Seconds) {
+    pub fn report(&mut self, rank: usize, epoch: usize, report: EpochReport, clock: Seconds) {
         if self.waiting.len() <= epoch {
-            self.waiting.resize_with(epoch + 1, Vec::new);
+            self.waiting.resize_with(epoch + 1, BTreeMap::new);
         }
         let reports = &mut self.waiting[epoch];
-        reports.push((report, clock));
+        reports.insert(rank, (report, clock));
         if reports.len() < self.workers {
             return;
         }
-        let reports = std::mem::take(reports);
+        let reports: Vec<_> = std::mem::take(reports).into_values().collect();
         let measured = self.started.elapsed().saturating_sub(self.evaluation);
         let mean = |values: Vec<f64>| {
             (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)

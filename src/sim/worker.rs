@@ -201,7 +201,7 @@ impl Worker {
     /// Ends an epoch.
     pub fn end_epoch(&mut self, epoch: usize, report: EpochReport) {
         let clock = self.communicator.now();
-        self.recorder().report(epoch, report, clock);
+        self.recorder().report(self.rank(), epoch, report, clock);
     }
 
     /// This worker's virtual time.

@@ -54,7 +54,8 @@ impl Axis {
     /// A linear axis around `values`, with a margin at both ends.
     pub fn linear(name: &str, unit: Unit, values: impl IntoIterator<Item = f64>) -> Self {
         let (low, high) = range(values).unwrap_or((0.0, 1.0));
-        let margin = if high > low {
+        // Values that differ in their last digits only are equal: ticks between them could not be told apart.
+        let margin = if high - low > 1e-9 * high.abs().max(low.abs()) {
             (high - low) * MARGIN
         } else {
             0.05 * high.abs().max(0.1)
@@ -278,6 +279,16 @@ mod tests {
         let axis = Axis::linear("sent", Unit::Bytes, [0.0, 9.3e6]);
         assert_eq!(axis.label(), "sent (MB)");
         assert_eq!(texts(&axis), ["0", "2", "4", "6", "8"]);
+    }
+
+    #[test]
+    fn values_that_differ_in_their_last_digit_make_an_axis_like_equal_ones() {
+        for value in [0.3_f64, 1.0, 1e12] {
+            let next = f64::from_bits(value.to_bits() + 1);
+            let axis = Axis::linear("coverage", Unit::Plain, [value, next]);
+            let ticks = axis.ticks().len();
+            assert!((2..20).contains(&ticks), "{value}: {ticks} ticks");
+        }
     }
 
     #[test]

@@ -138,7 +138,14 @@ impl LayerwiseTrainer {
         for layer in 0..model.layers() {
             let input = match (segments.last(), wires.get(layer).and_then(Option::as_ref)) {
                 (None, _) => None,
-                (Some(below), None) => Some(below.output.clone().inner()),
+                (Some(below), None) if below.output.dims()[0] == self.graph.block.inputs() => {
+                    Some(below.output.clone().inner())
+                }
+                (Some(_), None) => {
+                    return Err(SimError::Strategy(format!(
+                        "layer {layer} reads halo rows, but nothing says how they travel"
+                    )));
+                }
                 (Some(below), Some(wire)) => {
                     Some(halo.forward(worker, layer, below.output.clone().inner(), wire)?)
                 }
