@@ -20,7 +20,7 @@ pub fn estimator_tables(rows: &[EstimatorRow]) -> String {
     )
 }
 
-/// Writes `estimator.csv`, `tables/estimator*.md` and `.tex`, and `figures/estimator.svg` and `.png`, and returns their paths.
+/// Writes `estimator.csv` with all rows, `tables/estimator-against-none.md` and `.tex`, and `figures/estimator.svg` and `.png`, and returns their paths.
 ///
 /// # Errors
 /// A file cannot be written, or the figure not be drawn.
@@ -30,14 +30,10 @@ pub fn write_estimator(
     rows: &[EstimatorRow],
 ) -> Result<Vec<PathBuf>, ReportError> {
     let mut written = vec![write_file(folder, "estimator.csv", csv(rows).as_bytes())?];
-    for table in [against_none(rows), all(rows)] {
-        for (extension, text) in files(&table) {
-            written.push(write_file(
-                folder,
-                &format!("tables/{}.{extension}", table.name),
-                text.as_bytes(),
-            )?);
-        }
+    let table = against_none(rows);
+    for (extension, text) in files(&table) {
+        let name = format!("tables/{}.{extension}", table.name);
+        written.push(write_file(folder, &name, text.as_bytes())?);
     }
     if let Some(figure) = figure(rows, &study.figure) {
         written.extend(write_figure(folder, &figure)?.1);
@@ -251,58 +247,69 @@ fn figure(rows: &[EstimatorRow], wanted: &[String]) -> Option<Figure> {
         .filter(|label| wanted.iter().any(|known| known == label))
         .collect();
     let looks = style::looks(shown.iter().copied());
-    let panel = |name: &str, value: fn(&EstimatorRow) -> (f64, f64)| {
+    let panel = |graph: &str, name: &str, value: fn(&EstimatorRow) -> (f64, f64)| {
+        let spots = |label: &str| -> Vec<Spot> {
+            rows.iter()
+                .filter(|row| row.graph == graph && row.estimator == label)
+                .filter(|row| value(row).0 > NOTHING)
+                .map(|row| Spot {
+                    x: row.coverage,
+                    x_sd: 0.0,
+                    y: value(row).0,
+                    y_sd: value(row).1,
+                })
+                .collect()
+        };
         let series: Vec<Series> = shown
             .iter()
             .zip(&looks)
             .map(|(label, look)| Series {
                 label: (*label).to_owned(),
                 look: *look,
-                spots: rows
-                    .iter()
-                    .filter(|row| row.estimator == *label && value(row).0 > NOTHING)
-                    .map(|row| Spot {
-                        x: row.coverage,
-                        x_sd: 0.0,
-                        y: value(row).0,
-                        y_sd: value(row).1,
-                    })
-                    .collect(),
+                spots: spots(label),
             })
             .collect();
-        let spots = || series.iter().flat_map(|series| &series.spots);
-        spots().next()?;
-        Some(Panel::Curves(Curves {
+        let all: Vec<Spot> = series
+            .iter()
+            .flat_map(|series| series.spots.clone())
+            .collect();
+        if all.is_empty() {
+            return None;
+        }
+        let y = format!("relative {name}");
+        let curves = Curves {
             x: Axis::linear(
                 "expected coverage",
                 Unit::Percent,
-                spots().map(|spot| spot.x),
+                all.iter().map(|spot| spot.x),
             ),
-            y: Axis::log(
-                &format!("relative {name}"),
-                Unit::Percent,
-                spots().map(|spot| spot.y),
-            ),
+            y: Axis::log(&y, Unit::Percent, all.iter().map(|spot| spot.y)),
             joined: false,
             front: Vec::new(),
-            series: series.clone(),
-        }))
+            series,
+        };
+        Some((format!("{graph}: {name}"), Panel::Curves(curves)))
     };
-    let panels = vec![
-        (
-            "(a) bias".to_owned(),
-            panel("bias", |row| (row.bias, row.bias_error))?,
-        ),
-        (
-            "(b) root mean squared error".to_owned(),
-            panel("error", |row| (row.rmse, row.rmse_error))?,
-        ),
-    ];
+    let mut graphs: Vec<&str> = rows.iter().map(|row| row.graph.as_str()).collect();
+    graphs.dedup();
+    let panels: Vec<(String, Panel)> = graphs
+        .into_iter()
+        .flat_map(|graph| {
+            [
+                panel(graph, "bias", |row| (row.bias, row.bias_error)),
+                panel(graph, "error", |row| (row.rmse, row.rmse_error)),
+            ]
+        })
+        .flatten()
+        .collect();
+    if panels.is_empty() {
+        return None;
+    }
     Some(Figure {
         kind: "estimator",
         title: "Estimates of the full gradient".into(),
         caption: "Bias and root mean squared error of estimates of the full gradient, relative to its length, against the expected \
-                  coverage of training nodes; one point for each graph, design, number of workers and halo, with bars of one standard error \
+                  coverage of training nodes; one point for each design, number of workers and halo, with bars of one standard error \
                   where outcomes are sampled. Where everything is seen there is nothing to show."
             .into(),
         alt: format!("Relative bias and error against coverage, of {}.", shown.join(", ")),

@@ -7,6 +7,7 @@ mod bad_input;
 mod command;
 mod common;
 mod determinism;
+mod estimator;
 mod grappa;
 mod outside;
 mod probe;
