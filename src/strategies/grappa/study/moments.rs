@@ -226,4 +226,25 @@ mod tests {
             "{held:?} of {trials}"
         );
     }
+
+    #[test]
+    fn noise_in_the_mean_is_no_bias() {
+        // 50 coordinates of variance 1/12, the first one off by 0.2: without the correction, 100 samples would say √(0.04 + 50/1200) = 0.29.
+        let target = [1.0; 50];
+        let mut sum = 0.0;
+        for trial in 0..100 {
+            let mut random = stream(4, Purpose::Study, 0, trial);
+            let mut moments = Moments::new(&target);
+            for sample in 0..100 {
+                let mut estimate: Vec<f64> = target
+                    .iter()
+                    .map(|goal| goal - 0.5 + random.random::<f64>())
+                    .collect();
+                estimate[0] += 0.2;
+                moments.add(sample, &estimate, &target);
+            }
+            sum += moments.summary(false).bias.value * 50.0_f64.sqrt();
+        }
+        assert!((sum / 100.0 - 0.2).abs() < 0.02, "{}", sum / 100.0);
+    }
 }

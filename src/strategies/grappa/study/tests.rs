@@ -309,6 +309,44 @@ fn dropping_rho_only_rescales_where_it_is_the_same_for_all_nodes() {
     assert!((divided.sd.value - 3.0 * plain.sd.value).abs() < 1e-9);
 }
 
+/// Where all neighbours are alike it does not matter which are seen, and the expected weight is all there is to the estimate.
+#[test]
+fn node_weights_over_their_expectation_are_unbiased_where_neighbours_are_alike() {
+    for mut problem in problems() {
+        problem.features = [0.5, -0.3, 0.8].repeat(8);
+        let rho = |estimator: &Estimator| {
+            let of_nodes = matches!(estimator.weight, Weight::NodeHt | Weight::NodeHajek);
+            // Smoothing gives nodes a weight of which nothing is seen; only with themselves in it is their mean the same.
+            let whole = problem.self_loop || estimator.shrinkage == Shrinkage::None;
+            of_nodes && whole && estimator.normalise == Normalise::Rho
+        };
+        let mut estimators: Vec<Estimator> = all_estimators().into_iter().filter(rho).collect();
+        estimators.push(Estimator {
+            weight: Weight::NodeHajek,
+            ..Estimator::default()
+        });
+        for design in designs() {
+            for halo in [false, true]
+                .into_iter()
+                .take(1 + usize::from(problem.self_loop))
+            {
+                let found = problem.measure(&design, halo, &estimators, EXACT).unwrap();
+                let (undivided, divided) = found.estimators.split_last().unwrap();
+                for (estimator, summary) in estimators.iter().zip(divided) {
+                    assert!(
+                        summary.bias.value < 1e-12,
+                        "{}: {summary:?}",
+                        estimator.label()
+                    );
+                }
+                let empty = empty_probability(&problem.graph, design.units(), design.inclusion());
+                let misses = !halo && problem.train.iter().any(|&v| empty[v as usize] > 0.0);
+                assert_eq!(undivided.bias.value > 1e-3, misses, "{design:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_gradient_that_is_zero_is_an_error() {
     let mut problem = problem(Loss::Squared, true);
