@@ -7,6 +7,7 @@ use crate::graph::GraphError;
 use crate::net::NetError;
 use crate::report::ReportError;
 use crate::sim::SimError;
+use crate::strategies::grappa::study::StudyError;
 
 /// Anything that can go wrong. [`Error::is_input`] tells bad input (exit code 2) from failed work (exit code 1).
 #[derive(Debug, Error)]
@@ -26,6 +27,9 @@ pub enum Error {
     /// An experiment.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// An estimator study.
+    #[error(transparent)]
+    Study(#[from] StudyError),
     /// Result tables.
     #[error(transparent)]
     Tables(#[from] TablesError),
@@ -39,7 +43,7 @@ impl Error {
     #[must_use]
     pub fn is_input(&self) -> bool {
         match self {
-            Self::Config(_) | Self::Graph(_) => true,
+            Self::Config(_) | Self::Graph(_) | Self::Study(_) => true,
             Self::Net(error) => error.is_input(),
             Self::Sim(error) => error.is_input(),
             Self::Run(error) => error.is_input(),

@@ -4,6 +4,7 @@
 //! input was wrong.
 
 mod completions;
+mod estimator;
 mod list;
 mod output;
 mod partition;
@@ -45,6 +46,8 @@ enum Command {
     Project(project::Args),
     /// Statistics of a partition: cut, boundary rows, balance, coverage
     Partition(partition::Args),
+    /// Bias, variance and error of Grappa's gradient weights on small graphs, exactly or by sampling
+    Estimator(estimator::Args),
     /// What experiment files can name
     List(list::Args),
     /// Completions for a shell
@@ -68,6 +71,7 @@ pub fn run_with(registry: &Registry) -> ExitCode {
         Command::Verify(args) => verify::run(&args),
         Command::Project(args) => project::run(&args, registry),
         Command::Partition(args) => partition::run(&args),
+        Command::Estimator(args) => estimator::run(&args),
         Command::List(args) => list::run(&args, registry),
         Command::Completions(args) => {
             completions::run(&args);

@@ -9,6 +9,7 @@
 pub mod atomic;
 pub mod claims;
 pub mod config;
+mod estimator;
 mod manifest;
 mod prepare;
 mod project;
@@ -17,7 +18,8 @@ mod run;
 pub mod tables;
 pub mod verify;
 
-pub use config::{ConfigError, Experiment};
+pub use config::{ConfigError, EstimatorStudy, Experiment};
+pub use estimator::{EstimatorRow, estimate};
 pub use manifest::{MANIFEST, read_manifest};
 pub use prepare::{Preparation, base_of, vocabulary_check};
 pub use project::{Projection, project};

@@ -1,6 +1,7 @@
 //! Tables → figures, Markdown and LaTeX tables, and one HTML page. Floor 6: reads result rows and a manifest,
 //! trains nothing.
 
+mod estimator;
 mod figures;
 mod format;
 mod html;
@@ -21,6 +22,8 @@ use crate::experiment::atomic;
 use crate::experiment::tables::Tables;
 use figures::{KINDS, Kind};
 use plot::Figure;
+
+pub use estimator::{estimator_tables, write_estimator};
 
 /// Names of the figure kinds an experiment file may ask for, in the order of the report.
 pub fn figure_kinds() -> Vec<&'static str> {
@@ -75,16 +78,6 @@ pub fn build(
     manifest: &Value,
 ) -> Result<Vec<PathBuf>, ReportError> {
     let mut written = Vec::new();
-    let mut write = |name: String, content: &[u8]| {
-        let path = folder.join(name);
-        atomic::write_bytes(&path, content).map_err(|source| ReportError::Write {
-            path: path.clone(),
-            source,
-        })?;
-        written.push(path);
-        Ok::<(), ReportError>(())
-    };
-
     let cells = series::cells(&tables.runs, &tables.epochs);
     let mut drawn = Vec::new();
     for figure in wanted(manifest)?.iter().filter_map(|(kind, title)| {
@@ -97,16 +90,8 @@ pub fn build(
             None => figure,
         })
     }) {
-        let failed = |message| ReportError::Draw {
-            kind: figure.kind,
-            message,
-        };
-        let svg = figure.svg().map_err(failed)?;
-        write(format!("figures/{}.svg", figure.kind), svg.as_bytes())?;
-        write(
-            format!("figures/{}.png", figure.kind),
-            &figure.png().map_err(failed)?,
-        )?;
+        let (svg, paths) = write_figure(folder, &figure)?;
+        written.extend(paths);
         drawn.push((figure, svg));
     }
 
@@ -115,10 +100,8 @@ pub fn build(
     let claims = tables::claims(&tables.claims);
     for table in [&summary, &traffic, &claims] {
         for (extension, text) in tables::files(table) {
-            write(
-                format!("tables/{}.{extension}", table.name),
-                text.as_bytes(),
-            )?;
+            let name = format!("tables/{}.{extension}", table.name);
+            written.push(write_file(folder, &name, text.as_bytes())?);
         }
     }
 
@@ -131,8 +114,34 @@ pub fn build(
         figures: &drawn,
         manifest,
     };
-    write("report.html".into(), page.render()?.as_bytes())?;
+    written.push(write_file(
+        folder,
+        "report.html",
+        page.render()?.as_bytes(),
+    )?);
     Ok(written)
+}
+
+/// Writes a file of the report, and returns its path.
+fn write_file(folder: &Path, name: &str, content: &[u8]) -> Result<PathBuf, ReportError> {
+    let path = folder.join(name);
+    match atomic::write_bytes(&path, content) {
+        Ok(()) => Ok(path),
+        Err(source) => Err(ReportError::Write { path, source }),
+    }
+}
+
+/// Draws a figure as SVG and PNG, and returns the first and the paths of both.
+fn write_figure(folder: &Path, figure: &Figure) -> Result<(String, [PathBuf; 2]), ReportError> {
+    let failed = |message| ReportError::Draw {
+        kind: figure.kind,
+        message,
+    };
+    let svg = figure.svg().map_err(failed)?;
+    let name = |extension| format!("figures/{}.{extension}", figure.kind);
+    let first = write_file(folder, &name("svg"), svg.as_bytes())?;
+    let second = write_file(folder, &name("png"), &figure.png().map_err(failed)?)?;
+    Ok((svg, [first, second]))
 }
 
 /// The figures the manifest asks for, each kind once, with the titles it gives them.

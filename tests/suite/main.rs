@@ -8,6 +8,7 @@ mod codecs;
 mod command;
 mod common;
 mod determinism;
+mod estimator;
 mod grappa;
 mod outside;
 mod probe;

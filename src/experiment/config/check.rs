@@ -12,13 +12,13 @@ use super::path::KeyPath;
 use super::settings::Settings;
 
 /// Checks of one section: a key, relative to the section, and what is wrong with it.
-struct Checks<'a> {
-    document: &'a Document,
-    section: KeyPath,
+pub(super) struct Checks<'a> {
+    pub document: &'a Document,
+    pub section: KeyPath,
 }
 
 impl Checks<'_> {
-    fn that(&self, holds: bool, key: &str, message: &str) -> Result<(), ConfigError> {
+    pub fn that(&self, holds: bool, key: &str, message: &str) -> Result<(), ConfigError> {
         if holds {
             Ok(())
         } else {
@@ -26,11 +26,17 @@ impl Checks<'_> {
         }
     }
 
-    fn positive(&self, value: usize, key: &str) -> Result<(), ConfigError> {
+    pub fn positive(&self, value: usize, key: &str) -> Result<(), ConfigError> {
         self.that(value >= 1, key, "must be at least 1, not 0")
     }
 
-    fn range(&self, holds: bool, key: &str, range: &str, value: f64) -> Result<(), ConfigError> {
+    pub fn range(
+        &self,
+        holds: bool,
+        key: &str,
+        range: &str,
+        value: f64,
+    ) -> Result<(), ConfigError> {
         self.that(holds, key, &format!("must be {range}, not {value}"))
     }
 
@@ -145,12 +151,16 @@ fn dataset(
             check.positive(split.val_per_class, "split.val_per_class")?;
         }
     }
+    let inside = Checks {
+        document: check.document,
+        section: check.section.join("synthetic"),
+    };
     spec.synthetic
         .as_ref()
-        .map_or(Ok(()), |spec| synthetic(spec, check))
+        .map_or(Ok(()), |spec| synthetic(spec, &inside))
 }
 
-fn synthetic(spec: &SyntheticSpec, check: &Checks<'_>) -> Result<(), ConfigError> {
+pub(super) fn synthetic(spec: &SyntheticSpec, check: &Checks<'_>) -> Result<(), ConfigError> {
     let not_negative = |value: f64, key: &str| {
         check.range(value >= 0.0 && value.is_finite(), key, "0 or more", value)
     };
@@ -164,17 +174,13 @@ fn synthetic(spec: &SyntheticSpec, check: &Checks<'_>) -> Result<(), ConfigError
             noise,
             ..
         } => {
-            check.positive(*nodes, "synthetic.nodes")?;
-            check.positive(*classes, "synthetic.classes")?;
-            check.positive(*features, "synthetic.features")?;
-            check.that(
-                nodes >= classes,
-                "synthetic.nodes",
-                "must be at least `classes`",
-            )?;
-            not_negative(*degree_within, "synthetic.degree_within")?;
-            not_negative(*degree_between, "synthetic.degree_between")?;
-            not_negative(*noise, "synthetic.noise")
+            check.positive(*nodes, "nodes")?;
+            check.positive(*classes, "classes")?;
+            check.positive(*features, "features")?;
+            check.that(nodes >= classes, "nodes", "must be at least `classes`")?;
+            not_negative(*degree_within, "degree_within")?;
+            not_negative(*degree_between, "degree_between")?;
+            not_negative(*noise, "noise")
         }
         SyntheticSpec::Rmat {
             scale,
@@ -187,24 +193,24 @@ fn synthetic(spec: &SyntheticSpec, check: &Checks<'_>) -> Result<(), ConfigError
         } => {
             check.that(
                 (1..=40).contains(scale),
-                "synthetic.scale",
+                "scale",
                 &format!("must be 1 to 40 (2^scale nodes), not {scale}"),
             )?;
-            check.positive(*edge_factor, "synthetic.edge_factor")?;
-            check.positive(*classes, "synthetic.classes")?;
-            check.positive(*features, "synthetic.features")?;
+            check.positive(*edge_factor, "edge_factor")?;
+            check.positive(*classes, "classes")?;
+            check.positive(*features, "features")?;
             if let Some(nodes) = nodes {
-                check.positive(*nodes, "synthetic.nodes")?;
+                check.positive(*nodes, "nodes")?;
                 check.that(
                     *nodes as u64 <= 1 << scale,
-                    "synthetic.nodes",
+                    "nodes",
                     "must be no more than the 2^scale nodes there are",
                 )?;
             }
             let sum: f64 = quadrants.iter().sum();
             check.that(
                 quadrants.iter().all(|&share| share >= 0.0) && sum <= 1.0,
-                "synthetic.quadrants",
+                "quadrants",
                 "must be three probabilities that add up to no more than 1",
             )
         }

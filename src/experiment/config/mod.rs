@@ -11,6 +11,7 @@ mod bad_inputs;
 mod check;
 mod decode;
 mod error;
+mod estimator;
 mod locate;
 mod overrides;
 mod path;
@@ -31,6 +32,7 @@ use locate::Document;
 use path::KeyPath;
 
 pub use error::{ConfigError, Place, Problem};
+pub use estimator::{Chunking, DesignSpec, EstimatorStudy, ToyModel};
 pub use settings::Settings;
 pub use strategy::{OptionError, StrategyEntry};
 pub use sweep::{Cell, SweepAxis};
@@ -125,7 +127,8 @@ impl Experiment {
     ) -> Result<Self, ConfigError> {
         let mut document = Document::parse(text, file)?;
         overrides::apply(&mut document, sets)?;
-        known_at_top_level(&document)?;
+        let known: Vec<&str> = TOP_LEVEL.into_iter().chain(Settings::SECTIONS).collect();
+        known_at_top_level(&document, &known)?;
         let name = name(&document)?;
         let description = optional(&document, "description")?;
         let seeds = seeds(&document)?;
@@ -227,17 +230,13 @@ fn required<T: serde::de::DeserializeOwned>(
     })
 }
 
-fn known_at_top_level(document: &Document) -> Result<(), ConfigError> {
-    let known = || TOP_LEVEL.into_iter().chain(Settings::SECTIONS);
-    match document
-        .top_level()
-        .find(|key| !known().any(|name| name == *key))
-    {
+fn known_at_top_level(document: &Document, known: &[&str]) -> Result<(), ConfigError> {
+    match document.top_level().find(|key| !known.contains(key)) {
         None => Ok(()),
         Some(key) => {
             let problem = Problem::UnknownKey {
                 key: key.to_owned(),
-                known: known().map(str::to_owned).collect(),
+                known: known.iter().map(|&name| name.to_owned()).collect(),
             };
             Err(document.error(&KeyPath::new(vec![key.to_owned()]), problem))
         }

@@ -15,7 +15,8 @@
 //! the whole graph.
 
 mod chunks;
-pub mod weights;
+pub mod estimators;
+pub mod study;
 mod working;
 
 use serde::Deserialize;
@@ -240,7 +241,7 @@ impl Grappa {
             .filter(|&(u, v)| inner(u) && inner(v));
         let local = Csr::from_edges(graph.inner, edges);
         let degrees = &graph.degrees[..graph.inner];
-        let all = weights::coverage(&local, degrees, hops);
+        let all = estimators::coverage(&local, degrees, hops);
         let train = &worker.shard().train;
         let coverage: Vec<f64> = train.iter().map(|&row| all[row as usize]).collect();
         if self.options.weight == Weight::None {
@@ -249,7 +250,7 @@ impl Grappa {
         let mut weights = coverage.clone();
         if self.options.shrinkage == Shrinkage::Kappa {
             for (weight, &row) in weights.iter_mut().zip(train) {
-                *weight = weights::smoothed(*weight, degrees[row as usize], self.options.kappa);
+                *weight = estimators::smoothed(*weight, degrees[row as usize], self.options.kappa);
             }
         }
         (coverage, weights)
@@ -278,9 +279,9 @@ impl Grappa {
             }
         }
         if self.options.weight == Weight::BatchMean {
-            let mut batch = weights::mean_or_one(&weights);
+            let mut batch = estimators::mean_or_one(&weights);
             if self.options.shrinkage == Shrinkage::Lambda {
-                batch = weights::shrunk(batch, self.options.lambda);
+                batch = estimators::shrunk(batch, self.options.lambda);
             }
             weights.fill(batch);
         }
@@ -421,8 +422,8 @@ impl Grappa {
         Ok(Loaded {
             trainer: LayerwiseTrainer::new(worker, graph),
             features,
-            coverage: weights::mean_or_one(&coverage),
-            weight: weights::mean_or_one(&weights),
+            coverage: estimators::mean_or_one(&coverage),
+            weight: estimators::mean_or_one(&weights),
         })
     }
 }

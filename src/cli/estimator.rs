@@ -1,0 +1,52 @@
+//! `grapevine estimator`: how far Grappa's gradients are from the full one, and what each weight does about it.
+
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+
+use super::Verdict;
+use super::output::{print, print_json};
+use crate::Error;
+use crate::experiment::{EstimatorStudy, estimate};
+use crate::report;
+
+/// Arguments of `estimator`.
+#[derive(ClapArgs)]
+pub struct Args {
+    /// File of the study
+    file: PathBuf,
+    /// Folder for estimator.csv, tables and figures [default: print only]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Override a value of the file; may be given several times
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+    /// Print one JSON document instead of tables
+    #[arg(long)]
+    json: bool,
+    /// No progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
+    let study = EstimatorStudy::read(&args.file, &args.sets).map_err(Error::from)?;
+    let rows = estimate(&study, &mut |setting| {
+        if !args.quiet {
+            eprintln!("{setting}");
+        }
+    })?;
+    if let Some(folder) = &args.out {
+        for path in report::write_estimator(folder, &study, &rows).map_err(Error::from)? {
+            if !args.quiet {
+                eprintln!("wrote {}", path.display());
+            }
+        }
+    }
+    if args.json {
+        print_json(&rows)?;
+    } else {
+        print(&report::estimator_tables(&rows));
+    }
+    Ok(Verdict::Good)
+}

@@ -1,0 +1,192 @@
+//! Estimator studies: every design of every graph, measured.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::config::{Chunking, DesignSpec, EstimatorStudy};
+use crate::Error;
+use crate::graph::{
+    Csr, DatasetSpec, GraphError, PartitionMethod, PartitionSpec, SplitSpec, SyntheticSpec,
+};
+use crate::rng::{Purpose, stream};
+use crate::strategies::grappa::study::{Design, Estimator, Problem, Summary, Toy};
+
+/// One estimator under one design. Lengths are in lengths of the full gradient; see
+/// [`Summary`].
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EstimatorRow {
+    /// Name of the graph.
+    pub graph: String,
+    /// Name of the design.
+    pub design: String,
+    /// Number of workers.
+    pub workers: usize,
+    /// Whether workers hold a 1-hop halo.
+    pub halo: bool,
+    /// Mean expected coverage of the training nodes over all hops of the network.
+    pub coverage: f64,
+    /// How many outcomes of the design were looked at.
+    pub outcomes: usize,
+    /// Whether these are all.
+    pub exact: bool,
+    /// Name of the estimator.
+    pub estimator: String,
+    /// Length of the bias.
+    pub bias: f64,
+    /// Its standard error; 0 if exact.
+    pub bias_error: f64,
+    /// Standard deviation.
+    pub sd: f64,
+    /// Its standard error; 0 if exact.
+    pub sd_error: f64,
+    /// Root mean squared error.
+    pub rmse: f64,
+    /// Its standard error; 0 if exact.
+    pub rmse_error: f64,
+    /// Cosine between the mean estimate and the full gradient.
+    pub cosine: f64,
+    /// Root mean squared error after the best constant factor.
+    pub scaled_rmse: f64,
+    /// The best share of this estimate in a mixture with the unweighted one.
+    pub best_lambda: f64,
+    /// Root mean squared error of that mixture.
+    pub best_rmse: f64,
+}
+
+/// Measures every estimator under every design on every graph; `progress` hears of each design before it starts.
+///
+/// # Errors
+/// If a graph cannot be generated or divided, or its gradient is zero.
+pub fn estimate(
+    study: &EstimatorStudy,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Vec<EstimatorRow>, Error> {
+    let labels: Vec<String> = study.estimators.iter().map(Estimator::label).collect();
+    let mut rows = Vec::new();
+    let mut names: Vec<String> = Vec::new();
+    for spec in &study.graphs {
+        let (name, problem) = problem(study, spec)?;
+        let earlier = names.iter().filter(|&known| *known == name).count();
+        names.push(name.clone());
+        let graph = if earlier > 0 {
+            format!("{name} ({})", earlier + 1)
+        } else {
+            name
+        };
+        for spec in &study.designs {
+            for &workers in &spec.workers {
+                let design = design(spec, &problem.graph, workers, study.seed)?;
+                for &halo in &spec.halo {
+                    let with = if halo { ", halo" } else { "" };
+                    progress(&format!(
+                        "{graph}, {}, {workers} workers{with}",
+                        spec.label()
+                    ));
+                    let found =
+                        problem.measure(&design, halo, &study.estimators, study.sampling)?;
+                    rows.extend(
+                        labels
+                            .iter()
+                            .zip(&found.estimators)
+                            .map(|(label, summary)| {
+                                let setting = EstimatorRow {
+                                    graph: graph.clone(),
+                                    design: spec.label(),
+                                    workers,
+                                    halo,
+                                    coverage: found.coverage,
+                                    outcomes: found.outcomes,
+                                    exact: found.exact,
+                                    ..EstimatorRow::of(summary)
+                                };
+                                EstimatorRow {
+                                    estimator: label.clone(),
+                                    ..setting
+                                }
+                            }),
+                    );
+                }
+            }
+        }
+    }
+    Ok(rows)
+}
+
+impl EstimatorRow {
+    fn of(summary: &Summary) -> Self {
+        Self {
+            graph: String::new(),
+            design: String::new(),
+            workers: 0,
+            halo: false,
+            coverage: 0.0,
+            outcomes: 0,
+            exact: false,
+            estimator: String::new(),
+            bias: summary.bias.value,
+            bias_error: summary.bias.error.unwrap_or(0.0),
+            sd: summary.sd.value,
+            sd_error: summary.sd.error.unwrap_or(0.0),
+            rmse: summary.rmse.value,
+            rmse_error: summary.rmse.error.unwrap_or(0.0),
+            cosine: summary.cosine,
+            scaled_rmse: summary.scaled_rmse,
+            best_lambda: summary.best_lambda,
+            best_rmse: summary.best_rmse,
+        }
+    }
+}
+
+/// The generated graph with its training nodes, and the toy network after its steps.
+fn problem(study: &EstimatorStudy, spec: &SyntheticSpec) -> Result<(String, Problem), GraphError> {
+    let spec = DatasetSpec {
+        synthetic: Some(spec.clone()),
+        ..DatasetSpec::default()
+    };
+    let data = spec
+        .read(Path::new(""))?
+        .split(&SplitSpec::default(), study.seed)?;
+    let width = data.features.width();
+    let mut features = Vec::with_capacity(data.graph.nodes() * width);
+    let mut row = vec![0.0_f32; width];
+    for node in 0..data.graph.nodes() {
+        data.features.copy_row_into(node, &mut row);
+        features.extend(row.iter().map(|&value| f64::from(value)));
+    }
+    let mut random = stream(study.seed, Purpose::Parameters, 0, 0);
+    let model = study.model;
+    let mut problem = Problem {
+        graph: Csr::clone(&data.graph),
+        features,
+        // Generated nodes all have labels.
+        labels: data.labels.iter().map(|label| label.unwrap_or(0)).collect(),
+        train: data.split.train.clone(),
+        self_loop: model.self_loop,
+        toy: Toy::new([width, model.hidden, data.classes], model.loss, &mut random),
+    };
+    problem.descend(model.steps, model.learning_rate);
+    Ok((data.name, problem))
+}
+
+fn design(spec: &DesignSpec, graph: &Csr, workers: usize, seed: u64) -> Result<Design, GraphError> {
+    let Some(chunks) = spec.chunks(workers) else {
+        return Ok(Design::of_nodes(spec.kind, graph.nodes(), workers));
+    };
+    let partition = PartitionSpec {
+        method: match spec.chunking {
+            Chunking::Random => PartitionMethod::Random,
+            Chunking::Metis => PartitionMethod::Metis,
+        },
+        workers: chunks,
+        file: None,
+        seed: None,
+    }
+    .partition(graph, Path::new(""), seed)?;
+    Ok(Design::of_chunks(
+        spec.kind,
+        partition.assignment,
+        chunks,
+        workers,
+    ))
+}

@@ -1,0 +1,399 @@
+//! What an estimator study found: a table of all rows, one of each estimator against no weight, and a figure.
+
+use std::path::{Path, PathBuf};
+
+use super::plot::{Axis, Curves, Figure, Panel, Series, Spot, Unit};
+use super::style;
+use super::tables::{Column, Entry, Table, files, markdown};
+use super::{ReportError, write_figure, write_file};
+use crate::experiment::{EstimatorRow, EstimatorStudy};
+
+/// Errors below this are rounding: the worker sees everything.
+const NOTHING: f64 = 1e-9;
+
+/// Both tables as Markdown.
+pub fn estimator_tables(rows: &[EstimatorRow]) -> String {
+    format!(
+        "{}\n{}",
+        markdown(&against_none(rows)),
+        markdown(&all(rows))
+    )
+}
+
+/// Writes `estimator.csv` with all rows, `tables/estimator-against-none.md` and `.tex`, and `figures/estimator.svg` and `.png`, and returns their paths.
+///
+/// # Errors
+/// A file cannot be written, or the figure not be drawn.
+pub fn write_estimator(
+    folder: &Path,
+    study: &EstimatorStudy,
+    rows: &[EstimatorRow],
+) -> Result<Vec<PathBuf>, ReportError> {
+    let mut written = vec![write_file(folder, "estimator.csv", csv(rows).as_bytes())?];
+    let table = against_none(rows);
+    for (extension, text) in files(&table) {
+        let name = format!("tables/{}.{extension}", table.name);
+        written.push(write_file(folder, &name, text.as_bytes())?);
+    }
+    if let Some(figure) = figure(rows, &study.figure) {
+        written.extend(write_figure(folder, &figure)?.1);
+    }
+    Ok(written)
+}
+
+fn csv(rows: &[EstimatorRow]) -> String {
+    let mut text = "graph,design,workers,halo,coverage,outcomes,exact,estimator,bias,bias_error,sd,sd_error,rmse,rmse_error,\
+                    cosine,scaled_rmse,best_lambda,best_rmse\n"
+        .to_owned();
+    for row in rows {
+        // No name has a comma or a quote in it.
+        let EstimatorRow {
+            graph,
+            design,
+            workers,
+            halo,
+            outcomes,
+            exact,
+            estimator,
+            ..
+        } = row;
+        let numbers = [
+            row.bias,
+            row.bias_error,
+            row.sd,
+            row.sd_error,
+            row.rmse,
+            row.rmse_error,
+            row.cosine,
+            row.scaled_rmse,
+            row.best_lambda,
+            row.best_rmse,
+        ]
+        .map(|number| format!("{number:.6}"));
+        let numbers = numbers.join(",");
+        text += &format!(
+            "{graph},{design},{workers},{halo},{:.6},{outcomes},{exact},{estimator},{numbers}\n",
+            row.coverage
+        );
+    }
+    text
+}
+
+fn numeric(name: &'static str) -> Column {
+    Column {
+        name,
+        numeric: true,
+    }
+}
+
+fn text(name: &'static str) -> Column {
+    Column {
+        name,
+        numeric: false,
+    }
+}
+
+fn entry(text: impl Into<String>) -> Entry {
+    Entry {
+        text: text.into(),
+        best: false,
+    }
+}
+
+fn all(rows: &[EstimatorRow]) -> Table {
+    let sampled = |value: f64, error: f64| {
+        entry(if error > 0.0 {
+            format!("{value:.3} ± {error:.3}")
+        } else {
+            format!("{value:.3}")
+        })
+    };
+    let row = |row: &EstimatorRow| {
+        vec![
+            entry(&row.graph),
+            entry(&row.design),
+            entry(row.workers.to_string()),
+            entry(if row.halo { "yes" } else { "no" }),
+            entry(format!("{:.3}", row.coverage)),
+            entry(if row.exact {
+                format!("all {}", row.outcomes)
+            } else {
+                row.outcomes.to_string()
+            }),
+            entry(&row.estimator),
+            sampled(row.bias, row.bias_error),
+            sampled(row.sd, row.sd_error),
+            sampled(row.rmse, row.rmse_error),
+            entry(format!("{:.4}", row.cosine)),
+            entry(format!("{:.3}", row.scaled_rmse)),
+            entry(format!("{:.2}", row.best_lambda)),
+            entry(format!("{:.3}", row.best_rmse)),
+        ]
+    };
+    Table {
+        name: "estimator",
+        caption: "Estimates of the full gradient, in lengths of it: bias, standard deviation and root mean squared error (± one \
+                  standard error where outcomes are sampled); the cosine between the mean estimate and the full gradient; the error after \
+                  the best constant factor; and the best share λ in a mixture with the unweighted estimate, with its error."
+            .into(),
+        columns: vec![
+            text("graph"),
+            text("design"),
+            numeric("workers"),
+            text("halo"),
+            numeric("coverage"),
+            numeric("outcomes"),
+            text("estimator"),
+            numeric("bias"),
+            numeric("sd"),
+            numeric("rmse"),
+            numeric("cosine"),
+            numeric("rmse, scaled"),
+            numeric("best λ"),
+            numeric("rmse, best λ"),
+        ],
+        rows: rows.iter().map(row).collect(),
+    }
+}
+
+/// Labels in the order of their first row.
+fn labels(rows: &[EstimatorRow]) -> Vec<&str> {
+    let mut labels: Vec<&str> = Vec::new();
+    for row in rows {
+        if !labels.contains(&row.estimator.as_str()) {
+            labels.push(&row.estimator);
+        }
+    }
+    labels
+}
+
+/// The unweighted row of the same setting.
+fn unweighted<'a>(rows: &'a [EstimatorRow], row: &EstimatorRow) -> Option<&'a EstimatorRow> {
+    let setting =
+        |row: &EstimatorRow| (row.graph.clone(), row.design.clone(), row.workers, row.halo);
+    let wanted = setting(row);
+    rows.iter()
+        .find(|other| other.estimator == "none" && setting(other) == wanted)
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => f64::NAN,
+        odd if odd % 2 == 1 => values[middle],
+        _ => f64::midpoint(values[middle - 1], values[middle]),
+    }
+}
+
+fn against_none(rows: &[EstimatorRow]) -> Table {
+    let measures: [fn(&EstimatorRow) -> f64; 3] =
+        [|row| row.bias, |row| row.rmse, |row| row.scaled_rmse];
+    let line = |halo: bool, label: &str| {
+        let pairs: Vec<(&EstimatorRow, &EstimatorRow)> = rows
+            .iter()
+            .filter(|row| row.estimator == label && row.halo == halo)
+            .filter_map(|row| Some((row, unweighted(rows, row)?)))
+            .filter(|(_, plain)| plain.rmse > NOTHING && plain.bias > NOTHING)
+            .collect();
+        if pairs.is_empty() {
+            return None;
+        }
+        let mut cells = vec![
+            entry(if halo { "yes" } else { "no" }),
+            entry(label),
+            entry(pairs.len().to_string()),
+        ];
+        for measure in measures {
+            let ratios: Vec<f64> = pairs
+                .iter()
+                .map(|(row, plain)| measure(row) / measure(plain))
+                .collect();
+            // A thousandth better is no better.
+            let better = ratios.iter().filter(|&&ratio| ratio < 0.999).count();
+            cells.push(entry(format!("{:.2}", median(ratios))));
+            cells.push(entry(better.to_string()));
+        }
+        Some(cells)
+    };
+    let labels = labels(rows);
+    let lines = [false, true]
+        .into_iter()
+        .flat_map(|halo| labels.iter().filter_map(move |label| line(halo, label)));
+    Table {
+        name: "estimator-against-none",
+        caption: "Each estimator against no weight: the median over settings (graph, design, workers) of the ratio of its bias, its error and its \
+                  error after the best constant factor to those of no weight, and in how many settings it is lower."
+            .into(),
+        columns: vec![
+            text("halo"),
+            text("estimator"),
+            numeric("settings"),
+            numeric("bias ratio"),
+            numeric("lower"),
+            numeric("rmse ratio"),
+            numeric("lower"),
+            numeric("scaled rmse ratio"),
+            numeric("lower"),
+        ],
+        rows: lines.collect(),
+    }
+}
+
+/// Bias and error against coverage, one point a setting.
+fn figure(rows: &[EstimatorRow], wanted: &[String]) -> Option<Figure> {
+    let shown: Vec<&str> = labels(rows)
+        .into_iter()
+        .filter(|label| wanted.iter().any(|known| known == label))
+        .collect();
+    let looks = style::looks(shown.iter().copied());
+    let panel = |graph: &str, name: &str, value: fn(&EstimatorRow) -> (f64, f64)| {
+        let spots = |label: &str| -> Vec<Spot> {
+            rows.iter()
+                .filter(|row| row.graph == graph && row.estimator == label)
+                .filter(|row| value(row).0 > NOTHING)
+                .map(|row| Spot {
+                    x: row.coverage,
+                    x_sd: 0.0,
+                    y: value(row).0,
+                    y_sd: value(row).1,
+                })
+                .collect()
+        };
+        let series: Vec<Series> = shown
+            .iter()
+            .zip(&looks)
+            .map(|(label, look)| Series {
+                label: (*label).to_owned(),
+                look: *look,
+                spots: spots(label),
+            })
+            .collect();
+        let all: Vec<Spot> = series
+            .iter()
+            .flat_map(|series| series.spots.clone())
+            .collect();
+        if all.is_empty() {
+            return None;
+        }
+        let y = format!("relative {name}");
+        let curves = Curves {
+            x: Axis::linear(
+                "expected coverage",
+                Unit::Percent,
+                all.iter().map(|spot| spot.x),
+            ),
+            y: Axis::log(&y, Unit::Percent, all.iter().map(|spot| spot.y)),
+            joined: false,
+            front: Vec::new(),
+            series,
+        };
+        Some((format!("{graph}: {name}"), Panel::Curves(curves)))
+    };
+    let mut graphs: Vec<&str> = rows.iter().map(|row| row.graph.as_str()).collect();
+    graphs.dedup();
+    let panels: Vec<(String, Panel)> = graphs
+        .into_iter()
+        .flat_map(|graph| {
+            [
+                panel(graph, "bias", |row| (row.bias, row.bias_error)),
+                panel(graph, "error", |row| (row.rmse, row.rmse_error)),
+            ]
+        })
+        .flatten()
+        .collect();
+    if panels.is_empty() {
+        return None;
+    }
+    Some(Figure {
+        kind: "estimator",
+        title: "Estimates of the full gradient".into(),
+        caption: "Bias and root mean squared error of estimates of the full gradient, relative to its length, against the expected \
+                  coverage of training nodes; one point for each design, number of workers and halo, with bars of one standard error \
+                  where outcomes are sampled. Where everything is seen there is nothing to show."
+            .into(),
+        alt: format!("Relative bias and error against coverage, of {}.", shown.join(", ")),
+        panels,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(estimator: &str, workers: usize, bias: f64) -> EstimatorRow {
+        EstimatorRow {
+            graph: "sbm-60".into(),
+            design: "random".into(),
+            workers,
+            halo: false,
+            coverage: 1.0 / workers as f64,
+            outcomes: 100,
+            exact: workers == 2,
+            estimator: estimator.into(),
+            bias,
+            bias_error: if workers == 2 { 0.0 } else { 0.01 },
+            sd: 0.3,
+            sd_error: 0.0,
+            rmse: (bias * bias + 0.09).sqrt(),
+            rmse_error: 0.0,
+            cosine: 0.9,
+            scaled_rmse: 0.25,
+            best_lambda: 0.5,
+            best_rmse: 0.2,
+        }
+    }
+
+    fn rows() -> Vec<EstimatorRow> {
+        vec![
+            row("none", 2, 0.2),
+            row("node_ht(rho)", 2, 0.1),
+            row("none", 4, 0.4),
+            row("node_ht(rho)", 4, 0.6),
+        ]
+    }
+
+    #[test]
+    fn the_tables_compare_with_no_weight_and_list_every_row() {
+        let text = estimator_tables(&rows());
+        assert!(
+            text.contains("| no | node\\_ht(rho) | 2 | 1.00 | 1 | "),
+            "{text}"
+        );
+        assert!(
+            text.contains("| sbm-60 | random | 2 | no | 0.500 | all 100 | none | 0.200 | 0.300 |"),
+            "{text}"
+        );
+        assert!(
+            text.contains("| 0.250 | 100 | none | 0.400 ± 0.010 |"),
+            "{text}"
+        );
+        assert_eq!(csv(&rows()).lines().count(), 5);
+        assert!(
+            csv(&rows())
+                .lines()
+                .all(|line| line.split(',').count() == 18)
+        );
+    }
+
+    #[test]
+    fn the_figure_has_a_point_for_every_row_that_is_asked_for() {
+        let figure = figure(&rows(), &["none".into()]).unwrap();
+        let Panel::Curves(bias) = &figure.panels[0].1 else {
+            panic!("points")
+        };
+        assert_eq!((bias.series.len(), bias.series[0].spots.len()), (1, 2));
+        assert!(figure.svg().unwrap().starts_with("<svg"));
+    }
+
+    #[test]
+    fn nothing_is_drawn_where_everything_is_seen() {
+        assert!(
+            figure(
+                &[row("none", 1, 0.0)].map(|row| EstimatorRow { rmse: 0.0, ..row }),
+                &["none".into()]
+            )
+            .is_none()
+        );
+    }
+}

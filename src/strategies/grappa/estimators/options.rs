@@ -1,0 +1,102 @@
+//! The names by which experiments choose weights.
+
+use serde::{Deserialize, Serialize};
+
+/// What corrects for missing neighbours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Weight {
+    /// Nothing (the paper's ablation UW).
+    None,
+    /// Each node's loss by its coverage (the paper's node-level form; the authors' code averages it).
+    NodeHt,
+    /// Each node's loss by 1 if any neighbour is seen and by 0 if none is (derived).
+    NodeHajek,
+    /// The batch's gradient by the mean coverage of its nodes (the authors' code).
+    #[default]
+    BatchMean,
+    /// The batch's gradient by the factor that brings it nearest to the node-weighted one (the paper's v2 calls it "minimum-distance"; the formula is derived).
+    BatchGram,
+    /// Each message by one over the probability that it is seen, with global degrees (derived; `GraphSAINT`'s aggregator).
+    EdgeHt,
+}
+
+impl Weight {
+    /// Whether all nodes of a batch get one weight, which can be shrunk as a whole.
+    #[must_use]
+    pub const fn is_batch(self) -> bool {
+        matches!(self, Self::BatchMean | Self::BatchGram)
+    }
+
+    /// Whether the weight is made of coverages.
+    #[must_use]
+    pub const fn uses_coverage(self) -> bool {
+        matches!(self, Self::NodeHt | Self::BatchMean | Self::BatchGram)
+    }
+
+    /// Its name in experiment files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::NodeHt => "node_ht",
+            Self::NodeHajek => "node_hajek",
+            Self::BatchMean => "batch_mean",
+            Self::BatchGram => "batch_gram",
+            Self::EdgeHt => "edge_ht",
+        }
+    }
+}
+
+/// How weights are pulled towards 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shrinkage {
+    /// Not at all.
+    #[default]
+    None,
+    /// Coverages smoothed by κ, node by node.
+    Kappa,
+    /// Batch weights by `1 + λ (w − 1)`, with a given λ or the one estimated from all workers.
+    Lambda,
+    /// As lambda, with the factor of James and Stein.
+    JamesStein,
+}
+
+impl Shrinkage {
+    /// Its name in experiment files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Kappa => "kappa",
+            Self::Lambda => "lambda",
+            Self::JamesStein => "james_stein",
+        }
+    }
+}
+
+/// What weights are divided by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Normalise {
+    /// Nothing: the step shrinks with the coverage (the authors' code).
+    #[default]
+    None,
+    /// The expected weight of each node under the design, which makes the weight Horvitz and Thompson's.
+    Rho,
+    /// The mean weight over all training nodes: one scalar all-reduce.
+    Mean,
+}
+
+impl Normalise {
+    /// Its name in experiment files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Rho => "rho",
+            Self::Mean => "mean",
+        }
+    }
+}
