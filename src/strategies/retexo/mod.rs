@@ -132,7 +132,7 @@ impl Strategy for Retexo {
         );
         let aggregation = match spec.kind {
             ModelKind::Gcn => Aggregation::Symmetric,
-            ModelKind::Sage => Aggregation::Mean,
+            kind => Aggregation::from(kind),
         };
         let mut run = Run {
             graph: LocalGraph {
