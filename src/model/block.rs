@@ -95,8 +95,8 @@ impl Block {
         }
     }
 
-    /// The block with dropout of attention weights after the softmax, each head on its own (Veličković et al., 2018, section 3.3); the block
-    /// as it is for 0 heads.
+    /// The block with dropout of attention weights after the softmax, each head on its own (Veličković et al., 2018,
+    /// section 3.3); the block as it is for 0 heads.
     ///
     /// A draw belongs to an edge of global `nodes`, the numbers of the block's inputs: so a partition does not change it.
     #[must_use]
@@ -118,7 +118,7 @@ impl Block {
         by_rows(
             rows,
             entries * heads * DRAW,
-            |row| rows.entries(row).start * heads,
+            |row| rows.offsets[row] as usize * heads,
             &mut mask,
             |range, mut part| {
                 for row in range {

@@ -68,8 +68,9 @@ impl Host for burn::backend::NdArray {
     }
 }
 
-/// Runs `task` over blocks of rows, each with its own part of `out`: row `r` begins at `start(r)`. Each value is written by
-/// one thread, so the result does not depend on their number. `work` is about the number of multiplications.
+/// Runs `task` over blocks of rows, each with its own part of `out`: row `r` begins at `start(r)`, and `start` of the
+/// number of rows is the end. Each value is written by one thread, so the result does not depend on how many there are.
+/// `work` is about the number of multiplications.
 pub fn by_rows(
     rows: &Rows,
     work: usize,

@@ -52,6 +52,14 @@ impl Default for Case {
     }
 }
 
+pub const KINDS: [ModelKind; 5] = [
+    ModelKind::Gcn,
+    ModelKind::Sage,
+    ModelKind::SagePool,
+    ModelKind::Gat,
+    ModelKind::Gin,
+];
+
 pub const CORA: &str = "name = \"cora\"";
 
 impl Case {

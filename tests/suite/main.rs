@@ -8,6 +8,8 @@ mod command;
 mod common;
 mod determinism;
 mod grappa;
+mod layers;
+mod neighbours;
 mod outside;
 mod probe;
 mod program;

@@ -22,7 +22,7 @@ fn each_row(
     by_rows(
         rows,
         rows.columns.len() * work,
-        |row| rows.entries(row).start * heads,
+        |row| rows.offsets[row] as usize * heads,
         &mut out,
         |range, mut part| {
             for row in range {

@@ -54,7 +54,7 @@ fn softmax_rows(
         sum += value;
     }
     for entry in start..end {
-        out[entry * heads + head] = out[entry * heads + head] / sum;
+        out[entry * heads + head] /= sum;
     }
 }
 
@@ -86,7 +86,7 @@ fn softmax_gradient_rows(
         let score = own + right[usize::cast_from(columns[entry]) * heads + head];
         let mut value = weights[at] * (gradient[at] - mean);
         if score < 0.0_f32 {
-            value = value * NEGATIVE_SLOPE;
+            value *= NEGATIVE_SLOPE;
         }
         out[at] = value;
     }

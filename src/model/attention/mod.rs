@@ -23,7 +23,7 @@ use burn::tensor::{Shape, Tensor};
 
 use super::SparseMatrix;
 
-/// Slope of the LeakyReLU below zero (Veličković et al., 2018, section 2.1).
+/// Slope of the `LeakyReLU` below zero (Veličković et al., 2018, section 2.1).
 pub const NEGATIVE_SLOPE: f32 = 0.2;
 
 /// The passes that a backend carries out itself; gradients are made of them. All tensors have two dimensions.
