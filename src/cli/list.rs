@@ -76,7 +76,7 @@ const DATA: [(&str, &str); 12] = [
     ),
 ];
 
-const MODELS: [(&str, &str); 2] = [
+const MODELS: [(&str, &str); 5] = [
     (
         "gcn",
         "graph convolution with self-loops and symmetric normalisation (Kipf and Welling, ICLR 2017)",
@@ -84,6 +84,18 @@ const MODELS: [(&str, &str); 2] = [
     (
         "sage",
         "GraphSAGE with mean aggregation (Hamilton, Ying and Leskovec, NeurIPS 2017)",
+    ),
+    (
+        "sage-pool",
+        "GraphSAGE with max-pooling aggregation (Hamilton, Ying and Leskovec, NeurIPS 2017)",
+    ),
+    (
+        "gat",
+        "attention over neighbours, `heads` of it in each layer (Veličković et al., ICLR 2018)",
+    ),
+    (
+        "gin",
+        "sum of neighbours through a perceptron, epsilon = 0 (Xu, Hu, Leskovec and Jegelka, ICLR 2019)",
     ),
 ];
 

@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{ModelKind, SparseMatrix};
+use burn::tensor::{Device, Tensor, TensorData};
+
+use super::host::by_rows;
+use super::{Dropout, ModelKind, SparseMatrix};
 use crate::graph::Csr;
+use crate::rng::mix;
 
 /// How the messages of a node's neighbours are weighted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +18,10 @@ pub enum Aggregation {
     Symmetric,
     /// `1 / d_v` over neighbours (Hamilton, Ying and Leskovec, 2017).
     Mean,
+    /// 1 over neighbours: for maxima, which need no weights.
+    Neighbours,
+    /// 1 over neighbours and the node itself: the sum of GIN-0 (Xu et al., 2019, eq. 4.1 with ε = 0), and what attention weighs itself.
+    NeighboursAndSelf,
 }
 
 impl From<ModelKind> for Aggregation {
@@ -21,6 +29,8 @@ impl From<ModelKind> for Aggregation {
         match kind {
             ModelKind::Gcn => Self::SymmetricWithSelf,
             ModelKind::Sage => Self::Mean,
+            ModelKind::SagePool => Self::Neighbours,
+            ModelKind::Gat | ModelKind::Gin => Self::NeighboursAndSelf,
         }
     }
 }
@@ -31,6 +41,8 @@ impl From<ModelKind> for Aggregation {
 pub struct Block {
     /// Aggregation weights `[outputs, inputs]`.
     pub matrix: Arc<SparseMatrix>,
+    /// Factors `[entries, heads]` of attention weights: 0 where dropped.
+    pub(super) attention: Option<Tensor<2>>,
 }
 
 impl Block {
@@ -45,7 +57,10 @@ impl Block {
     #[must_use]
     pub fn new(adjacency: &Csr, degrees: &[usize], aggregation: Aggregation) -> Self {
         let outputs = adjacency.nodes();
-        let with_self = aggregation == Aggregation::SymmetricWithSelf;
+        let with_self = matches!(
+            aggregation,
+            Aggregation::SymmetricWithSelf | Aggregation::NeighboursAndSelf
+        );
         let mut offsets = Vec::with_capacity(outputs + 1);
         let mut columns = Vec::with_capacity(adjacency.edges() + outputs);
         let mut values = Vec::with_capacity(adjacency.edges() + outputs);
@@ -56,6 +71,7 @@ impl Block {
                 Aggregation::SymmetricWithSelf => inverse_root((own + 1) * (degrees[u] + 1)),
                 Aggregation::Symmetric => inverse_root(own.max(1) * degrees[u].max(1)),
                 Aggregation::Mean => (1.0 / own.max(1) as f64) as f32,
+                Aggregation::Neighbours | Aggregation::NeighboursAndSelf => 1.0,
             };
             let mut own_pending = with_self;
             for &u in adjacency.neighbours(v) {
@@ -75,6 +91,51 @@ impl Block {
         }
         Self {
             matrix: Arc::new(SparseMatrix::new(degrees.len(), &offsets, columns, values)),
+            attention: None,
+        }
+    }
+
+    /// The block with dropout of attention weights after the softmax, each head on its own (Veličković et al., 2018,
+    /// section 3.3); the block as it is for 0 heads.
+    ///
+    /// A draw belongs to an edge of global `nodes`, the numbers of the block's inputs: so a partition does not change it.
+    #[must_use]
+    pub fn dropped(
+        &self,
+        dropout: &Dropout,
+        epoch: u64,
+        layer: usize,
+        nodes: &[u32],
+        heads: usize,
+        device: &Device,
+    ) -> Self {
+        if dropout.is_off() || heads == 0 {
+            return self.clone();
+        }
+        let rows = self.matrix.by_row();
+        let entries = self.matrix.entries();
+        let mut mask = vec![0.0_f32; entries * heads];
+        by_rows(
+            rows,
+            entries * heads * DRAW,
+            |row| rows.offsets[row] as usize * heads,
+            &mut mask,
+            |range, mut part| {
+                for row in range {
+                    let columns = &rows.columns[rows.entries(row)];
+                    let sources: Vec<u32> = columns.iter().map(|&u| nodes[u as usize]).collect();
+                    let (mine, rest) = part.split_at_mut(sources.len() * heads);
+                    // Of the node's own, as if each node had epochs to itself.
+                    let epoch = mix(mix(EDGES, epoch), u64::from(nodes[row]));
+                    mine.copy_from_slice(&dropout.mask(epoch, layer, &sources, heads));
+                    part = rest;
+                }
+            },
+        );
+        let mask = TensorData::new(mask, [entries, heads]);
+        Self {
+            matrix: Arc::clone(&self.matrix),
+            attention: Some(Tensor::from_data(mask, device)),
         }
     }
 
@@ -90,6 +151,12 @@ impl Block {
         self.matrix.columns()
     }
 }
+
+/// Multiplications that a draw is about worth.
+const DRAW: usize = 8;
+
+/// Keeps the draws of edges apart from those of nodes.
+const EDGES: u64 = 0x0065_6467_6573;
 
 #[allow(clippy::cast_possible_truncation)] // weights are single precision
 fn inverse_root(product: usize) -> f32 {

@@ -5,7 +5,7 @@ use burn::nn::{LayerNorm, LayerNormConfig};
 use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor};
 
-use super::{Block, Conv, Input, ModelConfig, ModelKind, NormKind};
+use super::{Block, Conv, Input, LayerSpec, Merge, ModelConfig, ModelKind, NormKind};
 
 /// The sizes of a model: everything that decides what has to be sent.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,10 +14,14 @@ pub struct ModelSpec {
     pub kind: ModelKind,
     /// Widths `d_0` (features), `d_1`, …, `d_L` (classes).
     pub widths: Vec<usize>,
-    /// Dropout probability at the input of each layer.
+    /// Attention heads of each layer, for `gat`.
+    pub heads: usize,
+    /// Dropout probability at the input of each layer, and of attention weights.
     pub dropout: f64,
     /// Normalisation between layers.
     pub norm: NormKind,
+    /// Whether hidden layers after the first add their input to their output.
+    pub residual: bool,
 }
 
 impl ModelSpec {
@@ -30,8 +34,10 @@ impl ModelSpec {
         Self {
             kind: config.kind,
             widths,
+            heads: config.heads,
             dropout: config.dropout,
             norm: config.norm,
+            residual: config.residual,
         }
     }
 
@@ -67,10 +73,41 @@ impl ModelSpec {
             .sum()
     }
 
+    /// The sizes of one layer. Heads stand side by side in hidden layers and are averaged in the last.
+    #[must_use]
+    pub fn layer(&self, layer: usize) -> LayerSpec {
+        let last = layer + 1 == self.layers();
+        LayerSpec {
+            kind: self.kind,
+            inputs: self.widths[layer],
+            outputs: self.widths[layer + 1],
+            inner: self.hidden(),
+            heads: self.heads,
+            merge: if last {
+                Merge::Average
+            } else {
+                Merge::Concatenate
+            },
+        }
+    }
+
+    /// Attention heads whose weights dropout applies to; 0 for kinds without attention.
+    #[must_use]
+    pub fn attention_heads(&self) -> usize {
+        match self.kind {
+            ModelKind::Gat => self.heads,
+            ModelKind::Gcn | ModelKind::Sage | ModelKind::SagePool | ModelKind::Gin => 0,
+        }
+    }
+
     fn layer_parameters(&self, layer: usize) -> usize {
-        let (inputs, outputs) = (self.widths[layer], self.widths[layer + 1]);
-        let norm = if self.has_norm(layer) { 2 * outputs } else { 0 };
-        conv_parameters(self.kind, inputs, outputs) + norm
+        let spec = self.layer(layer);
+        let norm = if self.has_norm(layer) {
+            2 * spec.outputs
+        } else {
+            0
+        };
+        spec.parameters() + norm
     }
 
     fn has_norm(&self, layer: usize) -> bool {
@@ -78,21 +115,13 @@ impl ModelSpec {
     }
 }
 
-/// Number of parameters of one message-passing layer.
-#[must_use]
-pub const fn conv_parameters(kind: ModelKind, inputs: usize, outputs: usize) -> usize {
-    let weights = match kind {
-        ModelKind::Gcn => 1,
-        ModelKind::Sage => 2,
-    };
-    weights * inputs * outputs + outputs
-}
-
-/// A graph neural network: layers with ReLU between them, the last one giving class logits.
+/// A graph neural network: layers with ReLU between them (ELU for `gat`, as in its paper), the last one giving class logits.
 #[derive(Module, Debug)]
 pub struct Gnn {
     convs: Vec<Conv>,
     norms: Vec<LayerNorm>,
+    elu: bool,
+    residual: bool,
 }
 
 impl Gnn {
@@ -100,22 +129,18 @@ impl Gnn {
     #[must_use]
     pub fn new(spec: &ModelSpec, seed: u64, device: &Device) -> Self {
         let convs = (0..spec.layers())
-            .map(|l| {
-                Conv::new(
-                    spec.kind,
-                    spec.widths[l],
-                    spec.widths[l + 1],
-                    seed,
-                    l,
-                    device,
-                )
-            })
+            .map(|l| Conv::new(&spec.layer(l), seed, l, device))
             .collect();
         let norms = (0..spec.layers())
             .filter(|&l| spec.has_norm(l))
             .map(|l| LayerNormConfig::new(spec.widths[l + 1]).init(device))
             .collect();
-        Self { convs, norms }
+        Self {
+            convs,
+            norms,
+            elu: spec.kind == ModelKind::Gat,
+            residual: spec.residual,
+        }
     }
 
     /// Number of layers.
@@ -124,7 +149,8 @@ impl Gnn {
         self.convs.len()
     }
 
-    /// Output of one layer, with normalisation and ReLU unless it is the last.
+    /// Output of one layer, with normalisation and activation unless it is the last. With residual connections, hidden layers after
+    /// the first add their input, as dropout left it, to that (Li, Müller, Thabet and Ghanem, 2019).
     ///
     /// # Shapes
     /// - input: `[block.inputs, widths[layer]]`
@@ -136,7 +162,12 @@ impl Gnn {
             if let Some(norm) = self.norms.get(layer) {
                 output = norm.forward(output);
             }
-            output = relu(output);
+            output = if self.elu { elu(output) } else { relu(output) };
+            if let (true, 1.., Input::Dense(own)) =
+                (self.residual, layer, input.head(block.outputs()))
+            {
+                output = output + own;
+            }
         }
         output
     }
@@ -153,4 +184,10 @@ impl Gnn {
             Input::Sparse(_) => unreachable!("a model has at least one layer"),
         }
     }
+}
+
+/// `x` above zero and `exp(x) − 1` below (Clevert, Unterthiner and Hochreiter, 2016). burn's own takes the exponential of
+/// large values too, and its gradient is then not a number.
+fn elu(x: Tensor<2>) -> Tensor<2> {
+    relu(x.clone()) + x.clamp_max(0.0).exp() - 1.0
 }

@@ -7,14 +7,20 @@
 //! ```
 //!
 //! A model runs one layer at a time, so that a strategy can exchange rows between layers; the constant sparse matrices of the
-//! graph and of bag-of-words features meet dense tensors in one operation, [`spmm`].
+//! graph and of bag-of-words features meet dense tensors in one operation, [`spmm`]; attention and maxima over neighbours have their own.
 
+mod attention;
 mod block;
 mod conv;
+#[cfg(feature = "wgpu")]
+mod device;
 mod dropout;
 mod gnn;
+mod host;
 mod input;
+mod layer;
 mod loss;
+mod maximum;
 mod optimizer;
 mod parameters;
 mod sparse;
@@ -22,12 +28,15 @@ mod spec;
 mod spmm;
 mod work;
 
+pub use attention::{AttentionBackend, edge_softmax, edge_sum};
 pub use block::{Aggregation, Block};
-pub use conv::{Conv, GcnConv, SageConv, dense_parameters};
+pub use conv::{Conv, GatConv, GcnConv, GinConv, PoolConv, SageConv, dense_parameters};
 pub use dropout::Dropout;
-pub use gnn::{Gnn, ModelSpec, conv_parameters};
+pub use gnn::{Gnn, ModelSpec};
 pub use input::Input;
+pub use layer::{LayerSpec, Merge};
 pub use loss::{accuracy, cross_entropy, predictions, targets};
+pub use maximum::{MaximumBackend, neighbour_max};
 pub use optimizer::Optimizer;
 pub use parameters::{add_gradients, gradients_for, parameter_count, parameters, with_parameters};
 pub use sparse::{Rows, SparseMatrix, Transposed};

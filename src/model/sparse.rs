@@ -77,6 +77,12 @@ impl Rows {
         self.offsets.len() - 1
     }
 
+    /// The entries of one row.
+    #[must_use]
+    pub fn entries(&self, row: usize) -> std::ops::Range<usize> {
+        self.offsets[row] as usize..self.offsets[row + 1] as usize
+    }
+
     /// Whether there are no rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -11,15 +11,23 @@ pub struct ModelConfig {
     /// Number of message-passing layers. Default 2.
     #[serde(default = "two")]
     pub layers: usize,
-    /// Width of hidden layers. Default 16.
+    /// Width of the output of each hidden layer: of all attention heads together. Default 16.
     #[serde(default = "sixteen")]
     pub hidden: usize,
-    /// Probability that an input of a layer is set to zero in training. Default 0.5.
+    /// Attention heads of every layer, side by side in hidden layers and averaged in the last; other kinds than `gat` have none
+    /// and read no more than that it is there, so that a sweep over kinds can set it. Default 1.
+    #[serde(default = "one")]
+    pub heads: usize,
+    /// Probability that an input of a layer is set to zero in training; for `gat` also that an attention weight is. Default 0.5.
     #[serde(default = "half")]
     pub dropout: f64,
     /// Normalisation between layers. Default `none`.
     #[serde(default)]
     pub norm: NormKind,
+    /// Whether hidden layers after the first, whose input and output are equally wide, add their input to their output.
+    /// Default false.
+    #[serde(default)]
+    pub residual: bool,
 }
 
 /// Graph neural networks.
@@ -30,6 +38,12 @@ pub enum ModelKind {
     Gcn,
     /// GraphSAGE with mean aggregation (Hamilton, Ying and Leskovec, 2017).
     Sage,
+    /// GraphSAGE with max-pooling aggregation (Hamilton, Ying and Leskovec, 2017, eq. 3).
+    SagePool,
+    /// Attention over neighbours and the node itself (Veličković et al., 2018).
+    Gat,
+    /// Graph isomorphism network with ε = 0, GIN-0 (Xu, Hu, Leskovec and Jegelka, 2019).
+    Gin,
 }
 
 /// Normalisation between layers.
@@ -43,6 +57,9 @@ pub enum NormKind {
     Layer,
 }
 
+const fn one() -> usize {
+    1
+}
 const fn two() -> usize {
     2
 }

@@ -62,10 +62,12 @@ impl Work {
     /// Forward pass of a layer over a block.
     #[must_use]
     pub fn layer(spec: &ModelSpec, layer: usize, block: &Block, input: &Input) -> Self {
-        let (inner, columns) = (spec.widths[layer], spec.widths[layer + 1]);
+        let spec = spec.layer(layer);
+        let (inner, columns) = (spec.inputs, spec.transformed());
         let (outputs, inputs) = (block.outputs(), block.inputs());
-        let stored = input.stored();
-        let aggregate_first = matches!(input, Input::Dense(_)) && inner < columns;
+        let (stored, entries) = (input.stored(), block.matrix.entries());
+        let sums = matches!(spec.kind, ModelKind::Gcn | ModelKind::Sage | ModelKind::Gin);
+        let aggregate_first = sums && matches!(input, Input::Dense(_)) && inner < columns;
         let (rows, width) = if aggregate_first {
             (outputs, inner)
         } else {
@@ -76,14 +78,24 @@ impl Work {
         } else {
             stored
         };
-        let mut work = Self::product(rows, stored_in_product, inner, columns)
-            + Self::aggregation(outputs, block.matrix.entries(), width)
-            + Self::pass(outputs * columns) * 2.0
+        let work = Self::product(rows, stored_in_product, inner, columns)
+            + Self::aggregation(outputs, entries, width)
+            + Self::pass(outputs * spec.outputs) * 2.0
             + Self::pass(stored);
-        if spec.kind == ModelKind::Sage {
+        let own = || {
             let own = stored * outputs / inputs.max(1);
-            work = work + Self::product(outputs, own, inner, columns);
+            Self::product(outputs, own, inner, spec.outputs)
+        };
+        let second = || Self::product(outputs, outputs * columns, columns, spec.outputs);
+        work + match spec.kind {
+            ModelKind::Gcn => Self::default(),
+            ModelKind::Sage => own(),
+            ModelKind::SagePool => own() + second() + Self::pass(inputs * columns) * 2.0,
+            ModelKind::Gin => second() + Self::pass(outputs * columns) * 2.0,
+            // Two scores of each row, and the softmax: three passes over the entries.
+            ModelKind::Gat => {
+                Self::pass(inputs * columns) * 4.0 + Self::pass(entries * spec.heads) * 3.0
+            }
         }
-        work
     }
 }

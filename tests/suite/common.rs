@@ -21,8 +21,10 @@ pub struct Case {
     pub kind: ModelKind,
     pub layers: usize,
     pub hidden: usize,
+    pub heads: usize,
     pub dropout: f64,
     pub norm: NormKind,
+    pub residual: bool,
     pub epochs: usize,
     pub seed: u64,
     pub backend: Backend,
@@ -38,8 +40,10 @@ impl Default for Case {
             kind: ModelKind::Gcn,
             layers: 3,
             hidden: 8,
+            heads: 2,
             dropout: 0.5,
             norm: NormKind::None,
+            residual: false,
             epochs: 3,
             seed: 1,
             backend: Backend::Flex,
@@ -47,6 +51,14 @@ impl Default for Case {
         }
     }
 }
+
+pub const KINDS: [ModelKind; 5] = [
+    ModelKind::Gcn,
+    ModelKind::Sage,
+    ModelKind::SagePool,
+    ModelKind::Gat,
+    ModelKind::Gin,
+];
 
 pub const CORA: &str = "name = \"cora\"";
 
@@ -86,8 +98,10 @@ impl Case {
             kind: self.kind,
             layers: self.layers,
             hidden: self.hidden,
+            heads: self.heads,
             dropout: self.dropout,
             norm: self.norm,
+            residual: self.residual,
         };
         let network: NetworkSpec = toml::from_str("preset = \"ethernet-1g\"").expect("a network");
         Arc::new(Setting {

@@ -82,6 +82,18 @@ fn sage_with_layer_normalisation_and_metis_repeats_itself_too() {
 }
 
 #[test]
+fn attention_maxima_and_sums_repeat_themselves_too() {
+    let folder = folder_with(EXPERIMENT);
+    for kind in ["gat", "sage-pool", "gin"] {
+        let kind = format!("model.kind={kind}");
+        let sets = [&kind, "model.heads=2", "model.residual=true", "seeds=[5]"];
+        run(folder.path(), "first", "1", &sets);
+        run(folder.path(), "two", "2", &sets);
+        assert_same_tables(folder.path(), "first", "two");
+    }
+}
+
+#[test]
 fn another_seed_gives_another_training_of_every_strategy() {
     let folder = folder_with(EXPERIMENT);
     run(folder.path(), "out", "2", &[]);

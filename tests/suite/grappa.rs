@@ -1,6 +1,6 @@
 //! Grappa against the definition of its gradient, `Σ_i w_i b_i ḡ_i / Σ_j b_j`, computed by one process that sees everything.
 
-use crate::common::{Case, assert_close, losses};
+use crate::common::{Case, KINDS, assert_close, losses};
 use crate::reference::{Term, degrees, single_device, train};
 use grapevine::graph::Csr;
 use grapevine::model::{ModelKind, OptimizerConfig};
@@ -221,7 +221,7 @@ fn variants() -> impl Iterator<Item = Variant> {
 
 #[test]
 fn the_distributed_training_is_that_of_the_weighted_sum_of_parts() {
-    for kind in [ModelKind::Gcn, ModelKind::Sage] {
+    for kind in [ModelKind::Gcn, ModelKind::Sage, ModelKind::Gat] {
         let case = case(kind, 3);
         let mut seen: Vec<Vec<f64>> = Vec::new();
         for variant in variants() {
@@ -256,7 +256,7 @@ fn the_distributed_training_is_that_of_the_weighted_sum_of_parts() {
 
 #[test]
 fn two_workers_with_a_halo_see_everything_and_train_as_one_device() {
-    for kind in [ModelKind::Gcn, ModelKind::Sage] {
+    for kind in KINDS {
         for weight in ["none", "node_ht", "batch_mean"] {
             let case = Case {
                 layers: 3,

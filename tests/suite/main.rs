@@ -10,6 +10,8 @@ mod common;
 mod determinism;
 mod estimator;
 mod grappa;
+mod layers;
+mod neighbours;
 mod outside;
 mod probe;
 mod program;

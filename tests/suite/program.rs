@@ -221,7 +221,7 @@ fn everything_can_be_listed() {
             "strategies",
             &["full", "isolated", "fixed", "varco", "grappa", "retexo"],
         ),
-        ("models", &["gcn", "sage"]),
+        ("models", &["gcn", "sage", "sage-pool", "gat", "gin"]),
         ("partitioners", &["random", "metis", "given"]),
         ("networks", &["nvlink", "ethernet-1g", "wan", "bluetooth"]),
         ("devices", &["flex", "a100"]),

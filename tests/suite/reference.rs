@@ -81,6 +81,8 @@ pub fn train<'a>(setting: &Setting, terms: impl Fn(usize) -> &'a [Term]) -> Trai
             let mut input = features.clone();
             for layer in 0..model.layers() {
                 let dropped = input.dropped(&dropout, epoch as u64, layer, &nodes, &plain);
+                let heads = setting.model.attention_heads();
+                let block = block.dropped(&dropout, epoch as u64, layer, &nodes, heads, &plain);
                 input = Input::Dense(model.layer(layer, &block, &dropped));
             }
             let Input::Dense(logits) = input else {

@@ -10,6 +10,9 @@ fn cases() -> impl Iterator<Item = Case> {
         (ModelKind::Gcn, 2),
         (ModelKind::Sage, 2),
         (ModelKind::Gcn, 3),
+        (ModelKind::SagePool, 2),
+        (ModelKind::Gat, 3),
+        (ModelKind::Gin, 2),
     ]
     .into_iter()
     .map(|(kind, layers)| Case {
@@ -91,15 +94,25 @@ fn each_layer_is_exchanged_once_however_long_it_trains() {
 
 #[test]
 fn parameter_gradients_grow_with_the_rounds_of_each_sub_model() {
+    // The layers alone: `heads` of attention are averaged in both, and each has two scores of its width.
+    let gcn = |f, h, c| [f * h + h, h * c + c];
+    let gat = |f, h, c| [2 * (f * h + 2 * h) + h, 2 * (h * c + 2 * c) + c];
+    grows_with_the_rounds(ModelKind::Gcn, gcn);
+    grows_with_the_rounds(ModelKind::Gat, gat);
+}
+
+fn grows_with_the_rounds(kind: ModelKind, layers: impl Fn(u64, u64, u64) -> [u64; 2]) {
     let case = Case {
+        kind,
         layers: 2,
         ..Case::default()
     };
     let setting = case.setting(case.strategy("retexo", "").as_ref());
     let width: Vec<u64> = setting.model.widths.iter().map(|&w| w as u64).collect();
     let (f, h, c) = (width[0], width[1], width[2]);
-    // Layer, layer normalisation and auxiliary head; then the last layer.
-    let sizes = [f * h + h + 2 * h + h * c + c, h * c + c];
+    let mut sizes = layers(f, h, c);
+    // Layer normalisation and auxiliary head of the first.
+    sizes[0] += 2 * h + h * c + c;
     for rounds in [2, 5_u64] {
         let outcome = case.run("retexo", &format!("rounds_per_layer = {rounds}"));
         let sent = outcome

@@ -68,6 +68,9 @@ fn cases() -> impl Iterator<Item = Case> {
         (ModelKind::Gcn, 2, 4),
         (ModelKind::Sage, 3, 3),
         (ModelKind::Gcn, 3, 1),
+        (ModelKind::Gat, 3, 4),
+        (ModelKind::SagePool, 2, 2),
+        (ModelKind::Gin, 8, 2),
     ]
     .into_iter()
     .map(|(kind, layers, workers)| Case {

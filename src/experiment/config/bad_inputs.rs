@@ -7,7 +7,7 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
         "hidden = 16",
         "hiden = 16",
         "x.toml:7: in [model]: unknown key `hiden`; did you mean `hidden`? Possible keys: kind, \
-         layers, hidden, dropout, norm",
+         layers, hidden, heads, dropout, norm, residual",
     ),
     (
         "weight_decay",
@@ -130,7 +130,7 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
         "kind = \"gcn\"",
         "kind = \"gnc\"",
         "x.toml:6: in [model]: `kind` cannot be \"gnc\"; did you mean `gcn`? Possible values: gcn, \
-         sage",
+         sage, sage-pool, gat, gin",
     ),
     (
         "\"adam\"",
@@ -225,6 +225,17 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
         "hidden = 16",
         "layers = 0",
         "x.toml:7: in [model]: `layers` must be at least 1, not 0",
+    ),
+    (
+        "hidden = 16",
+        "heads = 0",
+        "x.toml:7: in [model]: `heads` must be at least 1, not 0",
+    ),
+    (
+        "kind = \"gcn\"\nhidden = 16",
+        "kind = \"gat\"\nhidden = 16\nheads = 3",
+        "x.toml:8: in [model]: `heads` must divide `hidden`, the width of all heads of a layer \
+         together: 3 does not divide 16",
     ),
     (
         "hidden = 16",

@@ -1,7 +1,7 @@
 //! The values that make sense: ranges, and keys that need or exclude each other.
 
 use crate::graph::{DatasetSpec, PartitionMethod, PartitionSpec, SplitSpec, SyntheticSpec};
-use crate::model::{ModelConfig, OptimizerConfig};
+use crate::model::{ModelConfig, ModelKind, OptimizerConfig};
 use crate::net::NetworkSpec;
 use crate::sim::{Timing, TrainingConfig};
 
@@ -220,6 +220,15 @@ pub(super) fn synthetic(spec: &SyntheticSpec, check: &Checks<'_>) -> Result<(), 
 fn model(config: &ModelConfig, check: &Checks<'_>) -> Result<(), ConfigError> {
     check.positive(config.layers, "layers")?;
     check.positive(config.hidden, "hidden")?;
+    check.positive(config.heads, "heads")?;
+    let (hidden, heads) = (config.hidden, config.heads);
+    check.that(
+        config.kind != ModelKind::Gat || config.layers == 1 || hidden.is_multiple_of(heads),
+        "heads",
+        &format!(
+            "must divide `hidden`, the width of all heads of a layer together: {heads} does not divide {hidden}"
+        ),
+    )?;
     let dropout = config.dropout;
     check.range(
         (0.0..1.0).contains(&dropout),

@@ -3,17 +3,14 @@
 use std::sync::Arc;
 
 use burn::backend::tensor::FloatTensor;
-use burn::tensor::{DType, Shape};
 use burn_cubecl::CubeBackend;
 use burn_cubecl::kernel::into_contiguous;
-use burn_cubecl::tensor::CubeTensor;
+use cubecl::calculate_cube_count_elemwise;
 use cubecl::prelude::*;
-use cubecl::server::Handle;
-use cubecl::{calculate_cube_count_elemwise, client::Client};
 
 use super::SpmmBackend;
 use crate::model::SparseMatrix;
-use crate::model::sparse::Rows;
+use crate::model::device::{result, structure};
 
 #[cube(launch_unchecked)]
 fn rows_times(
@@ -36,24 +33,6 @@ fn rows_times(
     out[ABSOLUTE_POS] = sum;
 }
 
-/// The structure of a matrix, or of its transpose, on a device.
-struct Uploaded {
-    offsets: Handle,
-    columns: Handle,
-}
-
-fn upload(client: &Client, rows: &Rows) -> Uploaded {
-    Uploaded {
-        offsets: client.create_from_slice(u32::as_bytes(&rows.offsets)),
-        // A buffer may not be empty; the entry is never read.
-        columns: client.create_from_slice(u32::as_bytes(if rows.columns.is_empty() {
-            &[0]
-        } else {
-            &rows.columns
-        })),
-    }
-}
-
 impl SpmmBackend for CubeBackend {
     fn spmm(
         x: FloatTensor<Self>,
@@ -67,20 +46,9 @@ impl SpmmBackend for CubeBackend {
         } else {
             matrix.rows()
         };
-        let device = format!("{:?}", x.device);
         let client = x.client.clone();
-
-        let structure = if transposed {
-            let by_column = matrix.by_column();
-            by_column
-                .cache
-                .get(&device, || upload(&client, &by_column.rows))
-        } else {
-            matrix
-                .structure_cache()
-                .get(&device, || upload(&client, matrix.by_row()))
-        };
-        let key = format!("{device} {transposed}");
+        let structure = structure(&x, &matrix, transposed);
+        let key = format!("{:?} {transposed}", x.device);
         let values = matrix.value_cache().get(&key, || {
             let mut values: Vec<f32> = if transposed {
                 let positions = &matrix.by_column().positions;
@@ -97,11 +65,8 @@ impl SpmmBackend for CubeBackend {
             client.create_from_slice(f32::as_bytes(&values))
         });
 
+        let out = result(&x, rows, width);
         let elements = rows * width;
-        let shape = Shape::new([rows, width]);
-        let handle = client.empty((elements * size_of::<f32>()).max(size_of::<f32>()));
-        let out =
-            CubeTensor::new_contiguous(client.clone(), x.device.clone(), shape, handle, DType::F32);
         if elements == 0 {
             return out;
         }

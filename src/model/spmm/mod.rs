@@ -36,7 +36,11 @@ impl std::fmt::Debug for DeviceCache {
 impl DeviceCache {
     /// The buffers on `device`, made with `upload` when they are not there yet.
     #[cfg_attr(not(feature = "wgpu"), allow(dead_code))]
-    fn get<T: Any + Send + Sync>(&self, device: &str, upload: impl FnOnce() -> T) -> Arc<T> {
+    pub(super) fn get<T: Any + Send + Sync>(
+        &self,
+        device: &str,
+        upload: impl FnOnce() -> T,
+    ) -> Arc<T> {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = entries
             .iter()

@@ -196,7 +196,10 @@ impl LayerwiseTrainer {
             let plain = worker.plain_device();
             let dropped =
                 rows.dropped(&self.dropout, epoch as u64, layer, &self.graph.nodes, plain);
-            let output = model.layer(layer, &self.graph.block, &dropped);
+            let (heads, nodes) = (worker.setting().model.attention_heads(), &self.graph.nodes);
+            let block = &self.graph.block;
+            let block = block.dropped(&self.dropout, epoch as u64, layer, nodes, heads, plain);
+            let output = model.layer(layer, &block, &dropped);
             worker.wait_for(&output);
             output
         });
@@ -239,7 +242,7 @@ impl LayerwiseTrainer {
         };
         let rows = input.map_or(0, |rows| rows.dims()[0]) * spec.widths[layer];
         let block = &self.graph.block;
-        let (inner, columns) = (spec.widths[layer], spec.widths[layer + 1]);
+        let (inner, columns) = (spec.widths[layer], spec.layer(layer).transformed());
         (Work::product(
             block.inputs(),
             rows.max(block.inputs() * columns),

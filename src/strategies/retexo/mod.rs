@@ -6,6 +6,9 @@
 //! sub-models. With `B` boundary rows over ordered pairs the whole training moves `4B Σ_{k<K} d_k` bytes of node data, whatever
 //! `R` is, and `2(P − 1)·4 Σ_k R |θ_k|` bytes of gradients.
 //!
+//! The layers are the paper's whatever `[model]` says of `norm` and `residual`: layer normalisation in each but the last, no residual
+//! connections. GAT averages its heads in every layer, and its attention weights are not dropped.
+//!
 //! Degrees are those of the whole graph, so the result does not depend on the partition. Every sub-model trains `R` epochs of the
 //! result tables: `K·R` in all. Accuracies are reported from the last sub-model's epochs only, since before them there is no model of `K` layers.
 
@@ -132,7 +135,7 @@ impl Strategy for Retexo {
         );
         let aggregation = match spec.kind {
             ModelKind::Gcn => Aggregation::Symmetric,
-            ModelKind::Sage => Aggregation::Mean,
+            kind => Aggregation::from(kind),
         };
         let mut run = Run {
             graph: LocalGraph {

@@ -5,7 +5,15 @@ use burn::nn::{LayerNorm, LayerNormConfig};
 use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor};
 
-use crate::model::{Block, Conv, Input, ModelSpec, conv_parameters, dense_parameters};
+use crate::model::{Block, Conv, Input, LayerSpec, Merge, ModelSpec, dense_parameters};
+
+/// The message-passing layer of sub-model `layer`: the paper's, but that attention heads are averaged in every layer, not in the last alone.
+fn layer_spec(spec: &ModelSpec, layer: usize) -> LayerSpec {
+    LayerSpec {
+        merge: Merge::Average,
+        ..spec.layer(layer)
+    }
+}
 
 /// Sub-model `k`: a message-passing layer and, unless it is the last, layer normalisation, ReLU and an auxiliary linear head to the
 /// classes, which is thrown away after training.
@@ -21,8 +29,8 @@ impl SubModel {
     /// Sub-model `layer` of a model with parameters drawn from `seed`.
     #[must_use]
     pub fn new(spec: &ModelSpec, layer: usize, seed: u64, device: &Device) -> Self {
-        let (inputs, outputs) = (spec.widths[layer], spec.widths[layer + 1]);
-        let conv = Conv::new(spec.kind, inputs, outputs, seed, layer, device);
+        let (outputs, conv) = (spec.widths[layer + 1], layer_spec(spec, layer));
+        let conv = Conv::new(&conv, seed, layer, device);
         if layer + 1 == spec.layers() {
             return Self {
                 conv,
@@ -43,13 +51,13 @@ impl SubModel {
     /// Number of parameters `|θ_k|` of sub-model `layer`.
     #[must_use]
     pub fn parameters(spec: &ModelSpec, layer: usize) -> usize {
-        let (inputs, outputs) = (spec.widths[layer], spec.widths[layer + 1]);
+        let outputs = spec.widths[layer + 1];
         let head = if layer + 1 == spec.layers() {
             0
         } else {
             2 * outputs + outputs * spec.classes() + spec.classes()
         };
-        conv_parameters(spec.kind, inputs, outputs) + head
+        layer_spec(spec, layer).parameters() + head
     }
 
     /// What the next sub-model reads: `ReLU(LayerNorm(u))`, `[block.outputs, hidden]`; the logits for the last.

@@ -1,0 +1,286 @@
+//! Attention over the neighbours of each node (Veličković et al., 2018), on every backend and with gradients.
+//!
+//! Two operations over the entries of a sparse structure `[m, n]`, whose values play no part:
+//!
+//! - [`edge_softmax`] turns a score of each output and one of each input into weights `[entries, heads]`;
+//! - [`edge_sum`] adds up input rows `[n, heads · d]` with such weights, head by head.
+//!
+//! Between them the weights are an ordinary tensor, so that dropout of weights is an ordinary product. As in the sparse product, one
+//! thread or lane owns each result and adds its terms in the order of the entries: no atomics, the same bits always.
+
+mod cpu;
+#[cfg(feature = "wgpu")]
+mod cube;
+
+use std::sync::Arc;
+
+use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Autodiff, Backend, Dispatch, FloatDType, TensorMetadata, backend_extension};
+use burn::tensor::{Shape, Tensor};
+
+use super::SparseMatrix;
+
+/// Slope of the `LeakyReLU` below zero (Veličković et al., 2018, section 2.1).
+pub const NEGATIVE_SLOPE: f32 = 0.2;
+
+/// The passes that a backend carries out itself; gradients are made of them. All tensors have two dimensions.
+pub trait AttentionKernels: Backend {
+    /// Weights `[entries, heads]` of `left [m, heads]` and `right [n, heads]`.
+    fn weigh(
+        left: FloatTensor<Self>,
+        right: FloatTensor<Self>,
+        matrix: &SparseMatrix,
+    ) -> FloatTensor<Self>;
+
+    /// The gradient `[entries, heads]` with respect to `left_v + right_u` of each entry, from that of the weights.
+    fn weigh_gradient(
+        left: FloatTensor<Self>,
+        right: FloatTensor<Self>,
+        weights: FloatTensor<Self>,
+        gradient: FloatTensor<Self>,
+        matrix: &SparseMatrix,
+    ) -> FloatTensor<Self>;
+
+    /// `Σ_u w_vu x_u` for each output `v`; when `transposed`, `Σ_v w_vu x_v` for each input `u`. Every head `k` weights its own part of the
+    /// columns of `x`.
+    fn sum(
+        weights: FloatTensor<Self>,
+        x: FloatTensor<Self>,
+        matrix: &SparseMatrix,
+        transposed: bool,
+    ) -> FloatTensor<Self>;
+
+    /// `⟨g_v, x_u⟩` of each entry and head: `[entries, heads]`.
+    fn dot(
+        g: FloatTensor<Self>,
+        x: FloatTensor<Self>,
+        heads: usize,
+        matrix: &SparseMatrix,
+    ) -> FloatTensor<Self>;
+}
+
+/// The two operations as those of a tensor backend.
+#[cfg_attr(
+    all(feature = "wgpu", feature = "ndarray"),
+    backend_extension(Flex, NdArray, Cube, Autodiff)
+)]
+#[cfg_attr(
+    all(feature = "wgpu", not(feature = "ndarray")),
+    backend_extension(Flex, Cube, Autodiff)
+)]
+#[cfg_attr(
+    all(not(feature = "wgpu"), feature = "ndarray"),
+    backend_extension(Flex, NdArray, Autodiff)
+)]
+#[cfg_attr(
+    all(not(feature = "wgpu"), not(feature = "ndarray")),
+    backend_extension(Flex, Autodiff)
+)]
+pub trait AttentionBackend: Backend {
+    /// See [`edge_softmax`].
+    fn edge_softmax(
+        left: FloatTensor<Self>,
+        right: FloatTensor<Self>,
+        matrix: Arc<SparseMatrix>,
+    ) -> FloatTensor<Self>;
+
+    /// See [`edge_sum`].
+    fn edge_sum(
+        weights: FloatTensor<Self>,
+        x: FloatTensor<Self>,
+        matrix: Arc<SparseMatrix>,
+    ) -> FloatTensor<Self>;
+}
+
+/// `softmax_u(LeakyReLU(left_v + right_u))` over the entries `u` of each row `v`, for each head (Veličković et al., 2018, eq. 3, whose
+/// `aᵀ[W h_v ‖ W h_u]` is the sum of a score of `v` and one of `u`).
+///
+/// # Shapes
+/// - left: `[matrix.rows, heads]`
+/// - right: `[matrix.columns, heads]`
+/// - result: `[matrix.entries, heads]`; the weights of a row add up to 1
+///
+/// # Panics
+/// If the shapes are others.
+#[must_use]
+pub fn edge_softmax(matrix: &Arc<SparseMatrix>, left: Tensor<2>, right: Tensor<2>) -> Tensor<2> {
+    let heads = left.dims()[1];
+    assert_eq!(left.dims(), [matrix.rows(), heads], "a score of each row");
+    assert_eq!(
+        right.dims(),
+        [matrix.columns(), heads],
+        "a score of each column"
+    );
+    let weights = <Dispatch as AttentionBackend>::edge_softmax(
+        left.into_dispatch(),
+        right.into_dispatch(),
+        Arc::clone(matrix),
+    );
+    Tensor::from_dispatch(weights)
+}
+
+/// `Σ_u w_vu x_u` over the entries `u` of each row `v`: head `k` of `heads` weights columns `k·d..(k + 1)·d` (Veličković et al., 2018, eq. 4
+/// and 5 before the non-linearity, the heads side by side).
+///
+/// # Shapes
+/// - weights: `[matrix.entries, heads]`
+/// - x: `[matrix.columns, heads · d]`
+/// - result: `[matrix.rows, heads · d]`
+///
+/// # Panics
+/// If the shapes are others.
+#[must_use]
+pub fn edge_sum(matrix: &Arc<SparseMatrix>, weights: Tensor<2>, x: Tensor<2>) -> Tensor<2> {
+    let [entries, heads] = weights.dims();
+    let [rows, width] = x.dims();
+    assert_eq!(entries, matrix.entries(), "a weight of each entry");
+    assert_eq!(rows, matrix.columns(), "one row of x per column");
+    assert!(
+        heads > 0 && width.is_multiple_of(heads),
+        "columns of x are divided between the heads"
+    );
+    let sums = <Dispatch as AttentionBackend>::edge_sum(
+        weights.into_dispatch(),
+        x.into_dispatch(),
+        Arc::clone(matrix),
+    );
+    Tensor::from_dispatch(sums)
+}
+
+impl<B: AttentionKernels> AttentionBackend for B {
+    fn edge_softmax(
+        left: FloatTensor<Self>,
+        right: FloatTensor<Self>,
+        matrix: Arc<SparseMatrix>,
+    ) -> FloatTensor<Self> {
+        B::weigh(left, right, &matrix)
+    }
+
+    fn edge_sum(
+        weights: FloatTensor<Self>,
+        x: FloatTensor<Self>,
+        matrix: Arc<SparseMatrix>,
+    ) -> FloatTensor<Self> {
+        B::sum(weights, x, &matrix, false)
+    }
+}
+
+/// `[rows, columns]` of ones where `like` lies: what [`AttentionKernels::sum`] adds up to get sums of the weights themselves.
+fn ones<B: Backend>(rows: usize, columns: usize, like: &FloatTensor<B>) -> FloatTensor<B> {
+    B::float_ones(Shape::new([rows, columns]), &like.device(), FloatDType::F32)
+}
+
+impl<B: AttentionKernels, C: CheckpointStrategy> AttentionBackend for Autodiff<B, C> {
+    fn edge_softmax(
+        left: FloatTensor<Self>,
+        right: FloatTensor<Self>,
+        matrix: Arc<SparseMatrix>,
+    ) -> FloatTensor<Self> {
+        #[derive(Debug)]
+        struct SoftmaxBackward;
+
+        impl<B: AttentionKernels> Backward<B, 2> for SoftmaxBackward {
+            /// Structure, left, right, weights.
+            type State = (
+                Arc<SparseMatrix>,
+                FloatTensor<B>,
+                FloatTensor<B>,
+                FloatTensor<B>,
+            );
+
+            fn backward(
+                self,
+                ops: Ops<Self::State, 2>,
+                gradients: &mut Gradients,
+                _checkpointer: &mut Checkpointer,
+            ) {
+                let gradient = gradients.consume::<B>(&ops.node);
+                let (matrix, left, right, weights) = ops.state;
+                let heads = left.shape()[1];
+                let of_scores = B::weigh_gradient(left, right, weights, gradient, &matrix);
+                let [left, right] = ops.parents;
+                for (parent, rows, transposed) in [
+                    (left, matrix.columns(), false),
+                    (right, matrix.rows(), true),
+                ] {
+                    if let Some(node) = parent {
+                        let ones = ones::<B>(rows, heads, &of_scores);
+                        let sums = B::sum(of_scores.clone(), ones, &matrix, transposed);
+                        gradients.register::<B>(node.id, sums);
+                    }
+                }
+            }
+        }
+
+        match SoftmaxBackward
+            .prepare::<C>([left.node(), right.node()])
+            .compute_bound()
+            .stateful()
+        {
+            OpsKind::Tracked(prepared) => {
+                let (left, right) = (left.into_primitive(), right.into_primitive());
+                let weights = B::weigh(left.clone(), right.clone(), &matrix);
+                prepared.finish((matrix, left, right, weights.clone()), weights)
+            }
+            OpsKind::UnTracked(prepared) => prepared.finish(B::weigh(
+                left.into_primitive(),
+                right.into_primitive(),
+                &matrix,
+            )),
+        }
+    }
+
+    fn edge_sum(
+        weights: FloatTensor<Self>,
+        x: FloatTensor<Self>,
+        matrix: Arc<SparseMatrix>,
+    ) -> FloatTensor<Self> {
+        #[derive(Debug)]
+        struct SumBackward;
+
+        impl<B: AttentionKernels> Backward<B, 2> for SumBackward {
+            /// Structure, weights, x.
+            type State = (Arc<SparseMatrix>, FloatTensor<B>, FloatTensor<B>);
+
+            fn backward(
+                self,
+                ops: Ops<Self::State, 2>,
+                gradients: &mut Gradients,
+                _checkpointer: &mut Checkpointer,
+            ) {
+                let gradient = gradients.consume::<B>(&ops.node);
+                let (matrix, weights, x) = ops.state;
+                let heads = weights.shape()[1];
+                let [of_weights, of_x] = ops.parents;
+                if let Some(node) = of_weights {
+                    let dots = B::dot(gradient.clone(), x, heads, &matrix);
+                    gradients.register::<B>(node.id, dots);
+                }
+                if let Some(node) = of_x {
+                    gradients.register::<B>(node.id, B::sum(weights, gradient, &matrix, true));
+                }
+            }
+        }
+
+        match SumBackward
+            .prepare::<C>([weights.node(), x.node()])
+            .compute_bound()
+            .stateful()
+        {
+            OpsKind::Tracked(prepared) => {
+                let (weights, x) = (weights.into_primitive(), x.into_primitive());
+                let sums = B::sum(weights.clone(), x.clone(), &matrix, false);
+                prepared.finish((matrix, weights, x), sums)
+            }
+            OpsKind::UnTracked(prepared) => prepared.finish(B::sum(
+                weights.into_primitive(),
+                x.into_primitive(),
+                &matrix,
+                false,
+            )),
+        }
+    }
+}

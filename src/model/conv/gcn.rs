@@ -1,0 +1,29 @@
+//! Graph convolution.
+
+use burn::module::{Module, Param};
+use burn::tensor::Tensor;
+
+use super::{Draws, aggregate};
+use crate::model::{Block, Input, LayerSpec};
+
+/// `A·x·W + b` (Kipf and Welling, 2017).
+#[derive(Module, Debug)]
+pub struct GcnConv {
+    /// `[inputs, outputs]`
+    pub weight: Param<Tensor<2>>,
+    /// `[outputs]`
+    pub bias: Param<Tensor<1>>,
+}
+
+impl GcnConv {
+    pub(super) fn new(spec: &LayerSpec, draws: &Draws) -> Self {
+        Self {
+            weight: draws.weight(0, spec.inputs, spec.outputs),
+            bias: draws.bias(spec.outputs),
+        }
+    }
+
+    pub(super) fn forward(&self, block: &Block, input: &Input) -> Tensor<2> {
+        aggregate(block, input, self.weight.val()) + self.bias.val().unsqueeze()
+    }
+}

@@ -1,0 +1,43 @@
+//! GraphSAGE with max-pooling aggregation.
+
+use burn::module::{Module, Param};
+use burn::tensor::Tensor;
+use burn::tensor::activation::relu;
+
+use super::Draws;
+use crate::model::{Block, Input, LayerSpec, neighbour_max};
+
+/// `x_v·W_self + (max over neighbours u of ReLU(x_u·W_pool + b_pool))·W_neighbour + b` (Hamilton, Ying and Leskovec, 2017, eq. 3, with
+/// concatenation). A node without neighbours has a maximum of zero.
+#[derive(Module, Debug)]
+pub struct PoolConv {
+    /// `[inputs, inner]`
+    pub weight_pool: Param<Tensor<2>>,
+    /// `[inner]`
+    pub bias_pool: Param<Tensor<1>>,
+    /// `[inputs, outputs]`
+    pub weight_self: Param<Tensor<2>>,
+    /// `[inner, outputs]`
+    pub weight_neighbour: Param<Tensor<2>>,
+    /// `[outputs]`
+    pub bias: Param<Tensor<1>>,
+}
+
+impl PoolConv {
+    pub(super) fn new(spec: &LayerSpec, draws: &Draws) -> Self {
+        Self {
+            weight_pool: draws.weight(3, spec.inputs, spec.inner),
+            bias_pool: draws.bias(spec.inner),
+            weight_self: draws.weight(0, spec.inputs, spec.outputs),
+            weight_neighbour: draws.weight(1, spec.inner, spec.outputs),
+            bias: draws.bias(spec.outputs),
+        }
+    }
+
+    pub(super) fn forward(&self, block: &Block, input: &Input) -> Tensor<2> {
+        let pooled = relu(input.times(self.weight_pool.val()) + self.bias_pool.val().unsqueeze());
+        let largest = neighbour_max(&block.matrix, pooled);
+        let own = input.head(block.outputs()).times(self.weight_self.val());
+        own + largest.matmul(self.weight_neighbour.val()) + self.bias.val().unsqueeze()
+    }
+}

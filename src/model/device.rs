@@ -1,0 +1,83 @@
+//! What kernels on graphics devices share: the structure of a sparse matrix in their memory, and results to be filled.
+
+use std::sync::Arc;
+
+use burn::tensor::{DType, Shape};
+use burn_cubecl::tensor::CubeTensor;
+use cubecl::client::Client;
+use cubecl::prelude::*;
+use cubecl::server::Handle;
+
+use super::SparseMatrix;
+use super::sparse::Rows;
+
+/// The structure of a matrix, or of its transpose, on a device.
+pub struct Uploaded {
+    /// `[rows + 1]`
+    pub offsets: Handle,
+    /// `[entries]`, at least one.
+    pub columns: Handle,
+}
+
+/// A whole number for each entry; a buffer may not be empty, so one that is never read where there is no entry.
+fn per_entry(client: &Client, numbers: &[u32]) -> Handle {
+    client.create_from_slice(u32::as_bytes(if numbers.is_empty() {
+        &[0]
+    } else {
+        numbers
+    }))
+}
+
+fn upload(client: &Client, rows: &Rows) -> Uploaded {
+    Uploaded {
+        offsets: client.create_from_slice(u32::as_bytes(&rows.offsets)),
+        columns: per_entry(client, &rows.columns),
+    }
+}
+
+/// The structure of `matrix`, or of its transpose, where `like` lies; uploaded when first asked for.
+pub fn structure(like: &CubeTensor, matrix: &SparseMatrix, transposed: bool) -> Arc<Uploaded> {
+    let device = format!("{:?}", like.device);
+    if transposed {
+        let by_column = matrix.by_column();
+        by_column
+            .cache
+            .get(&device, || upload(&like.client, &by_column.rows))
+    } else {
+        matrix
+            .structure_cache()
+            .get(&device, || upload(&like.client, matrix.by_row()))
+    }
+}
+
+/// For each entry of the transpose its position in the matrix, where `like` lies.
+pub fn positions(like: &CubeTensor, matrix: &SparseMatrix) -> Arc<Handle> {
+    let by_column = matrix.by_column();
+    let key = format!("{:?} positions", like.device);
+    by_column
+        .cache
+        .get(&key, || per_entry(&like.client, &by_column.positions))
+}
+
+/// A tensor `[rows, width]` where `like` lies, to be filled.
+pub fn result(like: &CubeTensor, rows: usize, width: usize) -> CubeTensor {
+    let bytes = (rows * width).max(1) * size_of::<f32>();
+    over(like, like.client.empty(bytes), rows, width)
+}
+
+/// Zeros `[rows, width]` where `like` lies: what comes of no entries.
+pub fn zeros(like: &CubeTensor, rows: usize, width: usize) -> CubeTensor {
+    let zeros = vec![0.0_f32; (rows * width).max(1)];
+    let handle = like.client.create_from_slice(f32::as_bytes(&zeros));
+    over(like, handle, rows, width)
+}
+
+fn over(like: &CubeTensor, handle: Handle, rows: usize, width: usize) -> CubeTensor {
+    CubeTensor::new_contiguous(
+        like.client.clone(),
+        like.device.clone(),
+        Shape::new([rows, width]),
+        handle,
+        DType::F32,
+    )
+}

@@ -1,0 +1,65 @@
+//! The sizes of one message-passing layer.
+
+use super::ModelKind;
+
+/// One message-passing layer: what it maps to what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LayerSpec {
+    /// Which layer.
+    pub kind: ModelKind,
+    /// Width of an input row.
+    pub inputs: usize,
+    /// Width of an output row.
+    pub outputs: usize,
+    /// Width between the two products of `gin`, and of what `sage-pool` takes the maximum of. The papers leave both open;
+    /// here it is that of the model's hidden layers.
+    pub inner: usize,
+    /// Attention heads of `gat`.
+    pub heads: usize,
+    /// How attention heads become the output.
+    pub merge: Merge,
+}
+
+/// How attention heads become the output of a layer (Veličković et al., 2018, eq. 5 and 6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Merge {
+    /// Side by side, as in hidden layers: each head has its share of the output's columns.
+    Concatenate,
+    /// Their mean, as in the last layer: each head is as wide as the output.
+    Average,
+}
+
+impl LayerSpec {
+    /// Columns of one attention head.
+    #[must_use]
+    pub const fn head_width(&self) -> usize {
+        match self.merge {
+            Merge::Concatenate => self.outputs / self.heads,
+            Merge::Average => self.outputs,
+        }
+    }
+
+    /// Width of what the first product makes of an input row, and of what neighbours are gathered in after it.
+    #[must_use]
+    pub const fn transformed(&self) -> usize {
+        match self.kind {
+            ModelKind::Gcn | ModelKind::Sage => self.outputs,
+            ModelKind::SagePool | ModelKind::Gin => self.inner,
+            ModelKind::Gat => self.heads * self.head_width(),
+        }
+    }
+
+    /// Number of parameters.
+    #[must_use]
+    pub const fn parameters(&self) -> usize {
+        let first = self.inputs * self.transformed();
+        let (outputs, inner) = (self.outputs, self.inner);
+        match self.kind {
+            ModelKind::Gcn => first + outputs,
+            ModelKind::Sage => 2 * first + outputs,
+            ModelKind::SagePool => first + inner + (self.inputs + inner) * outputs + outputs,
+            ModelKind::Gat => first + 2 * self.transformed() + outputs,
+            ModelKind::Gin => first + inner + inner * outputs + outputs,
+        }
+    }
+}

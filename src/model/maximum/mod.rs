@@ -1,0 +1,131 @@
+//! The largest value of each column among the neighbours of a node, on every backend and with its gradient.
+//!
+//! Where several neighbours have the largest value, the first entry of the row wins, and it alone receives the gradient. Each result is
+//! made by one thread or lane: no atomics, the same bits always.
+
+mod cpu;
+#[cfg(feature = "wgpu")]
+mod cube;
+
+use std::sync::Arc;
+
+use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Autodiff, Backend, Dispatch, backend_extension};
+use burn::tensor::Tensor;
+
+use super::SparseMatrix;
+
+/// The passes that a backend carries out itself, over a structure `[m, n]` whose values play no part.
+pub trait MaximumKernels: Backend {
+    /// For each row and column of `x [n, width]`, which entry of the row has the largest value, counted from the first; −1 for a row without
+    /// entries. Kept as floats, which are exact below 2²⁴ neighbours.
+    fn winners(x: FloatTensor<Self>, matrix: &SparseMatrix) -> FloatTensor<Self>;
+
+    /// The winners' values `[m, width]`; 0 without entries.
+    fn pick(
+        x: FloatTensor<Self>,
+        winners: FloatTensor<Self>,
+        matrix: &SparseMatrix,
+    ) -> FloatTensor<Self>;
+
+    /// For each input the sum of `g [m, width]` over what it won: `[n, width]`.
+    fn pick_gradient(
+        g: FloatTensor<Self>,
+        winners: FloatTensor<Self>,
+        matrix: &SparseMatrix,
+    ) -> FloatTensor<Self>;
+}
+
+/// The maximum as an operation of a tensor backend.
+#[cfg_attr(
+    all(feature = "wgpu", feature = "ndarray"),
+    backend_extension(Flex, NdArray, Cube, Autodiff)
+)]
+#[cfg_attr(
+    all(feature = "wgpu", not(feature = "ndarray")),
+    backend_extension(Flex, Cube, Autodiff)
+)]
+#[cfg_attr(
+    all(not(feature = "wgpu"), feature = "ndarray"),
+    backend_extension(Flex, NdArray, Autodiff)
+)]
+#[cfg_attr(
+    all(not(feature = "wgpu"), not(feature = "ndarray")),
+    backend_extension(Flex, Autodiff)
+)]
+pub trait MaximumBackend: Backend {
+    /// See [`neighbour_max`].
+    fn neighbour_max(x: FloatTensor<Self>, matrix: Arc<SparseMatrix>) -> FloatTensor<Self>;
+}
+
+/// The largest value of each column of `x` over the entries of each row; 0 for a row without entries.
+///
+/// # Shapes
+/// - x: `[matrix.columns, width]`
+/// - result: `[matrix.rows, width]`
+///
+/// # Panics
+/// If `x` does not have one row per column of the matrix.
+#[must_use]
+pub fn neighbour_max(matrix: &Arc<SparseMatrix>, x: Tensor<2>) -> Tensor<2> {
+    assert_eq!(
+        x.dims()[0],
+        matrix.columns(),
+        "one row of x per column of the matrix"
+    );
+    let largest =
+        <Dispatch as MaximumBackend>::neighbour_max(x.into_dispatch(), Arc::clone(matrix));
+    Tensor::from_dispatch(largest)
+}
+
+impl<B: MaximumKernels> MaximumBackend for B {
+    fn neighbour_max(x: FloatTensor<Self>, matrix: Arc<SparseMatrix>) -> FloatTensor<Self> {
+        B::pick(x.clone(), B::winners(x, &matrix), &matrix)
+    }
+}
+
+impl<B: MaximumKernels, C: CheckpointStrategy> MaximumBackend for Autodiff<B, C> {
+    fn neighbour_max(x: FloatTensor<Self>, matrix: Arc<SparseMatrix>) -> FloatTensor<Self> {
+        #[derive(Debug)]
+        struct MaximumBackward;
+
+        impl<B: MaximumKernels> Backward<B, 1> for MaximumBackward {
+            /// Structure, winners.
+            type State = (Arc<SparseMatrix>, FloatTensor<B>);
+
+            fn backward(
+                self,
+                ops: Ops<Self::State, 1>,
+                gradients: &mut Gradients,
+                _checkpointer: &mut Checkpointer,
+            ) {
+                let gradient = gradients.consume::<B>(&ops.node);
+                let (matrix, winners) = ops.state;
+                let [parent] = ops.parents;
+                if let Some(node) = parent {
+                    let of_x = B::pick_gradient(gradient, winners, &matrix);
+                    gradients.register::<B>(node.id, of_x);
+                }
+            }
+        }
+
+        match MaximumBackward
+            .prepare::<C>([x.node()])
+            .compute_bound()
+            .stateful()
+        {
+            OpsKind::Tracked(prepared) => {
+                let x = x.into_primitive();
+                let winners = B::winners(x.clone(), &matrix);
+                let largest = B::pick(x, winners.clone(), &matrix);
+                prepared.finish((matrix, winners), largest)
+            }
+            OpsKind::UnTracked(prepared) => {
+                prepared.finish(B::neighbour_max(x.into_primitive(), matrix))
+            }
+        }
+    }
+}
