@@ -20,10 +20,11 @@ pub enum Input {
 impl Input {
     /// Feature rows, dense or sparse as they are stored.
     #[must_use]
-    pub fn from_features(features: &Features, device: &Device) -> Self {
+    pub fn from_features(features: Features, device: &Device) -> Self {
         match features {
             Features::Dense { width, values } => {
-                let data = TensorData::new(values.clone(), [features.rows(), *width]);
+                let rows = values.len() / width;
+                let data = TensorData::new(values, [rows, width]);
                 Self::Dense(Tensor::from_data(data, device))
             }
             Features::Sparse {
@@ -32,10 +33,7 @@ impl Input {
                 columns,
                 values,
             } => Self::Sparse(Arc::new(SparseMatrix::new(
-                *width,
-                offsets,
-                columns.clone(),
-                values.clone(),
+                width, &offsets, columns, values,
             ))),
         }
     }

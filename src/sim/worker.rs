@@ -9,6 +9,7 @@ use burn::tensor::{Device, Tensor};
 use super::device::{drain, host};
 use super::record::Recorder;
 use super::{EpochReport, Scores, Setting, Shard, SimError, WorkerDevice};
+use crate::graph::Features;
 use crate::model::{
     Aggregation, Block, Dropout, Gnn, Input, Optimizer, Work, accuracy, parameter_count,
     predictions,
@@ -36,8 +37,12 @@ impl WholeGraph {
     /// Features of all nodes.
     #[must_use]
     pub fn features(&self) -> &Input {
-        self.features
-            .get_or_init(|| Input::from_features(&self.setting.dataset.features, &self.device))
+        self.features.get_or_init(|| {
+            Input::from_features(
+                Features::clone(&self.setting.dataset.features),
+                &self.device,
+            )
+        })
     }
 
     /// The whole graph with one kind of aggregation.

@@ -74,7 +74,7 @@ impl Strategy for Averaging {
         let mut optimizer = worker.new_optimizer();
         let trainer = LayerwiseTrainer::new(worker, LocalGraph::without_halo(worker));
         let nothing = HaloExchange::new(worker);
-        let features = Input::from_features(&worker.shard().features, worker.plain_device());
+        let features = Input::from_features(worker.shard().features.clone(), worker.plain_device());
         for epoch in 0..worker.setting().epochs {
             worker.begin_epoch(epoch);
             let step = trainer.step(worker, &model, &features, &nothing, &[], epoch)?;

@@ -340,7 +340,7 @@ fn the_quickstart_is_a_sound_experiment() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let ran = grapevine(root, &["project", "experiments/quickstart.toml", "--json"]).expect(0);
     let cells = ran.json();
-    let of = |cell: &serde_json::Value| cell["cell"].as_str().map(str::to_owned);
+    let of = |cell: &Value| cell["cell"].as_str().map(str::to_owned);
     let names: Vec<_> = cells.as_array().unwrap().iter().filter_map(of).collect();
     let expected = [
         "one worker",

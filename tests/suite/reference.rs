@@ -61,7 +61,7 @@ pub fn train<'a>(setting: &Setting, terms: impl Fn(usize) -> &'a [Term]) -> Trai
     let plain = setting.devices[0].device.clone();
     let dataset = &setting.dataset;
     let aggregation = Aggregation::from(setting.model.kind);
-    let features = Input::from_features(&dataset.features, &plain);
+    let features = Input::from_features((*dataset.features).clone(), &plain);
     let nodes: Vec<u32> = (0..).take(dataset.graph.nodes()).collect();
     let dropout = Dropout::new(setting.model.dropout, setting.seed);
     let everything = whole(setting);

@@ -445,7 +445,7 @@ fn ready(worker: &Worker, graph: WorkingGraph, weights: &[f64]) -> (Input, Local
     // Each worker's mean loss times b_i / Σ b_j: the sum over workers is the mean over all training nodes.
     #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
     let targets = LocalGraph::weighted_targets(worker, rows, |seed| (weights[seed] / nodes) as f32);
-    let features = Input::from_features(&graph.features, worker.plain_device());
+    let features = Input::from_features(graph.features, worker.plain_device());
     let graph = LocalGraph {
         block: Block::new(&graph.adjacency, &degrees, aggregation),
         nodes: graph.nodes,

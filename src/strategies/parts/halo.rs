@@ -93,8 +93,12 @@ impl HaloExchange {
             });
             let inbox = worker.exchange(outbox)?;
             let input = worker.compute(Activity::Exchange, work, |worker| {
-                let halo = decode_halo(worker, &inbox, width, wire)?;
-                Ok::<_, SimError>(with_halo(worker, &halo))
+                // Halo rows are grouped by owner, and messages arrive in that order.
+                let mut features = worker.shard().features.clone();
+                for message in &inbox {
+                    features.append(&decode(worker, message, width, wire)?);
+                }
+                Ok::<_, SimError>(Input::from_features(features, worker.plain_device()))
             })?;
             self.features = Some(input);
         }
@@ -296,22 +300,22 @@ fn decode_halo(
     width: usize,
     wire: &Wire,
 ) -> Result<Vec<f32>, NetError> {
-    let shard = worker.shard();
-    let mut halo = vec![0.0_f32; shard.halo() * width];
+    let mut halo = Vec::with_capacity(worker.shard().halo() * width);
     for message in inbox {
-        let range = shard.receives[message.peer].clone();
-        let wire = wire.between(message.peer, worker.rank(), Way::Forward);
-        let rows = wire
-            .codec
-            .decode(&message.payload, range.len(), width, wire.key)?;
-        halo[range.start * width..range.end * width].copy_from_slice(&rows);
+        halo.extend(decode(worker, message, width, wire)?);
     }
     Ok(halo)
 }
 
-/// Features of owned rows with the halo's below, as sparse as they were.
-fn with_halo(worker: &Worker, halo: &[f32]) -> Input {
-    let mut features = worker.shard().features.clone();
-    features.append(halo);
-    Input::from_features(&features, worker.plain_device())
+/// The halo rows of one message.
+fn decode(
+    worker: &Worker,
+    message: &Message,
+    width: usize,
+    wire: &Wire,
+) -> Result<Vec<f32>, NetError> {
+    let rows = worker.shard().receives[message.peer].len();
+    let wire = wire.between(message.peer, worker.rank(), Way::Forward);
+    let payload = &message.payload;
+    wire.codec.decode(payload, rows, width, wire.key)
 }

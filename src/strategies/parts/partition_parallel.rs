@@ -37,7 +37,7 @@ pub fn partition_parallel(
         None => LocalGraph::without_halo(worker),
     };
     let trainer = LayerwiseTrainer::new(worker, graph);
-    let own = Input::from_features(&worker.shard().features, worker.plain_device());
+    let own = Input::from_features(worker.shard().features.clone(), worker.plain_device());
     let mut seen = Vec::new();
     for epoch in 0..worker.setting().epochs {
         worker.begin_epoch(epoch);
