@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -19,7 +19,7 @@ pub const MANIFEST: &str = "manifest.json";
 /// The facts of a run of an experiment.
 pub(super) struct Manifest {
     fixed: Value,
-    started: f64,
+    started: String,
     devices: Vec<String>,
     data: Option<Value>,
 }
@@ -46,7 +46,7 @@ impl Manifest {
         });
         Self {
             fixed,
-            started: unix_time(),
+            started: now(),
             devices: Vec::new(),
             data: None,
         }
@@ -87,7 +87,7 @@ impl Manifest {
             "data": self.data,
             "notes": notes,
             "started": self.started,
-            "finished": unix_time(),
+            "finished": now(),
             "elapsed_seconds": elapsed.as_secs_f64(),
             "model_seconds": model.as_secs_f64(),
         });
@@ -141,10 +141,9 @@ pub(super) fn notes(runs: &[RunRow], epochs: &[EpochRow]) -> Vec<String> {
     notes
 }
 
-fn unix_time() -> f64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0.0, |time| time.as_secs_f64())
+/// Now, as in `2026-01-31T12:00:00Z`.
+fn now() -> String {
+    humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
 }
 
 fn machine() -> Value {
