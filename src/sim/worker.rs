@@ -11,8 +11,8 @@ use super::record::Recorder;
 use super::{EpochReport, Scores, Setting, Shard, SimError, WorkerDevice};
 use crate::graph::Features;
 use crate::model::{
-    Aggregation, Block, Dropout, Gnn, Input, Optimizer, Work, accuracy, parameter_count,
-    predictions,
+    Aggregation, Block, Dropout, Gnn, Input, Optimizer, Work, accuracy, add_gradients,
+    cross_entropy, parameter_count, parameters, predictions, targets,
 };
 use crate::net::{Communicator, Inbox, Outbox, Pending, Reduce, Seconds, TrafficKind};
 
@@ -82,7 +82,7 @@ impl Worker {
     ) -> Self {
         let rank = communicator.rank();
         let device = setting.devices[rank].clone();
-        Self {
+        let worker = Self {
             shard: Shard::new(&setting, rank),
             whole: WholeGraph {
                 setting: Arc::clone(&setting),
@@ -95,7 +95,37 @@ impl Worker {
             setting,
             communicator,
             recorder,
+        };
+        if worker.device.queued {
+            worker.warm_up();
         }
+        worker
+    }
+
+    /// One step of training that is thrown away, neither timed nor counted: on first use a device compiles its kernels and chooses among
+    /// variants of them, which would be seconds of the first epoch.
+    fn warm_up(&self) {
+        self.evaluation(|_| {
+            let (spec, shard, device) = (&self.setting.model, &self.shard, self.plain_device());
+            let (graph, degrees) = shard.without_halo();
+            let block = Block::new(&graph, &degrees, Aggregation::from(spec.kind));
+            let nodes = &shard.nodes[..shard.owned];
+            let features = Input::from_features(shard.features.clone(), device);
+            let model = Gnn::new(spec, self.setting.seed, &self.device());
+            let dropout = self.dropout();
+            let mut input = features;
+            for layer in 0..model.layers() {
+                let dropped = input.dropped(&dropout, 0, layer, nodes, device);
+                input = Input::Dense(model.layer(layer, &block, &dropped));
+            }
+            let Input::Dense(logits) = input else { return };
+            let classes = (0..shard.owned).map(|row| (row, 0, 1.0));
+            let targets = targets(shard.owned, spec.classes(), classes, device);
+            let mut gradients = cross_entropy(logits, targets).backward();
+            let mut flat = vec![0.0; parameter_count(&model)];
+            add_gradients(&model, &mut gradients, &mut flat);
+            let _ = parameters(&self.new_optimizer().step(model, &flat));
+        });
     }
 
     /// This worker's number.
@@ -181,6 +211,24 @@ impl Worker {
         let time = self.setting.timing.time(work, took, self.compute_factor);
         self.communicator.elapse(time);
         result
+    }
+
+    /// One step of an optimiser with the gradient of all workers, flat.
+    pub fn update<M: Module>(
+        &mut self,
+        optimizer: &mut Optimizer,
+        model: M,
+        gradient: &[f32],
+    ) -> M {
+        // Gradient, parameter and two moments are read, three of them written.
+        let work = Work::pass(gradient.len()) * 6.0;
+        self.compute(Activity::Model, work, |worker| {
+            let model = optimizer.step(model, gradient);
+            if worker.device.queued {
+                let _ = parameters(&model); // reading back drains the queue
+            }
+            model
+        })
     }
 
     /// Waits until the device has computed `tensor`; to be called last inside [`Self::compute`].

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use super::{HaloExchange, LayerwiseTrainer, LocalGraph, Seen, Wire};
-use crate::model::{Input, Work};
+use crate::model::Input;
 use crate::net::{CodingError, Gauge, Reduce, TrafficKind, Way};
-use crate::sim::{Activity, EpochReport, SimError, Worker};
+use crate::sim::{EpochReport, SimError, Worker};
 
 /// What travels in one epoch.
 pub struct EpochExchange {
@@ -59,10 +59,7 @@ pub fn partition_parallel(
             Reduce::Sum,
             TrafficKind::ParameterGradient,
         )?;
-        let work = Work::pass(step.gradient.len()) * 6.0;
-        model = worker.compute(Activity::Model, work, |_| {
-            optimizer.step(model, &step.gradient)
-        });
+        model = worker.update(&mut optimizer, model, &step.gradient);
         let error = match gauge {
             Some(gauge) => Some(global_error(worker, &gauge)?),
             None => None,
