@@ -3,6 +3,8 @@
 use clap::{Args as ClapArgs, CommandFactory};
 use clap_complete::Shell;
 
+use super::output::print;
+
 /// Arguments of `completions`.
 #[derive(ClapArgs)]
 pub struct Args {
@@ -12,10 +14,8 @@ pub struct Args {
 
 pub(super) fn run(args: &Args) {
     let mut command = super::Cli::command();
-    clap_complete::generate(
-        args.shell,
-        &mut command,
-        "grapevine",
-        &mut std::io::stdout(),
-    );
+    // Into memory first: the generator panics when what it writes to is closed.
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut command, "grapevine", &mut script);
+    print(&String::from_utf8_lossy(&script));
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args as ClapArgs;
 
 use super::Verdict;
-use super::output::{print, print_json};
+use super::output::{print, print_json, tell};
 use crate::Error;
 use crate::experiment::{EstimatorStudy, estimate};
 use crate::report;
@@ -33,13 +33,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
     let study = EstimatorStudy::read(&args.file, &args.sets).map_err(Error::from)?;
     let rows = estimate(&study, &mut |setting| {
         if !args.quiet {
-            eprintln!("{setting}");
+            tell(&format!("{setting}\n"));
         }
     })?;
     if let Some(folder) = &args.out {
         for path in report::write_estimator(folder, &study, &rows).map_err(Error::from)? {
             if !args.quiet {
-                eprintln!("wrote {}", path.display());
+                tell(&format!("wrote {}\n", path.display()));
             }
         }
     }

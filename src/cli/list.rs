@@ -4,7 +4,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 use serde_json::{Value, json};
 
 use super::Verdict;
-use super::output::{columns, print, print_json};
+use super::output::{left_columns, print, print_json};
 use crate::graph::BUNDLED;
 use crate::net::PRESETS;
 use crate::sim::DEVICE_PROFILES;
@@ -122,22 +122,20 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
         What::Models => pairs(&["model", "what it is"], &MODELS),
         What::Partitioners => pairs(&["method", "what it is"], &PARTITIONERS),
         What::Networks => {
-            let rows: Vec<Vec<String>> = PRESETS
-                .iter()
-                .map(|preset| {
-                    let (bandwidth, latency) = (preset.bandwidth, preset.latency);
-                    vec![
-                        preset.name.to_owned(),
-                        bandwidth.to_string(),
-                        latency.to_string(),
-                        preset.source.to_owned(),
-                    ]
-                })
+            let header = ["network", "bandwidth", "latency", "source"].map(str::to_owned);
+            let presets = PRESETS.iter().map(|preset| {
+                [
+                    preset.name.to_owned(),
+                    preset.bandwidth.to_string(),
+                    preset.latency.to_string(),
+                    preset.source.to_owned(),
+                ]
+            });
+            let rows: Vec<Vec<String>> = std::iter::once(header)
+                .chain(presets)
+                .map(Vec::from)
                 .collect();
-            print(&columns(
-                &["network", "bandwidth", "latency", "source"],
-                &rows,
-            ));
+            print(&left_columns(&rows));
         }
         What::Devices => {
             let rows: Vec<Vec<String>> = backends()
@@ -162,18 +160,6 @@ fn pairs(header: &[&str; 2], rows: &[(&str, &str)]) {
         .map(|(name, what)| vec![name.to_owned(), what.to_owned()])
         .collect();
     print(&left_columns(&rows));
-}
-
-/// Two columns, both to the left.
-fn left_columns(rows: &[Vec<String>]) -> String {
-    let width = rows
-        .iter()
-        .map(|row| row[0].chars().count())
-        .max()
-        .unwrap_or(0);
-    rows.iter()
-        .map(|row| format!("{:width$}  {}\n", row[0], row[1..].join("  ")))
-        .collect()
 }
 
 /// Tensor backends of this build, and the adapters that wgpu finds.

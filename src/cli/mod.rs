@@ -42,7 +42,7 @@ enum Command {
     Report(report::Args),
     /// Check every invariant of a result folder
     Verify(verify::Args),
-    /// Traffic and communication time from the plan alone, without training
+    /// Traffic and communication time from the plan alone, without training, for the first seed
     Project(project::Args),
     /// Statistics of a partition: cut, boundary rows, balance, coverage
     Partition(partition::Args),
@@ -82,7 +82,7 @@ pub fn run_with(registry: &Registry) -> ExitCode {
         Ok(Verdict::Good) => ExitCode::SUCCESS,
         Ok(Verdict::Breached) => ExitCode::from(1),
         Err(error) => {
-            eprintln!("error: {error:#}");
+            output::tell(&format!("error: {}\n", output::told(&error)));
             ExitCode::from(if is_input(&error) { 2 } else { 1 })
         }
     }
@@ -90,7 +90,8 @@ pub fn run_with(registry: &Registry) -> ExitCode {
 
 /// Whether a person's input is to blame.
 fn is_input(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<output::BadFolder>().is_some()
+    error.is::<output::BadFolder>()
+        || error.is::<output::BadArgument>()
         || error.downcast_ref::<Error>().is_some_and(Error::is_input)
 }
 

@@ -15,6 +15,16 @@ pub struct BadFolder {
     pub reason: String,
 }
 
+/// An argument that does not go with the others or with the data.
+#[derive(Debug, Error)]
+#[error("{flag}: {what}")]
+pub struct BadArgument {
+    /// The flag.
+    pub flag: &'static str,
+    /// What is wrong, and what to give instead.
+    pub what: String,
+}
+
 /// Rows of text with aligned columns; the first column to the left, the others to the right.
 #[must_use]
 pub fn columns(header: &[&str], rows: &[Vec<String>]) -> String {
@@ -45,9 +55,67 @@ pub fn columns(header: &[&str], rows: &[Vec<String>]) -> String {
     text
 }
 
+/// How wide the last of [`left_columns`] may reach.
+const WIDTH: usize = 100;
+
+/// Rows of text with all columns to the left, the last one in as many lines as it needs.
+#[must_use]
+pub fn left_columns(rows: &[Vec<String>]) -> String {
+    let fixed = rows.iter().map(|row| row.len() - 1).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..fixed)
+        .map(|column| {
+            let cells = rows.iter().map(|row| row[column].chars().count());
+            cells.max().unwrap_or(0)
+        })
+        .collect();
+    let start: usize = widths.iter().map(|width| width + 2).sum();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            line.push_str(&format!("{cell:width$}  "));
+        }
+        let mut column = start;
+        for word in row[fixed].split_whitespace() {
+            let length = word.chars().count();
+            if column > start && column + 1 + length > WIDTH {
+                line.push('\n');
+                line.push_str(&" ".repeat(start));
+                column = start;
+            } else if column > start {
+                line.push(' ');
+                column += 1;
+            }
+            line.push_str(word);
+            column += length;
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
 /// Prints to standard output; a reader that went away is no error.
 pub fn print(text: &str) {
     let _ = io::stdout().lock().write_all(text.as_bytes());
+}
+
+/// Prints to standard error; a reader that went away is no error.
+pub fn tell(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// What happened and why. Many messages have their cause in them already; it is not said again.
+#[must_use]
+pub fn told(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1) {
+        let cause = cause.to_string();
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 /// Prints one JSON document.
@@ -61,8 +129,32 @@ pub fn print_json<T: Serialize>(value: &T) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A size in decimal units.
-#[must_use]
-pub fn bytes(bytes: u64) -> String {
-    crate::net::Bytes(bytes).to_string()
+#[cfg(test)]
+mod tests {
+    use anyhow::Context;
+
+    use super::*;
+    use crate::graph::GraphError;
+
+    #[test]
+    fn the_last_column_goes_on_below_itself() {
+        let row = |name: &str, what: String| vec![name.to_owned(), "1".to_owned(), what];
+        let text = left_columns(&[row("a", "word ".repeat(30)), row("long", "end".to_owned())]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 3, "{text}");
+        assert!(lines[0].starts_with("a     1  word word"), "{text}");
+        assert!(lines[1].starts_with("         word"), "{text}");
+        assert_eq!(lines[2], "long  1  end");
+        assert!(lines.iter().all(|line| line.len() <= WIDTH), "{text}");
+        assert_eq!(text.matches("word").count(), 30);
+    }
+
+    #[test]
+    fn a_cause_is_told_once_whether_the_message_has_it_or_not() {
+        let gone = || io::Error::from(io::ErrorKind::NotFound);
+        let in_it = anyhow::Error::from(GraphError::read("a.txt".as_ref(), gone()));
+        assert_eq!(told(&in_it).matches("not found").count(), 1, "{in_it}");
+        let not_in_it = Err::<(), _>(gone()).context("no manifest").unwrap_err();
+        assert_eq!(told(&not_in_it), "no manifest: entity not found");
+    }
 }

@@ -6,9 +6,23 @@ use clap::Args as ClapArgs;
 use serde_json::Value;
 
 use super::Verdict;
-use super::output::{columns, print, print_json};
+use super::output::{BadArgument, columns, print, print_json};
 use crate::Error;
 use crate::graph::{BUNDLED, BoundaryPlan, DatasetSpec, GraphError, PartitionSpec, PartitionStats};
+
+const METHODS: [&str; 3] = ["random", "metis", "given"];
+
+const FORMATS: [&str; 9] = [
+    "planetoid",
+    "linqs",
+    "npz-csr",
+    "npz-edges",
+    "csv-json",
+    "csv",
+    "edge-list",
+    "metis",
+    "ogb",
+];
 
 /// Arguments of `partition`.
 #[derive(ClapArgs)]
@@ -18,11 +32,11 @@ pub struct Args {
     /// Number of workers
     #[arg(long, short)]
     workers: usize,
-    /// random, metis or given
-    #[arg(long, short, default_value = "metis")]
+    /// How nodes are assigned to workers
+    #[arg(long, short, default_value = "metis", value_parser = METHODS)]
     method: String,
-    /// Format of the files: planetoid, linqs, npz-csr, npz-edges, csv-json, csv, edge-list, metis, ogb
-    #[arg(long)]
+    /// Format of the files
+    #[arg(long, value_parser = FORMATS)]
     format: Option<String>,
     /// For --method given: a file with one worker number per line
     #[arg(long)]
@@ -36,7 +50,7 @@ pub struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
-    let stats = statistics(args).map_err(Error::from)?;
+    let stats = statistics(args)?;
     if args.json {
         print_json(&stats)?;
         return Ok(Verdict::Good);
@@ -58,48 +72,78 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
     Ok(Verdict::Good)
 }
 
-fn statistics(args: &Args) -> Result<PartitionStats, GraphError> {
+fn statistics(args: &Args) -> anyhow::Result<PartitionStats> {
     let here = PathBuf::new();
-    let named = BUNDLED.contains(&args.dataset.as_str());
+    let dataset = &args.dataset;
+    let named = BUNDLED.contains(&dataset.as_str());
+    let given = args.method == "given";
+    let bad = |flag, what| Err(BadArgument { flag, what }.into());
+    if named && args.format.is_some() {
+        let what = format!(
+            "\"{dataset}\" is bundled and has no format; remove it, or write ./{dataset} for files \
+             of yours"
+        );
+        return bad("--format", what);
+    }
     if !named && args.format.is_none() {
-        return Err(GraphError::Key {
-            key: "--format",
-            what: format!(
-                "\"{}\" is not bundled ({} is); for files of yours, say how they are written",
-                args.dataset,
-                BUNDLED.join(", ")
-            ),
-        });
+        let bundled = BUNDLED.join(", ");
+        let what = format!(
+            "\"{dataset}\" is not bundled ({bundled} is); for files of yours, say how they are \
+             written"
+        );
+        return bad("--format", what);
+    }
+    if given != args.file.is_some() {
+        let what =
+            "goes with --method given, and that with it: one worker number per node and line";
+        return bad("--file", what.to_owned());
     }
     let spec = DatasetSpec {
-        name: named.then(|| args.dataset.clone()),
-        path: (!named).then(|| PathBuf::from(&args.dataset)),
-        format: args
-            .format
-            .as_deref()
-            .map(|name| named_value("--format", name))
-            .transpose()?,
+        name: named.then(|| dataset.clone()),
+        path: (!named).then(|| PathBuf::from(dataset)),
+        format: args.format.as_deref().map(named_value).transpose()?,
         ..DatasetSpec::default()
     };
-    let data = spec.read(&here)?;
+    let data = spec.read(&here).map_err(Error::from)?;
     let partition = PartitionSpec {
-        method: named_value("--method", &args.method)?,
+        method: named_value(&args.method)?,
         workers: args.workers,
         file: args.file.clone(),
         seed: None,
     }
-    .partition(&data.graph, &here, args.seed)?;
+    .partition(&data.graph, &here, args.seed)
+    .map_err(|error| match error {
+        GraphError::Key {
+            key: "partition.workers",
+            what,
+        } => BadArgument {
+            flag: "--workers",
+            what,
+        }
+        .into(),
+        other => anyhow::Error::from(Error::from(other)),
+    })?;
     let boundary = BoundaryPlan::new(&data.graph, &partition);
     Ok(PartitionStats::new(&data.graph, &partition, &boundary))
 }
 
 /// A value of an enumeration by the name that experiment files use.
-fn named_value<T: serde::de::DeserializeOwned>(
-    key: &'static str,
-    name: &str,
-) -> Result<T, GraphError> {
-    serde_json::from_value(Value::String(name.to_owned())).map_err(|error| GraphError::Key {
-        key,
-        what: error.to_string(),
-    })
+fn named_value<T: serde::de::DeserializeOwned>(name: &str) -> serde_json::Result<T> {
+    serde_json::from_value(Value::String(name.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{Format, PartitionMethod};
+
+    #[test]
+    fn every_name_that_is_offered_has_a_value() {
+        for name in METHODS {
+            named_value::<PartitionMethod>(name).unwrap();
+        }
+        for name in FORMATS {
+            named_value::<Format>(name).unwrap();
+        }
+    }
 }

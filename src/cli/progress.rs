@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::output::tell;
 use crate::experiment::{Finished, Progress};
 use crate::sim::EpochRecord;
 
@@ -58,7 +59,8 @@ impl Progress for Terminal {
         }
         let row = run.row;
         let result = match (row.is_ok(), row.test_accuracy) {
-            (false, _) => row.status.clone(),
+            // Why is the program's last word.
+            (false, _) => "failed".to_owned(),
             (true, Some(accuracy)) => format!("{:.1} % test accuracy", accuracy * 100.0),
             (true, None) => "done".to_owned(),
         };
@@ -68,7 +70,7 @@ impl Progress for Terminal {
         );
         match self.bar.get() {
             Some(bar) => bar.println(line),
-            None => eprintln!("{line}"),
+            None => tell(&format!("{line}\n")),
         }
         if run.number == run.of
             && let Some(bar) = self.bar.get()

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 
-use super::output::{bytes, columns, print, print_json};
+use super::output::{columns, print, print_json};
 use super::{Verdict, read_experiment};
 use crate::experiment::{Preparation, base_of, project};
+use crate::report::format::{bytes, seconds};
 use crate::strategies::Registry;
 
 /// Arguments of `project`.
@@ -40,11 +41,11 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
                 cell.cell.clone(),
                 cell.epochs.to_string(),
                 cell.messages.to_string(),
-                bytes(node),
-                bytes(gradients),
-                bytes(cell.payload_bytes - node - gradients),
-                bytes(cell.wire_bytes),
-                format!("{:.3} s", cell.communication_seconds),
+                bytes(node as f64),
+                bytes(gradients as f64),
+                bytes((cell.payload_bytes - node - gradients) as f64),
+                bytes(cell.wire_bytes as f64),
+                seconds(cell.communication_seconds),
             ]
         })
         .collect();
@@ -58,6 +59,13 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
         "on the wire",
         "network time",
     ];
-    print(&columns(&header, &rows));
+    let mut text = columns(&header, &rows);
+    if let [first, _, ..] = experiment.seeds[..] {
+        let seeds = experiment.seeds.len();
+        text.push_str(&format!(
+            "note: with seed {first} only, the first of {seeds}; others may cut the graph otherwise\n"
+        ));
+    }
+    print(&text);
     Ok(Verdict::Good)
 }

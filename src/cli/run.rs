@@ -7,13 +7,15 @@ use anyhow::Context;
 use clap::Args as ClapArgs;
 use serde_json::json;
 
-use super::output::{bytes, columns, print, print_json};
+use super::output::{columns, print, print_json};
 use super::progress::Terminal;
 use super::{Verdict, read_experiment};
 use crate::Error;
 use crate::experiment::rows::{ClaimRow, RunRow};
 use crate::experiment::{Progress, Runner, Summary, base_of, default_out, read_manifest};
 use crate::report;
+use crate::report::format::{bytes, percent_summary, seconds};
+use crate::report::statistics;
 use crate::strategies::Registry;
 
 /// Arguments of `run`.
@@ -113,32 +115,15 @@ fn cell_row(cell: &str, runs: &[&RunRow]) -> Vec<String> {
     let mean = |of: &dyn Fn(&RunRow) -> f64| {
         runs.iter().map(|run| of(run)).sum::<f64>() / runs.len().max(1) as f64
     };
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a mean of sizes is one
-    let size = |of: &dyn Fn(&RunRow) -> u64| bytes(mean(&|run| of(run) as f64).round() as u64);
-    let accuracies: Vec<f64> = runs.iter().filter_map(|run| run.test_accuracy).collect();
-    let accuracy = if accuracies.is_empty() {
-        "–".to_owned()
-    } else {
-        let count = accuracies.len() as f64;
-        let average = accuracies.iter().sum::<f64>() / count;
-        let squares: f64 = accuracies
-            .iter()
-            .map(|a| (a - average) * (a - average))
-            .sum();
-        if accuracies.len() > 1 {
-            let sd = (squares / (count - 1.0)).sqrt();
-            format!("{:.1} ± {:.1} %", average * 100.0, sd * 100.0)
-        } else {
-            format!("{:.1} %", average * 100.0)
-        }
-    };
+    let size = |of: &dyn Fn(&RunRow) -> u64| bytes(mean(&|run| of(run) as f64));
+    let accuracy = statistics::Summary::of(runs.iter().filter_map(|run| run.test_accuracy));
     vec![
         cell.to_owned(),
-        accuracy,
+        accuracy.map_or("–".to_owned(), |summary| percent_summary(&summary)),
         size(&RunRow::node_data_bytes),
         size(&|run| run.parameter_gradient_bytes),
         size(&|run| run.payload_bytes - run.node_data_bytes() - run.parameter_gradient_bytes),
-        format!("{:.3} s", mean(&|run| run.simulated_seconds)),
+        seconds(mean(&|run| run.simulated_seconds)),
     ]
 }
 

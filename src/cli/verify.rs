@@ -7,9 +7,9 @@ use clap::Args as ClapArgs;
 use serde_json::json;
 
 use super::Verdict;
-use super::output::{BadFolder, print, print_json};
+use super::output::{BadFolder, print, print_json, tell};
 use crate::experiment::claims::ClaimSpec;
-use crate::experiment::verify::verify;
+use crate::experiment::verify::{verify, verify_csv};
 use crate::experiment::{Tables, read_manifest};
 
 /// Arguments of `verify`.
@@ -33,13 +33,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
     let tables = Tables::read(&args.folder).map_err(|error| bad(error.to_string()))?;
     let claims: Vec<ClaimSpec> = serde_json::from_value(manifest["claims"].clone())
         .context("manifest.json: claims cannot be read")?;
-    let breaches = verify(
+    let mut breaches = verify(
         &tables.runs,
         &tables.epochs,
         &tables.traffic,
         &tables.claims,
         &claims,
     );
+    breaches.extend(verify_csv(&args.folder, &tables));
     if args.json {
         let texts: Vec<String> = breaches.iter().map(ToString::to_string).collect();
         print_json(&json!({ "folder": folder, "breaches": texts }))?;
@@ -55,7 +56,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
         for breach in &breaches {
             print(&format!("{breach}\n"));
         }
-        eprintln!("error: {folder}: {} breaches", breaches.len());
+        tell(&format!("error: {folder}: {} breaches\n", breaches.len()));
     }
     Ok(if breaches.is_empty() {
         Verdict::Good

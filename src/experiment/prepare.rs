@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::config::{Cell, OptionError};
+use super::config::{Cell, ConfigError, OptionError};
 use crate::Error;
 use crate::graph::{
     BoundaryPlan, Dataset, DatasetSpec, GraphError, Partition, PartitionMethod, PartitionSpec,
@@ -101,13 +101,7 @@ impl<'a> Preparation<'a> {
         let strategy = self
             .registry
             .build(&entry.kind, &entry.options, &Self::context(cell))
-            .map_err(|error| {
-                let key = error.key.map_or(String::new(), |key| format!(" `{key}`"));
-                SimError::Input(format!(
-                    "cell \"{}\": in [[strategy]] {}:{key} {}",
-                    cell.name, entry.kind, error.message
-                ))
-            })?;
+            .map_err(|error| cell.refuse_option(error.key.as_deref(), &error.message))?;
         Ok(strategy)
     }
 
@@ -122,27 +116,40 @@ impl<'a> Preparation<'a> {
         strategy: &dyn Strategy,
     ) -> Result<Arc<Setting>, Error> {
         let settings = &cell.settings;
-        let dataset = self.dataset(&settings.dataset, seed)?;
+        let dataset = self
+            .dataset(&settings.dataset, seed)
+            .map_err(|error| misfit(cell, "dataset.path", &error))?;
         if dataset.classes == 0 || dataset.features.width() == 0 {
-            return Err(SimError::Input(format!(
+            let message = format!(
                 "data set \"{}\" has no labels to train on; it serves `grapevine partition` only",
                 dataset.name
-            ))
-            .into());
+            );
+            return Err(cell.refuse("dataset.path", message).into());
         }
         if dataset.split.train.is_empty() {
-            return Err(SimError::Input(format!(
+            let message = format!(
                 "data set \"{}\" has no training nodes under this split",
                 dataset.name
-            ))
-            .into());
+            );
+            return Err(cell.refuse("dataset.split", message).into());
         }
         let asked = strategy.partition(&settings.partition);
-        let (partition, boundary) = self.partition(&settings.dataset, &dataset, &asked, seed)?;
-        let topology = settings.network.topology(settings.partition.workers)?;
+        let (partition, boundary) = self
+            .partition(&settings.dataset, &dataset, &asked, seed)
+            .map_err(|error| misfit(cell, "partition.file", &error))?;
+        let topology = settings
+            .network
+            .topology(settings.partition.workers)
+            .map_err(|error| cell.refuse("network.*", error.to_string()))?;
         let framing: Framing = settings.network.framing();
-        let timing = ComputeTiming::new(&settings.compute.timing)?;
-        let devices = self.devices(&settings.device, settings.partition.workers)?;
+        let timing = ComputeTiming::new(&settings.compute.timing)
+            .map_err(|error| cell.refuse("compute.timing", error.to_string()))?;
+        let devices = self
+            .devices(&settings.device, settings.partition.workers)
+            .map_err(|error| match error {
+                SimError::Device(what) => cell.refuse("device.*", what),
+                other => cell.refuse("device.*", other.to_string()),
+            })?;
         Ok(Arc::new(Setting {
             model: ModelSpec::new(&settings.model, dataset.features.width(), dataset.classes),
             dataset,
@@ -216,6 +223,26 @@ impl<'a> Preparation<'a> {
         self.devices
             .push((config.clone(), workers, devices.clone()));
         Ok(devices)
+    }
+}
+
+/// Data that do not fit a cell, at the key that says so, or else at the key that names the files.
+fn misfit(cell: &Cell, files: &str, error: &GraphError) -> ConfigError {
+    match error {
+        GraphError::Key { key, what } => {
+            let (section, name) = key.split_once('.').unwrap_or((key, "*"));
+            let lead = if name == "*" {
+                String::new()
+            } else {
+                format!("`{name}`: ")
+            };
+            cell.refuse(&format!("{section}.{name}"), format!("{lead}{what}"))
+        }
+        GraphError::Read { .. } => {
+            let hint = "relative paths start at the folder of the experiment file";
+            cell.refuse(files, format!("{error} ({hint})"))
+        }
+        _ => cell.refuse(files, error.to_string()),
     }
 }
 

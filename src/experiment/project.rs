@@ -15,6 +15,8 @@ use crate::strategies::Strategy;
 pub struct Projection {
     /// Name of the cell.
     pub cell: String,
+    /// The seed of the partition: the experiment's first.
+    pub seed: u64,
     /// Epochs of the whole training.
     pub epochs: usize,
     /// Number of messages.
@@ -74,6 +76,7 @@ fn project_cell(
         .collect();
     Ok(Projection {
         cell: cell.to_owned(),
+        seed: setting.seed,
         epochs: setting.epochs,
         messages: count.messages,
         payload_bytes: count.payload.0,

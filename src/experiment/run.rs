@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 
 use super::config::{Cell, Experiment};
-use super::manifest::Manifest;
+use super::manifest::{MANIFEST, Manifest, read_manifest};
 use super::prepare::{Preparation, partitioner_name};
 use super::rows::{ClaimRow, EpochRow, RunRow, TrafficRow};
 use super::tables::{Tables, TablesError};
@@ -32,6 +32,14 @@ pub enum RunError {
         /// What happened.
         source: Box<Error>,
     },
+    /// The folder for results has those of another experiment, or cannot be a folder.
+    #[error("{}: {what}; give another folder with --out", path.display())]
+    Taken {
+        /// The folder.
+        path: PathBuf,
+        /// What is there.
+        what: String,
+    },
     /// Results cannot be written.
     #[error(transparent)]
     Write(#[from] TablesError),
@@ -51,6 +59,7 @@ impl RunError {
     pub fn is_input(&self) -> bool {
         match self {
             Self::Input(error) => error.is_input(),
+            Self::Taken { .. } => true,
             Self::Failed { .. } | Self::Write(_) | Self::Folder { .. } => false,
         }
     }
@@ -120,6 +129,7 @@ impl Runner<'_> {
     /// are kept.
     pub fn run(&self, progress: &Arc<dyn Progress>) -> Result<Summary, RunError> {
         let started = Instant::now();
+        free(&self.out, &self.experiment.name)?;
         let input = |error: Error| RunError::Input(Box::new(error));
         let mut preparation = Preparation::new(self.registry, self.base.clone());
         let mut jobs = Vec::new();
@@ -449,6 +459,37 @@ impl RowMaker<'_> {
             }
         }
         rows
+    }
+}
+
+/// Whether results of the experiment `name` may go to `folder`: there is nothing, or results of an experiment of that name, or no
+/// results.
+fn free(folder: &Path, name: &str) -> Result<(), RunError> {
+    let taken = |path: &Path, what: String| {
+        Err(RunError::Taken {
+            path: path.to_owned(),
+            what,
+        })
+    };
+    if let Some(file) = folder.ancestors().find(|path| path.exists())
+        && !file.is_dir()
+    {
+        return taken(
+            folder,
+            format!("{} is a file, not a folder", file.display()),
+        );
+    }
+    if !folder.join(MANIFEST).exists() {
+        return Ok(());
+    }
+    let manifest = read_manifest(folder).unwrap_or_default();
+    match manifest["name"].as_str() {
+        Some(other) if other == name => Ok(()),
+        Some(other) => taken(
+            folder,
+            format!("holds results of the experiment \"{other}\", not of \"{name}\""),
+        ),
+        None => taken(folder, format!("holds a {MANIFEST} of something else")),
     }
 }
 

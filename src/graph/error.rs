@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 pub enum GraphError {
     /// A file or folder cannot be opened or read.
     #[error(
-        "cannot read {}: {source}; check that the path is right (relative paths start at the \
-         folder of the experiment file) and the file whole",
+        "cannot read {}: {source}; check that the path is right and the file whole",
         path.display()
     )]
     Read {

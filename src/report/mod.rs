@@ -3,15 +3,16 @@
 
 mod estimator;
 mod figures;
-mod format;
+pub mod format;
 mod html;
 mod plot;
 mod series;
-mod statistics;
+pub mod statistics;
 mod story;
 mod style;
 mod tables;
 
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -65,13 +66,14 @@ pub enum ReportError {
 }
 
 /// Writes `figures/*.svg`, `figures/*.png`, `tables/*.md`, `tables/*.tex` and `report.html` into `folder`, each
-/// file atomically, and returns their paths in that order. Nothing else in the folder is touched.
+/// file atomically, and returns their paths in that order. Figures of other kinds that an earlier report left are
+/// removed; nothing else in the folder is touched.
 ///
 /// `manifest["figures"]` lists the figures (`{ "kind": …, "title": … }`); absent or empty means every kind. A
 /// figure with nothing to show is left out. Every field of the manifest may be absent.
 ///
 /// # Errors
-/// A file cannot be written, or the manifest names an unknown figure.
+/// A file cannot be written or removed, or the manifest names an unknown figure.
 pub fn build(
     folder: &Path,
     tables: &Tables,
@@ -119,6 +121,7 @@ pub fn build(
         "report.html",
         page.render()?.as_bytes(),
     )?);
+    remove_stale(folder, &written)?;
     Ok(written)
 }
 
@@ -142,6 +145,19 @@ fn write_figure(folder: &Path, figure: &Figure) -> Result<(String, [PathBuf; 2])
     let first = write_file(folder, &name("svg"), svg.as_bytes())?;
     let second = write_file(folder, &name("png"), &figure.png().map_err(failed)?)?;
     Ok((svg, [first, second]))
+}
+
+/// Removes the figures that an earlier report drew and this one did not.
+fn remove_stale(folder: &Path, written: &[PathBuf]) -> Result<(), ReportError> {
+    for kind in figure_kinds() {
+        for extension in ["svg", "png"] {
+            let path = folder.join(format!("figures/{kind}.{extension}"));
+            if path.exists() && !written.contains(&path) {
+                fs::remove_file(&path).map_err(|source| ReportError::Write { path, source })?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The figures the manifest asks for, each kind once, with the titles it gives them.

@@ -332,3 +332,18 @@ fn nothing_else_in_the_folder_is_touched() {
     build(folder.path(), &made_up(&[0]), &manifest()).unwrap();
     assert_eq!(fs::read_to_string(&mine).unwrap(), "kept");
 }
+
+#[test]
+fn pictures_are_small_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let written = build(folder.path(), &made_up(&[0, 1]), &json!({})).unwrap();
+    let pictures: Vec<_> = written
+        .iter()
+        .filter(|path| path.extension().is_some_and(|extension| extension == "png"))
+        .collect();
+    assert!(!pictures.is_empty());
+    for path in pictures {
+        let size = fs::metadata(path).unwrap().len();
+        assert!(size < 160_000, "{}: {size} bytes", path.display());
+    }
+}

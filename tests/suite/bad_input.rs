@@ -212,7 +212,11 @@ fn strategies_and_their_options_are_named() {
         (
             "repartition_every = 2",
             "coverage_hops = 9",
-            &["coverage_hops", "between 1 and the model's 2 layers"],
+            &[
+                "x.toml:30",
+                "coverage_hops",
+                "between 1 and the model's 2 layers",
+            ],
         ),
         (
             "repartition_every = 2",
@@ -260,6 +264,24 @@ fn strategies_and_their_options_are_named() {
 }
 
 #[test]
+fn possible_values_are_those_and_no_more() {
+    let folder = folder_with(EXPERIMENT);
+    for (set, ends) in [
+        ("strategy.3.codec=x", "compose, difference"),
+        ("strategy.3.schedule.kind=x", "adaptive-error"),
+        (
+            "strategy.3.schedule={kind=\"linear\",slop=1}",
+            "from, to, slope",
+        ),
+        ("strategy.4.weight=x", "batch_mean"),
+        ("strategy.5.form=x", "lazy"),
+    ] {
+        let ran = grapevine_with(folder.path(), &["run", "x.toml", "--set", set], &[]).expect(2);
+        assert!(ran.stderr.trim_end().ends_with(ends), "{}", ran.stderr);
+    }
+}
+
+#[test]
 fn overrides_are_named_as_they_were_given() {
     let says = ["--set model.hiden=4", "did you mean `hidden`?"];
     let bad = Bad::new("", "", &says);
@@ -293,6 +315,12 @@ fn data_that_are_not_there_are_named() {
         .check();
     }
     Bad::data("path = \"nowhere\"", &["x.toml:4", "`format`"]).check();
+    let edges = "path = \"edges.txt\"\nformat = \"edge-list\"\nsplit = \"public\"";
+    let bad = Bad::data(edges, &["x.toml:4: in [dataset]", "no labels"]);
+    fs::write(bad.path().join("edges.txt"), "0 1\n1 2\n").unwrap();
+    bad.check();
+    let split = DATA.replace("{ train = 0.5, val = 0.2 }", "\"public-7\"");
+    Bad::data(&split, &["x.toml:5: in [dataset]: `split`: ", "one split"]).check();
 }
 
 #[test]
@@ -349,7 +377,11 @@ fn a_corrupt_pickle_is_named_and_nothing_of_it_is_run() {
 
 #[test]
 fn partitions_that_cannot_be_are_named() {
-    Bad::new("workers = 3", "workers = 1000", &["1000", "600"]).check();
+    let says = ["x.toml:14: in [partition]: `workers`: 1000", "600"];
+    Bad::new("workers = 3", "workers = 1000", &says).check();
+    let sweep = "[sweep]\n\"partition.workers\" = [2, 1000]\n[[claim]]";
+    Bad::new("[[claim]]", sweep, &["x.toml:35", "`workers`: 1000"])
+        .check_with(&["--set", "claim=[]"], &[]);
     Bad::new(
         "method = \"random\"\nworkers = 3",
         "method = \"metis\"\nworkers = 601",
@@ -363,7 +395,8 @@ fn partitions_that_cannot_be_are_named() {
         &["x.toml:13", "`file`"],
     )
     .check();
-    Bad::new("method = \"random\"", given, &["parts.txt"]).check();
+    let says = ["x.toml:14: in [partition]", "parts.txt", "relative paths"];
+    Bad::new("method = \"random\"", given, &says).check();
     for (content, says) in [
         ("0\n1\n2\n".to_owned(), &["parts.txt", "3", "600"][..]),
         ("0\n1\n2\n".repeat(201), &["parts.txt:601", "600"]),

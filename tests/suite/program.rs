@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
@@ -233,6 +234,11 @@ fn everything_can_be_listed() {
         let listed = listed.as_array().expect("a list").clone();
         for name in names {
             assert!(ran.stdout.contains(name), "{what}: {name}");
+            let width = ran.stdout.lines().map(|line| line.chars().count()).max();
+            assert!(
+                what == "strategies" || width <= Some(110),
+                "{what}: {width:?}"
+            );
             let has = |entry: &Value| {
                 entry["name"]
                     .as_str()
@@ -329,6 +335,12 @@ fn the_projection_is_what_the_run_sends() {
     }
     let ran = grapevine(folder.path(), &["project", "x.toml"]).expect(0);
     assert!(ran.stdout.contains("on the wire") && ran.stdout.contains("retexo"));
+    assert!(
+        ran.stdout
+            .contains("note: with seed 0 only, the first of 2"),
+        "{}",
+        ran.stdout
+    );
     assert!(
         !folder.path().join("results").exists(),
         "a projection writes nothing"
@@ -446,13 +458,129 @@ fn help_and_version_are_there_and_anything_else_is_an_error() {
 }
 
 #[test]
-fn results_that_cannot_be_written_are_a_failure_that_names_the_folder() {
+fn readers_that_go_away_end_the_program_quietly() {
+    let folder = folder_with(EXPERIMENT);
+    let small = "training.epochs=1";
+    for arguments in [
+        &["completions", "bash"][..],
+        &["list", "strategies"],
+        &["list", "networks", "--json"],
+        &["partition", "cora", "-w", "2"],
+        &["project", "x.toml"],
+        &["run", "x.toml", "--set", small, "--out", "out"],
+        &["report", "out"],
+        &["verify", "out"],
+        &["--help"],
+    ] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_grapevine"))
+            .current_dir(folder.path())
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program was built for these tests");
+        drop((child.stdout.take(), child.stderr.take()));
+        let status = child.wait().expect("it ends");
+        assert_eq!(status.code(), Some(0), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_cause_is_told_once() {
+    let folder = folder_with(EXPERIMENT);
+    fs::write(folder.path().join("binary.toml"), [0xff, 0xfe, 0]).unwrap();
+    for (arguments, cause) in [
+        (&["run", "nowhere.toml"][..], "No such file"),
+        (&["run", "binary.toml"], "valid UTF-8"),
+        (
+            &["partition", "nowhere", "-w", "2", "--format", "edge-list"],
+            "No such file",
+        ),
+    ] {
+        let ran = grapevine(folder.path(), arguments).expect(2);
+        assert_eq!(ran.stderr.matches(cause).count(), 1, "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn flags_of_partition_that_do_not_go_together_are_named() {
+    let folder = folder_with("");
+    fs::write(folder.path().join("parts.txt"), "0\n1\n").unwrap();
+    for (arguments, says) in [
+        ("cora -w 4 --format planetoid", &["--format", "bundled"][..]),
+        ("here -w 4", &["--format", "not bundled"]),
+        ("cora -w 2 --file parts.txt", &["--file", "--method given"]),
+        ("cora -w 2 -m given", &["--file", "--method given"]),
+        ("cora -w 2 -m given --file nope", &["cannot read nope"]),
+        (
+            "cora -w 2 -m given --file parts.txt",
+            &["parts.txt", "2708"],
+        ),
+        ("cora -w 0", &["--workers: 0", "2708"]),
+        ("cora -w 2 -m met", &["--method", "'metis'"]),
+        ("here -w 2 --format planetoi", &["--format", "'planetoid'"]),
+    ] {
+        let arguments: Vec<&str> = ["partition"]
+            .into_iter()
+            .chain(arguments.split(' '))
+            .collect();
+        let ran = grapevine(folder.path(), &arguments).expect(2);
+        for text in says {
+            assert!(ran.stderr.contains(text), "{text}: {}", ran.stderr);
+        }
+        for text in ["experiment file", "partition.", "panicked"] {
+            assert!(!ran.stderr.contains(text), "{text}: {}", ran.stderr);
+        }
+        assert_eq!(ran.stdout, "");
+    }
+}
+
+#[test]
+fn a_changed_csv_fails_verification() {
+    let (folder, out) = results();
+    let path = out.join("runs.csv");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replacen(",ok\n", ",fine\n", 1)).unwrap();
+    let ran = grapevine(folder.path(), &["verify", "out"]).expect(1);
+    assert_eq!(
+        ran.stdout,
+        "runs, row 0: status is `fine` in runs.csv, but `ok` in the Parquet file\n"
+    );
+}
+
+#[test]
+fn results_of_another_experiment_are_not_overwritten() {
+    let (folder, out) = results();
+    let before = fs::read(out.join("runs.csv")).unwrap();
+    let again = |name: &str| {
+        let set = format!("name={name}");
+        let few = ["--set", "training.epochs=1", "--out", "out", "-q"];
+        let figure = ["--set", "figure=[{ kind = \"pareto\" }]", "--set", &set];
+        let arguments = [&["run", "x.toml"][..], &few, &figure].concat();
+        grapevine(folder.path(), &arguments)
+    };
+    let ran = again("other").expect(2);
+    for text in ["out", "\"small\"", "\"other\"", "--out"] {
+        assert!(ran.stderr.contains(text), "{text}: {}", ran.stderr);
+    }
+    assert_eq!(fs::read(out.join("runs.csv")).unwrap(), before);
+
+    // The same experiment may be run again; figures that it has no more do not stay.
+    fs::write(out.join("figures/mine.svg"), "mine").unwrap();
+    again("small").expect(0);
+    assert_ne!(fs::read(out.join("runs.csv")).unwrap(), before);
+    let left = ["mine.svg", "pareto.png", "pareto.svg"].map(|name| out.join("figures").join(name));
+    assert_eq!(files(&out.join("figures")), left);
+}
+
+#[test]
+fn a_place_for_results_that_is_a_file_is_wrong_input() {
     let folder = folder_with(EXPERIMENT);
     fs::write(folder.path().join("taken"), "mine").unwrap();
     for out in ["taken", "taken/below"] {
-        let ran = grapevine(folder.path(), &["run", "x.toml", "-q", "--out", out]).expect(1);
+        let ran = grapevine(folder.path(), &["run", "x.toml", "-q", "--out", out]).expect(2);
         assert!(
-            ran.stderr.contains("cannot write") && ran.stderr.contains(out),
+            ran.stderr.contains(&format!("{out}: taken is a file")),
             "{}",
             ran.stderr
         );

@@ -71,7 +71,7 @@ impl Settings {
             dataset: dataset(document, required(document, "dataset")?)?,
             model: decode(document, &at("model"), required(document, "model")?)?,
             optimizer: optional("optimizer")
-                .map(|(path, value)| decode_tagged(document, &path, value))
+                .map(|(path, value)| decode_tagged(document, &path, &with_kind(value, "adam")))
                 .transpose()?
                 .unwrap_or_default(),
             training: decode(document, &at("training"), required(document, "training")?)?,
@@ -92,6 +92,15 @@ impl Settings {
         check::settings(&settings, document, vocabulary)?;
         Ok(settings)
     }
+}
+
+/// A section that says what `kind` it is: the default one where it does not say.
+fn with_kind(section: &Value, default: &str) -> Value {
+    let mut section = section.clone();
+    if let Value::Table(table) = &mut section {
+        table.entry("kind").or_insert_with(|| default.into());
+    }
+    section
 }
 
 fn required<'a>(document: &'a Document, name: &str) -> Result<&'a Value, ConfigError> {

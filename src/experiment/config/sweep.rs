@@ -1,5 +1,7 @@
 //! From one file to the cells of its grid: sweep values × strategies.
 
+use std::sync::Arc;
+
 use toml::{Table, Value};
 
 use super::Vocabulary;
@@ -29,6 +31,48 @@ pub struct Cell {
     pub settings: Settings,
     /// How it communicates.
     pub strategy: StrategyEntry,
+    origin: Origin,
+}
+
+/// Where a cell was written: the document with the sweep's values in it, and the number of its strategy.
+#[derive(Clone, Debug)]
+struct Origin {
+    document: Arc<Document>,
+    strategy: usize,
+}
+
+/// Cells that mean the same are equal wherever they were written.
+impl PartialEq for Origin {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Cell {
+    /// An error about a key of the settings (`partition.workers`) that shows only with the data, at the key's place.
+    pub(in crate::experiment) fn refuse(&self, key: &str, message: String) -> ConfigError {
+        self.refuse_at(&KeyPath::dotted(key), message)
+    }
+
+    /// An error about the cell's strategy, or one of its options.
+    pub(in crate::experiment) fn refuse_option(
+        &self,
+        option: Option<&str>,
+        message: &str,
+    ) -> ConfigError {
+        let entry = KeyPath::dotted("strategy").join(&self.origin.strategy.to_string());
+        let path = option
+            .unwrap_or("*")
+            .split('.')
+            .fold(entry, |path, segment| path.join(segment));
+        let option = option.map_or(String::new(), |option| format!("`{option}` "));
+        self.refuse_at(&path, format!("{option}{message} (cell \"{}\")", self.name))
+    }
+
+    fn refuse_at(&self, path: &KeyPath, message: String) -> ConfigError {
+        let problem = Problem::Other { message };
+        self.origin.document.error(path, problem)
+    }
 }
 
 /// Reads `[sweep]`.
@@ -117,26 +161,32 @@ pub(super) fn cells(
     }
     let mut cells = Vec::new();
     for (name, document) in combinations {
+        let document = Arc::new(document);
         let settings = Settings::read(&document, vocabulary)?;
         for (index, strategy) in strategies.iter().enumerate() {
             let own = own_settings(&document, vocabulary, index, strategy)?;
+            let (document, settings) = own.unwrap_or_else(|| (document.clone(), settings.clone()));
             cells.push(Cell {
                 name: format!("{name}{}", strategy.label),
-                settings: own.unwrap_or_else(|| settings.clone()),
+                settings,
                 strategy: strategy.clone(),
+                origin: Origin {
+                    document,
+                    strategy: index,
+                },
             });
         }
     }
     Ok(cells)
 }
 
-/// Settings with the strategy's `with` in them, if it has one.
+/// The document and its settings with the strategy's `with` in them, if it has one.
 fn own_settings(
     document: &Document,
     vocabulary: &Vocabulary<'_>,
     index: usize,
     strategy: &StrategyEntry,
-) -> Result<Option<Settings>, ConfigError> {
+) -> Result<Option<(Arc<Document>, Settings)>, ConfigError> {
     if strategy.with.is_empty() {
         return Ok(None);
     }
@@ -151,7 +201,8 @@ fn own_settings(
             .set(&KeyPath::dotted(key), value.clone(), &place)
             .map_err(|message| document.error(&written, Problem::Other { message }))?;
     }
-    Settings::read(&changed, vocabulary).map(Some)
+    let settings = Settings::read(&changed, vocabulary)?;
+    Ok(Some((Arc::new(changed), settings)))
 }
 
 /// The last part of the key, or all of it where another key ends alike.

@@ -235,6 +235,16 @@ fn overrides_reach_every_key_and_the_last_one_wins() {
 }
 
 #[test]
+fn an_optimizer_that_does_not_say_its_kind_is_adam() {
+    let whole = FILE.replace("[optimizer]\nkind = \"adam\"\nweight_decay = 5e-4\n", "");
+    let experiment = parse(&whole, &["optimizer.learning_rate=0.5"]).unwrap();
+    let resolved = experiment.resolved();
+    let optimizer = &resolved["optimizer"];
+    assert_eq!(optimizer["kind"].as_str(), Some("adam"));
+    assert_eq!(optimizer["learning_rate"].as_float(), Some(0.5));
+}
+
+#[test]
 fn the_resolved_file_is_the_same_experiment_and_resolves_to_itself() {
     let experiment = parse(FILE, &[]).unwrap();
     let resolved = experiment.resolved();

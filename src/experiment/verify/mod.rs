@@ -4,6 +4,7 @@
 //! Rows of finished runs are held to everything; of a failed run only its row is checked. Counts
 //! must agree to the byte, times to rounding (one part in 10⁹).
 
+mod csv;
 mod rules;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,6 +12,8 @@ use std::fmt;
 
 use super::claims::ClaimSpec;
 use super::rows::{ClaimRow, EpochRow, Row, RunRow, TrafficRow};
+
+pub use csv::verify_csv;
 
 /// One broken invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ pub fn partition(path: &Path, nodes: usize, workers: usize) -> Result<Vec<u32>, 
         let worker: u32 = number(line, "a worker number")?;
         if worker as usize >= workers {
             return Err(format!(
-                "worker {worker} is not one of 0 to {}; see partition.workers",
+                "worker {worker} is not one of 0 to {}, the {workers} workers asked for",
                 workers - 1
             ));
         }
@@ -38,7 +38,7 @@ pub fn partition(path: &Path, nodes: usize, workers: usize) -> Result<Vec<u32>, 
     match used.iter().position(|used| !used) {
         Some(idle) => Err(GraphError::file(
             path,
-            format!("gives no node to worker {idle}; lower partition.workers"),
+            format!("gives no node to worker {idle} of {workers}; ask for fewer workers"),
         )),
         None => Ok(assignment),
     }
@@ -73,7 +73,7 @@ mod tests {
             ),
             (
                 "0\n2\n0\n",
-                "parts.txt:2: worker 2 is not one of 0 to 1; see partition.workers",
+                "parts.txt:2: worker 2 is not one of 0 to 1, the 2 workers asked for",
             ),
             (
                 "0\nx\n0\n",
@@ -81,7 +81,7 @@ mod tests {
             ),
             (
                 "0\n0\n0\n",
-                "parts.txt: gives no node to worker 1; lower partition.workers",
+                "parts.txt: gives no node to worker 1 of 2; ask for fewer workers",
             ),
         ] {
             let error = read(text).unwrap_err().to_string();

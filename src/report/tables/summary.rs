@@ -11,7 +11,8 @@ enum Best {
     Lowest,
 }
 
-/// One row per cell; the best of each column in bold.
+/// One row per cell; the best of each column in bold. A single worker has nobody to send to, and is best at nothing but
+/// accuracy.
 pub fn summary(cells: &[Cell]) -> Table {
     let reference = cells
         .iter()
@@ -73,6 +74,12 @@ pub fn summary(cells: &[Cell]) -> Table {
         (6, 4, Best::Lowest),
         (7, 5, Best::Lowest),
     ];
+    let several_workers = |cell: &Cell| cell.runs.iter().any(|run| run.workers > 1);
+    for (cell, numbers) in cells.iter().zip(&mut numbers) {
+        if !several_workers(cell) {
+            numbers[1..].fill(None);
+        }
+    }
     for (column, number, best) in best_of {
         mark(&mut rows, column, &numbers, number, best);
     }
@@ -101,7 +108,7 @@ pub fn summary(cells: &[Cell]) -> Table {
     }
 }
 
-/// Marks what reads the same as the best entry; nothing where all are equal.
+/// Marks what reads the same as the best entry, among the rows with a number; nothing where all of them are equal.
 fn mark(
     rows: &mut [Vec<Entry>],
     column: usize,
@@ -115,10 +122,54 @@ fn mark(
         .max_by(|a, b| a.1.total_cmp(&b.1));
     let Some((winner, _)) = winner else { return };
     let text = rows[winner][column].text.clone();
-    if rows.iter().all(|row| row[column].text == text) {
+    let mut compared: Vec<&mut Entry> = rows
+        .iter_mut()
+        .zip(numbers)
+        .filter(|(_, numbers)| numbers[number].is_some())
+        .map(|(row, _)| &mut row[column])
+        .collect();
+    if compared.iter().all(|entry| entry.text == text) {
         return;
     }
-    for row in rows {
-        row[column].best = row[column].text == text;
+    for entry in &mut compared {
+        entry.best = entry.text == text;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::rows::RunRow;
+    use crate::report::series;
+
+    #[test]
+    fn a_single_worker_is_best_at_nothing_but_accuracy() {
+        let run = |cell: &str, workers, accuracy, bytes: u64| RunRow {
+            cell: cell.into(),
+            strategy: cell.into(),
+            workers,
+            test_accuracy: Some(accuracy),
+            payload_bytes: 3 * bytes,
+            activation_bytes: bytes,
+            parameter_gradient_bytes: 2 * bytes,
+            simulated_seconds: 1.0 + bytes as f64,
+            exposed_communication_seconds: bytes as f64,
+            status: RunRow::OK.into(),
+            ..RunRow::default()
+        };
+        let runs = [
+            run("one worker", 1, 0.9, 0),
+            run("full", 4, 0.8, 700),
+            run("fixed", 4, 0.7, 300),
+        ];
+        let best: Vec<Vec<bool>> = summary(&series::cells(&runs, &[]))
+            .rows
+            .iter()
+            .map(|row| row.iter().map(|entry| entry.best).collect())
+            .collect();
+        let [no, yes] = [false, true];
+        assert_eq!(best[0], [no, yes, no, no, no, no, no, no], "one worker");
+        assert_eq!(best[1], [no; 8], "full");
+        assert_eq!(best[2], [no, no, yes, no, yes, yes, yes, yes], "fixed");
     }
 }
