@@ -1,5 +1,7 @@
 //! Sparse matrices that stay constant while a model trains: the graph, and bag-of-words features.
 
+#![cfg_attr(not(feature = "wgpu"), allow(dead_code))] // caches on devices are for the wgpu kernels
+
 use std::sync::{Arc, OnceLock};
 
 use super::spmm::DeviceCache;

@@ -8,6 +8,8 @@
 //! Between them the weights are an ordinary tensor, so that dropout of weights is an ordinary product. As in the sparse product, one
 //! thread or lane owns each result and adds its terms in the order of the entries: no atomics, the same bits always.
 
+#![cfg_attr(feature = "ndarray", allow(deprecated))] // the backend is kept for those who name it
+
 mod cpu;
 #[cfg(feature = "wgpu")]
 mod cube;

@@ -3,6 +3,8 @@
 //! Where several neighbours have the largest value, the first entry of the row wins, and it alone receives the gradient. Each result is
 //! made by one thread or lane: no atomics, the same bits always.
 
+#![cfg_attr(feature = "ndarray", allow(deprecated))] // the backend is kept for those who name it
+
 mod cpu;
 #[cfg(feature = "wgpu")]
 mod cube;

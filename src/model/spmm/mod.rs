@@ -4,6 +4,8 @@
 //! thread (or one lane of a graphics device) owns each output element and adds its terms in the order of the entries: no
 //! atomics, and the same bits whatever the number of threads.
 
+#![cfg_attr(feature = "ndarray", allow(deprecated))] // the backend is kept for those who name it
+
 mod cpu;
 #[cfg(feature = "wgpu")]
 mod cube;
