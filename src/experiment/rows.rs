@@ -343,6 +343,8 @@ table! {
         weight_mean: Option<f64>,
         /// Standard deviation of the gradient weights; null where not meaningful.
         weight_sd: Option<f64>,
+        /// Σ‖x̃ − x‖² / Σ‖x‖² of the rows sent forward, decoded and as they were; null where not measured.
+        compression_error: Option<f64>,
     }
 }
 
@@ -369,6 +371,8 @@ table! {
         payload_bytes: u64,
         /// Payload with framing.
         wire_bytes: u64,
+        /// Σ‖x̃ − x‖² / Σ‖x‖² of the rows of these messages, decoded and as they were; null where not measured.
+        compression_error: Option<f64>,
     }
 }
 
@@ -426,8 +430,8 @@ mod tests {
         ];
         assert_eq!(names::<ClaimRow>(), documented);
         assert_eq!(names::<RunRow>().len(), 40);
-        assert_eq!(names::<EpochRow>().len(), 17);
-        assert_eq!(names::<TrafficRow>().len(), 10);
+        assert_eq!(names::<EpochRow>().len(), 18);
+        assert_eq!(names::<TrafficRow>().len(), 11);
     }
 
     #[test]
@@ -473,7 +477,7 @@ mod tests {
         assert_eq!(
             error,
             RowError::Length {
-                column: "wire_bytes",
+                column: "compression_error",
                 found: 0,
                 expected: 1
             }

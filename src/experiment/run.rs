@@ -435,6 +435,7 @@ impl RowMaker<'_> {
                 coverage: record.coverage,
                 weight_mean: record.weight_mean,
                 weight_sd: record.weight_sd,
+                compression_error: record.compression_error,
             })
             .collect()
     }
@@ -455,6 +456,10 @@ impl RowMaker<'_> {
                     messages: count.messages,
                     payload_bytes: count.payload.0,
                     wire_bytes: count.wire.0,
+                    compression_error: outcome
+                        .coding_errors
+                        .get(&(epoch, lane))
+                        .map(|error| error.relative()),
                 });
             }
         }

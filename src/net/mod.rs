@@ -36,8 +36,8 @@ mod units;
 pub use codec::{Codec, RelativeError, Rows, floats, to_bytes};
 pub use codec_key::{CodecKey, CodecLane, Way};
 pub use codecs::{
-    Bf16, Bits, CodingError, Compose, Difference, DifferenceMemory, F16, FirstColumns, Gauge,
-    Identity, Measured, Quantise, RandomColumns, RandomEntries, TopK,
+    Bf16, Bits, CodingError, CodingErrors, Compose, Difference, DifferenceMemory, F16,
+    FirstColumns, Gauge, Identity, Measured, Quantise, RandomColumns, RandomEntries, TopK,
 };
 pub use collective::{Combine, Step, all_reduce_steps, all_reduce_traffic, ring_all_reduce};
 pub use communicator::{Communicator, Inbox, Message, Outbox, Pending, Reduce, f32_bytes};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::kernel::WorkerTimes;
-use crate::net::{Ledger, Seconds};
+use crate::net::{CodingError, Lane, Ledger, Seconds};
 
 /// Accuracies of one evaluation.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,6 +27,8 @@ pub struct EpochReport {
     pub scores: Option<Scores>,
     /// How many times smaller than uncompressed the exchanged rows are; the same on every worker.
     pub compression_ratio: Option<f64>,
+    /// What this worker's messages lost forward in compression, if that was measured; summed.
+    pub coding_error: Option<CodingError>,
     /// Mean share of a training node's neighbourhood that the worker sees; averaged.
     pub coverage: Option<f64>,
     /// Weight of this worker's gradient; mean and standard deviation over workers are recorded.
@@ -48,6 +50,8 @@ pub struct EpochRecord {
     pub scores: Option<Scores>,
     /// See [`EpochReport`].
     pub compression_ratio: Option<f64>,
+    /// Σ‖x̃ − x‖² / Σ‖x‖² of the rows sent forward, over all workers.
+    pub compression_error: Option<f64>,
     /// See [`EpochReport`].
     pub coverage: Option<f64>,
     /// Mean over workers.
@@ -66,6 +70,8 @@ pub struct Outcome {
     pub epochs: Vec<EpochRecord>,
     /// Every message.
     pub ledger: Ledger,
+    /// What messages lost in compression, by epoch and lane, where it was measured.
+    pub coding_errors: BTreeMap<(usize, Lane), CodingError>,
     /// Each worker's account of time.
     pub times: Vec<WorkerTimes>,
     /// Number of parameters that were trained.
@@ -121,6 +127,7 @@ pub(super) struct Recorder {
     evaluation: Duration,
     model: Duration,
     parameters: usize,
+    coding_errors: BTreeMap<(usize, Lane), CodingError>,
     observer: Observer,
 }
 
@@ -134,6 +141,7 @@ impl Recorder {
             evaluation: Duration::ZERO,
             model: Duration::ZERO,
             parameters: 0,
+            coding_errors: BTreeMap::new(),
             observer,
         }
     }
@@ -149,6 +157,11 @@ impl Recorder {
 
     pub const fn set_parameters(&mut self, parameters: usize) {
         self.parameters = parameters;
+    }
+
+    pub fn add_coding_error(&mut self, epoch: usize, lane: Lane, error: CodingError) {
+        let so_far = self.coding_errors.entry((epoch, lane)).or_default();
+        *so_far = so_far.plus(error);
     }
 
     /// Takes one worker's report; the epoch is complete when all have given theirs.
@@ -182,6 +195,11 @@ impl Recorder {
             loss: reports.iter().map(|(r, _)| r.loss).sum(),
             scores: reports[0].0.scores,
             compression_ratio: reports[0].0.compression_ratio,
+            compression_error: reports
+                .iter()
+                .filter_map(|(report, _)| report.coding_error)
+                .reduce(CodingError::plus)
+                .map(CodingError::relative),
             coverage: mean(reports.iter().filter_map(|(r, _)| r.coverage).collect()),
             weight_mean,
             weight_sd,
@@ -200,6 +218,7 @@ impl Recorder {
         Outcome {
             epochs: self.epochs,
             ledger,
+            coding_errors: self.coding_errors,
             times,
             parameters: self.parameters,
             measured: self.started.elapsed().saturating_sub(self.evaluation),

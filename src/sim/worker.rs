@@ -14,7 +14,9 @@ use crate::model::{
     Aggregation, Block, Dropout, Gnn, Input, Optimizer, Work, accuracy, add_gradients,
     cross_entropy, parameter_count, parameters, predictions, targets,
 };
-use crate::net::{Communicator, Inbox, Outbox, Pending, Reduce, Seconds, TrafficKind};
+use crate::net::{
+    CodingErrors, Communicator, Inbox, Lane, Outbox, Pending, Reduce, Seconds, TrafficKind, Way,
+};
 
 /// What a stretch of real time was spent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -255,6 +257,24 @@ impl Worker {
     pub fn end_epoch(&mut self, epoch: usize, report: EpochReport) {
         let clock = self.communicator.now();
         self.recorder().report(self.rank(), epoch, report, clock);
+    }
+
+    /// States what this worker's messages of an epoch lost in compression, for the tables.
+    pub fn measured_errors(&self, epoch: usize, errors: &CodingErrors) {
+        for (&(layer, lane), &error) in errors {
+            let (from, to, kind) = match lane.way {
+                Way::Forward if layer == 0 => (lane.owner, lane.reader, TrafficKind::Feature),
+                Way::Forward => (lane.owner, lane.reader, TrafficKind::Activation),
+                Way::Back => (lane.reader, lane.owner, TrafficKind::ActivationGradient),
+            };
+            let lane = Lane {
+                layer,
+                from,
+                to,
+                kind,
+            };
+            self.recorder().add_coding_error(epoch, lane, error);
+        }
     }
 
     /// This worker's virtual time.

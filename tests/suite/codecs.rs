@@ -172,3 +172,38 @@ fn difference_coding_remembers_what_the_receiver_holds_and_so_loses_less() {
     );
     assert!(difference < plain / 2.0, "{difference} of {plain}");
 }
+
+#[test]
+fn measuring_what_is_lost_changes_nothing_and_finds_the_expected_share() {
+    let case = Case {
+        epochs: 40,
+        ..case()
+    };
+    let plain = case.run("fixed", "ratio = 2");
+    let measured = case.run("fixed", "ratio = 2\nmeasure_error = true");
+    assert_eq!(losses(&plain), losses(&measured));
+    assert_eq!(plain.ledger.traffic(), measured.ledger.traffic());
+    assert!(plain.coding_errors.is_empty());
+    // One entry for each epoch, direction, and kind of compressed row: layers 0 and 1 forward, layer 1 back.
+    let lanes = |kind| {
+        measured
+            .coding_errors
+            .keys()
+            .filter(|(_, lane)| lane.kind == kind)
+            .count()
+    };
+    let pairs = lanes(TrafficKind::Feature);
+    assert_eq!(pairs % case.epochs, 0);
+    assert!(pairs > 0);
+    assert_eq!(lanes(TrafficKind::Activation), pairs);
+    assert_eq!(lanes(TrafficKind::ActivationGradient), pairs);
+    // Half of the columns, drawn anew in every epoch, lose half of the squares in the mean.
+    let errors: Vec<f64> = measured
+        .epochs
+        .iter()
+        .filter_map(|record| record.compression_error)
+        .collect();
+    assert_eq!(errors.len(), case.epochs);
+    let mean = errors.iter().sum::<f64>() / errors.len() as f64;
+    assert!((mean - 0.5).abs() < 0.1, "{mean}");
+}

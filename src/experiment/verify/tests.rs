@@ -41,6 +41,7 @@ fn sound() -> Tables {
                         messages: 1,
                         payload_bytes,
                         wire_bytes: payload_bytes + 78,
+                        compression_error: None,
                     });
                 }
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::net::{Bytes, Codec, CodecKey, NetError, RelativeError, Rows, Way};
+use crate::net::{Bytes, Codec, CodecKey, CodecLane, NetError, RelativeError, Rows};
 
 /// Squared norms of what was lost and of what there was; those of several messages add up.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -47,22 +47,24 @@ impl CodingError {
     }
 }
 
-/// The errors of one worker's messages, by layer and way, since they were last taken. Messages whose key
-/// has no lane count as forward.
+/// Errors by layer and lane.
+pub type CodingErrors = BTreeMap<(u32, CodecLane), CodingError>;
+
+/// The errors of one worker's messages since they were last taken. Messages whose key has no lane do not count.
 #[derive(Debug, Default)]
-pub struct Gauge(Mutex<BTreeMap<(u32, Way), CodingError>>);
+pub struct Gauge(Mutex<CodingErrors>);
 
 impl Gauge {
-    /// All of them, in order of layer; the gauge is empty afterwards.
+    /// All of them; the gauge is empty afterwards.
     #[must_use]
-    pub fn take(&self) -> BTreeMap<(u32, Way), CodingError> {
+    pub fn take(&self) -> CodingErrors {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn add(&self, key: CodecKey, error: CodingError) {
-        let way = key.lane.map_or(Way::Forward, |lane| lane.way);
+        let Some(lane) = key.lane else { return };
         let mut errors = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let so_far = errors.entry((key.layer, way)).or_default();
+        let so_far = errors.entry((key.layer, lane)).or_default();
         *so_far = so_far.plus(error);
     }
 }
@@ -122,7 +124,7 @@ impl Codec for Measured {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::{Difference, FirstColumns, TopK};
+    use crate::net::{Difference, FirstColumns, TopK, Way};
 
     #[test]
     fn what_is_lost_is_added_up_by_layer_and_way() {
@@ -142,9 +144,14 @@ mod tests {
             }
         }
         let errors = codec.gauge.take();
-        let forward = errors[&(1, Way::Forward)];
+        let lane = |way| CodecLane {
+            owner: 0,
+            reader: 1,
+            way,
+        };
+        let forward = errors[&(1, lane(Way::Forward))];
         assert_eq!((forward.lost, forward.sent), (32.0, 50.0));
-        assert_eq!(errors[&(1, Way::Back)].relative(), 0.0);
+        assert_eq!(errors[&(1, lane(Way::Back))].relative(), 0.0);
         assert!(codec.gauge.take().is_empty());
     }
 
@@ -164,7 +171,8 @@ mod tests {
             let key = CodecKey::new(0, 1, round).between(0, 1, Way::Forward);
             let bytes = sender.encode(&Rows::new(&row, 16), key);
             let decoded = receiver.decode(&bytes, 1, 16, key).unwrap();
-            let measured = gauge.take()[&(1, Way::Forward)];
+            let errors = gauge.take();
+            let measured = errors.values().copied().next().unwrap();
             assert_eq!(measured, CodingError::of(&row, &decoded));
         }
     }

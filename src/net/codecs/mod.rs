@@ -23,7 +23,7 @@ pub use difference::{Difference, DifferenceMemory};
 pub use f16::F16;
 pub use first_columns::FirstColumns;
 pub use identity::Identity;
-pub use measured::{CodingError, Gauge, Measured};
+pub use measured::{CodingError, CodingErrors, Gauge, Measured};
 pub use quantise::{Bits, Quantise};
 pub use random_columns::RandomColumns;
 pub use random_entries::RandomEntries;

@@ -30,6 +30,7 @@ pub const REGISTRATION: Registration = Registration {
             },
             RESCALE,
             CACHE_FEATURES,
+            MEASURE_ERROR,
         ],
     },
     build,
@@ -56,6 +57,13 @@ pub const CACHE_FEATURES: OptionInfo = OptionInfo {
     meaning: "Send the constant input features once, whole; the authors' code resends them compressed in every epoch.",
 };
 
+/// Shared with `varco`.
+pub const MEASURE_ERROR: OptionInfo = OptionInfo {
+    name: "measure_error",
+    default: "false",
+    meaning: "Record what compression loses, by epoch, layer and message. Each message is decoded once more, which is charged where compute is measured.",
+};
+
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Options {
@@ -66,6 +74,8 @@ struct Options {
     rescale: bool,
     #[serde(default)]
     cache_features: bool,
+    #[serde(default)]
+    measure_error: bool,
 }
 
 struct Fixed {
@@ -92,6 +102,7 @@ fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, Op
             codec: options.codec,
             rescale: options.rescale,
             cache_features: options.cache_features,
+            measure_error: options.measure_error,
         },
         ratio,
         context: *context,
@@ -121,7 +132,7 @@ impl Strategy for Fixed {
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
         let seed = worker.setting().seed;
-        let state = CodecState::new(false);
+        let state = self.compression.state(false);
         partition_parallel(worker, Some(&|epoch, _| self.exchange(seed, epoch, &state)))
     }
 }

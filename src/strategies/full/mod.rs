@@ -93,7 +93,7 @@ impl Strategy for Full {
             Some(&|epoch, _| EpochExchange {
                 wires: self.wires(epoch),
                 compression_ratio: None,
-                gauge: None,
+                ..EpochExchange::default()
             }),
         )
     }

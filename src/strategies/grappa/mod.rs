@@ -395,7 +395,7 @@ impl Strategy for Grappa {
                     scores,
                     coverage: Some(*coverage),
                     weight: Some(*weight),
-                    compression_ratio: None,
+                    ..EpochReport::default()
                 },
             );
         }

@@ -15,6 +15,8 @@ pub struct Compression {
     pub rescale: bool,
     /// Whether the features are sent once, whole, instead of compressed in every epoch.
     pub cache_features: bool,
+    /// Whether what is lost is measured, for the tables.
+    pub measure_error: bool,
 }
 
 /// What one worker's codecs keep from epoch to epoch.
@@ -24,20 +26,21 @@ pub struct CodecState {
     memory: Arc<DifferenceMemory>,
     /// Where compression errors are measured; nowhere if they are not.
     gauge: Option<Arc<Gauge>>,
-}
-
-impl CodecState {
-    /// A fresh state, with a gauge or without.
-    #[must_use]
-    pub fn new(measures: bool) -> Self {
-        Self {
-            gauge: measures.then(Arc::default),
-            ..Self::default()
-        }
-    }
+    /// Whether all workers need the sum of these errors.
+    shares_error: bool,
 }
 
 impl Compression {
+    /// A fresh state; `shares_error` if what is sent next depends on the error of all workers.
+    #[must_use]
+    pub fn state(&self, shares_error: bool) -> CodecState {
+        CodecState {
+            gauge: (self.measure_error || shares_error).then(Arc::default),
+            shares_error,
+            ..CodecState::default()
+        }
+    }
+
     /// What travels in one epoch at a compression `ratio`.
     ///
     /// The input of every layer but the last is compressed, the raw features among them; the last layer's never is. The gradient of a
@@ -73,6 +76,7 @@ impl Compression {
             wires,
             compression_ratio: Some(self.codec.ratio(ratio)),
             gauge: state.gauge.clone(),
+            shares_error: state.shares_error,
         }
     }
 }

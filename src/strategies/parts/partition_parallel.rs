@@ -5,17 +5,20 @@ use std::sync::Arc;
 
 use super::{HaloExchange, LayerwiseTrainer, LocalGraph, Seen, Wire};
 use crate::model::Input;
-use crate::net::{CodingError, Gauge, Reduce, TrafficKind, Way};
+use crate::net::{CodingError, CodingErrors, Gauge, Reduce, TrafficKind, Way};
 use crate::sim::{EpochReport, SimError, Worker};
 
 /// What travels in one epoch.
+#[derive(Default)]
 pub struct EpochExchange {
     /// For each layer, how the boundary rows of its input travel; `None` for what is not sent in this epoch.
     pub wires: Vec<Option<Wire>>,
     /// How many times smaller than uncompressed the compressed rows are.
     pub compression_ratio: Option<f64>,
-    /// Where the wires' codecs measure their errors, if these are to be summed over all workers.
+    /// Where the wires' codecs measure their errors, if they do.
     pub gauge: Option<Arc<Gauge>>,
+    /// Whether every worker needs the error of all workers, for what it sends next.
+    pub shares_error: bool,
 }
 
 /// What travels in an epoch, given its number and what the epochs before it showed.
@@ -41,27 +44,27 @@ pub fn partition_parallel(
     let mut seen = Vec::new();
     for epoch in 0..worker.setting().epochs {
         worker.begin_epoch(epoch);
-        let (features, wires, compression_ratio, gauge) = match exchange {
-            None => (own.clone(), Vec::new(), None, None),
+        let (features, sent) = match exchange {
+            None => (own.clone(), EpochExchange::default()),
             Some(exchange) => {
-                let EpochExchange {
-                    wires,
-                    compression_ratio,
-                    gauge,
-                } = exchange(epoch, &seen);
-                let features = halo.features(worker, wires[0].as_ref())?;
-                (features, wires, compression_ratio, gauge)
+                let sent = exchange(epoch, &seen);
+                (halo.features(worker, sent.wires[0].as_ref())?, sent)
             }
         };
-        let mut step = trainer.step(worker, &model, &features, &halo, &wires, epoch)?;
+        let mut step = trainer.step(worker, &model, &features, &halo, &sent.wires, epoch)?;
         worker.all_reduce(
             &mut step.gradient,
             Reduce::Sum,
             TrafficKind::ParameterGradient,
         )?;
         model = worker.update(&mut optimizer, model, &step.gradient);
-        let error = match gauge {
-            Some(gauge) => Some(global_error(worker, &gauge)?),
+        let coding_error = sent.gauge.map(|gauge| {
+            let errors = gauge.take();
+            worker.measured_errors(epoch, &errors);
+            forward(&errors)
+        });
+        let error = match coding_error.filter(|_| sent.shares_error) {
+            Some(own) => Some(global_error(worker, own)?),
             None => None,
         };
         let scores = worker.evaluate_model(epoch, &model)?;
@@ -74,7 +77,8 @@ pub fn partition_parallel(
             EpochReport {
                 loss: step.loss,
                 scores,
-                compression_ratio,
+                compression_ratio: sent.compression_ratio,
+                coding_error,
                 ..EpochReport::default()
             },
         );
@@ -82,13 +86,17 @@ pub fn partition_parallel(
     Ok(())
 }
 
+/// The error of all rows that this worker sent forward.
+fn forward(errors: &CodingErrors) -> CodingError {
+    errors
+        .iter()
+        .filter(|((_, lane), _)| lane.way == Way::Forward)
+        .fold(CodingError::default(), |sum, (_, error)| sum.plus(*error))
+}
+
 /// The relative error of all rows that any worker sent forward in this epoch, the same number on all of them.
-fn global_error(worker: &mut Worker, gauge: &Gauge) -> Result<f64, SimError> {
-    let forward = gauge
-        .take()
-        .into_iter()
-        .filter(|((_, way), _)| *way == Way::Forward);
-    let own = forward.fold(CodingError::default(), |sum, (_, error)| sum.plus(error));
+#[allow(clippy::cast_possible_truncation)] // what travels is single precision
+fn global_error(worker: &mut Worker, own: CodingError) -> Result<f64, SimError> {
     let mut sums = [own.lost as f32, own.sent as f32];
     worker.all_reduce(&mut sums, Reduce::Sum, TrafficKind::Control)?;
     let [lost, sent] = sums.map(f64::from);

@@ -9,7 +9,7 @@
 
 use serde::Deserialize;
 
-use super::fixed::{CACHE_FEATURES, CODEC, RESCALE};
+use super::fixed::{CACHE_FEATURES, CODEC, MEASURE_ERROR, RESCALE};
 use super::parts::{
     CodecChoice, CodecState, Compression, EpochExchange, Schedule, error_traffic, gradient_traffic,
     halo_traffic, partition_parallel,
@@ -35,6 +35,7 @@ pub const REGISTRATION: Registration = Registration {
             },
             RESCALE,
             CACHE_FEATURES,
+            MEASURE_ERROR,
         ],
     },
     build,
@@ -50,6 +51,8 @@ struct Options {
     rescale: bool,
     #[serde(default)]
     cache_features: bool,
+    #[serde(default)]
+    measure_error: bool,
 }
 
 struct Varco {
@@ -74,6 +77,7 @@ fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, Op
             codec: options.codec,
             rescale: options.rescale,
             cache_features: options.cache_features,
+            measure_error: options.measure_error,
         },
         schedule,
         context: *context,
@@ -133,7 +137,7 @@ impl Strategy for Varco {
             ));
         }
         let (seed, epochs) = (setting.seed, self.context.epochs);
-        let state = CodecState::new(self.schedule.needs_error());
+        let state = self.compression.state(self.schedule.needs_error());
         partition_parallel(
             worker,
             Some(&|epoch, seen| {
