@@ -95,6 +95,21 @@ impl Block {
         }
     }
 
+    /// The block with each entry's weight multiplied by `factor(output, input)`.
+    #[must_use]
+    pub fn scaled(&self, factor: impl Fn(u32, u32) -> f32) -> Self {
+        let (rows, values) = (self.matrix.by_row(), self.matrix.values());
+        let scaled = (0_u32..).take(rows.len()).flat_map(|v| {
+            let factor = &factor;
+            rows.entries(v as usize)
+                .map(move |entry| values[entry] * factor(v, rows.columns[entry]))
+        });
+        Self {
+            matrix: Arc::new(self.matrix.with_values(scaled.collect())),
+            attention: self.attention.clone(),
+        }
+    }
+
     /// The block with dropout of attention weights after the softmax, each head on its own (Veličković et al., 2018,
     /// section 3.3); the block as it is for 0 heads.
     ///
