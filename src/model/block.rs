@@ -182,3 +182,23 @@ fn inverse_root(product: usize) -> f32 {
 const fn index(v: usize) -> u32 {
     v as u32
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scaling_multiplies_each_message_by_the_factor_of_its_two_ends() {
+        let graph = Csr::from_edges(3, [(0, 1), (2, 1), (0, 2)].into_iter());
+        let degrees: Vec<usize> = (0..3).map(|v| graph.degree(v)).collect();
+        let block = Block::new(&graph, &degrees, Aggregation::Mean);
+        #[allow(clippy::cast_precision_loss)] // digits
+        let scaled = block.scaled(|v, u| (10 * v + u) as f32);
+        assert_eq!(block.matrix.values(), [0.5, 0.5, 1.0]);
+        assert_eq!(scaled.matrix.values(), [5.0, 6.0, 20.0]);
+        assert_eq!(
+            scaled.matrix.by_row().columns,
+            block.matrix.by_row().columns
+        );
+    }
+}

@@ -17,7 +17,7 @@ pub const INFO: &[OptionInfo] = &[
     OptionInfo {
         name: "chunking",
         default: "\"random\"",
-        meaning: "How nodes are dealt into chunks: random (the authors' default), metis, or partition: as [partition] says.",
+        meaning: "How nodes are dealt into chunks: random (the authors' default), metis, or partition: as [partition] says (a given file then numbers chunks, those of one worker in a row).",
     },
     OptionInfo {
         name: "schedule",
