@@ -63,7 +63,7 @@ pub struct Preparation<'a> {
     base: PathBuf,
     raw: Vec<(DatasetSpec, RawDataset)>,
     split: Vec<(DatasetSpec, u64, Arc<Dataset>)>,
-    parts: Vec<(DatasetSpec, PartitionSpec, u64, Parts)>,
+    parts: Vec<(DatasetSpec, PartitionSpec, usize, u64, Parts)>,
     devices: Vec<(DeviceConfig, usize, Vec<WorkerDevice>)>,
 }
 
@@ -134,12 +134,13 @@ impl<'a> Preparation<'a> {
             return Err(cell.refuse("dataset.split", message).into());
         }
         let asked = strategy.partition(&settings.partition);
+        let workers = settings.partition.workers;
         let (partition, boundary) = self
-            .partition(&settings.dataset, &dataset, &asked, seed)
+            .partition(&settings.dataset, &dataset, &asked, workers, seed)
             .map_err(|error| misfit(cell, "partition.file", &error))?;
         let topology = settings
             .network
-            .topology(settings.partition.workers)
+            .topology(workers)
             .map_err(|error| cell.refuse("network.*", error.to_string()))?;
         let framing: Framing = settings.network.framing();
         let timing = ComputeTiming::new(&settings.compute.timing)
@@ -191,19 +192,19 @@ impl<'a> Preparation<'a> {
         data: &DatasetSpec,
         dataset: &Dataset,
         spec: &PartitionSpec,
+        workers: usize,
         seed: u64,
     ) -> Result<Parts, GraphError> {
-        let known = |(d, s, at, _): &&(DatasetSpec, PartitionSpec, u64, Parts)| {
-            d == data && s == spec && *at == seed
+        let known = |(d, s, of, at, _): &&(DatasetSpec, PartitionSpec, usize, u64, Parts)| {
+            d == data && s == spec && *of == workers && *at == seed
         };
         if let Some((.., parts)) = self.parts.iter().find(known) {
             return Ok(parts.clone());
         }
-        let partition = spec.partition(&dataset.graph, &self.base, seed)?;
-        let boundary = Arc::new(BoundaryPlan::new(&dataset.graph, &partition));
-        let parts: Parts = (Arc::new(partition), boundary);
+        let (partition, boundary) = spec.divide(&dataset.graph, &self.base, seed, workers)?;
+        let parts: Parts = (Arc::new(partition), Arc::new(boundary));
         self.parts
-            .push((data.clone(), spec.clone(), seed, parts.clone()));
+            .push((data.clone(), spec.clone(), workers, seed, parts.clone()));
         Ok(parts)
     }
 

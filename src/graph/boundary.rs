@@ -19,6 +19,18 @@ pub struct BoundaryPlan {
     pub nodes: usize,
     /// Stored (directed) edges of the graph.
     pub edges: usize,
+    /// A finer division, where a strategy asks for one.
+    pub chunks: Option<Box<Chunks>>,
+}
+
+/// A finer division of a partition, which strategies deal out anew: equally many chunks per worker, those of worker w being
+/// `w·r … (w + 1)·r − 1` for r chunks a worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunks {
+    /// The plan as if each chunk were a worker's.
+    pub plan: BoundaryPlan,
+    /// The seed they were drawn from, from which they are dealt out too.
+    pub seed: u64,
 }
 
 /// What one worker holds, sends and receives.
@@ -104,7 +116,22 @@ impl BoundaryPlan {
             parts,
             nodes: graph.nodes(),
             edges: graph.edges(),
+            chunks: None,
         }
+    }
+
+    /// The plan for `workers` workers whose parts are made of the chunks of a finer partition, with the plan of that beside it.
+    ///
+    /// # Panics
+    /// If the partition is of another graph, or its parts are not a multiple of `workers`.
+    pub fn of_chunks(graph: &Csr, chunks: &Partition, workers: usize, seed: u64) -> Self {
+        let mut plan = Self::new(graph, &chunks.merged(workers));
+        let chunks = Chunks {
+            plan: Self::new(graph, chunks),
+            seed,
+        };
+        plan.chunks = Some(Box::new(chunks));
+        plan
     }
 
     /// Number of workers.

@@ -29,7 +29,7 @@ mod split;
 mod stats;
 mod synthetic;
 
-pub use boundary::{BoundaryPlan, Part};
+pub use boundary::{BoundaryPlan, Chunks, Part};
 pub use bundled::{BUNDLED, cora};
 pub use csr::Csr;
 pub use dataset::{Dataset, RawDataset};

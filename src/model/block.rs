@@ -95,6 +95,21 @@ impl Block {
         }
     }
 
+    /// The block with each entry's weight multiplied by `factor(output, input)`.
+    #[must_use]
+    pub fn scaled(&self, factor: impl Fn(u32, u32) -> f32) -> Self {
+        let (rows, values) = (self.matrix.by_row(), self.matrix.values());
+        let scaled = (0_u32..).take(rows.len()).flat_map(|v| {
+            let factor = &factor;
+            rows.entries(v as usize)
+                .map(move |entry| values[entry] * factor(v, rows.columns[entry]))
+        });
+        Self {
+            matrix: Arc::new(self.matrix.with_values(scaled.collect())),
+            attention: self.attention.clone(),
+        }
+    }
+
     /// The block with dropout of attention weights after the softmax, each head on its own (Veličković et al., 2018,
     /// section 3.3); the block as it is for 0 heads.
     ///
@@ -166,4 +181,24 @@ fn inverse_root(product: usize) -> f32 {
 #[allow(clippy::cast_possible_truncation)] // nodes are numbered by u32 throughout
 const fn index(v: usize) -> u32 {
     v as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scaling_multiplies_each_message_by_the_factor_of_its_two_ends() {
+        let graph = Csr::from_edges(3, [(0, 1), (2, 1), (0, 2)].into_iter());
+        let degrees: Vec<usize> = (0..3).map(|v| graph.degree(v)).collect();
+        let block = Block::new(&graph, &degrees, Aggregation::Mean);
+        #[allow(clippy::cast_precision_loss)] // digits
+        let scaled = block.scaled(|v, u| (10 * v + u) as f32);
+        assert_eq!(block.matrix.values(), [0.5, 0.5, 1.0]);
+        assert_eq!(scaled.matrix.values(), [5.0, 6.0, 20.0]);
+        assert_eq!(
+            scaled.matrix.by_row().columns,
+            block.matrix.by_row().columns
+        );
+    }
 }

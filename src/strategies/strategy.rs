@@ -13,7 +13,8 @@ pub trait Strategy: Send + Sync {
         context.epochs
     }
 
-    /// The partition this strategy trains on, given the one the experiment asks for. Default: that one.
+    /// The partition this strategy trains on, given the one the experiment asks for. Default: that one. With a multiple of its workers, each of
+    /// them gets equally many parts, and the boundary plan keeps these as chunks.
     fn partition(&self, asked: &PartitionSpec) -> PartitionSpec {
         asked.clone()
     }

@@ -8,7 +8,7 @@ use grapevine::model::{NormKind, OptimizerConfig};
 use grapevine::sim::{Outcome, Scores};
 
 /// Strategies that lose nothing when there is nobody to send to.
-const LOSSLESS: [(&str, &str); 8] = [
+const LOSSLESS: [(&str, &str); 11] = [
     ("full", ""),
     ("full", "cache_features = false"),
     ("isolated", ""),
@@ -23,6 +23,15 @@ const LOSSLESS: [(&str, &str); 8] = [
         "halo = false\nweight = \"node_ht\"\nnormalise = \"none\"\nshrinkage = \"none\"",
     ),
     ("grappa", "weight = \"none\""),
+    (
+        "grappa",
+        "weight = \"batch_gram\"\nshrinkage = \"james_stein\"\nnormalise = \"rho\"",
+    ),
+    (
+        "grappa",
+        "chunks = 3\nschedule = \"regroup\"\nrepartition_every = 1\nweight = \"node_hajek\"",
+    ),
+    ("grappa", "chunks = 2\nremote_sampling = 0.5"),
 ];
 
 fn scores(outcome: &Outcome) -> Vec<Scores> {

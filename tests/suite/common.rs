@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use grapevine::graph::{BoundaryPlan, DatasetSpec, PartitionMethod, PartitionSpec};
+use grapevine::graph::{DatasetSpec, PartitionMethod, PartitionSpec};
 use grapevine::model::{ModelConfig, ModelKind, ModelSpec, NormKind, OptimizerConfig};
 use grapevine::net::{AllReduceKind, NetworkSpec};
 use grapevine::sim::{
@@ -89,11 +89,10 @@ impl Case {
             file: None,
             seed: None,
         };
-        let partition = strategy
+        let (partition, boundary) = strategy
             .partition(&asked)
-            .partition(&dataset.graph, base, self.seed)
+            .divide(&dataset.graph, base, self.seed, self.workers)
             .expect("a partition");
-        let boundary = BoundaryPlan::new(&dataset.graph, &partition);
         let config = ModelConfig {
             kind: self.kind,
             layers: self.layers,

@@ -1,158 +1,11 @@
-//! Grappa against the definition of its gradient, `Σ_i w_i b_i ḡ_i / Σ_j b_j`, computed by one process that sees everything.
+//! Grappa against the definition of its gradient, computed by one process that sees everything, and what it sends.
 
 use crate::common::{Case, KINDS, assert_close, losses};
 use crate::reference::{Term, degrees, single_device, train};
-use grapevine::graph::Csr;
+use crate::variant::{EVERY, PLAIN, Variant, chunks, edges};
 use grapevine::model::{ModelKind, OptimizerConfig};
 use grapevine::net::TrafficKind;
-use grapevine::sim::Setting;
-
-/// Options of one run, as text for the strategy and as facts for the reference.
-#[derive(Clone, Copy)]
-struct Variant {
-    halo: bool,
-    sweep: bool,
-    weight: &'static str,
-    shrinkage: &'static str,
-    normalise: bool,
-    cap: Option<f64>,
-}
-
-const EVERY: usize = 2;
-const KAPPA: f64 = 3.0;
-const LAMBDA: f64 = 0.25;
-
-impl Variant {
-    fn options(&self) -> String {
-        let Self {
-            halo,
-            weight,
-            shrinkage,
-            ..
-        } = self;
-        let schedule = if self.sweep { "sweep" } else { "fixed" };
-        let normalise = if self.normalise { "mean" } else { "none" };
-        let cap = self
-            .cap
-            .map_or(String::new(), |cap| format!("cap = {cap}\n"));
-        format!(
-            "repartition_every = {EVERY}\nhalo = {halo}\nschedule = \"{schedule}\"\nweight = \"{weight}\"\n\
-             shrinkage = \"{shrinkage}\"\nkappa = {KAPPA}\nlambda = {LAMBDA}\nnormalise = \"{normalise}\"\n{cap}"
-        )
-    }
-
-    /// The terms of all workers in a super-epoch.
-    fn terms(&self, setting: &Setting, super_epoch: usize) -> Vec<Term> {
-        let (graph, split) = (&setting.dataset.graph, &setting.dataset.split);
-        let (owner, workers) = (&setting.partition.assignment, setting.workers());
-        let total = split.train.len() as f64;
-        let parts: Vec<(Vec<bool>, Vec<u32>)> = (0..workers)
-            .map(|i| {
-                let variable = (i + 1 + super_epoch % (workers - 1)) % workers;
-                let inner = owner
-                    .iter()
-                    .map(|&part| part as usize == i || part as usize == variable)
-                    .collect();
-                let of_base = |v: &&u32| owner[**v as usize] as usize == i;
-                (inner, split.train.iter().filter(of_base).copied().collect())
-            })
-            .collect();
-        let weights = self.weights(setting, &parts);
-        parts
-            .iter()
-            .zip(weights)
-            .map(|((inner, train), weights)| {
-                let seen = |u: u32, v: u32| inner[v as usize] && (self.halo || inner[u as usize]);
-                let edges = edges(graph).filter(|&(u, v)| seen(u, v));
-                let local = Csr::from_edges(graph.nodes(), edges);
-                // What a worker sees of its chunks; of halo nodes it knows the degree.
-                let degrees = (0..graph.nodes())
-                    .map(|v| {
-                        if inner[v] {
-                            local.degree(v)
-                        } else {
-                            graph.degree(v)
-                        }
-                    })
-                    .collect();
-                let weights = train
-                    .iter()
-                    .zip(weights)
-                    .map(|(&v, w)| (v, w / total))
-                    .collect();
-                Term {
-                    graph: local,
-                    degrees,
-                    weights,
-                }
-            })
-            .collect()
-    }
-
-    /// Weights of the training nodes of each worker.
-    fn weights(&self, setting: &Setting, parts: &[(Vec<bool>, Vec<u32>)]) -> Vec<Vec<f64>> {
-        let graph = &setting.dataset.graph;
-        let hops = setting.model.layers() - usize::from(self.halo);
-        let mut all: Vec<Vec<f64>> = parts
-            .iter()
-            .map(|(inner, train)| {
-                let of = |&v: &u32| {
-                    let d = graph.degree(v as usize) as f64;
-                    let covered = stays(graph, inner, v, hops);
-                    let shrink = if self.shrinkage == "kappa" && d > 0.0 {
-                        d / (d + KAPPA)
-                    } else {
-                        1.0
-                    };
-                    1.0 + shrink * (covered - 1.0)
-                };
-                if self.weight == "none" {
-                    vec![1.0; train.len()]
-                } else {
-                    train.iter().map(of).collect()
-                }
-            })
-            .collect();
-        let mean = |weights: &[f64]| weights.iter().sum::<f64>() / weights.len() as f64;
-        let overall = mean(&all.concat());
-        for weights in &mut all {
-            for weight in weights.iter_mut() {
-                if self.normalise && self.weight != "none" {
-                    *weight /= overall;
-                }
-                *weight = weight.min(self.cap.unwrap_or(f64::INFINITY));
-            }
-            if self.weight == "batch_mean" {
-                let batch = mean(weights);
-                let lambda = if self.shrinkage == "lambda" {
-                    LAMBDA
-                } else {
-                    1.0
-                };
-                weights.fill(1.0 + lambda * (batch - 1.0));
-            }
-        }
-        all
-    }
-}
-
-/// All stored edges as (source, destination).
-fn edges(graph: &Csr) -> impl Iterator<Item = (u32, u32)> + '_ {
-    (0_u32..)
-        .take(graph.nodes())
-        .flat_map(|v| graph.neighbours(v as usize).iter().map(move |&u| (u, v)))
-}
-
-/// The probability that a walk of `hops` steps from `v` stays inside.
-fn stays(graph: &Csr, inner: &[bool], v: u32, hops: usize) -> f64 {
-    let neighbours = graph.neighbours(v as usize);
-    if hops == 0 || neighbours.is_empty() {
-        return 1.0;
-    }
-    let inside = neighbours.iter().filter(|&&u| inner[u as usize]);
-    let sum: f64 = inside.map(|&u| stays(graph, inner, u, hops - 1)).sum();
-    sum / neighbours.len() as f64
-}
+use grapevine::strategies::Registry;
 
 fn case(kind: ModelKind, workers: usize) -> Case {
     Case {
@@ -169,15 +22,7 @@ fn case(kind: ModelKind, workers: usize) -> Case {
     }
 }
 
-const PLAIN: Variant = Variant {
-    halo: true,
-    sweep: true,
-    weight: "none",
-    shrinkage: "none",
-    normalise: false,
-    cap: None,
-};
-
+/// Variants that every kind of model trains with.
 fn variants() -> impl Iterator<Item = Variant> {
     let weighted = [
         ("none", "none"),
@@ -187,19 +32,29 @@ fn variants() -> impl Iterator<Item = Variant> {
         ("batch_mean", "kappa"),
         ("batch_mean", "lambda"),
     ];
-    [(true, true), (true, false), (false, true), (false, false)]
+    let schedules = [
+        (true, "sweep"),
+        (true, "fixed"),
+        (false, "sweep"),
+        (false, "fixed"),
+    ];
+    schedules
         .into_iter()
-        .flat_map(move |(halo, sweep)| {
+        .flat_map(move |(halo, schedule)| {
             weighted
                 .into_iter()
                 .enumerate()
                 .map(move |(number, (weight, shrinkage))| Variant {
                     halo,
-                    sweep,
+                    schedule,
                     weight,
                     shrinkage,
-                    normalise: number % 2 == 0,
-                    cap: None,
+                    normalise: if number % 2 == 0 && weight != "none" {
+                        "mean"
+                    } else {
+                        "none"
+                    },
+                    ..PLAIN
                 })
         })
         .chain([
@@ -212,36 +67,116 @@ fn variants() -> impl Iterator<Item = Variant> {
             Variant {
                 halo: false,
                 weight: "node_ht",
-                normalise: true,
+                normalise: "mean",
                 cap: Some(1.1),
                 ..PLAIN
             },
         ])
+        .chain(further())
+}
+
+/// What is finer than one chunk a worker or coverage alone.
+fn further() -> impl Iterator<Item = Variant> {
+    let weighted = |halo| {
+        [
+            ("node_hajek", "none", "none"),
+            ("node_hajek", "none", "rho"),
+            ("node_ht", "kappa", "rho"),
+            ("batch_mean", "none", "rho"),
+            ("batch_mean", "james_stein", "mean"),
+        ]
+        .map(|(weight, shrinkage, normalise)| Variant {
+            halo,
+            weight,
+            shrinkage,
+            normalise,
+            ..PLAIN
+        })
+    };
+    let gram = Variant {
+        // Norms are measured once, of the model that all begin with.
+        schedule: "fixed",
+        weight: "batch_gram",
+        ..PLAIN
+    };
+    let dealt = [(2, "sweep"), (3, "fixed"), (2, "regroup"), (3, "regroup")];
+    let dealt = dealt.into_iter().flat_map(|(each, schedule)| {
+        [(true, 0.0), (false, 0.0), (false, 0.4)].map(|(halo, sampling)| Variant {
+            each,
+            schedule,
+            halo,
+            sampling,
+            weight: "batch_mean",
+            normalise: "mean",
+            ..PLAIN
+        })
+    });
+    let regrouped = Variant {
+        each: 2,
+        schedule: "regroup",
+        halo: false,
+        weight: "node_ht",
+        normalise: "rho",
+        ..PLAIN
+    };
+    let sampled = |sampling| Variant {
+        halo: false,
+        sampling,
+        weight: "node_ht",
+        ..PLAIN
+    };
+    weighted(true)
+        .into_iter()
+        .chain(weighted(false))
+        .chain([
+            gram,
+            Variant {
+                halo: false,
+                shrinkage: "james_stein",
+                normalise: "rho",
+                ..gram
+            },
+        ])
+        .chain(dealt)
+        .chain([regrouped, sampled(0.5), sampled(1.0)])
+}
+
+fn by_edge() -> impl Iterator<Item = Variant> {
+    let each = [
+        (true, 1, "sweep"),
+        (false, 1, "sweep"),
+        (true, 2, "regroup"),
+        (false, 2, "regroup"),
+    ];
+    each.into_iter().map(|(halo, each, schedule)| Variant {
+        halo,
+        each,
+        schedule,
+        weight: "edge_ht",
+        ..PLAIN
+    })
+}
+
+/// Trains, compares with the reference, and returns the losses.
+fn check(case: &Case, variant: &Variant) -> Vec<f64> {
+    let options = variant.options(case.workers);
+    let setting = case.setting(case.strategy("grappa", &options).as_ref());
+    let terms: Vec<Vec<Term>> = (0..case.epochs)
+        .map(|epoch| variant.terms(&setting, epoch))
+        .collect();
+    let expected = train(&setting, |epoch| &terms[epoch]);
+    let found = losses(&case.run("grappa", &options));
+    let what = format!("{:?}\n{options}", case.kind);
+    assert_close(&found, &expected.losses, 1e-5, &what);
+    found
 }
 
 #[test]
 fn the_distributed_training_is_that_of_the_weighted_sum_of_parts() {
+    let different = |a: &[f64], b: &[f64]| a.iter().zip(b).any(|(x, y)| (x - y).abs() > 1e-4);
     for kind in [ModelKind::Gcn, ModelKind::Sage, ModelKind::Gat] {
         let case = case(kind, 3);
-        let mut seen: Vec<Vec<f64>> = Vec::new();
-        for variant in variants() {
-            let options = variant.options();
-            let setting = case.setting(case.strategy("grappa", &options).as_ref());
-            let super_epochs: Vec<Vec<Term>> = (0..case.epochs.div_ceil(EVERY))
-                .map(|s| variant.terms(&setting, if variant.sweep { s } else { 0 }))
-                .collect();
-            let expected = train(&setting, |epoch| &super_epochs[epoch / EVERY]);
-            let found = losses(&case.run("grappa", &options));
-            assert_close(
-                &found,
-                &expected.losses,
-                1e-5,
-                &format!("{kind:?}\n{options}"),
-            );
-            seen.push(found);
-        }
-        let different =
-            |a: &Vec<f64>, b: &Vec<f64>| a.iter().zip(b).any(|(x, y)| (x - y).abs() > 1e-4);
+        let seen: Vec<Vec<f64>> = variants().map(|variant| check(&case, &variant)).collect();
         assert!(
             different(&seen[0], &seen[12]),
             "the halo makes a difference"
@@ -252,17 +187,67 @@ fn the_distributed_training_is_that_of_the_weighted_sum_of_parts() {
         );
         assert!(different(&seen[12], &seen[13]), "weights make a difference");
     }
+    for kind in [ModelKind::Gcn, ModelKind::Sage, ModelKind::Gin] {
+        // Sums of GIN grow with the weights; a small step keeps them finite.
+        let case = Case {
+            optimizer: OptimizerConfig::Sgd {
+                learning_rate: 0.01,
+                weight_decay: 0.0,
+                momentum: 0.0,
+            },
+            ..case(kind, 4)
+        };
+        let seen: Vec<Vec<f64>> = by_edge().map(|variant| check(&case, &variant)).collect();
+        let plain = Variant {
+            halo: false,
+            ..PLAIN
+        };
+        assert!(different(&seen[1], &check(&case, &plain)));
+    }
+}
+
+#[test]
+fn expected_coverage_over_several_hops_is_that_of_the_whole_graph() {
+    for (halo, layers) in [(true, 3), (false, 3), (false, 2)] {
+        let case = Case {
+            layers,
+            ..case(ModelKind::Sage, 4)
+        };
+        let variant = Variant {
+            halo,
+            weight: "node_ht",
+            normalise: "rho",
+            cap: Some(2.0),
+            ..PLAIN
+        };
+        check(&case, &variant);
+    }
+}
+
+#[test]
+fn fetching_the_whole_halo_in_every_epoch_trains_as_loading_it_once() {
+    for each in [1, 2] {
+        let case = case(ModelKind::Sage, 4);
+        let once = Variant { each, ..PLAIN };
+        let anew = Variant {
+            halo: false,
+            sampling: 1.0,
+            ..once
+        };
+        let run = |variant: &Variant| losses(&case.run("grappa", &variant.options(4)));
+        assert_eq!(run(&once), run(&anew));
+    }
 }
 
 #[test]
 fn two_workers_with_a_halo_see_everything_and_train_as_one_device() {
     for kind in KINDS {
-        for weight in ["none", "node_ht", "batch_mean"] {
+        for weight in ["none", "node_ht", "node_hajek", "batch_mean", "batch_gram"] {
             let case = Case {
                 layers: 3,
                 ..case(kind, 2)
             };
-            let options = Variant { weight, ..PLAIN }.options();
+            let options = Variant { weight, ..PLAIN }.options(2);
             let setting = case.setting(case.strategy("grappa", &options).as_ref());
             let expected = single_device(&setting);
             let outcome = case.run("grappa", &options);
@@ -278,29 +263,148 @@ fn two_workers_with_a_halo_see_everything_and_train_as_one_device() {
 }
 
 #[test]
-fn between_switches_nothing_but_parameter_gradients_crosses() {
-    for variant in variants() {
+fn between_switches_nothing_but_parameter_gradients_and_what_is_sampled_crosses() {
+    for variant in variants().chain(by_edge()) {
         let case = case(ModelKind::Gcn, 4);
-        let outcome = case.run("grappa", &variant.options());
-        let weighted = variant.normalise && variant.weight != "none";
+        let outcome = case.run("grappa", &variant.options(4));
         for epoch in 0..case.epochs {
             let traffic = outcome.ledger.epoch(epoch).expect("gradients are sent");
             let of = |kind| traffic.payload_of(kind).0;
-            let switch = epoch == 0 || (variant.sweep && epoch % EVERY == 0);
-            assert_eq!(of(TrafficKind::Repartition) > 0, switch, "epoch {epoch}");
-            assert_eq!(
-                of(TrafficKind::Control) > 0,
-                switch && weighted,
-                "epoch {epoch}"
-            );
-            for (lane, _, _) in traffic.iter() {
-                let allowed = lane.kind == TrafficKind::ParameterGradient
-                    || (switch
-                        && matches!(lane.kind, TrafficKind::Repartition | TrafficKind::Control));
-                assert!(allowed, "epoch {epoch}: {}", lane.kind);
+            let what = format!("epoch {epoch} of {variant:?}");
+            let expected = [
+                (TrafficKind::ParameterGradient, true),
+                (TrafficKind::Repartition, variant.switches(epoch)),
+                (TrafficKind::Control, variant.talks(epoch, case.layers)),
+                (TrafficKind::Feature, variant.sampling > 0.0),
+            ];
+            for kind in TrafficKind::ALL {
+                let sent = expected.contains(&(kind, true));
+                assert_eq!(of(kind) > 0, sent, "{kind} in {what}");
             }
         }
     }
+}
+
+#[test]
+fn what_is_sampled_is_a_share_of_the_boundary_rows_with_features_and_degrees() {
+    let case = case(ModelKind::Gcn, 4);
+    for (each, schedule, sampling) in [(1, "sweep", 0.5), (2, "regroup", 0.25), (1, "fixed", 1.0)] {
+        let variant = Variant {
+            each,
+            schedule,
+            sampling,
+            halo: false,
+            ..PLAIN
+        };
+        let options = variant.options(4);
+        let setting = case.setting(case.strategy("grappa", &options).as_ref());
+        let width = setting.dataset.features.width();
+        let outcome = case.run("grappa", &options);
+        for epoch in 0..case.epochs {
+            let traffic = outcome.ledger.epoch(epoch).expect("features are sent");
+            let bytes = 4 * variant.fetched(&setting, epoch) * (width + 1);
+            assert_eq!(traffic.payload_of(TrafficKind::Feature).0, bytes as u64);
+        }
+    }
+}
+
+#[test]
+fn a_regrouping_moves_the_chunks_that_are_trained_away_from_home_with_all_their_edges() {
+    let case = case(ModelKind::Gcn, 3);
+    let variant = Variant {
+        schedule: "regroup",
+        each: 3,
+        halo: false,
+        ..PLAIN
+    };
+    let options = variant.options(3);
+    let setting = case.setting(case.strategy("grappa", &options).as_ref());
+    let (graph, chunk) = (&setting.dataset.graph, chunks(&setting));
+    let width = setting.dataset.features.width();
+    let outcome = case.run("grappa", &options);
+    for epoch in [0, 2, 4, 6] {
+        let held = variant.held(&setting, epoch);
+        let trainer = |v: u32| {
+            held.iter()
+                .position(|held| held.contains(&chunk[v as usize]))
+        };
+        let away = |v: &u32| trainer(*v) != Some(chunk[*v as usize] / 3);
+        let nodes = (0..graph.nodes() as u32).filter(away).count();
+        let heard = edges(graph).filter(|(_, v)| away(v)).count();
+        // Degree, end of row, class and features of every node, and every edge into it, 4 bytes each.
+        let bytes = 4 * (nodes * (3 + width) + heard) as u64;
+        let traffic = outcome.ledger.epoch(epoch).expect("chunks move");
+        assert_eq!(traffic.payload_of(TrafficKind::Repartition).0, bytes);
+    }
+    let groupings: Vec<_> = [0, 2, 4, 6]
+        .map(|epoch| variant.held(&setting, epoch))
+        .into();
+    assert!(groupings.windows(2).all(|pair| pair[0] != pair[1]));
+}
+
+#[test]
+fn options_that_do_not_go_together_are_named() {
+    let context = case(ModelKind::Gcn, 4).context();
+    for (options, key, says) in [
+        ("chunks = 0", "chunks", "multiple"),
+        (
+            "schedule = \"regroup\"\nchunks = 4",
+            "chunks",
+            "twice the workers",
+        ),
+        (
+            "remote_sampling = 1.5",
+            "remote_sampling",
+            "between 0 and 1",
+        ),
+        (
+            "remote_sampling = 0.5\nhalo = true",
+            "remote_sampling",
+            "halo = true",
+        ),
+        (
+            "remote_sampling = 0.5\nnormalise = \"rho\"",
+            "normalise",
+            "remote_sampling",
+        ),
+        (
+            "remote_sampling = 0.5\nweight = \"edge_ht\"",
+            "remote_sampling",
+            "edge_ht",
+        ),
+        (
+            "weight = \"node_ht\"\nshrinkage = \"james_stein\"",
+            "shrinkage",
+            "batch weight",
+        ),
+        (
+            "weight = \"edge_ht\"\nnormalise = \"rho\"",
+            "normalise",
+            "expectation is 1",
+        ),
+        ("weight = \"none\"\ncap = 1", "cap", "nodes or batches"),
+        ("coverage_hops = 3", "coverage_hops", "the model's 2 layers"),
+    ] {
+        let table = options.parse().expect("options are TOML");
+        let built = Registry::builtin().build("grappa", &table, &context);
+        let error = built.err().expect(options);
+        assert_eq!(error.key.as_deref(), Some(key), "{options}");
+        assert!(error.message.contains(says), "{options}: {error}");
+    }
+}
+
+#[test]
+fn attention_is_not_weighted_by_edges() {
+    let case = case(ModelKind::Gat, 2);
+    let strategy = case.strategy("grappa", "weight = \"edge_ht\"");
+    let setting = case.setting(strategy.as_ref());
+    let quiet = std::sync::Arc::new(|_: &grapevine::sim::EpochRecord| {});
+    let outcome = grapevine::sim::simulate(&setting, quiet, |worker| strategy.train(worker));
+    let error = outcome.expect_err("attention has weights of its own");
+    assert!(
+        error.is_input() && error.to_string().contains("edge_ht"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -310,7 +414,7 @@ fn a_switch_moves_one_chunk_to_each_worker_and_with_the_halo_its_surroundings() 
         halo: false,
         ..PLAIN
     };
-    let setting = case.setting(case.strategy("grappa", &without.options()).as_ref());
+    let setting = case.setting(case.strategy("grappa", &without.options(4)).as_ref());
     let graph = &setting.dataset.graph;
     let owner = &setting.partition.assignment;
     let width = setting.dataset.features.width() as u64;
@@ -319,8 +423,8 @@ fn a_switch_moves_one_chunk_to_each_worker_and_with_the_halo_its_surroundings() 
         .filter(|&(u, v)| owner[u as usize] == owner[v as usize])
         .count() as u64;
     let chunks = 4 * (graph.nodes() as u64 * (2 + width) + internal);
-    let bare = case.run("grappa", &without.options());
-    let full = case.run("grappa", &PLAIN.options());
+    let bare = case.run("grappa", &without.options(4));
+    let full = case.run("grappa", &PLAIN.options(4));
     for epoch in [0, 2, 4, 6] {
         let of = |outcome: &grapevine::sim::Outcome| {
             let traffic = outcome.ledger.epoch(epoch).unwrap();
@@ -338,7 +442,7 @@ fn one_cycle_pairs_every_chunk_with_every_other_once() {
         halo: false,
         ..PLAIN
     }
-    .options();
+    .options(workers);
     let outcome = case(ModelKind::Gcn, workers).run("grappa", &options);
     let mut pairs: Vec<(u32, u32)> = outcome
         .ledger
@@ -368,7 +472,7 @@ fn isolated_nodes_give_finite_losses_and_full_coverage_of_themselves() {
         "the graph has isolated nodes"
     );
     for variant in variants() {
-        let outcome = case.run("grappa", &variant.options());
+        let outcome = case.run("grappa", &variant.options(3));
         for epoch in &outcome.epochs {
             assert!(epoch.loss.is_finite());
             assert!((0.0..=1.0).contains(&epoch.coverage.unwrap()));

@@ -18,4 +18,5 @@ mod program;
 mod reference;
 mod retexo;
 mod sparse;
+mod variant;
 mod volume;

@@ -28,22 +28,39 @@ pub struct Term {
     pub degrees: Vec<usize>,
     /// `(node, weight)` of the training nodes.
     pub weights: Vec<(u32, f64)>,
+    /// What the message to `v` from `u` is multiplied by: `scale(layer, v, u)`.
+    pub scale: Scale,
+}
+
+type Scale = Box<dyn Fn(usize, u32, u32) -> f32>;
+
+impl Term {
+    /// A term whose messages are as the model has them.
+    pub fn plain(graph: Csr, degrees: Vec<usize>, weights: Vec<(u32, f64)>) -> Self {
+        Self {
+            graph,
+            degrees,
+            weights,
+            scale: Box::new(|_, _, _| 1.0),
+        }
+    }
+
+    /// What layers aggregate by.
+    pub fn block(&self, aggregation: Aggregation, layer: usize) -> Block {
+        Block::new(&self.graph, &self.degrees, aggregation).scaled(|v, u| (self.scale)(layer, v, u))
+    }
 }
 
 /// The one term of centralised training: all edges, the mean over all training nodes.
 pub fn whole(setting: &Setting) -> Term {
     let dataset = &setting.dataset;
     let nodes = dataset.split.train.len() as f64;
-    Term {
-        graph: dataset.graph.as_ref().clone(),
-        degrees: degrees(&dataset.graph),
-        weights: dataset
-            .split
-            .train
-            .iter()
-            .map(|&v| (v, 1.0 / nodes))
-            .collect(),
-    }
+    let weights = dataset.split.train.iter().map(|&v| (v, 1.0 / nodes));
+    Term::plain(
+        dataset.graph.as_ref().clone(),
+        degrees(&dataset.graph),
+        weights.collect(),
+    )
 }
 
 pub fn degrees(graph: &Csr) -> Vec<usize> {
@@ -77,11 +94,11 @@ pub fn train<'a>(setting: &Setting, terms: impl Fn(usize) -> &'a [Term]) -> Trai
     };
     for epoch in 0..setting.epochs {
         let losses = terms(epoch).iter().map(|term| {
-            let block = Block::new(&term.graph, &term.degrees, aggregation);
             let mut input = features.clone();
             for layer in 0..model.layers() {
                 let dropped = input.dropped(&dropout, epoch as u64, layer, &nodes, &plain);
                 let heads = setting.model.attention_heads();
+                let block = term.block(aggregation, layer);
                 let block = block.dropped(&dropout, epoch as u64, layer, &nodes, heads, &plain);
                 input = Input::Dense(model.layer(layer, &block, &dropped));
             }

@@ -11,7 +11,7 @@ mod random;
 
 use std::path::Path;
 
-use super::{Csr, GraphError, PartitionMethod, PartitionSpec};
+use super::{BoundaryPlan, Csr, GraphError, PartitionMethod, PartitionSpec};
 use crate::rng::{Purpose, stream};
 
 /// An assignment of nodes to workers. Every worker owns at least one node.
@@ -39,6 +39,25 @@ impl Partition {
             .zip(&self.assignment)
             .filter(|(_, owner)| **owner as usize == part);
         mine.map(|(node, _)| node).collect()
+    }
+
+    /// The coarser partition whose part w is made of the parts `w·r … (w + 1)·r − 1` of this one.
+    ///
+    /// # Panics
+    /// If the number of parts is not r times `parts`.
+    #[must_use]
+    pub fn merged(&self, parts: usize) -> Self {
+        assert!(
+            parts > 0 && self.parts.is_multiple_of(parts),
+            "{} chunks are not equally many for each of {parts} workers",
+            self.parts
+        );
+        #[allow(clippy::cast_possible_truncation)] // parts are numbered by u32
+        let each = (self.parts / parts) as u32;
+        Self {
+            parts,
+            assignment: self.assignment.iter().map(|part| part / each).collect(),
+        }
     }
 
     /// Number of undirected edges between nodes of different workers.
@@ -91,6 +110,38 @@ impl PartitionSpec {
     }
 }
 
+impl PartitionSpec {
+    /// What a strategy trains on: this partition with its boundary plan, or, where it has more parts than there are `workers`,
+    /// equally many of its parts for each of them, which the plan keeps as chunks.
+    ///
+    /// # Errors
+    /// As [`PartitionSpec::partition`], and if the parts cannot be dealt out equally.
+    pub fn divide(
+        &self,
+        graph: &Csr,
+        base: &Path,
+        seed: u64,
+        workers: usize,
+    ) -> Result<(Partition, BoundaryPlan), GraphError> {
+        if self.workers == workers {
+            let partition = self.partition(graph, base, seed)?;
+            let boundary = BoundaryPlan::new(graph, &partition);
+            return Ok((partition, boundary));
+        }
+        let (chunks, nodes) = (self.workers, graph.nodes());
+        if workers == 0 || !chunks.is_multiple_of(workers) || chunks > nodes {
+            let what = format!(
+                "{chunks} is not a multiple of the {workers} workers up to the {nodes} nodes of the graph"
+            );
+            return Err(GraphError::key("strategy.chunks", what));
+        }
+        let chunks = self.partition(graph, base, seed)?;
+        let seed = self.seed.unwrap_or(seed);
+        let boundary = BoundaryPlan::of_chunks(graph, &chunks, workers, seed);
+        Ok((chunks.merged(workers), boundary))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,6 +177,30 @@ mod tests {
         assert_eq!(partition.members(1), [3, 4]);
         assert_eq!(partition.edge_cut(&ring(6)), 2);
         assert!((partition.balance() - 4.0 / 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn chunks_are_dealt_to_workers_in_order_and_keep_a_plan_of_their_own() {
+        let (graph, base) = (ring(24), Path::new(""));
+        let fine = spec(PartitionMethod::Metis, 6);
+        let chunks = fine.partition(&graph, base, 5).unwrap();
+        let (partition, boundary) = fine.divide(&graph, base, 5, 3).unwrap();
+        for (chunk, worker) in chunks.assignment.iter().zip(&partition.assignment) {
+            assert_eq!(chunk / 2, *worker);
+        }
+        let beside = boundary.chunks.as_ref().unwrap();
+        assert_eq!(beside.plan, BoundaryPlan::new(&graph, &chunks));
+        assert_eq!((boundary.workers(), beside.seed), (3, 5));
+        assert!(fine.divide(&graph, base, 5, 6).unwrap().1.chunks.is_none());
+        for (chunks, workers) in [(6, 4), (25, 5), (6, 0)] {
+            let error = spec(PartitionMethod::Random, chunks).divide(&graph, base, 5, workers);
+            assert!(
+                error
+                    .unwrap_err()
+                    .to_string()
+                    .starts_with("strategy.chunks")
+            );
+        }
     }
 
     #[test]

@@ -1,34 +1,51 @@
 //! `grappa`: gradient-only communication (Xu, Siebenbrunner and Bindschaedler, arXiv 2602.01872).
 //!
-//! The graph is cut into one chunk per worker. A worker trains on its *base* chunk, which never changes, together with one *variable* chunk, which
-//! moves on round-robin every `repartition_every` epochs (a super-epoch), so that a cycle of `N − 1` super-epochs pairs all chunks. At a switch
-//! the variable chunk's structure and features move, and with `halo` the features of the sources of all edges into both chunks; these bytes are
-//! counted as `repartition`. In between *only parameter gradients* travel: `2(N − 1)/N · 4|θ|` bytes per worker and step. The training
-//! nodes are those of the base chunk, so each is used once per epoch.
+//! The graph is cut into chunks, one per worker or equally many for each. A worker trains on its *base* chunks, which never change, together with
+//! one *variable* chunk, which moves on round-robin every `repartition_every` epochs (a super-epoch), so that a cycle brings every worker together with
+//! every other's chunk. With the schedule `regroup` all chunks are dealt out anew instead, and a worker trains what it was dealt.
+//! At a switch those chunks' structure and features move from where they are stored, and with `halo` the features of the sources of all edges into the
+//! chunks; these bytes are counted as `repartition`. In between *only parameter gradients* travel: `2(N − 1)/N · 4|θ|` bytes per worker and
+//! step. Each training node is used once per epoch, where its base chunk is, or its group.
+//!
+//! With `remote_sampling` a share of the sources that `halo` would load is fetched anew in each epoch, `4 · rows · (features + 1)` bytes (`feature`).
 //!
 //! What a worker does not see biases its gradient. Each gradient is therefore weighted by the *coverage* of its training nodes'
-//! neighbourhoods, per node or per batch; with `normalise = "mean"` the weights are divided by their mean over all training nodes, for which one
-//! all-reduce of two numbers is made at each switch (`control`).
+//! neighbourhoods, per node or per batch, or each message by the probability that it is seen. What workers have to tell each other for that is `control`, at
+//! each switch (with `remote_sampling`, in each epoch): an all-reduce of two numbers for `normalise = "mean"`, and one for `shrinkage = "james_stein"`.
+//! `normalise = "rho"` compares coverage with its expectation, for which one number per boundary row travels for each hop but the first, once, before
+//! training.
 //!
 //! Choices where the paper's code leaves a trap or says nothing: coverage is over as many hops as the model has layers
 //! (its one-hop weight is 1 up to `d/(d + 1)` with the halo on); chunks normalise by the neighbours they see, halo nodes by their degree in
-//! the whole graph.
+//! the whole graph. `batch_gram` takes gradients for uncorrelated and their norms from the last layer, and measures these by a forward pass without
+//! dropout when it weighs, not in every step. `edge_ht` normalises by degrees in the whole graph; with the halo the first layer is exact, and those above it
+//! read no halo rows. Chances are those of a random super-epoch, and a step's do not depend on where the walk has been.
 
 mod chunks;
 pub mod estimators;
+mod expectation;
+mod layout;
+mod norms;
+mod options;
 pub mod study;
+mod weighing;
 mod working;
 
-use serde::Deserialize;
+use std::sync::Arc;
 
 use super::parts::{HaloExchange, LayerwiseTrainer, LocalGraph, gradient_traffic};
-use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
-use crate::graph::{BoundaryPlan, Csr, PartitionMethod, PartitionSpec};
-use crate::model::{Aggregation, Block, Input, ModelSpec, Work};
-use crate::net::{Lane, Reduce, Traffic, TrafficKind, all_reduce_traffic};
+use super::{Context, OptionError, Registration, Strategy, StrategyInfo};
+use crate::graph::{BoundaryPlan, PartitionMethod, PartitionSpec};
+use crate::model::{Aggregation, Block, Gnn, Input, ModelKind, ModelSpec, Work, targets};
+use crate::net::{Lane, Reduce, Traffic, TrafficKind};
 use crate::sim::{Activity, EpochReport, SimError, Worker};
-use chunks::Switch;
-use working::{Loader, WorkingGraph};
+use estimators::{Normalise, Weight, edge_ht, halo_hops, mean_or_one};
+use layout::{Layout, Rules};
+use options::{Chunking, Options};
+use weighing::Weighing;
+use working::{HaloRows, Loader, WorkingGraph};
+
+pub use options::Schedule;
 
 /// How experiments name and make it.
 pub const REGISTRATION: Registration = Registration {
@@ -36,256 +53,59 @@ pub const REGISTRATION: Registration = Registration {
         name: "grappa",
         paper: "Xu, Siebenbrunner and Bindschaedler, Grappa: Gradient-Only Communication for Scalable Graph Neural Network Training (arXiv 2602.01872)",
         sends: "parameter gradients; at each switch one chunk's structure and features, with the halo's features",
-        options: &[
-            OptionInfo {
-                name: "chunking",
-                default: "\"random\"",
-                meaning: "How nodes are dealt into chunks: random (the authors' default), metis, or partition: as [partition] says.",
-            },
-            OptionInfo {
-                name: "schedule",
-                default: "\"sweep\"",
-                meaning: "sweep: the variable chunk moves on round-robin; fixed: the first one stays (the paper's ablation FP).",
-            },
-            OptionInfo {
-                name: "repartition_every",
-                default: "50",
-                meaning: "Epochs between switches (the authors' code).",
-            },
-            OptionInfo {
-                name: "halo",
-                default: "true",
-                meaning: "Also load the features of all sources of edges into both chunks (the authors' default).",
-            },
-            OptionInfo {
-                name: "weight",
-                default: "\"batch_mean\"",
-                meaning: "none (the paper's ablation UW); node_ht: each node's loss by its coverage; batch_mean: the whole gradient by their mean (the paper).",
-            },
-            OptionInfo {
-                name: "coverage_hops",
-                default: "the model's layers",
-                meaning: "Steps of the random walk whose chance to stay local is the coverage (derived; the authors' code: 1).",
-            },
-            OptionInfo {
-                name: "shrinkage",
-                default: "\"kappa\"",
-                meaning: "none; kappa: (d_local + κ)/(d + κ) per node (κ = 1: the authors' code); lambda: 1 + λ(w − 1) on the batch weight (the paper's form).",
-            },
-            OptionInfo {
-                name: "kappa",
-                default: "1",
-                meaning: "κ of shrinkage = \"kappa\".",
-            },
-            OptionInfo {
-                name: "lambda",
-                default: "0.5",
-                meaning: "λ of shrinkage = \"lambda\".",
-            },
-            OptionInfo {
-                name: "normalise",
-                default: "\"mean\"",
-                meaning: "mean: divide weights by their mean over all training nodes, which keeps the learning rate's scale (derived); none.",
-            },
-            OptionInfo {
-                name: "cap",
-                default: "none",
-                meaning: "Largest weight a node may have after normalisation (the authors' code: 1, before).",
-            },
-        ],
+        options: options::INFO,
     },
     build,
 };
 
-/// When variable chunks move.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Schedule {
-    /// Round-robin.
-    #[default]
-    Sweep,
-    /// Never after the first.
-    Fixed,
-}
-
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Chunking {
-    #[default]
-    Random,
-    Metis,
-    Partition,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Weight {
-    None,
-    NodeHt,
-    #[default]
-    BatchMean,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Shrinkage {
-    None,
-    #[default]
-    Kappa,
-    Lambda,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Normalise {
-    None,
-    #[default]
-    Mean,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Options {
-    chunking: Chunking,
-    schedule: Schedule,
-    repartition_every: usize,
-    halo: bool,
-    weight: Weight,
-    coverage_hops: Option<usize>,
-    shrinkage: Shrinkage,
-    kappa: f64,
-    lambda: f64,
-    normalise: Normalise,
-    cap: Option<f64>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            chunking: Chunking::default(),
-            schedule: Schedule::default(),
-            repartition_every: 50,
-            halo: true,
-            weight: Weight::default(),
-            coverage_hops: None,
-            shrinkage: Shrinkage::default(),
-            kappa: 1.0,
-            lambda: 0.5,
-            normalise: Normalise::default(),
-            cap: None,
-        }
-    }
-}
-
 struct Grappa {
     options: Options,
+    rules: Rules,
+    weighing: Weighing,
     context: Context,
 }
 
 fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
-    let options: Options = options(table)?;
-    if options.repartition_every == 0 {
-        return Err(OptionError::key("repartition_every", "must be at least 1"));
-    }
-    if let Some(hops) = options.coverage_hops
-        && !(1..=context.layers).contains(&hops)
-    {
-        let range = format!(
-            "must be between 1 and the model's {} layers",
-            context.layers
-        );
-        return Err(OptionError::key("coverage_hops", range));
-    }
-    if !(options.kappa >= 0.0 && options.kappa.is_finite()) {
-        return Err(OptionError::key("kappa", "must be a number of at least 0"));
-    }
-    if !(0.0..=1.0).contains(&options.lambda) {
-        return Err(OptionError::key("lambda", "must be between 0 and 1"));
-    }
-    if options
-        .cap
-        .is_some_and(|cap| !(cap > 0.0 && cap.is_finite()))
-    {
-        return Err(OptionError::key("cap", "must be a positive number"));
-    }
+    let options = Options::read(table, context)?;
     Ok(Box::new(Grappa {
         options,
+        rules: options.rules(),
+        weighing: options.weighing(context.layers),
         context: *context,
     }))
 }
 
 impl Grappa {
-    fn switch(&self, epoch: usize) -> Option<Switch> {
-        let Options {
-            repartition_every,
-            schedule,
-            halo,
-            ..
-        } = self.options;
-        Switch::before(epoch, repartition_every, schedule, halo)
+    /// Whether chunks move before an epoch.
+    fn switches(&self, epoch: usize) -> bool {
+        match self.options.schedule {
+            Schedule::Fixed => epoch == 0,
+            Schedule::Sweep | Schedule::Regroup => {
+                epoch.is_multiple_of(self.options.repartition_every)
+            }
+        }
     }
 
-    fn normalises(&self) -> bool {
-        self.options.weight != Weight::None && self.options.normalise == Normalise::Mean
+    /// Whether the working graph changes before an epoch.
+    fn loads(&self, epoch: usize) -> bool {
+        self.switches(epoch) || self.rules.sampling > 0.0
     }
 
-    /// Coverage of each training node, and the weight of its loss before normalisation.
-    fn weights(&self, worker: &Worker, graph: &WorkingGraph) -> (Vec<f64>, Vec<f64>) {
-        let hops = self.options.coverage_hops.unwrap_or(self.context.layers);
-        // The halo completes one hop, so the walk may leave with its last step.
-        let hops = if self.options.halo { hops - 1 } else { hops };
-        let inner = |v: u32| (v as usize) < graph.inner;
-        let edges = graph
-            .adjacency
-            .iter_edges()
-            .filter(|&(u, v)| inner(u) && inner(v));
-        let local = Csr::from_edges(graph.inner, edges);
-        let degrees = &graph.degrees[..graph.inner];
-        let all = estimators::coverage(&local, degrees, hops);
-        let train = &worker.shard().train;
-        let coverage: Vec<f64> = train.iter().map(|&row| all[row as usize]).collect();
-        if self.options.weight == Weight::None {
-            return (coverage, vec![1.0; train.len()]);
-        }
-        let mut weights = coverage.clone();
-        if self.options.shrinkage == Shrinkage::Kappa {
-            for (weight, &row) in weights.iter_mut().zip(train) {
-                *weight = estimators::smoothed(*weight, degrees[row as usize], self.options.kappa);
-            }
-        }
-        (coverage, weights)
+    fn layout<'a>(&self, boundary: &'a BoundaryPlan, epoch: usize) -> Layout<'a> {
+        let super_epoch = match self.options.schedule {
+            Schedule::Fixed => 0,
+            Schedule::Sweep | Schedule::Regroup => epoch / self.options.repartition_every,
+        };
+        Layout::new(boundary, self.rules, super_epoch)
     }
 
-    /// Divides by the mean over all workers, caps, and makes batch weights of node weights.
-    fn finish_weights(
-        &self,
-        worker: &mut Worker,
-        mut weights: Vec<f64>,
-    ) -> Result<Vec<f64>, SimError> {
-        if self.normalises() {
-            #[allow(clippy::cast_possible_truncation)] // what travels is single precision
-            let mut sums = [weights.iter().sum::<f64>() as f32, weights.len() as f32];
-            worker.all_reduce(&mut sums, Reduce::Sum, TrafficKind::Control)?;
-            let mean = f64::from(sums[0]) / f64::from(sums[1]).max(1.0);
-            if mean > 0.0 {
-                for weight in &mut weights {
-                    *weight /= mean;
-                }
-            }
-        }
-        if let Some(cap) = self.options.cap {
-            for weight in &mut weights {
-                *weight = weight.min(cap);
-            }
-        }
-        if self.options.weight == Weight::BatchMean {
-            let mut batch = estimators::mean_or_one(&weights);
-            if self.options.shrinkage == Shrinkage::Lambda {
-                batch = estimators::shrunk(batch, self.options.lambda);
-            }
-            weights.fill(batch);
-        }
-        Ok(weights)
+    /// Hops over which expected coverage is taken: the halo completes the last one.
+    const fn expected_hops(&self) -> usize {
+        halo_hops(self.weighing.hops, self.rules.halo)
+    }
+
+    fn knows_expected(&self) -> bool {
+        self.weighing.normalise == Normalise::Rho
     }
 }
 
@@ -299,26 +119,22 @@ struct Loaded {
 
 impl Strategy for Grappa {
     fn partition(&self, asked: &PartitionSpec) -> PartitionSpec {
-        let method = match self.options.chunking {
+        let workers = match (self.options.chunks, self.options.schedule) {
+            (Some(chunks), _) => chunks,
+            (None, Schedule::Regroup) => 2 * asked.workers,
+            (None, Schedule::Sweep | Schedule::Fixed) => asked.workers,
+        };
+        let mut spec = PartitionSpec {
+            workers,
+            ..asked.clone()
+        };
+        spec.method = match self.options.chunking {
             Chunking::Random => PartitionMethod::Random,
             Chunking::Metis => PartitionMethod::Metis,
-            Chunking::Partition => return asked.clone(),
+            Chunking::Partition => return spec,
         };
-        PartitionSpec {
-            method,
-            file: None,
-            ..asked.clone()
-        }
-    }
-
-    fn check(&self, _context: &Context) -> Result<(), OptionError> {
-        if self.options.weight == Weight::NodeHt && self.options.shrinkage == Shrinkage::Lambda {
-            return Err(OptionError::key(
-                "shrinkage",
-                "must be \"kappa\" or \"none\" with weight = \"node_ht\": lambda shrinks a batch weight",
-            ));
-        }
-        Ok(())
+        spec.file = None;
+        spec
     }
 
     #[allow(clippy::cast_possible_truncation)] // ranks are few
@@ -326,35 +142,45 @@ impl Strategy for Grappa {
         let workers = boundary.workers();
         let all_reduce = self.context.all_reduce;
         let mut traffic = gradient_traffic(all_reduce, workers, model.parameters());
-        let Some(switch) = self.switch(epoch) else {
+        if !self.loads(epoch) {
             return traffic;
-        };
-        if self.normalises() {
-            traffic.merge(&all_reduce_traffic(
-                all_reduce,
-                workers,
-                2,
-                TrafficKind::Control,
-            ));
         }
-        for from in 0..workers {
-            for to in (0..workers).filter(|&to| to != from) {
-                if let Some(bytes) = switch.payload(boundary, model.features(), from, to) {
-                    let (from, to) = (from as u32, to as u32);
-                    let lane = Lane {
-                        layer: 0,
-                        from,
-                        to,
-                        kind: TrafficKind::Repartition,
-                    };
-                    traffic.add(lane, bytes);
-                }
+        traffic.merge(&self.weighing.traffic(all_reduce, workers));
+        if epoch == 0 && self.knows_expected() {
+            let (weight, hops) = (self.weighing.weight, self.expected_hops());
+            traffic.merge(&expectation::traffic(boundary, weight, hops));
+        }
+        let (layout, width) = (self.layout(boundary, epoch), model.features());
+        for (from, to) in (0..workers).flat_map(|from| (0..workers).map(move |to| (from, to))) {
+            let lane = |kind| Lane {
+                layer: 0,
+                from: from as u32,
+                to: to as u32,
+                kind,
+            };
+            if self.switches(epoch)
+                && let Some(bytes) = layout.payload(width, from, to)
+            {
+                traffic.add(lane(TrafficKind::Repartition), bytes);
+            }
+            if let Some(bytes) = layout.sampled_payload(width, from, to) {
+                traffic.add(lane(TrafficKind::Feature), bytes);
             }
         }
         traffic
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
+        let kind = worker.setting().model.kind;
+        if self.weighing.weight == Weight::EdgeHt
+            && matches!(kind, ModelKind::Gat | ModelKind::SagePool)
+        {
+            return Err(SimError::Input(
+                "grappa: weight = \"edge_ht\" needs a model that sums messages (gcn, sage or gin): attention and maxima have \
+                 weights of their own"
+                    .to_owned(),
+            ));
+        }
         let mut model = worker.new_model();
         let mut optimizer = worker.new_optimizer();
         let mut loader = Loader::default();
@@ -362,8 +188,8 @@ impl Strategy for Grappa {
         let mut loaded: Option<Loaded> = None;
         for epoch in 0..worker.setting().epochs {
             worker.begin_epoch(epoch);
-            if let Some(switch) = self.switch(epoch) {
-                loaded = Some(self.load(worker, &mut loader, switch)?);
+            if self.loads(epoch) {
+                loaded = Some(self.load(worker, &model, &mut loader, epoch)?);
             }
             let Some(Loaded {
                 trainer,
@@ -383,10 +209,7 @@ impl Strategy for Grappa {
                 Reduce::Sum,
                 TrafficKind::ParameterGradient,
             )?;
-            let work = Work::pass(step.gradient.len()) * 6.0;
-            model = worker.compute(Activity::Model, work, |_| {
-                optimizer.step(model, &step.gradient)
-            });
+            model = worker.update(&mut optimizer, model, &step.gradient);
             let scores = worker.evaluate_model(epoch, &model)?;
             worker.end_epoch(
                 epoch,
@@ -407,49 +230,113 @@ impl Grappa {
     fn load(
         &self,
         worker: &mut Worker,
+        model: &Gnn,
         loader: &mut Loader,
-        switch: Switch,
+        epoch: usize,
     ) -> Result<Loaded, SimError> {
-        let graph = loader.switch(worker, switch)?;
+        let boundary = Arc::clone(&worker.setting().boundary);
+        let layout = self.layout(&boundary, epoch);
+        let mut arrived = HaloRows::default();
+        if self.switches(epoch) {
+            if epoch == 0 && self.knows_expected() {
+                let (weight, hops) = (self.weighing.weight, self.expected_hops());
+                loader.expected = expectation::expected(worker, &layout, weight, hops)?;
+            }
+            arrived = loader.switch(worker, &layout)?;
+        }
+        if self.rules.sampling > 0.0 {
+            arrived = working::sample(worker, &layout, epoch)?;
+        }
+        let rows = Work::pass(worker.shard().owned * worker.shard().features.width());
+        let graph = worker.compute(Activity::Exchange, rows, |worker| {
+            loader.assemble(worker, &layout, &arrived)
+        });
         let edges = Work::pass(graph.adjacency.edges() * self.context.layers);
-        let (coverage, weights) = worker.compute(Activity::Exchange, edges, |worker| {
-            self.weights(worker, &graph)
+        let (features, mut local) = worker.compute(Activity::Exchange, edges, |worker| {
+            let features = Input::from_features(graph.features.clone(), worker.plain_device());
+            (features, self.local(worker, &layout, &graph))
         });
-        let weights = self.finish_weights(worker, weights)?;
-        let (features, graph) = worker.compute(Activity::Exchange, edges, |worker| {
-            ready(worker, graph, &weights)
+        let (coverage, weights) = worker.compute(Activity::Exchange, edges, |_| {
+            self.weighing.of_nodes(&graph)
         });
+        let norms = match self.weighing.weight {
+            Weight::BatchGram => norms::squared(worker, model, &local, &features, &graph),
+            _ => Vec::new(),
+        };
+        let weights = self.weighing.agreed(worker, weights, &norms)?;
+        let (nodes, rows) = (worker.training_nodes() as f64, graph.nodes.len());
+        // Each worker's mean loss times b_i / Σ b_j: the sum over workers is the mean over all training nodes.
+        #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
+        let weighted = graph.seeds.iter().zip(&weights);
+        let weighted =
+            weighted.map(|(seed, weight)| (seed.row, seed.class, (weight / nodes) as f32));
+        let classes = worker.setting().model.classes();
+        local.targets = targets(rows, classes, weighted, worker.plain_device());
+        local.nodes = graph.nodes;
         Ok(Loaded {
-            trainer: LayerwiseTrainer::new(worker, graph),
+            trainer: LayerwiseTrainer::new(worker, local),
             features,
-            coverage: estimators::mean_or_one(&coverage),
-            weight: estimators::mean_or_one(&weights),
+            coverage: mean_or_one(&coverage),
+            weight: mean_or_one(&weights),
         })
     }
-}
 
-/// A working graph in the form that is trained on, with the weight of each seed's loss.
-fn ready(worker: &Worker, graph: WorkingGraph, weights: &[f64]) -> (Input, LocalGraph) {
-    let rows = graph.nodes.len();
-    let degrees: Vec<usize> = (0..rows)
-        .map(|v| {
-            if v < graph.inner {
+    /// The form of a working graph that layers compute on, its targets and node numbers left open.
+    fn local(&self, worker: &Worker, layout: &Layout, graph: &WorkingGraph) -> LocalGraph {
+        let by_edge = self.weighing.weight == Weight::EdgeHt;
+        let rows = graph.nodes.len();
+        let degree = |v: usize| {
+            if v < graph.inner && !by_edge {
                 graph.adjacency.degree(v)
             } else {
                 graph.degrees[v]
             }
-        })
+        };
+        let degrees: Vec<usize> = (0..rows).map(degree).collect();
+        let aggregation = Aggregation::from(worker.setting().model.kind);
+        let block = Block::new(&graph.adjacency, &degrees, aggregation);
+        let weighted = by_edge.then(|| block.scaled(inverse_chances(layout, graph)));
+        let (block, upper) = match weighted {
+            Some(weighted) if self.rules.halo => (block, Some(weighted)),
+            Some(weighted) => (weighted, None),
+            None => (block, None),
+        };
+        LocalGraph {
+            block,
+            upper,
+            nodes: Vec::new(),
+            targets: targets(
+                0,
+                worker.setting().model.classes(),
+                [],
+                worker.plain_device(),
+            ),
+        }
+    }
+}
+
+/// What `edge_ht` multiplies the message from `u` to `v` by: one over the probability that the worker of `v` holds `u`, and nothing if
+/// this worker does not hold it now.
+fn inverse_chances(layout: &Layout<'_>, graph: &WorkingGraph) -> impl Fn(u32, u32) -> f32 {
+    let chunk_of = layout.chunk_of();
+    let chunks: Vec<usize> = graph
+        .nodes
+        .iter()
+        .map(|&node| chunk_of[node as usize])
         .collect();
-    let aggregation = Aggregation::from(worker.setting().model.kind);
-    let nodes = worker.training_nodes() as f64;
-    // Each worker's mean loss times b_i / Σ b_j: the sum over workers is the mean over all training nodes.
-    #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
-    let targets = LocalGraph::weighted_targets(worker, rows, |seed| (weights[seed] / nodes) as f32);
-    let features = Input::from_features(graph.features, worker.plain_device());
-    let graph = LocalGraph {
-        block: Block::new(&graph.adjacency, &degrees, aggregation),
-        nodes: graph.nodes,
-        targets,
-    };
-    (features, graph)
+    #[allow(clippy::cast_possible_truncation)] // edge weights are single precision
+    let apart = edge_ht(layout.inclusion().pair(false)) as f32;
+    let inner = graph.inner;
+    move |v, u| {
+        let (v, u) = (v as usize, u as usize);
+        if v == u {
+            1.0
+        } else if u >= inner {
+            0.0
+        } else if layout.together(chunks[v], chunks[u]) {
+            1.0
+        } else {
+            apart
+        }
+    }
 }

@@ -1,18 +1,18 @@
-//! The graph a worker trains on between two switches: its base chunk, its variable chunk, and their halo.
+//! The graph a worker trains on: the chunks it holds, and their halo.
 
-use super::chunks::{
-    Chunk, Switch, decode_halo, encode_halo, local_adjacency, sources, variable_chunk,
-};
+use super::chunks::{Chunk, class, decode_halo, encode_halo, local_adjacency, sources};
+use super::layout::Layout;
+use super::options::Schedule;
 use crate::graph::{Csr, Features};
 use crate::model::Work;
-use crate::net::{Message, Outbox, TrafficKind};
-use crate::sim::{Activity, SimError, Worker};
+use crate::net::{Inbox, Message, Outbox, TrafficKind};
+use crate::sim::{Activity, Shard, SimError, Worker};
 
 /// A working partition.
 pub struct WorkingGraph {
-    /// Global numbers: base chunk, variable chunk, halo.
+    /// Global numbers: own chunks, other chunks, halo.
     pub nodes: Vec<u32>,
-    /// Number of nodes with in-edges: base and variable chunk.
+    /// Number of nodes with in-edges: those of chunks.
     pub inner: usize,
     /// In-neighbours as rows of `nodes`; none for the halo.
     pub adjacency: Csr,
@@ -20,11 +20,24 @@ pub struct WorkingGraph {
     pub degrees: Vec<usize>,
     /// Features of `nodes`.
     pub features: Features,
+    /// The nodes that train here.
+    pub seeds: Vec<Seed>,
+}
+
+/// A node that trains.
+#[derive(Clone, Copy, Debug)]
+pub struct Seed {
+    /// Its row in the working graph.
+    pub row: usize,
+    /// Its class.
+    pub class: u32,
+    /// What its coverage is on average over super-epochs; 1 if nobody asks.
+    pub expected: f64,
 }
 
 /// Nodes that another worker owns, with their degrees and dense features, `[nodes, width]`.
 #[derive(Default)]
-struct HaloRows {
+pub struct HaloRows {
     nodes: Vec<u32>,
     degrees: Vec<u32>,
     features: Vec<f32>,
@@ -35,6 +48,15 @@ impl HaloRows {
         self.nodes.push(node);
         self.degrees.push(degree);
         self.features.extend_from_slice(features);
+    }
+
+    /// Appends rows as they travel.
+    fn take(&mut self, bytes: &[u8], nodes: &[u32], width: usize) -> Result<(), SimError> {
+        let (degrees, features) = decode_halo(bytes, nodes.len(), width)?;
+        self.nodes.extend(nodes);
+        self.degrees.extend(degrees);
+        self.features.extend(features);
+        Ok(())
     }
 
     fn row(&self, place: usize, width: usize) -> (u32, u32, &[f32]) {
@@ -53,93 +75,87 @@ impl HaloRows {
     }
 }
 
-/// What arrived at a switch.
-#[derive(Default)]
-struct Arrived {
-    /// The variable chunk.
-    chunk: Option<Chunk>,
-    /// Halo rows, in the order of their senders.
-    halo: HaloRows,
-}
-
 /// Loads working graphs, and keeps what stays from one to the next.
 #[derive(Default)]
 pub struct Loader {
+    /// Expected coverage of the worker's nodes; empty if nobody asks.
+    pub expected: Vec<f32>,
     base_halo: HaloRows,
+    chunks: Vec<(usize, Chunk)>,
 }
 
 impl Loader {
-    /// Moves what this switch moves and puts the new working graph together.
+    /// Moves what a switch moves, and returns the halo rows that came.
     ///
     /// # Errors
     /// If communication fails.
-    pub fn switch(
-        &mut self,
-        worker: &mut Worker,
-        switch: Switch,
-    ) -> Result<WorkingGraph, SimError> {
+    pub fn switch(&mut self, worker: &mut Worker, layout: &Layout) -> Result<HaloRows, SimError> {
         let width = worker.shard().features.width();
-        let size = |bytes: usize| Work::pass(bytes / 4);
-        let owned = size(4 * worker.shard().owned * width);
-        let outbox = worker.compute(Activity::Exchange, owned, |worker| pack(worker, switch));
+        let owned = Work::pass(worker.shard().owned * width);
+        let outbox = worker.compute(Activity::Exchange, owned, |worker| {
+            self.pack(worker, layout)
+        });
         let inbox = worker.exchange(outbox)?;
-        let bytes = inbox.iter().map(|message| message.payload.len()).sum();
-        worker.compute(Activity::Exchange, owned + size(bytes), |worker| {
-            let arrived = unpack(worker, switch, &inbox)?;
-            if switch.super_epoch == 0 {
-                let base = &worker.setting().boundary.parts[worker.rank()].halo;
-                let mut base = base.clone();
-                base.sort_unstable();
-                let in_base = |node: u32| base.binary_search(&node).is_ok();
-                self.base_halo = arrived.halo.filtered(width, in_base);
+        let work = owned + received(&inbox);
+        worker.compute(Activity::Exchange, work, |worker| {
+            let arrived = self.unpack(worker, layout, &inbox)?;
+            if layout.is_first() && layout.rules().halo {
+                self.keep_base_halo(worker, layout, &arrived);
             }
-            Ok(self.assemble(worker, switch, arrived))
+            Ok(arrived)
         })
     }
 
-    /// Base chunk, variable chunk, and the halo of both.
-    fn assemble(&self, worker: &Worker, switch: Switch, arrived: Arrived) -> WorkingGraph {
-        let (shard, setting) = (worker.shard(), worker.setting());
+    /// The chunks that are held now, with the halo rows among what is kept, what `arrived`, and what is the worker's own.
+    #[must_use]
+    pub fn assemble(&self, worker: &Worker, layout: &Layout, arrived: &HaloRows) -> WorkingGraph {
+        let (shard, rank) = (worker.shard(), worker.rank());
         let width = shard.features.width();
-        let variable = variable_chunk(worker.rank(), worker.size(), switch.super_epoch);
-        let mut nodes = shard.nodes[..shard.owned].to_vec();
-        let mut degrees = shard.degrees[..shard.owned].to_vec();
-        let mut sources = sources(shard, true);
-        let mut features = shard.features.clone();
-        if let (Some(variable), Some(chunk)) = (variable, arrived.chunk) {
-            let members = &setting.boundary.parts[variable].owned;
-            let mut chunk_sources = chunk.sources;
-            // Bridge edges from the base chunk are known here: graphs are stored in both directions.
-            for (&node, base_sources) in nodes.iter().zip(&sources) {
-                for source in base_sources {
-                    if let Ok(row) = members.binary_search(source) {
-                        chunk_sources[row].push(node);
-                    }
-                }
+        let own = layout
+            .held(rank)
+            .iter()
+            .filter(|&&chunk| layout.home(chunk) == rank);
+        let mut nodes: Vec<u32> = own
+            .flat_map(|&chunk| layout.part(chunk).owned.clone())
+            .collect();
+        nodes.sort_unstable();
+        let rows = own_rows(shard, &nodes);
+        let mut degrees: Vec<usize> = rows
+            .iter()
+            .map(|&row| shard.degrees[row as usize])
+            .collect();
+        let mut edges: Vec<Vec<u32>> = rows.iter().map(|&row| sources(shard, row)).collect();
+        let mut features = shard.features.select(&rows);
+        let mut seeds = Vec::new();
+        let mut train = |row: usize, class: Option<u32>, expected: Option<&f32>| {
+            let expected = expected.map_or(1.0, |&expected| f64::from(expected));
+            seeds.extend(class.map(|class| Seed {
+                row,
+                class,
+                expected,
+            }));
+        };
+        for (place, &row) in rows.iter().enumerate() {
+            train(place, class(shard, row), self.expected.get(row as usize));
+        }
+        for (number, chunk) in &self.chunks {
+            for (place, &class) in chunk.classes.iter().enumerate() {
+                train(nodes.len() + place, class, chunk.expected.get(place));
             }
-            for row in &mut chunk_sources {
-                row.sort_unstable();
-                row.dedup();
-            }
-            nodes.extend(members);
+            nodes.extend(&layout.part(*number).owned);
             degrees.extend(chunk.degrees.iter().map(|&degree| degree as usize));
-            sources.extend(chunk_sources);
+            edges.extend_from_slice(&chunk.sources);
             features.append(&chunk.features);
         }
         let inner = nodes.len();
-        let parts = [worker.rank(), variable.unwrap_or(worker.rank())];
-        let is_inner = |node: u32| {
-            let part = setting.partition.assignment[node as usize] as usize;
-            parts.contains(&part)
-        };
-        let halo = [&self.base_halo, &arrived.halo];
+        let mut held = nodes.clone();
+        held.sort_unstable();
+        let local = own_halo(worker, layout);
+        let halo = [&self.base_halo, arrived, &local];
         let mut order: Vec<(u32, usize, usize)> = Vec::new();
         for (source, rows) in halo.iter().enumerate() {
-            let outer = rows
-                .nodes
-                .iter()
-                .enumerate()
-                .filter(|(_, n)| !is_inner(**n));
+            let outer = rows.nodes.iter().enumerate();
+            let outer = outer.filter(|(_, node)| held.binary_search(node).is_err());
             order.extend(outer.map(|(place, &node)| (node, source, place)));
         }
         order.sort_unstable();
@@ -152,73 +168,150 @@ impl Loader {
         }
         WorkingGraph {
             inner,
-            adjacency: local_adjacency(nodes.len(), &nodes, &sources),
+            adjacency: local_adjacency(&nodes, &edges),
             degrees,
             features,
             nodes,
+            seeds,
         }
     }
-}
 
-/// What this worker sends at a switch, and from whom it will hear.
-fn pack(worker: &Worker, switch: Switch) -> Outbox {
-    let (rank, size) = (worker.rank(), worker.size());
-    let (shard, boundary) = (worker.shard(), &worker.setting().boundary);
-    let width = shard.features.width();
-    let mut outbox = Outbox::new(TrafficKind::Repartition, 0);
-    let mut chunk: Option<Vec<u8>> = None;
-    for peer in (0..size).filter(|&peer| peer != rank) {
-        if variable_chunk(peer, size, switch.super_epoch) == Some(rank) {
-            let chunk = chunk.get_or_insert_with(|| Chunk::of(shard, switch.halo).encode());
-            outbox.messages.push(Message {
-                peer,
-                payload: chunk.clone(),
-            });
-        } else {
-            let rows = switch.halo_rows(boundary, rank, peer);
-            if !rows.is_empty() {
-                outbox.messages.push(Message {
-                    peer,
-                    payload: encode_halo(shard, &rows),
-                });
+    /// What this worker sends at a switch, and from whom it will hear.
+    fn pack(&self, worker: &Worker, layout: &Layout) -> Outbox {
+        let (rank, shard) = (worker.rank(), worker.shard());
+        let width = shard.features.width();
+        let mut outbox = Outbox::new(TrafficKind::Repartition, 0);
+        for peer in (0..worker.size()).filter(|&peer| peer != rank) {
+            let mut payload = Vec::new();
+            for chunk in layout.fetched(rank, peer) {
+                let members = &layout.part(chunk).owned;
+                let keep = |u: u32| layout.all_edges() || members.binary_search(&u).is_ok();
+                let rows = own_rows(shard, members);
+                Chunk::of(shard, &rows, keep, layout.carried(), &self.expected)
+                    .encode(&mut payload);
+            }
+            encode_halo(
+                shard,
+                &own_rows(shard, &layout.halo(rank, peer)),
+                &mut payload,
+            );
+            if !payload.is_empty() {
+                outbox.messages.push(Message { peer, payload });
+            }
+            if layout.payload(width, peer, rank).is_some() {
+                outbox.expect.push(peer);
             }
         }
-        if switch.payload(boundary, width, peer, rank).is_some() {
-            outbox.expect.push(peer);
+        outbox
+    }
+
+    /// The other end of [`Self::pack`]: keeps the chunks and returns the halo rows.
+    fn unpack(
+        &mut self,
+        worker: &Worker,
+        layout: &Layout,
+        inbox: &Inbox,
+    ) -> Result<HaloRows, SimError> {
+        let (rank, width) = (worker.rank(), worker.shard().features.width());
+        let mut arrived = HaloRows::default();
+        self.chunks.clear();
+        for message in inbox {
+            let mut bytes = &message.payload[..];
+            for chunk in layout.fetched(message.peer, rank) {
+                let nodes = layout.part(chunk).owned.len();
+                let decoded = Chunk::decode(&mut bytes, nodes, width, layout.carried())?;
+                self.chunks.push((chunk, decoded));
+            }
+            arrived.take(bytes, &layout.halo(message.peer, rank), width)?;
+        }
+        self.chunks.sort_unstable_by_key(|(chunk, _)| *chunk);
+        Ok(arrived)
+    }
+
+    /// Keeps the halo of the base chunks, which came partly with the variable chunk.
+    fn keep_base_halo(&mut self, worker: &Worker, layout: &Layout, arrived: &HaloRows) {
+        if layout.rules().schedule == Schedule::Regroup {
+            return;
+        }
+        let width = worker.shard().features.width();
+        let mut base = worker.setting().boundary.parts[worker.rank()].halo.clone();
+        base.sort_unstable();
+        let in_base = |node: u32| base.binary_search(&node).is_ok();
+        self.base_halo = arrived.filtered(width, in_base);
+        for (number, chunk) in &self.chunks {
+            let members = layout.part(*number).owned.iter().enumerate();
+            for (row, &node) in members.filter(|(_, node)| in_base(**node)) {
+                let features = &chunk.features[row * width..][..width];
+                self.base_halo.push(node, chunk.degrees[row], features);
+            }
         }
     }
-    outbox
 }
 
-/// The other end of [`pack`].
-fn unpack(worker: &Worker, switch: Switch, inbox: &[Message]) -> Result<Arrived, SimError> {
-    let (rank, size) = (worker.rank(), worker.size());
-    let boundary = &worker.setting().boundary;
+/// Fetches an epoch's share of the halo.
+///
+/// # Errors
+/// If communication fails.
+pub fn sample(worker: &mut Worker, layout: &Layout, epoch: usize) -> Result<HaloRows, SimError> {
+    let (rank, seed) = (worker.rank(), worker.setting().seed);
     let width = worker.shard().features.width();
-    let variable = variable_chunk(rank, size, switch.super_epoch);
-    let mut arrived = Arrived::default();
-    for message in inbox {
-        let owned = &boundary.parts[message.peer].owned;
-        if variable == Some(message.peer) {
-            let chunk = Chunk::decode(&message.payload, owned.len(), width)?;
-            if switch.super_epoch == 0 && switch.halo {
-                for &row in &boundary.parts[message.peer].sends[rank] {
-                    let row = row as usize;
-                    let features = &chunk.features[row * width..][..width];
-                    arrived.halo.push(owned[row], chunk.degrees[row], features);
-                }
-            }
-            arrived.chunk = Some(chunk);
-        } else {
-            let rows = switch.halo_rows(boundary, message.peer, rank);
-            let (degrees, features) = decode_halo(&message.payload, rows.len(), width)?;
-            for (place, &row) in rows.iter().enumerate() {
-                let features = &features[place * width..][..width];
-                arrived
-                    .halo
-                    .push(owned[row as usize], degrees[place], features);
-            }
+    let peers: Vec<usize> = (0..worker.size()).filter(|&peer| peer != rank).collect();
+    let mut outbox = Outbox::new(TrafficKind::Feature, 0);
+    let rows = Work::pass(worker.shard().owned);
+    outbox.messages = worker.compute(Activity::Exchange, rows, |worker| {
+        let sampled = peers.iter().map(|&peer| {
+            let mut payload = Vec::new();
+            let nodes = layout.sampled(rank, peer, seed, epoch);
+            encode_halo(
+                worker.shard(),
+                &own_rows(worker.shard(), &nodes),
+                &mut payload,
+            );
+            Message { peer, payload }
+        });
+        sampled
+            .filter(|message| !message.payload.is_empty())
+            .collect()
+    });
+    let sends = |&peer: &usize| layout.sampled_payload(width, peer, rank).is_some();
+    outbox.expect = peers.iter().copied().filter(sends).collect();
+    let inbox = worker.exchange(outbox)?;
+    worker.compute(Activity::Exchange, received(&inbox), |_| {
+        let mut arrived = HaloRows::default();
+        for message in &inbox {
+            let nodes = layout.sampled(message.peer, rank, seed, epoch);
+            arrived.take(&message.payload, &nodes, width)?;
         }
+        Ok(arrived)
+    })
+}
+
+/// Halo rows that the worker stores itself, because it trains other chunks than its own.
+fn own_halo(worker: &Worker, layout: &Layout) -> HaloRows {
+    let (shard, rank, rules) = (worker.shard(), worker.rank(), layout.rules());
+    let mut rows = HaloRows::default();
+    if rules.halo || rules.sampling > 0.0 {
+        rows.nodes = layout.surroundings(rank, rank);
+        let own = own_rows(shard, &rows.nodes);
+        let degree = |&row: &u32| u32::try_from(shard.degrees[row as usize]).unwrap_or(u32::MAX);
+        rows.degrees = own.iter().map(degree).collect();
+        rows.features = shard.features.dense_rows(&own);
     }
-    Ok(arrived)
+    rows
+}
+
+/// Rows of global nodes that the worker owns.
+fn own_rows(shard: &Shard, nodes: &[u32]) -> Vec<u32> {
+    let owned = &shard.nodes[..shard.owned];
+    let row = |node: &u32| owned.binary_search(node).ok();
+    nodes
+        .iter()
+        .filter_map(row)
+        .map(|row| u32::try_from(row).unwrap_or(u32::MAX))
+        .collect()
+}
+
+fn received(inbox: &Inbox) -> Work {
+    let bytes: usize = inbox.iter().map(|message| message.payload.len()).sum();
+    Work::pass(bytes / 4)
 }

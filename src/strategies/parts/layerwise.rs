@@ -16,6 +16,8 @@ use crate::sim::{Activity, SimError, Worker};
 pub struct LocalGraph {
     /// Aggregation over local rows.
     pub block: Block,
+    /// That of the layers above the first, where it is another.
+    pub upper: Option<Block>,
     /// Global numbers of the block's inputs, for dropout.
     pub nodes: Vec<u32>,
     /// Constant side of the loss, `[block.outputs, classes]`.
@@ -30,6 +32,7 @@ impl LocalGraph {
         let aggregation = Aggregation::from(worker.setting().model.kind);
         Self {
             block: Block::new(&shard.adjacency, &shard.degrees, aggregation),
+            upper: None,
             nodes: shard.nodes.clone(),
             targets: Self::mean_targets(worker, shard.owned),
         }
@@ -43,8 +46,18 @@ impl LocalGraph {
         let (graph, degrees) = shard.without_halo();
         Self {
             block: Block::new(&graph, &degrees, aggregation),
+            upper: None,
             nodes: shard.nodes[..shard.owned].to_vec(),
             targets: Self::mean_targets(worker, shard.owned),
+        }
+    }
+
+    /// Aggregation of one layer.
+    #[must_use]
+    pub fn block(&self, layer: usize) -> &Block {
+        match &self.upper {
+            Some(upper) if layer > 0 => upper,
+            _ => &self.block,
         }
     }
 
@@ -53,19 +66,9 @@ impl LocalGraph {
     fn mean_targets(worker: &Worker, rows: usize) -> Tensor<2> {
         #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
         let weight = (1.0 / worker.training_nodes() as f64) as f32;
-        Self::weighted_targets(worker, rows, |_| weight)
-    }
-
-    /// The constant side of a loss that gives each of the worker's training rows its own weight.
-    #[must_use]
-    pub fn weighted_targets(
-        worker: &Worker,
-        rows: usize,
-        weight: impl Fn(usize) -> f32,
-    ) -> Tensor<2> {
         let shard = worker.shard();
-        let weighted = shard.train.iter().enumerate().filter_map(|(number, &row)| {
-            shard.labels[row as usize].map(|class| (row as usize, class, weight(number)))
+        let weighted = shard.train.iter().filter_map(|&row| {
+            shard.labels[row as usize].map(|class| (row as usize, class, weight))
         });
         targets(
             rows,
@@ -191,13 +194,13 @@ impl LayerwiseTrainer {
     ) -> Segment {
         let leaf = input.map(|rows| Tensor::from_inner(rows).require_grad());
         let rows = leaf.clone().map_or_else(|| features.clone(), Input::Dense);
-        let work = Work::layer(&worker.setting().model, layer, &self.graph.block, &rows);
+        let block = self.graph.block(layer);
+        let work = Work::layer(&worker.setting().model, layer, block, &rows);
         let output = worker.compute(Activity::Model, work, |worker| {
             let plain = worker.plain_device();
             let dropped =
                 rows.dropped(&self.dropout, epoch as u64, layer, &self.graph.nodes, plain);
             let (heads, nodes) = (worker.setting().model.attention_heads(), &self.graph.nodes);
-            let block = &self.graph.block;
             let block = block.dropped(&self.dropout, epoch as u64, layer, nodes, heads, plain);
             let output = model.layer(layer, &block, &dropped);
             worker.wait_for(&output);

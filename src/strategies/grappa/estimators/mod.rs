@@ -40,8 +40,8 @@ pub use outcomes::{
 };
 pub use phases::Ratio;
 pub use shrinkage::{
-    capped, gradient_lambda, james_stein, optimal_lambda, pooled_lambda, sampling_variance, shrunk,
-    smoothed,
+    capped, gradient_lambda, james_stein, james_stein_of_sums, optimal_lambda, pooled_lambda,
+    sampling_variance, shrunk, smoothed,
 };
 pub use weights::{
     batch_gram, batch_norms, batch_projection, edge_ht, mean_or_one, node_hajek, over_expectation,

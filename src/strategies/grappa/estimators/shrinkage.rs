@@ -48,18 +48,27 @@ pub fn sampling_variance(weights: &[f64], population: Option<usize>) -> f64 {
 /// [`optimal_lambda`]. *(Derived, §4.8.)*
 #[must_use]
 pub fn pooled_lambda(weights: &[f64], variances: &[f64]) -> f64 {
-    positive_part(variances.iter().sum(), weights)
+    positive_part(variances.iter().sum(), signal(weights))
 }
 
 /// λ of James and Stein (1961), positive part, for J weights of equal variance: `max(0, 1 − (J − 2) τ² / Σ (w_j − 1)²)`. It improves on no
 /// shrinkage whatever the true weights are if J > 2, and is 1 otherwise. *(Derived, §4.8.)*
 #[must_use]
 pub fn james_stein(weights: &[f64], variance: f64) -> f64 {
-    positive_part(weights.len().saturating_sub(2) as f64 * variance, weights)
+    james_stein_of_sums(weights.len(), signal(weights), variance)
 }
 
-fn positive_part(noise: f64, weights: &[f64]) -> f64 {
-    let signal: f64 = weights.iter().map(|w| (w - 1.0).powi(2)).sum();
+/// [`james_stein`] given the number of weights and `Σ (w_j − 1)²`, which is all that workers need to tell each other. *(Derived, §4.8.)*
+#[must_use]
+pub fn james_stein_of_sums(weights: usize, signal: f64, variance: f64) -> f64 {
+    positive_part(weights.saturating_sub(2) as f64 * variance, signal)
+}
+
+fn signal(weights: &[f64]) -> f64 {
+    weights.iter().map(|w| (w - 1.0).powi(2)).sum()
+}
+
+fn positive_part(noise: f64, signal: f64) -> f64 {
     if signal > 0.0 {
         (1.0 - noise / signal).max(0.0)
     } else {

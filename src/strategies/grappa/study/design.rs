@@ -4,10 +4,10 @@ use rand::seq::SliceRandom;
 use rand::{Rng, RngExt};
 use serde::{Deserialize, Serialize};
 
-use crate::strategies::grappa::chunks::variable_chunk;
 use crate::strategies::grappa::estimators::{
     Inclusion, assignments, balanced_assignments, balanced_sizes, count_of_balanced_assignments,
 };
+use crate::strategies::grappa::layout::variable_chunk;
 
 /// Kinds of designs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -180,7 +180,7 @@ impl Design {
     fn swept(&self, super_epoch: usize) -> Vec<Worker> {
         (0..self.workers)
             .map(|worker| {
-                let variable = variable_chunk(worker, self.workers, super_epoch);
+                let variable = variable_chunk(worker, self.workers, 1, super_epoch);
                 Worker {
                     base: (0..self.units).map(|chunk| chunk == worker).collect(),
                     sees: (0..self.units)

@@ -4,7 +4,7 @@ mod quadratic;
 
 use super::*;
 use crate::graph::Csr;
-use crate::strategies::grappa::chunks::variable_chunk;
+use crate::strategies::grappa::layout::variable_chunk;
 
 const WIDTH: usize = 2;
 
@@ -72,7 +72,7 @@ fn chunk_designs() -> [Design; 2] {
     let sweep = (0..3).map(|super_epoch| {
         unit.iter()
             .map(|&base| {
-                let variable = variable_chunk(base as usize, 4, super_epoch).unwrap() as u32;
+                let variable = variable_chunk(base as usize, 4, 1, super_epoch).unwrap() as u32;
                 unit.iter()
                     .map(|&chunk| chunk == base || chunk == variable)
                     .collect()
@@ -340,7 +340,7 @@ fn a_cycle_of_the_sweep_pairs_every_chunk_with_every_other_once() {
     for workers in 2..9 {
         let mut met: Vec<(usize, usize)> = (0..workers - 1)
             .flat_map(|super_epoch| {
-                (0..workers).map(move |w| (w, variable_chunk(w, workers, super_epoch).unwrap()))
+                (0..workers).map(move |w| (w, variable_chunk(w, workers, 1, super_epoch).unwrap()))
             })
             .collect();
         met.sort_unstable();

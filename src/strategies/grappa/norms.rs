@@ -1,0 +1,95 @@
+//! How large the gradient of each training node is, cheaply.
+
+use burn::module::Module;
+
+use super::estimators::squared_gradient_norm;
+use super::working::WorkingGraph;
+use crate::model::{Gnn, Input, Work};
+use crate::sim::{Activity, Worker, host};
+use crate::strategies::parts::LocalGraph;
+
+/// `γ_v = ‖softmax − onehot‖² (1 + ‖h_v‖²)` of each seed, `h_v` being its row of the last layer's input, by one forward pass without dropout. *(Derived,
+/// §4.7.)* It takes the time of that pass, and no bytes.
+#[must_use]
+pub fn squared(
+    worker: &mut Worker,
+    model: &Gnn,
+    local: &LocalGraph,
+    features: &Input,
+    graph: &WorkingGraph,
+) -> Vec<f64> {
+    let model = model.valid();
+    let mut input = features.clone();
+    let mut hidden = input.clone();
+    for layer in 0..model.layers() {
+        let block = local.block(layer);
+        let work = Work::layer(&worker.setting().model, layer, block, &input);
+        let output = worker.compute(Activity::Model, work, |worker| {
+            let output = model.layer(layer, block, &input);
+            worker.wait_for(&output);
+            output
+        });
+        hidden = std::mem::replace(&mut input, Input::Dense(output));
+    }
+    let (logits, hidden) = (rows(input, graph), rows(hidden, graph));
+    let seeds = graph.seeds.iter().zip(logits.iter().zip(&hidden));
+    seeds
+        .map(|(seed, (logits, hidden))| {
+            squared_gradient_norm(&errors(logits, seed.class as usize), hidden)
+        })
+        .collect()
+}
+
+/// The seeds' rows of a layer's input.
+fn rows(input: Input, graph: &WorkingGraph) -> Vec<Vec<f64>> {
+    let seeds = graph.seeds.iter().map(|seed| seed.row);
+    let double = |row: &[f32]| row.iter().copied().map(f64::from).collect();
+    match input {
+        Input::Dense(rows) => {
+            let width = rows.dims()[1];
+            let values = host(rows);
+            seeds
+                .map(|row| double(&values[row * width..][..width]))
+                .collect()
+        }
+        Input::Sparse(_) => {
+            let width = graph.features.width();
+            let mut values = vec![0.0; width];
+            seeds
+                .map(|row| {
+                    graph.features.copy_row_into(row, &mut values);
+                    double(&values)
+                })
+                .collect()
+        }
+    }
+}
+
+/// `softmax(logits) − onehot(class)`.
+fn errors(logits: &[f64], class: usize) -> Vec<f64> {
+    let largest = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let powers: Vec<f64> = logits.iter().map(|logit| (logit - largest).exp()).collect();
+    let sum: f64 = powers.iter().sum();
+    let errors = powers.iter().enumerate();
+    errors
+        .map(|(c, power)| power / sum - if c == class { 1.0 } else { 0.0 })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_probabilities_less_the_true_class() {
+        let found = errors(&[3.0_f64.ln(), 0.0, 1000.0 - 1000.0], 1);
+        for (found, expected) in found.iter().zip([0.6, -0.8, 0.2]) {
+            assert!((found - expected).abs() < 1e-12);
+        }
+        assert!(
+            errors(&[1000.0, 0.0], 0)
+                .iter()
+                .all(|error| error.is_finite())
+        );
+    }
+}

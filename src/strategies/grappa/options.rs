@@ -1,0 +1,263 @@
+//! What experiment files may say of it.
+
+use serde::Deserialize;
+
+use super::estimators::{Normalise, Shrinkage, Weight};
+use super::layout::Rules;
+use super::weighing::Weighing;
+use crate::strategies::{Context, OptionError, OptionInfo, options};
+
+/// All options, for `grapevine list strategies`.
+pub const INFO: &[OptionInfo] = &[
+    OptionInfo {
+        name: "chunks",
+        default: "the workers; twice as many with schedule = \"regroup\"",
+        meaning: "Number of chunks, a multiple of the workers (the authors' code: as many); a worker stores equally many.",
+    },
+    OptionInfo {
+        name: "chunking",
+        default: "\"random\"",
+        meaning: "How nodes are dealt into chunks: random (the authors' default), metis, or partition: as [partition] says (a given file then numbers chunks, those of one worker in a row).",
+    },
+    OptionInfo {
+        name: "schedule",
+        default: "\"sweep\"",
+        meaning: "sweep: one variable chunk beside the worker's own, moving on round-robin; fixed: the first one stays (the paper's ablation FP); regroup: all chunks are dealt out anew at random (derived).",
+    },
+    OptionInfo {
+        name: "repartition_every",
+        default: "50",
+        meaning: "Epochs between switches (the authors' code).",
+    },
+    OptionInfo {
+        name: "halo",
+        default: "true; false with remote_sampling",
+        meaning: "Also load the features of all sources of edges into the chunks at a switch (the authors' default).",
+    },
+    OptionInfo {
+        name: "remote_sampling",
+        default: "0",
+        meaning: "Share of the boundary rows of a worker's chunks that is fetched from those who store them, drawn anew each epoch (our reading of the paper's ablation 50S, which is 0.5).",
+    },
+    OptionInfo {
+        name: "weight",
+        default: "\"batch_mean\"",
+        meaning: "none (the paper's ablation UW); node_ht: each node's loss by its coverage; node_hajek: by 1 if any neighbour is seen, else 0 (derived); batch_mean: the whole gradient by the nodes' mean (the paper); batch_gram: by their mean weighted with squared gradient norms (the paper's minimum distance; formula derived); edge_ht: each message by one over its probability (derived).",
+    },
+    OptionInfo {
+        name: "coverage_hops",
+        default: "the model's layers",
+        meaning: "Steps of the random walk whose chance to stay local is the coverage (derived; the authors' code: 1).",
+    },
+    OptionInfo {
+        name: "shrinkage",
+        default: "\"kappa\"",
+        meaning: "none; kappa: (d_local + κ)/(d + κ) per node (κ = 1: the authors' code); lambda: 1 + λ(w − 1) on the batch weight (the paper's form); james_stein: as lambda, with λ estimated from all workers' weights (derived).",
+    },
+    OptionInfo {
+        name: "kappa",
+        default: "1",
+        meaning: "κ of shrinkage = \"kappa\".",
+    },
+    OptionInfo {
+        name: "lambda",
+        default: "0.5",
+        meaning: "λ of shrinkage = \"lambda\".",
+    },
+    OptionInfo {
+        name: "normalise",
+        default: "\"mean\"",
+        meaning: "mean: divide weights by their mean over all training nodes, which keeps the learning rate's scale (derived); rho: each by its expectation over super-epochs, which makes it Horvitz and Thompson's (derived); none.",
+    },
+    OptionInfo {
+        name: "cap",
+        default: "none",
+        meaning: "Largest weight a node may have after normalisation (the authors' code: 1, before).",
+    },
+];
+
+/// When chunks move.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Schedule {
+    /// Round-robin.
+    #[default]
+    Sweep,
+    /// Never after the first.
+    Fixed,
+    /// All of them, at random.
+    Regroup,
+}
+
+/// How nodes are dealt into chunks.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Chunking {
+    /// At random.
+    #[default]
+    Random,
+    /// By METIS.
+    Metis,
+    /// As the experiment's partition.
+    Partition,
+}
+
+/// The options of one entry.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Options {
+    /// Number of chunks.
+    pub chunks: Option<usize>,
+    /// How they come about.
+    pub chunking: Chunking,
+    /// When they move.
+    pub schedule: Schedule,
+    /// Epochs between switches.
+    pub repartition_every: usize,
+    halo: Option<bool>,
+    remote_sampling: f64,
+    weight: Weight,
+    coverage_hops: Option<usize>,
+    shrinkage: Shrinkage,
+    kappa: f64,
+    lambda: f64,
+    normalise: Normalise,
+    cap: Option<f64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            chunks: None,
+            chunking: Chunking::default(),
+            schedule: Schedule::default(),
+            repartition_every: 50,
+            halo: None,
+            remote_sampling: 0.0,
+            weight: Weight::BatchMean,
+            coverage_hops: None,
+            shrinkage: Shrinkage::Kappa,
+            kappa: 1.0,
+            lambda: 0.5,
+            normalise: Normalise::Mean,
+            cap: None,
+        }
+    }
+}
+
+impl Options {
+    /// The options of a table.
+    ///
+    /// # Errors
+    /// What is unknown, out of range, or does not go together.
+    pub fn read(table: &toml::Table, context: &Context) -> Result<Self, OptionError> {
+        let read: Self = options(table)?;
+        read.check_ranges(context)?;
+        read.check_combinations(context)?;
+        Ok(read)
+    }
+
+    /// What moves.
+    #[must_use]
+    pub fn rules(&self) -> Rules {
+        Rules {
+            schedule: self.schedule,
+            halo: self.halo.unwrap_or(self.remote_sampling == 0.0),
+            sampling: self.remote_sampling,
+            expected: self.normalise == Normalise::Rho,
+        }
+    }
+
+    /// How gradients are weighted in a model of so many layers.
+    #[must_use]
+    pub fn weighing(&self, layers: usize) -> Weighing {
+        Weighing {
+            weight: self.weight,
+            hops: self.coverage_hops.unwrap_or(layers),
+            shrinkage: self.shrinkage,
+            kappa: self.kappa,
+            lambda: self.lambda,
+            normalise: self.normalise,
+            cap: self.cap,
+        }
+    }
+
+    fn check_ranges(&self, context: &Context) -> Result<(), OptionError> {
+        let refuse = |key, what: &str| Err(OptionError::key(key, what));
+        if self.chunks == Some(0) {
+            return refuse(
+                "chunks",
+                "must be the number of workers or a multiple of it",
+            );
+        }
+        if self.repartition_every == 0 {
+            return refuse("repartition_every", "must be at least 1");
+        }
+        if !(0.0..=1.0).contains(&self.remote_sampling) {
+            return refuse("remote_sampling", "must be between 0 and 1");
+        }
+        if let Some(hops) = self.coverage_hops
+            && !(1..=context.layers).contains(&hops)
+        {
+            let layers = context.layers;
+            let range = format!("must be between 1 and the model's {layers} layers");
+            return Err(OptionError::key("coverage_hops", range));
+        }
+        if !(self.kappa >= 0.0 && self.kappa.is_finite()) {
+            return refuse("kappa", "must be a number of at least 0");
+        }
+        if !(0.0..=1.0).contains(&self.lambda) {
+            return refuse("lambda", "must be between 0 and 1");
+        }
+        if self.cap.is_some_and(|cap| !(cap > 0.0 && cap.is_finite())) {
+            return refuse("cap", "must be a positive number");
+        }
+        Ok(())
+    }
+
+    fn check_combinations(&self, context: &Context) -> Result<(), OptionError> {
+        let refuse = |key, what: String| Err(OptionError::key(key, what));
+        let weight = self.weight.name();
+        if self.schedule == Schedule::Regroup && self.chunks == Some(context.workers) {
+            let what = "must be at least twice the workers with schedule = \"regroup\": a worker would only swap its \
+                        one chunk";
+            return refuse("chunks", what.to_owned());
+        }
+        let sampling = self.remote_sampling > 0.0;
+        if sampling && self.halo == Some(true) {
+            let what = "must be 0 with halo = true, which has loaded all boundary rows";
+            return refuse("remote_sampling", what.to_owned());
+        }
+        if sampling && self.weight == Weight::EdgeHt {
+            let what =
+                "must be 0 with weight = \"edge_ht\", which knows the chances of chunks only";
+            return refuse("remote_sampling", what.to_owned());
+        }
+        let of_batches = matches!(self.shrinkage, Shrinkage::Lambda | Shrinkage::JamesStein);
+        if of_batches && !self.weight.is_batch() {
+            let what = format!(
+                "must be \"kappa\" or \"none\" with weight = \"{weight}\": {} shrinks a batch weight",
+                self.shrinkage.name()
+            );
+            return refuse("shrinkage", what);
+        }
+        if self.normalise == Normalise::Rho {
+            if matches!(self.weight, Weight::None | Weight::EdgeHt) {
+                let what = format!(
+                    "must not be \"rho\" with weight = \"{weight}\", whose expectation is 1"
+                );
+                return refuse("normalise", what);
+            }
+            if sampling {
+                let what =
+                    "must not be \"rho\" with remote_sampling: it knows the chances of chunks only";
+                return refuse("normalise", what.to_owned());
+            }
+        }
+        if self.cap.is_some() && matches!(self.weight, Weight::None | Weight::EdgeHt) {
+            let what = format!("goes with weights of nodes or batches, not weight = \"{weight}\"");
+            return refuse("cap", what);
+        }
+        Ok(())
+    }
+}

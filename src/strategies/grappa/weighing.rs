@@ -1,0 +1,138 @@
+//! What the loss of each training node is multiplied by.
+
+use super::estimators::{
+    self, Normalise, Shrinkage, Weight, batch_norms, capped, james_stein_of_sums, mean_or_one,
+    node_hajek, over_expectation, sampling_variance, shrunk, smoothed,
+};
+use super::working::WorkingGraph;
+use crate::net::{AllReduceKind, Reduce, Traffic, TrafficKind, all_reduce_traffic};
+use crate::sim::{SimError, Worker};
+
+/// How weights come about, in this order: coverage, κ, ρ, mean, cap, batch, λ.
+#[derive(Clone, Copy, Debug)]
+pub struct Weighing {
+    /// What corrects for missing neighbours.
+    pub weight: Weight,
+    /// Steps of the walk whose chance to stay is the coverage.
+    pub hops: usize,
+    /// How weights are pulled towards 1.
+    pub shrinkage: Shrinkage,
+    /// κ.
+    pub kappa: f64,
+    /// λ, where it is given.
+    pub lambda: f64,
+    /// What weights are divided by.
+    pub normalise: Normalise,
+    /// Largest weight of a node.
+    pub cap: Option<f64>,
+}
+
+impl Weighing {
+    /// Coverage of each seed, and its weight before workers compare theirs.
+    #[must_use]
+    pub fn of_nodes(&self, graph: &WorkingGraph) -> (Vec<f64>, Vec<f64>) {
+        // Halo rows have no in-edges: a walk may reach them with its last step only.
+        let all = estimators::coverage(&graph.adjacency, &graph.degrees, self.hops);
+        let coverage: Vec<f64> = graph.seeds.iter().map(|seed| all[seed.row]).collect();
+        let weights = graph.seeds.iter().zip(&coverage).map(|(seed, &coverage)| {
+            let degree = graph.degrees[seed.row];
+            let smooth = |coverage: f64| match self.shrinkage {
+                Shrinkage::Kappa => smoothed(coverage, degree, self.kappa),
+                _ => coverage,
+            };
+            let (weight, expected) = match self.weight {
+                Weight::None | Weight::EdgeHt => return 1.0,
+                Weight::NodeHajek => {
+                    let seen = graph.adjacency.degree(seed.row);
+                    (node_hajek(seen, degree), seed.expected)
+                }
+                Weight::NodeHt | Weight::BatchMean | Weight::BatchGram => {
+                    (smooth(coverage), smooth(seed.expected))
+                }
+            };
+            match self.normalise {
+                Normalise::Rho => over_expectation(weight, expected),
+                Normalise::None | Normalise::Mean => weight,
+            }
+        });
+        let weights = weights.collect();
+        (coverage, weights)
+    }
+
+    /// Whether weights are divided by their mean over all workers.
+    fn takes_mean(&self) -> bool {
+        self.normalise == Normalise::Mean && !matches!(self.weight, Weight::None | Weight::EdgeHt)
+    }
+
+    /// Final weights: over their mean, capped, and made one per batch. `norms` are the seeds' squared gradient norms, for `batch_gram`.
+    ///
+    /// # Errors
+    /// If communication fails.
+    pub fn agreed(
+        &self,
+        worker: &mut Worker,
+        mut weights: Vec<f64>,
+        norms: &[f64],
+    ) -> Result<Vec<f64>, SimError> {
+        if self.takes_mean() {
+            let [sum, count] = summed(worker, [weights.iter().sum(), weights.len() as f64])?;
+            let mean = sum / count.max(1.0);
+            if mean > 0.0 {
+                for weight in &mut weights {
+                    *weight /= mean;
+                }
+            }
+        }
+        for weight in &mut weights {
+            *weight = capped(*weight, self.cap);
+        }
+        if !self.weight.is_batch() {
+            return Ok(weights);
+        }
+        let batch = match self.weight {
+            Weight::BatchGram => batch_norms(norms, &weights),
+            _ => mean_or_one(&weights),
+        };
+        let batch = match self.shrinkage {
+            Shrinkage::None | Shrinkage::Kappa => batch,
+            Shrinkage::Lambda => shrunk(batch, self.lambda),
+            Shrinkage::JamesStein => {
+                // What is random is the partition, and not a draw from the worker's nodes.
+                let noise = sampling_variance(&weights, None);
+                let [signal, noise] = summed(worker, [(batch - 1.0).powi(2), noise])?;
+                let workers = worker.size();
+                shrunk(
+                    batch,
+                    james_stein_of_sums(workers, signal, noise / workers as f64),
+                )
+            }
+        };
+        weights.fill(batch);
+        Ok(weights)
+    }
+
+    /// The messages of [`Self::agreed`]: one all-reduce of two numbers for the mean, and one for James and Stein's λ.
+    #[must_use]
+    pub fn traffic(&self, all_reduce: AllReduceKind, workers: usize) -> Traffic {
+        let mut traffic = Traffic::new();
+        for asked in [self.takes_mean(), self.shrinkage == Shrinkage::JamesStein] {
+            if asked {
+                traffic.merge(&all_reduce_traffic(
+                    all_reduce,
+                    workers,
+                    2,
+                    TrafficKind::Control,
+                ));
+            }
+        }
+        traffic
+    }
+}
+
+/// The sums of two numbers over all workers.
+#[allow(clippy::cast_possible_truncation)] // what travels is single precision
+fn summed(worker: &mut Worker, mine: [f64; 2]) -> Result<[f64; 2], SimError> {
+    let mut sums = mine.map(|number| number as f32);
+    worker.all_reduce(&mut sums, Reduce::Sum, TrafficKind::Control)?;
+    Ok(sums.map(f64::from))
+}
