@@ -60,6 +60,8 @@ impl RunError {
 pub trait Progress: Send + Sync {
     /// All runs are known: how many, and how many epochs they have in all.
     fn begin(&self, runs: usize, epochs: usize);
+    /// Cells are left out; the note says which and why.
+    fn skipped(&self, note: &str);
     /// An epoch of a run ended.
     fn epoch(&self, cell: &str, seed: u64, record: &EpochRecord);
     /// A run ended.
@@ -124,7 +126,8 @@ impl Runner<'_> {
         let mut preparation = Preparation::new(self.registry, self.base.clone());
         let mut jobs = Vec::new();
         let mut manifest = Manifest::new(self.experiment, &self.command);
-        for cell in self.experiment.cells() {
+        let (cells, skipped) = preparation.present(self.experiment).map_err(input)?;
+        for cell in cells {
             let strategy = preparation.strategy(cell).map_err(input)?;
             for &seed in &self.experiment.seeds {
                 let setting = preparation
@@ -146,6 +149,9 @@ impl Runner<'_> {
             .map(|job| job.strategy.epochs(&Preparation::context(job.cell)) * seeds.len())
             .sum();
         progress.begin(runs, epochs);
+        for note in &skipped {
+            progress.skipped(note);
+        }
 
         let mut tables = Tables::default();
         let mut model = Duration::ZERO;
@@ -167,7 +173,7 @@ impl Runner<'_> {
                 }
                 let last = place + 1 == seeds.len() || outcome.is_err();
                 if last || written.elapsed() >= WRITE_EVERY {
-                    self.write(&tables, &manifest, started, model, &[])?;
+                    self.write(&tables, &manifest, started, model, &skipped)?;
                     written = Instant::now();
                 }
                 outcome.map_err(|source| RunError::Failed {
@@ -178,7 +184,8 @@ impl Runner<'_> {
             }
         }
         tables.claims = self.claims(&tables.runs);
-        let notes = super::manifest::notes(&tables.runs, &tables.epochs);
+        let mut notes = skipped;
+        notes.extend(super::manifest::notes(&tables.runs, &tables.epochs));
         self.write(&tables, &manifest, started, model, &notes)?;
         Ok(Summary {
             tables,
@@ -317,6 +324,7 @@ impl RowMaker<'_> {
             test_accuracy: None,
             payload_bytes: 0,
             wire_bytes: 0,
+            both_ends_bytes: 0,
             feature_bytes: 0,
             activation_bytes: 0,
             activation_gradient_bytes: 0,
@@ -366,6 +374,7 @@ impl RowMaker<'_> {
             test_accuracy: best.and_then(|(_, scores)| scores.test),
             payload_bytes: total.payload.0,
             wire_bytes: total.wire.0,
+            both_ends_bytes: 2 * total.payload.0,
             feature_bytes: of(TrafficKind::Feature),
             activation_bytes: of(TrafficKind::Activation),
             activation_gradient_bytes: of(TrafficKind::ActivationGradient),
@@ -465,6 +474,7 @@ pub struct Silent;
 
 impl Progress for Silent {
     fn begin(&self, _: usize, _: usize) {}
+    fn skipped(&self, _: &str) {}
     fn epoch(&self, _: &str, _: u64, _: &EpochRecord) {}
     fn finished(&self, _: &Finished<'_>) {}
 }
