@@ -225,7 +225,8 @@ impl<'a> Preparation<'a> {
             return Ok(parts.clone());
         }
         let partition = spec.partition(&dataset.graph, &self.base, seed)?;
-        let boundary = Arc::new(BoundaryPlan::new(&dataset.graph, &partition));
+        let boundary = BoundaryPlan::new(&dataset.graph, &partition);
+        let boundary = Arc::new(boundary.with_training(&dataset.split.train));
         let parts: Parts = (Arc::new(partition), boundary);
         self.parts
             .push((data.clone(), spec.clone(), seed, parts.clone()));

@@ -13,7 +13,7 @@ use super::rows::{ClaimRow, EpochRow, RunRow, TrafficRow};
 use super::tables::{Tables, TablesError};
 use crate::Error;
 use crate::net::{Count, TrafficKind};
-use crate::sim::{EpochRecord, Observer, Outcome, Setting, SimError, simulate};
+use crate::sim::{EpochRecord, Observer, Outcome, Setting, SimError};
 use crate::strategies::{Registry, Strategy};
 
 /// Why an experiment did not finish.
@@ -240,7 +240,8 @@ impl Runner<'_> {
             let (progress, cell) = (Arc::clone(progress), job.cell.name.clone());
             Arc::new(move |record| progress.epoch(&cell, seed, record))
         };
-        let outcome = simulate(&setting, observer, |worker| strategy.train(worker))
+        let outcome = strategy
+            .run(&setting, observer)
             .and_then(|outcome| plan_is_ledger(strategy, &setting, &outcome).map(|()| outcome));
         match outcome {
             Ok(outcome) => {
