@@ -6,7 +6,6 @@ use std::sync::Arc;
 use criterion::{BenchmarkId, Criterion};
 use grapevine::cli::read_experiment;
 use grapevine::experiment::Preparation;
-use grapevine::sim::simulate;
 use grapevine::strategies::Registry;
 
 /// One benchmark per strategy of the quickstart.
@@ -25,7 +24,8 @@ pub fn epochs(criterion: &mut Criterion) {
             .expect("the data are bundled");
         group.bench_function(BenchmarkId::from_parameter(&cell.name), |bencher| {
             bencher.iter(|| {
-                simulate(&setting, Arc::new(|_| {}), |worker| strategy.train(worker))
+                strategy
+                    .run(&setting, Arc::new(|_| {}))
                     .expect("training succeeds")
             });
         });

@@ -60,6 +60,7 @@ pub fn all_reduce(criterion: &mut Criterion) {
                 framing,
                 AllReduceKind::Ring,
                 4,
+                4,
                 |mut communicator| {
                     let mut values = vec![1.0; PARAMETERS];
                     let kind = TrafficKind::ParameterGradient;

@@ -40,6 +40,14 @@ impl Progress for Terminal {
         let _ = self.bar.set(bar);
     }
 
+    fn skipped(&self, note: &str) {
+        match self.bar.get() {
+            _ if self.quiet => {}
+            Some(bar) => bar.println(note),
+            None => eprintln!("{note}"),
+        }
+    }
+
     fn epoch(&self, cell: &str, seed: u64, record: &EpochRecord) {
         let Some(bar) = self.bar.get() else { return };
         bar.inc(1);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::config::{Cell, ConfigError, OptionError};
+use super::config::{Cell, ConfigError, Experiment, OptionError};
 use crate::Error;
 use crate::graph::{
     BoundaryPlan, Dataset, DatasetSpec, GraphError, Partition, PartitionMethod, PartitionSpec,
@@ -79,6 +79,38 @@ impl<'a> Preparation<'a> {
             parts: Vec::new(),
             devices: Vec::new(),
         }
+    }
+
+    /// The cells whose data are there, and a note for each optional data set that is not.
+    ///
+    /// # Errors
+    /// If nothing is left to run.
+    pub fn present<'e>(
+        &self,
+        experiment: &'e Experiment,
+    ) -> Result<(Vec<&'e Cell>, Vec<String>), Error> {
+        let (mut cells, mut notes) = (Vec::new(), Vec::new());
+        for cell in experiment.cells() {
+            let Some(path) = cell.settings.dataset.absent(&self.base) else {
+                cells.push(cell);
+                continue;
+            };
+            let note = format!(
+                "skipped the cells with the optional data set {}: it is not there",
+                path.display()
+            );
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
+        if cells.is_empty() {
+            let message = format!(
+                "no data set of the experiment is there; {}",
+                notes.join("; ")
+            );
+            return Err(SimError::Input(message).into());
+        }
+        Ok((cells, notes))
     }
 
     /// What strategies may know of a cell.
@@ -202,7 +234,8 @@ impl<'a> Preparation<'a> {
             return Ok(parts.clone());
         }
         let (partition, boundary) = spec.divide(&dataset.graph, &self.base, seed, workers)?;
-        let parts: Parts = (Arc::new(partition), Arc::new(boundary));
+        let boundary = Arc::new(boundary.with_training(&dataset.split.train));
+        let parts: Parts = (Arc::new(partition), boundary);
         self.parts
             .push((data.clone(), spec.clone(), workers, seed, parts.clone()));
         Ok(parts)

@@ -41,7 +41,8 @@ pub fn project(
 ) -> Result<Vec<Projection>, Error> {
     let seed = experiment.seeds[0];
     let mut projections = Vec::new();
-    for cell in experiment.cells() {
+    // What is skipped has no projection.
+    for cell in preparation.present(experiment)?.0 {
         let strategy = preparation.strategy(cell)?;
         let setting = preparation.setting(cell, seed, strategy.as_ref())?;
         projections.push(project_cell(&cell.name, strategy.as_ref(), &setting)?);

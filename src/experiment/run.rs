@@ -13,7 +13,7 @@ use super::rows::{ClaimRow, EpochRow, RunRow, TrafficRow};
 use super::tables::{Tables, TablesError};
 use crate::Error;
 use crate::net::{Count, TrafficKind};
-use crate::sim::{EpochRecord, Observer, Outcome, Setting, SimError, simulate};
+use crate::sim::{EpochRecord, Observer, Outcome, Setting, SimError};
 use crate::strategies::{Registry, Strategy};
 
 /// Why an experiment did not finish.
@@ -69,6 +69,8 @@ impl RunError {
 pub trait Progress: Send + Sync {
     /// All runs are known: how many, and how many epochs they have in all.
     fn begin(&self, runs: usize, epochs: usize);
+    /// Cells are left out; the note says which and why.
+    fn skipped(&self, note: &str);
     /// An epoch of a run ended.
     fn epoch(&self, cell: &str, seed: u64, record: &EpochRecord);
     /// A run ended.
@@ -134,7 +136,8 @@ impl Runner<'_> {
         let mut preparation = Preparation::new(self.registry, self.base.clone());
         let mut jobs = Vec::new();
         let mut manifest = Manifest::new(self.experiment, &self.command);
-        for cell in self.experiment.cells() {
+        let (cells, skipped) = preparation.present(self.experiment).map_err(input)?;
+        for cell in cells {
             let strategy = preparation.strategy(cell).map_err(input)?;
             for &seed in &self.experiment.seeds {
                 let setting = preparation
@@ -156,6 +159,9 @@ impl Runner<'_> {
             .map(|job| job.strategy.epochs(&Preparation::context(job.cell)) * seeds.len())
             .sum();
         progress.begin(runs, epochs);
+        for note in &skipped {
+            progress.skipped(note);
+        }
 
         let mut tables = Tables::default();
         let mut model = Duration::ZERO;
@@ -177,7 +183,7 @@ impl Runner<'_> {
                 }
                 let last = place + 1 == seeds.len() || outcome.is_err();
                 if last || written.elapsed() >= WRITE_EVERY {
-                    self.write(&tables, &manifest, started, model, &[])?;
+                    self.write(&tables, &manifest, started, model, &skipped)?;
                     written = Instant::now();
                 }
                 outcome.map_err(|source| RunError::Failed {
@@ -188,7 +194,8 @@ impl Runner<'_> {
             }
         }
         tables.claims = self.claims(&tables.runs);
-        let notes = super::manifest::notes(&tables.runs, &tables.epochs);
+        let mut notes = skipped;
+        notes.extend(super::manifest::notes(&tables.runs, &tables.epochs));
         self.write(&tables, &manifest, started, model, &notes)?;
         Ok(Summary {
             tables,
@@ -243,7 +250,8 @@ impl Runner<'_> {
             let (progress, cell) = (Arc::clone(progress), job.cell.name.clone());
             Arc::new(move |record| progress.epoch(&cell, seed, record))
         };
-        let outcome = simulate(&setting, observer, |worker| strategy.train(worker))
+        let outcome = strategy
+            .run(&setting, observer)
             .and_then(|outcome| plan_is_ledger(strategy, &setting, &outcome).map(|()| outcome));
         match outcome {
             Ok(outcome) => {
@@ -327,6 +335,7 @@ impl RowMaker<'_> {
             test_accuracy: None,
             payload_bytes: 0,
             wire_bytes: 0,
+            both_ends_bytes: 0,
             feature_bytes: 0,
             activation_bytes: 0,
             activation_gradient_bytes: 0,
@@ -376,6 +385,7 @@ impl RowMaker<'_> {
             test_accuracy: best.and_then(|(_, scores)| scores.test),
             payload_bytes: total.payload.0,
             wire_bytes: total.wire.0,
+            both_ends_bytes: 2 * total.payload.0,
             feature_bytes: of(TrafficKind::Feature),
             activation_bytes: of(TrafficKind::Activation),
             activation_gradient_bytes: of(TrafficKind::ActivationGradient),
@@ -511,6 +521,7 @@ pub struct Silent;
 
 impl Progress for Silent {
     fn begin(&self, _: usize, _: usize) {}
+    fn skipped(&self, _: &str) {}
     fn epoch(&self, _: &str, _: u64, _: &EpochRecord) {}
     fn finished(&self, _: &Finished<'_>) {}
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Csr, Partition};
+use super::{Csr, Partition, Peers};
 
 /// The plan of all workers. It depends on the graph and the partition alone; models and strategies
 /// decide how often, how wide and in which code the rows travel.
@@ -41,20 +41,20 @@ pub struct Part {
     /// Global numbers of the other workers' nodes that its own have as in-neighbours, grouped by
     /// owner ascending, ascending within an owner: local row `owned.len() + i` is node `halo[i]`.
     pub halo: Vec<u32>,
-    /// For each other worker the local rows it needs, in the order of its halo, `[workers]`;
-    /// nothing for itself.
-    pub sends: Vec<Vec<u32>>,
-    /// For each other worker where its rows lie within `halo`, `[workers]`; an empty range for
-    /// itself.
-    pub receives: Vec<Range<usize>>,
+    /// For each worker that needs some the local rows it needs, in the order of its halo.
+    pub sends: Peers<Vec<u32>>,
+    /// For each worker whose rows are in `halo`, where.
+    pub receives: Peers<Range<usize>>,
     /// Stored edges that end and begin here.
     pub internal_edges: usize,
     /// Stored edges that end here and begin elsewhere.
     pub cut_edges: usize,
+    /// Number of owned nodes that train: all of them, unless [`BoundaryPlan::with_training`] says which.
+    pub training: usize,
 }
 
 impl BoundaryPlan {
-    /// The plan for a partition of a graph. O(nodes · workers + edges) time in all.
+    /// The plan for a partition of a graph. O(edges · log nodes) time, O(nodes + boundary rows) memory.
     ///
     /// # Panics
     /// If the partition is of another graph.
@@ -91,25 +91,28 @@ impl BoundaryPlan {
                 }
             }
             halo.sort_unstable_by_key(|&node| (owner(node), node));
-            let start = |owner_of: usize| halo.partition_point(|&node| owner(node) < owner_of);
-            let receives = (0..partition.parts)
-                .map(|from| start(from)..start(from + 1))
-                .collect();
-            let sends = vec![Vec::new(); partition.parts];
+            let mut receives: Peers<Range<usize>> = Peers::default();
+            for (at, &node) in halo.iter().enumerate() {
+                let range = receives.of(owner(node));
+                if range.start == range.end {
+                    range.start = at;
+                }
+                range.end = at + 1;
+            }
             parts.push(Part {
+                training: owned.len(),
                 owned,
                 halo,
-                sends,
+                sends: Peers::default(),
                 receives,
                 internal_edges,
                 cut_edges,
             });
         }
         for to in 0..parts.len() {
-            for from in 0..parts.len() {
-                let wanted = &parts[to].halo[parts[to].receives[from].clone()];
-                let rows = wanted.iter().map(|&node| row_of[node as usize]).collect();
-                parts[from].sends[to] = rows;
+            for node in parts[to].halo.clone() {
+                let sends = &mut parts[owner(node)].sends;
+                sends.of(to).push(row_of[node as usize]);
             }
         }
         Self {
@@ -132,6 +135,17 @@ impl BoundaryPlan {
         };
         plan.chunks = Some(Box::new(chunks));
         plan
+    }
+
+    /// The plan with the training nodes of a split, in ascending order, for strategies in which only workers that have some take
+    /// part in a round. O(nodes · log training).
+    #[must_use]
+    pub fn with_training(mut self, train: &[u32]) -> Self {
+        for part in &mut self.parts {
+            let trains = |node: &&u32| train.binary_search(node).is_ok();
+            part.training = part.owned.iter().filter(trains).count();
+        }
+        self
     }
 
     /// Number of workers.
@@ -214,6 +228,14 @@ mod tests {
     }
 
     #[test]
+    fn training_nodes_are_counted_where_they_are_owned() {
+        let (_, plan) = path_of_five();
+        let of = |plan: &BoundaryPlan| [0, 1].map(|rank| plan.parts[rank].training);
+        assert_eq!(of(&plan), [2, 3]);
+        assert_eq!(of(&plan.with_training(&[1, 2])), [0, 2]);
+    }
+
+    #[test]
     fn a_one_way_edge_makes_a_halo_on_one_side_only() {
         let graph = Csr::from_edges(2, [(0, 1)].into_iter());
         let plan = BoundaryPlan::new(
@@ -288,7 +310,7 @@ mod tests {
                 sources.sort_unstable_by_key(|&u| (owner(u), u));
                 sources.dedup();
                 prop_assert_eq!(&part.halo, &sources);
-                for (from, range) in part.receives.iter().enumerate() {
+                for (from, range) in part.receives.iter() {
                     let sender = &plan.parts[from];
                     let sent: Vec<u32> =
                         sender.sends[rank].iter().map(|&row| sender.owned[row as usize]).collect();

@@ -1,6 +1,6 @@
 //! A graph with features, labels and a split.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Csr, DatasetSpec, Features, GraphError, Split, SplitFractions, SplitSpec};
@@ -94,6 +94,14 @@ impl RawDataset {
 }
 
 impl DatasetSpec {
+    /// The path that is not there, if the section allows that: with `optional`, nothing at `path`. Files that are there and
+    /// broken are errors all the same.
+    #[must_use]
+    pub fn absent(&self, base: &Path) -> Option<PathBuf> {
+        let path = base.join(self.path.as_ref().filter(|_| self.optional)?);
+        (!path.exists()).then_some(path)
+    }
+
     /// Reads or generates the data set, with features normalised as the section says. Relative
     /// paths start at `base`, the folder of the experiment file.
     ///
@@ -183,6 +191,21 @@ mod tests {
         let two = raw.split(&SplitSpec::default(), 2).unwrap();
         assert!(Arc::ptr_eq(&one.graph, &two.graph) && Arc::ptr_eq(&one.features, &two.features));
         assert_eq!(one.split, two.split);
+    }
+
+    #[test]
+    fn only_an_optional_path_where_nothing_is_counts_as_absent() {
+        let spec = |path: &str, optional| DatasetSpec {
+            path: Some(path.into()),
+            optional,
+            ..DatasetSpec::default()
+        };
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let absent = |spec: DatasetSpec| spec.absent(here);
+        assert_eq!(absent(spec("nowhere", true)), Some(here.join("nowhere")));
+        assert_eq!(absent(spec("nowhere", false)), None);
+        assert_eq!(absent(spec("src", true)), None);
+        assert_eq!(absent(bundled("cora")), None);
     }
 
     #[test]

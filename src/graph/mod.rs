@@ -22,6 +22,7 @@ mod features;
 mod loaders;
 mod normal;
 mod partition;
+mod peers;
 mod rmat;
 mod sbm;
 mod spec;
@@ -36,6 +37,7 @@ pub use dataset::{Dataset, RawDataset};
 pub use error::GraphError;
 pub use features::Features;
 pub use partition::Partition;
+pub use peers::Peers;
 pub use spec::{
     DatasetSpec, Format, PartitionMethod, PartitionSpec, SplitFractions, SplitPerClass, SplitSpec,
     SyntheticSpec,

@@ -17,6 +17,9 @@ pub struct DatasetSpec {
     /// How the files at `path` are written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,
+    /// Whether cells with this data set are left out, and that said, where `path` does not exist. Default false: an error.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub optional: bool,
     /// A generated graph.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub synthetic: Option<SyntheticSpec>,

@@ -188,6 +188,7 @@ impl Gnn {
 
 /// `x` above zero and `exp(x) − 1` below (Clevert, Unterthiner and Hochreiter, 2016). burn's own takes the exponential of
 /// large values too, and its gradient is then not a number.
-fn elu(x: Tensor<2>) -> Tensor<2> {
+#[must_use]
+pub fn elu(x: Tensor<2>) -> Tensor<2> {
     relu(x.clone()) + x.clamp_max(0.0).exp() - 1.0
 }

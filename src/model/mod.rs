@@ -32,7 +32,7 @@ pub use attention::{AttentionBackend, edge_softmax, edge_sum};
 pub use block::{Aggregation, Block};
 pub use conv::{Conv, GatConv, GcnConv, GinConv, PoolConv, SageConv, dense_parameters};
 pub use dropout::Dropout;
-pub use gnn::{Gnn, ModelSpec};
+pub use gnn::{Gnn, ModelSpec, elu};
 pub use input::Input;
 pub use layer::{LayerSpec, Merge};
 pub use loss::{accuracy, cross_entropy, predictions, targets};

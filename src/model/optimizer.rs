@@ -56,7 +56,14 @@ impl Optimizer {
     /// The module after one step along the flat gradient.
     #[must_use]
     pub fn step<M: Module>(&mut self, module: M, gradient: &[f32]) -> M {
+        self.scaled_step(module, gradient, 1.0)
+    }
+
+    /// As [`Self::step`], with the learning rate times a factor, for schedules of it.
+    #[must_use]
+    pub fn scaled_step<M: Module>(&mut self, module: M, gradient: &[f32], factor: f64) -> M {
         let gradients = gradients_for(&module, gradient);
-        self.inner.step(self.learning_rate, module, gradients)
+        self.inner
+            .step(self.learning_rate * factor, module, gradients)
     }
 }

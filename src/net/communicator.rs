@@ -1,6 +1,6 @@
 //! How a worker talks to the others: one trait, implemented by each engine.
 
-use super::{Bytes, Lane, NetError, Seconds, TrafficKind};
+use super::{Bytes, Lane, NetError, Seconds, Traffic, TrafficKind};
 
 /// One message of an exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,6 +105,16 @@ pub trait Communicator: Send {
     /// # Errors
     /// See [`Communicator`].
     fn finish_exchange(&mut self, pending: Pending) -> Result<Inbox, NetError>;
+
+    /// For a program that plays all workers: moves the clock of every one, for they compute at the same time.
+    fn elapse_all(&mut self, compute: Seconds);
+
+    /// For a program that plays all workers: every message of `traffic` leaves its sender now, and the call returns when the
+    /// last has arrived. They are counted and take their time like any others; what they hold stays here, where both ends are.
+    ///
+    /// # Errors
+    /// See [`Communicator`].
+    fn carry(&mut self, traffic: &Traffic) -> Result<(), NetError>;
 
     /// Sparse all-to-all: sends and waits.
     ///

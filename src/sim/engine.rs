@@ -9,7 +9,7 @@ use super::SimError;
 use super::kernel::{Kernel, WorkerTimes};
 use crate::net::{
     AllReduceKind, Communicator, Fabric, Framing, Inbox, Ledger, NetError, Outbox, Pending, Reduce,
-    Seconds, Topology, TrafficKind,
+    Seconds, Topology, Traffic, TrafficKind,
 };
 
 /// Stack of a worker's thread. Only the pages a worker touches take memory.
@@ -106,6 +106,18 @@ impl Communicator for SimCommunicator {
         self.shared.lock().compute(self.rank, compute);
     }
 
+    fn elapse_all(&mut self, compute: Seconds) {
+        let mut kernel = self.shared.lock();
+        for rank in 0..self.size {
+            kernel.compute(rank, compute);
+        }
+    }
+
+    fn carry(&mut self, traffic: &Traffic) -> Result<(), NetError> {
+        self.shared.lock().check_conductor(self.rank)?;
+        self.blocking(|kernel| kernel.carry(traffic), |_| ())
+    }
+
     fn start_exchange(&mut self, mut outbox: Outbox) -> Result<Pending, NetError> {
         let mut kernel = self.shared.lock();
         if let Some(failure) = kernel.failure() {
@@ -177,7 +189,8 @@ pub struct EngineResults {
     pub ledger: Ledger,
 }
 
-/// Runs `program` once per worker on the emulated network.
+/// Runs `program` on the emulated network: once per worker, or once for the first `actors` of them alone, which then play the others'
+/// parts too.
 ///
 /// # Errors
 /// The first error of any worker; the others are stopped.
@@ -186,6 +199,7 @@ pub fn run_workers<P>(
     framing: Framing,
     all_reduce: AllReduceKind,
     workers: usize,
+    actors: usize,
     program: P,
 ) -> Result<EngineResults, SimError>
 where
@@ -196,11 +210,12 @@ where
             Fabric::new(topology, framing),
             all_reduce,
             workers,
+            actors,
         )),
         turns: (0..workers).map(|_| Condvar::new()).collect(),
     });
     let outcomes: Vec<Result<(), SimError>> = thread::scope(|scope| {
-        let handles: Vec<_> = (0..workers)
+        let handles: Vec<_> = (0..actors)
             .map(|rank| {
                 let (shared, program) = (Arc::clone(&shared), &program);
                 thread::Builder::new()

@@ -10,6 +10,8 @@
 //! The fabric never moves while a worker could still send something earlier, so what is simulated is exact and does not
 //! depend on how the operating system schedules threads.
 
+mod carry;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use super::intervals::Intervals;
@@ -21,8 +23,18 @@ use crate::net::{
 /// Tells messages of collectives from those of exchanges between the same two workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Tag {
-    Exchange { kind: TrafficKind, layer: u32 },
-    Collective { kind: TrafficKind },
+    Exchange {
+        kind: TrafficKind,
+        layer: u32,
+    },
+    Collective {
+        kind: TrafficKind,
+    },
+    /// A message without content, of a worker that plays both its ends.
+    Carried {
+        kind: TrafficKind,
+        layer: u32,
+    },
 }
 
 /// Messages that keep their order: sender, receiver and tag.
@@ -49,6 +61,8 @@ enum Phase {
     Reducing(Box<Reduction>),
     /// Waits for the shared value of this number.
     Sharing(usize),
+    /// Plays all workers, and waits until so many of their messages have arrived.
+    Carrying(usize),
     /// Has ended.
     Done,
 }
@@ -101,9 +115,14 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
-    pub fn new(fabric: Fabric, all_reduce: AllReduceKind, workers: usize) -> Self {
-        let actor = || Actor {
-            phase: Phase::Runnable,
+    /// A kernel for so many workers, of which the first `actors` have a program.
+    pub fn new(fabric: Fabric, all_reduce: AllReduceKind, workers: usize, actors: usize) -> Self {
+        let actor = |rank: usize| Actor {
+            phase: if rank < actors {
+                Phase::Runnable
+            } else {
+                Phase::Done
+            },
             clock: Seconds::ZERO,
             compute: Seconds::ZERO,
             epoch: 0,
@@ -117,7 +136,7 @@ impl Kernel {
         Self {
             fabric,
             all_reduce,
-            actors: (0..workers).map(|_| actor()).collect(),
+            actors: (0..workers).map(actor).collect(),
             flying: BTreeMap::new(),
             arrived: BTreeMap::new(),
             shared: Vec::new(),
@@ -184,19 +203,19 @@ impl Kernel {
                     reason: format!("it addressed a message to worker {}", message.peer),
                 });
             }
-            self.send((rank, message.peer, tag), message.payload);
+            let bytes = Bytes(message.payload.len() as u64);
+            self.send((rank, message.peer, tag), message.payload, bytes);
         }
         Ok(())
     }
 
     #[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
-    fn send(&mut self, route: Route, payload: Vec<u8>) {
+    fn send(&mut self, route: Route, payload: Vec<u8>, bytes: Bytes) {
         let (from, to, tag) = route;
         let (kind, layer) = match tag {
-            Tag::Exchange { kind, layer } => (kind, layer),
+            Tag::Exchange { kind, layer } | Tag::Carried { kind, layer } => (kind, layer),
             Tag::Collective { kind } => (kind, 0),
         };
-        let bytes = Bytes(payload.len() as u64);
         let sender = &self.actors[from];
         let lane = Lane {
             layer,
@@ -327,6 +346,7 @@ impl Kernel {
             }
             Phase::Reducing(_) => "it waits in an all-reduce that others did not enter".to_owned(),
             Phase::Sharing(_) => "it waits for a value that worker 0 did not share".to_owned(),
+            Phase::Carrying(count) => format!("it waits for {count} messages that do not arrive"),
             Phase::Runnable | Phase::Done => "it does not wait".to_owned(),
         }
     }
@@ -340,9 +360,12 @@ impl Kernel {
         else {
             return;
         };
-        let (from, to, _) = route;
+        let (from, to, tag) = route;
         self.actors[from].flights.add(start, at);
         self.actors[to].flights.add(start, at);
+        if matches!(tag, Tag::Carried { .. }) {
+            return self.carried(at);
+        }
         self.arrived
             .entry(route)
             .or_default()
@@ -384,6 +407,7 @@ impl Kernel {
             Phase::Sharing(number) if self.shared.len() <= number => {
                 self.actors[rank].phase = Phase::Sharing(number);
             }
+            Phase::Carrying(waits_for) => self.progress_carrying(rank, waits_for),
             Phase::Sharing(_) | Phase::Runnable => {}
             Phase::Done => self.actors[rank].phase = Phase::Done,
         }
@@ -396,7 +420,8 @@ impl Kernel {
         while let Some(step) = reduction.steps.front() {
             if let (Some((to, range)), false) = (&step.send, reduction.sent) {
                 let payload = to_bytes(&reduction.values[range.clone()]);
-                self.send((rank, *to, tag), payload);
+                let bytes = Bytes(payload.len() as u64);
+                self.send((rank, *to, tag), payload, bytes);
             }
             reduction.sent = true;
             if let Some((from, range, combine)) = step.receive.clone() {

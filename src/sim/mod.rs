@@ -28,7 +28,7 @@ pub use engine::{EngineResults, run_workers};
 pub use error::SimError;
 pub use kernel::WorkerTimes;
 pub use record::{EpochRecord, EpochReport, Observer, Outcome, Scores};
-pub use run::simulate;
+pub use run::{simulate, simulate_together};
 pub use setting::{Setting, Shard};
 pub use spec::{
     Backend, ComputeConfig, DeviceConfig, MeasuredTiming, ModelledTiming, Timing, TrainingConfig,

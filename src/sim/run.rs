@@ -18,14 +18,42 @@ pub fn simulate<P>(
 where
     P: Fn(&mut Worker) -> Result<(), SimError> + Sync,
 {
+    run(setting, observer, setting.workers(), program)
+}
+
+/// Runs the program on worker 0 alone, which plays all of them with [`Worker::carry`] and [`Worker::compute_for_all`]: for
+/// thousands of workers whose replicas are equal, and are so held once.
+///
+/// # Errors
+/// The error of the program.
+pub fn simulate_together<P>(
+    setting: &Arc<Setting>,
+    observer: Observer,
+    program: P,
+) -> Result<Outcome, SimError>
+where
+    P: Fn(&mut Worker) -> Result<(), SimError> + Sync,
+{
+    run(setting, observer, 1, program)
+}
+
+fn run<P>(
+    setting: &Arc<Setting>,
+    observer: Observer,
+    actors: usize,
+    program: P,
+) -> Result<Outcome, SimError>
+where
+    P: Fn(&mut Worker) -> Result<(), SimError> + Sync,
+{
     memory::reset_peak();
-    let workers = setting.workers();
-    let recorder = Arc::new(Mutex::new(Recorder::new(workers, observer)));
+    let recorder = Arc::new(Mutex::new(Recorder::new(actors, observer)));
     let results = run_workers(
         Arc::clone(&setting.topology),
         setting.framing,
         setting.all_reduce,
-        workers,
+        setting.workers(),
+        actors,
         |communicator| {
             let mut worker = Worker::new(Arc::clone(setting), communicator, Arc::clone(&recorder));
             program(&mut worker)

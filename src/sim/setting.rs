@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{ComputeTiming, TrainingConfig, WorkerDevice};
-use crate::graph::{BoundaryPlan, Csr, Dataset, Features, Partition};
+use crate::graph::{BoundaryPlan, Csr, Dataset, Features, Partition, Peers};
 use crate::model::{ModelSpec, OptimizerConfig};
 use crate::net::{AllReduceKind, Framing, Topology};
 
@@ -62,10 +62,10 @@ pub struct Shard {
     pub nodes: Vec<u32>,
     /// Number of owned nodes.
     pub owned: usize,
-    /// For each other worker, the owned rows it needs.
-    pub sends: Vec<Vec<u32>>,
-    /// For each other worker, where its rows lie within the halo.
-    pub receives: Vec<Range<usize>>,
+    /// For each worker that needs some, the owned rows it needs.
+    pub sends: Peers<Vec<u32>>,
+    /// For each worker whose rows are in the halo, where.
+    pub receives: Peers<Range<usize>>,
     /// In-neighbours of the owned nodes as local rows, `[owned, owned + halo]`.
     pub adjacency: Csr,
     /// Degrees in the whole graph, `[owned + halo]`.

@@ -15,7 +15,8 @@ use crate::model::{
     cross_entropy, parameter_count, parameters, predictions, targets,
 };
 use crate::net::{
-    CodingErrors, Communicator, Inbox, Lane, Outbox, Pending, Reduce, Seconds, TrafficKind, Way,
+    CodingErrors, Communicator, Inbox, Lane, Outbox, Pending, Reduce, Seconds, Traffic,
+    TrafficKind, Way,
 };
 
 /// What a stretch of real time was spent on.
@@ -231,6 +232,37 @@ impl Worker {
             }
             model
         })
+    }
+
+    /// As [`Self::compute`], for a program that plays all workers: `work` and the action are those of all together, done at once
+    /// in place of each by itself; each is charged the same share, and they compute at the same time, as fast as the slowest.
+    pub fn compute_for_all<T>(
+        &mut self,
+        activity: Activity,
+        work: Work,
+        action: impl FnOnce(&Self) -> T,
+    ) -> T {
+        let start = Instant::now();
+        let result = action(self);
+        let took = start.elapsed();
+        if activity == Activity::Model {
+            self.recorder().add_model_time(took);
+        }
+        let share = 1.0 / self.size() as f64;
+        let speeds = (0..self.size()).map(|rank| self.setting.topology.compute_factor(rank));
+        let slowest = speeds.fold(f64::INFINITY, f64::min);
+        let timing = &self.setting.timing;
+        let time = timing.time(work * share, took.mul_f64(share), slowest);
+        self.communicator.elapse_all(time);
+        result
+    }
+
+    /// For a program that plays all workers; see [`Communicator::carry`].
+    ///
+    /// # Errors
+    /// If a message cannot be carried.
+    pub fn carry(&mut self, traffic: &Traffic) -> Result<(), SimError> {
+        Ok(self.communicator.carry(traffic)?)
     }
 
     /// Waits until the device has computed `tensor`; to be called last inside [`Self::compute`].

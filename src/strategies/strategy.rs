@@ -1,9 +1,11 @@
 //! What a strategy is, and what it says about itself.
 
+use std::sync::Arc;
+
 use crate::graph::{BoundaryPlan, PartitionSpec};
 use crate::model::ModelSpec;
 use crate::net::{AllReduceKind, Traffic};
-use crate::sim::{EpochRecord, SimError, Worker};
+use crate::sim::{EpochRecord, Observer, Outcome, Setting, SimError, Worker, simulate};
 
 /// A way of training one model on the parts of one graph: the program of one worker, and a statement in advance of all it
 /// will send.
@@ -46,6 +48,15 @@ pub trait Strategy: Send + Sync {
     /// # Errors
     /// If communication fails or the strategy cannot go on; the run ends for all workers.
     fn train(&self, worker: &mut Worker) -> Result<(), SimError>;
+
+    /// Trains one cell with one seed. Default: [`Self::train`] on every worker; a strategy whose program plays all workers
+    /// by itself says so with [`simulate_together`](crate::sim::simulate_together).
+    ///
+    /// # Errors
+    /// The first error of any worker.
+    fn run(&self, setting: &Arc<Setting>, observer: Observer) -> Result<Outcome, SimError> {
+        simulate(setting, observer, |worker| self.train(worker))
+    }
 }
 
 /// What a strategy may know of an experiment when it is built.

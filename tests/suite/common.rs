@@ -8,7 +8,7 @@ use grapevine::model::{ModelConfig, ModelKind, ModelSpec, NormKind, OptimizerCon
 use grapevine::net::{AllReduceKind, NetworkSpec};
 use grapevine::sim::{
     Backend, ComputeTiming, DeviceConfig, DeviceProfile, Outcome, Setting, TrainingConfig,
-    WorkerDevice, open_devices, simulate,
+    WorkerDevice, open_devices,
 };
 use grapevine::strategies::{Context, Registry, Strategy};
 
@@ -93,6 +93,7 @@ impl Case {
             .partition(&asked)
             .divide(&dataset.graph, base, self.seed, self.workers)
             .expect("a partition");
+        let boundary = boundary.with_training(&dataset.split.train);
         let config = ModelConfig {
             kind: self.kind,
             layers: self.layers,
@@ -132,7 +133,8 @@ impl Case {
     /// Trains with any strategy and checks that the ledger is what the strategy had planned.
     pub fn train(&self, name: &str, strategy: &dyn Strategy) -> Outcome {
         let setting = self.setting(strategy);
-        let outcome = simulate(&setting, Arc::new(|_| {}), |worker| strategy.train(worker))
+        let outcome = strategy
+            .run(&setting, Arc::new(|_| {}))
             .unwrap_or_else(|error| panic!("{name}: {error}"));
         for record in &outcome.epochs {
             let epoch = record.epoch;

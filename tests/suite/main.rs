@@ -4,6 +4,7 @@ mod accuracy;
 mod anchors;
 mod backends;
 mod bad_input;
+mod clients;
 mod codecs;
 mod command;
 mod common;

@@ -591,3 +591,53 @@ fn a_place_for_results_that_is_a_file_is_wrong_input() {
         "mine"
     );
 }
+
+#[test]
+fn an_optional_data_set_that_is_not_there_is_skipped_and_said_to_be() {
+    let data = "synthetic = { kind = \"sbm\", nodes = 600, classes = 4, features = 32, degree_within = 8, degree_between = 2 }";
+    let absent = "path = \"gone/citeseer\", format = \"planetoid\", optional = true";
+    let (head, _) = EXPERIMENT.split_once("[[claim]]").expect("it has a claim");
+    let claim = |cell: &str| {
+        format!(
+            "[[claim]]\nid = \"{cell}\"\nsource = \"s\"\nstatement = \"x\"\nmeasure = \"feature_bytes\"\n\
+             compare = {{ strategy = \"{cell}\", equals = 0 }}\n"
+        )
+    };
+    let swept = format!(
+        "{head}[sweep]\ndataset = [{{ {data} }}, {{ {absent} }}]\n{}{}",
+        claim("isolated"),
+        claim("dataset=citeseer isolated")
+    );
+    let folder = folder_with(&swept);
+    let ran = grapevine(folder.path(), &["run", "x.toml", "--out", "out"]).expect(0);
+    let note = "skipped the cells with the optional data set gone/citeseer: it is not there";
+    assert!(ran.stderr.contains(note), "{}", ran.stderr);
+    assert!(
+        ran.stdout.contains(&format!("note: {note}")),
+        "{}",
+        ran.stdout
+    );
+    let tables = Tables::read(&folder.path().join("out")).expect("tables");
+    assert_eq!(
+        tables.runs.len(),
+        6 * 2,
+        "six strategies on the one that is there"
+    );
+    let verdicts: Vec<&str> = tables.claims.iter().map(|c| c.verdict.as_str()).collect();
+    assert_eq!(verdicts, ["reproduced", "inconclusive"]);
+    grapevine(folder.path(), &["verify", "out"]).expect(0);
+
+    let alone = format!("{head}[sweep]\ndataset = [{{ {absent} }}]\n");
+    let folder = folder_with(&alone);
+    let ran = grapevine(folder.path(), &["run", "x.toml", "--out", "out"]).expect(2);
+    assert!(
+        ran.stderr
+            .contains("no data set of the experiment is there"),
+        "{}",
+        ran.stderr
+    );
+    let required = alone.replace(", optional = true", "");
+    let folder = folder_with(&required);
+    let ran = grapevine(folder.path(), &["run", "x.toml", "--out", "out"]).expect(2);
+    assert!(ran.stderr.contains("cannot read"), "{}", ran.stderr);
+}

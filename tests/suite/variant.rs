@@ -356,7 +356,7 @@ fn squared_norms(setting: &Setting, term: &Term, train: &[u32]) -> Vec<f64> {
     let plain = &setting.devices[0].device;
     let model = Gnn::new(&setting.model, setting.seed, plain);
     let aggregation = Aggregation::from(setting.model.kind);
-    let mut input = Input::from_features(&setting.dataset.features, plain);
+    let mut input = Input::from_features((*setting.dataset.features).clone(), plain);
     let mut values = Vec::new();
     for layer in 0..model.layers() {
         let output = model.layer(layer, &term.block(aggregation, layer), &input);

@@ -129,6 +129,11 @@ fn dataset(
         "format",
         "goes with `path`; remove it",
     )?;
+    check.that(
+        spec.path.is_some() || !spec.optional,
+        "optional",
+        "goes with `path`: nothing else can be missing; remove it",
+    )?;
     match spec.split {
         SplitSpec::Named(_) => {}
         SplitSpec::Fractions(split) => {

@@ -154,7 +154,7 @@ pub(super) fn cells(
                 changed
                     .set(&path, value.clone(), &place)
                     .map_err(|message| document.error(&written, Problem::Other { message }))?;
-                next.push((format!("{name}{short}={} ", plain(value)), changed));
+                next.push((format!("{name}{short}={} ", brief(value)), changed));
             }
         }
         combinations = next;
@@ -203,6 +203,20 @@ fn own_settings(
     }
     let settings = Settings::read(&changed, vocabulary)?;
     Ok(Some((Arc::new(changed), settings)))
+}
+
+/// A value as it reads in the name of a cell: a whole `dataset` section is called by its name or by the last part of its path.
+fn brief(value: &Value) -> String {
+    let text = |key: &str| value.get(key).and_then(Value::as_str);
+    let last = |path: &str| {
+        path.rsplit('/')
+            .find(|part| !part.is_empty())
+            .map(str::to_owned)
+    };
+    text("name")
+        .map(str::to_owned)
+        .or_else(|| text("path").and_then(last))
+        .unwrap_or_else(|| plain(value))
 }
 
 /// The last part of the key, or all of it where another key ends alike.

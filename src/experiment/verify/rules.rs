@@ -34,6 +34,13 @@ impl Checker {
             "the sum of the kinds",
             kinds,
         );
+        self.equal::<RunRow, _>(
+            row,
+            "both_ends_bytes",
+            run.both_ends_bytes,
+            "twice payload_bytes",
+            run.payload_bytes.saturating_mul(2),
+        );
         self.ensure::<RunRow>(run.wire_bytes >= run.payload_bytes, row, || {
             format!(
                 "wire_bytes {} is less than payload_bytes {}",

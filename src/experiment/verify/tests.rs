@@ -71,6 +71,7 @@ fn sound() -> Tables {
             test_accuracy: Some(0.8 - 0.01 * seed as f64),
             payload_bytes: 900,
             wire_bytes: 1836,
+            both_ends_bytes: 1800,
             feature_bytes: 600,
             parameter_gradient_bytes: 300,
             messages: 12,
@@ -141,6 +142,10 @@ const TAMPERED: &[(Change, &str)] = &[
     (
         |t| t.runs[0].wire_bytes += 1,
         "runs, row 0: wire_bytes is 1837, but the sum in traffic is 1836",
+    ),
+    (
+        |t| t.runs[0].both_ends_bytes += 1,
+        "runs, row 0: both_ends_bytes is 1801, but twice payload_bytes is 1800",
     ),
     (
         |t| t.runs[0].wire_bytes = 1,

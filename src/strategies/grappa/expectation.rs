@@ -48,16 +48,14 @@ pub fn traffic(boundary: &BoundaryPlan, weight: Weight, hops: usize) -> Traffic 
         _ => hops.saturating_sub(1),
     };
     for (from, part) in boundary.parts.iter().enumerate() {
-        for (to, rows) in part.sends.iter().enumerate() {
-            if !rows.is_empty() {
-                let lane = Lane {
-                    layer: 0,
-                    from: from as u32,
-                    to: to as u32,
-                    kind: TrafficKind::Control,
-                };
-                traffic.add_many(lane, Bytes(4 * rows.len() as u64), rounds as u64);
-            }
+        for (to, rows) in part.sends.iter() {
+            let lane = Lane {
+                layer: 0,
+                from: from as u32,
+                to: to as u32,
+                kind: TrafficKind::Control,
+            };
+            traffic.add_many(lane, Bytes(4 * rows.len() as u64), rounds as u64);
         }
     }
     traffic
@@ -110,16 +108,12 @@ fn nonempty(worker: &Worker, layout: &Layout) -> Vec<f32> {
 fn refresh_halo(worker: &mut Worker, values: &mut [f32]) -> Result<(), SimError> {
     let shard = worker.shard();
     let mut outbox = Outbox::new(TrafficKind::Control, 0);
-    for (peer, rows) in shard.sends.iter().enumerate() {
-        if !rows.is_empty() {
-            let sent: Vec<f32> = rows.iter().map(|&row| values[row as usize]).collect();
-            let payload = to_bytes(&sent);
-            outbox.messages.push(Message { peer, payload });
-        }
-        if !shard.receives[peer].is_empty() {
-            outbox.expect.push(peer);
-        }
+    for (peer, rows) in shard.sends.iter() {
+        let sent: Vec<f32> = rows.iter().map(|&row| values[row as usize]).collect();
+        let payload = to_bytes(&sent);
+        outbox.messages.push(Message { peer, payload });
     }
+    outbox.expect.extend(shard.receives.ranks());
     let inbox = worker.exchange(outbox)?;
     let shard = worker.shard();
     for message in &inbox {

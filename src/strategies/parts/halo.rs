@@ -45,7 +45,7 @@ impl HaloExchange {
             .shard()
             .sends
             .iter()
-            .flatten()
+            .flat_map(|(_, rows)| rows)
             .map(|&row| index(row))
             .collect();
         let count = rows.len();
@@ -183,8 +183,6 @@ impl HaloExchange {
                     .shard()
                     .receives
                     .iter()
-                    .enumerate()
-                    .filter(|(_, range)| !range.is_empty())
                     .map(|(peer, range)| {
                         let values = &rows[range.start * width..range.end * width];
                         Message {
@@ -230,22 +228,12 @@ impl HaloExchange {
 impl Shard {
     /// Workers from which halo rows come.
     fn sources(&self) -> Vec<usize> {
-        let filled = self
-            .receives
-            .iter()
-            .enumerate()
-            .filter(|(_, range)| !range.is_empty());
-        filled.map(|(rank, _)| rank).collect()
+        self.receives.ranks().collect()
     }
 
     /// Workers to which owned rows go.
     fn destinations(&self) -> Vec<usize> {
-        let filled = self
-            .sends
-            .iter()
-            .enumerate()
-            .filter(|(_, rows)| !rows.is_empty());
-        filled.map(|(rank, _)| rank).collect()
+        self.sends.ranks().collect()
     }
 }
 

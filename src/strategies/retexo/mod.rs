@@ -1,4 +1,6 @@
-//! `retexo`: lazy message passing (Kolluri, Choudhary, Hooi and Saxena, arXiv 2302.13053).
+//! `retexo`: lazy message passing (Kolluri, Choudhary, Hooi and Saxena, arXiv 2302.13053), in the two forms of the authors' code.
+//!
+//! # `form = "layers"`, between workers that hold parts of the graph
 //!
 //! The layers are trained one after another. Sub-model `k` reads frozen representations of layer `k`: their boundary rows are
 //! exchanged *once*, before its `R` rounds of full-batch training begin; within the rounds only its parameter gradients travel. The parameters with the best
@@ -11,8 +13,17 @@
 //!
 //! Degrees are those of the whole graph, so the result does not depend on the partition. Every sub-model trains `R` epochs of the
 //! result tables: `K·R` in all. Accuracies are reported from the last sub-model's epochs only, since before them there is no model of `K` layers.
+//!
+//! # `form = "distributed"`, between clients that hold a node each
+//!
+//! `K + 1` sub-models, the first of which reads raw features, that never leave their client, and the others the class logits of the one
+//! before; see [`distributed`].
 
+pub mod distributed;
 mod model;
+mod perceptron;
+
+use std::sync::Arc;
 
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -27,16 +38,20 @@ use crate::model::{
     parameters, with_parameters,
 };
 use crate::net::{Codec, Identity, Lane, Reduce, Traffic, TrafficKind};
-use crate::sim::{Activity, EpochReport, Scores, SimError, Worker};
+use crate::sim::{
+    Activity, EpochReport, Observer, Outcome, Scores, Setting, SimError, Worker, simulate,
+    simulate_together,
+};
 
 pub use model::SubModel;
+pub use perceptron::Perceptron;
 
 /// How experiments name and make it.
 pub const REGISTRATION: Registration = Registration {
     info: StrategyInfo {
         name: "retexo",
         paper: "Kolluri, Choudhary, Hooi and Saxena, RETEXO: Scalable Neural Network Training over Distributed Graphs (arXiv 2302.13053)",
-        sends: "boundary rows of each layer once in the whole training; parameter gradients of one layer at a time",
+        sends: "boundary rows of each layer once in the whole training; parameter gradients of one layer at a time; between clients, class logits in place of representations",
         options: &[
             OptionInfo {
                 name: "rounds_per_layer",
@@ -45,8 +60,8 @@ pub const REGISTRATION: Registration = Registration {
             },
             OptionInfo {
                 name: "form",
-                default: "\"lazy\"",
-                meaning: "Lazy message passing between workers, the authors' main form.",
+                default: "\"layers\"",
+                meaning: "layers: a sub-model per layer on parts of the graph (the authors' v3); distributed: K + 1 sub-models on class logits, for one client per node (their v1; `partition.workers` = nodes).",
             },
         ],
     },
@@ -57,7 +72,8 @@ pub const REGISTRATION: Registration = Registration {
 #[serde(rename_all = "snake_case")]
 enum Form {
     #[default]
-    Lazy,
+    Layers,
+    Distributed,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -70,13 +86,14 @@ struct Options {
 
 struct Retexo {
     rounds: usize,
+    form: Form,
     context: Context,
 }
 
 fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
     let Options {
         rounds_per_layer,
-        form: Form::Lazy,
+        form,
     } = options(table)?;
     let rounds = rounds_per_layer.unwrap_or(context.epochs);
     if rounds == 0 {
@@ -84,17 +101,25 @@ fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, Op
     }
     Ok(Box::new(Retexo {
         rounds,
+        form,
         context: *context,
     }))
 }
 
 impl Strategy for Retexo {
     fn epochs(&self, context: &Context) -> usize {
-        self.rounds * context.layers
+        self.rounds
+            * match self.form {
+                Form::Layers => context.layers,
+                Form::Distributed => context.layers + 1,
+            }
     }
 
     #[allow(clippy::cast_possible_truncation)] // layers and ranks are few
     fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic {
+        if let Form::Distributed = self.form {
+            return distributed::plan(boundary, model, self.rounds, epoch);
+        }
         let (layer, workers) = (epoch / self.rounds, boundary.workers());
         let parameters = SubModel::parameters(model, layer);
         let mut traffic = gradient_traffic(self.context.all_reduce, workers, parameters);
@@ -126,7 +151,17 @@ impl Strategy for Retexo {
         traffic
     }
 
+    fn run(&self, setting: &Arc<Setting>, observer: Observer) -> Result<Outcome, SimError> {
+        match self.form {
+            Form::Layers => simulate(setting, observer, |worker| self.train(worker)),
+            Form::Distributed => simulate_together(setting, observer, |worker| self.train(worker)),
+        }
+    }
+
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
+        if let Form::Distributed = self.form {
+            return distributed::train(worker, self.rounds);
+        }
         let spec = worker.setting().model.clone();
         worker.trains(
             (0..spec.layers())

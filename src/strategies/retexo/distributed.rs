@@ -1,0 +1,234 @@
+//! RETEXO among clients that hold a node each, or any parts of the graph: the fully distributed form of the authors' code.
+//!
+//! ```text
+//!   features ──▶ M_0 ──▶ logits ──edges──▶ M_1 ──▶ logits ──edges──▶ … M_K      trained one after another, R rounds each
+//! ```
+//!
+//! Raw features never leave their client. Sub-model `k > 0` reads the detached class logits of sub-model `k − 1`, its client's own and its
+//! neighbours', which are sent along the edges *once*. Client 0 is also the server. In a round it sends the parameters to every client
+//! with a training node, each returns its gradient, and the server takes the step. After the `R` rounds it sends those with the best
+//! validation accuracy to all clients, for their logits; those of the last sub-model need not be sent. With `T` clients with training
+//! nodes besides the server, `B` boundary rows (edges, counted both ways, for one node each), `C` classes and `P` clients,
+//!
+//! ```text
+//!   4 B C K                    logits, as activations of layer 1..=K           [derived from the authors' protocol]
+//!   4 T R Σ_k |θ_k|            parameters to training clients, each round
+//!   4 T R Σ_k |θ_k|            their gradients
+//!   4 (P − 1) Σ_{k<K} |θ_k|    finished parameters to all
+//! ```
+//!
+//! As in that code: the learning rate falls linearly to zero over the rounds of each sub-model, from what `[optimizer]` says; the
+//! authors take `kind = "sgd"`, `momentum = 0.9`, `weight_decay = 5e-4` and 400 rounds. Unlike it: every training client takes part in
+//! every round and hears all its neighbours, where the authors sample 512 clients and 25 neighbours.
+//!
+//! **How thousands of clients are held.** All have the same parameters at all times, so these are held once: worker 0 plays all
+//! clients, computing what each would for itself as one batch, and the network carries every message of every client at its
+//! size, counted and timed like any others. A client is charged its share of the time of the batch, and waits for the slowest
+//! message of each phase. Memory is that of the graph, one sub-model, the boundary plan
+//! (O(nodes + B)) and the record of messages, a row for each client and round.
+
+use std::sync::Arc;
+
+use burn::module::Module;
+use burn::tensor::Tensor;
+
+use super::perceptron::{Perceptron, aggregation};
+use crate::graph::{BoundaryPlan, Features};
+use crate::model::{
+    Block, Input, ModelSpec, Work, add_gradients, cross_entropy, parameters, targets,
+    with_parameters,
+};
+use crate::net::{Bytes, Lane, Traffic, TrafficKind};
+use crate::sim::{Activity, EpochReport, SimError, Worker};
+
+/// The client that is also the server.
+const SERVER: usize = 0;
+
+/// Every message of an epoch: a round, and before the first round of a sub-model what it listens to.
+pub(super) fn plan(
+    boundary: &BoundaryPlan,
+    spec: &ModelSpec,
+    rounds: usize,
+    epoch: usize,
+) -> Traffic {
+    let stage = epoch / rounds;
+    let parameters = Perceptron::parameters(spec, stage);
+    let mut traffic = download(boundary, parameters);
+    traffic.merge(&upload(boundary, parameters));
+    if stage > 0 && epoch.is_multiple_of(rounds) {
+        traffic.merge(&finished(boundary, Perceptron::parameters(spec, stage - 1)));
+        traffic.merge(&logits(boundary, spec.classes(), stage));
+    }
+    traffic
+}
+
+/// Parameters to the clients that train.
+fn download(boundary: &BoundaryPlan, parameters: usize) -> Traffic {
+    let trains = |&rank: &usize| boundary.parts[rank].training > 0;
+    let lane = |rank| lane(SERVER, rank, TrafficKind::Parameter, 0);
+    to_each(clients(boundary).filter(trains).map(lane), parameters)
+}
+
+/// Gradients back from them.
+fn upload(boundary: &BoundaryPlan, parameters: usize) -> Traffic {
+    let trains = |&rank: &usize| boundary.parts[rank].training > 0;
+    let lane = |rank| lane(rank, SERVER, TrafficKind::ParameterGradient, 0);
+    to_each(clients(boundary).filter(trains).map(lane), parameters)
+}
+
+/// Parameters to all clients, when a sub-model is finished.
+fn finished(boundary: &BoundaryPlan, parameters: usize) -> Traffic {
+    let lane = |rank| lane(SERVER, rank, TrafficKind::Parameter, 0);
+    to_each(clients(boundary).map(lane), parameters)
+}
+
+/// Logits along the edges, the input of sub-model `stage`.
+fn logits(boundary: &BoundaryPlan, classes: usize, stage: usize) -> Traffic {
+    let mut traffic = Traffic::new();
+    for (to, part) in boundary.parts.iter().enumerate() {
+        for (from, rows) in part.receives.iter() {
+            let lane = lane(from, to, TrafficKind::Activation, stage);
+            traffic.add(lane, floats(rows.len() * classes));
+        }
+    }
+    traffic
+}
+
+fn clients(boundary: &BoundaryPlan) -> std::ops::Range<usize> {
+    SERVER + 1..boundary.workers()
+}
+
+fn to_each(lanes: impl Iterator<Item = Lane>, parameters: usize) -> Traffic {
+    let mut traffic = Traffic::new();
+    for lane in lanes {
+        traffic.add(lane, floats(parameters));
+    }
+    traffic
+}
+
+const fn floats(count: usize) -> Bytes {
+    Bytes(4 * count as u64)
+}
+
+const fn lane(from: usize, to: usize, kind: TrafficKind, layer: usize) -> Lane {
+    Lane {
+        layer: layer as u32,
+        from: from as u32,
+        to: to as u32,
+        kind,
+    }
+}
+
+/// What all clients know, in the order of the nodes: so it does not matter who holds which.
+struct Clients {
+    block: Block,
+    nodes: Vec<u32>,
+    targets: Tensor<2>,
+    rounds: usize,
+}
+
+/// The program of worker 0, which plays all clients.
+pub(super) fn train(worker: &mut Worker, rounds: usize) -> Result<(), SimError> {
+    let setting = Arc::clone(worker.setting());
+    let (spec, boundary, dataset) = (&setting.model, &setting.boundary, &setting.dataset);
+    let sizes = (0..=spec.layers()).map(|stage| Perceptron::parameters(spec, stage));
+    worker.trains(sizes.sum());
+    let degrees: Vec<usize> = (0..dataset.graph.nodes())
+        .map(|v| dataset.graph.degree(v))
+        .collect();
+    let weight = 1.0 / dataset.split.train.len() as f32;
+    let training = dataset
+        .split
+        .train
+        .iter()
+        .filter_map(|&v| dataset.labels[v as usize].map(|class| (v as usize, class, weight)));
+    let device = worker.plain_device();
+    let clients = Clients {
+        block: Block::new(&dataset.graph, &degrees, aggregation(spec)?),
+        nodes: (0_u32..).take(degrees.len()).collect(),
+        targets: targets(degrees.len(), spec.classes(), training, device),
+        rounds,
+    };
+    let mut input = Input::from_features(Features::clone(&dataset.features), device);
+    for stage in 0..=spec.layers() {
+        let model = clients.train_stage(worker, spec, boundary, stage, &input)?;
+        if stage == spec.layers() {
+            break;
+        }
+        worker.begin_epoch((stage + 1) * rounds);
+        worker.carry(&finished(boundary, Perceptron::parameters(spec, stage)))?;
+        let work = Perceptron::work(spec, stage, &clients.block, &input);
+        input = Input::Dense(worker.compute_for_all(Activity::Model, work, |worker| {
+            let rows = model.valid().logits(&clients.block, &input);
+            worker.wait_for(&rows);
+            rows
+        }));
+        worker.carry(&logits(boundary, spec.classes(), stage + 1))?;
+    }
+    Ok(())
+}
+
+impl Clients {
+    /// Trains one sub-model on frozen inputs and returns it with its best parameters.
+    fn train_stage(
+        &self,
+        worker: &mut Worker,
+        spec: &ModelSpec,
+        boundary: &BoundaryPlan,
+        stage: usize,
+        input: &Input,
+    ) -> Result<Perceptron, SimError> {
+        let mut model = Perceptron::new(spec, stage, worker.setting().seed, &worker.device());
+        let mut optimizer = worker.new_optimizer();
+        let dropout = worker.dropout();
+        let count = Perceptron::parameters(spec, stage);
+        let (download, upload) = (download(boundary, count), upload(boundary, count));
+        let forward = Perceptron::work(spec, stage, &self.block, input);
+        let mut best: Option<(f64, Vec<f32>)> = None;
+        for round in 0..self.rounds {
+            let epoch = stage * self.rounds + round;
+            worker.begin_epoch(epoch);
+            worker.carry(&download)?;
+            let (gradient, loss) =
+                worker.compute_for_all(Activity::Model, forward * 3.0, |worker| {
+                    let plain = worker.plain_device();
+                    let dropped = input.dropped(&dropout, epoch as u64, stage, &self.nodes, plain);
+                    let logits = model.logits(&self.block, &dropped);
+                    let loss = cross_entropy(logits, self.targets.clone());
+                    let mut gradients = loss.backward();
+                    let mut flat = vec![0.0_f32; count];
+                    add_gradients(&model, &mut gradients, &mut flat);
+                    (flat, f64::from(loss.inner().into_scalar::<f32>()))
+                });
+            worker.carry(&upload)?;
+            let factor = 1.0 - round as f64 / self.rounds as f64;
+            // The server's alone: the sum of the gradients and the step.
+            let sum = Work::pass(count) * (upload.iter().count() + 6) as f64;
+            model = worker.compute(Activity::Model, sum, |_| {
+                optimizer.scaled_step(model, &gradient, factor)
+            });
+
+            let last = round + 1 == self.rounds;
+            let scores = if last || worker.setting().evaluates(epoch) {
+                Some(worker.evaluate(|_| model.valid().logits(&self.block, input))?)
+            } else {
+                None
+            };
+            if let Some(validation) = scores.and_then(|scores| scores.validation)
+                && best.as_ref().is_none_or(|(so_far, _)| validation > *so_far)
+            {
+                best = Some((validation, parameters(&model)));
+            }
+            let report = EpochReport {
+                loss,
+                scores: scores.filter(|_| stage == spec.layers()),
+                ..EpochReport::default()
+            };
+            worker.end_epoch(epoch, report);
+        }
+        Ok(match best {
+            Some((_, values)) => with_parameters(model, &values),
+            None => model,
+        })
+    }
+}

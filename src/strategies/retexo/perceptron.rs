@@ -1,0 +1,126 @@
+//! The sub-models of the fully distributed form: perceptrons of one hidden layer, `K + 1` of them.
+
+use burn::module::{Module, Param};
+use burn::tensor::activation::relu;
+use burn::tensor::{Device, Tensor};
+
+use crate::model::{
+    Aggregation, Block, Conv, Input, ModelKind, ModelSpec, Work, dense_parameters, elu,
+};
+use crate::sim::SimError;
+
+/// Sub-model `k`, to class logits. Sub-model 0 is `MLP(x_v)` on raw features. The others read the logits `z` of the one before:
+///
+/// - GCN: `MLP[z_v ‖ mean of z_u]`,
+/// - SAGE: `MLP[z_v ‖ max of ReLU(W z_u + b)]`,
+/// - GAT: attention heads side by side, `ELU`, and a linear layer.
+///
+/// A linear layer on rows side by side is the sum of one on each: so the first layers of the MLPs are [`Conv`]s of the library.
+/// The authors' code leaves the width of the MLPs open; here it is `model.hidden`.
+#[derive(Module, Debug)]
+pub struct Perceptron {
+    /// Of sub-model 0, `[features, hidden]`.
+    features: Option<Param<Tensor<2>>>,
+    features_bias: Option<Param<Tensor<1>>>,
+    /// Of the others.
+    conv: Option<Conv>,
+    /// `[hidden, classes]`
+    weight: Param<Tensor<2>>,
+    bias: Param<Tensor<1>>,
+    elu: bool,
+}
+
+/// The first layer of sub-model 0 is drawn apart from the second layers, of which there is one per stage.
+const FIRST: usize = 1 << 20;
+
+/// From logits to hidden columns to logits, as a model of two layers, of which the first is the one that listens to neighbours.
+fn listening(spec: &ModelSpec) -> ModelSpec {
+    let kind = match spec.kind {
+        ModelKind::Gcn => ModelKind::Sage,
+        ModelKind::Sage => ModelKind::SagePool,
+        other => other,
+    };
+    ModelSpec {
+        kind,
+        widths: vec![spec.classes(), spec.hidden(), spec.classes()],
+        ..spec.clone()
+    }
+}
+
+/// How the clients' neighbours are gathered.
+///
+/// # Errors
+/// For kinds of models that the authors do not have, and heads that do not divide the hidden columns.
+pub fn aggregation(spec: &ModelSpec) -> Result<Aggregation, SimError> {
+    let (hidden, heads) = (spec.hidden(), spec.heads);
+    match spec.kind {
+        ModelKind::Gin => Err(SimError::Input(
+            "retexo with form = \"distributed\" has no `gin`; model.kind must be gcn, sage, sage-pool or gat"
+                .to_owned(),
+        )),
+        ModelKind::Gat if !hidden.is_multiple_of(heads) => Err(SimError::Input(format!(
+            "retexo with form = \"distributed\": {heads} `heads` do not divide the {hidden} hidden columns"
+        ))),
+        _ => Ok(listening(spec).kind.into()),
+    }
+}
+
+impl Perceptron {
+    /// Sub-model `stage` of `0..=layers`, with parameters drawn from `seed`.
+    #[must_use]
+    pub fn new(spec: &ModelSpec, stage: usize, seed: u64, device: &Device) -> Self {
+        let (hidden, classes) = (spec.hidden(), spec.classes());
+        let (weight, bias) = dense_parameters(hidden, classes, seed, stage, device);
+        let (mut features, mut features_bias, mut conv) = (None, None, None);
+        if stage == 0 {
+            let first = dense_parameters(spec.features(), hidden, seed, FIRST, device);
+            (features, features_bias) = (Some(first.0), Some(first.1));
+        } else {
+            conv = Some(Conv::new(&listening(spec).layer(0), seed, stage, device));
+        }
+        Self {
+            features,
+            features_bias,
+            conv,
+            weight,
+            bias,
+            elu: stage > 0 && spec.kind == ModelKind::Gat,
+        }
+    }
+
+    /// Number of parameters `|θ_k|` of sub-model `stage`.
+    #[must_use]
+    pub fn parameters(spec: &ModelSpec, stage: usize) -> usize {
+        let (hidden, classes) = (spec.hidden(), spec.classes());
+        let first = match stage {
+            0 => (spec.features() + 1) * hidden,
+            _ => listening(spec).layer(0).parameters(),
+        };
+        first + (hidden + 1) * classes
+    }
+
+    /// Class logits, `[block.outputs, classes]`; sub-model 0 reads the rows themselves, the others their neighbours' too.
+    #[must_use]
+    pub fn logits(&self, block: &Block, input: &Input) -> Tensor<2> {
+        let hidden = match (&self.conv, &self.features, &self.features_bias) {
+            (Some(conv), ..) => conv.forward(block, input),
+            (None, Some(weight), Some(bias)) => input.times(weight.val()) + bias.val().unsqueeze(),
+            (None, ..) => unreachable!("a sub-model has one of two first layers"),
+        };
+        let active = if self.elu { elu(hidden) } else { relu(hidden) };
+        active.matmul(self.weight.val()) + self.bias.val().unsqueeze()
+    }
+
+    /// Arithmetic of a forward pass of sub-model `stage` for all rows of `input`.
+    #[must_use]
+    pub fn work(spec: &ModelSpec, stage: usize, block: &Block, input: &Input) -> Work {
+        let (rows, hidden) = (input.rows(), spec.hidden());
+        let first = match stage {
+            0 => Work::product(rows, input.stored(), input.width(), hidden),
+            _ => Work::layer(&listening(spec), 0, block, input),
+        };
+        first
+            + Work::pass(rows * hidden)
+            + Work::product(rows, rows * hidden, hidden, spec.classes())
+    }
+}

@@ -1,0 +1,189 @@
+//! RETEXO's fully distributed form: clients of a node each.
+
+use crate::common::{CORA, Case, losses};
+use grapevine::graph::PartitionMethod;
+use grapevine::model::ModelKind;
+use grapevine::net::TrafficKind;
+use grapevine::sim::Outcome;
+
+const NODES: usize = 120;
+
+fn cases() -> impl Iterator<Item = Case> {
+    [ModelKind::Gcn, ModelKind::Sage, ModelKind::Gat]
+        .into_iter()
+        .map(|kind| Case {
+            kind,
+            layers: 2,
+            workers: NODES,
+            epochs: 3,
+            ..Case::default()
+        })
+}
+
+fn run(case: &Case, rounds: usize) -> Outcome {
+    let options = format!("form = \"distributed\"\nrounds_per_layer = {rounds}");
+    case.run("retexo", &options)
+}
+
+/// Parameters of the first sub-model and of each other, from the formulas of the sub-models alone.
+fn sizes(kind: ModelKind, f: u64, h: u64, c: u64, heads: u64) -> [u64; 2] {
+    let second = h * c + c;
+    let first = match kind {
+        // [z ‖ mean z_u]: 2C rows, and a bias.
+        ModelKind::Gcn => 2 * c * h + h,
+        // W and its bias, then [z ‖ max].
+        ModelKind::Sage => c * h + h + (c + h) * h + h,
+        // Heads of h / heads columns, two scores of each column, a bias.
+        ModelKind::Gat => heads * (h / heads) * (c + 2) + h,
+        _ => unreachable!("not in the cases"),
+    };
+    [f * h + h + second, first + second]
+}
+
+#[test]
+fn bytes_are_those_of_the_formula_whoever_holds_how_many_nodes() {
+    for case in cases() {
+        for workers in [NODES, 4, 1] {
+            for rounds in [1, 3_u64] {
+                let case = Case {
+                    workers,
+                    ..case.clone()
+                };
+                let options = format!("form = \"distributed\"\nrounds_per_layer = {rounds}");
+                let setting = case.setting(case.strategy("retexo", &options).as_ref());
+                let outcome = run(&case, rounds as usize);
+                let width = &setting.model.widths;
+                let [f, h, c] = [0, 1, 2].map(|at| width[at] as u64);
+                let [first, other] = sizes(case.kind, f, h, c, case.heads as u64);
+                let all = outcome.ledger.traffic();
+                let of = |kind| all.payload_of(kind).0;
+
+                let owner = |node: &u32| setting.partition.assignment[*node as usize];
+                let mut training: Vec<u32> =
+                    setting.dataset.split.train.iter().map(owner).collect();
+                training.sort_unstable();
+                training.dedup();
+                let t = training.iter().filter(|&&client| client != 0).count() as u64;
+                let (b, others) = (setting.boundary.boundary_rows() as u64, workers as u64 - 1);
+                let what = format!("{:?}, {workers} clients, {rounds} rounds", case.kind);
+                assert_eq!(outcome.parameters as u64, first + 2 * other, "{what}");
+                assert_eq!(of(TrafficKind::Feature), 0, "{what}");
+                assert_eq!(of(TrafficKind::Activation), 4 * b * c * 2, "{what}");
+                assert_eq!(of(TrafficKind::ActivationGradient), 0, "{what}");
+                let gradients = 4 * t * rounds * (first + 2 * other);
+                assert_eq!(of(TrafficKind::ParameterGradient), gradients, "{what}");
+                let finished = 4 * others * (first + other);
+                assert_eq!(of(TrafficKind::Parameter), gradients + finished, "{what}");
+                if workers == NODES {
+                    assert_eq!(
+                        b as usize,
+                        setting.dataset.graph.edges(),
+                        "every edge is cut"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn it_does_not_matter_who_holds_which_node() {
+    for case in cases() {
+        let of = |workers, method| {
+            let case = Case {
+                workers,
+                method,
+                ..case.clone()
+            };
+            let outcome = run(&case, 4);
+            let scores: Vec<_> = outcome.epochs.iter().map(|record| record.scores).collect();
+            (losses(&outcome), scores)
+        };
+        let one_each = of(NODES, PartitionMethod::Random);
+        assert_eq!(one_each.0.len(), 3 * 4, "K + 1 sub-models");
+        assert!(
+            one_each.1[..8].iter().all(Option::is_none),
+            "no model of K layers yet"
+        );
+        assert!(one_each.1[8..].iter().all(Option::is_some));
+        for (workers, method) in [(7, PartitionMethod::Random), (4, PartitionMethod::Metis)] {
+            assert_eq!(
+                of(workers, method),
+                one_each,
+                "{:?}, {workers} clients",
+                case.kind
+            );
+        }
+    }
+}
+
+#[test]
+fn no_gradient_crosses_from_one_sub_model_to_another() {
+    for case in cases() {
+        let shallow = Case {
+            layers: 1,
+            heads: 3,
+            dropout: 0.0,
+            ..case.clone()
+        };
+        // One hidden width for both: that of a model of one layer is the number of classes.
+        let deep = Case {
+            layers: 3,
+            hidden: 3,
+            ..shallow.clone()
+        };
+        let (shallow, deep) = (losses(&run(&shallow, 20)), losses(&run(&deep, 20)));
+        assert_eq!((shallow.len(), deep.len()), (40, 80));
+        assert_eq!(
+            shallow[..],
+            deep[..40],
+            "later sub-models change nothing in earlier ones"
+        );
+        let falls = |losses: &[f64]| losses[19] < losses[0];
+        assert!(deep.chunks(20).all(falls), "each learns: {deep:?}");
+    }
+}
+
+#[test]
+fn gin_is_refused_with_what_to_write_instead() {
+    let case = Case {
+        kind: ModelKind::Gin,
+        ..Case::default()
+    };
+    let strategy = case.strategy("retexo", "form = \"distributed\"");
+    let setting = case.setting(strategy.as_ref());
+    let error = strategy
+        .run(&setting, std::sync::Arc::new(|_| {}))
+        .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("must be gcn, sage, sage-pool or gat"),
+        "{error}"
+    );
+}
+
+#[test]
+fn every_paper_of_cora_can_be_a_client() {
+    let case = Case {
+        data: CORA,
+        kind: ModelKind::Gcn,
+        workers: 2708,
+        layers: 2,
+        hidden: 16,
+        ..Case::default()
+    };
+    let outcome = run(&case, 2);
+    let all = outcome.ledger.traffic();
+    // 5,278 edges, both ways, for each of the two sub-models that listen; 7 classes.
+    let logits = 2 * 2 * 5278 * 7 * 4;
+    assert_eq!(all.payload_of(TrafficKind::Activation).0, logits);
+    assert_eq!(outcome.times.len(), 2708);
+    let simulated = outcome.simulated();
+    assert!(
+        outcome
+            .times
+            .iter()
+            .all(|times| times.compute + times.exposed <= simulated)
+    );
+}
