@@ -273,8 +273,8 @@ fn possible_values_are_those_and_no_more() {
             "strategy.3.schedule={kind=\"linear\",slop=1}",
             "from, to, slope",
         ),
-        ("strategy.4.weight=x", "batch_mean"),
-        ("strategy.5.form=x", "lazy"),
+        ("strategy.4.weight=x", "edge_ht"),
+        ("strategy.5.form=x", "distributed"),
     ] {
         let ran = grapevine_with(folder.path(), &["run", "x.toml", "--set", set], &[]).expect(2);
         assert!(ran.stderr.trim_end().ends_with(ends), "{}", ran.stderr);
