@@ -1,7 +1,7 @@
 //! Experiments: from a TOML file to tables that can be checked.
 //!
 //! ```text
-//! file.toml ─→ config::Experiment ─→ Cell × seed ─→ prepare::Prepared ─→ run ─→ rows ─→ Tables (Parquet, CSV)
+//! file.toml ─→ config::Experiment ─→ Cell × seed ─→ prepare::Preparation ─→ run ─→ rows ─→ Tables (Parquet, CSV)
 //!                                                        │                        │
 //!                                                   project: plan alone      claims, verify
 //! ```
@@ -13,6 +13,7 @@ mod estimator;
 mod manifest;
 mod prepare;
 mod project;
+mod row_maker;
 pub mod rows;
 mod run;
 pub mod tables;

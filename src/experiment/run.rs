@@ -8,11 +8,11 @@ use thiserror::Error;
 
 use super::config::{Cell, Experiment};
 use super::manifest::{MANIFEST, Manifest, read_manifest};
-use super::prepare::{Preparation, partitioner_name};
-use super::rows::{ClaimRow, EpochRow, RunRow, TrafficRow};
+use super::prepare::Preparation;
+use super::row_maker::RowMaker;
+use super::rows::{ClaimRow, RunRow};
 use super::tables::{Tables, TablesError};
 use crate::Error;
-use crate::net::{Count, TrafficKind};
 use crate::sim::{EpochRecord, Observer, Outcome, Setting, SimError};
 use crate::strategies::{Registry, Strategy};
 
@@ -243,7 +243,8 @@ impl Runner<'_> {
         let setting = preparation.setting(job.cell, seed, strategy)?;
         let rows = RowMaker {
             experiment: &self.experiment.name,
-            job,
+            cell: job.cell,
+            strategy,
             setting: &setting,
         };
         let observer: Observer = {
@@ -295,188 +296,6 @@ fn plan_is_ledger(
     Ok(())
 }
 
-/// Makes the rows of one run.
-struct RowMaker<'a> {
-    experiment: &'a str,
-    job: &'a Job<'a>,
-    setting: &'a Setting,
-}
-
-impl RowMaker<'_> {
-    /// The row of a run of which nothing is known but what it was to be.
-    fn blank(&self) -> RunRow {
-        let (cell, setting) = (self.job.cell, self.setting);
-        let settings = &cell.settings;
-        let asked = self.job.strategy.partition(&settings.partition);
-        RunRow {
-            experiment: self.experiment.to_owned(),
-            cell: cell.name.clone(),
-            strategy: cell.strategy.label.clone(),
-            dataset: setting.dataset.name.clone(),
-            model: lower_name(&settings.model.kind),
-            layers: setting.model.layers() as u64,
-            hidden: settings.model.hidden as u64,
-            partitioner: partitioner_name(asked.method).to_owned(),
-            workers: setting.workers() as u64,
-            network: settings
-                .network
-                .preset
-                .clone()
-                .unwrap_or_else(|| "custom".to_owned()),
-            backend: lower_name(&settings.device.backend),
-            device: setting.devices[0].description.clone(),
-            seed: setting.seed,
-            epochs: setting.epochs as u64,
-            parameters: 0,
-            edge_cut: setting.partition.edge_cut(&setting.dataset.graph) as u64,
-            boundary_rows: setting.boundary.boundary_rows() as u64,
-            best_epoch: None,
-            val_accuracy: None,
-            test_accuracy: None,
-            payload_bytes: 0,
-            wire_bytes: 0,
-            both_ends_bytes: 0,
-            feature_bytes: 0,
-            activation_bytes: 0,
-            activation_gradient_bytes: 0,
-            parameter_gradient_bytes: 0,
-            parameter_bytes: 0,
-            repartition_bytes: 0,
-            sample_bytes: 0,
-            control_bytes: 0,
-            messages: 0,
-            simulated_seconds: 0.0,
-            compute_seconds: 0.0,
-            communication_seconds: 0.0,
-            exposed_communication_seconds: 0.0,
-            measured_seconds: 0.0,
-            seconds_to_target: None,
-            bytes_to_target: None,
-            peak_memory_bytes: 0,
-            status: RunRow::OK.to_owned(),
-        }
-    }
-
-    fn failed(&self, error: &SimError) -> RunRow {
-        RunRow {
-            status: format!("failed: {error}"),
-            ..self.blank()
-        }
-    }
-
-    fn run(&self, outcome: &Outcome) -> RunRow {
-        let ledger = outcome.ledger.traffic();
-        let total = ledger.total(&self.setting.framing);
-        let of = |kind| ledger.payload_of(kind).0;
-        let best = outcome.best();
-        let target = self.setting.training.target_accuracy.and_then(|target| {
-            outcome.epochs.iter().find(|record| {
-                record
-                    .scores
-                    .and_then(|s| s.validation)
-                    .is_some_and(|score| score >= target)
-            })
-        });
-        let so_far = self.cumulative(outcome);
-        RunRow {
-            parameters: outcome.parameters as u64,
-            best_epoch: best.map(|(epoch, _)| epoch as u64),
-            val_accuracy: best.and_then(|(_, scores)| scores.validation),
-            test_accuracy: best.and_then(|(_, scores)| scores.test),
-            payload_bytes: total.payload.0,
-            wire_bytes: total.wire.0,
-            both_ends_bytes: 2 * total.payload.0,
-            feature_bytes: of(TrafficKind::Feature),
-            activation_bytes: of(TrafficKind::Activation),
-            activation_gradient_bytes: of(TrafficKind::ActivationGradient),
-            parameter_gradient_bytes: of(TrafficKind::ParameterGradient),
-            parameter_bytes: of(TrafficKind::Parameter),
-            repartition_bytes: of(TrafficKind::Repartition),
-            sample_bytes: of(TrafficKind::Sample),
-            control_bytes: of(TrafficKind::Control),
-            messages: total.messages,
-            simulated_seconds: outcome.simulated().0,
-            compute_seconds: outcome.mean_time(|times| times.compute).0,
-            communication_seconds: outcome.mean_time(|times| times.communication).0,
-            exposed_communication_seconds: outcome.mean_time(|times| times.exposed).0,
-            measured_seconds: outcome.measured.as_secs_f64(),
-            seconds_to_target: target.map(|record| record.simulated.0),
-            bytes_to_target: target.map(|record| so_far[record.epoch].payload.0),
-            peak_memory_bytes: outcome.peak_memory_bytes,
-            ..self.blank()
-        }
-    }
-
-    /// Bytes sent up to and including each epoch.
-    fn cumulative(&self, outcome: &Outcome) -> Vec<Count> {
-        let mut sum = Count::default();
-        (0..self.setting.epochs)
-            .map(|epoch| {
-                if let Some(traffic) = outcome.ledger.epoch(epoch) {
-                    sum += traffic.total(&self.setting.framing);
-                }
-                sum
-            })
-            .collect()
-    }
-
-    fn epochs(&self, outcome: &Outcome) -> Vec<EpochRow> {
-        let so_far = self.cumulative(outcome);
-        let blank = self.blank();
-        outcome
-            .epochs
-            .iter()
-            .zip(so_far)
-            .map(|(record, sent)| EpochRow {
-                experiment: blank.experiment.clone(),
-                cell: blank.cell.clone(),
-                strategy: blank.strategy.clone(),
-                seed: blank.seed,
-                epoch: record.epoch as u64,
-                simulated_seconds: record.simulated.0,
-                measured_seconds: record.measured.as_secs_f64(),
-                payload_bytes: sent.payload.0,
-                wire_bytes: sent.wire.0,
-                train_loss: Some(record.loss),
-                train_accuracy: record.scores.and_then(|scores| scores.train),
-                val_accuracy: record.scores.and_then(|scores| scores.validation),
-                test_accuracy: record.scores.and_then(|scores| scores.test),
-                compression_ratio: record.compression_ratio,
-                coverage: record.coverage,
-                weight_mean: record.weight_mean,
-                weight_sd: record.weight_sd,
-                compression_error: record.compression_error,
-            })
-            .collect()
-    }
-
-    fn traffic(&self, outcome: &Outcome) -> Vec<TrafficRow> {
-        let blank = self.blank();
-        let mut rows = Vec::new();
-        for (epoch, traffic) in outcome.ledger.iter() {
-            for (lane, count) in traffic.by_lane(&self.setting.framing) {
-                rows.push(TrafficRow {
-                    cell: blank.cell.clone(),
-                    seed: blank.seed,
-                    epoch: epoch as u64,
-                    layer: u64::from(lane.layer),
-                    from: u64::from(lane.from),
-                    to: u64::from(lane.to),
-                    kind: lane.kind.name().to_owned(),
-                    messages: count.messages,
-                    payload_bytes: count.payload.0,
-                    wire_bytes: count.wire.0,
-                    compression_error: outcome
-                        .coding_errors
-                        .get(&(epoch, lane))
-                        .map(|error| error.relative()),
-                });
-            }
-        }
-        rows
-    }
-}
-
 /// Whether results of the experiment `name` may go to `folder`: there is nothing, or results of an experiment of that name, or no
 /// results.
 fn free(folder: &Path, name: &str) -> Result<(), RunError> {
@@ -505,14 +324,6 @@ fn free(folder: &Path, name: &str) -> Result<(), RunError> {
             format!("holds results of the experiment \"{other}\", not of \"{name}\""),
         ),
         None => taken(folder, format!("holds a {MANIFEST} of something else")),
-    }
-}
-
-/// The name of a unit variant as experiment files write it.
-fn lower_name<T: serde::Serialize>(value: &T) -> String {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(name)) => name,
-        _ => String::new(),
     }
 }
 

@@ -1,0 +1,87 @@
+use super::*;
+
+fn names<R: Row>() -> Vec<&'static str> {
+    R::COLUMNS.iter().map(|column| column.name).collect()
+}
+
+#[test]
+fn claims_have_the_documented_columns_in_order() {
+    let documented = [
+        "id",
+        "source",
+        "statement",
+        "expected",
+        "measured",
+        "low",
+        "high",
+        "verdict",
+    ];
+    assert_eq!(names::<ClaimRow>(), documented);
+    assert_eq!(names::<RunRow>().len(), 41);
+    assert_eq!(names::<EpochRow>().len(), 18);
+    assert_eq!(names::<TrafficRow>().len(), 11);
+}
+
+#[test]
+fn rows_survive_the_way_through_columns() {
+    let rows = vec![
+        EpochRow {
+            cell: "full".into(),
+            epoch: 3,
+            train_loss: Some(0.5),
+            ..EpochRow::default()
+        },
+        EpochRow {
+            val_accuracy: Some(1.0),
+            payload_bytes: u64::MAX,
+            ..EpochRow::default()
+        },
+    ];
+    let columns = EpochRow::to_columns(&rows);
+    assert_eq!(EpochRow::from_columns(&columns), Ok(rows));
+}
+
+#[test]
+fn a_null_where_none_is_allowed_is_named() {
+    let mut columns = TrafficRow::to_columns(&[TrafficRow::default(), TrafficRow::default()]);
+    columns[8] = Values::Count(vec![Some(1), None]);
+    let error = TrafficRow::from_columns(&columns).unwrap_err();
+    let wanted = "whole number";
+    assert_eq!(
+        error,
+        RowError::Cell {
+            column: "payload_bytes",
+            row: 1,
+            wanted
+        }
+    );
+}
+
+#[test]
+fn a_short_column_is_named() {
+    let mut columns = TrafficRow::to_columns(&[TrafficRow::default()]);
+    columns.pop();
+    let error = TrafficRow::from_columns(&columns).unwrap_err();
+    assert_eq!(
+        error,
+        RowError::Length {
+            column: "compression_error",
+            found: 0,
+            expected: 1
+        }
+    );
+}
+
+#[test]
+fn numbers_are_found_by_column_name() {
+    let run = RunRow {
+        messages: 7,
+        test_accuracy: Some(0.8),
+        ..RunRow::default()
+    };
+    assert_eq!(run.number("messages"), Some(7.0));
+    assert_eq!(run.number("test_accuracy"), Some(0.8));
+    assert_eq!(run.number("val_accuracy"), None, "null");
+    assert_eq!(run.number("strategy"), None, "text");
+    assert_eq!(run.number("mesages"), None, "no such column");
+}
