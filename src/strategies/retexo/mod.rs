@@ -249,8 +249,7 @@ impl Run {
                 (flat, f64::from(loss.inner().into_scalar::<f32>()))
             });
             worker.all_reduce(&mut gradient, Reduce::Sum, TrafficKind::ParameterGradient)?;
-            let work = Work::pass(count) * 6.0;
-            model = worker.compute(Activity::Model, work, |_| optimizer.step(model, &gradient));
+            model = worker.update(&mut optimizer, model, &gradient);
 
             let last = round + 1 == self.rounds;
             let scores = if last || worker.setting().evaluates(epoch) {
