@@ -6,7 +6,8 @@ mod epoch;
 mod kernels;
 mod network;
 
-use criterion::{criterion_group, criterion_main};
+use criterion::{Criterion, criterion_group};
+use grapevine::sim::keep_freed_memory;
 
 criterion_group!(
     benches,
@@ -17,4 +18,9 @@ criterion_group!(
     network::codecs,
     network::sharing
 );
-criterion_main!(benches);
+
+fn main() {
+    keep_freed_memory(); // as the program does
+    benches();
+    Criterion::default().configure_from_args().final_summary();
+}

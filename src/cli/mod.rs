@@ -22,7 +22,7 @@ use crate::experiment::Experiment;
 use crate::experiment::config::Vocabulary;
 use crate::graph::BUNDLED;
 use crate::net::PRESETS;
-use crate::sim::DEVICE_PROFILES;
+use crate::sim::{DEVICE_PROFILES, keep_freed_memory};
 use crate::strategies::Registry;
 use crate::{Error, experiment, report as reports};
 
@@ -64,6 +64,7 @@ enum Verdict {
 /// `Registry::builtin().with(…)` to get the whole program with its strategy in it.
 #[must_use]
 pub fn run_with(registry: &Registry) -> ExitCode {
+    keep_freed_memory();
     let cli = Cli::parse();
     let outcome = match cli.command {
         Command::Run(args) => run::run(&args, registry),

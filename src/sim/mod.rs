@@ -8,6 +8,7 @@
 //! ```
 
 mod adapters;
+mod allocation;
 mod compute;
 mod device;
 mod engine;
@@ -22,6 +23,7 @@ mod worker;
 
 #[cfg(feature = "wgpu")]
 pub use adapters::adapter_names;
+pub use allocation::keep_freed_memory;
 pub use compute::{ComputeTiming, DEVICE_PROFILES, DeviceProfile};
 pub use device::{WorkerDevice, drain, host, open_devices};
 pub use engine::{EngineResults, run_workers};
