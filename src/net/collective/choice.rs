@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::{Bytes, Topology};
+use super::super::{Bytes, NetworkSpec, Topology};
 
 /// What an experiment file may say of all-reduce, and how much each choice costs on equal links of
 /// latency α and β seconds a byte, for S bytes and P workers.
@@ -51,6 +51,25 @@ const ALGORITHMS: [AllReduceKind; 4] = [
     AllReduceKind::ParameterServer,
 ];
 
+impl NetworkSpec {
+    /// How all-reduce is carried out among so many workers. A network that cannot be built is
+    /// refused where it is built.
+    #[must_use]
+    pub fn all_reduce_among(&self, workers: usize) -> AllReduceKind {
+        match self.all_reduce {
+            AllReduceChoice::Ring => AllReduceKind::Ring,
+            AllReduceChoice::HalvingDoubling => AllReduceKind::HalvingDoubling,
+            AllReduceChoice::Tree => AllReduceKind::Tree,
+            AllReduceChoice::ParameterServer => AllReduceKind::ParameterServer,
+            AllReduceChoice::Auto => self
+                .topology(workers)
+                .map_or(AllReduceKind::Ring, |topology| {
+                    AllReduceKind::auto_on(&topology)
+                }),
+        }
+    }
+}
+
 /// What `grapevine list networks` prints of all-reduce: name in experiment files, and what it is.
 pub const ALL_REDUCE_CHOICES: [(&str, &str); 5] = [
     (
@@ -75,43 +94,31 @@ pub const ALL_REDUCE_CHOICES: [(&str, &str); 5] = [
     ),
 ];
 
-impl AllReduceChoice {
-    /// The algorithm for a network.
-    ///
-    /// `auto` looks at the way from each worker to the next: its α is the largest latency and its β
-    /// that of the slowest link among them.
+impl AllReduceKind {
+    /// What `auto` is on a network. It looks at the way from each worker to the next: its α is the
+    /// largest latency and its β that of the slowest link among them.
     #[must_use]
-    pub fn on(self, topology: &Topology) -> AllReduceKind {
-        match self {
-            Self::Ring => AllReduceKind::Ring,
-            Self::HalvingDoubling => AllReduceKind::HalvingDoubling,
-            Self::Tree => AllReduceKind::Tree,
-            Self::ParameterServer => AllReduceKind::ParameterServer,
-            Self::Auto => {
-                let workers = topology.workers();
-                let (mut latency, mut slowest) = (0.0_f64, f64::INFINITY);
-                for rank in 0..workers {
-                    let route = topology.route(rank, (rank + 1) % workers);
-                    latency = latency.max(route.latency.0);
-                    for link in route.links {
-                        slowest =
-                            slowest.min(topology.links()[link.0].bandwidth.bytes_per_second());
-                    }
-                }
-                let bytes = if slowest.is_finite() {
-                    latency * slowest
-                } else {
-                    0.0
-                };
-                AllReduceKind::Auto {
-                    latency_bytes: Bytes(bytes.round() as u64),
-                }
+    pub fn auto_on(topology: &Topology) -> Self {
+        let workers = topology.workers();
+        let (mut latency, mut slowest) = (0.0_f64, f64::INFINITY);
+        for rank in 0..workers {
+            let route = topology.route(rank, (rank + 1) % workers);
+            latency = latency.max(route.latency.0);
+            for link in route.links {
+                slowest = slowest.min(topology.links()[link.0].bandwidth.bytes_per_second());
             }
         }
+        // One worker has no way to another, and nothing to choose.
+        let bytes = if slowest.is_finite() {
+            latency * slowest
+        } else {
+            0.0
+        };
+        Self::Auto {
+            latency_bytes: Bytes(bytes.round() as u64),
+        }
     }
-}
 
-impl AllReduceKind {
     /// The algorithm for `payload` bytes among `size` workers: itself, or for `auto` the one with the
     /// least time by its closed form, the first in the order ring, halving-doubling, tree,
     /// parameter-server among equals.
