@@ -1,5 +1,7 @@
 //! What workers do when, in one epoch.
 
+use std::collections::BTreeSet;
+
 use super::list;
 use crate::experiment::rows::TimelineRow;
 use crate::report::format;
@@ -11,7 +13,8 @@ use crate::report::style::DOINGS;
 const CELLS: usize = 8;
 const WORKERS: u64 = 8;
 
-/// The last traced epoch of each cell, from its own start, under one axis of time.
+/// The last but one traced epoch of each cell, from its own start, under one axis of time: the first have their peculiarities,
+/// and what travels ahead belongs to the one after.
 pub fn figure(cells: &[Cell]) -> Option<Figure> {
     let traced: Vec<&Cell> = (cells.iter())
         .filter(|cell| !cell.timeline.is_empty())
@@ -50,28 +53,32 @@ pub fn figure(cells: &[Cell]) -> Option<Figure> {
     })
 }
 
-/// The lanes of a cell's last traced epoch, how long it takes, and its number.
+/// The lanes of a cell in its epoch, whatever happens then, how long it takes, and its number.
 fn group(cell: &Cell) -> Option<(Group, f64, u64)> {
-    let epoch = cell.timeline.iter().map(|row| row.epoch).max()?;
-    let rows = || cell.timeline.iter().filter(|row| row.epoch == epoch);
-    let start = rows()
+    let epochs: BTreeSet<u64> = cell.timeline.iter().map(|row| row.epoch).collect();
+    let epoch = *epochs.iter().rev().nth(1).or(epochs.last())?;
+    let of_epoch = |row: &&&TimelineRow| row.epoch == epoch && row.activity != "send";
+    let spans = || cell.timeline.iter().filter(of_epoch);
+    let start = spans()
         .map(|row| row.start_seconds)
         .fold(f64::INFINITY, f64::min);
-    let end = rows().map(|row| row.end_seconds).fold(start, f64::max);
-    let workers = rows().map(|row| row.worker).max()? + 1;
+    let end = spans().map(|row| row.end_seconds).fold(start, f64::max);
+    let workers = spans().map(|row| row.worker).max()? + 1;
+    let within = |row: &&&TimelineRow| row.end_seconds > start && row.start_seconds < end;
     let piece = |row: &TimelineRow| Piece {
         part: match row.activity.as_str() {
             "compute" => 0,
             "wait" => 1,
             _ => 2,
         },
-        start: row.start_seconds - start,
-        end: row.end_seconds - start,
+        start: row.start_seconds.max(start) - start,
+        end: row.end_seconds.min(end) - start,
         thin: row.activity == "send",
     };
     let lanes = (0..workers.min(WORKERS)).map(|worker| Lane {
         label: format!("worker {worker}"),
-        pieces: rows()
+        pieces: (cell.timeline.iter())
+            .filter(within)
             .filter(|row| row.worker == worker)
             .map(|row| piece(row))
             .collect(),

@@ -57,15 +57,8 @@ impl HaloExchange {
         }
     }
 
-    /// Sends the features of owned rows to who needs them, which travel while the caller computes.
-    ///
-    /// # Errors
-    /// If communication fails.
-    pub fn start_features(
-        &mut self,
-        worker: &mut Worker,
-        wire: &Wire,
-    ) -> Result<Pending, SimError> {
+    /// The features of owned rows for who needs them, encoded; what comes back is for [`Self::finish_features`].
+    pub fn outgoing_features(&mut self, worker: &mut Worker, wire: &Wire) -> Outbox {
         let width = worker.shard().features.width();
         let (shard, work) = (worker.shard(), Work::pass(worker.shard().halo() * width));
         let mut outbox = outbox(shard, TrafficKind::Feature, 0, Shard::sources);
@@ -90,7 +83,7 @@ impl HaloExchange {
                 })
                 .collect()
         });
-        worker.start_exchange(outbox)
+        outbox
     }
 
     /// Waits for the features of the halo rows, and keeps them.
@@ -138,7 +131,8 @@ impl HaloExchange {
         wire: Option<&Wire>,
     ) -> Result<Input, SimError> {
         if let Some(wire) = wire {
-            let started = self.start_features(worker, wire)?;
+            let outbox = self.outgoing_features(worker, wire);
+            let started = worker.start_exchange(outbox)?;
             self.finish_features(worker, wire, started)?;
         }
         self.kept_features()

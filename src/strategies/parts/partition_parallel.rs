@@ -67,17 +67,21 @@ pub fn partition_parallel(
                 if let Some(wire) = &sent.wires[0] {
                     let started = match ahead.take() {
                         Some(started) => started,
-                        None => halo.start_features(worker, wire)?,
+                        None => {
+                            let outbox = halo.outgoing_features(worker, wire);
+                            worker.start_exchange(outbox)?
+                        }
                     };
                     halo.finish_features(worker, wire, started)?;
                 }
                 let features = halo.kept_features()?;
                 if overlap.features && sent.gauge.is_none() && epoch + 1 < epochs {
-                    worker.begin_epoch(epoch + 1);
                     if let Some(wire) = &exchange(epoch + 1, &seen).wires[0] {
-                        ahead = Some(halo.start_features(worker, wire)?);
+                        let outbox = halo.outgoing_features(worker, wire);
+                        worker.begin_epoch(epoch + 1); // under which they are counted
+                        ahead = Some(worker.start_exchange(outbox)?);
+                        worker.begin_epoch(epoch);
                     }
-                    worker.begin_epoch(epoch);
                 }
                 (features, sent)
             }
