@@ -263,8 +263,14 @@ fn choices_are_listed_under_the_names_of_experiment_files() {
         let file: File = toml::from_str(&format!("all_reduce = \"{name}\"")).unwrap();
         file.all_reduce
     });
-    use AllReduceChoice::{Auto, HalvingDoubling, ParameterServer, Ring, Tree};
-    assert_eq!(found, [Ring, HalvingDoubling, Tree, ParameterServer, Auto]);
+    let expected = [
+        AllReduceChoice::Ring,
+        AllReduceChoice::HalvingDoubling,
+        AllReduceChoice::Tree,
+        AllReduceChoice::ParameterServer,
+        AllReduceChoice::Auto,
+    ];
+    assert_eq!(found, expected);
 }
 
 proptest! {

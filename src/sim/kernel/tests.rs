@@ -321,7 +321,7 @@ fn what_computing_hides_of_an_exchange_is_not_exposed() {
             let transfer = ALPHA + 4_000.0 * BETA;
             for times in &results.times {
                 let close = |found: f64, expected: f64| {
-                    assert!((found - expected).abs() < 1e-12, "{compute}: {times:?}")
+                    assert!((found - expected).abs() < 1e-12, "{compute}: {times:?}");
                 };
                 close(times.communication.0, transfer);
                 close(times.exposed.0, (transfer - compute).max(0.0));
@@ -355,7 +355,7 @@ fn what_computing_hides_of_an_all_reduce_is_not_exposed() {
             });
             for times in &results.times {
                 let close = |found: f64, expected: f64| {
-                    assert!((found - expected).abs() < 1e-12, "{compute}: {times:?}")
+                    assert!((found - expected).abs() < 1e-12, "{compute}: {times:?}");
                 };
                 close(times.communication.0, alone);
                 close(times.exposed.0, (alone - compute).max(0.0));
