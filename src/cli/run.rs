@@ -35,6 +35,14 @@ pub struct Args {
     /// No progress
     #[arg(long, short)]
     quiet: bool,
+    /// Leave a trace of every run in traces/<cell>-<seed>.json (open it in Perfetto or chrome://tracing), and
+    /// a timeline in the report
+    #[arg(long)]
+    trace: bool,
+    /// How many epochs, from the first, are traced
+    #[arg(long, value_name = "N", default_value_t = 3, requires = "trace",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    trace_epochs: u32,
 }
 
 pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
@@ -46,6 +54,11 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
         base: base_of(&args.file),
         out: out.clone(),
         command: std::env::args().collect(),
+        trace_epochs: if args.trace {
+            args.trace_epochs as usize
+        } else {
+            0
+        },
     };
     let progress: Arc<dyn Progress> = Arc::new(Terminal::new(args.quiet));
     let summary = runner.run(&progress).map_err(Error::from)?;

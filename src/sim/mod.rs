@@ -19,6 +19,7 @@ mod record;
 mod run;
 mod setting;
 mod spec;
+mod timeline;
 mod worker;
 
 #[cfg(feature = "wgpu")]
@@ -26,7 +27,7 @@ pub use adapters::adapter_names;
 pub use allocation::keep_freed_memory;
 pub use compute::{ComputeTiming, DEVICE_PROFILES, DeviceProfile};
 pub use device::{WorkerDevice, drain, host, open_devices};
-pub use engine::{EngineResults, run_workers};
+pub use engine::{Cluster, EngineResults, run_workers};
 pub use error::SimError;
 pub use kernel::WorkerTimes;
 pub use record::{EpochRecord, EpochReport, Observer, Outcome, Scores};
@@ -35,4 +36,5 @@ pub use setting::{Setting, Shard};
 pub use spec::{
     Backend, ComputeConfig, DeviceConfig, MeasuredTiming, ModelledTiming, Timing, TrainingConfig,
 };
+pub use timeline::{Doing, Flight, Span, Timeline};
 pub use worker::{Activity, WholeGraph, Worker};

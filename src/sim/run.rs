@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::engine::run_workers;
+use super::engine::{Cluster, run_workers};
 use super::record::Recorder;
 use super::{Observer, Outcome, Setting, SimError, Worker};
 
@@ -48,22 +48,22 @@ where
 {
     memory::reset_peak();
     let recorder = Arc::new(Mutex::new(Recorder::new(actors, observer)));
-    let results = run_workers(
-        Arc::clone(&setting.topology),
-        setting.framing,
-        setting.all_reduce,
-        setting.workers(),
-        actors,
-        |communicator| {
-            let mut worker = Worker::new(Arc::clone(setting), communicator, Arc::clone(&recorder));
-            program(&mut worker)
-        },
-    )?;
+    let cluster = Cluster {
+        topology: Arc::clone(&setting.topology),
+        framing: setting.framing,
+        all_reduce: setting.all_reduce,
+        exchange: setting.exchange,
+        timeline_epochs: setting.timeline_epochs,
+    };
+    let results = run_workers(&cluster, actors, |communicator| {
+        let mut worker = Worker::new(Arc::clone(setting), communicator, Arc::clone(&recorder));
+        program(&mut worker)
+    })?;
     let recorder = Arc::into_inner(recorder)
         .ok_or_else(|| SimError::Strategy("a worker outlived its run".to_owned()))?
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner);
-    let outcome = recorder.into_outcome(results.times, results.ledger, memory::peak());
+    let outcome = recorder.into_outcome(results, memory::peak());
     if outcome.epochs.len() != setting.epochs {
         return Err(SimError::Strategy(format!(
             "it reported {} of {} epochs",

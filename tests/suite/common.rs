@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use grapevine::graph::{BatchSpec, DatasetSpec, PartitionMethod, PartitionSpec};
 use grapevine::model::{ModelConfig, ModelKind, ModelSpec, NormKind, OptimizerConfig};
-use grapevine::net::{AllReduceKind, NetworkSpec};
+use grapevine::net::{AllReduceKind, ExchangeKind, NetworkSpec};
 use grapevine::sim::{
     Backend, ComputeTiming, DeviceConfig, DeviceProfile, Outcome, Setting, TrainingConfig,
     WorkerDevice, open_devices,
@@ -30,6 +30,7 @@ pub struct Case {
     pub backend: Backend,
     pub optimizer: OptimizerConfig,
     pub batch: Option<BatchSpec>,
+    pub all_reduce: AllReduceKind,
 }
 
 impl Default for Case {
@@ -50,6 +51,7 @@ impl Default for Case {
             backend: Backend::Flex,
             optimizer: OptimizerConfig::default(),
             batch: None,
+            all_reduce: AllReduceKind::Ring,
         }
     }
 }
@@ -70,7 +72,7 @@ impl Case {
             epochs: self.epochs,
             layers: self.layers,
             workers: self.workers,
-            all_reduce: AllReduceKind::Ring,
+            all_reduce: self.all_reduce,
             mini_batch: self.batch.is_some(),
         }
     }
@@ -128,7 +130,9 @@ impl Case {
             epochs: strategy.epochs(&self.context()),
             topology: Arc::new(network.topology(self.workers).expect("a topology")),
             framing: network.framing(),
-            all_reduce: AllReduceKind::Ring,
+            all_reduce: self.all_reduce,
+            exchange: ExchangeKind::Direct,
+            timeline_epochs: 0,
             timing: ComputeTiming::Modelled(DeviceProfile::named("cpu-core").expect("known")),
             devices: devices(self.backend, self.workers),
             seed: self.seed,

@@ -5,8 +5,10 @@
 
 use serde::Deserialize;
 
+use super::full::OVERLAP;
 use super::parts::{
-    CodecChoice, CodecState, Compression, EpochExchange, exchange_traffic, partition_parallel,
+    CodecChoice, CodecState, Compression, EpochExchange, Overlap, exchange_traffic,
+    partition_parallel,
 };
 use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
 use crate::graph::BoundaryPlan;
@@ -30,6 +32,7 @@ pub const REGISTRATION: Registration = Registration {
             RESCALE,
             CACHE_FEATURES,
             MEASURE_ERROR,
+            OVERLAP,
         ],
     },
     build,
@@ -75,11 +78,14 @@ struct Options {
     cache_features: bool,
     #[serde(default)]
     measure_error: bool,
+    #[serde(default)]
+    overlap: bool,
 }
 
 struct Fixed {
     compression: Compression,
     ratio: f64,
+    overlap: bool,
     context: Context,
 }
 
@@ -105,6 +111,7 @@ fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, Op
             measure_error: options.measure_error,
         },
         ratio,
+        overlap: options.overlap,
         context: *context,
     }))
 }
@@ -124,12 +131,21 @@ impl Strategy for Fixed {
     fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic {
         // What is drawn and remembered does not change how many bytes it takes.
         let exchange = self.exchange(0, epoch, &CodecState::default());
-        exchange_traffic(self.context.all_reduce, boundary, model, epoch, &exchange)
+        let kind = self.context.all_reduce;
+        exchange_traffic(kind, boundary, model, epoch, &exchange, self.overlap)
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
         let seed = worker.setting().seed;
         let state = self.compression.state(false);
-        partition_parallel(worker, Some(&|epoch, _| self.exchange(seed, epoch, &state)))
+        let overlap = Overlap {
+            gradients: self.overlap,
+            features: self.overlap,
+        };
+        partition_parallel(
+            worker,
+            Some(&|epoch, _| self.exchange(seed, epoch, &state)),
+            overlap,
+        )
     }
 }

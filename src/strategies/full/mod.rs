@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::parts::{EpochExchange, Wire, exchange_traffic, partition_parallel};
+use super::parts::{EpochExchange, Overlap, Wire, exchange_traffic, partition_parallel};
 use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
 use crate::graph::BoundaryPlan;
 use crate::model::ModelSpec;
@@ -28,13 +28,23 @@ pub const REGISTRATION: Registration = Registration {
         name: "full",
         paper: "exact partition-parallel training (as in CAGNET, SC'20; DGCL, EuroSys'21; SAR, MLSys'22)",
         sends: "boundary rows of every layer forward, their gradients back, every epoch; parameter gradients; in mini-batches the sampled rows in place of all, and their ids",
-        options: &[OptionInfo {
-            name: "cache_features",
-            default: "true",
-            meaning: "Send the constant input features in the first epoch only, as the code of BNS-GCN and PipeGCN does; in mini-batches, when a row is first needed.",
-        }],
+        options: &[
+            OptionInfo {
+                name: "cache_features",
+                default: "true",
+                meaning: "Send the constant input features in the first epoch only, as the code of BNS-GCN and PipeGCN does; in mini-batches, when a row is first needed.",
+            },
+            OVERLAP,
+        ],
     },
     build,
+};
+
+/// Shared with `fixed` and `varco`.
+pub const OVERLAP: OptionInfo = OptionInfo {
+    name: "overlap",
+    default: "false",
+    meaning: "Communicate while computing: gradients are summed by layer during the backward pass (as PyTorch DDP does, Li et al., VLDB 2020), and features that are resent travel during the epoch before, unless what is sent depends on the training. Losses are the same up to the order of sums.",
 };
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -42,6 +52,8 @@ pub const REGISTRATION: Registration = Registration {
 struct Options {
     #[serde(default = "yes")]
     cache_features: bool,
+    #[serde(default)]
+    overlap: bool,
 }
 
 const fn yes() -> bool {
@@ -89,11 +101,25 @@ impl Strategy for Full {
     }
 
     fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic {
-        let exchange = self.exchange(epoch);
-        exchange_traffic(self.context.all_reduce, boundary, model, epoch, &exchange)
+        let (exchange, kind) = (self.exchange(epoch), self.context.all_reduce);
+        exchange_traffic(
+            kind,
+            boundary,
+            model,
+            epoch,
+            &exchange,
+            self.options.overlap,
+        )
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
-        partition_parallel(worker, Some(&|epoch, _| self.exchange(epoch)))
+        partition_parallel(
+            worker,
+            Some(&|epoch, _| self.exchange(epoch)),
+            Overlap {
+                gradients: self.options.overlap,
+                features: self.options.overlap,
+            },
+        )
     }
 }

@@ -124,6 +124,7 @@ impl WorkingBatches {
             targets: &constant,
             dropout: &worker.dropout(),
             round: (epoch * steps + step) as u64,
+            buckets: None,
         };
         Ok((pass.run(worker, model, features)?, weights))
     }

@@ -13,6 +13,7 @@
 use burn::tensor::Tensor;
 
 use super::asking::{At, Kept, ask, exchange_features};
+use super::buckets::Buckets;
 use super::{Crossing, EpochExchange, Pass, PassLayer, Step, Wire};
 use crate::graph::{Csr, SampledLayer, Sampler, Steps, View, seeds_of, shuffled};
 use crate::model::{Aggregation, Block, Dropout, Gnn, Input, Work, targets};
@@ -28,6 +29,7 @@ pub struct BatchTrainer {
     /// Training rows in the order of an epoch.
     order: Vec<u32>,
     kept: Kept,
+    buckets: Option<Buckets>,
 }
 
 /// One layer of a step on its worker.
@@ -53,7 +55,17 @@ impl BatchTrainer {
             dropout: worker.dropout(),
             order: Vec::new(),
             kept: Kept::default(),
+            buckets: None,
         })
+    }
+
+    /// As [`LayerwiseTrainer::summing_by_layer`](super::LayerwiseTrainer::summing_by_layer).
+    #[must_use]
+    pub fn summing_by_layer(self, worker: &Worker) -> Self {
+        Self {
+            buckets: Some(Buckets::new(&worker.setting().model)),
+            ..self
+        }
     }
 
     /// Number of steps of an epoch.
@@ -125,6 +137,7 @@ impl BatchTrainer {
             targets: &constant,
             dropout: &self.dropout,
             round: (epoch * count + step) as u64,
+            buckets: self.buckets.as_ref(),
         };
         pass.run(worker, model, features)
     }

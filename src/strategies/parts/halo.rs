@@ -7,7 +7,7 @@ use burn::tensor::Tensor;
 use super::Crossing;
 use super::crossing::{encode, outbox};
 use crate::model::{Input, Work};
-use crate::net::{Codec, CodecKey, Message, TrafficKind, Way};
+use crate::net::{Codec, CodecKey, Message, Outbox, Pending, TrafficKind, Way};
 use crate::sim::{Activity, SimError, Worker};
 
 /// How the rows of one layer travel in one exchange.
@@ -65,6 +65,68 @@ impl HaloExchange {
         &self.crossing
     }
 
+    /// The features of owned rows for who needs them, encoded; what comes back is for [`Self::finish_features`].
+    pub fn outgoing_features(&mut self, worker: &mut Worker, wire: &Wire) -> Outbox {
+        let width = worker.shard().features.width();
+        let work = Work::pass(worker.shard().halo() * width);
+        let mut outbox = outbox(TrafficKind::Feature, 0, self.crossing.receives.ranks());
+        let rows = &mut self.outgoing_features;
+        let sends = &self.crossing.sends;
+        outbox.messages = worker.compute(Activity::Exchange, work, |worker| {
+            let features = &worker.shard().features;
+            let rows = rows.get_or_insert_with(|| {
+                let sent = sends.iter();
+                sent.map(|(_, rows)| features.dense_rows(rows)).collect()
+            });
+            sends
+                .ranks()
+                .zip(rows)
+                .map(|(peer, rows)| {
+                    let wire = wire.between(worker.rank(), peer, Way::Forward);
+                    let payload = encode(rows, width, &wire);
+                    Message { peer, payload }
+                })
+                .collect()
+        });
+        outbox
+    }
+
+    /// Waits for the features of the halo rows, and keeps them.
+    ///
+    /// # Errors
+    /// If communication fails.
+    pub fn finish_features(
+        &mut self,
+        worker: &mut Worker,
+        wire: &Wire,
+        started: Pending,
+    ) -> Result<(), SimError> {
+        let width = worker.shard().features.width();
+        let work = Work::pass(worker.shard().halo() * width);
+        let inbox = worker.finish_exchange(started)?;
+        let crossing = &self.crossing;
+        let input = worker.compute(Activity::Exchange, work, |worker| {
+            // Halo rows are grouped by owner, and messages arrive in that order.
+            let mut features = worker.shard().features.clone();
+            for message in &inbox {
+                features.append(&crossing.decode(worker, message, width, wire)?);
+            }
+            Ok::<_, SimError>(Input::from_features(features, worker.plain_device()))
+        })?;
+        self.features = Some(input);
+        Ok(())
+    }
+
+    /// The features of owned and halo rows, as fetched last.
+    ///
+    /// # Errors
+    /// If nothing was ever fetched.
+    pub fn kept_features(&self) -> Result<Input, SimError> {
+        self.features.clone().ok_or_else(|| {
+            SimError::Strategy("features of the halo are used before they were sent".to_owned())
+        })
+    }
+
     /// The features of owned and halo rows; the halo's are fetched when `wire` is given, and kept otherwise.
     ///
     /// # Errors
@@ -75,42 +137,11 @@ impl HaloExchange {
         wire: Option<&Wire>,
     ) -> Result<Input, SimError> {
         if let Some(wire) = wire {
-            let width = worker.shard().features.width();
-            let work = Work::pass(worker.shard().halo() * width);
-            let mut outbox = outbox(TrafficKind::Feature, 0, self.crossing.receives.ranks());
-            let rows = &mut self.outgoing_features;
-            let sends = &self.crossing.sends;
-            outbox.messages = worker.compute(Activity::Exchange, work, |worker| {
-                let features = &worker.shard().features;
-                let rows = rows.get_or_insert_with(|| {
-                    let sent = sends.iter();
-                    sent.map(|(_, rows)| features.dense_rows(rows)).collect()
-                });
-                sends
-                    .ranks()
-                    .zip(rows)
-                    .map(|(peer, rows)| {
-                        let wire = wire.between(worker.rank(), peer, Way::Forward);
-                        let payload = encode(rows, width, &wire);
-                        Message { peer, payload }
-                    })
-                    .collect()
-            });
-            let inbox = worker.exchange(outbox)?;
-            let crossing = &self.crossing;
-            let input = worker.compute(Activity::Exchange, work, |worker| {
-                // Halo rows are grouped by owner, and messages arrive in that order.
-                let mut features = worker.shard().features.clone();
-                for message in &inbox {
-                    features.append(&crossing.decode(worker, message, width, wire)?);
-                }
-                Ok::<_, SimError>(Input::from_features(features, worker.plain_device()))
-            })?;
-            self.features = Some(input);
+            let outbox = self.outgoing_features(worker, wire);
+            let started = worker.start_exchange(outbox)?;
+            self.finish_features(worker, wire, started)?;
         }
-        self.features.clone().ok_or_else(|| {
-            SimError::Strategy("features of the halo are used before they were sent".to_owned())
-        })
+        self.kept_features()
     }
 
     /// Owned rows of a layer's input, with the halo's rows below them.

@@ -2,6 +2,7 @@
 
 use burn::tensor::Tensor;
 
+use super::buckets::Buckets;
 use super::{HaloExchange, Pass, PassLayer, Step, Wire};
 use crate::model::{Aggregation, Block, Dropout, Gnn, Input, targets};
 use crate::sim::{SimError, Worker};
@@ -77,6 +78,7 @@ impl LocalGraph {
 pub struct LayerwiseTrainer {
     graph: LocalGraph,
     dropout: Dropout,
+    buckets: Option<Buckets>,
 }
 
 impl LayerwiseTrainer {
@@ -86,6 +88,18 @@ impl LayerwiseTrainer {
         Self {
             graph,
             dropout: worker.dropout(),
+            buckets: None,
+        }
+    }
+
+    /// One that sums gradients over workers itself, those of a layer while the layers below go back. All workers must do so.
+    /// Sums of more than two workers may have other last bits than if all were summed at once, for the order of an element's
+    /// terms can depend on its place.
+    #[must_use]
+    pub fn summing_by_layer(self, worker: &Worker) -> Self {
+        Self {
+            buckets: Some(Buckets::new(&worker.setting().model)),
+            ..self
         }
     }
 
@@ -128,6 +142,7 @@ impl LayerwiseTrainer {
             targets: &self.graph.targets,
             dropout: &self.dropout,
             round: epoch as u64,
+            buckets: self.buckets.as_ref(),
         };
         pass.run(worker, model, Some(features.clone()))
     }

@@ -27,6 +27,16 @@ pub struct EpochExchange {
 /// What travels in an epoch, given its number and what the epochs before it showed.
 pub type Exchange<'a> = &'a dyn Fn(usize, &[Seen]) -> EpochExchange;
 
+/// What travels while the workers compute. The default is nothing: everything is waited for at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overlap {
+    /// The gradients of a layer are summed while the layers below go back.
+    pub gradients: bool,
+    /// The features of an epoch travel during the one before, unless their error is measured or training is in mini-batches. What is sent must not depend
+    /// on how the training goes.
+    pub features: bool,
+}
+
 /// How a worker gets the loss and gradient of a step.
 enum Trainer {
     /// Of all training nodes at once: an epoch is one step.
@@ -40,11 +50,56 @@ struct Whole {
     halo: HaloExchange,
     /// Features of own rows, where no others are read.
     own: Option<Input>,
+    /// Features that were sent in the epoch before.
+    ahead: Option<Pending>,
+}
+
+/// What travels in an epoch.
+struct Sent {
+    now: EpochExchange,
+    /// How the features of the next epoch travel during this one, if they do.
+    ahead: Option<Wire>,
+}
+
+impl Whole {
+    /// The input of the first layer. Sends what is sent of it, for the next epoch too where that is wanted.
+    fn features(
+        &mut self,
+        worker: &mut Worker,
+        sent: &Sent,
+        epoch: usize,
+    ) -> Result<Input, SimError> {
+        if let Some(own) = &self.own {
+            return Ok(own.clone());
+        }
+        let halo = &mut self.halo;
+        if let Some(wire) = &sent.now.wires[0] {
+            let started = match self.ahead.take() {
+                Some(started) => started,
+                None => {
+                    let outbox = halo.outgoing_features(worker, wire);
+                    worker.start_exchange(outbox)?
+                }
+            };
+            halo.finish_features(worker, wire, started)?;
+        }
+        let features = halo.kept_features()?;
+        if let Some(wire) = &sent.ahead {
+            let outbox = halo.outgoing_features(worker, wire);
+            worker.begin_epoch(epoch + 1); // under which they are counted
+            self.ahead = Some(worker.start_exchange(outbox)?);
+            worker.begin_epoch(epoch);
+        }
+        Ok(features)
+    }
 }
 
 impl Trainer {
-    fn new(worker: &Worker, exchange: bool) -> Self {
-        if let Some(batches) = BatchTrainer::new(worker, exchange) {
+    fn new(worker: &Worker, exchange: bool, by_layer: bool) -> Self {
+        if let Some(mut batches) = BatchTrainer::new(worker, exchange) {
+            if by_layer {
+                batches = batches.summing_by_layer(worker);
+            }
             return Self::Batches(Box::new(batches));
         }
         let own = || Input::from_features(worker.shard().features.clone(), worker.plain_device());
@@ -53,10 +108,15 @@ impl Trainer {
         } else {
             LocalGraph::without_halo(worker)
         };
+        let mut trainer = LayerwiseTrainer::new(worker, graph);
+        if by_layer {
+            trainer = trainer.summing_by_layer(worker);
+        }
         Self::Whole(Box::new(Whole {
-            trainer: LayerwiseTrainer::new(worker, graph),
+            trainer,
             halo: HaloExchange::new(worker),
             own: (!exchange).then(own),
+            ahead: None,
         }))
     }
 
@@ -71,19 +131,16 @@ impl Trainer {
         &mut self,
         worker: &mut Worker,
         model: &Gnn,
-        sent: &EpochExchange,
+        sent: &Sent,
         epoch: usize,
         step: usize,
     ) -> Result<Step, SimError> {
         match self {
-            Self::Batches(batches) => batches.step(worker, model, sent, epoch, step),
+            Self::Batches(batches) => batches.step(worker, model, &sent.now, epoch, step),
             Self::Whole(whole) => {
-                let Whole { trainer, halo, own } = whole.as_mut();
-                let features = match own {
-                    Some(own) => own.clone(),
-                    None => halo.features(worker, sent.wires[0].as_ref())?,
-                };
-                trainer.step(worker, model, &features, halo, &sent.wires, epoch)
+                let features = whole.features(worker, sent, epoch)?;
+                let Whole { trainer, halo, .. } = whole.as_ref();
+                trainer.step(worker, model, &features, halo, &sent.now.wires, epoch)
             }
         }
     }
@@ -97,26 +154,35 @@ impl Trainer {
 pub fn partition_parallel(
     worker: &mut Worker,
     exchange: Option<Exchange<'_>>,
+    overlap: Overlap,
 ) -> Result<(), SimError> {
     let mut model = worker.new_model();
     let mut optimizer = worker.new_optimizer();
-    let mut trainer = Trainer::new(worker, exchange.is_some());
+    let mut trainer = Trainer::new(worker, exchange.is_some(), overlap.gradients);
     let steps = trainer.steps();
     let mut seen = Vec::new();
-    for epoch in 0..worker.setting().epochs {
+    let epochs = worker.setting().epochs;
+    for epoch in 0..epochs {
         worker.begin_epoch(epoch);
-        let sent = exchange.map_or_else(EpochExchange::default, |exchange| exchange(epoch, &seen));
+        let mut sent = Sent {
+            now: exchange.map_or_else(EpochExchange::default, |exchange| exchange(epoch, &seen)),
+            ahead: None,
+        };
+        let in_advance = overlap.features && sent.now.gauge.is_none() && epoch + 1 < epochs;
+        if let (Some(exchange), true) = (exchange, in_advance) {
+            sent.ahead = exchange(epoch + 1, &seen).wires[0].take();
+        }
         let mut loss = 0.0;
         for step in 0..steps {
             let mut step = trainer.step(worker, &model, &sent, epoch, step)?;
-            worker.all_reduce(
-                &mut step.gradient,
-                Reduce::Sum,
-                TrafficKind::ParameterGradient,
-            )?;
+            if !overlap.gradients {
+                let kind = TrafficKind::ParameterGradient;
+                worker.all_reduce(&mut step.gradient, Reduce::Sum, kind)?;
+            }
             model = worker.update(&mut optimizer, model, &step.gradient);
             loss += step.loss;
         }
+        let sent = sent.now;
         let coding_error = sent.gauge.map(|gauge| {
             let errors = gauge.take();
             worker.measured_errors(epoch, &errors);

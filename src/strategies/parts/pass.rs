@@ -5,6 +5,7 @@
 
 use burn::tensor::Tensor;
 
+use super::buckets::{Buckets, Started};
 use super::{Crossing, Wire};
 use crate::model::{
     Block, Dropout, Gnn, Input, Work, add_gradients, cross_entropy, parameter_count,
@@ -13,7 +14,7 @@ use crate::sim::{Activity, SimError, Worker};
 
 /// The result of one forward and backward pass.
 pub struct Step {
-    /// This worker's gradient of all parameters, flat.
+    /// This worker's gradient of all parameters, flat; the sum of all workers' if the pass sums it.
     pub gradient: Vec<f32>,
     /// This worker's share of the loss.
     pub loss: f64,
@@ -39,6 +40,8 @@ pub struct Pass<'a> {
     pub dropout: &'a Dropout,
     /// Number of the pass in the training, for dropout's draws: the epoch, where that is one step.
     pub round: u64,
+    /// Sums the gradients of a layer over workers while the layers below go back, if given; all workers must do so.
+    pub buckets: Option<&'a Buckets>,
 }
 
 /// What one layer leaves for the way back.
@@ -76,27 +79,30 @@ impl Pass<'_> {
             segments.push(segment);
         }
         let mut gradient = vec![0.0_f32; parameter_count(model)];
-        let (mut below, mut loss) = (None, 0.0);
+        let (mut below, mut loss, mut started) = (None, 0.0, Started::default());
         for (layer, segment) in segments.into_iter().enumerate().rev() {
             let Segment { input, output } = segment;
-            let Some(above) = self.layers.get(layer + 1) else {
-                if let Some(output) = output {
-                    let scalar = || cross_entropy(output, self.targets.clone());
-                    (below, loss) =
-                        self.backward(worker, model, layer, scalar, input, &mut gradient);
+            if let Some(above) = self.layers.get(layer + 1) {
+                let mut upstream = below.take();
+                if let Some((crossing, wire)) = above.crosses {
+                    let width = worker.setting().model.widths[layer + 1];
+                    upstream = crossing.backward(worker, layer + 1, upstream, width, wire)?;
                 }
-                continue;
-            };
-            let mut upstream = below.take();
-            if let Some((crossing, wire)) = above.crosses {
-                let width = worker.setting().model.widths[layer + 1];
-                upstream = crossing.backward(worker, layer + 1, upstream, width, wire)?;
+                if let (Some(output), Some(upstream)) = (output, upstream) {
+                    // The derivative of Σ output·g with respect to the output is g: one scalar carries the whole upstream gradient.
+                    let scalar = || (output * upstream).sum();
+                    (below, _) = self.backward(worker, model, layer, scalar, input, &mut gradient);
+                }
+            } else if let Some(output) = output {
+                let scalar = || cross_entropy(output, self.targets.clone());
+                (below, loss) = self.backward(worker, model, layer, scalar, input, &mut gradient);
             }
-            if let (Some(output), Some(upstream)) = (output, upstream) {
-                // The derivative of Σ output·g with respect to the output is g: one scalar carries the whole upstream gradient.
-                let surrogate = || (output * upstream).sum();
-                (below, _) = self.backward(worker, model, layer, surrogate, input, &mut gradient);
+            if let Some(buckets) = self.buckets {
+                buckets.start(worker, layer, &gradient, &mut started)?;
             }
+        }
+        if let Some(buckets) = self.buckets {
+            buckets.finish(worker, &mut gradient, started)?;
         }
         Ok(Step { gradient, loss })
     }

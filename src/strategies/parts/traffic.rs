@@ -5,7 +5,7 @@ use crate::graph::BoundaryPlan;
 use crate::model::ModelSpec;
 use crate::net::{AllReduceKind, Bytes, Lane, Traffic, TrafficKind, all_reduce_traffic};
 
-/// Messages of one epoch of [`partition_parallel`](super::partition_parallel): what `exchange` says travels, and parameter gradients. In mini-batches it
+/// Messages of one epoch of [`partition_parallel`](super::partition_parallel): what `exchange` says travels, and parameter gradients, by layer with `overlap`. In mini-batches it
 /// samples as the training will, for all workers.
 #[must_use]
 pub fn exchange_traffic(
@@ -14,6 +14,7 @@ pub fn exchange_traffic(
     model: &ModelSpec,
     epoch: usize,
     exchange: &EpochExchange,
+    overlap: bool,
 ) -> Traffic {
     let steps = boundary.steps().count();
     let mut traffic = Traffic::new();
@@ -35,7 +36,7 @@ pub fn exchange_traffic(
             }
         }
     }
-    let gradients = gradient_traffic(kind, boundary.workers(), model.parameters());
+    let gradients = model_gradient_traffic(kind, boundary.workers(), model, overlap);
     traffic.merge(&gradients.times(steps));
     traffic
 }
@@ -93,6 +94,28 @@ pub fn halo_traffic(boundary: &BoundaryPlan, model: &ModelSpec, wires: &[Option<
 #[must_use]
 pub fn error_traffic(kind: AllReduceKind, workers: usize) -> Traffic {
     all_reduce_traffic(kind, workers, 2, TrafficKind::Control)
+}
+
+/// Messages of the sum of a model's gradients, by layer if that overlaps with computing.
+#[must_use]
+pub fn model_gradient_traffic(
+    kind: AllReduceKind,
+    workers: usize,
+    model: &ModelSpec,
+    overlap: bool,
+) -> Traffic {
+    if !overlap {
+        return gradient_traffic(kind, workers, model.parameters());
+    }
+    let mut traffic = Traffic::new();
+    for layer in 0..model.layers() {
+        traffic.merge(&gradient_traffic(
+            kind,
+            workers,
+            model.layer_parameters(layer),
+        ));
+    }
+    traffic
 }
 
 /// Messages of one all-reduce of `parameters` gradients.
