@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::Verdict;
 use super::output::{left_columns, print, print_json};
 use crate::graph::BUNDLED;
-use crate::net::PRESETS;
+use crate::net::{PRESETS, TopologyKind};
 use crate::sim::DEVICE_PROFILES;
 use crate::strategies::Registry;
 
@@ -136,6 +136,8 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
                 .map(Vec::from)
                 .collect();
             print(&left_columns(&rows));
+            print("\n");
+            pairs(&["topology", "how workers are wired"], &TopologyKind::ALL);
         }
         What::Devices => {
             let rows: Vec<Vec<String>> = backends()

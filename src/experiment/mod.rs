@@ -19,7 +19,7 @@ mod run;
 pub mod tables;
 pub mod verify;
 
-pub use config::{ConfigError, EstimatorStudy, Experiment};
+pub use config::{ConfigError, EstimatorStudy, Experiment, FlowFile, FlowRow};
 pub use estimator::{EstimatorRow, estimate};
 pub use manifest::{MANIFEST, read_manifest};
 pub use prepare::{Preparation, base_of, vocabulary_check};

@@ -172,6 +172,12 @@ impl Fabric {
         self.carried[link.0]
     }
 
+    /// [`Sharing::fills`] of this network; for tests and measurements.
+    #[must_use]
+    pub const fn fills(&self) -> (u64, u64) {
+        self.sharing.fills()
+    }
+
     /// Hands over a message. What happens to it happens in [`Fabric::advance`].
     ///
     /// # Panics

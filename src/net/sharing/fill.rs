@@ -3,15 +3,11 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use super::{Filling, SAME_LEVEL, Sharing, Snapshot};
+use super::{Filling, MANY, NONE, Part, SAME_LEVEL, Sharing, Snapshot};
 
 /// When a link fills, as an ordered number.
 #[derive(Clone, Copy, Debug)]
 struct Level(f64);
-
-/// So many links at one level make refilling one after another imprecise; see
-/// [`super::refill`].
-const LARGE_GROUP: usize = 8;
 
 /// Lower bounds of when each link fills. A link's level only rises as flows elsewhere settle, so an
 /// outdated entry is too low, never too high: it is put right when it comes to the top.
@@ -46,12 +42,10 @@ impl Sharing {
     /// Fills all links from nothing.
     pub(super) fn fill(&mut self) {
         let links = self.links();
-        let number = self.solution.number;
         let solution = &mut self.solution;
         solution.order.clear();
         solution.snapshots.clear();
-        solution.grouped = 0;
-        solution.rank.fill(super::NONE);
+        solution.rank.fill(NONE);
         let now = self.capacity.iter().zip(&self.total);
         solution.filling.clear();
         solution
@@ -77,39 +71,62 @@ impl Sharing {
                     filling: filling.clone(),
                 });
             }
-            let first = self.solution.order.len();
             for &link in &full {
                 self.solution.rank[link] = self.solution.order.len() as u32;
                 self.solution.order.push(link as u32);
                 self.solution.level[link] = rate;
             }
-            if full.len() > LARGE_GROUP {
-                self.solution.grouped = self.solution.order.len();
-            }
+            let alone = full.len() == 1;
             for &link in &full {
-                work += self.crossing[link].len();
+                work += self.crossing[link].parts.len();
                 // Settling moves bundles about, never from beyond the place that is looked at.
-                for place in 0..self.crossing[link].len() {
-                    let id = self.crossing[link][place].bundle;
-                    let bundle = &mut self.bundles[id as usize];
-                    if bundle.settled == number {
-                        continue;
-                    }
-                    bundle.settled = number;
-                    for &link in &bundle.links {
-                        if settling[link as usize] == 0.0 {
-                            touched.push(link);
+                for place in 0..self.crossing[link].parts.len() {
+                    let Part {
+                        other: through,
+                        flows,
+                    } = self.crossing[link].parts[place];
+                    let id = self.crossing[link].bundles[place];
+                    let mut settle = |other: u32| {
+                        if alone && through != MANY {
+                            filling[other as usize].settle(f64::from(flows), rate);
+                            return;
                         }
-                        settling[link as usize] += f64::from(bundle.flows);
-                    }
+                        if settling[other as usize] == 0.0 {
+                            touched.push(other);
+                        }
+                        settling[other as usize] += f64::from(flows);
+                    };
+                    let rank = &self.solution.rank;
+                    // Who fills among its other links first, before this one or after it.
+                    let earliest = if through == MANY {
+                        let links = &self.bundles[id as usize].links;
+                        let others = links.iter().filter(|&&other| other as usize != link);
+                        let ranks = others.clone().map(|&other| rank[other as usize]);
+                        let earliest = ranks.min().unwrap_or(NONE);
+                        if earliest > rank[link] {
+                            others.copied().for_each(&mut settle);
+                        }
+                        earliest
+                    } else {
+                        let earliest = rank[through as usize];
+                        if earliest > rank[link] {
+                            settle(through);
+                        }
+                        earliest
+                    };
                     // Among links that fill together the bottleneck is the one it was.
-                    let old = self.solution.rank.get(bundle.bottleneck as usize);
-                    if old.is_none_or(|&rank| rank == super::NONE || (rank as usize) < first) {
-                        self.set_bottleneck(id, link as u32);
+                    if earliest > rank[link] && place >= self.own[link] {
+                        let old = self.bundles[id as usize].bottleneck;
+                        let old = rank.get(old as usize).copied().unwrap_or(NONE);
+                        if earliest == NONE || old == NONE {
+                            self.set_bottleneck(id, link as u32);
+                        }
                     }
                 }
+                filling[link] = Filling::default();
             }
-            // One subtraction a link and round, not one a flow: hundreds of roundings become one.
+            // Of links that fill together: one subtraction for all, not one for each. Hundreds of
+            // roundings become one.
             for link in touched.drain(..) {
                 let flows = std::mem::take(&mut settling[link as usize]);
                 filling[link as usize].settle(flows, rate);
@@ -119,7 +136,7 @@ impl Sharing {
         solution.filling = filling;
         let rank = &solution.rank;
         let idle =
-            (0..links).filter(|&link| self.total[link] > 0.0 && rank[link] == super::NONE);
+            (0..links).filter(|&link| self.total[link] > 0.0 && rank[link] == NONE);
         solution.order.extend(idle.map(|link| link as u32));
     }
 }

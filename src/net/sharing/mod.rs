@@ -49,7 +49,7 @@ pub struct Sharing {
     /// Flows on each link.
     total: Vec<f64>,
     /// Bundles on each link; first the `own[link]` whose bottleneck it is.
-    crossing: Vec<Vec<Crossing>>,
+    crossing: Vec<Crossing>,
     own: Vec<usize>,
     bundles: Vec<Bundle>,
     by_route: BTreeMap<(Vec<LinkId>, u64), u32>,
@@ -64,14 +64,20 @@ pub struct Sharing {
     fills: (u64, u64),
 }
 
-/// One bundle on one link.
-#[derive(Clone, Copy, Debug)]
+/// The bundles on a link. Apart from each other, because filling again visits parts only.
+#[derive(Clone, Debug, Default)]
 struct Crossing {
+    parts: Vec<Part>,
+    bundles: Vec<u32>,
+}
+
+/// What one bundle means to a link.
+#[derive(Clone, Copy, Debug)]
+struct Part {
     /// The other link of its route, or [`MANY`].
     other: u32,
     /// Number of its flows.
     flows: u32,
-    bundle: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -84,8 +90,6 @@ struct Bundle {
     bottleneck: u32,
     key: (Vec<LinkId>, u64),
     cap: Option<f64>,
-    /// Number of the solution in which its rate was settled last.
-    settled: u64,
 }
 
 /// What filling knows of a link: the capacity that settled flows leave, and the flows not settled.
@@ -100,6 +104,7 @@ impl Filling {
         self.spare.max(0.0) / self.open
     }
 
+    #[inline]
     fn settle(&mut self, flows: f64, rate: f64) {
         self.spare -= flows * rate;
         self.open -= flows;
@@ -109,7 +114,6 @@ impl Filling {
 /// The order in which links filled, and from where it can be done again.
 #[derive(Clone, Debug, Default)]
 struct Solution {
-    number: u64,
     /// Links in the order in which they filled, then links in use that are not full.
     order: Vec<u32>,
     /// Each link's place in it; [`NONE`] if it has not filled.
@@ -118,8 +122,6 @@ struct Solution {
     level: Vec<f64>,
     filling: Vec<Filling>,
     snapshots: Vec<Snapshot>,
-    /// Links up to this place of the order filled in large groups at once.
-    grouped: usize,
 }
 
 /// How things were before the link at a place of the order filled.
@@ -158,7 +160,7 @@ impl Sharing {
         let links = capacity.len();
         Self {
             total: vec![0.0; links],
-            crossing: vec![Vec::new(); links],
+            crossing: vec![Crossing::default(); links],
             own: vec![0; links],
             solution: Solution {
                 rank: vec![NONE; links],
@@ -280,7 +282,6 @@ impl Sharing {
 
     /// As [`Sharing::solve`]; from nothing if so wanted.
     fn solve_with(&mut self, anew: bool) {
-        self.solution.number += 1;
         if anew || !self.refill() {
             self.fill();
             self.fills.0 += 1;
@@ -303,12 +304,9 @@ impl Sharing {
                 _ => MANY,
             };
             let on = &mut self.crossing[link as usize];
-            places.push(on.len() as u32);
-            on.push(Crossing {
-                other,
-                flows: 0,
-                bundle: id,
-            });
+            places.push(on.parts.len() as u32);
+            on.parts.push(Part { other, flows: 0 });
+            on.bundles.push(id);
         }
         let bundle = Bundle {
             links,
@@ -317,7 +315,6 @@ impl Sharing {
             bottleneck: NONE,
             key: key.clone(),
             cap,
-            settled: 0,
         };
         if id as usize == self.bundles.len() {
             self.bundles.push(bundle);
@@ -335,7 +332,7 @@ impl Sharing {
         self.free_links.pop().unwrap_or_else(|| {
             self.capacity.push(0.0);
             self.total.push(0.0);
-            self.crossing.push(Vec::new());
+            self.crossing.push(Crossing::default());
             self.own.push(0);
             let solution = &mut self.solution;
             solution.rank.push(NONE);
@@ -354,7 +351,7 @@ impl Sharing {
         bundle.flows = bundle.flows.saturating_add_signed(change);
         let change = f64::from(change);
         for (at, (&link, &place)) in bundle.links.iter().zip(&bundle.places).enumerate() {
-            self.crossing[link as usize][place as usize].flows = bundle.flows;
+            self.crossing[link as usize].parts[place as usize].flows = bundle.flows;
             self.total[link as usize] += change;
             let mut spare = 0.0;
             if let Some(cap) = bundle.cap
@@ -376,9 +373,10 @@ impl Sharing {
         for at in 0..self.bundles[id as usize].links.len() {
             let bundle = &self.bundles[id as usize];
             let (link, place) = (bundle.links[at] as usize, bundle.places[at] as usize);
-            let last = self.crossing[link].len() - 1;
+            let last = self.crossing[link].parts.len() - 1;
             self.swap(link, place, last);
-            self.crossing[link].pop();
+            self.crossing[link].parts.pop();
+            self.crossing[link].bundles.pop();
         }
         let bundle = &mut self.bundles[id as usize];
         let key = std::mem::take(&mut bundle.key);
@@ -395,9 +393,10 @@ impl Sharing {
         if a == b {
             return;
         }
-        self.crossing[link].swap(a, b);
+        self.crossing[link].parts.swap(a, b);
+        self.crossing[link].bundles.swap(a, b);
         for place in [a, b] {
-            let bundle = &mut self.bundles[self.crossing[link][place].bundle as usize];
+            let bundle = &mut self.bundles[self.crossing[link].bundles[place] as usize];
             let at = bundle.links.iter().position(|&own| own as usize == link);
             if let Some(at) = at {
                 bundle.places[at] = place as u32;

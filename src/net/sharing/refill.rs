@@ -11,13 +11,17 @@
 //! allocation. Both are checked, and where one fails (a link has moved further than was looked, or
 //! has filled that did not last time), everything is filled from nothing.
 
-use super::{Filling, MANY, NONE, SAME_LEVEL, Sharing, Snapshot};
+use super::{Filling, MANY, NONE, Sharing, Snapshot};
 
 /// So many of the next links are compared.
 const WINDOW: usize = 6;
 
 /// More links with changed flows than this are filled from nothing.
 const FEW_LINKS: usize = 24;
+
+/// Links that fill one after another at levels closer than this, relatively, fill together. Links of
+/// hundreds of flows each, which do so by symmetry, are that far apart by rounding.
+const SAME: f64 = 1e-11;
 
 /// A share of its capacity by which rounding may overfill a link.
 const OVERFULL: f64 = 1e-10;
@@ -42,9 +46,6 @@ impl Sharing {
             return false;
         }
         let start = self.put_back();
-        if start < self.solution.grouped {
-            return false;
-        }
         let mut rest = Rest {
             links: self.solution.order.split_off(start),
             head: 0,
@@ -134,10 +135,10 @@ impl Sharing {
             }
             let filling = self.solution.filling[link as usize];
             let level = filling.level();
-            if level < rate * (1.0 - SAME_LEVEL) {
+            if level < rate * (1.0 - SAME) {
                 return false;
             }
-            if level > rate * (1.0 + SAME_LEVEL) {
+            if level > rate * (1.0 + SAME) {
                 rate = level;
             }
             if self.overtakes(&rest, place) {
@@ -227,9 +228,9 @@ impl Sharing {
 
     /// Makes a link the bottleneck of all flows on it that have not settled.
     fn claim(&mut self, link: u32) {
-        for place in self.own[link as usize]..self.crossing[link as usize].len() {
+        for place in self.own[link as usize]..self.crossing[link as usize].bundles.len() {
             if self.is_open(link, place) {
-                let id = self.crossing[link as usize][place].bundle;
+                let id = self.crossing[link as usize].bundles[place];
                 self.set_bottleneck(id, link);
             }
         }
@@ -237,11 +238,11 @@ impl Sharing {
 
     /// Whether none of the other links of a bundle on this link has filled.
     fn is_open(&self, link: u32, place: usize) -> bool {
-        let crossing = self.crossing[link as usize][place];
+        let on = &self.crossing[link as usize];
         let waits = |link: u32| self.solution.rank[link as usize] == NONE;
-        match crossing.other {
+        match on.parts[place].other {
             MANY => {
-                let links = &self.bundles[crossing.bundle as usize].links;
+                let links = &self.bundles[on.bundles[place] as usize].links;
                 links.iter().all(|&link| waits(link))
             }
             other => waits(other),
@@ -251,20 +252,21 @@ impl Sharing {
     /// Gives the rate to all flows that a link holds back, and returns how many they are.
     fn settle_own(&mut self, link: u32, rate: f64) -> f64 {
         let filling = &mut self.solution.filling;
-        let mut settled = 0.0;
-        for crossing in &self.crossing[link as usize][..self.own[link as usize]] {
-            let flows = f64::from(crossing.flows);
-            settled += flows;
-            if crossing.other == MANY {
-                let links = &self.bundles[crossing.bundle as usize].links;
+        let mut settled = 0_u64;
+        let on = &self.crossing[link as usize];
+        for (place, part) in on.parts[..self.own[link as usize]].iter().enumerate() {
+            settled += u64::from(part.flows);
+            let flows = f64::from(part.flows);
+            if part.other == MANY {
+                let links = &self.bundles[on.bundles[place] as usize].links;
                 for &other in links.iter().filter(|&&other| other != link) {
                     filling[other as usize].settle(flows, rate);
                 }
             } else {
-                filling[crossing.other as usize].settle(flows, rate);
+                filling[part.other as usize].settle(flows, rate);
             }
         }
         filling[link as usize] = Filling::default();
-        settled
+        settled as f64
     }
 }

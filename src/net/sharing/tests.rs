@@ -148,8 +148,8 @@ fn refilled_as_filled(capacity: &[f64], steps: &[(Vec<LinkId>, Option<f64>)]) ->
             assert!((rate - expected).abs() <= 1e-9 * expected, "{rate} instead of {expected}");
         }
         for link in 0..fast.links() {
-            let own = fast.crossing[link].iter().enumerate();
-            let own = own.filter(|(_, one)| fast.bottleneck(one.bundle as usize) == link);
+            let own = fast.crossing[link].bundles.iter().enumerate();
+            let own = own.filter(|(_, one)| fast.bottleneck(**one as usize) == link);
             assert!(own.clone().all(|(place, _)| place < fast.own[link]));
             assert_eq!(own.count(), fast.own[link]);
         }
