@@ -27,6 +27,8 @@ mod link;
 mod luck;
 mod presets;
 mod quantity;
+#[cfg(test)]
+mod scenarios;
 mod selection;
 pub mod sharing;
 mod spec;
