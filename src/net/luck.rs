@@ -223,7 +223,8 @@ mod tests {
             let n = f64::from(packets);
             let draw = |message| loss.draw(u64::from(packets), 5, LinkId(0), message);
             assert_mean(n * p / (1.0 - p), |message| draw(message).lost as f64);
-            let delay = (0..60).map(|k| 0.2 * 2_f64.powi(k) * (1.0 - (1.0 - p.powi(k + 1)).powf(n)));
+            let delay =
+                (0..60).map(|k| 0.2 * 2_f64.powi(k) * (1.0 - (1.0 - p.powi(k + 1)).powf(n)));
             // Of finite variance, as 4ᵏ · pᵏ is summable for p < ¼.
             assert_mean(delay.sum(), |message| draw(message).delay.0);
         }

@@ -48,7 +48,12 @@ fn read(block: &str) -> Scenario<'_> {
                 );
             }
             "because" => derivation.push(rest),
-            "finish" => finish = rest.split_whitespace().map(|t| t.parse().unwrap()).collect(),
+            "finish" => {
+                finish = rest
+                    .split_whitespace()
+                    .map(|t| t.parse().unwrap())
+                    .collect()
+            }
             other => panic!("{title}: a line cannot begin with {other}"),
         }
     }
@@ -95,6 +100,9 @@ fn there_is_a_scenario_for_every_topology_and_each_says_why() {
     assert!(all.iter().all(|scenario| !scenario.derivation.is_empty()));
     for (kind, _) in super::TopologyKind::ALL {
         let kind: super::TopologyKind = serde_json::from_str(&format!("\"{kind}\"")).unwrap();
-        assert!(all.iter().any(|one| one.network.topology == kind), "{kind:?}");
+        assert!(
+            all.iter().any(|one| one.network.topology == kind),
+            "{kind:?}"
+        );
     }
 }

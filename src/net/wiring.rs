@@ -114,10 +114,7 @@ impl NetworkSpec {
     /// not exist or is described twice, figures out of range.
     pub fn topology(&self, workers: usize) -> Result<Topology, NetError> {
         if workers == 0 {
-            return Err(wrong(
-                "partition.workers",
-                "at least one worker is needed",
-            ));
+            return Err(wrong("partition.workers", "at least one worker is needed"));
         }
         self.check_keys()?;
         let mut topology = match self.topology {
@@ -284,12 +281,7 @@ impl NetworkSpec {
         .map(without_the_servers_own_latency)
     }
 
-    fn racks(
-        &self,
-        workers: usize,
-        half: bool,
-        links: &mut Vec<Link>,
-    ) -> Result<Wiring, NetError> {
+    fn racks(&self, workers: usize, half: bool, links: &mut Vec<Link>) -> Result<Wiring, NetError> {
         let (racks, Some(uplink)) = (self.racks.unwrap_or(0), self.uplink) else {
             return Err(wrong("network.uplink", "is missing; add it"));
         };
@@ -603,7 +595,11 @@ fn no_such_link(name: &str, known: &[&str]) -> String {
         Some((_, near)) => format!("did you mean \"{near}\"?"),
         None => {
             let some: Vec<&str> = known.iter().copied().take(6).collect();
-            let more = if known.len() > some.len() { ", …" } else { "" };
+            let more = if known.len() > some.len() {
+                ", …"
+            } else {
+                ""
+            };
             format!("links are {}{more}", some.join(", "))
         }
     };

@@ -13,6 +13,7 @@ mod estimator;
 mod grappa;
 mod layers;
 mod neighbours;
+mod net;
 mod outside;
 mod probe;
 mod program;

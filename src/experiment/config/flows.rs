@@ -186,8 +186,7 @@ fn flows(document: &Document, topology: &Topology) -> Result<Vec<FlowSpec>, Conf
                 return Err(document.bad(&path.join(key), message));
             }
         }
-        if let Err(NetError::Description { reason, .. }) =
-            topology.check_route(flow.from, flow.to)
+        if let Err(NetError::Description { reason, .. }) = topology.check_route(flow.from, flow.to)
         {
             return Err(document.bad(&path.join("to"), format!("cannot be reached: {reason}")));
         }
@@ -226,7 +225,9 @@ mod tests {
             let file = FlowFile::parse(&text(table), "x.toml", &[]).unwrap();
             assert_eq!(file.run().unwrap()[0].finish, 2.0);
             let wrong = text(table).replace("[\"a\"]", "[\"b\"]");
-            let error = FlowFile::parse(&wrong, "x.toml", &[]).unwrap_err().to_string();
+            let error = FlowFile::parse(&wrong, "x.toml", &[])
+                .unwrap_err()
+                .to_string();
             let section = format!("x.toml:12: in [{table}route]");
             assert!(
                 error.starts_with(&section) || error.starts_with(&section.replace('[', "[[")),
@@ -238,20 +239,57 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_its_line() {
         for (from, to, expected) in [
-            ("from = 1", "from = 9", "x.toml:10: in [[flow]]: `from` must be less than the 3 workers"),
-            ("workers = 3\n", "", "x.toml:1: the key `workers` is missing"),
+            (
+                "from = 1",
+                "from = 9",
+                "x.toml:10: in [[flow]]: `from` must be less than the 3 workers",
+            ),
+            (
+                "workers = 3\n",
+                "",
+                "x.toml:1: the key `workers` is missing",
+            ),
             ("start = 1", "start = -1", "x.toml:13: in [[flow]]: `start`"),
-            ("start", "begin", "x.toml:13: in [[flow]]: unknown key `begin`"),
-            ("[network]", "[network]\nracks = 2", "x.toml:2: in [network]: `racks` goes with"),
-            ("[network]", "[network]\npreset = \"wam\"", "x.toml:2: in [network]: `preset` cannot be \"wam\"; did you mean `wan`?"),
-            ("[network]", "[network]\nloss = 0.7", "x.toml:2: in [network]: `loss` must be at least 0"),
-            ("[network]", "[network]\ntcp = 3", "x.toml:2: in [network]: `tcp`"),
-            ("[network]", "[network]\njitter = { kind = \"normal\" }", "x.toml:2: in [network"),
+            (
+                "start",
+                "begin",
+                "x.toml:13: in [[flow]]: unknown key `begin`",
+            ),
+            (
+                "[network]",
+                "[network]\nracks = 2",
+                "x.toml:2: in [network]: `racks` goes with",
+            ),
+            (
+                "[network]",
+                "[network]\npreset = \"wam\"",
+                "x.toml:2: in [network]: `preset` cannot be \"wam\"; did you mean `wan`?",
+            ),
+            (
+                "[network]",
+                "[network]\nloss = 0.7",
+                "x.toml:2: in [network]: `loss` must be at least 0",
+            ),
+            (
+                "[network]",
+                "[network]\ntcp = 3",
+                "x.toml:2: in [network]: `tcp`",
+            ),
+            (
+                "[network]",
+                "[network]\njitter = { kind = \"normal\" }",
+                "x.toml:2: in [network",
+            ),
             ("[network]", "name = 3\n[network]", "x.toml:1: `name`"),
         ] {
             let text = STAR.replacen(from, to, 1);
-            let error = FlowFile::parse(&text, "x.toml", &[]).expect_err(&text).to_string();
-            assert!(error.starts_with(expected), "{error}\ninstead of\n{expected}");
+            let error = FlowFile::parse(&text, "x.toml", &[])
+                .expect_err(&text)
+                .to_string();
+            assert!(
+                error.starts_with(expected),
+                "{error}\ninstead of\n{expected}"
+            );
         }
     }
 }

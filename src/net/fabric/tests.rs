@@ -188,7 +188,11 @@ fn lost_packets_are_carried_again_after_a_timeout() {
         let luck = crate::net::Loss::new(0.2, Seconds(0.1)).draw(10, seed, LinkId(0), flow.0);
         let expected = 0.1 + luck.delay.0 + (15_000 + 1500 * luck.lost) as f64 / 1e6;
         let all = deliveries(&mut fabric);
-        assert!((all[0].1 - expected).abs() < 1e-12, "{} and {expected}", all[0].1);
+        assert!(
+            (all[0].1 - expected).abs() < 1e-12,
+            "{} and {expected}",
+            all[0].1
+        );
         assert_eq!(fabric.carried(LinkId(0)), Bytes(15_000 + 1500 * luck.lost));
         lost_some |= luck.lost > 0;
         lost_none |= luck.lost == 0;
@@ -229,7 +233,13 @@ fn thousands_of_edge_clients_leave_nothing_behind() {
         let start = fabric.now().0;
         for from in 0..4096 {
             let to = (from + 1 + round * 17) % 4096;
-            fabric.send(message(from, to, Some(0), 1000 + 100 * (from as u64 % 3), start));
+            fabric.send(message(
+                from,
+                to,
+                Some(0),
+                1000 + 100 * (from as u64 % 3),
+                start,
+            ));
         }
         while fabric.advance().is_some() {}
         // A bundle for each message in flight at once, however many there were.

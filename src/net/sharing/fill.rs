@@ -135,8 +135,7 @@ impl Sharing {
         let solution = &mut self.solution;
         solution.filling = filling;
         let rank = &solution.rank;
-        let idle =
-            (0..links).filter(|&link| self.total[link] > 0.0 && rank[link] == NONE);
+        let idle = (0..links).filter(|&link| self.total[link] > 0.0 && rank[link] == NONE);
         solution.order.extend(idle.map(|link| link as u32));
     }
 }

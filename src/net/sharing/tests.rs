@@ -79,10 +79,8 @@ fn instance() -> impl Strategy<Value = (Vec<f64>, Vec<Vec<LinkId>>)> {
     (2_usize..7).prop_flat_map(|links| {
         // Few distinct capacities, so that ties are common.
         let capacity = prop::collection::vec((1..5_u8).prop_map(f64::from), links);
-        let route = prop::sample::subsequence(
-            (0..links).map(LinkId).collect::<Vec<_>>(),
-            1..=links.min(4),
-        );
+        let route =
+            prop::sample::subsequence((0..links).map(LinkId).collect::<Vec<_>>(), 1..=links.min(4));
         (capacity, prop::collection::vec(route, 1..12))
     })
 }
@@ -129,7 +127,10 @@ proptest! {
 
 /// Flows come and go; after each change the rates of refilling are those of filling.
 fn refilled_as_filled(capacity: &[f64], steps: &[(Vec<LinkId>, Option<f64>)]) -> (u64, u64) {
-    let (mut fast, mut plain) = (Sharing::new(capacity.to_vec()), Sharing::new(capacity.to_vec()));
+    let (mut fast, mut plain) = (
+        Sharing::new(capacity.to_vec()),
+        Sharing::new(capacity.to_vec()),
+    );
     let mut present = Vec::new();
     for (number, (route, cap)) in steps.iter().enumerate() {
         // Two come, one goes, until half of them are there; then they leave.
@@ -145,7 +146,10 @@ fn refilled_as_filled(capacity: &[f64], steps: &[(Vec<LinkId>, Option<f64>)]) ->
         plain.solve_with(true);
         for &(a, b) in &present {
             let (rate, expected) = (fast.rate(a), plain.rate(b));
-            assert!((rate - expected).abs() <= 1e-9 * expected, "{rate} instead of {expected}");
+            assert!(
+                (rate - expected).abs() <= 1e-9 * expected,
+                "{rate} instead of {expected}"
+            );
         }
         for link in 0..fast.links() {
             let own = fast.crossing[link].bundles.iter().enumerate();
@@ -160,7 +164,9 @@ fn refilled_as_filled(capacity: &[f64], steps: &[(Vec<LinkId>, Option<f64>)]) ->
 #[test]
 fn most_changes_among_many_flows_refill() {
     // A star of 24 workers with slightly different links; flows between all pairs.
-    let capacity: Vec<f64> = (0..48).map(|link| 1000.0 + f64::from(link * 37 % 48)).collect();
+    let capacity: Vec<f64> = (0..48)
+        .map(|link| 1000.0 + f64::from(link * 37 % 48))
+        .collect();
     let pairs = (0..24).flat_map(|from| (0..24).map(move |to| (from, to)));
     let mut steps: Vec<_> = pairs
         .filter(|(from, to)| from != to)
@@ -168,7 +174,10 @@ fn most_changes_among_many_flows_refill() {
         .collect();
     steps.sort_by_key(|(route, _)| (route[0].0 * 31 + route[1].0 * 17) % 97);
     let (filled, refilled) = refilled_as_filled(&capacity, &steps);
-    assert!(refilled > 3 * filled, "{filled} filled, {refilled} refilled");
+    assert!(
+        refilled > 3 * filled,
+        "{filled} filled, {refilled} refilled"
+    );
 }
 
 proptest! {
