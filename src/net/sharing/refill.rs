@@ -257,13 +257,14 @@ impl Sharing {
         for (place, part) in on.parts[..self.own[link as usize]].iter().enumerate() {
             settled += u64::from(part.flows);
             let flows = f64::from(part.flows);
-            if part.other == MANY {
-                let links = &self.bundles[on.bundles[place] as usize].links;
-                for &other in links.iter().filter(|&&other| other != link) {
-                    filling[other as usize].settle(flows, rate);
-                }
-            } else {
-                filling[part.other as usize].settle(flows, rate);
+            // MANY is no link: one look tells that, and that the other link exists.
+            if let Some(other) = filling.get_mut(part.other as usize) {
+                other.settle(flows, rate);
+                continue;
+            }
+            let links = &self.bundles[on.bundles[place] as usize].links;
+            for &other in links.iter().filter(|&&other| other != link) {
+                filling[other as usize].settle(flows, rate);
             }
         }
         filling[link as usize] = Filling::default();
