@@ -49,10 +49,8 @@ fn read(block: &str) -> Scenario<'_> {
             }
             "because" => derivation.push(rest),
             "finish" => {
-                finish = rest
-                    .split_whitespace()
-                    .map(|t| t.parse().unwrap())
-                    .collect()
+                let words = rest.split_whitespace();
+                finish = words.map(|time| time.parse().unwrap()).collect();
             }
             other => panic!("{title}: a line cannot begin with {other}"),
         }

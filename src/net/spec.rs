@@ -316,7 +316,7 @@ pub enum TcpModel {
     /// Marchal, INRIA RR-4596, 2002).
     Cm02,
     /// As `cm02`, with latencies times 13.01 and bandwidths times 0.97, fitted to packet-level
-    /// simulation (Velho and Legrand, SIMUTools 2009).
+    /// simulation (Velho and Legrand, `SIMUTools` 2009).
     Lv08,
 }
 

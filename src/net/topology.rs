@@ -121,15 +121,9 @@ impl Topology {
         Self { seed, ..self }
     }
 
-    fn out(&self, rank: usize) -> LinkId {
-        LinkId(rank)
-    }
-
     fn into(&self, rank: usize) -> LinkId {
-        LinkId(match self.half_duplex {
-            true => rank,
-            false => self.workers() + rank,
-        })
+        let first = if self.half_duplex { 0 } else { self.workers() };
+        LinkId(first + rank)
     }
 
     /// The number of the first link that no worker has for itself, and how far its two directions
@@ -175,7 +169,7 @@ impl Topology {
         }
         let own = |rank: usize| self.latency[rank].unwrap_or_default();
         let ends = own(from).max(own(to));
-        let (out, into) = (self.out(from), self.into(to));
+        let (out, into) = (LinkId(from), self.into(to));
         let (links, latency) = match &self.wiring {
             Wiring::Star => (vec![out, into], ends),
             Wiring::Racks { racks, latency } => {
@@ -198,9 +192,10 @@ impl Topology {
                     (vec![out, into], ends)
                 } else {
                     // Half duplex: both directions are the one of the lower region.
-                    let (low, high) = match self.half_duplex {
-                        true => (a.min(b), a.max(b)),
-                        false => (a, b),
+                    let (low, high) = if self.half_duplex {
+                        (a.min(b), a.max(b))
+                    } else {
+                        (a, b)
                     };
                     let between = LinkId(first + low * regions + high);
                     (vec![out, between, into], ends + latency[a][b])
@@ -249,7 +244,7 @@ impl Topology {
         let back = workers - ahead;
         let links: Vec<LinkId> = if ahead <= back {
             (0..ahead)
-                .map(|hop| self.out((from + hop) % workers))
+                .map(|hop| LinkId((from + hop) % workers))
                 .collect()
         } else {
             // Half duplex: a cable is that of its end with the lower number, going round.

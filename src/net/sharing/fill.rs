@@ -3,7 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use super::{Filling, MANY, NONE, Part, SAME_LEVEL, Sharing, Snapshot};
+use super::{Filling, MANY, NONE, SAME_LEVEL, Sharing, Snapshot};
 
 /// When a link fills, as an ordered number.
 #[derive(Clone, Copy, Debug)]
@@ -78,13 +78,11 @@ impl Sharing {
             }
             let alone = full.len() == 1;
             for &link in &full {
-                work += self.crossing[link].parts.len();
+                work += self.crossing[link].others.len();
                 // Settling moves bundles about, never from beyond the place that is looked at.
-                for place in 0..self.crossing[link].parts.len() {
-                    let Part {
-                        other: through,
-                        flows,
-                    } = self.crossing[link].parts[place];
+                for place in 0..self.crossing[link].others.len() {
+                    let through = self.crossing[link].others[place];
+                    let flows = self.crossing[link].flows[place];
                     let id = self.crossing[link].bundles[place];
                     let mut settle = |other: u32| {
                         if alone && through != MANY {

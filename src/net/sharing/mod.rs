@@ -64,20 +64,43 @@ pub struct Sharing {
     fills: (u64, u64),
 }
 
-/// The bundles on a link. Apart from each other, because filling again visits parts only.
+/// The bundles on a link, `[bundles]` each. Apart from each other, because filling again mostly visits
+/// the first only.
 #[derive(Clone, Debug, Default)]
 struct Crossing {
-    parts: Vec<Part>,
+    /// The other link of each route, or [`MANY`].
+    others: Vec<u32>,
+    /// Number of flows of each.
+    flows: Vec<u32>,
     bundles: Vec<u32>,
+    /// How many have more flows than one.
+    parallel: usize,
 }
 
-/// What one bundle means to a link.
-#[derive(Clone, Copy, Debug)]
-struct Part {
-    /// The other link of its route, or [`MANY`].
-    other: u32,
-    /// Number of its flows.
-    flows: u32,
+impl Crossing {
+    fn push(&mut self, other: u32, bundle: u32) {
+        self.others.push(other);
+        self.flows.push(0);
+        self.bundles.push(bundle);
+    }
+
+    fn pop(&mut self) {
+        self.others.pop();
+        self.flows.pop();
+        self.bundles.pop();
+    }
+
+    fn swap(&mut self, a: usize, b: usize) {
+        self.others.swap(a, b);
+        self.flows.swap(a, b);
+        self.bundles.swap(a, b);
+    }
+
+    fn set_flows(&mut self, place: usize, flows: u32) {
+        let old = std::mem::replace(&mut self.flows[place], flows);
+        self.parallel += usize::from(flows > 1);
+        self.parallel -= usize::from(old > 1);
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -90,6 +113,15 @@ struct Bundle {
     bottleneck: u32,
     key: (Vec<LinkId>, u64),
     cap: Option<f64>,
+}
+
+impl Bundle {
+    /// Settles its flows on all its links but one.
+    fn settle_others(&self, link: u32, rate: f64, filling: &mut [Filling]) {
+        for &other in self.links.iter().filter(|&&other| other != link) {
+            filling[other as usize].settle(f64::from(self.flows), rate);
+        }
+    }
 }
 
 /// What filling knows of a link: the capacity that settled flows leave, and the flows not settled.
@@ -304,9 +336,8 @@ impl Sharing {
                 _ => MANY,
             };
             let on = &mut self.crossing[link as usize];
-            places.push(on.parts.len() as u32);
-            on.parts.push(Part { other, flows: 0 });
-            on.bundles.push(id);
+            places.push(on.others.len() as u32);
+            on.push(other, id);
         }
         let bundle = Bundle {
             links,
@@ -351,7 +382,7 @@ impl Sharing {
         bundle.flows = bundle.flows.saturating_add_signed(change);
         let change = f64::from(change);
         for (at, (&link, &place)) in bundle.links.iter().zip(&bundle.places).enumerate() {
-            self.crossing[link as usize].parts[place as usize].flows = bundle.flows;
+            self.crossing[link as usize].set_flows(place as usize, bundle.flows);
             self.total[link as usize] += change;
             let mut spare = 0.0;
             if let Some(cap) = bundle.cap
@@ -373,10 +404,9 @@ impl Sharing {
         for at in 0..self.bundles[id as usize].links.len() {
             let bundle = &self.bundles[id as usize];
             let (link, place) = (bundle.links[at] as usize, bundle.places[at] as usize);
-            let last = self.crossing[link].parts.len() - 1;
+            let last = self.crossing[link].others.len() - 1;
             self.swap(link, place, last);
-            self.crossing[link].parts.pop();
-            self.crossing[link].bundles.pop();
+            self.crossing[link].pop();
         }
         let bundle = &mut self.bundles[id as usize];
         let key = std::mem::take(&mut bundle.key);
@@ -393,8 +423,7 @@ impl Sharing {
         if a == b {
             return;
         }
-        self.crossing[link].parts.swap(a, b);
-        self.crossing[link].bundles.swap(a, b);
+        self.crossing[link].swap(a, b);
         for place in [a, b] {
             let bundle = &mut self.bundles[self.crossing[link].bundles[place] as usize];
             let at = bundle.links.iter().position(|&own| own as usize == link);

@@ -103,18 +103,15 @@ impl Sharing {
         snapshots.truncate(valid);
         let solution = &mut self.solution;
         solution.filling.clear();
-        let start = match snapshots.last() {
-            Some(snapshot) => {
-                solution.filling.extend(&snapshot.filling);
-                snapshot.at
-            }
-            None => {
-                let all = self.capacity.iter().zip(&self.total);
-                let all = all.map(|(&spare, &open)| Filling { spare, open });
-                solution.filling.extend(all);
-                0
-            }
-        };
+        let mut start = 0;
+        if let Some(snapshot) = snapshots.last() {
+            solution.filling.extend(&snapshot.filling);
+            start = snapshot.at;
+        } else {
+            let all = self.capacity.iter().zip(&self.total);
+            let all = all.map(|(&spare, &open)| Filling { spare, open });
+            solution.filling.extend(all);
+        }
         solution.snapshots = snapshots;
         start
     }
@@ -240,7 +237,7 @@ impl Sharing {
     fn is_open(&self, link: u32, place: usize) -> bool {
         let on = &self.crossing[link as usize];
         let waits = |link: u32| self.solution.rank[link as usize] == NONE;
-        match on.parts[place].other {
+        match on.others[place] {
             MANY => {
                 let links = &self.bundles[on.bundles[place] as usize].links;
                 links.iter().all(|&link| waits(link))
@@ -252,19 +249,35 @@ impl Sharing {
     /// Gives the rate to all flows that a link holds back, and returns how many they are.
     fn settle_own(&mut self, link: u32, rate: f64) -> f64 {
         let filling = &mut self.solution.filling;
-        let mut settled = 0_u64;
+        let own = self.own[link as usize];
         let on = &self.crossing[link as usize];
-        for (place, part) in on.parts[..self.own[link as usize]].iter().enumerate() {
-            settled += u64::from(part.flows);
-            let flows = f64::from(part.flows);
-            // MANY is no link: one look tells that, and that the other link exists.
-            if let Some(other) = filling.get_mut(part.other as usize) {
-                other.settle(flows, rate);
-                continue;
+        let mut settled = 0_u64;
+        // The same twice: most links have no parallel flows, and then it is a loop of few steps.
+        if on.parallel == 0 {
+            settled = own as u64;
+            let one = Filling {
+                spare: rate,
+                open: 1.0,
+            };
+            for (&other, &id) in on.others[..own].iter().zip(&on.bundles) {
+                // MANY is no link: one look tells that, and that the other link exists.
+                if let Some(other) = filling.get_mut(other as usize) {
+                    other.spare -= one.spare;
+                    other.open -= one.open;
+                } else {
+                    self.bundles[id as usize].settle_others(link, rate, filling);
+                }
             }
-            let links = &self.bundles[on.bundles[place] as usize].links;
-            for &other in links.iter().filter(|&&other| other != link) {
-                filling[other as usize].settle(flows, rate);
+        } else {
+            for place in 0..own {
+                let (other, flows) = (on.others[place], on.flows[place]);
+                settled += u64::from(flows);
+                if let Some(other) = filling.get_mut(other as usize) {
+                    other.settle(f64::from(flows), rate);
+                } else {
+                    let id = on.bundles[place];
+                    self.bundles[id as usize].settle_others(link, rate, filling);
+                }
             }
         }
         filling[link as usize] = Filling::default();

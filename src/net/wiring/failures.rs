@@ -33,13 +33,14 @@ fn failing(
 ) -> Result<Vec<LinkId>, NetError> {
     let links = topology.links();
     match (&failure.link, failure.worker) {
-        (Some(name), None) => match links.iter().position(|link| link.name == *name) {
-            Some(number) => Ok(vec![LinkId(number)]),
-            None => {
+        (Some(name), None) => {
+            let number = links.iter().position(|link| link.name == *name);
+            let number = number.ok_or_else(|| {
                 let known: Vec<&str> = links.iter().map(|link| link.name.as_str()).collect();
-                Err(wrong(key("link"), no_such_link(name, &known)))
-            }
-        },
+                wrong(key("link"), no_such_link(name, &known))
+            })?;
+            Ok(vec![LinkId(number)])
+        }
         (None, Some(rank)) if rank >= topology.workers() => {
             let workers = topology.workers();
             let reason = format!("must be below the number of workers, {workers}, not {rank}");

@@ -279,12 +279,11 @@ impl NetworkSpec {
             TopologyKind::Star | TopologyKind::Custom => Wiring::Star,
         };
         let bare = Topology::bare(wiring, &ends);
-        Ok(Topology {
+        Ok(without_the_servers_own_latency(Topology {
             links,
             half_duplex: half,
             ..bare
-        })
-        .map(without_the_servers_own_latency)
+        }))
     }
 
     fn tcp(&self, links: &mut [Link]) -> Result<Option<Tcp>, NetError> {
@@ -345,17 +344,16 @@ fn no_such_link(name: &str, known: &[&str]) -> String {
         .map(|known| (strsim::jaro_winkler(known, name), known))
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .filter(|(similarity, _)| *similarity > 0.6);
-    let advice = match near {
-        Some((_, near)) => format!("did you mean \"{near}\"?"),
-        None => {
-            let some: Vec<&str> = known.iter().copied().take(6).collect();
-            let more = if known.len() > some.len() {
-                ", …"
-            } else {
-                ""
-            };
-            format!("links are {}{more}", some.join(", "))
-        }
+    let advice = if let Some((_, near)) = near {
+        format!("did you mean \"{near}\"?")
+    } else {
+        let some: Vec<&str> = known.iter().copied().take(6).collect();
+        let more = if known.len() > some.len() {
+            ", …"
+        } else {
+            ""
+        };
+        format!("links are {}{more}", some.join(", "))
     };
     format!("there is no link \"{name}\"; {advice}")
 }

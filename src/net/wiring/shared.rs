@@ -62,9 +62,10 @@ impl NetworkSpec {
         check_jitter("network.regions.jitter", spec.jitter.as_ref())?;
         for (a, row) in spec.latency.iter().enumerate() {
             for (b, &latency) in row.iter().enumerate() {
-                let name = match half {
-                    true => format!("region {} and {}", a.min(b), a.max(b)),
-                    false => format!("region {a} to {b}"),
+                let name = if half {
+                    format!("region {} and {}", a.min(b), a.max(b))
+                } else {
+                    format!("region {a} to {b}")
                 };
                 links.push(Link {
                     jitter: spec.jitter,
