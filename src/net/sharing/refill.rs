@@ -14,7 +14,7 @@
 use super::{Filling, MANY, NONE, Sharing, Snapshot};
 
 /// So many of the next links are compared.
-const WINDOW: usize = 6;
+const WINDOW: usize = 12;
 
 /// More links with changed flows than this are filled from nothing.
 const FEW_LINKS: usize = 24;
