@@ -8,7 +8,7 @@
 //! Flows on the same route always have the same rate and are kept together, as a *bundle* with a
 //! count. Every link knows the bundles that it holds back, and one number, its level, is the rate of
 //! them all. A change of one flow leaves all links alone that fill before its bottleneck; what
-//! fills later is filled again in almost the order in which it filled before ([`refill`]).
+//! fills later is filled again, in almost the order in which it filled before.
 //!
 //! **Cost**, with B bundles over at most R links each and L links in use: from nothing O(B·R + L log
 //! L) when few links fill at different levels and at most O(B·R·log L); after a change of a few
