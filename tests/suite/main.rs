@@ -4,6 +4,7 @@ mod accuracy;
 mod anchors;
 mod backends;
 mod bad_input;
+mod batches;
 mod clients;
 mod codecs;
 mod command;

@@ -80,7 +80,7 @@ pub(super) fn settings(
     dataset(&settings.dataset, &of("dataset"), vocabulary)?;
     model(&settings.model, &of("model"))?;
     optimizer(&settings.optimizer, &of("optimizer"))?;
-    training(&settings.training, &of("training"))?;
+    training(&settings.training, settings.model.layers, &of("training"))?;
     partition(&settings.partition, &of("partition"))?;
     network(
         &settings.network,
@@ -273,9 +273,23 @@ fn optimizer(config: &OptimizerConfig, check: &Checks<'_>) -> Result<(), ConfigE
     )
 }
 
-fn training(config: &TrainingConfig, check: &Checks<'_>) -> Result<(), ConfigError> {
+fn training(config: &TrainingConfig, layers: usize, check: &Checks<'_>) -> Result<(), ConfigError> {
     check.positive(config.epochs, "epochs")?;
     check.positive(config.evaluate_every, "evaluate_every")?;
+    if let Some(batch) = &config.batch {
+        check.positive(batch.size, "batch.size")?;
+        let count = batch.fanouts.len();
+        check.that(
+            count == layers,
+            "batch.fanouts",
+            &format!(
+                "must have one entry for each of the model's layers, {layers} in all, not {count}"
+            ),
+        )?;
+        for (hop, &fanout) in batch.fanouts.iter().enumerate() {
+            check.positive(fanout, &format!("batch.fanouts.{hop}"))?;
+        }
+    }
     config.target_accuracy.map_or(Ok(()), |target| {
         let holds = target > 0.0 && target <= 1.0;
         check.range(

@@ -1,7 +1,7 @@
 //! `isolated`: workers that never look across the cut.
 //!
 //! Cut edges are dropped and degrees counted within a part; only parameter gradients are summed. An epoch moves the bytes of one
-//! all-reduce and nothing else. This is `DistGNN`'s mode `0c`, the "no communication" baseline of VARCO, and what Grappa would be
+//! all-reduce a step and nothing else; mini-batches sample within a part. This is `DistGNN`'s mode `0c`, the "no communication" baseline of VARCO, and what Grappa would be
 //! without repartitioning and weights.
 
 use serde::Deserialize;
@@ -38,12 +38,13 @@ fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, Op
 }
 
 impl Strategy for Isolated {
+    fn trains_in_batches(&self) -> bool {
+        true
+    }
+
     fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, _epoch: usize) -> Traffic {
-        gradient_traffic(
-            self.context.all_reduce,
-            boundary.workers(),
-            model.parameters(),
-        )
+        let (kind, workers) = (self.context.all_reduce, boundary.workers());
+        gradient_traffic(kind, workers, model.parameters()).times(boundary.steps().count())
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {

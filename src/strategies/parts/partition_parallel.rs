@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use super::{HaloExchange, LayerwiseTrainer, LocalGraph, Seen, Wire};
-use crate::model::Input;
+use super::{BatchTrainer, HaloExchange, LayerwiseTrainer, LocalGraph, Seen, Step, Wire};
+use crate::model::{Gnn, Input};
 use crate::net::{CodingError, CodingErrors, Gauge, Reduce, TrafficKind, Way};
 use crate::sim::{EpochReport, SimError, Worker};
 
@@ -19,12 +19,78 @@ pub struct EpochExchange {
     pub gauge: Option<Arc<Gauge>>,
     /// Whether every worker needs the error of all workers, for what it sends next.
     pub shares_error: bool,
+    /// In mini-batches, whether features that came in an earlier step are kept and not asked for again. Then the first wire is there in
+    /// every epoch.
+    pub keeps_features: bool,
 }
 
 /// What travels in an epoch, given its number and what the epochs before it showed.
 pub type Exchange<'a> = &'a dyn Fn(usize, &[Seen]) -> EpochExchange;
 
-/// Trains the experiment's model; `exchange` says what travels; it is `None` if nothing ever does.
+/// How a worker gets the loss and gradient of a step.
+enum Trainer {
+    /// Of all training nodes at once: an epoch is one step.
+    Whole(Box<Whole>),
+    /// Of a mini-batch.
+    Batches(Box<BatchTrainer>),
+}
+
+struct Whole {
+    trainer: LayerwiseTrainer,
+    halo: HaloExchange,
+    /// Features of own rows, where no others are read.
+    own: Option<Input>,
+}
+
+impl Trainer {
+    fn new(worker: &Worker, exchange: bool) -> Self {
+        if let Some(batches) = BatchTrainer::new(worker, exchange) {
+            return Self::Batches(Box::new(batches));
+        }
+        let own = || Input::from_features(worker.shard().features.clone(), worker.plain_device());
+        let graph = if exchange {
+            LocalGraph::with_halo(worker)
+        } else {
+            LocalGraph::without_halo(worker)
+        };
+        Self::Whole(Box::new(Whole {
+            trainer: LayerwiseTrainer::new(worker, graph),
+            halo: HaloExchange::new(worker),
+            own: (!exchange).then(own),
+        }))
+    }
+
+    const fn steps(&self) -> usize {
+        match self {
+            Self::Whole(_) => 1,
+            Self::Batches(batches) => batches.steps(),
+        }
+    }
+
+    fn step(
+        &mut self,
+        worker: &mut Worker,
+        model: &Gnn,
+        sent: &EpochExchange,
+        epoch: usize,
+        step: usize,
+    ) -> Result<Step, SimError> {
+        match self {
+            Self::Batches(batches) => batches.step(worker, model, sent, epoch, step),
+            Self::Whole(whole) => {
+                let Whole { trainer, halo, own } = whole.as_mut();
+                let features = match own {
+                    Some(own) => own.clone(),
+                    None => halo.features(worker, sent.wires[0].as_ref())?,
+                };
+                trainer.step(worker, model, &features, halo, &sent.wires, epoch)
+            }
+        }
+    }
+}
+
+/// Trains the experiment's model, in mini-batches where `training.batch` is given; `exchange` says what travels; it is `None` if nothing
+/// ever does.
 ///
 /// # Errors
 /// If communication fails.
@@ -34,30 +100,23 @@ pub fn partition_parallel(
 ) -> Result<(), SimError> {
     let mut model = worker.new_model();
     let mut optimizer = worker.new_optimizer();
-    let mut halo = HaloExchange::new(worker);
-    let graph = match exchange {
-        Some(_) => LocalGraph::with_halo(worker),
-        None => LocalGraph::without_halo(worker),
-    };
-    let trainer = LayerwiseTrainer::new(worker, graph);
-    let own = Input::from_features(worker.shard().features.clone(), worker.plain_device());
+    let mut trainer = Trainer::new(worker, exchange.is_some());
+    let steps = trainer.steps();
     let mut seen = Vec::new();
     for epoch in 0..worker.setting().epochs {
         worker.begin_epoch(epoch);
-        let (features, sent) = match exchange {
-            None => (own.clone(), EpochExchange::default()),
-            Some(exchange) => {
-                let sent = exchange(epoch, &seen);
-                (halo.features(worker, sent.wires[0].as_ref())?, sent)
-            }
-        };
-        let mut step = trainer.step(worker, &model, &features, &halo, &sent.wires, epoch)?;
-        worker.all_reduce(
-            &mut step.gradient,
-            Reduce::Sum,
-            TrafficKind::ParameterGradient,
-        )?;
-        model = worker.update(&mut optimizer, model, &step.gradient);
+        let sent = exchange.map_or_else(EpochExchange::default, |exchange| exchange(epoch, &seen));
+        let mut loss = 0.0;
+        for step in 0..steps {
+            let mut step = trainer.step(worker, &model, &sent, epoch, step)?;
+            worker.all_reduce(
+                &mut step.gradient,
+                Reduce::Sum,
+                TrafficKind::ParameterGradient,
+            )?;
+            model = worker.update(&mut optimizer, model, &step.gradient);
+            loss += step.loss;
+        }
         let coding_error = sent.gauge.map(|gauge| {
             let errors = gauge.take();
             worker.measured_errors(epoch, &errors);
@@ -75,7 +134,7 @@ pub fn partition_parallel(
         worker.end_epoch(
             epoch,
             EpochReport {
-                loss: step.loss,
+                loss: loss / steps as f64,
                 scores,
                 compression_ratio: sent.compression_ratio,
                 coding_error,
