@@ -128,9 +128,13 @@ fn network(document: &Document) -> Result<(NetworkSpec, usize), ConfigError> {
             return Err(document.error(&path, Problem::MissingSection { section }));
         }
     };
-    let workers: usize = required(document, "network.workers")?;
+    let at = path.join("workers");
+    let workers: usize = optional(document, "network.workers")?.ok_or_else(|| {
+        let key = "workers".to_owned();
+        document.error(&at, Problem::MissingKey { key })
+    })?;
     if workers == 0 {
-        return Err(document.bad(&path.join("workers"), "must be at least 1, not 0"));
+        return Err(document.bad(&at, "must be at least 1, not 0"));
     }
     section.remove("workers");
     let mut spec: NetworkSpec = decode(document, &path, &Value::Table(section))?;
@@ -247,7 +251,7 @@ mod tests {
             (
                 "workers = 3\n",
                 "",
-                "x.toml:1: the key `workers` is missing",
+                "x.toml:1: in [network]: the key `workers` is missing",
             ),
             ("start = 1", "start = -1", "x.toml:13: in [[flow]]: `start`"),
             (
