@@ -340,7 +340,7 @@ impl Topology {
             Wiring::Custom { routes, .. } if from != to && !routes.contains_key(&(from, to)) => {
                 Err(NetError::description(
                     "network.route",
-                    format!("there is no route from worker {from} to worker {to}; add one"),
+                    format!("has no way from worker {from} to worker {to}; add one"),
                 ))
             }
             _ => Ok(()),

@@ -190,9 +190,12 @@ fn flows(document: &Document, topology: &Topology) -> Result<Vec<FlowSpec>, Conf
                 return Err(document.bad(&path.join(key), message));
             }
         }
-        if let Err(NetError::Description { reason, .. }) = topology.check_route(flow.from, flow.to)
-        {
-            return Err(document.bad(&path.join("to"), format!("cannot be reached: {reason}")));
+        if topology.check_route(flow.from, flow.to).is_err() {
+            let message = format!(
+                "cannot be reached from worker {}; add a [[route]]",
+                flow.from
+            );
+            return Err(document.bad(&path.join("to"), message));
         }
     }
     Ok(flows)

@@ -189,7 +189,7 @@ fn keys_of_other_topologies_and_figures_out_of_range_are_refused_by_key() {
     let error = some.check_all_routes().unwrap_err().to_string();
     assert_eq!(
         error,
-        "network.route: there is no route from worker 1 to worker 0; add one"
+        "network.route: has no way from worker 1 to worker 0; add one"
     );
 }
 
