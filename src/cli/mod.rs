@@ -6,6 +6,7 @@
 mod completions;
 mod estimator;
 mod list;
+mod net;
 mod output;
 mod partition;
 mod progress;
@@ -48,6 +49,8 @@ enum Command {
     Partition(partition::Args),
     /// Bias, variance and error of Grappa's gradient weights on small graphs, exactly or by sampling
     Estimator(estimator::Args),
+    /// When flows over a network start and finish, without any graph
+    Net(net::Args),
     /// What experiment files can name
     List(list::Args),
     /// Completions for a shell
@@ -73,6 +76,7 @@ pub fn run_with(registry: &Registry) -> ExitCode {
         Command::Project(args) => project::run(&args, registry),
         Command::Partition(args) => partition::run(&args),
         Command::Estimator(args) => estimator::run(&args),
+        Command::Net(args) => net::run(&args),
         Command::List(args) => list::run(&args, registry),
         Command::Completions(args) => {
             completions::run(&args);

@@ -194,7 +194,8 @@ impl<'a> Preparation<'a> {
         let topology = settings
             .network
             .topology(workers)
-            .map_err(|error| cell.refuse("network.*", error.to_string()))?;
+            .map_err(|error| cell.refuse("network.*", error.to_string()))?
+            .with_seed(seed);
         let framing: Framing = settings.network.framing();
         let timing = ComputeTiming::new(&settings.compute.timing)
             .map_err(|error| cell.refuse("compute.timing", error.to_string()))?;

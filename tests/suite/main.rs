@@ -15,6 +15,7 @@ mod golden;
 mod grappa;
 mod layers;
 mod neighbours;
+mod net;
 mod outside;
 mod overlap;
 mod probe;

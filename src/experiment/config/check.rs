@@ -2,7 +2,7 @@
 
 use crate::graph::{DatasetSpec, PartitionMethod, PartitionSpec, SplitSpec, SyntheticSpec};
 use crate::model::{ModelConfig, ModelKind, OptimizerConfig};
-use crate::net::NetworkSpec;
+use crate::net::{NetError, NetworkSpec, PRESETS};
 use crate::sim::{Timing, TrainingConfig};
 
 use super::Vocabulary;
@@ -346,5 +346,49 @@ fn network(
             check.range(holds, &key("compute"), "more than 0", factor)?;
         }
     }
-    Ok(())
+    // Without any figures there is nothing to check yet; that is said when a cell is prepared.
+    if spec.preset.is_none() && spec.link.is_none() {
+        return Ok(());
+    }
+    spec.topology(workers)
+        .and_then(|topology| topology.check_all_routes())
+        .map_err(|error| network_error(check.document, spec, error))
+}
+
+/// What is wrong with a network, at the key that says so.
+pub(super) fn network_error(
+    document: &Document,
+    spec: &NetworkSpec,
+    error: NetError,
+) -> ConfigError {
+    let at = KeyPath::dotted;
+    match error {
+        NetError::Description { key, reason } if key == "network" || key.ends_with(".*") => {
+            let path = if key == "network" {
+                at("network.*")
+            } else {
+                at(&key)
+            };
+            document.error(&path, Problem::Other { message: reason })
+        }
+        NetError::Description { key, reason } => document.bad(&at(&key), reason),
+        NetError::UnknownPreset { name, .. } => {
+            let known = PRESETS.iter().map(|preset| preset.name);
+            document.unknown(&at("network.preset"), &name, known)
+        }
+        NetError::Rank { rank, workers, .. } => {
+            let index = spec.workers.iter().position(|own| own.rank == rank);
+            let path = at(&format!("network.worker.{}.rank", index.unwrap_or(0)));
+            document.bad(
+                &path,
+                format!("must be less than the {workers} workers, not {rank}"),
+            )
+        }
+        other => document.error(
+            &at("network.*"),
+            Problem::Other {
+                message: other.to_string(),
+            },
+        ),
+    }
 }
