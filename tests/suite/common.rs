@@ -30,6 +30,7 @@ pub struct Case {
     pub backend: Backend,
     pub optimizer: OptimizerConfig,
     pub batch: Option<BatchSpec>,
+    pub network: &'static str,
     pub all_reduce: AllReduceKind,
 }
 
@@ -51,6 +52,7 @@ impl Default for Case {
             backend: Backend::Flex,
             optimizer: OptimizerConfig::default(),
             batch: None,
+            network: "ethernet-1g",
             all_reduce: AllReduceKind::Ring,
         }
     }
@@ -114,7 +116,8 @@ impl Case {
             norm: self.norm,
             residual: self.residual,
         };
-        let network: NetworkSpec = toml::from_str("preset = \"ethernet-1g\"").expect("a network");
+        let preset = format!("preset = \"{}\"", self.network);
+        let network: NetworkSpec = toml::from_str(&preset).expect("a network");
         Arc::new(Setting {
             model: ModelSpec::new(&config, dataset.features.width(), dataset.classes),
             dataset,
