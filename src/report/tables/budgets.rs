@@ -241,9 +241,11 @@ fn lead(mine: &[(u64, f64)], theirs: &[(u64, f64)]) -> String {
     let Some(sum) = Summary::of(differences.iter().copied()) else {
         return "–".to_owned();
     };
+    // To a tenth of a point; no zero is negative.
+    let points = |value: f64| format!("{:.1}", (value * 10.0).round() / 10.0 + 0.0);
     match paired_interval(&sum) {
-        Some((low, high)) => format!("{:.1} [{low:.1}, {high:.1}]", sum.mean),
-        None => format!("{:.1}", sum.mean),
+        Some((low, high)) => format!("{} [{}, {}]", points(sum.mean), points(low), points(high)),
+        None => points(sum.mean),
     }
 }
 
