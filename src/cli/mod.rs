@@ -4,6 +4,7 @@
 //! input was wrong.
 
 mod completions;
+mod engine;
 mod estimator;
 mod list;
 mod output;
@@ -82,6 +83,9 @@ pub fn run_with(registry: &Registry) -> ExitCode {
     match outcome {
         Ok(Verdict::Good) => ExitCode::SUCCESS,
         Ok(Verdict::Breached) => ExitCode::from(1),
+        Err(error) if error.is::<engine::Told>() => {
+            ExitCode::from(if is_input(&error) { 2 } else { 1 })
+        }
         Err(error) => {
             output::tell(&format!("error: {}\n", output::told(&error)));
             ExitCode::from(if is_input(&error) { 2 } else { 1 })
@@ -93,6 +97,9 @@ pub fn run_with(registry: &Registry) -> ExitCode {
 fn is_input(error: &anyhow::Error) -> bool {
     error.is::<output::BadFolder>()
         || error.is::<output::BadArgument>()
+        || error
+            .downcast_ref::<engine::Told>()
+            .is_some_and(|told| told.input)
         || error.downcast_ref::<Error>().is_some_and(Error::is_input)
 }
 

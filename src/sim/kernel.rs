@@ -466,7 +466,8 @@ impl Kernel {
     }
 }
 
-fn merge(values: &mut [f32], payload: &[u8], combine: Combine, op: Reduce) {
+/// One step of a collective: received values into one's own.
+pub(super) fn merge(values: &mut [f32], payload: &[u8], combine: Combine, op: Reduce) {
     for (value, received) in values.iter_mut().zip(floats(payload)) {
         *value = match (combine, op) {
             (Combine::Replace, _) => received,

@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::engine::run_workers;
 use super::record::Recorder;
-use super::{Observer, Outcome, Setting, SimError, Worker};
+use super::{Engine, Observer, Outcome, Setting, SimError, Worker};
 
-/// Runs a worker's program on every worker of a simulated cluster.
+/// Runs a worker's program on every worker, on the engine of the setting. Where workers are processes, this one runs its own part, and the
+/// outcome is complete on process 0 alone.
 ///
 /// # Errors
 /// The first error of any worker.
@@ -22,7 +23,7 @@ where
 }
 
 /// Runs the program on worker 0 alone, which plays all of them with [`Worker::carry`] and [`Worker::compute_for_all`]: for
-/// thousands of workers whose replicas are equal, and are so held once.
+/// thousands of workers whose replicas are equal, and are so held once. In simulation only.
 ///
 /// # Errors
 /// The error of the program.
@@ -47,24 +48,38 @@ where
     P: Fn(&mut Worker) -> Result<(), SimError> + Sync,
 {
     memory::reset_peak();
-    let recorder = Arc::new(Mutex::new(Recorder::new(actors, observer)));
-    let results = run_workers(
-        Arc::clone(&setting.topology),
-        setting.framing,
-        setting.all_reduce,
-        setting.workers(),
-        actors,
-        |communicator| {
-            let mut worker = Worker::new(Arc::clone(setting), communicator, Arc::clone(&recorder));
-            program(&mut worker)
-        },
-    )?;
-    let recorder = Arc::into_inner(recorder)
+    let relay = match &setting.engine {
+        Engine::Simulated => None,
+        Engine::Mpi(cluster) => Some(cluster.relay()),
+    };
+    let recorder = Arc::new(Mutex::new(Recorder::new(actors, observer, relay)));
+    let one = |communicator| {
+        let mut worker = Worker::new(Arc::clone(setting), communicator, Arc::clone(&recorder));
+        program(&mut worker)
+    };
+    let results = match &setting.engine {
+        Engine::Simulated => run_workers(
+            Arc::clone(&setting.topology),
+            setting.framing,
+            setting.all_reduce,
+            setting.workers(),
+            actors,
+            one,
+        )?,
+        Engine::Mpi(cluster) => cluster.run(setting.all_reduce, one)?,
+    };
+    let mut recorder = Arc::into_inner(recorder)
         .ok_or_else(|| SimError::Strategy("a worker outlived its run".to_owned()))?
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner);
-    let outcome = recorder.into_outcome(results.times, results.ledger, memory::peak());
-    if outcome.epochs.len() != setting.epochs {
+    if let Engine::Mpi(cluster) = &setting.engine {
+        cluster.rest(&mut recorder)?;
+    }
+    let mut outcome = recorder.into_outcome(results.times, results.ledger, memory::peak());
+    if let Engine::Mpi(cluster) = &setting.engine {
+        outcome = cluster.gather(outcome)?;
+    }
+    if setting.engine.leads() && outcome.epochs.len() != setting.epochs {
         return Err(SimError::Strategy(format!(
             "it reported {} of {} epochs",
             outcome.epochs.len(),

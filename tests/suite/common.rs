@@ -7,7 +7,7 @@ use grapevine::graph::{DatasetSpec, PartitionMethod, PartitionSpec};
 use grapevine::model::{ModelConfig, ModelKind, ModelSpec, NormKind, OptimizerConfig};
 use grapevine::net::{AllReduceKind, NetworkSpec};
 use grapevine::sim::{
-    Backend, ComputeTiming, DeviceConfig, DeviceProfile, Outcome, Setting, TrainingConfig,
+    Backend, ComputeTiming, DeviceConfig, DeviceProfile, Engine, Outcome, Setting, TrainingConfig,
     WorkerDevice, open_devices,
 };
 use grapevine::strategies::{Context, Registry, Strategy};
@@ -121,6 +121,7 @@ impl Case {
             all_reduce: AllReduceKind::Ring,
             timing: ComputeTiming::Modelled(DeviceProfile::named("cpu-core").expect("known")),
             devices: devices(self.backend, self.workers),
+            engine: Engine::Simulated,
             seed: self.seed,
         })
     }

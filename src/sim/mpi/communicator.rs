@@ -1,0 +1,262 @@
+//! A worker's connection to the others when each is a process.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::Cluster;
+use super::account::Account;
+use super::port::{Channel, Port};
+use crate::net::{
+    AllReduceKind, Communicator, Inbox, Lane, Message, NetError, Outbox, Pending, Reduce, Seconds,
+    Traffic, TrafficKind, all_reduce_steps, to_bytes,
+};
+use crate::sim::kernel::merge;
+
+/// Every MPI library takes tags up to this number.
+const LARGEST_TAG: u32 = 32_767;
+
+/// Tag of a message of the training: exchanges and collectives, kinds and layers apart.
+fn tag(rank: usize, collective: bool, kind: TrafficKind, layer: u32) -> Result<i32, NetError> {
+    layer
+        .checked_mul(16)
+        .map(|tag| tag + 2 * kind as u32 + u32::from(collective))
+        .filter(|tag| *tag <= LARGEST_TAG)
+        .and_then(|tag| i32::try_from(tag).ok())
+        .ok_or_else(|| NetError::Protocol {
+            rank,
+            reason: format!("it sends on layer {layer}, and MPI has tags for 2,048 layers"),
+        })
+}
+
+struct Started {
+    ticket: u64,
+    tag: i32,
+    expect: Vec<usize>,
+}
+
+pub(super) struct MpiCommunicator {
+    pub cluster: Arc<Cluster>,
+    pub account: Arc<Mutex<Account>>,
+    pub all_reduce: AllReduceKind,
+    pub next_ticket: u64,
+    pending: Vec<Started>,
+}
+
+impl MpiCommunicator {
+    pub const fn new(
+        cluster: Arc<Cluster>,
+        account: Arc<Mutex<Account>>,
+        all_reduce: AllReduceKind,
+    ) -> Self {
+        Self {
+            cluster,
+            account,
+            all_reduce,
+            next_ticket: 0,
+            pending: Vec::new(),
+        }
+    }
+
+    fn account(&self) -> MutexGuard<'_, Account> {
+        self.account.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something that communicates, and counts the time it takes, less what `action` says does not count.
+    fn timed<T>(
+        &self,
+        action: impl FnOnce(&mut Port, &mut Account) -> Result<(T, Duration), NetError>,
+    ) -> Result<T, NetError> {
+        let start = Instant::now();
+        let mut port = self.cluster.port();
+        let mut account = self.account();
+        account.enter();
+        let outcome = action(&mut port, &mut account);
+        let free = outcome.as_ref().map_or(Duration::ZERO, |(_, free)| *free);
+        account.waited(start.elapsed().saturating_sub(free));
+        account.leave();
+        outcome.map(|(value, _)| value)
+    }
+
+    fn only_simulated(&self) -> NetError {
+        NetError::Protocol {
+            rank: self.cluster.rank(),
+            reason: "it plays all workers, which here are processes of their own".to_owned(),
+        }
+    }
+}
+
+impl Communicator for MpiCommunicator {
+    fn rank(&self) -> usize {
+        self.cluster.rank()
+    }
+
+    fn size(&self) -> usize {
+        self.cluster.size()
+    }
+
+    fn begin_epoch(&mut self, epoch: usize) {
+        self.account().epoch = epoch;
+    }
+
+    fn now(&self) -> Seconds {
+        self.account().clock()
+    }
+
+    fn elapse(&mut self, compute: Seconds) {
+        self.account().computed(compute);
+    }
+
+    fn start_exchange(&mut self, outbox: Outbox) -> Result<Pending, NetError> {
+        let (rank, size) = (self.rank(), self.size());
+        let tag = tag(rank, false, outbox.kind, outbox.layer)?;
+        let lanes: Vec<Lane> = outbox
+            .messages
+            .iter()
+            .map(|message| outbox.lane(rank, message.peer))
+            .collect();
+        self.timed(|port, account| {
+            for (message, lane) in outbox.messages.into_iter().zip(lanes) {
+                if message.peer >= size || message.peer == rank {
+                    return Err(NetError::Protocol {
+                        rank,
+                        reason: format!("it addressed a message to worker {}", message.peer),
+                    });
+                }
+                account.record(lane, message.payload.len());
+                port.send(message.peer, Channel::Data, tag, message.payload)?;
+            }
+            port.listen()?;
+            Ok(((), Duration::ZERO))
+        })?;
+        if !outbox.expect.is_empty() {
+            self.account().enter();
+        }
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        self.pending.push(Started {
+            ticket,
+            tag,
+            expect: outbox.expect,
+        });
+        Ok(Pending { ticket })
+    }
+
+    fn finish_exchange(&mut self, pending: Pending) -> Result<Inbox, NetError> {
+        let Some(place) = self
+            .pending
+            .iter()
+            .position(|started| started.ticket == pending.ticket)
+        else {
+            return Err(NetError::Protocol {
+                rank: self.rank(),
+                reason: "it finished an exchange that it did not start".to_owned(),
+            });
+        };
+        let Started { tag, expect, .. } = self.pending.remove(place);
+        if expect.is_empty() {
+            return Ok(Inbox::new());
+        }
+        let inbox = self.timed(|port, _| {
+            let mut inbox = Inbox::with_capacity(expect.len());
+            for peer in expect {
+                let (_, payload) = port.receive(Some(peer), Channel::Data, tag)?;
+                inbox.push(Message { peer, payload });
+            }
+            Ok((inbox, Duration::ZERO))
+        });
+        self.account().leave();
+        inbox
+    }
+
+    fn elapse_all(&mut self, _compute: Seconds) {}
+
+    fn carry(&mut self, _traffic: &Traffic) -> Result<(), NetError> {
+        Err(self.only_simulated())
+    }
+
+    fn all_reduce(
+        &mut self,
+        values: &mut [f32],
+        op: Reduce,
+        kind: TrafficKind,
+    ) -> Result<(), NetError> {
+        let (rank, size) = (self.rank(), self.size());
+        if size == 1 || values.is_empty() {
+            return Ok(());
+        }
+        let tag = tag(rank, true, kind, 0)?;
+        let steps = all_reduce_steps(self.all_reduce, rank, size, values.len());
+        self.timed(|port, account| {
+            for step in steps {
+                if let Some((to, range)) = step.send {
+                    let payload = to_bytes(&values[range]);
+                    let lane = Lane {
+                        layer: 0,
+                        from: rank as u32,
+                        to: to as u32,
+                        kind,
+                    };
+                    account.record(lane, payload.len());
+                    port.send(to, Channel::Data, tag, payload)?;
+                }
+                if let Some((from, range, combine)) = step.receive {
+                    let (_, payload) = port.receive(Some(from), Channel::Data, tag)?;
+                    merge(&mut values[range], &payload, combine, op);
+                }
+            }
+            Ok(((), Duration::ZERO))
+        })
+    }
+
+    /// Worker 0 also says how long it was busy with what does not count, for which the others wait without counting it.
+    fn share(&mut self, value: Option<Vec<u8>>) -> Result<Vec<u8>, NetError> {
+        let (rank, size) = (self.rank(), self.size());
+        let start = Instant::now();
+        self.timed(|port, account| {
+            if rank == 0 {
+                let value = value.unwrap_or_default();
+                let busy = account.uncounted();
+                let mut message = busy.as_secs_f64().to_le_bytes().to_vec();
+                message.extend(&value);
+                for to in 1..size {
+                    port.send(
+                        to,
+                        Channel::Control,
+                        super::cluster::SHARED,
+                        message.clone(),
+                    )?;
+                }
+                return Ok((value, start.elapsed()));
+            }
+            let (_, message) = port.receive(Some(0), Channel::Control, super::cluster::SHARED)?;
+            let Some((busy, value)) = message.split_first_chunk::<8>() else {
+                return Err(NetError::Protocol {
+                    rank: 0,
+                    reason: "it shared less than the time it took".to_owned(),
+                });
+            };
+            let busy = Duration::try_from_secs_f64(f64::from_le_bytes(*busy)).unwrap_or_default();
+            Ok((value.to_vec(), busy.min(start.elapsed())))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exchanges_and_collectives_kinds_and_layers_have_tags_of_their_own() {
+        let mut seen = std::collections::BTreeSet::new();
+        for layer in 0..5 {
+            for kind in TrafficKind::ALL {
+                for collective in [false, true] {
+                    assert!(seen.insert(tag(0, collective, kind, layer).unwrap()));
+                }
+            }
+        }
+        assert!(tag(0, false, TrafficKind::Control, 2_047).is_ok());
+        assert!(tag(0, false, TrafficKind::Feature, 2_048).is_err());
+        assert!(tag(0, false, TrafficKind::Feature, u32::MAX).is_err());
+    }
+}
