@@ -3,6 +3,7 @@
 //! Results go to standard output, progress and messages to standard error. Exit code 0: done; 1: failed while running; 2: the
 //! input was wrong.
 
+mod calibrate;
 mod completions;
 mod engine;
 mod estimator;
@@ -49,6 +50,8 @@ enum Command {
     Partition(partition::Args),
     /// Bias, variance and error of Grappa's gradient weights on small graphs, exactly or by sampling
     Estimator(estimator::Args),
+    /// Measure the network between the processes that mpirun started, and write it as a [network] section
+    Calibrate(calibrate::Args),
     /// What experiment files can name
     List(list::Args),
     /// Completions for a shell
@@ -74,6 +77,7 @@ pub fn run_with(registry: &Registry) -> ExitCode {
         Command::Project(args) => project::run(&args, registry),
         Command::Partition(args) => partition::run(&args),
         Command::Estimator(args) => estimator::run(&args),
+        Command::Calibrate(args) => calibrate::run(&args),
         Command::List(args) => list::run(&args, registry),
         Command::Completions(args) => {
             completions::run(&args);

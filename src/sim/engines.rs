@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::SimError;
 use super::mpi::Cluster;
+use crate::net::{AllReduceKind, Communicator};
 
 /// What carries out a run: the emulated cluster in this process, or real processes.
 #[derive(Clone, Default)]
@@ -98,6 +99,22 @@ impl Engine {
             None => mine,
             Some((rank, _)) if rank == self.rank() && mine.is_err() => mine,
             Some((rank, complaint)) => Err(SimError::Elsewhere { rank, complaint }.into()),
+        }
+    }
+
+    /// Runs a program on every process.
+    ///
+    /// # Errors
+    /// If the program fails here or elsewhere, or workers are no processes.
+    pub fn on_processes(
+        &self,
+        program: impl FnOnce(Box<dyn Communicator>) -> Result<(), SimError>,
+    ) -> Result<(), SimError> {
+        match self {
+            Self::Simulated => Err(SimError::Input(
+                "this needs real processes; start it with mpirun".to_owned(),
+            )),
+            Self::Mpi(cluster) => cluster.run(AllReduceKind::Ring, program).map(drop),
         }
     }
 
