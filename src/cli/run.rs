@@ -103,13 +103,20 @@ fn text(summary: &Summary, out: &std::path::Path) -> String {
             cell_row(cell, &runs)
         })
         .collect();
+    // Named by the first run, for all are on one engine.
+    let simulated = summary
+        .tables
+        .runs
+        .first()
+        .is_none_or(|run| run.engine == Engine::Simulated.name());
+    let time = if simulated { "simulated time" } else { "time" };
     let header = [
         "strategy",
         "test accuracy",
         "node data",
         "gradients",
         "other",
-        "simulated time",
+        time,
     ];
     let mut text = columns(&header, &rows);
     for claim in &summary.tables.claims {

@@ -200,6 +200,11 @@ impl Runner<'_> {
         }
         tables.claims = self.claims(&tables.runs);
         let mut notes = skipped;
+        if let Some(processes) = self.engine.processes() {
+            notes.push(format!(
+                "trained on {processes} processes over MPI: what is called simulated time here is measured on the workers' clocks"
+            ));
+        }
         notes.extend(super::manifest::notes(&tables.runs, &tables.epochs));
         self.write(&tables, &manifest, started, model, &notes)?;
         Ok(Summary {

@@ -31,11 +31,25 @@ pub struct Cluster {
     reports: AtomicUsize,
 }
 
+/// Divides the cores of a machine among its processes, unless the person has said how many threads there are to be. Results do
+/// not depend on it.
+fn share_cores(processes: usize) {
+    if std::env::var_os("RAYON_NUM_THREADS").is_none() {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = (cores / processes.max(1)).max(1);
+        // Refused if threads run already, which then go on as they are.
+        let _ = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build_global();
+    }
+}
+
 impl Cluster {
     pub(in crate::sim) fn open() -> Result<Self, SimError> {
         let port = Port::open()?;
         let (rank, size) = (port.rank, port.size);
         signals::listen(rank);
+        share_cores(port.neighbours);
         Ok(Self {
             port: Mutex::new(port),
             rank,

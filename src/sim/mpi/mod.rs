@@ -11,7 +11,9 @@
 //! Process 0 evaluates, keeps the tables and talks to the person. Collectives run the same message schedules as in the
 //! simulation, in the same order, so that results agree to the bit wherever computing does.
 
-#[cfg(feature = "mpi")]
+// What needs no MPI is tested without.
+#[cfg(any(feature = "mpi", test))]
+#[cfg_attr(not(feature = "mpi"), allow(dead_code))]
 mod account;
 #[cfg(feature = "mpi")]
 mod cluster;
@@ -19,10 +21,12 @@ mod cluster;
 mod communicator;
 #[cfg(feature = "mpi")]
 mod port;
-#[cfg(feature = "mpi")]
+#[cfg(any(feature = "mpi", test))]
 mod results;
 #[cfg(feature = "mpi")]
 mod signals;
+#[cfg(any(feature = "mpi", test))]
+mod tags;
 
 #[cfg(not(feature = "mpi"))]
 mod absent;

@@ -40,6 +40,8 @@ struct Sending {
 pub(super) struct Port {
     pub rank: usize,
     pub size: usize,
+    /// Processes on this machine, this one among them.
+    pub neighbours: usize,
     data: ffi::MPI_Comm,
     control: ffi::MPI_Comm,
     sending: Vec<Sending>,
@@ -70,6 +72,7 @@ impl Port {
         }
         let world = universe.world();
         let (rank, size) = (world.rank() as usize, world.size() as usize);
+        let neighbours = world.split_shared(0).size() as usize;
         let separate = || {
             let mut handle = MaybeUninit::uninit();
             // SAFETY: MPI is running, the world exists, and MPI writes the new handle before it returns success; on failure
@@ -84,6 +87,7 @@ impl Port {
         Ok(Self {
             rank,
             size,
+            neighbours,
             data: separate(),
             control: separate(),
             sending: Vec::new(),
