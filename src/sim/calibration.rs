@@ -1,15 +1,67 @@
-//! Measuring a network: how long messages and all-reduces take, on any engine.
+//! Measuring a network: how long messages, and loads of many at once, take on any engine.
 //!
 //! On real processes this measures the machines; on the emulated network it measures the emulation, which must give back
 //! what it was told.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde::Serialize;
+
 use super::{SimError, run_workers};
 use crate::net::{
-    Bytes, Communicator, Message, NetError, NetworkSpec, Outbox, Reduce, Seconds, TrafficKind,
-    floats, median, to_bytes,
+    Bytes, Communicator, Ledger, Message, NetError, NetworkSpec, Outbox, Reduce, Seconds,
+    TrafficKind, floats, median, to_bytes,
 };
+
+/// Who sends to whom, all at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pattern {
+    /// Worker 0 sends to worker 1.
+    OneFlow,
+    /// All others send to worker 0.
+    Incast,
+    /// Everybody sends to everybody else.
+    AllToAll,
+    /// An all-reduce.
+    AllReduce,
+}
+
+impl Pattern {
+    /// All patterns.
+    pub const ALL: [Self; 4] = [Self::OneFlow, Self::Incast, Self::AllToAll, Self::AllReduce];
+
+    /// The name on the command line and in results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::OneFlow => "one-flow",
+            Self::Incast => "incast",
+            Self::AllToAll => "all-to-all",
+            Self::AllReduce => "all-reduce",
+        }
+    }
+
+    /// Whether `from` sends to `to` in an exchange of this pattern.
+    const fn sends(self, from: usize, to: usize) -> bool {
+        from != to
+            && match self {
+                Self::OneFlow => from == 0 && to == 1,
+                Self::Incast => to == 0,
+                Self::AllToAll => true,
+                Self::AllReduce => false,
+            }
+    }
+}
+
+/// A pattern and the bytes of each of its messages, or of the values that are all-reduced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// Who sends to whom.
+    pub pattern: Pattern,
+    /// How much; of an all-reduce in whole floats.
+    pub bytes: u64,
+}
 
 /// What is measured of a network.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,8 +70,8 @@ pub struct CalibrationPlan {
     pub pairs: Vec<(usize, usize)>,
     /// Sizes of messages in bytes, ascending.
     pub sizes: Vec<u64>,
-    /// Numbers of floats of all-reduces.
-    pub all_reduce: Vec<usize>,
+    /// What is sent by all at once, one after another.
+    pub loads: Vec<Load>,
 }
 
 /// What was measured.
@@ -27,8 +79,8 @@ pub struct CalibrationPlan {
 pub struct Calibration {
     /// For each pair of the plan: sizes and median times, one way.
     pub pairs: Vec<Vec<(Bytes, Seconds)>>,
-    /// For each all-reduce of the plan: the median over repetitions of the time of the slowest worker.
-    pub all_reduce: Vec<Seconds>,
+    /// For each load of the plan: the median over repetitions of the time of the slowest worker.
+    pub loads: Vec<Seconds>,
 }
 
 /// All pairs of few workers are measured; of more, those at distances that are powers of two.
@@ -47,7 +99,7 @@ const LAST: u8 = 0;
 const KIND: TrafficKind = TrafficKind::Control;
 
 impl CalibrationPlan {
-    /// Messages of 1 byte to 16 MiB and all-reduces of 4 kB to 16 MB among `workers`.
+    /// Messages of 1 byte to 16 MiB, the patterns with 1 MB, and all-reduces of 4 kB to 16 MB, among `workers`.
     #[must_use]
     pub fn new(workers: usize) -> Self {
         let apart = |distance: usize| {
@@ -62,7 +114,16 @@ impl CalibrationPlan {
         Self {
             pairs,
             sizes: (0..=12).map(|power| 1 << (2 * power)).collect(),
-            all_reduce: vec![1_000, 10_000, 100_000, 1_000_000, 4_000_000],
+            loads: Pattern::ALL
+                .into_iter()
+                .filter(|pattern| *pattern != Pattern::AllReduce)
+                .map(|pattern| (pattern, 1_000_000))
+                .chain(
+                    [4_000, 40_000, 400_000, 4_000_000, 16_000_000]
+                        .map(|bytes| (Pattern::AllReduce, bytes)),
+                )
+                .map(|(pattern, bytes)| Load { pattern, bytes })
+                .collect(),
         }
     }
 }
@@ -100,8 +161,8 @@ pub fn calibrate(
         let sizes = plan.sizes.iter().map(|&size| Bytes(size));
         found.pairs.push(sizes.zip(times).collect());
     }
-    for &floats in &plan.all_reduce {
-        found.all_reduce.push(reduce(communicator, floats)?);
+    for &load in &plan.loads {
+        found.loads.push(carry(communicator, load)?);
     }
     Ok(if rank == 0 {
         found
@@ -110,7 +171,7 @@ pub fn calibrate(
     })
 }
 
-/// The same on the emulated network of `spec`.
+/// The same on the emulated network of `spec`, and every message that was sent for it.
 ///
 /// # Errors
 /// If the network cannot be built.
@@ -118,11 +179,11 @@ pub fn calibrate_emulated(
     spec: &NetworkSpec,
     workers: usize,
     plan: &CalibrationPlan,
-) -> Result<Calibration, SimError> {
+) -> Result<(Calibration, Ledger), SimError> {
     let topology = Arc::new(spec.topology(workers)?);
     let found = Mutex::new(Calibration::default());
     let framing = spec.framing();
-    run_workers(
+    let results = run_workers(
         topology,
         framing,
         spec.all_reduce,
@@ -136,7 +197,8 @@ pub fn calibrate_emulated(
             Ok(())
         },
     )?;
-    Ok(found.into_inner().unwrap_or_else(PoisonError::into_inner))
+    let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok((found, results.ledger))
 }
 
 /// One message to `peer`.
@@ -222,15 +284,19 @@ fn report(
         .collect())
 }
 
-/// The median time of an all-reduce, that of the slowest worker.
-fn reduce(communicator: &mut dyn Communicator, count: usize) -> Result<Seconds, NetError> {
-    let repetitions = repetitions(count as u64 * 4).min(11);
+/// The median time of a load, that of the slowest worker.
+fn carry(communicator: &mut dyn Communicator, load: Load) -> Result<Seconds, NetError> {
+    let repetitions = repetitions(load.bytes).min(11);
     let mut times = Vec::with_capacity(repetitions);
-    let mut values = vec![1.0; count];
+    let mut values = vec![1.0; load.bytes as usize / 4];
     for trip in 0..WARM_UP + repetitions {
+        let outbox = outbox(communicator, load);
         wait_for_all(communicator)?;
         let start = communicator.now();
-        communicator.all_reduce(&mut values, Reduce::Max, KIND)?;
+        match load.pattern {
+            Pattern::AllReduce => communicator.all_reduce(&mut values, Reduce::Max, KIND)?,
+            _ => drop(communicator.exchange(outbox)?),
+        }
         let mut time = [(communicator.now() - start).0 as f32];
         communicator.all_reduce(&mut time, Reduce::Max, KIND)?;
         if trip >= WARM_UP {
@@ -238,6 +304,22 @@ fn reduce(communicator: &mut dyn Communicator, count: usize) -> Result<Seconds, 
         }
     }
     Ok(Seconds(median(times)))
+}
+
+/// What this worker sends and expects in a load that is an exchange.
+fn outbox(communicator: &dyn Communicator, load: Load) -> Outbox {
+    let (rank, size) = (communicator.rank(), communicator.size());
+    let mut outbox = Outbox::new(KIND, 0);
+    for peer in 0..size {
+        if load.pattern.sends(rank, peer) {
+            let payload = vec![0; load.bytes as usize];
+            outbox.messages.push(Message { peer, payload });
+        }
+        if load.pattern.sends(peer, rank) {
+            outbox.expect.push(peer);
+        }
+    }
+    outbox
 }
 
 /// Nobody goes on before all are here.
@@ -248,7 +330,7 @@ fn wait_for_all(communicator: &mut dyn Communicator) -> Result<(), NetError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::{fit_line, fit_star, ring_all_reduce};
+    use crate::net::{fit_line, fit_star};
 
     /// What the emulation is told, as the calibration says it.
     const STAR: &str = "topology = \"star\"\nframing = \"none\"\nall_reduce = \"ring\"\n\n\
@@ -259,7 +341,7 @@ mod tests {
     fn the_emulation_measures_as_what_it_was_told() {
         let spec: NetworkSpec = toml::from_str(STAR).unwrap();
         let plan = CalibrationPlan::new(4);
-        let measured = calibrate_emulated(&spec, 4, &plan).unwrap();
+        let (measured, _) = calibrate_emulated(&spec, 4, &plan).unwrap();
         let fits = plan.pairs.iter().zip(&measured.pairs);
         let fits: Vec<_> = fits
             .map(|(&(a, b), times)| (a, b, fit_line(times).unwrap()))
@@ -273,22 +355,28 @@ mod tests {
     }
 
     #[test]
-    fn an_emulated_all_reduce_takes_its_closed_form() {
+    fn emulated_loads_take_their_closed_forms() {
         let spec: NetworkSpec = toml::from_str(
             "framing = \"none\"\nlink = { bandwidth = \"1Gbps\", latency = \"100us\" }",
         )
         .unwrap();
         let mut plan = CalibrationPlan::new(4);
         plan.pairs.clear();
-        let measured = calibrate_emulated(&spec, 4, &plan).unwrap();
-        let steps = ring_all_reduce(0, 4, 4).len() as f64;
-        for (&count, time) in plan.all_reduce.iter().zip(&measured.all_reduce) {
-            let expected = steps * (1e-4 + count as f64 / 4.0 * 4.0 * 8.0 / 1e9);
+        let (measured, ledger) = calibrate_emulated(&spec, 4, &plan).unwrap();
+        for (load, time) in plan.loads.iter().zip(&measured.loads) {
+            // Messages through the busiest link, and how often latency is paid.
+            let (messages, latencies) = match load.pattern {
+                Pattern::OneFlow => (1.0, 1.0),
+                Pattern::Incast | Pattern::AllToAll => (3.0, 1.0),
+                Pattern::AllReduce => (2.0 * 3.0 / 4.0, 2.0 * 3.0),
+            };
+            let expected = latencies * 1e-4 + messages * load.bytes as f64 * 8.0 / 1e9;
             assert!(
                 (time.0 / expected - 1.0).abs() < 1e-3,
-                "{count}: {time:?}, {expected}"
+                "{load:?}: {time:?}, {expected}"
             );
         }
+        assert!(ledger.traffic().payload_of(KIND).0 > 16_000_000);
     }
 
     #[test]

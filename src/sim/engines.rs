@@ -97,7 +97,10 @@ impl Engine {
         };
         match cluster.agree(vote)? {
             None => mine,
-            Some((rank, _)) if rank == self.rank() && mine.is_err() => mine,
+            Some((rank, complaint)) if rank == self.rank() => {
+                // Its own, or one that only process 0 could see.
+                mine.and_then(|_| Err(SimError::Input(complaint.reason).into()))
+            }
             Some((rank, complaint)) => Err(SimError::Elsewhere { rank, complaint }.into()),
         }
     }

@@ -27,7 +27,7 @@ mod worker;
 #[cfg(feature = "wgpu")]
 pub use adapters::adapter_names;
 pub use allocation::keep_freed_memory;
-pub use calibration::{Calibration, CalibrationPlan, calibrate, calibrate_emulated};
+pub use calibration::{Calibration, CalibrationPlan, Load, Pattern, calibrate, calibrate_emulated};
 pub use compute::{ComputeTiming, DEVICE_PROFILES, DeviceProfile};
 pub use device::{WorkerDevice, drain, host, open_devices};
 pub use engine::{EngineResults, run_workers};
