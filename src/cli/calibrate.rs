@@ -158,7 +158,7 @@ fn run_on(args: &Args, engine: &Engine) -> anyhow::Result<Verdict> {
         })?;
     }
     if args.json {
-        print_json(&found.document(section.as_deref(), &ledger, workers))?;
+        print_json(&found.document(section.as_deref(), &ledger))?;
         return Ok(Verdict::Good);
     }
     tell(&found.tables());
@@ -234,12 +234,7 @@ impl Found {
         text + &columns(&["load", "bytes", "measured", "emulated", "ratio"], &rows) + "\n"
     }
 
-    fn document(
-        &self,
-        section: Option<&str>,
-        ledger: &Ledger,
-        workers: usize,
-    ) -> serde_json::Value {
+    fn document(&self, section: Option<&str>, ledger: &Ledger) -> serde_json::Value {
         let pairs = self
             .fits
             .iter()
@@ -267,17 +262,17 @@ impl Found {
                 "emulated_seconds": emulated.0,
             })
         });
-        // All that the loads sent, with their repetitions, as Ethernet carries it.
-        let sums = ledger.traffic().by_lane(&Framing::ethernet());
-        let sent = |rank: usize| -> u64 {
-            let lanes = sums.iter().filter(|(lane, _)| lane.from as usize == rank);
-            lanes.map(|(_, count)| count.wire.0).sum()
-        };
+        // With their repetitions.
+        let sent = ledger.total(&Framing::ethernet());
         json!({
             "section": section,
             "pairs": pairs.collect::<Vec<_>>(),
             "loads": loads.collect::<Vec<_>>(),
-            "wire_bytes_of_loads_by_worker": (0..workers).map(sent).collect::<Vec<_>>(),
+            "sent_by_loads": {
+                "messages": sent.messages,
+                "payload_bytes": sent.payload.0,
+                "wire_bytes": sent.wire.0,
+            },
         })
     }
 }
