@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::SimError;
-use super::mpi::Cluster;
+use super::mpi::Processes;
 use crate::net::{AllReduceKind, Communicator};
 
 /// What carries out a run: the emulated cluster in this process, or real processes.
@@ -16,7 +16,7 @@ pub enum Engine {
     #[default]
     Simulated,
     /// One process per worker, over MPI, in real time.
-    Mpi(Arc<Cluster>),
+    Mpi(Arc<Processes>),
 }
 
 /// What is wrong on one process, as it tells the others.
@@ -34,7 +34,7 @@ impl Engine {
     /// # Errors
     /// If this build has no MPI, or the library cannot be started.
     pub fn mpi() -> Result<Self, SimError> {
-        Ok(Self::Mpi(Arc::new(Cluster::open()?)))
+        Ok(Self::Mpi(Arc::new(Processes::open()?)))
     }
 
     /// The name in tables: `simulated` or `mpi`.
@@ -51,7 +51,7 @@ impl Engine {
     pub fn processes(&self) -> Option<usize> {
         match self {
             Self::Simulated => None,
-            Self::Mpi(cluster) => Some(cluster.size()),
+            Self::Mpi(processes) => Some(processes.size()),
         }
     }
 
@@ -60,7 +60,7 @@ impl Engine {
     pub fn rank(&self) -> usize {
         match self {
             Self::Simulated => 0,
-            Self::Mpi(cluster) => cluster.rank(),
+            Self::Mpi(processes) => processes.rank(),
         }
     }
 
@@ -85,7 +85,7 @@ impl Engine {
     where
         E: From<SimError> + Display,
     {
-        let Self::Mpi(cluster) = self else {
+        let Self::Mpi(processes) = self else {
             return mine;
         };
         let vote = match &mine {
@@ -95,7 +95,7 @@ impl Engine {
                 input: is_input(error),
             }),
         };
-        match cluster.agree(vote)? {
+        match processes.agree(vote)? {
             None => mine,
             Some((rank, complaint)) if rank == self.rank() => {
                 // Its own, or one that only process 0 could see.
@@ -117,14 +117,14 @@ impl Engine {
             Self::Simulated => Err(SimError::Input(
                 "this needs real processes; start it with mpirun".to_owned(),
             )),
-            Self::Mpi(cluster) => cluster.run(AllReduceKind::Ring, program).map(drop),
+            Self::Mpi(processes) => processes.run(AllReduceKind::Ring, program).map(drop),
         }
     }
 
     /// Tells all processes that this one failed; once is enough, and after a failure elsewhere nothing is told.
     pub fn fail(&self, reason: &str) {
-        if let Self::Mpi(cluster) = self {
-            cluster.fail(reason);
+        if let Self::Mpi(processes) = self {
+            processes.fail(reason);
         }
     }
 
@@ -135,7 +135,7 @@ impl Engine {
     pub fn close(&self) -> Result<(), SimError> {
         match self {
             Self::Simulated => Ok(()),
-            Self::Mpi(cluster) => cluster.close(),
+            Self::Mpi(processes) => processes.close(),
         }
     }
 }

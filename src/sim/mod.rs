@@ -34,7 +34,7 @@ pub use engine::{EngineResults, run_workers};
 pub use engines::{Complaint, Engine};
 pub use error::SimError;
 pub use kernel::WorkerTimes;
-pub use mpi::Cluster;
+pub use mpi::Processes;
 pub use record::{EpochRecord, EpochReport, Observer, Outcome, Scores};
 pub use run::{simulate, simulate_together};
 pub use setting::{Setting, Shard};

@@ -50,7 +50,7 @@ where
     memory::reset_peak();
     let relay = match &setting.engine {
         Engine::Simulated => None,
-        Engine::Mpi(cluster) => Some(cluster.relay()),
+        Engine::Mpi(processes) => Some(processes.relay()),
     };
     let recorder = Arc::new(Mutex::new(Recorder::new(actors, observer, relay)));
     let one = |communicator| {
@@ -66,18 +66,18 @@ where
             actors,
             one,
         )?,
-        Engine::Mpi(cluster) => cluster.run(setting.all_reduce, one)?,
+        Engine::Mpi(processes) => processes.run(setting.all_reduce, one)?,
     };
     let mut recorder = Arc::into_inner(recorder)
         .ok_or_else(|| SimError::Strategy("a worker outlived its run".to_owned()))?
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner);
-    if let Engine::Mpi(cluster) = &setting.engine {
-        cluster.rest(&mut recorder)?;
+    if let Engine::Mpi(processes) = &setting.engine {
+        processes.rest(&mut recorder)?;
     }
     let mut outcome = recorder.into_outcome(results.times, results.ledger, memory::peak());
-    if let Engine::Mpi(cluster) = &setting.engine {
-        outcome = cluster.gather(outcome)?;
+    if let Engine::Mpi(processes) = &setting.engine {
+        outcome = processes.gather(outcome)?;
     }
     if setting.engine.leads() && outcome.epochs.len() != setting.epochs {
         return Err(SimError::Strategy(format!(

@@ -7,9 +7,9 @@ use crate::sim::{Complaint, Outcome, SimError};
 
 /// Processes over MPI, of which this build has none.
 #[derive(Debug)]
-pub enum Cluster {}
+pub enum Processes {}
 
-impl Cluster {
+impl Processes {
     pub(in crate::sim) fn open() -> Result<Self, SimError> {
         Err(SimError::Input(
             "this build has no MPI; install an MPI library (on Debian: libopenmpi-dev openmpi-bin libclang-dev) and \

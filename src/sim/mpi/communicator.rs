@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::Cluster;
+use super::Processes;
 use super::account::Account;
 use super::port::{Channel, Port};
 use super::tags::tag;
@@ -20,7 +20,7 @@ struct Started {
 }
 
 pub(super) struct MpiCommunicator {
-    pub cluster: Arc<Cluster>,
+    pub processes: Arc<Processes>,
     pub account: Arc<Mutex<Account>>,
     pub all_reduce: AllReduceKind,
     pub next_ticket: u64,
@@ -29,12 +29,12 @@ pub(super) struct MpiCommunicator {
 
 impl MpiCommunicator {
     pub const fn new(
-        cluster: Arc<Cluster>,
+        processes: Arc<Processes>,
         account: Arc<Mutex<Account>>,
         all_reduce: AllReduceKind,
     ) -> Self {
         Self {
-            cluster,
+            processes,
             account,
             all_reduce,
             next_ticket: 0,
@@ -52,7 +52,7 @@ impl MpiCommunicator {
         action: impl FnOnce(&mut Port, &mut Account) -> Result<(T, Duration), NetError>,
     ) -> Result<T, NetError> {
         let start = Instant::now();
-        let mut port = self.cluster.port();
+        let mut port = self.processes.port();
         let mut account = self.account();
         account.enter();
         let outcome = action(&mut port, &mut account);
@@ -64,7 +64,7 @@ impl MpiCommunicator {
 
     fn only_simulated(&self) -> NetError {
         NetError::Protocol {
-            rank: self.cluster.rank(),
+            rank: self.processes.rank(),
             reason: "it plays all workers, which here are processes of their own".to_owned(),
         }
     }
@@ -72,11 +72,11 @@ impl MpiCommunicator {
 
 impl Communicator for MpiCommunicator {
     fn rank(&self) -> usize {
-        self.cluster.rank()
+        self.processes.rank()
     }
 
     fn size(&self) -> usize {
-        self.cluster.size()
+        self.processes.size()
     }
 
     fn begin_epoch(&mut self, epoch: usize) {
@@ -142,11 +142,12 @@ impl Communicator for MpiCommunicator {
             return Ok(Inbox::new());
         }
         let inbox = self.timed(|port, _| {
-            let mut inbox = Inbox::with_capacity(expect.len());
-            for peer in expect {
-                let (_, payload) = port.receive(Some(peer), Channel::Data, tag)?;
-                inbox.push(Message { peer, payload });
-            }
+            let payloads = port.receive_from_all(&expect, Channel::Data, tag)?;
+            let inbox: Inbox = expect
+                .into_iter()
+                .zip(payloads)
+                .map(|(peer, payload)| Message { peer, payload })
+                .collect();
             Ok((inbox, Duration::ZERO))
         });
         self.account().leave();
@@ -207,13 +208,13 @@ impl Communicator for MpiCommunicator {
                     port.send(
                         to,
                         Channel::Control,
-                        super::cluster::SHARED,
+                        super::processes::SHARED,
                         message.clone(),
                     )?;
                 }
                 return Ok((value, start.elapsed()));
             }
-            let (_, message) = port.receive(Some(0), Channel::Control, super::cluster::SHARED)?;
+            let (_, message) = port.receive(Some(0), Channel::Control, super::processes::SHARED)?;
             let Some((busy, value)) = message.split_first_chunk::<8>() else {
                 return Err(NetError::Protocol {
                     rank: 0,

@@ -1,7 +1,7 @@
 //! Training on real processes: one per worker, over the MPI library of the system.
 //!
 //! ```text
-//!   mpirun -n P ─→ P × Cluster ─(one Worker each)─→ Report, every epoch ─┐
+//!   mpirun -n P ─→ P × Processes ─(one Worker each)─→ Report, every epoch ─┐
 //!                     │ Port: MPI's messages, and failures               ├→ rank 0: Recorder, Outcome
 //!                     ▼                                                  │
 //!                  MpiCommunicator ─→ Account: clock, ledger ────────────┘ at the end
@@ -16,11 +16,11 @@
 #[cfg_attr(not(feature = "mpi"), allow(dead_code))]
 mod account;
 #[cfg(feature = "mpi")]
-mod cluster;
-#[cfg(feature = "mpi")]
 mod communicator;
 #[cfg(feature = "mpi")]
 mod port;
+#[cfg(feature = "mpi")]
+mod processes;
 #[cfg(any(feature = "mpi", test))]
 mod results;
 #[cfg(feature = "mpi")]
@@ -32,6 +32,6 @@ mod tags;
 mod absent;
 
 #[cfg(not(feature = "mpi"))]
-pub use absent::Cluster;
+pub use absent::Processes;
 #[cfg(feature = "mpi")]
-pub use cluster::Cluster;
+pub use processes::Processes;

@@ -30,10 +30,24 @@ const FAILED: i32 = 0;
 /// How long a failing worker waits for its last words to leave.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// A message that MPI may still read.
+/// A message that MPI may still read, and that is therefore not freed when it is given up.
 struct Sending {
     request: ffi::MPI_Request,
     payload: ManuallyDrop<Vec<u8>>,
+}
+
+/// A message that MPI may still write. One that is given up is never freed, for MPI may write it later.
+struct Receiving {
+    from: usize,
+    request: ffi::MPI_Request,
+    payload: ManuallyDrop<Vec<u8>>,
+}
+
+impl Receiving {
+    /// Sender and content of a message whose request has ended.
+    fn taken(self) -> (usize, Vec<u8>) {
+        (self.from, ManuallyDrop::into_inner(self.payload))
+    }
 }
 
 /// This process's connection to all others.
@@ -166,13 +180,13 @@ impl Port {
         })
     }
 
-    /// The next message with this tag, if it is there: its sender and what it holds.
-    pub fn try_receive(
+    /// Begins to take the next message with this tag, if one is there.
+    fn try_match(
         &mut self,
         from: Option<usize>,
         channel: Channel,
         tag: i32,
-    ) -> Result<Option<(usize, Vec<u8>)>, NetError> {
+    ) -> Result<Option<Receiving>, NetError> {
         let mut flag: c_int = 0;
         let mut message = MaybeUninit::uninit();
         let mut status = MaybeUninit::<ffi::MPI_Status>::zeroed();
@@ -214,16 +228,29 @@ impl Port {
         };
         check(code, "receive")?;
         // SAFETY: MPI_Imrecv succeeded and has written the request.
-        let mut request = unsafe { request.assume_init() };
+        let request = unsafe { request.assume_init() };
+        Ok(Some(Receiving {
+            from: usize::try_from(status.MPI_SOURCE).unwrap_or(0),
+            request,
+            payload,
+        }))
+    }
+
+    /// The next message with this tag, if it is there: its sender and what it holds.
+    pub fn try_receive(
+        &mut self,
+        from: Option<usize>,
+        channel: Channel,
+        tag: i32,
+    ) -> Result<Option<(usize, Vec<u8>)>, NetError> {
+        let Some(mut receiving) = self.try_match(from, channel, tag)? else {
+            return Ok(None);
+        };
         self.wait(|port| {
-            if test(&mut request)? {
-                return Ok(Some(()));
-            }
             port.reap()?;
-            Ok(None)
+            Ok(test(&mut receiving.request)?.then_some(()))
         })?;
-        let sender = usize::try_from(status.MPI_SOURCE).unwrap_or(0);
-        Ok(Some((sender, ManuallyDrop::into_inner(payload))))
+        Ok(Some(receiving.taken()))
     }
 
     /// Waits for a message with this tag.
@@ -237,6 +264,37 @@ impl Port {
             port.reap()?;
             port.try_receive(from, channel, tag)
         })
+    }
+
+    /// Waits for one message with this tag from each of `peers`, in their order. All of them travel at the same time.
+    pub fn receive_from_all(
+        &mut self,
+        peers: &[usize],
+        channel: Channel,
+        tag: i32,
+    ) -> Result<Vec<Vec<u8>>, NetError> {
+        let mut under_way: Vec<Option<Receiving>> = peers.iter().map(|_| None).collect();
+        let mut taken: Vec<Option<Vec<u8>>> = peers.iter().map(|_| None).collect();
+        self.wait(|port| {
+            port.reap()?;
+            for ((peer, under_way), taken) in peers.iter().zip(&mut under_way).zip(&mut taken) {
+                if taken.is_some() {
+                    continue;
+                }
+                if under_way.is_none() {
+                    *under_way = port.try_match(Some(*peer), channel, tag)?;
+                }
+                if let Some(mut receiving) = under_way.take() {
+                    if test(&mut receiving.request)? {
+                        *taken = Some(receiving.taken().1);
+                    } else {
+                        *under_way = Some(receiving);
+                    }
+                }
+            }
+            Ok(taken.iter().all(Option::is_some).then_some(()))
+        })?;
+        Ok(taken.into_iter().flatten().collect())
     }
 
     /// Asks until there is an answer, or a worker has failed.

@@ -23,7 +23,7 @@ const ENDED: i32 = 5;
 const PART: i32 = 6;
 
 /// This process and its connection to the others.
-pub struct Cluster {
+pub struct Processes {
     port: Mutex<Port>,
     rank: usize,
     size: usize,
@@ -44,7 +44,7 @@ fn share_cores(processes: usize) {
     }
 }
 
-impl Cluster {
+impl Processes {
     pub(in crate::sim) fn open() -> Result<Self, SimError> {
         let port = Port::open()?;
         let (rank, size) = (port.rank, port.size);
@@ -159,20 +159,20 @@ impl Cluster {
 
     /// Where reports of epochs go: process 0 keeps them with those that have come in, the others send them there.
     pub(in crate::sim) fn relay(self: &Arc<Self>) -> Relay {
-        let cluster = Arc::clone(self);
+        let processes = Arc::clone(self);
         Box::new(move |report| {
-            let mut port = cluster.port();
-            if cluster.rank > 0 {
+            let mut port = processes.port();
+            if processes.rank > 0 {
                 // A lost connection shows at the next call that can say so.
                 if let Ok(message) = packed(&report) {
                     let _ = port.send(0, Channel::Control, REPORT, message);
-                    cluster.reports.fetch_add(1, Ordering::Relaxed);
+                    processes.reports.fetch_add(1, Ordering::Relaxed);
                 }
                 return Vec::new();
             }
             let mut reports = vec![report];
             while let Ok(Some((_, message))) = port.try_receive(None, Channel::Control, REPORT) {
-                cluster.reports.fetch_add(1, Ordering::Relaxed);
+                processes.reports.fetch_add(1, Ordering::Relaxed);
                 reports.extend(unpacked::<Report>(&message));
             }
             reports
