@@ -2,7 +2,7 @@
 
 use super::config::Cell;
 use super::prepare::partitioner_name;
-use super::rows::{EpochRow, RunRow, TrafficRow};
+use super::rows::{EpochRow, RunRow, Text, TrafficRow};
 use crate::net::{Count, TrafficKind};
 use crate::sim::{Outcome, Setting, SimError};
 use crate::strategies::Strategy;
@@ -170,17 +170,20 @@ impl RowMaker<'_> {
 
     pub fn traffic(&self, outcome: &Outcome) -> Vec<TrafficRow> {
         let blank = self.blank();
+        let cell = Text::from(blank.cell);
+        let kinds = TrafficKind::ALL.map(|kind| Text::from(kind.name()));
         let mut rows = Vec::new();
         for (epoch, traffic) in outcome.ledger.iter() {
             for (lane, count) in traffic.by_lane(&self.setting.framing) {
                 rows.push(TrafficRow {
-                    cell: blank.cell.clone(),
+                    cell: cell.clone(),
                     seed: blank.seed,
                     epoch: epoch as u64,
                     layer: u64::from(lane.layer),
                     from: u64::from(lane.from),
                     to: u64::from(lane.to),
-                    kind: lane.kind.name().to_owned(),
+                    // Kinds are numbered in the order of `ALL`.
+                    kind: kinds[lane.kind as usize].clone(),
                     messages: count.messages,
                     payload_bytes: count.payload.0,
                     wire_bytes: count.wire.0,

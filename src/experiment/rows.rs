@@ -4,8 +4,12 @@
 //! columns of the Parquet and CSV files. `Option` marks a column that may be null: not evaluated
 //! or not meaningful, never "zero".
 
+mod text;
+
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+pub use text::Text;
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +36,8 @@ pub struct ColumnSpec {
 /// The cells of one column, top to bottom.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
-    /// Text, never null.
-    Text(Vec<String>),
+    /// Text, never null. Shared, because millions of rows say the same few words.
+    Text(Vec<Text>),
     /// Whole numbers.
     Count(Vec<Option<u64>>),
     /// Floating-point numbers.
@@ -119,7 +123,8 @@ macro_rules! cells {
 }
 
 cells! {
-    String, Text, false, "text", Clone::clone, |cell| Some(cell.clone()), |_| None;
+    String, Text, false, "text", |cell| Text::from(cell.as_str()), |cell| Some(cell.to_string()), |_| None;
+    Text, Text, false, "text", Clone::clone, |cell| Some(cell.clone()), |_| None;
     u64, Count, false, "whole number", |cell| Some(*cell), |cell| *cell, |cell| Some(*cell as f64);
     Option<u64>, Count, true, "whole number", |cell| *cell, |cell| Some(*cell),
         |cell| cell.map(|count| count as f64);
@@ -359,7 +364,7 @@ table! {
     /// What one worker sent to another: one cell, seed, epoch, layer, direction and kind.
     TrafficRow = "traffic" {
         /// Name of the cell.
-        cell: String,
+        cell: Text,
         /// Seed of every random stream.
         seed: u64,
         /// The epoch, counted from 0.
@@ -371,7 +376,7 @@ table! {
         /// Receiving worker.
         to: u64,
         /// What it carries, by its name in the ledger.
-        kind: String,
+        kind: Text,
         /// Number of messages.
         messages: u64,
         /// Encoded values, without framing.

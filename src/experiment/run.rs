@@ -125,6 +125,34 @@ pub struct Runner<'a> {
 /// Results are written after every cell, and within a cell after the first seed that ends so long after the last time.
 const WRITE_EVERY: Duration = Duration::from_secs(5);
 
+/// When results are written: they are written whole, so that what takes long to write is written less often, and writing takes a small share of
+/// the whole.
+struct Pace {
+    ended: Instant,
+    took: Duration,
+}
+
+impl Pace {
+    /// Longest time between two writings, for each second that the first took.
+    const REST: u32 = 10;
+
+    /// Whether to write, at the end of a cell or within one.
+    fn is_due(&self, cell_ended: bool) -> bool {
+        let wait = if cell_ended {
+            Duration::ZERO
+        } else {
+            WRITE_EVERY
+        };
+        // What is written in no time is written at every end of a cell.
+        let rest = if self.took < Duration::from_millis(200) {
+            Duration::ZERO
+        } else {
+            self.took * Self::REST
+        };
+        self.ended.elapsed() >= wait.max(rest)
+    }
+}
+
 /// One cell with its strategy.
 struct Job<'a> {
     cell: &'a Cell,
@@ -171,7 +199,10 @@ impl Runner<'_> {
         let mut tables = Tables::default();
         let mut model = Duration::ZERO;
         let mut number = 0;
-        let mut written = Instant::now();
+        let mut pace = Pace {
+            ended: Instant::now(),
+            took: Duration::ZERO,
+        };
         for job in &jobs {
             for (place, &seed) in seeds.iter().enumerate() {
                 number += 1;
@@ -186,10 +217,13 @@ impl Runner<'_> {
                         of: runs,
                     });
                 }
-                let last = place + 1 == seeds.len() || outcome.is_err();
-                if last || written.elapsed() >= WRITE_EVERY {
+                if outcome.is_err() || pace.is_due(place + 1 == seeds.len()) {
+                    let begun = Instant::now();
                     self.write(&tables, &manifest, started, model, &skipped)?;
-                    written = Instant::now();
+                    pace = Pace {
+                        ended: Instant::now(),
+                        took: begun.elapsed(),
+                    };
                 }
                 outcome.map_err(|source| RunError::Failed {
                     cell: job.cell.name.clone(),

@@ -5,13 +5,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use polars::prelude::{
-    Column, CsvWriter, DataFrame, ParquetReader, ParquetWriter, PolarsError, SerReader, SerWriter,
+    Column, CsvWriter, DataFrame, IntoColumn, NewChunkedArray, ParquetReader, ParquetWriter,
+    PolarsError, SerReader, SerWriter, StringChunked,
 };
 use thiserror::Error;
 
 use super::atomic;
 use super::rows::{
-    ClaimRow, ColumnKind, ColumnSpec, EpochRow, Row, RowError, RunRow, TrafficRow, Values,
+    ClaimRow, ColumnKind, ColumnSpec, EpochRow, Row, RowError, RunRow, Text, TrafficRow, Values,
 };
 
 /// Everything a result folder says in numbers.
@@ -95,7 +96,10 @@ pub fn to_frame<R: Row>(rows: &[R]) -> Result<DataFrame, PolarsError> {
         .iter()
         .zip(R::to_columns(rows))
         .map(|(column, values)| match values {
-            Values::Text(cells) => Column::new(column.name.into(), cells),
+            Values::Text(cells) => {
+                let cells = cells.iter().map(Text::as_str);
+                StringChunked::from_iter_values(column.name.into(), cells).into_column()
+            }
             Values::Count(cells) => Column::new(column.name.into(), cells),
             Values::Real(cells) => Column::new(column.name.into(), cells),
         })
@@ -107,13 +111,17 @@ fn column_values(frame: &DataFrame, column: &ColumnSpec) -> Result<Values, Polar
     let cells = frame.column(column.name)?.as_materialized_series();
     Ok(match column.kind {
         // A null text is read as an empty one: no text column may be null.
-        ColumnKind::Text => Values::Text(
-            cells
-                .str()?
-                .iter()
-                .map(|cell| cell.unwrap_or_default().to_owned())
-                .collect(),
-        ),
+        ColumnKind::Text => {
+            let mut last = Text::default();
+            let mut shared = |cell: Option<&str>| {
+                let cell = cell.unwrap_or_default();
+                if last != *cell {
+                    last = Text::from(cell);
+                }
+                last.clone()
+            };
+            Values::Text(cells.str()?.iter().map(&mut shared).collect())
+        }
         ColumnKind::Count => Values::Count(cells.u64()?.iter().collect()),
         ColumnKind::Real => Values::Real(cells.f64()?.iter().collect()),
     })

@@ -15,6 +15,7 @@ mod conv;
 #[cfg(feature = "wgpu")]
 mod device;
 mod dropout;
+mod gather;
 mod gnn;
 mod host;
 mod input;

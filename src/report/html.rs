@@ -27,6 +27,8 @@ pub struct Page<'a> {
     pub summary: &'a Table,
     /// The traffic table.
     pub traffic: &'a Table,
+    /// Accuracy within budgets, and who is ahead; none where nothing competes.
+    pub budgets: &'a [Table],
     /// Figures with their SVG documents.
     pub figures: &'a [(Figure, String)],
     /// The manifest; every field may be absent.
@@ -91,6 +93,7 @@ impl Page<'_> {
             failed,
             summary => self.summary,
             traffic => self.traffic,
+            budgets => self.budgets,
             setting => self.setting(),
             elapsed => self.elapsed(),
         })

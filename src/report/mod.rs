@@ -100,7 +100,9 @@ pub fn build(
     let summary = tables::summary(&cells);
     let traffic = tables::traffic(&cells, &tables.traffic);
     let claims = tables::claims(&tables.claims);
-    for table in [&summary, &traffic, &claims] {
+    let budgets = tables::budgets(&cells, &tables.traffic);
+    let budgets = budgets.as_ref().map_or(&[][..], |both| &both[..]);
+    for table in [&summary, &traffic, &claims].into_iter().chain(budgets) {
         for (extension, text) in tables::files(table) {
             let name = format!("tables/{}.{extension}", table.name);
             written.push(write_file(folder, &name, text.as_bytes())?);
@@ -113,6 +115,7 @@ pub fn build(
         claims: &tables.claims,
         summary: &summary,
         traffic: &traffic,
+        budgets,
         figures: &drawn,
         manifest,
     };

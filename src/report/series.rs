@@ -52,6 +52,12 @@ impl Cell<'_> {
         self.over_seeds(|run| Some(run.node_data_bytes() as f64))
     }
 
+    /// The epochs of one seed, in order.
+    pub fn epochs_of(&self, seed: u64) -> impl Iterator<Item = &EpochRow> {
+        let rows = self.epochs.values().flatten();
+        rows.copied().filter(move |row| row.seed == seed)
+    }
+
     /// One value of every epoch where at least one seed has it.
     pub fn curve(&self, value: impl Fn(&EpochRow) -> Option<f64>) -> Vec<Point> {
         self.epochs

@@ -102,7 +102,7 @@ impl Made {
 
     fn traffic(&self, kind: &str, bytes: u64) -> TrafficRow {
         TrafficRow {
-            cell: self.strategy(),
+            cell: self.strategy().into(),
             seed: self.seed,
             kind: kind.into(),
             to: 1,
@@ -207,7 +207,7 @@ fn manifest() -> Value {
 fn a_report_has_every_figure_twice_every_table_twice_and_a_page() {
     let folder = tempfile::tempdir().unwrap();
     let written = build(folder.path(), &made_up(&[0, 1, 2]), &manifest()).unwrap();
-    assert_eq!(written.len(), 2 * KINDS.len() + 2 * 3 + 1);
+    assert_eq!(written.len(), 2 * KINDS.len() + 2 * 5 + 1);
     for path in &written {
         assert!(
             fs::metadata(path).unwrap().len() > 100,

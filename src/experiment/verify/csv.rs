@@ -67,7 +67,7 @@ fn compare<R: Row>(folder: &Path, rows: &[R], breaches: &mut Vec<Breach>) {
 fn difference(cell: &str, values: &Values, row: usize) -> Option<String> {
     let show = |value: Option<String>| value.unwrap_or_default();
     let (same, expected) = match values {
-        Values::Text(cells) => (cell == cells[row], cells[row].clone()),
+        Values::Text(cells) => (cells[row] == *cell, cells[row].to_string()),
         Values::Count(cells) => {
             let same = match cells[row] {
                 Some(count) => cell.parse() == Ok(count),

@@ -210,7 +210,7 @@ impl Checker {
             let sum = per_kind.entry(sent.kind.as_str()).or_default();
             *sum = sum.saturating_add(sent.payload_bytes);
             self.ensure::<TrafficRow>(
-                columns.iter().any(|(kind, _)| *kind == sent.kind),
+                columns.iter().any(|(kind, _)| sent.kind == **kind),
                 row,
                 || format!("`{}` is no kind of traffic", sent.kind),
             );

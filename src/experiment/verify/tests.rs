@@ -31,13 +31,13 @@ fn sound() -> Tables {
             for (kind, payload_bytes) in [("feature", 100), ("parameter_gradient", 50)] {
                 for from in 0..2 {
                     tables.traffic.push(TrafficRow {
-                        cell: name(),
+                        cell: name().into(),
                         seed,
                         epoch,
                         layer: 0,
                         from,
                         to: 1 - from,
-                        kind: kind.to_owned(),
+                        kind: kind.into(),
                         messages: 1,
                         payload_bytes,
                         wire_bytes: payload_bytes + 78,
@@ -260,7 +260,7 @@ const TAMPERED: &[(Change, &str)] = &[
         "traffic, row 0: wire_bytes 99 is less than payload_bytes 100",
     ),
     (
-        |t| t.traffic[0].kind = "gossip".to_owned(),
+        |t| t.traffic[0].kind = "gossip".into(),
         "traffic, row 0: `gossip` is no kind of traffic",
     ),
     (

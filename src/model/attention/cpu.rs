@@ -2,9 +2,11 @@
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
+use pulp::Arch;
 
 use super::{AttentionKernels, NEGATIVE_SLOPE};
 use crate::model::SparseMatrix;
+use crate::model::gather::{dot, weighted_sums};
 use crate::model::host::{Host, by_rows};
 use crate::model::sparse::Rows;
 
@@ -91,62 +93,30 @@ fn softmax_gradient(
     })
 }
 
-fn sum(
-    rows: &Rows,
-    position: impl Fn(usize) -> usize + Sync,
-    weights: &[f32],
-    heads: usize,
-    x: &[f32],
-    width: usize,
-) -> Vec<f32> {
-    let mut out = vec![0.0_f32; rows.len() * width];
-    if width == 0 {
-        return out;
-    }
-    let part_width = width / heads;
-    let work = rows.columns.len() * width;
-    by_rows(
-        rows,
-        work,
-        |row| row * width,
-        &mut out,
-        |range, part| {
-            for (row, sums) in range.zip(part.chunks_exact_mut(width)) {
-                for entry in rows.entries(row) {
-                    let weights = &weights[position(entry) * heads..][..heads];
-                    let source = &x[rows.columns[entry] as usize * width..][..width];
-                    let heads = sums
-                        .chunks_exact_mut(part_width)
-                        .zip(source.chunks_exact(part_width));
-                    for (weight, (sums, source)) in weights.iter().zip(heads) {
-                        for (sum, term) in sums.iter_mut().zip(source) {
-                            *sum += weight * term;
-                        }
-                    }
-                }
-            }
-        },
-    );
-    out
-}
-
-fn dot(rows: &Rows, g: &[f32], x: &[f32], width: usize, heads: usize) -> Vec<f32> {
-    let part_width = width / heads;
+fn dots(rows: &Rows, g: &[f32], x: &[f32], width: usize, heads: usize) -> Vec<f32> {
+    let (arch, part_width) = (Arch::new(), width / heads);
     each_row(rows, heads, width, |row, out| {
         if part_width == 0 {
             return;
         }
         let own = &g[row * width..][..width];
         let columns = &rows.columns[rows.entries(row)];
-        for (dots, &column) in out.chunks_exact_mut(heads).zip(columns) {
-            let other = &x[column as usize * width..][..width];
-            let parts = own
-                .chunks_exact(part_width)
-                .zip(other.chunks_exact(part_width));
-            for (dot, (own, other)) in dots.iter_mut().zip(parts) {
-                *dot = own.iter().zip(other).map(|(a, b)| a * b).sum();
-            }
-        }
+        #[allow(clippy::inline_always)]
+        // it must become part of the code for the chosen instruction set
+        arch.dispatch(
+            #[inline(always)]
+            || {
+                for (dots, &column) in out.chunks_exact_mut(heads).zip(columns) {
+                    let other = &x[column as usize * width..][..width];
+                    let parts = own
+                        .chunks_exact(part_width)
+                        .zip(other.chunks_exact(part_width));
+                    for (result, (own, other)) in dots.iter_mut().zip(parts) {
+                        *result = dot(own, other);
+                    }
+                }
+            },
+        );
     })
 }
 
@@ -189,13 +159,16 @@ impl<B: Host> AttentionKernels for B {
     ) -> FloatTensor<Self> {
         let (heads, width) = (weights.shape()[1], x.shape()[1]);
         let (weights, x) = (B::values(weights), B::values(x));
+        let (weights, x): (&[f32], &[f32]) = (&weights, &x);
         let (rows, sums) = if transposed {
             let by_column = matrix.by_column();
-            let position = |entry: usize| by_column.positions[entry] as usize;
-            let sums = sum(&by_column.rows, position, &weights, heads, &x, width);
+            let positions = &by_column.positions;
+            let weight = |entry: usize, head| weights[positions[entry] as usize * heads + head];
+            let sums = weighted_sums(&by_column.rows, weight, heads, x, width);
             (matrix.columns(), sums)
         } else {
-            let sums = sum(matrix.by_row(), |entry| entry, &weights, heads, &x, width);
+            let weight = |entry: usize, head| weights[entry * heads + head];
+            let sums = weighted_sums(matrix.by_row(), weight, heads, x, width);
             (matrix.rows(), sums)
         };
         B::tensor(sums, [rows, width])
@@ -209,7 +182,7 @@ impl<B: Host> AttentionKernels for B {
     ) -> FloatTensor<Self> {
         let width = x.shape()[1];
         let (g, x) = (B::values(g), B::values(x));
-        let dots = dot(matrix.by_row(), &g, &x, width, heads);
+        let dots = dots(matrix.by_row(), &g, &x, width, heads);
         B::tensor(dots, [matrix.entries(), heads])
     }
 }

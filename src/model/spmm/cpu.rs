@@ -7,56 +7,21 @@ use burn::backend::tensor::FloatTensor;
 
 use super::SpmmBackend;
 use crate::model::SparseMatrix;
-use crate::model::host::{Host, by_rows};
-use crate::model::sparse::Rows;
+use crate::model::gather::weighted_sums;
+use crate::model::host::Host;
 
 /// `A·x` or `Aᵀ·x` on host slices: `x [columns, width]` row by row, the result `[rows, width]`.
 #[must_use]
 pub fn product(matrix: &SparseMatrix, x: &[f32], width: usize, transposed: bool) -> Vec<f32> {
+    let values = matrix.values();
     if transposed {
         let by_column = matrix.by_column();
-        let (values, positions) = (matrix.values(), &by_column.positions);
-        rows_times(
-            &by_column.rows,
-            |entry| values[positions[entry] as usize],
-            x,
-            width,
-        )
+        let positions = &by_column.positions;
+        let value = |entry: usize, _| values[positions[entry] as usize];
+        weighted_sums(&by_column.rows, value, 1, x, width)
     } else {
-        let values = matrix.values();
-        rows_times(matrix.by_row(), |entry| values[entry], x, width)
+        weighted_sums(matrix.by_row(), |entry, _| values[entry], 1, x, width)
     }
-}
-
-fn rows_times(
-    rows: &Rows,
-    value: impl Fn(usize) -> f32 + Sync,
-    x: &[f32],
-    width: usize,
-) -> Vec<f32> {
-    let mut out = vec![0.0_f32; rows.len() * width];
-    if width == 0 {
-        return out;
-    }
-    let work = rows.columns.len() * width;
-    by_rows(
-        rows,
-        work,
-        |row| row * width,
-        &mut out,
-        |range, part| {
-            for (row, sums) in range.zip(part.chunks_exact_mut(width)) {
-                for entry in rows.entries(row) {
-                    let factor = value(entry);
-                    let source = &x[rows.columns[entry] as usize * width..][..width];
-                    for (sum, term) in sums.iter_mut().zip(source) {
-                        *sum += factor * term;
-                    }
-                }
-            }
-        },
-    );
-    out
 }
 
 impl<B: Host> SpmmBackend for B {

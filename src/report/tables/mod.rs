@@ -1,11 +1,13 @@
 //! The report's tables, as data; each is written as Markdown, LaTeX and HTML.
 
+mod budgets;
 mod claims;
 mod latex;
 mod markdown;
 mod summary;
 mod traffic;
 
+pub use budgets::budgets;
 pub use claims::{claims, measured};
 pub use latex::latex;
 pub use markdown::markdown;

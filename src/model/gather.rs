@@ -1,0 +1,228 @@
+//! Weighted sums of gathered rows on processors: the inner loop of every aggregation.
+//!
+//! ```text
+//!   out[row] = Σ over entries e of row:  w(e, head) · x[column(e)]
+//! ```
+//!
+//! A row of the result is worked out in tiles of columns that stay in registers while the entries of the row go by, in their
+//! order; so the bits are those of the plain loop. What is gathered next is asked of memory a few entries ahead: without that, a
+//! graph whose rows outgrow the cache waits for memory most of the time. The code is compiled for several instruction sets, of which the best the
+//! processor knows is chosen at run time; none of them contracts a product and a sum into one rounding.
+
+use pulp::Arch;
+
+use super::host::by_rows;
+use super::sparse::Rows;
+
+/// Entries between the row that is added and the row that is asked for.
+const AHEAD: usize = 4;
+
+/// Values of a tile that fill the registers.
+const TILE: usize = 64;
+
+/// `Σ_e w(e, k)·x[column(e)]` over the entries `e` of each row, with head `k` of `heads` weighting its own part of the columns of
+/// `x [columns, width]`. Result: `[rows, width]`.
+#[must_use]
+pub fn weighted_sums(
+    rows: &Rows,
+    weight: impl Fn(usize, usize) -> f32 + Sync,
+    heads: usize,
+    x: &[f32],
+    width: usize,
+) -> Vec<f32> {
+    let mut out = vec![0.0_f32; rows.len() * width];
+    if width == 0 {
+        return out;
+    }
+    let gather = Gather {
+        rows,
+        weight,
+        x,
+        width,
+    };
+    let (arch, part) = (Arch::new(), width / heads);
+    by_rows(
+        rows,
+        rows.columns.len() * width,
+        |row| row * width,
+        &mut out,
+        |range, sums| {
+            #[allow(clippy::inline_always)]
+            // it must become part of the code for the chosen instruction set
+            arch.dispatch(
+                #[inline(always)]
+                || {
+                    for (row, sums) in range.zip(sums.chunks_exact_mut(width)) {
+                        for (head, sums) in sums.chunks_exact_mut(part).enumerate() {
+                            gather.part(row, head, head * part, sums);
+                        }
+                    }
+                },
+            );
+        },
+    );
+    out
+}
+
+struct Gather<'a, W> {
+    rows: &'a Rows,
+    weight: W,
+    x: &'a [f32],
+    width: usize,
+}
+
+#[allow(clippy::inline_always)] // as above
+impl<W: Fn(usize, usize) -> f32> Gather<'_, W> {
+    /// The columns of one head, from column `start` on, in tiles as wide as they fit.
+    #[inline(always)]
+    fn part(&self, row: usize, head: usize, start: usize, sums: &mut [f32]) {
+        let mut at = 0;
+        while sums.len() - at >= TILE {
+            self.tile::<TILE>(row, head, start + at, &mut sums[at..]);
+            at += TILE;
+        }
+        if sums.len() - at >= 32 {
+            self.tile::<32>(row, head, start + at, &mut sums[at..]);
+            at += 32;
+        }
+        if sums.len() - at >= 16 {
+            self.tile::<16>(row, head, start + at, &mut sums[at..]);
+            at += 16;
+        }
+        if sums.len() - at >= 8 {
+            self.tile::<8>(row, head, start + at, &mut sums[at..]);
+            at += 8;
+        }
+        if at < sums.len() {
+            self.rest(row, head, start + at, &mut sums[at..]);
+        }
+    }
+
+    #[inline(always)]
+    fn tile<const WIDTH: usize>(&self, row: usize, head: usize, start: usize, sums: &mut [f32]) {
+        let mut tile = [0.0_f32; WIDTH];
+        for entry in self.rows.entries(row) {
+            if let Some(&later) = self.rows.columns.get(entry + AHEAD) {
+                let at = later as usize * self.width + start;
+                prefetch::<WIDTH>(self.x, at);
+            }
+            let factor = (self.weight)(entry, head);
+            let at = self.rows.columns[entry] as usize * self.width + start;
+            for (sum, term) in tile.iter_mut().zip(&self.x[at..][..WIDTH]) {
+                *sum += factor * term;
+            }
+        }
+        sums[..WIDTH].copy_from_slice(&tile);
+    }
+
+    /// Fewer columns than the smallest tile has.
+    #[inline(always)]
+    fn rest(&self, row: usize, head: usize, start: usize, sums: &mut [f32]) {
+        for entry in self.rows.entries(row) {
+            let factor = (self.weight)(entry, head);
+            let at = self.rows.columns[entry] as usize * self.width + start;
+            for (sum, term) in sums.iter_mut().zip(&self.x[at..]) {
+                *sum += factor * term;
+            }
+        }
+    }
+}
+
+/// Asks memory for `WIDTH` values from `at` on. Only a hint: nothing happens where the processor has none.
+#[allow(clippy::inline_always)] // as above
+#[allow(unsafe_code)]
+#[inline(always)]
+fn prefetch<const WIDTH: usize>(x: &[f32], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for line in (0..WIDTH).step_by(16) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch reads nothing that the program can see and never faults, whatever the address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(x.as_ptr().wrapping_add(at + line).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (x, at);
+}
+
+/// `⟨a, b⟩` in sixteen partial sums: the same bits whatever the instruction set.
+#[allow(clippy::inline_always)] // part of loops that are compiled for several instruction sets
+#[inline(always)]
+#[must_use]
+pub fn dot(a: &[f32], b: &[f32]) -> f32 {
+    let mut sums = [0.0_f32; 16];
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<16>(), b.as_chunks::<16>());
+    for (a, b) in a.iter().zip(b) {
+        for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
+            *sum += a * b;
+        }
+    }
+    let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
+    sums.iter().sum::<f32>() + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::model::SparseMatrix;
+
+    fn plain(
+        matrix: &SparseMatrix,
+        weights: &[f32],
+        heads: usize,
+        x: &[f32],
+        width: usize,
+    ) -> Vec<f32> {
+        let rows = matrix.by_row();
+        let mut out = vec![0.0_f32; rows.len() * width];
+        for row in 0..rows.len() {
+            for entry in rows.entries(row) {
+                for column in 0..width {
+                    let weight = weights[entry * heads + column / (width / heads)];
+                    out[row * width + column] +=
+                        weight * x[rows.columns[entry] as usize * width + column];
+                }
+            }
+        }
+        out
+    }
+
+    proptest! {
+        #[test]
+        fn tiles_give_the_bits_of_the_plain_loop(
+            lengths in prop::collection::vec(0_usize..9, 1..40),
+            heads in 1_usize..4,
+            part in 1_usize..150,
+            seed in any::<u64>(),
+        ) {
+            let draw = |at: usize| crate::rng::mix(seed, at as u64);
+            let value = |at: usize| (draw(at) % 2001) as f32 / 500.0 - 2.0;
+            let mut offsets = vec![0];
+            for length in &lengths {
+                offsets.push(offsets[offsets.len() - 1] + length);
+            }
+            let (entries, columns, width) = (offsets[lengths.len()], 11, heads * part);
+            let indices: Vec<u32> = (0..entries).map(|at| (draw(at) % 11) as u32).collect();
+            let matrix = SparseMatrix::new(columns, &offsets, indices, vec![0.0; entries]);
+            let weights: Vec<f32> = (0..entries * heads).map(value).collect();
+            let x: Vec<f32> = (0..columns * width).map(|at| value(at + 7)).collect();
+            let sums = weighted_sums(
+                matrix.by_row(),
+                |entry, head| weights[entry * heads + head],
+                heads,
+                &x,
+                width,
+            );
+            prop_assert_eq!(sums, plain(&matrix, &weights, heads, &x, width));
+        }
+
+        #[test]
+        fn a_dot_product_is_the_sum_of_products(
+            pairs in prop::collection::vec((-2.0_f32..2.0, -2.0_f32..2.0), 0..100),
+        ) {
+            let (a, b): (Vec<f32>, Vec<f32>) = pairs.iter().copied().unzip();
+            let exact: f64 = pairs.iter().map(|&(a, b)| f64::from(a) * f64::from(b)).sum();
+            prop_assert!((f64::from(dot(&a, &b)) - exact).abs() < 1e-4);
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! Accuracy at equal budgets of node data: who is ahead when a given number of bytes is spent, and by how much.
+
+use std::collections::BTreeMap;
+
+use super::{Entry, Table, columns};
+use crate::experiment::rows::TrafficRow;
+use crate::report::format;
+use crate::report::series::Cell;
+use crate::report::statistics::{Summary, paired_interval};
+
+/// Budgets as shares of what the yardstick sends in its whole run.
+const SHARES: [f64; 5] = [0.05, 0.1, 0.25, 0.5, 1.0];
+
+/// Kinds of traffic that are node data.
+const NODE_DATA: [&str; 3] = ["feature", "activation", "activation_gradient"];
+
+/// Node data sent up to the end of each epoch, by cell and seed.
+type Spent<'a> = BTreeMap<(&'a str, u64), BTreeMap<u64, u64>>;
+
+/// Accuracy of each seed.
+type BySeed = Vec<(u64, f64)>;
+
+/// What one strategy reaches in one setting: by budget, the accuracy of each seed.
+struct Contender<'a> {
+    label: &'a str,
+    reached: Vec<Option<BySeed>>,
+}
+
+/// All strategies of one setting of a sweep.
+struct Contest<'a> {
+    setting: &'a str,
+    /// Bytes of each budget.
+    budgets: Vec<f64>,
+    contenders: Vec<Contender<'a>>,
+}
+
+/// Two tables: the accuracy of each strategy at each budget, and who is ahead. Nothing where no two strategies of a setting send
+/// node data.
+///
+/// A budget is a share of the node data that `full` sends in its whole run (where there is no `full`, the strategy that sends most). What is
+/// reached within it is the test accuracy at the best validation accuracy among the epochs that end within the budget, seed by seed.
+pub fn budgets(cells: &[Cell], traffic: &[TrafficRow]) -> Option<[Table; 2]> {
+    let contests = contests(cells, &spent(traffic));
+    if contests.is_empty() {
+        return None;
+    }
+    Some([matrix(&contests), winners(&contests)])
+}
+
+fn spent(traffic: &[TrafficRow]) -> Spent<'_> {
+    let mut spent = Spent::new();
+    for row in traffic {
+        let epochs = spent.entry((&row.cell, row.seed)).or_default();
+        let bytes = if NODE_DATA.contains(&row.kind.as_str()) {
+            row.payload_bytes
+        } else {
+            0
+        };
+        *epochs.entry(row.epoch).or_default() += bytes;
+    }
+    for epochs in spent.values_mut() {
+        let mut sum = 0;
+        for bytes in epochs.values_mut() {
+            sum += *bytes;
+            *bytes = sum;
+        }
+    }
+    spent
+}
+
+fn contests<'a>(cells: &'a [Cell], spent: &Spent) -> Vec<Contest<'a>> {
+    let mut settings: Vec<(&str, Vec<&Cell>)> = Vec::new();
+    for cell in cells {
+        let sends = cell.node_data().is_some_and(|data| data.mean > 0.0);
+        let Some(run) = cell.runs.first().filter(|_| sends) else {
+            continue;
+        };
+        let setting = run
+            .cell
+            .strip_suffix(cell.strategy)
+            .map_or(run.cell.as_str(), str::trim_end);
+        match settings.iter_mut().find(|(name, _)| *name == setting) {
+            Some((_, members)) => members.push(cell),
+            None => settings.push((setting, vec![cell])),
+        }
+    }
+    settings.retain(|(_, members)| members.len() > 1);
+    settings
+        .into_iter()
+        .filter_map(|(setting, members)| {
+            let data = |cell: &&Cell| cell.node_data().map_or(0.0, |data| data.mean);
+            let full = members.iter().find(|cell| cell.strategy == "full");
+            let most = members.iter().max_by(|a, b| data(a).total_cmp(&data(b)))?;
+            let whole = data(full.unwrap_or(most));
+            let budgets: Vec<f64> = SHARES.iter().map(|share| share * whole).collect();
+            let contenders = members.iter().map(|cell| Contender {
+                label: cell.strategy,
+                reached: budgets
+                    .iter()
+                    .map(|&budget| reached(cell, spent, budget))
+                    .collect(),
+            });
+            Some(Contest {
+                setting,
+                contenders: contenders.collect(),
+                budgets,
+            })
+        })
+        .collect()
+}
+
+/// Per seed, the test accuracy at the best validation accuracy within the budget; nothing unless every seed has one.
+fn reached(cell: &Cell, spent: &Spent, budget: f64) -> Option<BySeed> {
+    let of_seed = |seed: u64| {
+        let name = cell.runs.first().map_or("", |run| run.cell.as_str());
+        let bytes = spent.get(&(name, seed));
+        let mut best: Option<(f64, f64)> = None;
+        for epoch in cell.epochs_of(seed) {
+            // An epoch without a row of traffic sent nothing: what was spent is what was spent before it.
+            let so_far = bytes.and_then(|bytes| bytes.range(..=epoch.epoch).next_back());
+            let within = so_far.is_none_or(|(_, &bytes)| bytes as f64 <= budget);
+            if let (true, Some(validation), Some(test)) =
+                (within, epoch.val_accuracy, epoch.test_accuracy)
+                && best.is_none_or(|(so_far, _)| validation > so_far)
+            {
+                best = Some((validation, test));
+            }
+        }
+        best.map(|(_, test)| (seed, test))
+    };
+    cell.runs.iter().map(|run| of_seed(run.seed)).collect()
+}
+
+fn summary(reached: Option<&BySeed>) -> Option<Summary> {
+    Summary::of(reached?.iter().map(|&(_, accuracy)| accuracy))
+}
+
+fn matrix(contests: &[Contest]) -> Table {
+    let mut rows = Vec::new();
+    for contest in contests {
+        let best: Vec<Option<f64>> = (0..SHARES.len())
+            .map(|at| {
+                let means = contest
+                    .contenders
+                    .iter()
+                    .filter_map(|contender| summary(contender.reached[at].as_ref()));
+                means.map(|sum| sum.mean).max_by(f64::total_cmp)
+            })
+            .collect();
+        for contender in &contest.contenders {
+            let mut row = vec![Entry::new(contest.setting), Entry::new(contender.label)];
+            row.extend(contender.reached.iter().zip(&best).map(|(reached, best)| {
+                summary(reached.as_ref()).map_or(Entry::new("–"), |sum| Entry {
+                    text: format::percent_summary(&sum),
+                    best: Some(sum.mean) == *best,
+                })
+            }));
+            rows.push(row);
+        }
+    }
+    Table {
+        name: "budgets",
+        caption: "Test accuracy within a budget of node data: a share of what full sends in its whole run (without full, of what \
+                  the strategy that sends most does), at the best validation accuracy of the epochs that fit; – where not even the first \
+                  evaluated epoch of every seed fits. In bold the best of its setting."
+            .into(),
+        columns: columns(&[
+            "setting",
+            "strategy",
+            "#5 %",
+            "#10 %",
+            "#25 %",
+            "#50 %",
+            "#100 %",
+        ]),
+        rows,
+    }
+}
+
+fn winners(contests: &[Contest]) -> Table {
+    let mut rows = Vec::new();
+    for contest in contests {
+        for (at, &budget) in contest.budgets.iter().enumerate() {
+            let mut ranked: Vec<(&str, Summary, &BySeed)> = contest
+                .contenders
+                .iter()
+                .filter_map(|contender| {
+                    let reached = contender.reached[at].as_ref()?;
+                    Some((contender.label, summary(Some(reached))?, reached))
+                })
+                .collect();
+            ranked.sort_by(|a, b| b.1.mean.total_cmp(&a.1.mean));
+            let Some((winner, accuracy, mine)) = ranked.first() else {
+                continue;
+            };
+            let (runner, lead) = ranked.get(1).map_or_else(
+                || ("–".to_owned(), "alone within it".to_owned()),
+                |(label, _, theirs)| ((*label).to_owned(), lead(mine, theirs)),
+            );
+            let full = ranked.iter().find(|(label, ..)| *label == "full");
+            rows.push(vec![
+                Entry::new(contest.setting),
+                Entry::new(format!("{:.0} %", SHARES[at] * 100.0)),
+                Entry::new(format::bytes(budget)),
+                Entry::new(*winner),
+                Entry::new(format::percent_summary(accuracy)),
+                Entry::new(runner),
+                Entry::new(lead),
+                Entry::new(full.map_or("–".to_owned(), |(_, sum, _)| format::percent_summary(sum))),
+            ]);
+        }
+    }
+    Table {
+        name: "budget-winners",
+        caption: "Who is ahead within each budget of node data, and by how many points over the runner-up: mean of the differences \
+                  seed by seed, with its 95 % Student-t interval. An interval around 0 says that the two cannot be told apart."
+            .into(),
+        columns: columns(&[
+            "setting",
+            "#budget",
+            "#bytes",
+            "ahead",
+            "#its accuracy",
+            "runner-up",
+            "#points ahead",
+            "#full",
+        ]),
+        rows,
+    }
+}
+
+/// The lead in points, paired by seed, with its interval where there are several seeds.
+fn lead(mine: &[(u64, f64)], theirs: &[(u64, f64)]) -> String {
+    let differences: Vec<f64> = mine
+        .iter()
+        .filter_map(|(seed, accuracy)| {
+            let (_, other) = theirs.iter().find(|(other, _)| other == seed)?;
+            Some((accuracy - other) * 100.0)
+        })
+        .collect();
+    let Some(sum) = Summary::of(differences.iter().copied()) else {
+        return "–".to_owned();
+    };
+    match paired_interval(&sum) {
+        Some((low, high)) => format!("{:.1} [{low:.1}, {high:.1}]", sum.mean),
+        None => format!("{:.1}", sum.mean),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::rows::{EpochRow, RunRow};
+    use crate::report::series;
+
+    /// Two seeds of two epochs; the second epoch is better, and each epoch sends `bytes`.
+    fn strategy(
+        name: &str,
+        bytes: u64,
+        accuracy: f64,
+    ) -> (Vec<RunRow>, Vec<EpochRow>, Vec<TrafficRow>) {
+        let cell = format!("workers=2 {name}");
+        let (mut runs, mut epochs, mut traffic) = (vec![], vec![], vec![]);
+        for seed in [0, 1] {
+            runs.push(RunRow {
+                cell: cell.clone(),
+                strategy: name.into(),
+                seed,
+                status: RunRow::OK.into(),
+                activation_bytes: 2 * bytes,
+                ..RunRow::default()
+            });
+            for epoch in [0, 1] {
+                let value = accuracy + 0.1 * epoch as f64 + 0.01 * seed as f64;
+                epochs.push(EpochRow {
+                    cell: cell.clone(),
+                    strategy: name.into(),
+                    seed,
+                    epoch,
+                    val_accuracy: Some(value),
+                    test_accuracy: Some(value),
+                    ..EpochRow::default()
+                });
+                for (kind, payload_bytes) in [("activation", bytes), ("parameter_gradient", 9999)] {
+                    traffic.push(TrafficRow {
+                        cell: cell.as_str().into(),
+                        seed,
+                        epoch,
+                        kind: kind.into(),
+                        payload_bytes,
+                        ..TrafficRow::default()
+                    });
+                }
+            }
+        }
+        (runs, epochs, traffic)
+    }
+
+    fn tables(strategies: &[(&str, u64, f64)]) -> Option<[Table; 2]> {
+        let (mut runs, mut epochs, mut traffic) = (vec![], vec![], vec![]);
+        for &(name, bytes, accuracy) in strategies {
+            let (r, e, t) = strategy(name, bytes, accuracy);
+            runs.extend(r);
+            epochs.extend(e);
+            traffic.extend(t);
+        }
+        budgets(&series::cells(&runs, &epochs), &traffic)
+    }
+
+    #[test]
+    fn a_budget_counts_node_data_only_and_takes_the_epochs_that_fit() {
+        let [matrix, winners] = tables(&[("full", 1000, 0.7), ("thrifty", 100, 0.6)]).unwrap();
+        let text = |row: usize| {
+            let entries = matrix.rows[row].iter().map(|entry| entry.text.as_str());
+            entries.collect::<Vec<_>>()
+        };
+        // 2,000 bytes in all: one epoch of full takes half of them, one of the other a twentieth.
+        let (one, two) = ("70.5 ± 0.7 %", "80.5 ± 0.7 %");
+        assert_eq!(text(0), ["workers=2", "full", "–", "–", "–", one, two]);
+        let (first, both) = ("60.5 ± 0.7 %", "70.5 ± 0.7 %");
+        assert_eq!(
+            text(1),
+            ["workers=2", "thrifty", first, both, both, both, both]
+        );
+        let ahead: Vec<&str> = winners
+            .rows
+            .iter()
+            .map(|row| row[3].text.as_str())
+            .collect();
+        assert_eq!(ahead[..3], ["thrifty"; 3]);
+        assert_eq!(ahead[4], "full");
+        assert_eq!(winners.rows[0][6].text, "alone within it");
+        assert_eq!(winners.rows[4][6].text, "10.0 [10.0, 10.0]");
+    }
+
+    #[test]
+    fn one_strategy_alone_is_no_contest() {
+        assert!(tables(&[("full", 1000, 0.7)]).is_none());
+    }
+}
