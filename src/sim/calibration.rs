@@ -322,9 +322,10 @@ fn outbox(communicator: &dyn Communicator, load: Load) -> Outbox {
     outbox
 }
 
-/// Nobody goes on before all are here.
+/// Nobody goes on before all are here; a value for each, so that all come out at the same time where links are alike.
 fn wait_for_all(communicator: &mut dyn Communicator) -> Result<(), NetError> {
-    communicator.all_reduce(&mut [0.0], Reduce::Max, KIND)
+    let mut values = vec![0.0; communicator.size()];
+    communicator.all_reduce(&mut values, Reduce::Max, KIND)
 }
 
 #[cfg(test)]
