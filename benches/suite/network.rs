@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use grapevine::net::{
-    AllReduceKind, Bytes, Codec, CodecKey, FlowSpec, Framing, Identity, NetworkSpec, RandomColumns,
-    Reduce, Rows, Seconds, Topology, TrafficKind, run_flows,
+    Bytes, Codec, CodecKey, FlowSpec, Framing, Identity, NetworkSpec, RandomColumns, Reduce, Rows,
+    Seconds, Topology, TrafficKind, run_flows,
 };
-use grapevine::sim::run_workers;
+use grapevine::sim::{Cluster, run_workers};
 
 fn star(workers: usize) -> (Arc<Topology>, Framing) {
     let spec = NetworkSpec {
@@ -55,19 +55,13 @@ pub fn all_reduce(criterion: &mut Criterion) {
     group.throughput(Throughput::Bytes(4 * PARAMETERS as u64));
     group.bench_function("ring, 4 workers", |bencher| {
         bencher.iter(|| {
-            run_workers(
-                Arc::clone(&topology),
-                framing,
-                AllReduceKind::Ring,
-                4,
-                4,
-                |mut communicator| {
-                    let mut values = vec![1.0; PARAMETERS];
-                    let kind = TrafficKind::ParameterGradient;
-                    communicator.all_reduce(&mut values, Reduce::Sum, kind)?;
-                    Ok(())
-                },
-            )
+            let cluster = Cluster::new(Arc::clone(&topology), framing);
+            run_workers(&cluster, 4, |mut communicator| {
+                let mut values = vec![1.0; PARAMETERS];
+                let kind = TrafficKind::ParameterGradient;
+                communicator.all_reduce(&mut values, Reduce::Sum, kind)?;
+                Ok(())
+            })
             .expect("nobody fails")
         });
     });

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::Verdict;
 use super::output::{left_columns, print, print_json};
 use crate::graph::BUNDLED;
-use crate::net::PRESETS;
+use crate::net::{ALL_REDUCE_CHOICES, PRESETS};
 use crate::sim::DEVICE_PROFILES;
 use crate::strategies::Registry;
 
@@ -99,6 +99,17 @@ const MODELS: [(&str, &str); 5] = [
     ),
 ];
 
+const EXCHANGES: [(&str, &str); 2] = [
+    (
+        "direct",
+        "all messages of an exchange at once, sharing the links",
+    ),
+    (
+        "pairwise",
+        "in P-1 rounds: to worker r+s and from worker r-s in round s (Thakur, Rabenseifner and Gropp, IJHPCA 2005)",
+    ),
+];
+
 const PARTITIONERS: [(&str, &str); 3] = [
     ("random", "balanced and uniformly random"),
     (
@@ -136,6 +147,13 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
                 .map(Vec::from)
                 .collect();
             print(&left_columns(&rows));
+            print("\nlatency a, 1/b bytes a second, P workers, S bytes:\n");
+            pairs(
+                &["all_reduce", "what it is, and its time on equal links"],
+                &ALL_REDUCE_CHOICES,
+            );
+            print("\n");
+            pairs(&["exchange", "what it is"], &EXCHANGES);
         }
         What::Devices => {
             let rows: Vec<Vec<String>> = backends()

@@ -17,7 +17,7 @@ use crate::experiment::{Progress, Runner, Summary, base_of, default_out, read_ma
 use crate::report;
 use crate::report::format::{bytes, percent_summary, seconds};
 use crate::report::statistics;
-use crate::sim::Engine;
+use crate::sim::{Engine, SimError};
 use crate::strategies::Registry;
 
 /// Arguments of `run`.
@@ -40,6 +40,14 @@ pub struct Args {
     /// No progress
     #[arg(long, short)]
     quiet: bool,
+    /// Leave a trace of every run in traces/<cell>-<seed>.json (open it in Perfetto or chrome://tracing), and
+    /// a timeline in the report
+    #[arg(long)]
+    trace: bool,
+    /// How many epochs, from the first, are traced
+    #[arg(long, value_name = "N", default_value_t = 3, requires = "trace",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    trace_epochs: u32,
 }
 
 pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
@@ -47,6 +55,11 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
 }
 
 fn run_on(args: &Args, registry: &Registry, engine: &Engine) -> anyhow::Result<Verdict> {
+    if args.trace && engine.processes().is_some() {
+        let what = "--trace is kept by the simulated engine only; leave out one of --trace and --engine mpi";
+        let refused = Err(Error::from(SimError::Input(what.to_owned())));
+        engine.agree(refused, |()| Vec::new(), Error::is_input)?;
+    }
     let experiment = engine.agree(
         read_experiment(&args.file, &args.sets, registry),
         |_| Vec::new(),
@@ -60,6 +73,11 @@ fn run_on(args: &Args, registry: &Registry, engine: &Engine) -> anyhow::Result<V
         out: out.clone(),
         command: std::env::args().collect(),
         engine: engine.clone(),
+        trace_epochs: if args.trace {
+            args.trace_epochs as usize
+        } else {
+            0
+        },
     };
     let progress: Arc<dyn Progress> = Arc::new(Terminal::new(args.quiet || !engine.leads()));
     let summary = runner.run(&progress).map_err(Error::from)?;

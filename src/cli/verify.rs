@@ -9,7 +9,7 @@ use serde_json::json;
 use super::Verdict;
 use super::output::{BadFolder, print, print_json, tell};
 use crate::experiment::claims::ClaimSpec;
-use crate::experiment::verify::{verify, verify_csv};
+use crate::experiment::verify::{verify, verify_csv, verify_timeline};
 use crate::experiment::{Tables, read_manifest};
 
 /// Arguments of `verify`.
@@ -40,6 +40,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
         &tables.claims,
         &claims,
     );
+    breaches.extend(verify_timeline(&tables.runs, &tables.timeline));
     breaches.extend(verify_csv(&args.folder, &tables));
     if args.json {
         let texts: Vec<String> = breaches.iter().map(ToString::to_string).collect();

@@ -17,6 +17,7 @@ mod row_maker;
 pub mod rows;
 mod run;
 pub mod tables;
+mod trace;
 pub mod verify;
 
 pub use config::{ConfigError, EstimatorStudy, Experiment};
@@ -26,3 +27,7 @@ pub use prepare::{Preparation, base_of, vocabulary_check};
 pub use project::{Projection, project};
 pub use run::{Finished, Progress, RunError, Runner, Silent, Summary, default_out};
 pub use tables::{Tables, TablesError};
+pub use trace::chrome_trace;
+
+/// Folder of traces in a result folder.
+pub const TRACES: &str = "traces";

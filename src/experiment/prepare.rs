@@ -68,6 +68,7 @@ pub struct Preparation<'a> {
     split: Vec<(DatasetSpec, u64, Arc<Dataset>)>,
     parts: Vec<(DatasetSpec, PartitionSpec, usize, u64, Parts)>,
     devices: Vec<(DeviceConfig, usize, Vec<WorkerDevice>)>,
+    timeline_epochs: usize,
 }
 
 impl<'a> Preparation<'a> {
@@ -82,6 +83,16 @@ impl<'a> Preparation<'a> {
             split: Vec::new(),
             parts: Vec::new(),
             devices: Vec::new(),
+            timeline_epochs: 0,
+        }
+    }
+
+    /// With a timeline of so many epochs kept in every run.
+    #[must_use]
+    pub fn with_timeline(self, epochs: usize) -> Self {
+        Self {
+            timeline_epochs: epochs,
+            ..self
         }
     }
 
@@ -125,12 +136,12 @@ impl<'a> Preparation<'a> {
 
     /// What strategies may know of a cell.
     #[must_use]
-    pub const fn context(cell: &Cell) -> Context {
+    pub fn context(cell: &Cell) -> Context {
         Context {
             epochs: cell.settings.training.epochs,
             layers: cell.settings.model.layers,
             workers: cell.settings.partition.workers,
-            all_reduce: cell.settings.network.all_reduce,
+            all_reduce: (cell.settings.network).all_reduce_among(cell.settings.partition.workers),
         }
     }
 
@@ -204,7 +215,9 @@ impl<'a> Preparation<'a> {
             epochs: strategy.epochs(&Self::context(cell)),
             topology: Arc::new(topology),
             framing,
-            all_reduce: settings.network.all_reduce,
+            all_reduce: settings.network.all_reduce_among(workers),
+            exchange: settings.network.exchange,
+            timeline_epochs: self.timeline_epochs,
             timing,
             devices,
             engine: self.engine.clone(),

@@ -1,9 +1,11 @@
 //! From the outcome of a run to its rows in the tables.
 
+use std::collections::BTreeMap;
+
 use super::config::Cell;
 use super::prepare::partitioner_name;
-use super::rows::{EpochRow, RunRow, Text, TrafficRow};
-use crate::net::{Count, TrafficKind};
+use super::rows::{EpochRow, RunRow, Text, TimelineRow, TrafficRow};
+use crate::net::{Count, Seconds, TrafficKind};
 use crate::sim::{Outcome, Setting, SimError};
 use crate::strategies::Strategy;
 
@@ -196,6 +198,64 @@ impl RowMaker<'_> {
         }
         rows
     }
+
+    /// What each worker did, in order of time, by worker and what it is.
+    pub fn timeline(&self, outcome: &Outcome) -> Vec<TimelineRow> {
+        let row =
+            |worker: usize, epoch: usize, activity: &str, kind: &str, span: Stretch| TimelineRow {
+                cell: self.cell.name.clone(),
+                strategy: self.cell.strategy.label.clone(),
+                seed: self.setting.seed,
+                epoch: epoch as u64,
+                worker: worker as u64,
+                activity: activity.to_owned(),
+                kind: kind.to_owned(),
+                start_seconds: span.0.0,
+                end_seconds: span.1.0,
+            };
+        let mut rows: Vec<TimelineRow> = (outcome.timeline.spans().iter())
+            .map(|span| {
+                let stretch = (span.start, span.end);
+                row(span.worker, span.epoch, span.doing.name(), "", stretch)
+            })
+            .collect();
+        let mut sends: BTreeMap<(usize, usize, TrafficKind), Vec<Stretch>> = BTreeMap::new();
+        for flight in outcome.timeline.flights() {
+            let key = (flight.lane.from as usize, flight.epoch, flight.lane.kind);
+            let stretches = sends.entry(key).or_default();
+            stretches.push((flight.start, flight.end));
+        }
+        for ((worker, epoch, kind), stretches) in sends {
+            rows.extend(
+                union(stretches)
+                    .into_iter()
+                    .map(|stretch| row(worker, epoch, "send", kind.name(), stretch)),
+            );
+        }
+        rows.sort_by(|a, b| {
+            (a.worker.cmp(&b.worker))
+                .then(a.start_seconds.total_cmp(&b.start_seconds))
+                .then(a.end_seconds.total_cmp(&b.end_seconds))
+        });
+        rows
+    }
+}
+
+/// From when until when.
+type Stretch = (Seconds, Seconds);
+
+/// What at least one of them covers, as disjoint stretches in ascending order.
+fn union(mut stretches: Vec<Stretch>) -> Vec<Stretch> {
+    stretches.sort();
+    let mut joined: Vec<Stretch> = Vec::new();
+    for (start, end) in stretches {
+        match joined.last_mut() {
+            Some(last) if start <= last.1 => last.1 = last.1.max(end),
+            _ => joined.push((start, end)),
+        }
+    }
+    joined.retain(|(start, end)| start < end);
+    joined
 }
 
 /// The name of a unit variant as experiment files write it.

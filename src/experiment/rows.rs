@@ -1,4 +1,4 @@
-//! The four result tables as plain rows.
+//! The result tables as plain rows.
 //!
 //! Each table is defined once, here: the struct *is* the schema, and its fields, in order, are the
 //! columns of the Parquet and CSV files. `Option` marks a column that may be null: not evaluated
@@ -408,6 +408,32 @@ table! {
         /// One of [`ClaimRow::REPRODUCED`], [`ClaimRow::NOT_REPRODUCED`],
         /// [`ClaimRow::INCONCLUSIVE`].
         verdict: String,
+    }
+}
+
+table! {
+    /// What one worker did in a stretch of virtual time, for the first seed and the first epochs of
+    /// each cell. Only of runs that were traced. Of one worker, spans of computing and waiting do
+    /// not overlap, nor do those in which messages of one kind leave it.
+    TimelineRow = "timeline" {
+        /// Name of the cell, as in `runs`.
+        cell: String,
+        /// Label of the strategy, as in `runs`.
+        strategy: String,
+        /// Seed of the run.
+        seed: u64,
+        /// The epoch it belongs to.
+        epoch: u64,
+        /// Which worker.
+        worker: u64,
+        /// `compute`, `wait` (for a message) or `send`.
+        activity: String,
+        /// What is sent; empty for the rest.
+        kind: String,
+        /// From when, in virtual time.
+        start_seconds: f64,
+        /// Until when; messages until they have arrived.
+        end_seconds: f64,
     }
 }
 

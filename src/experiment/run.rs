@@ -13,6 +13,8 @@ use super::prepare::Preparation;
 use super::row_maker::RowMaker;
 use super::rows::{ClaimRow, RunRow};
 use super::tables::{Tables, TablesError};
+use super::trace::{TraceNames, chrome_trace};
+use super::{TRACES, atomic};
 use crate::Error;
 use crate::sim::{Engine, EpochRecord, Observer, Outcome, Setting, SimError};
 use crate::strategies::{Registry, Strategy};
@@ -120,6 +122,8 @@ pub struct Runner<'a> {
     pub command: Vec<String>,
     /// What carries out the runs.
     pub engine: Engine,
+    /// Of how many epochs each run leaves a trace; 0 for none.
+    pub trace_epochs: usize,
 }
 
 /// Results are written after every cell, and within a cell after the first seed that ends so long after the last time.
@@ -176,8 +180,9 @@ impl Runner<'_> {
     /// are kept. Where workers are processes, process 0 alone writes and has the tables.
     pub fn run(&self, progress: &Arc<dyn Progress>) -> Result<Summary, RunError> {
         let started = Instant::now();
-        let mut preparation =
-            Preparation::new(self.registry, self.base.clone()).on(self.engine.clone());
+        let mut preparation = Preparation::new(self.registry, self.base.clone())
+            .with_timeline(self.trace_epochs)
+            .on(self.engine.clone());
         let mut manifest = Manifest::new(self.experiment, &self.command, &self.engine);
         let Prepared { jobs, skipped, .. } = self.engine.agree(
             self.prepare(&mut preparation, &mut manifest),
@@ -185,6 +190,10 @@ impl Runner<'_> {
             RunError::is_input,
         )?;
 
+        if self.engine.leads() {
+            remove_traces(&self.out)?;
+        }
+        let mut names = TraceNames::default();
         let seeds = &self.experiment.seeds;
         let runs = jobs.len() * seeds.len();
         let epochs: usize = jobs
@@ -206,7 +215,11 @@ impl Runner<'_> {
         for job in &jobs {
             for (place, &seed) in seeds.iter().enumerate() {
                 number += 1;
-                let outcome = self.one(&mut preparation, job, seed, progress, &mut tables);
+                let trace = TraceFile {
+                    path: self.out.join(TRACES).join(names.name(&job.cell.name, seed)),
+                    first: place == 0,
+                };
+                let outcome = self.one(&mut preparation, job, seed, progress, &mut tables, &trace);
                 if let Ok(spent) = &outcome {
                     model += *spent;
                 }
@@ -325,6 +338,7 @@ impl Runner<'_> {
         seed: u64,
         progress: &Arc<dyn Progress>,
         tables: &mut Tables,
+        trace: &TraceFile,
     ) -> Result<Duration, Error> {
         let strategy = job.strategy.as_ref();
         let setting = preparation.setting(job.cell, seed, strategy)?;
@@ -349,6 +363,13 @@ impl Runner<'_> {
                 tables.runs.push(rows.run(&outcome));
                 tables.epochs.extend(rows.epochs(&outcome));
                 tables.traffic.extend(rows.traffic(&outcome));
+                if self.trace_epochs > 0 {
+                    let text = chrome_trace(&outcome.timeline, &setting.topology);
+                    write_trace(&trace.path, &text)?;
+                    if trace.first {
+                        tables.timeline.extend(rows.timeline(&outcome));
+                    }
+                }
                 Ok(outcome.model)
             }
             Err(error) => {
@@ -357,6 +378,31 @@ impl Runner<'_> {
             }
         }
     }
+}
+
+/// Where a run's trace goes, and whether it is its cell's first, of which the table is.
+struct TraceFile {
+    path: PathBuf,
+    first: bool,
+}
+
+fn write_trace(path: &Path, text: &str) -> Result<(), RunError> {
+    atomic::write_bytes(path, text.as_bytes()).map_err(|source| RunError::Folder {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Removes the traces of an earlier run of the experiment.
+fn remove_traces(out: &Path) -> Result<(), RunError> {
+    let Ok(entries) = std::fs::read_dir(out.join(TRACES)) else {
+        return Ok(());
+    };
+    let paths = entries.filter_map(Result::ok).map(|entry| entry.path());
+    for path in paths.filter(|path| path.extension().is_some_and(|end| end == "json")) {
+        std::fs::remove_file(&path).map_err(|source| RunError::Folder { path, source })?;
+    }
+    Ok(())
 }
 
 /// Every message that was sent had been stated in advance, and no other.

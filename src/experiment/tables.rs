@@ -12,7 +12,8 @@ use thiserror::Error;
 
 use super::atomic;
 use super::rows::{
-    ClaimRow, ColumnKind, ColumnSpec, EpochRow, Row, RowError, RunRow, Text, TrafficRow, Values,
+    ClaimRow, ColumnKind, ColumnSpec, EpochRow, Row, RowError, RunRow, Text, TimelineRow,
+    TrafficRow, Values,
 };
 
 /// Everything a result folder says in numbers.
@@ -26,6 +27,8 @@ pub struct Tables {
     pub traffic: Vec<TrafficRow>,
     /// One row per claim.
     pub claims: Vec<ClaimRow>,
+    /// One row per span of a worker's time; empty unless the runs were traced.
+    pub timeline: Vec<TimelineRow>,
 }
 
 /// Why tables could not be written or read.
@@ -34,7 +37,7 @@ pub enum TablesError {
     /// The file system refused.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// `read` or `write`.
+        /// `read`, `write` or `remove`.
         action: &'static str,
         /// The file.
         path: PathBuf,
@@ -62,7 +65,8 @@ pub enum TablesError {
 }
 
 impl Tables {
-    /// Writes `<table>.parquet` and `<table>.csv` for all four tables into `folder`, each file atomically.
+    /// Writes `<table>.parquet` and `<table>.csv` for all tables into `folder`, each file atomically. Without a timeline there
+    /// are no files of it, and those of an earlier run are removed.
     ///
     /// # Errors
     /// A file cannot be written; finished files stay, and what they replaced is never half-written.
@@ -70,10 +74,14 @@ impl Tables {
         write_table(folder, &self.runs)?;
         write_table(folder, &self.epochs)?;
         write_table(folder, &self.traffic)?;
-        write_table(folder, &self.claims)
+        write_table(folder, &self.claims)?;
+        if self.timeline.is_empty() {
+            return remove_table::<TimelineRow>(folder);
+        }
+        write_table(folder, &self.timeline)
     }
 
-    /// Reads the four Parquet files of `folder`.
+    /// Reads the Parquet files of `folder`; that of the timeline, which not every run leaves, if it is there.
     ///
     /// # Errors
     /// A file is missing, is no Parquet, lacks a column or holds values of another type.
@@ -83,8 +91,36 @@ impl Tables {
             epochs: read_table(folder)?,
             traffic: read_table(folder)?,
             claims: read_table(folder)?,
+            timeline: if path_of::<TimelineRow>(folder).exists() {
+                read_table(folder)?
+            } else {
+                Vec::new()
+            },
         })
     }
+}
+
+/// The Parquet file of a table.
+fn path_of<R: Row>(folder: &Path) -> PathBuf {
+    folder.join(R::TABLE).with_extension("parquet")
+}
+
+fn remove_table<R: Row>(folder: &Path) -> Result<(), TablesError> {
+    let parquet = path_of::<R>(folder);
+    for path in [parquet.with_extension("csv"), parquet] {
+        match std::fs::remove_file(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                let action = "remove";
+                return Err(TablesError::Io {
+                    action,
+                    path,
+                    source,
+                });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// The rows as a data frame with the columns of [`Row::COLUMNS`].
@@ -163,7 +199,7 @@ impl WriteError {
 }
 
 fn write_table<R: Row>(folder: &Path, rows: &[R]) -> Result<(), TablesError> {
-    let parquet = folder.join(R::TABLE).with_extension("parquet");
+    let parquet = path_of::<R>(folder);
     let mut frame =
         to_frame(rows).map_err(|error| WriteError::Format(error).at(parquet.clone()))?;
     atomic::write(&parquet, |file| -> Result<(), WriteError> {
@@ -180,7 +216,7 @@ fn write_table<R: Row>(folder: &Path, rows: &[R]) -> Result<(), TablesError> {
 }
 
 fn read_table<R: Row>(folder: &Path) -> Result<Vec<R>, TablesError> {
-    let path = folder.join(R::TABLE).with_extension("parquet");
+    let path = path_of::<R>(folder);
     let file = File::open(&path).map_err(|source| TablesError::Io {
         action: "read",
         path: path.clone(),
@@ -243,6 +279,7 @@ mod tests {
             epochs: vec![EpochRow::default(), epoch],
             traffic: vec![traffic],
             claims: vec![claim],
+            timeline: Vec::new(),
         }
     }
 
@@ -251,6 +288,26 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         sample().write(folder.path()).unwrap();
         assert_eq!(Tables::read(folder.path()).unwrap(), sample());
+    }
+
+    #[test]
+    fn a_timeline_is_there_only_if_the_last_run_was_traced() {
+        let folder = tempfile::tempdir().unwrap();
+        let span = TimelineRow {
+            activity: "send".into(),
+            end_seconds: 0.1 + 0.2,
+            ..TimelineRow::default()
+        };
+        let traced = Tables {
+            timeline: vec![span],
+            ..sample()
+        };
+        traced.write(folder.path()).unwrap();
+        assert_eq!(Tables::read(folder.path()).unwrap(), traced);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 10);
+        sample().write(folder.path()).unwrap();
+        assert_eq!(Tables::read(folder.path()).unwrap(), sample());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 8);
     }
 
     #[test]

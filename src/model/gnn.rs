@@ -1,5 +1,7 @@
 //! A stack of message-passing layers that can be run one layer at a time.
 
+use std::ops::Range;
+
 use burn::module::Module;
 use burn::nn::{LayerNorm, LayerNormConfig};
 use burn::tensor::activation::relu;
@@ -100,14 +102,33 @@ impl ModelSpec {
         }
     }
 
-    fn layer_parameters(&self, layer: usize) -> usize {
-        let spec = self.layer(layer);
-        let norm = if self.has_norm(layer) {
-            2 * spec.outputs
+    /// Number of parameters of one layer, with the normalisation behind it.
+    #[must_use]
+    pub fn layer_parameters(&self, layer: usize) -> usize {
+        self.layer(layer).parameters() + self.norm_parameters(layer)
+    }
+
+    fn norm_parameters(&self, layer: usize) -> usize {
+        if self.has_norm(layer) {
+            2 * self.widths[layer + 1]
         } else {
             0
-        };
-        spec.parameters() + norm
+        }
+    }
+
+    /// Where the parameters of one layer are among all of [`Gnn`] when they are flat: its weights, and
+    /// those of the normalisation behind it, for a module lists all of the former first.
+    #[must_use]
+    pub fn parameter_ranges(&self, layer: usize) -> [Range<usize>; 2] {
+        let weights = |layer: usize| self.layer(layer).parameters();
+        let first: usize = (0..layer).map(weights).sum();
+        let all: usize = (0..self.layers()).map(weights).sum();
+        let norms =
+            |layers: usize| all + (0..layers).map(|l| self.norm_parameters(l)).sum::<usize>();
+        [
+            first..first + weights(layer),
+            norms(layer)..norms(layer + 1),
+        ]
     }
 
     fn has_norm(&self, layer: usize) -> bool {

@@ -1,6 +1,9 @@
 //! How a worker talks to the others: one trait, implemented by each engine.
 
-use super::{Bytes, Lane, NetError, Seconds, Traffic, TrafficKind};
+use super::{
+    AllReduceKind, Bytes, Lane, NetError, Seconds, Step, Traffic, TrafficKind, all_reduce_steps,
+    broadcast_steps, gather_steps,
+};
 
 /// One message of an exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +63,14 @@ pub type Inbox = Vec<Message>;
 #[must_use = "an exchange that is never finished loses its messages"]
 pub struct Pending {
     /// Number of this exchange among those of its worker.
+    pub ticket: u64,
+}
+
+/// A started collective that has not been waited for.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "a collective that is never finished loses its result"]
+pub struct PendingCollective {
+    /// Number of this collective among those of its worker.
     pub ticket: u64,
 }
 
@@ -125,6 +136,48 @@ pub trait Communicator: Send {
         self.finish_exchange(pending)
     }
 
+    /// How this engine carries out all-reduce.
+    fn all_reduce_kind(&self) -> AllReduceKind;
+
+    /// Starts this worker's steps of a collective on its values and returns; the steps are taken, as
+    /// far as messages arrive, while the caller computes. The steps of the workers must belong
+    /// together.
+    ///
+    /// Collectives of one worker are carried out one after another in the order in which they were
+    /// started, as on one stream of a device; exchanges go their own ways beside them.
+    ///
+    /// # Errors
+    /// See [`Communicator`].
+    fn start_collective(
+        &mut self,
+        steps: Vec<Step>,
+        values: Vec<f32>,
+        op: Reduce,
+        kind: TrafficKind,
+    ) -> Result<PendingCollective, NetError>;
+
+    /// Waits for a started collective and returns what became of the values.
+    ///
+    /// # Errors
+    /// See [`Communicator`].
+    fn finish_collective(&mut self, pending: PendingCollective) -> Result<Vec<f32>, NetError>;
+
+    /// Starts to combine `values` over all workers; [`Communicator::finish_collective`] returns the
+    /// result, the same bits on every worker.
+    ///
+    /// # Errors
+    /// See [`Communicator`].
+    fn start_all_reduce(
+        &mut self,
+        values: Vec<f32>,
+        op: Reduce,
+        kind: TrafficKind,
+    ) -> Result<PendingCollective, NetError> {
+        let (rank, size) = (self.rank(), self.size());
+        let steps = all_reduce_steps(self.all_reduce_kind(), rank, size, values.len());
+        self.start_collective(steps, values, op, kind)
+    }
+
     /// Combines `values` over all workers in place; afterwards every worker holds the same bits.
     ///
     /// # Errors
@@ -134,7 +187,61 @@ pub trait Communicator: Send {
         values: &mut [f32],
         op: Reduce,
         kind: TrafficKind,
-    ) -> Result<(), NetError>;
+    ) -> Result<(), NetError> {
+        let pending = self.start_all_reduce(values.to_vec(), op, kind)?;
+        values.copy_from_slice(&self.finish_collective(pending)?);
+        Ok(())
+    }
+
+    /// Puts the values of worker `root` in the place of everybody's, along a binomial tree.
+    ///
+    /// # Errors
+    /// See [`Communicator`].
+    fn broadcast(
+        &mut self,
+        root: usize,
+        values: &mut [f32],
+        kind: TrafficKind,
+    ) -> Result<(), NetError> {
+        let steps = broadcast_steps(self.rank(), self.size(), root, values.len());
+        let pending = self.start_collective(steps, values.to_vec(), Reduce::Sum, kind)?;
+        values.copy_from_slice(&self.finish_collective(pending)?);
+        Ok(())
+    }
+
+    /// The values of all workers in the order of ranks on worker `root`, of which each worker r has
+    /// `lens[r]`; nothing on the others.
+    ///
+    /// # Errors
+    /// If `lens` has not one entry for each worker, or this worker's is not the number of its
+    /// values; and see [`Communicator`].
+    fn gather(
+        &mut self,
+        root: usize,
+        values: &[f32],
+        lens: &[usize],
+        kind: TrafficKind,
+    ) -> Result<Vec<f32>, NetError> {
+        let (rank, size) = (self.rank(), self.size());
+        if lens.len() != size || lens[rank] != values.len() {
+            let reason = format!(
+                "it gathers {} values and says that the {} workers have {lens:?}",
+                values.len(),
+                size
+            );
+            return Err(NetError::Protocol { rank, reason });
+        }
+        let mut mine = values.to_vec();
+        if rank == root {
+            mine = vec![0.0; lens.iter().sum()];
+            let start: usize = lens[..rank].iter().sum();
+            mine[start..][..values.len()].copy_from_slice(values);
+        }
+        let steps = gather_steps(rank, root, lens);
+        let pending = self.start_collective(steps, mine, Reduce::Sum, kind)?;
+        let gathered = self.finish_collective(pending)?;
+        Ok(if rank == root { gathered } else { Vec::new() })
+    }
 
     /// Hands `value` of worker 0 to every worker out of band: it takes no time and counts no bytes.
     /// Only for what is not part of the training being measured: evaluation results and the

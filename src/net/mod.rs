@@ -41,8 +41,15 @@ pub use codecs::{
     Bf16, Bits, CodingError, CodingErrors, Compose, Difference, DifferenceMemory, F16,
     FirstColumns, Gauge, Identity, Measured, Quantise, RandomColumns, RandomEntries, TopK,
 };
-pub use collective::{Combine, Step, all_reduce_steps, all_reduce_traffic, ring_all_reduce};
-pub use communicator::{Communicator, Inbox, Message, Outbox, Pending, Reduce, f32_bytes};
+pub use collective::{
+    ALL_REDUCE_CHOICES, AllReduceChoice, AllReduceKind, Combine, ExchangeKind, Step,
+    all_reduce_steps, all_reduce_traffic, broadcast_steps, gather_steps,
+    halving_doubling_all_reduce, pairwise_rounds, parameter_server_all_reduce, ring_all_reduce,
+    tree_all_reduce,
+};
+pub use communicator::{
+    Communicator, Inbox, Message, Outbox, Pending, PendingCollective, Reduce, f32_bytes,
+};
 pub use error::NetError;
 pub use fabric::{Delivery, Fabric, FlowId, Transfer};
 pub use flows::{FlowResult, FlowSpec, run_flows};
@@ -51,7 +58,7 @@ pub use ledger::Ledger;
 pub use link::{Link, LinkId};
 pub use presets::{PRESETS, Preset, find as find_preset};
 pub use selection::{Columns, Selection};
-pub use spec::{AllReduceKind, FramingKind, LinkSpec, NetworkSpec, TopologyKind, WorkerLinkSpec};
+pub use spec::{FramingKind, LinkSpec, NetworkSpec, TopologyKind, WorkerLinkSpec};
 pub use topology::{Route, Topology};
 pub use traffic::{Count, Lane, Traffic, TrafficKind};
 pub use units::{Bandwidth, Bytes, Seconds};

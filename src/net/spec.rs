@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Bandwidth, Seconds};
+use super::{AllReduceChoice, Bandwidth, ExchangeKind, Seconds};
 
 /// The `[network]` section: a preset, a topology described here, or a preset with changes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -22,7 +22,10 @@ pub struct NetworkSpec {
     pub framing: Option<FramingKind>,
     /// How all-reduce is carried out. Default: `ring`.
     #[serde(default)]
-    pub all_reduce: AllReduceKind,
+    pub all_reduce: AllReduceChoice,
+    /// How the messages of exchanges travel. Default: `direct`, all at once.
+    #[serde(default)]
+    pub exchange: ExchangeKind,
     /// Overrides for single workers.
     #[serde(default, rename = "worker", skip_serializing_if = "Vec::is_empty")]
     pub workers: Vec<WorkerLinkSpec>,
@@ -73,13 +76,4 @@ pub enum FramingKind {
     Ethernet,
     /// Payload bytes are wire bytes.
     None,
-}
-
-/// Algorithms of all-reduce.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AllReduceKind {
-    /// Reduce-scatter and all-gather around a ring: 2(P − 1) steps.
-    #[default]
-    Ring,
 }

@@ -80,7 +80,8 @@ pub fn build(
     manifest: &Value,
 ) -> Result<Vec<PathBuf>, ReportError> {
     let mut written = Vec::new();
-    let cells = series::cells(&tables.runs, &tables.epochs);
+    let mut cells = series::cells(&tables.runs, &tables.epochs);
+    series::add_timeline(&mut cells, &tables.timeline);
     let mut drawn = Vec::new();
     for figure in wanted(manifest)?.iter().filter_map(|(kind, title)| {
         let figure = kind.figure(&cells)?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::statistics::Summary;
 use super::style::{self, Look};
-use crate::experiment::rows::{EpochRow, RunRow};
+use crate::experiment::rows::{EpochRow, RunRow, TimelineRow};
 
 /// One cell's finished runs, epoch by epoch, with the name and look it has in every figure.
 #[derive(Clone, Debug)]
@@ -20,6 +20,8 @@ pub struct Cell<'a> {
     pub runs: Vec<&'a RunRow>,
     /// Their epochs.
     epochs: BTreeMap<u64, Vec<&'a EpochRow>>,
+    /// What their workers did in the first epochs of one run; empty if it was not traced.
+    pub timeline: Vec<&'a TimelineRow>,
 }
 
 /// One epoch of a cell, averaged over seeds.
@@ -100,6 +102,7 @@ pub fn cells<'a>(runs: &'a [RunRow], epochs: &'a [EpochRow]) -> Vec<Cell<'a>> {
                 .filter(|run| run.is_ok() && run.cell == cell)
                 .collect(),
             epochs: BTreeMap::new(),
+            timeline: Vec::new(),
         })
         .collect();
     let place: BTreeMap<&str, usize> = names
@@ -120,6 +123,17 @@ pub fn cells<'a>(runs: &'a [RunRow], epochs: &'a [EpochRow]) -> Vec<Cell<'a>> {
         }
     }
     cells
+}
+
+/// Gives each cell its rows of the timeline.
+pub fn add_timeline<'a>(cells: &mut [Cell<'a>], timeline: &'a [TimelineRow]) {
+    for cell in cells {
+        let name = cell.runs.first().map(|run| run.cell.as_str());
+        let mine = timeline
+            .iter()
+            .filter(|row| Some(row.cell.as_str()) == name);
+        cell.timeline = mine.collect();
+    }
 }
 
 #[cfg(test)]

@@ -236,6 +236,25 @@ pub const TIMES: [Fill; 3] = [
     },
 ];
 
+/// What a worker does, in timelines: computing and waiting fill its lane, messages are a thin line below.
+pub const DOINGS: [Fill; 3] = [
+    Fill {
+        label: "compute",
+        color: BLUE,
+        hatched: false,
+    },
+    Fill {
+        label: "wait for a message",
+        color: GREY,
+        hatched: false,
+    },
+    Fill {
+        label: "messages on their way",
+        color: RED,
+        hatched: false,
+    },
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;

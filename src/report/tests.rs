@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use super::*;
-use crate::experiment::rows::{ClaimRow, EpochRow, RunRow, TrafficRow};
+use crate::experiment::rows::{ClaimRow, EpochRow, RunRow, TimelineRow, TrafficRow};
 
 /// A strategy as made up here: name, final accuracy, node-data and gradient bytes an epoch, seconds an epoch.
 const STRATEGIES: [(&str, f64, u64, u64, f64); 7] = [
@@ -100,6 +100,31 @@ impl Made {
         }
     }
 
+    /// Four workers compute, send and wait, one longer than the others.
+    fn timeline(&self) -> Vec<TimelineRow> {
+        let seconds = self.costs().3;
+        let span = |worker: u64, activity: &str, start: f64, end: f64| TimelineRow {
+            cell: self.strategy(),
+            strategy: self.strategy(),
+            seed: self.seed,
+            epoch: 2,
+            worker,
+            activity: activity.into(),
+            start_seconds: seconds * (2.0 + start),
+            end_seconds: seconds * (2.0 + end),
+            ..TimelineRow::default()
+        };
+        let spans = |worker: u64| {
+            let half = 0.4 + 0.05 * worker as f64;
+            [
+                span(worker, "compute", 0.0, half),
+                span(worker, "send", half, 1.0),
+                span(worker, "wait", half, 1.0),
+            ]
+        };
+        (0..4).flat_map(spans).collect()
+    }
+
     fn traffic(&self, kind: &str, bytes: u64) -> TrafficRow {
         TrafficRow {
             cell: self.strategy().into(),
@@ -125,6 +150,9 @@ fn made_up(seeds: &[u64]) -> Tables {
             let made = Made { number, seed };
             let (_, node_data, gradients, _) = made.costs();
             tables.runs.push(made.run());
+            if seed == seeds[0] {
+                tables.timeline.extend(made.timeline());
+            }
             tables
                 .epochs
                 .extend((0..EPOCHS).map(|epoch| made.epoch(epoch)));
@@ -241,6 +269,21 @@ fn figures_need_no_font_and_nothing_from_elsewhere() {
     for outside in ["src=", "<link", "@import", "url(", "<script"] {
         assert!(!page.contains(outside), "{outside}");
     }
+}
+
+#[test]
+fn without_a_traced_run_there_is_no_timeline() {
+    let folder = tempfile::tempdir().unwrap();
+    build(folder.path(), &made_up(&[0]), &manifest()).unwrap();
+    let figure = folder.path().join("figures/timeline.svg");
+    let svg = fs::read_to_string(&figure).unwrap();
+    assert!(svg.contains("Epoch 3: full takes 21.0 ms"), "{svg:.400}");
+    let untraced = Tables {
+        timeline: Vec::new(),
+        ..made_up(&[0])
+    };
+    build(folder.path(), &untraced, &manifest()).unwrap();
+    assert!(!figure.exists());
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 
-use super::{SimError, run_workers};
+use super::{Cluster, SimError, run_workers};
 use crate::net::{
     Bytes, Communicator, Ledger, Message, NetError, NetworkSpec, Outbox, Reduce, Seconds,
     TrafficKind, floats, median, to_bytes,
@@ -180,23 +180,18 @@ pub fn calibrate_emulated(
     workers: usize,
     plan: &CalibrationPlan,
 ) -> Result<(Calibration, Ledger), SimError> {
-    let topology = Arc::new(spec.topology(workers)?);
+    let cluster = Cluster {
+        all_reduce: spec.all_reduce_among(workers),
+        ..Cluster::new(Arc::new(spec.topology(workers)?), spec.framing())
+    };
     let found = Mutex::new(Calibration::default());
-    let framing = spec.framing();
-    let results = run_workers(
-        topology,
-        framing,
-        spec.all_reduce,
-        workers,
-        workers,
-        |mut worker| {
-            let mine = calibrate(worker.as_mut(), plan)?;
-            if worker.rank() == 0 {
-                *found.lock().unwrap_or_else(PoisonError::into_inner) = mine;
-            }
-            Ok(())
-        },
-    )?;
+    let results = run_workers(&cluster, workers, |mut worker| {
+        let mine = calibrate(worker.as_mut(), plan)?;
+        if worker.rank() == 0 {
+            *found.lock().unwrap_or_else(PoisonError::into_inner) = mine;
+        }
+        Ok(())
+    })?;
     let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok((found, results.ledger))
 }

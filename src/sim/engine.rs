@@ -7,9 +7,10 @@ use std::thread;
 
 use super::SimError;
 use super::kernel::{Kernel, WorkerTimes};
+use super::timeline::Timeline;
 use crate::net::{
-    AllReduceKind, Communicator, Fabric, Framing, Inbox, Ledger, NetError, Outbox, Pending, Reduce,
-    Seconds, Topology, Traffic, TrafficKind,
+    AllReduceKind, Communicator, ExchangeKind, Fabric, Framing, Inbox, Ledger, NetError, Outbox,
+    Pending, PendingCollective, Reduce, Seconds, Step, Topology, Traffic, TrafficKind,
 };
 
 /// Stack of a worker's thread. Only the pages a worker touches take memory.
@@ -53,13 +54,47 @@ impl Shared {
     }
 }
 
+/// The emulated network under a run, and how messages use it.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    /// Links and routes; one end for each worker.
+    pub topology: Arc<Topology>,
+    /// Headers around messages.
+    pub framing: Framing,
+    /// How all-reduce is carried out.
+    pub all_reduce: AllReduceKind,
+    /// How the messages of an exchange travel.
+    pub exchange: ExchangeKind,
+    /// Of how many epochs a timeline is kept.
+    pub timeline_epochs: usize,
+}
+
+impl Cluster {
+    /// Rings, direct exchanges and no timeline.
+    #[must_use]
+    pub fn new(topology: Arc<Topology>, framing: Framing) -> Self {
+        Self {
+            topology,
+            framing,
+            all_reduce: AllReduceKind::default(),
+            exchange: ExchangeKind::default(),
+            timeline_epochs: 0,
+        }
+    }
+}
+
 /// A worker's end of the emulated network.
 struct SimCommunicator {
     rank: usize,
     size: usize,
+    all_reduce: AllReduceKind,
+    exchange: ExchangeKind,
     shared: Arc<Shared>,
     next_ticket: u64,
     pending: Vec<(u64, TrafficKind, u32, Vec<usize>)>,
+    /// Collectives started so far, and which of them are not finished.
+    collectives: u64,
+    collecting: Vec<u64>,
 }
 
 impl SimCommunicator {
@@ -108,9 +143,7 @@ impl Communicator for SimCommunicator {
 
     fn elapse_all(&mut self, compute: Seconds) {
         let mut kernel = self.shared.lock();
-        for rank in 0..self.size {
-            kernel.compute(rank, compute);
-        }
+        kernel.compute_all(self.rank, compute);
     }
 
     fn carry(&mut self, traffic: &Traffic) -> Result<(), NetError> {
@@ -126,9 +159,13 @@ impl Communicator for SimCommunicator {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         let expect = std::mem::take(&mut outbox.expect);
-        self.pending
-            .push((ticket, outbox.kind, outbox.layer, expect));
-        kernel.send_all(self.rank, outbox)?;
+        let (kind, layer) = (outbox.kind, outbox.layer);
+        match self.exchange {
+            ExchangeKind::Direct => kernel.send_all(self.rank, outbox)?,
+            ExchangeKind::Pairwise => kernel.start_pairwise(self.rank, outbox, &expect)?,
+        }
+        drop(kernel);
+        self.pending.push((ticket, kind, layer, expect));
         Ok(Pending { ticket })
     }
 
@@ -147,29 +184,51 @@ impl Communicator for SimCommunicator {
         if expect.is_empty() {
             return Ok(Inbox::new());
         }
-        let rank = self.rank;
+        let (rank, how) = (self.rank, self.exchange);
         self.blocking(
-            |kernel| kernel.receive(rank, kind, layer, expect),
+            |kernel| match how {
+                ExchangeKind::Direct => kernel.receive(rank, kind, layer, expect),
+                ExchangeKind::Pairwise => kernel.finish_pairwise(rank, kind, layer),
+            },
             |kernel| kernel.take_inbox(rank),
         )
     }
 
-    fn all_reduce(
+    fn all_reduce_kind(&self) -> AllReduceKind {
+        self.all_reduce
+    }
+
+    fn start_collective(
         &mut self,
-        values: &mut [f32],
+        steps: Vec<Step>,
+        values: Vec<f32>,
         op: Reduce,
         kind: TrafficKind,
-    ) -> Result<(), NetError> {
-        if self.size == 1 || values.is_empty() {
-            return Ok(());
+    ) -> Result<PendingCollective, NetError> {
+        let mut kernel = self.shared.lock();
+        if let Some(failure) = kernel.failure() {
+            return Err(failure);
         }
-        let (rank, mine) = (self.rank, values.to_vec());
-        let reduced = self.blocking(
-            |kernel| kernel.all_reduce(rank, mine, op, kind),
+        let ticket = self.collectives;
+        self.collectives += 1;
+        self.collecting.push(ticket);
+        kernel.start_collective(self.rank, ticket, steps, values, op, kind);
+        Ok(PendingCollective { ticket })
+    }
+
+    fn finish_collective(&mut self, pending: PendingCollective) -> Result<Vec<f32>, NetError> {
+        let rank = self.rank;
+        let Some(place) = self.collecting.iter().position(|&at| at == pending.ticket) else {
+            return Err(NetError::Protocol {
+                rank,
+                reason: "it finished a collective that it did not start".to_owned(),
+            });
+        };
+        self.collecting.remove(place);
+        self.blocking(
+            |kernel| kernel.finish_collective(rank, pending.ticket),
             |kernel| kernel.take_reduced(rank),
-        )?;
-        values.copy_from_slice(&reduced);
-        Ok(())
+        )
     }
 
     fn share(&mut self, value: Option<Vec<u8>>) -> Result<Vec<u8>, NetError> {
@@ -187,6 +246,8 @@ pub struct EngineResults {
     pub times: Vec<WorkerTimes>,
     /// Every message.
     pub ledger: Ledger,
+    /// What the workers did in the first epochs.
+    pub timeline: Timeline,
 }
 
 /// Runs `program` on the emulated network: once per worker, or once for the first `actors` of them alone, which then play the others'
@@ -195,23 +256,18 @@ pub struct EngineResults {
 /// # Errors
 /// The first error of any worker; the others are stopped.
 pub fn run_workers<P>(
-    topology: Arc<Topology>,
-    framing: Framing,
-    all_reduce: AllReduceKind,
-    workers: usize,
+    cluster: &Cluster,
     actors: usize,
     program: P,
 ) -> Result<EngineResults, SimError>
 where
     P: Fn(Box<dyn Communicator>) -> Result<(), SimError> + Sync,
 {
+    let workers = cluster.topology.workers();
+    let fabric = Fabric::new(Arc::clone(&cluster.topology), cluster.framing);
+    let timeline = Timeline::new(cluster.timeline_epochs);
     let shared = Arc::new(Shared {
-        kernel: Mutex::new(Kernel::new(
-            Fabric::new(topology, framing),
-            all_reduce,
-            workers,
-            actors,
-        )),
+        kernel: Mutex::new(Kernel::new(fabric, workers, actors, timeline)),
         turns: (0..workers).map(|_| Condvar::new()).collect(),
     });
     let outcomes: Vec<Result<(), SimError>> = thread::scope(|scope| {
@@ -221,7 +277,7 @@ where
                 thread::Builder::new()
                     .name(format!("worker {rank}"))
                     .stack_size(STACK_BYTES)
-                    .spawn_scoped(scope, move || run_worker(rank, workers, &shared, program))
+                    .spawn_scoped(scope, move || run_worker(rank, cluster, &shared, program))
             })
             .collect();
         handles
@@ -259,13 +315,17 @@ where
         .kernel
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner);
-    let (times, ledger) = kernel.into_results();
-    Ok(EngineResults { times, ledger })
+    let (times, ledger, timeline) = kernel.into_results();
+    Ok(EngineResults {
+        times,
+        ledger,
+        timeline,
+    })
 }
 
 fn run_worker<P>(
     rank: usize,
-    size: usize,
+    cluster: &Cluster,
     shared: &Arc<Shared>,
     program: &P,
 ) -> Result<(), SimError>
@@ -275,10 +335,14 @@ where
     drop(shared.wait_for_turn(rank, shared.lock())?);
     let communicator = SimCommunicator {
         rank,
-        size,
+        size: cluster.topology.workers(),
+        all_reduce: cluster.all_reduce,
+        exchange: cluster.exchange,
         shared: Arc::clone(shared),
         next_ticket: 0,
         pending: Vec::new(),
+        collectives: 0,
+        collecting: Vec::new(),
     };
     let outcome = catch_unwind(AssertUnwindSafe(|| program(Box::new(communicator))))
         .unwrap_or_else(|panic| Err(panicked(rank, &*panic)));

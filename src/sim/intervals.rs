@@ -27,7 +27,9 @@ impl Intervals {
     /// Total length.
     #[must_use]
     pub fn length(&self) -> Seconds {
-        Seconds(self.0.iter().map(|(start, end)| end - start).sum())
+        // Not `sum`, which is −0 of nothing.
+        let lengths = self.0.iter().map(|(start, end)| end - start);
+        Seconds(lengths.fold(0.0, |sum, length| sum + length))
     }
 
     /// Length of what both have in common.

@@ -9,36 +9,30 @@
 //!
 //! The fabric never moves while a worker could still send something earlier, so what is simulated is exact and does not
 //! depend on how the operating system schedules threads.
+//!
+//! What travels in rounds, collectives and pairwise exchanges, has a clock of its own: its next messages leave when those
+//! of the round before have arrived, while the worker that started it computes or waits for something else. A delivery in
+//! the past of its worker's clock is no contradiction: the worker has not seen it yet.
 
 mod carry;
+mod collective;
+mod pairwise;
+mod route;
+
+pub(super) use collective::merge;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 
+use self::collective::Collective;
+use self::pairwise::{Exchange, Exchanged};
+use self::route::{Route, Tag, lane};
 use super::intervals::Intervals;
+use super::timeline::{Doing, Flight, Span, Timeline};
 use crate::net::{
-    AllReduceKind, Bytes, Combine, Fabric, FlowId, Inbox, Lane, Ledger, Message, NetError, Outbox,
-    Reduce, Seconds, Step, TrafficKind, Transfer, all_reduce_steps, floats, to_bytes,
+    Bytes, Fabric, FlowId, Inbox, Ledger, Message, NetError, Outbox, Seconds, TrafficKind, Transfer,
 };
-
-/// Tells messages of collectives from those of exchanges between the same two workers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Tag {
-    Exchange {
-        kind: TrafficKind,
-        layer: u32,
-    },
-    Collective {
-        kind: TrafficKind,
-    },
-    /// A message without content, of a worker that plays both its ends.
-    Carried {
-        kind: TrafficKind,
-        layer: u32,
-    },
-}
-
-/// Messages that keep their order: sender, receiver and tag.
-type Route = (usize, usize, Tag);
 
 struct Arrived {
     at: Seconds,
@@ -47,6 +41,8 @@ struct Arrived {
 
 struct InFlight {
     route: Route,
+    epoch: usize,
+    bytes: Bytes,
     start: Seconds,
     payload: Vec<u8>,
 }
@@ -57,22 +53,16 @@ enum Phase {
     Runnable,
     /// Waits for the messages of an exchange.
     Receiving { tag: Tag, expect: Vec<usize> },
-    /// Takes part in an all-reduce; the kernel carries out its steps.
-    Reducing(Box<Reduction>),
+    /// Waits for a pairwise exchange.
+    Exchanging(Tag),
+    /// Waits for the end of the collective of this number.
+    Collecting(u64),
     /// Waits for the shared value of this number.
     Sharing(usize),
     /// Plays all workers, and waits until so many of their messages have arrived.
     Carrying(usize),
     /// Has ended.
     Done,
-}
-
-struct Reduction {
-    values: Vec<f32>,
-    op: Reduce,
-    kind: TrafficKind,
-    steps: VecDeque<Step>,
-    sent: bool,
 }
 
 /// One worker's account of time.
@@ -97,6 +87,12 @@ struct Actor {
     blocked: Intervals,
     flights: Intervals,
     inbox: Option<Inbox>,
+    /// Started and not at their end, in the order in which they were started.
+    collectives: VecDeque<Collective>,
+    exchanges: Vec<Exchange>,
+    /// At their end and not asked for.
+    collected: BTreeMap<u64, (Seconds, Vec<f32>)>,
+    exchanged: Vec<Exchanged>,
     reduced: Option<Vec<f32>>,
     shares_taken: usize,
 }
@@ -104,19 +100,19 @@ struct Actor {
 /// The state that all workers share, guarded by one lock of which the holder of the turn is the only user.
 pub(super) struct Kernel {
     fabric: Fabric,
-    all_reduce: AllReduceKind,
     actors: Vec<Actor>,
     flying: BTreeMap<FlowId, InFlight>,
     arrived: BTreeMap<Route, VecDeque<Arrived>>,
     shared: Vec<Vec<u8>>,
     ledger: Ledger,
+    timeline: Timeline,
     turn: Option<usize>,
     failure: Option<(usize, String)>,
 }
 
 impl Kernel {
     /// A kernel for so many workers, of which the first `actors` have a program.
-    pub fn new(fabric: Fabric, all_reduce: AllReduceKind, workers: usize, actors: usize) -> Self {
+    pub fn new(fabric: Fabric, workers: usize, actors: usize, timeline: Timeline) -> Self {
         let actor = |rank: usize| Actor {
             phase: if rank < actors {
                 Phase::Runnable
@@ -130,17 +126,21 @@ impl Kernel {
             blocked: Intervals::default(),
             flights: Intervals::default(),
             inbox: None,
+            collectives: VecDeque::new(),
+            exchanges: Vec::new(),
+            collected: BTreeMap::new(),
+            exchanged: Vec::new(),
             reduced: None,
             shares_taken: 0,
         };
         Self {
             fabric,
-            all_reduce,
             actors: (0..workers).map(actor).collect(),
             flying: BTreeMap::new(),
             arrived: BTreeMap::new(),
             shared: Vec::new(),
             ledger: Ledger::new(),
+            timeline,
             turn: Some(0),
             failure: None,
         }
@@ -170,8 +170,25 @@ impl Kernel {
 
     pub fn compute(&mut self, rank: usize, time: Seconds) {
         let actor = &mut self.actors[rank];
+        let start = actor.clock;
         actor.clock += time;
         actor.compute += time;
+        self.timeline.add_span(Span {
+            worker: rank,
+            epoch: actor.epoch,
+            doing: Doing::Compute,
+            start,
+            end: actor.clock,
+        });
+    }
+
+    /// Everybody computes, in the epoch of worker `rank`.
+    pub fn compute_all(&mut self, rank: usize, time: Seconds) {
+        let epoch = self.actors[rank].epoch;
+        for other in 0..self.workers() {
+            self.set_epoch(other, epoch);
+            self.compute(other, time);
+        }
     }
 
     /// The failure that ends the run for `rank`, if there is one.
@@ -192,73 +209,65 @@ impl Kernel {
 
     /// Puts the messages of an outbox on the fabric at the sender's clock.
     pub fn send_all(&mut self, rank: usize, outbox: Outbox) -> Result<(), NetError> {
+        self.check_receivers(rank, &outbox)?;
         let tag = Tag::Exchange {
             kind: outbox.kind,
             layer: outbox.layer,
         };
+        let (clock, epoch) = (self.actors[rank].clock, self.actors[rank].epoch);
         for message in outbox.messages {
-            if message.peer >= self.workers() || message.peer == rank {
-                return Err(NetError::Protocol {
-                    rank,
-                    reason: format!("it addressed a message to worker {}", message.peer),
-                });
-            }
             let bytes = Bytes(message.payload.len() as u64);
-            self.send((rank, message.peer, tag), message.payload, bytes);
+            let route = (rank, message.peer, tag);
+            self.send(route, message.payload, bytes, clock, epoch);
         }
         Ok(())
     }
 
+    fn check_receivers(&self, rank: usize, outbox: &Outbox) -> Result<(), NetError> {
+        let mut peers = outbox.messages.iter().map(|message| message.peer);
+        match peers.find(|&peer| peer >= self.workers() || peer == rank) {
+            Some(peer) => Err(NetError::Protocol {
+                rank,
+                reason: format!("it addressed a message to worker {peer}"),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Puts a message on the fabric at `start`, counted under `epoch`.
     #[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
-    fn send(&mut self, route: Route, payload: Vec<u8>, bytes: Bytes) {
+    fn send(
+        &mut self,
+        route: Route,
+        payload: Vec<u8>,
+        bytes: Bytes,
+        start: Seconds,
+        epoch: usize,
+    ) -> FlowId {
         let (from, to, tag) = route;
-        let (kind, layer) = match tag {
-            Tag::Exchange { kind, layer } | Tag::Carried { kind, layer } => (kind, layer),
-            Tag::Collective { kind } => (kind, 0),
-        };
-        let sender = &self.actors[from];
-        let lane = Lane {
-            layer,
-            from: from as u32,
-            to: to as u32,
-            kind,
-        };
-        self.ledger.record(sender.epoch, lane, bytes);
-        let start = sender.clock;
+        self.ledger.record(epoch, lane(route), bytes);
         let flow = self.fabric.send(Transfer {
             from,
             to,
-            channel: Some(kind as u64),
+            channel: Some(tag.channel()),
             payload: bytes,
             start,
         });
-        self.flying.insert(
-            flow,
-            InFlight {
-                route,
-                start,
-                payload,
-            },
-        );
+        let message = InFlight {
+            route,
+            epoch,
+            bytes,
+            start,
+            payload,
+        };
+        self.flying.insert(flow, message);
+        flow
     }
 
     /// Waits for one message from each of `expect`; passes the turn when they are not there yet.
     pub fn receive(&mut self, rank: usize, kind: TrafficKind, layer: u32, expect: Vec<usize>) {
         let tag = Tag::Exchange { kind, layer };
         self.block(rank, Phase::Receiving { tag, expect });
-    }
-
-    /// Enters an all-reduce; the result is taken with [`Self::take_reduced`] when the turn comes back.
-    pub fn all_reduce(&mut self, rank: usize, values: Vec<f32>, op: Reduce, kind: TrafficKind) {
-        let steps = all_reduce_steps(self.all_reduce, rank, self.workers(), values.len()).into();
-        let reduction = Reduction {
-            values,
-            op,
-            kind,
-            steps,
-            sent: false,
-        };
-        self.block(rank, Phase::Reducing(Box::new(reduction)));
     }
 
     /// Gives or waits for the next shared value.
@@ -274,10 +283,6 @@ impl Kernel {
 
     pub fn take_inbox(&mut self, rank: usize) -> Inbox {
         self.actors[rank].inbox.take().unwrap_or_default()
-    }
-
-    pub fn take_reduced(&mut self, rank: usize) -> Vec<f32> {
-        self.actors[rank].reduced.take().unwrap_or_default()
     }
 
     pub fn take_shared(&mut self, rank: usize) -> Vec<u8> {
@@ -344,7 +349,10 @@ impl Kernel {
             Phase::Receiving { tag, expect } => {
                 format!("it waits for {tag:?} from workers {expect:?}, but nothing is in flight")
             }
-            Phase::Reducing(_) => "it waits in an all-reduce that others did not enter".to_owned(),
+            Phase::Exchanging(tag) => {
+                format!("it waits for {tag:?}, which others did not start")
+            }
+            Phase::Collecting(_) => "it waits in a collective that others did not enter".to_owned(),
             Phase::Sharing(_) => "it waits for a value that worker 0 did not share".to_owned(),
             Phase::Carrying(count) => format!("it waits for {count} messages that do not arrive"),
             Phase::Runnable | Phase::Done => "it does not wait".to_owned(),
@@ -352,25 +360,34 @@ impl Kernel {
     }
 
     fn deliver(&mut self, flow: FlowId, at: Seconds) {
-        let Some(InFlight {
-            route,
-            start,
-            payload,
-        }) = self.flying.remove(&flow)
-        else {
+        let Some(message) = self.flying.remove(&flow) else {
             return;
         };
+        let InFlight { route, start, .. } = message;
         let (from, to, tag) = route;
         self.actors[from].flights.add(start, at);
         self.actors[to].flights.add(start, at);
+        self.timeline.add_flight(Flight {
+            lane: lane(route),
+            epoch: message.epoch,
+            payload: message.bytes,
+            start,
+            end: at,
+        });
         if matches!(tag, Tag::Carried { .. }) {
             return self.carried(at);
         }
+        let payload = message.payload;
         self.arrived
             .entry(route)
             .or_default()
             .push_back(Arrived { at, payload });
         self.progress(to);
+        match tag {
+            Tag::Collective { .. } => self.collective_delivered(from, flow, at),
+            Tag::Pairwise { .. } => self.round_delivered(from, flow, at),
+            Tag::Exchange { .. } | Tag::Carried { .. } => {}
+        }
     }
 
     fn take_arrived(&mut self, route: Route) -> Option<Arrived> {
@@ -382,8 +399,10 @@ impl Kernel {
         message
     }
 
-    /// Carries a blocked worker as far as what has arrived allows.
+    /// Carries a worker, and what it has started, as far as what has arrived allows.
     fn progress(&mut self, rank: usize) {
+        self.progress_collectives(rank);
+        self.progress_exchanges(rank);
         match std::mem::replace(&mut self.actors[rank].phase, Phase::Runnable) {
             Phase::Receiving { tag, expect } => {
                 let all_there = expect
@@ -403,7 +422,8 @@ impl Kernel {
                 self.actors[rank].inbox = Some(inbox);
                 self.unblock(rank);
             }
-            Phase::Reducing(reduction) => self.progress_reduction(rank, reduction),
+            Phase::Exchanging(tag) => self.progress_exchanging(rank, tag),
+            Phase::Collecting(number) => self.progress_collecting(rank, number),
             Phase::Sharing(number) if self.shared.len() <= number => {
                 self.actors[rank].phase = Phase::Sharing(number);
             }
@@ -413,45 +433,27 @@ impl Kernel {
         }
     }
 
-    fn progress_reduction(&mut self, rank: usize, mut reduction: Box<Reduction>) {
-        let tag = Tag::Collective {
-            kind: reduction.kind,
-        };
-        while let Some(step) = reduction.steps.front() {
-            if let (Some((to, range)), false) = (&step.send, reduction.sent) {
-                let payload = to_bytes(&reduction.values[range.clone()]);
-                let bytes = Bytes(payload.len() as u64);
-                self.send((rank, *to, tag), payload, bytes);
-            }
-            reduction.sent = true;
-            if let Some((from, range, combine)) = step.receive.clone() {
-                let Some(Arrived { at, payload }) = self.take_arrived((from, rank, tag)) else {
-                    self.actors[rank].phase = Phase::Reducing(reduction);
-                    return;
-                };
-                self.actors[rank].clock = self.actors[rank].clock.max(at);
-                merge(
-                    &mut reduction.values[range],
-                    &payload,
-                    combine,
-                    reduction.op,
-                );
-            }
-            reduction.steps.pop_front();
-            reduction.sent = false;
-        }
-        self.actors[rank].reduced = Some(reduction.values);
-        self.unblock(rank);
-    }
-
     fn unblock(&mut self, rank: usize) {
         let actor = &mut self.actors[rank];
         actor.phase = Phase::Runnable;
-        actor.blocked.add(actor.blocked_since, actor.clock);
+        self.waited(rank);
     }
 
-    /// Times of every worker and the record of all messages, after the end.
-    pub fn into_results(self) -> (Vec<WorkerTimes>, Ledger) {
+    /// A worker has waited from `blocked_since` until now.
+    fn waited(&mut self, rank: usize) {
+        let actor = &mut self.actors[rank];
+        actor.blocked.add(actor.blocked_since, actor.clock);
+        self.timeline.add_span(Span {
+            worker: rank,
+            epoch: actor.epoch,
+            doing: Doing::Wait,
+            start: actor.blocked_since,
+            end: actor.clock,
+        });
+    }
+
+    /// Times of every worker, the record of all messages and the timeline, after the end.
+    pub fn into_results(self) -> (Vec<WorkerTimes>, Ledger, Timeline) {
         let times = self
             .actors
             .iter()
@@ -462,17 +464,6 @@ impl Kernel {
                 exposed: actor.flights.overlap(&actor.blocked),
             })
             .collect();
-        (times, self.ledger)
-    }
-}
-
-/// One step of a collective: received values into one's own.
-pub(super) fn merge(values: &mut [f32], payload: &[u8], combine: Combine, op: Reduce) {
-    for (value, received) in values.iter_mut().zip(floats(payload)) {
-        *value = match (combine, op) {
-            (Combine::Replace, _) => received,
-            (Combine::Reduce, Reduce::Sum) => *value + received,
-            (Combine::Reduce, Reduce::Max) => value.max(received),
-        };
+        (times, self.ledger, self.timeline)
     }
 }

@@ -22,6 +22,7 @@ mod record;
 mod run;
 mod setting;
 mod spec;
+mod timeline;
 mod worker;
 
 #[cfg(feature = "wgpu")]
@@ -30,7 +31,7 @@ pub use allocation::keep_freed_memory;
 pub use calibration::{Calibration, CalibrationPlan, Load, Pattern, calibrate, calibrate_emulated};
 pub use compute::{ComputeTiming, DEVICE_PROFILES, DeviceProfile};
 pub use device::{WorkerDevice, drain, host, open_devices};
-pub use engine::{EngineResults, run_workers};
+pub use engine::{Cluster, EngineResults, run_workers};
 pub use engines::{Complaint, Engine};
 pub use error::SimError;
 pub use kernel::WorkerTimes;
@@ -41,4 +42,5 @@ pub use setting::{Setting, Shard};
 pub use spec::{
     Backend, ComputeConfig, DeviceConfig, MeasuredTiming, ModelledTiming, Timing, TrainingConfig,
 };
+pub use timeline::{Doing, Flight, Span, Timeline};
 pub use worker::{Activity, WholeGraph, Worker};

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use super::engine::EngineResults;
 use super::kernel::WorkerTimes;
+use super::timeline::Timeline;
 use crate::net::{CodingError, Lane, Ledger, Seconds};
 
 /// Accuracies of one evaluation.
@@ -76,6 +78,8 @@ pub struct Outcome {
     pub coding_errors: BTreeMap<(usize, Lane), CodingError>,
     /// Each worker's account of time.
     pub times: Vec<WorkerTimes>,
+    /// What the workers did in the first epochs, where that was asked for.
+    pub timeline: Timeline,
     /// Number of parameters that were trained.
     pub parameters: usize,
     /// Real time of training, evaluation excluded.
@@ -250,18 +254,14 @@ impl Recorder {
         self.epochs.push(record);
     }
 
-    pub fn into_outcome(
-        mut self,
-        times: Vec<WorkerTimes>,
-        ledger: Ledger,
-        peak_memory_bytes: u64,
-    ) -> Outcome {
+    pub fn into_outcome(mut self, results: EngineResults, peak_memory_bytes: u64) -> Outcome {
         self.epochs.sort_by_key(|record| record.epoch);
         Outcome {
             epochs: self.epochs,
-            ledger,
+            ledger: results.ledger,
             coding_errors: self.coding_errors,
-            times,
+            times: results.times,
+            timeline: results.timeline,
             parameters: self.parameters,
             measured: self.started.elapsed().saturating_sub(self.evaluation),
             model: self.model,

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::engine::run_workers;
+use super::engine::{Cluster, run_workers};
 use super::record::Recorder;
 use super::{Engine, Observer, Outcome, Setting, SimError, Worker};
 
@@ -58,14 +58,16 @@ where
         program(&mut worker)
     };
     let results = match &setting.engine {
-        Engine::Simulated => run_workers(
-            Arc::clone(&setting.topology),
-            setting.framing,
-            setting.all_reduce,
-            setting.workers(),
-            actors,
-            one,
-        )?,
+        Engine::Simulated => {
+            let cluster = Cluster {
+                topology: Arc::clone(&setting.topology),
+                framing: setting.framing,
+                all_reduce: setting.all_reduce,
+                exchange: setting.exchange,
+                timeline_epochs: setting.timeline_epochs,
+            };
+            run_workers(&cluster, actors, one)?
+        }
         Engine::Mpi(processes) => processes.run(setting.all_reduce, one)?,
     };
     let mut recorder = Arc::into_inner(recorder)
@@ -75,7 +77,7 @@ where
     if let Engine::Mpi(processes) = &setting.engine {
         processes.rest(&mut recorder)?;
     }
-    let mut outcome = recorder.into_outcome(results.times, results.ledger, memory::peak());
+    let mut outcome = recorder.into_outcome(results, memory::peak());
     if let Engine::Mpi(processes) = &setting.engine {
         outcome = processes.gather(outcome)?;
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{ComputeTiming, Engine, TrainingConfig, WorkerDevice};
 use crate::graph::{BoundaryPlan, Csr, Dataset, Features, Partition, Peers};
 use crate::model::{ModelSpec, OptimizerConfig};
-use crate::net::{AllReduceKind, Framing, Topology};
+use crate::net::{AllReduceKind, ExchangeKind, Framing, Topology};
 
 /// A cell with all its parts resolved: data, partition, model, network and devices.
 #[derive(Clone)]
@@ -31,6 +31,10 @@ pub struct Setting {
     pub framing: Framing,
     /// How all-reduce is carried out.
     pub all_reduce: AllReduceKind,
+    /// How the messages of exchanges travel.
+    pub exchange: ExchangeKind,
+    /// Of how many epochs a timeline is kept; of none by default.
+    pub timeline_epochs: usize,
     /// How computing turns into virtual time.
     pub timing: ComputeTiming,
     /// One device per worker.

@@ -15,8 +15,8 @@ use crate::model::{
     cross_entropy, parameter_count, parameters, predictions, targets,
 };
 use crate::net::{
-    CodingErrors, Communicator, Inbox, Lane, Outbox, Pending, Reduce, Seconds, Traffic,
-    TrafficKind, Way,
+    CodingErrors, Communicator, Inbox, Lane, Outbox, Pending, PendingCollective, Reduce, Seconds,
+    Traffic, TrafficKind, Way,
 };
 
 /// What a stretch of real time was spent on.
@@ -353,6 +353,54 @@ impl Worker {
         kind: TrafficKind,
     ) -> Result<(), SimError> {
         Ok(self.communicator.all_reduce(values, op, kind)?)
+    }
+
+    /// See [`Communicator::start_all_reduce`].
+    ///
+    /// # Errors
+    /// If another worker failed.
+    pub fn start_all_reduce(
+        &mut self,
+        values: Vec<f32>,
+        op: Reduce,
+        kind: TrafficKind,
+    ) -> Result<PendingCollective, SimError> {
+        Ok(self.communicator.start_all_reduce(values, op, kind)?)
+    }
+
+    /// See [`Communicator::finish_collective`].
+    ///
+    /// # Errors
+    /// If another worker failed.
+    pub fn finish_collective(&mut self, pending: PendingCollective) -> Result<Vec<f32>, SimError> {
+        Ok(self.communicator.finish_collective(pending)?)
+    }
+
+    /// See [`Communicator::broadcast`].
+    ///
+    /// # Errors
+    /// If another worker failed.
+    pub fn broadcast(
+        &mut self,
+        root: usize,
+        values: &mut [f32],
+        kind: TrafficKind,
+    ) -> Result<(), SimError> {
+        Ok(self.communicator.broadcast(root, values, kind)?)
+    }
+
+    /// See [`Communicator::gather`].
+    ///
+    /// # Errors
+    /// If another worker failed, or the lengths are wrong.
+    pub fn gather(
+        &mut self,
+        root: usize,
+        values: &[f32],
+        lens: &[usize],
+        kind: TrafficKind,
+    ) -> Result<Vec<f32>, SimError> {
+        Ok(self.communicator.gather(root, values, lens, kind)?)
     }
 
     /// Accuracies on the whole graph of the logits that `infer` computes; only worker 0 computes them, all get them. Takes no

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use grapevine::graph::{DatasetSpec, PartitionMethod, PartitionSpec};
 use grapevine::model::{ModelConfig, ModelKind, ModelSpec, NormKind, OptimizerConfig};
-use grapevine::net::{AllReduceKind, NetworkSpec};
+use grapevine::net::{AllReduceKind, ExchangeKind, NetworkSpec};
 use grapevine::sim::{
     Backend, ComputeTiming, DeviceConfig, DeviceProfile, Engine, Outcome, Setting, TrainingConfig,
     WorkerDevice, open_devices,
@@ -29,6 +29,7 @@ pub struct Case {
     pub seed: u64,
     pub backend: Backend,
     pub optimizer: OptimizerConfig,
+    pub all_reduce: AllReduceKind,
 }
 
 impl Default for Case {
@@ -48,6 +49,7 @@ impl Default for Case {
             seed: 1,
             backend: Backend::Flex,
             optimizer: OptimizerConfig::default(),
+            all_reduce: AllReduceKind::Ring,
         }
     }
 }
@@ -68,7 +70,7 @@ impl Case {
             epochs: self.epochs,
             layers: self.layers,
             workers: self.workers,
-            all_reduce: AllReduceKind::Ring,
+            all_reduce: self.all_reduce,
         }
     }
 
@@ -118,7 +120,9 @@ impl Case {
             epochs: strategy.epochs(&self.context()),
             topology: Arc::new(network.topology(self.workers).expect("a topology")),
             framing: network.framing(),
-            all_reduce: AllReduceKind::Ring,
+            all_reduce: self.all_reduce,
+            exchange: ExchangeKind::Direct,
+            timeline_epochs: 0,
             timing: ComputeTiming::Modelled(DeviceProfile::named("cpu-core").expect("known")),
             devices: devices(self.backend, self.workers),
             engine: Engine::Simulated,

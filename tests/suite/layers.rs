@@ -259,3 +259,57 @@ fn a_residual_layer_adds_its_input_between_the_first_and_the_last() {
         }
     }
 }
+
+#[test]
+fn parameters_of_a_layer_stand_where_the_model_says_and_matter_to_it_alone() {
+    let device = devices(Backend::Flex, 1).remove(0).device;
+    let square = Csr::from_edges(NODES, EDGES.into_iter());
+    let degrees: Vec<usize> = (0..NODES).map(|v| square.degree(v)).collect();
+    for kind in KINDS {
+        for norm in [NormKind::None, NormKind::Layer] {
+            let config = ModelConfig {
+                kind,
+                layers: 3,
+                hidden: 4,
+                heads: 2,
+                dropout: 0.0,
+                norm,
+                residual: false,
+            };
+            let spec = ModelSpec::new(&config, 5, 3);
+            let model = || Gnn::new(&spec, 1, &device.clone().autodiff());
+            let values = noise(4, spec.parameters());
+            let block = Block::new(&square, &degrees, Aggregation::from(kind));
+            let outputs = |values: &[f32]| -> Vec<Vec<f32>> {
+                let model = grapevine::model::with_parameters(model(), values).valid();
+                let layer = |layer: usize| {
+                    let width = spec.widths[layer];
+                    let rows = noise(9, NODES * width);
+                    let data = burn::tensor::TensorData::new(rows, [NODES, width]);
+                    let input = Input::Dense(burn::tensor::Tensor::from_data(data, &device));
+                    host(model.layer(layer, &block, &input))
+                };
+                (0..3).map(layer).collect()
+            };
+            let before = outputs(&values);
+            let mut owned = vec![0; spec.parameters()];
+            for layer in 0..3 {
+                let mut changed = values.clone();
+                for range in spec.parameter_ranges(layer) {
+                    for at in range {
+                        owned[at] += 1;
+                        changed[at] += 0.5;
+                    }
+                }
+                for (other, (a, b)) in outputs(&changed).iter().zip(&before).enumerate() {
+                    assert_eq!(
+                        a != b,
+                        other == layer,
+                        "{kind:?}, {norm:?}, {layer}, {other}"
+                    );
+                }
+            }
+            assert_eq!(owned, vec![1; spec.parameters()], "{kind:?}, {norm:?}");
+        }
+    }
+}

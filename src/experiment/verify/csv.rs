@@ -15,6 +15,9 @@ pub fn verify_csv(folder: &Path, tables: &Tables) -> Vec<Breach> {
     compare(folder, &tables.epochs, &mut breaches);
     compare(folder, &tables.traffic, &mut breaches);
     compare(folder, &tables.claims, &mut breaches);
+    if !tables.timeline.is_empty() {
+        compare(folder, &tables.timeline, &mut breaches);
+    }
     breaches
 }
 
@@ -133,6 +136,7 @@ mod tests {
             epochs: vec![EpochRow::default(); 2],
             traffic: vec![TrafficRow::default()],
             claims: vec![ClaimRow::default()],
+            ..Tables::default()
         }
     }
 

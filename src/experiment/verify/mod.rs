@@ -6,19 +6,21 @@
 
 mod csv;
 mod rules;
+mod timeline;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::claims::ClaimSpec;
-use super::rows::{ClaimRow, EpochRow, Row, RunRow, TrafficRow};
+use super::rows::{ClaimRow, EpochRow, Row, RunRow, TimelineRow, TrafficRow};
 
 pub use csv::verify_csv;
+pub use timeline::verify_timeline;
 
 /// One broken invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Breach {
-    /// The table: `runs`, `epochs`, `traffic` or `claims`.
+    /// The table: `runs`, `epochs`, `traffic`, `claims` or `timeline`.
     pub table: &'static str,
     /// The row of the table, counted from 0; `None` for what concerns no single row.
     pub row: Option<usize>,
@@ -88,6 +90,7 @@ fn order(table: &str) -> usize {
         EpochRow::TABLE,
         TrafficRow::TABLE,
         ClaimRow::TABLE,
+        TimelineRow::TABLE,
     ]
     .iter()
     .position(|name| *name == table)

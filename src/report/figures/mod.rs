@@ -5,6 +5,7 @@ mod bytes_by_kind;
 mod compression;
 mod pareto;
 mod time_breakdown;
+mod timeline;
 
 use super::plot::Figure;
 use super::series::Cell;
@@ -19,7 +20,7 @@ pub struct Kind {
 }
 
 /// Every kind, in the order of the report.
-pub const KINDS: [Kind; 7] = [
+pub const KINDS: [Kind; 8] = [
     Kind {
         name: "accuracy-vs-epoch",
         draw: accuracy::against_epoch,
@@ -47,6 +48,10 @@ pub const KINDS: [Kind; 7] = [
     Kind {
         name: "compression",
         draw: compression::figure,
+    },
+    Kind {
+        name: "timeline",
+        draw: timeline::figure,
     },
 ];
 

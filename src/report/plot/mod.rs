@@ -7,6 +7,7 @@ mod bars;
 mod canvas;
 mod curves;
 mod frame;
+mod lanes;
 mod legend;
 mod scale;
 mod text;
@@ -18,6 +19,7 @@ use plotters::style::text_anchor::{HPos, VPos};
 
 pub use bars::{Bars, Row};
 pub use curves::{Curves, Series, Spot};
+pub use lanes::{Group, Lane, Lanes, Piece};
 pub use scale::{Axis, Unit};
 
 use super::style::{LABEL, WIDTH};
@@ -38,6 +40,8 @@ pub enum Panel {
     Curves(Curves),
     /// Stacked bars.
     Bars(Bars),
+    /// What happened when.
+    Lanes(Lanes),
 }
 
 /// A figure: panels one below the other, with one legend.
@@ -60,6 +64,7 @@ impl Panel {
         match self {
             Self::Curves(curves) => curves.legend(),
             Self::Bars(bars) => bars.legend(),
+            Self::Lanes(lanes) => lanes.legend(),
         }
     }
 
@@ -67,6 +72,7 @@ impl Panel {
         match self {
             Self::Curves(_) => Curves::height(),
             Self::Bars(bars) => bars.height(),
+            Self::Lanes(lanes) => lanes.height(),
         }
     }
 
@@ -74,6 +80,7 @@ impl Panel {
         match self {
             Self::Curves(curves) => curves.draw(canvas, top),
             Self::Bars(bars) => bars.draw(canvas, top),
+            Self::Lanes(lanes) => lanes.draw(canvas, top),
         }
     }
 }

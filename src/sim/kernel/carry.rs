@@ -35,7 +35,8 @@ impl Kernel {
             let tag = Tag::Carried { kind, layer };
             for _ in 0..count {
                 let route = (lane.from as usize, lane.to as usize, tag);
-                self.send(route, Vec::new(), bytes);
+                let start = self.actors[route.0].clock;
+                self.send(route, Vec::new(), bytes, start, epoch);
                 waits_for += 1;
             }
         }
@@ -60,9 +61,9 @@ impl Kernel {
             return;
         }
         let clock = self.actors[rank].clock;
-        for actor in &mut self.actors {
-            actor.clock = clock;
-            actor.blocked.add(actor.blocked_since, clock);
+        for everybody in 0..self.workers() {
+            self.actors[everybody].clock = clock;
+            self.waited(everybody);
         }
     }
 }
@@ -72,10 +73,8 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
-    use crate::net::{
-        AllReduceKind, Bandwidth, Bytes, Framing, Lane, LinkSpec, Topology, TrafficKind,
-    };
-    use crate::sim::{EngineResults, SimError, run_workers};
+    use crate::net::{Bandwidth, Bytes, Framing, Lane, LinkSpec, Topology, TrafficKind};
+    use crate::sim::{Cluster, EngineResults, SimError, run_workers};
 
     const LANES: [(u32, u32); 2] = [(0, 1), (0, 2)];
 
@@ -101,8 +100,8 @@ mod tests {
             latency: Seconds(0.5),
         };
         let topology = Arc::new(Topology::star(&[link; 3]));
-        let ring = AllReduceKind::Ring;
-        run_workers(topology, Framing::none(), ring, 3, actors, |mut worker| {
+        let cluster = Cluster::new(topology, Framing::none());
+        run_workers(&cluster, actors, |mut worker| {
             worker.begin_epoch(7);
             worker.elapse_all(Seconds(1.0));
             worker.elapse(Seconds(0.25));

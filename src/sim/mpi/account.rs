@@ -76,11 +76,16 @@ impl Account {
 
     /// Adds a message to the ledger.
     pub fn record(&mut self, lane: Lane, bytes: usize) {
+        self.record_in(self.epoch, lane, bytes);
+    }
+
+    /// Adds a message of an epoch that may be over.
+    pub fn record_in(&mut self, epoch: usize, lane: Lane, bytes: usize) {
         debug_assert_eq!(
             lane.from as usize, self.rank,
             "a worker counts what it sends"
         );
-        self.ledger.record(self.epoch, lane, Bytes(bytes as u64));
+        self.ledger.record(epoch, lane, Bytes(bytes as u64));
     }
 
     pub const fn times(&self) -> WorkerTimes {

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use super::Processes;
 use super::account::Account;
+use super::collective::Collectives;
 use super::port::{Channel, Port};
 use super::tags::tag;
 use crate::net::{
-    AllReduceKind, Communicator, Inbox, Lane, Message, NetError, Outbox, Pending, Reduce, Seconds,
-    Traffic, TrafficKind, all_reduce_steps, to_bytes,
+    AllReduceKind, Communicator, Inbox, Lane, Message, NetError, Outbox, Pending,
+    PendingCollective, Reduce, Seconds, Step, Traffic, TrafficKind,
 };
-use crate::sim::kernel::merge;
 
 struct Started {
     ticket: u64,
@@ -25,10 +25,11 @@ pub(super) struct MpiCommunicator {
     pub all_reduce: AllReduceKind,
     pub next_ticket: u64,
     pending: Vec<Started>,
+    collectives: Collectives,
 }
 
 impl MpiCommunicator {
-    pub const fn new(
+    pub fn new(
         processes: Arc<Processes>,
         account: Arc<Mutex<Account>>,
         all_reduce: AllReduceKind,
@@ -39,6 +40,7 @@ impl MpiCommunicator {
             all_reduce,
             next_ticket: 0,
             pending: Vec::new(),
+            collectives: Collectives::default(),
         }
     }
 
@@ -141,7 +143,9 @@ impl Communicator for MpiCommunicator {
         if expect.is_empty() {
             return Ok(Inbox::new());
         }
-        let inbox = self.timed(|port, _| {
+        let mut collectives = std::mem::take(&mut self.collectives);
+        let inbox = self.timed(|port, account| {
+            collectives.go_on(port, account)?;
             let payloads = port.receive_from_all(&expect, Channel::Data, tag)?;
             let inbox: Inbox = expect
                 .into_iter()
@@ -150,6 +154,7 @@ impl Communicator for MpiCommunicator {
                 .collect();
             Ok((inbox, Duration::ZERO))
         });
+        self.collectives = collectives;
         self.account().leave();
         inbox
     }
@@ -160,38 +165,39 @@ impl Communicator for MpiCommunicator {
         Err(self.only_simulated())
     }
 
-    fn all_reduce(
+    fn all_reduce_kind(&self) -> AllReduceKind {
+        self.all_reduce
+    }
+
+    fn start_collective(
         &mut self,
-        values: &mut [f32],
+        steps: Vec<Step>,
+        values: Vec<f32>,
         op: Reduce,
         kind: TrafficKind,
-    ) -> Result<(), NetError> {
-        let (rank, size) = (self.rank(), self.size());
-        if size == 1 || values.is_empty() {
-            return Ok(());
-        }
-        let tag = tag(rank, true, kind, 0)?;
-        let steps = all_reduce_steps(self.all_reduce, rank, size, values.len());
-        self.timed(|port, account| {
-            for step in steps {
-                if let Some((to, range)) = step.send {
-                    let payload = to_bytes(&values[range]);
-                    let lane = Lane {
-                        layer: 0,
-                        from: rank as u32,
-                        to: to as u32,
-                        kind,
-                    };
-                    account.record(lane, payload.len());
-                    port.send(to, Channel::Data, tag, payload)?;
-                }
-                if let Some((from, range, combine)) = step.receive {
-                    let (_, payload) = port.receive(Some(from), Channel::Data, tag)?;
-                    merge(&mut values[range], &payload, combine, op);
-                }
-            }
-            Ok(((), Duration::ZERO))
-        })
+    ) -> Result<PendingCollective, NetError> {
+        let tag = tag(self.rank(), true, kind, 0)?;
+        let mut collectives = std::mem::take(&mut self.collectives);
+        let outcome = self.timed(|port, account| {
+            let ticket = collectives.start(account.epoch, tag, kind, (steps, values, op));
+            collectives.go_on(port, account)?;
+            Ok((ticket, Duration::ZERO))
+        });
+        self.collectives = collectives;
+        let ticket = outcome?;
+        self.account().enter();
+        Ok(PendingCollective { ticket })
+    }
+
+    fn finish_collective(&mut self, pending: PendingCollective) -> Result<Vec<f32>, NetError> {
+        let mut collectives = std::mem::take(&mut self.collectives);
+        let outcome = self.timed(|port, account| {
+            let values = collectives.finish(pending.ticket, port, account)?;
+            Ok((values, Duration::ZERO))
+        });
+        self.collectives = collectives;
+        self.account().leave();
+        outcome
     }
 
     /// Worker 0 also says how long it was busy with what does not count, for which the others wait without counting it.

@@ -16,6 +16,8 @@
 #[cfg_attr(not(feature = "mpi"), allow(dead_code))]
 mod account;
 #[cfg(feature = "mpi")]
+mod collective;
+#[cfg(feature = "mpi")]
 mod communicator;
 #[cfg(feature = "mpi")]
 mod port;

@@ -37,15 +37,20 @@ struct Sending {
 }
 
 /// A message that MPI may still write. One that is given up is never freed, for MPI may write it later.
-struct Receiving {
+pub(super) struct Receiving {
     from: usize,
     request: ffi::MPI_Request,
     payload: ManuallyDrop<Vec<u8>>,
 }
 
 impl Receiving {
+    /// Whether all of it is there.
+    pub fn is_there(&mut self) -> Result<bool, NetError> {
+        test(&mut self.request)
+    }
+
     /// Sender and content of a message whose request has ended.
-    fn taken(self) -> (usize, Vec<u8>) {
+    pub fn taken(self) -> (usize, Vec<u8>) {
         (self.from, ManuallyDrop::into_inner(self.payload))
     }
 }
@@ -159,7 +164,7 @@ impl Port {
     }
 
     /// Frees what has left.
-    fn reap(&mut self) -> Result<(), NetError> {
+    pub fn reap(&mut self) -> Result<(), NetError> {
         let mut place = 0;
         while place < self.sending.len() {
             if test(&mut self.sending[place].request)? {
@@ -181,7 +186,7 @@ impl Port {
     }
 
     /// Begins to take the next message with this tag, if one is there.
-    fn try_match(
+    pub fn try_match(
         &mut self,
         from: Option<usize>,
         channel: Channel,
@@ -248,7 +253,7 @@ impl Port {
         };
         self.wait(|port| {
             port.reap()?;
-            Ok(test(&mut receiving.request)?.then_some(()))
+            Ok(receiving.is_there()?.then_some(()))
         })?;
         Ok(Some(receiving.taken()))
     }
@@ -285,7 +290,7 @@ impl Port {
                     *under_way = port.try_match(Some(*peer), channel, tag)?;
                 }
                 if let Some(mut receiving) = under_way.take() {
-                    if test(&mut receiving.request)? {
+                    if receiving.is_there()? {
                         *taken = Some(receiving.taken().1);
                     } else {
                         *under_way = Some(receiving);
@@ -298,7 +303,7 @@ impl Port {
     }
 
     /// Asks until there is an answer, or a worker has failed.
-    fn wait<T>(
+    pub fn wait<T>(
         &mut self,
         mut ask: impl FnMut(&mut Self) -> Result<Option<T>, NetError>,
     ) -> Result<T, NetError> {

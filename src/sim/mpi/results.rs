@@ -129,6 +129,7 @@ mod tests {
                     sent: 0.3,
                 },
             )]),
+            timeline: crate::sim::Timeline::default(),
             times: vec![WorkerTimes {
                 clock: Seconds(clock),
                 ..WorkerTimes::default()

@@ -5,9 +5,10 @@
 
 use serde::Deserialize;
 
+use super::full::OVERLAP;
 use super::parts::{
-    CodecChoice, CodecState, Compression, EpochExchange, gradient_traffic, halo_traffic,
-    partition_parallel,
+    CodecChoice, CodecState, Compression, EpochExchange, Overlap, halo_traffic,
+    model_gradient_traffic, partition_parallel,
 };
 use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
 use crate::graph::BoundaryPlan;
@@ -31,6 +32,7 @@ pub const REGISTRATION: Registration = Registration {
             RESCALE,
             CACHE_FEATURES,
             MEASURE_ERROR,
+            OVERLAP,
         ],
     },
     build,
@@ -76,11 +78,14 @@ struct Options {
     cache_features: bool,
     #[serde(default)]
     measure_error: bool,
+    #[serde(default)]
+    overlap: bool,
 }
 
 struct Fixed {
     compression: Compression,
     ratio: f64,
+    overlap: bool,
     context: Context,
 }
 
@@ -105,6 +110,7 @@ fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, Op
             measure_error: options.measure_error,
         },
         ratio,
+        overlap: options.overlap,
         context: *context,
     }))
 }
@@ -121,11 +127,11 @@ impl Strategy for Fixed {
         // What is drawn and remembered does not change how many bytes it takes.
         let exchange = self.exchange(0, epoch, &CodecState::default());
         let mut traffic = halo_traffic(boundary, model, &exchange.wires);
-        let workers = boundary.workers();
-        traffic.merge(&gradient_traffic(
+        traffic.merge(&model_gradient_traffic(
             self.context.all_reduce,
-            workers,
-            model.parameters(),
+            boundary.workers(),
+            model,
+            self.overlap,
         ));
         traffic
     }
@@ -133,6 +139,14 @@ impl Strategy for Fixed {
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
         let seed = worker.setting().seed;
         let state = self.compression.state(false);
-        partition_parallel(worker, Some(&|epoch, _| self.exchange(seed, epoch, &state)))
+        let overlap = Overlap {
+            gradients: self.overlap,
+            features: self.overlap,
+        };
+        partition_parallel(
+            worker,
+            Some(&|epoch, _| self.exchange(seed, epoch, &state)),
+            overlap,
+        )
     }
 }

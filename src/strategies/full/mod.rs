@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::parts::{EpochExchange, Wire, gradient_traffic, halo_traffic, partition_parallel};
+use super::parts::{
+    EpochExchange, Overlap, Wire, halo_traffic, model_gradient_traffic, partition_parallel,
+};
 use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
 use crate::graph::BoundaryPlan;
 use crate::model::ModelSpec;
@@ -23,13 +25,23 @@ pub const REGISTRATION: Registration = Registration {
         name: "full",
         paper: "exact partition-parallel training (as in CAGNET, SC'20; DGCL, EuroSys'21; SAR, MLSys'22)",
         sends: "boundary rows of every layer forward, their gradients back, every epoch; parameter gradients",
-        options: &[OptionInfo {
-            name: "cache_features",
-            default: "true",
-            meaning: "Send the constant input features in the first epoch only, as the code of BNS-GCN and PipeGCN does.",
-        }],
+        options: &[
+            OptionInfo {
+                name: "cache_features",
+                default: "true",
+                meaning: "Send the constant input features in the first epoch only, as the code of BNS-GCN and PipeGCN does.",
+            },
+            OVERLAP,
+        ],
     },
     build,
+};
+
+/// Shared with `fixed` and `varco`.
+pub const OVERLAP: OptionInfo = OptionInfo {
+    name: "overlap",
+    default: "false",
+    meaning: "Communicate while computing: gradients are summed by layer during the backward pass (as PyTorch DDP does, Li et al., VLDB 2020), and features that are resent travel during the epoch before, unless what is sent depends on the training. Losses are the same up to the order of sums.",
 };
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -37,6 +49,8 @@ pub const REGISTRATION: Registration = Registration {
 struct Options {
     #[serde(default = "yes")]
     cache_features: bool,
+    #[serde(default)]
+    overlap: bool,
 }
 
 const fn yes() -> bool {
@@ -78,11 +92,11 @@ impl Full {
 impl Strategy for Full {
     fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic {
         let mut traffic = halo_traffic(boundary, model, &self.wires(epoch));
-        let workers = boundary.workers();
-        traffic.merge(&gradient_traffic(
+        traffic.merge(&model_gradient_traffic(
             self.context.all_reduce,
-            workers,
-            model.parameters(),
+            boundary.workers(),
+            model,
+            self.options.overlap,
         ));
         traffic
     }
@@ -95,6 +109,10 @@ impl Strategy for Full {
                 compression_ratio: None,
                 ..EpochExchange::default()
             }),
+            Overlap {
+                gradients: self.options.overlap,
+                features: self.options.overlap,
+            },
         )
     }
 }

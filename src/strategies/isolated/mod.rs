@@ -6,8 +6,8 @@
 
 use serde::Deserialize;
 
-use super::parts::{gradient_traffic, partition_parallel};
-use super::{Context, OptionError, Registration, Strategy, StrategyInfo, options};
+use super::parts::{Overlap, model_gradient_traffic, partition_parallel};
+use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
 use crate::graph::BoundaryPlan;
 use crate::model::ModelSpec;
 use crate::net::Traffic;
@@ -19,34 +19,49 @@ pub const REGISTRATION: Registration = Registration {
         name: "isolated",
         paper: "no communication of node data (mode 0c of DistGNN, SC'21)",
         sends: "parameter gradients only; edges across the cut are dropped",
-        options: &[],
+        options: &[OptionInfo {
+            name: "overlap",
+            default: "false",
+            meaning: "Sum gradients by layer while the layers below go back (as PyTorch DDP does, Li et al., VLDB 2020). Losses are the same up to the order of sums.",
+        }],
     },
     build,
 };
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Options {}
+struct Options {
+    #[serde(default)]
+    overlap: bool,
+}
 
 struct Isolated {
+    options: Options,
     context: Context,
 }
 
 fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
-    let Options {} = options(table)?;
-    Ok(Box::new(Isolated { context: *context }))
+    Ok(Box::new(Isolated {
+        options: options(table)?,
+        context: *context,
+    }))
 }
 
 impl Strategy for Isolated {
     fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, _epoch: usize) -> Traffic {
-        gradient_traffic(
+        model_gradient_traffic(
             self.context.all_reduce,
             boundary.workers(),
-            model.parameters(),
+            model,
+            self.options.overlap,
         )
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
-        partition_parallel(worker, None)
+        let overlap = Overlap {
+            gradients: self.options.overlap,
+            ..Overlap::default()
+        };
+        partition_parallel(worker, None, overlap)
     }
 }

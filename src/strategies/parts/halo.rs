@@ -5,7 +5,7 @@ use std::sync::Arc;
 use burn::tensor::{Int, Tensor, TensorData};
 
 use crate::model::{Input, Work};
-use crate::net::{Codec, CodecKey, Message, NetError, Outbox, Rows, TrafficKind, Way};
+use crate::net::{Codec, CodecKey, Message, NetError, Outbox, Pending, Rows, TrafficKind, Way};
 use crate::sim::{Activity, Shard, SimError, Worker, host};
 
 /// How the rows of one layer travel in one epoch.
@@ -57,6 +57,70 @@ impl HaloExchange {
         }
     }
 
+    /// The features of owned rows for who needs them, encoded; what comes back is for [`Self::finish_features`].
+    pub fn outgoing_features(&mut self, worker: &mut Worker, wire: &Wire) -> Outbox {
+        let width = worker.shard().features.width();
+        let (shard, work) = (worker.shard(), Work::pass(worker.shard().halo() * width));
+        let mut outbox = outbox(shard, TrafficKind::Feature, 0, Shard::sources);
+        let rows = &mut self.outgoing_features;
+        outbox.messages = worker.compute(Activity::Exchange, work, |worker| {
+            let shard = worker.shard();
+            let peers = shard.destinations();
+            let rows = rows.get_or_insert_with(|| {
+                let sent = peers.iter().map(|&peer| &shard.sends[peer]);
+                sent.map(|rows| shard.features.dense_rows(rows)).collect()
+            });
+            peers
+                .into_iter()
+                .zip(rows)
+                .map(|(peer, rows)| Message {
+                    peer,
+                    payload: encode(
+                        rows,
+                        width,
+                        &wire.between(worker.rank(), peer, Way::Forward),
+                    ),
+                })
+                .collect()
+        });
+        outbox
+    }
+
+    /// Waits for the features of the halo rows, and keeps them.
+    ///
+    /// # Errors
+    /// If communication fails.
+    pub fn finish_features(
+        &mut self,
+        worker: &mut Worker,
+        wire: &Wire,
+        started: Pending,
+    ) -> Result<(), SimError> {
+        let width = worker.shard().features.width();
+        let work = Work::pass(worker.shard().halo() * width);
+        let inbox = worker.finish_exchange(started)?;
+        let input = worker.compute(Activity::Exchange, work, |worker| {
+            // Halo rows are grouped by owner, and messages arrive in that order.
+            let mut features = worker.shard().features.clone();
+            for message in &inbox {
+                features.append(&decode(worker, message, width, wire)?);
+            }
+            Ok::<_, SimError>(Input::from_features(features, worker.plain_device()))
+        })?;
+        self.features = Some(input);
+        Ok(())
+    }
+
+    /// The features of owned and halo rows, as fetched last.
+    ///
+    /// # Errors
+    /// If nothing was ever fetched.
+    pub fn kept_features(&self) -> Result<Input, SimError> {
+        self.features.clone().ok_or_else(|| {
+            SimError::Strategy("features of the halo are used before they were sent".to_owned())
+        })
+    }
+
     /// The features of owned and halo rows; the halo's are fetched when `wire` is given, and kept otherwise.
     ///
     /// # Errors
@@ -67,44 +131,11 @@ impl HaloExchange {
         wire: Option<&Wire>,
     ) -> Result<Input, SimError> {
         if let Some(wire) = wire {
-            let width = worker.shard().features.width();
-            let (shard, work) = (worker.shard(), Work::pass(worker.shard().halo() * width));
-            let mut outbox = outbox(shard, TrafficKind::Feature, 0, Shard::sources);
-            let rows = &mut self.outgoing_features;
-            outbox.messages = worker.compute(Activity::Exchange, work, |worker| {
-                let shard = worker.shard();
-                let peers = shard.destinations();
-                let rows = rows.get_or_insert_with(|| {
-                    let sent = peers.iter().map(|&peer| &shard.sends[peer]);
-                    sent.map(|rows| shard.features.dense_rows(rows)).collect()
-                });
-                peers
-                    .into_iter()
-                    .zip(rows)
-                    .map(|(peer, rows)| Message {
-                        peer,
-                        payload: encode(
-                            rows,
-                            width,
-                            &wire.between(worker.rank(), peer, Way::Forward),
-                        ),
-                    })
-                    .collect()
-            });
-            let inbox = worker.exchange(outbox)?;
-            let input = worker.compute(Activity::Exchange, work, |worker| {
-                // Halo rows are grouped by owner, and messages arrive in that order.
-                let mut features = worker.shard().features.clone();
-                for message in &inbox {
-                    features.append(&decode(worker, message, width, wire)?);
-                }
-                Ok::<_, SimError>(Input::from_features(features, worker.plain_device()))
-            })?;
-            self.features = Some(input);
+            let outbox = self.outgoing_features(worker, wire);
+            let started = worker.start_exchange(outbox)?;
+            self.finish_features(worker, wire, started)?;
         }
-        self.features.clone().ok_or_else(|| {
-            SimError::Strategy("features of the halo are used before they were sent".to_owned())
-        })
+        self.kept_features()
     }
 
     /// Owned rows of a layer's input, with the halo's rows below them.

@@ -5,6 +5,7 @@
 
 use burn::tensor::Tensor;
 
+use super::buckets::{Buckets, Started};
 use super::{HaloExchange, Wire};
 use crate::model::{
     Aggregation, Block, Dropout, Gnn, Input, Work, add_gradients, cross_entropy, parameter_count,
@@ -81,7 +82,7 @@ impl LocalGraph {
 
 /// The result of one forward and backward pass.
 pub struct Step {
-    /// This worker's gradient of all parameters, flat.
+    /// This worker's gradient of all parameters, flat; the sum of all workers' if the trainer sums it.
     pub gradient: Vec<f32>,
     /// This worker's share of the loss.
     pub loss: f64,
@@ -93,6 +94,7 @@ pub struct Step {
 pub struct LayerwiseTrainer {
     graph: LocalGraph,
     dropout: Dropout,
+    buckets: Option<Buckets>,
 }
 
 /// What one layer leaves for the way back.
@@ -109,6 +111,18 @@ impl LayerwiseTrainer {
         Self {
             graph,
             dropout: worker.dropout(),
+            buckets: None,
+        }
+    }
+
+    /// One that sums gradients over workers itself, those of a layer while the layers below go back. All workers must do so.
+    /// Sums of more than two workers may have other last bits than if all were summed at once, for the order of an element's
+    /// terms can depend on its place.
+    #[must_use]
+    pub fn summing_by_layer(self, worker: &Worker) -> Self {
+        Self {
+            buckets: Some(Buckets::new(&worker.setting().model)),
+            ..self
         }
     }
 
@@ -165,6 +179,8 @@ impl LayerwiseTrainer {
         let logits = last.output.clone().inner();
         let loss = || cross_entropy(last.output, self.graph.targets.clone());
         let (mut below, loss) = self.backward(worker, model, loss, last.input, &mut gradient);
+        let mut started = Started::default();
+        self.start(worker, model.layers() - 1, &gradient, &mut started)?;
         for (layer, segment) in segments.into_iter().enumerate().rev() {
             let Some(mut upstream) = below.take() else {
                 break;
@@ -175,12 +191,31 @@ impl LayerwiseTrainer {
             // The derivative of Σ output·g with respect to the output is g: one scalar carries the whole upstream gradient.
             let surrogate = || (segment.output * upstream).sum();
             (below, _) = self.backward(worker, model, surrogate, segment.input, &mut gradient);
+            self.start(worker, layer, &gradient, &mut started)?;
+        }
+        if let Some(buckets) = &self.buckets {
+            buckets.start(worker, 0, &gradient, &mut started)?;
+            buckets.finish(worker, &mut gradient, started)?;
         }
         Ok(Step {
             gradient,
             loss,
             logits,
         })
+    }
+
+    /// The gradients of a layer, and of those above it, are complete.
+    fn start(
+        &self,
+        worker: &mut Worker,
+        layer: usize,
+        gradient: &[f32],
+        started: &mut Started,
+    ) -> Result<(), SimError> {
+        match &self.buckets {
+            Some(buckets) => buckets.start(worker, layer, gradient, started),
+            None => Ok(()),
+        }
     }
 
     fn forward(

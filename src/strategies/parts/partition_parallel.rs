@@ -24,6 +24,16 @@ pub struct EpochExchange {
 /// What travels in an epoch, given its number and what the epochs before it showed.
 pub type Exchange<'a> = &'a dyn Fn(usize, &[Seen]) -> EpochExchange;
 
+/// What travels while the workers compute. The default is nothing: everything is waited for at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overlap {
+    /// The gradients of a layer are summed while the layers below go back.
+    pub gradients: bool,
+    /// The features of an epoch travel during the one before, unless their error is measured. What is sent must not depend
+    /// on how the training goes.
+    pub features: bool,
+}
+
 /// Trains the experiment's model; `exchange` says what travels; it is `None` if nothing ever does.
 ///
 /// # Errors
@@ -31,6 +41,7 @@ pub type Exchange<'a> = &'a dyn Fn(usize, &[Seen]) -> EpochExchange;
 pub fn partition_parallel(
     worker: &mut Worker,
     exchange: Option<Exchange<'_>>,
+    overlap: Overlap,
 ) -> Result<(), SimError> {
     let mut model = worker.new_model();
     let mut optimizer = worker.new_optimizer();
@@ -39,24 +50,47 @@ pub fn partition_parallel(
         Some(_) => LocalGraph::with_halo(worker),
         None => LocalGraph::without_halo(worker),
     };
-    let trainer = LayerwiseTrainer::new(worker, graph);
+    let mut trainer = LayerwiseTrainer::new(worker, graph);
+    if overlap.gradients {
+        trainer = trainer.summing_by_layer(worker);
+    }
     let own = Input::from_features(worker.shard().features.clone(), worker.plain_device());
     let mut seen = Vec::new();
-    for epoch in 0..worker.setting().epochs {
+    let epochs = worker.setting().epochs;
+    let mut ahead = None;
+    for epoch in 0..epochs {
         worker.begin_epoch(epoch);
         let (features, sent) = match exchange {
             None => (own.clone(), EpochExchange::default()),
             Some(exchange) => {
                 let sent = exchange(epoch, &seen);
-                (halo.features(worker, sent.wires[0].as_ref())?, sent)
+                if let Some(wire) = &sent.wires[0] {
+                    let started = match ahead.take() {
+                        Some(started) => started,
+                        None => {
+                            let outbox = halo.outgoing_features(worker, wire);
+                            worker.start_exchange(outbox)?
+                        }
+                    };
+                    halo.finish_features(worker, wire, started)?;
+                }
+                let features = halo.kept_features()?;
+                if overlap.features && sent.gauge.is_none() && epoch + 1 < epochs {
+                    if let Some(wire) = &exchange(epoch + 1, &seen).wires[0] {
+                        let outbox = halo.outgoing_features(worker, wire);
+                        worker.begin_epoch(epoch + 1); // under which they are counted
+                        ahead = Some(worker.start_exchange(outbox)?);
+                        worker.begin_epoch(epoch);
+                    }
+                }
+                (features, sent)
             }
         };
         let mut step = trainer.step(worker, &model, &features, &halo, &sent.wires, epoch)?;
-        worker.all_reduce(
-            &mut step.gradient,
-            Reduce::Sum,
-            TrafficKind::ParameterGradient,
-        )?;
+        if !overlap.gradients {
+            let kind = TrafficKind::ParameterGradient;
+            worker.all_reduce(&mut step.gradient, Reduce::Sum, kind)?;
+        }
         model = worker.update(&mut optimizer, model, &step.gradient);
         let coding_error = sent.gauge.map(|gauge| {
             let errors = gauge.take();

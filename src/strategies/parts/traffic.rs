@@ -45,6 +45,28 @@ pub fn error_traffic(kind: AllReduceKind, workers: usize) -> Traffic {
     all_reduce_traffic(kind, workers, 2, TrafficKind::Control)
 }
 
+/// Messages of the sum of a model's gradients, by layer if that overlaps with computing.
+#[must_use]
+pub fn model_gradient_traffic(
+    kind: AllReduceKind,
+    workers: usize,
+    model: &ModelSpec,
+    overlap: bool,
+) -> Traffic {
+    if !overlap {
+        return gradient_traffic(kind, workers, model.parameters());
+    }
+    let mut traffic = Traffic::new();
+    for layer in 0..model.layers() {
+        traffic.merge(&gradient_traffic(
+            kind,
+            workers,
+            model.layer_parameters(layer),
+        ));
+    }
+    traffic
+}
+
 /// Messages of one all-reduce of `parameters` gradients.
 #[must_use]
 pub fn gradient_traffic(kind: AllReduceKind, workers: usize, parameters: usize) -> Traffic {

@@ -10,9 +10,10 @@
 use serde::Deserialize;
 
 use super::fixed::{CACHE_FEATURES, CODEC, MEASURE_ERROR, RESCALE};
+use super::full::OVERLAP;
 use super::parts::{
-    CodecChoice, CodecState, Compression, EpochExchange, Schedule, error_traffic, gradient_traffic,
-    halo_traffic, partition_parallel,
+    CodecChoice, CodecState, Compression, EpochExchange, Overlap, Schedule, error_traffic,
+    halo_traffic, model_gradient_traffic, partition_parallel,
 };
 use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
 use crate::graph::BoundaryPlan;
@@ -36,6 +37,7 @@ pub const REGISTRATION: Registration = Registration {
             RESCALE,
             CACHE_FEATURES,
             MEASURE_ERROR,
+            OVERLAP,
         ],
     },
     build,
@@ -53,11 +55,14 @@ struct Options {
     cache_features: bool,
     #[serde(default)]
     measure_error: bool,
+    #[serde(default)]
+    overlap: bool,
 }
 
 struct Varco {
     compression: Compression,
     schedule: Schedule,
+    overlap: bool,
     context: Context,
 }
 
@@ -80,6 +85,7 @@ fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, Op
             measure_error: options.measure_error,
         },
         schedule,
+        overlap: options.overlap,
         context: *context,
     }))
 }
@@ -101,7 +107,12 @@ impl Varco {
         let exchange = self.exchange(ratio, 0, epoch, &CodecState::default());
         let (all_reduce, workers) = (self.context.all_reduce, boundary.workers());
         let mut traffic = halo_traffic(boundary, model, &exchange.wires);
-        traffic.merge(&gradient_traffic(all_reduce, workers, model.parameters()));
+        traffic.merge(&model_gradient_traffic(
+            all_reduce,
+            workers,
+            model,
+            self.overlap,
+        ));
         if self.schedule.needs_error() {
             traffic.merge(&error_traffic(all_reduce, workers));
         }
@@ -144,6 +155,10 @@ impl Strategy for Varco {
                 let ratio = self.schedule.ratio(epoch, epochs, seen);
                 self.exchange(ratio, seed, epoch, &state)
             }),
+            Overlap {
+                gradients: self.overlap,
+                features: self.overlap && !self.schedule.is_adaptive(),
+            },
         )
     }
 }

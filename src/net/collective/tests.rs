@@ -1,0 +1,335 @@
+//! Schedules carried out in memory. That they take the time of their closed forms is tested where they are carried out in
+//! virtual time.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::step::chunks;
+use super::*;
+use crate::net::{Bandwidth, Bytes, LinkSpec, Seconds, Topology};
+use proptest::prelude::*;
+
+const KINDS: [AllReduceKind; 5] = [
+    AllReduceKind::Ring,
+    AllReduceKind::HalvingDoubling,
+    AllReduceKind::Tree,
+    AllReduceKind::ParameterServer,
+    AllReduceKind::Auto {
+        latency_bytes: Bytes(200),
+    },
+];
+
+/// Carries out everybody's steps, as a sum; messages between two workers keep their order.
+fn execute(mut steps: Vec<VecDeque<Step>>, mut values: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
+    let mut flying: BTreeMap<(usize, usize), VecDeque<Vec<f64>>> = BTreeMap::new();
+    loop {
+        let mut moved = false;
+        for rank in 0..steps.len() {
+            while let Some(step) = steps[rank].front_mut() {
+                if let Some((to, elements)) = step.send.take() {
+                    assert!(
+                        !elements.is_empty() && to != rank,
+                        "worker {rank}: {step:?}"
+                    );
+                    let payload = values[rank][elements].to_vec();
+                    flying.entry((rank, to)).or_default().push_back(payload);
+                    moved = true;
+                }
+                if let Some((from, elements, combine)) = step.receive.clone() {
+                    let queue = flying.entry((from, rank)).or_default();
+                    let Some(payload) = queue.pop_front() else {
+                        break;
+                    };
+                    assert_eq!(payload.len(), elements.len(), "from {from} to {rank}");
+                    for (element, value) in elements.zip(payload) {
+                        match combine {
+                            Combine::Reduce => values[rank][element] += value,
+                            Combine::Replace => values[rank][element] = value,
+                        }
+                    }
+                }
+                steps[rank].pop_front();
+                moved = true;
+            }
+        }
+        if !moved {
+            break;
+        }
+    }
+    assert!(steps.iter().all(VecDeque::is_empty), "stuck: {steps:?}");
+    assert!(
+        flying.values().all(VecDeque::is_empty),
+        "nobody takes these: {flying:?}"
+    );
+    values
+}
+
+fn all_reduce(kind: AllReduceKind, values: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
+    let (size, len) = (values.len(), values[0].len());
+    let steps = (0..size).map(|rank| all_reduce_steps(kind, rank, size, len).into());
+    execute(steps.collect(), values)
+}
+
+/// Values that no sum rounds away and whose sums in another order have other last bits.
+fn values(size: usize, len: usize, seed: u32) -> Vec<Vec<f64>> {
+    let value = |rank: usize, at: usize| {
+        let hash = crate::rng::mix(u64::from(seed), (rank * 1000 + at) as u64);
+        (hash % 2001) as f64 / 7.0 - 143.0
+    };
+    let worker = |rank| (0..len).map(|at| value(rank, at)).collect();
+    (0..size).map(worker).collect()
+}
+
+fn sent(traffic: &Traffic, rank: usize) -> u64 {
+    traffic
+        .iter()
+        .filter(|(lane, _, _)| lane.from as usize == rank)
+        .map(|(_, payload, count)| payload.0 * count)
+        .sum()
+}
+
+#[test]
+fn the_first_chunks_are_the_longer_ones() {
+    let found: Vec<_> = (0..4).map(|index| chunks(index, index + 1, 4, 6)).collect();
+    assert_eq!(found, [0..2, 2..4, 4..5, 5..6]);
+    assert_eq!(chunks(1, 3, 4, 6), 2..5);
+}
+
+#[test]
+fn one_worker_or_no_elements_have_nothing_to_do() {
+    for kind in KINDS {
+        assert!(all_reduce_steps(kind, 0, 1, 10).is_empty(), "{kind:?}");
+        for rank in 0..5 {
+            assert!(all_reduce_steps(kind, rank, 5, 0).is_empty(), "{kind:?}");
+        }
+        assert!(all_reduce_traffic(kind, 1, 10, TrafficKind::Control).is_empty());
+    }
+}
+
+#[test]
+fn fewer_elements_than_workers_send_no_empty_message() {
+    let traffic = all_reduce_traffic(AllReduceKind::Ring, 5, 2, TrafficKind::Control);
+    assert!(traffic.iter().all(|(_, payload, _)| payload == Bytes(4)));
+    assert_eq!(
+        traffic.payload_of(TrafficKind::Control),
+        Bytes(2 * 4 * 4 * 2)
+    );
+}
+
+#[test]
+fn halving_and_doubling_of_five_workers_folds_the_fifth_into_the_first() {
+    let steps = halving_doubling_all_reduce(0, 5, 8);
+    let text: Vec<String> = steps
+        .iter()
+        .map(|step| {
+            let sends = step
+                .send
+                .as_ref()
+                .map(|(to, range)| format!("{range:?} to {to}"));
+            let receives = step.receive.as_ref();
+            let receives =
+                receives.map(|(from, range, how)| format!("{how:?} {range:?} of {from}"));
+            [sends, receives]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join(", ")
+        })
+        .collect();
+    assert_eq!(
+        text,
+        [
+            "Reduce 0..8 of 4",
+            "4..8 to 2, Reduce 0..4 of 2",
+            "2..4 to 1, Reduce 0..2 of 1",
+            "0..2 to 1, Replace 2..4 of 1",
+            "0..4 to 2, Replace 4..8 of 2",
+            "0..8 to 4",
+        ]
+    );
+}
+
+#[test]
+fn a_broadcast_reaches_everybody_from_any_root() {
+    for size in 1..=17 {
+        for root in 0..size {
+            let start = values(size, 3, 5);
+            let steps = (0..size).map(|rank| broadcast_steps(rank, size, root, 3).into());
+            let end = execute(steps.collect(), start.clone());
+            assert!(
+                end.iter().all(|values| *values == start[root]),
+                "{size} from {root}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_gather_brings_pieces_of_any_length_into_the_order_of_ranks() {
+    let lens = [3, 0, 2, 1];
+    for root in 0..4 {
+        let piece = |rank: usize| vec![rank as f64; lens[rank]];
+        let all: Vec<f64> = (0..4).flat_map(piece).collect();
+        let start = (0..4).map(|rank| {
+            if rank == root {
+                let own = |&v: &f64| if v == root as f64 { v } else { -1.0 };
+                all.iter().map(own).collect()
+            } else {
+                piece(rank)
+            }
+        });
+        let steps = (0..4).map(|rank| gather_steps(rank, root, &lens).into());
+        let end = execute(steps.collect(), start.collect());
+        assert_eq!(end[root], all);
+    }
+}
+
+#[test]
+fn in_the_rounds_of_an_exchange_everybody_meets_everybody_once() {
+    for size in 1..=9 {
+        let mut pairs = Vec::new();
+        let rounds: Vec<Vec<_>> = (0..size)
+            .map(|rank| pairwise_rounds(rank, size).collect())
+            .collect();
+        for (rank, mine) in rounds.iter().enumerate() {
+            assert_eq!(mine.len(), size - 1);
+            for (round, &(to, from)) in mine.iter().enumerate() {
+                assert_eq!(rounds[to][round].1, rank, "round {round} of {size}");
+                assert_eq!(rounds[from][round].0, rank, "round {round} of {size}");
+                pairs.push((rank, to));
+            }
+        }
+        pairs.sort_unstable();
+        pairs.dedup();
+        assert_eq!(pairs.len(), size * (size - 1));
+    }
+}
+
+#[test]
+fn auto_takes_few_steps_for_short_messages_and_few_bytes_for_long_ones() {
+    // 100 µs at 1 Gb/s: 12,500 bytes.
+    let auto = AllReduceKind::Auto {
+        latency_bytes: Bytes(12_500),
+    };
+    let chosen = |size, bytes| auto.chosen(size, Bytes(bytes));
+    // Expectation for 16 workers, in units of β: ring 375,000 + 1.875 S, halving-doubling 100,000 + 1.875 S,
+    // tree 100,000 + 8 S, parameter server 25,000 + 30 S.
+    assert_eq!(chosen(16, 8), AllReduceKind::ParameterServer);
+    assert_eq!(chosen(16, 2_666), AllReduceKind::ParameterServer);
+    assert_eq!(chosen(16, 2_667), AllReduceKind::HalvingDoubling);
+    assert_eq!(chosen(16, 100_000_000), AllReduceKind::HalvingDoubling);
+    // For 6: ring 125,000 + 5/3 S; halving-doubling 75,000 + 3.5 S; tree 75,000 + 6 S; parameter server 25,000 + 10 S.
+    assert_eq!(chosen(6, 7_692), AllReduceKind::ParameterServer);
+    assert_eq!(chosen(6, 7_693), AllReduceKind::HalvingDoubling);
+    assert_eq!(chosen(6, 27_272), AllReduceKind::HalvingDoubling);
+    assert_eq!(chosen(6, 27_273), AllReduceKind::Ring);
+    // For 2 ring and halving-doubling are the same: the first of them.
+    assert_eq!(chosen(2, 8), AllReduceKind::Ring);
+    assert_eq!(chosen(1, 8), AllReduceKind::Ring);
+    assert_eq!(
+        AllReduceKind::Tree.chosen(16, Bytes(8)),
+        AllReduceKind::Tree
+    );
+}
+
+#[test]
+fn auto_sees_the_slowest_link_and_the_largest_latency() {
+    let link = |bandwidth: f64, latency: f64| LinkSpec {
+        bandwidth: Bandwidth::new(bandwidth).unwrap(),
+        latency: Seconds(latency),
+    };
+    let star = Topology::star(&[link(8e9, 1e-3), link(8e6, 1e-4), link(8e9, 1e-4)]);
+    assert_eq!(
+        AllReduceKind::auto_on(&star),
+        AllReduceKind::Auto {
+            latency_bytes: Bytes(1_000)
+        }
+    );
+    let alone = Topology::star(&[link(8e9, 1e-3)]);
+    assert_eq!(
+        AllReduceKind::auto_on(&alone),
+        AllReduceKind::Auto {
+            latency_bytes: Bytes(0)
+        }
+    );
+}
+
+#[test]
+fn choices_are_listed_under_the_names_of_experiment_files() {
+    #[derive(serde::Deserialize)]
+    struct File {
+        all_reduce: AllReduceChoice,
+    }
+    let found = ALL_REDUCE_CHOICES.map(|(name, _)| {
+        let file: File = toml::from_str(&format!("all_reduce = \"{name}\"")).unwrap();
+        file.all_reduce
+    });
+    let expected = [
+        AllReduceChoice::Ring,
+        AllReduceChoice::HalvingDoubling,
+        AllReduceChoice::Tree,
+        AllReduceChoice::ParameterServer,
+        AllReduceChoice::Auto,
+    ];
+    assert_eq!(found, expected);
+}
+
+proptest! {
+    #[test]
+    fn every_worker_ends_with_the_same_bits_of_the_sum(
+        kind in 0..KINDS.len(), size in 1..18_usize, len in 0..80_usize, seed in any::<u32>(),
+    ) {
+        let start = values(size, len, seed);
+        let end = all_reduce(KINDS[kind], start.clone());
+        for result in &end {
+            prop_assert!(result.iter().zip(&end[0]).all(|(a, b)| a.to_bits() == b.to_bits()));
+        }
+        for at in 0..len {
+            let sum: f64 = start.iter().map(|mine| mine[at]).sum();
+            prop_assert!((end[0][at] - sum).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn bytes_of_each_worker_are_exact_for_any_number_of_elements(
+        size in 2..18_usize, len in 0..80_usize,
+    ) {
+        let bytes = |kind, rank| sent(&all_reduce_traffic(kind, size, len, TrafficKind::Parameter), rank);
+        let core = 1_usize << size.ilog2();
+        for rank in 0..size {
+            // Ring: every chunk twice, but two of them once.
+            let once = |ahead: usize| {
+                let index = (rank + ahead) % size;
+                chunks(index, index + 1, size, len).len()
+            };
+            let ring = bytes(AllReduceKind::Ring, rank);
+            prop_assert_eq!(ring, 4 * (2 * len - once(1) - once(2)) as u64);
+            if len % size == 0 {
+                prop_assert_eq!(ring, (4 * len / size * 2 * (size - 1)) as u64);
+            }
+            // Halving: all but the own chunk. Doubling: for each distance what is then held. And what is folded.
+            let folded = if rank >= core || rank + core < size { len } else { 0 };
+            let halving = if rank < core { len - chunks(rank, rank + 1, core, len).len() } else { 0 };
+            let doubling: usize = (0..core.ilog2())
+                .filter(|_| rank < core)
+                .map(|bit| {
+                    let first = rank & !((1 << bit) - 1);
+                    chunks(first, first + (1 << bit), core, len).len()
+                })
+                .sum();
+            let found = bytes(AllReduceKind::HalvingDoubling, rank);
+            prop_assert_eq!(found, 4 * (folded + halving + doubling) as u64);
+            if size == core && len % size == 0 {
+                prop_assert_eq!(found, (4 * len / size * 2 * (size - 1)) as u64);
+            }
+            // Tree: to the parent, and to every child.
+            let reach = if rank == 0 { size.next_power_of_two() } else { 1 << rank.trailing_zeros() };
+            let children = (0..usize::BITS).map(|bit| 1_usize.checked_shl(bit).unwrap_or(0))
+                .filter(|&distance| distance > 0 && distance < reach && rank + distance < size)
+                .count();
+            let messages = children + usize::from(rank > 0);
+            prop_assert_eq!(bytes(AllReduceKind::Tree, rank), (4 * len * messages) as u64);
+            let server = if rank == 0 { size - 1 } else { 1 };
+            prop_assert_eq!(bytes(AllReduceKind::ParameterServer, rank), (4 * len * server) as u64);
+        }
+    }
+}

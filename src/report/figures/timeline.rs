@@ -1,0 +1,93 @@
+//! What workers do when, in one epoch.
+
+use std::collections::BTreeSet;
+
+use super::list;
+use crate::experiment::rows::TimelineRow;
+use crate::report::format;
+use crate::report::plot::{Figure, Group, Lane, Lanes, Panel, Piece, Unit};
+use crate::report::series::Cell;
+use crate::report::style::DOINGS;
+
+/// More cells and workers than these would not fit a page.
+const CELLS: usize = 8;
+const WORKERS: u64 = 8;
+
+/// The last but one traced epoch of each cell, from its own start, under one axis of time: the first have their peculiarities,
+/// and what travels ahead belongs to the one after.
+pub fn figure(cells: &[Cell]) -> Option<Figure> {
+    let traced: Vec<&Cell> = (cells.iter())
+        .filter(|cell| !cell.timeline.is_empty())
+        .collect();
+    let shown = &traced[..traced.len().min(CELLS)];
+    let groups: Vec<(Group, f64, u64)> = shown.iter().filter_map(|cell| group(cell)).collect();
+    let last = groups.iter().map(|(_, _, epoch)| *epoch).max()?;
+    let told: Vec<String> = groups
+        .iter()
+        .map(|(group, length, _)| format!("{} takes {}", group.label, format::seconds(*length)))
+        .collect();
+    let rest = traced.len() - shown.len();
+    let more = if rest > 0 {
+        format!(" {rest} more cells are in the table.")
+    } else {
+        String::new()
+    };
+    Some(Figure {
+        kind: "timeline",
+        title: "One epoch, worker by worker".into(),
+        caption: format!(
+            "What each worker does in epoch {} of one seed, from when the first of them begins it, in simulated \
+             time; below, as a thin line, when messages of it are on their way.{more}",
+            last + 1
+        ),
+        alt: format!("Epoch {}: {}.", last + 1, list(&told)),
+        panels: vec![(
+            String::new(),
+            Panel::Lanes(Lanes {
+                name: "time from the start of the epoch".into(),
+                unit: Unit::Seconds,
+                fills: DOINGS.to_vec(),
+                groups: groups.into_iter().map(|(group, _, _)| group).collect(),
+            }),
+        )],
+    })
+}
+
+/// The lanes of a cell in its epoch, whatever happens then, how long it takes, and its number.
+fn group(cell: &Cell) -> Option<(Group, f64, u64)> {
+    let epochs: BTreeSet<u64> = cell.timeline.iter().map(|row| row.epoch).collect();
+    let epoch = *epochs.iter().rev().nth(1).or(epochs.last())?;
+    let of_epoch = |row: &&&TimelineRow| row.epoch == epoch && row.activity != "send";
+    let spans = || cell.timeline.iter().filter(of_epoch);
+    let start = spans()
+        .map(|row| row.start_seconds)
+        .fold(f64::INFINITY, f64::min);
+    let end = spans().map(|row| row.end_seconds).fold(start, f64::max);
+    let workers = spans().map(|row| row.worker).max()? + 1;
+    let within = |row: &&&TimelineRow| row.end_seconds > start && row.start_seconds < end;
+    let piece = |row: &TimelineRow| Piece {
+        part: match row.activity.as_str() {
+            "compute" => 0,
+            "wait" => 1,
+            _ => 2,
+        },
+        start: row.start_seconds.max(start) - start,
+        end: row.end_seconds.min(end) - start,
+        thin: row.activity == "send",
+    };
+    let lanes = (0..workers.min(WORKERS)).map(|worker| Lane {
+        label: format!("worker {worker}"),
+        pieces: (cell.timeline.iter())
+            .filter(within)
+            .filter(|row| row.worker == worker)
+            .map(|row| piece(row))
+            .collect(),
+    });
+    let label = if workers > WORKERS {
+        format!("{}, the first {WORKERS} of {workers} workers", cell.label)
+    } else {
+        cell.label.clone()
+    };
+    let lanes = lanes.collect();
+    Some((Group { label, lanes }, end - start, epoch))
+}

@@ -1,0 +1,133 @@
+//! A panel of lanes over one axis of time: what happened when, in groups with a heading each.
+
+use plotters::style::text_anchor::{HPos, VPos};
+
+use super::backend::Glyphs;
+use super::canvas::{Canvas, Failure};
+use super::frame::{BELOW, Frame};
+use super::legend::{Entries, Sample};
+use super::scale::{Axis, Unit};
+use super::text;
+use crate::report::style::{Fill, SMALL, WIDTH};
+
+/// Heights of a heading, of a lane, of what fills it and of the line below that, pt.
+const HEADING: f64 = 10.0;
+const LANE: f64 = 9.0;
+const FULL: f64 = 5.0;
+const THIN: f64 = 1.6;
+/// Width beyond which a heading is cut, pt.
+const LONGEST: f64 = 0.8 * WIDTH;
+
+/// A stretch of a lane.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Piece {
+    /// Which of [`Lanes::fills`].
+    pub part: usize,
+    /// From where on the axis.
+    pub start: f64,
+    /// To where.
+    pub end: f64,
+    /// Whether it is the line below what fills the lane.
+    pub thin: bool,
+}
+
+/// One row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lane {
+    /// What stands left of it.
+    pub label: String,
+    /// What is in it.
+    pub pieces: Vec<Piece>,
+}
+
+/// Rows under a heading.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// The heading.
+    pub label: String,
+    /// The rows, top to bottom.
+    pub lanes: Vec<Lane>,
+}
+
+/// A panel of lanes.
+#[derive(Clone, Debug)]
+pub struct Lanes {
+    /// What the axis measures.
+    pub name: String,
+    /// Its unit.
+    pub unit: Unit,
+    /// What pieces are filled with.
+    pub fills: Vec<Fill>,
+    /// The groups, top to bottom.
+    pub groups: Vec<Group>,
+}
+
+impl Lanes {
+    /// The legend's entries.
+    pub fn legend(&self) -> Entries {
+        self.fills
+            .iter()
+            .map(|fill| (Sample::Fill(*fill), fill.label.to_owned()))
+            .collect()
+    }
+
+    fn inside(&self) -> f64 {
+        let group = |group: &Group| HEADING + group.lanes.len() as f64 * LANE;
+        self.groups.iter().map(group).sum::<f64>() + 3.0
+    }
+
+    /// Height of the panel, pt.
+    pub fn height(&self) -> f64 {
+        self.inside() + BELOW
+    }
+
+    fn pieces(&self) -> impl Iterator<Item = &Piece> {
+        let lanes = self.groups.iter().flat_map(|group| &group.lanes);
+        lanes.flat_map(|lane| &lane.pieces)
+    }
+
+    /// Draws the panel with its upper border at `top` pt.
+    ///
+    /// # Errors
+    /// The backend's.
+    pub fn draw<B: Glyphs>(&self, canvas: &Canvas<B>, top: f64) -> Result<(), Failure<B>> {
+        let lanes = self.groups.iter().flat_map(|group| &group.lanes);
+        let widest = lanes.map(|lane| text::width(&lane.label, SMALL));
+        let frame = Frame {
+            left: 5.0 + widest.fold(0.0, f64::max),
+            top,
+            right: WIDTH - 5.0,
+            bottom: top + self.inside(),
+        };
+        let last = self.pieces().map(|piece| piece.end).fold(0.0, f64::max);
+        let axis = Axis::from_zero(&self.name, self.unit, last);
+        let mut y = top + 1.0;
+        for group in &self.groups {
+            let label = text::fit(&group.label, SMALL, LONGEST);
+            let at = (frame.left + 3.0, y + 0.5 * HEADING);
+            canvas.text(&label, at, SMALL, (HPos::Left, VPos::Center))?;
+            y += HEADING;
+            for lane in &group.lanes {
+                let at = (frame.left - 3.0, y + 0.5 * (FULL + THIN));
+                canvas.text(&lane.label, at, SMALL, (HPos::Right, VPos::Center))?;
+                for piece in &lane.pieces {
+                    let place = |value: f64| frame.at(axis.position(value).clamp(0.0, 1.0), 0.0).0;
+                    let (from, to) = (place(piece.start), place(piece.end));
+                    let (upper, lower) = if piece.thin {
+                        (y + FULL, y + FULL + THIN)
+                    } else {
+                        (y, y + FULL)
+                    };
+                    // What is thinner than a hair cannot be seen.
+                    if to - from > 0.05 {
+                        let fill = self.fills[piece.part];
+                        canvas.bar((from, upper), (to, lower), fill.color, fill.hatched)?;
+                    }
+                }
+                y += LANE;
+            }
+        }
+        frame.draw(canvas, &axis)?;
+        frame.horizontal(canvas, &axis)
+    }
+}

@@ -1,0 +1,154 @@
+//! Exchanges in rounds: in each a worker sends to one other and receives from one.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::{Arrived, Kernel, Phase, Tag};
+use crate::net::{
+    Bytes, FlowId, Inbox, Message, NetError, Outbox, Seconds, TrafficKind, pairwise_rounds,
+};
+
+/// What one worker does in one round.
+struct Round {
+    send: Option<Message>,
+    receive: Option<usize>,
+}
+
+/// A pairwise exchange of one worker that has not come to its end.
+pub(super) struct Exchange {
+    tag: Tag,
+    /// The epoch under which its messages are counted.
+    epoch: usize,
+    rounds: VecDeque<Round>,
+    /// The time until which it has come.
+    clock: Seconds,
+    /// The message whose arrival the present round waits for.
+    awaits: Option<FlowId>,
+    inbox: Inbox,
+    /// Whether the worker will ask for its inbox.
+    expects: bool,
+}
+
+/// A pairwise exchange that has come to its end, and when.
+pub(super) struct Exchanged {
+    tag: Tag,
+    at: Seconds,
+    inbox: Inbox,
+}
+
+impl Kernel {
+    /// Starts a pairwise exchange at the worker's clock. Those of the same kind and layer take place one after another.
+    pub fn start_pairwise(
+        &mut self,
+        rank: usize,
+        outbox: Outbox,
+        expect: &[usize],
+    ) -> Result<(), NetError> {
+        self.check_receivers(rank, &outbox)?;
+        let tag = Tag::Pairwise {
+            kind: outbox.kind,
+            layer: outbox.layer,
+        };
+        let outgoing = outbox.messages.into_iter();
+        let mut outgoing: BTreeMap<usize, Message> =
+            outgoing.map(|message| (message.peer, message)).collect();
+        let rounds = pairwise_rounds(rank, self.workers())
+            .map(|(to, from)| Round {
+                send: outgoing.remove(&to),
+                receive: expect.binary_search(&from).is_ok().then_some(from),
+            })
+            .filter(|round| round.send.is_some() || round.receive.is_some())
+            .collect();
+        let actor = &mut self.actors[rank];
+        actor.exchanges.push(Exchange {
+            tag,
+            epoch: actor.epoch,
+            rounds,
+            clock: actor.clock,
+            awaits: None,
+            inbox: Inbox::new(),
+            expects: !expect.is_empty(),
+        });
+        self.progress_exchanges(rank);
+        Ok(())
+    }
+
+    /// Waits for the oldest pairwise exchange of a kind and layer.
+    pub fn finish_pairwise(&mut self, rank: usize, kind: TrafficKind, layer: u32) {
+        self.block(rank, Phase::Exchanging(Tag::Pairwise { kind, layer }));
+    }
+
+    /// A worker that waits for a pairwise exchange goes on when it has come to its end, at that time.
+    pub(super) fn progress_exchanging(&mut self, rank: usize, tag: Tag) {
+        let actor = &mut self.actors[rank];
+        let Some(place) = actor.exchanged.iter().position(|done| done.tag == tag) else {
+            actor.phase = Phase::Exchanging(tag);
+            return;
+        };
+        let Exchanged { at, inbox, .. } = actor.exchanged.remove(place);
+        actor.clock = actor.clock.max(at);
+        actor.inbox = Some(inbox);
+        self.unblock(rank);
+    }
+
+    /// Takes the rounds of a worker's exchanges as far as what has arrived allows.
+    pub(super) fn progress_exchanges(&mut self, rank: usize) {
+        let mut waiting: Vec<Exchange> = Vec::new();
+        let mut ended: BTreeMap<Tag, Seconds> = BTreeMap::new();
+        for mut exchange in std::mem::take(&mut self.actors[rank].exchanges) {
+            // Its messages are told from those of the one before it by their order alone.
+            if let Some(&before) = ended.get(&exchange.tag) {
+                exchange.clock = exchange.clock.max(before);
+            }
+            let behind = waiting.iter().any(|earlier| earlier.tag == exchange.tag);
+            if behind || !self.take_rounds(rank, &mut exchange) {
+                waiting.push(exchange);
+                continue;
+            }
+            let (tag, at, mut inbox) = (exchange.tag, exchange.clock, exchange.inbox);
+            ended.insert(tag, at);
+            inbox.sort_by_key(|message| message.peer);
+            if exchange.expects {
+                let done = Exchanged { tag, at, inbox };
+                self.actors[rank].exchanged.push(done);
+            }
+        }
+        self.actors[rank].exchanges = waiting;
+    }
+
+    /// Whether all rounds are over.
+    fn take_rounds(&mut self, rank: usize, exchange: &mut Exchange) -> bool {
+        while let Some(round) = exchange.rounds.front_mut() {
+            if let Some(Message { peer, payload }) = round.send.take() {
+                let bytes = Bytes(payload.len() as u64);
+                let route = (rank, peer, exchange.tag);
+                let flow = self.send(route, payload, bytes, exchange.clock, exchange.epoch);
+                exchange.awaits = Some(flow);
+            }
+            if let Some(from) = round.receive {
+                let Some(Arrived { at, payload }) = self.take_arrived((from, rank, exchange.tag))
+                else {
+                    return false;
+                };
+                round.receive = None;
+                exchange.clock = exchange.clock.max(at);
+                let peer = from;
+                exchange.inbox.push(Message { peer, payload });
+            }
+            if exchange.awaits.is_some() {
+                return false;
+            }
+            exchange.rounds.pop_front();
+        }
+        true
+    }
+
+    /// A message of a pairwise exchange has been delivered: its sender's round may be over.
+    pub(super) fn round_delivered(&mut self, from: usize, flow: FlowId, at: Seconds) {
+        let mut exchanges = self.actors[from].exchanges.iter_mut();
+        if let Some(exchange) = exchanges.find(|exchange| exchange.awaits == Some(flow)) {
+            exchange.awaits = None;
+            exchange.clock = exchange.clock.max(at);
+            self.progress(from);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Which messages keep their order, and how they are told from others.
+
+use crate::net::{Lane, TrafficKind};
+
+/// Tells messages of collectives from those of exchanges between the same two workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Tag {
+    Exchange {
+        kind: TrafficKind,
+        layer: u32,
+    },
+    /// As an exchange, in rounds.
+    Pairwise {
+        kind: TrafficKind,
+        layer: u32,
+    },
+    Collective {
+        kind: TrafficKind,
+        number: u64,
+    },
+    /// A message without content, of a worker that plays both its ends.
+    Carried {
+        kind: TrafficKind,
+        layer: u32,
+    },
+}
+
+impl Tag {
+    /// Kind and layer of such messages.
+    pub const fn what(self) -> (TrafficKind, u32) {
+        match self {
+            Self::Exchange { kind, layer }
+            | Self::Pairwise { kind, layer }
+            | Self::Carried { kind, layer } => (kind, layer),
+            Self::Collective { kind, .. } => (kind, 0),
+        }
+    }
+
+    /// The sender's channel for such messages. Those of rounds leave while their worker is already ahead in time, so they
+    /// must not stand in line behind what it sends from there.
+    pub const fn channel(self) -> u64 {
+        let kind = self.what().0 as u64;
+        match self {
+            Self::Exchange { .. } | Self::Carried { .. } => kind,
+            Self::Collective { .. } => kind | 1 << 8,
+            Self::Pairwise { layer, .. } => kind | 2 << 8 | (layer as u64) << 16,
+        }
+    }
+}
+
+/// Messages that keep their order: sender, receiver and tag.
+pub(super) type Route = (usize, usize, Tag);
+
+/// The lane of a message.
+#[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
+pub(super) const fn lane((from, to, tag): Route) -> Lane {
+    let (kind, layer) = tag.what();
+    Lane {
+        layer,
+        from: from as u32,
+        to: to as u32,
+        kind,
+    }
+}

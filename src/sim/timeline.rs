@@ -1,0 +1,126 @@
+//! What every worker did when, for the first epochs of a run.
+
+use crate::net::{Bytes, Lane, Seconds};
+
+/// Most spans and messages that a timeline holds; later ones are left out.
+const LIMIT: usize = 200_000;
+
+/// What a worker does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Doing {
+    /// It computes.
+    Compute,
+    /// It waits for a message.
+    Wait,
+}
+
+impl Doing {
+    /// The name used in tables and traces.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Compute => "compute",
+            Self::Wait => "wait",
+        }
+    }
+}
+
+/// A stretch of virtual time in which a worker did one thing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Span {
+    /// Which worker.
+    pub worker: usize,
+    /// In which epoch.
+    pub epoch: usize,
+    /// What it did.
+    pub doing: Doing,
+    /// From when.
+    pub start: Seconds,
+    /// Until when.
+    pub end: Seconds,
+}
+
+/// A message on its way.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Flight {
+    /// Layer, ends and kind.
+    pub lane: Lane,
+    /// The epoch under which it is counted.
+    pub epoch: usize,
+    /// Its size without framing.
+    pub payload: Bytes,
+    /// When it was handed to the network.
+    pub start: Seconds,
+    /// When its last byte arrived.
+    pub end: Seconds,
+}
+
+/// What workers did and which messages were under way, in the first epochs of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Timeline {
+    epochs: usize,
+    spans: Vec<Span>,
+    flights: Vec<Flight>,
+}
+
+impl Timeline {
+    /// An empty timeline that takes what belongs to the first `epochs` epochs.
+    #[must_use]
+    pub fn new(epochs: usize) -> Self {
+        Self {
+            epochs,
+            ..Self::default()
+        }
+    }
+
+    /// Number of epochs it covers, if the run has so many.
+    #[must_use]
+    pub const fn epochs(&self) -> usize {
+        self.epochs
+    }
+
+    /// What workers did: in ascending order of time for each worker, without overlaps. What one did
+    /// twice in a row is one span.
+    #[must_use]
+    pub fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
+    /// Messages in the order in which they arrived.
+    #[must_use]
+    pub fn flights(&self) -> &[Flight] {
+        &self.flights
+    }
+
+    /// Whether something was left out because there was too much of it.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.spans.len() + self.flights.len() >= LIMIT
+    }
+
+    fn takes(&self, epoch: usize) -> bool {
+        epoch < self.epochs && !self.is_cut()
+    }
+
+    /// Adds what a worker did; spans without length are left out.
+    pub(super) fn add_span(&mut self, span: Span) {
+        if !self.takes(span.epoch) || span.end <= span.start {
+            return;
+        }
+        let last = self.spans.iter_mut().rev().take(64);
+        if let Some(last) = last.into_iter().find(|last| last.worker == span.worker)
+            && (last.epoch, last.doing, last.end) == (span.epoch, span.doing, span.start)
+        {
+            last.end = span.end;
+            return;
+        }
+        self.spans.push(span);
+    }
+
+    /// Adds a message that has arrived.
+    pub(super) fn add_flight(&mut self, flight: Flight) {
+        if self.takes(flight.epoch) {
+            self.flights.push(flight);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Communication while computing: the same training, in less time.
+
+use crate::common::{Case, KINDS, assert_close, losses};
+use grapevine::net::{AllReduceKind, TrafficKind};
+use grapevine::sim::Outcome;
+
+/// Strategies that can overlap, with options under which features are resent.
+const STRATEGIES: [(&str, &str); 6] = [
+    ("full", ""),
+    ("full", "cache_features = false"),
+    ("isolated", ""),
+    ("fixed", "ratio = 4"),
+    ("fixed", "ratio = 4\nmeasure_error = true"),
+    (
+        "varco",
+        "schedule = { kind = \"adaptive-validation\", from = 8 }",
+    ),
+];
+
+fn overlapped(case: &Case, kind: &str, options: &str) -> (Outcome, Outcome) {
+    let with = format!("overlap = true\n{options}");
+    (case.run(kind, options), case.run(kind, &with))
+}
+
+/// What cannot depend on when messages travel: everything that is sent but how gradients are cut in messages.
+fn assert_same_bytes(plain: &Outcome, overlapped: &Outcome, what: &str) {
+    for epoch in 0..plain.epochs.len() {
+        for kind in TrafficKind::ALL {
+            let of = |outcome: &Outcome| {
+                let traffic = outcome.ledger.epoch(epoch).expect("something is sent");
+                traffic.payload_of(kind)
+            };
+            assert_eq!(of(plain), of(overlapped), "{what}, epoch {epoch}, {kind}");
+        }
+    }
+}
+
+#[test]
+fn losses_with_overlap_are_those_without_up_to_the_order_of_sums() {
+    for (kind, options) in STRATEGIES {
+        let case = Case {
+            workers: 3,
+            epochs: 5,
+            ..Case::default()
+        };
+        let (plain, overlapped) = overlapped(&case, kind, options);
+        let what = format!("{kind} {options}");
+        assert_close(&losses(&overlapped), &losses(&plain), 1e-4, &what);
+        assert_same_bytes(&plain, &overlapped, &what);
+    }
+}
+
+#[test]
+fn where_the_order_of_sums_is_the_same_losses_are_the_same_to_the_bit() {
+    // A sum of two has one order; a tree and a server sum all elements in the same one.
+    for (all_reduce, workers) in [
+        (AllReduceKind::Ring, 2),
+        (AllReduceKind::Tree, 5),
+        (AllReduceKind::ParameterServer, 4),
+    ] {
+        for model in KINDS {
+            let case = Case {
+                kind: model,
+                workers,
+                all_reduce,
+                epochs: 3,
+                norm: grapevine::model::NormKind::Layer,
+                residual: true,
+                ..Case::default()
+            };
+            for (kind, options) in STRATEGIES {
+                let (plain, overlapped) = overlapped(&case, kind, options);
+                assert_eq!(
+                    losses(&plain),
+                    losses(&overlapped),
+                    "{model:?}, {all_reduce:?}, {kind} {options}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn overlap_saves_time_where_computing_is_not_negligible() {
+    // A bucket pays all latencies once more: 6 × 100 µs around a ring of four. The slow processor of the model takes longer
+    // for a layer of this size.
+    let case = Case {
+        data: "synthetic = { kind = \"sbm\", nodes = 2000, classes = 3, features = 64, degree_within = 4.0, degree_between = 2.0 }\nsplit = { train = 0.5, val = 0.2 }",
+        hidden: 128,
+        layers: 4,
+        workers: 4,
+        epochs: 3,
+        ..Case::default()
+    };
+    for (kind, options) in [("isolated", ""), ("fixed", "ratio = 2")] {
+        let (plain, overlapped) = overlapped(&case, kind, options);
+        let exposed = |outcome: &Outcome| outcome.mean_time(|times| times.exposed);
+        assert!(
+            overlapped.simulated() < plain.simulated(),
+            "{kind}: {:?} and {:?}",
+            overlapped.simulated(),
+            plain.simulated()
+        );
+        assert!(exposed(&overlapped) < exposed(&plain), "{kind}");
+        for times in &overlapped.times {
+            // A worker computes, or waits for others or for messages; what it waits for messages is part of both.
+            let waited = times.clock.0 - times.compute.0;
+            assert!(
+                times.exposed.0 <= waited * (1.0 + 1e-12),
+                "{kind}: {times:?}"
+            );
+            assert!(times.exposed <= times.communication, "{kind}: {times:?}");
+            // The sum is what neither hides.
+            let least = times.compute.0 + times.exposed.0;
+            assert!(least <= times.clock.0 * (1.0 + 1e-12), "{kind}: {times:?}");
+        }
+    }
+}
+
+#[test]
+fn every_all_reduce_trains_alike_and_sends_what_was_planned() {
+    let case = |all_reduce| Case {
+        all_reduce,
+        workers: 6,
+        ..Case::default()
+    };
+    let ring = case(AllReduceKind::Ring).run("full", "");
+    for all_reduce in [
+        AllReduceKind::HalvingDoubling,
+        AllReduceKind::Tree,
+        AllReduceKind::ParameterServer,
+        AllReduceKind::Auto {
+            latency_bytes: grapevine::net::Bytes(10_000),
+        },
+    ] {
+        for kind in ["full", "varco", "grappa", "retexo"] {
+            // Plan and ledger are compared inside.
+            let outcome = case(all_reduce).run(kind, "");
+            if kind == "full" {
+                assert_close(&losses(&outcome), &losses(&ring), 1e-4, "full");
+            }
+        }
+    }
+}
