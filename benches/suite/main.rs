@@ -16,7 +16,8 @@ criterion_group!(
     epoch::epochs,
     network::all_reduce,
     network::codecs,
-    network::sharing
+    network::sharing,
+    network::edge
 );
 
 fn main() {

@@ -19,11 +19,12 @@ fn star(workers: usize) -> (Arc<Topology>, Framing) {
     (Arc::new(topology), spec.framing())
 }
 
-/// Virtual time of an all-to-all: every flow starts at once and shares two links with others.
+/// Virtual time of an all-to-all of unequal messages: every flow starts at once and shares two links
+/// with others. Among 256 workers all sizes differ; there each flow ends on its own.
 pub fn sharing(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("all-to-all");
     group.sample_size(10);
-    for workers in [4, 16, 64] {
+    for workers in [4, 16, 64, 256] {
         let (topology, framing) = star(workers);
         let pairs = (0..workers).flat_map(|from| (0..workers).map(move |to| (from, to)));
         let flows: Vec<FlowSpec> = pairs
@@ -31,7 +32,7 @@ pub fn sharing(criterion: &mut Criterion) {
             .map(|(from, to)| FlowSpec {
                 from,
                 to,
-                bytes: Bytes(1_000 * (1 + (from * 7 + to * 3) as u64 % 11)),
+                bytes: Bytes(100_000 + (from * 7_919 + to * 104_729) as u64 % 900_001),
                 start: Seconds::ZERO,
             })
             .collect();
@@ -41,6 +42,37 @@ pub fn sharing(criterion: &mut Criterion) {
             &flows,
             |bencher, flows| {
                 bencher.iter(|| black_box(run_flows(&topology, framing, flows)));
+            },
+        );
+    }
+    group.finish();
+}
+
+/// Thousands of clients that each send one message through a server side.
+pub fn edge(criterion: &mut Criterion) {
+    let spec: NetworkSpec = toml::from_str(
+        "topology = \"edge\"\npreset = \"broadband\"\n\
+         server = { bandwidth = \"10Gbps\", latency = \"1ms\" }",
+    )
+    .expect("a network");
+    let mut group = criterion.benchmark_group("edge");
+    group.sample_size(10);
+    for clients in [256, 4096] {
+        let topology = Arc::new(spec.topology(clients).expect("an edge network"));
+        let flows: Vec<FlowSpec> = (0..clients)
+            .map(|from| FlowSpec {
+                from,
+                to: (from * 31 + 7) % clients,
+                bytes: Bytes(100_000 + (from * 7_919) as u64 % 90_001),
+                start: Seconds::ZERO,
+            })
+            .collect();
+        group.throughput(Throughput::Elements(flows.len() as u64));
+        group.bench_with_input(
+            BenchmarkId::from_parameter(clients),
+            &flows,
+            |bencher, flows| {
+                bencher.iter(|| black_box(run_flows(&topology, spec.framing(), flows)));
             },
         );
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::Verdict;
 use super::output::{left_columns, print, print_json};
 use crate::graph::BUNDLED;
-use crate::net::{ALL_REDUCE_CHOICES, PRESETS};
+use crate::net::{ALL_REDUCE_CHOICES, PRESETS, TopologyKind};
 use crate::sim::DEVICE_PROFILES;
 use crate::strategies::Registry;
 
@@ -147,6 +147,8 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
                 .map(Vec::from)
                 .collect();
             print(&left_columns(&rows));
+            print("\n");
+            pairs(&["topology", "how workers are wired"], &TopologyKind::ALL);
             print("\nlatency a, 1/b bytes a second, P workers, S bytes:\n");
             pairs(
                 &["all_reduce", "what it is, and its time on equal links"],

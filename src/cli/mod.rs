@@ -8,6 +8,7 @@ mod completions;
 mod engine;
 mod estimator;
 mod list;
+mod net;
 mod output;
 mod partition;
 mod progress;
@@ -50,6 +51,8 @@ enum Command {
     Partition(partition::Args),
     /// Bias, variance and error of Grappa's gradient weights on small graphs, exactly or by sampling
     Estimator(estimator::Args),
+    /// When flows over a network start and finish, without any graph
+    Net(net::Args),
     /// Measure the network between the processes that mpirun started, and write it as a [network] section
     Calibrate(calibrate::Args),
     /// What experiment files can name
@@ -77,6 +80,7 @@ pub fn run_with(registry: &Registry) -> ExitCode {
         Command::Project(args) => project::run(&args, registry),
         Command::Partition(args) => partition::run(&args),
         Command::Estimator(args) => estimator::run(&args),
+        Command::Net(args) => net::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),
         Command::List(args) => list::run(&args, registry),
         Command::Completions(args) => {

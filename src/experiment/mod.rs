@@ -20,7 +20,7 @@ pub mod tables;
 mod trace;
 pub mod verify;
 
-pub use config::{ConfigError, EstimatorStudy, Experiment};
+pub use config::{ConfigError, EstimatorStudy, Experiment, FlowFile, FlowRow};
 pub use estimator::{EstimatorRow, estimate};
 pub use manifest::{MANIFEST, read_manifest};
 pub use prepare::{Preparation, base_of, vocabulary_check};

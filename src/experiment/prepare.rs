@@ -32,6 +32,7 @@ pub fn vocabulary_check(
         layers: usize::MAX,
         workers: usize::MAX,
         all_reduce: crate::net::AllReduceKind::Ring,
+        mini_batch: false,
     };
     registry
         .build(kind, options, &anything)
@@ -142,6 +143,7 @@ impl<'a> Preparation<'a> {
             layers: cell.settings.model.layers,
             workers: cell.settings.partition.workers,
             all_reduce: (cell.settings.network).all_reduce_among(cell.settings.partition.workers),
+            mini_batch: cell.settings.training.batch.is_some(),
         }
     }
 
@@ -192,10 +194,19 @@ impl<'a> Preparation<'a> {
         let (partition, boundary) = self
             .partition(&settings.dataset, &dataset, &asked, workers, seed)
             .map_err(|error| misfit(cell, "partition.file", &error))?;
+        let boundary = match &settings.training.batch {
+            None => boundary,
+            Some(batch) => {
+                let (graph, train) = (Arc::clone(&dataset.graph), &dataset.split.train);
+                let boundary = BoundaryPlan::clone(&boundary);
+                Arc::new(boundary.with_batches(batch.clone(), graph, train, seed))
+            }
+        };
         let topology = settings
             .network
             .topology(workers)
-            .map_err(|error| cell.refuse("network.*", error.to_string()))?;
+            .map_err(|error| cell.refuse("network.*", error.to_string()))?
+            .with_seed(seed);
         let framing: Framing = settings.network.framing();
         let timing = ComputeTiming::new(&settings.compute.timing)
             .map_err(|error| cell.refuse("compute.timing", error.to_string()))?;
@@ -211,7 +222,7 @@ impl<'a> Preparation<'a> {
             partition,
             boundary,
             optimizer: settings.optimizer,
-            training: settings.training,
+            training: settings.training.clone(),
             epochs: strategy.epochs(&Self::context(cell)),
             topology: Arc::new(topology),
             framing,

@@ -1,8 +1,9 @@
 //! What has to cross the cut: who sends which rows to whom.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use super::{Csr, Partition, Peers};
+use super::{BatchSpec, Batches, Csr, Partition, Peers};
 
 /// The plan of all workers. It depends on the graph and the partition alone; models and strategies
 /// decide how often, how wide and in which code the rows travel.
@@ -21,6 +22,8 @@ pub struct BoundaryPlan {
     pub edges: usize,
     /// A finer division, where a strategy asks for one.
     pub chunks: Option<Box<Chunks>>,
+    /// Mini-batches, where the run has them.
+    pub batches: Option<Arc<Batches>>,
 }
 
 /// A finer division of a partition, which strategies deal out anew: equally many chunks per worker, those of worker w being
@@ -120,6 +123,7 @@ impl BoundaryPlan {
             nodes: graph.nodes(),
             edges: graph.edges(),
             chunks: None,
+            batches: None,
         }
     }
 
@@ -145,7 +149,35 @@ impl BoundaryPlan {
             let trains = |node: &&u32| train.binary_search(node).is_ok();
             part.training = part.owned.iter().filter(trains).count();
         }
+        if let Some(chunks) = &mut self.chunks {
+            let plan = std::mem::replace(&mut chunks.plan, Self::empty());
+            chunks.plan = plan.with_training(train);
+        }
         self
+    }
+
+    /// The plan of a run that trains in mini-batches; `train` are the training nodes in ascending order, `seed` is the seed of the run.
+    #[must_use]
+    pub fn with_batches(
+        mut self,
+        spec: BatchSpec,
+        graph: Arc<Csr>,
+        train: &[u32],
+        seed: u64,
+    ) -> Self {
+        self.batches = Some(Arc::new(Batches::new(spec, graph, train.to_vec(), seed)));
+        self.with_training(train)
+    }
+
+    /// Of nobody.
+    const fn empty() -> Self {
+        Self {
+            parts: Vec::new(),
+            nodes: 0,
+            edges: 0,
+            chunks: None,
+            batches: None,
+        }
     }
 
     /// Number of workers.
@@ -166,6 +198,26 @@ impl BoundaryPlan {
 }
 
 impl Part {
+    /// Own rows of nodes that are owned here; others are left out.
+    #[must_use]
+    pub fn rows_of(&self, nodes: &[u32]) -> Vec<u32> {
+        let row = |node: &u32| self.owned.binary_search(node).ok();
+        let rows = nodes.iter().filter_map(row);
+        // A worker has no more rows than there are nodes, whose number fits.
+        rows.map(|row| u32::try_from(row).unwrap_or(u32::MAX))
+            .collect()
+    }
+
+    /// Own rows that train, of training nodes in ascending order.
+    #[must_use]
+    pub fn training_rows(&self, train: &[u32]) -> Vec<u32> {
+        (0_u32..)
+            .zip(&self.owned)
+            .filter(|(_, node)| train.binary_search(node).is_ok())
+            .map(|(row, _)| row)
+            .collect()
+    }
+
     /// In-neighbours of the owned nodes as local rows, `[owned, owned + halo]`: owned rows come
     /// first, then the halo.
     ///

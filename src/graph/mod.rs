@@ -8,11 +8,14 @@
 //!                     partition/ ──→ Partition ──→ BoundaryPlan: who sends which rows to whom
 //!                                                       │
 //!                                                 PartitionStats: cut, balance, coverage
+//!
+//!  Steps: which nodes train when ──→ Sampler: which neighbours they see ──→ SampledLayer, one per layer
 //! ```
 //!
 //! Nothing here trains or sends. Everything random is keyed by a seed, and nothing depends on how
 //! many threads there are.
 
+mod batches;
 mod boundary;
 mod bundled;
 mod csr;
@@ -23,13 +26,16 @@ mod loaders;
 mod normal;
 mod partition;
 mod peers;
+mod rehearsal;
 mod rmat;
+mod sampler;
 mod sbm;
 mod spec;
 mod split;
 mod stats;
 mod synthetic;
 
+pub use batches::{BatchSpec, Batches, Steps, shuffled};
 pub use boundary::{BoundaryPlan, Chunks, Part};
 pub use bundled::{BUNDLED, cora};
 pub use csr::Csr;
@@ -38,6 +44,8 @@ pub use error::GraphError;
 pub use features::Features;
 pub use partition::Partition;
 pub use peers::Peers;
+pub use rehearsal::{Requests, seeds_of};
+pub use sampler::{SampledLayer, Sampler, View};
 pub use spec::{
     DatasetSpec, Format, PartitionMethod, PartitionSpec, SplitFractions, SplitPerClass, SplitSpec,
     SyntheticSpec,

@@ -6,7 +6,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 
 use super::host::by_rows;
 use super::{Dropout, ModelKind, SparseMatrix};
-use crate::graph::Csr;
+use crate::graph::{Csr, SampledLayer};
 use crate::rng::mix;
 
 /// How the messages of a node's neighbours are weighted.
@@ -93,6 +93,19 @@ impl Block {
             matrix: Arc::new(SparseMatrix::new(degrees.len(), &offsets, columns, values)),
             attention: None,
         }
+    }
+
+    /// The block of a sampled layer; `degrees` are one per input, as for [`Block::new`].
+    ///
+    /// Each message from a neighbour is multiplied by `d_v / s_v`, of whose `d_v` neighbours `s_v` were drawn: so weighted sums and means are, on average
+    /// over all draws, those over all neighbours, given the inputs. Attention and maxima are over what was drawn.
+    ///
+    /// # Panics
+    /// If an input has no degree.
+    #[must_use]
+    pub fn sampled(layer: &SampledLayer, degrees: &[usize], aggregation: Aggregation) -> Self {
+        Self::new(&layer.adjacency, degrees, aggregation)
+            .scaled(|v, u| if v == u { 1.0 } else { layer.scale(v as usize) })
     }
 
     /// The block with each entry's weight multiplied by `factor(output, input)`.

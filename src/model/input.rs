@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor, TensorData};
 
 use super::{Dropout, SparseMatrix, spmm};
 use crate::graph::Features;
@@ -72,6 +72,21 @@ impl Input {
             _ if rows == self.rows() => self.clone(),
             Self::Dense(all) => Self::Dense(all.clone().narrow(0, 0, rows)),
             Self::Sparse(matrix) => Self::Sparse(Arc::new(matrix.head(rows))),
+        }
+    }
+
+    /// The given rows in the given order; there has to be one.
+    #[must_use]
+    pub fn select(&self, rows: &[u32], device: &Device) -> Self {
+        match self {
+            Self::Dense(all) => {
+                #[allow(clippy::cast_possible_wrap)] // rows of a worker are far below 2³¹
+                let index: Vec<i32> = rows.iter().map(|&row| row as i32).collect();
+                let index = TensorData::new(index, [rows.len()]);
+                let index: Tensor<1, Int> = Tensor::from_data(index, device);
+                Self::Dense(all.clone().select(0, index))
+            }
+            Self::Sparse(matrix) => Self::Sparse(Arc::new(matrix.select(rows))),
         }
     }
 

@@ -196,6 +196,23 @@ impl SparseMatrix {
         )
     }
 
+    /// The given rows in the given order.
+    ///
+    /// # Panics
+    /// If a row is out of range.
+    #[must_use]
+    pub fn select(&self, rows: &[u32]) -> Self {
+        let forward = self.by_row();
+        let (mut offsets, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
+        for &row in rows {
+            let entries = forward.entries(row as usize);
+            columns.extend_from_slice(&forward.columns[entries.clone()]);
+            values.extend_from_slice(&self.values[entries]);
+            offsets.push(columns.len());
+        }
+        Self::new(self.columns(), &offsets, columns, values)
+    }
+
     pub(super) fn value_cache(&self) -> &DeviceCache {
         &self.cache
     }

@@ -7,7 +7,7 @@
 //!    its pairs, and one that differs from the others gets figures of its own.
 
 use super::{
-    Bandwidth, Bytes, FramingKind, LinkSpec, NetError, NetworkSpec, Seconds, WorkerLinkSpec,
+    Bandwidth, Bytes, FramingKind, LinkSpec, Links, NetError, NetworkSpec, Seconds, WorkerLinkSpec,
 };
 
 /// A line through transfer times, and how well it fits.
@@ -150,16 +150,18 @@ pub fn fit_star(
             own.push(WorkerLinkSpec {
                 rank,
                 bandwidth,
+                up: None,
+                down: None,
                 latency,
                 compute: None,
             });
         }
     }
     Ok(NetworkSpec {
-        link: Some(LinkSpec {
+        link: Some(Links::Each(LinkSpec {
             bandwidth: bandwidth(common_slowness)?,
             latency: Seconds(rounded(common_latency)),
-        }),
+        })),
         framing: Some(FramingKind::None),
         workers: own,
         ..NetworkSpec::default()

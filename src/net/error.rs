@@ -46,6 +46,19 @@ pub enum NetError {
         /// How many workers there are.
         workers: usize,
     },
+    /// A message needs a link that is down and never comes back.
+    #[error(
+        "link \"{link}\" is down since {since} and never comes back, but message {flow} needs it; \
+         give its [[network.failure]] an `until`, or another route"
+    )]
+    LinkDown {
+        /// Name of the link.
+        link: String,
+        /// Virtual time of its failure.
+        since: String,
+        /// The first message that waits for it, in the order of sending.
+        flow: u64,
+    },
     /// Another worker has failed, so nothing more can be expected from it.
     #[error("worker {rank} failed: {reason}")]
     PeerFailed {
@@ -84,7 +97,8 @@ impl NetError {
             Self::Quantity { .. }
             | Self::UnknownPreset { .. }
             | Self::Description { .. }
-            | Self::Rank { .. } => true,
+            | Self::Rank { .. }
+            | Self::LinkDown { .. } => true,
             Self::PeerFailed { .. }
             | Self::Disconnected(_)
             | Self::Protocol { .. }

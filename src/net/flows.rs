@@ -46,7 +46,8 @@ impl FlowResult {
 /// Cost: see [`super::fabric`].
 ///
 /// # Errors
-/// [`NetError::Rank`] if a flow names a worker that does not exist.
+/// [`NetError::Rank`] if a flow names a worker that does not exist, [`NetError::Description`] if it has
+/// no route, [`NetError::LinkDown`] if it needs a link that fails and never comes back.
 pub fn run_flows(
     topology: &Arc<Topology>,
     framing: Framing,
@@ -55,6 +56,7 @@ pub fn run_flows(
     for flow in flows {
         topology.check_rank("[[flow]] from", flow.from)?;
         topology.check_rank("[[flow]] to", flow.to)?;
+        topology.check_route(flow.from, flow.to)?;
     }
     let mut fabric = Fabric::new(Arc::clone(topology), framing);
     let mut results: Vec<FlowResult> = flows
@@ -96,7 +98,7 @@ pub fn run_flows(
             results[number[&delivery.flow]].finish = delivery.time;
         }
     }
-    Ok(results)
+    fabric.stalled().map_or(Ok(results), Err)
 }
 
 #[cfg(test)]

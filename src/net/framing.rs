@@ -59,8 +59,24 @@ impl Framing {
     #[must_use]
     pub const fn wire(&self, payload: Bytes) -> Bytes {
         let message = payload.0 + self.message_header;
-        let packets = message.div_ceil(self.mtu - self.packet_header);
-        Bytes(message + packets * (self.packet_header + self.frame))
+        Bytes(message + self.packets(payload) * (self.packet_header + self.frame))
+    }
+
+    /// Packets of one message: ⌈(payload + `message_header`) / (mtu − `packet_header`)⌉.
+    #[must_use]
+    pub const fn packets(&self, payload: Bytes) -> u64 {
+        (payload.0 + self.message_header).div_ceil(self.mtu - self.packet_header)
+    }
+
+    /// Bytes of `lost` packets that are sent again, each counted as the mean packet of a message
+    /// of `wire` bytes; rounded up.
+    #[must_use]
+    pub const fn again(&self, wire: Bytes, packets: u64, lost: u64) -> Bytes {
+        if packets == 0 {
+            return Bytes::ZERO;
+        }
+        let bytes = (wire.0 as u128 * lost as u128).div_ceil(packets as u128);
+        Bytes(bytes as u64)
     }
 }
 

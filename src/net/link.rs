@@ -1,12 +1,13 @@
 //! A directed link.
 
-use super::{Bandwidth, Seconds};
+use super::{Bandwidth, Jitter, Seconds};
 
 /// Number of a link in its topology, `0..links`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub usize);
 
-/// One direction of a cable, a NIC or a trunk: what its flows share is its bandwidth.
+/// One direction of a cable, a NIC or a trunk, or both where they share one capacity: what its
+/// flows share is its bandwidth.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Link {
     /// What people call it: `worker 3 out`.
@@ -16,4 +17,8 @@ pub struct Link {
     /// What it asks of the one-way latency of a route; the topology says how a route combines its
     /// links.
     pub latency: Seconds,
+    /// What it adds to the latency of each message that crosses it.
+    pub jitter: Option<Jitter>,
+    /// Probability that it loses a packet.
+    pub loss: f64,
 }

@@ -25,14 +25,18 @@ mod flows;
 mod framing;
 mod ledger;
 mod link;
+mod luck;
 mod presets;
 mod quantity;
+#[cfg(test)]
+mod scenarios;
 mod selection;
 pub mod sharing;
 mod spec;
 mod topology;
 mod traffic;
 mod units;
+mod wiring;
 
 pub use calibration::{LineFit, fit_line, fit_star, median};
 pub use codec::{Codec, RelativeError, Rows, floats, to_bytes};
@@ -56,9 +60,13 @@ pub use flows::{FlowResult, FlowSpec, run_flows};
 pub use framing::Framing;
 pub use ledger::Ledger;
 pub use link::{Link, LinkId};
+pub use luck::{Jitter, Loss, Luck};
 pub use presets::{PRESETS, Preset, find as find_preset};
 pub use selection::{Columns, Selection};
-pub use spec::{FramingKind, LinkSpec, NetworkSpec, TopologyKind, WorkerLinkSpec};
-pub use topology::{Route, Topology};
+pub use spec::{
+    Duplex, FailureSpec, FramingKind, LinkSpec, Links, NamedLinkSpec, NetworkSpec, RegionsSpec,
+    RouteSpec, ServerSpec, TcpModel, TcpSpec, TcpWindow, TopologyKind, TrunkSpec, WorkerLinkSpec,
+};
+pub use topology::{Route, Switch, Topology};
 pub use traffic::{Count, Lane, Traffic, TrafficKind};
 pub use units::{Bandwidth, Bytes, Seconds};

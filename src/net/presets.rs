@@ -2,7 +2,8 @@
 //!
 //! A worker's link in a [`star`](super::Topology::star), the same both ways. Where a source gives a
 //! round trip, the latency here is half of it; where access is asymmetric, the slower way counts,
-//! because in an exchange between equals every transfer passes somebody's uplink.
+//! because in an exchange between equals every transfer passes somebody's uplink. In an edge network,
+//! where clients only have to do with the server side, the faster way down counts beside it.
 
 use super::{Bandwidth, FramingKind, LinkSpec, NetError, Seconds};
 
@@ -13,6 +14,8 @@ pub struct Preset {
     pub name: &'static str,
     /// Of each worker's link, each way.
     pub bandwidth: Bandwidth,
+    /// Towards a client of an edge network, where that is faster.
+    pub down: Option<Bandwidth>,
     /// One way, between any two workers.
     pub latency: Seconds,
     /// Headers that its traffic carries. `None` where it is neither IP nor Ethernet, or where the
@@ -38,6 +41,7 @@ pub const PRESETS: [Preset; 10] = [
     Preset {
         name: "nvlink",
         bandwidth: Bandwidth::from_kbps(3_600_000_000),
+        down: None,
         latency: Seconds(2e-6),
         framing: FramingKind::None,
         source: "NVIDIA H100 data sheet: NVLink 900 GB/s per GPU, both ways together, thus 3.6 \
@@ -46,6 +50,7 @@ pub const PRESETS: [Preset; 10] = [
     Preset {
         name: "infiniband-200g",
         bandwidth: Bandwidth::from_kbps(200_000_000),
+        down: None,
         latency: Seconds(600e-9),
         framing: FramingKind::None,
         source: "NVIDIA ConnectX-6 VPI user manual: ports of 200 Gb/s, latency below 600 ns \
@@ -54,6 +59,7 @@ pub const PRESETS: [Preset; 10] = [
     Preset {
         name: "ethernet-100g",
         bandwidth: Bandwidth::from_kbps(100_000_000),
+        down: None,
         latency: Seconds(15e-6),
         framing: FramingKind::Ethernet,
         source: "Rate: IEEE 802.3ba; latency: below 15 us between virtual machines over TCP \
@@ -62,6 +68,7 @@ pub const PRESETS: [Preset; 10] = [
     Preset {
         name: "ethernet-25g",
         bandwidth: Bandwidth::from_kbps(25_000_000),
+        down: None,
         latency: Seconds(15e-6),
         framing: FramingKind::Ethernet,
         source: "Rate: IEEE 802.3by; latency: below 15 us between virtual machines over TCP \
@@ -70,6 +77,7 @@ pub const PRESETS: [Preset; 10] = [
     Preset {
         name: "ethernet-10g",
         bandwidth: Bandwidth::from_kbps(10_000_000),
+        down: None,
         latency: Seconds(100e-6),
         framing: FramingKind::Ethernet,
         source: "Rate: IEEE 802.3ae; latency: half of a median round trip of about 0.2 ms over \
@@ -78,6 +86,7 @@ pub const PRESETS: [Preset; 10] = [
     Preset {
         name: "ethernet-1g",
         bandwidth: Bandwidth::from_kbps(1_000_000),
+        down: None,
         latency: Seconds(100e-6),
         framing: FramingKind::Ethernet,
         source: "Rate: IEEE 802.3ab; latency: half of a median round trip of about 0.2 ms over \
@@ -86,6 +95,7 @@ pub const PRESETS: [Preset; 10] = [
     Preset {
         name: "wan",
         bandwidth: Bandwidth::from_kbps(5_000_000),
+        down: None,
         latency: Seconds(45e-3),
         framing: FramingKind::Ethernet,
         source: "Rate: 5 Gbps to other regions (Amazon EC2 user guide, instance network \
@@ -95,6 +105,7 @@ pub const PRESETS: [Preset; 10] = [
     Preset {
         name: "broadband",
         bandwidth: Bandwidth::from_kbps(20_000),
+        down: Some(Bandwidth::from_kbps(100_000)),
         latency: Seconds(12e-3),
         framing: FramingKind::Ethernet,
         source: "Rate: uplink of the FCC's 100/20 Mbps benchmark (2024 Section 706 Report); \
@@ -104,15 +115,17 @@ pub const PRESETS: [Preset; 10] = [
     Preset {
         name: "lte",
         bandwidth: Bandwidth::from_kbps(6_000),
+        down: Some(Bandwidth::from_kbps(13_000)),
         latency: Seconds(35e-3),
         framing: FramingKind::Ethernet,
-        source: "Median uplink of 6 Mbps and round trip of about 70 ms (Huang et al., A Close \
+        source: "Median uplink of 6 Mbps, downlink of 13 Mbps and round trip of about 70 ms (Huang et al., A Close \
                  Examination of Performance and Power Characteristics of 4G LTE Networks, \
                  MobiSys 2012).",
     },
     Preset {
         name: "bluetooth",
         bandwidth: Bandwidth::from_kbps(1_306),
+        down: None,
         latency: Seconds(3.75e-3),
         framing: FramingKind::None,
         source: "Bluetooth Core Specification, EDR, 3-DH5 packets: 1021 bytes of payload in 5 \

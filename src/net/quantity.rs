@@ -1,7 +1,8 @@
 //! Sizes, times and bandwidths as people write them: `"25 Gbps"`, `"100us"`, `"1.5ms"`, `"10MB"`.
 //!
 //! A unit is a power of ten, so a text is read by moving its decimal point, and never by a
-//! multiplication that rounds: `"0.1ms"` and `"100us"` are the same number to the bit.
+//! multiplication that rounds: `"0.1ms"` and `"100us"` are the same number to the bit. Sizes may
+//! also have binary units: `"4MiB"` is 4,194,304 bytes.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -41,11 +42,16 @@ const BANDWIDTH: &[Unit] = &[
     ("Tbps", 12),
 ];
 
+/// Powers of 1,024, and their power of two.
+const BINARY_SIZE: &[Unit] = &[("KiB", 10), ("MiB", 20), ("GiB", 30)];
+
 /// A quantity that is read from text or from a number in its base unit.
 trait Quantity: Sized {
     /// Its name in error messages, and an example.
     const NAME: (&'static str, &'static str);
     const UNITS: &'static [Unit];
+    /// Units that are powers of two.
+    const BINARY_UNITS: &'static [Unit] = &[];
 
     /// From a finite number of base units that is not negative. The text is for error messages.
     fn checked(value: f64, text: &str) -> Result<Self, NetError>;
@@ -71,8 +77,10 @@ trait Quantity: Sized {
     fn from_text(text: &str) -> Result<Self, NetError> {
         let trimmed = text.trim();
         let (number, unit) = split_unit(trimmed);
+        let binary = Self::BINARY_UNITS.iter().find(|(name, _)| *name == unit);
         let exponent = match unit {
             "" => 0,
+            _ if binary.is_some() => 0,
             _ => Self::UNITS
                 .iter()
                 .find(|(name, _)| *name == unit)
@@ -90,7 +98,9 @@ trait Quantity: Sized {
                 format!("write a number and a unit, such as \"{}\"", Self::NAME.1),
             )
         })?;
-        Self::from_number(value, text)
+        // Exact, as powers of two are.
+        let factor = binary.map_or(1.0, |(_, exponent)| f64::powi(2.0, *exponent));
+        Self::from_number(value * factor, text)
     }
 }
 
@@ -115,6 +125,7 @@ impl Quantity for Bandwidth {
 impl Quantity for Bytes {
     const NAME: (&'static str, &'static str) = ("size", "10MB");
     const UNITS: &'static [Unit] = SIZE;
+    const BINARY_UNITS: &'static [Unit] = BINARY_SIZE;
 
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a whole number below 2⁵³
     fn checked(value: f64, text: &str) -> Result<Self, NetError> {
@@ -309,6 +320,8 @@ mod tests {
         assert_eq!("100µs".parse(), Ok(Seconds(1e-4)));
         assert_eq!("1e-1 ms".parse(), Ok(Seconds(1e-4)));
         assert_eq!("2s".parse(), Ok(Seconds(2.0)));
+        assert_eq!("4MiB".parse(), Ok(Bytes(4_194_304)));
+        assert_eq!("1.5 KiB".parse(), Ok(Bytes(1536)));
     }
 
     #[test]

@@ -1,8 +1,12 @@
 //! What an experiment file may say about the network.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
 
-use super::{AllReduceChoice, Bandwidth, ExchangeKind, Seconds};
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::{AllReduceChoice, Bandwidth, Bytes, ExchangeKind, Jitter, Seconds};
 
 /// The `[network]` section: a preset, a topology described here, or a preset with changes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -14,9 +18,19 @@ pub struct NetworkSpec {
     /// How workers are wired. Default: `star`.
     #[serde(default)]
     pub topology: TopologyKind,
-    /// Every worker's link, overriding the preset.
+    /// Every worker's link, overriding the preset; or, of a custom topology, all links by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub link: Option<LinkSpec>,
+    pub link: Option<Links>,
+    /// From every worker, where that is not the bandwidth of `link`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub up: Option<Bandwidth>,
+    /// To every worker, where that is not the bandwidth of `link`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub down: Option<Bandwidth>,
+    /// Whether the two directions of a worker's link, a cable or an uplink share one capacity.
+    /// Default: `full`, they do not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duplex: Option<Duplex>,
     /// Whether headers count. Default: what the preset says, `ethernet` without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub framing: Option<FramingKind>,
@@ -26,6 +40,33 @@ pub struct NetworkSpec {
     /// How the messages of exchanges travel. Default: `direct`, all at once.
     #[serde(default)]
     pub exchange: ExchangeKind,
+    /// Extra latency of each message, drawn at its sender's link (in a ring, at each cable).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<Jitter>,
+    /// Probability that a packet is lost at its sender's link (in a ring, at each cable).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<f64>,
+    /// What TCP does to a flow. Default: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<TcpSpec>,
+    /// Number of racks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub racks: Option<usize>,
+    /// From each rack to the switch between racks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uplink: Option<TrunkSpec>,
+    /// Regions, and what is between them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub regions: Option<RegionsSpec>,
+    /// What all traffic of an edge network passes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<ServerSpec>,
+    /// Routes of a custom topology.
+    #[serde(default, rename = "route", skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<RouteSpec>,
+    /// When links are down.
+    #[serde(default, rename = "failure", skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<FailureSpec>,
     /// Overrides for single workers.
     #[serde(default, rename = "worker", skip_serializing_if = "Vec::is_empty")]
     pub workers: Vec<WorkerLinkSpec>,
@@ -38,6 +79,84 @@ pub enum TopologyKind {
     /// One switch that never blocks; each worker has one NIC with an egress and an ingress link.
     #[default]
     Star,
+    /// Stars in racks, joined by uplinks that their workers share.
+    Racks,
+    /// A cable from each worker to the next; messages go the shorter way.
+    Ring,
+    /// Stars in regions, with a wide-area link between any two.
+    Regions,
+    /// Many clients with slow, uneven links to a server side that relays what they send each other.
+    Edge,
+    /// Named links and a route for each pair.
+    Custom,
+}
+
+impl TopologyKind {
+    /// All of them with what they are, for lists.
+    pub const ALL: [(&'static str, &'static str); 6] = [
+        (
+            "star",
+            "one switch that never blocks, a NIC for each worker; the default",
+        ),
+        (
+            "racks",
+            "`racks` stars, each with an `uplink` that its workers share",
+        ),
+        (
+            "ring",
+            "a cable from each worker to the next; messages go the shorter way",
+        ),
+        (
+            "regions",
+            "stars far from each other: `regions` has latencies and a bandwidth between them",
+        ),
+        (
+            "edge",
+            "clients with `up` and `down`, joined by the links of a `server` side",
+        ),
+        ("custom", "[[network.link]] and [[network.route]]"),
+    ];
+}
+
+/// What stands under `link`: one description for all, or a list of links with names.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Links {
+    /// `link = { … }`: every worker's.
+    Each(LinkSpec),
+    /// `[[network.link]]`: of a custom topology.
+    Named(Vec<NamedLinkSpec>),
+}
+
+impl From<LinkSpec> for Links {
+    fn from(link: LinkSpec) -> Self {
+        Self::Each(link)
+    }
+}
+
+impl<'de> Deserialize<'de> for Links {
+    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
+        /// serde's own way for either of two forms forgets where in them an error was.
+        struct Either;
+
+        impl<'de> Visitor<'de> for Either {
+            type Value = Links;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a table { bandwidth, latency } or a list of links with names")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<Links, M::Error> {
+                LinkSpec::deserialize(MapAccessDeserializer::new(map)).map(Links::Each)
+            }
+
+            fn visit_seq<S: SeqAccess<'de>>(self, entries: S) -> Result<Links, S::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(entries)).map(Links::Named)
+            }
+        }
+
+        source.deserialize_any(Either)
+    }
 }
 
 /// Bandwidth and latency of a worker's link.
@@ -46,8 +165,103 @@ pub enum TopologyKind {
 pub struct LinkSpec {
     /// Each way, for example `"1Gbps"`.
     pub bandwidth: Bandwidth,
-    /// One-way latency between any two workers, for example `"100us"`.
+    /// One-way latency between any two workers, for example `"100us"`. In a ring: from a worker to
+    /// the next; in an edge network: from a client to the server side.
     pub latency: Seconds,
+}
+
+/// A link of a custom topology. It has one direction: what routes use of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NamedLinkSpec {
+    /// Its name in routes.
+    pub name: String,
+    /// What its flows share.
+    pub bandwidth: Bandwidth,
+    /// What it adds to the latency of routes over it.
+    pub latency: Seconds,
+    /// Extra latency of each message on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<Jitter>,
+    /// Probability that it loses a packet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<f64>,
+}
+
+/// Between racks and a core switch.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrunkSpec {
+    /// Each way.
+    pub bandwidth: Bandwidth,
+    /// One way; a message from rack to rack passes two uplinks.
+    pub latency: Seconds,
+    /// Extra latency of each message on its way up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<Jitter>,
+    /// Probability that a packet is lost on its way up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<f64>,
+}
+
+/// Regions of a wide-area network. Workers are dealt to them in blocks, in the order of ranks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RegionsSpec {
+    /// Of the link from each region to each other one, each way.
+    pub bandwidth: Bandwidth,
+    /// One way, from the row's region to the column's, beside the latency of the workers' links; as
+    /// many rows as columns, as many as regions. Within a region nothing is added: the diagonal
+    /// is 0.
+    pub latency: Vec<Vec<Seconds>>,
+    /// Extra latency of each message between regions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<Jitter>,
+    /// Probability that a packet between regions is lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<f64>,
+}
+
+/// The server side of an edge network.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerSpec {
+    /// What all clients' messages share, each way.
+    pub bandwidth: Bandwidth,
+    /// Within the server side, one way.
+    pub latency: Seconds,
+    /// A worker that is there, with no link of its own. Default: all workers are clients.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<usize>,
+}
+
+/// The way from one worker to another in a custom topology.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RouteSpec {
+    /// Sending worker.
+    pub from: usize,
+    /// Receiving worker.
+    pub to: usize,
+    /// Names of links, in order of travel.
+    pub links: Vec<String>,
+}
+
+/// A time in which a link carries nothing. What is on it waits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FailureSpec {
+    /// Name of a link; see the documentation of the topology.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
+    /// A worker, all of whose links fail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<usize>,
+    /// When it fails, in virtual time.
+    pub from: Seconds,
+    /// When it is back. Default: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Seconds>,
 }
 
 /// One worker's own figures.
@@ -59,6 +273,12 @@ pub struct WorkerLinkSpec {
     /// Its bandwidth, each way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth: Option<Bandwidth>,
+    /// From it, where that is not its `bandwidth`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub up: Option<Bandwidth>,
+    /// To it, where that is not its `bandwidth`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub down: Option<Bandwidth>,
     /// One-way latency of messages from or to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Seconds>,
@@ -67,6 +287,49 @@ pub struct WorkerLinkSpec {
     pub compute: Option<f64>,
 }
 
+/// Whether two directions share one capacity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Duplex {
+    /// Each direction has its own.
+    #[default]
+    Full,
+    /// They share one.
+    Half,
+}
+
+/// What TCP does to a flow beside taking its fair share.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "must be \"cm02\", \"lv08\" or { window = \"4MiB\" }"
+)]
+pub enum TcpSpec {
+    /// `"cm02"` or `"lv08"`.
+    Named(TcpModel),
+    /// `{ window = "4MiB" }`: as `cm02` with a window of one's own.
+    Window(TcpWindow),
+}
+
+/// Models of TCP with their own figures, as `SimGrid` has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TcpModel {
+    /// A flow gets no more than its window in each round trip: 4 MiB / (2 · latency) (Casanova and
+    /// Marchal, INRIA RR-4596, 2002).
+    Cm02,
+    /// As `cm02`, with latencies times 13.01 and bandwidths times 0.97, fitted to packet-level
+    /// simulation (Velho and Legrand, `SIMUTools` 2009).
+    Lv08,
+}
+
+/// Bytes that a flow may have under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TcpWindow {
+    /// For example `"4MiB"`; not 0.
+    pub window: Bytes,
+}
 /// Which headers are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -1,20 +1,27 @@
 //! Which links a message crosses from one worker to another.
 //!
 //! ```text
-//!   star:   worker 0 ──out──▶ ┌────────┐ ──in──▶ worker 0
-//!           worker 1 ──out──▶ │ switch │ ──in──▶ worker 1        the switch never blocks
-//!           worker 2 ──out──▶ └────────┘ ──in──▶ worker 2
+//!   star:     worker 0 ──out──▶ ┌────────┐ ──in──▶ worker 0
+//!             worker 1 ──out──▶ │ switch │ ──in──▶ worker 1       the switch never blocks
+//!             worker 2 ──out──▶ └────────┘ ──in──▶ worker 2
+//!
+//!   racks:    star 0 ══up══▶ ┌──────┐ ══down══▶ star 0           all workers of a rack share its
+//!             star 1 ══up══▶ │ core │ ══down══▶ star 1           uplink; the core never blocks
+//!
+//!   regions:  star 0 ◀══0 to 1══▶ star 1                         a link each way for each pair
+//!
+//!   ring:     worker 0 ◀──▶ worker 1 ◀──▶ worker 2 ◀──▶ … ◀──▶ worker 0
+//!
+//!   edge:     client 0 ──out──▶ ┌─────────────────────────┐ ──in──▶ client 0
+//!             client 1 ──out──▶ │ ══server in══server out═▶ │ ──in──▶ client 1
 //! ```
 //!
-//! The rest of this folder sees links and routes only; another wiring is another builder and
-//! another arm of [`Topology::route`].
+//! Routes are worked out when they are asked for, so that memory grows with links and not with
+//! pairs of workers. The rest of this folder sees links and routes only.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
-use super::presets::{self, Preset};
-use super::{
-    Framing, FramingKind, Link, LinkId, LinkSpec, NetError, NetworkSpec, Seconds, TopologyKind,
-};
+use super::{Bandwidth, Link, LinkId, Loss, Luck, NetError, Seconds};
 
 /// The way from one worker to another.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,35 +30,79 @@ pub struct Route {
     pub links: Vec<LinkId>,
     /// One-way latency, paid once per message.
     pub latency: Seconds,
+    /// What a flow gets at most, by the model of TCP.
+    pub cap: Option<Bandwidth>,
 }
 
 /// Workers, directed links, and the route of every pair.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Topology {
-    kind: TopologyKind,
-    links: Vec<Link>,
-    compute: Vec<f64>,
+    pub(super) wiring: Wiring,
+    pub(super) links: Vec<Link>,
+    /// Latency of each worker's own link; `None` in a custom topology where it has none.
+    pub(super) latency: Vec<Option<Seconds>>,
+    pub(super) compute: Vec<f64>,
+    /// Whether each worker's `out` and `in`, and what else has two directions, are one link.
+    pub(super) half_duplex: bool,
+    pub(super) tcp: Option<Tcp>,
+    pub(super) switches: Vec<Switch>,
+    pub(super) seed: u64,
+}
+
+/// How links make routes. Links are numbered: `out` of each worker, `in` of each worker (the same
+/// ones if half duplex), then what is shared.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Wiring {
+    Star,
+    /// Of each rack the uplink, then of each rack the downlink.
+    Racks {
+        racks: usize,
+        latency: Seconds,
+    },
+    /// `out` is clockwise, `in` is counter-clockwise, both from the worker on.
+    Ring,
+    /// From region a to region b: number a · regions + b.
+    Regions {
+        latency: Vec<Vec<Seconds>>,
+    },
+    /// `server in`, `server out`.
+    Edge {
+        latency: Seconds,
+        server: Option<usize>,
+    },
+    /// Links of routes, and the number of the NIC's links where a worker has one.
+    Custom {
+        routes: BTreeMap<(usize, usize), Vec<LinkId>>,
+        nics: BTreeMap<usize, (LinkId, LinkId)>,
+    },
+}
+
+/// What TCP does to flows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Tcp {
+    /// Bytes under way at most.
+    pub window: f64,
+    /// Latencies are multiplied by this, after the cap was taken from them.
+    pub latency_factor: f64,
+}
+
+/// A link fails or comes back.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Switch {
+    /// When, in virtual time.
+    pub time: Seconds,
+    /// Which link.
+    pub link: LinkId,
+    /// Whether it comes back.
+    pub up: bool,
+}
+
+/// Which of `groups` equal blocks of workers a worker is in; block sizes differ by one at most.
+pub(super) const fn block_of(rank: usize, workers: usize, groups: usize) -> usize {
+    rank * groups / workers
 }
 
 impl Topology {
-    /// One switch that never blocks, and for each worker, with its own figures, a link to the
-    /// switch and one back.
-    #[must_use]
-    pub fn star(ends: &[LinkSpec]) -> Self {
-        let direction = |way: &'static str| {
-            ends.iter().enumerate().map(move |(rank, end)| Link {
-                name: format!("worker {rank} {way}"),
-                bandwidth: end.bandwidth,
-                latency: end.latency,
-            })
-        };
-        Self {
-            kind: TopologyKind::Star,
-            links: direction("out").chain(direction("in")).collect(),
-            compute: vec![1.0; ends.len()],
-        }
-    }
-
     /// Number of workers.
     #[must_use]
     pub const fn workers(&self) -> usize {
@@ -64,13 +115,44 @@ impl Topology {
         &self.links
     }
 
-    /// The way of a message. In a star: the sender's `out`, the receiver's `in`, and the larger of
-    /// the two ends' latencies, so that a worker's own latency holds for all messages from and to
-    /// it.
+    /// The same network, with draws of jitter and loss from this seed. It is 0 otherwise.
+    #[must_use]
+    pub fn with_seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+
+    fn into(&self, rank: usize) -> LinkId {
+        let first = if self.half_duplex { 0 } else { self.workers() };
+        LinkId(first + rank)
+    }
+
+    /// The number of the first link that no worker has for itself, and how far its two directions
+    /// are apart in `count` pairs of them.
+    fn shared(&self, count: usize) -> (usize, usize) {
+        if self.half_duplex {
+            (self.workers(), 0)
+        } else {
+            (2 * self.workers(), count)
+        }
+    }
+
+    /// The way of a message.
+    ///
+    /// * In a star: the sender's `out`, the receiver's `in`, and the larger of the two ends'
+    ///   latencies, so that a worker's own latency holds for all messages from and to it.
+    /// * In racks and regions: as a star within; between, also the sender's rack's uplink and the
+    ///   receiver's rack's downlink and the latencies of both, or the link and the latency between
+    ///   the regions.
+    /// * In a ring: all cables on the shorter way, the one to higher ranks where both are equally
+    ///   long, and the sum of their latencies.
+    /// * In an edge network: the sender's `out`, the server side's `in` and `out`, the receiver's
+    ///   `in`, and the sum of the clients' latencies and the server side's.
+    /// * In a custom topology: the links of the route between those of the workers' own that they
+    ///   have; the sum of the links' latencies, or an end's own if it is larger.
     ///
     /// # Panics
-    /// If a rank is not below [`Topology::workers`]; check what comes from a file with
-    /// [`Topology::check_rank`].
+    /// If a rank is not below [`Topology::workers`] or a custom topology has no such route; check
+    /// what comes from a file with [`Topology::check_rank`] and [`Topology::check_route`].
     #[must_use]
     pub fn route(&self, from: usize, to: usize) -> Route {
         let workers = self.workers();
@@ -82,17 +164,144 @@ impl Topology {
             return Route {
                 links: Vec::new(),
                 latency: Seconds::ZERO,
+                cap: None,
             };
         }
-        match self.kind {
-            TopologyKind::Star => {
-                let (out, into) = (from, workers + to);
-                Route {
-                    links: vec![LinkId(out), LinkId(into)],
-                    latency: self.links[out].latency.max(self.links[into].latency),
+        let own = |rank: usize| self.latency[rank].unwrap_or_default();
+        let ends = own(from).max(own(to));
+        let (out, into) = (LinkId(from), self.into(to));
+        let (links, latency) = match &self.wiring {
+            Wiring::Star => (vec![out, into], ends),
+            Wiring::Racks { racks, latency } => {
+                let rack = |rank| block_of(rank, workers, *racks);
+                let (first, back) = self.shared(*racks);
+                if rack(from) == rack(to) {
+                    (vec![out, into], ends)
+                } else {
+                    let up = LinkId(first + rack(from));
+                    let down = LinkId(first + back + rack(to));
+                    (vec![out, up, down, into], ends + *latency * 2.0)
                 }
             }
+            Wiring::Regions { latency } => {
+                let regions = latency.len();
+                let region = |rank| block_of(rank, workers, regions);
+                let (a, b) = (region(from), region(to));
+                let (first, _) = self.shared(0);
+                if a == b {
+                    (vec![out, into], ends)
+                } else {
+                    // Half duplex: both directions are the one of the lower region.
+                    let (low, high) = if self.half_duplex {
+                        (a.min(b), a.max(b))
+                    } else {
+                        (a, b)
+                    };
+                    let between = LinkId(first + low * regions + high);
+                    (vec![out, between, into], ends + latency[a][b])
+                }
+            }
+            Wiring::Ring => self.around(from, to),
+            Wiring::Edge { latency, server } => {
+                let (first, back) = self.shared(1);
+                let back = if self.half_duplex { 1 } else { back };
+                let mut links = Vec::with_capacity(4);
+                if *server != Some(from) {
+                    links.push(out);
+                }
+                if *server != Some(from) {
+                    links.push(LinkId(first));
+                }
+                if *server != Some(to) {
+                    links.extend([LinkId(first + back), into]);
+                }
+                (links, own(from) + *latency + own(to))
+            }
+            Wiring::Custom { routes, nics } => {
+                let between = &routes[&(from, to)];
+                let latency = between.iter().map(|link| self.links[link.0].latency);
+                let latency = latency.sum::<Seconds>().max(ends);
+                let first = nics.get(&from).map(|nic| nic.0);
+                let last = nics.get(&to).map(|nic| nic.1);
+                let links = first.into_iter().chain(between.iter().copied());
+                (links.chain(last).collect(), latency)
+            }
+        };
+        let capped = self.tcp.filter(|_| latency > Seconds::ZERO);
+        let cap = capped.and_then(|tcp| Bandwidth::new(8.0 * tcp.window / (2.0 * latency.0)).ok());
+        let factor = self.tcp.map_or(1.0, |tcp| tcp.latency_factor);
+        Route {
+            links,
+            latency: latency * factor,
+            cap,
         }
+    }
+
+    /// The shorter way around a ring.
+    fn around(&self, from: usize, to: usize) -> (Vec<LinkId>, Seconds) {
+        let workers = self.workers();
+        let ahead = (to + workers - from) % workers;
+        let back = workers - ahead;
+        let links: Vec<LinkId> = if ahead <= back {
+            (0..ahead)
+                .map(|hop| LinkId((from + hop) % workers))
+                .collect()
+        } else {
+            // Half duplex: a cable is that of its end with the lower number, going round.
+            let own = usize::from(self.half_duplex);
+            (0..back)
+                .map(|hop| self.into((from + workers - hop - own) % workers))
+                .collect()
+        };
+        let latency = links.iter().map(|link| self.links[link.0].latency).sum();
+        (links, latency)
+    }
+
+    /// Whether chance has a part in anything here.
+    #[must_use]
+    pub fn is_uncertain(&self) -> bool {
+        let chance = |link: &Link| link.jitter.is_some() || link.loss > 0.0;
+        self.links.iter().any(chance)
+    }
+
+    /// What chance does to message number `message`, of so many packets: the jitter of every link of
+    /// the route that has some, and the packets that get lost on any.
+    #[must_use]
+    pub fn luck(&self, route: &Route, packets: u64, message: u64) -> Luck {
+        let mut luck = Luck::default();
+        let mut through = 1.0;
+        let mut first_lossy = None;
+        for &id in &route.links {
+            let link = &self.links[id.0];
+            if let Some(jitter) = &link.jitter {
+                luck.delay += jitter.draw(self.seed, id, message);
+            }
+            if link.loss > 0.0 {
+                through *= 1.0 - link.loss;
+                first_lossy.get_or_insert(id);
+            }
+        }
+        if let Some(link) = first_lossy {
+            let loss = Loss::new(1.0 - through, route.latency);
+            let drawn = loss.draw(packets, self.seed, link, message);
+            luck.delay += drawn.delay;
+            luck.lost = drawn.lost;
+        }
+        luck
+    }
+
+    /// When which links fail and come back, in the order of time.
+    #[must_use]
+    pub fn switches(&self) -> &[Switch] {
+        &self.switches
+    }
+
+    /// When the outage began that a link is in at this time.
+    #[must_use]
+    pub fn down_since(&self, link: LinkId, now: Seconds) -> Seconds {
+        let fails = |switch: &&Switch| switch.link == link && !switch.up && switch.time <= now;
+        let last = self.switches.iter().rfind(fails);
+        last.map_or(Seconds::ZERO, |switch| switch.time)
     }
 
     /// The worker's factor on computing speed: 0.5 computes half as fast. 1 unless the file says
@@ -121,176 +330,32 @@ impl Topology {
             })
         }
     }
-}
 
-impl NetworkSpec {
-    /// The network described, for this many workers: the preset's figures, replaced by `link`,
-    /// replaced by each `[[network.worker]]`.
+    /// Refuses a pair of workers between which a custom topology has no route. Both ranks exist.
     ///
     /// # Errors
-    /// All are input errors: no worker, neither preset nor link, an unknown preset, an override of
-    /// a worker that does not exist or is overridden twice, or a `compute` that is not a number
-    /// greater than zero.
-    pub fn topology(&self, workers: usize) -> Result<Topology, NetError> {
-        if workers == 0 {
-            return Err(NetError::description(
-                "partition.workers",
-                "at least one worker is needed",
-            ));
-        }
-        let preset = self.preset.as_deref().map(presets::find).transpose()?;
-        let base = self.link.or_else(|| preset.map(Preset::link)).ok_or_else(|| {
-            NetError::description(
-                "network",
-                "say how fast it is: preset = \"ethernet-10g\", or link = { bandwidth = \"10Gbps\", latency = \"100us\" }",
-            )
-        })?;
-        let mut ends = vec![base; workers];
-        let mut compute = vec![1.0; workers];
-        let mut seen = BTreeSet::new();
-        for (index, own) in self.workers.iter().enumerate() {
-            let key = |field: &str| format!("network.worker[{index}].{field}");
-            if own.rank >= workers {
-                return Err(NetError::Rank {
-                    what: "[[network.worker]]",
-                    rank: own.rank,
-                    workers,
-                });
+    /// [`NetError::Description`].
+    pub fn check_route(&self, from: usize, to: usize) -> Result<(), NetError> {
+        match &self.wiring {
+            Wiring::Custom { routes, .. } if from != to && !routes.contains_key(&(from, to)) => {
+                Err(NetError::description(
+                    "network.route",
+                    format!("has no way from worker {from} to worker {to}; add one"),
+                ))
             }
-            if !seen.insert(own.rank) {
-                let reason = format!("worker {} has an entry already; merge the two", own.rank);
-                return Err(NetError::description(key("rank"), reason));
-            }
-            let end = &mut ends[own.rank];
-            end.bandwidth = own.bandwidth.unwrap_or(end.bandwidth);
-            end.latency = own.latency.unwrap_or(end.latency);
-            if let Some(factor) = own.compute {
-                if !(factor.is_finite() && factor > 0.0) {
-                    let reason = format!("{factor} is not a number greater than zero");
-                    return Err(NetError::description(key("compute"), reason));
-                }
-                compute[own.rank] = factor;
-            }
-        }
-        let topology = match self.topology {
-            TopologyKind::Star => Topology::star(&ends),
-        };
-        Ok(Topology {
-            compute,
-            ..topology
-        })
-    }
-
-    /// The headers to count: what the file says, else what the preset says, else Ethernet.
-    #[must_use]
-    pub fn framing(&self) -> Framing {
-        let preset = self
-            .preset
-            .as_deref()
-            .and_then(|name| presets::find(name).ok());
-        match self
-            .framing
-            .or(preset.map(|preset| preset.framing))
-            .unwrap_or_default()
-        {
-            FramingKind::Ethernet => Framing::ethernet(),
-            FramingKind::None => Framing::none(),
+            _ => Ok(()),
         }
     }
-}
 
-#[cfg(test)]
-#[allow(clippy::float_cmp)] // of values that are exact
-mod tests {
-    use super::*;
-    use crate::net::Bandwidth;
-
-    fn spec(text: &str) -> NetworkSpec {
-        toml::from_str(text).unwrap()
-    }
-
-    #[test]
-    fn a_star_route_leaves_one_nic_and_enters_the_other() {
-        let star = spec("preset = \"ethernet-1g\"").topology(3).unwrap();
-        let route = star.route(2, 0);
-        let names: Vec<_> = route
-            .links
-            .iter()
-            .map(|link| star.links()[link.0].name.as_str())
-            .collect();
-        assert_eq!(names, ["worker 2 out", "worker 0 in"]);
-        assert!(star.route(1, 1).links.is_empty());
-    }
-
-    #[test]
-    fn a_straggler_has_its_own_bandwidth_latency_and_speed() {
-        let text = "link = { bandwidth = \"1Gbps\", latency = \"100us\" }\n\
-            [[worker]]\nrank = 1\nbandwidth = \"100Mbps\"\nlatency = \"1ms\"\ncompute = 0.5";
-        let star = spec(text).topology(3).unwrap();
-        assert_eq!(star.route(0, 2).latency, Seconds(1e-4));
-        assert_eq!(star.route(0, 1).latency, Seconds(1e-3));
-        assert_eq!(star.route(1, 0).latency, Seconds(1e-3));
-        for link in star
-            .route(1, 0)
-            .links
-            .into_iter()
-            .chain(star.route(0, 1).links)
-        {
-            let own = star.links()[link.0].name.contains("worker 1");
-            let expected = if own { 1e8 } else { 1e9 };
-            assert_eq!(
-                star.links()[link.0].bandwidth,
-                Bandwidth::new(expected).unwrap()
-            );
+    /// Refuses a topology in which not every worker can reach every other one.
+    ///
+    /// # Errors
+    /// As [`Topology::check_route`].
+    pub fn check_all_routes(&self) -> Result<(), NetError> {
+        if !matches!(self.wiring, Wiring::Custom { .. }) {
+            return Ok(());
         }
-        assert_eq!(
-            [0, 1, 2].map(|rank| star.compute_factor(rank)),
-            [1.0, 0.5, 1.0]
-        );
-    }
-
-    #[test]
-    fn a_link_in_the_file_replaces_the_presets_and_keeps_its_framing() {
-        let text = "preset = \"nvlink\"\nlink = { bandwidth = \"1Gbps\", latency = \"1us\" }";
-        assert_eq!(
-            spec(text).topology(1).unwrap().links()[0].bandwidth.bps(),
-            1e9
-        );
-        assert_eq!(spec(text).framing(), Framing::none());
-        assert_eq!(
-            spec("framing = \"ethernet\"\npreset = \"nvlink\"").framing(),
-            Framing::ethernet()
-        );
-        assert_eq!(spec("").framing(), Framing::ethernet());
-    }
-
-    #[test]
-    fn descriptions_that_make_no_network_are_refused_by_key() {
-        for (text, workers, expected) in [
-            ("", 2, "network: say how fast"),
-            ("preset = \"wan\"", 0, "at least one worker"),
-            ("preset = \"lan\"", 2, "did you mean \"wan\"?"),
-            (
-                "preset = \"wan\"\n[[worker]]\nrank = 2",
-                2,
-                "names worker 2, but the workers are numbered 0 to 1",
-            ),
-            (
-                "preset = \"wan\"\n[[worker]]\nrank = 1\n[[worker]]\nrank = 1",
-                2,
-                "network.worker[1].rank",
-            ),
-            (
-                "preset = \"wan\"\n[[worker]]\nrank = 1\ncompute = -1.0",
-                2,
-                "network.worker[0].compute",
-            ),
-        ] {
-            let error = spec(text).topology(workers).expect_err(text);
-            assert!(
-                error.is_input() && error.to_string().contains(expected),
-                "{text}: {error}"
-            );
-        }
+        let ranks = || 0..self.workers();
+        ranks().try_for_each(|from| ranks().try_for_each(|to| self.check_route(from, to)))
     }
 }

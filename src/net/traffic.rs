@@ -140,6 +140,16 @@ impl Traffic {
         }
     }
 
+    /// The same messages so many times.
+    #[must_use]
+    pub fn times(&self, times: usize) -> Self {
+        let mut repeated = Self::new();
+        for (lane, payload, count) in self.iter() {
+            repeated.add_many(lane, payload, count * times as u64);
+        }
+        repeated
+    }
+
     /// Whether nothing was sent.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -335,7 +335,8 @@ impl Kernel {
                     .iter()
                     .position(|a| !matches!(a.phase, Phase::Done));
                 let rank = stuck.unwrap_or(0);
-                self.fail(rank, self.describe_wait(rank));
+                let stalled = self.fabric.stalled().map(|error| error.to_string());
+                self.fail(rank, stalled.unwrap_or_else(|| self.describe_wait(rank)));
                 return;
             };
             for delivery in deliveries {

@@ -22,7 +22,7 @@ where
     run(setting, observer, setting.workers(), program)
 }
 
-/// Runs the program on worker 0 alone, which plays all of them with [`Worker::carry`] and [`Worker::compute_for_all`]: for
+/// Runs the program on worker 0 alone, which plays all of them with [`Worker::carry`] and [`Worker::compute_together`]: for
 /// thousands of workers whose replicas are equal, and are so held once. In simulation only.
 ///
 /// # Errors

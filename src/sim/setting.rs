@@ -96,11 +96,7 @@ impl Shard {
             .iter()
             .map(|&v| dataset.graph.degree(v as usize))
             .collect();
-        let train = (0..)
-            .zip(&part.owned)
-            .filter(|(_, node)| dataset.split.train.binary_search(node).is_ok())
-            .map(|(row, _)| row)
-            .collect();
+        let train = part.training_rows(&dataset.split.train);
         Self {
             owned: part.owned.len(),
             sends: part.sends.clone(),

@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::graph::BatchSpec;
+
 /// The `[training]` section.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrainingConfig {
     /// Passes over the training nodes.
@@ -14,6 +16,9 @@ pub struct TrainingConfig {
     /// Validation accuracy for `seconds_to_target` and `bytes_to_target`, in (0, 1].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_accuracy: Option<f64>,
+    /// Mini-batches with sampled neighbours. Default: each epoch is one step with all training nodes and neighbours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<BatchSpec>,
 }
 
 const fn one() -> usize {

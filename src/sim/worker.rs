@@ -237,12 +237,14 @@ impl Worker {
         })
     }
 
-    /// As [`Self::compute`], for a program that plays all workers: `work` and the action are those of all together, done at once
-    /// in place of each by itself; each is charged the same share, and they compute at the same time, as fast as the slowest.
-    pub fn compute_for_all<T>(
+    /// As [`Self::compute`], for a program that plays all workers: `work` and the action are those of `workers` of them together, done at
+    /// once in place of each by itself; each is charged the same share, and they compute at the same time, as fast as the slowest
+    /// of all, for whom the others wait.
+    pub fn compute_together<T>(
         &mut self,
         activity: Activity,
         work: Work,
+        workers: usize,
         action: impl FnOnce(&Self) -> T,
     ) -> T {
         let start = Instant::now();
@@ -251,7 +253,7 @@ impl Worker {
         if activity == Activity::Model {
             self.recorder().add_model_time(took);
         }
-        let share = 1.0 / self.size() as f64;
+        let share = 1.0 / workers.max(1) as f64;
         let speeds = (0..self.size()).map(|rank| self.setting.topology.compute_factor(rank));
         let slowest = speeds.fold(f64::INFINITY, f64::min);
         let timing = &self.setting.timing;

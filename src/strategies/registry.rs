@@ -81,6 +81,14 @@ impl Registry {
             })?;
         let strategy = (registration.build)(options, context)?;
         strategy.check(context)?;
+        if context.mini_batch && !strategy.trains_in_batches() {
+            return Err(OptionError {
+                key: None,
+                message: format!(
+                    "{kind} with these options trains on all nodes at once: leave out `training.batch`"
+                ),
+            });
+        }
         Ok(strategy)
     }
 }

@@ -31,6 +31,11 @@ pub trait Strategy: Send + Sync {
         Ok(())
     }
 
+    /// Whether it trains in mini-batches where `training.batch` asks for them; if not, an experiment that does is refused. Default: no.
+    fn trains_in_batches(&self) -> bool {
+        false
+    }
+
     /// Every message of one epoch, in advance. Where that depends on how the training goes, the most it can be.
     fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic;
 
@@ -82,6 +87,8 @@ pub struct Context {
     pub workers: usize,
     /// How all-reduce is carried out.
     pub all_reduce: AllReduceKind,
+    /// Whether `training.batch` asks for mini-batches.
+    pub mini_batch: bool,
 }
 
 /// What `grapevine list strategies` prints.

@@ -143,6 +143,49 @@ fn keys_and_types_are_named_with_file_and_line() {
 }
 
 #[test]
+fn mini_batches_that_cannot_be_are_named() {
+    for (batch, says) in [
+        (
+            "{ size = 0, fanouts = [4, 3] }",
+            &["x.toml:11", "`size` must be at least 1"][..],
+        ),
+        (
+            "{ size = 9, fanouts = [4, 0] }",
+            &["x.toml:11", "fanouts", "must be at least 1, not 0"],
+        ),
+        (
+            "{ size = 9, fanouts = [4] }",
+            &["x.toml:11", "`fanouts`", "2 in all, not 1"],
+        ),
+        (
+            "{ size = 9, fanouts = 4 }",
+            &["x.toml:11", "`fanouts`", "a list", "4"],
+        ),
+        ("{ size = 9 }", &["x.toml:11", "`fanouts`"]),
+        (
+            "{ size = 9, fanout = [4, 3] }",
+            &[
+                "x.toml:11",
+                "unknown key `fanout`",
+                "did you mean `fanouts`?",
+            ],
+        ),
+        ("9", &["x.toml:11", "`batch`", "9"]),
+    ] {
+        let to = format!("epochs = 6\nbatch = {batch}");
+        Bad::new("epochs = 6", &to, says).check();
+    }
+    let set = "training.batch={ size = 9, fanouts = [4, 3] }";
+    let says = &["x.toml", "`codec`", "training.batch"];
+    let differences = "kind = \"varco\"\ncodec = { kind = \"difference\", of = \"top_k\" }";
+    Bad::new("kind = \"varco\"", differences, says).check_with(&["--set", set], &[]);
+    let says = &["2 in all, not 3"];
+    let sweep = "sweep.\"training.batch.fanouts\"=[[4, 3], [4, 3, 2]]";
+    Bad::new("seeds = [0, 1]", "seeds = [0]", says)
+        .check_with(&["--set", set, "--set", sweep], &[]);
+}
+
+#[test]
 fn networks_that_cannot_be_are_named() {
     for (to, says) in [
         (

@@ -1,9 +1,9 @@
 //! RETEXO's fully distributed form: clients of a node each.
 
-use crate::common::{CORA, Case, losses};
-use grapevine::graph::PartitionMethod;
+use crate::common::{CORA, Case, assert_close, losses};
+use grapevine::graph::{BatchSpec, PartitionMethod};
 use grapevine::model::ModelKind;
-use grapevine::net::TrafficKind;
+use grapevine::net::{Lane, TrafficKind};
 use grapevine::sim::Outcome;
 
 const NODES: usize = 120;
@@ -141,6 +141,50 @@ fn no_gradient_crosses_from_one_sub_model_to_another() {
         );
         let falls = |losses: &[f64]| losses[19] < losses[0];
         assert!(deep.chunks(20).all(falls), "each learns: {deep:?}");
+    }
+}
+
+#[test]
+fn as_many_clients_train_in_a_round_as_a_batch_has() {
+    for case in cases() {
+        let setting = case.setting(case.strategy("retexo", "form = \"distributed\"").as_ref());
+        let clients = setting.dataset.split.train.len();
+        let batch = |size, fanouts: [usize; 2]| Case {
+            batch: Some(BatchSpec {
+                size,
+                fanouts: fanouts.to_vec(),
+            }),
+            ..case.clone()
+        };
+        let (whole, everything) = (run(&case, 5), run(&batch(clients, [1000; 2]), 5));
+        let what = format!("{:?}", case.kind);
+        assert_close(&losses(&everything), &losses(&whole), 1e-4, &what);
+        assert_eq!(everything.ledger.traffic(), whole.ledger.traffic());
+
+        let sampled = run(&batch(16, [2, 3]), 5);
+        let (mut chosen, mut rounds) = (Vec::new(), 0);
+        for (_, traffic) in sampled.ledger.iter() {
+            let up = |lane: &Lane| lane.kind == TrafficKind::ParameterGradient;
+            let all = traffic.iter().filter(|(lane, ..)| up(lane));
+            let all: Vec<u32> = all.map(|(lane, ..)| lane.from).collect();
+            // The server is a client too, and sends itself nothing.
+            assert!(all.len() == 16 || all.len() == 15, "{}", all.len());
+            chosen.extend(all);
+            rounds += 1;
+        }
+        assert_eq!(rounds, 15);
+        chosen.sort_unstable();
+        chosen.dedup();
+        assert!(chosen.len() > 40, "others in each round: {}", chosen.len());
+        let logits =
+            |outcome: &Outcome| outcome.ledger.traffic().payload_of(TrafficKind::Activation);
+        assert_eq!(logits(&sampled), logits(&whole), "each edge once");
+        let falls = |losses: &[f64]| losses[4] < losses[0];
+        let sampled = losses(&run(&batch(30, [2, 3]), 5));
+        assert!(
+            falls(&sampled[..5]) || falls(&sampled[5..10]),
+            "{sampled:?}"
+        );
     }
 }
 

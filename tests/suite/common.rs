@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use grapevine::graph::{DatasetSpec, PartitionMethod, PartitionSpec};
+use grapevine::graph::{BatchSpec, DatasetSpec, PartitionMethod, PartitionSpec};
 use grapevine::model::{ModelConfig, ModelKind, ModelSpec, NormKind, OptimizerConfig};
 use grapevine::net::{AllReduceKind, ExchangeKind, NetworkSpec};
 use grapevine::sim::{
@@ -29,6 +29,7 @@ pub struct Case {
     pub seed: u64,
     pub backend: Backend,
     pub optimizer: OptimizerConfig,
+    pub batch: Option<BatchSpec>,
     pub all_reduce: AllReduceKind,
 }
 
@@ -49,6 +50,7 @@ impl Default for Case {
             seed: 1,
             backend: Backend::Flex,
             optimizer: OptimizerConfig::default(),
+            batch: None,
             all_reduce: AllReduceKind::Ring,
         }
     }
@@ -71,6 +73,7 @@ impl Case {
             layers: self.layers,
             workers: self.workers,
             all_reduce: self.all_reduce,
+            mini_batch: self.batch.is_some(),
         }
     }
 
@@ -95,7 +98,13 @@ impl Case {
             .partition(&asked)
             .divide(&dataset.graph, base, self.seed, self.workers)
             .expect("a partition");
-        let boundary = boundary.with_training(&dataset.split.train);
+        let train = &dataset.split.train;
+        let boundary = match self.batch.clone() {
+            None => boundary.with_training(train),
+            Some(batch) => {
+                boundary.with_batches(batch, Arc::clone(&dataset.graph), train, self.seed)
+            }
+        };
         let config = ModelConfig {
             kind: self.kind,
             layers: self.layers,
@@ -116,6 +125,7 @@ impl Case {
                 epochs: self.epochs,
                 evaluate_every: 1,
                 target_accuracy: None,
+                batch: self.batch.clone(),
             },
             epochs: strategy.epochs(&self.context()),
             topology: Arc::new(network.topology(self.workers).expect("a topology")),

@@ -94,6 +94,18 @@ fn attention_maxima_and_sums_repeat_themselves_too() {
 }
 
 #[test]
+fn mini_batches_repeat_themselves_too() {
+    let folder = folder_with(EXPERIMENT);
+    let sets = [
+        "training.batch={ size = 30, fanouts = [4, 3] }",
+        "seeds=[5]",
+    ];
+    run(folder.path(), "first", "1", &sets);
+    run(folder.path(), "two", "2", &sets);
+    assert_same_tables(folder.path(), "first", "two");
+}
+
+#[test]
 fn another_seed_gives_another_training_of_every_strategy() {
     let folder = folder_with(EXPERIMENT);
     run(folder.path(), "out", "2", &[]);

@@ -156,6 +156,21 @@ fn its_options_are_checked_as_those_of_the_built_in_strategies_are() {
 }
 
 #[test]
+fn it_says_nothing_of_mini_batches_and_is_refused_with_them() {
+    let context = Context {
+        mini_batch: true,
+        ..Case::default().context()
+    };
+    let registry = Registry::builtin().with(REGISTRATION);
+    let built = registry.build("averaging", &toml::Table::new(), &context);
+    let error = built.err().expect("it is refused");
+    assert!(error.message.contains("training.batch"), "{error}");
+    for name in Registry::builtin().names() {
+        assert!(registry.build(name, &toml::Table::new(), &context).is_ok());
+    }
+}
+
+#[test]
 fn a_plan_that_is_not_what_is_sent_is_found() {
     struct Liar(Averaging);
     impl Strategy for Liar {

@@ -24,6 +24,8 @@ pub struct Trained {
 pub struct Term {
     /// In-neighbours of all nodes.
     pub graph: Csr,
+    /// Those that each layer reads, where it does not read all.
+    pub drawn: Vec<Csr>,
     /// What the aggregation divides by.
     pub degrees: Vec<usize>,
     /// `(node, weight)` of the training nodes.
@@ -39,6 +41,7 @@ impl Term {
     pub fn plain(graph: Csr, degrees: Vec<usize>, weights: Vec<(u32, f64)>) -> Self {
         Self {
             graph,
+            drawn: Vec::new(),
             degrees,
             weights,
             scale: Box::new(|_, _, _| 1.0),
@@ -47,7 +50,8 @@ impl Term {
 
     /// What layers aggregate by.
     pub fn block(&self, aggregation: Aggregation, layer: usize) -> Block {
-        Block::new(&self.graph, &self.degrees, aggregation).scaled(|v, u| (self.scale)(layer, v, u))
+        let graph = self.drawn.get(layer).unwrap_or(&self.graph);
+        Block::new(graph, &self.degrees, aggregation).scaled(|v, u| (self.scale)(layer, v, u))
     }
 }
 

@@ -178,8 +178,21 @@ impl Variant {
 
     /// The terms of all workers in an epoch. Gradient norms are those of the initial model.
     pub fn terms(&self, setting: &Setting, epoch: usize) -> Vec<Term> {
-        let total = setting.dataset.split.train.len() as f64;
-        let shares = self.shares(setting, epoch);
+        self.terms_of(setting, epoch, &|_, train| train.to_vec())
+    }
+
+    /// As [`Self::terms`], where of a worker's training nodes those in its batch train.
+    pub fn terms_of(
+        &self,
+        setting: &Setting,
+        epoch: usize,
+        batch: &dyn Fn(usize, &[u32]) -> Vec<u32>,
+    ) -> Vec<Term> {
+        let mut shares = self.shares(setting, epoch);
+        for (worker, share) in shares.iter_mut().enumerate() {
+            share.train = batch(worker, &share.train);
+        }
+        let total = shares.iter().map(|share| share.train.len()).sum::<usize>() as f64;
         let mut terms: Vec<Term> = shares
             .iter()
             .map(|share| self.term(setting, share))
@@ -318,10 +331,14 @@ impl Variant {
         let (mut batches, mut noise) = (Vec::new(), 0.0);
         for (weights, norms) in all.iter().zip(norms) {
             let weighted = weights.iter().zip(norms).map(|(w, norm)| w * norm);
-            batches.push(weighted.sum::<f64>() / norms.iter().sum::<f64>());
+            let batch = weighted.sum::<f64>() / norms.iter().sum::<f64>();
+            // A worker without training nodes wants nothing; of one node no variance can be told.
+            batches.push(if weights.is_empty() { 1.0 } else { batch });
             let (m, b) = (mean(weights), weights.len() as f64);
             let squares: f64 = weights.iter().map(|w| (w - m).powi(2)).sum();
-            noise += squares / (b - 1.0) / b / workers;
+            if weights.len() > 1 {
+                noise += squares / (b - 1.0) / b / workers;
+            }
         }
         let signal: f64 = batches.iter().map(|w| (w - 1.0).powi(2)).sum();
         let lambda = match self.shrinkage {

@@ -2,7 +2,7 @@
 
 use crate::graph::{DatasetSpec, PartitionMethod, PartitionSpec, SplitSpec, SyntheticSpec};
 use crate::model::{ModelConfig, ModelKind, OptimizerConfig};
-use crate::net::NetworkSpec;
+use crate::net::{NetError, NetworkSpec, PRESETS};
 use crate::sim::{Timing, TrainingConfig};
 
 use super::Vocabulary;
@@ -80,7 +80,7 @@ pub(super) fn settings(
     dataset(&settings.dataset, &of("dataset"), vocabulary)?;
     model(&settings.model, &of("model"))?;
     optimizer(&settings.optimizer, &of("optimizer"))?;
-    training(&settings.training, &of("training"))?;
+    training(&settings.training, settings.model.layers, &of("training"))?;
     partition(&settings.partition, &of("partition"))?;
     network(
         &settings.network,
@@ -273,9 +273,23 @@ fn optimizer(config: &OptimizerConfig, check: &Checks<'_>) -> Result<(), ConfigE
     )
 }
 
-fn training(config: &TrainingConfig, check: &Checks<'_>) -> Result<(), ConfigError> {
+fn training(config: &TrainingConfig, layers: usize, check: &Checks<'_>) -> Result<(), ConfigError> {
     check.positive(config.epochs, "epochs")?;
     check.positive(config.evaluate_every, "evaluate_every")?;
+    if let Some(batch) = &config.batch {
+        check.positive(batch.size, "batch.size")?;
+        let count = batch.fanouts.len();
+        check.that(
+            count == layers,
+            "batch.fanouts",
+            &format!(
+                "must have one entry for each of the model's layers, {layers} in all, not {count}"
+            ),
+        )?;
+        for (hop, &fanout) in batch.fanouts.iter().enumerate() {
+            check.positive(fanout, &format!("batch.fanouts.{hop}"))?;
+        }
+    }
     config.target_accuracy.map_or(Ok(()), |target| {
         let holds = target > 0.0 && target <= 1.0;
         check.range(
@@ -332,5 +346,49 @@ fn network(
             check.range(holds, &key("compute"), "more than 0", factor)?;
         }
     }
-    Ok(())
+    // Without any figures there is nothing to check yet; that is said when a cell is prepared.
+    if spec.preset.is_none() && spec.link.is_none() {
+        return Ok(());
+    }
+    spec.topology(workers)
+        .and_then(|topology| topology.check_all_routes())
+        .map_err(|error| network_error(check.document, spec, error))
+}
+
+/// What is wrong with a network, at the key that says so.
+pub(super) fn network_error(
+    document: &Document,
+    spec: &NetworkSpec,
+    error: NetError,
+) -> ConfigError {
+    let at = KeyPath::dotted;
+    match error {
+        NetError::Description { key, reason } if key == "network" || key.ends_with(".*") => {
+            let path = if key == "network" {
+                at("network.*")
+            } else {
+                at(&key)
+            };
+            document.error(&path, Problem::Other { message: reason })
+        }
+        NetError::Description { key, reason } => document.bad(&at(&key), reason),
+        NetError::UnknownPreset { name, .. } => {
+            let known = PRESETS.iter().map(|preset| preset.name);
+            document.unknown(&at("network.preset"), &name, known)
+        }
+        NetError::Rank { rank, workers, .. } => {
+            let index = spec.workers.iter().position(|own| own.rank == rank);
+            let path = at(&format!("network.worker.{}.rank", index.unwrap_or(0)));
+            document.bad(
+                &path,
+                format!("must be less than the {workers} workers, not {rank}"),
+            )
+        }
+        other => document.error(
+            &at("network.*"),
+            Problem::Other {
+                message: other.to_string(),
+            },
+        ),
+    }
 }

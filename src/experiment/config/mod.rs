@@ -12,6 +12,7 @@ mod check;
 mod decode;
 mod error;
 mod estimator;
+mod flows;
 mod locate;
 mod overrides;
 mod path;
@@ -33,6 +34,7 @@ use path::KeyPath;
 
 pub use error::{ConfigError, Place, Problem};
 pub use estimator::{Chunking, DesignSpec, EstimatorStudy, ToyModel};
+pub use flows::{FlowFile, FlowRow};
 pub use settings::Settings;
 pub use strategy::{OptionError, StrategyEntry};
 pub use sweep::{Cell, SweepAxis};

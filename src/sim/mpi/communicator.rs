@@ -145,8 +145,10 @@ impl Communicator for MpiCommunicator {
         }
         let mut collectives = std::mem::take(&mut self.collectives);
         let inbox = self.timed(|port, account| {
-            collectives.go_on(port, account)?;
-            let payloads = port.receive_from_all(&expect, Channel::Data, tag)?;
+            // Others may wait for this worker's part in a collective before they send.
+            let payloads = port.receive_from_all(&expect, Channel::Data, tag, |port| {
+                collectives.go_on(port, account)
+            })?;
             let inbox: Inbox = expect
                 .into_iter()
                 .zip(payloads)
@@ -204,7 +206,8 @@ impl Communicator for MpiCommunicator {
     fn share(&mut self, value: Option<Vec<u8>>) -> Result<Vec<u8>, NetError> {
         let (rank, size) = (self.rank(), self.size());
         let start = Instant::now();
-        self.timed(|port, account| {
+        let mut collectives = std::mem::take(&mut self.collectives);
+        let shared = self.timed(|port, account| {
             if rank == 0 {
                 let value = value.unwrap_or_default();
                 let busy = account.uncounted();
@@ -220,7 +223,11 @@ impl Communicator for MpiCommunicator {
                 }
                 return Ok((value, start.elapsed()));
             }
-            let (_, message) = port.receive(Some(0), Channel::Control, super::processes::SHARED)?;
+            let tag = super::processes::SHARED;
+            let messages = port.receive_from_all(&[0], Channel::Control, tag, |port| {
+                collectives.go_on(port, account)
+            })?;
+            let message = messages.first().map_or(&[][..], Vec::as_slice);
             let Some((busy, value)) = message.split_first_chunk::<8>() else {
                 return Err(NetError::Protocol {
                     rank: 0,
@@ -229,6 +236,8 @@ impl Communicator for MpiCommunicator {
             };
             let busy = Duration::try_from_secs_f64(f64::from_le_bytes(*busy)).unwrap_or_default();
             Ok((value.to_vec(), busy.min(start.elapsed())))
-        })
+        });
+        self.collectives = collectives;
+        shared
     }
 }

@@ -43,6 +43,10 @@ pub(super) struct Receiving {
     payload: ManuallyDrop<Vec<u8>>,
 }
 
+// SAFETY: as of `Port`: a request belongs to no thread, and is asked about with the port at hand alone.
+#[allow(unsafe_code)]
+unsafe impl Send for Receiving {}
+
 impl Receiving {
     /// Whether all of it is there.
     pub fn is_there(&mut self) -> Result<bool, NetError> {
@@ -271,17 +275,20 @@ impl Port {
         })
     }
 
-    /// Waits for one message with this tag from each of `peers`, in their order. All of them travel at the same time.
+    /// Waits for one message with this tag from each of `peers`, in their order. All of them travel at the same time; `meanwhile` is
+    /// done again and again.
     pub fn receive_from_all(
         &mut self,
         peers: &[usize],
         channel: Channel,
         tag: i32,
+        mut meanwhile: impl FnMut(&mut Self) -> Result<(), NetError>,
     ) -> Result<Vec<Vec<u8>>, NetError> {
         let mut under_way: Vec<Option<Receiving>> = peers.iter().map(|_| None).collect();
         let mut taken: Vec<Option<Vec<u8>>> = peers.iter().map(|_| None).collect();
         self.wait(|port| {
             port.reap()?;
+            meanwhile(port)?;
             for ((peer, under_way), taken) in peers.iter().zip(&mut under_way).zip(&mut taken) {
                 if taken.is_some() {
                     continue;

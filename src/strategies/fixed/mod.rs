@@ -1,14 +1,14 @@
 //! `fixed`: compression at one ratio throughout, VARCO's main rival.
 //!
 //! As `varco`, with a constant ratio `c`: of a row of width `n`, by default `max(1, ⌊n/c⌋)` columns travel, the same for all rows, in all
-//! layers but the last. An epoch moves about `1/c` of the compressed layers' bytes.
+//! layers but the last. An epoch moves about `1/c` of the compressed layers' bytes. Mini-batches are those of `full`, with rows through the codec.
 
 use serde::Deserialize;
 
 use super::full::OVERLAP;
 use super::parts::{
-    CodecChoice, CodecState, Compression, EpochExchange, Overlap, halo_traffic,
-    model_gradient_traffic, partition_parallel,
+    CodecChoice, CodecState, Compression, EpochExchange, Overlap, exchange_traffic,
+    partition_parallel,
 };
 use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
 use crate::graph::BoundaryPlan;
@@ -21,7 +21,7 @@ pub const REGISTRATION: Registration = Registration {
     info: StrategyInfo {
         name: "fixed",
         paper: "constant compression, the baseline of VARCO (arXiv 2406.17611)",
-        sends: "boundary rows and their gradients, compressed at a constant ratio; the last layer whole; parameter gradients",
+        sends: "boundary rows and their gradients, compressed at a constant ratio; the last layer whole; parameter gradients; in mini-batches the sampled rows, and their ids whole",
         options: &[
             CODEC,
             OptionInfo {
@@ -92,6 +92,7 @@ struct Fixed {
 fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
     let options: Options = options(table)?;
     options.codec.check(options.rescale)?;
+    options.codec.check_batches(context)?;
     let ratio = options.ratio.unwrap_or(8.0);
     if !(ratio.is_finite() && ratio >= 1.0) {
         return Err(OptionError::key("ratio", "must be a number of at least 1"));
@@ -118,22 +119,20 @@ fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, Op
 impl Fixed {
     fn exchange(&self, seed: u64, epoch: usize, state: &CodecState) -> EpochExchange {
         self.compression
-            .exchange(self.context.layers, self.ratio, seed, epoch, state)
+            .exchange(&self.context, self.ratio, seed, epoch, state)
     }
 }
 
 impl Strategy for Fixed {
+    fn trains_in_batches(&self) -> bool {
+        true
+    }
+
     fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic {
         // What is drawn and remembered does not change how many bytes it takes.
         let exchange = self.exchange(0, epoch, &CodecState::default());
-        let mut traffic = halo_traffic(boundary, model, &exchange.wires);
-        traffic.merge(&model_gradient_traffic(
-            self.context.all_reduce,
-            boundary.workers(),
-            model,
-            self.overlap,
-        ));
-        traffic
+        let kind = self.context.all_reduce;
+        exchange_traffic(kind, boundary, model, epoch, &exchange, self.overlap)
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {

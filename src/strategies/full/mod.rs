@@ -5,14 +5,17 @@
 //! ordered pairs of workers, widths `d_l` and `L` layers, an epoch moves `4B Σ_{l<L} d_l` bytes forward and
 //! `4B Σ_{1≤l<L} d_l` back; features never change, so by default they are sent in the first epoch only (as DGCL, SAR and the code of BNS-GCN
 //! and `PipeGCN` do).
+//!
+//! In mini-batches the workers sample together. For each layer, from the last down, a worker draws neighbours for the rows that it has to compute and asks
+//! the owners of those it lacks for them, with 4 bytes a row (`sample`); these compute them, draw for them in turn, and send them forward and get their
+//! gradients back as boundary rows otherwise. By default a feature row that came once is kept. A step with `r_l` rows asked for at layer `l` moves `4 Σ_l r_l`
+//! bytes of ids, `4 Σ_{l<L} r_l d_l` forward and `4 Σ_{1≤l<L} r_l d_l` back, and one sum of parameter gradients.
 
 use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::parts::{
-    EpochExchange, Overlap, Wire, halo_traffic, model_gradient_traffic, partition_parallel,
-};
+use super::parts::{EpochExchange, Overlap, Wire, exchange_traffic, partition_parallel};
 use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
 use crate::graph::BoundaryPlan;
 use crate::model::ModelSpec;
@@ -24,12 +27,12 @@ pub const REGISTRATION: Registration = Registration {
     info: StrategyInfo {
         name: "full",
         paper: "exact partition-parallel training (as in CAGNET, SC'20; DGCL, EuroSys'21; SAR, MLSys'22)",
-        sends: "boundary rows of every layer forward, their gradients back, every epoch; parameter gradients",
+        sends: "boundary rows of every layer forward, their gradients back, every epoch; parameter gradients; in mini-batches the sampled rows in place of all, and their ids",
         options: &[
             OptionInfo {
                 name: "cache_features",
                 default: "true",
-                meaning: "Send the constant input features in the first epoch only, as the code of BNS-GCN and PipeGCN does.",
+                meaning: "Send the constant input features in the first epoch only, as the code of BNS-GCN and PipeGCN does; in mini-batches, when a row is first needed.",
             },
             OVERLAP,
         ],
@@ -79,36 +82,40 @@ pub fn plain_wire() -> Wire {
 }
 
 impl Full {
-    fn wires(&self, epoch: usize) -> Vec<Option<Wire>> {
-        (0..self.context.layers)
-            .map(|layer| {
-                let sent = layer > 0 || epoch == 0 || !self.options.cache_features;
-                sent.then(plain_wire)
-            })
-            .collect()
+    fn exchange(&self, epoch: usize) -> EpochExchange {
+        let keeps = self.options.cache_features;
+        // In mini-batches, features that were not needed before come in any epoch.
+        let features = epoch == 0 || !keeps || self.context.mini_batch;
+        let wire = |layer| (layer > 0 || features).then(plain_wire);
+        EpochExchange {
+            wires: (0..self.context.layers).map(wire).collect(),
+            keeps_features: keeps,
+            ..EpochExchange::default()
+        }
     }
 }
 
 impl Strategy for Full {
+    fn trains_in_batches(&self) -> bool {
+        true
+    }
+
     fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic {
-        let mut traffic = halo_traffic(boundary, model, &self.wires(epoch));
-        traffic.merge(&model_gradient_traffic(
-            self.context.all_reduce,
-            boundary.workers(),
+        let (exchange, kind) = (self.exchange(epoch), self.context.all_reduce);
+        exchange_traffic(
+            kind,
+            boundary,
             model,
+            epoch,
+            &exchange,
             self.options.overlap,
-        ));
-        traffic
+        )
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
         partition_parallel(
             worker,
-            Some(&|epoch, _| EpochExchange {
-                wires: self.wires(epoch),
-                compression_ratio: None,
-                ..EpochExchange::default()
-            }),
+            Some(&|epoch, _| self.exchange(epoch)),
             Overlap {
                 gradients: self.options.overlap,
                 features: self.options.overlap,

@@ -141,6 +141,13 @@ impl<'a> Layout<'a> {
         chunks
     }
 
+    /// The chunk of each of these nodes.
+    #[must_use]
+    pub fn chunks_of(&self, nodes: &[u32]) -> Vec<usize> {
+        let all = self.chunk_of();
+        nodes.iter().map(|&node| all[node as usize]).collect()
+    }
+
     /// How likely the worker of a node of `chunk` sees one of another chunk or unit.
     #[must_use]
     pub const fn inclusion(&self) -> Inclusion {

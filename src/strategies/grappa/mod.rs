@@ -9,9 +9,12 @@
 //!
 //! With `remote_sampling` a share of the sources that `halo` would load is fetched anew in each epoch, `4 · rows · (features + 1)` bytes (`feature`).
 //!
+//! In mini-batches neighbours are drawn from the working graph, each step sums gradients, and weights are those of the batch's own training nodes: what workers
+//! tell each other about weights, they tell in each step.
+//!
 //! What a worker does not see biases its gradient. Each gradient is therefore weighted by the *coverage* of its training nodes'
 //! neighbourhoods, per node or per batch, or each message by the probability that it is seen. What workers have to tell each other for that is `control`, at
-//! each switch (with `remote_sampling`, in each epoch): an all-reduce of two numbers for `normalise = "mean"`, and one for `shrinkage = "james_stein"`.
+//! each switch (with `remote_sampling`, in each epoch; in mini-batches, in each step): an all-reduce of two numbers for `normalise = "mean"`, and one for `shrinkage = "james_stein"`.
 //! `normalise = "rho"` compares coverage with its expectation, for which one number per boundary row travels for each hop but the first, once, before
 //! training.
 //!
@@ -21,6 +24,7 @@
 //! dropout when it weighs, not in every step. `edge_ht` normalises by degrees in the whole graph; with the halo the first layer is exact, and those above it
 //! read no halo rows. Chances are those of a random super-epoch, and a step's do not depend on where the walk has been.
 
+mod batches;
 mod chunks;
 pub mod estimators;
 mod expectation;
@@ -28,6 +32,7 @@ mod layout;
 mod norms;
 mod options;
 pub mod study;
+mod trainer;
 mod weighing;
 mod working;
 
@@ -35,13 +40,14 @@ use std::sync::Arc;
 
 use super::parts::{HaloExchange, LayerwiseTrainer, LocalGraph, gradient_traffic};
 use super::{Context, OptionError, Registration, Strategy, StrategyInfo};
-use crate::graph::{BoundaryPlan, PartitionMethod, PartitionSpec};
+use crate::graph::{BoundaryPlan, PartitionMethod, PartitionSpec, Steps};
 use crate::model::{Aggregation, Block, Gnn, Input, ModelKind, ModelSpec, Work, targets};
 use crate::net::{Lane, Reduce, Traffic, TrafficKind};
 use crate::sim::{Activity, EpochReport, SimError, Worker};
 use estimators::{Normalise, Weight, edge_ht, halo_hops, mean_or_one};
 use layout::{Layout, Rules};
 use options::{Chunking, Options};
+use trainer::{Loaded, Trainer, Whole};
 use weighing::Weighing;
 use working::{HaloRows, Loader, WorkingGraph};
 
@@ -109,15 +115,11 @@ impl Grappa {
     }
 }
 
-/// A working graph ready to train on.
-struct Loaded {
-    trainer: LayerwiseTrainer,
-    features: Input,
-    coverage: f64,
-    weight: f64,
-}
-
 impl Strategy for Grappa {
+    fn trains_in_batches(&self) -> bool {
+        true
+    }
+
     fn partition(&self, asked: &PartitionSpec) -> PartitionSpec {
         let workers = match (self.options.chunks, self.options.schedule) {
             (Some(chunks), _) => chunks,
@@ -141,16 +143,22 @@ impl Strategy for Grappa {
     fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic {
         let workers = boundary.workers();
         let all_reduce = self.context.all_reduce;
-        let mut traffic = gradient_traffic(all_reduce, workers, model.parameters());
+        let layout = self.layout(boundary, epoch);
+        let steps = steps(boundary, &layout).count();
+        let mut traffic = gradient_traffic(all_reduce, workers, model.parameters()).times(steps);
+        let agreed = match &boundary.batches {
+            Some(_) => steps,
+            None => usize::from(self.loads(epoch)),
+        };
+        traffic.merge(&self.weighing.traffic(all_reduce, workers).times(agreed));
         if !self.loads(epoch) {
             return traffic;
         }
-        traffic.merge(&self.weighing.traffic(all_reduce, workers));
         if epoch == 0 && self.knows_expected() {
             let (weight, hops) = (self.weighing.weight, self.expected_hops());
             traffic.merge(&expectation::traffic(boundary, weight, hops));
         }
-        let (layout, width) = (self.layout(boundary, epoch), model.features());
+        let width = model.features();
         for (from, to) in (0..workers).flat_map(|from| (0..workers).map(move |to| (from, to))) {
             let lane = |kind| Lane {
                 layer: 0,
@@ -184,40 +192,38 @@ impl Strategy for Grappa {
         let mut model = worker.new_model();
         let mut optimizer = worker.new_optimizer();
         let mut loader = Loader::default();
-        let nothing_exchanged = HaloExchange::new(worker);
+        let boundary = Arc::clone(&worker.setting().boundary);
         let mut loaded: Option<Loaded> = None;
         for epoch in 0..worker.setting().epochs {
             worker.begin_epoch(epoch);
             if self.loads(epoch) {
                 loaded = Some(self.load(worker, &model, &mut loader, epoch)?);
             }
-            let Some(Loaded {
-                trainer,
-                features,
-                coverage,
-                weight,
-            }) = &loaded
-            else {
+            let Some(Loaded { trainer, coverage }) = &loaded else {
                 return Err(SimError::Strategy(
                     "nothing was loaded before epoch 0".to_owned(),
                 ));
             };
-            let mut step =
-                trainer.step(worker, &model, features, &nothing_exchanged, &[], epoch)?;
-            worker.all_reduce(
-                &mut step.gradient,
-                Reduce::Sum,
-                TrafficKind::ParameterGradient,
-            )?;
-            model = worker.update(&mut optimizer, model, &step.gradient);
+            let layout = self.layout(&boundary, epoch);
+            let order = trainer.order(worker, epoch);
+            let (mut loss, mut weights) = (0.0, Vec::new());
+            for step in 0..trainer.steps() {
+                let how = (&self.weighing, &layout);
+                let (mut step, used) = trainer.step(worker, &model, how, &order, (epoch, step))?;
+                let kind = TrafficKind::ParameterGradient;
+                worker.all_reduce(&mut step.gradient, Reduce::Sum, kind)?;
+                model = worker.update(&mut optimizer, model, &step.gradient);
+                loss += step.loss;
+                weights.extend(used);
+            }
             let scores = worker.evaluate_model(epoch, &model)?;
             worker.end_epoch(
                 epoch,
                 EpochReport {
-                    loss: step.loss,
+                    loss: loss / trainer.steps() as f64,
                     scores,
                     coverage: Some(*coverage),
-                    weight: Some(*weight),
+                    weight: Some(mean_or_one(&weights)),
                     ..EpochReport::default()
                 },
             );
@@ -252,15 +258,36 @@ impl Grappa {
             loader.assemble(worker, &layout, &arrived)
         });
         let edges = Work::pass(graph.adjacency.edges() * self.context.layers);
-        let (features, mut local) = worker.compute(Activity::Exchange, edges, |worker| {
+        let batches = boundary.batches.as_ref();
+        let (features, local) = worker.compute(Activity::Exchange, edges, |worker| {
             let features = Input::from_features(graph.features.clone(), worker.plain_device());
-            (features, self.local(worker, &layout, &graph))
+            let local = (batches.is_none()).then(|| self.local(worker, &layout, &graph));
+            (features, local)
         });
         let (coverage, weights) = worker.compute(Activity::Exchange, edges, |_| {
             self.weighing.of_nodes(&graph)
         });
+        let (Some(mut local), None) = (local, batches) else {
+            let fanouts = batches.map(|batches| batches.spec.fanouts.clone());
+            let trainer = Trainer::Batches(Box::new(batches::WorkingBatches {
+                degrees: self.degrees(&graph),
+                chunks: layout.chunks_of(&graph.nodes),
+                fanouts: fanouts.unwrap_or_default(),
+                steps: steps(&boundary, &layout),
+                graph,
+                features,
+                weights,
+            }));
+            let coverage = mean_or_one(&coverage);
+            return Ok(Loaded { trainer, coverage });
+        };
         let norms = match self.weighing.weight {
-            Weight::BatchGram => norms::squared(worker, model, &local, &features, &graph),
+            Weight::BatchGram => {
+                let blocks: Vec<&Block> = (0..model.layers()).map(|l| local.block(l)).collect();
+                let seeds = graph.seeds.iter().map(|seed| (seed.row, seed.class));
+                let seeds: Vec<(usize, u32)> = seeds.collect();
+                norms::squared(worker, model, &blocks, &features, &seeds)
+            }
             _ => Vec::new(),
         };
         let weights = self.weighing.agreed(worker, weights, &norms)?;
@@ -273,18 +300,21 @@ impl Grappa {
         let classes = worker.setting().model.classes();
         local.targets = targets(rows, classes, weighted, worker.plain_device());
         local.nodes = graph.nodes;
-        Ok(Loaded {
+        let whole = Whole {
             trainer: LayerwiseTrainer::new(worker, local),
             features,
-            coverage: mean_or_one(&coverage),
+            halo: HaloExchange::new(worker),
             weight: mean_or_one(&weights),
+        };
+        Ok(Loaded {
+            trainer: Trainer::Whole(Box::new(whole)),
+            coverage: mean_or_one(&coverage),
         })
     }
 
-    /// The form of a working graph that layers compute on, its targets and node numbers left open.
-    fn local(&self, worker: &Worker, layout: &Layout, graph: &WorkingGraph) -> LocalGraph {
+    /// Degrees that aggregations over a working graph divide by.
+    fn degrees(&self, graph: &WorkingGraph) -> Vec<usize> {
         let by_edge = self.weighing.weight == Weight::EdgeHt;
-        let rows = graph.nodes.len();
         let degree = |v: usize| {
             if v < graph.inner && !by_edge {
                 graph.adjacency.degree(v)
@@ -292,10 +322,19 @@ impl Grappa {
                 graph.degrees[v]
             }
         };
-        let degrees: Vec<usize> = (0..rows).map(degree).collect();
+        (0..graph.nodes.len()).map(degree).collect()
+    }
+
+    /// The form of a working graph that layers compute on, its targets and node numbers left open.
+    fn local(&self, worker: &Worker, layout: &Layout, graph: &WorkingGraph) -> LocalGraph {
+        let by_edge = self.weighing.weight == Weight::EdgeHt;
+        let degrees = self.degrees(graph);
         let aggregation = Aggregation::from(worker.setting().model.kind);
         let block = Block::new(&graph.adjacency, &degrees, aggregation);
-        let weighted = by_edge.then(|| block.scaled(inverse_chances(layout, graph)));
+        let weighted = by_edge.then(|| {
+            let chunks = layout.chunks_of(&graph.nodes);
+            block.scaled(inverse_chances(layout, &chunks, graph.inner))
+        });
         let (block, upper) = match weighted {
             Some(weighted) if self.rules.halo => (block, Some(weighted)),
             Some(weighted) => (weighted, None),
@@ -315,18 +354,35 @@ impl Grappa {
     }
 }
 
-/// What `edge_ht` multiplies the message from `u` to `v` by: one over the probability that the worker of `v` holds `u`, and nothing if
-/// this worker does not hold it now.
-fn inverse_chances(layout: &Layout<'_>, graph: &WorkingGraph) -> impl Fn(u32, u32) -> f32 {
-    let chunk_of = layout.chunk_of();
-    let chunks: Vec<usize> = graph
-        .nodes
-        .iter()
-        .map(|&node| chunk_of[node as usize])
-        .collect();
+/// The steps of an epoch in which every worker trains the nodes of its chunks.
+fn steps(boundary: &BoundaryPlan, layout: &Layout<'_>) -> Steps {
+    let size = boundary
+        .batches
+        .as_ref()
+        .map_or(usize::MAX, |b| b.spec.size);
+    let nodes = |worker| {
+        layout
+            .trained(worker)
+            .iter()
+            .map(|&chunk| layout.part(chunk).training)
+    };
+    Steps::new(
+        size,
+        (0..boundary.workers())
+            .map(|worker| nodes(worker).sum())
+            .collect(),
+    )
+}
+
+/// What `edge_ht` multiplies the message from `u` to `v` by, rows of a working graph whose first `inner` rows have in-edges: one over the
+/// probability that the worker of `v` holds `u`, and nothing if this worker does not hold it now. `chunks` are those of the rows.
+fn inverse_chances(
+    layout: &Layout<'_>,
+    chunks: &[usize],
+    inner: usize,
+) -> impl Fn(u32, u32) -> f32 {
     #[allow(clippy::cast_possible_truncation)] // edge weights are single precision
     let apart = edge_ht(layout.inclusion().pair(false)) as f32;
-    let inner = graph.inner;
     move |v, u| {
         let (v, u) = (v as usize, u as usize);
         if v == u {

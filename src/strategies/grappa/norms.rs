@@ -3,26 +3,24 @@
 use burn::module::Module;
 
 use super::estimators::squared_gradient_norm;
-use super::working::WorkingGraph;
-use crate::model::{Gnn, Input, Work};
+use crate::model::{Block, Gnn, Input, Work};
 use crate::sim::{Activity, Worker, host};
-use crate::strategies::parts::LocalGraph;
 
 /// `γ_v = ‖softmax − onehot‖² (1 + ‖h_v‖²)` of each seed, `h_v` being its row of the last layer's input, by one forward pass without dropout. *(Derived,
-/// §4.7.)* It takes the time of that pass, and no bytes.
+/// §4.7.)* `blocks` has one per layer, `seeds` the rows of the last layer's outputs with their
+/// classes. It takes the time of that pass, and no bytes.
 #[must_use]
 pub fn squared(
     worker: &mut Worker,
     model: &Gnn,
-    local: &LocalGraph,
+    blocks: &[&Block],
     features: &Input,
-    graph: &WorkingGraph,
+    seeds: &[(usize, u32)],
 ) -> Vec<f64> {
     let model = model.valid();
     let mut input = features.clone();
     let mut hidden = input.clone();
-    for layer in 0..model.layers() {
-        let block = local.block(layer);
+    for (layer, &block) in blocks.iter().enumerate() {
         let work = Work::layer(&worker.setting().model, layer, block, &input);
         let output = worker.compute(Activity::Model, work, |worker| {
             let output = model.layer(layer, block, &input);
@@ -31,18 +29,18 @@ pub fn squared(
         });
         hidden = std::mem::replace(&mut input, Input::Dense(output));
     }
-    let (logits, hidden) = (rows(input, graph), rows(hidden, graph));
-    let seeds = graph.seeds.iter().zip(logits.iter().zip(&hidden));
+    let (logits, hidden) = (rows(input, seeds), rows(hidden, seeds));
+    let seeds = seeds.iter().zip(logits.iter().zip(&hidden));
     seeds
-        .map(|(seed, (logits, hidden))| {
-            squared_gradient_norm(&errors(logits, seed.class as usize), hidden)
+        .map(|((_, class), (logits, hidden))| {
+            squared_gradient_norm(&errors(logits, *class as usize), hidden)
         })
         .collect()
 }
 
 /// The seeds' rows of a layer's input.
-fn rows(input: Input, graph: &WorkingGraph) -> Vec<Vec<f64>> {
-    let seeds = graph.seeds.iter().map(|seed| seed.row);
+fn rows(input: Input, seeds: &[(usize, u32)]) -> Vec<Vec<f64>> {
+    let seeds = seeds.iter().map(|&(row, _)| row);
     let double = |row: &[f32]| row.iter().copied().map(f64::from).collect();
     match input {
         Input::Dense(rows) => {
@@ -52,16 +50,10 @@ fn rows(input: Input, graph: &WorkingGraph) -> Vec<Vec<f64>> {
                 .map(|row| double(&values[row * width..][..width]))
                 .collect()
         }
-        Input::Sparse(_) => {
-            let width = graph.features.width();
-            let mut values = vec![0.0; width];
-            seeds
-                .map(|row| {
-                    graph.features.copy_row_into(row, &mut values);
-                    double(&values)
-                })
-                .collect()
-        }
+        // The norm of a row is that of what is stored of it.
+        Input::Sparse(matrix) => seeds
+            .map(|row| double(&matrix.values()[matrix.by_row().entries(row)]))
+            .collect(),
     }
 }
 

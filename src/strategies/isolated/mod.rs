@@ -1,7 +1,7 @@
 //! `isolated`: workers that never look across the cut.
 //!
 //! Cut edges are dropped and degrees counted within a part; only parameter gradients are summed. An epoch moves the bytes of one
-//! all-reduce and nothing else. This is `DistGNN`'s mode `0c`, the "no communication" baseline of VARCO, and what Grappa would be
+//! all-reduce a step and nothing else; mini-batches sample within a part. This is `DistGNN`'s mode `0c`, the "no communication" baseline of VARCO, and what Grappa would be
 //! without repartitioning and weights.
 
 use serde::Deserialize;
@@ -48,13 +48,14 @@ fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, Op
 }
 
 impl Strategy for Isolated {
+    fn trains_in_batches(&self) -> bool {
+        true
+    }
+
     fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, _epoch: usize) -> Traffic {
-        model_gradient_traffic(
-            self.context.all_reduce,
-            boundary.workers(),
-            model,
-            self.options.overlap,
-        )
+        let (kind, workers) = (self.context.all_reduce, boundary.workers());
+        model_gradient_traffic(kind, workers, model, self.options.overlap)
+            .times(boundary.steps().count())
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {

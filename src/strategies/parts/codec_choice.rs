@@ -11,7 +11,7 @@ use crate::net::{
     Bf16, Bits, Codec, Compose, Difference, DifferenceMemory, F16, FirstColumns, Identity,
     Quantise, RandomColumns, RandomEntries, Selection, TopK,
 };
-use crate::strategies::OptionError;
+use crate::strategies::{Context, OptionError};
 
 /// A codec as experiment files name it: `"top_k"`, `{ kind = "quantise", bits = 4 }`,
 /// `{ kind = "compose", first = "random_columns", second = "f16" }`, `{ kind = "difference", of = "top_k" }`.
@@ -138,6 +138,21 @@ impl CodecChoice {
             return Err(OptionError::key(
                 "rescale",
                 "makes sense for random_columns and random_entries, alone or first in a composition, and for quantise without `bits`; and not for differences, which would grow without bound",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether it works with mini-batches, if there are any.
+    ///
+    /// # Errors
+    /// If it takes differences: other rows travel in each step, so nothing is left of the last one to take them from.
+    pub fn check_batches(&self, context: &Context) -> Result<(), OptionError> {
+        if context.mini_batch && matches!(self.0, Kind::Difference { .. }) {
+            return Err(OptionError::key(
+                "codec",
+                "takes the difference from what the same rows were an epoch ago, and with `training.batch` other rows travel in \
+                 each step: choose another",
             ));
         }
         Ok(())

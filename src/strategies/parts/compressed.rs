@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{CodecChoice, EpochExchange, Wire};
 use crate::net::{Codec, CodecKey, DifferenceMemory, Gauge, Measured};
+use crate::strategies::Context;
 use crate::strategies::full::plain_wire;
 
 /// How boundary rows are compressed, at whatever ratio.
@@ -48,7 +49,7 @@ impl Compression {
     #[must_use]
     pub fn exchange(
         &self,
-        layers: usize,
+        context: &Context,
         ratio: f64,
         seed: u64,
         epoch: usize,
@@ -58,12 +59,13 @@ impl Compression {
             self.codec.at(ratio, self.rescale, &state.memory),
             state.gauge.as_ref(),
         );
-        let wires = (0..layers)
+        let wires = (0..context.layers)
             .map(|layer| {
                 if layer == 0 && self.cache_features {
-                    return (epoch == 0).then(plain_wire);
+                    // In mini-batches, features that were not needed before come in any epoch.
+                    return (epoch == 0 || context.mini_batch).then(plain_wire);
                 }
-                if layer + 1 == layers {
+                if layer + 1 == context.layers {
                     return Some(plain_wire());
                 }
                 #[allow(clippy::cast_possible_truncation)] // layers are few
@@ -77,6 +79,7 @@ impl Compression {
             compression_ratio: Some(self.codec.ratio(ratio)),
             gauge: state.gauge.clone(),
             shares_error: state.shares_error,
+            keeps_features: self.cache_features,
         }
     }
 }

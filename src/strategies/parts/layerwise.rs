@@ -1,17 +1,11 @@
-//! Forward and backward passes that stop at every layer, so that rows can cross the cut in between.
-//!
-//! Automatic differentiation works inside a layer. The inputs of a layer are leaves; their gradient, with what other workers
-//! send for the owned rows, is the gradient of the layer below.
+//! Training steps on a worker's whole graph.
 
 use burn::tensor::Tensor;
 
-use super::buckets::{Buckets, Started};
-use super::{HaloExchange, Wire};
-use crate::model::{
-    Aggregation, Block, Dropout, Gnn, Input, Work, add_gradients, cross_entropy, parameter_count,
-    targets,
-};
-use crate::sim::{Activity, SimError, Worker};
+use super::buckets::Buckets;
+use super::{HaloExchange, Pass, PassLayer, Step, Wire};
+use crate::model::{Aggregation, Block, Dropout, Gnn, Input, targets};
+use crate::sim::{SimError, Worker};
 
 /// The graph a worker computes on.
 pub struct LocalGraph {
@@ -80,28 +74,11 @@ impl LocalGraph {
     }
 }
 
-/// The result of one forward and backward pass.
-pub struct Step {
-    /// This worker's gradient of all parameters, flat; the sum of all workers' if the trainer sums it.
-    pub gradient: Vec<f32>,
-    /// This worker's share of the loss.
-    pub loss: f64,
-    /// Logits of the block's outputs.
-    pub logits: Tensor<2>,
-}
-
 /// Runs a model over a worker's graph, layer by layer.
 pub struct LayerwiseTrainer {
     graph: LocalGraph,
     dropout: Dropout,
     buckets: Option<Buckets>,
-}
-
-/// What one layer leaves for the way back.
-struct Segment {
-    /// Its input rows, of which the gradient is wanted; none for the first layer.
-    input: Option<Tensor<2>>,
-    output: Tensor<2>,
 }
 
 impl LayerwiseTrainer {
@@ -151,142 +128,22 @@ impl LayerwiseTrainer {
         wires: &[Option<Wire>],
         epoch: usize,
     ) -> Result<Step, SimError> {
-        let mut segments: Vec<Segment> = Vec::with_capacity(model.layers());
-        for layer in 0..model.layers() {
-            let input = match (segments.last(), wires.get(layer).and_then(Option::as_ref)) {
-                (None, _) => None,
-                (Some(below), None) if below.output.dims()[0] == self.graph.block.inputs() => {
-                    Some(below.output.clone().inner())
-                }
-                (Some(_), None) => {
-                    return Err(SimError::Strategy(format!(
-                        "layer {layer} reads halo rows, but nothing says how they travel"
-                    )));
-                }
-                (Some(below), Some(wire)) => {
-                    Some(halo.forward(worker, layer, below.output.clone().inner(), wire)?)
-                }
-            };
-            let segment = self.forward(worker, model, layer, features, input, epoch);
-            segments.push(segment);
-        }
-        let mut gradient = vec![0.0_f32; parameter_count(model)];
-        let Some(last) = segments.pop() else {
-            return Err(SimError::Strategy(
-                "a model needs at least one layer".to_owned(),
-            ));
+        let layer = |layer: usize| PassLayer {
+            block: self.graph.block(layer),
+            nodes: &self.graph.nodes,
+            crosses: wires
+                .get(layer)
+                .and_then(Option::as_ref)
+                .map(|wire| (halo.crossing(), wire)),
         };
-        let logits = last.output.clone().inner();
-        let loss = || cross_entropy(last.output, self.graph.targets.clone());
-        let (mut below, loss) = self.backward(worker, model, loss, last.input, &mut gradient);
-        let mut started = Started::default();
-        self.start(worker, model.layers() - 1, &gradient, &mut started)?;
-        for (layer, segment) in segments.into_iter().enumerate().rev() {
-            let Some(mut upstream) = below.take() else {
-                break;
-            };
-            if let Some(wire) = wires.get(layer + 1).and_then(Option::as_ref) {
-                upstream = halo.backward(worker, layer + 1, upstream, wire)?;
-            }
-            // The derivative of Σ output·g with respect to the output is g: one scalar carries the whole upstream gradient.
-            let surrogate = || (segment.output * upstream).sum();
-            (below, _) = self.backward(worker, model, surrogate, segment.input, &mut gradient);
-            self.start(worker, layer, &gradient, &mut started)?;
-        }
-        if let Some(buckets) = &self.buckets {
-            buckets.start(worker, 0, &gradient, &mut started)?;
-            buckets.finish(worker, &mut gradient, started)?;
-        }
-        Ok(Step {
-            gradient,
-            loss,
-            logits,
-        })
-    }
-
-    /// The gradients of a layer, and of those above it, are complete.
-    fn start(
-        &self,
-        worker: &mut Worker,
-        layer: usize,
-        gradient: &[f32],
-        started: &mut Started,
-    ) -> Result<(), SimError> {
-        match &self.buckets {
-            Some(buckets) => buckets.start(worker, layer, gradient, started),
-            None => Ok(()),
-        }
-    }
-
-    fn forward(
-        &self,
-        worker: &mut Worker,
-        model: &Gnn,
-        layer: usize,
-        features: &Input,
-        input: Option<Tensor<2>>,
-        epoch: usize,
-    ) -> Segment {
-        let leaf = input.map(|rows| Tensor::from_inner(rows).require_grad());
-        let rows = leaf.clone().map_or_else(|| features.clone(), Input::Dense);
-        let block = self.graph.block(layer);
-        let work = Work::layer(&worker.setting().model, layer, block, &rows);
-        let output = worker.compute(Activity::Model, work, |worker| {
-            let plain = worker.plain_device();
-            let dropped =
-                rows.dropped(&self.dropout, epoch as u64, layer, &self.graph.nodes, plain);
-            let (heads, nodes) = (worker.setting().model.attention_heads(), &self.graph.nodes);
-            let block = block.dropped(&self.dropout, epoch as u64, layer, nodes, heads, plain);
-            let output = model.layer(layer, &block, &dropped);
-            worker.wait_for(&output);
-            output
-        });
-        Segment {
-            input: leaf,
-            output,
-        }
-    }
-
-    /// Gradients of the scalar that ends a segment: the parameters' are added to `gradient`, the input's is returned with the
-    /// scalar's value.
-    fn backward(
-        &self,
-        worker: &mut Worker,
-        model: &Gnn,
-        scalar: impl FnOnce() -> Tensor<1>,
-        input: Option<Tensor<2>>,
-        gradient: &mut [f32],
-    ) -> (Option<Tensor<2>>, f64) {
-        let work = self.backward_work(worker, input.as_ref());
-        worker.compute(Activity::Model, work, |_| {
-            let scalar = scalar();
-            let mut gradients = scalar.backward();
-            add_gradients(model, &mut gradients, gradient);
-            let value = f64::from(scalar.inner().into_scalar::<f32>());
-            (
-                input.and_then(|leaf| leaf.grad_remove(&mut gradients)),
-                value,
-            )
-        })
-    }
-
-    /// Twice the forward pass: one product for the weights, one for the rows.
-    fn backward_work(&self, worker: &Worker, input: Option<&Tensor<2>>) -> Work {
-        let spec = &worker.setting().model;
-        let layer = if input.is_none() {
-            0
-        } else {
-            spec.layers() - 1
+        let layers: Vec<PassLayer<'_>> = (0..model.layers()).map(layer).collect();
+        let pass = Pass {
+            layers: &layers,
+            targets: &self.graph.targets,
+            dropout: &self.dropout,
+            round: epoch as u64,
+            buckets: self.buckets.as_ref(),
         };
-        let rows = input.map_or(0, |rows| rows.dims()[0]) * spec.widths[layer];
-        let block = &self.graph.block;
-        let (inner, columns) = (spec.widths[layer], spec.layer(layer).transformed());
-        (Work::product(
-            block.inputs(),
-            rows.max(block.inputs() * columns),
-            inner,
-            columns,
-        ) + Work::aggregation(block.inputs(), block.matrix.entries(), columns))
-            * 2.0
+        pass.run(worker, model, Some(features.clone()))
     }
 }

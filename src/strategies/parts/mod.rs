@@ -4,24 +4,34 @@
 //! LayerwiseTrainer ── forward and backward, layer by layer, across the cut
 //!   ├─ HaloExchange ── boundary rows forward, their gradients back, through a Codec
 //!   └─ all-reduce ──── parameter gradients, all at once or by layer (Buckets)
+//! BatchTrainer ─────── the same over sampled neighbours, step by step
 //! CodecChoice ──────── which codec, at whatever ratio
 //! Schedule ─────────── compression ratio by epoch
 //! traffic ──────────── the same, stated in advance
 //! ```
 
+mod asking;
+mod batches;
 mod buckets;
 mod codec_choice;
 mod compressed;
+mod crossing;
 mod halo;
 mod layerwise;
 mod partition_parallel;
+mod pass;
 mod schedule;
 mod traffic;
 
+pub use batches::{BatchTrainer, draw_alone, draw_work};
 pub use codec_choice::CodecChoice;
 pub use compressed::{CodecState, Compression};
+pub use crossing::Crossing;
 pub use halo::{HaloExchange, Wire};
-pub use layerwise::{LayerwiseTrainer, LocalGraph, Step};
+pub use layerwise::{LayerwiseTrainer, LocalGraph};
 pub use partition_parallel::{EpochExchange, Exchange, Overlap, partition_parallel};
+pub use pass::{Pass, PassLayer, Step};
 pub use schedule::{Schedule, Seen};
-pub use traffic::{error_traffic, gradient_traffic, halo_traffic, model_gradient_traffic};
+pub use traffic::{
+    error_traffic, exchange_traffic, gradient_traffic, halo_traffic, model_gradient_traffic,
+};

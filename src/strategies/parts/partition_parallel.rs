@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use super::{HaloExchange, LayerwiseTrainer, LocalGraph, Seen, Wire};
-use crate::model::Input;
+use super::{BatchTrainer, HaloExchange, LayerwiseTrainer, LocalGraph, Seen, Step, Wire};
+use crate::model::{Gnn, Input};
 use crate::net::{CodingError, CodingErrors, Gauge, Reduce, TrafficKind, Way};
 use crate::sim::{EpochReport, SimError, Worker};
 
@@ -19,6 +19,9 @@ pub struct EpochExchange {
     pub gauge: Option<Arc<Gauge>>,
     /// Whether every worker needs the error of all workers, for what it sends next.
     pub shares_error: bool,
+    /// In mini-batches, whether features that came in an earlier step are kept and not asked for again. Then the first wire is there in
+    /// every epoch.
+    pub keeps_features: bool,
 }
 
 /// What travels in an epoch, given its number and what the epochs before it showed.
@@ -29,12 +32,122 @@ pub type Exchange<'a> = &'a dyn Fn(usize, &[Seen]) -> EpochExchange;
 pub struct Overlap {
     /// The gradients of a layer are summed while the layers below go back.
     pub gradients: bool,
-    /// The features of an epoch travel during the one before, unless their error is measured. What is sent must not depend
+    /// The features of an epoch travel during the one before, unless their error is measured or training is in mini-batches. What is sent must not depend
     /// on how the training goes.
     pub features: bool,
 }
 
-/// Trains the experiment's model; `exchange` says what travels; it is `None` if nothing ever does.
+/// How a worker gets the loss and gradient of a step.
+enum Trainer {
+    /// Of all training nodes at once: an epoch is one step.
+    Whole(Box<Whole>),
+    /// Of a mini-batch.
+    Batches(Box<BatchTrainer>),
+}
+
+struct Whole {
+    trainer: LayerwiseTrainer,
+    halo: HaloExchange,
+    /// Features of own rows, where no others are read.
+    own: Option<Input>,
+    /// Features that were sent in the epoch before.
+    ahead: Option<Pending>,
+}
+
+/// What travels in an epoch.
+struct Sent {
+    now: EpochExchange,
+    /// How the features of the next epoch travel during this one, if they do.
+    ahead: Option<Wire>,
+}
+
+impl Whole {
+    /// The input of the first layer. Sends what is sent of it, for the next epoch too where that is wanted.
+    fn features(
+        &mut self,
+        worker: &mut Worker,
+        sent: &Sent,
+        epoch: usize,
+    ) -> Result<Input, SimError> {
+        if let Some(own) = &self.own {
+            return Ok(own.clone());
+        }
+        let halo = &mut self.halo;
+        if let Some(wire) = &sent.now.wires[0] {
+            let started = match self.ahead.take() {
+                Some(started) => started,
+                None => {
+                    let outbox = halo.outgoing_features(worker, wire);
+                    worker.start_exchange(outbox)?
+                }
+            };
+            halo.finish_features(worker, wire, started)?;
+        }
+        let features = halo.kept_features()?;
+        if let Some(wire) = &sent.ahead {
+            let outbox = halo.outgoing_features(worker, wire);
+            worker.begin_epoch(epoch + 1); // under which they are counted
+            self.ahead = Some(worker.start_exchange(outbox)?);
+            worker.begin_epoch(epoch);
+        }
+        Ok(features)
+    }
+}
+
+impl Trainer {
+    fn new(worker: &Worker, exchange: bool, by_layer: bool) -> Self {
+        if let Some(mut batches) = BatchTrainer::new(worker, exchange) {
+            if by_layer {
+                batches = batches.summing_by_layer(worker);
+            }
+            return Self::Batches(Box::new(batches));
+        }
+        let own = || Input::from_features(worker.shard().features.clone(), worker.plain_device());
+        let graph = if exchange {
+            LocalGraph::with_halo(worker)
+        } else {
+            LocalGraph::without_halo(worker)
+        };
+        let mut trainer = LayerwiseTrainer::new(worker, graph);
+        if by_layer {
+            trainer = trainer.summing_by_layer(worker);
+        }
+        Self::Whole(Box::new(Whole {
+            trainer,
+            halo: HaloExchange::new(worker),
+            own: (!exchange).then(own),
+            ahead: None,
+        }))
+    }
+
+    const fn steps(&self) -> usize {
+        match self {
+            Self::Whole(_) => 1,
+            Self::Batches(batches) => batches.steps(),
+        }
+    }
+
+    fn step(
+        &mut self,
+        worker: &mut Worker,
+        model: &Gnn,
+        sent: &Sent,
+        epoch: usize,
+        step: usize,
+    ) -> Result<Step, SimError> {
+        match self {
+            Self::Batches(batches) => batches.step(worker, model, &sent.now, epoch, step),
+            Self::Whole(whole) => {
+                let features = whole.features(worker, sent, epoch)?;
+                let Whole { trainer, halo, .. } = whole.as_ref();
+                trainer.step(worker, model, &features, halo, &sent.now.wires, epoch)
+            }
+        }
+    }
+}
+
+/// Trains the experiment's model, in mini-batches where `training.batch` is given; `exchange` says what travels; it is `None` if nothing
+/// ever does.
 ///
 /// # Errors
 /// If communication fails.
@@ -45,53 +158,31 @@ pub fn partition_parallel(
 ) -> Result<(), SimError> {
     let mut model = worker.new_model();
     let mut optimizer = worker.new_optimizer();
-    let mut halo = HaloExchange::new(worker);
-    let graph = match exchange {
-        Some(_) => LocalGraph::with_halo(worker),
-        None => LocalGraph::without_halo(worker),
-    };
-    let mut trainer = LayerwiseTrainer::new(worker, graph);
-    if overlap.gradients {
-        trainer = trainer.summing_by_layer(worker);
-    }
-    let own = Input::from_features(worker.shard().features.clone(), worker.plain_device());
+    let mut trainer = Trainer::new(worker, exchange.is_some(), overlap.gradients);
+    let steps = trainer.steps();
     let mut seen = Vec::new();
     let epochs = worker.setting().epochs;
-    let mut ahead = None;
     for epoch in 0..epochs {
         worker.begin_epoch(epoch);
-        let (features, sent) = match exchange {
-            None => (own.clone(), EpochExchange::default()),
-            Some(exchange) => {
-                let sent = exchange(epoch, &seen);
-                if let Some(wire) = &sent.wires[0] {
-                    let started = match ahead.take() {
-                        Some(started) => started,
-                        None => {
-                            let outbox = halo.outgoing_features(worker, wire);
-                            worker.start_exchange(outbox)?
-                        }
-                    };
-                    halo.finish_features(worker, wire, started)?;
-                }
-                let features = halo.kept_features()?;
-                if overlap.features && sent.gauge.is_none() && epoch + 1 < epochs {
-                    if let Some(wire) = &exchange(epoch + 1, &seen).wires[0] {
-                        let outbox = halo.outgoing_features(worker, wire);
-                        worker.begin_epoch(epoch + 1); // under which they are counted
-                        ahead = Some(worker.start_exchange(outbox)?);
-                        worker.begin_epoch(epoch);
-                    }
-                }
-                (features, sent)
-            }
+        let mut sent = Sent {
+            now: exchange.map_or_else(EpochExchange::default, |exchange| exchange(epoch, &seen)),
+            ahead: None,
         };
-        let mut step = trainer.step(worker, &model, &features, &halo, &sent.wires, epoch)?;
-        if !overlap.gradients {
-            let kind = TrafficKind::ParameterGradient;
-            worker.all_reduce(&mut step.gradient, Reduce::Sum, kind)?;
+        let in_advance = overlap.features && sent.now.gauge.is_none() && epoch + 1 < epochs;
+        if let (Some(exchange), true) = (exchange, in_advance) {
+            sent.ahead = exchange(epoch + 1, &seen).wires[0].take();
         }
-        model = worker.update(&mut optimizer, model, &step.gradient);
+        let mut loss = 0.0;
+        for step in 0..steps {
+            let mut step = trainer.step(worker, &model, &sent, epoch, step)?;
+            if !overlap.gradients {
+                let kind = TrafficKind::ParameterGradient;
+                worker.all_reduce(&mut step.gradient, Reduce::Sum, kind)?;
+            }
+            model = worker.update(&mut optimizer, model, &step.gradient);
+            loss += step.loss;
+        }
+        let sent = sent.now;
         let coding_error = sent.gauge.map(|gauge| {
             let errors = gauge.take();
             worker.measured_errors(epoch, &errors);
@@ -109,7 +200,7 @@ pub fn partition_parallel(
         worker.end_epoch(
             epoch,
             EpochReport {
-                loss: step.loss,
+                loss: loss / steps as f64,
                 scores,
                 compression_ratio: sent.compression_ratio,
                 coding_error,

@@ -1,38 +1,89 @@
 //! Traffic of the shared parts, stated in advance.
 
-use super::Wire;
+use super::{EpochExchange, Wire};
 use crate::graph::BoundaryPlan;
 use crate::model::ModelSpec;
-use crate::net::{AllReduceKind, Lane, Traffic, TrafficKind, all_reduce_traffic};
+use crate::net::{AllReduceKind, Bytes, Lane, Traffic, TrafficKind, all_reduce_traffic};
 
-/// Messages of one epoch's halo exchange: `wires[l]` says how the input of layer `l` travels, if it does. Every layer but
+/// Messages of one epoch of [`partition_parallel`](super::partition_parallel): what `exchange` says travels, and parameter gradients, by layer with `overlap`. In mini-batches it
+/// samples as the training will, for all workers.
+#[must_use]
+pub fn exchange_traffic(
+    kind: AllReduceKind,
+    boundary: &BoundaryPlan,
+    model: &ModelSpec,
+    epoch: usize,
+    exchange: &EpochExchange,
+    overlap: bool,
+) -> Traffic {
+    let steps = boundary.steps().count();
+    let mut traffic = Traffic::new();
+    if boundary.batches.is_none() {
+        traffic.merge(&halo_traffic(boundary, model, &exchange.wires));
+    } else {
+        for step in 0..steps {
+            let requests = boundary.requests(epoch, step, exchange.keeps_features);
+            for (layer, wire) in exchange.wires.iter().enumerate() {
+                let Some(wire) = wire else { continue };
+                for (reader, rows) in requests.rows[layer].iter().enumerate() {
+                    for (owner, &rows) in rows.iter() {
+                        let ids = Bytes(4 * rows as u64);
+                        traffic.add(lane(layer, reader, owner, TrafficKind::Sample), ids);
+                        let ends = (owner, reader);
+                        add_rows(&mut traffic, wire, layer, ends, rows, model.widths[layer]);
+                    }
+                }
+            }
+        }
+    }
+    let gradients = model_gradient_traffic(kind, boundary.workers(), model, overlap);
+    traffic.merge(&gradients.times(steps));
+    traffic
+}
+
+/// Rows of a layer's input from their owner to a reader, and the gradient back.
+fn add_rows(
+    traffic: &mut Traffic,
+    wire: &Wire,
+    layer: usize,
+    (owner, reader): (usize, usize),
+    rows: usize,
+    width: usize,
+) {
+    let bytes = wire.codec.encoded_bytes(rows, width);
+    if layer == 0 {
+        traffic.add(lane(layer, owner, reader, TrafficKind::Feature), bytes);
+    } else {
+        traffic.add(lane(layer, owner, reader, TrafficKind::Activation), bytes);
+        let back = TrafficKind::ActivationGradient;
+        traffic.add(lane(layer, reader, owner, back), bytes);
+    }
+}
+
+#[allow(clippy::cast_possible_truncation)] // layers and ranks are few
+const fn lane(layer: usize, from: usize, to: usize, kind: TrafficKind) -> Lane {
+    Lane {
+        layer: layer as u32,
+        from: from as u32,
+        to: to as u32,
+        kind,
+    }
+}
+
+/// Messages of one epoch's halo exchange with all training nodes at once: `wires[l]` says how the input of layer `l` travels, if it does. Every layer but
 /// the first sends gradients back the same way.
 #[must_use]
-#[allow(clippy::cast_possible_truncation)] // layers and ranks are few
 pub fn halo_traffic(boundary: &BoundaryPlan, model: &ModelSpec, wires: &[Option<Wire>]) -> Traffic {
     let mut traffic = Traffic::new();
     let workers = boundary.workers();
     for (layer, wire) in wires.iter().enumerate() {
         let Some(wire) = wire else { continue };
-        for from in 0..workers {
-            for to in 0..workers {
-                let rows = boundary.rows(from, to);
-                if rows == 0 {
-                    continue;
-                }
-                let bytes = wire.codec.encoded_bytes(rows, model.widths[layer]);
-                let lane = |from: usize, to: usize, kind| Lane {
-                    layer: layer as u32,
-                    from: from as u32,
-                    to: to as u32,
-                    kind,
-                };
-                if layer == 0 {
-                    traffic.add(lane(from, to, TrafficKind::Feature), bytes);
-                } else {
-                    traffic.add(lane(from, to, TrafficKind::Activation), bytes);
-                    traffic.add(lane(to, from, TrafficKind::ActivationGradient), bytes);
-                }
+        for (owner, reader) in (0..workers).flat_map(|from| (0..workers).map(move |to| (from, to)))
+        {
+            let rows = boundary.rows(owner, reader);
+            if rows > 0 {
+                let width = model.widths[layer];
+                add_rows(&mut traffic, wire, layer, (owner, reader), rows, width);
             }
         }
     }

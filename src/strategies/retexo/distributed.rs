@@ -12,14 +12,17 @@
 //!
 //! ```text
 //!   4 B C K                    logits, as activations of layer 1..=K           [derived from the authors' protocol]
-//!   4 T R Σ_k |θ_k|            parameters to training clients, each round
+//!   4 T R Σ_k |θ_k|            parameters to the clients that train in a round
 //!   4 T R Σ_k |θ_k|            their gradients
 //!   4 (P − 1) Σ_{k<K} |θ_k|    finished parameters to all
 //! ```
 //!
 //! As in that code: the learning rate falls linearly to zero over the rounds of each sub-model, from what `[optimizer]` says; the
-//! authors take `kind = "sgd"`, `momentum = 0.9`, `weight_decay = 5e-4` and 400 rounds. Unlike it: every training client takes part in
-//! every round and hears all its neighbours, where the authors sample 512 clients and 25 neighbours.
+//! authors take `kind = "sgd"`, `momentum = 0.9`, `weight_decay = 5e-4` and 400 rounds.
+//!
+//! With `training.batch`, `size` clients in all, drawn anew in each round without replacement, train in it (the authors: 512), and each listens to `fanouts[k − 1]` of
+//! its neighbours in sub-model `k > 0` (the authors: 25), drawn anew too; logits still travel along every edge once, as a client needs those of any
+//! neighbour sooner or later. Without it, every training client takes part in every round and hears all its neighbours.
 //!
 //! **How thousands of clients are held.** All have the same parameters at all times, so these are held once: worker 0 plays all
 //! clients, computing what each would for itself as one batch, and the network carries every message of every client at its
@@ -32,10 +35,11 @@ use std::sync::Arc;
 use burn::module::Module;
 use burn::tensor::Tensor;
 
+use super::one_hop::Reads;
 use super::perceptron::{Perceptron, aggregation};
-use crate::graph::{BoundaryPlan, Features};
+use crate::graph::{BoundaryPlan, Features, SampledLayer, Sampler, View, shuffled};
 use crate::model::{
-    Block, Input, ModelSpec, Work, add_gradients, cross_entropy, parameters, targets,
+    Aggregation, Block, Input, ModelSpec, Work, add_gradients, cross_entropy, parameters, targets,
     with_parameters,
 };
 use crate::net::{Bytes, Lane, Traffic, TrafficKind};
@@ -53,8 +57,9 @@ pub(super) fn plan(
 ) -> Traffic {
     let stage = epoch / rounds;
     let parameters = Perceptron::parameters(spec, stage);
-    let mut traffic = download(boundary, parameters);
-    traffic.merge(&upload(boundary, parameters));
+    let training = training(boundary, epoch);
+    let mut traffic = download(&training, parameters);
+    traffic.merge(&upload(&training, parameters));
     if stage > 0 && epoch.is_multiple_of(rounds) {
         traffic.merge(&finished(boundary, Perceptron::parameters(spec, stage - 1)));
         traffic.merge(&logits(boundary, spec.classes(), stage));
@@ -62,18 +67,33 @@ pub(super) fn plan(
     traffic
 }
 
-/// Parameters to the clients that train.
-fn download(boundary: &BoundaryPlan, parameters: usize) -> Traffic {
-    let trains = |&rank: &usize| boundary.parts[rank].training > 0;
-    let lane = |rank| lane(SERVER, rank, TrafficKind::Parameter, 0);
-    to_each(clients(boundary).filter(trains).map(lane), parameters)
+/// The clients that train in a round, ascending: all that can, or as many of them as a batch has.
+fn training(boundary: &BoundaryPlan, epoch: usize) -> Vec<usize> {
+    let mut able: Vec<u32> = (0_u32..)
+        .zip(&boundary.parts)
+        .filter(|(_, part)| part.training > 0)
+        .map(|(rank, _)| rank)
+        .collect();
+    if let Some(batches) = &boundary.batches {
+        able = shuffled(batches.seed, epoch, SERVER, &able);
+        able.truncate(batches.spec.size);
+        able.sort_unstable();
+    }
+    able.into_iter().map(|rank| rank as usize).collect()
+}
+
+/// Parameters to the clients that train; the server has them.
+fn download(training: &[usize], parameters: usize) -> Traffic {
+    let others = training.iter().filter(|&&rank| rank != SERVER);
+    let lane = |&rank: &usize| lane(SERVER, rank, TrafficKind::Parameter, 0);
+    to_each(others.map(lane), parameters)
 }
 
 /// Gradients back from them.
-fn upload(boundary: &BoundaryPlan, parameters: usize) -> Traffic {
-    let trains = |&rank: &usize| boundary.parts[rank].training > 0;
-    let lane = |rank| lane(rank, SERVER, TrafficKind::ParameterGradient, 0);
-    to_each(clients(boundary).filter(trains).map(lane), parameters)
+fn upload(training: &[usize], parameters: usize) -> Traffic {
+    let others = training.iter().filter(|&&rank| rank != SERVER);
+    let lane = |&rank: &usize| lane(rank, SERVER, TrafficKind::ParameterGradient, 0);
+    to_each(others.map(lane), parameters)
 }
 
 /// Parameters to all clients, when a sub-model is finished.
@@ -122,6 +142,9 @@ const fn lane(from: usize, to: usize, kind: TrafficKind, layer: usize) -> Lane {
 /// What all clients know, in the order of the nodes: so it does not matter who holds which.
 struct Clients {
     block: Block,
+    aggregation: Aggregation,
+    /// Degrees of all nodes.
+    degrees: Vec<usize>,
     nodes: Vec<u32>,
     targets: Tensor<2>,
     rounds: usize,
@@ -143,10 +166,13 @@ pub(super) fn train(worker: &mut Worker, rounds: usize) -> Result<(), SimError> 
         .iter()
         .filter_map(|&v| dataset.labels[v as usize].map(|class| (v as usize, class, weight)));
     let device = worker.plain_device();
+    let aggregation = aggregation(spec)?;
     let clients = Clients {
-        block: Block::new(&dataset.graph, &degrees, aggregation(spec)?),
+        block: Block::new(&dataset.graph, &degrees, aggregation),
+        aggregation,
         nodes: (0_u32..).take(degrees.len()).collect(),
         targets: targets(degrees.len(), spec.classes(), training, device),
+        degrees,
         rounds,
     };
     let mut input = Input::from_features(Features::clone(&dataset.features), device);
@@ -158,17 +184,69 @@ pub(super) fn train(worker: &mut Worker, rounds: usize) -> Result<(), SimError> 
         worker.begin_epoch((stage + 1) * rounds);
         worker.carry(&finished(boundary, Perceptron::parameters(spec, stage)))?;
         let work = Perceptron::work(spec, stage, &clients.block, &input);
-        input = Input::Dense(worker.compute_for_all(Activity::Model, work, |worker| {
-            let rows = model.valid().logits(&clients.block, &input);
-            worker.wait_for(&rows);
-            rows
-        }));
+        let all = worker.size();
+        input = Input::Dense(
+            worker.compute_together(Activity::Model, work, all, |worker| {
+                let rows = model.valid().logits(&clients.block, &input);
+                worker.wait_for(&rows);
+                rows
+            }),
+        );
         worker.carry(&logits(boundary, spec.classes(), stage + 1))?;
     }
     Ok(())
 }
 
 impl Clients {
+    /// What the clients that train in a round compute on: their own nodes and, but in sub-model 0, the neighbours that they draw.
+    fn batch(
+        &self,
+        worker: &mut Worker,
+        stage: usize,
+        input: &Input,
+        epoch: usize,
+        training: &[usize],
+    ) -> Reads {
+        let setting = Arc::clone(worker.setting());
+        let (dataset, parts) = (&setting.dataset, &setting.boundary.parts);
+        let trains = |node: &u32| dataset.split.train.binary_search(node).is_ok();
+        let nodes = training.iter().flat_map(|&rank| &parts[rank].owned);
+        let mut seeds: Vec<u32> = nodes.copied().filter(trains).collect();
+        seeds.sort_unstable();
+        let batches = setting.boundary.batches.as_ref();
+        let fanout = batches.and_then(|all| Some(all.spec.fanouts[stage.checked_sub(1)?]));
+        // Sub-model 0 hears nobody.
+        let fanout = [fanout.unwrap_or(0)];
+        let sampler = Sampler::new(setting.seed, epoch, 0, &fanout);
+        let view = View {
+            adjacency: &dataset.graph,
+            nodes: &self.nodes,
+            own: self.nodes.len(),
+        };
+        let edges: usize = seeds.iter().map(|&v| self.degrees[v as usize]).sum();
+        let work = Work::pass(edges + seeds.len() * input.width());
+        worker.compute_together(Activity::Exchange, work, training.len(), |worker| {
+            let count = seeds.len();
+            #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
+            let weight = (1.0 / count.max(1) as f64) as f32;
+            let classes = seeds.iter().map(|&v| dataset.labels[v as usize]);
+            let weighted = classes
+                .enumerate()
+                .filter_map(|(place, class)| Some((place, class?, weight)));
+            let plain = worker.plain_device();
+            let constant = targets(count, setting.model.classes(), weighted, plain);
+            let sampled = SampledLayer::draw(&sampler, 0, &view, seeds);
+            let degrees = sampled.rows.iter().map(|&v| self.degrees[v as usize]);
+            let degrees: Vec<usize> = degrees.collect();
+            Reads {
+                block: Block::sampled(&sampled, &degrees, self.aggregation),
+                input: input.select(&sampled.rows, plain),
+                nodes: sampled.rows,
+                targets: constant,
+            }
+        })
+    }
+
     /// Trains one sub-model on frozen inputs and returns it with its best parameters.
     fn train_stage(
         &self,
@@ -182,19 +260,30 @@ impl Clients {
         let mut optimizer = worker.new_optimizer();
         let dropout = worker.dropout();
         let count = Perceptron::parameters(spec, stage);
-        let (download, upload) = (download(boundary, count), upload(boundary, count));
-        let forward = Perceptron::work(spec, stage, &self.block, input);
+        let whole = Reads {
+            block: self.block.clone(),
+            input: input.clone(),
+            nodes: self.nodes.clone(),
+            targets: self.targets.clone(),
+        };
         let mut best: Option<(f64, Vec<f32>)> = None;
         for round in 0..self.rounds {
             let epoch = stage * self.rounds + round;
             worker.begin_epoch(epoch);
-            worker.carry(&download)?;
+            let training = training(boundary, epoch);
+            let upload = upload(&training, count);
+            worker.carry(&download(&training, count))?;
+            let batch = boundary.batches.as_ref();
+            let batch = batch.map(|_| self.batch(worker, stage, input, epoch, &training));
+            let busy = batch.as_ref().map_or(worker.size(), |_| training.len());
+            let reads = batch.as_ref().unwrap_or(&whole);
+            let forward = Perceptron::work(spec, stage, &reads.block, &reads.input);
             let (gradient, loss) =
-                worker.compute_for_all(Activity::Model, forward * 3.0, |worker| {
-                    let plain = worker.plain_device();
-                    let dropped = input.dropped(&dropout, epoch as u64, stage, &self.nodes, plain);
-                    let logits = model.logits(&self.block, &dropped);
-                    let loss = cross_entropy(logits, self.targets.clone());
+                worker.compute_together(Activity::Model, forward * 3.0, busy, |worker| {
+                    let (input, plain) = (&reads.input, worker.plain_device());
+                    let dropped = input.dropped(&dropout, epoch as u64, stage, &reads.nodes, plain);
+                    let logits = model.logits(&reads.block, &dropped);
+                    let loss = cross_entropy(logits, reads.targets.clone());
                     let mut gradients = loss.backward();
                     let mut flat = vec![0.0_f32; count];
                     add_gradients(&model, &mut gradients, &mut flat);

@@ -14,6 +14,9 @@
 //! Degrees are those of the whole graph, so the result does not depend on the partition. Every sub-model trains `R` epochs of the
 //! result tables: `K·R` in all. Accuracies are reported from the last sub-model's epochs only, since before them there is no model of `K` layers.
 //!
+//! In mini-batches each sub-model draws neighbours one hop away, `fanouts[k]` in sub-model `k`, among its frozen inputs: nothing but
+//! parameter gradients moves for it.
+//!
 //! # `form = "distributed"`, between clients that hold a node each
 //!
 //! `K + 1` sub-models, the first of which reads raw features, that never leave their client, and the others the class logits of the one
@@ -21,6 +24,7 @@
 
 pub mod distributed;
 mod model;
+mod one_hop;
 mod perceptron;
 
 use burn::module::Module;
@@ -30,13 +34,15 @@ use serde::Deserialize;
 use super::full::plain_wire;
 use super::parts::{HaloExchange, LocalGraph, gradient_traffic};
 use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
-use crate::graph::BoundaryPlan;
+use crate::graph::{BoundaryPlan, Steps};
 use crate::model::{
     Aggregation, Block, Dropout, Input, ModelKind, ModelSpec, Work, add_gradients, cross_entropy,
     parameters, with_parameters,
 };
 use crate::net::{Codec, Identity, Lane, Reduce, Traffic, TrafficKind};
 use crate::sim::{Activity, EpochReport, Scores, SimError, Worker};
+
+use one_hop::{OneHop, Reads};
 
 pub use model::SubModel;
 pub use perceptron::Perceptron;
@@ -102,6 +108,10 @@ fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, Op
 }
 
 impl Strategy for Retexo {
+    fn trains_in_batches(&self) -> bool {
+        true
+    }
+
     fn epochs(&self, context: &Context) -> usize {
         self.rounds
             * match self.form {
@@ -117,7 +127,8 @@ impl Strategy for Retexo {
         }
         let (layer, workers) = (epoch / self.rounds, boundary.workers());
         let parameters = SubModel::parameters(model, layer);
-        let mut traffic = gradient_traffic(self.context.all_reduce, workers, parameters);
+        let mut traffic = gradient_traffic(self.context.all_reduce, workers, parameters)
+            .times(boundary.steps().count());
         if epoch.is_multiple_of(self.rounds) {
             let kind = if layer == 0 {
                 TrafficKind::Feature
@@ -177,6 +188,7 @@ impl Strategy for Retexo {
             dropout: worker.dropout(),
             aggregation,
             rounds: self.rounds,
+            steps: worker.setting().boundary.steps(),
             whole: None,
         };
         let mut representation: Option<Tensor<2>> = None;
@@ -208,6 +220,7 @@ struct Run {
     dropout: Dropout,
     aggregation: Aggregation,
     rounds: usize,
+    steps: Steps,
     /// The input of the current sub-model for all nodes, on worker 0, for evaluation.
     whole: Option<Input>,
 }
@@ -225,23 +238,35 @@ impl Run {
         let count = SubModel::parameters(spec, layer);
         let mut optimizer = worker.new_optimizer();
         let mut best: Option<(f64, Vec<f32>)> = None;
-        let forward = Work::layer(spec, layer, &self.graph.block, input);
+        let whole = Reads {
+            block: self.graph.block.clone(),
+            input: input.clone(),
+            nodes: self.graph.nodes.clone(),
+            targets: self.graph.targets.clone(),
+        };
+        let mut batches = OneHop::new(worker, layer, self.aggregation);
+        let steps = self.steps.count();
         for round in 0..self.rounds {
             let epoch = layer * self.rounds + round;
             worker.begin_epoch(epoch);
-            let (mut gradient, loss) = worker.compute(Activity::Model, forward * 3.0, |worker| {
-                let (block, nodes) = (&self.graph.block, &self.graph.nodes);
-                let plain = worker.plain_device();
-                let dropped = input.dropped(&self.dropout, epoch as u64, layer, nodes, plain);
-                let logits = model.logits(block, &dropped);
-                let loss = cross_entropy(logits, self.graph.targets.clone());
-                let mut gradients = loss.backward();
-                let mut flat = vec![0.0_f32; count];
-                add_gradients(&model, &mut gradients, &mut flat);
-                (flat, f64::from(loss.inner().into_scalar::<f32>()))
-            });
-            worker.all_reduce(&mut gradient, Reduce::Sum, TrafficKind::ParameterGradient)?;
-            model = worker.update(&mut optimizer, model, &gradient);
+            let mut losses = 0.0;
+            for step in 0..steps {
+                let batch = batches.as_mut();
+                let batch = batch.map(|all| all.step(worker, &self.steps, input, (epoch, step)));
+                let reads = match &batch {
+                    None => Some(&whole),
+                    Some(batch) => batch.as_ref(),
+                };
+                let draws = (epoch * steps + step) as u64;
+                let (mut gradient, loss) = match reads {
+                    Some(reads) => self.gradient(worker, &model, layer, reads, draws),
+                    None => (vec![0.0; count], 0.0),
+                };
+                worker.all_reduce(&mut gradient, Reduce::Sum, TrafficKind::ParameterGradient)?;
+                model = worker.update(&mut optimizer, model, &gradient);
+                losses += loss;
+            }
+            let loss = losses / steps as f64;
 
             let last = round + 1 == self.rounds;
             let scores = if last || worker.setting().evaluates(epoch) {
@@ -270,6 +295,30 @@ impl Run {
         Ok(match best {
             Some((_, values)) => with_parameters(model, &values),
             None => model,
+        })
+    }
+
+    /// Gradient, flat, and loss of one step; `draws` numbers it for dropout.
+    fn gradient(
+        &self,
+        worker: &mut Worker,
+        model: &SubModel,
+        layer: usize,
+        reads: &Reads,
+        draws: u64,
+    ) -> (Vec<f32>, f64) {
+        let spec = &worker.setting().model;
+        let count = SubModel::parameters(spec, layer);
+        let forward = Work::layer(spec, layer, &reads.block, &reads.input);
+        worker.compute(Activity::Model, forward * 3.0, |worker| {
+            let (input, plain) = (&reads.input, worker.plain_device());
+            let dropped = input.dropped(&self.dropout, draws, layer, &reads.nodes, plain);
+            let logits = model.logits(&reads.block, &dropped);
+            let loss = cross_entropy(logits, reads.targets.clone());
+            let mut gradients = loss.backward();
+            let mut flat = vec![0.0_f32; count];
+            add_gradients(model, &mut gradients, &mut flat);
+            (flat, f64::from(loss.inner().into_scalar::<f32>()))
         })
     }
 

@@ -13,7 +13,7 @@ use super::fixed::{CACHE_FEATURES, CODEC, MEASURE_ERROR, RESCALE};
 use super::full::OVERLAP;
 use super::parts::{
     CodecChoice, CodecState, Compression, EpochExchange, Overlap, Schedule, error_traffic,
-    halo_traffic, model_gradient_traffic, partition_parallel,
+    exchange_traffic, partition_parallel,
 };
 use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
 use crate::graph::BoundaryPlan;
@@ -26,7 +26,7 @@ pub const REGISTRATION: Registration = Registration {
     info: StrategyInfo {
         name: "varco",
         paper: "Cerviño, Turja, Mostafa, Himayat and Ribeiro, Distributed Training of Large Graph Neural Networks with Variable Communication Rates (arXiv 2406.17611)",
-        sends: "boundary rows and their gradients, compressed less and less, every epoch; the last layer whole; parameter gradients",
+        sends: "boundary rows and their gradients, compressed less and less, every epoch; the last layer whole; parameter gradients; in mini-batches the sampled rows, and their ids whole",
         options: &[
             CODEC,
             OptionInfo {
@@ -69,6 +69,7 @@ struct Varco {
 fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
     let options: Options = options(table)?;
     options.codec.check(options.rescale)?;
+    options.codec.check_batches(context)?;
     let schedule = options.schedule.unwrap_or_default();
     schedule.check()?;
     if options.schedule.is_some() && !options.codec.follows_ratio() {
@@ -93,7 +94,7 @@ fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, Op
 impl Varco {
     fn exchange(&self, ratio: f64, seed: u64, epoch: usize, state: &CodecState) -> EpochExchange {
         self.compression
-            .exchange(self.context.layers, ratio, seed, epoch, state)
+            .exchange(&self.context, ratio, seed, epoch, state)
     }
 
     fn traffic(
@@ -106,13 +107,8 @@ impl Varco {
         // What is drawn and remembered does not change how many bytes it takes.
         let exchange = self.exchange(ratio, 0, epoch, &CodecState::default());
         let (all_reduce, workers) = (self.context.all_reduce, boundary.workers());
-        let mut traffic = halo_traffic(boundary, model, &exchange.wires);
-        traffic.merge(&model_gradient_traffic(
-            all_reduce,
-            workers,
-            model,
-            self.overlap,
-        ));
+        let overlap = self.overlap;
+        let mut traffic = exchange_traffic(all_reduce, boundary, model, epoch, &exchange, overlap);
         if self.schedule.needs_error() {
             traffic.merge(&error_traffic(all_reduce, workers));
         }
@@ -121,6 +117,10 @@ impl Varco {
 }
 
 impl Strategy for Varco {
+    fn trains_in_batches(&self) -> bool {
+        true
+    }
+
     fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic {
         let ratio = self.schedule.least_ratio(epoch, self.context.epochs);
         self.traffic(boundary, model, epoch, ratio)

@@ -1,0 +1,405 @@
+//! Messages in flight, in virtual time: a fluid simulation.
+//!
+//! ```text
+//!   send ─▶ waits for its start      ─▶ transmits: its wire bytes    ─▶ propagates ─▶ delivered
+//!           and for the message          flow at its max-min share,      for the
+//!           before it on its channel     recomputed whenever a           latency of
+//!                                        transmission starts or ends     its route
+//! ```
+//!
+//! A message alone is delivered at start + wire bytes / bandwidth + latency; latency takes no
+//! bandwidth. On one channel of a pair of workers a message starts transmitting when the one before
+//! it has finished transmitting, and arrives no earlier than that one.
+//!
+//! Jitter and lost packets add to the latency of a message, and lost packets to the bytes that its
+//! links carry; see [`super::Jitter`] and [`super::Loss`]. A link that is down has no capacity: what
+//! is on it waits and goes on when the link is back.
+//!
+//! Time does not depend on anything but the messages and the seed: not on map order, threads or a
+//! clock.
+//!
+//! **Cost.** Each instant at which transmissions start or end costs one [`Sharing::solve`] and a look
+//! at every link. N equal messages sent together cost O(N·R) over routes of R links. N messages that
+//! all end at different times cost at most O(N²·R); in practice the solves are the cost, and visit
+//! only flows that end up at a higher rate than the one that ended. Memory is O(messages not yet
+//! delivered + links).
+
+mod progress;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use super::sharing::{BundleId, Sharing};
+use super::{Bytes, Framing, LinkId, NetError, Seconds, Topology};
+use progress::Progress;
+
+/// A message's number, in the order of [`Fabric::send`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowId(pub u64);
+
+/// A message to be carried.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Transfer {
+    /// Sending worker.
+    pub from: usize,
+    /// Receiving worker.
+    pub to: usize,
+    /// Messages of one channel between the same two workers keep their order; without a channel a
+    /// message is independent of all others.
+    pub channel: Option<u64>,
+    /// Encoded values; framing is added here.
+    pub payload: Bytes,
+    /// When it is handed over. A time before [`Fabric::now`] counts as now.
+    pub start: Seconds,
+}
+
+/// A message that has arrived.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Delivery {
+    /// Which message.
+    pub flow: FlowId,
+    /// When its last byte arrived.
+    pub time: Seconds,
+}
+
+/// The network in virtual time.
+#[derive(Clone, Debug)]
+pub struct Fabric {
+    topology: Arc<Topology>,
+    framing: Framing,
+    now: Seconds,
+    sent: u64,
+    sharing: Sharing,
+    /// Not yet transmitting and next on their channel, by the time they start.
+    waiting: BTreeMap<(Seconds, FlowId), Message>,
+    /// Behind a message that waits or transmits. A channel is in here while it is busy.
+    channels: BTreeMap<Channel, VecDeque<(FlowId, Message)>>,
+    /// Transmitting, by slot of `progress`.
+    transmitting: Vec<Option<Transmission>>,
+    free: Vec<u32>,
+    /// Slots by bundle of `sharing`.
+    members: Vec<Vec<u32>>,
+    progress: Progress,
+    /// When the next transmission ends under the present shares.
+    next_end: Option<Seconds>,
+    /// Propagating, by the time they arrive.
+    arriving: BTreeMap<(Seconds, FlowId), Option<Channel>>,
+    /// When the last message of a channel arrives, where a later one could overtake it.
+    last_arrival: BTreeMap<Channel, (Seconds, FlowId)>,
+    /// How many outages of the topology's list are over or under way.
+    switched: usize,
+    /// Outages that a link is in.
+    down: Vec<u32>,
+    carried: Vec<Bytes>,
+}
+
+/// Sender, receiver, and the sender's name for the channel.
+type Channel = (usize, usize, u64);
+
+#[derive(Clone, Debug)]
+struct Message {
+    start: Seconds,
+    /// What its links carry, lost packets included.
+    wire: Bytes,
+    latency: Seconds,
+    links: Vec<LinkId>,
+    /// Most bytes per second.
+    cap: Option<f64>,
+    channel: Option<Channel>,
+}
+
+#[derive(Clone, Debug)]
+struct Transmission {
+    flow: FlowId,
+    wire: Bytes,
+    latency: Seconds,
+    links: Vec<LinkId>,
+    channel: Option<Channel>,
+    bundle: BundleId,
+    /// Its place in `members`.
+    member: usize,
+}
+
+impl Fabric {
+    /// A quiet network at time zero.
+    #[must_use]
+    pub fn new(topology: Arc<Topology>, framing: Framing) -> Self {
+        let links = topology.links().iter();
+        let capacity: Vec<f64> = links
+            .map(|link| link.bandwidth.bytes_per_second())
+            .collect();
+        Self {
+            carried: vec![Bytes::ZERO; capacity.len()],
+            down: vec![0; capacity.len()],
+            progress: Progress::new(capacity.len()),
+            sharing: Sharing::new(capacity),
+            topology,
+            framing,
+            now: Seconds::ZERO,
+            sent: 0,
+            waiting: BTreeMap::new(),
+            channels: BTreeMap::new(),
+            transmitting: Vec::new(),
+            free: Vec::new(),
+            members: Vec::new(),
+            next_end: None,
+            arriving: BTreeMap::new(),
+            last_arrival: BTreeMap::new(),
+            switched: 0,
+        }
+    }
+
+    /// Virtual time: that of the last delivery.
+    #[must_use]
+    pub const fn now(&self) -> Seconds {
+        self.now
+    }
+
+    /// The links and routes.
+    #[must_use]
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// Wire bytes of all transmissions over a link that have ended, packets sent again included.
+    ///
+    /// # Panics
+    /// If there is no such link.
+    #[must_use]
+    pub fn carried(&self, link: LinkId) -> Bytes {
+        self.carried[link.0]
+    }
+
+    /// [`Sharing::fills`] of this network; for tests and measurements.
+    #[must_use]
+    pub const fn fills(&self) -> (u64, u64) {
+        self.sharing.fills()
+    }
+
+    /// Hands over a message. What happens to it happens in [`Fabric::advance`].
+    ///
+    /// # Panics
+    /// If a rank is not one of the topology's, or it has no such route.
+    pub fn send(&mut self, transfer: Transfer) -> FlowId {
+        let flow = FlowId(self.sent);
+        self.sent += 1;
+        let route = self.topology.route(transfer.from, transfer.to);
+        let mut wire = self.framing.wire(transfer.payload);
+        let mut latency = route.latency;
+        if !route.links.is_empty() && self.topology.is_uncertain() {
+            let packets = self.framing.packets(transfer.payload);
+            let luck = self.topology.luck(&route, packets, flow.0);
+            latency += luck.delay;
+            wire += self.framing.again(wire, packets, luck.lost);
+        }
+        let message = Message {
+            start: transfer.start.max(self.now),
+            wire,
+            latency,
+            links: route.links,
+            cap: route.cap.map(super::Bandwidth::bytes_per_second),
+            channel: transfer
+                .channel
+                .map(|channel| (transfer.from, transfer.to, channel)),
+        };
+        if let Some(channel) = message.channel {
+            if let Some(behind) = self.channels.get_mut(&channel) {
+                behind.push_back((flow, message));
+                return flow;
+            }
+            self.channels.insert(channel, VecDeque::new());
+        }
+        self.waiting.insert((message.start, flow), message);
+        flow
+    }
+
+    /// Moves time on to the next delivery and returns all deliveries of that instant in the order
+    /// in which they were sent; nothing if nothing is in flight, or if what is in flight waits for a
+    /// link that never comes back, which [`Fabric::stalled`] tells.
+    pub fn advance(&mut self) -> Option<Vec<Delivery>> {
+        loop {
+            let start = self.waiting.first_key_value().map(|(&(start, _), _)| start);
+            let event = [start, self.next_end, self.next_switch()]
+                .into_iter()
+                .flatten()
+                .min();
+            let arrival = self.arriving.first_key_value().map(|(&(time, _), _)| time);
+            // Whatever happens at the instant of a delivery comes before it: it may add to the
+            // deliveries.
+            if let Some(event) = event
+                && arrival.is_none_or(|arrival| event <= arrival)
+            {
+                self.now = self.now.max(event);
+                self.step();
+                continue;
+            }
+            self.now = arrival?;
+            let later = self.arriving.split_off(&(self.now, FlowId(u64::MAX)));
+            let arrived = std::mem::replace(&mut self.arriving, later);
+            let mut deliveries = Vec::with_capacity(arrived.len());
+            for ((time, flow), channel) in arrived {
+                if let Some(channel) = channel
+                    && self.last_arrival.get(&channel) == Some(&(time, flow))
+                {
+                    self.last_arrival.remove(&channel);
+                }
+                deliveries.push(Delivery { flow, time });
+            }
+            return Some(deliveries);
+        }
+    }
+
+    /// After [`Fabric::advance`] returned nothing: the link that a message waits for in vain.
+    #[must_use]
+    pub fn stalled(&self) -> Option<NetError> {
+        let waits = self.transmitting.iter().flatten().min_by_key(|t| t.flow)?;
+        let link = waits.links.iter().find(|link| self.down[link.0] > 0)?;
+        Some(NetError::LinkDown {
+            link: self.topology.links()[link.0].name.clone(),
+            since: self.topology.down_since(*link, self.now).to_string(),
+            flow: waits.flow.0,
+        })
+    }
+
+    /// When the next link fails or comes back, if that concerns anyone.
+    fn next_switch(&self) -> Option<Seconds> {
+        let switch = self.topology.switches().get(self.switched)?;
+        let concerned = !self.waiting.is_empty() || self.transmitting.len() > self.free.len();
+        concerned.then_some(switch.time)
+    }
+
+    /// Ends and starts the transmissions that end and start now, then shares the links anew.
+    fn step(&mut self) {
+        let now = self.now.0;
+        if self.next_end.is_some_and(|end| end <= self.now) {
+            for slot in self.progress.take_ended(now) {
+                self.end(slot);
+            }
+        }
+        self.switch();
+        let mut begun = Vec::new();
+        while let Some(first) = self.waiting.first_entry()
+            && first.key().0 <= self.now
+        {
+            let ((_, flow), message) = first.remove_entry();
+            begun.extend(self.begin(flow, message));
+        }
+        self.sharing.solve();
+        for bundle in self.sharing.take_moved() {
+            let Some(slots) = self.members.get(bundle as usize) else {
+                continue;
+            };
+            for &slot in slots {
+                let link = self.sharing.bottleneck(bundle as usize);
+                self.progress.move_to(slot, link, now);
+            }
+        }
+        for slot in begun {
+            if let Some(transmission) = &self.transmitting[slot as usize] {
+                let link = self.sharing.bottleneck(transmission.bundle);
+                let bytes = transmission.wire.0 as f64;
+                self.progress.begin(slot, bytes, link, now);
+            }
+        }
+        let next = self.progress.set_rates(self.sharing.levels(), now);
+        self.next_end = next.is_finite().then_some(Seconds(next));
+    }
+
+    /// Takes links down and up whose time has come.
+    fn switch(&mut self) {
+        let topology = Arc::clone(&self.topology);
+        for switch in &topology.switches()[self.switched..] {
+            if switch.time > self.now {
+                break;
+            }
+            self.switched += 1;
+            let link = switch.link;
+            let down = &mut self.down[link.0];
+            *down = if switch.up {
+                down.saturating_sub(1)
+            } else {
+                *down + 1
+            };
+            let capacity = match *down {
+                0 => topology.links()[link.0].bandwidth.bytes_per_second(),
+                _ => 0.0,
+            };
+            self.sharing.set_capacity(link, capacity);
+        }
+    }
+
+    /// Starts a transmission, and returns its slot if it has anything to transmit.
+    fn begin(&mut self, flow: FlowId, message: Message) -> Option<u32> {
+        if message.links.is_empty() || message.wire == Bytes::ZERO {
+            self.ended(flow, message.latency, message.channel);
+            return None;
+        }
+        let bundle = self.sharing.insert(&message.links, message.cap);
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.transmitting.push(None);
+            (self.transmitting.len() - 1) as u32
+        });
+        if self.members.len() <= bundle {
+            self.members.resize_with(bundle + 1, Vec::new);
+        }
+        let members = &mut self.members[bundle];
+        members.push(slot);
+        self.transmitting[slot as usize] = Some(Transmission {
+            flow,
+            wire: message.wire,
+            latency: message.latency,
+            links: message.links,
+            channel: message.channel,
+            bundle,
+            member: members.len() - 1,
+        });
+        Some(slot)
+    }
+
+    fn end(&mut self, slot: u32) {
+        let Some(done) = self.transmitting[slot as usize].take() else {
+            return;
+        };
+        for link in &done.links {
+            self.carried[link.0] += done.wire;
+        }
+        self.sharing.remove(done.bundle);
+        let members = &mut self.members[done.bundle];
+        members.swap_remove(done.member);
+        if let Some(&moved) = members.get(done.member)
+            && let Some(moved) = &mut self.transmitting[moved as usize]
+        {
+            moved.member = done.member;
+        }
+        self.free.push(slot);
+        self.ended(done.flow, done.latency, done.channel);
+    }
+
+    /// The last byte has left: the message arrives a latency later, and the next of its channel may
+    /// start.
+    fn ended(&mut self, flow: FlowId, latency: Seconds, channel: Option<Channel>) {
+        let mut arrival = self.now + latency;
+        let Some(name) = channel else {
+            self.arriving.insert((arrival, flow), None);
+            return;
+        };
+        if self.topology.is_uncertain() {
+            if let Some(&(last, _)) = self.last_arrival.get(&name) {
+                arrival = arrival.max(last);
+            }
+            self.last_arrival.insert(name, (arrival, flow));
+        }
+        self.arriving.insert((arrival, flow), channel);
+        match self.channels.get_mut(&name).and_then(VecDeque::pop_front) {
+            Some((next, message)) => {
+                self.waiting
+                    .insert((message.start.max(self.now), next), message);
+            }
+            None => {
+                self.channels.remove(&name);
+            }
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! What chance adds to a message: jitter and lost packets.
+//!
+//! Draws are keyed by (seed, link, message number): they depend neither on what other messages draw
+//! nor on when anything is sent. Message numbers count from 0 in the order of sending.
+
+use rand_chacha::rand_core::Rng;
+use serde::{Deserialize, Serialize};
+
+use super::{LinkId, Seconds};
+use crate::rng::{Purpose, mix, stream};
+
+/// Random, non-negative extra latency of each message on a link.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Jitter {
+    /// Exponential: −mean · ln u.
+    Exponential {
+        /// Its mean.
+        mean: Seconds,
+    },
+    /// Uniform between two bounds.
+    Uniform {
+        /// The lower bound. Default: 0.
+        #[serde(default)]
+        min: Seconds,
+        /// The upper bound.
+        max: Seconds,
+    },
+    /// Log-normal: median · exp(sigma · z) with z standard normal.
+    Lognormal {
+        /// Its median.
+        median: Seconds,
+        /// Standard deviation of its logarithm, not negative; the mean is median · exp(sigma² / 2).
+        sigma: f64,
+    },
+}
+
+impl Jitter {
+    /// What is wrong with its figures, if anything.
+    #[must_use]
+    pub fn fault(&self) -> Option<String> {
+        match *self {
+            Self::Uniform { min, max } if min > max => {
+                Some(format!("its min, {min}, is above its max, {max}"))
+            }
+            Self::Lognormal { sigma, .. } if !(0.0..=10.0).contains(&sigma) => {
+                Some(format!("its sigma must be from 0 to 10, not {sigma}"))
+            }
+            _ => None,
+        }
+    }
+
+    /// E\[jitter\].
+    #[must_use]
+    pub fn mean(&self) -> Seconds {
+        match *self {
+            Self::Exponential { mean } => mean,
+            Self::Uniform { min, max } => (min + max) / 2.0,
+            Self::Lognormal { median, sigma } => median * (sigma * sigma / 2.0).exp(),
+        }
+    }
+
+    /// The jitter of a message on a link.
+    #[must_use]
+    pub fn draw(&self, seed: u64, link: LinkId, message: u64) -> Seconds {
+        let mut random = stream(seed, Purpose::Link, link.0 as u64, message);
+        let mut uniform = || open_unit(random.next_u64());
+        match *self {
+            Self::Exponential { mean } => mean * -uniform().ln(),
+            Self::Uniform { min, max } => min + (max - min) * uniform(),
+            Self::Lognormal { median, sigma } => {
+                // Box and Muller (1958).
+                let (u, v) = (uniform(), uniform());
+                let normal = (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos();
+                median * (sigma * normal).exp()
+            }
+        }
+    }
+}
+
+/// Packets lost on the way, and what they cost.
+///
+/// Every packet of a message is lost with the same probability p, each time it is sent. All packets
+/// that a round lost are sent again in the next round, which begins a timeout later: T = max(200 ms,
+/// 2 · round trip) after the first round, and twice as long after every further one (RFC 6298
+/// doubles in the same way; its minimum is 1 s, that of Linux 200 ms). Timeouts take no bandwidth;
+/// packets sent again do. What the links between had already carried of a lost packet counts as if
+/// it had got through, and fast retransmission, windows and slow start are left out.
+///
+/// With n packets, the expected number sent again is n·p / (1 − p), and the expected delay is
+/// T · Σₖ 2ᵏ (1 − (1 − p^(k+1))ⁿ), finite for p < ½.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Loss {
+    /// p: that any link of the route loses a packet.
+    pub probability: f64,
+    /// T.
+    pub timeout: Seconds,
+}
+
+/// What chance did to a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Luck {
+    /// Jitter and timeouts.
+    pub delay: Seconds,
+    /// Packets that were sent again.
+    pub lost: u64,
+}
+
+impl Loss {
+    /// From this probability on, the expected delay is infinite.
+    pub const LIMIT: f64 = 0.5;
+
+    /// The model for a route of this one-way latency.
+    #[must_use]
+    pub fn new(probability: f64, latency: Seconds) -> Self {
+        Self {
+            probability,
+            timeout: Seconds(0.2).max(latency * 4.0),
+        }
+    }
+
+    /// What becomes of a message of so many packets. `link` is the first of its route that loses
+    /// packets.
+    ///
+    /// Takes O(1 + packets lost) time: it draws how many packets get through before the next that
+    /// does not.
+    #[must_use]
+    pub fn draw(&self, packets: u64, seed: u64, link: LinkId, message: u64) -> Luck {
+        /// Apart from the draws of jitter.
+        const LOSSES: u64 = 1;
+        let mut random = stream(seed, Purpose::Link, link.0 as u64, mix(message, LOSSES));
+        let mut luck = Luck::default();
+        let (mut outstanding, mut timeout) = (packets, self.timeout);
+        let log_through = (-self.probability).ln_1p();
+        while outstanding > 0 && self.probability > 0.0 {
+            let mut lost = 0;
+            let mut left = outstanding as f64;
+            loop {
+                left -= (open_unit(random.next_u64()).ln() / log_through).floor() + 1.0;
+                if left < 0.0 {
+                    break;
+                }
+                lost += 1;
+            }
+            if lost > 0 {
+                luck.delay += timeout;
+                timeout = timeout * 2.0;
+            }
+            luck.lost += lost;
+            outstanding = lost;
+        }
+        luck
+    }
+}
+
+/// A number in (0, 1\], evenly spread.
+fn open_unit(bits: u64) -> f64 {
+    ((bits >> 11) + 1) as f64 / 9_007_199_254_740_992.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Mean and standard error of a quantity over many messages.
+    fn mean(of: impl Fn(u64) -> f64) -> (f64, f64) {
+        const MESSAGES: u32 = 20_000;
+        let values: Vec<f64> = (0..u64::from(MESSAGES)).map(of).collect();
+        let mean = values.iter().sum::<f64>() / f64::from(MESSAGES);
+        let square = values.iter().map(|value| (value - mean).powi(2));
+        let variance = square.sum::<f64>() / f64::from(MESSAGES - 1);
+        (mean, (variance / f64::from(MESSAGES)).sqrt())
+    }
+
+    #[track_caller]
+    fn assert_mean(expected: f64, of: impl Fn(u64) -> f64) {
+        let (mean, error) = mean(of);
+        assert!(
+            (mean - expected).abs() < 4.0 * error,
+            "{mean} ± {error} instead of {expected}"
+        );
+    }
+
+    #[test]
+    fn jitter_has_the_mean_it_states_and_is_never_negative() {
+        for jitter in [
+            Jitter::Exponential { mean: Seconds(2.0) },
+            Jitter::Uniform {
+                min: Seconds(1.0),
+                max: Seconds(4.0),
+            },
+            Jitter::Lognormal {
+                median: Seconds(1.0),
+                sigma: 0.5,
+            },
+        ] {
+            assert_mean(jitter.mean().0, |message| {
+                let drawn = jitter.draw(7, LinkId(3), message);
+                assert!(drawn >= Seconds::ZERO);
+                drawn.0
+            });
+        }
+    }
+
+    #[test]
+    fn seed_link_and_message_tell_draws_apart() {
+        let jitter = Jitter::Exponential { mean: Seconds(1.0) };
+        let one = jitter.draw(1, LinkId(1), 1);
+        assert_eq!(one, jitter.draw(1, LinkId(1), 1));
+        for other in [
+            jitter.draw(2, LinkId(1), 1),
+            jitter.draw(1, LinkId(2), 1),
+            jitter.draw(1, LinkId(1), 2),
+        ] {
+            assert_ne!(one, other);
+        }
+    }
+
+    #[test]
+    fn lost_packets_and_delays_have_the_expectation_of_the_model() {
+        for (packets, p) in [(1_u32, 0.15), (10, 0.05), (1000, 0.001), (7, 0.2)] {
+            let loss = Loss::new(p, Seconds(0.01));
+            let n = f64::from(packets);
+            let draw = |message| loss.draw(u64::from(packets), 5, LinkId(0), message);
+            assert_mean(n * p / (1.0 - p), |message| draw(message).lost as f64);
+            let delay =
+                (0..60).map(|k| 0.2 * 2_f64.powi(k) * (1.0 - (1.0 - p.powi(k + 1)).powf(n)));
+            // Of finite variance, as 4ᵏ · pᵏ is summable for p < ¼.
+            assert_mean(delay.sum(), |message| draw(message).delay.0);
+        }
+    }
+
+    #[test]
+    fn the_timeout_is_two_round_trips_and_200_ms_at_least() {
+        assert_eq!(Loss::new(0.1, Seconds(0.001)).timeout, Seconds(0.2));
+        assert_eq!(Loss::new(0.1, Seconds(0.1)).timeout, Seconds(0.4));
+    }
+
+    #[test]
+    fn without_loss_nothing_is_lost() {
+        let none = Loss::new(0.0, Seconds(0.1)).draw(1000, 1, LinkId(0), 0);
+        assert_eq!(none, Luck::default());
+    }
+}

@@ -1,0 +1,211 @@
+//! Against a solver from the definition, and refilling against filling.
+
+use super::*;
+use proptest::prelude::*;
+
+fn routes(lists: &[&[usize]]) -> Vec<Vec<LinkId>> {
+    lists
+        .iter()
+        .map(|list| list.iter().map(|&link| LinkId(link)).collect())
+        .collect()
+}
+
+fn load(rates: &[f64], routes: &[Vec<LinkId>], link: usize) -> f64 {
+    let on = |route: &Vec<LinkId>| route.contains(&LinkId(link));
+    rates
+        .iter()
+        .zip(routes)
+        .filter(|(_, route)| on(route))
+        .map(|(rate, _)| rate)
+        .sum()
+}
+
+/// Raises all open flows in steps to the next full link, recomputing everything from the
+/// definition.
+fn brute_force(capacity: &[f64], routes: &[Vec<LinkId>]) -> Vec<f64> {
+    let mut rates: Vec<f64> = routes
+        .iter()
+        .map(|route| if route.is_empty() { f64::INFINITY } else { 0.0 })
+        .collect();
+    let mut open: Vec<bool> = routes.iter().map(|route| !route.is_empty()).collect();
+    while open.contains(&true) {
+        let headroom = |link: usize, rates: &[f64], open: &[bool]| {
+            let on = (0..routes.len()).filter(|&f| routes[f].contains(&LinkId(link)));
+            let count = on.filter(|&f| open[f]).count();
+            (count > 0).then(|| (capacity[link] - load(rates, routes, link)) / count as f64)
+        };
+        let step = (0..capacity.len())
+            .filter_map(|link| headroom(link, &rates, &open))
+            .fold(f64::INFINITY, f64::min);
+        (0..routes.len())
+            .filter(|&f| open[f])
+            .for_each(|f| rates[f] += step);
+        let full: Vec<usize> = (0..capacity.len())
+            .filter(|&link| load(&rates, routes, link) >= capacity[link] * (1.0 - 1e-9))
+            .collect();
+        for f in 0..routes.len() {
+            open[f] &= !routes[f].iter().any(|link| full.contains(&link.0));
+        }
+    }
+    rates
+}
+
+#[test]
+fn a_flow_over_two_links_leaves_the_rest_to_the_others() {
+    // Bertsekas and Gallager's line: one long flow, one short flow on each link, the second
+    // link wider.
+    let rates = max_min(&[1.0, 3.0], &routes(&[&[0, 1], &[0], &[1]]));
+    assert_eq!(rates, [0.5, 0.5, 2.5]);
+}
+
+#[test]
+fn flows_over_no_links_are_not_limited() {
+    assert_eq!(max_min(&[2.0], &routes(&[&[], &[0]])), [f64::INFINITY, 2.0]);
+}
+
+#[test]
+fn who_leaves_makes_room() {
+    let mut sharing = Sharing::new(vec![6.0, 1.0]);
+    let slots: Vec<usize> = (0..3).map(|_| sharing.insert(&[LinkId(0)], None)).collect();
+    sharing.solve();
+    assert_eq!(sharing.rate(slots[0]), 2.0);
+    sharing.remove(slots[1]);
+    sharing.solve();
+    assert_eq!(sharing.rate(slots[0]), 3.0);
+    assert_eq!(sharing.insert(&[LinkId(1)], None), slots[0] + 1);
+}
+
+fn instance() -> impl Strategy<Value = (Vec<f64>, Vec<Vec<LinkId>>)> {
+    (2_usize..7).prop_flat_map(|links| {
+        // Few distinct capacities, so that ties are common.
+        let capacity = prop::collection::vec((1..5_u8).prop_map(f64::from), links);
+        let route =
+            prop::sample::subsequence((0..links).map(LinkId).collect::<Vec<_>>(), 1..=links.min(4));
+        (capacity, prop::collection::vec(route, 1..12))
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn rates_equal_those_of_a_brute_force_solver((capacity, routes) in instance()) {
+        let fast = max_min(&capacity, &routes);
+        for (fast, slow) in fast.iter().zip(brute_force(&capacity, &routes)) {
+            prop_assert!((fast - slow).abs() <= 1e-9 * slow, "{fast} and {slow}");
+        }
+    }
+
+    #[test]
+    fn no_link_is_overfull_and_every_flow_has_a_full_link_on_which_none_is_faster(
+        (capacity, routes) in instance()
+    ) {
+        let rates = max_min(&capacity, &routes);
+        for (link, capacity) in capacity.iter().enumerate() {
+            prop_assert!(load(&rates, &routes, link) <= capacity * (1.0 + 1e-9));
+        }
+        for (rate, route) in rates.iter().zip(&routes) {
+            let bottleneck = route.iter().any(|link| {
+                let full = load(&rates, &routes, link.0) >= capacity[link.0] * (1.0 - 1e-9);
+                let fastest = rates.iter().zip(&routes)
+                    .filter(|(_, other)| other.contains(link))
+                    .fold(0.0_f64, |most, (other, _)| most.max(*other));
+                full && *rate >= fastest * (1.0 - 1e-9)
+            });
+            prop_assert!(bottleneck);
+        }
+    }
+
+    #[test]
+    fn the_order_of_flows_changes_no_bit((capacity, routes) in instance()) {
+        let mut forward = max_min(&capacity, &routes);
+        let reversed: Vec<_> = routes.iter().rev().cloned().collect();
+        forward.reverse();
+        prop_assert_eq!(forward, max_min(&capacity, &reversed));
+    }
+}
+
+/// Flows come and go; after each change the rates of refilling are those of filling.
+fn refilled_as_filled(capacity: &[f64], steps: &[(Vec<LinkId>, Option<f64>)]) -> (u64, u64) {
+    let (mut fast, mut plain) = (
+        Sharing::new(capacity.to_vec()),
+        Sharing::new(capacity.to_vec()),
+    );
+    let mut present = Vec::new();
+    for (number, (route, cap)) in steps.iter().enumerate() {
+        // Two come, one goes, until half of them are there; then they leave.
+        let leaving = number % 3 == 2 || number > steps.len() / 2;
+        if leaving && !present.is_empty() {
+            let (a, b) = present.swap_remove(number * 7 % present.len());
+            fast.remove(a);
+            plain.remove(b);
+        } else {
+            present.push((fast.insert(route, *cap), plain.insert(route, *cap)));
+        }
+        fast.solve_with(false);
+        plain.solve_with(true);
+        for &(a, b) in &present {
+            let (rate, expected) = (fast.rate(a), plain.rate(b));
+            assert!(
+                (rate - expected).abs() <= 1e-9 * expected,
+                "{rate} instead of {expected}"
+            );
+        }
+        for link in 0..fast.links() {
+            let own = fast.crossing[link].bundles.iter().enumerate();
+            let own = own.filter(|(_, one)| fast.bottleneck(**one as usize) == link);
+            assert!(own.clone().all(|(place, _)| place < fast.own[link]));
+            assert_eq!(own.count(), fast.own[link]);
+        }
+    }
+    fast.fills()
+}
+
+#[test]
+fn most_changes_among_many_flows_refill() {
+    // A star of 24 workers with slightly different links; flows between all pairs.
+    let capacity: Vec<f64> = (0..48)
+        .map(|link| 1000.0 + f64::from(link * 37 % 48))
+        .collect();
+    let pairs = (0..24).flat_map(|from| (0..24).map(move |to| (from, to)));
+    let mut steps: Vec<_> = pairs
+        .filter(|(from, to)| from != to)
+        .map(|(from, to)| (vec![LinkId(from), LinkId(24 + to)], None))
+        .collect();
+    steps.sort_by_key(|(route, _)| (route[0].0 * 31 + route[1].0 * 17) % 97);
+    let (filled, refilled) = refilled_as_filled(&capacity, &steps);
+    assert!(
+        refilled > 3 * filled,
+        "{filled} filled, {refilled} refilled"
+    );
+}
+
+proptest! {
+    #[test]
+    fn refilling_gives_what_filling_gives(
+        capacity in prop::collection::vec((0..5_u8).prop_map(f64::from), 7),
+        steps in prop::collection::vec(
+            (
+                prop::sample::subsequence((0..7).map(LinkId).collect::<Vec<_>>(), 1..=4),
+                prop::option::of((1..4_u8).prop_map(|cap| 0.4 * f64::from(cap))),
+            ),
+            1..60,
+        ),
+    ) {
+        refilled_as_filled(&capacity, &steps);
+    }
+
+    #[test]
+    fn refilling_gives_what_filling_gives_without_ties(
+        capacity in prop::collection::vec(1.0..9.0_f64, 12),
+        steps in prop::collection::vec(
+            (
+                prop::sample::subsequence((0..12).map(LinkId).collect::<Vec<_>>(), 2..=3),
+                Just(None),
+            ),
+            1..120,
+        ),
+    ) {
+        refilled_as_filled(&capacity, &steps);
+    }
+}

@@ -1,0 +1,379 @@
+//! From the `[network]` section to a [`Topology`].
+
+mod custom;
+mod failures;
+mod shared;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use super::presets::{self, Preset};
+use super::topology::{Tcp, Wiring};
+use super::{
+    Bandwidth, Duplex, Framing, FramingKind, Jitter, Link, LinkSpec, Links, Loss, NetError,
+    NetworkSpec, Seconds, TcpModel, TcpSpec, Topology, TopologyKind, WorkerLinkSpec,
+};
+
+/// `SimGrid`'s default window of TCP: 4 MiB.
+const WINDOW: f64 = 4_194_304.0;
+
+/// LV08's factors on latencies and bandwidths.
+const LV08: (f64, f64) = (13.01, 0.97);
+
+/// A worker's own link.
+#[derive(Clone, Copy, Debug)]
+struct End {
+    up: Bandwidth,
+    down: Bandwidth,
+    latency: Seconds,
+}
+
+fn wrong(key: impl Into<String>, reason: impl Into<String>) -> NetError {
+    NetError::description(key, reason)
+}
+
+impl Topology {
+    /// One switch that never blocks, and for each worker, with its own figures, a link to the
+    /// switch and one back.
+    #[must_use]
+    pub fn star(ends: &[LinkSpec]) -> Self {
+        let end = |link: &LinkSpec| End {
+            up: link.bandwidth,
+            down: link.bandwidth,
+            latency: link.latency,
+        };
+        let ends: Vec<End> = ends.iter().map(end).collect();
+        let mut star = Self::bare(Wiring::Star, &ends);
+        star.links = nics(&ends, false);
+        star
+    }
+
+    /// A topology that has no links yet.
+    fn bare(wiring: Wiring, ends: &[End]) -> Self {
+        Self {
+            wiring,
+            links: Vec::new(),
+            latency: ends.iter().map(|end| Some(end.latency)).collect(),
+            compute: vec![1.0; ends.len()],
+            half_duplex: false,
+            tcp: None,
+            switches: Vec::new(),
+            seed: 0,
+        }
+    }
+}
+
+fn link(name: String, bandwidth: Bandwidth, latency: Seconds) -> Link {
+    Link {
+        name,
+        bandwidth,
+        latency,
+        jitter: None,
+        loss: 0.0,
+    }
+}
+
+/// The workers' own links: all `out`, then all `in`; or one for both.
+fn nics(ends: &[End], half: bool) -> Vec<Link> {
+    let ranks = || ends.iter().enumerate();
+    if half {
+        return ranks()
+            .map(|(rank, end)| link(format!("worker {rank}"), end.up, end.latency))
+            .collect();
+    }
+    let out = ranks().map(|(rank, end)| link(format!("worker {rank} out"), end.up, end.latency));
+    let into = ranks().map(|(rank, end)| link(format!("worker {rank} in"), end.down, end.latency));
+    out.chain(into).collect()
+}
+
+/// The cables of a ring, as fast as the slower and as far as the farther of their ends.
+fn cables(ends: &[End], half: bool) -> Vec<Link> {
+    let workers = ends.len();
+    let cable = |from: usize, to: usize, name: String| {
+        let (a, b) = (ends[from], ends[to]);
+        let bandwidth = if a.up < b.down { a.up } else { b.down };
+        link(name, bandwidth, a.latency.max(b.latency))
+    };
+    let ranks = || 0..workers;
+    let next = |rank| (rank + 1) % workers;
+    let last = |rank| (rank + workers - 1) % workers;
+    if half {
+        let name = |rank| format!("worker {rank} and {}", next(rank));
+        return ranks()
+            .map(|rank| cable(rank, next(rank), name(rank)))
+            .collect();
+    }
+    let name = |from, to| format!("worker {from} to {to}");
+    let ahead = ranks().map(|rank| cable(rank, next(rank), name(rank, next(rank))));
+    let back = ranks().map(|rank| cable(rank, last(rank), name(rank, last(rank))));
+    ahead.chain(back).collect()
+}
+
+impl NetworkSpec {
+    /// The network described, for this many workers: the preset's figures, replaced by `link`,
+    /// replaced by `up` and `down`, replaced by each `[[network.worker]]`.
+    ///
+    /// # Errors
+    /// All are input errors, and name a key of the section: no worker, neither preset nor link, an
+    /// unknown preset, keys of another topology or none of this one, a worker or a link that does
+    /// not exist or is described twice, figures out of range.
+    pub fn topology(&self, workers: usize) -> Result<Topology, NetError> {
+        if workers == 0 {
+            return Err(wrong("partition.workers", "at least one worker is needed"));
+        }
+        self.check_keys()?;
+        let mut topology = match self.topology {
+            TopologyKind::Custom => self.custom(workers)?,
+            _ => self.wired(workers)?,
+        };
+        topology.compute = self.compute(workers)?;
+        topology.tcp = self.tcp(&mut topology.links)?;
+        topology.switches = self.switches(&topology)?;
+        Ok(topology)
+    }
+
+    /// Refuses keys that the topology does not have, and misses those that it needs.
+    fn check_keys(&self) -> Result<(), NetError> {
+        use TopologyKind::{Custom, Edge, Racks, Regions};
+        let is = |kind| self.topology == kind;
+        let needs = [
+            ("racks", self.racks.is_some(), Racks, "racks"),
+            ("uplink", self.uplink.is_some(), Racks, "racks"),
+            ("regions", self.regions.is_some(), Regions, "regions"),
+            ("server", self.server.is_some(), Edge, "edge"),
+            ("route", !self.routes.is_empty(), Custom, "custom"),
+        ];
+        for (key, given, kind, name) in needs {
+            let key = format!("network.{key}");
+            if given && !is(kind) {
+                let reason = format!("goes with topology = \"{name}\"; remove it");
+                return Err(wrong(key, reason));
+            }
+            if !given && is(kind) {
+                let reason = format!("topology = \"{name}\" needs it; add it");
+                return Err(wrong(key, reason));
+            }
+        }
+        let named = matches!(self.link, Some(Links::Named(_)));
+        if named && !is(Custom) {
+            let reason = "a list of links goes with topology = \"custom\"; write link = { \
+                          bandwidth = …, latency = … }";
+            return Err(wrong("network.link", reason));
+        }
+        if is(Custom) {
+            let not_here = [
+                ("preset", self.preset.is_some()),
+                ("up", self.up.is_some()),
+                ("down", self.down.is_some()),
+                ("duplex", self.duplex.is_some()),
+                ("jitter", self.jitter.is_some()),
+                ("loss", self.loss.is_some()),
+            ];
+            if let Some((key, _)) = not_here.iter().find(|(_, given)| *given) {
+                let reason = "does not go with topology = \"custom\", whose links have their own \
+                              figures; remove it";
+                return Err(wrong(format!("network.{key}"), reason));
+            }
+            if !named {
+                let reason = "topology = \"custom\" needs links with names: [[network.link]]";
+                return Err(wrong("network.link", reason));
+            }
+        }
+        Ok(())
+    }
+
+    /// Every worker's own link.
+    fn ends(&self, workers: usize) -> Result<Vec<End>, NetError> {
+        let preset = self.preset.as_deref().map(presets::find).transpose()?;
+        let given = match self.link {
+            Some(Links::Each(link)) => Some(link),
+            _ => None,
+        };
+        let base = given.or_else(|| preset.map(Preset::link)).ok_or_else(|| {
+            wrong(
+                "network",
+                "say how fast it is: preset = \"ethernet-10g\", or link = { bandwidth = \"10Gbps\", latency = \"100us\" }",
+            )
+        })?;
+        // Where clients do not talk to each other directly, the faster way down counts too.
+        let edge = self.topology == TopologyKind::Edge && given.is_none();
+        let down = preset.and_then(|preset| preset.down).filter(|_| edge);
+        let base = End {
+            up: self.up.unwrap_or(base.bandwidth),
+            down: self.down.or(down).unwrap_or(base.bandwidth),
+            latency: base.latency,
+        };
+        let mut ends = vec![base; workers];
+        for own in self.overrides(workers)? {
+            let end = &mut ends[own.rank];
+            end.up = own.up.or(own.bandwidth).unwrap_or(end.up);
+            end.down = own.down.or(own.bandwidth).unwrap_or(end.down);
+            end.latency = own.latency.unwrap_or(end.latency);
+        }
+        Ok(ends)
+    }
+
+    /// The overrides of single workers, each of a worker of its own.
+    fn overrides(&self, workers: usize) -> Result<&[WorkerLinkSpec], NetError> {
+        let mut seen = BTreeSet::new();
+        for (index, own) in self.workers.iter().enumerate() {
+            let key = |field: &str| format!("network.worker.{index}.{field}");
+            if own.rank >= workers {
+                return Err(NetError::Rank {
+                    what: "[[network.worker]]",
+                    rank: own.rank,
+                    workers,
+                });
+            }
+            if !seen.insert(own.rank) {
+                let reason = format!("worker {} has an entry already; merge the two", own.rank);
+                return Err(wrong(key("rank"), reason));
+            }
+        }
+        Ok(&self.workers)
+    }
+
+    fn compute(&self, workers: usize) -> Result<Vec<f64>, NetError> {
+        let mut compute = vec![1.0; workers];
+        for (index, own) in self.overrides(workers)?.iter().enumerate() {
+            let Some(factor) = own.compute else { continue };
+            if !(factor.is_finite() && factor > 0.0) {
+                let reason = format!("{factor} is not a number greater than zero");
+                return Err(wrong(format!("network.worker.{index}.compute"), reason));
+            }
+            compute[own.rank] = factor;
+        }
+        Ok(compute)
+    }
+
+    fn wired(&self, workers: usize) -> Result<Topology, NetError> {
+        let ends = self.ends(workers)?;
+        let half = self.duplex == Some(Duplex::Half);
+        if half && let Some(rank) = ends.iter().position(|end| end.up != end.down) {
+            let reason = format!(
+                "\"half\" shares one capacity, but worker {rank} has {} up and {} down; give it \
+                 one bandwidth",
+                ends[rank].up, ends[rank].down
+            );
+            return Err(wrong("network.duplex", reason));
+        }
+        let mut links = match self.topology {
+            TopologyKind::Ring => cables(&ends, half),
+            _ => nics(&ends, half),
+        };
+        let loss = checked_loss("network.loss", self.loss)?;
+        check_jitter("network.jitter", self.jitter.as_ref())?;
+        let drawing = match self.topology {
+            TopologyKind::Ring => links.len(),
+            _ => workers,
+        };
+        for link in &mut links[..drawing] {
+            (link.jitter, link.loss) = (self.jitter, loss);
+        }
+        let wiring = match self.topology {
+            TopologyKind::Ring => Wiring::Ring,
+            TopologyKind::Racks => self.racks(workers, half, &mut links)?,
+            TopologyKind::Regions => self.regions(workers, half, &mut links)?,
+            TopologyKind::Edge => self.edge(workers, &mut links)?,
+            TopologyKind::Star | TopologyKind::Custom => Wiring::Star,
+        };
+        let bare = Topology::bare(wiring, &ends);
+        Ok(without_the_servers_own_latency(Topology {
+            links,
+            half_duplex: half,
+            ..bare
+        }))
+    }
+
+    fn tcp(&self, links: &mut [Link]) -> Result<Option<Tcp>, NetError> {
+        let tcp = |window, latency_factor| {
+            Ok(Some(Tcp {
+                window,
+                latency_factor,
+            }))
+        };
+        match self.tcp {
+            None => Ok(None),
+            Some(TcpSpec::Window(spec)) if spec.window.0 == 0 => {
+                Err(wrong("network.tcp.window", "must be more than 0"))
+            }
+            Some(TcpSpec::Window(spec)) => tcp(spec.window.0 as f64, 1.0),
+            Some(TcpSpec::Named(TcpModel::Cm02)) => tcp(WINDOW, 1.0),
+            Some(TcpSpec::Named(TcpModel::Lv08)) => {
+                for link in links {
+                    link.bandwidth = Bandwidth::new(link.bandwidth.bps() * LV08.1)?;
+                }
+                tcp(WINDOW, LV08.0)
+            }
+        }
+    }
+
+    /// The headers to count: what the file says, else what the preset says, else Ethernet.
+    #[must_use]
+    pub fn framing(&self) -> Framing {
+        let preset = self
+            .preset
+            .as_deref()
+            .and_then(|name| presets::find(name).ok());
+        match self
+            .framing
+            .or(preset.map(|preset| preset.framing))
+            .unwrap_or_default()
+        {
+            FramingKind::Ethernet => Framing::ethernet(),
+            FramingKind::None => Framing::none(),
+        }
+    }
+}
+
+/// A worker on the server side has no link of its own, and no latency of it.
+fn without_the_servers_own_latency(mut topology: Topology) -> Topology {
+    if let Wiring::Edge {
+        server: Some(rank), ..
+    } = topology.wiring
+    {
+        topology.latency[rank] = None;
+    }
+    topology
+}
+
+fn no_such_link(name: &str, known: &[&str]) -> String {
+    let near = known
+        .iter()
+        .map(|known| (strsim::jaro_winkler(known, name), known))
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .filter(|(similarity, _)| *similarity > 0.6);
+    let advice = if let Some((_, near)) = near {
+        format!("did you mean \"{near}\"?")
+    } else {
+        let some: Vec<&str> = known.iter().copied().take(6).collect();
+        let more = if known.len() > some.len() {
+            ", …"
+        } else {
+            ""
+        };
+        format!("links are {}{more}", some.join(", "))
+    };
+    format!("there is no link \"{name}\"; {advice}")
+}
+
+fn checked_loss(key: &str, loss: Option<f64>) -> Result<f64, NetError> {
+    let loss = loss.unwrap_or(0.0);
+    if (0.0..Loss::LIMIT).contains(&loss) {
+        return Ok(loss);
+    }
+    let limit = Loss::LIMIT;
+    let reason = format!(
+        "must be at least 0 and below {limit}, where the expected delay becomes infinite, not \
+         {loss}"
+    );
+    Err(wrong(key, reason))
+}
+
+fn check_jitter(key: &str, jitter: Option<&Jitter>) -> Result<(), NetError> {
+    match jitter.and_then(Jitter::fault) {
+        Some(fault) => Err(wrong(key, fault)),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,131 @@
+//! Mini-batches over a working graph: neighbours are drawn among those that the worker holds, and each batch has weights of its own.
+
+use super::estimators::Weight;
+use super::layout::Layout;
+use super::weighing::Weighing;
+use super::working::{Seed, WorkingGraph};
+use super::{inverse_chances, norms};
+use crate::graph::{Sampler, Steps, View, shuffled};
+use crate::model::{Aggregation, Block, Gnn, Input, Work, targets};
+use crate::sim::{Activity, SimError, Worker};
+use crate::strategies::parts::{Pass, PassLayer, Step, draw_alone};
+
+/// A working graph to draw from.
+pub struct WorkingBatches {
+    pub graph: WorkingGraph,
+    /// Degrees that aggregations divide by.
+    pub degrees: Vec<usize>,
+    /// Features of all its nodes.
+    pub features: Input,
+    /// Weights of its seeds before those of a batch are compared.
+    pub weights: Vec<f64>,
+    /// Chunk of each node, for weights of edges.
+    pub chunks: Vec<usize>,
+    pub fanouts: Vec<usize>,
+    pub steps: Steps,
+}
+
+impl WorkingBatches {
+    /// The seeds in the order of an epoch, as places in the list of them.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation)] // seeds are nodes, which are numbered by u32
+    pub fn order(&self, worker: &Worker, epoch: usize) -> Vec<u32> {
+        let seeds: Vec<u32> = (0..self.graph.seeds.len() as u32).collect();
+        shuffled(worker.setting().seed, epoch, worker.rank(), &seeds)
+    }
+
+    /// Loss and gradient of one step, with the weights of its seeds.
+    ///
+    /// # Errors
+    /// If communication fails.
+    pub fn step(
+        &self,
+        worker: &mut Worker,
+        model: &Gnn,
+        (weighing, layout): (&Weighing, &Layout<'_>),
+        order: &[u32],
+        (epoch, step): (usize, usize),
+    ) -> Result<(Step, Vec<f64>), SimError> {
+        let (setting, steps) = (worker.setting().clone(), self.steps.count());
+        let range = self.steps.range(worker.rank(), step);
+        let mut places = order[range.start.min(order.len())..range.end.min(order.len())].to_vec();
+        places.sort_unstable();
+        let seeds: Vec<Seed> = places
+            .iter()
+            .map(|&place| self.graph.seeds[place as usize])
+            .collect();
+        let view = View {
+            adjacency: &self.graph.adjacency,
+            nodes: &self.graph.nodes,
+            own: self.graph.nodes.len(),
+        };
+        let sampler = Sampler::new(setting.seed, epoch, step, &self.fanouts);
+        #[allow(clippy::cast_possible_truncation)] // rows are numbered by u32 throughout
+        let outputs = seeds.iter().map(|seed| seed.row as u32).collect();
+        let layers = draw_alone(worker, &sampler, &view, outputs, model.layers());
+        let entries = layers.iter().map(|layer| layer.adjacency.edges()).sum();
+        let blocks: Vec<Block> = worker.compute(Activity::Exchange, Work::pass(entries), |_| {
+            let aggregation = Aggregation::from(setting.model.kind);
+            let block = |(layer, sampled): (usize, &crate::graph::SampledLayer)| {
+                let rows = &sampled.rows;
+                let degrees = rows.iter().map(|&row| self.degrees[row as usize]);
+                let degrees: Vec<usize> = degrees.collect();
+                let block = Block::sampled(sampled, &degrees, aggregation);
+                if weighing.weight != Weight::EdgeHt || (layout.rules().halo && layer == 0) {
+                    return block;
+                }
+                let chance = inverse_chances(layout, &self.chunks, self.graph.inner);
+                block.scaled(|v, u| chance(rows[v as usize], rows[u as usize]))
+            };
+            layers.iter().enumerate().map(block).collect()
+        });
+        let first = &layers[0].rows;
+        let read = Work::pass(first.len() * self.features.width());
+        let features = worker.compute(Activity::Exchange, read, |worker| {
+            (!first.is_empty()).then(|| self.features.select(first, worker.plain_device()))
+        });
+        let weights = places.iter().map(|&place| self.weights[place as usize]);
+        let norms = match (weighing.weight, &features) {
+            (Weight::BatchGram, Some(features)) => {
+                let seeds: Vec<(usize, u32)> =
+                    seeds.iter().map(|seed| seed.class).enumerate().collect();
+                let blocks: Vec<&Block> = blocks.iter().collect();
+                norms::squared(worker, model, &blocks, features, &seeds)
+            }
+            _ => Vec::new(),
+        };
+        let weights = weighing.agreed(worker, weights.collect(), &norms)?;
+        let total = self.steps.seeds(step).max(1) as f64;
+        // Each worker's mean loss times b_i / Σ b_j: the sum over workers is the mean over the step's training nodes.
+        #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
+        let weighted = seeds.iter().zip(&weights).enumerate();
+        let weighted =
+            weighted.map(|(row, (seed, weight))| (row, seed.class, (weight / total) as f32));
+        let classes = setting.model.classes();
+        let constant = targets(seeds.len(), classes, weighted, worker.plain_device());
+        let nodes: Vec<Vec<u32>> = layers
+            .iter()
+            .map(|layer| {
+                let rows = layer.rows.iter();
+                rows.map(|&row| self.graph.nodes[row as usize]).collect()
+            })
+            .collect();
+        let parts: Vec<PassLayer<'_>> = blocks
+            .iter()
+            .zip(&nodes)
+            .map(|(block, nodes)| PassLayer {
+                block,
+                nodes,
+                crosses: None,
+            })
+            .collect();
+        let pass = Pass {
+            layers: &parts,
+            targets: &constant,
+            dropout: &worker.dropout(),
+            round: (epoch * steps + step) as u64,
+            buckets: None,
+        };
+        Ok((pass.run(worker, model, features)?, weights))
+    }
+}

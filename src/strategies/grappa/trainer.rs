@@ -1,0 +1,81 @@
+//! A loaded working graph, and how steps are taken on it.
+
+use super::batches::WorkingBatches;
+use super::layout::Layout;
+use super::weighing::Weighing;
+use crate::model::{Gnn, Input, Work};
+use crate::sim::{Activity, SimError, Worker};
+use crate::strategies::parts::{HaloExchange, LayerwiseTrainer, Step};
+
+/// A working graph ready to train on.
+pub struct Loaded {
+    pub trainer: Trainer,
+    /// Mean coverage of the nodes that train.
+    pub coverage: f64,
+}
+
+/// How a step is taken on it.
+pub enum Trainer {
+    /// With all nodes at once.
+    Whole(Box<Whole>),
+    /// With a mini-batch.
+    Batches(Box<WorkingBatches>),
+}
+
+/// A working graph that trains with all nodes at once.
+pub struct Whole {
+    pub trainer: LayerwiseTrainer,
+    pub features: Input,
+    /// Of which nothing is used.
+    pub halo: HaloExchange,
+    /// Mean weight of the nodes that train.
+    pub weight: f64,
+}
+
+impl Trainer {
+    /// Number of steps of an epoch.
+    #[must_use]
+    pub const fn steps(&self) -> usize {
+        match self {
+            Self::Whole(_) => 1,
+            Self::Batches(batches) => batches.steps.count(),
+        }
+    }
+
+    /// The order in which nodes train in an epoch; empty where all train at once.
+    #[must_use]
+    pub fn order(&self, worker: &mut Worker, epoch: usize) -> Vec<u32> {
+        match self {
+            Self::Whole(_) => Vec::new(),
+            Self::Batches(batches) => {
+                let work = Work::pass(batches.graph.seeds.len());
+                let order = |worker: &Worker| batches.order(worker, epoch);
+                worker.compute(Activity::Exchange, work, order)
+            }
+        }
+    }
+
+    /// Loss and gradient of one step, with weights of those that train in it.
+    ///
+    /// # Errors
+    /// If communication fails.
+    pub fn step(
+        &self,
+        worker: &mut Worker,
+        model: &Gnn,
+        how: (&Weighing, &Layout<'_>),
+        order: &[u32],
+        at: (usize, usize),
+    ) -> Result<(Step, Vec<f64>), SimError> {
+        match self {
+            Self::Whole(whole) => {
+                let (features, halo) = (&whole.features, &whole.halo);
+                let step = whole
+                    .trainer
+                    .step(worker, model, features, halo, &[], at.0)?;
+                Ok((step, vec![whole.weight]))
+            }
+            Self::Batches(batches) => batches.step(worker, model, how, order, at),
+        }
+    }
+}

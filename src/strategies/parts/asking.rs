@@ -1,0 +1,133 @@
+//! How workers that sample together get the rows of others: ids to the owners, features back.
+
+use std::ops::Range;
+
+use super::Wire;
+use super::crossing::{encode, outbox};
+use crate::graph::{Features, Peers, SampledLayer};
+use crate::model::Work;
+use crate::net::{Message, TrafficKind, Way};
+use crate::sim::{Activity, SimError, Worker};
+
+/// An epoch and a step of it.
+pub(super) type At = (usize, usize);
+
+/// Who asked whom for which rows.
+pub(super) struct Asked {
+    /// Own rows, by who asked for them.
+    pub of_me: Peers<Vec<u32>>,
+    /// Of the rows that this worker asked for, which each owner sends.
+    pub by_me: Peers<Range<usize>>,
+}
+
+/// Asks the owners of halo rows, in ascending order, for them, and hears what others ask for; 4 bytes a row.
+#[allow(clippy::cast_possible_truncation)] // layers are few
+pub(super) fn ask(
+    worker: &mut Worker,
+    layer: usize,
+    wanted: &[u32],
+    at: At,
+    keeps: bool,
+) -> Result<Asked, SimError> {
+    let (rank, owned) = (worker.rank(), worker.shard().owned);
+    let requests = worker.setting().boundary.requests(at.0, at.1, keeps);
+    let expect = requests.askers[layer][rank].iter().copied();
+    let mut outbox = outbox(TrafficKind::Sample, layer, expect);
+    let work = Work::pass(wanted.len());
+    let by_me = worker.compute(Activity::Exchange, work, |worker| {
+        let shard = worker.shard();
+        let by_me = SampledLayer::by_owner(wanted, owned, &shard.receives);
+        outbox.messages.extend(by_me.iter().map(|(peer, range)| {
+            let nodes = wanted[range.clone()].iter();
+            let nodes = nodes.map(|&row| shard.nodes[row as usize]);
+            let payload = nodes.flat_map(u32::to_le_bytes).collect();
+            Message { peer, payload }
+        }));
+        by_me
+    });
+    let inbox = worker.exchange(outbox)?;
+    let count = inbox.iter().map(|message| message.payload.len() / 4).sum();
+    let of_me = worker.compute(Activity::Exchange, Work::pass(count), |worker| {
+        let part = &worker.setting().boundary.parts[rank];
+        let mut of_me = Peers::default();
+        for message in &inbox {
+            let (nodes, _) = message.payload.as_chunks();
+            let nodes: Vec<u32> = nodes.iter().map(|&four| u32::from_le_bytes(four)).collect();
+            *of_me.of(message.peer) = part.rows_of(&nodes);
+        }
+        of_me
+    });
+    Ok(Asked { of_me, by_me })
+}
+
+/// Sends the features that others asked for, and returns those that were asked for here, dense.
+pub(super) fn exchange_features(
+    worker: &mut Worker,
+    asked: &Asked,
+    wire: &Wire,
+) -> Result<Vec<f32>, SimError> {
+    let (rank, width) = (worker.rank(), worker.shard().features.width());
+    let sent: usize = asked.of_me.iter().map(|(_, rows)| rows.len()).sum();
+    let mut outbox = outbox(TrafficKind::Feature, 0, asked.by_me.ranks());
+    outbox.messages = worker.compute(Activity::Exchange, Work::pass(sent * width), |worker| {
+        let features = &worker.shard().features;
+        let message = |(peer, rows): (usize, &Vec<u32>)| {
+            let wire = wire.between(rank, peer, Way::Forward);
+            let payload = encode(&features.dense_rows(rows), width, &wire);
+            Message { peer, payload }
+        };
+        asked.of_me.iter().map(message).collect()
+    });
+    let inbox = worker.exchange(outbox)?;
+    let came: usize = asked.by_me.iter().map(|(_, range)| range.len()).sum();
+    worker.compute(Activity::Exchange, Work::pass(came * width), |_| {
+        let mut rows = Vec::with_capacity(came * width);
+        for message in &inbox {
+            let count = asked.by_me[message.peer].len();
+            let wire = wire.between(message.peer, rank, Way::Forward);
+            let payload = &message.payload;
+            rows.extend(wire.codec.decode(payload, count, width, wire.key)?);
+        }
+        Ok(rows)
+    })
+}
+
+/// Features that stay once they came: those of own rows, and below them others'.
+#[derive(Default)]
+pub(super) struct Kept {
+    features: Option<Features>,
+    /// Where the features of a halo row are, if they came.
+    places: Vec<Option<u32>>,
+}
+
+impl Kept {
+    /// Of these halo rows, those whose features did not come yet.
+    pub fn missing(&mut self, worker: &Worker, rows: &[u32]) -> Vec<u32> {
+        let shard = worker.shard();
+        self.places.resize(shard.halo(), None);
+        let missing = |row: &u32| self.places[*row as usize - shard.owned].is_none();
+        rows.iter().copied().filter(missing).collect()
+    }
+
+    /// Keeps the features that `arrived` of halo rows.
+    pub fn take(&mut self, worker: &Worker, rows: &[u32], arrived: &[f32]) {
+        let shard = worker.shard();
+        let features = self.features.get_or_insert_with(|| shard.features.clone());
+        let first = u32::try_from(features.rows()).unwrap_or(u32::MAX);
+        features.append(arrived);
+        for (place, &row) in (first..).zip(rows) {
+            self.places[row as usize - shard.owned] = Some(place);
+        }
+    }
+
+    /// The features of a layer's inputs, all of which are here.
+    pub fn select(&self, worker: &Worker, sampled: &SampledLayer) -> Features {
+        let shard = worker.shard();
+        let halo = |row: u32| self.places[row as usize - shard.owned];
+        let (own, others) = sampled.rows.split_at(sampled.own);
+        let others = others.iter().filter_map(|&row| halo(row));
+        let places: Vec<u32> = own.iter().copied().chain(others).collect();
+        let features = self.features.as_ref().unwrap_or(&shard.features);
+        features.select(&places)
+    }
+}

@@ -1,0 +1,279 @@
+//! Mini-batches of a worker that trains the nodes it owns: neighbours drawn alone or together with the other workers.
+//!
+//! ```text
+//!   seeds ─ draw ─ ask the owners of drawn halo rows ─┐   ids, `sample`
+//!     ▲                                               ▼
+//!     │            rows of the layer below = own inputs + what others asked for ─ draw ─ ask … ─ features
+//!   loss ◀── layers, each reading rows that came with the strategy's codec; gradients back the same way
+//! ```
+//!
+//! So every worker computes the rows that it owns and that any worker needs, once each. Who will be asked by whom is no message: the engine
+//! tells a worker which requests to wait for ([`BoundaryPlan::requests`](crate::graph::BoundaryPlan::requests)).
+
+use burn::tensor::Tensor;
+
+use super::asking::{At, Kept, ask, exchange_features};
+use super::buckets::Buckets;
+use super::{Crossing, EpochExchange, Pass, PassLayer, Step, Wire};
+use crate::graph::{Csr, SampledLayer, Sampler, Steps, View, seeds_of, shuffled};
+use crate::model::{Aggregation, Block, Dropout, Gnn, Input, Work, targets};
+use crate::sim::{Activity, SimError, Worker};
+
+/// One worker's mini-batches.
+pub struct BatchTrainer {
+    steps: Steps,
+    fanouts: Vec<usize>,
+    /// Own rows alone, cut edges dropped, with degrees counted within; none where neighbours are drawn across the cut.
+    alone: Option<(Csr, Vec<usize>)>,
+    dropout: Dropout,
+    /// Training rows in the order of an epoch.
+    order: Vec<u32>,
+    kept: Kept,
+    buckets: Option<Buckets>,
+}
+
+/// One layer of a step on its worker.
+struct Layer {
+    block: Block,
+    /// Global numbers of its inputs.
+    nodes: Vec<u32>,
+    /// Rows of its input that cross; none for features, and where none do.
+    crossing: Option<Crossing>,
+}
+
+impl BatchTrainer {
+    /// The mini-batches of a worker, if the run has any; with `exchange`, neighbours are drawn across the cut.
+    #[must_use]
+    pub fn new(worker: &Worker, exchange: bool) -> Option<Self> {
+        let boundary = &worker.setting().boundary;
+        let batches = boundary.batches.as_ref()?;
+        let shard = worker.shard();
+        Some(Self {
+            steps: boundary.steps(),
+            fanouts: batches.spec.fanouts.clone(),
+            alone: (!exchange).then(|| shard.without_halo()),
+            dropout: worker.dropout(),
+            order: Vec::new(),
+            kept: Kept::default(),
+            buckets: None,
+        })
+    }
+
+    /// As [`LayerwiseTrainer::summing_by_layer`](super::LayerwiseTrainer::summing_by_layer).
+    #[must_use]
+    pub fn summing_by_layer(self, worker: &Worker) -> Self {
+        Self {
+            buckets: Some(Buckets::new(&worker.setting().model)),
+            ..self
+        }
+    }
+
+    /// Number of steps of an epoch.
+    #[must_use]
+    pub const fn steps(&self) -> usize {
+        self.steps.count()
+    }
+
+    /// Loss and gradient of one step; `sent` says how rows travel in its epoch.
+    ///
+    /// # Errors
+    /// If communication fails, or rows are needed for which there is no wire.
+    pub fn step(
+        &mut self,
+        worker: &mut Worker,
+        model: &Gnn,
+        sent: &EpochExchange,
+        epoch: usize,
+        step: usize,
+    ) -> Result<Step, SimError> {
+        let (seed, rank, count) = (worker.setting().seed, worker.rank(), self.steps());
+        if step == 0 {
+            let shuffle = Work::pass(worker.shard().train.len());
+            self.order = worker.compute(Activity::Exchange, shuffle, |worker| {
+                shuffled(seed, epoch, rank, &worker.shard().train)
+            });
+        }
+        let seeds = seeds_of(&self.order, &self.steps, rank, step);
+        let constant = self.targets(worker, &seeds, step);
+        let wire = |wire: &Option<Wire>| Some(wire.as_ref()?.at_step(count, step));
+        let wires: Vec<Option<Wire>> = sent.wires.iter().map(wire).collect();
+        let mut outputs = seeds;
+        let mut layers: Vec<Layer> = Vec::with_capacity(model.layers());
+        let mut features = None;
+        for layer in (0..model.layers()).rev() {
+            let hop = model.layers() - 1 - layer;
+            let sampled = self.draw(worker, hop, outputs, (epoch, step));
+            let mut crossing = None;
+            outputs = if layer == 0 {
+                let wire = wires.first().and_then(Option::as_ref);
+                features = self.features(worker, &sampled, wire, sent, (epoch, step))?;
+                Vec::new()
+            } else if self.alone.is_some() {
+                sampled.rows.clone()
+            } else {
+                let keeps = sent.keeps_features;
+                let asked = ask(worker, layer, sampled.others(), (epoch, step), keeps)?;
+                let (made, sends) = sampled.below(&asked.of_me);
+                let device = worker.plain_device();
+                let (own, receives) = (sampled.own, asked.by_me);
+                crossing = Some(Crossing::new(made.len(), own, sends, receives, device));
+                made
+            };
+            layers.push(self.layer(worker, &sampled, crossing));
+        }
+        layers.reverse();
+        let wire = |layer| wires.get(layer).and_then(Option::as_ref);
+        let layers: Vec<PassLayer<'_>> = layers
+            .iter()
+            .enumerate()
+            .map(|(layer, part)| PassLayer {
+                block: &part.block,
+                nodes: &part.nodes,
+                crosses: part.crossing.as_ref().zip(wire(layer)),
+            })
+            .collect();
+        let pass = Pass {
+            layers: &layers,
+            targets: &constant,
+            dropout: &self.dropout,
+            round: (epoch * count + step) as u64,
+            buckets: self.buckets.as_ref(),
+        };
+        pass.run(worker, model, features)
+    }
+
+    /// The loss is the mean over the step's training nodes of all workers, of which this one adds its own.
+    fn targets(&self, worker: &Worker, seeds: &[u32], step: usize) -> Tensor<2> {
+        #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
+        let weight = (1.0 / self.steps.seeds(step).max(1) as f64) as f32;
+        let labels = &worker.shard().labels;
+        let classes = seeds.iter().map(|&row| labels[row as usize]).enumerate();
+        let weighted = classes.filter_map(|(place, class)| Some((place, class?, weight)));
+        let (rows, count) = (seeds.len(), worker.setting().model.classes());
+        targets(rows, count, weighted, worker.plain_device())
+    }
+
+    /// Draws the inputs of a layer.
+    fn draw(&self, worker: &mut Worker, hop: usize, outputs: Vec<u32>, at: At) -> SampledLayer {
+        let sampler = Sampler::new(worker.setting().seed, at.0, at.1, &self.fanouts);
+        let work = draw_work(self.view(worker).adjacency, &outputs);
+        worker.compute(Activity::Exchange, work, |worker| {
+            SampledLayer::draw(&sampler, hop, &self.view(worker), outputs)
+        })
+    }
+
+    fn view<'a>(&'a self, worker: &'a Worker) -> View<'a> {
+        let shard = worker.shard();
+        let (adjacency, nodes) = match &self.alone {
+            Some((graph, _)) => (graph, &shard.nodes[..shard.owned]),
+            None => (&shard.adjacency, &shard.nodes[..]),
+        };
+        View {
+            adjacency,
+            nodes,
+            own: shard.owned,
+        }
+    }
+
+    fn layer(
+        &self,
+        worker: &mut Worker,
+        sampled: &SampledLayer,
+        crossing: Option<Crossing>,
+    ) -> Layer {
+        let work = Work::pass(sampled.adjacency.edges());
+        worker.compute(Activity::Exchange, work, |worker| {
+            let shard = worker.shard();
+            let degrees = match &self.alone {
+                Some((_, degrees)) => degrees,
+                None => &shard.degrees,
+            };
+            let rows = || sampled.rows.iter().map(|&row| row as usize);
+            let degrees: Vec<usize> = rows().map(|row| degrees[row]).collect();
+            let aggregation = Aggregation::from(worker.setting().model.kind);
+            Layer {
+                block: Block::sampled(sampled, &degrees, aggregation),
+                nodes: rows().map(|row| shard.nodes[row]).collect(),
+                crossing,
+            }
+        })
+    }
+
+    /// The features of a step: own ones, and below them those of others, which come when they are needed, or once.
+    fn features(
+        &mut self,
+        worker: &mut Worker,
+        sampled: &SampledLayer,
+        wire: Option<&Wire>,
+        sent: &EpochExchange,
+        at: At,
+    ) -> Result<Option<Input>, SimError> {
+        let width = worker.shard().features.width();
+        let mut arrived = Vec::new();
+        let mut wanted = sampled.others().to_vec();
+        if self.alone.is_none() {
+            let Some(wire) = wire else {
+                return Err(SimError::Strategy(
+                    "nothing says how the features of sampled rows travel".to_owned(),
+                ));
+            };
+            if sent.keeps_features {
+                wanted = self.kept.missing(worker, &wanted);
+            }
+            let asked = ask(worker, 0, &wanted, at, sent.keeps_features)?;
+            arrived = exchange_features(worker, &asked, wire)?;
+        }
+        if sampled.rows.is_empty() {
+            return Ok(None);
+        }
+        let work = Work::pass(sampled.rows.len() * width);
+        let kept = &mut self.kept;
+        let features = worker.compute(Activity::Exchange, work, |worker| {
+            let features = if sent.keeps_features {
+                kept.take(worker, &wanted, &arrived);
+                kept.select(worker, sampled)
+            } else {
+                let own = &sampled.rows[..sampled.own];
+                let mut features = worker.shard().features.select(own);
+                features.append(&arrived);
+                features
+            };
+            Input::from_features(features, worker.plain_device())
+        });
+        Ok(Some(features))
+    }
+}
+
+/// Drawing for these rows: it looks at every neighbour.
+#[must_use]
+pub fn draw_work(graph: &Csr, rows: &[u32]) -> Work {
+    let degree = |&row: &u32| graph.degree(row as usize);
+    Work::pass(rows.iter().map(degree).sum())
+}
+
+/// The layers of a step whose neighbourhoods lie within what the worker holds, from the first layer on; `seeds` are the outputs of
+/// the last.
+#[must_use]
+pub fn draw_alone(
+    worker: &mut Worker,
+    sampler: &Sampler<'_>,
+    view: &View<'_>,
+    seeds: Vec<u32>,
+    layers: usize,
+) -> Vec<SampledLayer> {
+    let mut sampled: Vec<SampledLayer> = Vec::with_capacity(layers);
+    let mut seeds = Some(seeds);
+    for hop in 0..layers {
+        let outputs = match sampled.last() {
+            Some(above) => above.rows.clone(),
+            None => seeds.take().unwrap_or_default(),
+        };
+        let work = draw_work(view.adjacency, &outputs);
+        let layer = worker.compute(Activity::Exchange, work, |_| {
+            SampledLayer::draw(sampler, hop, view, outputs)
+        });
+        sampled.push(layer);
+    }
+    sampled.reverse();
+    sampled
+}

@@ -1,0 +1,219 @@
+//! Rows of a layer's input between workers: forward to those who read them, gradients back to those who made them.
+
+use std::ops::Range;
+
+use burn::tensor::{Device, Int, Tensor, TensorData};
+
+use super::Wire;
+use crate::graph::Peers;
+use crate::model::Work;
+use crate::net::{Message, NetError, Outbox, Rows, TrafficKind, Way};
+use crate::sim::{Activity, SimError, Worker, host};
+
+/// Which rows of a layer's input cross between this worker and the others. The worker has made `made` rows, of which it reads the first `own`
+/// itself; the rows of others that it reads stand below these, grouped by owner in ascending order.
+pub struct Crossing {
+    /// For each worker that reads some, the rows made here.
+    pub sends: Peers<Vec<u32>>,
+    /// For each worker whose rows are read here, where, the first row of others being 0.
+    pub receives: Peers<Range<usize>>,
+    made: usize,
+    own: usize,
+    /// Rows of others.
+    halo: usize,
+    /// All of `sends` one after another, on the device.
+    outgoing: Tensor<1, Int>,
+}
+
+impl Crossing {
+    /// What crosses, as its fields say.
+    #[must_use]
+    #[allow(clippy::cast_possible_wrap)] // rows of a worker are far below 2³¹
+    pub fn new(
+        made: usize,
+        own: usize,
+        sends: Peers<Vec<u32>>,
+        receives: Peers<Range<usize>>,
+        device: &Device,
+    ) -> Self {
+        let rows = sends.iter().flat_map(|(_, rows)| rows);
+        let rows: Vec<i32> = rows.map(|&row| row as i32).collect();
+        let count = rows.len();
+        Self {
+            made,
+            own,
+            halo: receives.iter().map(|(_, range)| range.len()).sum(),
+            outgoing: Tensor::from_data(TensorData::new(rows, [count]), device),
+            sends,
+            receives,
+        }
+    }
+
+    /// The input of a layer: own rows, with those of others below them; none if there are none.
+    ///
+    /// # Shapes
+    /// - made: `[made, width]`, none for no rows
+    /// - result: `[own + halo, width]`
+    ///
+    /// # Errors
+    /// If communication fails.
+    pub fn forward(
+        &self,
+        worker: &mut Worker,
+        layer: usize,
+        made: Option<Tensor<2>>,
+        width: usize,
+        wire: &Wire,
+    ) -> Result<Option<Tensor<2>>, SimError> {
+        let rows = self.outgoing.dims()[0];
+        let mut outbox = outbox(TrafficKind::Activation, layer, self.receives.ranks());
+        if let Some(made) = made.as_ref().filter(|_| rows > 0) {
+            let selection = (made.clone(), self.outgoing.clone());
+            outbox.messages =
+                worker.compute(Activity::Exchange, Work::pass(rows * width), |worker| {
+                    let gathered = host(selection.0.select(0, selection.1));
+                    self.encode_outgoing(worker, &gathered, width, wire)
+                });
+        }
+        let inbox = worker.exchange(outbox)?;
+        let own = made.and_then(|made| match self.own {
+            own if own == self.made => Some(made),
+            0 => None,
+            own => Some(made.narrow(0, 0, own)),
+        });
+        if self.halo == 0 {
+            return Ok(own);
+        }
+        let work = Work::pass(self.halo * width);
+        worker.compute(Activity::Exchange, work, |worker| {
+            let mut rows = Vec::with_capacity(self.halo * width);
+            for message in &inbox {
+                rows.extend(self.decode(worker, message, width, wire)?);
+            }
+            let rows = TensorData::new(rows, [self.halo, width]);
+            let rows = Tensor::from_data(rows, worker.plain_device());
+            Ok(Some(match own {
+                Some(own) => Tensor::cat(vec![own, rows], 0),
+                None => rows,
+            }))
+        })
+    }
+
+    /// Sends the gradient of others' rows to their owners, and adds what arrives for the rows made here.
+    ///
+    /// # Shapes
+    /// - gradient: `[own + halo, width]`, none for no rows
+    /// - result: `[made, width]`
+    ///
+    /// # Errors
+    /// If communication fails.
+    pub fn backward(
+        &self,
+        worker: &mut Worker,
+        layer: usize,
+        gradient: Option<Tensor<2>>,
+        width: usize,
+        wire: &Wire,
+    ) -> Result<Option<Tensor<2>>, SimError> {
+        let (made, own, halo) = (self.made, self.own, self.halo);
+        let mut outbox = outbox(TrafficKind::ActivationGradient, layer, self.sends.ranks());
+        let mut mine = gradient;
+        if let Some(all) = mine.clone().filter(|_| halo > 0) {
+            let work = Work::pass(halo * width);
+            (mine, outbox.messages) = worker.compute(Activity::Exchange, work, |worker| {
+                let rows = host(all.clone().narrow(0, own, halo));
+                let messages = self.receives.iter().map(|(peer, range)| {
+                    let values = &rows[range.start * width..range.end * width];
+                    let wire = wire.between(peer, worker.rank(), Way::Back);
+                    let payload = encode(values, width, &wire);
+                    Message { peer, payload }
+                });
+                let messages = messages.collect();
+                ((own > 0).then(|| all.narrow(0, 0, own)), messages)
+            });
+        }
+        let inbox = worker.exchange(outbox)?;
+        if inbox.is_empty() {
+            return Ok(mine);
+        }
+        let incoming = self.outgoing.dims()[0];
+        worker.compute(Activity::Exchange, Work::pass(incoming * width), |worker| {
+            let mut sum = vec![0.0_f32; made * width];
+            for message in &inbox {
+                let rows = &self.sends[message.peer];
+                let wire = wire.between(worker.rank(), message.peer, Way::Back);
+                let values = wire
+                    .codec
+                    .decode(&message.payload, rows.len(), width, wire.key)?;
+                for (&row, values) in rows.iter().zip(values.chunks_exact(width)) {
+                    let target = &mut sum[row as usize * width..][..width];
+                    for (total, value) in target.iter_mut().zip(values) {
+                        *total += value;
+                    }
+                }
+            }
+            let device = worker.plain_device();
+            let sum = Tensor::from_data(TensorData::new(sum, [made, width]), device);
+            Ok(Some(match mine {
+                None => sum,
+                Some(mine) if own == made => mine + sum,
+                Some(mine) => {
+                    let rest = Tensor::zeros([made - own, width], device);
+                    Tensor::cat(vec![mine, rest], 0) + sum
+                }
+            }))
+        })
+    }
+
+    fn encode_outgoing(
+        &self,
+        worker: &Worker,
+        gathered: &[f32],
+        width: usize,
+        wire: &Wire,
+    ) -> Vec<Message> {
+        let mut start = 0;
+        let each = |(peer, rows): (usize, &Vec<u32>)| {
+            let values = &gathered[start * width..(start + rows.len()) * width];
+            start += rows.len();
+            let wire = wire.between(worker.rank(), peer, Way::Forward);
+            let payload = encode(values, width, &wire);
+            Message { peer, payload }
+        };
+        self.sends.iter().map(each).collect()
+    }
+
+    /// The rows of one message forward, `[rows, width]`.
+    ///
+    /// # Errors
+    /// If the bytes do not hold them.
+    pub fn decode(
+        &self,
+        worker: &Worker,
+        message: &Message,
+        width: usize,
+        wire: &Wire,
+    ) -> Result<Vec<f32>, NetError> {
+        let rows = self.receives[message.peer].len();
+        let wire = wire.between(message.peer, worker.rank(), Way::Forward);
+        let payload = &message.payload;
+        wire.codec.decode(payload, rows, width, wire.key)
+    }
+}
+
+/// An empty outbox that expects a message from each of `expect`.
+#[allow(clippy::cast_possible_truncation)] // layers are few
+pub(super) fn outbox(
+    kind: TrafficKind,
+    layer: usize,
+    expect: impl Iterator<Item = usize>,
+) -> Outbox {
+    Outbox {
+        expect: expect.collect(),
+        ..Outbox::new(kind, layer as u32)
+    }
+}
+
+pub(super) fn encode(values: &[f32], width: usize, wire: &Wire) -> Vec<u8> {
+    wire.codec.encode(&Rows::new(values, width), wire.key)
+}

@@ -1,0 +1,95 @@
+//! Mini-batches of one sub-model: training nodes, and neighbours drawn for them one hop away.
+
+use burn::tensor::Tensor;
+
+use crate::graph::{SampledLayer, Sampler, Steps, View, seeds_of, shuffled};
+use crate::model::{Aggregation, Block, Input, Work, targets};
+use crate::sim::{Activity, Worker};
+use crate::strategies::parts::draw_work;
+
+/// What a sub-model computes on in a step.
+pub struct Reads {
+    pub block: Block,
+    pub input: Input,
+    /// Global numbers of the input's rows.
+    pub nodes: Vec<u32>,
+    /// Constant side of the loss.
+    pub targets: Tensor<2>,
+}
+
+/// The mini-batches of sub-model `layer`. All frozen inputs are there, those of boundary rows too: so neighbours are drawn across the cut without
+/// a message.
+pub struct OneHop {
+    /// The layer's own.
+    fanout: [usize; 1],
+    aggregation: Aggregation,
+    /// Training rows in the order of an epoch.
+    order: Vec<u32>,
+}
+
+impl OneHop {
+    /// Those of a run, if it has any.
+    #[must_use]
+    pub fn new(worker: &Worker, layer: usize, aggregation: Aggregation) -> Option<Self> {
+        let batches = worker.setting().boundary.batches.as_ref()?;
+        Some(Self {
+            fanout: [batches.spec.fanouts[layer]],
+            aggregation,
+            order: Vec::new(),
+        })
+    }
+
+    /// What is read in a step of an epoch, of all frozen rows in `input`; nothing where no node of this worker trains in it.
+    #[must_use]
+    pub fn step(
+        &mut self,
+        worker: &mut Worker,
+        steps: &Steps,
+        input: &Input,
+        (epoch, step): (usize, usize),
+    ) -> Option<Reads> {
+        let (seed, rank) = (worker.setting().seed, worker.rank());
+        if step == 0 {
+            let shuffle = Work::pass(worker.shard().train.len());
+            self.order = worker.compute(Activity::Exchange, shuffle, |worker| {
+                shuffled(seed, epoch, rank, &worker.shard().train)
+            });
+        }
+        let seeds = seeds_of(&self.order, steps, rank, step);
+        if seeds.is_empty() {
+            return None;
+        }
+        let sampler = Sampler::new(seed, epoch, step, &self.fanout);
+        let draws = draw_work(&worker.shard().adjacency, &seeds);
+        let sampled = worker.compute(Activity::Exchange, draws, |worker| {
+            let shard = worker.shard();
+            let view = View {
+                adjacency: &shard.adjacency,
+                nodes: &shard.nodes,
+                own: shard.owned,
+            };
+            SampledLayer::draw(&sampler, 0, &view, seeds)
+        });
+        let seeds = &sampled.rows[..sampled.outputs];
+        let work = Work::pass(sampled.adjacency.edges() + sampled.rows.len() * input.width());
+        let read = worker.compute(Activity::Exchange, work, |worker| {
+            let shard = worker.shard();
+            let rows = || sampled.rows.iter().map(|&row| row as usize);
+            let degrees: Vec<usize> = rows().map(|row| shard.degrees[row]).collect();
+            #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
+            let weight = (1.0 / steps.seeds(step).max(1) as f64) as f32;
+            let classes = seeds.iter().map(|&row| shard.labels[row as usize]);
+            let weighted = classes
+                .enumerate()
+                .filter_map(|(place, class)| Some((place, class?, weight)));
+            let (count, plain) = (worker.setting().model.classes(), worker.plain_device());
+            Reads {
+                block: Block::sampled(&sampled, &degrees, self.aggregation),
+                input: input.select(&sampled.rows, plain),
+                nodes: rows().map(|row| shard.nodes[row]).collect(),
+                targets: targets(seeds.len(), count, weighted, plain),
+            }
+        });
+        Some(read)
+    }
+}
