@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{BatchTrainer, HaloExchange, LayerwiseTrainer, LocalGraph, Seen, Step, Wire};
 use crate::model::{Gnn, Input};
-use crate::net::{CodingError, CodingErrors, Gauge, Reduce, TrafficKind, Way};
+use crate::net::{CodingError, CodingErrors, Gauge, Pending, Reduce, TrafficKind, Way};
 use crate::sim::{EpochReport, SimError, Worker};
 
 /// What travels in one epoch.
