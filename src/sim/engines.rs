@@ -95,7 +95,7 @@ impl Engine {
                 input: is_input(error),
             }),
         };
-        match processes.agree(vote)? {
+        match processes.agree(&vote)? {
             None => mine,
             Some((rank, complaint)) if rank == self.rank() => {
                 // Its own, or one that only process 0 could see.

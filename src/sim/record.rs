@@ -128,7 +128,7 @@ impl Outcome {
 pub(super) struct Report {
     rank: usize,
     epoch: usize,
-    report: EpochReport,
+    said: EpochReport,
     /// The worker's clock.
     clock: f64,
     /// Real time of training, evaluation excluded; kept by the process of worker 0 alone.
@@ -193,7 +193,7 @@ impl Recorder {
         let report = Report {
             rank,
             epoch,
-            report,
+            said: report,
             clock: clock.0,
             measured: if rank == 0 || self.relay.is_none() {
                 measured
@@ -225,7 +225,7 @@ impl Recorder {
         let mean = |values: Vec<f64>| {
             (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
         };
-        let weights: Vec<f64> = reports.iter().filter_map(|r| r.report.weight).collect();
+        let weights: Vec<f64> = reports.iter().filter_map(|r| r.said.weight).collect();
         let weight_mean = mean(weights.clone());
         let weight_sd = weight_mean.filter(|_| weights.len() > 1).map(|mean| {
             let squares: f64 = weights.iter().map(|w| (w - mean) * (w - mean)).sum();
@@ -238,15 +238,15 @@ impl Recorder {
                 .map(|report| Seconds(report.clock))
                 .fold(Seconds::ZERO, Seconds::max),
             measured: reports.iter().map(|r| r.measured).max().unwrap_or_default(),
-            loss: reports.iter().map(|r| r.report.loss).sum(),
-            scores: reports[0].report.scores,
-            compression_ratio: reports[0].report.compression_ratio,
+            loss: reports.iter().map(|r| r.said.loss).sum(),
+            scores: reports[0].said.scores,
+            compression_ratio: reports[0].said.compression_ratio,
             compression_error: reports
                 .iter()
-                .filter_map(|report| report.report.coding_error)
+                .filter_map(|report| report.said.coding_error)
                 .reduce(CodingError::plus)
                 .map(CodingError::relative),
-            coverage: mean(reports.iter().filter_map(|r| r.report.coverage).collect()),
+            coverage: mean(reports.iter().filter_map(|r| r.said.coverage).collect()),
             weight_mean,
             weight_sd,
         };

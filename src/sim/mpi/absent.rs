@@ -28,7 +28,7 @@ impl Processes {
 
     pub(in crate::sim) fn agree(
         &self,
-        _: Result<Vec<u8>, Complaint>,
+        _: &Result<Vec<u8>, Complaint>,
     ) -> Result<Option<(usize, Complaint)>, SimError> {
         match *self {}
     }

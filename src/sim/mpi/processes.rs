@@ -73,11 +73,11 @@ impl Processes {
     /// Gathers what every process has to say, and gives all of them the same verdict: the complaint of the first that has one.
     pub(in crate::sim) fn agree(
         &self,
-        vote: Result<Vec<u8>, Complaint>,
+        vote: &Result<Vec<u8>, Complaint>,
     ) -> Result<Option<(usize, Complaint)>, SimError> {
         let mut port = self.port();
         if self.rank > 0 {
-            port.send(0, Channel::Control, VOTE, packed(&vote)?)?;
+            port.send(0, Channel::Control, VOTE, packed(vote)?)?;
             let (_, verdict) = port.receive(Some(0), Channel::Control, VERDICT)?;
             return Ok(unpacked(&verdict)?);
         }
@@ -85,7 +85,7 @@ impl Processes {
         for rank in 1..self.size {
             let (_, theirs) = port.receive(Some(rank), Channel::Control, VOTE)?;
             let theirs: Result<Vec<u8>, Complaint> = unpacked(&theirs)?;
-            let complaint = match (&theirs, &vote) {
+            let complaint = match (&theirs, vote) {
                 (Err(complaint), _) => Some(complaint.clone()),
                 (Ok(theirs), Ok(mine)) if theirs != mine => Some(Complaint {
                     input: true,
@@ -112,7 +112,7 @@ impl Processes {
         let goodbye = if self.port().has_failed() {
             Ok(())
         } else {
-            self.agree(Ok(Vec::new())).map(drop)
+            self.agree(&Ok(Vec::new())).map(drop)
         };
         // The verdict of process 0 may still be on its way out.
         let goodbye = goodbye.and_then(|()| {
@@ -134,7 +134,7 @@ impl Processes {
         program: impl FnOnce(Box<dyn Communicator>) -> Result<(), SimError>,
     ) -> Result<EngineResults, SimError> {
         // All begin at the same time: what the others still do for the run before is none of this one's.
-        self.agree(Ok(Vec::new()))?;
+        self.agree(&Ok(Vec::new()))?;
         self.reports.store(0, Ordering::Relaxed);
         let account = Arc::new(Mutex::new(Account::new(self.rank)));
         let communicator = MpiCommunicator::new(Arc::clone(self), Arc::clone(&account), all_reduce);
