@@ -50,4 +50,14 @@ impl Error {
             Self::Tables(_) | Self::Report(_) => false,
         }
     }
+
+    /// Whether another process of the run has told what is wrong, and this one need not.
+    #[must_use]
+    pub fn is_told_elsewhere(&self) -> bool {
+        match self {
+            Self::Sim(SimError::Elsewhere { .. }) => true,
+            Self::Run(RunError::Input(error)) => error.is_told_elsewhere(),
+            _ => false,
+        }
+    }
 }

@@ -3,7 +3,9 @@
 //! Results go to standard output, progress and messages to standard error. Exit code 0: done; 1: failed while running; 2: the
 //! input was wrong.
 
+mod calibrate;
 mod completions;
+mod engine;
 mod estimator;
 mod list;
 mod net;
@@ -51,6 +53,8 @@ enum Command {
     Estimator(estimator::Args),
     /// When flows over a network start and finish, without any graph
     Net(net::Args),
+    /// Measure the network between the processes that mpirun started, and write it as a [network] section
+    Calibrate(calibrate::Args),
     /// What experiment files can name
     List(list::Args),
     /// Completions for a shell
@@ -77,6 +81,7 @@ pub fn run_with(registry: &Registry) -> ExitCode {
         Command::Partition(args) => partition::run(&args),
         Command::Estimator(args) => estimator::run(&args),
         Command::Net(args) => net::run(&args),
+        Command::Calibrate(args) => calibrate::run(&args),
         Command::List(args) => list::run(&args, registry),
         Command::Completions(args) => {
             completions::run(&args);
@@ -86,6 +91,9 @@ pub fn run_with(registry: &Registry) -> ExitCode {
     match outcome {
         Ok(Verdict::Good) => ExitCode::SUCCESS,
         Ok(Verdict::Breached) => ExitCode::from(1),
+        Err(error) if error.is::<engine::Told>() => {
+            ExitCode::from(if is_input(&error) { 2 } else { 1 })
+        }
         Err(error) => {
             output::tell(&format!("error: {}\n", output::told(&error)));
             ExitCode::from(if is_input(&error) { 2 } else { 1 })
@@ -97,6 +105,9 @@ pub fn run_with(registry: &Registry) -> ExitCode {
 fn is_input(error: &anyhow::Error) -> bool {
     error.is::<output::BadFolder>()
         || error.is::<output::BadArgument>()
+        || error
+            .downcast_ref::<engine::Told>()
+            .is_some_and(|told| told.input)
         || error.downcast_ref::<Error>().is_some_and(Error::is_input)
 }
 

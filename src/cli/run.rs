@@ -7,6 +7,7 @@ use anyhow::Context;
 use clap::Args as ClapArgs;
 use serde_json::json;
 
+use super::engine::EngineChoice;
 use super::output::{columns, print, print_json};
 use super::progress::Terminal;
 use super::{Verdict, read_experiment};
@@ -16,6 +17,7 @@ use crate::experiment::{Progress, Runner, Summary, base_of, default_out, read_ma
 use crate::report;
 use crate::report::format::{bytes, percent_summary, seconds};
 use crate::report::statistics;
+use crate::sim::{Engine, SimError};
 use crate::strategies::Registry;
 
 /// Arguments of `run`.
@@ -29,6 +31,9 @@ pub struct Args {
     /// Override a value of the file, such as `training.epochs=20`; may be given several times
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
+    /// What carries out the runs
+    #[arg(long, value_enum, default_value_t)]
+    engine: EngineChoice,
     /// Print one JSON document instead of a table
     #[arg(long)]
     json: bool,
@@ -46,7 +51,20 @@ pub struct Args {
 }
 
 pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
-    let experiment = read_experiment(&args.file, &args.sets, registry)?;
+    args.engine.run(|engine| run_on(args, registry, engine))
+}
+
+fn run_on(args: &Args, registry: &Registry, engine: &Engine) -> anyhow::Result<Verdict> {
+    if args.trace && engine.processes().is_some() {
+        let what = "--trace is kept by the simulated engine only; leave out one of --trace and --engine mpi";
+        let refused = Err(Error::from(SimError::Input(what.to_owned())));
+        engine.agree(refused, |()| Vec::new(), Error::is_input)?;
+    }
+    let experiment = engine.agree(
+        read_experiment(&args.file, &args.sets, registry),
+        |_| Vec::new(),
+        Error::is_input,
+    )?;
     let out = args.out.clone().unwrap_or_else(|| default_out(&experiment));
     let runner = Runner {
         experiment: &experiment,
@@ -54,14 +72,18 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
         base: base_of(&args.file),
         out: out.clone(),
         command: std::env::args().collect(),
+        engine: engine.clone(),
         trace_epochs: if args.trace {
             args.trace_epochs as usize
         } else {
             0
         },
     };
-    let progress: Arc<dyn Progress> = Arc::new(Terminal::new(args.quiet));
+    let progress: Arc<dyn Progress> = Arc::new(Terminal::new(args.quiet || !engine.leads()));
     let summary = runner.run(&progress).map_err(Error::from)?;
+    if !engine.leads() {
+        return Ok(Verdict::Good);
+    }
     let manifest = read_manifest(&out).context("cannot read back the manifest")?;
     report::build(&out, &summary.tables, &manifest).map_err(Error::from)?;
     if args.json {
@@ -99,13 +121,20 @@ fn text(summary: &Summary, out: &std::path::Path) -> String {
             cell_row(cell, &runs)
         })
         .collect();
+    // Named by the first run, for all are on one engine.
+    let simulated = summary
+        .tables
+        .runs
+        .first()
+        .is_none_or(|run| run.engine == Engine::Simulated.name());
+    let time = if simulated { "simulated time" } else { "time" };
     let header = [
         "strategy",
         "test accuracy",
         "node data",
         "gradients",
         "other",
-        "simulated time",
+        time,
     ];
     let mut text = columns(&header, &rows);
     for claim in &summary.tables.claims {

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use super::atomic;
 use super::config::Experiment;
 use super::rows::{EpochRow, RunRow};
-use crate::sim::Setting;
+use crate::sim::{Engine, Setting};
 
 /// Name of the file in a result folder.
 pub const MANIFEST: &str = "manifest.json";
@@ -25,7 +25,7 @@ pub(super) struct Manifest {
 }
 
 impl Manifest {
-    pub fn new(experiment: &Experiment, command: &[String]) -> Self {
+    pub fn new(experiment: &Experiment, command: &[String], engine: &Engine) -> Self {
         let resolved = experiment.resolved();
         let text = toml::to_string_pretty(&resolved).unwrap_or_default();
         let hash: String = Sha256::digest(text.as_bytes())
@@ -42,6 +42,8 @@ impl Manifest {
             "figures": experiment.figures,
             "claims": experiment.claims,
             "command": command,
+            "engine": engine.name(),
+            "processes": engine.processes().unwrap_or(1),
             "machine": machine(),
         });
         Self {

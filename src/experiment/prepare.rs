@@ -11,7 +11,9 @@ use crate::graph::{
 };
 use crate::model::ModelSpec;
 use crate::net::Framing;
-use crate::sim::{ComputeTiming, DeviceConfig, Setting, SimError, WorkerDevice, open_devices};
+use crate::sim::{
+    ComputeTiming, DeviceConfig, Engine, Setting, SimError, WorkerDevice, open_devices,
+};
 use crate::strategies::{Context, Registry, Strategy};
 
 /// Asks the registry about a strategy's options before anything is loaded.
@@ -62,6 +64,7 @@ type Parts = (Arc<Partition>, Arc<BoundaryPlan>);
 pub struct Preparation<'a> {
     registry: &'a Registry,
     base: PathBuf,
+    engine: Engine,
     raw: Vec<(DatasetSpec, RawDataset)>,
     split: Vec<(DatasetSpec, u64, Arc<Dataset>)>,
     parts: Vec<(DatasetSpec, PartitionSpec, usize, u64, Parts)>,
@@ -76,6 +79,7 @@ impl<'a> Preparation<'a> {
         Self {
             registry,
             base,
+            engine: Engine::Simulated,
             raw: Vec::new(),
             split: Vec::new(),
             parts: Vec::new(),
@@ -91,6 +95,12 @@ impl<'a> Preparation<'a> {
             timeline_epochs: epochs,
             ..self
         }
+    }
+
+    /// The same for another engine.
+    #[must_use]
+    pub fn on(self, engine: Engine) -> Self {
+        Self { engine, ..self }
     }
 
     /// The cells whose data are there, and a note for each optional data set that is not.
@@ -161,6 +171,7 @@ impl<'a> Preparation<'a> {
         strategy: &dyn Strategy,
     ) -> Result<Arc<Setting>, Error> {
         let settings = &cell.settings;
+        self.suits_processes(cell, strategy)?;
         let dataset = self
             .dataset(&settings.dataset, seed)
             .map_err(|error| misfit(cell, "dataset.path", &error))?;
@@ -220,8 +231,31 @@ impl<'a> Preparation<'a> {
             timeline_epochs: self.timeline_epochs,
             timing,
             devices,
+            engine: self.engine.clone(),
             seed,
         }))
+    }
+
+    /// Whether the engine can run the cell: where workers are processes, there must be one of each, with a program of its own.
+    fn suits_processes(&self, cell: &Cell, strategy: &dyn Strategy) -> Result<(), ConfigError> {
+        let Some(processes) = self.engine.processes() else {
+            return Ok(());
+        };
+        let workers = cell.settings.partition.workers;
+        if workers != processes {
+            let message = format!(
+                "cell \"{}\" has {workers} workers, but the number of processes is {processes}; start as many as there are \
+                 workers (`mpirun -n {workers} grapevine run … --engine mpi`), or run this cell by itself",
+                cell.name
+            );
+            return Err(cell.refuse("partition.workers", message));
+        }
+        if strategy.plays_all_workers() {
+            let message = "plays all workers in one process, so it cannot run with --engine mpi; \
+                           leave it out there, or use the simulated engine";
+            return Err(cell.refuse_option(None, message));
+        }
+        Ok(())
     }
 
     fn dataset(&mut self, spec: &DatasetSpec, seed: u64) -> Result<Arc<Dataset>, GraphError> {

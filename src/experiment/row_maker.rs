@@ -42,6 +42,7 @@ impl RowMaker<'_> {
                 .preset
                 .clone()
                 .unwrap_or_else(|| "custom".to_owned()),
+            engine: setting.engine.name().to_owned(),
             backend: lower_name(&settings.device.backend),
             device: setting.devices[0].description.clone(),
             seed: setting.seed,

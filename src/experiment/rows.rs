@@ -233,6 +233,8 @@ table! {
         workers: u64,
         /// Name of the network.
         network: String,
+        /// What carried out the run: `simulated` in one process, or `mpi` on one process per worker.
+        engine: String,
         /// The tensor backend.
         backend: String,
         /// The device the backend ran on.
@@ -279,17 +281,18 @@ table! {
         control_bytes: u64,
         /// Messages sent.
         messages: u64,
-        /// Virtual time of the run.
+        /// Time of the run on the workers' clocks: virtual with the simulated engine; with `mpi` that of the computing and the
+        /// communication calls, as measured.
         simulated_seconds: f64,
-        /// Virtual time in computation, mean over workers.
+        /// The part of it in computation, mean over workers.
         compute_seconds: f64,
-        /// Virtual time with communication under way, mean over workers.
+        /// The part of it with communication under way, mean over workers.
         communication_seconds: f64,
         /// Communication that computation did not hide, mean over workers.
         exposed_communication_seconds: f64,
         /// Time on the clock of the machine that emulated the run.
         measured_seconds: f64,
-        /// Virtual time until the target accuracy; null if it was not reached or not set.
+        /// `simulated_seconds` until the target accuracy; null if it was not reached or not set.
         seconds_to_target: Option<f64>,
         /// Payload sent until the target accuracy; null if it was not reached or not set.
         bytes_to_target: Option<u64>,
@@ -328,7 +331,7 @@ table! {
         seed: u64,
         /// The epoch, counted from 0.
         epoch: u64,
-        /// Virtual time at the end of the epoch.
+        /// Time on the workers' clocks at the end of the epoch; see `runs`.
         simulated_seconds: f64,
         /// The emulating machine's time at the end of the epoch.
         measured_seconds: f64,

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use super::config::{Cell, Experiment};
@@ -15,7 +16,7 @@ use super::tables::{Tables, TablesError};
 use super::trace::{TraceNames, chrome_trace};
 use super::{TRACES, atomic};
 use crate::Error;
-use crate::sim::{EpochRecord, Observer, Outcome, Setting, SimError};
+use crate::sim::{Engine, EpochRecord, Observer, Outcome, Setting, SimError};
 use crate::strategies::{Registry, Strategy};
 
 /// Why an experiment did not finish.
@@ -67,6 +68,12 @@ impl RunError {
     }
 }
 
+impl From<SimError> for RunError {
+    fn from(error: SimError) -> Self {
+        Self::Input(Box::new(error.into()))
+    }
+}
+
 /// Told how an experiment goes on.
 pub trait Progress: Send + Sync {
     /// All runs are known: how many, and how many epochs they have in all.
@@ -113,6 +120,8 @@ pub struct Runner<'a> {
     pub out: PathBuf,
     /// The command as it was given, for the manifest.
     pub command: Vec<String>,
+    /// What carries out the runs.
+    pub engine: Engine,
     /// Of how many epochs each run leaves a trace; 0 for none.
     pub trace_epochs: usize,
 }
@@ -154,38 +163,36 @@ struct Job<'a> {
     strategy: Box<dyn Strategy>,
 }
 
+/// All that is to be run.
+struct Prepared<'a> {
+    jobs: Vec<Job<'a>>,
+    skipped: Vec<String>,
+    /// What tells it from anything else that could have been prepared.
+    digest: Vec<u8>,
+}
+
 impl Runner<'_> {
     /// Prepares every cell, then trains each with every seed; tables and manifest are written after each cell, and after each
     /// seed that takes long.
     ///
     /// # Errors
     /// Bad input is reported before anything is trained or written. A failing run ends the experiment; its row and everything before it
-    /// are kept.
+    /// are kept. Where workers are processes, process 0 alone writes and has the tables.
     pub fn run(&self, progress: &Arc<dyn Progress>) -> Result<Summary, RunError> {
         let started = Instant::now();
-        free(&self.out, &self.experiment.name)?;
-        let input = |error: Error| RunError::Input(Box::new(error));
-        let mut preparation =
-            Preparation::new(self.registry, self.base.clone()).with_timeline(self.trace_epochs);
-        let mut jobs = Vec::new();
-        let mut manifest = Manifest::new(self.experiment, &self.command);
-        let (cells, skipped) = preparation.present(self.experiment).map_err(input)?;
-        for cell in cells {
-            let strategy = preparation.strategy(cell).map_err(input)?;
-            for &seed in &self.experiment.seeds {
-                let setting = preparation
-                    .setting(cell, seed, strategy.as_ref())
-                    .map_err(input)?;
-                manifest.describe(&setting);
-            }
-            jobs.push(Job { cell, strategy });
-        }
-        std::fs::create_dir_all(&self.out).map_err(|source| RunError::Folder {
-            path: self.out.clone(),
-            source,
-        })?;
+        let mut preparation = Preparation::new(self.registry, self.base.clone())
+            .with_timeline(self.trace_epochs)
+            .on(self.engine.clone());
+        let mut manifest = Manifest::new(self.experiment, &self.command, &self.engine);
+        let Prepared { jobs, skipped, .. } = self.engine.agree(
+            self.prepare(&mut preparation, &mut manifest),
+            |prepared| prepared.digest.clone(),
+            RunError::is_input,
+        )?;
 
-        remove_traces(&self.out)?;
+        if self.engine.leads() {
+            remove_traces(&self.out)?;
+        }
         let mut names = TraceNames::default();
         let seeds = &self.experiment.seeds;
         let runs = jobs.len() * seeds.len();
@@ -240,6 +247,11 @@ impl Runner<'_> {
         }
         tables.claims = self.claims(&tables.runs);
         let mut notes = skipped;
+        if let Some(processes) = self.engine.processes() {
+            notes.push(format!(
+                "trained on {processes} processes over MPI: what is called simulated time here is measured on the workers' clocks"
+            ));
+        }
         notes.extend(super::manifest::notes(&tables.runs, &tables.epochs));
         self.write(&tables, &manifest, started, model, &notes)?;
         Ok(Summary {
@@ -247,6 +259,46 @@ impl Runner<'_> {
             elapsed: started.elapsed(),
             model,
             notes,
+        })
+    }
+
+    /// Everything that can be wrong with the input shows here, and the folder for results is there afterwards.
+    fn prepare<'a>(
+        &'a self,
+        preparation: &mut Preparation<'_>,
+        manifest: &mut Manifest,
+    ) -> Result<Prepared<'a>, RunError> {
+        if self.engine.leads() {
+            free(&self.out, &self.experiment.name)?;
+        }
+        let input = |error: Error| RunError::Input(Box::new(error));
+        let mut jobs = Vec::new();
+        let mut digest = Sha256::new_with_prefix(self.experiment.resolved().to_string());
+        let (cells, skipped) = preparation.present(self.experiment).map_err(input)?;
+        for cell in cells {
+            let strategy = preparation.strategy(cell).map_err(input)?;
+            for &seed in &self.experiment.seeds {
+                let setting = preparation
+                    .setting(cell, seed, strategy.as_ref())
+                    .map_err(input)?;
+                manifest.describe(&setting);
+                digest.update(setting.dataset.graph.edges().to_le_bytes());
+                for &part in &setting.partition.assignment {
+                    digest.update(part.to_le_bytes());
+                }
+            }
+            jobs.push(Job { cell, strategy });
+        }
+        if self.engine.leads() {
+            std::fs::create_dir_all(&self.out).map_err(|source| RunError::Folder {
+                path: self.out.clone(),
+                source,
+            })?;
+        }
+        Ok(Prepared {
+            jobs,
+            skipped,
+            digest: digest.finalize().to_vec(),
         })
     }
 
@@ -266,6 +318,9 @@ impl Runner<'_> {
         model: Duration,
         notes: &[String],
     ) -> Result<(), RunError> {
+        if !self.engine.leads() {
+            return Ok(());
+        }
         tables.write(&self.out)?;
         manifest
             .write(&self.out, started.elapsed(), model, notes)
@@ -297,8 +352,11 @@ impl Runner<'_> {
             let (progress, cell) = (Arc::clone(progress), job.cell.name.clone());
             Arc::new(move |record| progress.epoch(&cell, seed, record))
         };
-        let outcome = strategy
-            .run(&setting, observer)
+        let outcome = strategy.run(&setting, observer);
+        if !self.engine.leads() {
+            return Ok(outcome?.model);
+        }
+        let outcome = outcome
             .and_then(|outcome| plan_is_ledger(strategy, &setting, &outcome).map(|()| outcome));
         match outcome {
             Ok(outcome) => {

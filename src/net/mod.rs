@@ -13,6 +13,7 @@
 //! Nothing here knows a graph or a tensor. Bandwidths are bits per second, sizes are bytes, times
 //! are seconds, and each is a type. Nothing depends on hash order, threads or a clock.
 
+mod calibration;
 mod codec;
 mod codec_key;
 mod codecs;
@@ -37,6 +38,7 @@ mod traffic;
 mod units;
 mod wiring;
 
+pub use calibration::{LineFit, fit_line, fit_star, median};
 pub use codec::{Codec, RelativeError, Rows, floats, to_bytes};
 pub use codec_key::{CodecKey, CodecLane, Way};
 pub use codecs::{

@@ -357,7 +357,8 @@ where
     outcome
 }
 
-fn panicked(rank: usize, panic: &(dyn Any + Send)) -> SimError {
+/// The error of a program that panicked.
+pub(super) fn panicked(rank: usize, panic: &(dyn Any + Send)) -> SimError {
     let message = panic
         .downcast_ref::<String>()
         .cloned()

@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use super::Complaint;
 use crate::net::NetError;
 
 /// An error of a running cell.
@@ -27,6 +28,14 @@ pub enum SimError {
         /// What it said.
         message: String,
     },
+    /// Another process of the run has told the person what is wrong; nothing is to be added.
+    #[error("worker {rank}: {}", complaint.reason)]
+    Elsewhere {
+        /// Which process.
+        rank: usize,
+        /// What it found.
+        complaint: Complaint,
+    },
 }
 
 impl SimError {
@@ -36,6 +45,7 @@ impl SimError {
         match self {
             Self::Device(_) | Self::Input(_) => true,
             Self::Net(error) => error.is_input(),
+            Self::Elsewhere { complaint, .. } => complaint.input,
             Self::Strategy(_) | Self::Panicked { .. } => false,
         }
     }

@@ -18,6 +18,8 @@ mod carry;
 mod collective;
 mod pairwise;
 mod route;
+
+pub(super) use collective::merge;
 #[cfg(test)]
 mod tests;
 

@@ -9,12 +9,15 @@
 
 mod adapters;
 mod allocation;
+mod calibration;
 mod compute;
 mod device;
 mod engine;
+mod engines;
 mod error;
 mod intervals;
 mod kernel;
+mod mpi;
 mod record;
 mod run;
 mod setting;
@@ -25,11 +28,14 @@ mod worker;
 #[cfg(feature = "wgpu")]
 pub use adapters::adapter_names;
 pub use allocation::keep_freed_memory;
+pub use calibration::{Calibration, CalibrationPlan, Load, Pattern, calibrate, calibrate_emulated};
 pub use compute::{ComputeTiming, DEVICE_PROFILES, DeviceProfile};
 pub use device::{WorkerDevice, drain, host, open_devices};
 pub use engine::{Cluster, EngineResults, run_workers};
+pub use engines::{Complaint, Engine};
 pub use error::SimError;
 pub use kernel::WorkerTimes;
+pub use mpi::Processes;
 pub use record::{EpochRecord, EpochReport, Observer, Outcome, Scores};
 pub use run::{simulate, simulate_together};
 pub use setting::{Setting, Shard};

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 use super::engine::EngineResults;
 use super::kernel::WorkerTimes;
 use super::timeline::Timeline;
 use crate::net::{CodingError, Lane, Ledger, Seconds};
 
 /// Accuracies of one evaluation.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scores {
     /// Of the training nodes; null without any.
     pub train: Option<f64>,
@@ -21,7 +23,7 @@ pub struct Scores {
 }
 
 /// What a worker says at the end of an epoch. Fields that several workers fill are combined as stated.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EpochReport {
     /// This worker's share of the training loss; summed.
     pub loss: f64,
@@ -121,11 +123,26 @@ impl Outcome {
     }
 }
 
+/// What one worker says at the end of one epoch.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Report {
+    rank: usize,
+    epoch: usize,
+    said: EpochReport,
+    /// The worker's clock.
+    clock: f64,
+    /// Real time of training, evaluation excluded; kept by the process of worker 0 alone.
+    measured: Duration,
+}
+
+/// Hands a report on, where workers are processes, and returns those that are to be recorded here.
+pub(super) type Relay = Box<dyn FnMut(Report) -> Vec<Report> + Send>;
+
 /// Gathers what the workers say.
 pub(super) struct Recorder {
     epochs: Vec<EpochRecord>,
     /// By epoch: what each worker has reported, by rank so that sums do not depend on who came first.
-    waiting: Vec<BTreeMap<usize, (EpochReport, Seconds)>>,
+    waiting: Vec<BTreeMap<usize, Report>>,
     workers: usize,
     started: Instant,
     evaluation: Duration,
@@ -133,10 +150,11 @@ pub(super) struct Recorder {
     parameters: usize,
     coding_errors: BTreeMap<(usize, Lane), CodingError>,
     observer: Observer,
+    relay: Option<Relay>,
 }
 
 impl Recorder {
-    pub fn new(workers: usize, observer: Observer) -> Self {
+    pub fn new(workers: usize, observer: Observer, relay: Option<Relay>) -> Self {
         Self {
             epochs: Vec::new(),
             waiting: Vec::new(),
@@ -147,6 +165,7 @@ impl Recorder {
             parameters: 0,
             coding_errors: BTreeMap::new(),
             observer,
+            relay,
         }
     }
 
@@ -168,22 +187,45 @@ impl Recorder {
         *so_far = so_far.plus(error);
     }
 
-    /// Takes one worker's report; the epoch is complete when all have given theirs.
+    /// Takes what a worker of this process says.
     pub fn report(&mut self, rank: usize, epoch: usize, report: EpochReport, clock: Seconds) {
+        let measured = self.started.elapsed().saturating_sub(self.evaluation);
+        let report = Report {
+            rank,
+            epoch,
+            said: report,
+            clock: clock.0,
+            measured: if rank == 0 || self.relay.is_none() {
+                measured
+            } else {
+                Duration::ZERO
+            },
+        };
+        let reports = match &mut self.relay {
+            Some(relay) => relay(report),
+            None => vec![report],
+        };
+        for report in reports {
+            self.take(report);
+        }
+    }
+
+    /// Takes one worker's report; the epoch is complete when all have given theirs.
+    pub fn take(&mut self, report: Report) {
+        let epoch = report.epoch;
         if self.waiting.len() <= epoch {
             self.waiting.resize_with(epoch + 1, BTreeMap::new);
         }
         let reports = &mut self.waiting[epoch];
-        reports.insert(rank, (report, clock));
+        reports.insert(report.rank, report);
         if reports.len() < self.workers {
             return;
         }
-        let reports: Vec<_> = std::mem::take(reports).into_values().collect();
-        let measured = self.started.elapsed().saturating_sub(self.evaluation);
+        let reports: Vec<Report> = std::mem::take(reports).into_values().collect();
         let mean = |values: Vec<f64>| {
             (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
         };
-        let weights: Vec<f64> = reports.iter().filter_map(|(r, _)| r.weight).collect();
+        let weights: Vec<f64> = reports.iter().filter_map(|r| r.said.weight).collect();
         let weight_mean = mean(weights.clone());
         let weight_sd = weight_mean.filter(|_| weights.len() > 1).map(|mean| {
             let squares: f64 = weights.iter().map(|w| (w - mean) * (w - mean)).sum();
@@ -193,18 +235,18 @@ impl Recorder {
             epoch,
             simulated: reports
                 .iter()
-                .map(|(_, clock)| *clock)
+                .map(|report| Seconds(report.clock))
                 .fold(Seconds::ZERO, Seconds::max),
-            measured,
-            loss: reports.iter().map(|(r, _)| r.loss).sum(),
-            scores: reports[0].0.scores,
-            compression_ratio: reports[0].0.compression_ratio,
+            measured: reports.iter().map(|r| r.measured).max().unwrap_or_default(),
+            loss: reports.iter().map(|r| r.said.loss).sum(),
+            scores: reports[0].said.scores,
+            compression_ratio: reports[0].said.compression_ratio,
             compression_error: reports
                 .iter()
-                .filter_map(|(report, _)| report.coding_error)
+                .filter_map(|report| report.said.coding_error)
                 .reduce(CodingError::plus)
                 .map(CodingError::relative),
-            coverage: mean(reports.iter().filter_map(|(r, _)| r.coverage).collect()),
+            coverage: mean(reports.iter().filter_map(|r| r.said.coverage).collect()),
             weight_mean,
             weight_sd,
         };

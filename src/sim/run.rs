@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::engine::{Cluster, run_workers};
 use super::record::Recorder;
-use super::{Observer, Outcome, Setting, SimError, Worker};
+use super::{Engine, Observer, Outcome, Setting, SimError, Worker};
 
-/// Runs a worker's program on every worker of a simulated cluster.
+/// Runs a worker's program on every worker, on the engine of the setting. Where workers are processes, this one runs its own part, and the
+/// outcome is complete on process 0 alone.
 ///
 /// # Errors
 /// The first error of any worker.
@@ -22,7 +23,7 @@ where
 }
 
 /// Runs the program on worker 0 alone, which plays all of them with [`Worker::carry`] and [`Worker::compute_together`]: for
-/// thousands of workers whose replicas are equal, and are so held once.
+/// thousands of workers whose replicas are equal, and are so held once. In simulation only.
 ///
 /// # Errors
 /// The error of the program.
@@ -47,24 +48,40 @@ where
     P: Fn(&mut Worker) -> Result<(), SimError> + Sync,
 {
     memory::reset_peak();
-    let recorder = Arc::new(Mutex::new(Recorder::new(actors, observer)));
-    let cluster = Cluster {
-        topology: Arc::clone(&setting.topology),
-        framing: setting.framing,
-        all_reduce: setting.all_reduce,
-        exchange: setting.exchange,
-        timeline_epochs: setting.timeline_epochs,
+    let relay = match &setting.engine {
+        Engine::Simulated => None,
+        Engine::Mpi(processes) => Some(processes.relay()),
     };
-    let results = run_workers(&cluster, actors, |communicator| {
+    let recorder = Arc::new(Mutex::new(Recorder::new(actors, observer, relay)));
+    let one = |communicator| {
         let mut worker = Worker::new(Arc::clone(setting), communicator, Arc::clone(&recorder));
         program(&mut worker)
-    })?;
-    let recorder = Arc::into_inner(recorder)
+    };
+    let results = match &setting.engine {
+        Engine::Simulated => {
+            let cluster = Cluster {
+                topology: Arc::clone(&setting.topology),
+                framing: setting.framing,
+                all_reduce: setting.all_reduce,
+                exchange: setting.exchange,
+                timeline_epochs: setting.timeline_epochs,
+            };
+            run_workers(&cluster, actors, one)?
+        }
+        Engine::Mpi(processes) => processes.run(setting.all_reduce, one)?,
+    };
+    let mut recorder = Arc::into_inner(recorder)
         .ok_or_else(|| SimError::Strategy("a worker outlived its run".to_owned()))?
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner);
-    let outcome = recorder.into_outcome(results, memory::peak());
-    if outcome.epochs.len() != setting.epochs {
+    if let Engine::Mpi(processes) = &setting.engine {
+        processes.rest(&mut recorder)?;
+    }
+    let mut outcome = recorder.into_outcome(results, memory::peak());
+    if let Engine::Mpi(processes) = &setting.engine {
+        outcome = processes.gather(outcome)?;
+    }
+    if setting.engine.leads() && outcome.epochs.len() != setting.epochs {
         return Err(SimError::Strategy(format!(
             "it reported {} of {} epochs",
             outcome.epochs.len(),

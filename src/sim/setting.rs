@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{ComputeTiming, TrainingConfig, WorkerDevice};
+use super::{ComputeTiming, Engine, TrainingConfig, WorkerDevice};
 use crate::graph::{BoundaryPlan, Csr, Dataset, Features, Partition, Peers};
 use crate::model::{ModelSpec, OptimizerConfig};
 use crate::net::{AllReduceKind, ExchangeKind, Framing, Topology};
@@ -39,6 +39,8 @@ pub struct Setting {
     pub timing: ComputeTiming,
     /// One device per worker.
     pub devices: Vec<WorkerDevice>,
+    /// What carries out the run.
+    pub engine: Engine,
     /// Seed of everything random in this run.
     pub seed: u64,
 }

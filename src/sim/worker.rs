@@ -8,7 +8,7 @@ use burn::tensor::{Device, Tensor};
 
 use super::device::{drain, host};
 use super::record::Recorder;
-use super::{EpochReport, Scores, Setting, Shard, SimError, WorkerDevice};
+use super::{Engine, EpochReport, Scores, Setting, Shard, SimError, WorkerDevice};
 use crate::graph::Features;
 use crate::model::{
     Aggregation, Block, Dropout, Gnn, Input, Optimizer, Work, accuracy, add_gradients,
@@ -211,7 +211,10 @@ impl Worker {
         if activity == Activity::Model {
             self.recorder().add_model_time(took);
         }
-        let time = self.setting.timing.time(work, took, self.compute_factor);
+        let time = match self.setting.engine {
+            Engine::Simulated => self.setting.timing.time(work, took, self.compute_factor),
+            Engine::Mpi(_) => Seconds(took.as_secs_f64()),
+        };
         self.communicator.elapse(time);
         result
     }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use crate::graph::{BoundaryPlan, PartitionSpec};
 use crate::model::ModelSpec;
 use crate::net::{AllReduceKind, Traffic};
-use crate::sim::{EpochRecord, Observer, Outcome, Setting, SimError, Worker, simulate};
+use crate::sim::{
+    EpochRecord, Observer, Outcome, Setting, SimError, Worker, simulate, simulate_together,
+};
 
 /// A way of training one model on the parts of one graph: the program of one worker, and a statement in advance of all it
 /// will send.
@@ -54,13 +56,23 @@ pub trait Strategy: Send + Sync {
     /// If communication fails or the strategy cannot go on; the run ends for all workers.
     fn train(&self, worker: &mut Worker) -> Result<(), SimError>;
 
-    /// Trains one cell with one seed. Default: [`Self::train`] on every worker; a strategy whose program plays all workers
-    /// by itself says so with [`simulate_together`](crate::sim::simulate_together).
+    /// Whether the program of one worker plays all of them, so that replicas of thousands are held once; see
+    /// [`simulate_together`]. Such a strategy cannot run on real processes. Default: no.
+    fn plays_all_workers(&self) -> bool {
+        false
+    }
+
+    /// Trains one cell with one seed: [`Self::train`] on every worker, or on worker 0 if it plays all.
     ///
     /// # Errors
     /// The first error of any worker.
     fn run(&self, setting: &Arc<Setting>, observer: Observer) -> Result<Outcome, SimError> {
-        simulate(setting, observer, |worker| self.train(worker))
+        let train = |worker: &mut Worker| self.train(worker);
+        if self.plays_all_workers() {
+            simulate_together(setting, observer, train)
+        } else {
+            simulate(setting, observer, train)
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use grapevine::graph::{BatchSpec, DatasetSpec, PartitionMethod, PartitionSpec};
 use grapevine::model::{ModelConfig, ModelKind, ModelSpec, NormKind, OptimizerConfig};
 use grapevine::net::{AllReduceKind, ExchangeKind, NetworkSpec};
 use grapevine::sim::{
-    Backend, ComputeTiming, DeviceConfig, DeviceProfile, Outcome, Setting, TrainingConfig,
+    Backend, ComputeTiming, DeviceConfig, DeviceProfile, Engine, Outcome, Setting, TrainingConfig,
     WorkerDevice, open_devices,
 };
 use grapevine::strategies::{Context, Registry, Strategy};
@@ -138,6 +138,7 @@ impl Case {
             timeline_epochs: 0,
             timing: ComputeTiming::Modelled(DeviceProfile::named("cpu-core").expect("known")),
             devices: devices(self.backend, self.workers),
+            engine: Engine::Simulated,
             seed: self.seed,
         })
     }

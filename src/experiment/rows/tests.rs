@@ -17,7 +17,7 @@ fn claims_have_the_documented_columns_in_order() {
         "verdict",
     ];
     assert_eq!(names::<ClaimRow>(), documented);
-    assert_eq!(names::<RunRow>().len(), 41);
+    assert_eq!(names::<RunRow>().len(), 42);
     assert_eq!(names::<EpochRow>().len(), 18);
     assert_eq!(names::<TrafficRow>().len(), 11);
 }

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde::{Deserialize, Serialize};
+
 use crate::net::{Bytes, Codec, CodecKey, CodecLane, NetError, RelativeError, Rows};
 
 /// Squared norms of what was lost and of what there was; those of several messages add up.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CodingError {
     /// ‖x̃ − x‖².
     pub lost: f64,

@@ -139,7 +139,8 @@ impl Kernel {
     }
 }
 
-fn merge(values: &mut [f32], payload: &[u8], combine: Combine, op: Reduce) {
+/// Received values into one's own, as a step says.
+pub(in crate::sim) fn merge(values: &mut [f32], payload: &[u8], combine: Combine, op: Reduce) {
     for (value, received) in values.iter_mut().zip(floats(payload)) {
         *value = match (combine, op) {
             (Combine::Replace, _) => received,

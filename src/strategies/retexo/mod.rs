@@ -27,8 +27,6 @@ mod model;
 mod one_hop;
 mod perceptron;
 
-use std::sync::Arc;
-
 use burn::module::Module;
 use burn::tensor::Tensor;
 use serde::Deserialize;
@@ -42,10 +40,7 @@ use crate::model::{
     parameters, with_parameters,
 };
 use crate::net::{Codec, Identity, Lane, Reduce, Traffic, TrafficKind};
-use crate::sim::{
-    Activity, EpochReport, Observer, Outcome, Scores, Setting, SimError, Worker, simulate,
-    simulate_together,
-};
+use crate::sim::{Activity, EpochReport, Scores, SimError, Worker};
 
 use one_hop::{OneHop, Reads};
 
@@ -162,11 +157,8 @@ impl Strategy for Retexo {
         traffic
     }
 
-    fn run(&self, setting: &Arc<Setting>, observer: Observer) -> Result<Outcome, SimError> {
-        match self.form {
-            Form::Layers => simulate(setting, observer, |worker| self.train(worker)),
-            Form::Distributed => simulate_together(setting, observer, |worker| self.train(worker)),
-        }
+    fn plays_all_workers(&self) -> bool {
+        matches!(self.form, Form::Distributed)
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {

@@ -1,0 +1,278 @@
+//! `mpirun -n P grapevine calibrate`: the network between real processes, as a section of an experiment file.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args as ClapArgs, ValueEnum};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::Verdict;
+use super::engine::EngineChoice;
+use super::output::{BadArgument, columns, print, print_json, tell};
+use crate::Error;
+use crate::experiment::atomic;
+use crate::net::{Bytes, Framing, Ledger, LineFit, NetworkSpec, Seconds, fit_line, fit_star};
+use crate::report::format::percent;
+use crate::sim::{
+    Calibration, CalibrationPlan, Engine, Load, Pattern, SimError, calibrate, calibrate_emulated,
+};
+
+/// Arguments of `calibrate`.
+#[derive(ClapArgs)]
+pub struct Args {
+    /// File for the section [default: standard output]
+    #[arg(long, value_name = "FILE", conflicts_with = "only")]
+    out: Option<PathBuf>,
+    /// Compare with the emulation of the [network] section of this file instead of the measured one
+    #[arg(long, value_name = "FILE")]
+    network: Option<PathBuf>,
+    /// Measure this load alone, for comparison
+    #[arg(long, value_enum, requires = "network")]
+    only: Option<LoadChoice>,
+    /// Bytes of each message of the load, or of the values that are all-reduced
+    #[arg(long, value_name = "SIZE", default_value = "4MB", requires = "only")]
+    bytes: Bytes,
+    /// Print one JSON document with all measurements
+    #[arg(long)]
+    json: bool,
+}
+
+/// Patterns as arguments.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum LoadChoice {
+    /// Worker 0 sends to worker 1
+    OneFlow,
+    /// All others send to worker 0
+    Incast,
+    /// Everybody sends to everybody else
+    AllToAll,
+    /// An all-reduce
+    AllReduce,
+}
+
+impl LoadChoice {
+    const fn pattern(self) -> Pattern {
+        match self {
+            Self::OneFlow => Pattern::OneFlow,
+            Self::Incast => Pattern::Incast,
+            Self::AllToAll => Pattern::AllToAll,
+            Self::AllReduce => Pattern::AllReduce,
+        }
+    }
+}
+
+/// What the file holds, written and read.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Section {
+    network: NetworkSpec,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
+    EngineChoice::Mpi.run(|engine| run_on(args, engine))
+}
+
+/// What is to be measured, and the network to compare with, if it is given.
+fn planned(args: &Args, workers: usize) -> Result<(CalibrationPlan, Option<NetworkSpec>), Error> {
+    if workers < 2 {
+        let what =
+            "one process has nobody to talk to; start it with `mpirun -n 4 grapevine calibrate`";
+        return Err(SimError::Input(what.to_owned()).into());
+    }
+    let given = args.network.as_deref().map(read_section).transpose()?;
+    if let Some(spec) = &given {
+        spec.topology(workers)?;
+    }
+    let mut plan = CalibrationPlan::new(workers);
+    if let Some(only) = args.only {
+        plan.pairs.clear();
+        plan.loads = vec![Load {
+            pattern: only.pattern(),
+            bytes: args.bytes.0,
+        }];
+    }
+    Ok((plan, given))
+}
+
+fn read_section(file: &Path) -> Result<NetworkSpec, SimError> {
+    let refused = |what: String| {
+        SimError::Input(format!(
+            "--network: {}: {what}; give a file with a [network] section and nothing else",
+            file.display()
+        ))
+    };
+    let text = std::fs::read_to_string(file).map_err(|error| refused(error.to_string()))?;
+    let section: Section = toml::from_str(&text).map_err(|error| refused(error.to_string()))?;
+    Ok(section.network)
+}
+
+fn run_on(args: &Args, engine: &Engine) -> anyhow::Result<Verdict> {
+    let workers = engine.processes().unwrap_or(1);
+    let (plan, given) = engine.agree(
+        planned(args, workers),
+        |(plan, _)| format!("{plan:?}").into_bytes(),
+        Error::is_input,
+    )?;
+    let mut measured = Calibration::default();
+    engine
+        .on_processes(|mut communicator| {
+            measured = calibrate(communicator.as_mut(), &plan)?;
+            Ok(())
+        })
+        .map_err(Error::from)?;
+    if !engine.leads() {
+        return Ok(Verdict::Good);
+    }
+    let fits = plan
+        .pairs
+        .iter()
+        .zip(&measured.pairs)
+        .map(|(&(a, b), times)| Ok((a, b, fit_line(times)?)))
+        .collect::<Result<Vec<_>, Error>>()?;
+    let fitted = if args.only.is_some() {
+        None
+    } else {
+        Some(fit_star(workers, &fits).map_err(Error::from)?)
+    };
+    // One of the two is there: --only needs --network.
+    let spec = given.or_else(|| fitted.clone()).unwrap_or_default();
+    let only_loads = CalibrationPlan {
+        pairs: Vec::new(),
+        ..plan.clone()
+    };
+    let (emulated, ledger) =
+        calibrate_emulated(&spec, workers, &only_loads).map_err(Error::from)?;
+    let found = Found {
+        plan,
+        measured,
+        fits,
+        emulated,
+    };
+    let section = fitted
+        .map(|network| section(network, workers))
+        .transpose()?;
+    if let (Some(file), Some(section)) = (&args.out, &section) {
+        atomic::write_bytes(file, section.as_bytes()).map_err(|error| BadArgument {
+            flag: "--out",
+            what: format!("cannot write {}: {error}", file.display()),
+        })?;
+    }
+    if args.json {
+        print_json(&found.document(section.as_deref(), &ledger))?;
+        return Ok(Verdict::Good);
+    }
+    tell(&found.tables());
+    match (&args.out, section) {
+        (Some(file), _) => print(&format!("{}\n", file.display())),
+        (None, Some(section)) => print(&section),
+        (None, None) => {}
+    }
+    Ok(Verdict::Good)
+}
+
+fn section(network: NetworkSpec, workers: usize) -> anyhow::Result<String> {
+    let header = format!(
+        "# Measured between {workers} processes by `grapevine calibrate`; sizes are those of messages, so no framing is added.\n"
+    );
+    Ok(header + &toml::to_string(&Section { network })?)
+}
+
+/// Everything that was found.
+struct Found {
+    plan: CalibrationPlan,
+    measured: Calibration,
+    fits: Vec<(usize, usize, LineFit)>,
+    emulated: Calibration,
+}
+
+impl Found {
+    /// Loads with their measured and emulated times.
+    fn loads(&self) -> impl Iterator<Item = (Load, Seconds, Seconds)> + '_ {
+        let times = self.measured.loads.iter().zip(&self.emulated.loads);
+        let loads = self.plan.loads.iter().zip(times);
+        loads.map(|(&load, (&measured, &emulated))| (load, measured, emulated))
+    }
+
+    /// Pairs and loads for a person.
+    fn tables(&self) -> String {
+        let mut text = String::new();
+        if !self.fits.is_empty() {
+            let rows: Vec<Vec<String>> = self
+                .fits
+                .iter()
+                .map(|(a, b, fit)| {
+                    vec![
+                        format!("{a} and {b}"),
+                        fit.latency.to_string(),
+                        fit.bandwidth.to_string(),
+                        percent(fit.median_error),
+                        percent(fit.worst_error),
+                    ]
+                })
+                .collect();
+            let header = [
+                "workers",
+                "latency",
+                "bandwidth",
+                "median error",
+                "worst error",
+            ];
+            text = columns(&header, &rows) + "\n";
+        }
+        let rows: Vec<Vec<String>> = self
+            .loads()
+            .map(|(load, measured, emulated)| {
+                vec![
+                    load.pattern.name().to_owned(),
+                    Bytes(load.bytes).to_string(),
+                    measured.to_string(),
+                    emulated.to_string(),
+                    format!("{:.2}", emulated.0 / measured.0),
+                ]
+            })
+            .collect();
+        text + &columns(&["load", "bytes", "measured", "emulated", "ratio"], &rows) + "\n"
+    }
+
+    fn document(&self, section: Option<&str>, ledger: &Ledger) -> serde_json::Value {
+        let pairs = self
+            .fits
+            .iter()
+            .zip(&self.measured.pairs)
+            .map(|((a, b, fit), times)| {
+                let times: Vec<[f64; 2]> = times
+                    .iter()
+                    .map(|(size, time)| [size.0 as f64, time.0])
+                    .collect();
+                json!({
+                    "from": a,
+                    "to": b,
+                    "latency_seconds": fit.latency.0,
+                    "bandwidth_bps": fit.bandwidth.bps(),
+                    "median_error": fit.median_error,
+                    "worst_error": fit.worst_error,
+                    "bytes_and_seconds": times,
+                })
+            });
+        let loads = self.loads().map(|(load, measured, emulated)| {
+            json!({
+                "load": load.pattern,
+                "bytes": load.bytes,
+                "measured_seconds": measured.0,
+                "emulated_seconds": emulated.0,
+            })
+        });
+        // With their repetitions.
+        let sent = ledger.total(&Framing::ethernet());
+        json!({
+            "section": section,
+            "pairs": pairs.collect::<Vec<_>>(),
+            "loads": loads.collect::<Vec<_>>(),
+            "sent_by_loads": {
+                "messages": sent.messages,
+                "payload_bytes": sent.payload.0,
+                "wire_bytes": sent.wire.0,
+            },
+        })
+    }
+}

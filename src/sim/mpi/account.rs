@@ -1,0 +1,125 @@
+//! What one process keeps of its own part of a run: its clock and what it sent.
+
+use std::time::{Duration, Instant};
+
+use crate::net::{Bytes, Lane, Ledger, Seconds};
+use crate::sim::WorkerTimes;
+
+/// Clock and ledger of a worker that is a process.
+///
+/// The clock is real time as far as the training takes it: computing, and the time inside calls that communicate.
+/// What happens between them, such as evaluation, does not count, as in the simulation.
+pub(super) struct Account {
+    pub epoch: usize,
+    pub ledger: Ledger,
+    rank: usize,
+    compute: f64,
+    exposed: f64,
+    communication: f64,
+    /// Number of exchanges and calls under way, and the clock when the first of them began.
+    under_way: usize,
+    began: f64,
+    /// When the last thing that counts ended.
+    last: Instant,
+}
+
+impl Account {
+    pub fn new(rank: usize) -> Self {
+        Self {
+            epoch: 0,
+            ledger: Ledger::new(),
+            rank,
+            compute: 0.0,
+            exposed: 0.0,
+            communication: 0.0,
+            under_way: 0,
+            began: 0.0,
+            last: Instant::now(),
+        }
+    }
+
+    pub const fn clock(&self) -> Seconds {
+        Seconds(self.compute + self.exposed)
+    }
+
+    pub fn computed(&mut self, time: Seconds) {
+        self.compute += time.0;
+        self.last = Instant::now();
+    }
+
+    /// Communication begins: a call, or an exchange that outlives its call.
+    pub const fn enter(&mut self) {
+        if self.under_way == 0 {
+            self.began = self.clock().0;
+        }
+        self.under_way += 1;
+    }
+
+    /// Communication ends.
+    pub fn leave(&mut self) {
+        self.under_way = self.under_way.saturating_sub(1);
+        if self.under_way == 0 {
+            self.communication += self.clock().0 - self.began;
+        }
+    }
+
+    /// So much of a call was spent in it.
+    pub fn waited(&mut self, time: Duration) {
+        self.exposed += time.as_secs_f64();
+        self.last = Instant::now();
+    }
+
+    /// Time since the last thing that counted.
+    pub fn uncounted(&self) -> Duration {
+        self.last.elapsed()
+    }
+
+    /// Adds a message to the ledger.
+    pub fn record(&mut self, lane: Lane, bytes: usize) {
+        self.record_in(self.epoch, lane, bytes);
+    }
+
+    /// Adds a message of an epoch that may be over.
+    pub fn record_in(&mut self, epoch: usize, lane: Lane, bytes: usize) {
+        debug_assert_eq!(
+            lane.from as usize, self.rank,
+            "a worker counts what it sends"
+        );
+        self.ledger.record(epoch, lane, Bytes(bytes as u64));
+    }
+
+    pub const fn times(&self) -> WorkerTimes {
+        WorkerTimes {
+            clock: self.clock(),
+            compute: Seconds(self.compute),
+            communication: Seconds(self.communication),
+            exposed: Seconds(self.exposed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn computing_while_an_exchange_is_under_way_is_communication_that_is_not_exposed() {
+        let mut account = Account::new(0);
+        account.computed(Seconds(1.0));
+        account.enter(); // an exchange starts
+        account.enter(); // in a call
+        account.waited(Duration::from_millis(250));
+        account.leave();
+        account.computed(Seconds(2.0));
+        account.enter();
+        account.waited(Duration::from_millis(500));
+        account.leave();
+        account.leave();
+        account.computed(Seconds(4.0));
+        let times = account.times();
+        assert_eq!(times.clock, Seconds(7.75));
+        assert_eq!(times.compute, Seconds(7.0));
+        assert_eq!(times.communication, Seconds(2.75));
+        assert_eq!(times.exposed, Seconds(0.75));
+    }
+}

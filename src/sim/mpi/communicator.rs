@@ -1,0 +1,243 @@
+//! A worker's connection to the others when each is a process.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::Processes;
+use super::account::Account;
+use super::collective::Collectives;
+use super::port::{Channel, Port};
+use super::tags::tag;
+use crate::net::{
+    AllReduceKind, Communicator, Inbox, Lane, Message, NetError, Outbox, Pending,
+    PendingCollective, Reduce, Seconds, Step, Traffic, TrafficKind,
+};
+
+struct Started {
+    ticket: u64,
+    tag: i32,
+    expect: Vec<usize>,
+}
+
+pub(super) struct MpiCommunicator {
+    pub processes: Arc<Processes>,
+    pub account: Arc<Mutex<Account>>,
+    pub all_reduce: AllReduceKind,
+    pub next_ticket: u64,
+    pending: Vec<Started>,
+    collectives: Collectives,
+}
+
+impl MpiCommunicator {
+    pub fn new(
+        processes: Arc<Processes>,
+        account: Arc<Mutex<Account>>,
+        all_reduce: AllReduceKind,
+    ) -> Self {
+        Self {
+            processes,
+            account,
+            all_reduce,
+            next_ticket: 0,
+            pending: Vec::new(),
+            collectives: Collectives::default(),
+        }
+    }
+
+    fn account(&self) -> MutexGuard<'_, Account> {
+        self.account.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something that communicates, and counts the time it takes, less what `action` says does not count.
+    fn timed<T>(
+        &self,
+        action: impl FnOnce(&mut Port, &mut Account) -> Result<(T, Duration), NetError>,
+    ) -> Result<T, NetError> {
+        let start = Instant::now();
+        let mut port = self.processes.port();
+        let mut account = self.account();
+        account.enter();
+        let outcome = action(&mut port, &mut account);
+        let free = outcome.as_ref().map_or(Duration::ZERO, |(_, free)| *free);
+        account.waited(start.elapsed().saturating_sub(free));
+        account.leave();
+        outcome.map(|(value, _)| value)
+    }
+
+    fn only_simulated(&self) -> NetError {
+        NetError::Protocol {
+            rank: self.processes.rank(),
+            reason: "it plays all workers, which here are processes of their own".to_owned(),
+        }
+    }
+}
+
+impl Communicator for MpiCommunicator {
+    fn rank(&self) -> usize {
+        self.processes.rank()
+    }
+
+    fn size(&self) -> usize {
+        self.processes.size()
+    }
+
+    fn begin_epoch(&mut self, epoch: usize) {
+        self.account().epoch = epoch;
+    }
+
+    fn now(&self) -> Seconds {
+        self.account().clock()
+    }
+
+    fn elapse(&mut self, compute: Seconds) {
+        self.account().computed(compute);
+    }
+
+    fn start_exchange(&mut self, outbox: Outbox) -> Result<Pending, NetError> {
+        let (rank, size) = (self.rank(), self.size());
+        let tag = tag(rank, false, outbox.kind, outbox.layer)?;
+        let lanes: Vec<Lane> = outbox
+            .messages
+            .iter()
+            .map(|message| outbox.lane(rank, message.peer))
+            .collect();
+        self.timed(|port, account| {
+            for (message, lane) in outbox.messages.into_iter().zip(lanes) {
+                if message.peer >= size || message.peer == rank {
+                    return Err(NetError::Protocol {
+                        rank,
+                        reason: format!("it addressed a message to worker {}", message.peer),
+                    });
+                }
+                account.record(lane, message.payload.len());
+                port.send(message.peer, Channel::Data, tag, message.payload)?;
+            }
+            port.listen()?;
+            Ok(((), Duration::ZERO))
+        })?;
+        if !outbox.expect.is_empty() {
+            self.account().enter();
+        }
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        self.pending.push(Started {
+            ticket,
+            tag,
+            expect: outbox.expect,
+        });
+        Ok(Pending { ticket })
+    }
+
+    fn finish_exchange(&mut self, pending: Pending) -> Result<Inbox, NetError> {
+        let Some(place) = self
+            .pending
+            .iter()
+            .position(|started| started.ticket == pending.ticket)
+        else {
+            return Err(NetError::Protocol {
+                rank: self.rank(),
+                reason: "it finished an exchange that it did not start".to_owned(),
+            });
+        };
+        let Started { tag, expect, .. } = self.pending.remove(place);
+        if expect.is_empty() {
+            return Ok(Inbox::new());
+        }
+        let mut collectives = std::mem::take(&mut self.collectives);
+        let inbox = self.timed(|port, account| {
+            // Others may wait for this worker's part in a collective before they send.
+            let payloads = port.receive_from_all(&expect, Channel::Data, tag, |port| {
+                collectives.go_on(port, account)
+            })?;
+            let inbox: Inbox = expect
+                .into_iter()
+                .zip(payloads)
+                .map(|(peer, payload)| Message { peer, payload })
+                .collect();
+            Ok((inbox, Duration::ZERO))
+        });
+        self.collectives = collectives;
+        self.account().leave();
+        inbox
+    }
+
+    fn elapse_all(&mut self, _compute: Seconds) {}
+
+    fn carry(&mut self, _traffic: &Traffic) -> Result<(), NetError> {
+        Err(self.only_simulated())
+    }
+
+    fn all_reduce_kind(&self) -> AllReduceKind {
+        self.all_reduce
+    }
+
+    fn start_collective(
+        &mut self,
+        steps: Vec<Step>,
+        values: Vec<f32>,
+        op: Reduce,
+        kind: TrafficKind,
+    ) -> Result<PendingCollective, NetError> {
+        let tag = tag(self.rank(), true, kind, 0)?;
+        let mut collectives = std::mem::take(&mut self.collectives);
+        let outcome = self.timed(|port, account| {
+            let ticket = collectives.start(account.epoch, tag, kind, (steps, values, op));
+            collectives.go_on(port, account)?;
+            Ok((ticket, Duration::ZERO))
+        });
+        self.collectives = collectives;
+        let ticket = outcome?;
+        self.account().enter();
+        Ok(PendingCollective { ticket })
+    }
+
+    fn finish_collective(&mut self, pending: PendingCollective) -> Result<Vec<f32>, NetError> {
+        let mut collectives = std::mem::take(&mut self.collectives);
+        let outcome = self.timed(|port, account| {
+            let values = collectives.finish(pending.ticket, port, account)?;
+            Ok((values, Duration::ZERO))
+        });
+        self.collectives = collectives;
+        self.account().leave();
+        outcome
+    }
+
+    /// Worker 0 also says how long it was busy with what does not count, for which the others wait without counting it.
+    fn share(&mut self, value: Option<Vec<u8>>) -> Result<Vec<u8>, NetError> {
+        let (rank, size) = (self.rank(), self.size());
+        let start = Instant::now();
+        let mut collectives = std::mem::take(&mut self.collectives);
+        let shared = self.timed(|port, account| {
+            if rank == 0 {
+                let value = value.unwrap_or_default();
+                let busy = account.uncounted();
+                let mut message = busy.as_secs_f64().to_le_bytes().to_vec();
+                message.extend(&value);
+                for to in 1..size {
+                    port.send(
+                        to,
+                        Channel::Control,
+                        super::processes::SHARED,
+                        message.clone(),
+                    )?;
+                }
+                return Ok((value, start.elapsed()));
+            }
+            let tag = super::processes::SHARED;
+            let messages = port.receive_from_all(&[0], Channel::Control, tag, |port| {
+                collectives.go_on(port, account)
+            })?;
+            let message = messages.first().map_or(&[][..], Vec::as_slice);
+            let Some((busy, value)) = message.split_first_chunk::<8>() else {
+                return Err(NetError::Protocol {
+                    rank: 0,
+                    reason: "it shared less than the time it took".to_owned(),
+                });
+            };
+            let busy = Duration::try_from_secs_f64(f64::from_le_bytes(*busy)).unwrap_or_default();
+            Ok((value.to_vec(), busy.min(start.elapsed())))
+        });
+        self.collectives = collectives;
+        shared
+    }
+}

@@ -1,0 +1,42 @@
+//! Last words of a process that is ended from outside.
+//!
+//! When a process of the run dies, `mpirun` and `srun` end the others with SIGTERM. Each then says so, and leaves with exit code 1.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static LAST_WORDS: OnceLock<String> = OnceLock::new();
+static TOLD: AtomicBool = AtomicBool::new(false);
+
+/// Has this process say that it was ended, if it is.
+#[allow(unsafe_code)]
+pub(super) fn listen(rank: usize) {
+    let words = format!(
+        "error: worker {rank}: the run was ended from outside (SIGTERM): another of its processes died, or it was stopped; \
+         the message of mpirun or srun says which. The tables of what was finished are in the result folder\n"
+    );
+    if LAST_WORDS.set(words).is_err() {
+        return;
+    }
+    // SAFETY: the handler calls nothing but what POSIX allows in one: atomic loads, `write` and `_exit`.
+    unsafe {
+        libc::signal(libc::SIGTERM, ended as *const () as libc::sighandler_t);
+    }
+}
+
+/// Nothing more is to be said: the process has told how it ended.
+pub(super) fn told() {
+    TOLD.store(true, Ordering::Relaxed);
+}
+
+#[allow(unsafe_code)]
+extern "C" fn ended(_signal: libc::c_int) {
+    if !TOLD.load(Ordering::Relaxed)
+        && let Some(words) = LAST_WORDS.get()
+    {
+        // SAFETY: the text is as long as is said, and never changes.
+        unsafe { libc::write(2, words.as_ptr().cast(), words.len()) };
+    }
+    // SAFETY: always allowed; nothing of this process is needed any more.
+    unsafe { libc::_exit(1) }
+}

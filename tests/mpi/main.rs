@@ -1,0 +1,276 @@
+//! The program on real processes, as a user starts it: `mpirun -n 4 grapevine …`.
+
+mod launch;
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use grapevine::experiment::Tables;
+use grapevine::experiment::rows::RunRow;
+use launch::{Started, grapevine, mpirun, mpirun_each, start};
+
+const EXPERIMENT: &str = r#"name = "small"
+seeds = [0, 1]
+[dataset]
+synthetic = { kind = "sbm", nodes = 600, classes = 4, features = 32, degree_within = 8, degree_between = 2 }
+split = { train = 0.5, val = 0.2 }
+[model]
+kind = "gcn"
+hidden = 8
+[training]
+epochs = 6
+evaluate_every = 2
+[partition]
+method = "metis"
+workers = 4
+[network]
+preset = "ethernet-1g"
+"#;
+
+/// Strategies of which the first is short and the second runs until it is stopped.
+const SHORT_AND_ENDLESS: &str = r#"
+[[strategy]]
+kind = "full"
+label = "short"
+[[strategy]]
+kind = "full"
+label = "endless"
+with = { "training.epochs" = 1000000 }
+"#;
+
+/// Longer than any of what is waited for takes.
+const LONG: Duration = Duration::from_secs(60);
+
+fn folder(strategies: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    fs::write(
+        folder.path().join("x.toml"),
+        format!("{EXPERIMENT}{strategies}"),
+    )
+    .expect("the experiment can be written");
+    folder
+}
+
+fn wait_until(what: &str, mut there: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !there() {
+        assert!(start.elapsed() < LONG, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The short cell has ended and the endless one trains.
+fn in_the_endless_cell(folder: &Path) -> Started {
+    let run = ["run", "x.toml", "--engine", "mpi", "--out", "out"];
+    let started = start(folder, 4, &run);
+    let manifest = folder.join("out/manifest.json");
+    wait_until("the first cell is written", || manifest.exists());
+    // Results come once per cell and seed that takes long; training goes on right after.
+    std::thread::sleep(Duration::from_millis(500));
+    started
+}
+
+fn finished(folder: &Path) -> Vec<RunRow> {
+    Tables::read(&folder.join("out")).expect("tables").runs
+}
+
+#[test]
+fn processes_train_what_the_simulation_trains_and_send_the_same_bytes() {
+    let strategies = r#"
+        [[strategy]]
+        kind = "full"
+        [[strategy]]
+        kind = "varco"
+        [[strategy]]
+        kind = "grappa"
+        repartition_every = 2
+        [[strategy]]
+        kind = "retexo"
+        rounds_per_layer = 3
+    "#;
+    let folder = folder(strategies);
+    let run = [
+        "run", "x.toml", "--engine", "mpi", "--json", "--out", "real",
+    ];
+    let real = mpirun(folder.path(), 4, &run);
+    assert_eq!(real.code, 0, "{}", real.stderr);
+    let document: serde_json::Value =
+        serde_json::from_str(&real.stdout).expect("process 0 alone prints, one JSON document");
+    assert_eq!(document["runs"].as_array().map(Vec::len), Some(8));
+    let lines = |text: &str| {
+        real.stderr
+            .lines()
+            .filter(|line| line.contains(text))
+            .count()
+    };
+    assert_eq!(
+        lines("full, seed 0:"),
+        1,
+        "process 0 alone reports progress: {}",
+        real.stderr
+    );
+
+    let simulated = grapevine(folder.path(), &["run", "x.toml", "--out", "simulated"]);
+    assert_eq!(simulated.code, 0, "{}", simulated.stderr);
+    let verified = grapevine(folder.path(), &["verify", "real"]);
+    assert_eq!(verified.code, 0, "{}{}", verified.stdout, verified.stderr);
+
+    let read = |name: &str| Tables::read(&folder.path().join(name)).expect("tables");
+    let (real, simulated) = (read("real"), read("simulated"));
+    assert_eq!(real.epochs.len(), simulated.epochs.len());
+    for (real, simulated) in real.epochs.iter().zip(&simulated.epochs) {
+        let what = format!("{}, seed {}, epoch {}", real.cell, real.seed, real.epoch);
+        let loss = |of: Option<f64>| of.expect("every epoch has a loss");
+        let (a, b) = (loss(real.train_loss), loss(simulated.train_loss));
+        assert!((a - b).abs() <= 1e-5 * b.abs(), "{what}: {a} and {b}");
+        assert_eq!(real.val_accuracy, simulated.val_accuracy, "{what}");
+        assert_eq!(real.wire_bytes, simulated.wire_bytes, "{what}");
+        assert_eq!(real.weight_sd, simulated.weight_sd, "{what}");
+        assert_eq!(
+            real.compression_error, simulated.compression_error,
+            "{what}"
+        );
+    }
+    assert_eq!(real.traffic, simulated.traffic, "message for message");
+    for (real, simulated) in real.runs.iter().zip(&simulated.runs) {
+        assert_eq!(
+            (real.engine.as_str(), simulated.engine.as_str()),
+            ("mpi", "simulated")
+        );
+        assert_eq!(real.payload_bytes, simulated.payload_bytes);
+        assert_eq!(real.parameters, simulated.parameters);
+        assert!(real.compute_seconds > 0.0 && real.exposed_communication_seconds > 0.0);
+        assert!(
+            real.simulated_seconds <= real.measured_seconds * 1.5 + 0.1,
+            "clocks are real time"
+        );
+    }
+}
+
+#[test]
+fn a_killed_process_ends_the_run_everywhere_and_what_was_finished_stays() {
+    let folder = folder(SHORT_AND_ENDLESS);
+    let started = in_the_endless_cell(folder.path());
+    started.kill(2);
+    let ran = started.wait(LONG);
+    assert_ne!(ran.code, 0);
+    for rank in [0, 1, 3] {
+        let told = format!("error: worker {rank}: the run was ended from outside");
+        assert!(ran.stderr.contains(&told), "worker {rank}: {}", ran.stderr);
+    }
+    assert!(
+        ran.stderr.contains("signal 9"),
+        "mpirun says who died: {}",
+        ran.stderr
+    );
+    let rows = finished(folder.path());
+    assert!(
+        rows.iter().any(|row| row.cell == "short" && row.is_ok()),
+        "{rows:?}"
+    );
+}
+
+#[test]
+fn a_process_that_fails_is_named_by_all_and_the_exit_code_is_one() {
+    let folder = folder(&SHORT_AND_ENDLESS.replace("1000000", "2000"));
+    let started = in_the_endless_cell(folder.path());
+    // Process 0 can write no more when the cell ends.
+    fs::rename(folder.path().join("out"), folder.path().join("kept")).expect("it can be moved");
+    fs::write(folder.path().join("out"), "in the way").expect("it can be written");
+    let ran = started.wait(LONG);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("error: worker 0: "), "{}", ran.stderr);
+    for rank in 1..4 {
+        let told = format!("error: worker {rank}: ");
+        let line = ran.stderr.lines().find(|line| line.starts_with(&told));
+        let line = line.unwrap_or_else(|| panic!("worker {rank}: {}", ran.stderr));
+        assert!(line.contains("worker 0 failed: "), "{line}");
+    }
+}
+
+#[test]
+fn wrong_input_is_told_once_with_exit_code_two() {
+    let full = "[[strategy]]\nkind = \"full\"\n";
+    let cases: [(&str, usize, &[&str], &str); 4] = [
+        (
+            full,
+            3,
+            &["x.toml"],
+            "cell \"full\" has 4 workers, but the number of processes is 3",
+        ),
+        (
+            full,
+            2,
+            &["absent.toml"],
+            "cannot read the experiment file absent.toml",
+        ),
+        (
+            full,
+            2,
+            &["x.toml", "--set", "training.epoch=3"],
+            "did you mean",
+        ),
+        (
+            "[[strategy]]\nkind = \"retexo\"\nform = \"distributed\"\n",
+            4,
+            &["x.toml"],
+            "plays all workers in one process",
+        ),
+    ];
+    for (strategies, processes, arguments, expected) in cases {
+        let folder = folder(strategies);
+        let arguments: Vec<&str> = ["run", "--engine", "mpi", "--out", "out"]
+            .into_iter()
+            .chain(arguments.iter().copied())
+            .collect();
+        let ran = mpirun(folder.path(), processes, &arguments);
+        assert_eq!(ran.code, 2, "{}", ran.stderr);
+        assert_eq!(ran.stderr.matches("error: ").count(), 1, "{}", ran.stderr);
+        assert!(ran.stderr.contains(expected), "{}", ran.stderr);
+        assert!(!folder.path().join("out").exists(), "nothing is written");
+    }
+}
+
+#[test]
+fn processes_that_prepare_different_things_do_not_start() {
+    let folder = folder("[[strategy]]\nkind = \"full\"\n");
+    let one = [
+        "run",
+        "x.toml",
+        "--engine",
+        "mpi",
+        "--set",
+        "partition.workers=2",
+    ];
+    let other = [&one[..], &["--set", "dataset.synthetic.nodes=601"]].concat();
+    let ran = mpirun_each(folder.path(), &[&one, &other]);
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    assert!(ran.stderr.contains("worker 1"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("prepared other data"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_calibration_is_a_network_that_experiments_can_name() {
+    let folder = folder("[[strategy]]\nkind = \"full\"\n");
+    let ran = mpirun(folder.path(), 2, &["calibrate", "--out", "network.toml"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("0 and 1") && ran.stderr.contains("emulated"),
+        "{}",
+        ran.stderr
+    );
+    let section = fs::read_to_string(folder.path().join("network.toml")).expect("a section");
+    let experiment = fs::read_to_string(folder.path().join("x.toml")).expect("an experiment");
+    let experiment = experiment
+        .replace("[network]\npreset = \"ethernet-1g\"\n", &section)
+        .replace("workers = 4", "workers = 2");
+    assert!(experiment.contains("framing = \"none\""), "{section}");
+    fs::write(folder.path().join("x.toml"), experiment).expect("it can be written");
+    let projected = grapevine(folder.path(), &["project", "x.toml"]);
+    assert_eq!(projected.code, 0, "{}", projected.stderr);
+
+    let alone = grapevine(folder.path(), &["calibrate"]);
+    assert_eq!(alone.code, 2, "{}", alone.stderr);
+    assert!(alone.stderr.contains("mpirun -n 4"), "{}", alone.stderr);
+}
