@@ -88,6 +88,15 @@ fn processes_train_what_the_simulation_trains_and_send_the_same_bytes() {
         [[strategy]]
         kind = "retexo"
         rounds_per_layer = 3
+        [[strategy]]
+        kind = "full"
+        label = "overlapped"
+        overlap = true
+        with = { "network.all_reduce" = "halving-doubling" }
+        [[strategy]]
+        kind = "grappa"
+        label = "batches"
+        with = { "training.batch" = { size = 64, fanouts = [4, 4] } }
     "#;
     let folder = folder(strategies);
     let run = [
@@ -97,7 +106,7 @@ fn processes_train_what_the_simulation_trains_and_send_the_same_bytes() {
     assert_eq!(real.code, 0, "{}", real.stderr);
     let document: serde_json::Value =
         serde_json::from_str(&real.stdout).expect("process 0 alone prints, one JSON document");
-    assert_eq!(document["runs"].as_array().map(Vec::len), Some(8));
+    assert_eq!(document["runs"].as_array().map(Vec::len), Some(12));
     let lines = |text: &str| {
         real.stderr
             .lines()
