@@ -40,7 +40,7 @@ pub struct Args {
     /// No progress
     #[arg(long, short)]
     quiet: bool,
-    /// Leave a trace of every run in traces/<cell>-<seed>.json (open it in Perfetto or chrome://tracing), and
+    /// Leave a trace of every run in traces/<cell>-<seed>.json (open it in Perfetto or `chrome://tracing`), and
     /// a timeline in the report
     #[arg(long)]
     trace: bool,

@@ -19,6 +19,7 @@ mod collective;
 mod pairwise;
 mod route;
 
+#[cfg(feature = "mpi")]
 pub(super) use collective::merge;
 #[cfg(test)]
 mod tests;

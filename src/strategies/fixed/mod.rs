@@ -68,6 +68,7 @@ pub const MEASURE_ERROR: OptionInfo = OptionInfo {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[allow(clippy::struct_excessive_bools)] // switches of an experiment file
 struct Options {
     #[serde(default)]
     codec: CodecChoice,

@@ -74,12 +74,11 @@ impl Whole {
         }
         let halo = &mut self.halo;
         if let Some(wire) = &sent.now.wires[0] {
-            let started = match self.ahead.take() {
-                Some(started) => started,
-                None => {
-                    let outbox = halo.outgoing_features(worker, wire);
-                    worker.start_exchange(outbox)?
-                }
+            let started = if let Some(started) = self.ahead.take() {
+                started
+            } else {
+                let outbox = halo.outgoing_features(worker, wire);
+                worker.start_exchange(outbox)?
             };
             halo.finish_features(worker, wire, started)?;
         }

@@ -45,6 +45,7 @@ pub const REGISTRATION: Registration = Registration {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[allow(clippy::struct_excessive_bools)] // switches of an experiment file
 struct Options {
     #[serde(default)]
     codec: CodecChoice,
