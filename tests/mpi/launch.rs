@@ -57,7 +57,7 @@ pub fn start(folder: &Path, processes: usize, arguments: &[&str]) -> Started {
 }
 
 /// No run here takes longer.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_mins(2);
 
 fn launcher() -> Command {
     let mut command = Command::new("mpirun");

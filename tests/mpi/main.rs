@@ -40,7 +40,7 @@ with = { "training.epochs" = 1000000 }
 "#;
 
 /// Longer than any of what is waited for takes.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 
 fn folder(strategies: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder for the test");
