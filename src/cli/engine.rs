@@ -1,5 +1,7 @@
 //! Which engine a command runs on, and how it ends there.
 
+use std::time::Duration;
+
 use clap::ValueEnum;
 use thiserror::Error;
 
@@ -17,6 +19,10 @@ pub enum EngineChoice {
     /// One process per worker, started by mpirun or srun, in real time
     Mpi,
 }
+
+/// The first process that ends with an error has `mpirun` end the others and stop passing on what they say: so long do all wait
+/// before they end.
+const PASSING_ON: Duration = Duration::from_millis(500);
 
 /// An error that has been told.
 #[derive(Debug, Error)]
@@ -45,6 +51,9 @@ impl EngineChoice {
             last_words(&engine, error);
         }
         let closed = engine.close().map_err(|error| Error::from(error).into());
+        if outcome.is_err() {
+            std::thread::sleep(PASSING_ON);
+        }
         match (outcome, closed) {
             (Ok(verdict), Ok(())) => Ok(verdict),
             (Ok(_), Err(error)) => {
