@@ -51,21 +51,17 @@ impl EngineChoice {
             last_words(&engine, error);
         }
         let closed = engine.close().map_err(|error| Error::from(error).into());
-        if outcome.is_err() {
-            std::thread::sleep(PASSING_ON);
-        }
-        match (outcome, closed) {
-            (Ok(verdict), Ok(())) => Ok(verdict),
+        let error = match (outcome, closed) {
+            (Ok(verdict), Ok(())) => return Ok(verdict),
             (Ok(_), Err(error)) => {
                 last_words(&engine, &error);
-                let input = is_input(&error);
-                Err(Told { input }.into())
+                error
             }
-            (Err(error), _) => {
-                let input = is_input(&error);
-                Err(Told { input }.into())
-            }
-        }
+            (Err(error), _) => error,
+        };
+        std::thread::sleep(PASSING_ON);
+        let input = is_input(&error);
+        Err(Told { input }.into())
     }
 }
 
