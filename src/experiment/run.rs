@@ -137,8 +137,10 @@ struct Pace {
 }
 
 impl Pace {
-    /// Longest time between two writings, for each second that the first took.
+    /// Least time between two writings, in times that the first took.
     const REST: u32 = 10;
+    /// What is written faster than this needs no rest: results are there at every end of a cell.
+    const FAST: Duration = Duration::from_millis(200);
 
     /// Whether to write, at the end of a cell or within one.
     fn is_due(&self, cell_ended: bool) -> bool {
@@ -147,8 +149,7 @@ impl Pace {
         } else {
             WRITE_EVERY
         };
-        // What is written in no time is written at every end of a cell.
-        let rest = if self.took < Duration::from_millis(200) {
+        let rest = if self.took < Self::FAST {
             Duration::ZERO
         } else {
             self.took * Self::REST
@@ -477,4 +478,24 @@ impl Progress for Silent {
 #[must_use]
 pub fn default_out(experiment: &Experiment) -> PathBuf {
     Path::new("results").join(&experiment.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_long_to_write_is_written_less_often() {
+        let now = |took| Pace {
+            ended: Instant::now(),
+            took,
+        };
+        let fast = now(Duration::ZERO);
+        assert!(fast.is_due(true) && !fast.is_due(false));
+        assert!(!now(Duration::from_mins(1)).is_due(true));
+        let long_ago = Instant::now().checked_sub(Duration::from_secs(6));
+        let rested = |took| long_ago.is_none_or(|ended| Pace { ended, took }.is_due(false));
+        assert!(rested(Duration::ZERO) && rested(Duration::from_millis(500)));
+        assert!(!now(Duration::from_millis(500)).is_due(true));
+    }
 }

@@ -11,7 +11,7 @@ use super::decode::decode;
 use super::error::{ConfigError, Problem};
 use super::locate::Document;
 use super::path::KeyPath;
-use super::{known_at_top_level, optional, overrides, required};
+use super::{known_at_top_level, optional, overrides, required, text_of};
 use crate::net::{
     FlowSpec, Framing, Links, NamedLinkSpec, NetError, NetworkSpec, RouteSpec, Topology, run_flows,
 };
@@ -64,11 +64,8 @@ impl FlowFile {
     /// # Errors
     /// [`ConfigError`]: the file cannot be read, is not TOML, or says something that makes no sense.
     pub fn read(path: &Path, sets: &[String]) -> Result<Self, ConfigError> {
-        let file = path.display().to_string();
-        match std::fs::read_to_string(path) {
-            Ok(text) => Self::parse(&text, &file, sets),
-            Err(source) => Err(ConfigError::Unreadable { file, source }),
-        }
+        let (file, text) = text_of(path)?;
+        Self::parse(&text, &file, sets)
     }
 
     /// Reads the text of such a file, which goes by the name `file` in messages.

@@ -110,11 +110,8 @@ impl Experiment {
         sets: &[String],
         vocabulary: &Vocabulary<'_>,
     ) -> Result<Self, ConfigError> {
-        let file = path.display().to_string();
-        match std::fs::read_to_string(path) {
-            Ok(text) => Self::parse(&text, &file, sets, vocabulary),
-            Err(source) => Err(ConfigError::Unreadable { file, source }),
-        }
+        let (file, text) = text_of(path)?;
+        Self::parse(&text, &file, sets, vocabulary)
     }
 
     /// Reads the text of an experiment file, which goes by the name `file` in messages.
@@ -230,6 +227,15 @@ fn required<T: serde::de::DeserializeOwned>(
             },
         )
     })
+}
+
+/// The name of a file in messages, and what it says.
+fn text_of(path: &Path) -> Result<(String, String), ConfigError> {
+    let file = path.display().to_string();
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok((file, text)),
+        Err(source) => Err(ConfigError::Unreadable { file, source }),
+    }
 }
 
 fn known_at_top_level(document: &Document, known: &[&str]) -> Result<(), ConfigError> {

@@ -117,16 +117,6 @@ impl HaloExchange {
         Ok(())
     }
 
-    /// The features of owned and halo rows, as fetched last.
-    ///
-    /// # Errors
-    /// If nothing was ever fetched.
-    pub fn kept_features(&self) -> Result<Input, SimError> {
-        self.features.clone().ok_or_else(|| {
-            SimError::Strategy("features of the halo are used before they were sent".to_owned())
-        })
-    }
-
     /// The features of owned and halo rows; the halo's are fetched when `wire` is given, and kept otherwise.
     ///
     /// # Errors
@@ -141,7 +131,9 @@ impl HaloExchange {
             let started = worker.start_exchange(outbox)?;
             self.finish_features(worker, wire, started)?;
         }
-        self.kept_features()
+        self.features.clone().ok_or_else(|| {
+            SimError::Strategy("features of the halo are used before they were sent".to_owned())
+        })
     }
 
     /// Owned rows of a layer's input, with the halo's rows below them.

@@ -73,16 +73,13 @@ impl Whole {
             return Ok(own.clone());
         }
         let halo = &mut self.halo;
-        if let Some(wire) = &sent.now.wires[0] {
-            let started = if let Some(started) = self.ahead.take() {
-                started
-            } else {
-                let outbox = halo.outgoing_features(worker, wire);
-                worker.start_exchange(outbox)?
-            };
+        let mut wire = sent.now.wires[0].as_ref();
+        if let Some(started) = self.ahead.take()
+            && let Some(wire) = wire.take()
+        {
             halo.finish_features(worker, wire, started)?;
         }
-        let features = halo.kept_features()?;
+        let features = halo.features(worker, wire)?;
         if let Some(wire) = &sent.ahead {
             let outbox = halo.outgoing_features(worker, wire);
             worker.begin_epoch(epoch + 1); // under which they are counted

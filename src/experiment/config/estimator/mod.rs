@@ -10,7 +10,7 @@ use super::decode::{decode, decode_tagged};
 use super::error::ConfigError;
 use super::locate::Document;
 use super::path::KeyPath;
-use super::{known_at_top_level, name, optional, overrides, required};
+use super::{known_at_top_level, name, optional, overrides, required, text_of};
 use crate::graph::SyntheticSpec;
 use crate::strategies::grappa::estimators::{Normalise, Shrinkage, Weight};
 use crate::strategies::grappa::study::{DesignKind, Estimator, LAYERS, Loss, Sampling};
@@ -201,11 +201,8 @@ impl EstimatorStudy {
     /// # Errors
     /// [`ConfigError`]: the file cannot be read, is not TOML, or says something that makes no sense.
     pub fn read(path: &Path, sets: &[String]) -> Result<Self, ConfigError> {
-        let file = path.display().to_string();
-        match std::fs::read_to_string(path) {
-            Ok(text) => Self::parse(&text, &file, sets),
-            Err(source) => Err(ConfigError::Unreadable { file, source }),
-        }
+        let (file, text) = text_of(path)?;
+        Self::parse(&text, &file, sets)
     }
 
     /// Reads the text of a study, which goes by the name `file` in messages.
