@@ -1,7 +1,7 @@
 //! One worker: what a strategy's program is written against.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
@@ -205,18 +205,24 @@ impl Worker {
         work: Work,
         action: impl FnOnce(&Self) -> T,
     ) -> T {
-        let start = Instant::now();
-        let result = action(self);
-        let took = start.elapsed();
-        if activity == Activity::Model {
-            self.recorder().add_model_time(took);
-        }
+        let (result, took) = self.timed(activity, action);
         let time = match self.setting.engine {
             Engine::Simulated => self.setting.timing.time(work, took, self.compute_factor),
             Engine::Mpi(_) => Seconds(took.as_secs_f64()),
         };
         self.communicator.elapse(time);
         result
+    }
+
+    /// Does something, and says how long it took on this machine.
+    fn timed<T>(&self, activity: Activity, action: impl FnOnce(&Self) -> T) -> (T, Duration) {
+        let start = Instant::now();
+        let result = action(self);
+        let took = start.elapsed();
+        if activity == Activity::Model {
+            self.recorder().add_model_time(took);
+        }
+        (result, took)
     }
 
     /// One step of an optimiser with the gradient of all workers, flat.
@@ -247,12 +253,7 @@ impl Worker {
         workers: usize,
         action: impl FnOnce(&Self) -> T,
     ) -> T {
-        let start = Instant::now();
-        let result = action(self);
-        let took = start.elapsed();
-        if activity == Activity::Model {
-            self.recorder().add_model_time(took);
-        }
+        let (result, took) = self.timed(activity, action);
         let share = 1.0 / workers.max(1) as f64;
         let speeds = (0..self.size()).map(|rank| self.setting.topology.compute_factor(rank));
         let slowest = speeds.fold(f64::INFINITY, f64::min);
