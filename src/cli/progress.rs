@@ -73,8 +73,13 @@ impl Progress for Terminal {
             (true, None) => "done".to_owned(),
         };
         let line = format!(
-            "{:>3}/{} {}, seed {}: {result}, {:.1} s",
-            run.number, run.of, row.cell, row.seed, row.measured_seconds
+            "{:>3}/{} {}, seed {}: {result}, {:.1} s{}",
+            run.number,
+            run.of,
+            row.cell,
+            row.seed,
+            row.measured_seconds,
+            if run.kept { ", kept" } else { "" }
         );
         match self.bar.get() {
             Some(bar) => bar.println(line),

@@ -13,7 +13,9 @@ use super::progress::Terminal;
 use super::{Verdict, read_experiment};
 use crate::Error;
 use crate::experiment::rows::{ClaimRow, RunRow};
-use crate::experiment::{Progress, Runner, Summary, base_of, default_out, read_manifest};
+use crate::experiment::{
+    Progress, RunError, Runner, Summary, Tables, base_of, default_out, read_manifest,
+};
 use crate::report;
 use crate::report::format::{bytes, percent_summary, seconds};
 use crate::report::statistics;
@@ -22,6 +24,7 @@ use crate::strategies::Registry;
 
 /// Arguments of `run`.
 #[derive(ClapArgs)]
+#[allow(clippy::struct_excessive_bools)] // each is a flag
 pub struct Args {
     /// Experiment file
     file: PathBuf,
@@ -34,6 +37,13 @@ pub struct Args {
     /// What carries out the runs
     #[arg(long, value_enum, default_value_t)]
     engine: EngineChoice,
+    /// Keep the runs that have finished in the result folder, if they were of the same settings, data and program, and run
+    /// the rest
+    #[arg(long)]
+    resume: bool,
+    /// Go on with the other runs when one fails; the exit code is 1 all the same
+    #[arg(long)]
+    keep_going: bool,
     /// Print one JSON document instead of a table
     #[arg(long)]
     json: bool,
@@ -60,6 +70,12 @@ fn run_on(args: &Args, registry: &Registry, engine: &Engine) -> anyhow::Result<V
         let refused = Err(Error::from(SimError::Input(what.to_owned())));
         engine.agree(refused, |()| Vec::new(), Error::is_input)?;
     }
+    if args.keep_going && engine.processes().is_some() {
+        let what = "--keep-going is for the simulated engine only: over MPI a run that fails ends its processes; \
+                    leave it out, and go on later with --resume";
+        let refused = Err(Error::from(SimError::Input(what.to_owned())));
+        engine.agree(refused, |()| Vec::new(), Error::is_input)?;
+    }
     let experiment = engine.agree(
         read_experiment(&args.file, &args.sets, registry),
         |_| Vec::new(),
@@ -78,9 +94,21 @@ fn run_on(args: &Args, registry: &Registry, engine: &Engine) -> anyhow::Result<V
         } else {
             0
         },
+        resume: args.resume,
+        keep_going: args.keep_going,
     };
     let progress: Arc<dyn Progress> = Arc::new(Terminal::new(args.quiet || !engine.leads()));
-    let summary = runner.run(&progress).map_err(Error::from)?;
+    let summary = match runner.run(&progress) {
+        Ok(summary) => summary,
+        Err(failure @ RunError::Failed { .. }) if engine.leads() => {
+            // What was finished before deserves a report too; should that fail as well, the first failure says more.
+            if let (Ok(tables), Ok(manifest)) = (Tables::read(&out), read_manifest(&out)) {
+                let _ = report::build(&out, &tables, &manifest);
+            }
+            return Err(Error::from(failure).into());
+        }
+        Err(error) => return Err(Error::from(error).into()),
+    };
     if !engine.leads() {
         return Ok(Verdict::Good);
     }
@@ -98,7 +126,11 @@ fn run_on(args: &Args, registry: &Registry, engine: &Engine) -> anyhow::Result<V
     } else {
         print(&text(&summary, &out));
     }
-    Ok(Verdict::Good)
+    if summary.failures.is_empty() {
+        return Ok(Verdict::Good);
+    }
+    let (of, failures) = (summary.tables.runs.len(), summary.failures);
+    Err(Error::from(RunError::Some { failures, of, out }).into())
 }
 
 /// What a person wants to see first.

@@ -6,11 +6,14 @@
 //!                                                   project: plan alone      claims, verify
 //! ```
 
+mod archive;
 pub mod atomic;
 pub mod claims;
 pub mod config;
+mod error;
 mod estimator;
 mod manifest;
+mod pace;
 mod prepare;
 mod project;
 mod row_maker;
@@ -21,11 +24,12 @@ mod trace;
 pub mod verify;
 
 pub use config::{ConfigError, EstimatorStudy, Experiment, FlowFile, FlowRow};
+pub use error::RunError;
 pub use estimator::{EstimatorRow, estimate};
 pub use manifest::{MANIFEST, read_manifest};
 pub use prepare::{Preparation, base_of, vocabulary_check};
 pub use project::{Projection, project};
-pub use run::{Finished, Progress, RunError, Runner, Silent, Summary, default_out};
+pub use run::{Finished, Progress, Runner, Silent, Summary, default_out};
 pub use tables::{Tables, TablesError};
 pub use trace::chrome_trace;
 

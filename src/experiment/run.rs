@@ -4,75 +4,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sha2::{Digest, Sha256};
-use thiserror::Error;
-
+use super::archive::{Address, Addresser, Archive};
 use super::config::{Cell, Experiment};
+use super::error::RunError;
 use super::manifest::{MANIFEST, Manifest, read_manifest};
+use super::pace::Pace;
 use super::prepare::Preparation;
 use super::row_maker::RowMaker;
 use super::rows::{ClaimRow, RunRow};
-use super::tables::{Tables, TablesError};
+use super::tables::Tables;
 use super::trace::{TraceNames, chrome_trace};
 use super::{TRACES, atomic};
 use crate::Error;
 use crate::sim::{Engine, EpochRecord, Observer, Outcome, Setting, SimError};
 use crate::strategies::{Registry, Strategy};
-
-/// Why an experiment did not finish.
-#[derive(Debug, Error)]
-pub enum RunError {
-    /// Something is wrong with the input, found before anything was trained.
-    #[error(transparent)]
-    Input(Box<Error>),
-    /// A run failed; what was finished before is in the result folder.
-    #[error("cell \"{cell}\", seed {seed}: {source}")]
-    Failed {
-        /// Name of the cell.
-        cell: String,
-        /// Seed of the run.
-        seed: u64,
-        /// What happened.
-        source: Box<Error>,
-    },
-    /// The folder for results has those of another experiment, or cannot be a folder.
-    #[error("{}: {what}; give another folder with --out", path.display())]
-    Taken {
-        /// The folder.
-        path: PathBuf,
-        /// What is there.
-        what: String,
-    },
-    /// Results cannot be written.
-    #[error(transparent)]
-    Write(#[from] TablesError),
-    /// Results cannot be written.
-    #[error("cannot write {}: {source}", path.display())]
-    Folder {
-        /// The file or folder.
-        path: PathBuf,
-        /// The file system's error.
-        source: std::io::Error,
-    },
-}
-
-impl RunError {
-    /// Whether the cause is something a person wrote (exit code 2), not a failure of the run (exit code 1).
-    #[must_use]
-    pub fn is_input(&self) -> bool {
-        match self {
-            Self::Input(error) => error.is_input(),
-            Self::Taken { .. } => true,
-            Self::Failed { .. } | Self::Write(_) | Self::Folder { .. } => false,
-        }
-    }
-}
-
-impl From<SimError> for RunError {
-    fn from(error: SimError) -> Self {
-        Self::Input(Box::new(error.into()))
-    }
-}
+use sha2::{Digest, Sha256};
 
 /// Told how an experiment goes on.
 pub trait Progress: Send + Sync {
@@ -94,6 +40,8 @@ pub struct Finished<'a> {
     pub number: usize,
     /// Of how many.
     pub of: usize,
+    /// Whether it had finished before this program started.
+    pub kept: bool,
 }
 
 /// What an experiment left behind.
@@ -106,6 +54,8 @@ pub struct Summary {
     pub model: Duration,
     /// Sentences a reader should see beside the figures.
     pub notes: Vec<String>,
+    /// [`RunError::Failed`] of each run that failed, where the others were to go on.
+    pub failures: Vec<RunError>,
 }
 
 /// Runs one experiment into one folder.
@@ -124,45 +74,35 @@ pub struct Runner<'a> {
     pub engine: Engine,
     /// Of how many epochs each run leaves a trace; 0 for none.
     pub trace_epochs: usize,
-}
-
-/// Results are written after every cell, and within a cell after the first seed that ends so long after the last time.
-const WRITE_EVERY: Duration = Duration::from_secs(5);
-
-/// When results are written: they are written whole, so that what takes long to write is written less often, and writing takes a small share of
-/// the whole.
-struct Pace {
-    ended: Instant,
-    took: Duration,
-}
-
-impl Pace {
-    /// Least time between two writings, in times that the first took.
-    const REST: u32 = 10;
-    /// What is written faster than this needs no rest: results are there at every end of a cell.
-    const FAST: Duration = Duration::from_millis(200);
-
-    /// Whether to write, at the end of a cell or within one.
-    fn is_due(&self, cell_ended: bool) -> bool {
-        let wait = if cell_ended {
-            Duration::ZERO
-        } else {
-            WRITE_EVERY
-        };
-        let rest = if self.took < Self::FAST {
-            Duration::ZERO
-        } else {
-            self.took * Self::REST
-        };
-        self.ended.elapsed() >= wait.max(rest)
-    }
+    /// Whether runs that have finished in the result folder are kept and not run again.
+    pub resume: bool,
+    /// Whether the other runs go on when one fails.
+    pub keep_going: bool,
 }
 
 /// One cell with its strategy.
 struct Job<'a> {
     cell: &'a Cell,
     strategy: Box<dyn Strategy>,
+    /// One for each seed.
+    runs: Vec<Planned>,
 }
+
+/// One run that is to be there in the end.
+struct Planned {
+    seed: u64,
+    address: Address,
+    /// Where its trace goes, if it leaves one.
+    trace: PathBuf,
+    /// Whether it has finished before.
+    kept: bool,
+}
+
+/// The rows of a run, and the time spent inside model computation.
+type Ended = (Tables, Duration);
+
+/// The row of a run that failed, if it came as far as to have one, and why it failed.
+type Failing = (Option<Box<RunRow>>, Error);
 
 /// All that is to be run.
 struct Prepared<'a> {
@@ -191,15 +131,14 @@ impl Runner<'_> {
             RunError::is_input,
         )?;
 
-        if self.engine.leads() {
+        if self.engine.leads() && !self.resume {
             remove_traces(&self.out)?;
         }
-        let mut names = TraceNames::default();
-        let seeds = &self.experiment.seeds;
-        let runs = jobs.len() * seeds.len();
+        let runs: usize = jobs.iter().map(|job| job.runs.len()).sum();
+        let to_run = |job: &Job<'_>| job.runs.iter().filter(|run| !run.kept).count();
         let epochs: usize = jobs
             .iter()
-            .map(|job| job.strategy.epochs(&Preparation::context(job.cell)) * seeds.len())
+            .map(|job| job.strategy.epochs(&Preparation::context(job.cell)) * to_run(job))
             .sum();
         progress.begin(runs, epochs);
         for note in &skipped {
@@ -208,42 +147,50 @@ impl Runner<'_> {
 
         let mut tables = Tables::default();
         let mut model = Duration::ZERO;
-        let mut number = 0;
-        let mut pace = Pace {
-            ended: Instant::now(),
-            took: Duration::ZERO,
-        };
-        for job in &jobs {
-            for (place, &seed) in seeds.iter().enumerate() {
-                number += 1;
-                let trace = TraceFile {
-                    path: self.out.join(TRACES).join(names.name(&job.cell.name, seed)),
-                    first: place == 0,
-                };
-                let outcome = self.one(&mut preparation, job, seed, progress, &mut tables, &trace);
-                if let Ok(spent) = &outcome {
-                    model += *spent;
+        let mut failures = Vec::new();
+        let mut pace = Pace::start();
+        let all = jobs.iter().flat_map(|job| {
+            let runs = job.runs.iter().enumerate();
+            runs.map(move |(place, run)| (job, place, run))
+        });
+        for (number, (job, place, run)) in all.enumerate() {
+            let ended = self.rows_of(&mut preparation, job, run, progress);
+            let mut failure = None;
+            match ended {
+                Ok((mut rows, spent)) => {
+                    if place > 0 {
+                        rows.timeline.clear();
+                    }
+                    tables.append(rows);
+                    model += spent;
                 }
-                if let Some(row) = tables.runs.last() {
-                    progress.finished(&Finished {
-                        row,
-                        number,
-                        of: runs,
+                Err((row, error)) => {
+                    tables.runs.extend(row.map(|row| *row));
+                    failure = Some(RunError::Failed {
+                        cell: job.cell.name.clone(),
+                        seed: run.seed,
+                        source: Box::new(error),
                     });
                 }
-                if outcome.is_err() || pace.is_due(place + 1 == seeds.len()) {
-                    let begun = Instant::now();
-                    self.write(&tables, &manifest, started, model, &skipped)?;
-                    pace = Pace {
-                        ended: Instant::now(),
-                        took: begun.elapsed(),
-                    };
-                }
-                outcome.map_err(|source| RunError::Failed {
-                    cell: job.cell.name.clone(),
-                    seed,
-                    source: Box::new(source),
-                })?;
+            }
+            if let Some(row) = tables.runs.last() {
+                progress.finished(&Finished {
+                    row,
+                    number: number + 1,
+                    of: runs,
+                    kept: run.kept,
+                });
+            }
+            let cell_ended = place + 1 == job.runs.len();
+            let goes_on = failure
+                .as_ref()
+                .is_none_or(|error| self.goes_on_after(error));
+            if !goes_on || (!run.kept && pace.is_due(cell_ended)) {
+                pace.time(|| self.write(&tables, &manifest, started, model, &skipped))?;
+            }
+            match failure {
+                Some(failure) if !goes_on => return Err(failure),
+                failure => failures.extend(failure),
             }
         }
         tables.claims = self.claims(&tables.runs);
@@ -255,11 +202,23 @@ impl Runner<'_> {
         }
         notes.extend(super::manifest::notes(&tables.runs, &tables.epochs));
         self.write(&tables, &manifest, started, model, &notes)?;
+        if self.engine.leads() {
+            let addresses = jobs.iter().flat_map(|job| &job.runs);
+            let addresses: Vec<Address> = addresses.map(|run| run.address.clone()).collect();
+            let archive = Archive::of(&self.out);
+            archive
+                .keep_only(&addresses)
+                .map_err(|source| RunError::Folder {
+                    path: self.out.clone(),
+                    source,
+                })?;
+        }
         Ok(Summary {
             tables,
             elapsed: started.elapsed(),
             model,
             notes,
+            failures,
         })
     }
 
@@ -276,8 +235,13 @@ impl Runner<'_> {
         let mut jobs = Vec::new();
         let mut digest = Sha256::new_with_prefix(self.experiment.resolved().to_string());
         let (cells, skipped) = preparation.present(self.experiment).map_err(input)?;
+        let mut addresser =
+            Addresser::new(&self.experiment.name, self.trace_epochs).map_err(RunError::Program)?;
+        let archive = Archive::of(&self.out);
+        let mut names = TraceNames::default();
         for cell in cells {
             let strategy = preparation.strategy(cell).map_err(input)?;
+            let mut runs = Vec::new();
             for &seed in &self.experiment.seeds {
                 let setting = preparation
                     .setting(cell, seed, strategy.as_ref())
@@ -287,8 +251,24 @@ impl Runner<'_> {
                 for &part in &setting.partition.assignment {
                     digest.update(part.to_le_bytes());
                 }
+                let address = addresser.of(cell, &setting);
+                let trace = self.out.join(TRACES).join(names.name(&cell.name, seed));
+                let kept = self.resume
+                    && (self.trace_epochs == 0 || trace.exists())
+                    && archive.get(&address).is_some();
+                digest.update([u8::from(kept)]);
+                runs.push(Planned {
+                    seed,
+                    address,
+                    trace,
+                    kept,
+                });
             }
-            jobs.push(Job { cell, strategy });
+            jobs.push(Job {
+                cell,
+                strategy,
+                runs,
+            });
         }
         if self.engine.leads() {
             std::fs::create_dir_all(&self.out).map_err(|source| RunError::Folder {
@@ -331,18 +311,43 @@ impl Runner<'_> {
             })
     }
 
-    /// One cell and seed; returns the time spent inside model computation.
+    /// Whether the other runs go on after a failure. Where one result cannot be written, none can.
+    fn goes_on_after(&self, failure: &RunError) -> bool {
+        let unwritten =
+            matches!(failure, RunError::Failed { source, .. } if matches!(**source, Error::Run(_)));
+        self.keep_going && !unwritten
+    }
+
+    /// The rows of a run, out of the archive or, if it is not there, by running it.
+    fn rows_of(
+        &self,
+        preparation: &mut Preparation<'_>,
+        job: &Job<'_>,
+        run: &Planned,
+        progress: &Arc<dyn Progress>,
+    ) -> Result<Ended, Failing> {
+        let archive = Archive::of(&self.out);
+        match run.kept.then(|| archive.get(&run.address)).flatten() {
+            Some(rows) => Ok((rows, Duration::ZERO)),
+            None => self.one(preparation, job, run, progress),
+        }
+    }
+
+    /// One cell and seed. Returns its rows, which are in the archive then, and the time spent inside model computation.
+    ///
+    /// # Errors
+    /// See [`Failing`].
     fn one(
         &self,
         preparation: &mut Preparation<'_>,
         job: &Job<'_>,
-        seed: u64,
+        run: &Planned,
         progress: &Arc<dyn Progress>,
-        tables: &mut Tables,
-        trace: &TraceFile,
-    ) -> Result<Duration, Error> {
-        let strategy = job.strategy.as_ref();
-        let setting = preparation.setting(job.cell, seed, strategy)?;
+    ) -> Result<Ended, Failing> {
+        let (strategy, seed) = (job.strategy.as_ref(), run.seed);
+        let setting = preparation
+            .setting(job.cell, seed, strategy)
+            .map_err(|error| (None, error))?;
         let rows = RowMaker {
             experiment: &self.experiment.name,
             cell: job.cell,
@@ -355,43 +360,36 @@ impl Runner<'_> {
         };
         let outcome = strategy.run(&setting, observer);
         if !self.engine.leads() {
-            return Ok(outcome?.model);
+            return outcome
+                .map(|outcome| (Tables::default(), outcome.model))
+                .map_err(|error| (None, error.into()));
         }
         let outcome = outcome
-            .and_then(|outcome| plan_is_ledger(strategy, &setting, &outcome).map(|()| outcome));
-        match outcome {
-            Ok(outcome) => {
-                tables.runs.push(rows.run(&outcome));
-                tables.epochs.extend(rows.epochs(&outcome));
-                tables.traffic.extend(rows.traffic(&outcome));
-                if self.trace_epochs > 0 {
-                    let text = chrome_trace(&outcome.timeline, &setting.topology);
-                    write_trace(&trace.path, &text)?;
-                    if trace.first {
-                        tables.timeline.extend(rows.timeline(&outcome));
-                    }
-                }
-                Ok(outcome.model)
-            }
-            Err(error) => {
-                tables.runs.push(rows.failed(&error));
-                Err(error.into())
-            }
+            .and_then(|outcome| plan_is_ledger(strategy, &setting, &outcome).map(|()| outcome))
+            .map_err(|error| (Some(Box::new(rows.failed(&error))), error.into()))?;
+        let mut tables = Tables {
+            runs: vec![rows.run(&outcome)],
+            epochs: rows.epochs(&outcome),
+            traffic: rows.traffic(&outcome),
+            ..Tables::default()
+        };
+        let unwritten = |path: &Path, source| {
+            let path = path.to_owned();
+            (None, RunError::Folder { path, source }.into())
+        };
+        if self.trace_epochs > 0 {
+            let text = chrome_trace(&outcome.timeline, &setting.topology);
+            atomic::write_bytes(&run.trace, text.as_bytes())
+                .map_err(|source| unwritten(&run.trace, source))?;
+            tables.timeline = rows.timeline(&outcome);
         }
+        // Last, so that what is in the archive is there with all that belongs to it.
+        let archive = Archive::of(&self.out);
+        archive
+            .put(&run.address, &tables)
+            .map_err(|source| unwritten(&archive.path(&run.address), source))?;
+        Ok((tables, outcome.model))
     }
-}
-
-/// Where a run's trace goes, and whether it is its cell's first, of which the table is.
-struct TraceFile {
-    path: PathBuf,
-    first: bool,
-}
-
-fn write_trace(path: &Path, text: &str) -> Result<(), RunError> {
-    atomic::write_bytes(path, text.as_bytes()).map_err(|source| RunError::Folder {
-        path: path.to_owned(),
-        source,
-    })
 }
 
 /// Removes the traces of an earlier run of the experiment.
@@ -478,24 +476,4 @@ impl Progress for Silent {
 #[must_use]
 pub fn default_out(experiment: &Experiment) -> PathBuf {
     Path::new("results").join(&experiment.name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_takes_long_to_write_is_written_less_often() {
-        let now = |took| Pace {
-            ended: Instant::now(),
-            took,
-        };
-        let fast = now(Duration::ZERO);
-        assert!(fast.is_due(true) && !fast.is_due(false));
-        assert!(!now(Duration::from_mins(1)).is_due(true));
-        let long_ago = Instant::now().checked_sub(Duration::from_secs(6));
-        let rested = |took| long_ago.is_none_or(|ended| Pace { ended, took }.is_due(false));
-        assert!(rested(Duration::ZERO) && rested(Duration::from_millis(500)));
-        assert!(!now(Duration::from_millis(500)).is_due(true));
-    }
 }

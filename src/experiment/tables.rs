@@ -8,6 +8,7 @@ use polars::prelude::{
     Column, CsvWriter, DataFrame, IntoColumn, NewChunkedArray, ParquetReader, ParquetWriter,
     PolarsError, SerReader, SerWriter, StringChunked,
 };
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::atomic;
@@ -17,7 +18,7 @@ use super::rows::{
 };
 
 /// Everything a result folder says in numbers.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tables {
     /// One row per cell and seed.
     pub runs: Vec<RunRow>,
@@ -65,6 +66,15 @@ pub enum TablesError {
 }
 
 impl Tables {
+    /// Adds the rows of other runs below.
+    pub fn append(&mut self, mut more: Self) {
+        self.runs.append(&mut more.runs);
+        self.epochs.append(&mut more.epochs);
+        self.traffic.append(&mut more.traffic);
+        self.claims.append(&mut more.claims);
+        self.timeline.append(&mut more.timeline);
+    }
+
     /// Writes `<table>.parquet` and `<table>.csv` for all tables into `folder`, each file atomically. Without a timeline there
     /// are no files of it, and those of an earlier run are removed.
     ///

@@ -22,6 +22,7 @@ mod csr;
 mod dataset;
 mod error;
 mod features;
+mod fingerprint;
 mod loaders;
 mod normal;
 mod partition;

@@ -21,6 +21,7 @@ mod overlap;
 mod probe;
 mod program;
 mod reference;
+mod resume;
 mod retexo;
 mod sparse;
 mod trace;

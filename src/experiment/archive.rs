@@ -1,0 +1,244 @@
+//! Runs that have finished, kept one by one, so that an experiment can go on where it was stopped.
+//!
+//! Each run is one file, `finished/<address>.cbor.gz` in the result folder, with its rows of all tables. The address is a hash of all that
+//! the rows depend on: the cell with its settings and options, the seed, the content of the data, the partition, the devices, the
+//! engine, and the program itself. A run with another address is another run; a file that is cut short or altered is none.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use sha2::{Digest, Sha256};
+use toml::{Table, Value};
+
+use super::config::Cell;
+use super::rows::Text;
+use super::{Tables, atomic};
+use crate::graph::Dataset;
+use crate::sim::Setting;
+
+/// Name of the folder in a result folder.
+const FOLDER: &str = "finished";
+
+const EXTENSION: &str = ".cbor.gz";
+
+/// What a run is found by: 64 hexadecimal digits.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Address(String);
+
+/// Works out addresses.
+pub(super) struct Addresser {
+    /// Hash of what all runs of an experiment have in common.
+    common: Sha256,
+    /// Data that have been hashed before: several cells train on the same.
+    data: Vec<(Arc<Dataset>, [u8; 32])>,
+}
+
+impl Addresser {
+    /// Addresses of the runs of an experiment. `traced` is the number of epochs of which a timeline is kept.
+    ///
+    /// # Errors
+    /// If the program's own file cannot be read.
+    pub fn new(experiment: &str, traced: usize) -> io::Result<Self> {
+        let mut common = Sha256::new();
+        common.update(program()?);
+        absorb(&mut common, experiment.as_bytes());
+        common.update((traced as u64).to_le_bytes());
+        Ok(Self {
+            common,
+            data: Vec::new(),
+        })
+    }
+
+    /// The address of one run.
+    pub fn of(&mut self, cell: &Cell, setting: &Setting) -> Address {
+        let mut hash = self.common.clone();
+        let entry = &cell.strategy;
+        let settings = Value::try_from(&cell.settings).unwrap_or(Value::Table(Table::new()));
+        let texts = [
+            cell.name.clone(),
+            entry.label.clone(),
+            entry.kind.clone(),
+            entry.options.to_string(),
+            settings.to_string(),
+            setting.engine.name().to_owned(),
+        ];
+        let devices = setting.devices.iter().map(|device| &device.description);
+        for text in texts.iter().chain(devices) {
+            absorb(&mut hash, text.as_bytes());
+        }
+        hash.update(setting.seed.to_le_bytes());
+        hash.update((setting.epochs as u64).to_le_bytes());
+        hash.update(self.fingerprint(&setting.dataset));
+        for part in &setting.partition.assignment {
+            hash.update(part.to_le_bytes());
+        }
+        Address(hexadecimal(&hash.finalize()))
+    }
+
+    fn fingerprint(&mut self, data: &Arc<Dataset>) -> [u8; 32] {
+        if let Some((_, known)) = self.data.iter().find(|(seen, _)| Arc::ptr_eq(seen, data)) {
+            return *known;
+        }
+        let fingerprint = data.fingerprint();
+        self.data.push((Arc::clone(data), fingerprint));
+        fingerprint
+    }
+}
+
+/// A text after its length.
+fn absorb(hash: &mut Sha256, text: &[u8]) {
+    hash.update((text.len() as u64).to_le_bytes());
+    hash.update(text);
+}
+
+/// Hash of the program that is running: any change of its code changes it.
+fn program() -> io::Result<[u8; 32]> {
+    let mut file = fs::File::open(std::env::current_exe()?)?;
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hash.finalize().into()),
+            read => hash.update(&buffer[..read]),
+        }
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The finished runs in a result folder.
+pub(super) struct Archive {
+    folder: PathBuf,
+}
+
+impl Archive {
+    /// Those in the result folder `out`.
+    pub fn of(out: &Path) -> Self {
+        Self {
+            folder: out.join(FOLDER),
+        }
+    }
+
+    /// Where a run is, or would be.
+    pub fn path(&self, address: &Address) -> PathBuf {
+        self.folder.join(format!("{}{EXTENSION}", address.0))
+    }
+
+    /// The rows of a run; nothing if it has not finished, or its file is not whole.
+    pub fn get(&self, address: &Address) -> Option<Tables> {
+        let file = fs::read(self.path(address)).ok()?;
+        // Read to the end, where the checksum is.
+        let mut content = Vec::new();
+        GzDecoder::new(&file[..]).read_to_end(&mut content).ok()?;
+        let mut rows: Tables = ciborium::from_reader(&content[..]).ok()?;
+        let mut words: Vec<Text> = Vec::new();
+        for row in &mut rows.traffic {
+            share(&mut row.cell, &mut words);
+            share(&mut row.kind, &mut words);
+        }
+        Some(rows)
+    }
+
+    /// Keeps the rows of a run that has finished.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn put(&self, address: &Address, rows: &Tables) -> io::Result<()> {
+        atomic::write(&self.path(address), |file| {
+            let mut packed = GzEncoder::new(file, Compression::fast());
+            ciborium::into_writer(rows, &mut packed).map_err(io::Error::other)?;
+            packed.finish().map(drop)
+        })
+    }
+
+    /// Removes all runs but these.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn keep_only(&self, addresses: &[Address]) -> io::Result<()> {
+        let wanted: Vec<PathBuf> = addresses.iter().map(|address| self.path(address)).collect();
+        for entry in fs::read_dir(&self.folder)? {
+            let path = entry?.path();
+            let ours = path.to_string_lossy().ends_with(EXTENSION);
+            if ours && !wanted.contains(&path) {
+                fs::remove_file(path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Lets equal words be one in memory: there are few, and each stands in thousands of rows.
+fn share(word: &mut Text, words: &mut Vec<Text>) {
+    match words.iter().find(|known| *known == word) {
+        Some(known) => *word = known.clone(),
+        None => words.push(word.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::rows::{EpochRow, RunRow, TrafficRow};
+
+    fn rows() -> Tables {
+        let traffic = TrafficRow {
+            kind: "activation".into(),
+            compression_error: Some(0.1 + 0.2),
+            ..TrafficRow::default()
+        };
+        Tables {
+            runs: vec![RunRow {
+                seed: u64::MAX,
+                simulated_seconds: 1.0 / 3.0,
+                ..RunRow::default()
+            }],
+            epochs: vec![EpochRow {
+                train_loss: Some(f64::INFINITY),
+                ..EpochRow::default()
+            }],
+            traffic: vec![traffic; 500],
+            ..Tables::default()
+        }
+    }
+
+    #[test]
+    fn a_run_comes_back_to_the_last_bit_and_a_broken_file_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let archive = Archive::of(folder.path());
+        let address = Address("0123".to_owned());
+        assert_eq!(archive.get(&address), None);
+        archive.put(&address, &rows()).unwrap();
+        assert_eq!(archive.get(&address), Some(rows()));
+
+        let path = archive.path(&address);
+        let whole = fs::read(&path).unwrap();
+        fs::write(&path, &whole[..whole.len() - 1]).unwrap();
+        assert_eq!(archive.get(&address), None);
+        for place in (10..whole.len()).step_by(7) {
+            let mut altered = whole.clone();
+            altered[place] ^= 1;
+            fs::write(&path, &altered).unwrap();
+            assert_eq!(archive.get(&address), None, "byte {place}");
+        }
+    }
+
+    #[test]
+    fn runs_of_other_experiments_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let archive = Archive::of(folder.path());
+        let [old, new] = ["0a", "0b"].map(|name| Address(name.to_owned()));
+        archive.put(&old, &rows()).unwrap();
+        archive.put(&new, &rows()).unwrap();
+        archive.keep_only(std::slice::from_ref(&new)).unwrap();
+        assert_eq!(archive.get(&old), None);
+        assert_eq!(archive.get(&new), Some(rows()));
+    }
+}

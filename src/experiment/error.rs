@@ -1,0 +1,91 @@
+//! What ends an experiment before its end.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use super::tables::TablesError;
+use crate::Error;
+use crate::sim::SimError;
+
+/// Why an experiment did not finish.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// Something is wrong with the input, found before anything was trained.
+    #[error(transparent)]
+    Input(Box<Error>),
+    /// A run failed; what was finished before is in the result folder.
+    #[error("cell \"{cell}\", seed {seed}: {source}")]
+    Failed {
+        /// Name of the cell.
+        cell: String,
+        /// Seed of the run.
+        seed: u64,
+        /// What happened.
+        source: Box<Error>,
+    },
+    /// The folder for results has those of another experiment, or cannot be a folder.
+    #[error("{}: {what}; give another folder with --out", path.display())]
+    Taken {
+        /// The folder.
+        path: PathBuf,
+        /// What is there.
+        what: String,
+    },
+    /// Results cannot be written.
+    #[error(transparent)]
+    Write(#[from] TablesError),
+    /// Runs failed, and the others went on.
+    #[error("{} of {of} runs failed; the others are in {}{}", failures.len(), out.display(), listed(failures))]
+    Some {
+        /// What happened to each.
+        failures: Vec<RunError>,
+        /// Number of runs.
+        of: usize,
+        /// The result folder.
+        out: PathBuf,
+    },
+    /// The program cannot tell which version of it is running.
+    #[error(
+        "cannot read the program's own file, by which finished runs of the same code are told from others: {0}"
+    )]
+    Program(std::io::Error),
+    /// Results cannot be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Folder {
+        /// The file or folder.
+        path: PathBuf,
+        /// The file system's error.
+        source: std::io::Error,
+    },
+}
+
+impl RunError {
+    /// Whether the cause is something a person wrote (exit code 2), not a failure of the run (exit code 1).
+    #[must_use]
+    pub fn is_input(&self) -> bool {
+        match self {
+            Self::Input(error) => error.is_input(),
+            Self::Taken { .. } => true,
+            Self::Failed { .. }
+            | Self::Some { .. }
+            | Self::Program(_)
+            | Self::Write(_)
+            | Self::Folder { .. } => false,
+        }
+    }
+}
+
+/// Errors below each other.
+fn listed(failures: &[RunError]) -> String {
+    failures
+        .iter()
+        .map(|failure| format!("\n  {failure}"))
+        .collect()
+}
+
+impl From<SimError> for RunError {
+    fn from(error: SimError) -> Self {
+        Self::Input(Box::new(error.into()))
+    }
+}

@@ -1,0 +1,112 @@
+//! What tells one data set from another: a hash of everything in it.
+
+use sha2::{Digest, Sha256};
+
+use super::{Dataset, Features};
+
+/// Numbers that are handed to the hash together.
+const BATCH: usize = 4096;
+
+/// SHA-256 over numbers as little-endian bytes, each list after its length, so that no two sequences of lists look the same.
+struct Hasher(Sha256);
+
+impl Hasher {
+    fn list<const N: usize>(&mut self, items: impl ExactSizeIterator<Item = [u8; N]>) {
+        self.0.update((items.len() as u64).to_le_bytes());
+        let mut bytes = Vec::with_capacity(BATCH * N);
+        for item in items {
+            bytes.extend(item);
+            if bytes.len() == BATCH * N {
+                self.0.update(&bytes);
+                bytes.clear();
+            }
+        }
+        self.0.update(&bytes);
+    }
+
+    fn places(&mut self, places: &[usize]) {
+        self.list(places.iter().map(|&place| (place as u64).to_le_bytes()));
+    }
+
+    fn ids(&mut self, ids: &[u32]) {
+        self.list(ids.iter().map(|id| id.to_le_bytes()));
+    }
+
+    fn values(&mut self, values: &[f32]) {
+        self.list(values.iter().map(|value| value.to_le_bytes()));
+    }
+}
+
+impl Dataset {
+    /// SHA-256 of the graph, features, labels and split. The name is no part of it. O(size of the data).
+    #[must_use]
+    pub fn fingerprint(&self) -> [u8; 32] {
+        let mut hasher = Hasher(Sha256::new());
+        hasher.places(&[
+            self.graph.columns(),
+            self.classes,
+            self.features.width(),
+            usize::from(matches!(*self.features, Features::Sparse { .. })),
+        ]);
+        hasher.places(self.graph.offsets());
+        hasher.ids(self.graph.indices());
+        match &*self.features {
+            Features::Dense { values, .. } => hasher.values(values),
+            Features::Sparse {
+                offsets,
+                columns,
+                values,
+                ..
+            } => {
+                hasher.places(offsets);
+                hasher.ids(columns);
+                hasher.values(values);
+            }
+        }
+        let class = |label: &Option<u32>| label.map_or(u64::MAX, u64::from).to_le_bytes();
+        hasher.list(self.labels.iter().map(class));
+        for nodes in [&self.split.train, &self.split.validation, &self.split.test] {
+            hasher.ids(nodes);
+        }
+        hasher.0.finalize().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::graph::DatasetSpec;
+
+    fn cora() -> Dataset {
+        let spec = DatasetSpec {
+            name: Some("cora".to_owned()),
+            ..DatasetSpec::default()
+        };
+        spec.load(Path::new(""), 0).unwrap()
+    }
+
+    #[test]
+    fn whatever_changes_in_the_data_changes_the_hash() {
+        let data = cora();
+        let hash = data.fingerprint();
+        assert_eq!(hash, cora().fingerprint());
+        let mut split = data.clone();
+        let moved = split.split.test.pop().unwrap();
+        split.split.train.push(moved);
+        let mut labels = data.clone();
+        Arc::make_mut(&mut labels.labels)[7] = None;
+        let mut features = data.clone();
+        if let Features::Sparse { values, .. } = Arc::make_mut(&mut features.features) {
+            values[100] += 1e-6;
+        }
+        let mut named = data.clone();
+        named.name = "another".to_owned();
+        for other in [&split, &labels, &features] {
+            assert_ne!(other.fingerprint(), hash);
+        }
+        assert_eq!(named.fingerprint(), hash);
+    }
+}
