@@ -202,7 +202,7 @@ impl Runner<'_> {
         }
         notes.extend(super::manifest::notes(&tables.runs, &tables.epochs));
         self.write(&tables, &manifest, started, model, &notes)?;
-        if self.engine.leads() {
+        if self.engine.leads() && !self.resume {
             let addresses = jobs.iter().flat_map(|job| &job.runs);
             let addresses: Vec<Address> = addresses.map(|run| run.address.clone()).collect();
             let archive = Archive::of(&self.out);

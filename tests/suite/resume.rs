@@ -83,11 +83,13 @@ fn broken_runs_are_done_again_and_more_seeds_are_added() {
     assert_eq!(finished(&folder.path().join("out")).len(), 12);
     grapevine(folder.path(), &["run", "x.toml", "--out", "whole"]).expect(0);
     assert_same_tables(folder.path(), "whole", "out");
-    // Another setting is another run, and what nobody needs goes.
+    // Another setting is another run, and does not harm those that are there.
     assert_eq!(run(&["--resume", "--set", "model.hidden=9"]), 0);
-    assert_eq!(finished(&folder.path().join("out")).len(), 12);
+    assert_eq!(finished(&folder.path().join("out")).len(), 24);
+    assert_eq!(run(&["--resume"]), 12);
     // Without being asked, nothing is kept.
-    assert_eq!(run(&["--set", "model.hidden=9"]), 0);
+    assert_eq!(run(&[]), 0);
+    assert_eq!(finished(&folder.path().join("out")).len(), 12);
 }
 
 #[test]
