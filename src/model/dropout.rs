@@ -115,6 +115,51 @@ impl Dropout {
     }
 }
 
+/// The mask of dense rows, drawn row by row where it is needed.
+#[derive(Clone, Debug)]
+pub struct Mask {
+    dropout: Dropout,
+    epoch: u64,
+    layer: usize,
+    nodes: Vec<u32>,
+}
+
+impl Mask {
+    /// That of [`Dropout::mask`].
+    #[must_use]
+    pub fn new(dropout: &Dropout, epoch: u64, layer: usize, nodes: &[u32]) -> Self {
+        Self {
+            dropout: *dropout,
+            epoch,
+            layer,
+            nodes: nodes.to_vec(),
+        }
+    }
+
+    /// All of it: `[nodes, width]`.
+    pub(super) fn values(&self, width: usize) -> Vec<f32> {
+        self.dropout
+            .mask(self.epoch, self.layer, &self.nodes, width)
+    }
+
+    /// Drops values of one row and scales the others.
+    #[inline]
+    pub(super) fn apply(&self, row: usize, values: &mut [f32]) {
+        let (dropout, scale) = (&self.dropout, self.dropout.scale());
+        let key = dropout.node_key(self.epoch, self.layer, self.nodes[row]);
+        for (group, values) in values.chunks_mut(4).enumerate() {
+            let bits = mix(key, group as u64);
+            for (column, value) in values.iter_mut().enumerate() {
+                *value *= if dropout.keeps(bits, column) {
+                    scale
+                } else {
+                    0.0
+                };
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -30,8 +30,70 @@ pub fn weighted_sums(
     x: &[f32],
     width: usize,
 ) -> Vec<f32> {
-    let mut out = vec![0.0_f32; rows.len() * width];
-    if width == 0 {
+    let part = width / heads;
+    each_part(
+        rows,
+        weight,
+        heads,
+        x,
+        width,
+        width,
+        |gather, row, head, sums| {
+            gather.part(row, &[(head, head * part)], sums);
+        },
+    )
+}
+
+/// `Σ_k Σ_e w(e, k)·(part k of x[column(e)])`: as [`weighted_sums`], with the heads added up. Result: `[rows, width / heads]`.
+#[must_use]
+pub fn sums_of_heads(
+    rows: &Rows,
+    weight: impl Fn(usize, usize) -> f32 + Sync,
+    heads: usize,
+    x: &[f32],
+    width: usize,
+) -> Vec<f32> {
+    let part = width / heads;
+    let all: Vec<(usize, usize)> = (0..heads).map(|head| (head, head * part)).collect();
+    each_part(rows, weight, 1, x, width, part, |gather, row, _, sums| {
+        gather.part(row, &all, sums);
+    })
+}
+
+/// `Σ_e w(e, k)·x[column(e)]` for each head `k` with the same columns: transposed to [`sums_of_heads`]. Result: `[rows, heads · width]`.
+#[must_use]
+pub fn sums_for_heads(
+    rows: &Rows,
+    weight: impl Fn(usize, usize) -> f32 + Sync,
+    heads: usize,
+    x: &[f32],
+    width: usize,
+) -> Vec<f32> {
+    each_part(
+        rows,
+        weight,
+        heads,
+        x,
+        width,
+        heads * width,
+        |gather, row, head, sums| {
+            gather.part(row, &[(head, 0)], sums);
+        },
+    )
+}
+
+/// Fills `[rows, result]` in `parts` equal parts of each row; `fill` gets the row, the part's number and its place.
+fn each_part<W: Fn(usize, usize) -> f32 + Sync>(
+    rows: &Rows,
+    weight: W,
+    parts: usize,
+    x: &[f32],
+    width: usize,
+    result: usize,
+    fill: impl Fn(&Gather<'_, W>, usize, usize, &mut [f32]) + Sync,
+) -> Vec<f32> {
+    let mut out = vec![0.0_f32; rows.len() * result];
+    if result == 0 {
         return out;
     }
     let gather = Gather {
@@ -40,11 +102,11 @@ pub fn weighted_sums(
         x,
         width,
     };
-    let (arch, part) = (Arch::new(), width / heads);
+    let arch = Arch::new();
     by_rows(
         rows,
-        rows.columns.len() * width,
-        |row| row * width,
+        rows.columns.len() * width.max(result),
+        |row| row * result,
         &mut out,
         |range, sums| {
             #[allow(clippy::inline_always)]
@@ -52,9 +114,9 @@ pub fn weighted_sums(
             arch.dispatch(
                 #[inline(always)]
                 || {
-                    for (row, sums) in range.zip(sums.chunks_exact_mut(width)) {
-                        for (head, sums) in sums.chunks_exact_mut(part).enumerate() {
-                            gather.part(row, head, head * part, sums);
+                    for (row, sums) in range.zip(sums.chunks_exact_mut(result)) {
+                        for (part, sums) in sums.chunks_exact_mut(result / parts).enumerate() {
+                            fill(&gather, row, part, sums);
                         }
                     }
                 },
@@ -73,43 +135,52 @@ struct Gather<'a, W> {
 
 #[allow(clippy::inline_always)] // as above
 impl<W: Fn(usize, usize) -> f32> Gather<'_, W> {
-    /// The columns of one head, from column `start` on, in tiles as wide as they fit.
+    /// Adds up heads, each with the column where its part of `x` starts, in tiles as wide as they fit.
     #[inline(always)]
-    fn part(&self, row: usize, head: usize, start: usize, sums: &mut [f32]) {
+    fn part(&self, row: usize, heads: &[(usize, usize)], sums: &mut [f32]) {
         let mut at = 0;
         while sums.len() - at >= TILE {
-            self.tile::<TILE>(row, head, start + at, &mut sums[at..]);
+            self.tile::<TILE>(row, heads, at, &mut sums[at..]);
             at += TILE;
         }
         if sums.len() - at >= 32 {
-            self.tile::<32>(row, head, start + at, &mut sums[at..]);
+            self.tile::<32>(row, heads, at, &mut sums[at..]);
             at += 32;
         }
         if sums.len() - at >= 16 {
-            self.tile::<16>(row, head, start + at, &mut sums[at..]);
+            self.tile::<16>(row, heads, at, &mut sums[at..]);
             at += 16;
         }
         if sums.len() - at >= 8 {
-            self.tile::<8>(row, head, start + at, &mut sums[at..]);
+            self.tile::<8>(row, heads, at, &mut sums[at..]);
             at += 8;
         }
         if at < sums.len() {
-            self.rest(row, head, start + at, &mut sums[at..]);
+            self.rest(row, heads, at, &mut sums[at..]);
         }
     }
 
     #[inline(always)]
-    fn tile<const WIDTH: usize>(&self, row: usize, head: usize, start: usize, sums: &mut [f32]) {
+    fn tile<const WIDTH: usize>(
+        &self,
+        row: usize,
+        heads: &[(usize, usize)],
+        offset: usize,
+        sums: &mut [f32],
+    ) {
         let mut tile = [0.0_f32; WIDTH];
         for entry in self.rows.entries(row) {
-            if let Some(&later) = self.rows.columns.get(entry + AHEAD) {
-                let at = later as usize * self.width + start;
-                prefetch::<WIDTH>(self.x, at);
-            }
-            let factor = (self.weight)(entry, head);
-            let at = self.rows.columns[entry] as usize * self.width + start;
-            for (sum, term) in tile.iter_mut().zip(&self.x[at..][..WIDTH]) {
-                *sum += factor * term;
+            let later = self.rows.columns.get(entry + AHEAD);
+            let base = self.rows.columns[entry] as usize * self.width + offset;
+            for &(head, start) in heads {
+                if let Some(&later) = later {
+                    let at = later as usize * self.width + start + offset;
+                    prefetch::<WIDTH>(self.x, at);
+                }
+                let factor = (self.weight)(entry, head);
+                for (sum, term) in tile.iter_mut().zip(&self.x[base + start..][..WIDTH]) {
+                    *sum += factor * term;
+                }
             }
         }
         sums[..WIDTH].copy_from_slice(&tile);
@@ -117,12 +188,14 @@ impl<W: Fn(usize, usize) -> f32> Gather<'_, W> {
 
     /// Fewer columns than the smallest tile has.
     #[inline(always)]
-    fn rest(&self, row: usize, head: usize, start: usize, sums: &mut [f32]) {
+    fn rest(&self, row: usize, heads: &[(usize, usize)], offset: usize, sums: &mut [f32]) {
         for entry in self.rows.entries(row) {
-            let factor = (self.weight)(entry, head);
-            let at = self.rows.columns[entry] as usize * self.width + start;
-            for (sum, term) in sums.iter_mut().zip(&self.x[at..]) {
-                *sum += factor * term;
+            let base = self.rows.columns[entry] as usize * self.width + offset;
+            for &(head, start) in heads {
+                let factor = (self.weight)(entry, head);
+                for (sum, term) in sums.iter_mut().zip(&self.x[base + start..]) {
+                    *sum += factor * term;
+                }
             }
         }
     }

@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use burn::module::Module;
-use burn::nn::{LayerNorm, LayerNormConfig};
-use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor};
 
-use super::{Block, Conv, Input, LayerSpec, Merge, ModelConfig, ModelKind, NormKind};
+use super::{
+    Activation, Block, Conv, Input, LayerSpec, Merge, ModelConfig, ModelKind, Norm, NormKind,
+};
 
 /// The sizes of a model: everything that decides what has to be sent.
 #[derive(Clone, Debug, PartialEq)]
@@ -140,7 +140,7 @@ impl ModelSpec {
 #[derive(Module, Debug)]
 pub struct Gnn {
     convs: Vec<Conv>,
-    norms: Vec<LayerNorm>,
+    norms: Vec<Norm>,
     elu: bool,
     residual: bool,
 }
@@ -154,7 +154,7 @@ impl Gnn {
             .collect();
         let norms = (0..spec.layers())
             .filter(|&l| spec.has_norm(l))
-            .map(|l| LayerNormConfig::new(spec.widths[l + 1]).init(device))
+            .map(|l| Norm::new(spec.widths[l + 1], device))
             .collect();
         Self {
             convs,
@@ -178,17 +178,24 @@ impl Gnn {
     /// - result: `[block.outputs, widths[layer + 1]]`
     #[must_use]
     pub fn layer(&self, layer: usize, block: &Block, input: &Input) -> Tensor<2> {
-        let mut output = self.convs[layer].forward(block, input);
-        if layer + 1 < self.layers() {
-            if let Some(norm) = self.norms.get(layer) {
-                output = norm.forward(output);
+        let conv = &self.convs[layer];
+        if layer + 1 == self.layers() {
+            return conv.forward(block, input, Activation::Identity);
+        }
+        let activation = if self.elu {
+            Activation::Elu
+        } else {
+            Activation::Relu
+        };
+        let output = match self.norms.get(layer) {
+            Some(norm) => {
+                norm.forward(conv.forward(block, input, Activation::Identity), activation)
             }
-            output = if self.elu { elu(output) } else { relu(output) };
-            if let (true, 1.., Input::Dense(own)) =
-                (self.residual, layer, input.head(block.outputs()))
-            {
-                output = output + own;
-            }
+            None => conv.forward(block, input, activation),
+        };
+        if let (true, 1.., Input::Dense(own)) = (self.residual, layer, input.head(block.outputs()))
+        {
+            return output + own;
         }
         output
     }
@@ -205,11 +212,4 @@ impl Gnn {
             Input::Sparse(_) => unreachable!("a model has at least one layer"),
         }
     }
-}
-
-/// `x` above zero and `exp(x) − 1` below (Clevert, Unterthiner and Hochreiter, 2016). burn's own takes the exponential of
-/// large values too, and its gradient is then not a number.
-#[must_use]
-pub fn elu(x: Tensor<2>) -> Tensor<2> {
-    relu(x.clone()) + x.clamp_max(0.0).exp() - 1.0
 }

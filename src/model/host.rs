@@ -3,9 +3,10 @@
 use std::ops::{Deref, Range};
 
 use burn::backend::tensor::FloatTensor;
-use burn::backend::{Backend, Flex};
+use burn::backend::{Backend, Flex, TensorMetadata};
 use burn::tensor::TensorData;
 use burn_flex::FlexTensor;
+use pulp::Arch;
 use rayon::prelude::*;
 
 use super::sparse::Rows;
@@ -23,6 +24,14 @@ pub trait Host: Backend {
 
     /// A tensor of these values and this shape.
     fn tensor(values: Vec<f32>, shape: [usize; 2]) -> FloatTensor<Self>;
+
+    /// Changes the values of a matrix: in place if nobody else has it, else in a copy.
+    fn update(tensor: FloatTensor<Self>, change: impl FnOnce(&mut [f32])) -> FloatTensor<Self> {
+        let shape = tensor.shape();
+        let mut values = Self::values(tensor).to_vec();
+        change(&mut values);
+        Self::tensor(values, [shape[0], shape[1]])
+    }
 }
 
 /// A contiguous tensor of flex as a slice.
@@ -47,6 +56,21 @@ impl Host for Flex {
 
     fn tensor(values: Vec<f32>, shape: [usize; 2]) -> FloatTensor<Self> {
         FlexTensor::from_data(TensorData::new(values, shape))
+    }
+
+    fn update(mut tensor: FlexTensor, change: impl FnOnce(&mut [f32])) -> FlexTensor {
+        let shape = tensor.shape();
+        let count = shape.num_elements();
+        if tensor.is_contiguous()
+            && let Some(values) = tensor.try_storage_mut::<f32>()
+            && values.len() == count
+        {
+            change(values);
+            return tensor;
+        }
+        let mut values = Self::values(tensor).to_vec();
+        change(&mut values);
+        Self::tensor(values, [shape[0], shape[1]])
     }
 }
 
@@ -92,4 +116,31 @@ pub fn by_rows(
     tasks
         .into_par_iter()
         .for_each(|(range, part)| task(range, part));
+}
+
+/// Values that one thread takes at a time: few enough to stay in its cache between the parts of a task.
+const BLOCK_VALUES: usize = 1 << 15;
+
+/// Runs `task` over blocks of whole rows of `values`, given the number of a block's first row. Rows must not depend on each other.
+pub fn rows_in_blocks(values: &mut [f32], width: usize, task: impl Fn(usize, &mut [f32]) + Sync) {
+    if width == 0 || values.is_empty() {
+        return;
+    }
+    let arch = Arch::new();
+    #[allow(clippy::inline_always)]
+    // it must become part of the code for the chosen instruction set
+    let task = |first: usize, rows: &mut [f32]| {
+        arch.dispatch(
+            #[inline(always)]
+            || task(first, rows),
+        );
+    };
+    let height = (BLOCK_VALUES / width).max(1);
+    if values.len() <= 2 * BLOCK_VALUES {
+        return task(0, values);
+    }
+    values
+        .par_chunks_mut(height * width)
+        .enumerate()
+        .for_each(|(block, rows)| task(block * height, rows));
 }

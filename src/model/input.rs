@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
-use super::{Dropout, SparseMatrix, spmm};
+use super::dropout::Mask;
+use super::{Dropout, SparseMatrix, dropped, spmm};
 use crate::graph::Features;
 
 /// The input rows of a layer, `[inputs, width]`.
@@ -101,23 +102,14 @@ impl Input {
 
     /// With dropout applied: each value of global node `nodes[row]` is kept or dropped by its own draw.
     #[must_use]
-    pub fn dropped(
-        &self,
-        dropout: &Dropout,
-        epoch: u64,
-        layer: usize,
-        nodes: &[u32],
-        device: &Device,
-    ) -> Self {
+    pub fn dropped(&self, dropout: &Dropout, epoch: u64, layer: usize, nodes: &[u32]) -> Self {
         if dropout.is_off() {
             return self.clone();
         }
         match self {
             Self::Dense(rows) => {
-                let width = self.width();
-                let mask = dropout.mask(epoch, layer, nodes, width);
-                let mask = Tensor::from_data(TensorData::new(mask, [nodes.len(), width]), device);
-                Self::Dense(rows.clone() * mask)
+                let mask = Mask::new(dropout, epoch, layer, nodes);
+                Self::Dense(dropped(rows.clone(), mask))
             }
             Self::Sparse(matrix) => {
                 Self::Sparse(Arc::new(dropout.sparse(epoch, layer, nodes, matrix)))

@@ -1,7 +1,8 @@
 //! Cross-entropy over weighted nodes, and accuracy.
 
-use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Tensor, TensorData};
+
+use super::rowwise;
 
 /// The constant side of the loss: for each row a weight at the column of its class, `[rows, classes]`, and zero elsewhere.
 ///
@@ -27,7 +28,7 @@ pub fn targets(
 /// - result: `[1]`
 #[must_use]
 pub fn cross_entropy(logits: Tensor<2>, targets: Tensor<2>) -> Tensor<1> {
-    (log_softmax(logits, 1) * targets).sum().neg()
+    rowwise::loss(logits, targets)
 }
 
 /// The class of the largest logit of each row; the first of several equal ones. `logits` is `[rows, classes]` row by row.

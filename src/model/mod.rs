@@ -7,7 +7,8 @@
 //! ```
 //!
 //! A model runs one layer at a time, so that a strategy can exchange rows between layers; the constant sparse matrices of the
-//! graph and of bag-of-words features meet dense tensors in one operation, [`spmm`]; attention and maxima over neighbours have their own.
+//! graph and of bag-of-words features meet dense tensors in one operation, [`spmm`]; attention and maxima over neighbours have their own. What happens to a
+//! row between two products is in `rowwise`.
 
 mod attention;
 mod block;
@@ -22,8 +23,10 @@ mod input;
 mod layer;
 mod loss;
 mod maximum;
+mod norm;
 mod optimizer;
 mod parameters;
+mod rowwise;
 mod sparse;
 mod spec;
 mod spmm;
@@ -32,14 +35,16 @@ mod work;
 pub use attention::{AttentionBackend, edge_softmax, edge_sum};
 pub use block::{Aggregation, Block};
 pub use conv::{Conv, GatConv, GcnConv, GinConv, PoolConv, SageConv, dense_parameters};
-pub use dropout::Dropout;
-pub use gnn::{Gnn, ModelSpec, elu};
+pub use dropout::{Dropout, Mask};
+pub use gnn::{Gnn, ModelSpec};
 pub use input::Input;
 pub use layer::{LayerSpec, Merge};
 pub use loss::{accuracy, cross_entropy, predictions, targets};
 pub use maximum::{MaximumBackend, neighbour_max};
+pub use norm::Norm;
 pub use optimizer::Optimizer;
 pub use parameters::{add_gradients, gradients_for, parameter_count, parameters, with_parameters};
+pub use rowwise::{Activation, RowwiseBackend, activate, carrier, dropped, layer_norm};
 pub use sparse::{Rows, SparseMatrix, Transposed};
 pub use spec::{ModelConfig, ModelKind, NormKind, OptimizerConfig};
 pub use spmm::{SpmmBackend, spmm};

@@ -118,7 +118,7 @@ impl Worker {
             let dropout = self.dropout();
             let mut input = features;
             for layer in 0..model.layers() {
-                let dropped = input.dropped(&dropout, 0, layer, nodes, device);
+                let dropped = input.dropped(&dropout, 0, layer, nodes);
                 input = Input::Dense(model.layer(layer, &block, &dropped));
             }
             let Input::Dense(logits) = input else { return };

@@ -5,8 +5,8 @@ use burn::module::Module;
 use crate::common::{KINDS, devices};
 use grapevine::graph::Csr;
 use grapevine::model::{
-    Aggregation, Block, Conv, Gnn, Input, LayerSpec, Merge, ModelConfig, ModelKind, ModelSpec,
-    NormKind, parameter_count, parameters,
+    Activation, Aggregation, Block, Conv, Gnn, Input, LayerSpec, Merge, ModelConfig, ModelKind,
+    ModelSpec, NormKind, parameter_count, parameters,
 };
 use grapevine::sim::{Backend, host};
 
@@ -176,7 +176,7 @@ fn every_layer_is_its_formula() {
         let data = burn::tensor::TensorData::new(rows.clone(), [NODES, spec.inputs]);
         let input = Input::Dense(burn::tensor::Tensor::from_data(data, &device));
         let block = Block::new(&graph(), &degrees, Aggregation::from(kind));
-        let found = host(conv.valid().forward(&block, &input));
+        let found = host(conv.valid().forward(&block, &input, Activation::Identity));
         let x: Vec<Vec<f64>> = rows
             .chunks_exact(spec.inputs)
             .map(|row| row.iter().map(|&v| f64::from(v)).collect())

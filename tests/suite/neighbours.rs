@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 
 use crate::common::{devices, distance, other_backends};
-use grapevine::model::{SparseMatrix, edge_softmax, edge_sum, neighbour_max};
+use grapevine::model::{Merge, SparseMatrix, edge_softmax, edge_sum, neighbour_max};
 use grapevine::sim::{Backend, host};
 
 /// A directed, rectangular structure, and what the operations read.
@@ -213,8 +213,9 @@ impl Sample {
             Tensor::<2>::from_data(data, &autodiff).require_grad()
         });
         let result = operation(leaves.clone());
-        let shape = [self.rows.len(), self.width];
-        let weights = Tensor::from_data(TensorData::new(single(&self.loss), shape), device);
+        let shape: [usize; 2] = result.dims();
+        let weights = single(&self.loss[..shape[0] * shape[1]]);
+        let weights = Tensor::from_data(TensorData::new(weights, shape), device);
         let mut gradients = (result.clone().tanh() * weights).sum().backward();
         let mut all = vec![host(result.inner())];
         for leaf in leaves {
@@ -223,8 +224,28 @@ impl Sample {
         all
     }
 
+    /// The mean over heads of [`Self::attention`].
+    fn averaged(&self) -> Vec<f64> {
+        let part = self.width / self.heads;
+        let rows = self.attention();
+        let mean = |row: &[f64], column: usize| {
+            let values = row.iter().skip(column).step_by(part);
+            values.sum::<f64>() / self.heads as f64
+        };
+        rows.chunks_exact(self.width)
+            .flat_map(|row| (0..part).map(move |column| mean(row, column)))
+            .collect()
+    }
+
+    fn merged(&self, merge: Merge) -> Vec<f64> {
+        match merge {
+            Merge::Concatenate => self.attention(),
+            Merge::Average => self.averaged(),
+        }
+    }
+
     /// The result, and the gradients of left, right, factors and x.
-    fn attention_on(&self, device: &Device) -> Vec<Vec<f32>> {
+    fn attention_on(&self, device: &Device, merge: Merge) -> Vec<Vec<f32>> {
         let (matrix, heads) = (self.matrix(), self.heads);
         let leaves = [
             (self.left.as_slice(), heads),
@@ -234,7 +255,7 @@ impl Sample {
         ];
         self.differentiate(device, leaves, |[left, right, factors, x]| {
             let weights = edge_softmax(&matrix, left, right);
-            edge_sum(&matrix, weights * factors, x)
+            edge_sum(&matrix, weights * factors, x, merge)
         })
     }
 
@@ -265,6 +286,8 @@ impl Sample {
     }
 }
 
+const MERGES: [Merge; 2] = [Merge::Concatenate, Merge::Average];
+
 fn near(found: &[f32], expected: &[f32], tolerance: f32, what: &str) {
     assert_eq!(found.len(), expected.len(), "{what}");
     for (f, e) in found.iter().zip(expected) {
@@ -280,17 +303,22 @@ fn flex() -> Device {
 proptest! {
     #[test]
     fn attention_is_that_of_plain_loops(sample in samples().prop_filter("entries", |s| !s.factors.is_empty())) {
-        near(&sample.attention_on(&flex())[0], &single(&sample.attention()), 1e-5, "result");
+        for merge in MERGES {
+            let found = sample.attention_on(&flex(), merge);
+            near(&found[0], &single(&sample.merged(merge)), 1e-5, "result");
+        }
     }
 
     #[test]
     fn gradients_of_attention_are_finite_differences(
         sample in samples().prop_filter("smooth", |s| !s.factors.is_empty() && s.is_smooth())
     ) {
-        let found = sample.attention_on(&flex());
-        for (part, found) in [Part::Left, Part::Right, Part::Factors, Part::X].into_iter().zip(&found[1..]) {
-            let expected = sample.difference(part, Sample::attention);
-            near(found, &expected, 1e-4, &format!("{part:?}"));
+        for merge in MERGES {
+            let found = sample.attention_on(&flex(), merge);
+            for (part, found) in [Part::Left, Part::Right, Part::Factors, Part::X].into_iter().zip(&found[1..]) {
+                let expected = sample.difference(part, |sample| sample.merged(merge));
+                near(found, &expected, 1e-4, &format!("{merge:?}, {part:?}"));
+            }
         }
     }
 
@@ -346,8 +374,9 @@ fn the_bits_do_not_depend_on_the_number_of_threads() {
     let with = |threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
         pool.expect("threads can be started").install(|| {
-            let mut all = sample.attention_on(&flex());
+            let mut all = sample.attention_on(&flex(), Merge::Concatenate);
             all.extend(sample.maximum_on(&flex()));
+            all.extend(sample.attention_on(&flex(), Merge::Average));
             all
         })
     };
@@ -378,15 +407,28 @@ fn every_backend_gives_the_results_and_gradients_of_flex() {
         for sample in &all {
             let what = format!("{backend:?}, {} rows", sample.rows.len());
             for (found, expected) in [
-                (sample.attention_on(&device), sample.attention_on(&flex())),
+                (
+                    sample.attention_on(&device, Merge::Concatenate),
+                    sample.attention_on(&flex(), Merge::Concatenate),
+                ),
+                (
+                    sample.attention_on(&device, Merge::Average),
+                    sample.attention_on(&flex(), Merge::Average),
+                ),
                 (sample.maximum_on(&device), sample.maximum_on(&flex())),
             ] {
                 for (found, expected) in found.iter().zip(&expected) {
                     near(found, expected, 1e-4, &what);
                 }
             }
-            let again = sample.attention_on(&device);
-            assert_eq!(again, sample.attention_on(&device), "{what}: repeatable");
+            for merge in MERGES {
+                let again = sample.attention_on(&device, merge);
+                assert_eq!(
+                    again,
+                    sample.attention_on(&device, merge),
+                    "{what}: repeatable"
+                );
+            }
         }
     }
 }

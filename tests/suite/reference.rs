@@ -100,7 +100,7 @@ pub fn train<'a>(setting: &Setting, terms: impl Fn(usize) -> &'a [Term]) -> Trai
         let losses = terms(epoch).iter().map(|term| {
             let mut input = features.clone();
             for layer in 0..model.layers() {
-                let dropped = input.dropped(&dropout, epoch as u64, layer, &nodes, &plain);
+                let dropped = input.dropped(&dropout, epoch as u64, layer, &nodes);
                 let heads = setting.model.attention_heads();
                 let block = term.block(aggregation, layer);
                 let block = block.dropped(&dropout, epoch as u64, layer, &nodes, heads, &plain);

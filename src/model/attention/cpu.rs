@@ -6,7 +6,7 @@ use pulp::Arch;
 
 use super::{AttentionKernels, NEGATIVE_SLOPE};
 use crate::model::SparseMatrix;
-use crate::model::gather::{dot, weighted_sums};
+use crate::model::gather::{dot, sums_for_heads, sums_of_heads, weighted_sums};
 use crate::model::host::{Host, by_rows};
 use crate::model::sparse::Rows;
 
@@ -93,13 +93,15 @@ fn softmax_gradient(
     })
 }
 
-fn dots(rows: &Rows, g: &[f32], x: &[f32], width: usize, heads: usize) -> Vec<f32> {
+/// `g` has `heads` parts, or one for all heads.
+fn dots(rows: &Rows, g: &[f32], x: &[f32], width: usize, heads: usize, parts: usize) -> Vec<f32> {
     let (arch, part_width) = (Arch::new(), width / heads);
+    let own_width = parts * part_width;
     each_row(rows, heads, width, |row, out| {
         if part_width == 0 {
             return;
         }
-        let own = &g[row * width..][..width];
+        let own = &g[row * own_width..][..own_width];
         let columns = &rows.columns[rows.entries(row)];
         #[allow(clippy::inline_always)]
         // it must become part of the code for the chosen instruction set
@@ -108,9 +110,8 @@ fn dots(rows: &Rows, g: &[f32], x: &[f32], width: usize, heads: usize) -> Vec<f3
             || {
                 for (dots, &column) in out.chunks_exact_mut(heads).zip(columns) {
                     let other = &x[column as usize * width..][..width];
-                    let parts = own
-                        .chunks_exact(part_width)
-                        .zip(other.chunks_exact(part_width));
+                    let own = own.chunks_exact(part_width).cycle();
+                    let parts = own.zip(other.chunks_exact(part_width));
                     for (result, (own, other)) in dots.iter_mut().zip(parts) {
                         *result = dot(own, other);
                     }
@@ -182,7 +183,51 @@ impl<B: Host> AttentionKernels for B {
     ) -> FloatTensor<Self> {
         let width = x.shape()[1];
         let (g, x) = (B::values(g), B::values(x));
-        let dots = dots(matrix.by_row(), &g, &x, width, heads);
+        let dots = dots(matrix.by_row(), &g, &x, width, heads, heads);
+        B::tensor(dots, [matrix.entries(), heads])
+    }
+
+    fn mean(
+        weights: FloatTensor<Self>,
+        x: FloatTensor<Self>,
+        matrix: &SparseMatrix,
+    ) -> FloatTensor<Self> {
+        let (heads, width) = (weights.shape()[1], x.shape()[1]);
+        let (weights, x) = (B::values(weights), B::values(x));
+        let (weights, share): (&[f32], f32) = (&weights, 1.0 / heads as f32);
+        let weight = |entry: usize, head| share * weights[entry * heads + head];
+        let sums = sums_of_heads(matrix.by_row(), weight, heads, &x, width);
+        B::tensor(sums, [matrix.rows(), width / heads])
+    }
+
+    fn spread(
+        weights: FloatTensor<Self>,
+        g: FloatTensor<Self>,
+        matrix: &SparseMatrix,
+    ) -> FloatTensor<Self> {
+        let (heads, part) = (weights.shape()[1], g.shape()[1]);
+        let (weights, g) = (B::values(weights), B::values(g));
+        let (weights, share): (&[f32], f32) = (&weights, 1.0 / heads as f32);
+        let by_column = matrix.by_column();
+        let positions = &by_column.positions;
+        let weight = |entry: usize, head| share * weights[positions[entry] as usize * heads + head];
+        let sums = sums_for_heads(&by_column.rows, weight, heads, &g, part);
+        B::tensor(sums, [matrix.columns(), heads * part])
+    }
+
+    fn mean_dot(
+        g: FloatTensor<Self>,
+        x: FloatTensor<Self>,
+        heads: usize,
+        matrix: &SparseMatrix,
+    ) -> FloatTensor<Self> {
+        let width = x.shape()[1];
+        let (g, x) = (B::values(g), B::values(x));
+        let mut dots = dots(matrix.by_row(), &g, &x, width, heads, 1);
+        let share = 1.0 / heads as f32;
+        for dot in &mut dots {
+            *dot *= share;
+        }
         B::tensor(dots, [matrix.entries(), heads])
     }
 }

@@ -23,7 +23,7 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Dispatch, FloatDType, TensorMetadata, backend_extension};
 use burn::tensor::{Shape, Tensor};
 
-use super::SparseMatrix;
+use super::{Merge, SparseMatrix};
 
 /// Slope of the `LeakyReLU` below zero (Veličković et al., 2018, section 2.1).
 pub const NEGATIVE_SLOPE: f32 = 0.2;
@@ -55,6 +55,29 @@ pub trait AttentionKernels: Backend {
         transposed: bool,
     ) -> FloatTensor<Self>;
 
+    /// The mean over heads of [`AttentionKernels::sum`]: `[m, d]` of `x [n, heads · d]`.
+    fn mean(
+        weights: FloatTensor<Self>,
+        x: FloatTensor<Self>,
+        matrix: &SparseMatrix,
+    ) -> FloatTensor<Self> {
+        let (heads, width) = (weights.shape()[1], x.shape()[1]);
+        let sums = Self::sum(weights, x, matrix, false);
+        let (rows, part) = (matrix.rows(), width / heads);
+        let sums = Self::float_reshape(sums, Shape::new([rows, heads, part]));
+        Self::float_reshape(Self::float_mean_dim(sums, 1), Shape::new([rows, part]))
+    }
+
+    /// Transposed to [`AttentionKernels::mean`]: `[n, heads · d]` of `g [m, d]`.
+    fn spread(
+        weights: FloatTensor<Self>,
+        g: FloatTensor<Self>,
+        matrix: &SparseMatrix,
+    ) -> FloatTensor<Self> {
+        let heads = weights.shape()[1];
+        Self::sum(weights, for_each_head::<Self>(g, heads), matrix, true)
+    }
+
     /// `⟨g_v, x_u⟩` of each entry and head: `[entries, heads]`.
     fn dot(
         g: FloatTensor<Self>,
@@ -62,6 +85,25 @@ pub trait AttentionKernels: Backend {
         heads: usize,
         matrix: &SparseMatrix,
     ) -> FloatTensor<Self>;
+
+    /// The same for the gradient `g [m, d]` of a mean over heads.
+    fn mean_dot(
+        g: FloatTensor<Self>,
+        x: FloatTensor<Self>,
+        heads: usize,
+        matrix: &SparseMatrix,
+    ) -> FloatTensor<Self> {
+        Self::dot(for_each_head::<Self>(g, heads), x, heads, matrix)
+    }
+}
+
+/// The gradient `g [m, d]` of a mean over heads as that of each head: `[m, heads · d]`.
+fn for_each_head<B: Backend>(g: FloatTensor<B>, heads: usize) -> FloatTensor<B> {
+    let [rows, part] = [g.shape()[0], g.shape()[1]];
+    let share = B::float_mul_scalar(g, (1.0 / heads as f32).into());
+    let share = B::float_reshape(share, Shape::new([rows, 1, part]));
+    let all = B::float_repeat_dim(share, 1, heads);
+    B::float_reshape(all, Shape::new([rows, heads * part]))
 }
 
 /// The two operations as those of a tensor backend.
@@ -94,6 +136,7 @@ pub trait AttentionBackend: Backend {
         weights: FloatTensor<Self>,
         x: FloatTensor<Self>,
         matrix: Arc<SparseMatrix>,
+        merge: Merge,
     ) -> FloatTensor<Self>;
 }
 
@@ -125,17 +168,22 @@ pub fn edge_softmax(matrix: &Arc<SparseMatrix>, left: Tensor<2>, right: Tensor<2
 }
 
 /// `Σ_u w_vu x_u` over the entries `u` of each row `v`: head `k` of `heads` weights columns `k·d..(k + 1)·d` (Veličković et al., 2018, eq. 4
-/// and 5 before the non-linearity, the heads side by side).
+/// and 5 before the non-linearity, the heads side by side; or eq. 6, their mean).
 ///
 /// # Shapes
 /// - weights: `[matrix.entries, heads]`
 /// - x: `[matrix.columns, heads · d]`
-/// - result: `[matrix.rows, heads · d]`
+/// - result: `[matrix.rows, heads · d]`, or `[matrix.rows, d]` for the mean
 ///
 /// # Panics
 /// If the shapes are others.
 #[must_use]
-pub fn edge_sum(matrix: &Arc<SparseMatrix>, weights: Tensor<2>, x: Tensor<2>) -> Tensor<2> {
+pub fn edge_sum(
+    matrix: &Arc<SparseMatrix>,
+    weights: Tensor<2>,
+    x: Tensor<2>,
+    merge: Merge,
+) -> Tensor<2> {
     let [entries, heads] = weights.dims();
     let [rows, width] = x.dims();
     assert_eq!(entries, matrix.entries(), "a weight of each entry");
@@ -148,6 +196,7 @@ pub fn edge_sum(matrix: &Arc<SparseMatrix>, weights: Tensor<2>, x: Tensor<2>) ->
         weights.into_dispatch(),
         x.into_dispatch(),
         Arc::clone(matrix),
+        merge,
     );
     Tensor::from_dispatch(sums)
 }
@@ -165,8 +214,22 @@ impl<B: AttentionKernels> AttentionBackend for B {
         weights: FloatTensor<Self>,
         x: FloatTensor<Self>,
         matrix: Arc<SparseMatrix>,
+        merge: Merge,
     ) -> FloatTensor<Self> {
-        B::sum(weights, x, &matrix, false)
+        merged::<B>(weights, x, &matrix, merge)
+    }
+}
+
+/// The heads side by side, or their mean.
+fn merged<B: AttentionKernels>(
+    weights: FloatTensor<B>,
+    x: FloatTensor<B>,
+    matrix: &SparseMatrix,
+    merge: Merge,
+) -> FloatTensor<B> {
+    match merge {
+        Merge::Concatenate => B::sum(weights, x, matrix, false),
+        Merge::Average => B::mean(weights, x, matrix),
     }
 }
 
@@ -239,13 +302,14 @@ impl<B: AttentionKernels, C: CheckpointStrategy> AttentionBackend for Autodiff<B
         weights: FloatTensor<Self>,
         x: FloatTensor<Self>,
         matrix: Arc<SparseMatrix>,
+        merge: Merge,
     ) -> FloatTensor<Self> {
         #[derive(Debug)]
         struct SumBackward;
 
         impl<B: AttentionKernels> Backward<B, 2> for SumBackward {
-            /// Structure, weights, x.
-            type State = (Arc<SparseMatrix>, FloatTensor<B>, FloatTensor<B>);
+            /// Structure, weights, x, what becomes of the heads.
+            type State = (Arc<SparseMatrix>, FloatTensor<B>, FloatTensor<B>, Merge);
 
             fn backward(
                 self,
@@ -254,15 +318,23 @@ impl<B: AttentionKernels, C: CheckpointStrategy> AttentionBackend for Autodiff<B
                 _checkpointer: &mut Checkpointer,
             ) {
                 let gradient = gradients.consume::<B>(&ops.node);
-                let (matrix, weights, x) = ops.state;
+                let (matrix, weights, x, merge) = ops.state;
                 let heads = weights.shape()[1];
                 let [of_weights, of_x] = ops.parents;
                 if let Some(node) = of_weights {
-                    let dots = B::dot(gradient.clone(), x, heads, &matrix);
+                    let g = gradient.clone();
+                    let dots = match merge {
+                        Merge::Concatenate => B::dot(g, x, heads, &matrix),
+                        Merge::Average => B::mean_dot(g, x, heads, &matrix),
+                    };
                     gradients.register::<B>(node.id, dots);
                 }
                 if let Some(node) = of_x {
-                    gradients.register::<B>(node.id, B::sum(weights, gradient, &matrix, true));
+                    let sums = match merge {
+                        Merge::Concatenate => B::sum(weights, gradient, &matrix, true),
+                        Merge::Average => B::spread(weights, gradient, &matrix),
+                    };
+                    gradients.register::<B>(node.id, sums);
                 }
             }
         }
@@ -274,14 +346,14 @@ impl<B: AttentionKernels, C: CheckpointStrategy> AttentionBackend for Autodiff<B
         {
             OpsKind::Tracked(prepared) => {
                 let (weights, x) = (weights.into_primitive(), x.into_primitive());
-                let sums = B::sum(weights.clone(), x.clone(), &matrix, false);
-                prepared.finish((matrix, weights, x), sums)
+                let sums = merged::<B>(weights.clone(), x.clone(), &matrix, merge);
+                prepared.finish((matrix, weights, x, merge), sums)
             }
-            OpsKind::UnTracked(prepared) => prepared.finish(B::sum(
+            OpsKind::UnTracked(prepared) => prepared.finish(merged::<B>(
                 weights.into_primitive(),
                 x.into_primitive(),
                 &matrix,
-                false,
+                merge,
             )),
         }
     }

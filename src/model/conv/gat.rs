@@ -4,7 +4,7 @@ use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 
 use super::Draws;
-use crate::model::{Block, Input, LayerSpec, Merge, edge_softmax, edge_sum};
+use crate::model::{Activation, Block, Input, LayerSpec, Merge, activate, edge_softmax, edge_sum};
 
 /// `Σ_u α_vu x_u·W + b` over neighbours and the node itself, for each head, with
 /// `α_vu = softmax_u(LeakyReLU(a_own·W x_v + a_other·W x_u))` (Veličković et al., 2018, eq. 3–6).
@@ -35,33 +35,42 @@ impl GatConv {
         }
     }
 
-    pub(super) fn forward(&self, block: &Block, input: &Input) -> Tensor<2> {
-        let rows = input.times(self.weight.val());
-        let own = scores(rows.clone().narrow(0, 0, block.outputs()), &self.score_own);
-        let other = scores(rows.clone(), &self.score_other);
+    pub(super) fn forward(
+        &self,
+        block: &Block,
+        input: &Input,
+        activation: Activation,
+    ) -> Tensor<2> {
+        let scores = input.times(self.score_weights());
+        let [nodes, heads] = [input.rows(), self.score_own.val().dims()[0]];
+        let own = scores.clone().slice([0..block.outputs(), 0..heads]);
+        let other = scores.slice([0..nodes, heads..2 * heads]);
         let mut weights = edge_softmax(&block.matrix, own, other);
         if let Some(mask) = &block.attention {
             weights = weights * mask.clone();
         }
-        let sums = edge_sum(&block.matrix, weights, rows);
-        let merged = if self.average {
-            let [heads, width] = self.score_own.val().dims();
-            let nodes = block.outputs();
-            sums.reshape([nodes, heads, width])
-                .mean_dim(1)
-                .reshape([nodes, width])
+        let merge = if self.average {
+            Merge::Average
         } else {
-            sums
+            Merge::Concatenate
         };
-        merged + self.bias.val().unsqueeze()
+        let rows = input.times(self.weight.val());
+        let merged = edge_sum(&block.matrix, weights, rows, merge);
+        activate(merged, self.bias.val(), activation)
     }
-}
 
-/// `⟨a_k, row's part k⟩` of each row and head: `[rows, heads]`.
-fn scores(rows: Tensor<2>, of_heads: &Param<Tensor<2>>) -> Tensor<2> {
-    let of_heads = of_heads.val();
-    let ([nodes, _], [heads, width]) = (rows.dims(), of_heads.dims());
-    (rows.reshape([nodes, heads, width]) * of_heads.unsqueeze())
-        .sum_dim(2)
-        .reshape([nodes, heads])
+    /// What an input row is multiplied with to get its scores, `[inputs, 2 · heads]`: first of the node that reads, then of the node that is
+    /// read. `⟨a_k, (x·W)_k⟩ = x·(W_k·a_k)`, and `W` has far fewer rows than the graph has edges.
+    fn score_weights(&self) -> Tensor<2> {
+        let (own, other) = (self.score_own.val(), self.score_other.val());
+        let [heads, width] = own.dims();
+        let weight = self.weight.val();
+        let inputs = weight.dims()[0];
+        let vectors: Tensor<3> = Tensor::stack(vec![own, other], 2);
+        let by_head = weight.reshape([inputs, heads, width]).swap_dims(0, 1);
+        by_head
+            .matmul(vectors)
+            .permute([1, 2, 0])
+            .reshape([inputs, 2 * heads])
+    }
 }

@@ -4,7 +4,7 @@ use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 
 use super::{Draws, aggregate};
-use crate::model::{Block, Input, LayerSpec};
+use crate::model::{Activation, Block, Input, LayerSpec, activate};
 
 /// `A·x·W + b` (Kipf and Welling, 2017).
 #[derive(Module, Debug)]
@@ -23,7 +23,13 @@ impl GcnConv {
         }
     }
 
-    pub(super) fn forward(&self, block: &Block, input: &Input) -> Tensor<2> {
-        aggregate(block, input, self.weight.val()) + self.bias.val().unsqueeze()
+    pub(super) fn forward(
+        &self,
+        block: &Block,
+        input: &Input,
+        activation: Activation,
+    ) -> Tensor<2> {
+        let sums = aggregate(block, input, self.weight.val());
+        activate(sums, self.bias.val(), activation)
     }
 }

@@ -2,10 +2,9 @@
 
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
-use burn::tensor::activation::relu;
 
 use super::{Draws, aggregate};
-use crate::model::{Block, Input, LayerSpec};
+use crate::model::{Activation, Block, Input, LayerSpec, activate};
 
 /// `ReLU((x_v + Σ_u x_u)·W₁ + b₁)·W₂ + b₂` (Xu, Hu, Leskovec and Jegelka, 2019, eq. 4.1 with a perceptron of two layers).
 ///
@@ -33,9 +32,14 @@ impl GinConv {
         }
     }
 
-    pub(super) fn forward(&self, block: &Block, input: &Input) -> Tensor<2> {
+    pub(super) fn forward(
+        &self,
+        block: &Block,
+        input: &Input,
+        activation: Activation,
+    ) -> Tensor<2> {
         let sums = aggregate(block, input, self.weight_inner.val());
-        let inner = relu(sums + self.bias_inner.val().unsqueeze());
-        inner.matmul(self.weight.val()) + self.bias.val().unsqueeze()
+        let inner = activate(sums, self.bias_inner.val(), Activation::Relu);
+        activate(inner.matmul(self.weight.val()), self.bias.val(), activation)
     }
 }

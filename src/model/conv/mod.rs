@@ -10,7 +10,7 @@ use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor, TensorData};
 use rand::RngExt;
 
-use super::{Block, Input, LayerSpec, ModelKind, spmm};
+use super::{Activation, Block, Input, LayerSpec, ModelKind, spmm};
 use crate::rng::{Purpose, stream};
 
 pub use gat::GatConv;
@@ -19,7 +19,7 @@ pub use gin::GinConv;
 pub use pool::PoolConv;
 pub use sage::SageConv;
 
-/// One message-passing layer without its activation.
+/// One message-passing layer.
 #[derive(Module, Debug)]
 pub enum Conv {
     /// Graph convolution.
@@ -52,19 +52,19 @@ impl Conv {
         }
     }
 
-    /// New representations of the block's outputs.
+    /// New representations of the block's outputs, through `activation`.
     ///
     /// # Shapes
     /// - input: `[block.inputs, d_in]`
     /// - result: `[block.outputs, d_out]`
     #[must_use]
-    pub fn forward(&self, block: &Block, input: &Input) -> Tensor<2> {
+    pub fn forward(&self, block: &Block, input: &Input, activation: Activation) -> Tensor<2> {
         match self {
-            Self::Gcn(conv) => conv.forward(block, input),
-            Self::Sage(conv) => conv.forward(block, input),
-            Self::SagePool(conv) => conv.forward(block, input),
-            Self::Gat(conv) => conv.forward(block, input),
-            Self::Gin(conv) => conv.forward(block, input),
+            Self::Gcn(conv) => conv.forward(block, input, activation),
+            Self::Sage(conv) => conv.forward(block, input, activation),
+            Self::SagePool(conv) => conv.forward(block, input, activation),
+            Self::Gat(conv) => conv.forward(block, input, activation),
+            Self::Gin(conv) => conv.forward(block, input, activation),
         }
     }
 }

@@ -2,10 +2,9 @@
 
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
-use burn::tensor::activation::relu;
 
 use super::Draws;
-use crate::model::{Block, Input, LayerSpec, neighbour_max};
+use crate::model::{Activation, Block, Input, LayerSpec, activate, neighbour_max};
 
 /// `x_v·W_self + (max over neighbours u of ReLU(x_u·W_pool + b_pool))·W_neighbour + b` (Hamilton, Ying and Leskovec, 2017, eq. 3, with
 /// concatenation). A node without neighbours has a maximum of zero.
@@ -34,10 +33,17 @@ impl PoolConv {
         }
     }
 
-    pub(super) fn forward(&self, block: &Block, input: &Input) -> Tensor<2> {
-        let pooled = relu(input.times(self.weight_pool.val()) + self.bias_pool.val().unsqueeze());
+    pub(super) fn forward(
+        &self,
+        block: &Block,
+        input: &Input,
+        activation: Activation,
+    ) -> Tensor<2> {
+        let pooled = input.times(self.weight_pool.val());
+        let pooled = activate(pooled, self.bias_pool.val(), Activation::Relu);
         let largest = neighbour_max(&block.matrix, pooled);
         let own = input.head(block.outputs()).times(self.weight_self.val());
-        own + largest.matmul(self.weight_neighbour.val()) + self.bias.val().unsqueeze()
+        let sums = own + largest.matmul(self.weight_neighbour.val());
+        activate(sums, self.bias.val(), activation)
     }
 }

@@ -4,7 +4,7 @@ use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 
 use super::{Draws, aggregate};
-use crate::model::{Block, Input, LayerSpec};
+use crate::model::{Activation, Block, Input, LayerSpec, activate};
 
 /// `x_v·W_self + (mean of neighbours)·W_neighbour + b` (Hamilton, Ying and Leskovec, 2017, with concatenation).
 #[derive(Module, Debug)]
@@ -26,8 +26,14 @@ impl SageConv {
         }
     }
 
-    pub(super) fn forward(&self, block: &Block, input: &Input) -> Tensor<2> {
+    pub(super) fn forward(
+        &self,
+        block: &Block,
+        input: &Input,
+        activation: Activation,
+    ) -> Tensor<2> {
         let own = input.head(block.outputs()).times(self.weight_self.val());
-        own + aggregate(block, input, self.weight_neighbour.val()) + self.bias.val().unsqueeze()
+        let sums = own + aggregate(block, input, self.weight_neighbour.val());
+        activate(sums, self.bias.val(), activation)
     }
 }

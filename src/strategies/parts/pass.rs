@@ -8,7 +8,7 @@ use burn::tensor::Tensor;
 use super::buckets::{Buckets, Started};
 use super::{Crossing, Wire};
 use crate::model::{
-    Block, Dropout, Gnn, Input, Work, add_gradients, cross_entropy, parameter_count,
+    Block, Dropout, Gnn, Input, Work, add_gradients, carrier, cross_entropy, parameter_count,
 };
 use crate::sim::{Activity, SimError, Worker};
 
@@ -89,8 +89,7 @@ impl Pass<'_> {
                     upstream = crossing.backward(worker, layer + 1, upstream, width, wire)?;
                 }
                 if let (Some(output), Some(upstream)) = (output, upstream) {
-                    // The derivative of Σ output·g with respect to the output is g: one scalar carries the whole upstream gradient.
-                    let scalar = || (output * upstream).sum();
+                    let scalar = || carrier(output, upstream);
                     (below, _) = self.backward(worker, model, layer, scalar, input, &mut gradient);
                 }
             } else if let Some(output) = output {
@@ -141,7 +140,7 @@ impl Pass<'_> {
         let work = Work::layer(&worker.setting().model, layer, block, &rows);
         let output = worker.compute(Activity::Model, work, |worker| {
             let plain = worker.plain_device();
-            let dropped = rows.dropped(dropout, round, layer, nodes, plain);
+            let dropped = rows.dropped(dropout, round, layer, nodes);
             let heads = worker.setting().model.attention_heads();
             let block = block.dropped(dropout, round, layer, nodes, heads, plain);
             let output = model.layer(layer, &block, &dropped);

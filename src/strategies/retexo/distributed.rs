@@ -279,9 +279,10 @@ impl Clients {
             let reads = batch.as_ref().unwrap_or(&whole);
             let forward = Perceptron::work(spec, stage, &reads.block, &reads.input);
             let (gradient, loss) =
-                worker.compute_together(Activity::Model, forward * 3.0, busy, |worker| {
-                    let (input, plain) = (&reads.input, worker.plain_device());
-                    let dropped = input.dropped(&dropout, epoch as u64, stage, &reads.nodes, plain);
+                worker.compute_together(Activity::Model, forward * 3.0, busy, |_| {
+                    let dropped = reads
+                        .input
+                        .dropped(&dropout, epoch as u64, stage, &reads.nodes);
                     let logits = model.logits(&reads.block, &dropped);
                     let loss = cross_entropy(logits, reads.targets.clone());
                     let mut gradients = loss.backward();

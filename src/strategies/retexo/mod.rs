@@ -310,9 +310,10 @@ impl Run {
         let spec = &worker.setting().model;
         let count = SubModel::parameters(spec, layer);
         let forward = Work::layer(spec, layer, &reads.block, &reads.input);
-        worker.compute(Activity::Model, forward * 3.0, |worker| {
-            let (input, plain) = (&reads.input, worker.plain_device());
-            let dropped = input.dropped(&self.dropout, draws, layer, &reads.nodes, plain);
+        worker.compute(Activity::Model, forward * 3.0, |_| {
+            let dropped = reads
+                .input
+                .dropped(&self.dropout, draws, layer, &reads.nodes);
             let logits = model.logits(&reads.block, &dropped);
             let loss = cross_entropy(logits, reads.targets.clone());
             let mut gradients = loss.backward();

@@ -1,11 +1,11 @@
 //! The sub-models of RETEXO: one message-passing layer each, trained on its own.
 
 use burn::module::{Module, Param};
-use burn::nn::{LayerNorm, LayerNormConfig};
-use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor};
 
-use crate::model::{Block, Conv, Input, LayerSpec, Merge, ModelSpec, dense_parameters};
+use crate::model::{
+    Activation, Block, Conv, Input, LayerSpec, Merge, ModelSpec, Norm, activate, dense_parameters,
+};
 
 /// The message-passing layer of sub-model `layer`: the paper's, but that attention heads are averaged in every layer, not in the last alone.
 fn layer_spec(spec: &ModelSpec, layer: usize) -> LayerSpec {
@@ -20,7 +20,7 @@ fn layer_spec(spec: &ModelSpec, layer: usize) -> LayerSpec {
 #[derive(Module, Debug)]
 pub struct SubModel {
     conv: Conv,
-    norm: Option<LayerNorm>,
+    norm: Option<Norm>,
     head_weight: Option<Param<Tensor<2>>>,
     head_bias: Option<Param<Tensor<1>>>,
 }
@@ -42,7 +42,7 @@ impl SubModel {
         let (weight, bias) = dense_parameters(outputs, spec.classes(), seed, layer, device);
         Self {
             conv,
-            norm: Some(LayerNormConfig::new(outputs).init(device)),
+            norm: Some(Norm::new(outputs, device)),
             head_weight: Some(weight),
             head_bias: Some(bias),
         }
@@ -63,9 +63,9 @@ impl SubModel {
     /// What the next sub-model reads: `ReLU(LayerNorm(u))`, `[block.outputs, hidden]`; the logits for the last.
     #[must_use]
     pub fn representation(&self, block: &Block, input: &Input) -> Tensor<2> {
-        let output = self.conv.forward(block, input);
+        let output = self.conv.forward(block, input, Activation::Identity);
         match &self.norm {
-            Some(norm) => relu(norm.forward(output)),
+            Some(norm) => norm.forward(output, Activation::Relu),
             None => output,
         }
     }
@@ -76,7 +76,8 @@ impl SubModel {
         let representation = self.representation(block, input);
         match (&self.head_weight, &self.head_bias) {
             (Some(weight), Some(bias)) => {
-                representation.matmul(weight.val()) + bias.val().unsqueeze()
+                let logits = representation.matmul(weight.val());
+                activate(logits, bias.val(), Activation::Identity)
             }
             _ => representation,
         }

@@ -1,11 +1,11 @@
 //! The sub-models of the fully distributed form: perceptrons of one hidden layer, `K + 1` of them.
 
 use burn::module::{Module, Param};
-use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor};
 
 use crate::model::{
-    Aggregation, Block, Conv, Input, ModelKind, ModelSpec, Work, dense_parameters, elu,
+    Activation, Aggregation, Block, Conv, Input, ModelKind, ModelSpec, Work, activate,
+    dense_parameters,
 };
 use crate::sim::SimError;
 
@@ -102,13 +102,20 @@ impl Perceptron {
     /// Class logits, `[block.outputs, classes]`; sub-model 0 reads the rows themselves, the others their neighbours' too.
     #[must_use]
     pub fn logits(&self, block: &Block, input: &Input) -> Tensor<2> {
+        let activation = if self.elu {
+            Activation::Elu
+        } else {
+            Activation::Relu
+        };
         let hidden = match (&self.conv, &self.features, &self.features_bias) {
-            (Some(conv), ..) => conv.forward(block, input),
-            (None, Some(weight), Some(bias)) => input.times(weight.val()) + bias.val().unsqueeze(),
+            (Some(conv), ..) => conv.forward(block, input, activation),
+            (None, Some(weight), Some(bias)) => {
+                activate(input.times(weight.val()), bias.val(), activation)
+            }
             (None, ..) => unreachable!("a sub-model has one of two first layers"),
         };
-        let active = if self.elu { elu(hidden) } else { relu(hidden) };
-        active.matmul(self.weight.val()) + self.bias.val().unsqueeze()
+        let logits = hidden.matmul(self.weight.val());
+        activate(logits, self.bias.val(), Activation::Identity)
     }
 
     /// Arithmetic of a forward pass of sub-model `stage` for all rows of `input`.

@@ -1,0 +1,305 @@
+//! What happens to a dense row between two products, in one pass over memory each way: bias and activation, layer normalisation, dropout,
+//! loss.
+//!
+//! As tensor operations each of these is several passes, and on processors most of them run on one thread; beside a fast aggregation they
+//! would take a third of an epoch. Here each is one operation with its own gradient: `cpu` has the passes for processors, shared between
+//! threads, and `plain` the same as tensor operations, for graphics devices and as the reference of the tests.
+//!
+//! Results do not depend on the number of threads: rows are independent of each other, and sums over rows are added up in blocks of
+//! a fixed size.
+
+#![cfg_attr(feature = "ndarray", allow(deprecated))] // the backend is kept for those who name it
+
+mod cpu;
+mod gradients;
+mod plain;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Autodiff, Backend, Dispatch, backend_extension};
+use burn::tensor::Tensor;
+
+use super::dropout::Mask;
+
+/// What is done to each value of a layer's output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activation {
+    /// Nothing.
+    Identity,
+    /// `max(x, 0)`.
+    Relu,
+    /// `x` above zero and `exp(x) − 1` below (Clevert, Unterthiner and Hochreiter, 2016).
+    Elu,
+}
+
+impl Activation {
+    /// The value at `x`.
+    #[inline]
+    fn at(self, x: f32) -> f32 {
+        match self {
+            Self::Identity => x,
+            Self::Relu => x.max(0.0),
+            Self::Elu if x > 0.0 => x,
+            Self::Elu => x.exp() - 1.0,
+        }
+    }
+
+    /// The derivative where the value is `y`: all that the way back needs to know.
+    #[inline]
+    fn slope(self, y: f32) -> f32 {
+        match self {
+            Self::Identity => 1.0,
+            Self::Relu => f32::from(u8::from(y > 0.0)),
+            Self::Elu => 1.0 + y.min(0.0),
+        }
+    }
+}
+
+/// Added to variances before a root is taken, so that constant rows do not divide by zero; the default of layer normalisation everywhere.
+const EPSILON: f32 = 1e-5;
+
+/// The passes of a backend. All tensors have two dimensions: `x`, `y` and `g` are `[rows, width]`, parameters and sums over rows
+/// `[1, width]`, scalars `[1, 1]`.
+pub trait RowwiseKernels: Backend {
+    /// `y = activation(x + bias)`.
+    fn activate(
+        x: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        activation: Activation,
+    ) -> FloatTensor<Self> {
+        plain::activate::<Self>(x, bias, activation)
+    }
+
+    /// `g ⊙ activation'`, where the activation's value is `y`.
+    fn slope(
+        g: FloatTensor<Self>,
+        y: FloatTensor<Self>,
+        activation: Activation,
+    ) -> FloatTensor<Self> {
+        plain::slope::<Self>(g, y, activation)
+    }
+
+    /// The sum of all rows.
+    fn column_sums(g: FloatTensor<Self>) -> FloatTensor<Self> {
+        plain::column_sums::<Self>(g)
+    }
+
+    /// `activation(gain ⊙ (x − mean) / √(variance + ε) + shift)`, with mean and variance of each row.
+    fn normalise(
+        x: FloatTensor<Self>,
+        gain: FloatTensor<Self>,
+        shift: FloatTensor<Self>,
+        activation: Activation,
+    ) -> FloatTensor<Self> {
+        plain::normalise::<Self>(x, gain, shift, activation)
+    }
+
+    /// The gradients of `x`, `gain` and `shift` of [`RowwiseKernels::normalise`]; `g` has been through [`RowwiseKernels::slope`].
+    fn normalise_gradients(
+        g: FloatTensor<Self>,
+        x: FloatTensor<Self>,
+        gain: FloatTensor<Self>,
+    ) -> [FloatTensor<Self>; 3] {
+        plain::normalise_gradients::<Self>(g, x, gain)
+    }
+
+    /// `x ⊙ mask`.
+    fn mask(x: FloatTensor<Self>, mask: &Mask) -> FloatTensor<Self> {
+        plain::mask::<Self>(x, mask)
+    }
+
+    /// `−Σ targets ⊙ log softmax(logits)`.
+    fn loss(logits: FloatTensor<Self>, targets: FloatTensor<Self>) -> FloatTensor<Self> {
+        plain::loss::<Self>(logits, targets)
+    }
+
+    /// `g·((Σ_c targets)·softmax(logits) − targets)`.
+    fn loss_gradient(
+        g: FloatTensor<Self>,
+        logits: FloatTensor<Self>,
+        targets: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        plain::loss_gradient::<Self>(g, logits, targets)
+    }
+}
+
+#[cfg(feature = "wgpu")]
+impl RowwiseKernels for burn_cubecl::CubeBackend {}
+
+/// The operations as those of a tensor backend.
+#[cfg_attr(
+    all(feature = "wgpu", feature = "ndarray"),
+    backend_extension(Flex, NdArray, Cube, Autodiff)
+)]
+#[cfg_attr(
+    all(feature = "wgpu", not(feature = "ndarray")),
+    backend_extension(Flex, Cube, Autodiff)
+)]
+#[cfg_attr(
+    all(not(feature = "wgpu"), feature = "ndarray"),
+    backend_extension(Flex, NdArray, Autodiff)
+)]
+#[cfg_attr(
+    all(not(feature = "wgpu"), not(feature = "ndarray")),
+    backend_extension(Flex, Autodiff)
+)]
+pub trait RowwiseBackend: Backend {
+    /// See [`activate`].
+    fn row_activate(
+        x: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        activation: Activation,
+    ) -> FloatTensor<Self>;
+
+    /// See [`layer_norm`].
+    fn row_normalise(
+        x: FloatTensor<Self>,
+        gain: FloatTensor<Self>,
+        shift: FloatTensor<Self>,
+        activation: Activation,
+    ) -> FloatTensor<Self>;
+
+    /// See [`dropped`].
+    fn row_mask(x: FloatTensor<Self>, mask: Arc<Mask>) -> FloatTensor<Self>;
+
+    /// See [`cross_entropy`](super::cross_entropy).
+    fn row_loss(logits: FloatTensor<Self>, targets: FloatTensor<Self>) -> FloatTensor<Self>;
+
+    /// See [`carrier`].
+    fn row_carrier(output: FloatTensor<Self>, upstream: FloatTensor<Self>) -> FloatTensor<Self>;
+}
+
+/// `activation(x + bias)`.
+///
+/// # Shapes
+/// - x, result: `[rows, width]`
+/// - bias: `[width]`
+#[must_use]
+pub fn activate(x: Tensor<2>, bias: Tensor<1>, activation: Activation) -> Tensor<2> {
+    let bias: Tensor<2> = bias.unsqueeze();
+    Tensor::from_dispatch(<Dispatch as RowwiseBackend>::row_activate(
+        x.into_dispatch(),
+        bias.into_dispatch(),
+        activation,
+    ))
+}
+
+/// `activation(gain ⊙ (x − mean) / √(variance + 10⁻⁵) + shift)`: layer normalisation (Ba, Kiros and Hinton, 2016) over the columns of each row.
+///
+/// # Shapes
+/// - x, result: `[rows, width]`
+/// - gain, shift: `[width]`
+#[must_use]
+pub fn layer_norm(
+    x: Tensor<2>,
+    gain: Tensor<1>,
+    shift: Tensor<1>,
+    activation: Activation,
+) -> Tensor<2> {
+    let (gain, shift): (Tensor<2>, Tensor<2>) = (gain.unsqueeze(), shift.unsqueeze());
+    Tensor::from_dispatch(<Dispatch as RowwiseBackend>::row_normalise(
+        x.into_dispatch(),
+        gain.into_dispatch(),
+        shift.into_dispatch(),
+        activation,
+    ))
+}
+
+/// `x ⊙ mask`, with a mask that is drawn where it is needed and never stored on processors.
+///
+/// # Shapes
+/// - x, result: `[nodes of the mask, width]`
+#[must_use]
+pub fn dropped(x: Tensor<2>, mask: Mask) -> Tensor<2> {
+    let x = x.into_dispatch();
+    Tensor::from_dispatch(<Dispatch as RowwiseBackend>::row_mask(x, Arc::new(mask)))
+}
+
+/// `Σ −targets ⊙ log softmax(logits)`, as [`cross_entropy`](super::cross_entropy) explains.
+pub(super) fn loss(logits: Tensor<2>, targets: Tensor<2>) -> Tensor<1> {
+    let loss: Tensor<2> = Tensor::from_dispatch(<Dispatch as RowwiseBackend>::row_loss(
+        logits.into_dispatch(),
+        targets.into_dispatch(),
+    ));
+    loss.reshape([1])
+}
+
+/// A scalar whose derivative with respect to `output` is `upstream`, for going on backwards where another differentiation has stopped. Its
+/// value is zero and means nothing.
+///
+/// # Shapes
+/// - output, upstream: `[rows, width]`
+#[must_use]
+pub fn carrier(output: Tensor<2>, upstream: Tensor<2>) -> Tensor<1> {
+    let carrier: Tensor<2> = Tensor::from_dispatch(<Dispatch as RowwiseBackend>::row_carrier(
+        output.into_dispatch(),
+        Tensor::from_inner(upstream).into_dispatch(),
+    ));
+    carrier.reshape([1])
+}
+
+impl<B: RowwiseKernels> RowwiseBackend for B {
+    fn row_activate(
+        x: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        activation: Activation,
+    ) -> FloatTensor<Self> {
+        B::activate(x, bias, activation)
+    }
+
+    fn row_normalise(
+        x: FloatTensor<Self>,
+        gain: FloatTensor<Self>,
+        shift: FloatTensor<Self>,
+        activation: Activation,
+    ) -> FloatTensor<Self> {
+        B::normalise(x, gain, shift, activation)
+    }
+
+    fn row_mask(x: FloatTensor<Self>, mask: Arc<Mask>) -> FloatTensor<Self> {
+        B::mask(x, &mask)
+    }
+
+    fn row_loss(logits: FloatTensor<Self>, targets: FloatTensor<Self>) -> FloatTensor<Self> {
+        B::loss(logits, targets)
+    }
+
+    fn row_carrier(output: FloatTensor<Self>, _upstream: FloatTensor<Self>) -> FloatTensor<Self> {
+        plain::zero::<B>(&output)
+    }
+}
+
+impl<B: RowwiseKernels, C: CheckpointStrategy> RowwiseBackend for Autodiff<B, C> {
+    fn row_activate(
+        x: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        activation: Activation,
+    ) -> FloatTensor<Self> {
+        gradients::activate::<B, C>(x, bias, activation)
+    }
+
+    fn row_normalise(
+        x: FloatTensor<Self>,
+        gain: FloatTensor<Self>,
+        shift: FloatTensor<Self>,
+        activation: Activation,
+    ) -> FloatTensor<Self> {
+        gradients::normalise::<B, C>(x, gain, shift, activation)
+    }
+
+    fn row_mask(x: FloatTensor<Self>, mask: Arc<Mask>) -> FloatTensor<Self> {
+        gradients::mask::<B, C>(x, mask)
+    }
+
+    fn row_loss(logits: FloatTensor<Self>, targets: FloatTensor<Self>) -> FloatTensor<Self> {
+        gradients::loss::<B, C>(logits, targets)
+    }
+
+    fn row_carrier(output: FloatTensor<Self>, upstream: FloatTensor<Self>) -> FloatTensor<Self> {
+        gradients::carrier::<B, C>(output, upstream)
+    }
+}

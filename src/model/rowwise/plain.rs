@@ -1,0 +1,112 @@
+//! The passes as tensor operations: for graphics devices, and what the kernels of processors are tested against.
+
+use burn::backend::Backend;
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{FloatDType, TensorMetadata};
+use burn::tensor::{Shape, TensorData};
+
+use super::{Activation, EPSILON};
+use crate::model::dropout::Mask;
+
+pub fn zero<B: Backend>(like: &FloatTensor<B>) -> FloatTensor<B> {
+    B::float_zeros(Shape::new([1, 1]), &like.device(), FloatDType::F32)
+}
+
+fn apply<B: Backend>(x: FloatTensor<B>, activation: Activation) -> FloatTensor<B> {
+    match activation {
+        Activation::Identity => x,
+        Activation::Relu => B::relu(x),
+        Activation::Elu => {
+            // The exponential of large values would be infinite, and is not wanted.
+            let below = B::float_exp(B::float_clamp_max(x.clone(), 0.0_f32.into()));
+            B::float_sub_scalar(B::float_add(B::relu(x), below), 1.0_f32.into())
+        }
+    }
+}
+
+pub fn activate<B: Backend>(
+    x: FloatTensor<B>,
+    bias: FloatTensor<B>,
+    activation: Activation,
+) -> FloatTensor<B> {
+    apply::<B>(B::float_add(x, bias), activation)
+}
+
+pub fn slope<B: Backend>(
+    g: FloatTensor<B>,
+    y: FloatTensor<B>,
+    activation: Activation,
+) -> FloatTensor<B> {
+    match activation {
+        Activation::Identity => g,
+        Activation::Relu => B::relu_backward(y, g),
+        Activation::Elu => {
+            let below = B::float_clamp_max(y, 0.0_f32.into());
+            B::float_mul(g, B::float_add_scalar(below, 1.0_f32.into()))
+        }
+    }
+}
+
+pub fn column_sums<B: Backend>(g: FloatTensor<B>) -> FloatTensor<B> {
+    B::float_sum_dim(g, 0)
+}
+
+/// `(x − mean) / √(variance + ε)` and `1 / √(variance + ε)` of each row.
+fn standardise<B: Backend>(x: FloatTensor<B>) -> (FloatTensor<B>, FloatTensor<B>) {
+    let mean = B::float_mean_dim(x.clone(), 1);
+    let centred = B::float_sub(x, mean);
+    let variance = B::float_mean_dim(B::float_mul(centred.clone(), centred.clone()), 1);
+    let root = B::float_sqrt(B::float_add_scalar(variance, EPSILON.into()));
+    let scale = B::float_recip(root);
+    (B::float_mul(centred, scale.clone()), scale)
+}
+
+pub fn normalise<B: Backend>(
+    x: FloatTensor<B>,
+    gain: FloatTensor<B>,
+    shift: FloatTensor<B>,
+    activation: Activation,
+) -> FloatTensor<B> {
+    let (standard, _) = standardise::<B>(x);
+    apply::<B>(
+        B::float_add(B::float_mul(standard, gain), shift),
+        activation,
+    )
+}
+
+pub fn normalise_gradients<B: Backend>(
+    g: FloatTensor<B>,
+    x: FloatTensor<B>,
+    gain: FloatTensor<B>,
+) -> [FloatTensor<B>; 3] {
+    let (standard, scale) = standardise::<B>(x);
+    let of_shift = B::float_sum_dim(g.clone(), 0);
+    let of_gain = B::float_sum_dim(B::float_mul(g.clone(), standard.clone()), 0);
+    let inner = B::float_mul(g, gain);
+    let mean = B::float_mean_dim(inner.clone(), 1);
+    let along = B::float_mean_dim(B::float_mul(inner.clone(), standard.clone()), 1);
+    let across = B::float_sub(B::float_sub(inner, mean), B::float_mul(standard, along));
+    [B::float_mul(across, scale), of_gain, of_shift]
+}
+
+pub fn mask<B: Backend>(x: FloatTensor<B>, mask: &Mask) -> FloatTensor<B> {
+    let [rows, width] = [x.shape()[0], x.shape()[1]];
+    let values = TensorData::new(mask.values(width), [rows, width]);
+    let values = B::float_from_data(values, &x.device());
+    B::float_mul(x, values)
+}
+
+pub fn loss<B: Backend>(logits: FloatTensor<B>, targets: FloatTensor<B>) -> FloatTensor<B> {
+    let sum = B::float_sum(B::float_mul(B::log_softmax(logits, 1), targets));
+    B::float_reshape(B::float_neg(sum), Shape::new([1, 1]))
+}
+
+pub fn loss_gradient<B: Backend>(
+    g: FloatTensor<B>,
+    logits: FloatTensor<B>,
+    targets: FloatTensor<B>,
+) -> FloatTensor<B> {
+    let weights = B::float_sum_dim(targets.clone(), 1);
+    let pulled = B::float_mul(B::softmax(logits, 1), weights);
+    B::float_mul(B::float_sub(pulled, targets), g)
+}

@@ -1,0 +1,194 @@
+//! The kernels of processors against the same passes as tensor operations, and all gradients against finite differences.
+
+use burn::backend::Flex;
+use burn::backend::tensor::FloatTensor;
+use burn::tensor::{Device, Tensor, TensorData};
+use proptest::prelude::*;
+
+use super::*;
+use crate::model::host::Host;
+use crate::model::{Dropout, cross_entropy};
+
+/// Rows of a few columns, or enough of them to be shared between threads.
+#[derive(Clone, Debug)]
+struct Shape {
+    rows: usize,
+    width: usize,
+    seed: u64,
+}
+
+fn shapes() -> impl Strategy<Value = Shape> {
+    let shape = prop_oneof![(1_usize..20, 1_usize..40), (2000_usize..2600, 30_usize..40)];
+    (shape, any::<u64>()).prop_map(|((rows, width), seed)| Shape { rows, width, seed })
+}
+
+impl Shape {
+    fn draw(&self, purpose: u64, count: usize) -> Vec<f32> {
+        let draw = |at: usize| crate::rng::mix(self.seed ^ purpose, at as u64) % 4001;
+        (0..count)
+            .map(|at| draw(at) as f32 / 1000.0 - 2.0)
+            .collect()
+    }
+
+    fn matrix(&self, purpose: u64) -> FloatTensor<Flex> {
+        let values = self.draw(purpose, self.rows * self.width);
+        <Flex as Host>::tensor(values, [self.rows, self.width])
+    }
+
+    fn row(&self, purpose: u64) -> FloatTensor<Flex> {
+        <Flex as Host>::tensor(self.draw(purpose, self.width), [1, self.width])
+    }
+
+    /// Weights of classes as a loss has them: a third of the rows have none.
+    fn targets(&self) -> FloatTensor<Flex> {
+        let mut values = vec![0.0; self.rows * self.width];
+        for row in (0..self.rows).filter(|row| row % 3 != 1) {
+            values[row * self.width + (row * 7) % self.width] = 0.5 + (row % 2) as f32;
+        }
+        <Flex as Host>::tensor(values, [self.rows, self.width])
+    }
+}
+
+fn near(found: FloatTensor<Flex>, expected: FloatTensor<Flex>) -> Result<(), TestCaseError> {
+    let (found, expected) = (
+        <Flex as Host>::values(found),
+        <Flex as Host>::values(expected),
+    );
+    prop_assert_eq!(found.len(), expected.len());
+    for (f, e) in found.iter().zip(&*expected) {
+        prop_assert!(
+            (f - e).abs() <= 2e-4 * (1.0 + e.abs()),
+            "{} is not {}",
+            f,
+            e
+        );
+    }
+    Ok(())
+}
+
+const ACTIVATIONS: [Activation; 3] = [Activation::Identity, Activation::Relu, Activation::Elu];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn kernels_do_what_tensor_operations_do(shape in shapes(), kind in 0_usize..3) {
+        let activation = ACTIVATIONS[kind];
+        let [x, g] = [1, 2].map(|purpose| shape.matrix(purpose));
+        let [a, b] = [3, 4].map(|purpose| shape.row(purpose));
+        let y = plain::activate::<Flex>(x.clone(), a.clone(), activation);
+        near(Flex::activate(x.clone(), a.clone(), activation), y.clone())?;
+        let sloped = plain::slope::<Flex>(g.clone(), y.clone(), activation);
+        near(Flex::slope(g.clone(), y, activation), sloped)?;
+        near(
+            Flex::column_sums(g.clone()),
+            plain::column_sums::<Flex>(g.clone()),
+        )?;
+        let normal = plain::normalise::<Flex>(x.clone(), a.clone(), b.clone(), activation);
+        near(Flex::normalise(x.clone(), a.clone(), b, activation), normal)?;
+        if shape.width > 2 {
+            let expected = plain::normalise_gradients::<Flex>(g.clone(), x.clone(), a.clone());
+            let found = Flex::normalise_gradients(g, x.clone(), a);
+            for (found, expected) in found.into_iter().zip(expected) {
+                near(found, expected)?;
+            }
+        }
+        let nodes: Vec<u32> = (0..shape.rows as u32).map(|node| node * 3).collect();
+        let mask = Mask::new(&Dropout::new(0.4, shape.seed), 5, 1, &nodes);
+        near(Flex::mask(x.clone(), &mask), plain::mask::<Flex>(x.clone(), &mask))?;
+        let targets = shape.targets();
+        near(
+            Flex::loss(x.clone(), targets.clone()),
+            plain::loss::<Flex>(x.clone(), targets.clone()),
+        )?;
+        let scale = <Flex as Host>::tensor(vec![1.5], [1, 1]);
+        near(
+            Flex::loss_gradient(scale.clone(), x.clone(), targets.clone()),
+            plain::loss_gradient::<Flex>(scale, x, targets),
+        )?;
+    }
+
+    #[test]
+    fn gradients_are_those_of_finite_differences(
+        rows in 1_usize..5,
+        width in 3_usize..7,
+        seed in any::<u64>(),
+        kind in 0_usize..3,
+    ) {
+        let shape = Shape { rows, width, seed };
+        let activation = ACTIVATIONS[kind];
+        let nodes: Vec<u32> = (0..rows as u32).collect();
+        let mask = Mask::new(&Dropout::new(0.3, seed), 2, 0, &nodes);
+        let targets = Tensor::<2>::from_data(
+            TensorData::new(<Flex as Host>::values(shape.targets()).to_vec(), [rows, width]),
+            &Device::flex(),
+        );
+        // Everything at once: x, bias, gain and shift in one vector.
+        let values = shape.draw(9, rows * width + 3 * width);
+        let device = Device::flex().autodiff();
+        let tensor = |range: std::ops::Range<usize>, shape: Vec<usize>, values: &[f32]| {
+            TensorData::new(values[range].to_vec(), shape)
+        };
+        let parts = |values: &[f32]| {
+            let (n, w) = (rows * width, width);
+            let x = Tensor::<2>::from_data(tensor(0..n, vec![rows, width], values), &device);
+            let row = |at: usize| {
+                let data = tensor(n + at * w..n + (at + 1) * w, vec![width], values);
+                Tensor::<1>::from_data(data, &device).require_grad()
+            };
+            (x.require_grad(), [row(0), row(1), row(2)])
+        };
+        let loss = |x: &Tensor<2>, [bias, gain, shift]: &[Tensor<1>; 3]| {
+            let y = activate(x.clone(), bias.clone(), Activation::Elu);
+            let y = layer_norm(y, gain.clone(), shift.clone(), activation);
+            cross_entropy(dropped(y, mask.clone()), targets.clone())
+        };
+        let (x, others) = parts(&values);
+        let mut gradients = loss(&x, &others).backward();
+        let to_vec = |tensor: Tensor<1>| tensor.into_data().try_into_vec::<f32>().unwrap();
+        let mut found = to_vec(x.grad_remove(&mut gradients).unwrap().reshape([rows * width]));
+        for other in &others {
+            found.extend(to_vec(other.grad_remove(&mut gradients).unwrap()));
+        }
+        let step = 2e-3;
+        for (place, found) in found.into_iter().enumerate() {
+            let at = |change: f32| {
+                let mut values = values.clone();
+                values[place] += change;
+                let (x, others) = parts(&values);
+                f64::from(loss(&x, &others).inner().into_scalar::<f32>())
+            };
+            let central = (at(step) - at(-step)) / f64::from(2.0 * step);
+            let sided = [(at(step) - at(0.0)) / f64::from(step), (at(0.0) - at(-step)) / f64::from(step)];
+            // At a kink the derivative is one of the two, or between them.
+            let (low, high) = (sided[0].min(sided[1]), sided[0].max(sided[1]));
+            let found = f64::from(found);
+            let slack = 0.02 * (1.0 + found.abs());
+            prop_assert!(
+                (found - central).abs() <= slack || (low - slack <= found && found <= high + slack),
+                "{place}: {found} is not {central} ({low} to {high})"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_carrier_hands_on_what_it_is_given() {
+    let device = Device::flex().autodiff();
+    let data = |values: Vec<f32>| TensorData::new(values, [2, 2]);
+    let x = Tensor::<2>::from_data(data(vec![1.0, -2.0, 3.0, 4.0]), &device).require_grad();
+    let upstream = Tensor::<2>::from_data(data(vec![0.5, 1.0, -1.0, 2.0]), &Device::flex());
+    let mut gradients = carrier(x.clone() * 3.0, upstream).backward();
+    let found = x.grad_remove(&mut gradients).unwrap().into_data();
+    assert_eq!(found.try_into_vec::<f32>().unwrap(), [1.5, 3.0, -3.0, 6.0]);
+}
+
+#[test]
+fn the_loss_of_a_row_is_that_of_its_class() {
+    let data = TensorData::new(vec![0.0_f32, 2.0_f32.ln(), 7.0, 7.0], [2, 2]);
+    let logits = Tensor::<2>::from_data(data, &Device::flex());
+    let targets = TensorData::new(vec![1.0_f32, 0.0, 0.0, 0.0], [2, 2]);
+    let targets = Tensor::<2>::from_data(targets, &Device::flex());
+    let loss = cross_entropy(logits, targets).into_scalar::<f32>();
+    assert!((loss - 3.0_f32.ln()).abs() < 1e-6, "{loss}");
+}
