@@ -4,6 +4,7 @@
 //! input was wrong.
 
 mod calibrate;
+mod compare;
 mod completions;
 mod engine;
 mod estimator;
@@ -45,6 +46,8 @@ enum Command {
     Report(report::Args),
     /// Check every invariant of a result folder
     Verify(verify::Args),
+    /// What changed between result folders, run by run, with intervals
+    Compare(compare::Args),
     /// Traffic and communication time from the plan alone, without training, for the first seed
     Project(project::Args),
     /// Statistics of a partition: cut, boundary rows, balance, coverage
@@ -77,6 +80,7 @@ pub fn run_with(registry: &Registry) -> ExitCode {
         Command::Run(args) => run::run(&args, registry),
         Command::Report(args) => report::run(&args),
         Command::Verify(args) => verify::run(&args),
+        Command::Compare(args) => compare::run(&args),
         Command::Project(args) => project::run(&args, registry),
         Command::Partition(args) => partition::run(&args),
         Command::Estimator(args) => estimator::run(&args),

@@ -9,6 +9,7 @@
 mod archive;
 pub mod atomic;
 pub mod claims;
+pub mod compare;
 pub mod config;
 mod error;
 mod estimator;

@@ -58,7 +58,12 @@ fn a_run_leaves_tables_figures_a_manifest_and_a_page() {
     }
     let mut expected: Vec<PathBuf> = expected.into_iter().map(|name| out.join(name)).collect();
     expected.sort();
-    assert_eq!(files(&out), expected, "these files and no others");
+    let (finished, found): (Vec<PathBuf>, Vec<PathBuf>) = files(&out)
+        .into_iter()
+        .partition(|path| path.starts_with(out.join("finished")));
+    assert_eq!(found, expected, "these files and no others");
+    let runs = fs::read_to_string(out.join("runs.csv")).unwrap();
+    assert_eq!(finished.len(), runs.lines().count() - 1, "one a run");
 
     for path in &expected {
         let bytes = fs::read(path).unwrap();
@@ -649,4 +654,45 @@ fn an_optional_data_set_that_is_not_there_is_skipped_and_said_to_be() {
     let folder = folder_with(&required);
     let ran = grapevine(folder.path(), &["run", "x.toml", "--out", "out"]).expect(2);
     assert!(ran.stderr.contains("cannot read"), "{}", ran.stderr);
+}
+
+#[test]
+fn folders_are_compared_by_cell_and_seed() {
+    let folder = folder_with(EXPERIMENT);
+    let run = |out: &str, sets: &[&str]| {
+        let arguments = ["run", "x.toml", "--quiet", "--out", out];
+        grapevine(folder.path(), &[&arguments[..], sets].concat()).expect(0);
+    };
+    run("one", &["--set", "training.epochs=3"]);
+    run("two", &["--set", "training.epochs=3"]);
+    run("longer", &["--set", "seeds=[0, 1, 5]"]);
+    let same = grapevine(folder.path(), &["compare", "one", "two", "--json"]).expect(0);
+    let same = same.json();
+    let changes = same[0]["comparison"]["changes"].as_array().unwrap().clone();
+    // Six cells, of which each has all measures but the time to a target that not all reach.
+    assert!(changes.len() >= 6 * 8, "{}", changes.len());
+    for change in changes {
+        let measured = ["measured_seconds", "peak_memory_bytes"];
+        if !measured.contains(&change["measure"].as_str().unwrap()) {
+            assert_eq!(change["verdict"], "equal", "{change}");
+        }
+    }
+    let ran = grapevine(folder.path(), &["compare", "one", "longer"]).expect(0);
+    for text in [
+        "longer against one",
+        "another configuration",
+        "payload_bytes",
+        "differs",
+    ] {
+        assert!(ran.stdout.contains(text), "{text}: {}", ran.stdout);
+    }
+    // The same seeds are compared, and those of one folder alone are not.
+    assert!(!ran.stdout.contains("only in"), "{}", ran.stdout);
+    let ran = grapevine(folder.path(), &["compare", "one", "nowhere"]).expect(2);
+    assert!(
+        ran.stderr.contains("nowhere is not a result folder"),
+        "{}",
+        ran.stderr
+    );
+    grapevine(folder.path(), &["compare", "one"]).expect(2);
 }

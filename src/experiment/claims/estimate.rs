@@ -8,14 +8,14 @@ const ROUNDING: f64 = 1e-12;
 
 /// A mean and, from two values on, its 95 % Student-t interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Estimate {
-    pub(super) mean: f64,
-    pub(super) interval: Option<(f64, f64)>,
+pub(in crate::experiment) struct Estimate {
+    pub(in crate::experiment) mean: f64,
+    pub(in crate::experiment) interval: Option<(f64, f64)>,
 }
 
 impl Estimate {
     /// `None` without values, or if one of them is no number (a factor of a baseline of zero).
-    pub(super) fn over(values: &[f64]) -> Option<Self> {
+    pub(in crate::experiment) fn over(values: &[f64]) -> Option<Self> {
         let &first = values.first()?;
         if !values.iter().all(|value| value.is_finite()) {
             return None;
@@ -38,7 +38,7 @@ impl Estimate {
 
     /// How far the interval's worse end, and its better one, are inside the condition; negative
     /// outside.
-    pub(super) fn spare(self, low: f64, high: f64) -> (f64, f64) {
+    pub(in crate::experiment) fn spare(self, low: f64, high: f64) -> (f64, f64) {
         let (from, to) = self.interval.unwrap_or((self.mean, self.mean));
         let slack = |bound: f64| {
             if bound.is_finite() {
@@ -52,7 +52,7 @@ impl Estimate {
     }
 
     /// The estimate of 1 / x for x ≥ 0; what reaches down to 0 reaches up to infinity.
-    pub(super) fn inverse(self) -> Self {
+    pub(in crate::experiment) fn inverse(self) -> Self {
         let inverse = |x: f64| if x > 0.0 { 1.0 / x } else { f64::INFINITY };
         Self {
             mean: inverse(self.mean),

@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rows::{ClaimRow, ColumnKind, Row, RunRow};
 use compare::Condition;
-use estimate::Estimate;
+pub(in crate::experiment) use estimate::Estimate;
 
 pub use compare::Comparison;
 

@@ -41,6 +41,12 @@ impl GatConv {
         input: &Input,
         activation: Activation,
     ) -> Tensor<2> {
+        // The gradients of the two products meet behind a step of their own: what else reads the input then adds one term to one
+        // sum, and the bits are the same however the input was made.
+        let input = &match input {
+            Input::Dense(rows) => Input::Dense(rows.clone().reshape(rows.dims())),
+            sparse @ Input::Sparse(_) => sparse.clone(),
+        };
         let scores = input.times(self.score_weights());
         let [nodes, heads] = [input.rows(), self.score_own.val().dims()[0]];
         let own = scores.clone().slice([0..block.outputs(), 0..heads]);

@@ -1,0 +1,154 @@
+//! `grapevine compare`: what changed between result folders.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args as ClapArgs;
+use serde_json::{Value, json};
+
+use super::Verdict as Ending;
+use super::output::{BadFolder, columns, print, print_json};
+use crate::experiment::compare::{Change, Comparison, Verdict, compare};
+use crate::experiment::{Tables, read_manifest};
+
+/// Arguments of `compare`.
+#[derive(ClapArgs)]
+pub struct Args {
+    /// Result folders; the others are compared with the first
+    #[arg(required = true, num_args = 2.., value_name = "DIR")]
+    folders: Vec<PathBuf>,
+    /// Show what is equal, too
+    #[arg(long)]
+    all: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// A result folder, as far as it is compared.
+struct Folder {
+    name: String,
+    manifest: Value,
+    tables: Tables,
+}
+
+impl Folder {
+    fn read(path: &Path) -> anyhow::Result<Self> {
+        let name = path.display().to_string();
+        let bad = |reason: String| BadFolder {
+            folder: name.clone(),
+            reason,
+        };
+        let manifest =
+            read_manifest(path).map_err(|error| bad(format!("manifest.json: {error}")))?;
+        let tables = Tables::read(path).map_err(|error| bad(error.to_string()))?;
+        Ok(Self {
+            manifest,
+            tables,
+            name,
+        })
+    }
+
+    /// What may explain a difference and stands in the manifest, by name.
+    fn circumstances(&self) -> [(&'static str, String); 5] {
+        let text = |value: &Value| value.as_str().map_or(value.to_string(), str::to_owned);
+        let of = |key: &str| text(&self.manifest[key]);
+        [
+            ("experiment", of("name")),
+            ("configuration", of("config_hash")),
+            ("version", of("version")),
+            ("processor", text(&self.manifest["machine"]["cpu"])),
+            ("devices", of("devices")),
+        ]
+    }
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Ending> {
+    let folders: Vec<Folder> = args
+        .folders
+        .iter()
+        .map(|path| Folder::read(path))
+        .collect::<anyhow::Result<_>>()?;
+    let (first, others) = folders.split_at(1);
+    let first = &first[0];
+    let compared = others
+        .iter()
+        .map(|other| (other, compare(&first.tables.runs, &other.tables.runs)));
+    if args.json {
+        let comparisons = compared.map(|(other, comparison)| {
+            json!({ "first": first.name, "other": other.name, "comparison": comparison })
+        });
+        print_json(&comparisons.collect::<Vec<_>>())?;
+    } else {
+        for (other, comparison) in compared {
+            print(&text(first, other, &comparison, args.all));
+        }
+    }
+    Ok(Ending::Good)
+}
+
+fn text(first: &Folder, other: &Folder, comparison: &Comparison, all: bool) -> String {
+    let mut text = format!("{} against {}\n", other.name, first.name);
+    let pairs = first.circumstances().into_iter().zip(other.circumstances());
+    for ((name, before), (_, after)) in pairs.filter(|(before, after)| before != after) {
+        text.push_str(&format!("another {name}: {before} → {after}\n"));
+    }
+    for (cells, folder) in [
+        (&comparison.first_only, first),
+        (&comparison.other_only, other),
+    ] {
+        if !cells.is_empty() {
+            text.push_str(&format!("only in {}: {}\n", folder.name, cells.join(", ")));
+        }
+    }
+    let shown = |change: &&Change| all || change.verdict != Verdict::Equal;
+    let rows: Vec<Vec<String>> = comparison.changes.iter().filter(shown).map(row).collect();
+    let equal = comparison.changes.len()
+        - comparison
+            .changes
+            .iter()
+            .filter(|change| change.verdict != Verdict::Equal)
+            .count();
+    if !rows.is_empty() {
+        let header = [
+            "cell",
+            "measure",
+            "seeds",
+            "first",
+            "other",
+            "difference",
+            "95 % interval",
+            "",
+        ];
+        text.push_str(&columns(&header, &rows));
+    }
+    let values = comparison.changes.len();
+    text.push_str(&format!(
+        "{equal} of {values} values are equal in every run\n"
+    ));
+    text
+}
+
+fn row(change: &Change) -> Vec<String> {
+    let interval = change.interval.map_or("–".to_owned(), |(low, high)| {
+        format!("[{}, {}]", number(low), number(high))
+    });
+    vec![
+        change.cell.clone(),
+        change.measure.to_owned(),
+        change.pairs.to_string(),
+        number(change.first),
+        number(change.other),
+        number(change.difference),
+        interval,
+        change.verdict.name().to_owned(),
+    ]
+}
+
+/// Whole numbers in full, others to six digits.
+fn number(value: f64) -> String {
+    if value == value.trunc() && value.abs() < 1e15 {
+        return format!("{value:.0}");
+    }
+    let digits = (5 - value.abs().log10().floor() as i32).clamp(0, 12) as usize;
+    format!("{value:.digits$}")
+}

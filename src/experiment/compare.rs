@@ -1,0 +1,226 @@
+//! What changed between result folders: another machine, another version, another setting.
+
+use serde::Serialize;
+
+use super::claims::Estimate;
+use super::rows::{Row, RunRow};
+
+/// What is compared: columns of the table of runs that are outcomes, not settings.
+pub const MEASURES: [&str; 9] = [
+    "test_accuracy",
+    "val_accuracy",
+    "payload_bytes",
+    "wire_bytes",
+    "messages",
+    "simulated_seconds",
+    "seconds_to_target",
+    "measured_seconds",
+    "peak_memory_bytes",
+];
+
+/// What can be said of a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Every pair of runs has the same value, to the bit.
+    Equal,
+    /// The interval of the mean difference does not contain zero.
+    Differs,
+    /// The interval contains zero.
+    Unclear,
+    /// One pair has no interval.
+    OnePair,
+}
+
+impl Verdict {
+    /// In words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Equal => "equal",
+            Self::Differs => "differs",
+            Self::Unclear => "unclear",
+            Self::OnePair => "one pair",
+        }
+    }
+}
+
+/// One measure of one cell in two folders, over the seeds that both have.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Change {
+    /// Name of the cell.
+    pub cell: String,
+    /// A column of the table of runs.
+    pub measure: &'static str,
+    /// Number of seeds in both folders.
+    pub pairs: usize,
+    /// Mean in the first folder.
+    pub first: f64,
+    /// Mean in the other.
+    pub other: f64,
+    /// Mean of other − first.
+    pub difference: f64,
+    /// The 95 % Student-t interval of the mean of the differences paired by seed; none for one pair.
+    pub interval: Option<(f64, f64)>,
+    /// What can be said.
+    pub verdict: Verdict,
+}
+
+/// The comparison of two folders.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Cell by cell, in the first folder's order.
+    pub changes: Vec<Change>,
+    /// Cells that the first folder alone has, or whose seeds it alone has.
+    pub first_only: Vec<String>,
+    /// Cells that the other folder alone has.
+    pub other_only: Vec<String>,
+}
+
+/// Compares the finished runs of two tables, joined by cell and seed. Of a measure, seeds count for which both have a value.
+#[must_use]
+pub fn compare(first: &[RunRow], other: &[RunRow]) -> Comparison {
+    let mut comparison = Comparison::default();
+    for cell in cells(first) {
+        let pairs: Vec<(&RunRow, &RunRow)> = finished(first, cell)
+            .filter_map(|a| Some((a, finished(other, cell).find(|b| b.seed == a.seed)?)))
+            .collect();
+        if pairs.is_empty() {
+            comparison.first_only.push(cell.to_owned());
+            continue;
+        }
+        for measure in MEASURES {
+            let values = pairs.iter().filter_map(|(a, b)| {
+                let value = |run: &RunRow| run.number(measure);
+                Some((value(a)?, value(b)?))
+            });
+            let values: Vec<(f64, f64)> = values.collect();
+            comparison.changes.extend(change(cell, measure, &values));
+        }
+    }
+    let known = cells(first);
+    let new = cells(other)
+        .into_iter()
+        .filter(|cell| !known.contains(cell));
+    comparison.other_only = new.map(str::to_owned).collect();
+    comparison
+}
+
+fn change(cell: &str, measure: &'static str, values: &[(f64, f64)]) -> Option<Change> {
+    let differences: Vec<f64> = values.iter().map(|(first, other)| other - first).collect();
+    let estimate = Estimate::over(&differences)?;
+    let mean =
+        |of: fn(&(f64, f64)) -> f64| values.iter().map(of).sum::<f64>() / values.len() as f64;
+    let verdict = match estimate.interval {
+        _ if differences.iter().all(|&difference| difference == 0.0) => Verdict::Equal,
+        None => Verdict::OnePair,
+        Some((low, high)) if low > 0.0 || high < 0.0 => Verdict::Differs,
+        Some(_) => Verdict::Unclear,
+    };
+    Some(Change {
+        cell: cell.to_owned(),
+        measure,
+        pairs: values.len(),
+        first: mean(|pair| pair.0),
+        other: mean(|pair| pair.1),
+        difference: estimate.mean,
+        interval: estimate.interval,
+        verdict,
+    })
+}
+
+/// Cells with finished runs, in their order.
+fn cells(runs: &[RunRow]) -> Vec<&str> {
+    let mut cells: Vec<&str> = Vec::new();
+    for run in runs.iter().filter(|run| run.is_ok()) {
+        if cells.last() != Some(&run.cell.as_str()) && !cells.contains(&run.cell.as_str()) {
+            cells.push(&run.cell);
+        }
+    }
+    cells
+}
+
+fn finished<'a>(runs: &'a [RunRow], cell: &'a str) -> impl Iterator<Item = &'a RunRow> {
+    runs.iter()
+        .filter(move |run| run.is_ok() && run.cell == cell)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(cell: &str, seed: u64, accuracy: f64, bytes: u64) -> RunRow {
+        RunRow {
+            cell: cell.into(),
+            seed,
+            test_accuracy: Some(accuracy),
+            payload_bytes: bytes,
+            status: RunRow::OK.into(),
+            ..RunRow::default()
+        }
+    }
+
+    fn of<'a>(comparison: &'a Comparison, cell: &str, measure: &str) -> &'a Change {
+        let mut changes = comparison.changes.iter();
+        changes
+            .find(|change| change.cell == cell && change.measure == measure)
+            .unwrap()
+    }
+
+    #[test]
+    fn seeds_are_paired_and_what_is_equal_differs_or_is_unclear_is_told_apart() {
+        let first: Vec<RunRow> = (0..3)
+            .map(|s| run("full", s, 0.8 + 0.01 * s as f64, 100))
+            .collect();
+        let mut other: Vec<RunRow> = (0..4)
+            .rev()
+            .map(|s| run("full", s, 0.9 + 0.011 * s as f64, 100))
+            .collect();
+        let found = compare(&first, &other);
+        let accuracy = of(&found, "full", "test_accuracy");
+        assert_eq!((accuracy.pairs, accuracy.verdict), (3, Verdict::Differs));
+        assert!((accuracy.difference - 0.101).abs() < 1e-12);
+        assert!((accuracy.first - 0.81).abs() < 1e-12);
+        assert_eq!(of(&found, "full", "payload_bytes").verdict, Verdict::Equal);
+        // Pairs that go both ways.
+        other[3].test_accuracy = Some(0.5);
+        let unclear = compare(&first, &other);
+        assert_eq!(
+            of(&unclear, "full", "test_accuracy").verdict,
+            Verdict::Unclear
+        );
+        let single = compare(&first[..1], &other);
+        assert_eq!(
+            of(&single, "full", "test_accuracy").verdict,
+            Verdict::OnePair
+        );
+        assert!(
+            found
+                .changes
+                .iter()
+                .all(|change| change.measure != "val_accuracy")
+        );
+    }
+
+    #[test]
+    fn cells_of_one_side_and_failed_runs_are_not_compared() {
+        let failed = RunRow {
+            status: "failed: out of memory".into(),
+            ..run("b", 0, 0.1, 1)
+        };
+        let first = [
+            run("a", 0, 0.5, 1),
+            run("b", 0, 0.5, 1),
+            run("seeds", 1, 0.5, 1),
+        ];
+        let other = [
+            run("a", 0, 0.5, 1),
+            failed,
+            run("c", 0, 0.5, 1),
+            run("seeds", 2, 0.5, 1),
+        ];
+        let found = compare(&first, &other);
+        assert_eq!(found.first_only, ["b", "seeds"]);
+        assert_eq!(found.other_only, ["c"]);
+        assert!(found.changes.iter().all(|change| change.cell == "a"));
+    }
+}
