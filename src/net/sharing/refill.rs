@@ -11,13 +11,10 @@
 //! allocation. Both are checked, and where one fails (a link has moved further than was looked, or
 //! has filled that did not last time), everything is filled from nothing.
 
-use super::{Filling, MANY, NONE, OVERFULL, SAME, Sharing, Snapshot};
+use super::{FEW_LINKS, Filling, MANY, NONE, OVERFULL, SAME, Sharing, Snapshot};
 
 /// So many of the next links are compared.
 const WINDOW: usize = 12;
-
-/// More links with changed flows than this are filled from nothing.
-const FEW_LINKS: usize = 24;
 
 /// What is left to fill.
 struct Rest {

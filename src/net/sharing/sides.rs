@@ -13,13 +13,10 @@
 //! gives each link the rate that it has in the one max-min fair allocation.
 
 use super::table::{Candidate, Sides};
-use super::{Filling, NONE, OVERFULL, SAME, SAME_LEVEL, Sharing};
+use super::{FEW_LINKS, Filling, NONE, OVERFULL, SAME, SAME_LEVEL, Sharing};
 
 /// So many of the next links are compared.
 const WINDOW: usize = 3;
-
-/// More links with changed flows than this, and all links are compared.
-const FEW_LINKS: usize = 24;
 
 /// Entered when one pair in so many is in use, and left when one in [`SPARSE`] is.
 const DENSE: usize = 4;
@@ -74,7 +71,9 @@ impl Sharing {
         }
         let ids: Vec<u32> = self.by_route.values().copied().collect();
         for id in ids {
-            self.set_bottleneck(id, self.bottleneck(id as usize) as u32);
+            let links = self.bundles[id as usize].links.iter();
+            let first = links.min_by_key(|&&link| self.solution.rank[link as usize]);
+            self.set_bottleneck(id, first.map_or(NONE, |&link| link));
         }
         self.sides = None;
         self.changes.everything = true;
@@ -99,6 +98,7 @@ impl Sharing {
         for &link in &self.changes.joined {
             start = start.min(self.solution.rank[link as usize] as usize);
         }
+        // Then all links are compared.
         let all = self.changes.everything || changed.len() > FEW_LINKS;
         if all {
             start = 0;

@@ -155,6 +155,7 @@ fn refilled_as_filled(
         Sharing::new(capacity.to_vec()),
     );
     let mut present = Vec::new();
+    let mut held_back = Vec::new();
     for (number, (route, cap)) in steps.iter().enumerate() {
         // Two come, one goes, until half of them are there; then they leave.
         let leaving = number % 3 == 2 || number > steps.len() / 2;
@@ -169,7 +170,11 @@ fn refilled_as_filled(
         fast.changes = Changes::none();
         plain.fill_anew();
         plain.changes = Changes::none();
+        let moved = fast.take_moved();
+        held_back.resize(fast.most_bundles(), usize::MAX);
         for &(a, b) in &present {
+            let before = std::mem::replace(&mut held_back[a], fast.bottleneck(a));
+            assert!(before == held_back[a] || moved.contains(&(a as u32)));
             let (rate, expected) = (fast.rate(a), plain.rate(b));
             assert!(
                 (rate - expected).abs() <= 1e-9 * expected,
@@ -201,21 +206,28 @@ fn most_changes_among_many_flows_refill() {
 }
 
 #[test]
-fn most_changes_between_two_sides_refill() {
-    let capacity: Vec<f64> = (0..48)
-        .map(|link| 1000.0 + f64::from(link * 37 % 48))
-        .collect();
-    let pairs = (0..24).flat_map(|from| (0..24).map(move |to| (from, to)));
-    let mut steps: Vec<_> = pairs
-        .filter(|(from, to)| from != to)
-        .map(|(from, to)| (vec![LinkId(from), LinkId(24 + to)], None))
-        .collect();
-    steps.sort_by_key(|(route, _)| (route[0].0 * 31 + route[1].0 * 17) % 97);
-    let (filled, refilled) = refilled_as_filled(&capacity, &steps, fill_as_table);
-    assert!(
-        refilled > 3 * filled,
-        "{filled} filled, {refilled} refilled"
-    );
+fn in_an_all_to_all_every_end_refills() {
+    // A star of 24 workers with slightly different links.
+    let capacity = |link: usize| 1000.0 + (link * 37 % 48) as f64;
+    let mut fast = Sharing::new((0..48).map(capacity).collect());
+    let mut plain = fast.clone();
+    let pairs = (0..24).flat_map(|from| (0..24).map(move |to| [LinkId(from), LinkId(24 + to)]));
+    let mut present: Vec<usize> = pairs.map(|route| fast.insert(&route, None)).collect();
+    let pairs = (0..24).flat_map(|from| (0..24).map(move |to| [LinkId(from), LinkId(24 + to)]));
+    pairs.for_each(|route| _ = plain.insert(&route, None));
+    for end in 0..500 {
+        fill_as_table(&mut fast);
+        fast.changes = Changes::none();
+        plain.fill_anew();
+        for &bundle in &present {
+            let (rate, expected) = (fast.rate(bundle), plain.rate(bundle));
+            assert!((rate - expected).abs() <= 1e-12 * expected);
+        }
+        let ended = present.swap_remove(end * 331 % present.len());
+        fast.remove(ended);
+        plain.remove(ended);
+    }
+    assert_eq!(fast.fills(), (1, 499));
 }
 
 proptest! {
