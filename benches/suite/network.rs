@@ -19,27 +19,46 @@ fn star(workers: usize) -> (Arc<Topology>, Framing) {
     (Arc::new(topology), spec.framing())
 }
 
-/// Virtual time of an all-to-all of unequal messages: every flow starts at once and shares two links
-/// with others. Among 256 workers all sizes differ; there each flow ends on its own.
-pub fn sharing(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("all-to-all");
-    group.sample_size(10);
-    for workers in [4, 16, 64, 256] {
-        let (topology, framing) = star(workers);
-        let pairs = (0..workers).flat_map(|from| (0..workers).map(move |to| (from, to)));
-        let flows: Vec<FlowSpec> = pairs
-            .filter(|(from, to)| from != to)
-            .map(|(from, to)| FlowSpec {
+/// Messages handed over at the start, `[workers, partners]`; to `partners` next ranks each.
+fn messages(workers: usize, partners: usize, bytes: impl Fn(usize, usize) -> u64) -> Vec<FlowSpec> {
+    let pairs = (0..workers).flat_map(|from| (1..=partners).map(move |step| (from, step)));
+    pairs
+        .map(|(from, step)| {
+            let to = (from + step) % workers;
+            FlowSpec {
                 from,
                 to,
-                bytes: Bytes(100_000 + (from * 7_919 + to * 104_729) as u64 % 900_001),
+                bytes: Bytes(bytes(from, to)),
                 start: Seconds::ZERO,
-            })
-            .collect();
+            }
+        })
+        .collect()
+}
+
+/// Virtual time of messages that all start at once over a star, where each shares two links with others:
+/// an all-to-all of unequal messages, of which each ends on its own among 256 workers; an all-to-all of one
+/// size; unequal messages to the next two ranks.
+pub fn sharing(criterion: &mut Criterion) {
+    let unequal = |from: usize, to: usize| 100_000 + (from * 7_919 + to * 104_729) as u64 % 900_001;
+    let all_to_all =
+        [4, 16, 64, 256].map(|workers| (workers, messages(workers, workers - 1, unequal)));
+    let one_size =
+        [16, 256].map(|workers| (workers, messages(workers, workers - 1, |_, _| 500_000)));
+    let neighbours = [256, 4096].map(|workers| (workers, messages(workers, 2, unequal)));
+    over_a_star(criterion, "all-to-all", &all_to_all);
+    over_a_star(criterion, "all-to-all of one size", &one_size);
+    over_a_star(criterion, "neighbours", &neighbours);
+}
+
+fn over_a_star(criterion: &mut Criterion, name: &str, cases: &[(usize, Vec<FlowSpec>)]) {
+    let mut group = criterion.benchmark_group(name);
+    group.sample_size(10);
+    for (workers, flows) in cases {
+        let (topology, framing) = star(*workers);
         group.throughput(Throughput::Elements(flows.len() as u64));
         group.bench_with_input(
             BenchmarkId::from_parameter(workers),
-            &flows,
+            flows,
             |bencher, flows| {
                 bencher.iter(|| black_box(run_flows(&topology, framing, flows)));
             },

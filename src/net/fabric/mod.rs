@@ -24,6 +24,7 @@
 //! only flows that end up at a higher rate than the one that ended. Memory is O(messages not yet
 //! delivered + links).
 
+mod members;
 mod progress;
 #[cfg(test)]
 mod tests;
@@ -33,6 +34,7 @@ use std::sync::Arc;
 
 use super::sharing::{BundleId, Sharing};
 use super::{Bytes, Framing, LinkId, NetError, Seconds, Topology};
+use members::Members;
 use progress::Progress;
 
 /// A message's number, in the order of [`Fabric::send`].
@@ -79,8 +81,7 @@ pub struct Fabric {
     /// Transmitting, by slot of `progress`.
     transmitting: Vec<Option<Transmission>>,
     free: Vec<u32>,
-    /// Slots by bundle of `sharing`.
-    members: Vec<Vec<u32>>,
+    members: Members,
     progress: Progress,
     /// When the next transmission ends under the present shares.
     next_end: Option<Seconds>,
@@ -118,8 +119,6 @@ struct Transmission {
     links: Vec<LinkId>,
     channel: Option<Channel>,
     bundle: BundleId,
-    /// Its place in `members`.
-    member: usize,
 }
 
 impl Fabric {
@@ -143,7 +142,7 @@ impl Fabric {
             channels: BTreeMap::new(),
             transmitting: Vec::new(),
             free: Vec::new(),
-            members: Vec::new(),
+            members: Members::default(),
             next_end: None,
             arriving: BTreeMap::new(),
             last_arrival: BTreeMap::new(),
@@ -288,10 +287,7 @@ impl Fabric {
         }
         self.sharing.solve();
         for bundle in self.sharing.take_moved() {
-            let Some(slots) = self.members.get(bundle as usize) else {
-                continue;
-            };
-            for &slot in slots {
+            for slot in self.members.of(bundle as usize) {
                 let link = self.sharing.bottleneck(bundle as usize);
                 self.progress.move_to(slot, link, now);
             }
@@ -341,11 +337,7 @@ impl Fabric {
             self.transmitting.push(None);
             (self.transmitting.len() - 1) as u32
         });
-        if self.members.len() <= bundle {
-            self.members.resize_with(bundle + 1, Vec::new);
-        }
-        let members = &mut self.members[bundle];
-        members.push(slot);
+        self.members.add(bundle, slot);
         self.transmitting[slot as usize] = Some(Transmission {
             flow,
             wire: message.wire,
@@ -353,7 +345,6 @@ impl Fabric {
             links: message.links,
             channel: message.channel,
             bundle,
-            member: members.len() - 1,
         });
         Some(slot)
     }
@@ -366,13 +357,7 @@ impl Fabric {
             self.carried[link.0] += done.wire;
         }
         self.sharing.remove(done.bundle);
-        let members = &mut self.members[done.bundle];
-        members.swap_remove(done.member);
-        if let Some(&moved) = members.get(done.member)
-            && let Some(moved) = &mut self.transmitting[moved as usize]
-        {
-            moved.member = done.member;
-        }
+        self.members.remove(done.bundle, slot);
         self.free.push(slot);
         self.ended(done.flow, done.latency, done.channel);
     }

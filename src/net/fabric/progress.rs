@@ -20,48 +20,109 @@ const NOWHERE: u32 = u32::MAX;
 /// All flows, by the link that holds them back.
 #[derive(Clone, Debug)]
 pub(super) struct Progress {
-    clocks: Vec<Clock>,
-    /// When the next flow of each link ends, and how much later still counts as then.
-    ends: Vec<f64>,
-    slack: Vec<f64>,
+    clocks: Clocks,
+    queues: Vec<Queue>,
+    /// Links whose next flow may be another.
+    stale: Vec<u32>,
     flows: Vec<Flow>,
 }
 
+/// By link. Apart from each other, because every instant looks at all.
 #[derive(Clone, Debug)]
-struct Clock {
+struct Clocks {
     /// Bytes that each flow has got at `since`, and bytes per second from then on.
-    served: f64,
-    since: f64,
-    rate: f64,
-    /// Bytes of the smallest flow since it was last set to zero.
+    served: Vec<f64>,
+    since: Vec<f64>,
+    rate: Vec<f64>,
+    /// What the clock shows when the next flow is done; infinite without one. What that may lack.
+    due: Vec<f64>,
+    lack: Vec<f64>,
+    /// When that is; infinite at rate 0, where it waits for a link that is down.
+    end: Vec<f64>,
+}
+
+impl Clocks {
+    fn new(links: usize) -> Self {
+        let mut none = Self {
+            served: Vec::new(),
+            since: Vec::new(),
+            rate: Vec::new(),
+            due: Vec::new(),
+            lack: Vec::new(),
+            end: Vec::new(),
+        };
+        none.grow(links);
+        none
+    }
+
+    fn grow(&mut self, links: usize) {
+        for zero in [&mut self.served, &mut self.since, &mut self.rate] {
+            zero.resize(links, 0.0);
+        }
+        self.lack.resize(links, 0.0);
+        self.due.resize(links, f64::INFINITY);
+        self.end.resize(links, f64::INFINITY);
+    }
+
+    fn served_at(&self, link: usize, now: f64) -> f64 {
+        self.served[link] + self.rate[link] * (now - self.since[link])
+    }
+
+    /// Sets a clock to what it is to show now, and its rate.
+    fn set(&mut self, link: usize, served: f64, rate: f64, now: f64) {
+        self.served[link] = served;
+        self.since[link] = now;
+        self.rate[link] = rate;
+    }
+
+    /// Sets the rates, and returns the earliest end.
+    fn set_rates(&mut self, rates: &[f64], now: f64) -> f64 {
+        let links = self.end.len().min(rates.len());
+        // One length for all: then several links are worked on together.
+        let (served, since) = (&mut self.served[..links], &mut self.since[..links]);
+        let (old, rates) = (&mut self.rate[..links], &rates[..links]);
+        let (due, end) = (&self.due[..links], &mut self.end[..links]);
+        for link in 0..links {
+            // Bit for bit: an unchanged rate must not add a rounding to the bytes served.
+            let same = rates[link] == old[link];
+            let moved = served[link] + old[link] * (now - since[link]);
+            served[link] = if same { served[link] } else { moved };
+            since[link] = if same { since[link] } else { now };
+            old[link] = rates[link];
+            end[link] = end_at(served[link], since[link], rates[link], due[link]);
+        }
+        end.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+}
+
+/// When a clock shows what it is to show.
+#[inline]
+fn end_at(served: f64, since: f64, rate: f64, due: f64) -> f64 {
+    let wait = (due - served) / rate;
+    let end = since + if wait > 0.0 { wait } else { 0.0 };
+    if rate > 0.0 && due < f64::INFINITY {
+        end
+    } else {
+        f64::INFINITY
+    }
+}
+
+/// The flows of a link, by what the clock shows when they are done.
+#[derive(Clone, Debug)]
+struct Queue {
+    /// Bytes of the smallest flow since the clock was last set to zero.
     smallest: f64,
     live: usize,
-    queue: BinaryHeap<Reverse<Due>>,
-    /// Whether `ends` is out of date.
-    stale: bool,
+    due: BinaryHeap<Reverse<Due>>,
 }
 
-impl Default for Clock {
+impl Default for Queue {
     fn default() -> Self {
         Self {
-            served: 0.0,
-            since: 0.0,
-            rate: 0.0,
             smallest: f64::INFINITY,
             live: 0,
-            queue: BinaryHeap::new(),
-            stale: false,
+            due: BinaryHeap::new(),
         }
-    }
-}
-
-impl Clock {
-    fn served_at(&self, now: f64) -> f64 {
-        self.served + self.rate * (now - self.since)
-    }
-
-    fn end(&self, due: Due) -> f64 {
-        self.since + ((due.target - self.served) / self.rate).max(0.0)
     }
 }
 
@@ -84,9 +145,9 @@ struct Flow {
 impl Progress {
     pub(super) fn new(links: usize) -> Self {
         Self {
-            clocks: vec![Clock::default(); links],
-            ends: vec![f64::INFINITY; links],
-            slack: vec![0.0; links],
+            clocks: Clocks::new(links),
+            queues: vec![Queue::default(); links],
+            stale: Vec::new(),
             flows: Vec::new(),
         }
     }
@@ -115,7 +176,7 @@ impl Progress {
         if flow.link == NOWHERE || flow.link as usize == link {
             return;
         }
-        let remaining = (flow.target - self.clocks[flow.link as usize].served_at(now)).max(0.0);
+        let remaining = (flow.target - self.clocks.served_at(flow.link as usize, now)).max(0.0);
         self.leave(slot);
         self.join(slot, remaining, link, now);
     }
@@ -125,132 +186,114 @@ impl Progress {
     pub(super) fn take_ended(&mut self, now: f64) -> Vec<u32> {
         let instant = 4.0 * f64::EPSILON * now;
         let mut ended = Vec::new();
-        for link in 0..self.clocks.len() {
-            if self.ends[link] > now + self.slack[link].max(instant) {
-                continue;
-            }
-            while let Some(&Reverse(due)) = self.clocks[link].queue.peek() {
-                let flow = self.flows[due.slot as usize];
-                let clock = &mut self.clocks[link];
-                if flow.stamp == due.stamp {
-                    let late = clock.end(due) - now;
-                    if late * clock.rate > NEGLIGIBLE * flow.bytes && late > instant {
-                        break;
-                    }
-                    ended.push(due.slot);
-                    clock.queue.pop();
-                    self.leave(due.slot);
-                } else {
-                    clock.queue.pop();
+        for link in 0..self.queues.len() {
+            loop {
+                let late = self.clocks.end[link] - now;
+                // Not a number for a flow that waits, which lacks more than any.
+                let done = late * self.clocks.rate[link] <= self.clocks.lack[link];
+                if late > instant && !done {
+                    break;
                 }
+                let Some(Reverse(due)) = self.queues[link].due.pop() else {
+                    break;
+                };
+                ended.push(due.slot);
+                self.leave(due.slot);
+                self.look_ahead(link);
+                self.clocks.end[link] = {
+                    let Clocks {
+                        served,
+                        since,
+                        rate,
+                        due,
+                        ..
+                    } = &self.clocks;
+                    end_at(served[link], since[link], rate[link], due[link])
+                };
             }
-            self.clocks[link].stale = true;
         }
         ended
     }
 
     /// Sets the rates by link, and returns when the next flow ends; infinite if none does.
     pub(super) fn set_rates(&mut self, rates: &[f64], now: f64) -> f64 {
-        let mut next = f64::INFINITY;
-        for (link, &rate) in rates.iter().enumerate().take(self.clocks.len()) {
-            let clock = &mut self.clocks[link];
-            // Bit for bit: an unchanged rate must not add a rounding to the bytes served.
-            if clock.live > 0 && rate.to_bits() != clock.rate.to_bits() {
-                clock.served = clock.served_at(now);
-                clock.since = now;
-                clock.rate = rate;
-                clock.stale = true;
-            }
-            if clock.stale {
-                self.look_ahead(link);
-            }
-            next = next.min(self.ends[link]);
+        for link in std::mem::take(&mut self.stale) {
+            self.look_ahead(link as usize);
         }
-        next
+        self.clocks.set_rates(rates, now)
     }
 
     fn join(&mut self, slot: u32, remaining: f64, link: usize, now: f64) {
-        if link >= self.clocks.len() {
-            self.clocks.resize_with(link + 1, Clock::default);
-            self.ends.resize(link + 1, f64::INFINITY);
-            self.slack.resize(link + 1, 0.0);
+        if link >= self.queues.len() {
+            self.queues.resize_with(link + 1, Queue::default);
+            self.clocks.grow(link + 1);
         }
-        let flow = &mut self.flows[slot as usize];
-        let clock = &mut self.clocks[link];
-        if clock.live == 0 {
-            *clock = Clock {
-                since: now,
-                queue: std::mem::take(&mut clock.queue),
-                ..Clock::default()
-            };
-            clock.queue.clear();
+        let bytes = self.flows[slot as usize].bytes;
+        let queue = &mut self.queues[link];
+        if queue.live == 0 {
+            queue.due.clear();
+            queue.smallest = f64::INFINITY;
+            self.clocks.set(link, 0.0, 0.0, now);
         }
-        clock.smallest = clock.smallest.min(flow.bytes);
-        if clock.served_at(now) > MOST_SERVED * clock.smallest {
-            Self::reset(clock, &mut self.flows, now);
+        queue.smallest = queue.smallest.min(bytes);
+        if self.clocks.served_at(link, now) > MOST_SERVED * queue.smallest {
+            self.reset(link, now);
         }
-        let clock = &mut self.clocks[link];
         let flow = &mut self.flows[slot as usize];
         flow.link = link as u32;
         flow.stamp = flow.stamp.wrapping_add(1);
-        flow.target = clock.served_at(now) + remaining;
-        clock.live += 1;
-        clock.stale = true;
-        clock.queue.push(Reverse(Due {
+        flow.target = self.clocks.served_at(link, now) + remaining;
+        let queue = &mut self.queues[link];
+        queue.live += 1;
+        queue.due.push(Reverse(Due {
             target: flow.target,
             slot,
             stamp: flow.stamp,
         }));
+        self.stale.push(link as u32);
     }
 
     /// Out of its link's account; its entry in the queue is out of date from now on.
     fn leave(&mut self, slot: u32) {
         let flow = &mut self.flows[slot as usize];
-        let clock = &mut self.clocks[flow.link as usize];
-        clock.live -= 1;
-        clock.stale = true;
+        self.queues[flow.link as usize].live -= 1;
+        self.stale.push(flow.link);
         flow.link = NOWHERE;
         flow.stamp = flow.stamp.wrapping_add(1);
     }
 
     /// Sets a clock to zero and what it is to show accordingly.
-    fn reset(clock: &mut Clock, flows: &mut [Flow], now: f64) {
-        let served = clock.served_at(now);
-        let queue = std::mem::take(&mut clock.queue).into_vec();
-        clock.smallest = f64::INFINITY;
-        for Reverse(mut due) in queue {
-            let flow = &mut flows[due.slot as usize];
+    fn reset(&mut self, link: usize, now: f64) {
+        let served = self.clocks.served_at(link, now);
+        let queue = &mut self.queues[link];
+        queue.smallest = f64::INFINITY;
+        for Reverse(mut due) in std::mem::take(&mut queue.due).into_vec() {
+            let flow = &mut self.flows[due.slot as usize];
             if flow.stamp == due.stamp {
                 flow.target -= served;
                 due.target = flow.target;
-                clock.smallest = clock.smallest.min(flow.bytes);
-                clock.queue.push(Reverse(due));
+                queue.smallest = queue.smallest.min(flow.bytes);
+                queue.due.push(Reverse(due));
             }
         }
-        clock.served = 0.0;
-        clock.since = now;
+        self.clocks.set(link, 0.0, self.clocks.rate[link], now);
     }
 
-    /// Finds the next end among the flows of a link.
+    /// Finds the next flow of a link.
     fn look_ahead(&mut self, link: usize) {
-        let (clock, flows) = (&mut self.clocks[link], &self.flows);
-        clock.stale = false;
+        let (queue, flows) = (&mut self.queues[link], &self.flows);
         let current = |due: &Due| flows[due.slot as usize].stamp == due.stamp;
-        if clock.queue.len() > 2 * clock.live + 64 {
-            clock.queue.retain(|Reverse(due)| current(due));
+        if queue.due.len() > 2 * queue.live + 64 {
+            queue.due.retain(|Reverse(due)| current(due));
         }
-        while clock.queue.peek().is_some_and(|Reverse(due)| !current(due)) {
-            clock.queue.pop();
+        while queue.due.peek().is_some_and(|Reverse(due)| !current(due)) {
+            queue.due.pop();
         }
-        self.ends[link] = f64::INFINITY;
-        self.slack[link] = 0.0;
-        // At rate 0 it waits for a link that is down.
-        if let Some(&Reverse(due)) = clock.queue.peek()
-            && clock.rate > 0.0
-        {
-            self.ends[link] = clock.end(due);
-            self.slack[link] = NEGLIGIBLE * flows[due.slot as usize].bytes / clock.rate;
-        }
+        let next = queue.due.peek();
+        self.clocks.due[link] = next.map_or(f64::INFINITY, |Reverse(due)| due.target);
+        self.clocks.lack[link] = next.map_or(0.0, |Reverse(due)| {
+            NEGLIGIBLE * flows[due.slot as usize].bytes
+        });
     }
 }
 

@@ -11,20 +11,10 @@
 //! allocation. Both are checked, and where one fails (a link has moved further than was looked, or
 //! has filled that did not last time), everything is filled from nothing.
 
-use super::{Filling, MANY, NONE, Sharing, Snapshot};
+use super::{FEW_LINKS, Filling, MANY, NONE, OVERFULL, SAME, Sharing, Snapshot};
 
 /// So many of the next links are compared.
 const WINDOW: usize = 12;
-
-/// More links with changed flows than this are filled from nothing.
-const FEW_LINKS: usize = 24;
-
-/// Links that fill one after another at levels closer than this, relatively, fill together. Links of
-/// hundreds of flows each, which do so by symmetry, are that far apart by rounding.
-const SAME: f64 = 1e-11;
-
-/// A share of its capacity by which rounding may overfill a link.
-const OVERFULL: f64 = 1e-10;
 
 /// What is left to fill.
 struct Rest {
@@ -68,7 +58,7 @@ impl Sharing {
     }
 
     /// Links with changed flows, each once.
-    fn changed_links(&self) -> Vec<u32> {
+    pub(super) fn changed_links(&self) -> Vec<u32> {
         let mut links: Vec<u32> = self.changes.links.iter().map(|change| change.0).collect();
         links.sort_unstable();
         links.dedup();
@@ -252,32 +242,15 @@ impl Sharing {
         let own = self.own[link as usize];
         let on = &self.crossing[link as usize];
         let mut settled = 0_u64;
-        // The same twice: most links have no parallel flows, and then it is a loop of few steps.
-        if on.parallel == 0 {
-            settled = own as u64;
-            let one = Filling {
-                spare: rate,
-                open: 1.0,
-            };
-            for (&other, &id) in on.others[..own].iter().zip(&on.bundles) {
-                // MANY is no link: one look tells that, and that the other link exists.
-                if let Some(other) = filling.get_mut(other as usize) {
-                    other.spare -= one.spare;
-                    other.open -= one.open;
-                } else {
-                    self.bundles[id as usize].settle_others(link, rate, filling);
-                }
-            }
-        } else {
-            for place in 0..own {
-                let (other, flows) = (on.others[place], on.flows[place]);
-                settled += u64::from(flows);
-                if let Some(other) = filling.get_mut(other as usize) {
-                    other.settle(f64::from(flows), rate);
-                } else {
-                    let id = on.bundles[place];
-                    self.bundles[id as usize].settle_others(link, rate, filling);
-                }
+        for place in 0..own {
+            let (other, flows) = (on.others[place], on.flows[place]);
+            settled += u64::from(flows);
+            // MANY is no link: one look tells that, and that the other link exists.
+            if let Some(other) = filling.get_mut(other as usize) {
+                other.settle(f64::from(flows), rate);
+            } else {
+                let id = on.bundles[place];
+                self.bundles[id as usize].settle_others(link, rate, filling);
             }
         }
         filling[link as usize] = Filling::default();
