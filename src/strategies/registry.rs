@@ -32,6 +32,7 @@ impl Registry {
             super::varco::REGISTRATION,
             super::grappa::REGISTRATION,
             super::retexo::REGISTRATION,
+            super::distdgl::REGISTRATION,
         ])
     }
 

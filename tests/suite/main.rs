@@ -10,6 +10,7 @@ mod codecs;
 mod command;
 mod common;
 mod determinism;
+mod distdgl;
 mod estimator;
 mod golden;
 mod grappa;
