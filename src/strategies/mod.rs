@@ -8,6 +8,7 @@ pub mod fixed;
 pub mod full;
 pub mod grappa;
 pub mod isolated;
+pub mod llcg;
 pub mod parts;
 mod registry;
 pub mod retexo;

@@ -33,6 +33,7 @@ impl Registry {
             super::grappa::REGISTRATION,
             super::retexo::REGISTRATION,
             super::distdgl::REGISTRATION,
+            super::llcg::REGISTRATION,
         ])
     }
 
@@ -86,7 +87,7 @@ impl Registry {
             return Err(OptionError {
                 key: None,
                 message: format!(
-                    "{kind} with these options trains on all nodes at once: leave out `training.batch`"
+                    "{kind} with these options trains on all nodes at once, or in batches of its own: leave out `training.batch`"
                 ),
             });
         }

@@ -166,3 +166,12 @@ fn without_mini_batches_it_is_refused() {
     let ran = ran.expect(2);
     assert!(ran.stderr.contains("`cache`"), "{}", ran.stderr);
 }
+
+#[test]
+fn a_cache_that_is_no_share_is_refused() {
+    for options in ["cache = -0.1", "cache = 1.1", "cache = nan"] {
+        let case = case(ModelKind::Gcn, 4, 5, &[2, 2]);
+        let (key, said) = case.refused("distdgl", options);
+        assert_eq!(key.as_deref(), Some("cache"), "{options}: {said}");
+    }
+}

@@ -15,6 +15,7 @@ mod estimator;
 mod golden;
 mod grappa;
 mod layers;
+mod llcg;
 mod neighbours;
 mod net;
 mod outside;
