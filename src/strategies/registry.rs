@@ -34,6 +34,7 @@ impl Registry {
             super::retexo::REGISTRATION,
             super::distdgl::REGISTRATION,
             super::llcg::REGISTRATION,
+            super::cluster::REGISTRATION,
         ])
     }
 

@@ -54,7 +54,7 @@ fn every_strategy_trains_on_every_backend() {
     let (backends, _turn) = other_backends("strategies");
     for backend in backends {
         for kind in [
-            "full", "isolated", "fixed", "varco", "grappa", "retexo", "distdgl", "llcg",
+            "full", "isolated", "fixed", "varco", "grappa", "retexo", "distdgl", "llcg", "cluster",
         ] {
             let batches = BatchSpec {
                 size: 10,

@@ -108,7 +108,8 @@ fn mini_batches_repeat_themselves_too() {
 #[test]
 fn strategies_with_steps_of_their_own_repeat_themselves_too() {
     let more = "[[strategy]]\nkind = \"distdgl\"\ncache = 0.2\nwith = { \"training.batch\" = { size = 30, fanouts = [4, 3] } }\n\
-                [[strategy]]\nkind = \"llcg\"\nlocal_steps = 2\nrho = 1.5\n";
+                [[strategy]]\nkind = \"llcg\"\nlocal_steps = 2\nrho = 1.5\n\
+                [[strategy]]\nkind = \"cluster\"\n";
     let folder = folder_with(&format!("{EXPERIMENT}{more}"));
     run(folder.path(), "first", "1", &["seeds=[5]"]);
     run(folder.path(), "two", "2", &["seeds=[5]"]);

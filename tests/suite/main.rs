@@ -6,6 +6,7 @@ mod backends;
 mod bad_input;
 mod batches;
 mod clients;
+mod cluster;
 mod codecs;
 mod command;
 mod common;
