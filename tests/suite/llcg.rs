@@ -104,16 +104,25 @@ fn a_round_moves_every_other_worker_s_model_up_and_down_and_the_graph_moves_once
         assert_eq!(outcome.epochs.len(), 4, "of 4, 6, 9 and 1 steps");
         let (graph, width) = (&setting.dataset.graph, setting.model.features());
         let away = (0..graph.nodes()).filter(|&v| setting.partition.assignment[v] != 0);
-        let moved: usize = away.map(|v| 4 * (3 + width + graph.degree(v))).sum();
+        let (mut structure, mut features) = (0, 0);
+        for v in away {
+            structure += 4 * (3 + graph.degree(v));
+            features += 4 * width;
+        }
         for epoch in 0..4 {
             let models = 2 * 4 * outcome.parameters * (workers - 1);
             assert_eq!(
                 payload(&outcome, epoch, TrafficKind::Parameter),
                 models as u64
             );
-            let moved = if epoch == 0 { moved as u64 } else { 0 };
-            let found = payload(&outcome, epoch, TrafficKind::Repartition);
-            assert_eq!(found, moved);
+            let once = |bytes: usize| if epoch == 0 { bytes as u64 } else { 0 };
+            for (kind, bytes) in [
+                (TrafficKind::Repartition, once(structure)),
+                (TrafficKind::Feature, once(features)),
+            ] {
+                assert_eq!(payload(&outcome, epoch, kind), bytes);
+            }
+            let moved = once(structure + features);
             let all: u64 = TrafficKind::ALL
                 .iter()
                 .map(|&kind| payload(&outcome, epoch, kind))
@@ -121,7 +130,7 @@ fn a_round_moves_every_other_worker_s_model_up_and_down_and_the_graph_moves_once
             assert_eq!(all, models as u64 + moved, "nothing else travels");
         }
         let alone = case.run("llcg", "server_steps = 0");
-        assert_eq!(payload(&alone, 0, TrafficKind::Repartition), 0);
+        assert_eq!(payload(&alone, 0, TrafficKind::Feature), 0);
     }
 }
 

@@ -6,8 +6,8 @@
 //! worker sees by itself. The result goes back to all. Optimisers keep their state, the server's being its own (the authors' code).
 //!
 //! A round moves `2 · 4|θ|` bytes for each worker but the server's, as `parameter`. The server needs the graph: before the first round each of the other
-//! workers sends it its part, once, as nothing of it changes: for each node degree, row end, class if it trains, in-neighbours and
-//! features, `4 Σ (3 + F + d_v)` bytes, as `repartition`. Without server steps nobody sends it.
+//! workers sends it its part, once, as nothing of it changes: for each node degree, row end, class if it trains and in-neighbours,
+//! `4 Σ (3 + d_v)` bytes (`repartition`), and its features, `4F` (`feature`). Without server steps nobody sends it.
 //!
 //! *A round is what is recorded as an epoch*, and evaluated after its correction; `training.epochs` is how many local steps each worker takes in all,
 //! each with all of its training nodes, as in an epoch elsewhere. So there are as many rounds as that takes, growing as they do, and the
@@ -150,8 +150,10 @@ impl Strategy for Llcg {
             traffic.add(lane(0, rank, SERVER, kind), parameters);
             traffic.add(lane(0, SERVER, rank, kind), parameters);
             if epoch == 0 && self.options.server_steps > 0 {
-                let bytes = graph_bytes(part, model.features());
-                traffic.add(lane(0, rank, SERVER, TrafficKind::Repartition), bytes);
+                let there = |kind| lane(0, rank, SERVER, kind);
+                let (structure, features) = graph_bytes(part, model.features());
+                traffic.add(there(TrafficKind::Repartition), structure);
+                traffic.add(there(TrafficKind::Feature), features);
             }
         }
         traffic

@@ -19,11 +19,12 @@ const CARRIED: Carried = Carried {
     expected: false,
 };
 
-/// What a worker's part of the graph takes on its way to the server.
+/// What a worker's part of the graph takes on its way to the server: its structure, and its features.
 #[must_use]
-pub const fn graph_bytes(part: &Part, width: usize) -> Bytes {
-    let edges = part.internal_edges + part.cut_edges;
-    chunk_bytes(part.owned.len(), edges, width, CARRIED)
+pub const fn graph_bytes(part: &Part, width: usize) -> (Bytes, Bytes) {
+    let (nodes, edges) = (part.owned.len(), part.internal_edges + part.cut_edges);
+    let structure = chunk_bytes(nodes, edges, 0, CARRIED);
+    (structure, Bytes((4 * nodes * width) as u64))
 }
 
 /// What the server trains on.
@@ -41,24 +42,30 @@ impl Server {
     /// # Errors
     /// If communication fails.
     pub fn new(worker: &mut Worker, learning_rate: Option<f64>) -> Result<Option<Self>, SimError> {
-        let (rank, size) = (worker.rank(), worker.size());
+        let rank = worker.rank();
         let shard = worker.shard();
         let values = Work::pass(shard.owned * shard.features.width() + shard.adjacency.edges());
-        let own = worker.compute(Activity::Exchange, values, |worker| {
+        let (own, payloads) = worker.compute(Activity::Exchange, values, |worker| {
             let shard = worker.shard();
             let rows: Vec<u32> = (0_u32..).take(shard.owned).collect();
-            Chunk::of(shard, &rows, |_| true, CARRIED, &[])
+            let mut own = Chunk::of(shard, &rows, |_| true, CARRIED, &[]);
+            let features = to_bytes(&std::mem::take(&mut own.features));
+            let mut structure = Vec::new();
+            own.encode(&mut structure);
+            (own, [structure, features])
         });
-        let mut outbox = Outbox::new(TrafficKind::Repartition, 0);
-        if rank == SERVER {
-            outbox.expect = (0..size).filter(|&peer| peer != SERVER).collect();
-        } else {
-            let mut payload = Vec::new();
-            own.encode(&mut payload);
-            let peer = SERVER;
-            outbox.messages.push(Message { peer, payload });
+        let kinds = [TrafficKind::Repartition, TrafficKind::Feature];
+        let mut inboxes = Vec::with_capacity(kinds.len());
+        for (kind, payload) in kinds.into_iter().zip(payloads) {
+            let mut outbox = Outbox::new(kind, 0);
+            if rank == SERVER {
+                outbox.expect = others(worker);
+            } else {
+                let peer = SERVER;
+                outbox.messages.push(Message { peer, payload });
+            }
+            inboxes.push(worker.exchange(outbox)?);
         }
-        let inbox = worker.exchange(outbox)?;
         if rank != SERVER {
             return Ok(None);
         }
@@ -70,10 +77,11 @@ impl Server {
         let values = Work::pass(nodes * width + edges);
         let (graph, features) = worker.compute(Activity::Exchange, values, |worker| {
             let mut parts = vec![own];
-            for message in &inbox {
-                let count = worker.setting().boundary.parts[message.peer].owned.len();
-                let mut bytes = &message.payload[..];
-                parts.push(Chunk::decode(&mut bytes, count, width, CARRIED)?);
+            for (structure, features) in inboxes[0].iter().zip(&inboxes[1]) {
+                let count = worker.setting().boundary.parts[structure.peer].owned.len();
+                let mut chunk = Chunk::decode(&mut &structure.payload[..], count, 0, CARRIED)?;
+                chunk.features = unpacked(features, count * width)?;
+                parts.push(chunk);
             }
             Ok::<_, SimError>(whole(worker, parts))
         })?;
@@ -212,14 +220,14 @@ fn packed(worker: &mut Worker, model: &Gnn, peer: usize) -> Message {
     })
 }
 
-/// The other end of it, `[parameters]`.
-fn unpacked(message: &Message, parameters: usize) -> Result<Vec<f32>, SimError> {
+/// So many numbers as they arrived.
+fn unpacked(message: &Message, count: usize) -> Result<Vec<f32>, SimError> {
     let values: Vec<f32> = floats(&message.payload).collect();
-    if values.len() == parameters {
+    if values.len() == count {
         return Ok(values);
     }
     Err(SimError::Strategy(
-        "a model of another size arrived".to_owned(),
+        "a message of another size arrived".to_owned(),
     ))
 }
 
