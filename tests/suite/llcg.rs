@@ -67,8 +67,8 @@ fn the_server_alone_trains_as_one_device_to_the_bit() {
     for kind in KINDS {
         for workers in [1, 4] {
             let case = Case {
-                kind,
                 workers,
+                kind,
                 ..Case::default()
             };
             let expected = single_device(&case.setting(case.strategy("full", "").as_ref()));

@@ -121,8 +121,8 @@ impl FetchingTrainer {
     ) -> Result<Vec<Vec<Neighbour>>, SimError> {
         let mut drawn = vec![Vec::new(); frontier.nodes.len()];
         let Split { remote, own } = split(worker, &frontier.nodes);
-        let rows = own.iter().map(|&(_, row)| row).collect();
-        for ((place, _), drawn_here) in own.iter().zip(draw_own(worker, sampler, hop, rows)) {
+        let rows: Vec<u32> = own.iter().map(|&(_, row)| row).collect();
+        for ((place, _), drawn_here) in own.iter().zip(draw_own(worker, sampler, hop, &rows)) {
             drawn[*place] = drawn_here;
         }
         if hop == 0 {
@@ -138,7 +138,7 @@ impl FetchingTrainer {
         let mut outbox = Outbox::new(TrafficKind::Sample, layer as u32);
         outbox.expect = asked.by_me.ranks().collect();
         for (peer, rows) in asked.of_me.iter() {
-            let answer = draw_own(worker, sampler, hop, rows.clone());
+            let answer = draw_own(worker, sampler, hop, rows);
             let words = answer.iter().flatten().flat_map(|&(u, degree)| [u, degree]);
             let payload = words.flat_map(u32::to_le_bytes).collect();
             outbox.messages.push(Message { peer, payload });
@@ -250,9 +250,9 @@ fn draw_own(
     worker: &mut Worker,
     sampler: &Sampler<'_>,
     hop: usize,
-    rows: Vec<u32>,
+    rows: &[u32],
 ) -> Vec<Vec<Neighbour>> {
-    let work = draw_work(&worker.shard().adjacency, &rows);
+    let work = draw_work(&worker.shard().adjacency, rows);
     worker.compute(Activity::Exchange, work, |worker| {
         let shard = worker.shard();
         let name = |row: u32| shard.nodes[row as usize];

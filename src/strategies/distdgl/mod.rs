@@ -1,5 +1,5 @@
 //! `distdgl`: mini-batches whose neighbourhoods are sampled over the whole graph, and whose input features are fetched (Zheng et al.,
-//! *DistDGL: Distributed Graph Neural Network Training for Billion-Scale Graphs*, `IA³` 2020).
+//! *`DistDGL`: Distributed Graph Neural Network Training for Billion-Scale Graphs*, IA³ 2020).
 //!
 //! In each step a worker takes a batch of its own training nodes and draws neighbours hop by hop (`training.batch`). From the second hop on some of
 //! the nodes to draw for belong to others: it sends their numbers to the owners, 4 bytes a node, which draw for them and answer with the number and the
@@ -14,7 +14,7 @@
 //! `full` in the same mini-batches, up to the order of sums (the authors' workers draw independently of each other).
 //!
 //! With `cache` a share of the remote nodes, those with most neighbours, has its features kept once they came (as the static cache of `PaGraph`, `SoCC`
-//! 2020, by degree; DistDGL has none). Which ones these are is known from the partition, and 1 keeps all.
+//! 2020, by degree; `DistDGL` has none). Which ones these are is known from the partition, and 1 keeps all.
 
 mod fetching;
 mod rehearsal;

@@ -85,8 +85,8 @@ fn a_cache_keeps_the_remote_nodes_with_most_neighbours_once_they_came() {
             })
             .collect()
     };
-    assert_eq!(kept(0.0), []);
-    assert_eq!(kept(0.24), []);
+    assert!(kept(0.0).is_empty());
+    assert!(kept(0.24).is_empty());
     assert_eq!(kept(0.25), [3]);
     assert_eq!(kept(0.5), [1, 3]);
     assert_eq!(kept(1.0), [1, 2, 3, 4]);
