@@ -157,6 +157,11 @@ impl<'a> Preparation<'a> {
             .registry
             .build(&entry.kind, &entry.options, &Self::context(cell))
             .map_err(|error| cell.refuse_option(error.key.as_deref(), &error.message))?;
+        if strategy.needs_batches() && cell.settings.training.batch.is_none() {
+            let message = "trains in mini-batches: say how large in `training.batch`, such as { size = 1000, fanouts = [25, 10] }, \
+                           for this entry alone with `with = { \"training.batch\" = … }`";
+            return Err(cell.refuse_option(None, message).into());
+        }
         Ok(strategy)
     }
 

@@ -148,6 +148,28 @@ impl Csr {
         Self::rectangular(self.columns, self.nodes(), turned)
     }
 
+    /// The graph among these nodes, ascending, under their places in the list; each is a row and a column. O(columns + their edges).
+    ///
+    /// # Panics
+    /// If a node is not a row.
+    #[must_use]
+    pub fn induced(&self, nodes: &[u32]) -> Self {
+        const NOWHERE: u32 = u32::MAX;
+        let mut place = vec![NOWHERE; self.columns];
+        for (at, &node) in (0_u32..).zip(nodes) {
+            place[node as usize] = at;
+        }
+        let place = &place;
+        let edges = (0_u32..).zip(nodes).flat_map(|(v, &node)| {
+            let sources = self.neighbours(node as usize).iter();
+            sources
+                .map(|&u| place[u as usize])
+                .filter(|&u| u != NOWHERE)
+                .map(move |u| (u, v))
+        });
+        Self::from_edges(nodes.len(), edges)
+    }
+
     /// Whether each edge is there in both directions.
     pub fn is_symmetric(&self) -> bool {
         self.columns == self.nodes()
@@ -163,6 +185,15 @@ impl Csr {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn an_induced_graph_has_the_edges_that_begin_and_end_in_it() {
+        let graph = Csr::undirected(5, [(0, 1), (1, 3), (3, 4), (0, 4)].into_iter());
+        let part = graph.induced(&[0, 3, 4]);
+        assert_eq!((part.nodes(), part.columns(), part.edges()), (3, 3, 4));
+        assert_eq!(part.neighbours(2), [0, 1]);
+        assert_eq!(graph.induced(&[0, 1, 2, 3, 4]), graph);
+    }
 
     #[test]
     fn a_row_lists_the_sources_of_a_node_in_order() {

@@ -28,6 +28,7 @@ mod normal;
 mod partition;
 mod peers;
 mod rehearsal;
+mod replay;
 mod rmat;
 mod sampler;
 mod sbm;
@@ -46,6 +47,7 @@ pub use features::Features;
 pub use partition::Partition;
 pub use peers::Peers;
 pub use rehearsal::{Requests, seeds_of};
+pub use replay::Replay;
 pub use sampler::{SampledLayer, Sampler, View};
 pub use spec::{
     DatasetSpec, Format, PartitionMethod, PartitionSpec, SplitFractions, SplitPerClass, SplitSpec,

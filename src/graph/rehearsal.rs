@@ -3,6 +3,7 @@
 use std::sync::{Arc, PoisonError};
 
 use super::batches::{Batches, Steps, shuffled};
+use super::replay::Replay;
 use super::{BoundaryPlan, Csr, Peers, SampledLayer, Sampler, View};
 
 /// What the workers ask each other for in one step of cooperative sampling.
@@ -14,15 +15,19 @@ pub struct Requests {
     pub askers: Vec<Vec<Vec<usize>>>,
 }
 
-/// The rehearsal of a run: steps can be asked for in any order, and cheaply one after the other.
+/// The rehearsal of a run.
 #[derive(Debug)]
 pub(super) struct Rehearsal {
+    players: Players,
+    replay: Replay<Requests>,
+}
+
+/// All workers of a run.
+#[derive(Debug)]
+struct Players {
     workers: Vec<Rehearsed>,
     steps: Steps,
     keeps: bool,
-    /// The step after the last one that was played.
-    next: (usize, usize),
-    last: Arc<Requests>,
 }
 
 /// What is known of one worker.
@@ -60,11 +65,13 @@ impl BoundaryPlan {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let rehearsal = match slot.take() {
-            Some(rehearsal) if rehearsal.keeps == keeps_features => rehearsal,
+            Some(rehearsal) if rehearsal.players.keeps == keeps_features => rehearsal,
             _ => Rehearsal::new(self, batches, keeps_features),
         };
-        let rehearsal = slot.insert(rehearsal);
-        rehearsal.go_to(self, batches, epoch, step)
+        let Rehearsal { players, replay } = slot.insert(rehearsal);
+        replay.go_to(epoch, step, |epoch, step| {
+            players.play(self, batches, epoch, step)
+        })
     }
 }
 
@@ -76,50 +83,19 @@ impl Rehearsal {
             train: part.training_rows(&batches.train),
             known: vec![false; part.halo.len()],
         });
+        let steps = boundary.steps();
         Self {
-            workers: workers.collect(),
-            steps: boundary.steps(),
-            keeps,
-            next: (0, 0),
-            last: Arc::default(),
+            replay: Replay::new(steps.count(), keeps),
+            players: Players {
+                workers: workers.collect(),
+                steps,
+                keeps,
+            },
         }
     }
+}
 
-    fn go_to(
-        &mut self,
-        boundary: &BoundaryPlan,
-        batches: &Batches,
-        epoch: usize,
-        step: usize,
-    ) -> Arc<Requests> {
-        let after = self.after(epoch, step);
-        if self.next == after {
-            return Arc::clone(&self.last);
-        }
-        if !self.keeps {
-            self.next = (epoch, step);
-        } else if self.next > (epoch, step) {
-            self.next = (0, 0);
-            for worker in &mut self.workers {
-                worker.known.fill(false);
-            }
-        }
-        while self.next <= (epoch, step) {
-            let (epoch, step) = self.next;
-            self.last = Arc::new(self.play(boundary, batches, epoch, step));
-            self.next = self.after(epoch, step);
-        }
-        Arc::clone(&self.last)
-    }
-
-    const fn after(&self, epoch: usize, step: usize) -> (usize, usize) {
-        if step + 1 < self.steps.count() {
-            (epoch, step + 1)
-        } else {
-            (epoch + 1, 0)
-        }
-    }
-
+impl Players {
     fn play(
         &mut self,
         boundary: &BoundaryPlan,
@@ -127,6 +103,11 @@ impl Rehearsal {
         epoch: usize,
         step: usize,
     ) -> Requests {
+        if (epoch, step) == (0, 0) {
+            for worker in &mut self.workers {
+                worker.known.fill(false);
+            }
+        }
         let fanouts = &batches.spec.fanouts;
         let sampler = Sampler::new(batches.seed, epoch, step, fanouts);
         let (layers, count) = (fanouts.len(), self.workers.len());

@@ -83,41 +83,52 @@ pub struct SampledLayer {
 impl SampledLayer {
     /// Draws for distinct own rows `outputs`. O(view rows + edges of the outputs).
     #[must_use]
-    #[allow(clippy::cast_possible_truncation)] // rows are numbered by u32 throughout
     pub fn draw(sampler: &Sampler<'_>, hop: usize, view: &View<'_>, outputs: Vec<u32>) -> Self {
+        let name = |row: u32| view.nodes[row as usize];
+        let mut drawn = Vec::with_capacity(outputs.len());
+        let mut degrees = Vec::with_capacity(outputs.len());
+        for &row in &outputs {
+            let neighbours = view.adjacency.neighbours(row as usize);
+            degrees.push(neighbours.len());
+            drawn.push(sampler.draw(hop, name(row), neighbours, name));
+        }
+        Self::of(outputs, &drawn, degrees, view.own, view.nodes.len())
+    }
+
+    /// The layer of distinct rows `outputs` for each of which these neighbours, of so many, were `drawn`: rows of a view of `all` rows,
+    /// of which the first `own` are own ones. O(all + neighbours drawn).
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation)] // rows are numbered by u32 throughout
+    pub fn of(
+        outputs: Vec<u32>,
+        drawn: &[Vec<u32>],
+        degrees: Vec<usize>,
+        own: usize,
+        all: usize,
+    ) -> Self {
         const NOWHERE: u32 = u32::MAX;
         let count = outputs.len();
-        let mut place = vec![NOWHERE; view.nodes.len()];
+        let mut place = vec![NOWHERE; all];
         for (at, &row) in (0_u32..).zip(&outputs) {
             place[row as usize] = at;
         }
-        let name = |row: u32| view.nodes[row as usize];
         let mut rows = outputs;
-        let mut drawn = Vec::with_capacity(count);
-        let mut degrees = Vec::with_capacity(count);
-        for at in 0..count {
-            let row = rows[at];
-            let neighbours = view.adjacency.neighbours(row as usize);
-            degrees.push(neighbours.len());
-            let chosen = sampler.draw(hop, name(row), neighbours, name);
-            for &u in &chosen {
-                if place[u as usize] == NOWHERE {
-                    place[u as usize] = 0; // its place is known when all are
-                    rows.push(u);
-                }
+        for &u in drawn.iter().flatten() {
+            if place[u as usize] == NOWHERE {
+                place[u as usize] = 0; // its place is known when all are
+                rows.push(u);
             }
-            drawn.push(chosen);
         }
         rows[count..].sort_unstable();
         for (at, &row) in (0_u32..).zip(&rows) {
             place[row as usize] = at;
         }
-        let entries = (0_u32..).zip(&drawn).flat_map(|(v, chosen)| {
+        let entries = (0_u32..).zip(drawn).flat_map(|(v, chosen)| {
             let place = &place;
             chosen.iter().map(move |&u| (place[u as usize], v))
         });
         let adjacency = Csr::rectangular(count, rows.len(), entries);
-        let others = rows[count..].partition_point(|&row| (row as usize) < view.own);
+        let others = rows[count..].partition_point(|&row| (row as usize) < own);
         Self {
             own: count + others,
             outputs: count,

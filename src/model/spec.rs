@@ -109,6 +109,19 @@ impl Default for OptimizerConfig {
     }
 }
 
+impl OptimizerConfig {
+    /// The same with another step size.
+    #[must_use]
+    pub const fn with_learning_rate(mut self, rate: f64) -> Self {
+        match &mut self {
+            Self::Adam { learning_rate, .. } | Self::Sgd { learning_rate, .. } => {
+                *learning_rate = rate;
+            }
+        }
+        self
+    }
+}
+
 const fn hundredth() -> f64 {
     0.01
 }

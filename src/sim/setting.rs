@@ -123,15 +123,9 @@ impl Shard {
     /// The owned part of the graph alone: cut edges dropped, degrees counted within.
     #[must_use]
     pub fn without_halo(&self) -> (Csr, Vec<usize>) {
-        let owned = self.owned;
-        let edges = (0_u32..).take(owned).flat_map(|v| {
-            let neighbours = self.adjacency.neighbours(v as usize).iter();
-            neighbours
-                .filter(|&&u| (u as usize) < owned)
-                .map(move |&u| (u, v))
-        });
-        let graph = Csr::from_edges(owned, edges);
-        let degrees = (0..owned).map(|v| graph.degree(v)).collect();
+        let owned: Vec<u32> = (0_u32..).take(self.owned).collect();
+        let graph = self.adjacency.induced(&owned);
+        let degrees = (0..self.owned).map(|v| graph.degree(v)).collect();
         (graph, degrees)
     }
 }

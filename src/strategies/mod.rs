@@ -3,10 +3,13 @@
 //! A strategy is the program of one worker and a plan of its traffic; see [`Strategy`]. To add one: a folder here (or a crate of your own),
 //! a [`Registration`], one line in [`Registry::builtin`].
 
+pub mod cluster;
+pub mod distdgl;
 pub mod fixed;
 pub mod full;
 pub mod grappa;
 pub mod isolated;
+pub mod llcg;
 pub mod parts;
 mod registry;
 pub mod retexo;

@@ -32,6 +32,9 @@ impl Registry {
             super::varco::REGISTRATION,
             super::grappa::REGISTRATION,
             super::retexo::REGISTRATION,
+            super::distdgl::REGISTRATION,
+            super::llcg::REGISTRATION,
+            super::cluster::REGISTRATION,
         ])
     }
 
@@ -85,7 +88,7 @@ impl Registry {
             return Err(OptionError {
                 key: None,
                 message: format!(
-                    "{kind} with these options trains on all nodes at once: leave out `training.batch`"
+                    "{kind} with these options trains on all nodes at once, or in batches of its own: leave out `training.batch`"
                 ),
             });
         }

@@ -36,6 +36,11 @@ pub trait Strategy: Send + Sync {
         false
     }
 
+    /// Whether it cannot train without them; if so, an experiment without `training.batch` is refused. Default: no.
+    fn needs_batches(&self) -> bool {
+        false
+    }
+
     /// Every message of one epoch, in advance. Where that depends on how the training goes, the most it can be.
     fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic;
 

@@ -97,6 +97,15 @@ fn processes_train_what_the_simulation_trains_and_send_the_same_bytes() {
         kind = "grappa"
         label = "batches"
         with = { "training.batch" = { size = 64, fanouts = [4, 4] } }
+        [[strategy]]
+        kind = "distdgl"
+        cache = 0.2
+        with = { "training.batch" = { size = 64, fanouts = [4, 4] } }
+        [[strategy]]
+        kind = "llcg"
+        local_steps = 2
+        [[strategy]]
+        kind = "cluster"
     "#;
     let folder = folder(strategies);
     let run = [
@@ -106,7 +115,7 @@ fn processes_train_what_the_simulation_trains_and_send_the_same_bytes() {
     assert_eq!(real.code, 0, "{}", real.stderr);
     let document: serde_json::Value =
         serde_json::from_str(&real.stdout).expect("process 0 alone prints, one JSON document");
-    assert_eq!(document["runs"].as_array().map(Vec::len), Some(12));
+    assert_eq!(document["runs"].as_array().map(Vec::len), Some(18));
     let lines = |text: &str| {
         real.stderr
             .lines()

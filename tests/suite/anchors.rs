@@ -8,7 +8,7 @@ use grapevine::model::{NormKind, OptimizerConfig};
 use grapevine::sim::{Outcome, Scores};
 
 /// Strategies that lose nothing when there is nobody to send to.
-const LOSSLESS: [(&str, &str); 11] = [
+const LOSSLESS: [(&str, &str); 14] = [
     ("full", ""),
     ("full", "cache_features = false"),
     ("isolated", ""),
@@ -32,6 +32,9 @@ const LOSSLESS: [(&str, &str); 11] = [
         "chunks = 3\nschedule = \"regroup\"\nrepartition_every = 1\nweight = \"node_hajek\"",
     ),
     ("grappa", "chunks = 2\nremote_sampling = 0.5"),
+    ("llcg", "local_steps = 1\nrho = 1\nserver_steps = 0"),
+    ("llcg", "local_steps = 0\nserver_steps = 1"),
+    ("cluster", "clusters = 2\nclusters_per_batch = 2"),
 ];
 
 fn scores(outcome: &Outcome) -> Vec<Scores> {

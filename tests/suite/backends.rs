@@ -2,6 +2,7 @@
 
 use crate::common::{Case, assert_close, distance, losses, other_backends};
 use crate::probe::Probe;
+use grapevine::graph::BatchSpec;
 use grapevine::model::{ModelKind, NormKind, OptimizerConfig};
 use grapevine::sim::Backend;
 
@@ -52,8 +53,15 @@ fn a_step_has_the_same_loss_and_gradient_on_every_backend() {
 fn every_strategy_trains_on_every_backend() {
     let (backends, _turn) = other_backends("strategies");
     for backend in backends {
-        for kind in ["full", "isolated", "fixed", "varco", "grappa", "retexo"] {
+        for kind in [
+            "full", "isolated", "fixed", "varco", "grappa", "retexo", "distdgl", "llcg", "cluster",
+        ] {
+            let batches = BatchSpec {
+                size: 10,
+                fanouts: vec![3, 2],
+            };
             let case = |backend| Case {
+                batch: (kind == "distdgl").then(|| batches.clone()),
                 backend,
                 workers: 2,
                 layers: 2,

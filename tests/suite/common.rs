@@ -86,6 +86,15 @@ impl Case {
             .expect("options are valid")
     }
 
+    /// The key of options that are refused, and what is said about it.
+    pub fn refused(&self, kind: &str, options: &str) -> (Option<String>, String) {
+        let table = options.parse().expect("options are TOML");
+        match Registry::builtin().build(kind, &table, &self.context()) {
+            Ok(_) => panic!("{kind} takes {options}"),
+            Err(error) => (error.key, error.message),
+        }
+    }
+
     pub fn setting(&self, strategy: &dyn Strategy) -> Arc<Setting> {
         let base = Path::new(env!("CARGO_MANIFEST_DIR"));
         let spec: DatasetSpec = toml::from_str(self.data).expect("a data set");

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use polars::prelude::{CsvReadOptions, DataFrame, SerReader};
 
-use crate::command::{EXPERIMENT, folder_with, grapevine_with};
+use crate::command::{EXPERIMENT, folder_with, grapevine, grapevine_with};
 use grapevine::experiment::Tables;
 
 /// What a clock or the system decides; everything else must be equal.
@@ -103,6 +103,19 @@ fn mini_batches_repeat_themselves_too() {
     run(folder.path(), "first", "1", &sets);
     run(folder.path(), "two", "2", &sets);
     assert_same_tables(folder.path(), "first", "two");
+}
+
+#[test]
+fn strategies_with_steps_of_their_own_repeat_themselves_too() {
+    let more = "[[strategy]]\nkind = \"distdgl\"\ncache = 0.2\nwith = { \"training.batch\" = { size = 30, fanouts = [4, 3] } }\n\
+                [[strategy]]\nkind = \"llcg\"\nlocal_steps = 2\nrho = 1.5\n\
+                [[strategy]]\nkind = \"cluster\"\n";
+    let folder = folder_with(&format!("{EXPERIMENT}{more}"));
+    run(folder.path(), "first", "1", &["seeds=[5]"]);
+    run(folder.path(), "two", "2", &["seeds=[5]"]);
+    assert_same_tables(folder.path(), "first", "two");
+    grapevine(folder.path(), &["verify", "two"]).expect(0);
+    grapevine(folder.path(), &["project", "x.toml"]).expect(0);
 }
 
 #[test]

@@ -2,12 +2,12 @@
 
 use rand::seq::SliceRandom;
 
-use super::chunks::{Carried, chunk_bytes, halo_bytes};
 use super::estimators::Inclusion;
 use super::options::Schedule;
 use crate::graph::{BoundaryPlan, Part};
 use crate::net::Bytes;
 use crate::rng::{Purpose, mix, stream};
+use crate::strategies::parts::chunks::{Carried, chunk_bytes, halo_bytes};
 
 /// The variable chunk of `worker` in a super-epoch, of `each` chunks that every worker keeps: round-robin over those of the others, so that in
 /// `each · (workers − 1)` super-epochs each worker meets each of them once. None for one worker.

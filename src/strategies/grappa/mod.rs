@@ -25,7 +25,6 @@
 //! read no halo rows. Chances are those of a random super-epoch, and a step's do not depend on where the walk has been.
 
 mod batches;
-mod chunks;
 pub mod estimators;
 mod expectation;
 mod layout;
@@ -40,13 +39,13 @@ use std::sync::Arc;
 
 use super::parts::{HaloExchange, LayerwiseTrainer, LocalGraph, gradient_traffic};
 use super::{Context, OptionError, Registration, Strategy, StrategyInfo};
-use crate::graph::{BoundaryPlan, PartitionMethod, PartitionSpec, Steps};
+use crate::graph::{BoundaryPlan, PartitionSpec, Steps};
 use crate::model::{Aggregation, Block, Gnn, Input, ModelKind, ModelSpec, Work, targets};
 use crate::net::{Lane, Reduce, Traffic, TrafficKind};
 use crate::sim::{Activity, EpochReport, SimError, Worker};
 use estimators::{Normalise, Weight, edge_ht, halo_hops, mean_or_one};
 use layout::{Layout, Rules};
-use options::{Chunking, Options};
+use options::Options;
 use trainer::{Loaded, Trainer, Whole};
 use weighing::Weighing;
 use working::{HaloRows, Loader, WorkingGraph};
@@ -126,17 +125,7 @@ impl Strategy for Grappa {
             (None, Schedule::Regroup) => 2 * asked.workers,
             (None, Schedule::Sweep | Schedule::Fixed) => asked.workers,
         };
-        let mut spec = PartitionSpec {
-            workers,
-            ..asked.clone()
-        };
-        spec.method = match self.options.chunking {
-            Chunking::Random => PartitionMethod::Random,
-            Chunking::Metis => PartitionMethod::Metis,
-            Chunking::Partition => return spec,
-        };
-        spec.file = None;
-        spec
+        self.options.chunking.divide(asked, workers)
     }
 
     #[allow(clippy::cast_possible_truncation)] // ranks are few

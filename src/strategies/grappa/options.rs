@@ -5,6 +5,7 @@ use serde::Deserialize;
 use super::estimators::{Normalise, Shrinkage, Weight};
 use super::layout::Rules;
 use super::weighing::Weighing;
+use crate::strategies::parts::Chunking;
 use crate::strategies::{Context, OptionError, OptionInfo, options};
 
 /// All options, for `grapevine list strategies`.
@@ -87,19 +88,6 @@ pub enum Schedule {
     Fixed,
     /// All of them, at random.
     Regroup,
-}
-
-/// How nodes are dealt into chunks.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Chunking {
-    /// At random.
-    #[default]
-    Random,
-    /// By METIS.
-    Metis,
-    /// As the experiment's partition.
-    Partition,
 }
 
 /// The options of one entry.

@@ -1,12 +1,14 @@
 //! The graph a worker trains on: the chunks it holds, and their halo.
 
-use super::chunks::{Chunk, class, decode_halo, encode_halo, local_adjacency, sources};
 use super::layout::Layout;
 use super::options::Schedule;
 use crate::graph::{Csr, Features};
 use crate::model::Work;
 use crate::net::{Inbox, Message, Outbox, TrafficKind};
 use crate::sim::{Activity, Shard, SimError, Worker};
+use crate::strategies::parts::chunks::{
+    Chunk, class, decode_halo, encode_halo, local_adjacency, sources,
+};
 
 /// A working partition.
 pub struct WorkingGraph {

@@ -13,7 +13,7 @@ use crate::sim::{Activity, SimError, Worker};
 pub(super) type At = (usize, usize);
 
 /// Who asked whom for which rows.
-pub(super) struct Asked {
+pub struct Asked {
     /// Own rows, by who asked for them.
     pub of_me: Peers<Vec<u32>>,
     /// Of the rows that this worker asked for, which each owner sends.
@@ -21,7 +21,6 @@ pub(super) struct Asked {
 }
 
 /// Asks the owners of halo rows, in ascending order, for them, and hears what others ask for; 4 bytes a row.
-#[allow(clippy::cast_possible_truncation)] // layers are few
 pub(super) fn ask(
     worker: &mut Worker,
     layer: usize,
@@ -29,17 +28,34 @@ pub(super) fn ask(
     at: At,
     keeps: bool,
 ) -> Result<Asked, SimError> {
-    let (rank, owned) = (worker.rank(), worker.shard().owned);
     let requests = worker.setting().boundary.requests(at.0, at.1, keeps);
-    let expect = requests.askers[layer][rank].iter().copied();
-    let mut outbox = outbox(TrafficKind::Sample, layer, expect);
-    let work = Work::pass(wanted.len());
-    let by_me = worker.compute(Activity::Exchange, work, |worker| {
+    let askers = &requests.askers[layer][worker.rank()];
+    ask_owners(worker, layer, wanted.len(), askers, |worker| {
         let shard = worker.shard();
-        let by_me = SampledLayer::by_owner(wanted, owned, &shard.receives);
+        let nodes = wanted.iter().map(|&row| shard.nodes[row as usize]);
+        let by_owner = SampledLayer::by_owner(wanted, shard.owned, &shard.receives);
+        (nodes.collect(), by_owner)
+    })
+}
+
+/// Asks the owners of so many nodes for them, and hears what `askers` ask for; 4 bytes a node. `wanted` says which nodes, and which of them each
+/// owner has.
+///
+/// # Errors
+/// If communication fails.
+pub fn ask_owners(
+    worker: &mut Worker,
+    layer: usize,
+    count: usize,
+    askers: &[usize],
+    wanted: impl FnOnce(&Worker) -> (Vec<u32>, Peers<Range<usize>>),
+) -> Result<Asked, SimError> {
+    let rank = worker.rank();
+    let mut outbox = outbox(TrafficKind::Sample, layer, askers.iter().copied());
+    let by_me = worker.compute(Activity::Exchange, Work::pass(count), |worker| {
+        let (nodes, by_me) = wanted(worker);
         outbox.messages.extend(by_me.iter().map(|(peer, range)| {
-            let nodes = wanted[range.clone()].iter();
-            let nodes = nodes.map(|&row| shard.nodes[row as usize]);
+            let nodes = nodes[range.clone()].iter().copied();
             let payload = nodes.flat_map(u32::to_le_bytes).collect();
             Message { peer, payload }
         }));
@@ -60,8 +76,11 @@ pub(super) fn ask(
     Ok(Asked { of_me, by_me })
 }
 
-/// Sends the features that others asked for, and returns those that were asked for here, dense.
-pub(super) fn exchange_features(
+/// Sends the features that others asked for, and returns those that were asked for here, dense, in the order in which they were.
+///
+/// # Errors
+/// If communication fails.
+pub fn exchange_features(
     worker: &mut Worker,
     asked: &Asked,
     wire: &Wire,

@@ -94,7 +94,7 @@ impl BatchTrainer {
             });
         }
         let seeds = seeds_of(&self.order, &self.steps, rank, step);
-        let constant = self.targets(worker, &seeds, step);
+        let constant = batch_targets(worker, &self.steps, &seeds, step);
         let wire = |wire: &Option<Wire>| Some(wire.as_ref()?.at_step(count, step));
         let wires: Vec<Option<Wire>> = sent.wires.iter().map(wire).collect();
         let mut outputs = seeds;
@@ -140,17 +140,6 @@ impl BatchTrainer {
             buckets: self.buckets.as_ref(),
         };
         pass.run(worker, model, features)
-    }
-
-    /// The loss is the mean over the step's training nodes of all workers, of which this one adds its own.
-    fn targets(&self, worker: &Worker, seeds: &[u32], step: usize) -> Tensor<2> {
-        #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
-        let weight = (1.0 / self.steps.seeds(step).max(1) as f64) as f32;
-        let labels = &worker.shard().labels;
-        let classes = seeds.iter().map(|&row| labels[row as usize]).enumerate();
-        let weighted = classes.filter_map(|(place, class)| Some((place, class?, weight)));
-        let (rows, count) = (seeds.len(), worker.setting().model.classes());
-        targets(rows, count, weighted, worker.plain_device())
     }
 
     /// Draws the inputs of a layer.
@@ -242,6 +231,19 @@ impl BatchTrainer {
         });
         Ok(Some(features))
     }
+}
+
+/// Constant side of the loss of a step, `[seeds, classes]`: the mean over the step's training nodes of all workers, of which this one
+/// adds its own, which are the rows `seeds`.
+#[must_use]
+pub fn batch_targets(worker: &Worker, steps: &Steps, seeds: &[u32], step: usize) -> Tensor<2> {
+    #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
+    let weight = (1.0 / steps.seeds(step).max(1) as f64) as f32;
+    let labels = &worker.shard().labels;
+    let classes = seeds.iter().map(|&row| labels[row as usize]).enumerate();
+    let weighted = classes.filter_map(|(place, class)| Some((place, class?, weight)));
+    let (rows, count) = (seeds.len(), worker.setting().model.classes());
+    targets(rows, count, weighted, worker.plain_device())
 }
 
 /// Drawing for these rows: it looks at every neighbour.

@@ -29,7 +29,7 @@ impl LocalGraph {
             block: Block::new(&shard.adjacency, &shard.degrees, aggregation),
             upper: None,
             nodes: shard.nodes.clone(),
-            targets: Self::mean_targets(worker, shard.owned),
+            targets: Self::mean_targets(worker, worker.training_nodes()),
         }
     }
 
@@ -43,7 +43,7 @@ impl LocalGraph {
             block: Block::new(&graph, &degrees, aggregation),
             upper: None,
             nodes: shard.nodes[..shard.owned].to_vec(),
-            targets: Self::mean_targets(worker, shard.owned),
+            targets: Self::mean_targets(worker, worker.training_nodes()),
         }
     }
 
@@ -56,17 +56,18 @@ impl LocalGraph {
         }
     }
 
-    /// The loss is the mean over all training nodes of the graph, of which this worker adds its own; so gradients are summed
-    /// over workers.
-    fn mean_targets(worker: &Worker, rows: usize) -> Tensor<2> {
+    /// Constant side of a loss that is the mean over so many training nodes, of which this worker adds its own. Where these are all of the graph,
+    /// gradients are summed over workers.
+    #[must_use]
+    pub fn mean_targets(worker: &Worker, nodes: usize) -> Tensor<2> {
         #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
-        let weight = (1.0 / worker.training_nodes() as f64) as f32;
+        let weight = (1.0 / nodes.max(1) as f64) as f32;
         let shard = worker.shard();
         let weighted = shard.train.iter().filter_map(|&row| {
             shard.labels[row as usize].map(|class| (row as usize, class, weight))
         });
         targets(
-            rows,
+            shard.owned,
             worker.setting().model.classes(),
             weighted,
             worker.plain_device(),

@@ -5,6 +5,7 @@
 //!   ├─ HaloExchange ── boundary rows forward, their gradients back, through a Codec
 //!   └─ all-reduce ──── parameter gradients, all at once or by layer (Buckets)
 //! BatchTrainer ─────── the same over sampled neighbours, step by step
+//! sum_steps ────────── the loop of strategies with steps of their own
 //! CodecChoice ──────── which codec, at whatever ratio
 //! Schedule ─────────── compression ratio by epoch
 //! traffic ──────────── the same, stated in advance
@@ -13,6 +14,8 @@
 mod asking;
 mod batches;
 mod buckets;
+mod chunking;
+pub mod chunks;
 mod codec_choice;
 mod compressed;
 mod crossing;
@@ -21,9 +24,12 @@ mod layerwise;
 mod partition_parallel;
 mod pass;
 mod schedule;
+mod stepwise;
 mod traffic;
 
-pub use batches::{BatchTrainer, draw_alone, draw_work};
+pub use asking::{Asked, ask_owners, exchange_features};
+pub use batches::{BatchTrainer, batch_targets, draw_alone, draw_work};
+pub use chunking::Chunking;
 pub use codec_choice::CodecChoice;
 pub use compressed::{CodecState, Compression};
 pub use crossing::Crossing;
@@ -32,6 +38,7 @@ pub use layerwise::{LayerwiseTrainer, LocalGraph};
 pub use partition_parallel::{EpochExchange, Exchange, Overlap, partition_parallel};
 pub use pass::{Pass, PassLayer, Step};
 pub use schedule::{Schedule, Seen};
+pub use stepwise::sum_steps;
 pub use traffic::{
-    error_traffic, exchange_traffic, gradient_traffic, halo_traffic, model_gradient_traffic,
+    error_traffic, exchange_traffic, gradient_traffic, halo_traffic, lane, model_gradient_traffic,
 };

@@ -60,8 +60,10 @@ fn add_rows(
     }
 }
 
+/// Where a message belongs.
+#[must_use]
 #[allow(clippy::cast_possible_truncation)] // layers and ranks are few
-const fn lane(layer: usize, from: usize, to: usize, kind: TrafficKind) -> Lane {
+pub const fn lane(layer: usize, from: usize, to: usize, kind: TrafficKind) -> Lane {
     Lane {
         layer: layer as u32,
         from: from as u32,

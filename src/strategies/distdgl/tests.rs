@@ -1,0 +1,93 @@
+//! What sampling and the cache promise, by themselves.
+
+use super::rehearsal::Cache;
+use crate::graph::{Csr, SampledLayer};
+use crate::model::{Aggregation, Block};
+
+/// A sparse matrix as a dense one.
+fn dense(block: &Block) -> Vec<f64> {
+    let columns = block.inputs();
+    let mut values = vec![0.0; block.outputs() * columns];
+    let rows = block.matrix.by_row();
+    for row in 0..block.outputs() {
+        for entry in rows.entries(row) {
+            let column = rows.columns[entry] as usize;
+            values[row * columns + column] = f64::from(block.matrix.values()[entry]);
+        }
+    }
+    values
+}
+
+/// All sets of `size` of these.
+fn subsets(of: &[u32], size: usize) -> Vec<Vec<u32>> {
+    (0_u32..1 << of.len())
+        .filter(|set| set.count_ones() as usize == size)
+        .map(|set| {
+            let chosen = (0..of.len()).filter(|at| set & (1 << at) != 0);
+            chosen.map(|at| of[at]).collect()
+        })
+        .collect()
+}
+
+#[test]
+fn the_mean_over_all_samples_of_an_aggregation_is_that_over_all_neighbours() {
+    let edges = [(0, 1), (0, 2), (0, 3), (1, 2), (3, 4)];
+    let graph = Csr::undirected(5, edges.into_iter());
+    let degrees: Vec<usize> = (0..5).map(|v| graph.degree(v)).collect();
+    for aggregation in [
+        Aggregation::Mean,
+        Aggregation::SymmetricWithSelf,
+        Aggregation::NeighboursAndSelf,
+    ] {
+        let expected = dense(&Block::new(&graph, &degrees, aggregation));
+        for fanout in 1..4 {
+            let choices: Vec<Vec<Vec<u32>>> = (0..5)
+                .map(|v| subsets(graph.neighbours(v), fanout.min(degrees[v])))
+                .collect();
+            let samples: usize = choices.iter().map(Vec::len).product();
+            let mut mean = vec![0.0; expected.len()];
+            for sample in 0..samples {
+                let mut rest = sample;
+                let drawn: Vec<Vec<u32>> = choices
+                    .iter()
+                    .map(|sets| {
+                        let set = sets[rest % sets.len()].clone();
+                        rest /= sets.len();
+                        set
+                    })
+                    .collect();
+                let layer = SampledLayer::of((0..5).collect(), &drawn, degrees.clone(), 5, 5);
+                let block = Block::sampled(&layer, &degrees, aggregation);
+                for (mean, value) in mean.iter_mut().zip(dense(&block)) {
+                    *mean += value / samples as f64;
+                }
+            }
+            for (mean, expected) in mean.iter().zip(&expected) {
+                assert!((mean - expected).abs() < 1e-6, "{aggregation:?}, {fanout}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_cache_keeps_the_remote_nodes_with_most_neighbours_once_they_came() {
+    // Node 0 is the worker's own; of the others 3 has three neighbours, 1 and 2 have two.
+    let graph = Csr::undirected(5, [(0, 1), (1, 3), (2, 3), (3, 4), (0, 2)].into_iter());
+    let owner = [0, 1, 1, 1, 1];
+    let kept = |share: f64| -> Vec<u32> {
+        let mut cache = Cache::new(&graph, &owner, 0, share);
+        assert!((0..5).all(|node| !cache.has(node)), "nothing came");
+        (0..5)
+            .filter(|&node| {
+                let keeps = cache.came(node);
+                assert_eq!(cache.has(node), keeps);
+                keeps
+            })
+            .collect()
+    };
+    assert!(kept(0.0).is_empty());
+    assert!(kept(0.24).is_empty());
+    assert_eq!(kept(0.25), [3]);
+    assert_eq!(kept(0.5), [1, 3]);
+    assert_eq!(kept(1.0), [1, 2, 3, 4]);
+}

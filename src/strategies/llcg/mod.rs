@@ -1,0 +1,259 @@
+//! `llcg`: learn locally, correct globally (Ramezani, Cong, Mahdavi, Kandemir and Sivasubramaniam, ICLR 2022).
+//!
+//! In round `r = 0, 1, …` every worker takes `⌊K ρ^r⌋` steps on its own part of the graph, cut edges dropped and degrees counted within, with the
+//! mean loss of its own training nodes. Then all send their models to a server, which is worker 0; it takes their mean, weighted by training
+//! nodes (the authors' code), and corrects it by `S` steps with all nodes, all edges and the loss of all training nodes, which no
+//! worker sees by itself. The result goes back to all. Optimisers keep their state, the server's being its own (the authors' code).
+//!
+//! A round moves `2 · 4|θ|` bytes for each worker but the server's, as `parameter`. The server needs the graph: before the first round each of the other
+//! workers sends it its part, once, as nothing of it changes: for each node degree, row end, class if it trains and in-neighbours,
+//! `4 Σ (3 + d_v)` bytes (`repartition`), and its features, `4F` (`feature`). Without server steps nobody sends it.
+//!
+//! *A round is what is recorded as an epoch*, and evaluated after its correction; `training.epochs` is how many local steps each worker takes in all,
+//! each with all of its training nodes, as in an epoch elsewhere. So there are as many rounds as that takes, growing as they do, and the
+//! last one has the steps that are left. With `K = 0` there are `training.epochs` rounds of the server alone.
+//!
+//! Local steps are biased, for they miss the cut edges; the paper's bound on this bias falls with the correction, whose gradient is exact here (there it is of a
+//! batch, and in the authors' code of sampled neighbours).
+
+mod server;
+
+use serde::Deserialize;
+
+use super::parts::{HaloExchange, LayerwiseTrainer, LocalGraph, lane};
+use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
+use crate::graph::BoundaryPlan;
+use crate::model::{Input, ModelSpec};
+use crate::net::{Bytes, Traffic, TrafficKind};
+use crate::sim::{EpochReport, SimError, Worker};
+use server::{SERVER, Server, average, graph_bytes, hand_out};
+
+/// How experiments name and make it.
+pub const REGISTRATION: Registration = Registration {
+    info: StrategyInfo {
+        name: "llcg",
+        paper: "Ramezani, Cong, Mahdavi, Kandemir and Sivasubramaniam, Learn Locally, Correct Globally: A Distributed Algorithm for Training Graph Neural Networks (ICLR 2022, arXiv 2111.08202)",
+        sends: "models to a server and back, once a round; the whole graph to the server, once",
+        options: &[
+            OptionInfo {
+                name: "local_steps",
+                default: "50",
+                meaning: "K, local steps of the first round (the authors' code for ogbn-products). A round is recorded as an epoch; training.epochs is how many local steps a worker takes in all.",
+            },
+            OptionInfo {
+                name: "rho",
+                default: "1.1",
+                meaning: "ρ, by which a round has more local steps than the one before (the authors' code); 1 for as many in each.",
+            },
+            OptionInfo {
+                name: "server_steps",
+                default: "1",
+                meaning: "S, steps of the server on the whole graph after each average (the paper); 0 is plain averaging of models.",
+            },
+            OptionInfo {
+                name: "server_learning_rate",
+                default: "the optimiser's",
+                meaning: "γ, step size of the server (the paper has one of its own; the authors' code takes that of the workers).",
+            },
+        ],
+    },
+    build,
+};
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Options {
+    local_steps: usize,
+    rho: f64,
+    server_steps: usize,
+    server_learning_rate: Option<f64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            local_steps: 50,
+            rho: 1.1,
+            server_steps: 1,
+            server_learning_rate: None,
+        }
+    }
+}
+
+struct Llcg {
+    options: Options,
+    context: Context,
+}
+
+fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
+    let options: Options = options(table)?;
+    let refuse = |key, what: &str| Err(OptionError::key(key, what));
+    if !(options.rho.is_finite() && options.rho >= 1.0) {
+        return refuse("rho", "must be a number of at least 1");
+    }
+    if options.local_steps == 0 && options.server_steps == 0 {
+        return refuse(
+            "local_steps",
+            "must be at least 1 with server_steps = 0, or nobody trains",
+        );
+    }
+    if let Some(rate) = options.server_learning_rate {
+        if !(rate.is_finite() && rate > 0.0) {
+            return refuse("server_learning_rate", "must be a positive number");
+        }
+        if options.server_steps == 0 {
+            return refuse("server_learning_rate", "does nothing with server_steps = 0");
+        }
+    }
+    Ok(Box::new(Llcg {
+        options,
+        context: *context,
+    }))
+}
+
+impl Options {
+    /// `⌊K ρ^r⌋`.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // as large as a count can be, if it is larger
+    fn steps_of(&self, round: usize) -> usize {
+        let round = i32::try_from(round).unwrap_or(i32::MAX);
+        (self.local_steps as f64 * self.rho.powi(round)).floor() as usize
+    }
+
+    /// Local steps of each round of a training that has so many in all.
+    fn rounds(&self, steps: usize) -> Vec<usize> {
+        if self.local_steps == 0 {
+            return vec![0; steps];
+        }
+        let (mut rounds, mut left) = (Vec::new(), steps);
+        while left > 0 {
+            let next = self.steps_of(rounds.len()).min(left);
+            rounds.push(next);
+            left -= next;
+        }
+        rounds
+    }
+}
+
+impl Strategy for Llcg {
+    fn epochs(&self, context: &Context) -> usize {
+        self.options.rounds(context.epochs).len()
+    }
+
+    fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic {
+        let mut traffic = Traffic::new();
+        let parameters = Bytes(4 * model.parameters() as u64);
+        for (rank, part) in boundary.parts.iter().enumerate() {
+            if rank == SERVER {
+                continue;
+            }
+            let kind = TrafficKind::Parameter;
+            traffic.add(lane(0, rank, SERVER, kind), parameters);
+            traffic.add(lane(0, SERVER, rank, kind), parameters);
+            if epoch == 0 && self.options.server_steps > 0 {
+                let there = |kind| lane(0, rank, SERVER, kind);
+                let (structure, features) = graph_bytes(part, model.features());
+                traffic.add(there(TrafficKind::Repartition), structure);
+                traffic.add(there(TrafficKind::Feature), features);
+            }
+        }
+        traffic
+    }
+
+    fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
+        let Options {
+            server_steps,
+            server_learning_rate,
+            ..
+        } = self.options;
+        let own = worker.shard().train.len();
+        let share = own as f64 / worker.training_nodes() as f64;
+        let mut local = LocalGraph::without_halo(worker);
+        local.targets = LocalGraph::mean_targets(worker, own);
+        let trainer = LayerwiseTrainer::new(worker, local);
+        let features = Input::from_features(worker.shard().features.clone(), worker.plain_device());
+        let nothing = HaloExchange::new(worker);
+        let mut model = worker.new_model();
+        let mut optimizer = worker.new_optimizer();
+        let mut server: Option<Server> = None;
+        // Of all steps so far, the server's too: each has dropout of its own.
+        let mut taken = 0;
+        let rounds = self.options.rounds(self.context.epochs);
+        for (round, &steps) in rounds.iter().enumerate() {
+            worker.begin_epoch(round);
+            if round == 0 && server_steps > 0 {
+                server = Server::new(worker, server_learning_rate)?;
+            }
+            let mut losses = Vec::with_capacity(steps);
+            for _ in 0..steps {
+                let step = trainer.step(worker, &model, &features, &nothing, &[], taken)?;
+                model = worker.update(&mut optimizer, model, &step.gradient);
+                losses.push(share * step.loss);
+                taken += 1;
+            }
+            model = average(worker, model)?;
+            if let Some(server) = &mut server {
+                for step in 0..server_steps {
+                    let loss;
+                    (model, loss) = server.step(worker, model, taken + step)?;
+                    if steps == 0 {
+                        losses.push(loss);
+                    }
+                }
+            }
+            taken += server_steps;
+            model = hand_out(worker, model)?;
+            let scores = worker.evaluate_model(round, &model)?;
+            let loss = losses.iter().sum::<f64>() / losses.len().max(1) as f64;
+            let report = EpochReport {
+                loss,
+                scores,
+                ..EpochReport::default()
+            };
+            worker.end_epoch(round, report);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn rounds_grow_by_rho_and_the_last_one_has_what_is_left() {
+        let of = |local_steps, rho, steps| {
+            let options = Options {
+                local_steps,
+                rho,
+                ..Options::default()
+            };
+            options.rounds(steps)
+        };
+        assert_eq!(of(50, 1.1, 200), [50, 55, 60, 35]);
+        assert_eq!(of(4, 1.5, 20), [4, 6, 9, 1]);
+        assert_eq!(of(3, 1.0, 8), [3, 3, 2]);
+        assert_eq!(of(1, 1.0, 3), [1, 1, 1]);
+        assert_eq!(of(9, 2.0, 4), [4]);
+        assert_eq!(of(0, 1.1, 3), [0, 0, 0], "the server alone");
+        assert_eq!(of(1, f64::MAX, 5), [1, 4]);
+    }
+
+    proptest! {
+        #[test]
+        fn local_steps_are_those_of_the_training_and_follow_the_formula(
+            local_steps in 1_usize..60, rho in 1.0_f64..1.5, steps in 1_usize..500,
+        ) {
+            let options = Options { local_steps, rho, ..Options::default() };
+            let rounds = options.rounds(steps);
+            prop_assert_eq!(rounds.iter().sum::<usize>(), steps);
+            let (last, before) = rounds.split_last().expect("there are steps");
+            let mut exact = local_steps as f64;
+            for &found in before {
+                prop_assert!((found as f64 - exact.floor()).abs() <= 1.0);
+                exact *= rho;
+            }
+            prop_assert!(*last >= 1 && *last as f64 <= exact + 1.0);
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The server: it has the whole graph, averages models and corrects their mean.
+
+use crate::graph::{Csr, Part};
+use crate::model::{
+    Aggregation, Block, Gnn, Input, Optimizer, Work, parameter_count, parameters, targets,
+    with_parameters,
+};
+use crate::net::{Bytes, Message, Outbox, TrafficKind, floats, to_bytes};
+use crate::sim::{Activity, SimError, Worker};
+use crate::strategies::parts::chunks::{Carried, Chunk, chunk_bytes};
+use crate::strategies::parts::{HaloExchange, LayerwiseTrainer, LocalGraph};
+
+/// The worker that is the server as well.
+pub const SERVER: usize = 0;
+
+/// What travels of each node besides its degree, edges and features.
+const CARRIED: Carried = Carried {
+    classes: true,
+    expected: false,
+};
+
+/// What a worker's part of the graph takes on its way to the server: its structure, and its features.
+#[must_use]
+pub const fn graph_bytes(part: &Part, width: usize) -> (Bytes, Bytes) {
+    let (nodes, edges) = (part.owned.len(), part.internal_edges + part.cut_edges);
+    let structure = chunk_bytes(nodes, edges, 0, CARRIED);
+    (structure, Bytes((4 * nodes * width) as u64))
+}
+
+/// What the server trains on.
+pub struct Server {
+    trainer: LayerwiseTrainer,
+    features: Input,
+    optimizer: Optimizer,
+    /// Of which nothing is used.
+    halo: HaloExchange,
+}
+
+impl Server {
+    /// Sends a worker's part of the graph to the server, which puts them together; none on the other workers.
+    ///
+    /// # Errors
+    /// If communication fails.
+    pub fn new(worker: &mut Worker, learning_rate: Option<f64>) -> Result<Option<Self>, SimError> {
+        let rank = worker.rank();
+        let shard = worker.shard();
+        let values = Work::pass(shard.owned * shard.features.width() + shard.adjacency.edges());
+        let (own, payloads) = worker.compute(Activity::Exchange, values, |worker| {
+            let shard = worker.shard();
+            let rows: Vec<u32> = (0_u32..).take(shard.owned).collect();
+            let mut own = Chunk::of(shard, &rows, |_| true, CARRIED, &[]);
+            let features = to_bytes(&std::mem::take(&mut own.features));
+            let mut structure = Vec::new();
+            own.encode(&mut structure);
+            (own, [structure, features])
+        });
+        let kinds = [TrafficKind::Repartition, TrafficKind::Feature];
+        let mut inboxes = Vec::with_capacity(kinds.len());
+        for (kind, payload) in kinds.into_iter().zip(payloads) {
+            let mut outbox = Outbox::new(kind, 0);
+            if rank == SERVER {
+                outbox.expect = others(worker);
+            } else {
+                let peer = SERVER;
+                outbox.messages.push(Message { peer, payload });
+            }
+            inboxes.push(worker.exchange(outbox)?);
+        }
+        if rank != SERVER {
+            return Ok(None);
+        }
+        let (nodes, edges) = {
+            let boundary = &worker.setting().boundary;
+            (boundary.nodes, boundary.edges)
+        };
+        let width = worker.shard().features.width();
+        let values = Work::pass(nodes * width + edges);
+        let (graph, features) = worker.compute(Activity::Exchange, values, |worker| {
+            let mut parts = vec![own];
+            for (structure, features) in inboxes[0].iter().zip(&inboxes[1]) {
+                let count = worker.setting().boundary.parts[structure.peer].owned.len();
+                let mut chunk = Chunk::decode(&mut &structure.payload[..], count, 0, CARRIED)?;
+                chunk.features = unpacked(features, count * width)?;
+                parts.push(chunk);
+            }
+            Ok::<_, SimError>(whole(worker, parts))
+        })?;
+        let config = worker.setting().optimizer;
+        let config = learning_rate.map_or(config, |rate| config.with_learning_rate(rate));
+        Ok(Some(Self {
+            trainer: LayerwiseTrainer::new(worker, graph),
+            features,
+            optimizer: Optimizer::new(&config),
+            halo: HaloExchange::new(worker),
+        }))
+    }
+
+    /// The model after one step, and the loss before it; `round` is the number of the step in the training, for dropout.
+    ///
+    /// # Errors
+    /// If the step fails.
+    pub fn step(
+        &mut self,
+        worker: &mut Worker,
+        model: Gnn,
+        round: usize,
+    ) -> Result<(Gnn, f64), SimError> {
+        let Self {
+            trainer,
+            features,
+            optimizer,
+            halo,
+        } = self;
+        let step = trainer.step(worker, &model, features, halo, &[], round)?;
+        let model = worker.update(optimizer, model, &step.gradient);
+        Ok((model, step.loss))
+    }
+}
+
+/// The whole graph from the parts of all workers, in their order; nodes in ascending order, as the experiment has them.
+fn whole(worker: &Worker, parts: Vec<Chunk>) -> (LocalGraph, Input) {
+    let boundary = &worker.setting().boundary;
+    let count = boundary.nodes;
+    let mut features = worker.shard().features.clone(); // the server's own are the first
+    let mut order = vec![0_u32; count];
+    let mut degrees = vec![0; count];
+    let mut classes = vec![None; count];
+    let mut edges = Vec::with_capacity(boundary.edges);
+    let mut row = 0_u32..;
+    for (rank, chunk) in parts.into_iter().enumerate() {
+        if rank != SERVER {
+            features.append(&chunk.features);
+        }
+        let sources = chunk.sources.into_iter().zip(chunk.degrees);
+        let carried = sources.zip(chunk.classes);
+        for (&node, ((sources, degree), class)) in boundary.parts[rank].owned.iter().zip(carried) {
+            let v = node as usize;
+            order[v] = row.next().unwrap_or(u32::MAX);
+            (degrees[v], classes[v]) = (degree as usize, class);
+            edges.extend(sources.into_iter().map(|u| (u, node)));
+        }
+    }
+    let graph = Csr::from_edges(count, edges.into_iter());
+    #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
+    let weight = (1.0 / worker.training_nodes() as f64) as f32;
+    let weighted = classes.iter().enumerate();
+    let weighted = weighted.filter_map(|(v, class)| Some((v, (*class)?, weight)));
+    let (model, device) = (&worker.setting().model, worker.plain_device());
+    let local = LocalGraph {
+        block: Block::new(&graph, &degrees, Aggregation::from(model.kind)),
+        upper: None,
+        nodes: (0_u32..).take(count).collect(),
+        targets: targets(count, model.classes(), weighted, device),
+    };
+    let features = Input::from_features(features.select(&order), device);
+    (local, features)
+}
+
+/// On the server the mean of all models, weighted by training nodes; elsewhere the worker's own.
+///
+/// # Errors
+/// If communication fails.
+pub fn average(worker: &mut Worker, model: Gnn) -> Result<Gnn, SimError> {
+    let mut outbox = Outbox::new(TrafficKind::Parameter, 0);
+    if worker.rank() != SERVER {
+        outbox.messages.push(packed(worker, &model, SERVER));
+        worker.exchange(outbox)?;
+        return Ok(model);
+    }
+    outbox.expect = others(worker);
+    let inbox = worker.exchange(outbox)?;
+    let work = Work::pass(parameter_count(&model) * worker.size());
+    worker.compute(Activity::Exchange, work, |worker| {
+        let all = worker.training_nodes() as f64;
+        let parts = &worker.setting().boundary.parts;
+        let share = |rank: usize| parts[rank].training as f64 / all;
+        let mut mean: Vec<f64> = parameters(&model)
+            .into_iter()
+            .map(|value| share(SERVER) * f64::from(value))
+            .collect();
+        for message in &inbox {
+            let values = unpacked(message, mean.len())?;
+            for (sum, value) in mean.iter_mut().zip(values) {
+                *sum += share(message.peer) * f64::from(value);
+            }
+        }
+        #[allow(clippy::cast_possible_truncation)] // parameters are single precision
+        let mean: Vec<f32> = mean.into_iter().map(|value| value as f32).collect();
+        Ok(with_parameters(model, &mean))
+    })
+}
+
+/// The server's model, on all workers.
+///
+/// # Errors
+/// If communication fails.
+pub fn hand_out(worker: &mut Worker, model: Gnn) -> Result<Gnn, SimError> {
+    let mut outbox = Outbox::new(TrafficKind::Parameter, 0);
+    if worker.rank() == SERVER {
+        let peers = others(worker).into_iter();
+        outbox.messages = peers.map(|peer| packed(worker, &model, peer)).collect();
+        worker.exchange(outbox)?;
+        return Ok(model);
+    }
+    outbox.expect = vec![SERVER];
+    let inbox = worker.exchange(outbox)?;
+    let count = parameter_count(&model);
+    worker.compute(Activity::Exchange, Work::pass(count), |_| {
+        let values = unpacked(&inbox[0], count)?; // one message was expected
+        Ok(with_parameters(model, &values))
+    })
+}
+
+/// A model on its way to `peer`.
+fn packed(worker: &mut Worker, model: &Gnn, peer: usize) -> Message {
+    let work = Work::pass(parameter_count(model));
+    worker.compute(Activity::Exchange, work, |_| Message {
+        peer,
+        payload: to_bytes(&parameters(model)),
+    })
+}
+
+/// So many numbers as they arrived.
+fn unpacked(message: &Message, count: usize) -> Result<Vec<f32>, SimError> {
+    let values: Vec<f32> = floats(&message.payload).collect();
+    if values.len() == count {
+        return Ok(values);
+    }
+    Err(SimError::Strategy(
+        "a message of another size arrived".to_owned(),
+    ))
+}
+
+/// All workers but the server's.
+fn others(worker: &Worker) -> Vec<usize> {
+    (0..worker.size()).filter(|&peer| peer != SERVER).collect()
+}

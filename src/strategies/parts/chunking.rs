@@ -1,0 +1,36 @@
+//! How nodes are dealt into more parts than there are workers.
+
+use serde::Deserialize;
+
+use crate::graph::{PartitionMethod, PartitionSpec};
+
+/// How nodes are dealt into chunks.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Chunking {
+    /// At random.
+    #[default]
+    Random,
+    /// By METIS.
+    Metis,
+    /// As the experiment's partition.
+    Partition,
+}
+
+impl Chunking {
+    /// The partition into so many `chunks`, given the one the experiment asks for.
+    #[must_use]
+    pub fn divide(self, asked: &PartitionSpec, chunks: usize) -> PartitionSpec {
+        let mut spec = PartitionSpec {
+            workers: chunks,
+            ..asked.clone()
+        };
+        spec.method = match self {
+            Self::Random => PartitionMethod::Random,
+            Self::Metis => PartitionMethod::Metis,
+            Self::Partition => return spec,
+        };
+        spec.file = None;
+        spec
+    }
+}

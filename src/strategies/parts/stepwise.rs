@@ -1,0 +1,39 @@
+//! The training loop of strategies whose epochs have steps of their own, with one sum of gradients in each.
+
+use super::Step;
+use crate::model::Gnn;
+use crate::net::{Reduce, TrafficKind};
+use crate::sim::{EpochReport, SimError, Worker};
+
+/// Trains the experiment's model: in each of the `steps` of an epoch, `step` gives this worker's loss and gradient, given the model, epoch
+/// and step, and gradients are summed over workers.
+///
+/// # Errors
+/// If communication or a step fails.
+pub fn sum_steps(
+    worker: &mut Worker,
+    steps: usize,
+    mut step: impl FnMut(&mut Worker, &Gnn, usize, usize) -> Result<Step, SimError>,
+) -> Result<(), SimError> {
+    let mut model = worker.new_model();
+    let mut optimizer = worker.new_optimizer();
+    for epoch in 0..worker.setting().epochs {
+        worker.begin_epoch(epoch);
+        let mut loss = 0.0;
+        for at in 0..steps {
+            let mut step = step(worker, &model, epoch, at)?;
+            let kind = TrafficKind::ParameterGradient;
+            worker.all_reduce(&mut step.gradient, Reduce::Sum, kind)?;
+            model = worker.update(&mut optimizer, model, &step.gradient);
+            loss += step.loss;
+        }
+        let scores = worker.evaluate_model(epoch, &model)?;
+        let report = EpochReport {
+            loss: loss / steps as f64,
+            scores,
+            ..EpochReport::default()
+        };
+        worker.end_epoch(epoch, report);
+    }
+    Ok(())
+}
