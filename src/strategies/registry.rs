@@ -30,6 +30,7 @@ impl Registry {
             super::isolated::REGISTRATION,
             super::fixed::REGISTRATION,
             super::varco::REGISTRATION,
+            super::bns::REGISTRATION,
             super::grappa::REGISTRATION,
             super::retexo::REGISTRATION,
         ])

@@ -52,7 +52,9 @@ fn a_step_has_the_same_loss_and_gradient_on_every_backend() {
 fn every_strategy_trains_on_every_backend() {
     let (backends, _turn) = other_backends("strategies");
     for backend in backends {
-        for kind in ["full", "isolated", "fixed", "varco", "grappa", "retexo"] {
+        for kind in [
+            "full", "isolated", "fixed", "varco", "bns", "grappa", "retexo",
+        ] {
             let case = |backend| Case {
                 backend,
                 workers: 2,

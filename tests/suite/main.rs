@@ -5,6 +5,7 @@ mod anchors;
 mod backends;
 mod bad_input;
 mod batches;
+mod bns;
 mod clients;
 mod codecs;
 mod command;

@@ -166,7 +166,8 @@ fn it_says_nothing_of_mini_batches_and_is_refused_with_them() {
     let error = built.err().expect("it is refused");
     assert!(error.message.contains("training.batch"), "{error}");
     for name in Registry::builtin().names() {
-        assert!(registry.build(name, &toml::Table::new(), &context).is_ok());
+        let built = registry.build(name, &toml::Table::new(), &context);
+        assert_eq!(built.is_err(), ["bns"].contains(&name), "{name}");
     }
 }
 

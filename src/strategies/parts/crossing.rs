@@ -49,6 +49,12 @@ impl Crossing {
         }
     }
 
+    /// Rows of others that are read.
+    #[must_use]
+    pub const fn halo(&self) -> usize {
+        self.halo
+    }
+
     /// The input of a layer: own rows, with those of others below them; none if there are none.
     ///
     /// # Shapes

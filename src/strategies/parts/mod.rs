@@ -4,6 +4,7 @@
 //! LayerwiseTrainer ── forward and backward, layer by layer, across the cut
 //!   ├─ HaloExchange ── boundary rows forward, their gradients back, through a Codec
 //!   └─ all-reduce ──── parameter gradients, all at once or by layer (Buckets)
+//! BoundaryShare ────── a part of the boundary, drawn anew in each epoch
 //! BatchTrainer ─────── the same over sampled neighbours, step by step
 //! CodecChoice ──────── which codec, at whatever ratio
 //! Schedule ─────────── compression ratio by epoch
@@ -12,6 +13,7 @@
 
 mod asking;
 mod batches;
+mod boundary_share;
 mod buckets;
 mod codec_choice;
 mod compressed;
@@ -24,6 +26,7 @@ mod schedule;
 mod traffic;
 
 pub use batches::{BatchTrainer, draw_alone, draw_work};
+pub use boundary_share::BoundaryShare;
 pub use codec_choice::CodecChoice;
 pub use compressed::{CodecState, Compression};
 pub use crossing::Crossing;

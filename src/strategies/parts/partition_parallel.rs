@@ -3,10 +3,12 @@
 
 use std::sync::Arc;
 
-use super::{BatchTrainer, HaloExchange, LayerwiseTrainer, LocalGraph, Seen, Step, Wire};
-use crate::model::{Gnn, Input};
+use super::{
+    BatchTrainer, BoundaryShare, HaloExchange, LayerwiseTrainer, LocalGraph, Seen, Step, Wire,
+};
+use crate::model::{Gnn, Input, Work};
 use crate::net::{CodingError, CodingErrors, Gauge, Pending, Reduce, TrafficKind, Way};
-use crate::sim::{EpochReport, SimError, Worker};
+use crate::sim::{Activity, EpochReport, SimError, Worker};
 
 /// What travels in one epoch.
 #[derive(Default)]
@@ -20,8 +22,10 @@ pub struct EpochExchange {
     /// Whether every worker needs the error of all workers, for what it sends next.
     pub shares_error: bool,
     /// In mini-batches, whether features that came in an earlier step are kept and not asked for again. Then the first wire is there in
-    /// every epoch.
+    /// every epoch. With a share of the boundary, whether those of all of it are sent and kept, to choose from.
     pub keeps_features: bool,
+    /// The share of the boundary that crosses, if not all does; with all training nodes at once only.
+    pub share: Option<BoundaryShare>,
 }
 
 /// What travels in an epoch, given its number and what the epochs before it showed.
@@ -88,6 +92,37 @@ impl Whole {
         }
         Ok(features)
     }
+
+    fn step(
+        &mut self,
+        worker: &mut Worker,
+        model: &Gnn,
+        sent: &Sent,
+        epoch: usize,
+    ) -> Result<Step, SimError> {
+        let wires = &sent.now.wires;
+        let Some(share) = sent.now.share else {
+            let features = self.features(worker, sent, epoch)?;
+            let Self { trainer, halo, .. } = self;
+            return trainer.step(worker, model, &features, halo, wires, epoch);
+        };
+        let mut drawn = share.cross(worker, epoch, &self.trainer.graph().targets)?;
+        let features = if sent.now.keeps_features {
+            let (all, rows) = (self.features(worker, sent, epoch)?, &drawn.rows);
+            let work = Work::pass(rows.len() * all.width());
+            worker.compute(Activity::Exchange, work, |worker| {
+                if rows.len() == all.rows() {
+                    return all; // and a worker without any has none to choose from
+                }
+                all.select(rows, worker.plain_device())
+            })
+        } else {
+            drawn.halo.features(worker, wires[0].as_ref())?
+        };
+        self.trainer.set_graph(drawn.graph);
+        let trainer = &self.trainer;
+        trainer.step(worker, model, &features, &drawn.halo, wires, epoch)
+    }
 }
 
 impl Trainer {
@@ -133,11 +168,7 @@ impl Trainer {
     ) -> Result<Step, SimError> {
         match self {
             Self::Batches(batches) => batches.step(worker, model, &sent.now, epoch, step),
-            Self::Whole(whole) => {
-                let features = whole.features(worker, sent, epoch)?;
-                let Whole { trainer, halo, .. } = whole.as_ref();
-                trainer.step(worker, model, &features, halo, &sent.now.wires, epoch)
-            }
+            Self::Whole(whole) => whole.step(worker, model, sent, epoch),
         }
     }
 }
