@@ -9,6 +9,7 @@ pub mod full;
 pub mod grappa;
 pub mod isolated;
 pub mod parts;
+pub mod pipe;
 mod registry;
 pub mod retexo;
 mod strategy;

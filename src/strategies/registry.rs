@@ -31,6 +31,7 @@ impl Registry {
             super::fixed::REGISTRATION,
             super::varco::REGISTRATION,
             super::bns::REGISTRATION,
+            super::pipe::REGISTRATION,
             super::grappa::REGISTRATION,
             super::retexo::REGISTRATION,
         ])

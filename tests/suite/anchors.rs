@@ -8,10 +8,12 @@ use grapevine::model::{NormKind, OptimizerConfig};
 use grapevine::sim::{Outcome, Scores};
 
 /// Strategies that lose nothing when there is nobody to send to.
-const LOSSLESS: [(&str, &str); 13] = [
+const LOSSLESS: [(&str, &str); 15] = [
     ("full", ""),
     ("full", "cache_features = false"),
     ("isolated", ""),
+    ("pipe", ""),
+    ("pipe", "smoothing = \"both\""),
     ("bns", ""),
     ("bns", "share = 0.5\ncache_features = false"),
     ("fixed", "ratio = 1"),

@@ -19,6 +19,7 @@ mod neighbours;
 mod net;
 mod outside;
 mod overlap;
+mod pipe;
 mod probe;
 mod program;
 mod reference;

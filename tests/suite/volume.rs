@@ -112,7 +112,9 @@ fn full_sends_features_once_and_every_hidden_row_twice_an_epoch() {
 #[test]
 fn every_strategy_that_sums_gradients_sends_what_a_ring_sends() {
     for case in cases() {
-        for kind in ["full", "isolated", "fixed", "varco", "bns", "grappa"] {
+        for kind in [
+            "full", "isolated", "fixed", "varco", "bns", "pipe", "grappa",
+        ] {
             let run = Run::new(&case, kind, "");
             let p = case.workers as u64;
             let theta = run.outcome.parameters as u64;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use burn::tensor::Tensor;
 
-use super::Crossing;
 use super::crossing::{encode, outbox};
+use super::{Crossing, Late};
 use crate::model::{Input, Work};
 use crate::net::{Codec, CodecKey, Message, Outbox, Pending, TrafficKind, Way};
 use crate::sim::{Activity, SimError, Worker};
@@ -62,6 +62,15 @@ impl HaloExchange {
             features: None,
             outgoing_features: None,
             crossing,
+        }
+    }
+
+    /// One whose rows and gradients, but not features, are used an exchange after they were sent; see [`Crossing::late`].
+    #[must_use]
+    pub fn late(self, late: Late) -> Self {
+        Self {
+            crossing: self.crossing.late(late),
+            ..self
         }
     }
 

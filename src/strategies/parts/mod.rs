@@ -5,6 +5,7 @@
 //!   ├─ HaloExchange ── boundary rows forward, their gradients back, through a Codec
 //!   └─ all-reduce ──── parameter gradients, all at once or by layer (Buckets)
 //! BoundaryShare ────── a part of the boundary, drawn anew in each epoch
+//! Late ─────────────── rows and gradients that are used an epoch after they were sent
 //! BatchTrainer ─────── the same over sampled neighbours, step by step
 //! CodecChoice ──────── which codec, at whatever ratio
 //! Schedule ─────────── compression ratio by epoch
@@ -19,6 +20,7 @@ mod codec_choice;
 mod compressed;
 mod crossing;
 mod halo;
+mod late;
 mod layerwise;
 mod partition_parallel;
 mod pass;
@@ -31,6 +33,7 @@ pub use codec_choice::CodecChoice;
 pub use compressed::{CodecState, Compression};
 pub use crossing::Crossing;
 pub use halo::{HaloExchange, Wire};
+pub use late::Late;
 pub use layerwise::{LayerwiseTrainer, LocalGraph};
 pub use partition_parallel::{EpochExchange, Exchange, Overlap, partition_parallel};
 pub use pass::{Pass, PassLayer, Step};

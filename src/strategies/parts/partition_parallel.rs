@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::{
-    BatchTrainer, BoundaryShare, HaloExchange, LayerwiseTrainer, LocalGraph, Seen, Step, Wire,
+    BatchTrainer, BoundaryShare, HaloExchange, Late, LayerwiseTrainer, LocalGraph, Seen, Step, Wire,
 };
 use crate::model::{Gnn, Input, Work};
 use crate::net::{CodingError, CodingErrors, Gauge, Pending, Reduce, TrafficKind, Way};
@@ -32,13 +32,16 @@ pub struct EpochExchange {
 pub type Exchange<'a> = &'a dyn Fn(usize, &[Seen]) -> EpochExchange;
 
 /// What travels while the workers compute. The default is nothing: everything is waited for at once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Overlap {
     /// The gradients of a layer are summed while the layers below go back.
     pub gradients: bool,
     /// The features of an epoch travel during the one before, unless their error is measured or training is in mini-batches. What is sent must not depend
     /// on how the training goes.
     pub features: bool,
+    /// Rows and their gradients travel until the next epoch, where they are used in place of its own; with all training nodes and the whole boundary
+    /// at once only. This changes what is trained.
+    pub late: Option<Late>,
 }
 
 /// How a worker gets the loss and gradient of a step.
@@ -126,7 +129,8 @@ impl Whole {
 }
 
 impl Trainer {
-    fn new(worker: &Worker, exchange: bool, by_layer: bool) -> Self {
+    fn new(worker: &Worker, exchange: bool, overlap: Overlap) -> Self {
+        let by_layer = overlap.gradients;
         if let Some(mut batches) = BatchTrainer::new(worker, exchange) {
             if by_layer {
                 batches = batches.summing_by_layer(worker);
@@ -143,12 +147,24 @@ impl Trainer {
         if by_layer {
             trainer = trainer.summing_by_layer(worker);
         }
+        let mut halo = HaloExchange::new(worker);
+        if let Some(late) = overlap.late {
+            halo = halo.late(late);
+        }
         Self::Whole(Box::new(Whole {
             trainer,
-            halo: HaloExchange::new(worker),
+            halo,
             own: (!exchange).then(own),
             ahead: None,
         }))
+    }
+
+    /// Waits for what is still under way after the last step.
+    fn finish(&self, worker: &mut Worker) -> Result<(), SimError> {
+        match self {
+            Self::Whole(whole) => whole.halo.crossing().finish(worker),
+            Self::Batches(_) => Ok(()),
+        }
     }
 
     const fn steps(&self) -> usize {
@@ -185,7 +201,7 @@ pub fn partition_parallel(
 ) -> Result<(), SimError> {
     let mut model = worker.new_model();
     let mut optimizer = worker.new_optimizer();
-    let mut trainer = Trainer::new(worker, exchange.is_some(), overlap.gradients);
+    let mut trainer = Trainer::new(worker, exchange.is_some(), overlap);
     let steps = trainer.steps();
     let mut seen = Vec::new();
     let epochs = worker.setting().epochs;
@@ -208,6 +224,9 @@ pub fn partition_parallel(
             }
             model = worker.update(&mut optimizer, model, &step.gradient);
             loss += step.loss;
+        }
+        if epoch + 1 == epochs {
+            trainer.finish(worker)?;
         }
         let sent = sent.now;
         let coding_error = sent.gauge.map(|gauge| {
