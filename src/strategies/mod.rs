@@ -3,6 +3,7 @@
 //! A strategy is the program of one worker and a plan of its traffic; see [`Strategy`]. To add one: a folder here (or a crate of your own),
 //! a [`Registration`], one line in [`Registry::builtin`].
 
+pub mod adaqp;
 pub mod bns;
 pub mod fixed;
 pub mod full;

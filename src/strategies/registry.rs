@@ -32,6 +32,7 @@ impl Registry {
             super::varco::REGISTRATION,
             super::bns::REGISTRATION,
             super::pipe::REGISTRATION,
+            super::adaqp::REGISTRATION,
             super::grappa::REGISTRATION,
             super::retexo::REGISTRATION,
         ])

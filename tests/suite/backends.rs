@@ -53,7 +53,7 @@ fn every_strategy_trains_on_every_backend() {
     let (backends, _turn) = other_backends("strategies");
     for backend in backends {
         for kind in [
-            "full", "isolated", "fixed", "varco", "bns", "pipe", "grappa", "retexo",
+            "full", "isolated", "fixed", "varco", "bns", "pipe", "adaqp", "grappa", "retexo",
         ] {
             let case = |backend| Case {
                 backend,

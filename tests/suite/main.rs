@@ -1,6 +1,7 @@
 //! Tests of the whole: one binary, so that the library is linked once.
 
 mod accuracy;
+mod adaqp;
 mod anchors;
 mod backends;
 mod bad_input;

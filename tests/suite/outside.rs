@@ -167,7 +167,11 @@ fn it_says_nothing_of_mini_batches_and_is_refused_with_them() {
     assert!(error.message.contains("training.batch"), "{error}");
     for name in Registry::builtin().names() {
         let built = registry.build(name, &toml::Table::new(), &context);
-        assert_eq!(built.is_err(), ["bns", "pipe"].contains(&name), "{name}");
+        assert_eq!(
+            built.is_err(),
+            ["bns", "pipe", "adaqp"].contains(&name),
+            "{name}"
+        );
     }
 }
 

@@ -235,7 +235,7 @@ fn everything_can_be_listed() {
         (
             "strategies",
             &[
-                "full", "isolated", "fixed", "varco", "bns", "pipe", "grappa", "retexo",
+                "full", "isolated", "fixed", "varco", "bns", "pipe", "adaqp", "grappa", "retexo",
             ],
         ),
         ("models", &["gcn", "sage", "sage-pool", "gat", "gin"]),

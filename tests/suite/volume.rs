@@ -113,7 +113,7 @@ fn full_sends_features_once_and_every_hidden_row_twice_an_epoch() {
 fn every_strategy_that_sums_gradients_sends_what_a_ring_sends() {
     for case in cases() {
         for kind in [
-            "full", "isolated", "fixed", "varco", "bns", "pipe", "grappa",
+            "full", "isolated", "fixed", "varco", "bns", "pipe", "adaqp", "grappa",
         ] {
             let run = Run::new(&case, kind, "");
             let p = case.workers as u64;

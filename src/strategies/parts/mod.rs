@@ -25,6 +25,7 @@ mod layerwise;
 mod partition_parallel;
 mod pass;
 mod schedule;
+mod sums;
 mod traffic;
 
 pub use batches::{BatchTrainer, draw_alone, draw_work};
@@ -38,6 +39,7 @@ pub use layerwise::{LayerwiseTrainer, LocalGraph};
 pub use partition_parallel::{EpochExchange, Exchange, Overlap, partition_parallel};
 pub use pass::{Pass, PassLayer, Step};
 pub use schedule::{Schedule, Seen};
+pub use sums::Sums;
 pub use traffic::{
     error_traffic, exchange_traffic, gradient_traffic, halo_traffic, model_gradient_traffic,
 };

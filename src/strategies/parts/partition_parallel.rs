@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use super::{
-    BatchTrainer, BoundaryShare, HaloExchange, Late, LayerwiseTrainer, LocalGraph, Seen, Step, Wire,
+    BatchTrainer, BoundaryShare, HaloExchange, Late, LayerwiseTrainer, LocalGraph, Seen, Step,
+    Sums, Wire,
 };
 use crate::model::{Gnn, Input, Work};
 use crate::net::{CodingError, CodingErrors, Gauge, Pending, Reduce, TrafficKind, Way};
@@ -24,6 +25,8 @@ pub struct EpochExchange {
     /// In mini-batches, whether features that came in an earlier step are kept and not asked for again. Then the first wire is there in
     /// every epoch. With a share of the boundary, whether those of all of it are sent and kept, to choose from.
     pub keeps_features: bool,
+    /// Numbers of which every worker needs the sum over all workers at the end of the epoch, for what it sends next.
+    pub sums: Option<Arc<Sums>>,
     /// The share of the boundary that crosses, if not all does; with all training nodes at once only.
     pub share: Option<BoundaryShare>,
 }
@@ -238,6 +241,9 @@ pub fn partition_parallel(
             Some(own) => Some(global_error(worker, own)?),
             None => None,
         };
+        if let Some(sums) = &sent.sums {
+            sums.add_up(worker)?;
+        }
         let scores = worker.evaluate_model(epoch, &model)?;
         seen.push(Seen {
             validation: scores.and_then(|scores| scores.validation),

@@ -3,7 +3,7 @@
 use super::{BoundaryShare, EpochExchange, Wire};
 use crate::graph::BoundaryPlan;
 use crate::model::ModelSpec;
-use crate::net::{AllReduceKind, Bytes, Lane, Traffic, TrafficKind, all_reduce_traffic};
+use crate::net::{AllReduceKind, Bytes, Lane, Traffic, TrafficKind, Way, all_reduce_traffic};
 
 /// Messages of one epoch of [`partition_parallel`](super::partition_parallel): what `exchange` says travels, and parameter gradients, by layer with `overlap`. In mini-batches it
 /// samples as the training will, for all workers.
@@ -49,6 +49,10 @@ pub fn exchange_traffic(
             }
         }
     }
+    if let Some(sums) = &exchange.sums {
+        let sum = all_reduce_traffic(kind, boundary.workers(), sums.len(), TrafficKind::Control);
+        traffic.merge(&sum);
+    }
     let gradients = model_gradient_traffic(kind, boundary.workers(), model, overlap);
     traffic.merge(&gradients.times(steps));
     traffic
@@ -63,13 +67,18 @@ fn add_rows(
     rows: usize,
     width: usize,
 ) {
-    let bytes = wire.codec.encoded_bytes(rows, width);
+    let bytes = |way| {
+        let key = wire.key.between(owner, reader, way);
+        wire.codec.message_bytes(rows, width, key)
+    };
+    let forward = bytes(Way::Forward);
     if layer == 0 {
-        traffic.add(lane(layer, owner, reader, TrafficKind::Feature), bytes);
+        traffic.add(lane(layer, owner, reader, TrafficKind::Feature), forward);
     } else {
-        traffic.add(lane(layer, owner, reader, TrafficKind::Activation), bytes);
-        let back = TrafficKind::ActivationGradient;
-        traffic.add(lane(layer, reader, owner, back), bytes);
+        let there = lane(layer, owner, reader, TrafficKind::Activation);
+        traffic.add(there, forward);
+        let back = lane(layer, reader, owner, TrafficKind::ActivationGradient);
+        traffic.add(back, bytes(Way::Back));
     }
 }
 
