@@ -42,9 +42,9 @@ impl Folder {
             read_manifest(path).map_err(|error| bad(format!("manifest.json: {error}")))?;
         let tables = Tables::read(path).map_err(|error| bad(error.to_string()))?;
         Ok(Self {
+            name,
             manifest,
             tables,
-            name,
         })
     }
 

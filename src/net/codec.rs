@@ -85,7 +85,12 @@ pub trait Codec: Send + Sync {
     /// is planned.
     fn encoded_bytes(&self, rows: usize, width: usize) -> Bytes;
 
-    /// Encodes rows into [`Codec::encoded_bytes`] bytes.
+    /// Bytes of one message. Default: [`Codec::encoded_bytes`], which it never exceeds; another number where that depends on which message it is.
+    fn message_bytes(&self, rows: usize, width: usize, _key: CodecKey) -> Bytes {
+        self.encoded_bytes(rows, width)
+    }
+
+    /// Encodes rows into [`Codec::message_bytes`] bytes.
     fn encode(&self, rows: &Rows<'_>, key: CodecKey) -> Vec<u8>;
 
     /// Decodes into `rows · width` floats, row after row.

@@ -43,7 +43,8 @@ pub use codec::{Codec, RelativeError, Rows, floats, to_bytes};
 pub use codec_key::{CodecKey, CodecLane, Way};
 pub use codecs::{
     Bf16, Bits, CodingError, CodingErrors, Compose, Difference, DifferenceMemory, F16,
-    FirstColumns, Gauge, Identity, Measured, Quantise, RandomColumns, RandomEntries, TopK,
+    FirstColumns, Gauge, Identity, Measured, Quantise, QuantiseRows, ROW_BITS, RandomColumns,
+    RandomEntries, RowBits, TopK,
 };
 pub use collective::{
     ALL_REDUCE_CHOICES, AllReduceChoice, AllReduceKind, Combine, ExchangeKind, Step,

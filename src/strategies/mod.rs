@@ -3,6 +3,8 @@
 //! A strategy is the program of one worker and a plan of its traffic; see [`Strategy`]. To add one: a folder here (or a crate of your own),
 //! a [`Registration`], one line in [`Registry::builtin`].
 
+pub mod adaqp;
+pub mod bns;
 pub mod cluster;
 pub mod distdgl;
 pub mod fixed;
@@ -11,6 +13,7 @@ pub mod grappa;
 pub mod isolated;
 pub mod llcg;
 pub mod parts;
+pub mod pipe;
 mod registry;
 pub mod retexo;
 mod strategy;

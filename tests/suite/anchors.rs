@@ -8,10 +8,16 @@ use grapevine::model::{NormKind, OptimizerConfig};
 use grapevine::sim::{Outcome, Scores};
 
 /// Strategies that lose nothing when there is nobody to send to.
-const LOSSLESS: [(&str, &str); 14] = [
+const LOSSLESS: [(&str, &str); 20] = [
     ("full", ""),
     ("full", "cache_features = false"),
     ("isolated", ""),
+    ("pipe", ""),
+    ("pipe", "smoothing = \"both\""),
+    ("adaqp", "assign_every = 2"),
+    ("adaqp", "bits = 2"),
+    ("bns", ""),
+    ("bns", "share = 0.5\ncache_features = false"),
     ("fixed", "ratio = 1"),
     (
         "varco",

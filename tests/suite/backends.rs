@@ -54,7 +54,8 @@ fn every_strategy_trains_on_every_backend() {
     let (backends, _turn) = other_backends("strategies");
     for backend in backends {
         for kind in [
-            "full", "isolated", "fixed", "varco", "grappa", "retexo", "distdgl", "llcg", "cluster",
+            "full", "isolated", "fixed", "varco", "bns", "pipe", "adaqp", "grappa", "retexo",
+            "distdgl", "llcg", "cluster",
         ] {
             let batches = BatchSpec {
                 size: 10,

@@ -119,6 +119,21 @@ fn strategies_with_steps_of_their_own_repeat_themselves_too() {
 }
 
 #[test]
+fn drawn_late_and_quantised_rows_repeat_themselves_too() {
+    let rivals = [
+        "kind = \"bns\"\nshare = 0.5",
+        "kind = \"pipe\"\nsmoothing = \"both\"",
+        "kind = \"adaqp\"\nassign_every = 2\ngroup = 5",
+        "kind = \"adaqp\"\nbits = \"random\"",
+    ];
+    let rivals = rivals.map(|rival| format!("[[strategy]]\n{rival}\n"));
+    let folder = folder_with(&format!("{EXPERIMENT}{}", rivals.concat()));
+    run(folder.path(), "first", "1", &["seeds=[5]"]);
+    run(folder.path(), "two", "2", &["seeds=[5]"]);
+    assert_same_tables(folder.path(), "first", "two");
+}
+
+#[test]
 fn another_seed_gives_another_training_of_every_strategy() {
     let folder = folder_with(EXPERIMENT);
     run(folder.path(), "out", "2", &[]);

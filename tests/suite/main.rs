@@ -1,10 +1,12 @@
 //! Tests of the whole: one binary, so that the library is linked once.
 
 mod accuracy;
+mod adaqp;
 mod anchors;
 mod backends;
 mod bad_input;
 mod batches;
+mod bns;
 mod clients;
 mod cluster;
 mod codecs;
@@ -21,6 +23,7 @@ mod neighbours;
 mod net;
 mod outside;
 mod overlap;
+mod pipe;
 mod probe;
 mod program;
 mod reference;

@@ -169,7 +169,7 @@ fn it_says_nothing_of_mini_batches_and_is_refused_with_them() {
         let built = registry.build(name, &toml::Table::new(), &context);
         assert_eq!(
             built.is_err(),
-            ["llcg", "cluster"].contains(&name),
+            ["llcg", "cluster", "bns", "pipe", "adaqp"].contains(&name),
             "{name}"
         );
     }

@@ -234,7 +234,9 @@ fn everything_can_be_listed() {
         ),
         (
             "strategies",
-            &["full", "isolated", "fixed", "varco", "grappa", "retexo"],
+            &[
+                "full", "isolated", "fixed", "varco", "bns", "pipe", "adaqp", "grappa", "retexo",
+            ],
         ),
         ("models", &["gcn", "sage", "sage-pool", "gat", "gin"]),
         ("partitioners", &["random", "metis", "given"]),

@@ -20,6 +20,11 @@ impl Run {
 
     /// Rows that cross the cut, one way.
     fn boundary(&self) -> u64 {
+        self.crossing(|rows| rows)
+    }
+
+    /// The sum of what crosses of the rows of each ordered pair of workers.
+    fn crossing(&self, of: impl Fn(u64) -> u64) -> u64 {
         let workers = self.setting.workers();
         let pairs = (0..workers).flat_map(|from| (0..workers).map(move |to| (from, to)));
         // Counted from the graph, not from the plan under test.
@@ -40,7 +45,7 @@ impl Run {
         };
         pairs
             .filter(|(from, to)| from != to)
-            .map(|(from, to)| needed(from, to))
+            .map(|(from, to)| of(needed(from, to)))
             .sum()
     }
 
@@ -107,13 +112,44 @@ fn full_sends_features_once_and_every_hidden_row_twice_an_epoch() {
 #[test]
 fn every_strategy_that_sums_gradients_sends_what_a_ring_sends() {
     for case in cases() {
-        for kind in ["full", "isolated", "fixed", "varco", "grappa"] {
+        for kind in [
+            "full", "isolated", "fixed", "varco", "bns", "pipe", "adaqp", "grappa",
+        ] {
             let run = Run::new(&case, kind, "");
             let p = case.workers as u64;
             let theta = run.outcome.parameters as u64;
             for epoch in 0..case.epochs {
                 let sent = run.epoch(epoch, TrafficKind::ParameterGradient);
                 assert_eq!(sent, 2 * (p - 1) * 4 * theta, "{kind}, {p} workers");
+            }
+        }
+    }
+}
+
+#[test]
+fn bns_sends_a_share_of_every_pairs_rows_and_their_ids() {
+    for case in cases() {
+        // Exact shares of the pairs: the numerator and the denominator of p.
+        for (share, over) in [(1, 4), (1, 2), (1, 1), (0, 1)] {
+            let p = share as f64 / over as f64;
+            let options = format!("share = {p:?}");
+            let run = Run::new(&case, "bns", &options);
+            let resent = Run::new(&case, "bns", &format!("{options}\ncache_features = false"));
+            let drawn = run.crossing(|rows| rows * share / over);
+            let whole = if share == 0 { 0 } else { run.boundary() };
+            let d = run.widths();
+            let hidden: u64 = d[1..case.layers].iter().sum();
+            for epoch in 0..case.epochs {
+                let features = if epoch == 0 { 4 * whole * d[0] } else { 0 };
+                assert_eq!(run.epoch(epoch, TrafficKind::Feature), features);
+                let again = resent.epoch(epoch, TrafficKind::Feature);
+                assert_eq!(again, 4 * drawn * d[0]);
+                for run in [&run, &resent] {
+                    let of = |kind| run.epoch(epoch, kind);
+                    assert_eq!(of(TrafficKind::Sample), 8 * drawn);
+                    assert_eq!(of(TrafficKind::Activation), 4 * drawn * hidden);
+                    assert_eq!(of(TrafficKind::ActivationGradient), 4 * drawn * hidden);
+                }
             }
         }
     }

@@ -30,7 +30,7 @@ impl Bits {
     }
 
     /// The number of the highest level, counted from 0.
-    const fn top(self) -> u32 {
+    pub(super) const fn top(self) -> u32 {
         (1 << self.count()) - 1
     }
 }

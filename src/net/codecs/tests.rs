@@ -30,6 +30,9 @@ fn codecs(ratio: f64) -> Vec<Arc<dyn Codec>> {
     let mut all = values();
     all.push(Arc::new(FirstColumns { ratio }));
     all.push(Arc::new(TopK::new(ratio)));
+    for bits in [RowBits::Uniform(Bits::Four), RowBits::Random] {
+        all.push(Arc::new(QuantiseRows { bits }));
+    }
     for rescale in [false, true] {
         all.push(Arc::new(RandomColumns { ratio, rescale }));
         all.push(Arc::new(RandomEntries { ratio, rescale }));

@@ -142,6 +142,7 @@ impl Strategy for Fixed {
         let overlap = Overlap {
             gradients: self.overlap,
             features: self.overlap,
+            ..Overlap::default()
         };
         partition_parallel(
             worker,

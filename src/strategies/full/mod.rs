@@ -119,6 +119,7 @@ impl Strategy for Full {
             Overlap {
                 gradients: self.options.overlap,
                 features: self.options.overlap,
+                ..Overlap::default()
             },
         )
     }

@@ -19,13 +19,16 @@ pub const REGISTRATION: Registration = Registration {
         name: "isolated",
         paper: "no communication of node data (mode 0c of DistGNN, SC'21)",
         sends: "parameter gradients only; edges across the cut are dropped",
-        options: &[OptionInfo {
-            name: "overlap",
-            default: "false",
-            meaning: "Sum gradients by layer while the layers below go back (as PyTorch DDP does, Li et al., VLDB 2020). Losses are the same up to the order of sums.",
-        }],
+        options: &[OVERLAP],
     },
     build,
+};
+
+/// Shared with `bns` and `pipe`.
+pub const OVERLAP: OptionInfo = OptionInfo {
+    name: "overlap",
+    default: "false",
+    meaning: "Sum gradients by layer while the layers below go back (as PyTorch DDP does, Li et al., VLDB 2020). Losses are the same up to the order of sums.",
 };
 
 #[derive(Clone, Copy, Debug, Deserialize)]

@@ -80,6 +80,7 @@ impl Compression {
             gauge: state.gauge.clone(),
             shares_error: state.shares_error,
             keeps_features: self.cache_features,
+            ..EpochExchange::default()
         }
     }
 }

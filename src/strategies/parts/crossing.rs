@@ -5,9 +5,10 @@ use std::ops::Range;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
 use super::Wire;
+use super::late::{Delay, Late};
 use crate::graph::Peers;
 use crate::model::Work;
-use crate::net::{Message, NetError, Outbox, Rows, TrafficKind, Way};
+use crate::net::{Inbox, Message, NetError, Outbox, Rows, TrafficKind, Way};
 use crate::sim::{Activity, SimError, Worker, host};
 
 /// Which rows of a layer's input cross between this worker and the others. The worker has made `made` rows, of which it reads the first `own`
@@ -23,6 +24,8 @@ pub struct Crossing {
     halo: usize,
     /// All of `sends` one after another, on the device.
     outgoing: Tensor<1, Int>,
+    /// Where rows and gradients are used an exchange after they were sent.
+    delay: Option<Delay>,
 }
 
 impl Crossing {
@@ -46,7 +49,46 @@ impl Crossing {
             outgoing: Tensor::from_data(TensorData::new(rows, [count]), device),
             sends,
             receives,
+            delay: None,
         }
+    }
+
+    /// One whose rows and gradients are used an exchange after they were sent, zeros in the first.
+    #[must_use]
+    pub fn late(self, late: Late) -> Self {
+        Self {
+            delay: Some(Delay::new(late)),
+            ..self
+        }
+    }
+
+    /// Waits for what is still under way, after the last exchange.
+    ///
+    /// # Errors
+    /// If communication fails.
+    pub fn finish(&self, worker: &mut Worker) -> Result<(), SimError> {
+        self.delay
+            .as_ref()
+            .map_or(Ok(()), |delay| delay.finish(worker))
+    }
+
+    /// Sends; the messages that are to be used now, and the wire they came through.
+    fn exchange(
+        &self,
+        worker: &mut Worker,
+        outbox: Outbox,
+        wire: &Wire,
+    ) -> Result<(Inbox, Wire), SimError> {
+        match &self.delay {
+            Some(delay) => delay.exchange(worker, outbox, wire),
+            None => Ok((worker.exchange(outbox)?, wire.clone())),
+        }
+    }
+
+    /// Rows of others that are read.
+    #[must_use]
+    pub const fn halo(&self) -> usize {
+        self.halo
     }
 
     /// The input of a layer: own rows, with those of others below them; none if there are none.
@@ -75,7 +117,8 @@ impl Crossing {
                     self.encode_outgoing(worker, &gathered, width, wire)
                 });
         }
-        let inbox = worker.exchange(outbox)?;
+        let tag = (outbox.kind, outbox.layer);
+        let (inbox, wire) = self.exchange(worker, outbox, wire)?;
         let own = made.and_then(|made| match self.own {
             own if own == self.made => Some(made),
             0 => None,
@@ -88,7 +131,11 @@ impl Crossing {
         worker.compute(Activity::Exchange, work, |worker| {
             let mut rows = Vec::with_capacity(self.halo * width);
             for message in &inbox {
-                rows.extend(self.decode(worker, message, width, wire)?);
+                rows.extend(self.decode(worker, message, width, &wire)?);
+            }
+            if let Some(delay) = &self.delay {
+                rows.resize(self.halo * width, 0.0);
+                rows = delay.smoothed(tag, rows);
             }
             let rows = TensorData::new(rows, [self.halo, width]);
             let rows = Tensor::from_data(rows, worker.plain_device());
@@ -132,7 +179,8 @@ impl Crossing {
                 ((own > 0).then(|| all.narrow(0, 0, own)), messages)
             });
         }
-        let inbox = worker.exchange(outbox)?;
+        let tag = (outbox.kind, outbox.layer);
+        let (inbox, wire) = self.exchange(worker, outbox, wire)?;
         if inbox.is_empty() {
             return Ok(mine);
         }
@@ -151,6 +199,9 @@ impl Crossing {
                         *total += value;
                     }
                 }
+            }
+            if let Some(delay) = &self.delay {
+                sum = delay.smoothed(tag, sum);
             }
             let device = worker.plain_device();
             let sum = Tensor::from_data(TensorData::new(sum, [made, width]), device);

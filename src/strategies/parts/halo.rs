@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use burn::tensor::Tensor;
 
-use super::Crossing;
 use super::crossing::{encode, outbox};
+use super::{Crossing, Late};
 use crate::model::{Input, Work};
 use crate::net::{Codec, CodecKey, Message, Outbox, Pending, TrafficKind, Way};
 use crate::sim::{Activity, SimError, Worker};
@@ -51,11 +51,26 @@ impl HaloExchange {
     pub fn new(worker: &Worker) -> Self {
         let shard = worker.shard();
         let (sends, receives) = (shard.sends.clone(), shard.receives.clone());
-        let owned = shard.owned;
+        let (owned, device) = (shard.owned, worker.plain_device());
+        Self::of(Crossing::new(owned, owned, sends, receives, device))
+    }
+
+    /// The exchange of other rows than all that the shard sends and reads.
+    #[must_use]
+    pub const fn of(crossing: Crossing) -> Self {
         Self {
             features: None,
             outgoing_features: None,
-            crossing: Crossing::new(owned, owned, sends, receives, worker.plain_device()),
+            crossing,
+        }
+    }
+
+    /// One whose rows and gradients, but not features, are used an exchange after they were sent; see [`Crossing::late`].
+    #[must_use]
+    pub fn late(self, late: Late) -> Self {
+        Self {
+            crossing: self.crossing.late(late),
+            ..self
         }
     }
 
@@ -68,7 +83,7 @@ impl HaloExchange {
     /// The features of owned rows for who needs them, encoded; what comes back is for [`Self::finish_features`].
     pub fn outgoing_features(&mut self, worker: &mut Worker, wire: &Wire) -> Outbox {
         let width = worker.shard().features.width();
-        let work = Work::pass(worker.shard().halo() * width);
+        let work = Work::pass(self.crossing.halo() * width);
         let mut outbox = outbox(TrafficKind::Feature, 0, self.crossing.receives.ranks());
         let rows = &mut self.outgoing_features;
         let sends = &self.crossing.sends;
@@ -102,7 +117,7 @@ impl HaloExchange {
         started: Pending,
     ) -> Result<(), SimError> {
         let width = worker.shard().features.width();
-        let work = Work::pass(worker.shard().halo() * width);
+        let work = Work::pass(self.crossing.halo() * width);
         let inbox = worker.finish_exchange(started)?;
         let crossing = &self.crossing;
         let input = worker.compute(Activity::Exchange, work, |worker| {

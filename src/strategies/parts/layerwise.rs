@@ -110,6 +110,11 @@ impl LayerwiseTrainer {
         &self.graph
     }
 
+    /// Computes on another graph from now on.
+    pub fn set_graph(&mut self, graph: LocalGraph) {
+        self.graph = graph;
+    }
+
     /// Replaces the constant side of the loss.
     pub fn set_targets(&mut self, targets: Tensor<2>) {
         self.graph.targets = targets;

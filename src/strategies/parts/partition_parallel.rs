@@ -3,10 +3,13 @@
 
 use std::sync::Arc;
 
-use super::{BatchTrainer, HaloExchange, LayerwiseTrainer, LocalGraph, Seen, Step, Wire};
-use crate::model::{Gnn, Input};
+use super::{
+    BatchTrainer, BoundaryShare, HaloExchange, Late, LayerwiseTrainer, LocalGraph, Seen, Step,
+    Sums, Wire,
+};
+use crate::model::{Gnn, Input, Work};
 use crate::net::{CodingError, CodingErrors, Gauge, Pending, Reduce, TrafficKind, Way};
-use crate::sim::{EpochReport, SimError, Worker};
+use crate::sim::{Activity, EpochReport, SimError, Worker};
 
 /// What travels in one epoch.
 #[derive(Default)]
@@ -20,21 +23,28 @@ pub struct EpochExchange {
     /// Whether every worker needs the error of all workers, for what it sends next.
     pub shares_error: bool,
     /// In mini-batches, whether features that came in an earlier step are kept and not asked for again. Then the first wire is there in
-    /// every epoch.
+    /// every epoch. With a share of the boundary, whether those of all of it are sent and kept, to choose from.
     pub keeps_features: bool,
+    /// Numbers of which every worker needs the sum over all workers at the end of the epoch, for what it sends next.
+    pub sums: Option<Arc<Sums>>,
+    /// The share of the boundary that crosses, if not all does; with all training nodes at once only.
+    pub share: Option<BoundaryShare>,
 }
 
 /// What travels in an epoch, given its number and what the epochs before it showed.
 pub type Exchange<'a> = &'a dyn Fn(usize, &[Seen]) -> EpochExchange;
 
 /// What travels while the workers compute. The default is nothing: everything is waited for at once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Overlap {
     /// The gradients of a layer are summed while the layers below go back.
     pub gradients: bool,
     /// The features of an epoch travel during the one before, unless their error is measured or training is in mini-batches. What is sent must not depend
     /// on how the training goes.
     pub features: bool,
+    /// Rows and their gradients travel until the next epoch, where they are used in place of its own; with all training nodes and the whole boundary
+    /// at once only. This changes what is trained.
+    pub late: Option<Late>,
 }
 
 /// How a worker gets the loss and gradient of a step.
@@ -88,10 +98,42 @@ impl Whole {
         }
         Ok(features)
     }
+
+    fn step(
+        &mut self,
+        worker: &mut Worker,
+        model: &Gnn,
+        sent: &Sent,
+        epoch: usize,
+    ) -> Result<Step, SimError> {
+        let wires = &sent.now.wires;
+        let Some(share) = sent.now.share else {
+            let features = self.features(worker, sent, epoch)?;
+            let Self { trainer, halo, .. } = self;
+            return trainer.step(worker, model, &features, halo, wires, epoch);
+        };
+        let mut drawn = share.cross(worker, epoch, &self.trainer.graph().targets)?;
+        let features = if sent.now.keeps_features {
+            let (all, rows) = (self.features(worker, sent, epoch)?, &drawn.rows);
+            let work = Work::pass(rows.len() * all.width());
+            worker.compute(Activity::Exchange, work, |worker| {
+                if rows.len() == all.rows() {
+                    return all; // and a worker without any has none to choose from
+                }
+                all.select(rows, worker.plain_device())
+            })
+        } else {
+            drawn.halo.features(worker, wires[0].as_ref())?
+        };
+        self.trainer.set_graph(drawn.graph);
+        let trainer = &self.trainer;
+        trainer.step(worker, model, &features, &drawn.halo, wires, epoch)
+    }
 }
 
 impl Trainer {
-    fn new(worker: &Worker, exchange: bool, by_layer: bool) -> Self {
+    fn new(worker: &Worker, exchange: bool, overlap: Overlap) -> Self {
+        let by_layer = overlap.gradients;
         if let Some(mut batches) = BatchTrainer::new(worker, exchange) {
             if by_layer {
                 batches = batches.summing_by_layer(worker);
@@ -108,12 +150,24 @@ impl Trainer {
         if by_layer {
             trainer = trainer.summing_by_layer(worker);
         }
+        let mut halo = HaloExchange::new(worker);
+        if let Some(late) = overlap.late {
+            halo = halo.late(late);
+        }
         Self::Whole(Box::new(Whole {
             trainer,
-            halo: HaloExchange::new(worker),
+            halo,
             own: (!exchange).then(own),
             ahead: None,
         }))
+    }
+
+    /// Waits for what is still under way after the last step.
+    fn finish(&self, worker: &mut Worker) -> Result<(), SimError> {
+        match self {
+            Self::Whole(whole) => whole.halo.crossing().finish(worker),
+            Self::Batches(_) => Ok(()),
+        }
     }
 
     const fn steps(&self) -> usize {
@@ -133,11 +187,7 @@ impl Trainer {
     ) -> Result<Step, SimError> {
         match self {
             Self::Batches(batches) => batches.step(worker, model, &sent.now, epoch, step),
-            Self::Whole(whole) => {
-                let features = whole.features(worker, sent, epoch)?;
-                let Whole { trainer, halo, .. } = whole.as_ref();
-                trainer.step(worker, model, &features, halo, &sent.now.wires, epoch)
-            }
+            Self::Whole(whole) => whole.step(worker, model, sent, epoch),
         }
     }
 }
@@ -154,7 +204,7 @@ pub fn partition_parallel(
 ) -> Result<(), SimError> {
     let mut model = worker.new_model();
     let mut optimizer = worker.new_optimizer();
-    let mut trainer = Trainer::new(worker, exchange.is_some(), overlap.gradients);
+    let mut trainer = Trainer::new(worker, exchange.is_some(), overlap);
     let steps = trainer.steps();
     let mut seen = Vec::new();
     let epochs = worker.setting().epochs;
@@ -178,6 +228,9 @@ pub fn partition_parallel(
             model = worker.update(&mut optimizer, model, &step.gradient);
             loss += step.loss;
         }
+        if epoch + 1 == epochs {
+            trainer.finish(worker)?;
+        }
         let sent = sent.now;
         let coding_error = sent.gauge.map(|gauge| {
             let errors = gauge.take();
@@ -188,6 +241,9 @@ pub fn partition_parallel(
             Some(own) => Some(global_error(worker, own)?),
             None => None,
         };
+        if let Some(sums) = &sent.sums {
+            sums.add_up(worker)?;
+        }
         let scores = worker.evaluate_model(epoch, &model)?;
         seen.push(Seen {
             validation: scores.and_then(|scores| scores.validation),

@@ -1,9 +1,9 @@
 //! Traffic of the shared parts, stated in advance.
 
-use super::{EpochExchange, Wire};
+use super::{BoundaryShare, EpochExchange, Wire};
 use crate::graph::BoundaryPlan;
 use crate::model::ModelSpec;
-use crate::net::{AllReduceKind, Bytes, Lane, Traffic, TrafficKind, all_reduce_traffic};
+use crate::net::{AllReduceKind, Bytes, Lane, Traffic, TrafficKind, Way, all_reduce_traffic};
 
 /// Messages of one epoch of [`partition_parallel`](super::partition_parallel): what `exchange` says travels, and parameter gradients, by layer with `overlap`. In mini-batches it
 /// samples as the training will, for all workers.
@@ -19,7 +19,20 @@ pub fn exchange_traffic(
     let steps = boundary.steps().count();
     let mut traffic = Traffic::new();
     if boundary.batches.is_none() {
-        traffic.merge(&halo_traffic(boundary, model, &exchange.wires));
+        let share = |layer: usize, rows: usize| match exchange.share {
+            Some(share) if layer > 0 || !exchange.keeps_features => share.of(rows),
+            _ => rows,
+        };
+        let whole = rows_traffic(boundary, model, &exchange.wires, share);
+        traffic.merge(&whole);
+        if let Some(share) = exchange.share {
+            for (owner, reader, rows) in pairs(boundary) {
+                if share.of(rows) > 0 {
+                    let ids = BoundaryShare::id_bytes(share.of(rows));
+                    traffic.add(lane(0, owner, reader, TrafficKind::Sample), ids);
+                }
+            }
+        }
     } else {
         for step in 0..steps {
             let requests = boundary.requests(epoch, step, exchange.keeps_features);
@@ -36,6 +49,10 @@ pub fn exchange_traffic(
             }
         }
     }
+    if let Some(sums) = &exchange.sums {
+        let sum = all_reduce_traffic(kind, boundary.workers(), sums.len(), TrafficKind::Control);
+        traffic.merge(&sum);
+    }
     let gradients = model_gradient_traffic(kind, boundary.workers(), model, overlap);
     traffic.merge(&gradients.times(steps));
     traffic
@@ -50,13 +67,18 @@ fn add_rows(
     rows: usize,
     width: usize,
 ) {
-    let bytes = wire.codec.encoded_bytes(rows, width);
+    let bytes = |way| {
+        let key = wire.key.between(owner, reader, way);
+        wire.codec.message_bytes(rows, width, key)
+    };
+    let forward = bytes(Way::Forward);
     if layer == 0 {
-        traffic.add(lane(layer, owner, reader, TrafficKind::Feature), bytes);
+        traffic.add(lane(layer, owner, reader, TrafficKind::Feature), forward);
     } else {
-        traffic.add(lane(layer, owner, reader, TrafficKind::Activation), bytes);
-        let back = TrafficKind::ActivationGradient;
-        traffic.add(lane(layer, reader, owner, back), bytes);
+        let there = lane(layer, owner, reader, TrafficKind::Activation);
+        traffic.add(there, forward);
+        let back = lane(layer, reader, owner, TrafficKind::ActivationGradient);
+        traffic.add(back, bytes(Way::Back));
     }
 }
 
@@ -76,13 +98,30 @@ pub const fn lane(layer: usize, from: usize, to: usize, kind: TrafficKind) -> La
 /// the first sends gradients back the same way.
 #[must_use]
 pub fn halo_traffic(boundary: &BoundaryPlan, model: &ModelSpec, wires: &[Option<Wire>]) -> Traffic {
+    rows_traffic(boundary, model, wires, |_, rows| rows)
+}
+
+/// Owner, reader and number of rows of every ordered pair of workers with a boundary.
+fn pairs(boundary: &BoundaryPlan) -> impl Iterator<Item = (usize, usize, usize)> + '_ {
+    let readers = boundary.parts.iter().enumerate();
+    readers.flat_map(|(reader, part)| {
+        let owners = part.receives.iter();
+        owners.map(move |(owner, range)| (owner, reader, range.len()))
+    })
+}
+
+/// As [`halo_traffic`], of what `crosses` at a layer of a pair's boundary rows.
+fn rows_traffic(
+    boundary: &BoundaryPlan,
+    model: &ModelSpec,
+    wires: &[Option<Wire>],
+    crosses: impl Fn(usize, usize) -> usize,
+) -> Traffic {
     let mut traffic = Traffic::new();
-    let workers = boundary.workers();
     for (layer, wire) in wires.iter().enumerate() {
         let Some(wire) = wire else { continue };
-        for (owner, reader) in (0..workers).flat_map(|from| (0..workers).map(move |to| (from, to)))
-        {
-            let rows = boundary.rows(owner, reader);
+        for (owner, reader, rows) in pairs(boundary) {
+            let rows = crosses(layer, rows);
             if rows > 0 {
                 let width = model.widths[layer];
                 add_rows(&mut traffic, wire, layer, (owner, reader), rows, width);

@@ -159,6 +159,7 @@ impl Strategy for Varco {
             Overlap {
                 gradients: self.overlap,
                 features: self.overlap && !self.schedule.is_adaptive(),
+                ..Overlap::default()
             },
         )
     }

@@ -1,0 +1,116 @@
+//! `bns`: a random share of the boundary in each epoch, as in BNS-GCN (Wan, Li, Kim and Lin, `MLSys` 2022).
+//!
+//! In each epoch every worker draws, of the `b` rows that each other worker reads of it, `s = ⌊p·b⌋` without replacement, and
+//! tells that worker their ids (8 bytes each, `sample`). All layers and both directions use this draw: the drawn rows travel forward, their
+//! gradients back, as in `full`. A reader drops its edges from rows that were not drawn, and multiplies messages from the others by `b/s`,
+//! which is to divide rows and returned gradients by the exact ratio `s/b`; degrees are those of the whole graph. So sums and means over neighbours are
+//! unbiased given the rows of the layer (with variance `b²(1 − s/b)S²/s` of a sum over a boundary whose rows have variance `S²`), what nonlinear layers make of them is
+//! not; attention and maxima are over what was drawn.
+//!
+//! With `B' = Σ ⌊p·b⌋` over ordered pairs of workers, an epoch moves `4B' Σ_{1≤l<L} d_l` bytes forward, as many back, and `8B'` of ids: about
+//! `pV + 8pB`, where `V` is what `full` moves. The features of the whole boundary come once, `4B d_0`, and those of drawn
+//! rows are used; if they are not cached, those of drawn rows come in each epoch, `4B' d_0`.
+//!
+//! Evidence, in the authors' code: the draw, `s = int(p·b)`, 8-byte ids from owner to reader, the division by `s/b` both ways, means over true in-degrees, features
+//! fetched once. Different there: its `GraphSAGE` takes the mean of the first layer over the whole boundary, once, and it divides rows by `s/b` for attention too, of which it
+//! says itself that it should not. Derived here: a pair with `b < 1/p` never exchanges anything, which leaves its rows out of the sum. With
+//! `p = 1` it is `full`, and with `p = 0` it is `isolated` but for degrees, which `isolated` counts within a part.
+
+use serde::Deserialize;
+
+use super::full::plain_wire;
+use super::isolated::OVERLAP;
+use super::parts::{BoundaryShare, EpochExchange, Overlap, exchange_traffic, partition_parallel};
+use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
+use crate::graph::BoundaryPlan;
+use crate::model::ModelSpec;
+use crate::net::Traffic;
+use crate::sim::{SimError, Worker};
+
+/// How experiments name and make it.
+pub const REGISTRATION: Registration = Registration {
+    info: StrategyInfo {
+        name: "bns",
+        paper: "Wan et al., BNS-GCN: Efficient Full-Graph Training of Graph Convolutional Networks with Partition-Parallelism and Random Boundary Node Sampling (MLSys 2022)",
+        sends: "a random share of the boundary rows, their gradients and their ids, every epoch; all features once; parameter gradients",
+        options: &[
+            OptionInfo {
+                name: "share",
+                default: "0.1",
+                meaning: "Share p of each pair's boundary rows that is drawn in an epoch, 0 to 1 (the paper recommends 0.1, and compares 1, 0.1, 0.01 and 0).",
+            },
+            OptionInfo {
+                name: "cache_features",
+                default: "true",
+                meaning: "Send the constant input features of the whole boundary in the first epoch only, as the authors' code does, and use those of drawn rows; without it, drawn rows bring theirs in each epoch.",
+            },
+            OVERLAP,
+        ],
+    },
+    build,
+};
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Options {
+    share: f64,
+    cache_features: bool,
+    overlap: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            share: 0.1,
+            cache_features: true,
+            overlap: false,
+        }
+    }
+}
+
+struct Bns {
+    options: Options,
+    context: Context,
+}
+
+fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
+    let options: Options = options(table)?;
+    if !(0.0..=1.0).contains(&options.share) {
+        return Err(OptionError::key("share", "must be a number from 0 to 1"));
+    }
+    Ok(Box::new(Bns {
+        options,
+        context: *context,
+    }))
+}
+
+impl Bns {
+    fn exchange(&self, epoch: usize) -> EpochExchange {
+        let share = self.options.share;
+        let keeps = self.options.cache_features && share > 0.0; // of no row are they ever used
+        let wire = |layer| (layer > 0 || epoch == 0 || !keeps).then(plain_wire);
+        EpochExchange {
+            wires: (0..self.context.layers).map(wire).collect(),
+            keeps_features: keeps,
+            share: Some(BoundaryShare(share)),
+            ..EpochExchange::default()
+        }
+    }
+}
+
+impl Strategy for Bns {
+    fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic {
+        // Which rows are drawn does not change how many they are.
+        let (sent, all_reduce) = (self.exchange(epoch), self.context.all_reduce);
+        let overlap = self.options.overlap;
+        exchange_traffic(all_reduce, boundary, model, epoch, &sent, overlap)
+    }
+
+    fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
+        let overlap = Overlap {
+            gradients: self.options.overlap,
+            ..Overlap::default()
+        };
+        partition_parallel(worker, Some(&|epoch, _| self.exchange(epoch)), overlap)
+    }
+}

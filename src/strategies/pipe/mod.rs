@@ -1,0 +1,143 @@
+//! `pipe`: boundary rows and gradients of the epoch before, sent while the workers compute, as in `PipeGCN` (Wan, Li, Wolfe, Kyrillidis, Kim and
+//! Lin, ICLR 2022).
+//!
+//! In each epoch and layer a worker waits for the boundary rows that the others sent in the epoch before, sends its own, and goes
+//! on with the former, zeros in the first epoch. On the way back it adds the gradients of its rows that were sent in the epoch
+//! before. So messages have an epoch to arrive, and cost time only if they take longer. Parameter gradients are those of this epoch, summed
+//! by all of them before the step; evaluation is exact. With smoothing (`PipeGCN-F`, `-G` and `-GF`), what is used is a running mean,
+//! `γ` of what it was and `1 − γ` of what arrived, from zero on and not corrected for that.
+//!
+//! An epoch moves what one of `full` does, `V = 8B Σ_{1≤l<L} d_l` bytes for `B` boundary rows; nobody uses what the last one sends. Features
+//! do not change: they come once, exact, `4B d_0`, or, if they are not cached, in every epoch, an epoch ahead. Biased: rows and gradients are one epoch old, with smoothing about
+//! `1 + γ/(1 − γ)` epochs. While parameters rest, rows of layer `l` are exact from epoch `l` on, and gradients of layer `l` from epoch
+//! `2(L − 1) − l` on (derived, and tested).
+//!
+//! Evidence, in the authors' code: wait, then send, for each layer and direction; zeros at first; the running mean and its `γ`; synchronous parameter
+//! gradients; features fetched once.
+
+use serde::Deserialize;
+
+use super::full::plain_wire;
+use super::isolated::OVERLAP;
+use super::parts::{EpochExchange, Late, Overlap, exchange_traffic, partition_parallel};
+use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
+use crate::graph::BoundaryPlan;
+use crate::model::ModelSpec;
+use crate::net::Traffic;
+use crate::sim::{SimError, Worker};
+
+/// How experiments name and make it.
+pub const REGISTRATION: Registration = Registration {
+    info: StrategyInfo {
+        name: "pipe",
+        paper: "Wan et al., PipeGCN: Efficient Full-Graph Training of Graph Convolutional Networks with Pipelined Feature Communication (ICLR 2022)",
+        sends: "boundary rows of every layer forward, their gradients back, to be used an epoch later; parameter gradients",
+        options: &[
+            OptionInfo {
+                name: "smoothing",
+                default: "none",
+                meaning: "What is used as a running mean: none, features (PipeGCN-F: the boundary rows of hidden layers), gradients (-G) or both (-GF).",
+            },
+            OptionInfo {
+                name: "gamma",
+                default: "0.95",
+                meaning: "Weight γ of the mean so far, 0 or more and below 1 (0.95 in the authors' code).",
+            },
+            OptionInfo {
+                name: "cache_features",
+                default: "true",
+                meaning: "Send the constant input features in the first epoch only, as the authors' code does; without it they travel in every epoch, one ahead.",
+            },
+            OVERLAP,
+        ],
+    },
+    build,
+};
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Smoothing {
+    #[default]
+    None,
+    Features,
+    Gradients,
+    Both,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Options {
+    #[serde(default)]
+    smoothing: Smoothing,
+    gamma: Option<f32>,
+    #[serde(default = "yes")]
+    cache_features: bool,
+    #[serde(default)]
+    overlap: bool,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+struct Pipe {
+    options: Options,
+    context: Context,
+}
+
+fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
+    let options: Options = options(table)?;
+    if let Some(gamma) = options.gamma {
+        if !(0.0..1.0).contains(&gamma) {
+            let message = "must be a number of at least 0 and below 1";
+            return Err(OptionError::key("gamma", message));
+        }
+        if options.smoothing == Smoothing::None {
+            let message = "does nothing without smoothing: leave it out, or say what to smooth";
+            return Err(OptionError::key("gamma", message));
+        }
+    }
+    Ok(Box::new(Pipe {
+        options,
+        context: *context,
+    }))
+}
+
+impl Pipe {
+    fn exchange(&self, epoch: usize) -> EpochExchange {
+        let features = epoch == 0 || !self.options.cache_features;
+        let wire = |layer| (layer > 0 || features).then(plain_wire);
+        EpochExchange {
+            wires: (0..self.context.layers).map(wire).collect(),
+            ..EpochExchange::default()
+        }
+    }
+
+    fn late(&self) -> Late {
+        let gamma = Some(self.options.gamma.unwrap_or(0.95));
+        let (rows, gradients) = match self.options.smoothing {
+            Smoothing::None => (None, None),
+            Smoothing::Features => (gamma, None),
+            Smoothing::Gradients => (None, gamma),
+            Smoothing::Both => (gamma, gamma),
+        };
+        Late { rows, gradients }
+    }
+}
+
+impl Strategy for Pipe {
+    fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic {
+        let (sent, all_reduce) = (self.exchange(epoch), self.context.all_reduce);
+        let overlap = self.options.overlap;
+        exchange_traffic(all_reduce, boundary, model, epoch, &sent, overlap)
+    }
+
+    fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
+        let overlap = Overlap {
+            gradients: self.options.overlap,
+            features: true,
+            late: Some(self.late()),
+        };
+        partition_parallel(worker, Some(&|epoch, _| self.exchange(epoch)), overlap)
+    }
+}

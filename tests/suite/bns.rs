@@ -1,0 +1,108 @@
+//! BNS-GCN between its two ends: everything and nothing.
+
+use crate::common::{CORA, Case, KINDS, losses};
+use grapevine::graph::PartitionMethod;
+use grapevine::model::ModelKind;
+use grapevine::net::TrafficKind;
+use grapevine::sim::Outcome;
+use grapevine::strategies::{Context, Registry};
+
+fn assert_same(found: &Outcome, expected: &Outcome, what: &str) {
+    assert_eq!(losses(found), losses(expected), "{what}");
+    let both = found.epochs.iter().zip(&expected.epochs);
+    for (found, expected) in both {
+        assert_eq!(found.scores, expected.scores, "{what}");
+    }
+}
+
+#[test]
+fn all_of_the_boundary_is_full_to_the_bit_but_for_the_ids() {
+    for kind in KINDS {
+        let case = Case {
+            kind,
+            workers: 3,
+            ..Case::default()
+        };
+        for cached in ["", "cache_features = false"] {
+            let full = case.run("full", cached);
+            let all = case.run("bns", &format!("share = 1\n{cached}"));
+            assert_same(&all, &full, &format!("{kind:?} {cached}"));
+            for traffic in TrafficKind::ALL {
+                let of = |outcome: &Outcome| outcome.ledger.traffic().payload_of(traffic);
+                if traffic == TrafficKind::Sample {
+                    assert!(of(&all).0 > 0 && of(&full).0 == 0);
+                } else {
+                    assert_eq!(of(&all), of(&full), "{traffic}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_of_the_boundary_is_isolated_but_for_degrees_to_the_bit() {
+    for kind in KINDS {
+        let case = Case {
+            kind,
+            ..Case::default()
+        };
+        let (none, isolated) = (case.run("bns", "share = 0"), case.run("isolated", ""));
+        assert_eq!(none.ledger.traffic(), isolated.ledger.traffic());
+        match kind {
+            // Means and normalised sums are over true degrees here, and over those within a part there.
+            ModelKind::Gcn | ModelKind::Sage => assert_ne!(losses(&none), losses(&isolated)),
+            _ => assert_same(&none, &isolated, &format!("{kind:?}")),
+        }
+    }
+}
+
+#[test]
+fn gradients_that_are_summed_by_layer_train_alike() {
+    let case = Case {
+        workers: 2,
+        ..Case::default()
+    };
+    let plain = case.run("bns", "share = 0.3");
+    let overlapped = case.run("bns", "share = 0.3\noverlap = true");
+    assert_same(&overlapped, &plain, "two workers");
+}
+
+#[test]
+fn a_tenth_of_the_boundary_learns_cora_about_as_well_as_all_of_it() {
+    let case = Case {
+        data: CORA,
+        method: PartitionMethod::Random, // the largest boundary
+        layers: 2,
+        hidden: 16,
+        epochs: 60,
+        ..Case::default()
+    };
+    let best = |kind, options| {
+        let best = case.run(kind, options).best();
+        best.and_then(|(_, scores)| scores.test).unwrap()
+    };
+    let (full, tenth) = (best("full", ""), best("bns", ""));
+    let none = best("bns", "share = 0");
+    assert!(tenth > full - 0.05, "{tenth} of {full}");
+    assert!(tenth > none, "{tenth}, without any {none}");
+}
+
+#[test]
+fn shares_that_are_none_are_refused() {
+    let context = Case::default().context();
+    let error = |text: &str, context: &Context| {
+        let table = text.parse().unwrap();
+        let built = Registry::builtin().build("bns", &table, context);
+        built.err().expect("it is wrong")
+    };
+    for wrong in ["1.5", "-0.1", "nan", "inf", "\"x\""] {
+        let error = error(&format!("share = {wrong}"), &context);
+        assert_eq!(error.key.as_deref(), Some("share"), "{wrong}");
+    }
+    assert!(error("sahre = 0.1", &context).message.contains("sahre"));
+    let batches = Context {
+        mini_batch: true,
+        ..context
+    };
+    assert!(error("", &batches).message.contains("training.batch"));
+}
