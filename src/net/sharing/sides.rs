@@ -219,8 +219,8 @@ impl Sharing {
         sides.was.fill(NONE);
         self.solution.order.append(&mut rest.idle);
         self.solution.order.append(&mut rest.asleep);
-        for side in 0..2 {
-            sides.rise[side] += rise[side];
+        for (total, rise) in sides.rise.iter_mut().zip(rise) {
+            *total += rise;
         }
         rest.most == usize::MAX
     }

@@ -235,6 +235,7 @@ struct Settled<'a> {
 impl WithSimd for Settled<'_> {
     type Output = ([f64; LANES], [u32; LANES]);
 
+    #[allow(clippy::inline_always)] // it must become part of the code for the chosen instruction set
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) -> Self::Output {
         let mut spare = [0.0; LANES];
