@@ -21,8 +21,8 @@
 //! few copies of two numbers a link; the tables have at most 16 entries of 8 bytes a bundle.
 //!
 //! An all-to-all of P workers whose messages all end at different times is P² − P solves, one for each
-//! end: O(P⁴) in all. On one of two shared cores of an AVX-512 server CPU (only AVX2 is used) that took 0.8 ms,
-//! 33 ms and 2.7 s of processor time for 16, 64 and 256 workers: 290 000, 120 000 and 24 000 flows per second.
+//! end: O(P⁴) in all. On one of two shared cores of an AVX-512 server CPU, of which AVX2 is used, that took 0.93 ms,
+//! 31 ms and 2.8 s for 16, 64 and 256 workers: 260 000, 130 000 and 24 000 flows per second.
 
 mod bundle;
 mod fill;
