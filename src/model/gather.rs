@@ -7,7 +7,10 @@
 //! A row of the result is worked out in tiles of columns that stay in registers while the entries of the row go by, in their
 //! order; so the bits are those of the plain loop. What is gathered next is asked of memory a few entries ahead: without that, a
 //! graph whose rows outgrow the cache waits for memory most of the time. The code is compiled for several instruction sets, of which the best the
-//! processor knows is chosen at run time; none of them contracts a product and a sum into one rounding.
+//! processor knows is chosen at run time; none of them contracts a product and a sum into one rounding. For that, everything down to
+//! the inner loop has to become part of the function that was compiled for the instruction set: hence `inline(always)`.
+
+#![allow(clippy::inline_always)] // see above
 
 use pulp::Arch;
 
@@ -38,6 +41,7 @@ pub fn weighted_sums(
         x,
         width,
         width,
+        #[inline(always)]
         |gather, row, head, sums| {
             gather.part(row, &[(head, head * part)], sums);
         },
@@ -55,9 +59,18 @@ pub fn sums_of_heads(
 ) -> Vec<f32> {
     let part = width / heads;
     let all: Vec<(usize, usize)> = (0..heads).map(|head| (head, head * part)).collect();
-    each_part(rows, weight, 1, x, width, part, |gather, row, _, sums| {
-        gather.part(row, &all, sums);
-    })
+    each_part(
+        rows,
+        weight,
+        1,
+        x,
+        width,
+        part,
+        #[inline(always)]
+        |gather, row, _, sums| {
+            gather.part(row, &all, sums);
+        },
+    )
 }
 
 /// `Σ_e w(e, k)·x[column(e)]` for each head `k` with the same columns: transposed to [`sums_of_heads`]. Result: `[rows, heads · width]`.
@@ -76,6 +89,7 @@ pub fn sums_for_heads(
         x,
         width,
         heads * width,
+        #[inline(always)]
         |gather, row, head, sums| {
             gather.part(row, &[(head, 0)], sums);
         },
@@ -109,8 +123,6 @@ fn each_part<W: Fn(usize, usize) -> f32 + Sync>(
         |row| row * result,
         &mut out,
         |range, sums| {
-            #[allow(clippy::inline_always)]
-            // it must become part of the code for the chosen instruction set
             arch.dispatch(
                 #[inline(always)]
                 || {
@@ -133,7 +145,6 @@ struct Gather<'a, W> {
     width: usize,
 }
 
-#[allow(clippy::inline_always)] // as above
 impl<W: Fn(usize, usize) -> f32> Gather<'_, W> {
     /// Adds up heads, each with the column where its part of `x` starts, in tiles as wide as they fit.
     #[inline(always)]
@@ -202,7 +213,6 @@ impl<W: Fn(usize, usize) -> f32> Gather<'_, W> {
 }
 
 /// Asks memory for `WIDTH` values from `at` on. Only a hint: nothing happens where the processor has none.
-#[allow(clippy::inline_always)] // as above
 #[allow(unsafe_code)]
 #[inline(always)]
 fn prefetch<const WIDTH: usize>(x: &[f32], at: usize) {
@@ -217,7 +227,6 @@ fn prefetch<const WIDTH: usize>(x: &[f32], at: usize) {
 }
 
 /// `⟨a, b⟩` in sixteen partial sums: the same bits whatever the instruction set.
-#[allow(clippy::inline_always)] // part of loops that are compiled for several instruction sets
 #[inline(always)]
 #[must_use]
 pub fn dot(a: &[f32], b: &[f32]) -> f32 {
