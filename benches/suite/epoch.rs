@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion};
-use grapevine::cli::read_experiment;
+use grapevine::cli::{ExperimentArgs, read_experiment};
 use grapevine::experiment::Preparation;
 use grapevine::strategies::Registry;
 
@@ -13,7 +13,11 @@ pub fn epochs(criterion: &mut Criterion) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/quickstart.toml");
     let registry = Registry::builtin();
     let sets = ["training.epochs=10", "training.evaluate_every=10"].map(str::to_owned);
-    let experiment = read_experiment(&file, &sets, &registry).expect("the quickstart is valid");
+    let args = ExperimentArgs {
+        sets: sets.into(),
+        ..ExperimentArgs::of(&file)
+    };
+    let experiment = read_experiment(&args, &registry).expect("the quickstart is valid");
     let mut preparation = Preparation::new(&registry, file);
     let mut group = criterion.benchmark_group("ten epochs");
     group.sample_size(10);

@@ -18,12 +18,13 @@ mod report;
 mod run;
 mod verify;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::experiment::Experiment;
-use crate::experiment::config::Vocabulary;
+use crate::experiment::config::{PAPER, Vocabulary};
+use crate::experiment::{ConfigError, Experiment};
 use crate::graph::BUNDLED;
 use crate::net::PRESETS;
 use crate::sim::{DEVICE_PROFILES, keep_freed_memory};
@@ -79,7 +80,7 @@ pub fn run_with(registry: &Registry) -> ExitCode {
     let outcome = match cli.command {
         Command::Run(args) => run::run(&args, registry),
         Command::Report(args) => report::run(&args),
-        Command::Verify(args) => verify::run(&args),
+        Command::Verify(args) => verify::run(&args, registry),
         Command::Compare(args) => compare::run(&args),
         Command::Project(args) => project::run(&args, registry),
         Command::Partition(args) => partition::run(&args),
@@ -115,14 +116,45 @@ fn is_input(error: &anyhow::Error) -> bool {
         || error.downcast_ref::<Error>().is_some_and(Error::is_input)
 }
 
-/// Reads an experiment file against everything this program knows; `sets` are overrides as `--set` takes them.
+/// Which experiment, in which size, with which changes: arguments that several subcommands share.
+#[derive(clap::Args, Clone, Debug)]
+pub struct ExperimentArgs {
+    /// Experiment file
+    pub file: PathBuf,
+    /// Size of the experiment: `paper` is the file as it stands; the others are its `[scale.…]` tables
+    #[arg(long, value_name = "SIZE", default_value = PAPER)]
+    pub scale: String,
+    /// Override a value of the file, such as `training.epochs=20`; may be given several times
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
+}
+
+impl ExperimentArgs {
+    /// The file as it stands.
+    #[must_use]
+    pub fn of(file: impl Into<PathBuf>) -> Self {
+        Self {
+            file: file.into(),
+            scale: PAPER.to_owned(),
+            sets: Vec::new(),
+        }
+    }
+}
+
+/// Reads an experiment file against everything this program knows.
 ///
 /// # Errors
 /// What is wrong with the file or an override, and where.
-pub fn read_experiment(
-    file: &std::path::Path,
-    sets: &[String],
+pub fn read_experiment(args: &ExperimentArgs, registry: &Registry) -> Result<Experiment, Error> {
+    with_vocabulary(registry, |vocabulary| {
+        Experiment::read(&args.file, &args.scale, &args.sets, vocabulary)
+    })
+}
+
+/// Reads an experiment with all names that this program knows.
+fn with_vocabulary(
     registry: &Registry,
+    read: impl FnOnce(&Vocabulary<'_>) -> Result<Experiment, ConfigError>,
 ) -> Result<Experiment, Error> {
     let names = registry.names();
     let networks: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
@@ -135,5 +167,5 @@ pub fn read_experiment(
         profiles: &profiles,
         figures: &reports::figure_kinds(),
     };
-    Ok(Experiment::read(file, sets, &vocabulary)?)
+    Ok(read(&vocabulary)?)
 }

@@ -1,11 +1,9 @@
 //! `grapevine project`: what an experiment would send, without training it.
 
-use std::path::PathBuf;
-
 use clap::Args as ClapArgs;
 
 use super::output::{columns, print, print_json};
-use super::{Verdict, read_experiment};
+use super::{ExperimentArgs, Verdict, read_experiment};
 use crate::experiment::{Preparation, base_of, project};
 use crate::report::format::{bytes, seconds};
 use crate::strategies::Registry;
@@ -13,19 +11,16 @@ use crate::strategies::Registry;
 /// Arguments of `project`.
 #[derive(ClapArgs)]
 pub struct Args {
-    /// Experiment file
-    file: PathBuf,
-    /// Override a value of the file; may be given several times
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    sets: Vec<String>,
+    #[command(flatten)]
+    experiment: ExperimentArgs,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
 }
 
 pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
-    let experiment = read_experiment(&args.file, &args.sets, registry)?;
-    let mut preparation = Preparation::new(registry, base_of(&args.file));
+    let experiment = read_experiment(&args.experiment, registry)?;
+    let mut preparation = Preparation::new(registry, base_of(&args.experiment.file));
     let projections = project(&experiment, &mut preparation)?;
     if args.json {
         print_json(&projections)?;

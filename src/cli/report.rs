@@ -17,14 +17,17 @@ pub struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
-    let manifest = read_manifest(&args.folder).map_err(|error| BadFolder {
+    let mut manifest = read_manifest(&args.folder).map_err(|error| BadFolder {
         folder: args.folder.display().to_string(),
         reason: format!("manifest.json: {error}"),
     })?;
-    let tables = Tables::read(&args.folder).map_err(|error| BadFolder {
+    let mut tables = Tables::read(&args.folder).map_err(|error| BadFolder {
         folder: args.folder.display().to_string(),
         reason: error.to_string(),
     })?;
+    tables
+        .judge_again(&args.folder, &mut manifest)
+        .map_err(Error::from)?;
     let written = crate::report::build(&args.folder, &tables, &manifest).map_err(Error::from)?;
     for path in written {
         print(&format!("{}\n", path.display()));

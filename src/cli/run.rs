@@ -10,15 +10,15 @@ use serde_json::json;
 use super::engine::EngineChoice;
 use super::output::{columns, print, print_json};
 use super::progress::Terminal;
-use super::{Verdict, read_experiment};
+use super::{ExperimentArgs, Verdict, read_experiment};
 use crate::Error;
 use crate::experiment::rows::{ClaimRow, RunRow};
+use crate::experiment::statistics;
 use crate::experiment::{
     Progress, RunError, Runner, Summary, Tables, base_of, default_out, read_manifest,
 };
 use crate::report;
 use crate::report::format::{bytes, percent_summary, seconds};
-use crate::report::statistics;
 use crate::sim::{Engine, SimError};
 use crate::strategies::Registry;
 
@@ -26,14 +26,11 @@ use crate::strategies::Registry;
 #[derive(ClapArgs)]
 #[allow(clippy::struct_excessive_bools)] // each is a flag
 pub struct Args {
-    /// Experiment file
-    file: PathBuf,
+    #[command(flatten)]
+    experiment: ExperimentArgs,
     /// Folder for results [default: results/<name of the experiment>]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Override a value of the file, such as `training.epochs=20`; may be given several times
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    sets: Vec<String>,
     /// What carries out the runs
     #[arg(long, value_enum, default_value_t)]
     engine: EngineChoice,
@@ -77,7 +74,7 @@ fn run_on(args: &Args, registry: &Registry, engine: &Engine) -> anyhow::Result<V
         engine.agree(refused, |()| Vec::new(), Error::is_input)?;
     }
     let experiment = engine.agree(
-        read_experiment(&args.file, &args.sets, registry),
+        read_experiment(&args.experiment, registry),
         |_| Vec::new(),
         Error::is_input,
     )?;
@@ -85,7 +82,7 @@ fn run_on(args: &Args, registry: &Registry, engine: &Engine) -> anyhow::Result<V
     let runner = Runner {
         experiment: &experiment,
         registry,
-        base: base_of(&args.file),
+        base: base_of(&args.experiment.file),
         out: out.clone(),
         command: std::env::args().collect(),
         engine: engine.clone(),

@@ -4,13 +4,19 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args as ClapArgs;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::Verdict;
 use super::output::{BadFolder, print, print_json, tell};
+use super::{Verdict, with_vocabulary};
+use crate::Error;
 use crate::experiment::claims::ClaimSpec;
-use crate::experiment::verify::{verify, verify_csv, verify_timeline};
-use crate::experiment::{Tables, read_manifest};
+use crate::experiment::config::PAPER;
+use crate::experiment::statistics::Statistics;
+use crate::experiment::verify::{
+    Breach, verify, verify_csv, verify_manifest, verify_plan, verify_timeline,
+};
+use crate::experiment::{Experiment, Preparation, Tables, read_manifest};
+use crate::strategies::Registry;
 
 /// Arguments of `verify`.
 #[derive(ClapArgs)]
@@ -22,7 +28,7 @@ pub struct Args {
     json: bool,
 }
 
-pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
+pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     let folder = args.folder.display().to_string();
     let bad = |reason: String| BadFolder {
         folder: folder.clone(),
@@ -33,19 +39,38 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
     let tables = Tables::read(&args.folder).map_err(|error| bad(error.to_string()))?;
     let claims: Vec<ClaimSpec> = serde_json::from_value(manifest["claims"].clone())
         .context("manifest.json: claims cannot be read")?;
-    let mut breaches = verify(
+    let statistics: Statistics =
+        serde_json::from_value(manifest["statistics"].clone()).unwrap_or_default();
+    let mut breaches = verify_manifest(&args.folder, &manifest, &tables);
+    breaches.extend(verify(
         &tables.runs,
         &tables.epochs,
         &tables.traffic,
         &tables.claims,
         &claims,
-    );
+        &statistics,
+    ));
     breaches.extend(verify_timeline(&tables.runs, &tables.timeline));
     breaches.extend(verify_csv(&args.folder, &tables));
+    let notes = match resolved(&manifest, registry) {
+        Ok(experiment) => {
+            let base = PathBuf::from(manifest["base"].as_str().unwrap_or_default());
+            let mut preparation = Preparation::new(registry, base);
+            let (more, notes) = verify_plan(&experiment, &mut preparation, &tables);
+            breaches.extend(more);
+            notes
+        }
+        Err(error) => vec![format!("not checked against the plan: {error}")],
+    };
     if args.json {
         let texts: Vec<String> = breaches.iter().map(ToString::to_string).collect();
-        print_json(&json!({ "folder": folder, "breaches": texts }))?;
-    } else if breaches.is_empty() {
+        print_json(&json!({ "folder": folder, "breaches": texts, "notes": notes }))?;
+        return Ok(verdict(&breaches));
+    }
+    for note in &notes {
+        tell(&format!("note: {note}\n"));
+    }
+    if breaches.is_empty() {
         print(&format!(
             "{folder}: {} runs, {} epochs, {} traffic rows, {} claims: every invariant holds\n",
             tables.runs.len(),
@@ -59,9 +84,22 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
         }
         tell(&format!("error: {folder}: {} breaches\n", breaches.len()));
     }
-    Ok(if breaches.is_empty() {
+    Ok(verdict(&breaches))
+}
+
+fn verdict(breaches: &[Breach]) -> Verdict {
+    if breaches.is_empty() {
         Verdict::Good
     } else {
         Verdict::Breached
+    }
+}
+
+/// The experiment whose results these are.
+fn resolved(manifest: &Value, registry: &Registry) -> Result<Experiment, Error> {
+    let text = manifest["config_toml"].as_str().unwrap_or_default();
+    let name = "the configuration in manifest.json";
+    with_vocabulary(registry, |vocabulary| {
+        Experiment::parse(text, name, PAPER, &[], vocabulary)
     })
 }

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::claims::Estimate;
 use super::rows::{Row, RunRow};
+use super::statistics::{IntervalMethod, Sample};
 
 /// What is compared: columns of the table of runs that are outcomes, not settings.
 pub const MEASURES: [&str; 9] = [
@@ -107,10 +107,11 @@ pub fn compare(first: &[RunRow], other: &[RunRow]) -> Comparison {
 
 fn change(cell: &str, measure: &'static str, values: &[(f64, f64)]) -> Option<Change> {
     let differences: Vec<f64> = values.iter().map(|(first, other)| other - first).collect();
-    let estimate = Estimate::over(&differences)?;
+    let sample = Sample::of(&differences, IntervalMethod::StudentT)?;
+    let interval = sample.interval(0.95);
     let mean =
         |of: fn(&(f64, f64)) -> f64| values.iter().map(of).sum::<f64>() / values.len() as f64;
-    let verdict = match estimate.interval {
+    let verdict = match interval {
         _ if differences.iter().all(|&difference| difference == 0.0) => Verdict::Equal,
         None => Verdict::OnePair,
         Some((low, high)) if low > 0.0 || high < 0.0 => Verdict::Differs,
@@ -122,8 +123,8 @@ fn change(cell: &str, measure: &'static str, values: &[(f64, f64)]) -> Option<Ch
         pairs: values.len(),
         first: mean(|pair| pair.0),
         other: mean(|pair| pair.1),
-        difference: estimate.mean,
-        interval: estimate.interval,
+        difference: sample.mean,
+        interval,
         verdict,
     })
 }

@@ -1,5 +1,6 @@
 //! `manifest.json`: what was run, on what, with which version.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -11,6 +12,7 @@ use sha2::{Digest, Sha256};
 use super::atomic;
 use super::config::Experiment;
 use super::rows::{EpochRow, RunRow};
+use super::tables::Tables;
 use crate::sim::{Engine, Setting};
 
 /// Name of the file in a result folder.
@@ -25,13 +27,10 @@ pub(super) struct Manifest {
 }
 
 impl Manifest {
-    pub fn new(experiment: &Experiment, command: &[String], engine: &Engine) -> Self {
+    pub fn new(experiment: &Experiment, base: &Path, command: &[String], engine: &Engine) -> Self {
         let resolved = experiment.resolved();
         let text = toml::to_string_pretty(&resolved).unwrap_or_default();
-        let hash: String = Sha256::digest(text.as_bytes())
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let hash = sha256(text.as_bytes());
         let fixed = json!({
             "name": experiment.name,
             "description": experiment.description,
@@ -41,6 +40,8 @@ impl Manifest {
             "config_toml": text,
             "figures": experiment.figures,
             "claims": experiment.claims,
+            "statistics": experiment.statistics,
+            "base": base,
             "command": command,
             "engine": engine.name(),
             "processes": engine.processes().unwrap_or(1),
@@ -92,14 +93,39 @@ impl Manifest {
             "finished": now(),
             "elapsed_seconds": elapsed.as_secs_f64(),
             "model_seconds": model.as_secs_f64(),
+            "tables": table_hashes(folder)?,
         });
         if let (Value::Object(all), Value::Object(rest)) = (&mut all, rest) {
             all.extend(rest);
         }
-        let mut text = serde_json::to_string_pretty(&all)?;
-        text.push('\n');
-        atomic::write_bytes(&folder.join(MANIFEST), text.as_bytes())
+        write_manifest(folder, &all)
     }
+}
+
+/// Writes the manifest of a result folder.
+///
+/// # Errors
+/// The file system's.
+pub(super) fn write_manifest(folder: &Path, manifest: &Value) -> io::Result<()> {
+    let mut text = serde_json::to_string_pretty(manifest)?;
+    text.push('\n');
+    atomic::write_bytes(&folder.join(MANIFEST), text.as_bytes())
+}
+
+/// SHA-256 of every table's file, by the file's name.
+pub(super) fn table_hashes(folder: &Path) -> io::Result<BTreeMap<String, String>> {
+    let mut hashes = BTreeMap::new();
+    for name in Tables::files(folder) {
+        let hash = sha256(&fs::read(folder.join(&name))?);
+        hashes.insert(name, hash);
+    }
+    Ok(hashes)
+}
+
+/// The hash as 64 hexadecimal digits.
+pub(super) fn sha256(content: &[u8]) -> String {
+    let digest = Sha256::digest(content);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The manifest of a result folder.

@@ -20,6 +20,7 @@ mod project;
 mod row_maker;
 pub mod rows;
 mod run;
+pub mod statistics;
 pub mod tables;
 mod trace;
 pub mod verify;

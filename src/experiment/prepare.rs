@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::config::{Cell, ConfigError, Experiment, OptionError};
 use crate::Error;
@@ -57,8 +58,8 @@ pub fn vocabulary_check(
         })
 }
 
-/// A partition with its boundary plan.
-type Parts = (Arc<Partition>, Arc<BoundaryPlan>);
+/// A partition with its boundary plan, and how long they took to make.
+type Parts = (Arc<Partition>, Arc<BoundaryPlan>, Duration);
 
 /// Makes settings, remembering data, partitions and devices between cells.
 pub struct Preparation<'a> {
@@ -196,7 +197,7 @@ impl<'a> Preparation<'a> {
         }
         let asked = strategy.partition(&settings.partition);
         let workers = settings.partition.workers;
-        let (partition, boundary) = self
+        let (partition, boundary, partitioning) = self
             .partition(&settings.dataset, &dataset, &asked, workers, seed)
             .map_err(|error| misfit(cell, "partition.file", &error))?;
         let boundary = match &settings.training.batch {
@@ -226,6 +227,7 @@ impl<'a> Preparation<'a> {
             dataset,
             partition,
             boundary,
+            partitioning,
             optimizer: settings.optimizer,
             training: settings.training.clone(),
             epochs: strategy.epochs(&Self::context(cell)),
@@ -296,9 +298,10 @@ impl<'a> Preparation<'a> {
         if let Some((.., parts)) = self.parts.iter().find(known) {
             return Ok(parts.clone());
         }
+        let begun = Instant::now();
         let (partition, boundary) = spec.divide(&dataset.graph, &self.base, seed, workers)?;
         let boundary = Arc::new(boundary.with_training(&dataset.split.train));
-        let parts: Parts = (Arc::new(partition), boundary);
+        let parts: Parts = (Arc::new(partition), boundary, begun.elapsed());
         self.parts
             .push((data.clone(), spec.clone(), workers, seed, parts.clone()));
         Ok(parts)

@@ -6,7 +6,7 @@ use super::config::Cell;
 use super::prepare::partitioner_name;
 use super::rows::{EpochRow, RunRow, Text, TimelineRow, TrafficRow};
 use crate::net::{Count, Seconds, TrafficKind};
-use crate::sim::{Outcome, Setting, SimError};
+use crate::sim::{Outcome, Setting, SimError, TrainingConfig};
 use crate::strategies::Strategy;
 
 /// Makes the rows of one run.
@@ -21,9 +21,55 @@ pub(super) struct RowMaker<'a> {
     pub setting: &'a Setting,
 }
 
+/// What a run had reached when: columns of `runs` that follow from its rows of `epochs`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Milestones {
+    /// See [`RunRow::seconds_to_target`].
+    pub seconds_to_target: Option<f64>,
+    /// See [`RunRow::bytes_to_target`].
+    pub bytes_to_target: Option<u64>,
+    /// See [`RunRow::accuracy_at_byte_budget`].
+    pub accuracy_at_byte_budget: Option<f64>,
+    /// See [`RunRow::accuracy_at_time_budget`].
+    pub accuracy_at_time_budget: Option<f64>,
+}
+
+impl Milestones {
+    /// Those of the epochs of one run, which are in order.
+    pub fn of(training: &TrainingConfig, epochs: &[EpochRow]) -> Self {
+        let target = training.target_accuracy.and_then(|target| {
+            let reached = |epoch: &&EpochRow| epoch.val_accuracy.is_some_and(|it| it >= target);
+            epochs.iter().find(reached)
+        });
+        // The first of the best, as for the whole run.
+        let best = |within: &dyn Fn(&EpochRow) -> bool| {
+            let evaluated = epochs.iter().filter(|epoch| within(epoch));
+            let evaluated = evaluated.filter(|epoch| epoch.val_accuracy.is_some());
+            evaluated
+                .reduce(|best, epoch| {
+                    if epoch.val_accuracy > best.val_accuracy {
+                        epoch
+                    } else {
+                        best
+                    }
+                })?
+                .test_accuracy
+        };
+        let (bytes, seconds) = (training.byte_budget, training.time_budget);
+        Self {
+            seconds_to_target: target.map(|epoch| epoch.simulated_seconds),
+            bytes_to_target: target.map(|epoch| epoch.payload_bytes),
+            accuracy_at_byte_budget: bytes
+                .and_then(|bytes| best(&|epoch| epoch.payload_bytes <= bytes)),
+            accuracy_at_time_budget: seconds
+                .and_then(|seconds| best(&|epoch| epoch.simulated_seconds <= seconds)),
+        }
+    }
+}
+
 impl RowMaker<'_> {
     /// The row of a run of which nothing is known but what it was to be.
-    fn blank(&self) -> RunRow {
+    pub fn blank(&self) -> RunRow {
         let (cell, setting) = (self.cell, self.setting);
         let settings = &cell.settings;
         let asked = self.strategy.partition(&settings.partition);
@@ -49,6 +95,7 @@ impl RowMaker<'_> {
             epochs: setting.epochs as u64,
             parameters: 0,
             edge_cut: setting.partition.edge_cut(&setting.dataset.graph) as u64,
+            partition_seconds: Some(setting.partitioning.as_secs_f64()),
             boundary_rows: setting.boundary.boundary_rows() as u64,
             best_epoch: None,
             val_accuracy: None,
@@ -72,6 +119,8 @@ impl RowMaker<'_> {
             measured_seconds: 0.0,
             seconds_to_target: None,
             bytes_to_target: None,
+            accuracy_at_byte_budget: None,
+            accuracy_at_time_budget: None,
             peak_memory_bytes: 0,
             status: RunRow::OK.to_owned(),
         }
@@ -89,15 +138,7 @@ impl RowMaker<'_> {
         let total = ledger.total(&self.setting.framing);
         let of = |kind| ledger.payload_of(kind).0;
         let best = outcome.best();
-        let target = self.setting.training.target_accuracy.and_then(|target| {
-            outcome.epochs.iter().find(|record| {
-                record
-                    .scores
-                    .and_then(|s| s.validation)
-                    .is_some_and(|score| score >= target)
-            })
-        });
-        let so_far = self.cumulative(outcome);
+        let until = Milestones::of(&self.setting.training, &self.epochs(outcome));
         RunRow {
             parameters: outcome.parameters as u64,
             best_epoch: best.map(|(epoch, _)| epoch as u64),
@@ -120,8 +161,10 @@ impl RowMaker<'_> {
             communication_seconds: outcome.mean_time(|times| times.communication).0,
             exposed_communication_seconds: outcome.mean_time(|times| times.exposed).0,
             measured_seconds: outcome.measured.as_secs_f64(),
-            seconds_to_target: target.map(|record| record.simulated.0),
-            bytes_to_target: target.map(|record| so_far[record.epoch].payload.0),
+            seconds_to_target: until.seconds_to_target,
+            bytes_to_target: until.bytes_to_target,
+            accuracy_at_byte_budget: until.accuracy_at_byte_budget,
+            accuracy_at_time_budget: until.accuracy_at_time_budget,
             peak_memory_bytes: outcome.peak_memory_bytes,
             ..self.blank()
         }
@@ -263,5 +306,41 @@ fn lower_name<T: serde::Serialize>(value: &T) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(name)) => name,
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn milestones_are_the_first_epoch_at_the_target_and_the_best_within_a_budget() {
+        let epochs: Vec<EpochRow> = [(0.5, 0.4), (0.8, 0.7), (0.7, 0.9), (0.9, 0.6)]
+            .iter()
+            .zip(1..)
+            .map(|(&(validation, test), epoch)| EpochRow {
+                val_accuracy: Some(validation),
+                test_accuracy: Some(test),
+                payload_bytes: 100 * epoch,
+                simulated_seconds: epoch as f64,
+                ..EpochRow::default()
+            })
+            .collect();
+        let training = TrainingConfig {
+            epochs: 4,
+            evaluate_every: 1,
+            target_accuracy: Some(0.75),
+            byte_budget: Some(399),
+            time_budget: Some(0.5),
+            batch: None,
+        };
+        let found = Milestones::of(&training, &epochs);
+        let expected = Milestones {
+            seconds_to_target: Some(2.0),
+            bytes_to_target: Some(200),
+            accuracy_at_byte_budget: Some(0.7),
+            accuracy_at_time_budget: None,
+        };
+        assert_eq!(found, expected);
     }
 }

@@ -247,6 +247,9 @@ table! {
         parameters: u64,
         /// Undirected edges whose two ends are on different workers.
         edge_cut: u64,
+        /// Time on the clock of the emulating machine for cutting the graph, boundary plan included; no part of any other time; null in
+        /// tables of earlier versions.
+        partition_seconds: Option<f64>,
         /// Rows that cross the boundary in one exact exchange: (node, receiving worker) pairs.
         boundary_rows: u64,
         /// Epoch of the highest validation accuracy.
@@ -296,6 +299,11 @@ table! {
         seconds_to_target: Option<f64>,
         /// Payload sent until the target accuracy; null if it was not reached or not set.
         bytes_to_target: Option<u64>,
+        /// Test accuracy at the epoch of highest validation accuracy among those that ended with no more payload sent than
+        /// `training.byte_budget`; null without a budget, or if no epoch was evaluated within it.
+        accuracy_at_byte_budget: Option<f64>,
+        /// The same within `training.time_budget` seconds of the run.
+        accuracy_at_time_budget: Option<f64>,
         /// Peak resident memory of the emulating process.
         peak_memory_bytes: u64,
         /// `ok`, or `failed: ` and why.
@@ -408,6 +416,16 @@ table! {
         /// One of [`ClaimRow::REPRODUCED`], [`ClaimRow::NOT_REPRODUCED`],
         /// [`ClaimRow::INCONCLUSIVE`].
         verdict: String,
+        /// The published value, as its source prints it; empty if the experiment file gives none.
+        paper: String,
+        /// Seeds that were measured.
+        seeds: u64,
+        /// Those among them that never reached the target, so that a bound alone is known.
+        censored: u64,
+        /// Two-sided p-value of the verdict by itself; null without enough seeds, or anything to measure.
+        p_value: Option<f64>,
+        /// The same, corrected for all claims of the family; it decides.
+        p_adjusted: Option<f64>,
     }
 }
 
@@ -438,9 +456,9 @@ table! {
 }
 
 impl ClaimRow {
-    /// The whole interval meets the condition.
+    /// The condition is met.
     pub const REPRODUCED: &'static str = "reproduced";
-    /// No part of the interval meets the condition.
+    /// The condition is broken.
     pub const NOT_REPRODUCED: &'static str = "not reproduced";
     /// Neither can be said.
     pub const INCONCLUSIVE: &'static str = "inconclusive";

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::archive::{Address, Addresser, Archive};
+use super::claims::judge;
 use super::config::{Cell, Experiment};
 use super::error::RunError;
 use super::manifest::{MANIFEST, Manifest, read_manifest};
@@ -124,7 +125,7 @@ impl Runner<'_> {
         let mut preparation = Preparation::new(self.registry, self.base.clone())
             .with_timeline(self.trace_epochs)
             .on(self.engine.clone());
-        let mut manifest = Manifest::new(self.experiment, &self.command, &self.engine);
+        let mut manifest = Manifest::new(self.experiment, &self.base, &self.command, &self.engine);
         let Prepared { jobs, skipped, .. } = self.engine.agree(
             self.prepare(&mut preparation, &mut manifest),
             |prepared| prepared.digest.clone(),
@@ -195,6 +196,7 @@ impl Runner<'_> {
         }
         tables.claims = self.claims(&tables.runs);
         let mut notes = skipped;
+        notes.extend(self.too_few_seeds());
         if let Some(processes) = self.engine.processes() {
             notes.push(format!(
                 "trained on {processes} processes over MPI: what is called simulated time here is measured on the workers' clocks"
@@ -283,12 +285,21 @@ impl Runner<'_> {
         })
     }
 
+    /// A note where no claim can be decided, for want of seeds.
+    fn too_few_seeds(&self) -> Option<String> {
+        let (seeds, needed) = (
+            self.experiment.seeds.len(),
+            self.experiment.statistics.minimum_seeds,
+        );
+        (!self.experiment.claims.is_empty() && seeds < needed).then(|| {
+            format!(
+                "a verdict needs {needed} seeds and there are {seeds}: claims are inconclusive (statistics.minimum_seeds changes that)"
+            )
+        })
+    }
+
     fn claims(&self, runs: &[RunRow]) -> Vec<ClaimRow> {
-        self.experiment
-            .claims
-            .iter()
-            .map(|claim| claim.judge(runs))
-            .collect()
+        judge(&self.experiment.claims, runs, &self.experiment.statistics)
     }
 
     fn write(

@@ -9,13 +9,17 @@ use polars::prelude::{
     PolarsError, SerReader, SerWriter, StringChunked,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use thiserror::Error;
 
 use super::atomic;
+use super::claims::{ClaimSpec, judge};
+use super::manifest::{MANIFEST, table_hashes, write_manifest};
 use super::rows::{
     ClaimRow, ColumnKind, ColumnSpec, EpochRow, Row, RowError, RunRow, Text, TimelineRow,
     TrafficRow, Values,
 };
+use super::statistics::Statistics;
 
 /// Everything a result folder says in numbers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -91,6 +95,40 @@ impl Tables {
         write_table(folder, &self.timeline)
     }
 
+    /// Names of the tables' files in `folder`.
+    pub(super) fn files(folder: &Path) -> Vec<String> {
+        let tables = [
+            RunRow::TABLE,
+            EpochRow::TABLE,
+            TrafficRow::TABLE,
+            ClaimRow::TABLE,
+            TimelineRow::TABLE,
+        ];
+        let files = tables
+            .iter()
+            .flat_map(|table| ["parquet", "csv"].map(|extension| format!("{table}.{extension}")));
+        files.filter(|file| folder.join(file).exists()).collect()
+    }
+
+    /// Judges an experiment's claims again, by the statistics its manifest names, and writes their table and the manifest.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn judge_again(&mut self, folder: &Path, manifest: &mut Value) -> Result<(), TablesError> {
+        let read = |key: &str| manifest[key].clone();
+        let claims: Vec<ClaimSpec> = serde_json::from_value(read("claims")).unwrap_or_default();
+        let statistics: Statistics = serde_json::from_value(read("statistics")).unwrap_or_default();
+        self.claims = judge(&claims, &self.runs, &statistics);
+        write_table(folder, &self.claims)?;
+        let failed = |source| TablesError::Io {
+            action: "write",
+            path: folder.join(MANIFEST),
+            source,
+        };
+        manifest["tables"] = json!(table_hashes(folder).map_err(failed)?);
+        write_manifest(folder, manifest).map_err(failed)
+    }
+
     /// Reads the Parquet files of `folder`; that of the timeline, which not every run leaves, if it is there.
     ///
     /// # Errors
@@ -154,6 +192,13 @@ pub fn to_frame<R: Row>(rows: &[R]) -> Result<DataFrame, PolarsError> {
 }
 
 fn column_values(frame: &DataFrame, column: &ColumnSpec) -> Result<Values, PolarsError> {
+    // Columns that may be null, of a folder from before there were any.
+    if column.nullable && frame.column(column.name).is_err() {
+        return Ok(match column.kind {
+            ColumnKind::Count => Values::Count(vec![None; frame.height()]),
+            _ => Values::Real(vec![None; frame.height()]),
+        });
+    }
     let cells = frame.column(column.name)?.as_materialized_series();
     Ok(match column.kind {
         // A null text is read as an empty one: no text column may be null.
@@ -328,7 +373,7 @@ mod tests {
         let csv = fs::read_to_string(folder.path().join("claims.csv")).unwrap();
         assert_eq!(
             csv,
-            "id,source,statement,expected,measured,low,high,verdict\n"
+            "id,source,statement,expected,measured,low,high,verdict,paper,seeds,censored,p_value,p_adjusted\n"
         );
     }
 

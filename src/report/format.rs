@@ -1,6 +1,6 @@
 //! Numbers as people read them.
 
-use super::statistics::Summary;
+use crate::experiment::statistics::Summary;
 
 /// Decimal units of bytes, from large to small.
 const BYTE_UNITS: [(f64, &str); 5] = [

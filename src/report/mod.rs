@@ -7,7 +7,6 @@ pub mod format;
 mod html;
 mod plot;
 mod series;
-pub mod statistics;
 mod story;
 mod style;
 mod tables;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::statistics::Summary;
 use super::style::{self, Look};
 use crate::experiment::rows::{EpochRow, RunRow, TimelineRow};
+use crate::experiment::statistics::Summary;
 
 /// One cell's finished runs, epoch by epoch, with the name and look it has in every figure.
 #[derive(Clone, Debug)]

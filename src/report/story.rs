@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::figures::list;
 use super::format;
 use super::series::Cell;
-use super::statistics::Summary;
+use crate::experiment::statistics::Summary;
 
 /// One number that stands out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -185,6 +185,8 @@ fn claims() -> Vec<ClaimRow> {
                 low: interval.map(|(low, _)| low),
                 high: interval.map(|(_, high)| high),
                 verdict: verdict.into(),
+                seeds: 3,
+                ..ClaimRow::default()
             }
         };
     vec![

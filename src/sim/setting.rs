@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{ComputeTiming, Engine, TrainingConfig, WorkerDevice};
 use crate::graph::{BoundaryPlan, Csr, Dataset, Features, Partition, Peers};
@@ -17,6 +18,8 @@ pub struct Setting {
     pub partition: Arc<Partition>,
     /// Who sends which rows to whom.
     pub boundary: Arc<BoundaryPlan>,
+    /// How long this machine took to make partition and boundary plan.
+    pub partitioning: Duration,
     /// Sizes of the model.
     pub model: ModelSpec,
     /// How parameters are updated.

@@ -16,6 +16,12 @@ pub struct TrainingConfig {
     /// Validation accuracy for `seconds_to_target` and `bytes_to_target`, in (0, 1].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_accuracy: Option<f64>,
+    /// Payload, in bytes, for `accuracy_at_byte_budget`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub byte_budget: Option<u64>,
+    /// Simulated seconds for `accuracy_at_time_budget`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_budget: Option<f64>,
     /// Mini-batches with sampled neighbours. Default: each epoch is one step with all training nodes and neighbours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<BatchSpec>,

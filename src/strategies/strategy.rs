@@ -44,6 +44,11 @@ pub trait Strategy: Send + Sync {
     /// Every message of one epoch, in advance. Where that depends on how the training goes, the most it can be.
     fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic;
 
+    /// Whether [`Strategy::plan`] is every message, and not merely the most there can be. Default: yes.
+    fn plans_exactly(&self) -> bool {
+        true
+    }
+
     /// Every message of an epoch that is over, given what is recorded of it. The ledger of a run must equal it, message for
     /// message. Default: [`Strategy::plan`], as long as nothing depends on how the training goes.
     fn plan_after(

@@ -423,7 +423,7 @@ fn partitions_that_cannot_be_are_named() {
     let says = ["x.toml:14: in [partition]: `workers`: 1000", "600"];
     Bad::new("workers = 3", "workers = 1000", &says).check();
     let sweep = "[sweep]\n\"partition.workers\" = [2, 1000]\n[[claim]]";
-    Bad::new("[[claim]]", sweep, &["x.toml:35", "`workers`: 1000"])
+    Bad::new("[[claim]]", sweep, &["x.toml:37", "`workers`: 1000"])
         .check_with(&["--set", "claim=[]"], &[]);
     Bad::new(
         "method = \"random\"\nworkers = 3",

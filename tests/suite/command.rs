@@ -38,6 +38,8 @@ repartition_every = 2
 [[strategy]]
 kind = "retexo"
 rounds_per_layer = 3
+[statistics]
+minimum_seeds = 2
 [[claim]]
 id = "isolated-bytes"
 source = "by construction"

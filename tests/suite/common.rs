@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use grapevine::graph::{BatchSpec, DatasetSpec, PartitionMethod, PartitionSpec};
 use grapevine::model::{ModelConfig, ModelKind, ModelSpec, NormKind, OptimizerConfig};
@@ -132,11 +133,14 @@ impl Case {
             dataset,
             partition: Arc::new(partition),
             boundary: Arc::new(boundary),
+            partitioning: Duration::ZERO,
             optimizer: self.optimizer,
             training: TrainingConfig {
                 epochs: self.epochs,
                 evaluate_every: 1,
                 target_accuracy: None,
+                byte_budget: None,
+                time_budget: None,
                 batch: self.batch.clone(),
             },
             epochs: strategy.epochs(&self.context()),

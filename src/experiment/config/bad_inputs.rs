@@ -410,4 +410,30 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
         "x.toml:31: in [[claim]]: `measure` cannot be \"test_acuracy\"; did you mean \
          `test_accuracy`? Possible values: …",
     ),
+    // Statistics.
+    (
+        "[[figure]]",
+        "[statistics]\nlevel = 95\n[[figure]]",
+        "x.toml:34: in [statistics]: `level` must be between 0 and 1, like 0.95, not 95",
+    ),
+    (
+        "[[figure]]",
+        "[statistics]\ninterval = \"normal\"\n[[figure]]",
+        "x.toml:34: in [statistics]: `interval` cannot be \"normal\". Possible values: student-t, bootstrap",
+    ),
+    (
+        "[[figure]]",
+        "[statistics]\nminimum_seeds = 0\n[[figure]]",
+        "x.toml:34: in [statistics]: `minimum_seeds` must be 1 or more",
+    ),
+    (
+        "measure = \"test_accuracy\"",
+        "measure = \"seconds_to_target\"",
+        "x.toml:31: in [[claim]]: `measure` \"seconds_to_target\" needs a target: set training.target_accuracy",
+    ),
+    (
+        "epochs = 200",
+        "epochs = 200\nbyte_budget = 0",
+        "x.toml:13: in [training]: `byte_budget` must be 1 or more, not 0",
+    ),
 ];

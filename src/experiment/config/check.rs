@@ -290,6 +290,13 @@ fn training(config: &TrainingConfig, layers: usize, check: &Checks<'_>) -> Resul
             check.positive(fanout, &format!("batch.fanouts.{hop}"))?;
         }
     }
+    if let Some(bytes) = config.byte_budget {
+        check.range(bytes > 0, "byte_budget", "1 or more", bytes as f64)?;
+    }
+    if let Some(seconds) = config.time_budget {
+        let holds = seconds > 0.0 && seconds.is_finite();
+        check.range(holds, "time_budget", "a time above 0", seconds)?;
+    }
     config.target_accuracy.map_or(Ok(()), |target| {
         let holds = target > 0.0 && target <= 1.0;
         check.range(

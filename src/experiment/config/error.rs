@@ -101,6 +101,14 @@ pub enum Problem {
 /// Why an experiment file cannot be used. Every variant is an error of the input.
 #[derive(Debug, Error)]
 pub enum ConfigError {
+    /// `--scale` names a size that the file does not have.
+    #[error("--scale {scale}: the experiment file has no such size; it has {}", known.join(", "))]
+    Scale {
+        /// The size asked for.
+        scale: String,
+        /// Those there are.
+        known: Vec<String>,
+    },
     /// The file cannot be read.
     #[error("cannot read the experiment file {file}: {source}")]
     Unreadable {

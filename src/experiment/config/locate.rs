@@ -125,6 +125,13 @@ impl Document {
         Ok(())
     }
 
+    /// Takes out a key of the top level.
+    pub(super) fn remove(&mut self, key: &str) {
+        if let Value::Table(table) = &mut self.root {
+            table.remove(key);
+        }
+    }
+
     /// Where the value at a path, or the nearest table around it, was written.
     pub(super) fn place(&self, path: &KeyPath) -> Place {
         let mut path = Some(path.clone());

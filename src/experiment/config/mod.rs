@@ -16,6 +16,7 @@ mod flows;
 mod locate;
 mod overrides;
 mod path;
+mod scale;
 mod settings;
 mod strategy;
 mod sweep;
@@ -28,6 +29,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use super::claims::{self, ClaimSpec};
+use super::statistics::Statistics;
 use decode::decode;
 use locate::Document;
 use path::KeyPath;
@@ -35,6 +37,7 @@ use path::KeyPath;
 pub use error::{ConfigError, Place, Problem};
 pub use estimator::{Chunking, DesignSpec, EstimatorStudy, ToyModel};
 pub use flows::{FlowFile, FlowRow};
+pub use scale::PAPER;
 pub use settings::Settings;
 pub use strategy::{OptionError, StrategyEntry};
 pub use sweep::{Cell, SweepAxis};
@@ -84,34 +87,39 @@ pub struct Experiment {
     pub sweep: Vec<SweepAxis>,
     /// What is claimed of the results; ids are unique.
     pub claims: Vec<ClaimSpec>,
+    /// How claims are judged.
+    pub statistics: Statistics,
     /// The figures to draw.
     pub figures: Vec<FigureSpec>,
     cells: Vec<Cell>,
 }
 
-const TOP_LEVEL: [&str; 7] = [
+const TOP_LEVEL: [&str; 9] = [
     "name",
     "description",
     "seeds",
     "strategy",
     "sweep",
     "claim",
+    "statistics",
     "figure",
+    scale::SECTION,
 ];
 
 impl Experiment {
-    /// Reads an experiment file; `sets` are `key.path=value` overrides.
+    /// Reads an experiment file in one of its sizes; `sets` are `key.path=value` overrides.
     ///
     /// # Errors
     /// [`ConfigError`]: the file cannot be read, is not TOML, or says something that makes no
     /// sense.
     pub fn read(
         path: &Path,
+        scale: &str,
         sets: &[String],
         vocabulary: &Vocabulary<'_>,
     ) -> Result<Self, ConfigError> {
         let (file, text) = text_of(path)?;
-        Self::parse(&text, &file, sets, vocabulary)
+        Self::parse(&text, &file, scale, sets, vocabulary)
     }
 
     /// Reads the text of an experiment file, which goes by the name `file` in messages.
@@ -121,10 +129,12 @@ impl Experiment {
     pub fn parse(
         text: &str,
         file: &str,
+        scale: &str,
         sets: &[String],
         vocabulary: &Vocabulary<'_>,
     ) -> Result<Self, ConfigError> {
         let mut document = Document::parse(text, file)?;
+        scale::apply(&mut document, scale)?;
         overrides::apply(&mut document, sets)?;
         let known: Vec<&str> = TOP_LEVEL.into_iter().chain(Settings::SECTIONS).collect();
         known_at_top_level(&document, &known)?;
@@ -136,6 +146,7 @@ impl Experiment {
         let sweep = sweep::axes(&document)?;
         let cells = sweep::cells(&document, vocabulary, &sweep, &strategies)?;
         let claims = claims(&document, &cells)?;
+        let statistics = statistics(&document)?;
         let figures = figures(&document, vocabulary)?;
         Ok(Self {
             name,
@@ -145,6 +156,7 @@ impl Experiment {
             strategies,
             sweep,
             claims,
+            statistics,
             figures,
             cells,
         })
@@ -189,6 +201,7 @@ impl Experiment {
         }
         if !self.claims.is_empty() {
             put("claim", to_value(&self.claims));
+            put("statistics", to_value(&self.statistics));
         }
         if !self.figures.is_empty() {
             put("figure", to_value(&self.figures));
@@ -302,6 +315,17 @@ fn claims(document: &Document, cells: &[Cell]) -> Result<Vec<ClaimSpec>, ConfigE
             );
             return Err(document.bad(&path.join("id"), message));
         }
+        if claims::UNTIL_TARGET.contains(&claim.measure.as_str())
+            && cells
+                .iter()
+                .any(|cell| cell.settings.training.target_accuracy.is_none())
+        {
+            let message = format!(
+                "\"{}\" needs a target: set training.target_accuracy",
+                claim.measure
+            );
+            return Err(document.bad(&path.join("measure"), message));
+        }
         if !measures.contains(&claim.measure.as_str()) {
             return Err(document.unknown(&path.join("measure"), &claim.measure, measures));
         }
@@ -318,6 +342,22 @@ fn claims(document: &Document, cells: &[Cell]) -> Result<Vec<ClaimSpec>, ConfigE
         }
     }
     Ok(claims)
+}
+
+fn statistics(document: &Document) -> Result<Statistics, ConfigError> {
+    let statistics: Statistics = optional(document, "statistics")?.unwrap_or_default();
+    let path = KeyPath::dotted("statistics");
+    if !(statistics.level > 0.0 && statistics.level < 1.0) {
+        let message = format!(
+            "must be between 0 and 1, like 0.95, not {}",
+            statistics.level
+        );
+        return Err(document.bad(&path.join("level"), message));
+    }
+    if statistics.minimum_seeds == 0 {
+        return Err(document.bad(&path.join("minimum_seeds"), "must be 1 or more"));
+    }
+    Ok(statistics)
 }
 
 fn figures(

@@ -39,7 +39,7 @@ pub(super) fn apply(document: &mut Document, sets: &[String]) -> Result<(), Conf
 }
 
 /// Reads a key path by letting TOML read `path = 0`.
-fn key_path(key: &str) -> Option<KeyPath> {
+pub(super) fn key_path(key: &str) -> Option<KeyPath> {
     if key.contains('\n') {
         return None;
     }

@@ -126,7 +126,7 @@ const VOCABULARY: Vocabulary<'_> = Vocabulary {
 
 fn parse(text: &str, sets: &[&str]) -> Result<Experiment, String> {
     let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
-    Experiment::parse(text, "x.toml", &sets, &VOCABULARY).map_err(|error| error.to_string())
+    Experiment::parse(text, "x.toml", PAPER, &sets, &VOCABULARY).map_err(|error| error.to_string())
 }
 
 /// The message for the file with one piece of text replaced by another.
@@ -268,8 +268,8 @@ fn overrides_are_blamed_by_name() {
         (
             "trainig.epochs=3",
             "from --set trainig.epochs=3: unknown key `trainig`; did you mean `training`? Possible \
-             keys: name, description, seeds, strategy, sweep, claim, figure, dataset, model, \
-             optimizer, training, partition, network, device, compute",
+             keys: name, description, seeds, strategy, sweep, claim, statistics, figure, scale, dataset, \
+             model, optimizer, training, partition, network, device, compute",
         ),
         (
             "model.hidden=wide",
@@ -301,7 +301,7 @@ fn every_bad_input_says_what_where_and_what_would_be_right() {
 
 #[test]
 fn a_file_that_is_not_there_is_named() {
-    let error = Experiment::read(Path::new("no/such.toml"), &[], &VOCABULARY).unwrap_err();
+    let error = Experiment::read(Path::new("no/such.toml"), PAPER, &[], &VOCABULARY).unwrap_err();
     let text = error.to_string();
     assert!(
         text.starts_with("cannot read the experiment file no/such.toml: "),
@@ -329,5 +329,76 @@ proptest! {
     #[test]
     fn no_override_makes_the_reader_panic(key in "[a-z0-9.\"=]{0,12}", value in "\\PC{0,12}") {
         let _ = parse(FILE, &[&format!("{key}={value}"), &format!("model.{key}={value}")]);
+    }
+}
+
+/// The experiment in one of its sizes.
+fn scaled(more: &str, scale: &str, sets: &[String]) -> Result<Experiment, String> {
+    let text = format!("{FILE}{more}");
+    Experiment::parse(&text, "x.toml", scale, sets, &VOCABULARY).map_err(|error| error.to_string())
+}
+
+const SMOKE: &str = "[scale.smoke]\nseeds = [7]\n\"training.epochs\" = 3\n\
+    sweep = { \"partition.workers\" = [2] }\n'strategy.1.ratio' = 2\n";
+
+#[test]
+fn a_size_changes_what_it_names_and_the_paper_size_is_the_file_as_it_stands() {
+    let paper = scaled(SMOKE, PAPER, &[]).unwrap();
+    assert_eq!(paper, parse(FILE, &[]).unwrap());
+    let smoke = scaled(SMOKE, "smoke", &[]).unwrap();
+    assert_eq!(smoke.name, "quickstart-smoke");
+    assert_eq!(
+        (&smoke.seeds[..], smoke.settings.training.epochs),
+        (&[7][..], 3)
+    );
+    assert_eq!((smoke.cells().len(), paper.cells().len()), (2, 4));
+    assert_eq!(smoke.strategies[1].options["ratio"].as_integer(), Some(2));
+    // What is resolved has no sizes, and is in this one.
+    let again = smoke.resolved().to_string();
+    let again = Experiment::parse(&again, "again", PAPER, &[], &VOCABULARY).unwrap();
+    assert_eq!(again.resolved(), smoke.resolved());
+    let set = ["training.epochs=5".to_owned()];
+    let changed = scaled(SMOKE, "smoke", &set).unwrap();
+    assert_eq!(
+        changed.settings.training.epochs, 5,
+        "--set has the last word"
+    );
+}
+
+#[test]
+fn sizes_that_are_not_there_or_lead_nowhere_are_refused() {
+    for (more, scale, expected) in [
+        (
+            SMOKE,
+            "smok",
+            "--scale smok: the experiment file has no such size; it has smoke, paper",
+        ),
+        (
+            "[scale.paper]\nseeds = [1]\n",
+            PAPER,
+            "x.toml:35: in [scale]: `paper` is the file as it stands; choose another name",
+        ),
+        (
+            "[scale.smoke]\n'training epochs' = 1\n",
+            PAPER,
+            "x.toml:36: in [scale.smoke]: `training epochs` is not a key path; write it like \"training.epochs\"",
+        ),
+        (
+            "[scale.smoke]\n'training.epoch' = 1\n",
+            "smoke",
+            "x.toml:36: in [training]: unknown key `epoch`; did you mean `epochs`? …",
+        ),
+        (
+            "[scale]\nsmoke = 3\n",
+            PAPER,
+            "x.toml:36: in [scale]: `smoke`: expected a table, found 3",
+        ),
+    ] {
+        let found = scaled(more, scale, &[]).unwrap_err();
+        let fits = match expected.split_once('…') {
+            Some((start, _)) => found.starts_with(start),
+            None => found == expected,
+        };
+        assert!(fits, "expected {expected}\n   found {found}");
     }
 }

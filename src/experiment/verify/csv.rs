@@ -161,7 +161,10 @@ mod tests {
     fn numbers_may_be_written_otherwise_and_lines_end_otherwise() {
         let found = breaches("runs.csv", "0.30000000000000004", "3.0000000000000004e-1");
         assert_eq!(found, [""; 0]);
-        assert_eq!(breaches("claims.csv", "verdict\n", "verdict\r\n"), [""; 0]);
+        assert_eq!(
+            breaches("claims.csv", "p_adjusted\n", "p_adjusted\r\n"),
+            [""; 0]
+        );
     }
 
     #[test]
@@ -193,7 +196,7 @@ mod tests {
     fn columns_rows_and_files_that_are_missing_are_named() {
         let found = breaches("runs.csv", "experiment,cell", "cell,experiment");
         assert!(found[0].starts_with("runs: runs.csv does not begin with the columns experiment,"));
-        let found = breaches("claims.csv", "verdict\n", "verdict\na,b\n");
+        let found = breaches("claims.csv", "p_adjusted\n", "p_adjusted\na,b\n");
         assert_eq!(
             found,
             ["claims: claims.csv has 2 rows, but the Parquet file has 1"]

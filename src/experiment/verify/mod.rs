@@ -5,22 +5,27 @@
 //! must agree to the byte, times to rounding (one part in 10⁹).
 
 mod csv;
+mod manifest;
+mod plan;
 mod rules;
 mod timeline;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::claims::ClaimSpec;
+use super::claims::{ClaimSpec, judge};
 use super::rows::{ClaimRow, EpochRow, Row, RunRow, TimelineRow, TrafficRow};
+use super::statistics::Statistics;
 
 pub use csv::verify_csv;
+pub use manifest::verify_manifest;
+pub use plan::verify_plan;
 pub use timeline::verify_timeline;
 
 /// One broken invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Breach {
-    /// The table: `runs`, `epochs`, `traffic`, `claims` or `timeline`.
+    /// The table: `runs`, `epochs`, `traffic`, `claims` or `timeline`; or `manifest`.
     pub table: &'static str,
     /// The row of the table, counted from 0; `None` for what concerns no single row.
     pub row: Option<usize>,
@@ -42,14 +47,15 @@ type Key<'a> = (&'a str, u64);
 
 /// Everything that does not hold, in the order of the tables; empty if the tables are sound.
 ///
-/// `claims` are the experiment's, to judge them again; without them only the form of the verdicts
-/// is checked.
+/// `claims` are the experiment's, to judge them again by its `statistics`; without them only the
+/// form of the verdicts is checked.
 pub fn verify(
     runs: &[RunRow],
     epochs: &[EpochRow],
     traffic: &[TrafficRow],
     claim_rows: &[ClaimRow],
     claims: &[ClaimSpec],
+    statistics: &Statistics,
 ) -> Vec<Breach> {
     let mut checker = Checker {
         breaches: Vec::new(),
@@ -77,7 +83,7 @@ pub fn verify(
         checker.traffic(row, run, traffic);
         checker.cumulative(epochs, traffic);
     }
-    checker.claims(runs, claim_rows, claims);
+    checker.claims(claim_rows, claims, &judge(claims, runs, statistics));
     checker
         .breaches
         .sort_by_key(|breach| (order(breach.table), breach.row));
@@ -176,7 +182,7 @@ impl Checker {
     }
 
     /// Ids are unique, verdicts are verdicts, and judging again gives the same rows.
-    fn claims(&mut self, runs: &[RunRow], rows: &[ClaimRow], claims: &[ClaimSpec]) {
+    fn claims(&mut self, rows: &[ClaimRow], claims: &[ClaimSpec], judged: &[ClaimRow]) {
         let verdicts = [
             ClaimRow::REPRODUCED,
             ClaimRow::NOT_REPRODUCED,
@@ -192,21 +198,40 @@ impl Checker {
                 format!("`{}` is no verdict", claim.verdict)
             });
         }
-        for claim in claims {
-            let Some((row, found)) = rows.iter().enumerate().find(|(_, row)| row.id == claim.id)
+        if !claims.is_empty() {
+            for (row, found) in rows.iter().enumerate() {
+                self.ensure::<ClaimRow>(
+                    judged.iter().any(|claim| claim.id == found.id),
+                    row,
+                    || format!("the experiment makes no claim `{}`", found.id),
+                );
+            }
+        }
+        for again in judged {
+            let Some((row, found)) = rows.iter().enumerate().find(|(_, row)| row.id == again.id)
             else {
-                self.breach::<ClaimRow>(None, format!("claim `{}` has no row", claim.id));
+                self.breach::<ClaimRow>(None, format!("claim `{}` has no row", again.id));
                 continue;
             };
-            let again = claim.judge(runs);
-            self.equal::<ClaimRow, _>(
-                row,
-                "verdict",
-                found.verdict.as_str(),
-                "the verdict of the runs",
-                again.verdict.as_str(),
-            );
-            for name in ["measured", "low", "high"] {
+            for (name, found, expected) in [
+                ("verdict", &found.verdict, &again.verdict),
+                ("source", &found.source, &again.source),
+                ("statement", &found.statement, &again.statement),
+                ("expected", &found.expected, &again.expected),
+                ("paper", &found.paper, &again.paper),
+            ] {
+                let of = format!("the {name} of the claim and its runs");
+                self.equal::<ClaimRow, _>(row, name, found.as_str(), &of, expected.as_str());
+            }
+            for name in [
+                "measured",
+                "low",
+                "high",
+                "seeds",
+                "censored",
+                "p_value",
+                "p_adjusted",
+            ] {
                 let (found, expected) = (found.number(name), again.number(name));
                 let same = match (found, expected) {
                     (Some(a), Some(b)) => no_more(a, b) && no_more(b, a),

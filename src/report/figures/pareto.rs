@@ -1,9 +1,9 @@
 //! What accuracy costs: final test accuracy against bytes, with the Pareto front.
 
 use super::{list, seeds_with};
+use crate::experiment::statistics::Summary;
 use crate::report::plot::{Axis, Curves, Figure, Panel, Series, Spot, Unit};
 use crate::report::series::Cell;
-use crate::report::statistics::Summary;
 
 /// Two panels: against node data alone, and against all that was sent.
 pub fn figure(cells: &[Cell]) -> Option<Figure> {

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::{Entry, Table, columns};
 use crate::experiment::rows::TrafficRow;
+use crate::experiment::statistics::{IntervalMethod, Sample, Summary};
 use crate::report::format;
 use crate::report::series::Cell;
-use crate::report::statistics::{Summary, paired_interval};
 
 /// Budgets as shares of what the yardstick sends in its whole run.
 const SHARES: [f64; 5] = [0.05, 0.1, 0.25, 0.5, 1.0];
@@ -238,14 +238,19 @@ fn lead(mine: &[(u64, f64)], theirs: &[(u64, f64)]) -> String {
             Some((accuracy - other) * 100.0)
         })
         .collect();
-    let Some(sum) = Summary::of(differences.iter().copied()) else {
+    let Some(sample) = Sample::of(&differences, IntervalMethod::StudentT) else {
         return "–".to_owned();
     };
     // To a tenth of a point; no zero is negative.
     let points = |value: f64| format!("{:.1}", (value * 10.0).round() / 10.0 + 0.0);
-    match paired_interval(&sum) {
-        Some((low, high)) => format!("{} [{}, {}]", points(sum.mean), points(low), points(high)),
-        None => points(sum.mean),
+    match sample.interval(0.95) {
+        Some((low, high)) => format!(
+            "{} [{}, {}]",
+            points(sample.mean),
+            points(low),
+            points(high)
+        ),
+        None => points(sample.mean),
     }
 }
 

@@ -4,39 +4,58 @@ use super::{Entry, Table, columns};
 use crate::experiment::rows::ClaimRow;
 use crate::report::format;
 
-/// The measured value with its interval: `0.012 [0.004, 0.02]`.
+/// The measured value with its interval: `0.012 [0.004, 0.02]`; where some runs never reached the target, the interval alone, and
+/// how many did not.
 pub fn measured(claim: &ClaimRow) -> String {
-    let Some(measured) = claim.measured else {
-        return "–".into();
+    let end = |end: Option<f64>| end.map_or("?".to_owned(), format::quantity);
+    let interval = match (claim.low, claim.high) {
+        (None, None) => None,
+        (low, high) => Some(format!("[{}, {}]", end(low), end(high))),
     };
-    let measured = format::quantity(measured);
-    match (claim.low, claim.high) {
-        (Some(low), Some(high)) => {
-            format!(
-                "{measured} [{}, {}]",
-                format::quantity(low),
-                format::quantity(high)
-            )
-        }
-        _ => measured,
+    let censored = (claim.censored > 0).then(|| {
+        format!(
+            "{} of {} seeds did not reach the target",
+            claim.censored, claim.seeds
+        )
+    });
+    let parts = [claim.measured.map(format::quantity), interval, censored];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if parts.is_empty() {
+        "–".into()
+    } else {
+        parts.join(" ")
+    }
+}
+
+/// The p-value that decided, corrected for the family.
+pub fn p_value(claim: &ClaimRow) -> String {
+    match claim.p_adjusted {
+        None => "–".into(),
+        Some(p) if p < 0.001 => "< 0.001".into(),
+        Some(p) => format!("{p:.3}"),
     }
 }
 
 /// One row per claim.
 pub fn claims(claims: &[ClaimRow]) -> Table {
+    let paper = |text: &str| Entry::new(if text.is_empty() { "–" } else { text });
     Table {
         name: "claims",
-        caption: "Claims, what was expected, what was measured (with its interval over seeds), and the verdict."
+        caption: "Claims, what the paper says, what was expected of our runs, what was measured (with its interval over seeds), the \
+                  p-value corrected for the claims of its family, and the verdict."
             .into(),
-        columns: columns(&["claim", "source", "expected", "#measured", "verdict"]),
+        columns: columns(&["id", "claim", "source", "#paper", "expected", "#measured", "#p", "verdict"]),
         rows: claims
             .iter()
             .map(|claim| {
                 vec![
+                    Entry::new(&claim.id),
                     Entry::new(&claim.statement),
                     Entry::new(&claim.source),
+                    paper(&claim.paper),
                     Entry::new(&claim.expected),
                     Entry::new(measured(claim)),
+                    Entry::new(p_value(claim)),
                     Entry { text: claim.verdict.clone(), best: claim.verdict == ClaimRow::REPRODUCED },
                 ]
             })
@@ -57,9 +76,19 @@ mod tests {
             ..ClaimRow::default()
         };
         assert_eq!(measured(&claim), "−0.012 [−0.02, 0]");
-        claim.low = None;
+        (claim.low, claim.high) = (None, None);
         assert_eq!(measured(&claim), "−0.012");
         claim.measured = None;
+        (claim.seeds, claim.censored) = (3, 2);
+        let text = "[−0.02, ?] 2 of 3 seeds did not reach the target";
+        assert_eq!(
+            measured(&ClaimRow {
+                low: Some(-0.02),
+                ..claim.clone()
+            }),
+            text
+        );
+        (claim.low, claim.censored) = (None, 0);
         assert_eq!(measured(&claim), "–");
     }
 }

@@ -233,6 +233,10 @@ impl Strategy for AdaQp {
         self.traffic(&self.bits, boundary, model, epoch)
     }
 
+    fn plans_exactly(&self) -> bool {
+        self.adaptive.is_none()
+    }
+
     fn plan_after(
         &self,
         boundary: &BoundaryPlan,

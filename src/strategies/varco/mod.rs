@@ -127,6 +127,10 @@ impl Strategy for Varco {
         self.traffic(boundary, model, epoch, ratio)
     }
 
+    fn plans_exactly(&self) -> bool {
+        !self.schedule.is_adaptive()
+    }
+
     fn plan_after(
         &self,
         boundary: &BoundaryPlan,

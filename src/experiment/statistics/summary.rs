@@ -1,6 +1,4 @@
-//! Mean, unbiased standard deviation and interval over seeds.
-
-use statrs::distribution::{ContinuousCDF, StudentsT};
+//! Mean and unbiased standard deviation.
 
 /// A sample's size, mean and spread.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,14 +31,6 @@ impl Summary {
     }
 }
 
-/// The 95 % Student-t interval of the mean of paired differences; `None` for a single pair.
-pub fn paired_interval(differences: &Summary) -> Option<(f64, f64)> {
-    let degrees = differences.count as f64 - 1.0;
-    let error = differences.sd? / (differences.count as f64).sqrt();
-    let half = StudentsT::new(0.0, 1.0, degrees).ok()?.inverse_cdf(0.975) * error;
-    Some((differences.mean - half, differences.mean + half))
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -64,14 +54,6 @@ mod tests {
     fn one_value_has_no_deviation_and_none_has_no_summary() {
         assert_eq!(Summary::of([5.0]).unwrap().sd, None);
         assert_eq!(Summary::of([]), None);
-    }
-
-    #[test]
-    fn the_interval_of_three_differences_takes_the_quantile_for_two_degrees_of_freedom() {
-        // Mean 2, standard error 2/√3, t(0.975; 2) = 4.3027.
-        let (low, high) = paired_interval(&Summary::of([0.0, 2.0, 4.0]).unwrap()).unwrap();
-        assert!((low + 2.968).abs() < 1e-3 && (high - 6.968).abs() < 1e-3);
-        assert_eq!(paired_interval(&Summary::of([1.0]).unwrap()), None);
     }
 
     proptest! {

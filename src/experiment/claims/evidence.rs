@@ -1,0 +1,184 @@
+//! What finished runs say for and against a claim.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use super::compare::Condition;
+use super::{ClaimSpec, measure};
+use crate::experiment::rows::{ClaimRow, RunRow};
+use crate::experiment::statistics::{Sample, Statistics};
+
+/// Rounding that a condition forgives, relative to its bound (absolute below 1): 0.81 − 0.80 is
+/// within 0.01.
+const ROUNDING: f64 = 1e-12;
+
+/// What the runs of one setting say of a condition low ≤ mean ≤ high.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Evidence {
+    /// The mean over seeds; none if there is nothing to measure, or of some seeds a bound alone is known.
+    pub mean: Option<f64>,
+    /// Lower end of its interval.
+    pub low: Option<f64>,
+    /// Upper end of its interval.
+    pub high: Option<f64>,
+    /// Seeds that were measured.
+    pub seeds: usize,
+    /// Those of them of which a bound alone is known.
+    pub censored: usize,
+    /// P-value of the condition being broken: small if the runs show that it holds.
+    pub holds: f64,
+    /// P-value of the condition being met: small if the runs show that it fails.
+    pub fails: f64,
+    /// How far the interval's worse end is inside the condition; negative outside.
+    pub spare: f64,
+}
+
+/// What a seed's value lies between.
+type Bounds = (f64, f64);
+
+impl Evidence {
+    /// Nothing to measure.
+    pub const NOTHING: Self = Self {
+        mean: None,
+        low: None,
+        high: None,
+        seeds: 0,
+        censored: 0,
+        holds: 1.0,
+        fails: 1.0,
+        spare: f64::NEG_INFINITY,
+    };
+
+    /// What the runs of one setting of the sweep say about a claim.
+    pub fn of(claim: &ClaimSpec, runs: &[RunRow], setting: &str, statistics: &Statistics) -> Self {
+        let own = values(
+            claim,
+            runs,
+            &format!("{setting}{}", claim.compare.strategy()),
+        );
+        let paired = |to: &str, of: fn(Bounds, Bounds) -> Bounds| -> Vec<Bounds> {
+            let base = values(claim, runs, &format!("{setting}{to}"));
+            own.iter()
+                .filter_map(|(seed, &x)| Some(of(x, *base.get(seed)?)))
+                .collect()
+        };
+        let difference = |x: Bounds, to: Bounds| (x.0 - to.1, x.1 - to.0);
+        let quotient = |x: Bounds, to: Bounds| (x.0 / to.1, x.1 / to.0);
+        match &claim.compare.condition {
+            Condition::Within { to, margin } => {
+                Self::between(&paired(to, difference), -margin, *margin, statistics)
+            }
+            Condition::AtMostBelow { to, margin } => {
+                Self::between(&paired(to, difference), -margin, f64::INFINITY, statistics)
+            }
+            Condition::TimesLess { to, factor } => {
+                let quotients = paired(to, quotient);
+                Self::between(&quotients, f64::NEG_INFINITY, 1.0 / factor, statistics).inverse()
+            }
+            Condition::Between { low, high } => {
+                let values: Vec<Bounds> = own.values().copied().collect();
+                Self::between(&values, *low, *high, statistics)
+            }
+        }
+    }
+
+    /// What values, or bounds of them, say about low ≤ mean ≤ high.
+    fn between(values: &[Bounds], low: f64, high: f64, statistics: &Statistics) -> Self {
+        let censored = values.iter().filter(|(from, to)| from < to).count();
+        let side = |of: fn(&Bounds) -> f64| {
+            statistics.sample(&values.iter().map(of).collect::<Vec<f64>>())
+        };
+        // The mean is nowhere below the one and nowhere above the other; they are one where nothing is censored.
+        let (least, most) = (side(|bounds| bounds.0), side(|bounds| bounds.1));
+        if least.is_none() && most.is_none() {
+            return Self::NOTHING;
+        }
+        let end = |sample: &Option<Sample>, of: fn((f64, f64)) -> f64| {
+            let interval = sample.as_ref()?.interval(statistics.level)?;
+            Some(of(interval))
+        };
+        let mean = match (&least, &most) {
+            (Some(least), Some(_)) if censored == 0 => Some(least.mean),
+            _ => None,
+        };
+        let ends = (end(&least, |ends| ends.0), end(&most, |ends| ends.1));
+        let (from, to) = (
+            ends.0.or(mean).unwrap_or(f64::NEG_INFINITY),
+            ends.1.or(mean).unwrap_or(f64::INFINITY),
+        );
+        let evidence = Self {
+            mean,
+            low: ends.0,
+            high: ends.1,
+            seeds: values.len(),
+            censored,
+            spare: (from - low).min(high - to),
+            ..Self::NOTHING
+        };
+        if values.len() < statistics.minimum_seeds {
+            return evidence;
+        }
+        let slack = |bound: f64| ROUNDING * bound.abs().max(1.0);
+        let (mut holds, mut fails) = (0.0_f64, 1.0_f64);
+        if low.is_finite() {
+            let low = low - slack(low);
+            holds = holds.max(least.as_ref().map_or(1.0, |least| least.not_above(low)));
+            fails = fails.min(most.as_ref().map_or(1.0, |most| most.not_below(low)));
+        }
+        if high.is_finite() {
+            let high = high + slack(high);
+            holds = holds.max(most.as_ref().map_or(1.0, |most| most.not_below(high)));
+            fails = fails.min(least.as_ref().map_or(1.0, |least| least.not_above(high)));
+        }
+        Self {
+            holds,
+            fails,
+            ..evidence
+        }
+    }
+
+    /// The same of 1 / x for x ≥ 0; what reaches down to 0 reaches up to infinity. How it meets the condition stays as it is.
+    fn inverse(self) -> Self {
+        let inverse = |x: f64| if x > 0.0 { 1.0 / x } else { f64::INFINITY };
+        Self {
+            mean: self.mean.map(inverse),
+            low: self.high.map(inverse),
+            high: self.low.map(inverse),
+            ..self
+        }
+    }
+
+    /// Two-sided p-value of what the runs speak for; `None` if there is nothing to measure or there are too few seeds.
+    pub fn p_value(&self) -> Option<f64> {
+        let judged = self.seeds > 0 && (self.holds < 1.0 || self.fails < 1.0);
+        judged.then(|| (2.0 * self.holds.min(self.fails)).min(1.0))
+    }
+
+    /// What the runs speak for, should they be enough.
+    pub fn verdict(&self) -> &'static str {
+        if self.holds <= self.fails {
+            ClaimRow::REPRODUCED
+        } else {
+            ClaimRow::NOT_REPRODUCED
+        }
+    }
+
+    /// Orders from worst to best: what fails, what neither does, what holds; then by what is to spare.
+    pub fn compare(&self, other: &Self) -> Ordering {
+        let place = |one: &Self| match (one.fails < 0.025, one.holds < 0.025) {
+            (true, _) => 0,
+            (_, true) => 2,
+            _ => 1,
+        };
+        let by_verdict = place(self).cmp(&place(other));
+        by_verdict.then(self.spare.total_cmp(&other.spare))
+    }
+}
+
+/// The measure of the finished runs of a cell, by seed.
+fn values(claim: &ClaimSpec, runs: &[RunRow], cell: &str) -> BTreeMap<u64, Bounds> {
+    runs.iter()
+        .filter(|run| run.cell == cell && run.is_ok())
+        .filter_map(|run| Some((run.seed, measure(run, &claim.measure)?)))
+        .collect()
+}

@@ -1,0 +1,301 @@
+//! Verdicts on small tables of runs.
+
+use super::*;
+
+fn claim(measure: &str, compare: &str) -> Result<ClaimSpec, String> {
+    let text = format!(
+        "id = 'c'\nsource = 's'\nstatement = 'x'\nmeasure = '{measure}'\ncompare = {compare}"
+    );
+    toml::from_str(&text).map_err(|error: toml::de::Error| error.message().to_owned())
+}
+
+/// One run per value, with seeds from 0.
+fn runs(cell: &str, accuracies: &[f64], bytes: &[u64]) -> Vec<RunRow> {
+    let run = |(seed, (&accuracy, &bytes)): (usize, (&f64, &u64))| RunRow {
+        cell: cell.to_owned(),
+        strategy: cell.rsplit(' ').next().unwrap_or_default().to_owned(),
+        seed: seed as u64,
+        test_accuracy: Some(accuracy),
+        feature_bytes: bytes,
+        status: RunRow::OK.to_owned(),
+        ..RunRow::default()
+    };
+    accuracies.iter().zip(bytes).enumerate().map(run).collect()
+}
+
+/// A claim judged by itself, however few the seeds.
+fn judge(measure: &str, compare: &str, runs: &[RunRow]) -> ClaimRow {
+    let statistics = Statistics {
+        minimum_seeds: 1,
+        ..Statistics::default()
+    };
+    judge_by(measure, compare, runs, &statistics)
+}
+
+fn judge_by(measure: &str, compare: &str, runs: &[RunRow], statistics: &Statistics) -> ClaimRow {
+    let claims = [claim(measure, compare).unwrap()];
+    super::judge(&claims, runs, statistics).remove(0)
+}
+
+fn close(found: Option<f64>, expected: f64) {
+    let found = found.unwrap();
+    assert!((found - expected).abs() < 1e-9, "{found} is not {expected}");
+}
+
+#[test]
+fn the_interval_is_of_the_differences_paired_by_seed() {
+    let mut rows = runs("full", &[0.80, 0.82, 0.84], &[0; 3]);
+    rows.extend(runs("varco", &[0.79, 0.82, 0.83], &[0; 3]));
+    let row = judge(
+        "test_accuracy",
+        "{ strategy = 'varco', to = 'full', within = 0.03 }",
+        &rows,
+    );
+    // Differences −0.01, 0, −0.01: mean −1/150, sd 1/√30000, half width t(2)·sd/√3 = t(2)/300.
+    close(row.measured, -1.0 / 150.0);
+    close(row.low, -1.0 / 150.0 - 4.302_652_729_911 / 300.0);
+    close(row.high, -1.0 / 150.0 + 4.302_652_729_911 / 300.0);
+    assert_eq!(row.verdict, "reproduced");
+    assert_eq!(row.expected, "test_accuracy of varco within 0.03 of full");
+}
+
+#[test]
+fn part_of_the_interval_is_inconclusive_and_none_of_it_not_reproduced() {
+    let mut rows = runs("full", &[0.80, 0.82, 0.84], &[0; 3]);
+    rows.extend(runs("varco", &[0.79, 0.82, 0.83], &[0; 3]));
+    let verdict = |compare: &str| judge("test_accuracy", compare, &rows).verdict;
+    let compare = "{ strategy = 'varco', to = 'full', within = 0.01 }";
+    assert_eq!(verdict(compare), "inconclusive");
+    assert_eq!(
+        verdict("{ strategy = 'varco', at_least = 0.9 }"),
+        "not reproduced"
+    );
+    assert_eq!(
+        verdict("{ strategy = 'varco', at_most = 0.9 }"),
+        "reproduced"
+    );
+    assert_eq!(
+        verdict("{ strategy = 'varco', between = [0.7, 0.9] }"),
+        "reproduced"
+    );
+    let compare = "{ strategy = 'varco', to = 'full', at_most_below = 0.03 }";
+    assert_eq!(verdict(compare), "reproduced");
+}
+
+#[test]
+fn one_seed_decides_by_its_value_and_shows_no_interval() {
+    let mut rows = runs("full", &[0.81], &[0]);
+    rows.extend(runs("varco", &[0.80], &[0]));
+    let compare = "{ strategy = 'varco', to = 'full', within = 0.01 }";
+    let row = judge("test_accuracy", compare, &rows);
+    assert_eq!((row.low, row.high), (None, None));
+    assert_eq!(
+        row.verdict, "reproduced",
+        "0.81 − 0.80 is 0.01 whatever binary says"
+    );
+}
+
+#[test]
+fn times_less_is_the_baseline_over_the_strategy() {
+    let mut rows = runs("full", &[0.0; 2], &[1000, 1000]);
+    rows.extend(runs("retexo", &[0.0; 2], &[100, 100]));
+    rows.extend(runs("grappa", &[0.0; 2], &[0, 0]));
+    let judge = |strategy: &str, to: &str| {
+        let compare = format!("{{ strategy = '{strategy}', to = '{to}', times_less = 10 }}");
+        judge("node_data_bytes", &compare, &rows)
+    };
+    let row = judge("retexo", "full");
+    assert_eq!(
+        (row.measured, row.low, row.high),
+        (Some(10.0), Some(10.0), Some(10.0))
+    );
+    assert_eq!(row.verdict, "reproduced");
+    assert_eq!(judge("full", "retexo").verdict, "not reproduced");
+    let row = judge("grappa", "full");
+    assert_eq!(
+        (row.measured, row.verdict.as_str()),
+        (Some(f64::INFINITY), "reproduced")
+    );
+    let row = judge("full", "grappa");
+    assert_eq!((row.measured, row.verdict.as_str()), (None, "inconclusive"));
+}
+
+#[test]
+fn only_seeds_that_both_have_finished_count() {
+    let mut rows = runs("full", &[0.8, 0.8, 0.8], &[0; 3]);
+    rows.extend(runs("varco", &[0.8, 0.1], &[0; 2]));
+    rows[4].status = "failed: out of memory".to_owned();
+    let compare = "{ strategy = 'varco', to = 'full', within = 0 }";
+    let row = judge("test_accuracy", compare, &rows);
+    assert_eq!((row.measured, row.low), (Some(0.0), None));
+    let row = judge("test_accuracy", "{ strategy = 'bns', equals = 0 }", &rows);
+    assert_eq!((row.measured, row.verdict.as_str()), (None, "inconclusive"));
+    let row = judge(
+        "bytes_to_target",
+        "{ strategy = 'full', equals = 0 }",
+        &rows,
+    );
+    assert_eq!(row.measured, None, "null is not zero");
+    assert_eq!(row.censored, 3, "but more than was sent");
+}
+
+#[test]
+fn a_claim_about_strategies_must_hold_in_every_setting_of_a_sweep() {
+    let mut rows = runs("workers=2 full", &[0.8], &[0]);
+    rows.extend(runs("workers=2 varco", &[0.8], &[0]));
+    rows.extend(runs("workers=4 full", &[0.8], &[0]));
+    rows.extend(runs("workers=4 varco", &[0.7], &[0]));
+    let row = judge(
+        "test_accuracy",
+        "{ strategy = 'varco', to = 'full', within = 0.01 }",
+        &rows,
+    );
+    assert_eq!(row.verdict, "not reproduced");
+    close(row.measured, -0.1);
+    assert_eq!(
+        row.expected,
+        "test_accuracy of varco within 0.01 of full, in each of 2 settings (worst: workers=4)"
+    );
+    let row = judge(
+        "test_accuracy",
+        "{ strategy = 'varco', to = 'full', within = 0.2 }",
+        &rows,
+    );
+    assert_eq!(row.verdict, "reproduced");
+    close(row.measured, -0.1);
+    let compare = "{ strategy = 'workers=2 varco', to = 'workers=4 full', within = 0 }";
+    let row = judge("test_accuracy", compare, &rows);
+    assert_eq!(
+        row.verdict, "reproduced",
+        "cells may be named across settings"
+    );
+    assert_eq!(
+        row.expected,
+        "test_accuracy of workers=2 varco within 0 of workers=4 full"
+    );
+}
+
+#[test]
+fn a_setting_without_a_finished_run_leaves_a_claim_open_but_does_not_hide_a_refutation() {
+    let mut rows = runs("workers=2 full", &[0.8], &[0]);
+    rows.extend(runs("workers=4 full", &[0.8], &[0]));
+    rows[0].status = "failed: out of memory".to_owned();
+    let verdict = |compare: &str| judge("test_accuracy", compare, &rows).verdict;
+    assert_eq!(
+        verdict("{ strategy = 'full', at_least = 0.5 }"),
+        "inconclusive"
+    );
+    assert_eq!(
+        verdict("{ strategy = 'full', at_least = 0.9 }"),
+        "not reproduced"
+    );
+}
+
+#[test]
+fn measures_are_the_number_columns_and_node_data() {
+    let measures = measures();
+    assert!(measures.contains(&"test_accuracy") && measures.contains(&"node_data_bytes"));
+    assert!(!measures.contains(&"strategy"));
+}
+
+#[test]
+fn fewer_seeds_than_asked_for_show_their_mean_and_no_verdict() {
+    let mut rows = runs("full", &[0.8, 0.8], &[0; 2]);
+    rows.extend(runs("varco", &[0.8, 0.8], &[0; 2]));
+    let compare = "{ strategy = 'varco', to = 'full', within = 0.01 }";
+    let row = judge_by("test_accuracy", compare, &rows, &Statistics::default());
+    assert_eq!((row.measured, row.seeds, row.p_value), (Some(0.0), 2, None));
+    assert_eq!(row.verdict, "inconclusive");
+}
+
+#[test]
+fn claims_of_a_family_are_corrected_together_and_others_do_not_count() {
+    let rows = runs("full", &[0.80, 0.82, 0.84, 0.86], &[0; 4]);
+    // 0.83 ± 0.0411: clearly above 0.78, and nothing is known of 0.83 and 0.84.
+    let claims = |family: &str| -> Vec<ClaimSpec> {
+        ["0.78", "0.83", "0.84"]
+            .iter()
+            .map(|bound| ClaimSpec {
+                family: (*bound != "0.78").then(|| family.to_owned()),
+                ..claim(
+                    "test_accuracy",
+                    &format!("{{ strategy = 'full', at_least = {bound} }}"),
+                )
+                .unwrap()
+            })
+            .collect()
+    };
+    let apart = super::judge(&claims("others"), &rows, &Statistics::default());
+    assert_eq!(apart[0].p_adjusted, apart[0].p_value);
+    assert_eq!(apart[0].verdict, "reproduced");
+    assert!(apart[0].p_value.unwrap() > 0.02, "{:?}", apart[0]);
+
+    let mut together = claims("x");
+    for claim in &mut together {
+        claim.family = None;
+    }
+    let corrected = super::judge(&together, &rows, &Statistics::default());
+    close(corrected[0].p_adjusted, 3.0 * corrected[0].p_value.unwrap());
+    assert_eq!(corrected[0].verdict, "inconclusive");
+    let each = Statistics {
+        correction: Correction::None,
+        ..Statistics::default()
+    };
+    let uncorrected = super::judge(&together, &rows, &each);
+    assert_eq!(uncorrected[0].verdict, "reproduced");
+    assert_eq!(uncorrected[0].measured, corrected[0].measured);
+}
+
+#[test]
+fn one_setting_that_fails_is_held_to_the_number_of_settings() {
+    let mut rows = Vec::new();
+    for workers in 2..12 {
+        let name = format!("workers={workers} full");
+        rows.extend(runs(&name, &[0.80, 0.81, 0.82, 0.83], &[0; 4]));
+    }
+    rows.extend(runs("workers=12 full", &[0.75, 0.77, 0.78, 0.78], &[0; 4]));
+    let compare = "{ strategy = 'full', at_least = 0.80 }";
+    let row = judge_by("test_accuracy", compare, &rows, &Statistics::default());
+    assert!(row.expected.contains("worst: workers=12"));
+    // Alone that setting would say no: 0.77 ± 0.0225.
+    assert!(row.high.unwrap() < 0.80);
+    assert_eq!(row.verdict, "inconclusive");
+}
+
+/// Runs that took 100 s and 1,000 bytes, and reached the target after these seconds, if they did.
+fn until_target(cell: &str, seconds: &[Option<f64>]) -> Vec<RunRow> {
+    let mut rows = runs(cell, &vec![0.8; seconds.len()], &vec![0; seconds.len()]);
+    for (row, reached) in rows.iter_mut().zip(seconds) {
+        row.simulated_seconds = 100.0;
+        row.payload_bytes = 1000;
+        row.seconds_to_target = *reached;
+    }
+    rows
+}
+
+#[test]
+fn a_run_that_never_reached_the_target_counts_as_longer_than_it_ran() {
+    let reached: Vec<Option<f64>> = [10.0, 11.0, 9.0, 10.0].map(Some).into();
+    let mut never = reached.clone();
+    never[2] = None;
+    let verdict = |fast: &[Option<f64>], slow: &[Option<f64>]| {
+        let mut rows = until_target("fast", fast);
+        rows.extend(until_target("slow", slow));
+        let compare = "{ strategy = 'fast', to = 'slow', times_less = 2 }";
+        judge_by("seconds_to_target", compare, &rows, &Statistics::default())
+    };
+    let slower: Vec<Option<f64>> = [40.0, 41.0, 39.0, 40.0].map(Some).into();
+    assert_eq!(verdict(&reached, &slower).verdict, "reproduced");
+    // Slower than seen: all the better.
+    let row = verdict(&reached, &[Some(40.0), Some(41.0), None, None]);
+    assert_eq!((row.verdict.as_str(), row.censored), ("reproduced", 2));
+    assert_eq!(row.measured, None);
+    // The fast one may never get there in a seed: nothing can be said for it, though three of four are four times as fast …
+    let row = verdict(&never, &slower);
+    assert_eq!((row.verdict.as_str(), row.censored), ("inconclusive", 1));
+    // … and where what it took at least is too long already, it fails.
+    let row = verdict(&[None; 4], &slower);
+    assert_eq!((row.verdict.as_str(), row.censored), ("not reproduced", 4));
+    let row = verdict(&[None; 4], &[None; 4]);
+    assert_eq!((row.verdict.as_str(), row.censored), ("inconclusive", 4));
+}

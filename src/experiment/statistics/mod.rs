@@ -1,0 +1,58 @@
+//! Statistics over seeds: means with intervals, the strength of evidence for and against a bound, and its correction where
+//! many claims are judged together.
+
+mod holm;
+mod sample;
+mod summary;
+
+use serde::{Deserialize, Serialize};
+
+pub use holm::holm;
+pub use sample::Sample;
+pub use summary::Summary;
+
+/// `[statistics]`: how claims are judged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Statistics {
+    /// What intervals and p-values come from.
+    pub interval: IntervalMethod,
+    /// Confidence of intervals; 1 − `level` is the chance of a wrong verdict that a family of claims may have.
+    pub level: f64,
+    /// Verdicts need this many seeds; with fewer a claim is inconclusive.
+    pub minimum_seeds: usize,
+    /// What is done about several claims being judged at once.
+    pub correction: Correction,
+}
+
+impl Default for Statistics {
+    fn default() -> Self {
+        Self {
+            interval: IntervalMethod::StudentT,
+            level: 0.95,
+            minimum_seeds: 3,
+            correction: Correction::Holm,
+        }
+    }
+}
+
+/// Where intervals and p-values of a mean over seeds come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum IntervalMethod {
+    /// Student's t: exact for normally distributed values, and good for few seeds.
+    StudentT,
+    /// Percentiles of the means of 10,000 seeded resamples (Efron, 1979): assumes no distribution, but is too narrow for fewer
+    /// than some ten seeds.
+    Bootstrap,
+}
+
+/// How p-values of a family of claims are corrected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Correction {
+    /// Holm (1979): the chance that any verdict of the family is wrong stays below 1 − `level`.
+    Holm,
+    /// Every claim stands for itself.
+    None,
+}

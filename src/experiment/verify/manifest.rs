@@ -1,0 +1,85 @@
+//! The manifest agrees with itself, with the tables and with their files.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::Breach;
+use crate::experiment::Tables;
+use crate::experiment::manifest::{sha256, table_hashes};
+
+/// Where breaches of the manifest are.
+pub(super) const MANIFEST: &str = "manifest";
+
+/// What of the manifest of `folder` does not agree with itself (the configuration and its hash, as text and as values), with
+/// the rows (names and seeds), or with the hashes of the tables' files.
+pub fn verify_manifest(folder: &Path, manifest: &Value, tables: &Tables) -> Vec<Breach> {
+    let mut found = Vec::new();
+    let mut breach = |what: String| {
+        found.push(Breach {
+            table: MANIFEST,
+            row: None,
+            what,
+        });
+    };
+    let text = manifest["config_toml"].as_str().unwrap_or_default();
+    let hash = sha256(text.as_bytes());
+    if manifest["config_hash"] != json!(hash) {
+        breach(format!(
+            "config_hash is {}, but the hash of config_toml is {hash}",
+            manifest["config_hash"]
+        ));
+    }
+    match toml::from_str::<toml::Table>(text) {
+        Ok(table) => {
+            let config = json!(table);
+            if config != manifest["config"] {
+                breach("config is not what config_toml says".to_owned());
+            }
+            for (key, of) in [("name", "name"), ("claims", "claim"), ("figures", "figure")] {
+                let absent = config[of].is_null() && manifest[key] == json!([]);
+                if manifest[key] != config[of] && !absent {
+                    breach(format!("{key} is not what config_toml says"));
+                }
+            }
+            let seeds: Vec<u64> =
+                serde_json::from_value(config["seeds"].clone()).unwrap_or_default();
+            for run in tables.runs.iter().filter(|run| !seeds.contains(&run.seed)) {
+                breach(format!(
+                    "its seeds are {seeds:?}, but cell `{}` has one {}",
+                    run.cell, run.seed
+                ));
+            }
+        }
+        Err(error) => breach(format!("config_toml is no TOML: {}", error.message())),
+    }
+    let name = manifest["name"].as_str().unwrap_or_default();
+    let names = tables.runs.iter().map(|run| ("runs", &run.experiment));
+    let names = names.chain(tables.epochs.iter().map(|row| ("epochs", &row.experiment)));
+    let mut told = Vec::new();
+    for (table, other) in names.filter(|(_, other)| *other != name) {
+        if !told.contains(&(table, other)) {
+            told.push((table, other));
+            breach(format!(
+                "its name is `{name}`, but {table} has rows of `{other}`"
+            ));
+        }
+    }
+    match table_hashes(folder) {
+        Ok(hashes) => {
+            let written = manifest["tables"].as_object().cloned().unwrap_or_default();
+            for (file, hash) in &hashes {
+                if written.get(file) != Some(&json!(hash)) {
+                    breach(format!(
+                        "{file} is not the file that was written: its hash is {hash}"
+                    ));
+                }
+            }
+            for file in written.keys().filter(|file| !hashes.contains_key(*file)) {
+                breach(format!("{file} was written, and is not there"));
+            }
+        }
+        Err(error) => breach(format!("the tables' files cannot be read: {error}")),
+    }
+    found
+}

@@ -1,0 +1,250 @@
+//! The rows agree with the experiment itself: prepared again from the manifest's configuration, it says what every run was,
+//! and every message that its strategy had planned.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Breach;
+use crate::Error;
+use crate::experiment::config::{Cell, Experiment};
+use crate::experiment::prepare::Preparation;
+use crate::experiment::row_maker::{Milestones, RowMaker};
+use crate::experiment::rows::{EpochRow, Row, RunRow, TrafficRow, Values};
+use crate::experiment::{Tables, rows::ColumnSpec};
+use crate::sim::{DeviceConfig, Setting};
+use crate::strategies::Strategy;
+
+/// Columns of `runs` that follow from the configuration, the data and the partition.
+const KNOWN: [&str; 13] = [
+    "experiment",
+    "strategy",
+    "dataset",
+    "model",
+    "layers",
+    "hidden",
+    "partitioner",
+    "workers",
+    "network",
+    "backend",
+    "epochs",
+    "edge_cut",
+    "boundary_rows",
+];
+
+/// Columns of `runs` that follow from the epochs, given the target and the budgets of the configuration.
+const MILESTONES: [&str; 4] = [
+    "seconds_to_target",
+    "bytes_to_target",
+    "accuracy_at_byte_budget",
+    "accuracy_at_time_budget",
+];
+
+/// Messages, payload and wire bytes by epoch, layer, sender, receiver and kind.
+type Lanes<'a> = BTreeMap<(u64, u64, u64, u64, &'a str), (u64, u64, u64)>;
+
+/// What of the tables does not agree with the experiment, and notes on what could not be checked.
+pub fn verify_plan(
+    experiment: &Experiment,
+    preparation: &mut Preparation<'_>,
+    tables: &Tables,
+) -> (Vec<Breach>, Vec<String>) {
+    let mut check = PlanCheck {
+        experiment,
+        tables,
+        epochs: by_run(
+            tables
+                .epochs
+                .iter()
+                .map(|row| ((row.cell.as_str(), row.seed), row)),
+        ),
+        traffic: by_run(
+            tables
+                .traffic
+                .iter()
+                .map(|row| ((row.cell.as_str(), row.seed), row)),
+        ),
+        breaches: Vec::new(),
+    };
+    let mut notes = BTreeSet::new();
+    let (present, absent) = match preparation.present(experiment) {
+        Ok(found) => found,
+        Err(error) => {
+            return (
+                Vec::new(),
+                vec![format!("not checked against the plan: {error}")],
+            );
+        }
+    };
+    notes.extend(
+        absent
+            .iter()
+            .map(|note| format!("not checked against the plan: {note}")),
+    );
+    for (row, run) in tables.runs.iter().enumerate() {
+        if !experiment.cells().iter().any(|cell| cell.name == run.cell) {
+            check.breach::<RunRow>(row, format!("the experiment has no cell `{}`", run.cell));
+        }
+    }
+    let ran: BTreeSet<&str> = tables.runs.iter().map(|run| run.cell.as_str()).collect();
+    for cell in present {
+        if !ran.contains(cell.name.as_str()) {
+            notes.insert(format!("cell `{}` has not been run", cell.name));
+        }
+        if let Err(error) = check.cell(cell, preparation) {
+            notes.insert(format!("not checked against the plan: {error}"));
+        }
+    }
+    (check.breaches, notes.into_iter().collect())
+}
+
+/// Rows by the run they belong to, in order.
+fn by_run<'a, R>(
+    rows: impl Iterator<Item = ((&'a str, u64), &'a R)>,
+) -> BTreeMap<(&'a str, u64), Vec<&'a R>> {
+    let mut by_run: BTreeMap<(&str, u64), Vec<&R>> = BTreeMap::new();
+    for (key, row) in rows {
+        by_run.entry(key).or_default().push(row);
+    }
+    by_run
+}
+
+struct PlanCheck<'a> {
+    experiment: &'a Experiment,
+    tables: &'a Tables,
+    epochs: BTreeMap<(&'a str, u64), Vec<&'a EpochRow>>,
+    traffic: BTreeMap<(&'a str, u64), Vec<&'a TrafficRow>>,
+    breaches: Vec<Breach>,
+}
+
+impl PlanCheck<'_> {
+    fn breach<R: Row>(&mut self, row: usize, what: String) {
+        self.breaches.push(Breach {
+            table: R::TABLE,
+            row: Some(row),
+            what,
+        });
+    }
+
+    fn cell(&mut self, cell: &Cell, preparation: &mut Preparation<'_>) -> Result<(), Error> {
+        // Whatever it ran on: nothing is trained here.
+        let mut without_device = cell.clone();
+        without_device.settings.device = DeviceConfig::default();
+        let strategy = preparation.strategy(cell)?;
+        for (row, run) in self.tables.runs.iter().enumerate() {
+            if run.cell == cell.name {
+                let setting = preparation.setting(&without_device, run.seed, strategy.as_ref())?;
+                self.run(row, run, cell, strategy.as_ref(), &setting);
+            }
+        }
+        Ok(())
+    }
+
+    fn run(
+        &mut self,
+        row: usize,
+        run: &RunRow,
+        cell: &Cell,
+        strategy: &dyn Strategy,
+        setting: &Setting,
+    ) {
+        let key = (run.cell.as_str(), run.seed);
+        let mut expected = RowMaker {
+            experiment: &self.experiment.name,
+            cell,
+            strategy,
+            setting,
+        }
+        .blank();
+        self.columns(row, run, &expected, &KNOWN, "the experiment says");
+        if !run.is_ok() {
+            return;
+        }
+        let epochs: Vec<EpochRow> = self.epochs.get(&key).map_or(Vec::new(), |rows| {
+            rows.iter().map(|&row| row.clone()).collect()
+        });
+        let reached = Milestones::of(&setting.training, &epochs);
+        expected.seconds_to_target = reached.seconds_to_target;
+        expected.bytes_to_target = reached.bytes_to_target;
+        expected.accuracy_at_byte_budget = reached.accuracy_at_byte_budget;
+        expected.accuracy_at_time_budget = reached.accuracy_at_time_budget;
+        self.columns(row, run, &expected, &MILESTONES, "its epochs say");
+        if strategy.plans_exactly() {
+            self.plan(row, run, strategy, setting);
+        }
+    }
+
+    /// The named columns of a run are those of another row.
+    fn columns(&mut self, row: usize, run: &RunRow, other: &RunRow, names: &[&str], who: &str) {
+        let found = RunRow::to_columns(std::slice::from_ref(run));
+        let expected = RunRow::to_columns(std::slice::from_ref(other));
+        let all = RunRow::COLUMNS.iter().zip(found.iter().zip(&expected));
+        let differs = |(column, (found, expected)): &(&ColumnSpec, (&Values, &Values))| {
+            names.contains(&column.name) && found != expected
+        };
+        for (column, (found, expected)) in all.filter(differs) {
+            let (found, expected) = (text(found), text(expected));
+            self.breach::<RunRow>(
+                row,
+                format!("{} is {found}, but {who} {expected}", column.name),
+            );
+        }
+    }
+
+    /// Every message had been planned, and no other.
+    fn plan(&mut self, row: usize, run: &RunRow, strategy: &dyn Strategy, setting: &Setting) {
+        let mut sent = Lanes::new();
+        for traffic in self
+            .traffic
+            .get(&(run.cell.as_str(), run.seed))
+            .into_iter()
+            .flatten()
+        {
+            let lane = (traffic.epoch, traffic.layer, traffic.from, traffic.to);
+            let lane = (lane.0, lane.1, lane.2, lane.3, traffic.kind.as_str());
+            let bytes = (traffic.messages, traffic.payload_bytes, traffic.wire_bytes);
+            sent.insert(lane, bytes);
+        }
+        let mut planned = Lanes::new();
+        for epoch in 0..setting.epochs {
+            let plan = strategy.plan(&setting.boundary, &setting.model, epoch);
+            for (lane, count) in plan.by_lane(&setting.framing) {
+                let (layer, from, to) = (lane.layer.into(), lane.from.into(), lane.to.into());
+                planned.insert(
+                    (epoch as u64, layer, from, to, lane.kind.name()),
+                    (count.messages, count.payload.0, count.wire.0),
+                );
+            }
+        }
+        let lanes: BTreeSet<_> = planned.keys().chain(sent.keys()).copied().collect();
+        let of = |lanes: &Lanes<'_>, lane| lanes.get(lane).copied().unwrap_or_default();
+        let differ: Vec<_> = lanes
+            .iter()
+            .filter(|lane| of(&planned, lane) != of(&sent, lane))
+            .collect();
+        if let [first, ..] = differ[..] {
+            let ((messages, payload, wire), found) = (of(&planned, first), of(&sent, first));
+            let (epoch, layer, from, to, kind) = first;
+            let more = match differ.len() {
+                1 => String::new(),
+                count => format!(", and {} others", count - 1),
+            };
+            self.breach::<RunRow>(
+                row,
+                format!(
+                    "in traffic, {kind} of layer {layer} from worker {from} to {to} in epoch {epoch} is {} messages, {} bytes and {} \
+                     with framing, but {messages}, {payload} and {wire} were planned{more}",
+                    found.0, found.1, found.2
+                ),
+            );
+        }
+    }
+}
+
+/// The one cell of a column.
+fn text(values: &Values) -> String {
+    let show = |value: Option<String>| value.unwrap_or_else(|| "null".to_owned());
+    match values {
+        Values::Text(cells) => format!("`{}`", cells[0]),
+        Values::Count(cells) => show(cells[0].map(|count| count.to_string())),
+        Values::Real(cells) => show(cells[0].map(|number| number.to_string())),
+    }
+}
