@@ -53,6 +53,7 @@ struct Picture<'a> {
     kind: &'a str,
     title: &'a str,
     caption: &'a str,
+    wide: bool,
     svg: String,
 }
 
@@ -72,6 +73,7 @@ impl Page<'_> {
                 kind: figure.kind,
                 title: &figure.title,
                 caption: &figure.caption,
+                wide: figure.wide(),
                 // Ink follows the page's colour, so that figures are legible on dark screens.
                 svg: svg.replace("#000000", "currentColor"),
             })

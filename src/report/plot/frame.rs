@@ -6,12 +6,14 @@ use super::backend::Glyphs;
 use super::canvas::{At, Canvas, Failure, Stroke};
 use super::scale::{Axis, Tick};
 use super::text;
-use crate::report::style::{INK, LABEL, SMALL, THIN, WIDTH};
+use crate::report::style::{INK, LABEL, SMALL, THIN};
 
 const MAJOR: f64 = 3.2;
 const MINOR: f64 = 1.7;
 /// Distance from an axis to its tick labels, pt.
 const PAD: f64 = 3.0;
+/// How far labels below may stick out of the frame where another panel may stand beside it, pt.
+const OUT: f64 = 4.5;
 /// Height below the frame for tick labels and the axis' name, pt.
 pub const BELOW: f64 = 25.0;
 
@@ -102,8 +104,13 @@ impl Frame {
         Ok(())
     }
 
-    /// Ticks, tick labels and name of the horizontal axis.
-    pub fn horizontal<B: Glyphs>(&self, canvas: &Canvas<B>, axis: &Axis) -> Result<(), Failure<B>> {
+    /// Ticks of the horizontal axis and, if they are `shown`, their labels and its name.
+    pub fn horizontal<B: Glyphs>(
+        &self,
+        canvas: &Canvas<B>,
+        axis: &Axis,
+        shown: bool,
+    ) -> Result<(), Failure<B>> {
         let mut free = f64::NEG_INFINITY;
         for tick in axis.ticks() {
             let x = self.at(tick.at, 0.0).0;
@@ -111,12 +118,14 @@ impl Frame {
             let stroke = Stroke::solid(INK, THIN);
             canvas.line(&[(x, self.bottom), (x, self.bottom - reach)], stroke)?;
             canvas.line(&[(x, self.top), (x, self.top + reach)], stroke)?;
-            let Some(label) = &tick.text else { continue };
+            let Some(label) = tick.text.as_ref().filter(|_| shown) else {
+                continue;
+            };
             // A label that would touch its neighbour stays out; its tick remains.
             let half = text::width(label, SMALL) / 2.0;
+            // The outer labels stay by their panel, a little beside their ticks if need be.
+            let x = x.min(self.right + OUT - half).max(self.left - OUT + half);
             if x - half > free + 3.0 {
-                // The last label stays on the page, a little left of its tick if need be.
-                let x = x.min(WIDTH - half - 0.5);
                 canvas.text(
                     label,
                     (x, self.bottom + PAD + 0.5),
@@ -126,24 +135,33 @@ impl Frame {
                 free = x + half;
             }
         }
+        if !shown {
+            return Ok(());
+        }
         let middle = f64::midpoint(self.left, self.right);
+        let room = self.right - self.left + 2.0 * OUT;
         canvas.text(
-            &axis.label(),
+            &text::fit(&axis.label(), LABEL, room),
             (middle, self.bottom + 14.0),
             LABEL,
             (HPos::Center, VPos::Top),
         )
     }
 
-    /// Ticks, tick labels and name of the vertical axis.
-    pub fn vertical<B: Glyphs>(&self, canvas: &Canvas<B>, axis: &Axis) -> Result<(), Failure<B>> {
+    /// Ticks of the vertical axis and, if they are `shown`, their labels and its name.
+    pub fn vertical<B: Glyphs>(
+        &self,
+        canvas: &Canvas<B>,
+        axis: &Axis,
+        shown: bool,
+    ) -> Result<(), Failure<B>> {
         for tick in axis.ticks() {
             let y = self.at(0.0, tick.at).1;
             let reach = length(&tick);
             let stroke = Stroke::solid(INK, THIN);
             canvas.line(&[(self.left, y), (self.left + reach, y)], stroke)?;
             canvas.line(&[(self.right, y), (self.right - reach, y)], stroke)?;
-            if let Some(label) = &tick.text {
+            if let Some(label) = tick.text.as_ref().filter(|_| shown) {
                 canvas.text(
                     label,
                     (self.left - PAD, y),
@@ -152,8 +170,14 @@ impl Frame {
                 )?;
             }
         }
-        let middle = f64::midpoint(self.top, self.bottom);
-        canvas.text_upwards(&axis.label(), (5.5, middle), LABEL)
+        if !shown {
+            return Ok(());
+        }
+        let at = (
+            self.left - beside(axis) + 5.5,
+            f64::midpoint(self.top, self.bottom),
+        );
+        canvas.text_upwards(&axis.label(), at, LABEL, HPos::Center)
     }
 }
 
