@@ -380,7 +380,7 @@ mod tests {
     #[test]
     fn the_figure_has_a_point_for_every_row_that_is_asked_for() {
         let figure = figure(&rows(), &["none".into()]).unwrap();
-        let Panel::Curves(bias) = &figure.panels[0].1 else {
+        let Panel::Curves(bias) = &figure.rows[0][0].1 else {
             panic!("points")
         };
         assert_eq!((bias.series.len(), bias.series[0].spots.len()), (1, 2));

@@ -27,6 +27,8 @@ pub struct Page<'a> {
     pub summary: &'a Table,
     /// The traffic table.
     pub traffic: &'a Table,
+    /// What it takes to reach the target accuracy, if there is one.
+    pub targets: Option<&'a Table>,
     /// Accuracy within budgets, and who is ahead; none where nothing competes.
     pub budgets: &'a [Table],
     /// Figures with their SVG documents.
@@ -95,6 +97,7 @@ impl Page<'_> {
             failed,
             summary => self.summary,
             traffic => self.traffic,
+            targets => self.targets,
             budgets => self.budgets,
             setting => self.setting(),
             elapsed => self.elapsed(),

@@ -31,15 +31,15 @@ const ORANGE: Color = (0xEE, 0x77, 0x33);
 const INDIGO: Color = (0x33, 0x22, 0x88);
 const TEAL: Color = (0x00, 0x99, 0x88);
 const BROWN: Color = (0x72, 0x19, 0x0E);
-const CHARCOAL: Color = (0x44, 0x44, 0x44);
+const LAVENDER: Color = (0xA9, 0x8B, 0xDC);
 
 /// Colours of strategies without a place, unlike those that have one.
 const OTHERS: [Color; 5] = [
+    (0x33, 0x33, 0x33),
     (0x99, 0x99, 0x33),
     (0xCC, 0x33, 0x11),
-    (0x33, 0xBB, 0xEE),
     (0xFF, 0x99, 0xAA),
-    (0x55, 0x22, 0x66),
+    (0x33, 0xBB, 0xEE),
 ];
 
 /// Strategies with a place of their own, and their colours.
@@ -55,7 +55,7 @@ const PLACES: [(&str, Color); 12] = [
     ("adaqp", INDIGO),
     ("llcg", TEAL),
     ("distdgl", BROWN),
-    ("cluster", CHARCOAL),
+    ("cluster", LAVENDER),
 ];
 
 /// Dash patterns, pt on and pt off in turn; the first is a solid line.

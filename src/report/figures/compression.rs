@@ -1,9 +1,9 @@
 //! How much of the exact exchange a strategy sends, epoch by epoch.
 
-use super::multiples::{Headed, Multiples, rows};
+use super::multiples::{Multiples, rows};
 use super::{list, seeds_with};
 use crate::experiment::rows::EpochRow;
-use crate::report::plot::{Axis, Curves, Figure, Panel, Series, Spot, Unit};
+use crate::report::plot::{Axis, Curves, Figure, Headed, Panel, Series, Spot, Unit};
 use crate::report::series::{self, Cell};
 
 /// A number of an epoch that not every strategy has.

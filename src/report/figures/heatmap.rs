@@ -9,6 +9,9 @@ use crate::report::series::{self, Cell, Setting};
 /// More columns are not shown; with more than so many, panels stand one below the other.
 const MOST: usize = 24;
 const BESIDE: usize = 12;
+/// The scales of colours end here, so that a few extremes do not make all the rest look alike: a factor, and points.
+const FACTOR: f64 = 10.0;
+const POINTS: f64 = 10.0;
 
 /// Time, and accuracy: strategies are rows and settings columns. `None` without two settings and two strategies.
 pub fn figure(cells: &[Cell]) -> Option<Figure> {
@@ -84,17 +87,14 @@ impl Matrix<'_, '_> {
         })
     }
 
-    /// Times on a logarithmic scale around 1, as far each way as the farthest goes.
+    /// Times on a logarithmic scale around 1.
     fn time(&self) -> Heat {
-        let times = self.times();
-        let logs = times.iter().flatten().flatten().map(|factor| factor.ln());
-        let reach = logs.map(f64::abs).fold(2.0_f64.ln(), f64::max);
         let tint = |factor: f64| Tint {
-            at: 0.5 + factor.ln() / (2.0 * reach),
+            at: 0.5 + factor.log(FACTOR) / 2.0,
             text: short(factor),
         };
-        let ends = [-reach, reach].map(f64::exp).map(short);
-        self.heat(&times, tint, ends.map(|end| format!("{end}×")))
+        let ends = [format!("≤ {}×", 1.0 / FACTOR), format!("≥ {FACTOR}×")];
+        self.heat(&self.times(), tint, ends)
     }
 
     /// Differences in percentage points on a linear scale around 0.
@@ -103,13 +103,12 @@ impl Matrix<'_, '_> {
             let accuracy = |cell: &Cell| Some(cell.column("test_accuracy")?.mean);
             Some(100.0 * (accuracy(mine)? - accuracy(full)?))
         });
-        let sizes = points.iter().flatten().flatten().map(|point| point.abs());
-        let reach = sizes.fold(1.0, f64::max);
         let tint = |point: f64| Tint {
-            at: 0.5 - point / (2.0 * reach),
+            at: 0.5 - point / (2.0 * POINTS),
             text: signed(point),
         };
-        self.heat(&points, tint, [reach, -reach].map(signed))
+        let ends = [format!("≥ +{POINTS}"), format!("≤ −{POINTS}")];
+        self.heat(&points, tint, ends)
     }
 
     fn heat(
@@ -159,7 +158,7 @@ fn short(factor: f64) -> String {
     match factor {
         f if f >= 9.95 => format!("{f:.0}"),
         f if f >= 1.995 => format!("{f:.1}"),
-        f if f >= 0.0995 => format!("{f:.2}"),
+        f if f >= 0.0095 => format!("{f:.2}"),
         f => format::digits(f),
     }
 }
@@ -243,7 +242,7 @@ mod tests {
     fn numbers_are_short_and_have_a_real_minus() {
         assert_eq!(
             [0.0123, 0.5, 1.0, 4.26, 1234.0].map(short).join(" "),
-            "0.0123 0.50 1.00 4.3 1234"
+            "0.01 0.50 1.00 4.3 1234"
         );
         assert_eq!([-0.04, -1.26, 12.4].map(signed).join(" "), "0.0 −1.3 +12");
     }

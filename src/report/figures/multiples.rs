@@ -1,7 +1,7 @@
 //! Small multiples: one panel for each setting of a sweep, under one legend.
 
 use super::list;
-use crate::report::plot::{Bars, Panel, Reach, Row, Unit};
+use crate::report::plot::{Bars, Headed, Panel, Reach, Row, Unit};
 use crate::report::series::{self, Cell, Setting};
 use crate::report::style::Fill;
 
@@ -9,9 +9,6 @@ use crate::report::style::Fill;
 const MOST: [usize; 2] = [12, 8];
 /// Panels whose ranges differ by more than this factor have an axis each.
 const ALIKE: f64 = 4.0;
-
-/// A panel with its heading.
-pub type Headed = (String, Panel);
 
 /// The settings that a figure shows.
 pub struct Multiples<'c, 'a> {

@@ -1,8 +1,8 @@
 //! What accuracy costs: final test accuracy against bytes, with the Pareto front.
 
-use super::multiples::{Headed, Multiples, rows};
+use super::multiples::{Multiples, rows};
 use super::{list, seeds_with};
-use crate::report::plot::{Axis, Curves, Figure, Guide, Panel, Series, Spot, Unit};
+use crate::report::plot::{Axis, Curves, Figure, Guide, Headed, Panel, Series, Spot, Unit};
 use crate::report::series::Cell;
 use crate::report::statistics::Summary;
 

@@ -1,8 +1,8 @@
 //! How time and bytes grow with the number of workers, or with the size of model or graph.
 
-use super::multiples::{Headed, left_out, rows};
+use super::multiples::{left_out, rows};
 use super::seeds_with;
-use crate::report::plot::{Axis, Curves, Figure, Guide, Panel, Series, Spot, Unit};
+use crate::report::plot::{Axis, Curves, Figure, Guide, Headed, Panel, Series, Spot, Unit};
 use crate::report::series::{self, Cell};
 use crate::report::statistics::Summary;
 
@@ -120,17 +120,25 @@ fn group(
     sizes.sort_by(f64::total_cmp);
     sizes.dedup();
     let x = Axis::log(name, Unit::Plain, sizes.clone()).marked(sizes);
-    let y = Axis::log(measure, unit, spots().map(|spot| spot.y));
-    let panels = drawn.into_iter().map(|(heading, series)| {
-        let guide = ideal.and_then(|label| {
-            let spots = &series.iter().find(|series| series.label == label)?.spots;
-            let (first, last) = (spots.first()?, spots.last()?);
-            let end = (last.x, first.y * first.x / last.x);
-            Some(Guide {
-                label: "ideal",
-                points: vec![(first.x, first.y), end],
-            })
-        });
+    let line = |series: &[Series]| -> Option<Guide> {
+        let spots = &series
+            .iter()
+            .find(|series| Some(series.label.as_str()) == ideal)?
+            .spots;
+        let (first, last) = (spots.first()?, spots.last()?);
+        let end = (last.x, first.y * first.x / last.x);
+        Some(Guide {
+            label: "ideal",
+            points: vec![(first.x, first.y), end],
+        })
+    };
+    let ends = drawn
+        .iter()
+        .filter_map(|(_, series)| Some(line(series)?.points[1].1));
+    let y = Axis::log(measure, unit, spots().map(|spot| spot.y).chain(ends));
+    let panels = drawn.iter().map(|(heading, series)| {
+        let guide = line(series);
+        let series = series.clone();
         let curves = Curves {
             x: x.clone(),
             y: y.clone(),
@@ -138,7 +146,7 @@ fn group(
             guide,
             series,
         };
-        (heading.clone(), Panel::Curves(curves))
+        ((*heading).clone(), Panel::Curves(curves))
     });
     Some(panels.collect())
 }

@@ -97,7 +97,7 @@ impl Bars {
     /// Room for the labels, pt.
     pub fn beside(&self) -> f64 {
         let widths = self.labels().map(|label| text::width(&label, SMALL));
-        4.0 + widths.fold(0.0, f64::max)
+        5.0 + widths.fold(0.0, f64::max)
     }
 
     /// Whether rows have the same labels.
@@ -127,7 +127,7 @@ impl Bars {
     ) -> Result<(), Failure<B>> {
         let end = self.reach.end(frame.right - frame.left);
         let axis = Axis::from_zero(&self.name, self.unit, end);
-        frame.draw(canvas, &axis)?;
+        frame.draw(canvas, &axis, None)?;
         frame.horizontal(canvas, &axis, labels.below)?;
         for (index, (row, label)) in self.rows.iter().zip(self.labels()).enumerate() {
             let middle = frame.top + 1.5 + (index as f64 + 0.5) * self.row();

@@ -187,12 +187,15 @@ impl<'a, B: Glyphs> Canvas<'a, B> {
                 .try_for_each(|arm| self.line(&corners(arm), Stroke::solid(color, size / 4.0)))
         };
         let full = |points: &[(f64, f64)]| self.fill(&corners(points), color, 1.0);
-        // White inside, so that an outline is told from a curve that passes through it.
+        // White inside, so that an outline is told from a curve that passes through it. Side by side: as one line, plotters
+        // would cut its corners.
         let hollow = |points: &[(f64, f64)]| {
-            let outline: Vec<At> = corners(points);
+            let outline = corners(points);
             self.fill(&outline, (0xFF, 0xFF, 0xFF), 1.0)?;
-            let closed: Vec<At> = outline.iter().chain(&outline[..2]).copied().collect();
-            self.line(&closed, Stroke::solid(color, size / 5.0))
+            let next = outline.iter().cycle().skip(1);
+            (outline.iter().zip(next)).try_for_each(|(from, to)| {
+                self.line(&[*from, *to], Stroke::solid(color, size / 5.0))
+            })
         };
         let disc: Vec<(f64, f64)> = (0..24_u32)
             .map(|step| (f64::from(step) * std::f64::consts::TAU / 24.0).sin_cos())

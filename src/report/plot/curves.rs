@@ -14,6 +14,8 @@ const LOW: f64 = 78.0;
 /// Markers on one curve, about, and the least distance between them, pt.
 const MARKERS: usize = 7;
 const APART: f64 = 20.0;
+/// With more curves than these, bands are paler.
+const MANY: usize = 7;
 /// Size of a marker on a curve, pt.
 const MARKER: f64 = 3.8;
 /// How lines to compare with are drawn.
@@ -109,8 +111,10 @@ impl Curves {
             }
         }
         if self.joined {
+            // Many bands on top of each other would hide what they surround.
+            let alpha = if self.series.len() > MANY { 0.1 } else { 0.2 };
             for series in &self.series {
-                band(canvas, series, |x, y| frame.nearest(place(x, y)))?;
+                band(canvas, series, alpha, |x, y| frame.nearest(place(x, y)))?;
             }
         }
         for (index, series) in self.series.iter().enumerate() {
@@ -120,7 +124,7 @@ impl Curves {
                 error_bars(canvas, series, |x, y| frame.nearest(place(x, y)))?;
             }
         }
-        frame.draw(canvas, &self.x)?;
+        frame.draw(canvas, &self.x, Some(&self.y))?;
         frame.horizontal(canvas, &self.x, labels.below)?;
         frame.vertical(canvas, &self.y, labels.left)
     }
@@ -161,9 +165,11 @@ impl Curves {
         };
         let distance = ((last.0 - first.0) / MARKERS as f64).max(APART);
         let mut next = first.0 + distance * (index as f64 * 0.37).fract();
+        // A few points are marked each.
+        let few = places.len() <= MARKERS;
         for at in &places[..places.len() - 1] {
             // Two markers on top of each other are none: the last point always has its own.
-            if at.0 >= next && last.0 - at.0 > 0.6 * distance {
+            if few || (at.0 >= next && last.0 - at.0 > 0.6 * distance) {
                 canvas.marker(*at, MARKER, series.look.color, series.look.marker)?;
                 next = at.0 + distance;
             }
@@ -175,6 +181,7 @@ impl Curves {
 fn band<B: Glyphs>(
     canvas: &Canvas<B>,
     series: &Series,
+    alpha: f64,
     place: impl Fn(f64, f64) -> At,
 ) -> Result<(), Failure<B>> {
     if series.spots.iter().all(|spot| spot.y_sd == 0.0) {
@@ -190,7 +197,7 @@ fn band<B: Glyphs>(
         .rev()
         .map(|spot| place(spot.x, spot.y - spot.y_sd));
     let outline: Vec<At> = upper.chain(lower).collect();
-    canvas.fill(&outline, series.look.color, 0.2)
+    canvas.fill(&outline, series.look.color, alpha)
 }
 
 fn error_bars<B: Glyphs>(

@@ -75,33 +75,38 @@ impl Frame {
         pieces
     }
 
-    /// Draws the four sides and, in the lower one, the gap of a broken axis.
-    pub fn draw<B: Glyphs>(&self, canvas: &Canvas<B>, x: &Axis) -> Result<(), Failure<B>> {
-        let stroke = Stroke::solid(INK, THIN);
-        let Self {
-            left,
-            top,
-            right,
-            bottom,
-        } = *self;
-        canvas.line(
-            &[(left, bottom), (left, top), (right, top), (right, bottom)],
-            stroke,
-        )?;
-        let Some(gap) = x.break_at() else {
-            return canvas.line(&[(left, bottom), (right, bottom)], stroke);
+    /// Draws the four sides, with a gap in the lower and in the left one where those axes are broken.
+    pub fn draw<B: Glyphs>(
+        &self,
+        canvas: &Canvas<B>,
+        x: &Axis,
+        y: Option<&Axis>,
+    ) -> Result<(), Failure<B>> {
+        let side = |from: (f64, f64), to: (f64, f64), axis: Option<&Axis>| {
+            let stroke = Stroke::solid(INK, THIN);
+            let (start, end) = (self.at(from.0, from.1), self.at(to.0, to.1));
+            let Some(gap) = axis.and_then(Axis::break_at) else {
+                return canvas.line(&[start, end], stroke);
+            };
+            // Half the gap, along the side; the strokes at its ends lean across.
+            let (dx, dy) = ((to.0 - from.0) * 1.5, (from.1 - to.1) * 1.5);
+            let middle = self.at(gap * to.0, gap * to.1);
+            let before = (middle.0 - dx, middle.1 - dy);
+            let after = (middle.0 + dx, middle.1 + dy);
+            canvas.line(&[start, before], stroke)?;
+            canvas.line(&[after, end], stroke)?;
+            let lean = if dx > 0.0 { (1.2, -2.6) } else { (2.6, -1.2) };
+            [before, after].iter().try_for_each(|(x, y)| {
+                canvas.line(
+                    &[(x - lean.0, y - lean.1), (x + lean.0, y + lean.1)],
+                    stroke,
+                )
+            })
         };
-        let middle = self.at(gap, 0.0).0;
-        let (before, after) = (middle - 1.5, middle + 1.5);
-        canvas.line(&[(left, bottom), (before, bottom)], stroke)?;
-        canvas.line(&[(after, bottom), (right, bottom)], stroke)?;
-        for end in [before, after] {
-            canvas.line(
-                &[(end - 1.2, bottom + 2.6), (end + 1.2, bottom - 2.6)],
-                stroke,
-            )?;
-        }
-        Ok(())
+        side((0.0, 0.0), (1.0, 0.0), Some(x))?;
+        side((0.0, 0.0), (0.0, 1.0), y)?;
+        side((0.0, 1.0), (1.0, 1.0), None)?;
+        side((1.0, 0.0), (1.0, 1.0), None)
     }
 
     /// Ticks of the horizontal axis and, if they are `shown`, their labels and its name.

@@ -7,7 +7,7 @@ use super::canvas::{Canvas, Failure, Stroke};
 use super::frame::Frame;
 use super::panel::Labels;
 use super::text;
-use crate::report::style::{Color, INK, SMALL, THIN};
+use crate::report::style::{Color, INK, LABEL, SMALL, THIN};
 
 /// Height of a row, pt.
 const ROW: f64 = 12.0;
@@ -57,12 +57,31 @@ impl Heat {
 
     /// Room for the rows' labels, pt.
     pub fn beside(&self) -> f64 {
-        4.0 + widest(&self.rows)
+        5.0 + widest(&self.rows)
     }
 
-    /// Room for the columns' labels and what they are, pt.
-    pub fn below(&self) -> f64 {
-        widest(&self.columns) + 17.0
+    /// Room for the columns' labels and what they are, below a frame of `width` pt, pt.
+    pub fn below(&self, width: f64) -> f64 {
+        self.columns_end(width) + 14.0
+    }
+
+    /// Width of a column, pt.
+    fn column(&self, width: f64) -> f64 {
+        width / self.columns.len().max(1) as f64
+    }
+
+    /// Whether the columns' labels fit as they are; otherwise they read upwards.
+    fn level(&self, width: f64) -> bool {
+        widest(&self.columns) + 2.0 <= self.column(width)
+    }
+
+    /// Where the columns' labels end, below a frame of `width` pt, pt.
+    fn columns_end(&self, width: f64) -> f64 {
+        if self.level(width) {
+            8.0
+        } else {
+            widest(&self.columns) + 3.0
+        }
     }
 
     /// Height of the data rectangle, pt.
@@ -81,7 +100,8 @@ impl Heat {
         labels: Labels,
     ) -> Result<(), Failure<B>> {
         self.scale(canvas, frame)?;
-        let width = (frame.right - frame.left) / self.columns.len().max(1) as f64;
+        let whole = frame.right - frame.left;
+        let width = self.column(whole);
         let size = self.size(width);
         for (row, tints) in self.tints.iter().enumerate() {
             for (column, tint) in tints.iter().enumerate() {
@@ -91,21 +111,14 @@ impl Heat {
                 );
                 let to = (from.0 + width, from.1 + ROW);
                 let middle = (f64::midpoint(from.0, to.0), f64::midpoint(from.1, to.1));
-                match tint {
-                    Some(tint) => {
-                        canvas.bar(from, to, color(tint.at), false)?;
-                        canvas.text_on(&tint.text, middle, size, on(tint.at))?;
-                    }
-                    None => {
-                        canvas.bar(from, to, WHITE, true)?;
-                        let (half, above) = (4.0, 3.0);
-                        let clear = (
-                            (middle.0 - half, middle.1 - above),
-                            (middle.0 + half, middle.1 + above),
-                        );
-                        canvas.bar(clear.0, clear.1, WHITE, false)?;
-                        canvas.text_on("–", middle, LARGEST, DARK)?;
-                    }
+                if let Some(tint) = tint {
+                    canvas.bar(from, to, color(tint.at), false)?;
+                    canvas.text_on(&tint.text, middle, size, on(tint.at))?;
+                } else {
+                    canvas.bar(from, to, WHITE, true)?;
+                    let corner = |sign: f64| (middle.0 + sign * 4.0, middle.1 + sign * 3.0);
+                    canvas.bar(corner(-1.0), corner(1.0), WHITE, false)?;
+                    canvas.text_on("–", middle, LARGEST, DARK)?;
                 }
             }
         }
@@ -119,16 +132,18 @@ impl Heat {
         }
         if labels.below {
             for (column, label) in self.columns.iter().enumerate() {
-                let at = (
-                    frame.left + (column as f64 + 0.5) * width,
-                    frame.bottom + 3.0,
-                );
+                let x = frame.left + (column as f64 + 0.5) * width;
                 let label = text::fit(label, SMALL, LONGEST);
-                canvas.text_upwards(&label, at, SMALL, HPos::Right)?;
+                let at = (x, frame.bottom + 3.0);
+                if self.level(whole) {
+                    canvas.text(&label, at, SMALL, (HPos::Center, VPos::Top))?;
+                } else {
+                    canvas.text_upwards(&label, at, SMALL, HPos::Right)?;
+                }
             }
             let middle = f64::midpoint(frame.left, frame.right);
-            let at = (middle, frame.bottom + widest(&self.columns) + 7.0);
-            canvas.text(&self.name, at, SMALL, (HPos::Center, VPos::Top))?;
+            let at = (middle, frame.bottom + self.columns_end(whole) + 4.0);
+            canvas.text(&self.name, at, LABEL, (HPos::Center, VPos::Top))?;
         }
         Ok(())
     }

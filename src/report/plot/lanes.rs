@@ -128,7 +128,7 @@ impl Lanes {
                 y += LANE;
             }
         }
-        frame.draw(canvas, &axis)?;
+        frame.draw(canvas, &axis, None)?;
         frame.horizontal(canvas, &axis, labels.below)
     }
 }

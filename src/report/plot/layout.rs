@@ -2,7 +2,7 @@
 //! panels, and below a column of them.
 
 use super::frame::Frame;
-use super::panel::{Labels, Panel};
+use super::panel::{Headed, Labels, Panel};
 
 /// Room for a heading, and above a frame without one, pt.
 const HEADING: f64 = 12.0;
@@ -39,14 +39,17 @@ pub struct Grid<'a> {
 
 /// Places rows of panels on a page of `width` pt, from `top` pt on. All frames have the same width, and those of a row the
 /// same height.
-pub fn grid(rows: &[Vec<(String, Panel)>], width: f64, top: f64) -> Grid<'_> {
+pub fn grid(rows: &[Vec<Headed>], width: f64, top: f64) -> Grid<'_> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let labels = |row: usize, column: usize| labels(rows, row, column);
     let beside = |column: usize| {
         let panels = (0..rows.len()).filter_map(|row| Some((row, &rows[row].get(column)?.1)));
-        let needed = panels.map(|(row, panel)| match labels(row, column).left {
-            true => panel.beside(),
-            false => LEFT,
+        let needed = panels.map(|(row, panel)| {
+            if labels(row, column).left {
+                panel.beside()
+            } else {
+                LEFT
+            }
         });
         needed.fold(0.0, f64::max)
     };
@@ -58,21 +61,18 @@ pub fn grid(rows: &[Vec<(String, Panel)>], width: f64, top: f64) -> Grid<'_> {
         bottom: top,
     };
     for (number, row) in rows.iter().enumerate() {
-        let most = |of: &dyn Fn(&(usize, &(String, Panel))) -> f64| {
-            row.iter()
-                .enumerate()
-                .map(|item| of(&item))
-                .fold(0.0, f64::max)
-        };
-        let heading = most(&|(_, (heading, _))| if heading.is_empty() { ABOVE } else { HEADING });
-        let above = heading + most(&|(_, (_, panel))| panel.above());
-        let inside = most(&|(_, (_, panel))| panel.inside(each));
-        let below = most(
-            &|(column, (_, panel))| match labels(number, *column).below {
-                true => panel.below(),
-                false => BOTTOM,
-            },
-        );
+        let (mut heading, mut above, mut inside, mut below) = (ABOVE, 0.0_f64, 0.0_f64, BOTTOM);
+        for (column, (text, panel)) in row.iter().enumerate() {
+            if !text.is_empty() {
+                heading = HEADING;
+            }
+            above = above.max(panel.above());
+            inside = inside.max(panel.inside(each));
+            if labels(number, column).below {
+                below = below.max(panel.below(each));
+            }
+        }
+        let above = heading + above;
         let mut left = 0.0;
         for (column, (heading, panel)) in row.iter().enumerate() {
             left += lefts[column];
@@ -101,7 +101,7 @@ pub fn grid(rows: &[Vec<(String, Panel)>], width: f64, top: f64) -> Grid<'_> {
 }
 
 /// A side is labelled unless the neighbour there has the same labels.
-fn labels(rows: &[Vec<(String, Panel)>], row: usize, column: usize) -> Labels {
+fn labels(rows: &[Vec<Headed>], row: usize, column: usize) -> Labels {
     let panel = &rows[row][column].1;
     let left = column.checked_sub(1).map(|left| &rows[row][left].1);
     let below = rows.get(row + 1).and_then(|next| next.get(column));
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
     use crate::report::plot::{Axis, Curves, Unit};
 
-    fn panel(high: f64) -> (String, Panel) {
+    fn panel(high: f64) -> Headed {
         let axis = |high| Axis::linear("value", Unit::Plain, [0.0, high]);
         let curves = Curves {
             x: axis(high),

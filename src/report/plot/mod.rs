@@ -24,7 +24,7 @@ pub use bars::{Bars, Reach, Row};
 pub use curves::{Curves, Guide, Series, Spot};
 pub use heat::{Heat, Tint};
 pub use lanes::{Group, Lane, Lanes, Piece};
-pub use panel::Panel;
+pub use panel::{Headed, Panel};
 pub use scale::{Axis, Unit};
 
 use super::style::{LABEL, SMALL, WIDE, WIDTH};
@@ -50,7 +50,7 @@ pub struct Figure {
     /// What a person who cannot see it should know.
     pub alt: String,
     /// The panels, row by row, each with a heading (empty for none).
-    pub rows: Vec<Vec<(String, Panel)>>,
+    pub rows: Vec<Vec<Headed>>,
     /// A line below them; may be empty.
     pub note: String,
 }
@@ -61,7 +61,7 @@ const NOTE: f64 = 11.0;
 impl Figure {
     /// Whether it takes both columns of a page: where panels stand side by side, and maps always.
     pub fn wide(&self) -> bool {
-        let map = |(_, panel): &(String, Panel)| matches!(panel, Panel::Heat(_));
+        let map = |(_, panel): &Headed| matches!(panel, Panel::Heat(_));
         (self.rows.iter()).any(|row| row.len() > 1 || row.iter().any(map))
     }
 

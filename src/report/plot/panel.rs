@@ -22,6 +22,9 @@ pub enum Panel {
     Lanes(Lanes),
 }
 
+/// A panel under its heading, which may be empty.
+pub type Headed = (String, Panel);
+
 /// Which sides of a panel are labelled: not those that share the labels of a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Labels {
@@ -52,10 +55,10 @@ impl Panel {
         }
     }
 
-    /// Room for the labels below, pt.
-    pub fn below(&self) -> f64 {
+    /// Room for the labels below a data rectangle of `width` pt, pt.
+    pub fn below(&self, width: f64) -> f64 {
         match self {
-            Self::Heat(heat) => heat.below(),
+            Self::Heat(heat) => heat.below(width),
             _ => BELOW,
         }
     }
