@@ -18,7 +18,7 @@ pub fn targets(cells: &[Cell], stated: Option<f64>) -> Option<Table> {
     }
     let rows = cells.iter().map(|cell| {
         let count = cell.runs.iter().filter(reached).count();
-        let bound = if count < cell.runs.len() { "> " } else { "" };
+        let bound = if count < cell.runs.len() { "≥ " } else { "" };
         let seconds = cell.over_seeds(|run| run.seconds_to_target.or(Some(run.simulated_seconds)));
         let bytes =
             cell.over_seeds(|run| Some(run.bytes_to_target.unwrap_or(run.payload_bytes) as f64));
@@ -38,7 +38,7 @@ pub fn targets(cells: &[Cell], stated: Option<f64>) -> Option<Table> {
         name: "targets",
         caption: format!(
             "Simulated time and total payload until {target} are right, mean over seeds, and how many runs get there. A run that \
-             does not counts with its whole time and payload, so that > is a lower bound of the mean."
+             does not counts with its whole time and payload, so that ≥ marks a lower bound of the mean."
         ),
         columns: columns(&[
             "strategy",
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn runs_that_miss_the_target_are_counted_and_make_the_mean_a_lower_bound() {
-        let expected = ["full", "1 of 2", "> 6.00 s", "> 5.00 kB"];
+        let expected = ["full", "1 of 2", "≥ 6.00 s", "≥ 5.00 kB"];
         assert_eq!(
             row(&[run(0, Some(3.0)), run(1, None)], None).unwrap(),
             expected
