@@ -285,7 +285,7 @@ fn figure(rows: &[EstimatorRow], wanted: &[String]) -> Option<Figure> {
             ),
             y: Axis::log(&y, Unit::Percent, all.iter().map(|spot| spot.y)),
             joined: false,
-            front: Vec::new(),
+            guide: None,
             series,
         };
         Some((format!("{graph}: {name}"), Panel::Curves(curves)))
@@ -313,7 +313,8 @@ fn figure(rows: &[EstimatorRow], wanted: &[String]) -> Option<Figure> {
                   where outcomes are sampled. Where everything is seen there is nothing to show."
             .into(),
         alt: format!("Relative bias and error against coverage, of {}.", shown.join(", ")),
-        panels,
+        rows: panels.into_iter().map(|panel| vec![panel]).collect(),
+        note: String::new(),
     })
 }
 
@@ -379,7 +380,7 @@ mod tests {
     #[test]
     fn the_figure_has_a_point_for_every_row_that_is_asked_for() {
         let figure = figure(&rows(), &["none".into()]).unwrap();
-        let Panel::Curves(bias) = &figure.panels[0].1 else {
+        let Panel::Curves(bias) = &figure.rows[0][0].1 else {
             panic!("points")
         };
         assert_eq!((bias.series.len(), bias.series[0].spots.len()), (1, 2));

@@ -27,6 +27,8 @@ pub struct Page<'a> {
     pub summary: &'a Table,
     /// The traffic table.
     pub traffic: &'a Table,
+    /// What it takes to reach the target accuracy, if there is one.
+    pub targets: Option<&'a Table>,
     /// Accuracy within budgets, and who is ahead; none where nothing competes.
     pub budgets: &'a [Table],
     /// Figures with their SVG documents.
@@ -53,6 +55,7 @@ struct Picture<'a> {
     kind: &'a str,
     title: &'a str,
     caption: &'a str,
+    wide: bool,
     svg: String,
 }
 
@@ -72,6 +75,7 @@ impl Page<'_> {
                 kind: figure.kind,
                 title: &figure.title,
                 caption: &figure.caption,
+                wide: figure.wide(),
                 // Ink follows the page's colour, so that figures are legible on dark screens.
                 svg: svg.replace("#000000", "currentColor"),
             })
@@ -93,6 +97,7 @@ impl Page<'_> {
             failed,
             summary => self.summary,
             traffic => self.traffic,
+            targets => self.targets,
             budgets => self.budgets,
             setting => self.setting(),
             elapsed => self.elapsed(),

@@ -102,7 +102,10 @@ pub fn build(
     let claims = tables::claims(&tables.claims);
     let budgets = tables::budgets(&cells, &tables.traffic);
     let budgets = budgets.as_ref().map_or(&[][..], |both| &both[..]);
-    for table in [&summary, &traffic, &claims].into_iter().chain(budgets) {
+    let target = manifest["config"]["training"]["target_accuracy"].as_f64();
+    let targets = tables::targets(&cells, target);
+    let all = [&summary, &traffic, &claims].into_iter();
+    for table in all.chain(&targets).chain(budgets) {
         for (extension, text) in tables::files(table) {
             let name = format!("tables/{}.{extension}", table.name);
             written.push(write_file(folder, &name, text.as_bytes())?);
@@ -115,6 +118,7 @@ pub fn build(
         claims: &tables.claims,
         summary: &summary,
         traffic: &traffic,
+        targets: targets.as_ref(),
         budgets,
         figures: &drawn,
         manifest,

@@ -14,6 +14,8 @@ pub struct Cell<'a> {
     pub label: String,
     /// The strategy's label.
     pub strategy: &'a str,
+    /// The sweep's values, what the cell's name says before the strategy; empty without a sweep.
+    pub setting: &'a str,
     /// Colour, dash and marker.
     pub look: Look,
     /// Finished runs, one a seed.
@@ -88,15 +90,18 @@ pub fn cells<'a>(runs: &'a [RunRow], epochs: &'a [EpochRow]) -> Vec<Cell<'a>> {
             names.push((&run.cell, &run.strategy));
         }
     }
-    let looks = style::looks(names.iter().map(|(_, strategy)| *strategy));
+    let strategies = distinct(names.iter().map(|(_, strategy)| *strategy));
+    let looks: BTreeMap<&str, Look> = (strategies.iter().copied())
+        .zip(style::looks(strategies.iter().copied()))
+        .collect();
     let repeated = |strategy: &str| names.iter().filter(|(_, s)| *s == strategy).count() > 1;
     let mut cells: Vec<Cell> = names
         .iter()
-        .zip(looks)
-        .map(|(&(cell, strategy), look)| Cell {
+        .map(|&(cell, strategy)| Cell {
             label: if repeated(strategy) { cell } else { strategy }.to_owned(),
             strategy,
-            look,
+            setting: cell.strip_suffix(strategy).map_or(cell, str::trim_end),
+            look: looks[strategy],
             runs: runs
                 .iter()
                 .filter(|run| run.is_ok() && run.cell == cell)
@@ -123,6 +128,55 @@ pub fn cells<'a>(runs: &'a [RunRow], epochs: &'a [EpochRow]) -> Vec<Cell<'a>> {
         }
     }
     cells
+}
+
+/// The cells of one setting of a sweep.
+pub type Setting<'c, 'a> = (&'a str, Vec<&'c Cell<'a>>);
+
+/// The cells by setting, in the order of their appearance; one without a name where nothing is swept.
+pub fn settings<'c, 'a: 'c>(cells: impl IntoIterator<Item = &'c Cell<'a>>) -> Vec<Setting<'c, 'a>> {
+    let mut settings: Vec<Setting> = Vec::new();
+    for cell in cells {
+        match settings.iter_mut().find(|(name, _)| *name == cell.setting) {
+            Some((_, members)) => members.push(cell),
+            None => settings.push((cell.setting, vec![cell])),
+        }
+    }
+    settings
+}
+
+/// The strategies' labels, each once, in the order of their appearance.
+pub fn strategies<'c, 'a: 'c>(cells: impl IntoIterator<Item = &'c Cell<'a>>) -> Vec<&'a str> {
+    distinct(cells.into_iter().map(|cell| cell.strategy))
+}
+
+fn distinct<'a>(labels: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut known = Vec::new();
+    for label in labels {
+        if !known.contains(&label) {
+            known.push(label);
+        }
+    }
+    known
+}
+
+/// The strategy that others are compared with: `full`, or the first where there is none.
+pub fn yardstick<'a>(cells: &[Cell<'a>]) -> Option<&'a str> {
+    let full = cells.iter().find(|cell| cell.strategy == "full");
+    full.or(cells.first()).map(|cell| cell.strategy)
+}
+
+/// Keys and values of a setting: `kind=gcn workers=4` has two. A value may contain spaces.
+pub fn values(setting: &str) -> Vec<(&str, String)> {
+    let mut values: Vec<(&str, String)> = Vec::new();
+    for word in setting.split_whitespace() {
+        match (word.split_once('='), values.last_mut()) {
+            (Some((key, value)), _) if !key.is_empty() => values.push((key, value.to_owned())),
+            (_, Some((_, value))) => *value = format!("{value} {word}"),
+            _ => {}
+        }
+    }
+    values
 }
 
 /// Gives each cell its rows of the timeline.
@@ -216,5 +270,32 @@ mod tests {
             .map(|cell| cell.label)
             .collect();
         assert_eq!(labels, ["workers=2 full", "workers=4 full", "varco"]);
+    }
+
+    #[test]
+    fn a_strategy_looks_the_same_in_every_setting_of_a_sweep() {
+        let runs = [
+            run("workers=2 full", "full", 0, "ok"),
+            run("workers=2 fixed(ratio=2)", "fixed(ratio=2)", 0, "ok"),
+            run("workers=4 full", "full", 0, "ok"),
+            run("workers=4 fixed(ratio=2)", "fixed(ratio=2)", 0, "ok"),
+        ];
+        let cells = cells(&runs, &[]);
+        let grouped = settings(&cells);
+        let names: Vec<&str> = grouped.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, ["workers=2", "workers=4"]);
+        for (one, other) in grouped[0].1.iter().zip(&grouped[1].1) {
+            assert_eq!(one.look, other.look, "{}", one.strategy);
+        }
+    }
+
+    #[test]
+    fn a_setting_is_read_as_keys_and_values_with_spaces() {
+        let expected = [
+            ("dataset", "my graph".to_owned()),
+            ("workers", "4".to_owned()),
+        ];
+        assert_eq!(values("dataset=my graph workers=4"), expected);
+        assert!(values("").is_empty());
     }
 }

@@ -1,11 +1,13 @@
-//! The look of every figure: one column wide, small type, thin axes, and for each strategy a colour,
+//! The look of every figure: one column wide or two, small type, thin axes, and for each strategy a colour,
 //! a dash and a marker that never change and that survive black-and-white print.
 
 /// A colour without transparency: red, green, blue.
 pub type Color = (u8, u8, u8);
 
-/// Width of every figure, pt: one column of 3.4 inches.
+/// Width of a figure of one column, pt: 3.4 inches.
 pub const WIDTH: f64 = 3.4 * 72.0;
+/// Width of a figure over both columns of a page, pt: 7 inches.
+pub const WIDE: f64 = 7.0 * 72.0;
 /// Type size of axis labels and panel titles, pt.
 pub const LABEL: f64 = 7.5;
 /// Type size of ticks, legends and notes, pt.
@@ -17,7 +19,7 @@ pub const CURVE: f64 = 1.0;
 /// Text and axes.
 pub const INK: Color = (0, 0, 0);
 
-// Paul Tol's *bright* palette, and for the rest his *vibrant* (<https://personal.sron.nl/~pault/>).
+// Paul Tol's *bright* palette, and for the rest his others (<https://personal.sron.nl/~pault/>).
 const BLUE: Color = (0x44, 0x77, 0xAA);
 const RED: Color = (0xEE, 0x66, 0x77);
 const GREEN: Color = (0x22, 0x88, 0x33);
@@ -25,13 +27,19 @@ const YELLOW: Color = (0xCC, 0xBB, 0x44);
 const CYAN: Color = (0x66, 0xCC, 0xEE);
 const PURPLE: Color = (0xAA, 0x33, 0x77);
 const GREY: Color = (0xBB, 0xBB, 0xBB);
+const ORANGE: Color = (0xEE, 0x77, 0x33);
+const INDIGO: Color = (0x33, 0x22, 0x88);
+const TEAL: Color = (0x00, 0x99, 0x88);
+const BROWN: Color = (0x72, 0x19, 0x0E);
+const LAVENDER: Color = (0xA9, 0x8B, 0xDC);
 
 /// Colours of strategies without a place, unlike those that have one.
-const OTHERS: [Color; 4] = [
+const OTHERS: [Color; 5] = [
     (0x33, 0x33, 0x33),
-    (0xEE, 0x77, 0x33),
-    (0x00, 0x99, 0x88),
-    (0x33, 0x22, 0x88),
+    (0x99, 0x99, 0x33),
+    (0xCC, 0x33, 0x11),
+    (0xFF, 0x99, 0xAA),
+    (0x33, 0xBB, 0xEE),
 ];
 
 /// Strategies with a place of their own, and their colours.
@@ -43,11 +51,11 @@ const PLACES: [(&str, Color); 12] = [
     ("grappa", GREEN),
     ("retexo", PURPLE),
     ("bns", CYAN),
-    ("pipe", BLUE),
-    ("adaqp", RED),
-    ("llcg", GREEN),
-    ("distdgl", YELLOW),
-    ("cluster", PURPLE),
+    ("pipe", ORANGE),
+    ("adaqp", INDIGO),
+    ("llcg", TEAL),
+    ("distdgl", BROWN),
+    ("cluster", LAVENDER),
 ];
 
 /// Dash patterns, pt on and pt off in turn; the first is a solid line.
@@ -56,7 +64,7 @@ const DASHES: [&[f64]; 5] = [
     &[1.2, 1.6],
     &[4.0, 1.6],
     &[5.0, 1.5, 1.2, 1.5],
-    &[8.0, 2.0],
+    &[5.0, 1.2, 1.2, 1.2, 1.2, 1.2],
 ];
 
 /// The shape that marks points of a curve.
@@ -76,17 +84,38 @@ pub enum Marker {
     Cross,
     /// Two strokes, upright.
     Plus,
+    /// The outline of a disc.
+    Ring,
+    /// The outline of a square.
+    HollowSquare,
+    /// The outline of a triangle that points up.
+    HollowTriangle,
+    /// The outline of a square on its corner.
+    HollowDiamond,
+    /// The outline of a triangle that points down.
+    HollowInverted,
 }
 
-const MARKERS: [Marker; 7] = [
+/// As many as strategies with a place: where points are not joined, the marker alone survives black-and-white print.
+const MARKERS: [Marker; PLACES.len()] = [
     Marker::Circle,
     Marker::Cross,
     Marker::Square,
     Marker::Triangle,
     Marker::Diamond,
     Marker::Inverted,
+    Marker::Ring,
     Marker::Plus,
+    Marker::HollowSquare,
+    Marker::HollowTriangle,
+    Marker::HollowDiamond,
+    Marker::HollowInverted,
 ];
+
+/// Numbers of dashes and of markers have no common factor: so many numbers in a row make pairs of which none occurs twice.
+const PAIRS: usize = DASHES.len() * MARKERS.len();
+/// From one variant of a kind to the next: with another dash, another marker, and a pair that is nobody's place.
+const VARIANT: usize = 17;
 
 /// How one curve is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -106,9 +135,8 @@ pub fn base(label: &str) -> &str {
 
 /// One look for each strategy label, in the order given.
 ///
-/// The colour belongs to the strategy's kind. Labels of one kind (other options, or the same strategy
-/// in several cells) share it and differ in dash and marker. Kinds without a place of their own follow
-/// in the order of their appearance.
+/// The colour belongs to the strategy's kind. Labels of one kind (with other options) share it and differ in
+/// dash and marker. Kinds without a place of their own follow in the order of their appearance.
 pub fn looks<'a>(labels: impl IntoIterator<Item = &'a str>) -> Vec<Look> {
     let mut kinds: Vec<(&str, usize)> = PLACES.iter().map(|(kind, _)| (*kind, 0)).collect();
     labels
@@ -124,12 +152,14 @@ pub fn looks<'a>(labels: impl IntoIterator<Item = &'a str>) -> Vec<Look> {
                 });
             let variant = kinds[place].1;
             kinds[place].1 += 1;
+            // Kinds without a place take what is left from the end.
             let other = place.checked_sub(PLACES.len());
-            let marker = other.map_or(place, |other| MARKERS.len() - 1 - other % MARKERS.len());
+            let first = other.map_or(place, |other| PAIRS - 1 - other % PAIRS);
+            let pair = first + variant * VARIANT;
             Look {
                 color: other.map_or_else(|| PLACES[place].1, |other| OTHERS[other % OTHERS.len()]),
-                dash: DASHES[(place + variant) % DASHES.len()],
-                marker: MARKERS[(marker + variant) % MARKERS.len()],
+                dash: DASHES[pair % DASHES.len()],
+                marker: MARKERS[pair % MARKERS.len()],
             }
         })
         .collect()
@@ -274,16 +304,32 @@ mod tests {
         assert_ne!(looks[0].marker, looks[1].marker);
     }
 
+    fn placed() -> Vec<&'static str> {
+        PLACES.iter().map(|(kind, _)| *kind).collect()
+    }
+
     #[test]
-    fn no_two_strategies_look_the_same() {
-        let labels: Vec<&str> = PLACES
-            .iter()
-            .map(|(kind, _)| *kind)
-            .chain(["a", "b"])
-            .collect();
-        let looks = looks(labels);
+    fn no_two_strategies_share_a_colour_or_in_black_and_white_a_dash_and_a_marker() {
+        let looks = looks(placed().into_iter().chain(["a", "b", "fixed(ratio=2)"]));
         for (index, look) in looks.iter().enumerate() {
-            assert!(!looks[..index].contains(look), "{index}: {look:?}");
+            for other in &looks[..index] {
+                let pair = |look: &Look| (look.dash, look.marker);
+                assert_ne!(pair(look), pair(other), "{index}");
+                let variant = index == looks.len() - 1;
+                assert!(variant || look.color != other.color, "{index}");
+            }
+        }
+    }
+
+    #[test]
+    fn single_points_of_known_strategies_differ_by_marker_alone() {
+        let looks = looks(placed());
+        for (index, look) in looks.iter().enumerate() {
+            let before = looks[..index].iter();
+            assert!(
+                before.clone().all(|other| other.marker != look.marker),
+                "{index}"
+            );
         }
     }
 }

@@ -214,6 +214,40 @@ fn claims() -> Vec<ClaimRow> {
     ]
 }
 
+/// The same rows in every setting of a sweep.
+fn swept(tables: &Tables, settings: &[&str]) -> Tables {
+    fn each<R: Clone>(rows: &[R], settings: &[&str], name: impl Fn(&mut R, &str)) -> Vec<R> {
+        let renamed = |setting: &&str| {
+            let rename = |row: &R| {
+                let mut row = row.clone();
+                name(&mut row, setting);
+                row
+            };
+            rows.iter().map(rename).collect::<Vec<R>>()
+        };
+        settings.iter().flat_map(renamed).collect()
+    }
+    Tables {
+        runs: each(&tables.runs, settings, |run, setting| {
+            run.cell = format!("{setting} {}", run.cell);
+        }),
+        epochs: each(&tables.epochs, settings, |epoch, setting| {
+            epoch.cell = format!("{setting} {}", epoch.cell);
+        }),
+        ..Tables::default()
+    }
+}
+
+/// The figures in a folder, as text.
+fn pictures(folder: &Path, extension: &str) -> Vec<String> {
+    let entries = fs::read_dir(folder.join("figures")).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let wanted = paths.filter(|path| path.extension().is_some_and(|known| known == extension));
+    wanted
+        .map(|path| fs::read_to_string(path).unwrap())
+        .collect()
+}
+
 fn manifest() -> Value {
     json!({
         "name": "made-up",
@@ -237,7 +271,8 @@ fn manifest() -> Value {
 fn a_report_has_every_figure_twice_every_table_twice_and_a_page() {
     let folder = tempfile::tempdir().unwrap();
     let written = build(folder.path(), &made_up(&[0, 1, 2]), &manifest()).unwrap();
-    assert_eq!(written.len(), 2 * KINDS.len() + 2 * 5 + 1);
+    // Without a sweep there is neither scaling nor a heat map.
+    assert_eq!(written.len(), 2 * (KINDS.len() - 2) + 2 * 5 + 1);
     for path in &written {
         assert!(
             fs::metadata(path).unwrap().len() > 100,
@@ -258,19 +293,53 @@ fn a_report_has_every_figure_twice_every_table_twice_and_a_page() {
 fn figures_need_no_font_and_nothing_from_elsewhere() {
     let folder = tempfile::tempdir().unwrap();
     build(folder.path(), &made_up(&[0, 1]), &manifest()).unwrap();
-    for kind in figure_kinds() {
-        let svg = fs::read_to_string(folder.path().join(format!("figures/{kind}.svg"))).unwrap();
-        assert!(!svg.contains("<text") && !svg.contains("font"), "{kind}");
+    for svg in pictures(folder.path(), "svg") {
         assert!(
-            svg.contains("<title>") && svg.contains("width=\"244.8pt\""),
-            "{kind}"
+            !svg.contains("<text") && !svg.contains("font"),
+            "{svg:.200}"
         );
-        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{kind}");
+        assert!(svg.contains("<title>"), "{svg:.200}");
+        assert!(svg.contains("width=\"244.8pt\""), "{svg:.200}");
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg:.200}");
     }
     let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
     for outside in ["src=", "<link", "@import", "url(", "<script"] {
         assert!(!page.contains(outside), "{outside}");
     }
+}
+
+#[test]
+fn a_sweep_is_drawn_as_small_multiples_over_two_columns() {
+    let folder = tempfile::tempdir().unwrap();
+    let tables = swept(&made_up(&[0, 1]), &["workers=2", "workers=4", "workers=8"]);
+    build(folder.path(), &tables, &manifest()).unwrap();
+    let drawn = pictures(folder.path(), "svg");
+    assert_eq!(drawn.len(), KINDS.len() - 1, "all but the timeline");
+    let wide = |svg: &&String| svg.contains("width=\"504.0pt\"");
+    assert_eq!(
+        drawn.iter().filter(wide).count(),
+        drawn.len() - 1,
+        "all but scaling"
+    );
+    assert!(
+        drawn
+            .iter()
+            .all(|svg| !svg.contains("NaN") && !svg.contains("inf"))
+    );
+}
+
+#[test]
+fn settings_that_do_not_fit_a_figure_are_said_to_be_left_out() {
+    let names: Vec<String> = (0..14)
+        .map(|number| format!("dropout=0.{number:02}"))
+        .collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let folder = tempfile::tempdir().unwrap();
+    build(folder.path(), &swept(&made_up(&[0]), &names), &manifest()).unwrap();
+    let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
+    let left_out =
+        "The first 12 of 14 settings; dropout=0.12 to dropout=0.13 are in the tables alone.";
+    assert!(page.contains(left_out));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Test accuracy against epoch, bytes and simulated time.
 
+use super::multiples::{Multiples, alike, rows};
 use super::seeds_with;
 use crate::report::format;
 use crate::report::plot::{Axis, Curves, Figure, Panel, Series, Spot, Unit};
@@ -42,38 +43,14 @@ fn figure(
     x: impl Fn(&Point) -> f64,
     axis: impl Fn(Vec<f64>) -> Axis,
 ) -> Option<Figure> {
-    let series: Vec<Series> = cells
-        .iter()
-        .map(|cell| Series {
-            label: cell.label.clone(),
-            look: cell.look,
-            spots: cell
-                .curve(|row| row.test_accuracy)
-                .iter()
-                .map(|point| Spot {
-                    x: x(point),
-                    x_sd: 0.0,
-                    y: point.value.mean,
-                    y_sd: point.value.spread(),
-                })
-                .collect(),
-        })
-        .filter(|series| !series.spots.is_empty())
+    let evaluated = |cell: &&Cell| !cell.curve(|row| row.test_accuracy).is_empty();
+    let shown = Multiples::of(cells.iter().filter(evaluated), 1);
+    let panels: Vec<Vec<Series>> = (shown.settings.iter())
+        .map(|(_, members)| members.iter().map(|cell| series(cell, &x)).collect())
         .collect();
-    let spots = || series.iter().flat_map(|series| &series.spots);
+    let spots = || panels.iter().flatten().flat_map(|series| &series.spots);
     spots().next()?;
-    let ends: Vec<String> = series
-        .iter()
-        .filter_map(|series| {
-            let last = series.spots.last()?;
-            Some(format!(
-                "{} ends at {}",
-                series.label,
-                format::percent(last.y)
-            ))
-        })
-        .collect();
-    let (low, high) = worth_seeing(&series);
+    let (low, high) = worth_seeing(panels.iter().flatten());
     let lowest = spots()
         .map(|spot| spot.y - spot.y_sd)
         .fold(f64::INFINITY, f64::min);
@@ -82,19 +59,31 @@ fn figure(
     } else {
         ""
     };
+    let y = Axis::linear("test accuracy", Unit::Percent, [lowest.max(low), high]);
     // A logarithmic axis begins where the first curve comes into sight; the others begin at the first epoch.
     let in_sight = |pair: &[Spot]| kind != "accuracy-vs-bytes" || pair.iter().any(|s| s.y >= low);
-    let horizontal = series
-        .iter()
-        .flat_map(|series| {
-            let seen = series
-                .spots
-                .windows(2)
-                .filter(|pair| in_sight(pair))
-                .flatten();
-            seen.chain(series.spots.last()).map(|spot| spot.x)
-        })
+    let horizontal: Vec<Vec<f64>> = (panels.iter())
+        .map(|series| series.iter().flat_map(|one| seen(one, in_sight)).collect())
         .collect();
+    let ends: Vec<f64> = (horizontal.iter())
+        .map(|xs| xs.iter().copied().fold(0.0, f64::max))
+        .collect();
+    // On a logarithmic axis there is room for all.
+    let shared = kind == "accuracy-vs-bytes" || alike(&ends);
+    let panels = panels.into_iter().zip(&horizontal).map(|(series, own)| {
+        Panel::Curves(Curves {
+            x: axis(if shared {
+                horizontal.concat()
+            } else {
+                own.clone()
+            }),
+            y: y.clone(),
+            series,
+            joined: true,
+            guide: None,
+        })
+    });
+    let panels = shown.headed(panels.collect::<Vec<Panel>>());
     let note = match kind {
         "accuracy-vs-bytes" => {
             " The payload is all that workers sent up to an epoch, parameter gradients included."
@@ -102,35 +91,57 @@ fn figure(
         "accuracy-vs-time" => " Evaluation takes no simulated time.",
         _ => "",
     };
+    let told = shown.told(|cell| {
+        let last = cell.curve(|row| row.test_accuracy).last()?.value.mean;
+        Some(format!("{} ends at {}", cell.label, format::percent(last)))
+    });
     Some(Figure {
         kind,
         title: format!("Test accuracy against {against}"),
         caption: format!(
-            "Test accuracy against {against}; {}.{note}{cut}",
-            seeds_with(cells, "with bands of")
+            "Test accuracy against {against}; {}.{note}{cut}{}",
+            seeds_with(cells, "with bands of"),
+            shown.caption()
         ),
-        alt: format!("Test accuracy against {against}: {}.", super::list(&ends)),
-        panels: vec![(
-            String::new(),
-            Panel::Curves(Curves {
-                x: axis(horizontal),
-                y: Axis::linear("test accuracy", Unit::Percent, [lowest.max(low), high]),
-                series,
-                joined: true,
-                front: Vec::new(),
-            }),
-        )],
+        alt: format!("Test accuracy against {against}: {told}."),
+        rows: rows(vec![panels]),
+        note: shown.note,
     })
+}
+
+/// A cell's accuracy at every evaluated epoch.
+fn series(cell: &Cell, x: impl Fn(&Point) -> f64) -> Series {
+    Series {
+        label: cell.strategy.to_owned(),
+        look: cell.look,
+        spots: cell
+            .curve(|row| row.test_accuracy)
+            .iter()
+            .map(|point| Spot {
+                x: x(point),
+                x_sd: 0.0,
+                y: point.value.mean,
+                y_sd: point.value.spread(),
+            })
+            .collect(),
+    }
+}
+
+/// Where the pieces of a curve that are in sight, and its last point, lie along the horizontal axis.
+fn seen(series: &Series, in_sight: impl Fn(&[Spot]) -> bool) -> Vec<f64> {
+    let pairs = series.spots.windows(2).filter(|pair| in_sight(pair));
+    let spots = pairs.flatten().chain(series.spots.last());
+    spots.map(|spot| spot.x).collect()
 }
 
 /// The range of accuracies that tells strategies apart: from the highest value down to as far below the worst
 /// final one as that is below the highest. The steep first epochs, alike for all, would press the rest together.
-fn worth_seeing(series: &[Series]) -> (f64, f64) {
-    let spots = series.iter().flat_map(|series| &series.spots);
+fn worth_seeing<'s>(series: impl Iterator<Item = &'s Series> + Clone) -> (f64, f64) {
+    let spots = series.clone().flat_map(|series| &series.spots);
     let high = spots
         .map(|spot| spot.y + spot.y_sd)
         .fold(f64::NEG_INFINITY, f64::max);
-    let last = series.iter().filter_map(|series| series.spots.last());
+    let last = series.filter_map(|series| series.spots.last());
     let worst = last
         .map(|spot| spot.y - spot.y_sd)
         .fold(f64::INFINITY, f64::min);
@@ -156,7 +167,8 @@ mod tests {
             look: style::looks(["full"])[0],
             spots: ys.iter().map(|y| spot(*y)).collect(),
         };
-        let (low, high) = worth_seeing(&[series(&[0.1, 0.7, 0.8]), series(&[0.2, 0.75, 0.7])]);
+        let both = [series(&[0.1, 0.7, 0.8]), series(&[0.2, 0.75, 0.7])];
+        let (low, high) = worth_seeing(both.iter());
         assert!(
             (low - 0.6).abs() < 1e-12 && (high - 0.8).abs() < 1e-12,
             "{low} {high}"

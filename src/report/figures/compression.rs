@@ -1,34 +1,40 @@
 //! How much of the exact exchange a strategy sends, epoch by epoch.
 
+use super::multiples::{Multiples, rows};
 use super::{list, seeds_with};
 use crate::experiment::rows::EpochRow;
-use crate::report::plot::{Axis, Curves, Figure, Panel, Series, Spot, Unit};
-use crate::report::series::Cell;
+use crate::report::plot::{Axis, Curves, Figure, Headed, Panel, Series, Spot, Unit};
+use crate::report::series::{self, Cell};
+
+/// A number of an epoch that not every strategy has.
+type Number = fn(&EpochRow) -> Option<f64>;
+
+/// The axis around some values of it.
+type Around = fn(Vec<f64>) -> Axis;
 
 /// Compression ratio and coverage against epoch, each if any strategy has it.
 pub fn figure(cells: &[Cell]) -> Option<Figure> {
-    let ratio = panel(
-        cells,
-        |row| row.compression_ratio,
-        |values| Axis::log("compression ratio", Unit::Plain, values),
-    );
-    let coverage = panel(
-        cells,
-        |row| row.coverage,
-        |values| Axis::linear("coverage", Unit::Percent, values),
-    );
-    let (mut panels, mut labels) = (Vec::new(), Vec::new());
-    let named = [
-        ("compression ratio", ratio),
-        ("coverage of neighbourhoods", coverage),
+    let ratio: Around = |values| Axis::log("compression ratio", Unit::Plain, values);
+    let coverage: Around = |values| Axis::linear("coverage", Unit::Percent, values);
+    let numbers: [(&str, Number, Around); 2] = [
+        ("compression ratio", |row| row.compression_ratio, ratio),
+        ("coverage of neighbourhoods", |row| row.coverage, coverage),
     ];
-    for (name, panel) in named {
-        if let Some((panel, shown)) = panel {
-            panels.push((String::new(), panel));
-            labels.push(format!("{name} of {}", list(&shown)));
+    let has = |cell: &Cell, number: Number| !cell.curve(number).is_empty();
+    let either = |cell: &&Cell| numbers.iter().any(|(_, number, _)| has(cell, *number));
+    let shown = Multiples::of(cells.iter().filter(either), 2);
+    let (mut groups, mut labels) = (Vec::new(), Vec::new());
+    for (name, number, axis) in numbers {
+        let mine = cells.iter().filter(|cell| has(cell, number));
+        let mine: Vec<String> = (series::strategies(mine).into_iter())
+            .map(str::to_owned)
+            .collect();
+        if let Some(panels) = group(&shown, number, axis) {
+            labels.push(format!("{name} of {}", list(&mine)));
+            groups.push(panels);
         }
     }
-    if panels.is_empty() {
+    if groups.is_empty() {
         return None;
     }
     Some(Figure {
@@ -36,52 +42,55 @@ pub fn figure(cells: &[Cell]) -> Option<Figure> {
         title: "Compression and coverage".into(),
         caption: format!(
             "Compression ratio (exact over sent values) and coverage of neighbourhoods against epoch, for the \
-             strategies that have them; {}.",
-            seeds_with(cells, "with bands of")
+             strategies that have them; {}.{}",
+            seeds_with(cells, "with bands of"),
+            shown.caption()
         ),
         alt: format!("Against epoch: {}.", list(&labels)),
-        panels,
+        rows: rows(groups),
+        note: shown.note,
     })
 }
 
-fn panel(
-    cells: &[Cell],
-    value: impl Fn(&EpochRow) -> Option<f64>,
-    axis: impl Fn(Vec<f64>) -> Axis,
-) -> Option<(Panel, Vec<String>)> {
-    let series: Vec<Series> = cells
-        .iter()
-        .map(|cell| Series {
-            label: cell.label.clone(),
-            look: cell.look,
-            spots: cell
-                .curve(&value)
+/// A panel for each setting, all with the same axes.
+fn group(shown: &Multiples, number: Number, axis: Around) -> Option<Vec<Headed>> {
+    let panels: Vec<Vec<Series>> = (shown.settings.iter())
+        .map(|(_, cells)| {
+            cells
                 .iter()
-                .map(|point| Spot {
-                    x: point.epoch + 1.0,
-                    x_sd: 0.0,
-                    y: point.value.mean,
-                    y_sd: point.value.spread(),
-                })
-                .collect(),
+                .filter_map(|cell| curve(cell, number))
+                .collect()
         })
-        .filter(|series| !series.spots.is_empty())
         .collect();
-    let spots = || series.iter().flat_map(|series| &series.spots);
+    let spots = || panels.iter().flatten().flat_map(|series| &series.spots);
     spots().next()?;
-    let curves = Curves {
-        x: Axis::linear("epoch", Unit::Plain, spots().map(|spot| spot.x)),
-        y: axis(
-            spots()
-                .flat_map(|s| [s.y - s.y_sd, s.y, s.y + s.y_sd])
-                .collect(),
-        ),
-        joined: true,
-        front: Vec::new(),
-        series: series.clone(),
-    };
-    Some((
-        Panel::Curves(curves),
-        series.into_iter().map(|series| series.label).collect(),
-    ))
+    let values = spots().flat_map(|s| [s.y - s.y_sd, s.y, s.y + s.y_sd]);
+    let y = axis(values.collect());
+    let x = Axis::linear("epoch", Unit::Plain, spots().map(|spot| spot.x));
+    let panels = panels.into_iter().map(|series| {
+        Panel::Curves(Curves {
+            x: x.clone(),
+            y: y.clone(),
+            joined: true,
+            guide: None,
+            series,
+        })
+    });
+    Some(shown.headed(panels.collect::<Vec<Panel>>()))
+}
+
+fn curve(cell: &Cell, number: Number) -> Option<Series> {
+    let points = cell.curve(number);
+    let spots = points.iter().map(|point| Spot {
+        x: point.epoch + 1.0,
+        x_sd: 0.0,
+        y: point.value.mean,
+        y_sd: point.value.spread(),
+    });
+    let spots: Vec<Spot> = spots.collect();
+    (!spots.is_empty()).then(|| Series {
+        label: cell.strategy.to_owned(),
+        look: cell.look,
+        spots,
+    })
 }

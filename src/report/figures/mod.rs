@@ -3,7 +3,10 @@
 mod accuracy;
 mod bytes_by_kind;
 mod compression;
+mod heatmap;
+mod multiples;
 mod pareto;
+mod scaling;
 mod time_breakdown;
 mod timeline;
 
@@ -20,7 +23,7 @@ pub struct Kind {
 }
 
 /// Every kind, in the order of the report.
-pub const KINDS: [Kind; 8] = [
+pub const KINDS: [Kind; 10] = [
     Kind {
         name: "accuracy-vs-epoch",
         draw: accuracy::against_epoch,
@@ -44,6 +47,14 @@ pub const KINDS: [Kind; 8] = [
     Kind {
         name: "time-breakdown",
         draw: time_breakdown::figure,
+    },
+    Kind {
+        name: "scaling",
+        draw: scaling::figure,
+    },
+    Kind {
+        name: "heatmap",
+        draw: heatmap::figure,
     },
     Kind {
         name: "compression",

@@ -1,77 +1,112 @@
 //! What accuracy costs: final test accuracy against bytes, with the Pareto front.
 
+use super::multiples::{Multiples, rows};
 use super::{list, seeds_with};
 use crate::experiment::statistics::Summary;
-use crate::report::plot::{Axis, Curves, Figure, Panel, Series, Spot, Unit};
+use crate::report::plot::{Axis, Curves, Figure, Guide, Headed, Panel, Series, Spot, Unit};
 use crate::report::series::Cell;
+
+/// What accuracy is set against: its name, and its value for a cell.
+type Cost = (&'static str, fn(&Cell) -> Option<Summary>);
 
 /// Two panels: against node data alone, and against all that was sent.
 pub fn figure(cells: &[Cell]) -> Option<Figure> {
-    let (node_data, node_front) = panel(cells, "node-data payload", Cell::node_data)?;
-    let (total, total_front) = panel(cells, "total payload", |cell| cell.column("payload_bytes"))?;
+    let evaluated = |cell: &&Cell| cell.column("test_accuracy").is_some();
+    let shown = Multiples::of(cells.iter().filter(evaluated), 2);
+    let costs: [Cost; 2] = [
+        ("node-data payload", |cell| cell.node_data()),
+        ("total payload", |cell| cell.column("payload_bytes")),
+    ];
+    let mut groups = Vec::new();
+    let mut told = Vec::new();
+    for cost in costs {
+        let (panels, fronts) = group(&shown, cost)?;
+        told.push(format!("for {}: {}", cost.0, fronts.join("; ")));
+        groups.push(panels);
+    }
+    if !shown.several() {
+        let headings = ["(a) node data only", "(b) everything that was sent"];
+        for ((heading, _), text) in groups.iter_mut().flatten().zip(headings) {
+            *heading = text.into();
+        }
+    }
     Some(Figure {
         kind: "pareto",
         title: "Accuracy and its price in bytes".into(),
         caption: format!(
-            "Test accuracy (at the epoch of best validation accuracy) against bytes sent in the whole run; {}. \
-             No strategy is both more accurate and cheaper than those on the dashed Pareto front. A point at 0, \
-             left of the break in the axis, sent none.",
-            seeds_with(cells, "with bars of")
+            "Test accuracy (at the epoch of best validation accuracy) against bytes sent in the whole run: first \
+             node data only, then everything; {}. No strategy is both more accurate and cheaper than those on the \
+             dashed Pareto front. A point at 0, left of the break in the axis, sent none.{}",
+            seeds_with(cells, "with bars of"),
+            shown.caption()
         ),
         alt: format!(
-            "Test accuracy against bytes. On the Pareto front for node data: {}; for all bytes: {}.",
-            list(&node_front),
-            list(&total_front)
+            "Test accuracy against bytes. On the Pareto front {}.",
+            list(&told)
         ),
-        panels: vec![
-            ("(a) node data only".into(), node_data),
-            ("(b) everything that was sent".into(), total),
-        ],
+        rows: rows(groups),
+        note: shown.note,
     })
 }
 
-fn panel<'a>(
-    cells: &[Cell<'a>],
-    name: &str,
-    cost: impl Fn(&Cell<'a>) -> Option<Summary>,
-) -> Option<(Panel, Vec<String>)> {
-    let series: Vec<Series> = cells
-        .iter()
-        .filter_map(|cell| {
-            let (cost, accuracy) = (cost(cell)?, cell.column("test_accuracy")?);
-            let spot = Spot {
-                x: cost.mean,
-                x_sd: cost.spread(),
-                y: accuracy.mean,
-                y_sd: accuracy.spread(),
-            };
-            Some(Series {
-                label: cell.label.clone(),
-                look: cell.look,
-                spots: vec![spot],
-            })
-        })
+/// A panel for each setting, and who is on its front; all panels have the same axes.
+fn group(shown: &Multiples, (name, cost): Cost) -> Option<(Vec<Headed>, Vec<String>)> {
+    let panels: Vec<Vec<Series>> = (shown.settings.iter())
+        .map(|(_, cells)| cells.iter().filter_map(|cell| point(cell, cost)).collect())
         .collect();
-    let spots = || series.iter().flat_map(|series| &series.spots);
+    let spots = || panels.iter().flatten().flat_map(|series| &series.spots);
     spots().next()?;
-    let points: Vec<(f64, f64)> = spots().map(|spot| (spot.x, spot.y)).collect();
-    let front = front(&points);
-    let labels = front
-        .iter()
-        .map(|index| series[*index].label.clone())
-        .collect();
-    let curves = Curves {
-        x: Axis::log(name, Unit::Bytes, points.iter().map(|(x, _)| *x)),
-        y: Axis::linear(
-            "test accuracy",
-            Unit::Percent,
-            spots().flat_map(|spot| [spot.y - spot.y_sd, spot.y + spot.y_sd]),
-        ),
-        front: front.iter().map(|index| points[*index]).collect(),
-        series,
-        joined: false,
-    };
-    Some((Panel::Curves(curves), labels))
+    let x = Axis::log(name, Unit::Bytes, spots().map(|spot| spot.x));
+    let accuracies = spots().flat_map(|spot| [spot.y - spot.y_sd, spot.y + spot.y_sd]);
+    let y = Axis::linear("test accuracy", Unit::Percent, accuracies);
+    let (mut drawn, mut fronts) = (Vec::new(), Vec::new());
+    for (series, (setting, _)) in panels.into_iter().zip(&shown.settings) {
+        let spots = series.iter().flat_map(|series| &series.spots);
+        let points: Vec<(f64, f64)> = spots.map(|spot| (spot.x, spot.y)).collect();
+        let front = front(&points);
+        let labels: Vec<String> = (front.iter())
+            .map(|index| series[*index].label.clone())
+            .collect();
+        let colon = if setting.is_empty() { "" } else { ": " };
+        fronts.push(format!("{setting}{colon}{}", list(&labels)));
+        drawn.push(Panel::Curves(Curves {
+            x: x.clone(),
+            y: y.clone(),
+            guide: Some(Guide {
+                label: "Pareto front",
+                points: stairs(front.iter().map(|index| points[*index])),
+            }),
+            series,
+            joined: false,
+        }));
+    }
+    Some((shown.headed(drawn), fronts))
+}
+
+fn point(cell: &Cell, cost: impl Fn(&Cell) -> Option<Summary>) -> Option<Series> {
+    let (cost, accuracy) = (cost(cell)?, cell.column("test_accuracy")?);
+    Some(Series {
+        label: cell.strategy.to_owned(),
+        look: cell.look,
+        spots: vec![Spot {
+            x: cost.mean,
+            x_sd: cost.spread(),
+            y: accuracy.mean,
+            y_sd: accuracy.spread(),
+        }],
+    })
+}
+
+/// The line below which nothing on the front lies: level up to the next corner, then up.
+fn stairs(corners: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
+    let mut line: Vec<(f64, f64)> = Vec::new();
+    for corner in corners {
+        if let Some(before) = line.last() {
+            line.push((corner.0, before.1));
+        }
+        line.push(corner);
+    }
+    line
 }
 
 /// Indices of the points that no other beats in both ways (less x and more y), by growing x.

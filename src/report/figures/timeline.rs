@@ -41,7 +41,7 @@ pub fn figure(cells: &[Cell]) -> Option<Figure> {
             last + 1
         ),
         alt: format!("Epoch {}: {}.", last + 1, list(&told)),
-        panels: vec![(
+        rows: vec![vec![(
             String::new(),
             Panel::Lanes(Lanes {
                 name: "time from the start of the epoch".into(),
@@ -49,7 +49,8 @@ pub fn figure(cells: &[Cell]) -> Option<Figure> {
                 fills: DOINGS.to_vec(),
                 groups: groups.into_iter().map(|(group, _, _)| group).collect(),
             }),
-        )],
+        )]],
+        note: String::new(),
     })
 }
 

@@ -4,15 +4,17 @@ use plotters::style::text_anchor::{HPos, VPos};
 
 use super::backend::Glyphs;
 use super::canvas::{Canvas, Failure};
-use super::frame::{BELOW, Frame};
+use super::frame::Frame;
 use super::legend::{Entries, Sample};
+use super::panel::Labels;
 use super::scale::{Axis, Unit};
 use super::text;
 use crate::report::style::{Fill, SMALL, WIDTH};
 
-/// Height of a row and of its bar, pt.
+/// Height of a row, pt, and of a row of many panels; the share of it that the bar takes.
 const ROW: f64 = 15.0;
-const BAR: f64 = 8.5;
+const COMPACT: f64 = 9.0;
+const BAR: f64 = 0.58;
 /// Free space between a bar and its note, pt.
 const GAP: f64 = 3.0;
 /// Width beyond which a label is cut, pt.
@@ -40,6 +42,31 @@ pub struct Bars {
     pub fills: Vec<Fill>,
     /// The bars, top to bottom.
     pub rows: Vec<Row>,
+    /// What the axis has room for.
+    pub reach: Reach,
+    /// Whether rows are low, as in one of many panels.
+    pub compact: bool,
+}
+
+/// Lengths of bars, each with the width of the note at its end, pt.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reach(Vec<(f64, f64)>);
+
+impl Reach {
+    /// Room for all of these.
+    pub fn of<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Self {
+        let end = |row: &Row| (row.lengths.iter().sum(), text::width(&row.note, SMALL));
+        Self(rows.into_iter().map(end).collect())
+    }
+
+    /// Where an axis of `width` pt ends so that the longest bar with its note still fits.
+    fn end(&self, width: f64) -> f64 {
+        let ends = self.0.iter().map(|(length, note)| {
+            let note = (note + 2.0 * GAP) / width;
+            length / (1.0 - note).max(0.1)
+        });
+        ends.fold(0.0, f64::max)
+    }
 }
 
 impl Bars {
@@ -58,54 +85,56 @@ impl Bars {
             .collect()
     }
 
-    /// Height of the panel, pt.
-    pub fn height(&self) -> f64 {
-        self.rows.len() as f64 * ROW + 3.0 + BELOW
+    fn row(&self) -> f64 {
+        if self.compact { COMPACT } else { ROW }
     }
 
-    /// Draws the panel with its upper border at `top` pt.
+    fn labels(&self) -> impl Iterator<Item = String> {
+        let rows = self.rows.iter();
+        rows.map(|row| text::fit(&row.label, SMALL, LONGEST))
+    }
+
+    /// Room for the labels, pt.
+    pub fn beside(&self) -> f64 {
+        let widths = self.labels().map(|label| text::width(&label, SMALL));
+        5.0 + widths.fold(0.0, f64::max)
+    }
+
+    /// Whether rows have the same labels.
+    pub fn same_rows(&self, other: &Self) -> bool {
+        self.labels().eq(other.labels())
+    }
+
+    /// Whether the axes are the same.
+    pub fn same_axis(&self, other: &Self) -> bool {
+        self.reach == other.reach && self.unit == other.unit && self.name == other.name
+    }
+
+    /// Height of the data rectangle, pt.
+    pub fn inside(&self) -> f64 {
+        self.rows.len() as f64 * self.row() + 3.0
+    }
+
+    /// Draws the panel.
     ///
     /// # Errors
     /// The backend's.
-    pub fn draw<B: Glyphs>(&self, canvas: &Canvas<B>, top: f64) -> Result<(), Failure<B>> {
-        let labels: Vec<String> = self
-            .rows
-            .iter()
-            .map(|row| text::fit(&row.label, SMALL, LONGEST))
-            .collect();
-        let left = 4.0
-            + labels
-                .iter()
-                .map(|label| text::width(label, SMALL))
-                .fold(0.0, f64::max);
-        let right = WIDTH - 5.0;
-        let bottom = top + self.rows.len() as f64 * ROW + 3.0;
-        let frame = Frame {
-            left,
-            top,
-            right,
-            bottom,
-        };
-        // The axis ends where the longest bar with its note still fits.
-        let high = self
-            .rows
-            .iter()
-            .map(|row| {
-                let note = (text::width(&row.note, SMALL) + 2.0 * GAP) / (right - left);
-                row.lengths.iter().sum::<f64>() / (1.0 - note).max(0.1)
-            })
-            .fold(0.0, f64::max);
-        let axis = Axis::from_zero(&self.name, self.unit, high);
-        frame.draw(canvas, &axis)?;
-        frame.horizontal(canvas, &axis)?;
-        for (index, (row, label)) in self.rows.iter().zip(&labels).enumerate() {
-            let middle = top + 1.5 + (index as f64 + 0.5) * ROW;
-            canvas.text(
-                label,
-                (left - 3.0, middle),
-                SMALL,
-                (HPos::Right, VPos::Center),
-            )?;
+    pub fn draw<B: Glyphs>(
+        &self,
+        canvas: &Canvas<B>,
+        frame: Frame,
+        labels: Labels,
+    ) -> Result<(), Failure<B>> {
+        let end = self.reach.end(frame.right - frame.left);
+        let axis = Axis::from_zero(&self.name, self.unit, end);
+        frame.draw(canvas, &axis, None)?;
+        frame.horizontal(canvas, &axis, labels.below)?;
+        for (index, (row, label)) in self.rows.iter().zip(self.labels()).enumerate() {
+            let middle = frame.top + 1.5 + (index as f64 + 0.5) * self.row();
+            if labels.left {
+                let at = (frame.left - 3.0, middle);
+                canvas.text(&label, at, SMALL, (HPos::Right, VPos::Center))?;
+            }
             let mut start = 0.0;
             for (fill, length) in self.fills.iter().zip(&row.lengths) {
                 let (from, to) = (axis.position(start), axis.position(start + length));
@@ -113,7 +142,8 @@ impl Bars {
                 let (from, to) = (frame.at(from, 0.0).0, frame.at(to, 0.0).0);
                 // Parts thinner than a hair are left to the note.
                 if to - from > 0.05 {
-                    let (upper, lower) = (middle - BAR / 2.0, middle + BAR / 2.0);
+                    let half = BAR * self.row() / 2.0;
+                    let (upper, lower) = (middle - half, middle + half);
                     canvas.bar((from, upper), (to, lower), fill.color, fill.hatched)?;
                 }
             }

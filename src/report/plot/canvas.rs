@@ -37,6 +37,12 @@ impl Stroke {
     }
 }
 
+// Corners of markers, in halves of their size from the middle.
+const SQUARE: [At; 4] = [(-0.85, -0.85), (0.85, -0.85), (0.85, 0.85), (-0.85, 0.85)];
+const DIAMOND: [At; 4] = [(0.0, -1.2), (1.0, 0.0), (0.0, 1.2), (-1.0, 0.0)];
+const TRIANGLE: [At; 3] = [(-1.05, 0.8), (1.05, 0.8), (0.0, -1.1)];
+const INVERTED: [At; 3] = [(-1.05, -0.8), (1.05, -0.8), (0.0, 1.1)];
+
 /// A page measured in points.
 pub struct Canvas<'a, B: Glyphs> {
     area: &'a DrawingArea<B, Shift>,
@@ -121,25 +127,32 @@ impl<'a, B: Glyphs> Canvas<'a, B> {
         size: f64,
         anchor: (HPos, VPos),
     ) -> Result<(), Failure<B>> {
-        self.set(text, at, size, anchor, FontTransform::None)
+        self.set(text, at, (size, INK), anchor, FontTransform::None)
     }
 
-    /// A line of text that reads upwards, centred at `at`.
-    pub fn text_upwards(&self, text: &str, at: At, size: f64) -> Result<(), Failure<B>> {
-        self.set(
-            text,
-            at,
-            size,
-            (HPos::Center, VPos::Center),
-            FontTransform::Rotate270,
-        )
+    /// A line of text on a coloured ground, centred at `at`.
+    pub fn text_on(&self, text: &str, at: At, size: f64, color: Color) -> Result<(), Failure<B>> {
+        let centre = (HPos::Center, VPos::Center);
+        self.set(text, at, (size, color), centre, FontTransform::None)
+    }
+
+    /// A line of text that reads upwards; `start` is where it begins, centres or ends.
+    pub fn text_upwards(
+        &self,
+        text: &str,
+        at: At,
+        size: f64,
+        start: HPos,
+    ) -> Result<(), Failure<B>> {
+        let anchor = (start, VPos::Center);
+        self.set(text, at, (size, INK), anchor, FontTransform::Rotate270)
     }
 
     fn set(
         &self,
         text: &str,
         at: At,
-        size: f64,
+        (size, color): (f64, Color),
         (horizontal, vertical): (HPos, VPos),
         transform: FontTransform,
     ) -> Result<(), Failure<B>> {
@@ -147,9 +160,9 @@ impl<'a, B: Glyphs> Canvas<'a, B> {
         let font = ("sans-serif", size * self.scale)
             .into_font()
             .transform(transform);
-        let ink = rgba(INK, 1.0);
+        let color = rgba(color, 1.0);
         let style = TextStyle::from(font)
-            .color(&ink)
+            .color(&color)
             .pos(Pos::new(horizontal, vertical));
         self.area.draw(&Text::new(text, self.grid(at), style))
     }
@@ -173,31 +186,31 @@ impl<'a, B: Glyphs> Canvas<'a, B> {
             arms.iter()
                 .try_for_each(|arm| self.line(&corners(arm), Stroke::solid(color, size / 4.0)))
         };
+        let full = |points: &[(f64, f64)]| self.fill(&corners(points), color, 1.0);
+        // White inside, so that an outline is told from a curve that passes through it. Side by side: as one line, plotters
+        // would cut its corners.
+        let hollow = |points: &[(f64, f64)]| {
+            let outline = corners(points);
+            self.fill(&outline, (0xFF, 0xFF, 0xFF), 1.0)?;
+            let next = outline.iter().cycle().skip(1);
+            (outline.iter().zip(next)).try_for_each(|(from, to)| {
+                self.line(&[*from, *to], Stroke::solid(color, size / 5.0))
+            })
+        };
+        let disc: Vec<(f64, f64)> = (0..24_u32)
+            .map(|step| (f64::from(step) * std::f64::consts::TAU / 24.0).sin_cos())
+            .collect();
         match marker {
-            Marker::Circle => {
-                let disc: Vec<(f64, f64)> = (0..24_u32)
-                    .map(|step| (f64::from(step) * std::f64::consts::TAU / 24.0).sin_cos())
-                    .collect();
-                self.fill(&corners(&disc), color, 1.0)
-            }
-            Marker::Square => {
-                let square = [(-0.85, -0.85), (0.85, -0.85), (0.85, 0.85), (-0.85, 0.85)];
-                self.fill(&corners(&square), color, 1.0)
-            }
-            Marker::Diamond => {
-                let diamond = [(0.0, -1.2), (1.0, 0.0), (0.0, 1.2), (-1.0, 0.0)];
-                self.fill(&corners(&diamond), color, 1.0)
-            }
-            Marker::Triangle => self.fill(
-                &corners(&[(-1.05, 0.8), (1.05, 0.8), (0.0, -1.1)]),
-                color,
-                1.0,
-            ),
-            Marker::Inverted => self.fill(
-                &corners(&[(-1.05, -0.8), (1.05, -0.8), (0.0, 1.1)]),
-                color,
-                1.0,
-            ),
+            Marker::Circle => full(&disc),
+            Marker::Square => full(&SQUARE),
+            Marker::Diamond => full(&DIAMOND),
+            Marker::Triangle => full(&TRIANGLE),
+            Marker::Inverted => full(&INVERTED),
+            Marker::Ring => hollow(&disc),
+            Marker::HollowSquare => hollow(&SQUARE),
+            Marker::HollowDiamond => hollow(&DIAMOND),
+            Marker::HollowTriangle => hollow(&TRIANGLE),
+            Marker::HollowInverted => hollow(&INVERTED),
             Marker::Cross => cross([[(-0.9, -0.9), (0.9, 0.9)], [(-0.9, 0.9), (0.9, -0.9)]]),
             Marker::Plus => cross([[(-1.1, 0.0), (1.1, 0.0)], [(0.0, -1.1), (0.0, 1.1)]]),
         }

@@ -2,19 +2,28 @@
 
 use super::backend::Glyphs;
 use super::canvas::{At, Canvas, Failure, Stroke};
-use super::frame::{self, BELOW, Frame};
+use super::frame::Frame;
 use super::legend::{Entries, Sample};
+use super::panel::Labels;
 use super::scale::Axis;
-use crate::report::style::{CURVE, Color, Look, THIN, WIDTH};
+use crate::report::style::{CURVE, Look, THIN};
 
-/// Height of the data rectangle, pt.
+/// Height of the data rectangle, pt: at most, and of narrow ones at least.
 const HEIGHT: f64 = 118.0;
-/// Markers on one curve, about.
+const LOW: f64 = 78.0;
+/// Markers on one curve, about, and the least distance between them, pt.
 const MARKERS: usize = 7;
+const APART: f64 = 20.0;
+/// With more curves than these, bands are paler.
+const MANY: usize = 7;
 /// Size of a marker on a curve, pt.
 const MARKER: f64 = 3.8;
-/// Colour of the Pareto front.
-const FRONT: Color = (0x55, 0x55, 0x55);
+/// How lines to compare with are drawn.
+pub const GUIDE: Stroke = Stroke {
+    color: (0x55, 0x55, 0x55),
+    width: 0.7,
+    dash: &[2.5, 1.5],
+};
 
 /// A point with the standard deviation of either coordinate.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,6 +49,15 @@ pub struct Series {
     pub spots: Vec<Spot>,
 }
 
+/// A thin line to compare with, behind everything else.
+#[derive(Clone, Debug)]
+pub struct Guide {
+    /// Legend text.
+    pub label: &'static str,
+    /// Its corners.
+    pub points: Vec<(f64, f64)>,
+}
+
 /// A panel with two axes.
 #[derive(Clone, Debug)]
 pub struct Curves {
@@ -51,8 +69,8 @@ pub struct Curves {
     pub series: Vec<Series>,
     /// Joined points have a band of ± one standard deviation, single ones error bars.
     pub joined: bool,
-    /// Corners of a Pareto front, by growing x; may be empty.
-    pub front: Vec<(f64, f64)>,
+    /// A line to compare with.
+    pub guide: Option<Guide>,
 }
 
 impl Curves {
@@ -62,34 +80,41 @@ impl Curves {
             look: series.look,
             joined: self.joined,
         };
+        let guide = self.guide.iter().filter(|guide| guide.points.len() > 1);
         self.series
             .iter()
             .map(|series| (sample(series), series.label.clone()))
+            .chain(guide.map(|guide| (Sample::Guide, guide.label.to_owned())))
             .collect()
     }
 
-    /// Height of the panel, pt.
-    pub fn height() -> f64 {
-        HEIGHT + BELOW
+    /// Height of a data rectangle of `width` pt, pt.
+    pub fn inside(width: f64) -> f64 {
+        (0.75 * width).clamp(LOW, HEIGHT)
     }
 
-    /// Draws the panel with its upper border at `top` pt.
+    /// Draws the panel.
     ///
     /// # Errors
     /// The backend's.
-    pub fn draw<B: Glyphs>(&self, canvas: &Canvas<B>, top: f64) -> Result<(), Failure<B>> {
-        let left = frame::beside(&self.y);
-        let frame = Frame {
-            left,
-            top,
-            right: WIDTH - 5.0,
-            bottom: top + HEIGHT,
-        };
+    pub fn draw<B: Glyphs>(
+        &self,
+        canvas: &Canvas<B>,
+        frame: Frame,
+        labels: Labels,
+    ) -> Result<(), Failure<B>> {
         let place = |x: f64, y: f64| frame.at(self.x.position(x), self.y.position(y));
-        self.draw_front(canvas, place)?;
+        if let Some(guide) = &self.guide {
+            let points = guide.points.iter().map(|(x, y)| place(*x, *y));
+            for piece in frame.above_bottom(&points.collect::<Vec<At>>()) {
+                canvas.line(&piece, GUIDE)?;
+            }
+        }
         if self.joined {
+            // Many bands on top of each other would hide what they surround.
+            let alpha = if self.series.len() > MANY { 0.1 } else { 0.2 };
             for series in &self.series {
-                band(canvas, series, |x, y| frame.nearest(place(x, y)))?;
+                band(canvas, series, alpha, |x, y| frame.nearest(place(x, y)))?;
             }
         }
         for (index, series) in self.series.iter().enumerate() {
@@ -99,9 +124,9 @@ impl Curves {
                 error_bars(canvas, series, |x, y| frame.nearest(place(x, y)))?;
             }
         }
-        frame.draw(canvas, &self.x)?;
-        frame.horizontal(canvas, &self.x)?;
-        frame.vertical(canvas, &self.y)
+        frame.draw(canvas, &self.x, Some(&self.y))?;
+        frame.horizontal(canvas, &self.x, labels.below)?;
+        frame.vertical(canvas, &self.y, labels.left)
     }
 
     fn draw_curve<B: Glyphs>(
@@ -138,48 +163,25 @@ impl Curves {
         let (Some(first), Some(last)) = (places.first(), places.last()) else {
             return Ok(());
         };
-        let distance = ((last.0 - first.0) / MARKERS as f64).max(1.0);
+        let distance = ((last.0 - first.0) / MARKERS as f64).max(APART);
         let mut next = first.0 + distance * (index as f64 * 0.37).fract();
+        // A few points are marked each.
+        let few = places.len() <= MARKERS;
         for at in &places[..places.len() - 1] {
             // Two markers on top of each other are none: the last point always has its own.
-            if at.0 >= next && last.0 - at.0 > 0.6 * distance {
+            if few || (at.0 >= next && last.0 - at.0 > 0.6 * distance) {
                 canvas.marker(*at, MARKER, series.look.color, series.look.marker)?;
                 next = at.0 + distance;
             }
         }
         canvas.marker(*last, MARKER, series.look.color, series.look.marker)
     }
-
-    fn draw_front<B: Glyphs>(
-        &self,
-        canvas: &Canvas<B>,
-        place: impl Fn(f64, f64) -> At,
-    ) -> Result<(), Failure<B>> {
-        let mut steps: Vec<At> = Vec::new();
-        for (x, y) in &self.front {
-            let corner = place(*x, *y);
-            if let Some(before) = steps.last() {
-                steps.push((corner.0, before.1));
-            }
-            steps.push(corner);
-        }
-        if steps.len() < 2 {
-            return Ok(());
-        }
-        canvas.line(
-            &steps,
-            Stroke {
-                color: FRONT,
-                width: 0.7,
-                dash: &[2.5, 1.5],
-            },
-        )
-    }
 }
 
 fn band<B: Glyphs>(
     canvas: &Canvas<B>,
     series: &Series,
+    alpha: f64,
     place: impl Fn(f64, f64) -> At,
 ) -> Result<(), Failure<B>> {
     if series.spots.iter().all(|spot| spot.y_sd == 0.0) {
@@ -195,7 +197,7 @@ fn band<B: Glyphs>(
         .rev()
         .map(|spot| place(spot.x, spot.y - spot.y_sd));
     let outline: Vec<At> = upper.chain(lower).collect();
-    canvas.fill(&outline, series.look.color, 0.2)
+    canvas.fill(&outline, series.look.color, alpha)
 }
 
 fn error_bars<B: Glyphs>(

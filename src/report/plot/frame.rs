@@ -6,12 +6,14 @@ use super::backend::Glyphs;
 use super::canvas::{At, Canvas, Failure, Stroke};
 use super::scale::{Axis, Tick};
 use super::text;
-use crate::report::style::{INK, LABEL, SMALL, THIN, WIDTH};
+use crate::report::style::{INK, LABEL, SMALL, THIN};
 
 const MAJOR: f64 = 3.2;
 const MINOR: f64 = 1.7;
 /// Distance from an axis to its tick labels, pt.
 const PAD: f64 = 3.0;
+/// How far labels below may stick out of the frame where another panel may stand beside it, pt.
+const OUT: f64 = 4.5;
 /// Height below the frame for tick labels and the axis' name, pt.
 pub const BELOW: f64 = 25.0;
 
@@ -73,37 +75,47 @@ impl Frame {
         pieces
     }
 
-    /// Draws the four sides and, in the lower one, the gap of a broken axis.
-    pub fn draw<B: Glyphs>(&self, canvas: &Canvas<B>, x: &Axis) -> Result<(), Failure<B>> {
-        let stroke = Stroke::solid(INK, THIN);
-        let Self {
-            left,
-            top,
-            right,
-            bottom,
-        } = *self;
-        canvas.line(
-            &[(left, bottom), (left, top), (right, top), (right, bottom)],
-            stroke,
-        )?;
-        let Some(gap) = x.break_at() else {
-            return canvas.line(&[(left, bottom), (right, bottom)], stroke);
+    /// Draws the four sides, with a gap in the lower and in the left one where those axes are broken.
+    pub fn draw<B: Glyphs>(
+        &self,
+        canvas: &Canvas<B>,
+        x: &Axis,
+        y: Option<&Axis>,
+    ) -> Result<(), Failure<B>> {
+        let side = |from: (f64, f64), to: (f64, f64), axis: Option<&Axis>| {
+            let stroke = Stroke::solid(INK, THIN);
+            let (start, end) = (self.at(from.0, from.1), self.at(to.0, to.1));
+            let Some(gap) = axis.and_then(Axis::break_at) else {
+                return canvas.line(&[start, end], stroke);
+            };
+            // Half the gap, along the side; the strokes at its ends lean across.
+            let (dx, dy) = ((to.0 - from.0) * 1.5, (from.1 - to.1) * 1.5);
+            let middle = self.at(gap * to.0, gap * to.1);
+            let before = (middle.0 - dx, middle.1 - dy);
+            let after = (middle.0 + dx, middle.1 + dy);
+            canvas.line(&[start, before], stroke)?;
+            canvas.line(&[after, end], stroke)?;
+            let lean = if dx > 0.0 { (1.2, -2.6) } else { (2.6, -1.2) };
+            [before, after].iter().try_for_each(|(x, y)| {
+                canvas.line(
+                    &[(x - lean.0, y - lean.1), (x + lean.0, y + lean.1)],
+                    stroke,
+                )
+            })
         };
-        let middle = self.at(gap, 0.0).0;
-        let (before, after) = (middle - 1.5, middle + 1.5);
-        canvas.line(&[(left, bottom), (before, bottom)], stroke)?;
-        canvas.line(&[(after, bottom), (right, bottom)], stroke)?;
-        for end in [before, after] {
-            canvas.line(
-                &[(end - 1.2, bottom + 2.6), (end + 1.2, bottom - 2.6)],
-                stroke,
-            )?;
-        }
-        Ok(())
+        side((0.0, 0.0), (1.0, 0.0), Some(x))?;
+        side((0.0, 0.0), (0.0, 1.0), y)?;
+        side((0.0, 1.0), (1.0, 1.0), None)?;
+        side((1.0, 0.0), (1.0, 1.0), None)
     }
 
-    /// Ticks, tick labels and name of the horizontal axis.
-    pub fn horizontal<B: Glyphs>(&self, canvas: &Canvas<B>, axis: &Axis) -> Result<(), Failure<B>> {
+    /// Ticks of the horizontal axis and, if they are `shown`, their labels and its name.
+    pub fn horizontal<B: Glyphs>(
+        &self,
+        canvas: &Canvas<B>,
+        axis: &Axis,
+        shown: bool,
+    ) -> Result<(), Failure<B>> {
         let mut free = f64::NEG_INFINITY;
         for tick in axis.ticks() {
             let x = self.at(tick.at, 0.0).0;
@@ -111,12 +123,14 @@ impl Frame {
             let stroke = Stroke::solid(INK, THIN);
             canvas.line(&[(x, self.bottom), (x, self.bottom - reach)], stroke)?;
             canvas.line(&[(x, self.top), (x, self.top + reach)], stroke)?;
-            let Some(label) = &tick.text else { continue };
+            let Some(label) = tick.text.as_ref().filter(|_| shown) else {
+                continue;
+            };
             // A label that would touch its neighbour stays out; its tick remains.
             let half = text::width(label, SMALL) / 2.0;
+            // The outer labels stay by their panel, a little beside their ticks if need be.
+            let x = x.min(self.right + OUT - half).max(self.left - OUT + half);
             if x - half > free + 3.0 {
-                // The last label stays on the page, a little left of its tick if need be.
-                let x = x.min(WIDTH - half - 0.5);
                 canvas.text(
                     label,
                     (x, self.bottom + PAD + 0.5),
@@ -126,24 +140,33 @@ impl Frame {
                 free = x + half;
             }
         }
+        if !shown {
+            return Ok(());
+        }
         let middle = f64::midpoint(self.left, self.right);
+        let room = self.right - self.left + 2.0 * OUT;
         canvas.text(
-            &axis.label(),
+            &text::fit(&axis.label(), LABEL, room),
             (middle, self.bottom + 14.0),
             LABEL,
             (HPos::Center, VPos::Top),
         )
     }
 
-    /// Ticks, tick labels and name of the vertical axis.
-    pub fn vertical<B: Glyphs>(&self, canvas: &Canvas<B>, axis: &Axis) -> Result<(), Failure<B>> {
+    /// Ticks of the vertical axis and, if they are `shown`, their labels and its name.
+    pub fn vertical<B: Glyphs>(
+        &self,
+        canvas: &Canvas<B>,
+        axis: &Axis,
+        shown: bool,
+    ) -> Result<(), Failure<B>> {
         for tick in axis.ticks() {
             let y = self.at(0.0, tick.at).1;
             let reach = length(&tick);
             let stroke = Stroke::solid(INK, THIN);
             canvas.line(&[(self.left, y), (self.left + reach, y)], stroke)?;
             canvas.line(&[(self.right, y), (self.right - reach, y)], stroke)?;
-            if let Some(label) = &tick.text {
+            if let Some(label) = tick.text.as_ref().filter(|_| shown) {
                 canvas.text(
                     label,
                     (self.left - PAD, y),
@@ -152,8 +175,14 @@ impl Frame {
                 )?;
             }
         }
-        let middle = f64::midpoint(self.top, self.bottom);
-        canvas.text_upwards(&axis.label(), (5.5, middle), LABEL)
+        if !shown {
+            return Ok(());
+        }
+        let at = (
+            self.left - beside(axis) + 5.5,
+            f64::midpoint(self.top, self.bottom),
+        );
+        canvas.text_upwards(&axis.label(), at, LABEL, HPos::Center)
     }
 }
 

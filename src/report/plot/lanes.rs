@@ -4,19 +4,18 @@ use plotters::style::text_anchor::{HPos, VPos};
 
 use super::backend::Glyphs;
 use super::canvas::{Canvas, Failure};
-use super::frame::{BELOW, Frame};
+use super::frame::Frame;
 use super::legend::{Entries, Sample};
+use super::panel::Labels;
 use super::scale::{Axis, Unit};
 use super::text;
-use crate::report::style::{Fill, SMALL, WIDTH};
+use crate::report::style::{Fill, SMALL};
 
 /// Heights of a heading, of a lane, of what fills it and of the line below that, pt.
 const HEADING: f64 = 10.0;
 const LANE: f64 = 9.0;
 const FULL: f64 = 5.0;
 const THIN: f64 = 1.6;
-/// Width beyond which a heading is cut, pt.
-const LONGEST: f64 = 0.8 * WIDTH;
 
 /// A stretch of a lane.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -71,14 +70,17 @@ impl Lanes {
             .collect()
     }
 
-    fn inside(&self) -> f64 {
-        let group = |group: &Group| HEADING + group.lanes.len() as f64 * LANE;
-        self.groups.iter().map(group).sum::<f64>() + 3.0
+    /// Room for the labels, pt.
+    pub fn beside(&self) -> f64 {
+        let lanes = self.groups.iter().flat_map(|group| &group.lanes);
+        let widths = lanes.map(|lane| text::width(&lane.label, SMALL));
+        5.0 + widths.fold(0.0, f64::max)
     }
 
-    /// Height of the panel, pt.
-    pub fn height(&self) -> f64 {
-        self.inside() + BELOW
+    /// Height of the data rectangle, pt.
+    pub fn inside(&self) -> f64 {
+        let group = |group: &Group| HEADING + group.lanes.len() as f64 * LANE;
+        self.groups.iter().map(group).sum::<f64>() + 3.0
     }
 
     fn pieces(&self) -> impl Iterator<Item = &Piece> {
@@ -86,30 +88,29 @@ impl Lanes {
         lanes.flat_map(|lane| &lane.pieces)
     }
 
-    /// Draws the panel with its upper border at `top` pt.
+    /// Draws the panel.
     ///
     /// # Errors
     /// The backend's.
-    pub fn draw<B: Glyphs>(&self, canvas: &Canvas<B>, top: f64) -> Result<(), Failure<B>> {
-        let lanes = self.groups.iter().flat_map(|group| &group.lanes);
-        let widest = lanes.map(|lane| text::width(&lane.label, SMALL));
-        let frame = Frame {
-            left: 5.0 + widest.fold(0.0, f64::max),
-            top,
-            right: WIDTH - 5.0,
-            bottom: top + self.inside(),
-        };
+    pub fn draw<B: Glyphs>(
+        &self,
+        canvas: &Canvas<B>,
+        frame: Frame,
+        labels: Labels,
+    ) -> Result<(), Failure<B>> {
         let last = self.pieces().map(|piece| piece.end).fold(0.0, f64::max);
         let axis = Axis::from_zero(&self.name, self.unit, last);
-        let mut y = top + 1.0;
+        let mut y = frame.top + 1.0;
         for group in &self.groups {
-            let label = text::fit(&group.label, SMALL, LONGEST);
+            let label = text::fit(&group.label, SMALL, frame.right - frame.left - 6.0);
             let at = (frame.left + 3.0, y + 0.5 * HEADING);
             canvas.text(&label, at, SMALL, (HPos::Left, VPos::Center))?;
             y += HEADING;
             for lane in &group.lanes {
-                let at = (frame.left - 3.0, y + 0.5 * (FULL + THIN));
-                canvas.text(&lane.label, at, SMALL, (HPos::Right, VPos::Center))?;
+                if labels.left {
+                    let at = (frame.left - 3.0, y + 0.5 * (FULL + THIN));
+                    canvas.text(&lane.label, at, SMALL, (HPos::Right, VPos::Center))?;
+                }
                 for piece in &lane.pieces {
                     let place = |value: f64| frame.at(axis.position(value).clamp(0.0, 1.0), 0.0).0;
                     let (from, to) = (place(piece.start), place(piece.end));
@@ -127,7 +128,7 @@ impl Lanes {
                 y += LANE;
             }
         }
-        frame.draw(canvas, &axis)?;
-        frame.horizontal(canvas, &axis)
+        frame.draw(canvas, &axis, None)?;
+        frame.horizontal(canvas, &axis, labels.below)
     }
 }

@@ -4,8 +4,9 @@ use plotters::style::text_anchor::{HPos, VPos};
 
 use super::backend::Glyphs;
 use super::canvas::{Canvas, Failure, Stroke};
+use super::curves::GUIDE;
 use super::text;
-use crate::report::style::{CURVE, Fill, Look, SMALL, WIDTH};
+use crate::report::style::{CURVE, Fill, Look, SMALL};
 
 /// Height of one row, pt.
 const ROW: f64 = 9.5;
@@ -14,8 +15,8 @@ const SAMPLE: f64 = 18.0;
 const GAP: f64 = 3.0;
 /// Distance between columns, pt.
 const BETWEEN: f64 = 9.0;
-/// Width beyond which a label is cut, pt.
-const LONGEST: f64 = WIDTH - SAMPLE - GAP - 4.0;
+/// Free space at both ends of a row together, pt.
+const MARGIN: f64 = 4.0;
 
 /// What stands beside a legend's text.
 #[derive(Clone, Copy, Debug)]
@@ -29,16 +30,23 @@ pub enum Sample {
     },
     /// A filled box.
     Fill(Fill),
+    /// A line to compare with.
+    Guide,
 }
 
 /// Sample and text of every entry.
 pub type Entries = Vec<(Sample, String)>;
 
-/// The entries' columns with the width of each, pt; entries fill row after row.
-fn columns(entries: &Entries) -> Vec<f64> {
+/// Room for a label, pt; longer ones are cut.
+fn longest(width: f64) -> f64 {
+    width - SAMPLE - GAP - MARGIN
+}
+
+/// The entries' columns on a page of `width` pt with the width of each, pt; entries fill row after row.
+fn columns(entries: &Entries, width: f64) -> Vec<f64> {
     let widths: Vec<f64> = entries
         .iter()
-        .map(|(_, label)| SAMPLE + GAP + text::width(label, SMALL).min(LONGEST))
+        .map(|(_, label)| SAMPLE + GAP + text::width(label, SMALL).min(longest(width)))
         .collect();
     let with = |count: usize| -> Vec<f64> {
         (0..count)
@@ -52,44 +60,49 @@ fn columns(entries: &Entries) -> Vec<f64> {
             })
             .collect()
     };
-    let page = |columns: &[f64]| columns.iter().map(|width| width + BETWEEN).sum::<f64>() - BETWEEN;
+    let page =
+        |columns: &[f64]| columns.iter().map(|column| column + BETWEEN).sum::<f64>() - BETWEEN;
     let fitting = (1..=entries.len())
         .rev()
-        .find(|count| page(&with(*count)) <= WIDTH - 4.0)
+        .find(|count| page(&with(*count)) <= width - MARGIN)
         .unwrap_or(1);
     // As even as possible: eight entries in rows of four, not of five and three.
     let rows = entries.len().div_ceil(fitting).max(1);
     let even = with(entries.len().div_ceil(rows).max(1));
-    if page(&even) <= WIDTH - 4.0 {
+    if page(&even) <= width - MARGIN {
         even
     } else {
         with(fitting)
     }
 }
 
-/// Height the legend takes, pt.
-pub fn height(entries: &Entries) -> f64 {
+/// Height the legend takes on a page of `width` pt, pt.
+pub fn height(entries: &Entries, width: f64) -> f64 {
     if entries.is_empty() {
         return 0.0;
     }
-    entries.len().div_ceil(columns(entries).len()) as f64 * ROW + 2.0
+    entries.len().div_ceil(columns(entries, width).len()) as f64 * ROW + 2.0
 }
 
-/// Draws the legend with its top at `top` pt, centred.
+/// Draws the legend at the top of a page of `width` pt, centred.
 ///
 /// # Errors
 /// The backend's.
-pub fn draw<B: Glyphs>(canvas: &Canvas<B>, entries: &Entries, top: f64) -> Result<(), Failure<B>> {
-    let columns = columns(entries);
+pub fn draw<B: Glyphs>(
+    canvas: &Canvas<B>,
+    entries: &Entries,
+    width: f64,
+) -> Result<(), Failure<B>> {
+    let columns = columns(entries, width);
     let count = columns.len();
-    let page = columns.iter().map(|width| width + BETWEEN).sum::<f64>() - BETWEEN;
+    let page = columns.iter().map(|column| column + BETWEEN).sum::<f64>() - BETWEEN;
     for (index, (sample, label)) in entries.iter().enumerate() {
         let before = columns[..index % count]
             .iter()
-            .map(|width| width + BETWEEN)
+            .map(|column| column + BETWEEN)
             .sum::<f64>();
-        let x = (WIDTH - page) / 2.0 + before;
-        let y = top + ((index / count) as f64 + 0.5) * ROW;
+        let x = (width - page) / 2.0 + before;
+        let y = ((index / count) as f64 + 0.5) * ROW;
         match sample {
             Sample::Curve { look, joined } => {
                 if *joined {
@@ -102,6 +115,7 @@ pub fn draw<B: Glyphs>(canvas: &Canvas<B>, entries: &Entries, top: f64) -> Resul
                 }
                 canvas.marker((x + SAMPLE / 2.0, y), 4.0, look.color, look.marker)?;
             }
+            Sample::Guide => canvas.line(&[(x, y), (x + SAMPLE, y)], GUIDE)?,
             Sample::Fill(fill) => {
                 let box_left = x + SAMPLE - 11.0;
                 canvas.bar(
@@ -112,7 +126,7 @@ pub fn draw<B: Glyphs>(canvas: &Canvas<B>, entries: &Entries, top: f64) -> Resul
                 )?;
             }
         }
-        let label = text::fit(label, SMALL, LONGEST);
+        let label = text::fit(label, SMALL, longest(width));
         canvas.text(
             &label,
             (x + SAMPLE + GAP, y),

@@ -7,8 +7,11 @@ mod bars;
 mod canvas;
 mod curves;
 mod frame;
+mod heat;
 mod lanes;
+mod layout;
 mod legend;
+mod panel;
 mod scale;
 mod text;
 
@@ -17,12 +20,14 @@ use plotters::drawing::{DrawingArea, IntoDrawingArea};
 use plotters::style::WHITE;
 use plotters::style::text_anchor::{HPos, VPos};
 
-pub use bars::{Bars, Row};
-pub use curves::{Curves, Series, Spot};
+pub use bars::{Bars, Reach, Row};
+pub use curves::{Curves, Guide, Series, Spot};
+pub use heat::{Heat, Tint};
 pub use lanes::{Group, Lane, Lanes, Piece};
+pub use panel::{Headed, Panel};
 pub use scale::{Axis, Unit};
 
-use super::style::{LABEL, WIDTH};
+use super::style::{LABEL, SMALL, WIDE, WIDTH};
 use backend::{Bitmap, Glyphs, Svg};
 use canvas::{Canvas, Failure};
 
@@ -33,18 +38,7 @@ const PNG_SCALE: f64 = 400.0 / 72.0;
 /// The bitmap backend knows no soft edges: it draws so many times larger, each way, and is averaged down.
 const OVERSAMPLE: u32 = 2;
 
-/// One part of a figure.
-#[derive(Clone, Debug)]
-pub enum Panel {
-    /// Curves or points.
-    Curves(Curves),
-    /// Stacked bars.
-    Bars(Bars),
-    /// What happened when.
-    Lanes(Lanes),
-}
-
-/// A figure: panels one below the other, with one legend.
+/// A figure: a grid of panels with one legend.
 #[derive(Clone, Debug)]
 pub struct Figure {
     /// Its kind, also the name of its files.
@@ -55,42 +49,27 @@ pub struct Figure {
     pub caption: String,
     /// What a person who cannot see it should know.
     pub alt: String,
-    /// The parts, top to bottom, each with a heading (empty for none).
-    pub panels: Vec<(String, Panel)>,
+    /// The panels, row by row, each with a heading (empty for none).
+    pub rows: Vec<Vec<Headed>>,
+    /// A line below them; may be empty.
+    pub note: String,
 }
 
-impl Panel {
-    fn legend(&self) -> legend::Entries {
-        match self {
-            Self::Curves(curves) => curves.legend(),
-            Self::Bars(bars) => bars.legend(),
-            Self::Lanes(lanes) => lanes.legend(),
-        }
-    }
-
-    fn height(&self) -> f64 {
-        match self {
-            Self::Curves(_) => Curves::height(),
-            Self::Bars(bars) => bars.height(),
-            Self::Lanes(lanes) => lanes.height(),
-        }
-    }
-
-    fn draw<B: Glyphs>(&self, canvas: &Canvas<B>, top: f64) -> Result<(), Failure<B>> {
-        match self {
-            Self::Curves(curves) => curves.draw(canvas, top),
-            Self::Bars(bars) => bars.draw(canvas, top),
-            Self::Lanes(lanes) => lanes.draw(canvas, top),
-        }
-    }
-}
-
-/// Room for a panel's heading and above a frame without one, pt.
-const HEADING: f64 = 12.0;
-const ABOVE: f64 = 4.0;
+/// Room for the note, pt.
+const NOTE: f64 = 11.0;
 
 impl Figure {
-    /// The figure as an SVG document, 3.4 inches wide, without a background and without any font: text is
+    /// Whether it takes both columns of a page: where panels stand side by side, and maps always.
+    pub fn wide(&self) -> bool {
+        let map = |(_, panel): &Headed| matches!(panel, Panel::Heat(_));
+        (self.rows.iter()).any(|row| row.len() > 1 || row.iter().any(map))
+    }
+
+    fn width(&self) -> f64 {
+        if self.wide() { WIDE } else { WIDTH }
+    }
+
+    /// The figure as an SVG document, 3.4 or 7 inches wide, without a background and without any font: text is
     /// drawn as outlines.
     ///
     /// # Errors
@@ -105,8 +84,9 @@ impl Figure {
         let body = shapes.split_once('>').map_or("", |(_, body)| body);
         let body = body.trim_end().trim_end_matches("</svg>");
         Ok(format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH:.1}pt\" height=\"{:.1}pt\" \
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:.1}pt\" height=\"{:.1}pt\" \
              viewBox=\"0 0 {} {}\" role=\"img\">\n<title>{}</title>{body}{text}</svg>\n",
+            self.width(),
             self.height(),
             size.0,
             size.1,
@@ -130,9 +110,10 @@ impl Figure {
     }
 
     fn legend(&self) -> legend::Entries {
-        // Panels of one figure show the same series; entries are not repeated.
+        // Many panels show the same series; entries are not repeated.
         let mut entries: legend::Entries = Vec::new();
-        for (sample, label) in self.panels.iter().flat_map(|(_, panel)| panel.legend()) {
+        let panels = self.rows.iter().flatten();
+        for (sample, label) in panels.flat_map(|(_, panel)| panel.legend()) {
             if !entries.iter().any(|(_, known)| *known == label) {
                 entries.push((sample, label));
             }
@@ -141,43 +122,41 @@ impl Figure {
     }
 
     fn height(&self) -> f64 {
-        let panels = self
-            .panels
-            .iter()
-            .map(|(heading, panel)| above(heading) + panel.height());
-        legend::height(&self.legend()) + panels.sum::<f64>()
+        let legend = legend::height(&self.legend(), self.width());
+        let panels = layout::grid(&self.rows, self.width(), legend).bottom;
+        panels + if self.note.is_empty() { 0.0 } else { NOTE }
     }
 
     /// Pages are a few hundred points high.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     fn size(&self, scale: f64) -> (u32, u32) {
         (
-            (WIDTH * scale).round() as u32,
+            (self.width() * scale).round() as u32,
             (self.height() * scale).round() as u32,
         )
     }
 
     fn draw_on<B: Glyphs>(&self, area: &DrawingArea<B, Shift>, scale: f64) -> Result<(), String> {
         let canvas = Canvas::new(area, scale);
-        let entries = self.legend();
+        let (entries, width) = (self.legend(), self.width());
         let draw = || {
-            legend::draw(&canvas, &entries, 0.0)?;
-            let mut top = legend::height(&entries);
-            for (heading, panel) in &self.panels {
-                let at = (WIDTH / 2.0, top + 2.0);
-                canvas.text(heading, at, LABEL, (HPos::Center, VPos::Top))?;
-                top += above(heading);
-                panel.draw(&canvas, top)?;
-                top += panel.height();
+            legend::draw(&canvas, &entries, width)?;
+            let grid = layout::grid(&self.rows, width, legend::height(&entries, width));
+            for placed in &grid.panels {
+                let frame = placed.frame;
+                let middle = f64::midpoint(frame.left, frame.right);
+                let at = (middle, placed.heading_top);
+                let heading = text::fit(placed.heading, LABEL, placed.heading_room);
+                canvas.text(&heading, at, LABEL, (HPos::Center, VPos::Top))?;
+                placed.panel.draw(&canvas, frame, placed.labels)?;
             }
+            let note = text::fit(&self.note, SMALL, width - 4.0);
+            let at = (width / 2.0, grid.bottom + 1.0);
+            canvas.text(&note, at, SMALL, (HPos::Center, VPos::Top))?;
             area.present()
         };
         draw().map_err(|error: Failure<B>| error.to_string())
     }
-}
-
-fn above(heading: &str) -> f64 {
-    if heading.is_empty() { ABOVE } else { HEADING }
 }
 
 /// A bitmap of `size` pixels from one `OVERSAMPLE` times larger each way.

@@ -33,6 +33,8 @@ pub struct Axis {
     low: f64,
     high: f64,
     mapping: Mapping,
+    /// Values that have the ticks; empty for round ones.
+    marks: Vec<f64>,
 }
 
 /// A tick: where it stands in 0 to 1 along the axis, and its text; minor ticks have none.
@@ -66,6 +68,7 @@ impl Axis {
             low: low - margin,
             high: high + margin,
             mapping: Mapping::Linear,
+            marks: Vec::new(),
         };
         if unit == Unit::Percent {
             (axis.low, axis.high) = (axis.low.max(0.0), axis.high.min(1.0));
@@ -82,6 +85,7 @@ impl Axis {
             low: 0.0,
             high,
             mapping: Mapping::Linear,
+            marks: Vec::new(),
         }
     }
 
@@ -104,7 +108,14 @@ impl Axis {
             low: low / margin,
             high: high * margin,
             mapping,
+            marks: Vec::new(),
         }
+    }
+
+    /// The axis with ticks at `values` alone.
+    pub fn marked(self, values: impl IntoIterator<Item = f64>) -> Self {
+        let marks = values.into_iter().collect();
+        Self { marks, ..self }
     }
 
     /// Where `value` stands along the axis, 0 to 1 for values in range.
@@ -145,6 +156,13 @@ impl Axis {
 
     /// The ticks in range, from low to high.
     pub fn ticks(&self) -> Vec<Tick> {
+        if !self.marks.is_empty() {
+            let tick = |value: &f64| Tick {
+                at: self.position(*value),
+                text: Some(self.tick_text(*value)),
+            };
+            return self.marks.iter().map(tick).collect();
+        }
         match self.mapping {
             Mapping::Linear => self.linear_ticks(),
             Mapping::Log { zero } => self.log_ticks(zero),
@@ -306,6 +324,17 @@ mod tests {
             let axis = Axis::log("sent", Unit::Bytes, [1e6, high]);
             assert!(texts(&axis).len() >= 2, "{high}: {:?}", texts(&axis));
         }
+    }
+
+    #[test]
+    fn a_marked_axis_has_its_ticks_where_the_values_are() {
+        let axis = Axis::log("workers", Unit::Plain, [2.0, 8.0]).marked([2.0, 4.0, 8.0]);
+        assert_eq!(texts(&axis), ["2", "4", "8"]);
+        let at: Vec<f64> = axis.ticks().iter().map(|tick| tick.at).collect();
+        assert!(
+            (at[1] - f64::midpoint(at[0], at[2])).abs() < 1e-12,
+            "{at:?}"
+        );
     }
 
     #[test]

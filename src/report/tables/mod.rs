@@ -5,6 +5,7 @@ mod claims;
 mod latex;
 mod markdown;
 mod summary;
+mod targets;
 mod traffic;
 
 pub use budgets::budgets;
@@ -12,6 +13,7 @@ pub use claims::{claims, measured};
 pub use latex::latex;
 pub use markdown::markdown;
 pub use summary::summary;
+pub use targets::targets;
 pub use traffic::traffic;
 
 use serde::Serialize;

@@ -1,0 +1,193 @@
+//! Small multiples: one panel for each setting of a sweep, under one legend.
+
+use super::list;
+use crate::report::plot::{Bars, Headed, Panel, Reach, Row, Unit};
+use crate::report::series::{self, Cell, Setting};
+use crate::report::style::Fill;
+
+/// More settings than these are not shown: in figures with one panel for each, and in those with two.
+const MOST: [usize; 2] = [12, 8];
+/// Panels whose ranges differ by more than this factor have an axis each.
+const ALIKE: f64 = 4.0;
+
+/// The settings that a figure shows.
+pub struct Multiples<'c, 'a> {
+    /// The first ones of the sweep, or the only one.
+    pub settings: Vec<Setting<'c, 'a>>,
+    /// Which ones it leaves out; empty if none.
+    pub note: String,
+}
+
+impl<'c, 'a> Multiples<'c, 'a> {
+    /// Those of `cells`, for a figure with `each` (1 or 2) panels for every setting.
+    pub fn of(cells: impl IntoIterator<Item = &'c Cell<'a>>, each: usize) -> Self {
+        let mut settings = series::settings(cells);
+        let names: Vec<&str> = settings.iter().map(|(name, _)| *name).collect();
+        let note = left_out(&names, MOST[each - 1]);
+        settings.truncate(MOST[each - 1]);
+        Self { settings, note }
+    }
+
+    /// Whether there is one panel a setting.
+    pub fn several(&self) -> bool {
+        self.settings.len() > 1
+    }
+
+    /// What the caption says about panels.
+    pub fn caption(&self) -> String {
+        let panels = if self.several() {
+            " One panel for each setting of the sweep."
+        } else {
+            ""
+        };
+        let note = if self.note.is_empty() {
+            String::new()
+        } else {
+            format!(" {}.", self.note)
+        };
+        format!("{panels}{note}")
+    }
+
+    /// What a person who cannot see the figure should know: a clause for each cell, or, of many panels, what they are.
+    pub fn told(&self, clause: impl Fn(&Cell<'a>) -> Option<String>) -> String {
+        if self.several() {
+            let names: Vec<String> = (self.settings.iter())
+                .map(|(name, _)| (*name).to_owned())
+                .collect();
+            return format!("one panel for each of {}", list(&names));
+        }
+        let cells = self.settings.iter().flat_map(|(_, cells)| cells);
+        let clauses: Vec<String> = cells.filter_map(|cell| clause(cell)).collect();
+        list(&clauses)
+    }
+
+    /// Panels of stacked bars, a row for each strategy: the same rows in every panel, and the same axis where the lengths
+    /// are alike.
+    pub fn bars(
+        &self,
+        (name, unit, fills): (&str, Unit, Vec<Fill>),
+        row: impl Fn(&Cell<'a>) -> Option<Row>,
+    ) -> Vec<Headed> {
+        let cells = self.settings.iter().flat_map(|(_, cells)| cells.iter());
+        let strategies = series::strategies(cells.copied());
+        let rows_of = |members: &[&Cell<'a>]| -> Vec<Row> {
+            let of = |strategy: &&str| {
+                let cell = members.iter().find(|cell| cell.strategy == *strategy);
+                cell.and_then(|cell| row(cell)).unwrap_or_else(|| Row {
+                    label: (*strategy).to_owned(),
+                    lengths: Vec::new(),
+                    note: "–".into(),
+                })
+            };
+            strategies.iter().map(of).collect()
+        };
+        let rows: Vec<Vec<Row>> = (self.settings.iter())
+            .map(|(_, members)| rows_of(members))
+            .collect();
+        let longest = |rows: &Vec<Row>| {
+            let lengths = rows.iter().map(|row| row.lengths.iter().sum());
+            lengths.fold(0.0, f64::max)
+        };
+        let shared = alike(&rows.iter().map(longest).collect::<Vec<f64>>());
+        let all = Reach::of(rows.iter().flatten());
+        let panels = rows.into_iter().map(|rows| {
+            let own = || Reach::of(&rows);
+            Panel::Bars(Bars {
+                name: name.into(),
+                unit,
+                fills: fills.clone(),
+                reach: if shared { all.clone() } else { own() },
+                rows,
+                compact: self.several(),
+            })
+        });
+        self.headed(panels)
+    }
+
+    /// The panels under the names of their settings.
+    pub fn headed(&self, panels: impl IntoIterator<Item = Panel>) -> Vec<Headed> {
+        let names = self.settings.iter().map(|(name, _)| (*name).to_owned());
+        names.zip(panels).collect()
+    }
+}
+
+/// What is said about names after the first `most`.
+pub fn left_out(names: &[&str], most: usize) -> String {
+    match names.get(most..).unwrap_or_default() {
+        [] => String::new(),
+        [one] => format!("{one} is in the tables alone"),
+        [first, .., last] => format!(
+            "The first {most} of {} settings; {first} to {last} are in the tables alone",
+            names.len()
+        ),
+    }
+}
+
+/// Whether panels that reach so far can share an axis.
+pub fn alike(reaches: &[f64]) -> bool {
+    let most = reaches.iter().copied().fold(0.0, f64::max);
+    let least = reaches.iter().copied().filter(|reach| *reach > 0.0);
+    most <= ALIKE * least.fold(f64::INFINITY, f64::min)
+}
+
+/// Groups of panels as the rows of a figure: each begins a row, and all rows have about the same length.
+pub fn rows(groups: Vec<Vec<Headed>>) -> Vec<Vec<Headed>> {
+    let columns = match groups.iter().map(Vec::len).max().unwrap_or(0) {
+        few @ 0..=4 => few,
+        5 | 6 | 9 => 3,
+        _ => 4,
+    };
+    let mut rows: Vec<Vec<Headed>> = Vec::new();
+    for group in groups {
+        for (index, panel) in group.into_iter().enumerate() {
+            match rows.last_mut() {
+                Some(row) if index % columns > 0 => row.push(panel),
+                _ => rows.push(vec![panel]),
+            }
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_beyond_the_most_are_named_as_left_out() {
+        let names = ["a=1", "a=2", "a=3", "a=4"];
+        assert_eq!(left_out(&names, 4), "");
+        assert_eq!(left_out(&names, 3), "a=4 is in the tables alone");
+        let several = "The first 1 of 4 settings; a=2 to a=4 are in the tables alone";
+        assert_eq!(left_out(&names, 1), several);
+    }
+
+    #[test]
+    fn every_group_of_panels_begins_a_row() {
+        let lanes = || {
+            Panel::Bars(Bars {
+                name: String::new(),
+                unit: Unit::Plain,
+                fills: Vec::new(),
+                rows: Vec::new(),
+                reach: Reach::default(),
+                compact: false,
+            })
+        };
+        let group = |count: usize| (0..count).map(|_| (String::new(), lanes())).collect();
+        let lengths = |groups: Vec<Vec<Headed>>| -> Vec<usize> {
+            rows(groups).iter().map(Vec::len).collect()
+        };
+        assert_eq!(lengths(vec![group(1), group(1)]), [1, 1]);
+        assert_eq!(lengths(vec![group(5), group(5)]), [3, 2, 3, 2]);
+        assert_eq!(lengths(vec![group(12)]), [4, 4, 4]);
+        assert!(lengths(Vec::new()).is_empty());
+    }
+
+    #[test]
+    fn reaches_that_differ_much_are_not_alike_and_nothing_counts_for_nothing() {
+        assert!(alike(&[1.0, 3.0, 0.0]));
+        assert!(!alike(&[1.0, 30.0]));
+        assert!(alike(&[]));
+    }
+}

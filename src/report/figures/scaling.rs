@@ -1,0 +1,248 @@
+//! How time and bytes grow with the number of workers, or with the size of model or graph.
+
+use super::multiples::{left_out, rows};
+use super::seeds_with;
+use crate::experiment::statistics::Summary;
+use crate::report::plot::{Axis, Curves, Figure, Guide, Headed, Panel, Series, Spot, Unit};
+use crate::report::series::{self, Cell};
+
+/// What may stand on the horizontal axis, if it is swept: the last part of its key, and its name; the first comes first.
+const SIZES: [(&str, &str); 5] = [
+    ("workers", "workers"),
+    ("layers", "model layers"),
+    ("hidden", "hidden width"),
+    ("nodes", "nodes"),
+    ("scale", "scale of the graph"),
+];
+
+/// More panels of each measure are not shown.
+const MOST: usize = 8;
+
+/// What is measured per epoch: its name, its unit and its value for a cell.
+type Measure = (&'static str, Unit, fn(&Cell) -> Option<Summary>);
+
+/// A cell with its place on the horizontal axis.
+type Sized<'c, 'a> = (f64, &'c Cell<'a>);
+
+/// One panel of time and one of bytes for each combination of what else is swept; `None` with fewer than two sizes.
+pub fn figure(cells: &[Cell]) -> Option<Figure> {
+    let (size, name) = SIZES.into_iter().find(|(size, _)| {
+        let mut sizes: Vec<f64> = cells
+            .iter()
+            .filter_map(|cell| split(cell, size)?.0)
+            .collect();
+        sizes.sort_by(f64::total_cmp);
+        sizes.dedup();
+        sizes.len() > 1
+    })?;
+    let mut panels: Vec<(String, Vec<Sized>)> = Vec::new();
+    for cell in cells {
+        let Some((Some(x), rest)) = split(cell, size) else {
+            continue;
+        };
+        match panels.iter_mut().find(|(known, _)| *known == rest) {
+            Some((_, members)) => members.push((x, cell)),
+            None => panels.push((rest, vec![(x, cell)])),
+        }
+    }
+    let names: Vec<&str> = panels.iter().map(|(name, _)| name.as_str()).collect();
+    let note = left_out(&names, MOST);
+    panels.truncate(MOST);
+    let yardstick = series::yardstick(cells).filter(|_| size == "workers");
+    let measures: [Measure; 2] = [
+        ("time per epoch", Unit::Seconds, |cell| {
+            cell.over_seeds(|run| per_epoch(run.simulated_seconds, run.epochs))
+        }),
+        ("payload per epoch", Unit::Bytes, |cell| {
+            cell.over_seeds(|run| per_epoch(run.payload_bytes as f64, run.epochs))
+        }),
+    ];
+    let groups = measures.map(|measure| {
+        let ideal = yardstick.filter(|_| measure.1 == Unit::Seconds);
+        group(&panels, name, measure, ideal)
+    });
+    let ideal = yardstick.map_or(String::new(), |label| {
+        format!(
+            " Ideal is a time inversely proportional to the number of workers, from the fewest workers of {label} on."
+        )
+    });
+    Some(Figure {
+        kind: "scaling",
+        title: format!("Scaling with {name}"),
+        caption: format!(
+            "Simulated time and payload per epoch against {name}, on logarithmic axes; {}.{ideal}{}{note}{}",
+            seeds_with(cells, "with bands of"),
+            if note.is_empty() { "" } else { " " },
+            if note.is_empty() { "" } else { "." },
+        ),
+        alt: format!(
+            "Simulated time and payload per epoch against {name}, of {}.",
+            series::strategies(cells).join(", ")
+        ),
+        rows: rows(groups.into_iter().flatten().collect()),
+        note,
+    })
+}
+
+/// The cell's size, if it has a positive one, and what else its setting says.
+fn split(cell: &Cell, size: &str) -> Option<(Option<f64>, String)> {
+    let values = series::values(cell.setting);
+    let is_size = |key: &str| key.rsplit('.').next() == Some(size);
+    let (_, value) = values.iter().find(|(key, _)| is_size(key))?;
+    let number = value.parse().ok().filter(|number: &f64| *number > 0.0);
+    let rest: Vec<String> = (values.iter())
+        .filter(|(key, _)| !is_size(key))
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    Some((number, rest.join(" ")))
+}
+
+fn per_epoch(sum: f64, epochs: u64) -> Option<f64> {
+    (epochs > 0).then(|| sum / epochs as f64)
+}
+
+/// A panel of one measure for each combination, all with the same axes.
+fn group(
+    panels: &[(String, Vec<Sized>)],
+    name: &str,
+    (measure, unit, value): Measure,
+    ideal: Option<&str>,
+) -> Option<Vec<Headed>> {
+    let drawn: Vec<(&String, Vec<Series>)> = (panels.iter())
+        .map(|(heading, members)| (heading, curves(members, value)))
+        .collect();
+    let spots = || {
+        let all = drawn.iter().flat_map(|(_, series)| series);
+        all.flat_map(|series| &series.spots)
+    };
+    spots().next()?;
+    let mut sizes: Vec<f64> = spots().map(|spot| spot.x).collect();
+    sizes.sort_by(f64::total_cmp);
+    sizes.dedup();
+    let x = Axis::log(name, Unit::Plain, sizes.clone()).marked(sizes);
+    let line = |series: &[Series]| -> Option<Guide> {
+        let spots = &series
+            .iter()
+            .find(|series| Some(series.label.as_str()) == ideal)?
+            .spots;
+        let (first, last) = (spots.first()?, spots.last()?);
+        let end = (last.x, first.y * first.x / last.x);
+        Some(Guide {
+            label: "ideal",
+            points: vec![(first.x, first.y), end],
+        })
+    };
+    let ends = drawn
+        .iter()
+        .filter_map(|(_, series)| Some(line(series)?.points[1].1));
+    let y = Axis::log(measure, unit, spots().map(|spot| spot.y).chain(ends));
+    let panels = drawn.iter().map(|(heading, series)| {
+        let guide = line(series);
+        let series = series.clone();
+        let curves = Curves {
+            x: x.clone(),
+            y: y.clone(),
+            joined: true,
+            guide,
+            series,
+        };
+        ((*heading).clone(), Panel::Curves(curves))
+    });
+    Some(panels.collect())
+}
+
+/// One curve a strategy, by growing size.
+fn curves(members: &[Sized], value: impl Fn(&Cell) -> Option<Summary>) -> Vec<Series> {
+    let mut curves: Vec<Series> = Vec::new();
+    for (x, cell) in members {
+        let Some(summary) = value(cell) else { continue };
+        let spot = Spot {
+            x: *x,
+            x_sd: 0.0,
+            y: summary.mean,
+            y_sd: summary.spread(),
+        };
+        match curves.iter_mut().find(|curve| curve.label == cell.strategy) {
+            Some(curve) => curve.spots.push(spot),
+            None => curves.push(Series {
+                label: cell.strategy.to_owned(),
+                look: cell.look,
+                spots: vec![spot],
+            }),
+        }
+    }
+    for curve in &mut curves {
+        curve.spots.sort_by(|a, b| a.x.total_cmp(&b.x));
+    }
+    curves
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::rows::RunRow;
+
+    /// Runs of full with these settings; seconds of each are ten times its place, over ten epochs.
+    fn runs(settings: &[&str]) -> Vec<RunRow> {
+        let run = |(place, setting): (usize, &&str)| RunRow {
+            cell: format!("{setting} full"),
+            strategy: "full".into(),
+            epochs: 10,
+            simulated_seconds: 10.0 * (place + 1) as f64,
+            payload_bytes: 1000,
+            status: RunRow::OK.into(),
+            ..RunRow::default()
+        };
+        settings.iter().enumerate().map(run).collect()
+    }
+
+    fn panels(settings: &[&str]) -> Option<Vec<(String, Curves)>> {
+        let runs = runs(settings);
+        let figure = figure(&series::cells(&runs, &[]))?;
+        let panels = figure.rows.into_iter().flatten();
+        let curves = panels.filter_map(|(heading, panel)| match panel {
+            Panel::Curves(curves) => Some((heading, curves)),
+            _ => None,
+        });
+        Some(curves.collect())
+    }
+
+    #[test]
+    fn one_size_alone_or_a_sweep_of_something_else_does_not_scale() {
+        assert!(panels(&["workers=4"]).is_none());
+        assert!(panels(&["preset=wan", "preset=lte"]).is_none());
+        assert!(panels(&["workers=4 preset=wan", "workers=4 preset=lte"]).is_none());
+    }
+
+    #[test]
+    fn curves_grow_along_the_axis_and_the_ideal_line_halves_as_workers_double() {
+        let panels = panels(&["workers=8", "workers=2", "workers=16"]).unwrap();
+        assert_eq!(panels.len(), 2, "time and payload");
+        let (_, time) = &panels[0];
+        let points: Vec<(f64, f64)> = (time.series[0].spots.iter())
+            .map(|spot| (spot.x, spot.y))
+            .collect();
+        assert_eq!(points, [(2.0, 2.0), (8.0, 1.0), (16.0, 3.0)]);
+        let ideal = time.guide.as_ref().unwrap();
+        assert_eq!(ideal.points, [(2.0, 2.0), (16.0, 0.25)]);
+        assert!(panels[1].1.guide.is_none(), "there is no ideal payload");
+    }
+
+    #[test]
+    fn what_else_is_swept_becomes_panels_and_workers_come_before_layers() {
+        let both = [
+            "layers=2 workers=2",
+            "layers=2 workers=4",
+            "layers=4 workers=2",
+        ];
+        let panels = panels(&both).unwrap();
+        let headings: Vec<&str> = panels.iter().map(|(heading, _)| heading.as_str()).collect();
+        assert_eq!(headings, ["layers=2", "layers=4", "layers=2", "layers=4"]);
+    }
+
+    #[test]
+    fn without_workers_there_is_no_ideal() {
+        let panels = panels(&["layers=2", "layers=8"]).unwrap();
+        assert!(panels.iter().all(|(_, curves)| curves.guide.is_none()));
+    }
+}
