@@ -29,7 +29,7 @@ pub(super) struct Manifest {
 impl Manifest {
     pub fn new(experiment: &Experiment, base: &Path, command: &[String], engine: &Engine) -> Self {
         let resolved = experiment.resolved();
-        let text = toml::to_string_pretty(&resolved).unwrap_or_default();
+        let text = experiment.resolved_text();
         let hash = sha256(text.as_bytes());
         let fixed = json!({
             "name": experiment.name,

@@ -141,7 +141,7 @@ impl DatasetSpec {
         {
             Arc::make_mut(&mut data.features).row_normalise();
         }
-        Ok(data)
+        Ok(data.reordered(self.order))
     }
 
     /// [`DatasetSpec::read`], then [`RawDataset::split`] with the split of the section.

@@ -25,6 +25,7 @@ mod features;
 mod fingerprint;
 mod loaders;
 mod normal;
+mod order;
 mod partition;
 mod peers;
 mod rehearsal;
@@ -50,7 +51,7 @@ pub use rehearsal::{Requests, seeds_of};
 pub use replay::Replay;
 pub use sampler::{SampledLayer, Sampler, View};
 pub use spec::{
-    DatasetSpec, Format, PartitionMethod, PartitionSpec, SplitFractions, SplitPerClass, SplitSpec,
+    DatasetSpec, Format, NodeOrder, PartitionMethod, PartitionSpec, SplitFractions, SplitPerClass, SplitSpec,
     SyntheticSpec,
 };
 pub use split::Split;

@@ -31,6 +31,30 @@ pub struct DatasetSpec {
     /// words (stored sparse, no value negative), false otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub normalise_features: Option<bool>,
+    /// How nodes are numbered. What is drawn at random for a node goes with its number. Default: as the data have them.
+    #[serde(default, skip_serializing_if = "NodeOrder::is_given")]
+    pub order: NodeOrder,
+}
+
+/// Orders of nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NodeOrder {
+    /// As the data have them.
+    #[default]
+    Given,
+    /// By falling degree: rows that are read most lie together.
+    Degree,
+    /// Reverse Cuthill–McKee: neighbours lie together.
+    Rcm,
+}
+
+impl NodeOrder {
+    // The signature is serde's.
+    #[allow(clippy::trivially_copy_pass_by_ref)]
+    fn is_given(&self) -> bool {
+        *self == Self::Given
+    }
 }
 
 /// Published file formats.

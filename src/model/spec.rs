@@ -83,7 +83,8 @@ pub enum OptimizerConfig {
         #[serde(default)]
         weight_decay: f64,
         /// Added to the denominator. Default 1e-8.
-        #[serde(default = "tiny")]
+        // Left out where it is the default, so that a strategy's own settings can ask for SGD, which has none.
+        #[serde(default = "tiny", skip_serializing_if = "is_tiny")]
         epsilon: f64,
     },
     /// Stochastic gradient descent.
@@ -94,7 +95,7 @@ pub enum OptimizerConfig {
         #[serde(default)]
         weight_decay: f64,
         /// Share of the previous step that is kept. Default 0.
-        #[serde(default)]
+        #[serde(default, skip_serializing_if = "is_zero")]
         momentum: f64,
     },
 }
@@ -125,6 +126,17 @@ impl OptimizerConfig {
 const fn hundredth() -> f64 {
     0.01
 }
+// The signature is serde's.
+#[allow(clippy::trivially_copy_pass_by_ref, clippy::float_cmp)]
+fn is_tiny(epsilon: &f64) -> bool {
+    *epsilon == tiny()
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, clippy::float_cmp)]
+fn is_zero(momentum: &f64) -> bool {
+    *momentum == 0.0
+}
+
 const fn tiny() -> f64 {
     1e-8
 }

@@ -43,6 +43,11 @@ struct Claim<'a> {
     source: &'a str,
     expected: &'a str,
     measured: String,
+    /// The p-value that decided.
+    p: String,
+    /// What the source says, if it says a number.
+    paper: &'a str,
+    seeds: u64,
     verdict: &'a str,
     /// The experiment file's own remark.
     note: Option<&'a str>,
@@ -112,6 +117,9 @@ impl Page<'_> {
             source: &claim.source,
             expected: &claim.expected,
             measured: tables::measured(claim),
+            p: tables::p_value(claim),
+            paper: &claim.paper,
+            seeds: claim.seeds,
             verdict: &claim.verdict,
             note: stated.and_then(|stated| stated["note"].as_str()),
             class: match claim.verdict.as_str() {

@@ -210,6 +210,24 @@ impl Experiment {
     }
 }
 
+impl Experiment {
+    /// [`Self::resolved`] as the text of an experiment file. Sweep keys stay in their order, which names the cells, also where
+    /// one of them holds whole sections.
+    pub fn resolved_text(&self) -> String {
+        let mut table = self.resolved();
+        table.remove("sweep");
+        let mut text = toml::to_string_pretty(&table).unwrap_or_default();
+        for (place, axis) in self.sweep.iter().enumerate() {
+            if place == 0 {
+                text.push_str("\n[sweep]\n");
+            }
+            let values = Value::Array(axis.values.clone());
+            text.push_str(&format!("\"{}\" = {values}\n", axis.key));
+        }
+        text
+    }
+}
+
 /// A value that came out of TOML, or out of defaults, as TOML again.
 fn to_value<T: Serialize>(value: &T) -> Value {
     // Serialising fails for whole numbers over 2^63 − 1, which TOML cannot have contained, for

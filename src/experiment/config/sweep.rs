@@ -205,7 +205,8 @@ fn own_settings(
     Ok(Some((Arc::new(changed), settings)))
 }
 
-/// A value as it reads in the name of a cell: a whole `dataset` section is called by its name or by the last part of its path.
+/// A value as it reads in the name of a cell: a whole `dataset` section is called by its name, by the last part of its path, or as
+/// synthetic graphs are, `rmat-4096`.
 fn brief(value: &Value) -> String {
     let text = |key: &str| value.get(key).and_then(Value::as_str);
     let last = |path: &str| {
@@ -213,9 +214,16 @@ fn brief(value: &Value) -> String {
             .find(|part| !part.is_empty())
             .map(str::to_owned)
     };
+    let synthetic = || {
+        let spec = value.get("synthetic")?;
+        let number = |key: &str| spec.get(key).and_then(Value::as_integer);
+        let nodes = number("nodes").or_else(|| Some(1 << number("scale")?.clamp(0, 62)))?;
+        Some(format!("{}-{nodes}", spec.get("kind")?.as_str()?))
+    };
     text("name")
         .map(str::to_owned)
         .or_else(|| text("path").and_then(last))
+        .or_else(synthetic)
         .unwrap_or_else(|| plain(value))
 }
 

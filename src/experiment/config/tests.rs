@@ -402,3 +402,26 @@ fn sizes_that_are_not_there_or_lead_nowhere_are_refused() {
         assert!(fits, "expected {expected}\n   found {found}");
     }
 }
+
+#[test]
+fn the_resolved_text_keeps_the_order_of_the_sweep_and_with_it_the_names_of_cells() {
+    let sections = "[sweep]\ndataset = [{ name = \"cora\" }, { synthetic = { kind = \"rmat\", scale = 4, \
+        classes = 2, features = 3 }, split = { train = 0.5, val = 0.2 } }]\n";
+    let text = FILE.replace("[sweep]\n", sections);
+    let text = &text[..text.find("[[claim]]").unwrap()];
+    let experiment = parse(text, &[]).unwrap();
+    let names: Vec<&str> = experiment
+        .cells()
+        .iter()
+        .map(|cell| cell.name.as_str())
+        .collect();
+    assert_eq!(names[0], "dataset=cora workers=2 full");
+    assert_eq!(names[4], "dataset=rmat-16 workers=2 full");
+    let again = parse(&experiment.resolved_text(), &[]).unwrap();
+    let again: Vec<&str> = again
+        .cells()
+        .iter()
+        .map(|cell| cell.name.as_str())
+        .collect();
+    assert_eq!(again, names);
+}

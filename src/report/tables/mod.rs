@@ -9,7 +9,7 @@ mod targets;
 mod traffic;
 
 pub use budgets::budgets;
-pub use claims::{claims, measured};
+pub use claims::{claims, measured, p_value};
 pub use latex::latex;
 pub use markdown::markdown;
 pub use summary::summary;
