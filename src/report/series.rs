@@ -179,6 +179,23 @@ pub fn values(setting: &str) -> Vec<(&str, String)> {
     values
 }
 
+/// A setting as a heading: words need no key, `kind=gcn workers=4` is `gcn, workers=4`.
+pub fn heading(setting: &str) -> String {
+    let needs_key = |value: &str| {
+        let number = value.starts_with(|first: char| !first.is_alphabetic());
+        number || ["true", "false"].contains(&value)
+    };
+    let say = |(key, value): (&str, String)| {
+        if needs_key(&value) {
+            format!("{key}={value}")
+        } else {
+            value
+        }
+    };
+    let said: Vec<String> = values(setting).into_iter().map(say).collect();
+    said.join(", ")
+}
+
 /// Gives each cell its rows of the timeline.
 pub fn add_timeline<'a>(cells: &mut [Cell<'a>], timeline: &'a [TimelineRow]) {
     for cell in cells {
@@ -297,5 +314,7 @@ mod tests {
         ];
         assert_eq!(values("dataset=my graph workers=4"), expected);
         assert!(values("").is_empty());
+        let said = heading("kind=gcn workers=4 cache=true dataset=my graph");
+        assert_eq!(said, "gcn, workers=4, cache=true, my graph");
     }
 }

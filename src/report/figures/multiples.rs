@@ -106,8 +106,8 @@ impl<'c, 'a> Multiples<'c, 'a> {
 
     /// The panels under the names of their settings.
     pub fn headed(&self, panels: impl IntoIterator<Item = Panel>) -> Vec<Headed> {
-        let names = self.settings.iter().map(|(name, _)| (*name).to_owned());
-        names.zip(panels).collect()
+        let headings = self.settings.iter().map(|(name, _)| series::heading(name));
+        headings.zip(panels).collect()
     }
 }
 

@@ -138,15 +138,14 @@ fn group(
     let y = Axis::log(measure, unit, spots().map(|spot| spot.y).chain(ends));
     let panels = drawn.iter().map(|(heading, series)| {
         let guide = line(series);
-        let series = series.clone();
         let curves = Curves {
             x: x.clone(),
             y: y.clone(),
             joined: true,
             guide,
-            series,
+            series: series.clone(),
         };
-        ((*heading).clone(), Panel::Curves(curves))
+        (series::heading(heading), Panel::Curves(curves))
     });
     Some(panels.collect())
 }

@@ -146,7 +146,7 @@ impl Frame {
         let middle = f64::midpoint(self.left, self.right);
         let room = self.right - self.left + 2.0 * OUT;
         canvas.text(
-            &text::fit(&axis.label(), LABEL, room),
+            &title(axis, room),
             (middle, self.bottom + 14.0),
             LABEL,
             (HPos::Center, VPos::Top),
@@ -182,8 +182,19 @@ impl Frame {
             self.left - beside(axis) + 5.5,
             f64::midpoint(self.top, self.bottom),
         );
-        canvas.text_upwards(&axis.label(), at, LABEL, HPos::Center)
+        // Above a frame are a few points more, and below it.
+        let room = self.bottom - self.top + 2.0 * OUT;
+        canvas.text_upwards(&title(axis, room), at, LABEL, HPos::Center)
     }
+}
+
+/// The axis' name with its unit or scale, or without the latter where there is no room.
+fn title(axis: &Axis, room: f64) -> String {
+    let label = axis.label();
+    if text::width(&label, LABEL) <= room {
+        return label;
+    }
+    text::fit(label.trim_end_matches(" (log scale)"), LABEL, room)
 }
 
 fn length(tick: &Tick) -> f64 {
