@@ -51,8 +51,8 @@ pub use rehearsal::{Requests, seeds_of};
 pub use replay::Replay;
 pub use sampler::{SampledLayer, Sampler, View};
 pub use spec::{
-    DatasetSpec, Format, NodeOrder, PartitionMethod, PartitionSpec, SplitFractions, SplitPerClass, SplitSpec,
-    SyntheticSpec,
+    DatasetSpec, Format, NodeOrder, PartitionMethod, PartitionSpec, SplitFractions, SplitPerClass,
+    SplitSpec, SyntheticSpec,
 };
 pub use split::Split;
 pub use stats::PartitionStats;

@@ -115,7 +115,10 @@ mod tests {
                 let old = old as usize;
                 assert_eq!(other.graph.degree(new), data.graph.degree(old));
                 assert_eq!(other.labels[new], data.labels[old]);
-                let (a, b) = (other.features.select(&[new as u32]), data.features.select(&[old as u32]));
+                let (a, b) = (
+                    other.features.select(&[new as u32]),
+                    data.features.select(&[old as u32]),
+                );
                 assert_eq!(a, b);
             }
             let public = |data: &RawDataset| data.splits[0].train.len();

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use super::looks;
 use super::plot::{Axis, Curves, Figure, Panel, Series, Spot, Unit};
-use super::style;
 use super::tables::{Column, Entry, Table, files, markdown};
 use super::{ReportError, write_figure, write_file};
 use crate::experiment::{EstimatorRow, EstimatorStudy};
@@ -246,7 +246,7 @@ fn figure(rows: &[EstimatorRow], wanted: &[String]) -> Option<Figure> {
         .into_iter()
         .filter(|label| wanted.iter().any(|known| known == label))
         .collect();
-    let looks = style::looks(shown.iter().copied());
+    let looks = looks::looks(shown.iter().copied());
     let panel = |graph: &str, name: &str, value: fn(&EstimatorRow) -> (f64, f64)| {
         let spots = |label: &str| -> Vec<Spot> {
             rows.iter()

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::style::{self, Look};
+use super::looks::{self, Look};
+use super::settings::distinct;
 use crate::experiment::rows::{EpochRow, RunRow, TimelineRow};
 use crate::experiment::statistics::Summary;
 
@@ -92,7 +93,7 @@ pub fn cells<'a>(runs: &'a [RunRow], epochs: &'a [EpochRow]) -> Vec<Cell<'a>> {
     }
     let strategies = distinct(names.iter().map(|(_, strategy)| *strategy));
     let looks: BTreeMap<&str, Look> = (strategies.iter().copied())
-        .zip(style::looks(strategies.iter().copied()))
+        .zip(looks::looks(strategies.iter().copied()))
         .collect();
     let repeated = |strategy: &str| names.iter().filter(|(_, s)| *s == strategy).count() > 1;
     let mut cells: Vec<Cell> = names
@@ -130,55 +131,6 @@ pub fn cells<'a>(runs: &'a [RunRow], epochs: &'a [EpochRow]) -> Vec<Cell<'a>> {
     cells
 }
 
-/// The cells of one setting of a sweep.
-pub type Setting<'c, 'a> = (&'a str, Vec<&'c Cell<'a>>);
-
-/// The cells by setting, in the order of their appearance; one without a name where nothing is swept.
-pub fn settings<'c, 'a: 'c>(cells: impl IntoIterator<Item = &'c Cell<'a>>) -> Vec<Setting<'c, 'a>> {
-    let mut settings: Vec<Setting> = Vec::new();
-    for cell in cells {
-        match settings.iter_mut().find(|(name, _)| *name == cell.setting) {
-            Some((_, members)) => members.push(cell),
-            None => settings.push((cell.setting, vec![cell])),
-        }
-    }
-    settings
-}
-
-/// The strategies' labels, each once, in the order of their appearance.
-pub fn strategies<'c, 'a: 'c>(cells: impl IntoIterator<Item = &'c Cell<'a>>) -> Vec<&'a str> {
-    distinct(cells.into_iter().map(|cell| cell.strategy))
-}
-
-fn distinct<'a>(labels: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut known = Vec::new();
-    for label in labels {
-        if !known.contains(&label) {
-            known.push(label);
-        }
-    }
-    known
-}
-
-/// The strategy that others are compared with: `full`, or the first where there is none.
-pub fn yardstick<'a>(cells: &[Cell<'a>]) -> Option<&'a str> {
-    let full = cells.iter().find(|cell| cell.strategy == "full");
-    full.or(cells.first()).map(|cell| cell.strategy)
-}
-
-/// Keys and values of a setting: `kind=gcn workers=4` has two. A value may contain spaces.
-pub fn values(setting: &str) -> Vec<(&str, String)> {
-    let mut values: Vec<(&str, String)> = Vec::new();
-    for word in setting.split_whitespace() {
-        match (word.split_once('='), values.last_mut()) {
-            (Some((key, value)), _) if !key.is_empty() => values.push((key, value.to_owned())),
-            (_, Some((_, value))) => *value = format!("{value} {word}"),
-            _ => {}
-        }
-    }
-    values
-}
-
 /// Gives each cell its rows of the timeline.
 pub fn add_timeline<'a>(cells: &mut [Cell<'a>], timeline: &'a [TimelineRow]) {
     for cell in cells {
@@ -193,6 +145,7 @@ pub fn add_timeline<'a>(cells: &mut [Cell<'a>], timeline: &'a [TimelineRow]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::settings;
 
     fn run(cell: &str, strategy: &str, seed: u64, status: &str) -> RunRow {
         RunRow {
@@ -281,21 +234,11 @@ mod tests {
             run("workers=4 fixed(ratio=2)", "fixed(ratio=2)", 0, "ok"),
         ];
         let cells = cells(&runs, &[]);
-        let grouped = settings(&cells);
+        let grouped = settings::settings(&cells);
         let names: Vec<&str> = grouped.iter().map(|(name, _)| *name).collect();
         assert_eq!(names, ["workers=2", "workers=4"]);
         for (one, other) in grouped[0].1.iter().zip(&grouped[1].1) {
             assert_eq!(one.look, other.look, "{}", one.strategy);
         }
-    }
-
-    #[test]
-    fn a_setting_is_read_as_keys_and_values_with_spaces() {
-        let expected = [
-            ("dataset", "my graph".to_owned()),
-            ("workers", "4".to_owned()),
-        ];
-        assert_eq!(values("dataset=my graph workers=4"), expected);
-        assert!(values("").is_empty());
     }
 }

@@ -1,5 +1,5 @@
-//! The look of every figure: one column wide or two, small type, thin axes, and for each strategy a colour,
-//! a dash and a marker that never change and that survive black-and-white print.
+//! The look of every figure: one column wide or two, small type, thin axes, and colours that survive
+//! black-and-white print.
 
 /// A colour without transparency: red, green, blue.
 pub type Color = (u8, u8, u8);
@@ -19,151 +19,22 @@ pub const CURVE: f64 = 1.0;
 /// Text and axes.
 pub const INK: Color = (0, 0, 0);
 
-// Paul Tol's *bright* palette, and for the rest his others (<https://personal.sron.nl/~pault/>).
-const BLUE: Color = (0x44, 0x77, 0xAA);
-const RED: Color = (0xEE, 0x66, 0x77);
-const GREEN: Color = (0x22, 0x88, 0x33);
-const YELLOW: Color = (0xCC, 0xBB, 0x44);
-const CYAN: Color = (0x66, 0xCC, 0xEE);
-const PURPLE: Color = (0xAA, 0x33, 0x77);
-const GREY: Color = (0xBB, 0xBB, 0xBB);
-const ORANGE: Color = (0xEE, 0x77, 0x33);
-const INDIGO: Color = (0x33, 0x22, 0x88);
-const TEAL: Color = (0x00, 0x99, 0x88);
-const BROWN: Color = (0x72, 0x19, 0x0E);
-const LAVENDER: Color = (0xA9, 0x8B, 0xDC);
+// Paul Tol's *bright* palette (<https://personal.sron.nl/~pault/>).
 
-/// Colours of strategies without a place, unlike those that have one.
-const OTHERS: [Color; 5] = [
-    (0x33, 0x33, 0x33),
-    (0x99, 0x99, 0x33),
-    (0xCC, 0x33, 0x11),
-    (0xFF, 0x99, 0xAA),
-    (0x33, 0xBB, 0xEE),
-];
-
-/// Strategies with a place of their own, and their colours.
-const PLACES: [(&str, Color); 12] = [
-    ("full", BLUE),
-    ("isolated", GREY),
-    ("fixed", YELLOW),
-    ("varco", RED),
-    ("grappa", GREEN),
-    ("retexo", PURPLE),
-    ("bns", CYAN),
-    ("pipe", ORANGE),
-    ("adaqp", INDIGO),
-    ("llcg", TEAL),
-    ("distdgl", BROWN),
-    ("cluster", LAVENDER),
-];
-
-/// Dash patterns, pt on and pt off in turn; the first is a solid line.
-const DASHES: [&[f64]; 5] = [
-    &[],
-    &[1.2, 1.6],
-    &[4.0, 1.6],
-    &[5.0, 1.5, 1.2, 1.5],
-    &[5.0, 1.2, 1.2, 1.2, 1.2, 1.2],
-];
-
-/// The shape that marks points of a curve.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Marker {
-    /// A disc.
-    Circle,
-    /// An upright square.
-    Square,
-    /// A triangle that points up.
-    Triangle,
-    /// A square on its corner.
-    Diamond,
-    /// A triangle that points down.
-    Inverted,
-    /// Two strokes, diagonal.
-    Cross,
-    /// Two strokes, upright.
-    Plus,
-    /// The outline of a disc.
-    Ring,
-    /// The outline of a square.
-    HollowSquare,
-    /// The outline of a triangle that points up.
-    HollowTriangle,
-    /// The outline of a square on its corner.
-    HollowDiamond,
-    /// The outline of a triangle that points down.
-    HollowInverted,
-}
-
-/// As many as strategies with a place: where points are not joined, the marker alone survives black-and-white print.
-const MARKERS: [Marker; PLACES.len()] = [
-    Marker::Circle,
-    Marker::Cross,
-    Marker::Square,
-    Marker::Triangle,
-    Marker::Diamond,
-    Marker::Inverted,
-    Marker::Ring,
-    Marker::Plus,
-    Marker::HollowSquare,
-    Marker::HollowTriangle,
-    Marker::HollowDiamond,
-    Marker::HollowInverted,
-];
-
-/// Numbers of dashes and of markers have no common factor: so many numbers in a row make pairs of which none occurs twice.
-const PAIRS: usize = DASHES.len() * MARKERS.len();
-/// From one variant of a kind to the next: with another dash, another marker, and a pair that is nobody's place.
-const VARIANT: usize = 17;
-
-/// How one curve is drawn.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Look {
-    /// Colour of line, band and marker.
-    pub color: Color,
-    /// Dash pattern in pt; empty for a solid line.
-    pub dash: &'static [f64],
-    /// Marker.
-    pub marker: Marker,
-}
-
-/// The strategy's kind: its label without options, `fixed` for `fixed(ratio=8)`.
-pub fn base(label: &str) -> &str {
-    label.split(['(', ' ', ':']).next().unwrap_or(label)
-}
-
-/// One look for each strategy label, in the order given.
-///
-/// The colour belongs to the strategy's kind. Labels of one kind (with other options) share it and differ in
-/// dash and marker. Kinds without a place of their own follow in the order of their appearance.
-pub fn looks<'a>(labels: impl IntoIterator<Item = &'a str>) -> Vec<Look> {
-    let mut kinds: Vec<(&str, usize)> = PLACES.iter().map(|(kind, _)| (*kind, 0)).collect();
-    labels
-        .into_iter()
-        .map(|label| {
-            let kind = base(label);
-            let place = kinds
-                .iter()
-                .position(|(known, _)| *known == kind)
-                .unwrap_or_else(|| {
-                    kinds.push((kind, 0));
-                    kinds.len() - 1
-                });
-            let variant = kinds[place].1;
-            kinds[place].1 += 1;
-            // Kinds without a place take what is left from the end.
-            let other = place.checked_sub(PLACES.len());
-            let first = other.map_or(place, |other| PAIRS - 1 - other % PAIRS);
-            let pair = first + variant * VARIANT;
-            Look {
-                color: other.map_or_else(|| PLACES[place].1, |other| OTHERS[other % OTHERS.len()]),
-                dash: DASHES[pair % DASHES.len()],
-                marker: MARKERS[pair % MARKERS.len()],
-            }
-        })
-        .collect()
-}
+/// Blue.
+pub const BLUE: Color = (0x44, 0x77, 0xAA);
+/// Red.
+pub const RED: Color = (0xEE, 0x66, 0x77);
+/// Green.
+pub const GREEN: Color = (0x22, 0x88, 0x33);
+/// Yellow.
+pub const YELLOW: Color = (0xCC, 0xBB, 0x44);
+/// Cyan.
+pub const CYAN: Color = (0x66, 0xCC, 0xEE);
+/// Purple.
+pub const PURPLE: Color = (0xAA, 0x33, 0x77);
+/// Grey.
+pub const GREY: Color = (0xBB, 0xBB, 0xBB);
 
 /// How one part of a stacked bar is filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -284,52 +155,3 @@ pub const DOINGS: [Fill; 3] = [
         hatched: false,
     },
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_strategy_keeps_its_look_whatever_the_company() {
-        let alone = looks(["retexo"]);
-        let among = looks(["full", "mine", "varco", "retexo"]);
-        assert_eq!(alone[0], among[3]);
-    }
-
-    #[test]
-    fn variants_share_a_colour_and_differ_in_dash_and_marker() {
-        let looks = looks(["fixed(ratio=2)", "fixed(ratio=8)"]);
-        assert_eq!(looks[0].color, looks[1].color);
-        assert_ne!(looks[0].dash, looks[1].dash);
-        assert_ne!(looks[0].marker, looks[1].marker);
-    }
-
-    fn placed() -> Vec<&'static str> {
-        PLACES.iter().map(|(kind, _)| *kind).collect()
-    }
-
-    #[test]
-    fn no_two_strategies_share_a_colour_or_in_black_and_white_a_dash_and_a_marker() {
-        let looks = looks(placed().into_iter().chain(["a", "b", "fixed(ratio=2)"]));
-        for (index, look) in looks.iter().enumerate() {
-            for other in &looks[..index] {
-                let pair = |look: &Look| (look.dash, look.marker);
-                assert_ne!(pair(look), pair(other), "{index}");
-                let variant = index == looks.len() - 1;
-                assert!(variant || look.color != other.color, "{index}");
-            }
-        }
-    }
-
-    #[test]
-    fn single_points_of_known_strategies_differ_by_marker_alone() {
-        let looks = looks(placed());
-        for (index, look) in looks.iter().enumerate() {
-            let before = looks[..index].iter();
-            assert!(
-                before.clone().all(|other| other.marker != look.marker),
-                "{index}"
-            );
-        }
-    }
-}

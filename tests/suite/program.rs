@@ -53,7 +53,14 @@ fn a_run_leaves_tables_figures_a_manifest_and_a_page() {
     for figure in FIGURES {
         expected.extend(["svg", "png"].map(|kind| format!("figures/{figure}.{kind}")));
     }
-    for table in ["summary", "traffic", "claims", "budgets", "budget-winners"] {
+    for table in [
+        "summary",
+        "traffic",
+        "claims",
+        "targets",
+        "budgets",
+        "budget-winners",
+    ] {
         expected.extend(["md", "tex"].map(|kind| format!("tables/{table}.{kind}")));
     }
     let mut expected: Vec<PathBuf> = expected.into_iter().map(|name| out.join(name)).collect();

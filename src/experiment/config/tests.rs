@@ -204,7 +204,7 @@ fn the_last_sweep_key_varies_fastest_and_keys_that_end_alike_are_told_apart() {
         .iter()
         .map(|cell| cell.name.as_str())
         .collect();
-    let data = "dataset={ synthetic = { kind = \"rmat\", scale = 4, classes = 2, features = 3 } }";
+    let data = "dataset=rmat-16";
     let expected = [(2, "gcn"), (2, "sage"), (4, "gcn"), (4, "sage")].map(|(workers, kind)| {
         format!("workers={workers} model.kind={kind} {data} optimizer.kind=adam full")
     });

@@ -152,7 +152,7 @@ fn worth_seeing<'s>(series: impl Iterator<Item = &'s Series> + Clone) -> (f64, f
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::style;
+    use crate::report::looks;
 
     #[test]
     fn the_axis_shows_all_final_values_and_not_the_first_epochs() {
@@ -164,7 +164,7 @@ mod tests {
         };
         let series = |ys: &[f64]| Series {
             label: String::new(),
-            look: style::looks(["full"])[0],
+            look: looks::looks(["full"])[0],
             spots: ys.iter().map(|y| spot(*y)).collect(),
         };
         let both = [series(&[0.1, 0.7, 0.8]), series(&[0.2, 0.75, 0.7])];

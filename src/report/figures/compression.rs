@@ -4,7 +4,8 @@ use super::multiples::{Multiples, rows};
 use super::{list, seeds_with};
 use crate::experiment::rows::EpochRow;
 use crate::report::plot::{Axis, Curves, Figure, Headed, Panel, Series, Spot, Unit};
-use crate::report::series::{self, Cell};
+use crate::report::series::Cell;
+use crate::report::settings;
 
 /// A number of an epoch that not every strategy has.
 type Number = fn(&EpochRow) -> Option<f64>;
@@ -26,7 +27,7 @@ pub fn figure(cells: &[Cell]) -> Option<Figure> {
     let (mut groups, mut labels) = (Vec::new(), Vec::new());
     for (name, number, axis) in numbers {
         let mine = cells.iter().filter(|cell| has(cell, number));
-        let mine: Vec<String> = (series::strategies(mine).into_iter())
+        let mine: Vec<String> = (settings::strategies(mine).into_iter())
             .map(str::to_owned)
             .collect();
         if let Some(panels) = group(&shown, number, axis) {

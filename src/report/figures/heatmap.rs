@@ -4,7 +4,8 @@ use super::multiples::left_out;
 use super::seeds;
 use crate::report::format;
 use crate::report::plot::{Figure, Heat, Panel, Tint};
-use crate::report::series::{self, Cell, Setting};
+use crate::report::series::Cell;
+use crate::report::settings::{self, Setting};
 
 /// More columns are not shown; with more than so many, panels stand one below the other.
 const MOST: usize = 24;
@@ -15,9 +16,9 @@ const POINTS: f64 = 10.0;
 
 /// Time, and accuracy: strategies are rows and settings columns. `None` without two settings and two strategies.
 pub fn figure(cells: &[Cell]) -> Option<Figure> {
-    let mut settings = series::settings(cells);
-    let strategies = series::strategies(cells);
-    let yardstick = series::yardstick(cells)?;
+    let mut settings = settings::settings(cells);
+    let strategies = settings::strategies(cells);
+    let yardstick = settings::yardstick(cells)?;
     if settings.len() < 2 || strategies.len() < 2 {
         return None;
     }
@@ -118,9 +119,11 @@ impl Matrix<'_, '_> {
         ends: [String; 2],
     ) -> Heat {
         // What every column's key is stands once, below; the columns have the values.
-        let keys = series::values(self.settings[0].0);
+        let keys = settings::values(self.settings[0].0);
         let values = |(setting, _): &Setting| {
-            let values = series::values(setting).into_iter().map(|(_, value)| value);
+            let values = settings::values(setting)
+                .into_iter()
+                .map(|(_, value)| value);
             values.collect::<Vec<String>>().join(", ")
         };
         Heat {
@@ -182,6 +185,7 @@ fn signed(points: f64) -> String {
 mod tests {
     use super::*;
     use crate::experiment::rows::RunRow;
+    use crate::report::series;
 
     fn run(setting: &str, strategy: &str, seconds: f64, accuracy: f64) -> RunRow {
         RunRow {

@@ -2,7 +2,8 @@
 
 use super::list;
 use crate::report::plot::{Bars, Headed, Panel, Reach, Row, Unit};
-use crate::report::series::{self, Cell, Setting};
+use crate::report::series::Cell;
+use crate::report::settings::{self, Setting};
 use crate::report::style::Fill;
 
 /// More settings than these are not shown: in figures with one panel for each, and in those with two.
@@ -21,7 +22,7 @@ pub struct Multiples<'c, 'a> {
 impl<'c, 'a> Multiples<'c, 'a> {
     /// Those of `cells`, for a figure with `each` (1 or 2) panels for every setting.
     pub fn of(cells: impl IntoIterator<Item = &'c Cell<'a>>, each: usize) -> Self {
-        let mut settings = series::settings(cells);
+        let mut settings = settings::settings(cells);
         let names: Vec<&str> = settings.iter().map(|(name, _)| *name).collect();
         let note = left_out(&names, MOST[each - 1]);
         settings.truncate(MOST[each - 1]);
@@ -36,7 +37,7 @@ impl<'c, 'a> Multiples<'c, 'a> {
     /// What the caption says about panels.
     pub fn caption(&self) -> String {
         let panels = if self.several() {
-            " One panel for each setting of the sweep."
+            " One panel for each setting of the sweep, with an axis of its own where they differ much."
         } else {
             ""
         };
@@ -69,7 +70,7 @@ impl<'c, 'a> Multiples<'c, 'a> {
         row: impl Fn(&Cell<'a>) -> Option<Row>,
     ) -> Vec<Headed> {
         let cells = self.settings.iter().flat_map(|(_, cells)| cells.iter());
-        let strategies = series::strategies(cells.copied());
+        let strategies = settings::strategies(cells.copied());
         let rows_of = |members: &[&Cell<'a>]| -> Vec<Row> {
             let of = |strategy: &&str| {
                 let cell = members.iter().find(|cell| cell.strategy == *strategy);
@@ -106,8 +107,11 @@ impl<'c, 'a> Multiples<'c, 'a> {
 
     /// The panels under the names of their settings.
     pub fn headed(&self, panels: impl IntoIterator<Item = Panel>) -> Vec<Headed> {
-        let names = self.settings.iter().map(|(name, _)| (*name).to_owned());
-        names.zip(panels).collect()
+        let headings = self
+            .settings
+            .iter()
+            .map(|(name, _)| settings::heading(name));
+        headings.zip(panels).collect()
     }
 }
 

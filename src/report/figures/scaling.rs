@@ -4,7 +4,8 @@ use super::multiples::{left_out, rows};
 use super::seeds_with;
 use crate::experiment::statistics::Summary;
 use crate::report::plot::{Axis, Curves, Figure, Guide, Headed, Panel, Series, Spot, Unit};
-use crate::report::series::{self, Cell};
+use crate::report::series::Cell;
+use crate::report::settings;
 
 /// What may stand on the horizontal axis, if it is swept: the last part of its key, and its name; the first comes first.
 const SIZES: [(&str, &str); 5] = [
@@ -48,7 +49,7 @@ pub fn figure(cells: &[Cell]) -> Option<Figure> {
     let names: Vec<&str> = panels.iter().map(|(name, _)| name.as_str()).collect();
     let note = left_out(&names, MOST);
     panels.truncate(MOST);
-    let yardstick = series::yardstick(cells).filter(|_| size == "workers");
+    let yardstick = settings::yardstick(cells).filter(|_| size == "workers");
     let measures: [Measure; 2] = [
         ("time per epoch", Unit::Seconds, |cell| {
             cell.over_seeds(|run| per_epoch(run.simulated_seconds, run.epochs))
@@ -77,7 +78,7 @@ pub fn figure(cells: &[Cell]) -> Option<Figure> {
         ),
         alt: format!(
             "Simulated time and payload per epoch against {name}, of {}.",
-            series::strategies(cells).join(", ")
+            settings::strategies(cells).join(", ")
         ),
         rows: rows(groups.into_iter().flatten().collect()),
         note,
@@ -86,7 +87,7 @@ pub fn figure(cells: &[Cell]) -> Option<Figure> {
 
 /// The cell's size, if it has a positive one, and what else its setting says.
 fn split(cell: &Cell, size: &str) -> Option<(Option<f64>, String)> {
-    let values = series::values(cell.setting);
+    let values = settings::values(cell.setting);
     let is_size = |key: &str| key.rsplit('.').next() == Some(size);
     let (_, value) = values.iter().find(|(key, _)| is_size(key))?;
     let number = value.parse().ok().filter(|number: &f64| *number > 0.0);
@@ -138,15 +139,14 @@ fn group(
     let y = Axis::log(measure, unit, spots().map(|spot| spot.y).chain(ends));
     let panels = drawn.iter().map(|(heading, series)| {
         let guide = line(series);
-        let series = series.clone();
         let curves = Curves {
             x: x.clone(),
             y: y.clone(),
             joined: true,
             guide,
-            series,
+            series: series.clone(),
         };
-        ((*heading).clone(), Panel::Curves(curves))
+        (settings::heading(heading), Panel::Curves(curves))
     });
     Some(panels.collect())
 }
@@ -181,6 +181,7 @@ fn curves(members: &[Sized], value: impl Fn(&Cell) -> Option<Summary>) -> Vec<Se
 mod tests {
     use super::*;
     use crate::experiment::rows::RunRow;
+    use crate::report::series;
 
     /// Runs of full with these settings; seconds of each are ten times its place, over ten epochs.
     fn runs(settings: &[&str]) -> Vec<RunRow> {

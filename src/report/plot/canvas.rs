@@ -7,7 +7,8 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{FontTransform, IntoFont, RGBAColor, ShapeStyle, TextStyle};
 
 use super::backend::Glyphs;
-use crate::report::style::{Color, INK, Marker};
+use crate::report::looks::Marker;
+use crate::report::style::{Color, INK};
 
 /// A place on the page, pt from its upper left corner.
 pub type At = (f64, f64);

@@ -6,7 +6,8 @@ use super::frame::Frame;
 use super::legend::{Entries, Sample};
 use super::panel::Labels;
 use super::scale::Axis;
-use crate::report::style::{CURVE, Look, THIN};
+use crate::report::looks::Look;
+use crate::report::style::{CURVE, THIN};
 
 /// Height of the data rectangle, pt: at most, and of narrow ones at least.
 const HEIGHT: f64 = 118.0;

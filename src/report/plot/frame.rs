@@ -20,6 +20,8 @@ pub const BELOW: f64 = 25.0;
 /// The rectangle that holds the data, pt.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
+    /// Left end of the room for labels.
+    pub edge: f64,
     /// Left border.
     pub left: f64,
     /// Upper border.
@@ -146,7 +148,7 @@ impl Frame {
         let middle = f64::midpoint(self.left, self.right);
         let room = self.right - self.left + 2.0 * OUT;
         canvas.text(
-            &text::fit(&axis.label(), LABEL, room),
+            &title(axis, room),
             (middle, self.bottom + 14.0),
             LABEL,
             (HPos::Center, VPos::Top),
@@ -178,12 +180,20 @@ impl Frame {
         if !shown {
             return Ok(());
         }
-        let at = (
-            self.left - beside(axis) + 5.5,
-            f64::midpoint(self.top, self.bottom),
-        );
-        canvas.text_upwards(&axis.label(), at, LABEL, HPos::Center)
+        let at = (self.edge + 5.5, f64::midpoint(self.top, self.bottom));
+        // Above a frame are a few points more, and below it.
+        let room = self.bottom - self.top + 2.0 * OUT;
+        canvas.text_upwards(&title(axis, room), at, LABEL, HPos::Center)
     }
+}
+
+/// The axis' name with its unit or scale, or without the latter where there is no room.
+fn title(axis: &Axis, room: f64) -> String {
+    let label = axis.label();
+    if text::width(&label, LABEL) <= room {
+        return label;
+    }
+    text::fit(label.trim_end_matches(" (log scale)"), LABEL, room)
 }
 
 fn length(tick: &Tick) -> f64 {
@@ -207,6 +217,7 @@ mod tests {
     #[test]
     fn a_line_that_dips_below_the_frame_is_cut_where_it_leaves_and_comes_back() {
         let frame = Frame {
+            edge: 0.0,
             left: 0.0,
             top: 0.0,
             right: 10.0,

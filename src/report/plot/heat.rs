@@ -78,7 +78,7 @@ impl Heat {
     /// Where the columns' labels end, below a frame of `width` pt, pt.
     fn columns_end(&self, width: f64) -> f64 {
         if self.level(width) {
-            8.0
+            9.5
         } else {
             widest(&self.columns) + 3.0
         }

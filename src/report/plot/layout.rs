@@ -78,6 +78,7 @@ pub fn grid(rows: &[Vec<Headed>], width: f64, top: f64) -> Grid<'_> {
             left += lefts[column];
             let upper = grid.bottom + above;
             let frame = Frame {
+                edge: left - lefts[column],
                 left,
                 top: upper,
                 right: left + each,

@@ -6,7 +6,8 @@ use super::backend::Glyphs;
 use super::canvas::{Canvas, Failure, Stroke};
 use super::curves::GUIDE;
 use super::text;
-use crate::report::style::{CURVE, Fill, Look, SMALL};
+use crate::report::looks::Look;
+use crate::report::style::{CURVE, Fill, SMALL};
 
 /// Height of one row, pt.
 const ROW: f64 = 9.5;

@@ -55,6 +55,8 @@ pub struct Figure {
     pub note: String,
 }
 
+/// How far a heading may shrink, as a share of its size.
+const SMALLEST: f64 = 0.7;
 /// Room for the note, pt.
 const NOTE: f64 = 11.0;
 
@@ -146,8 +148,11 @@ impl Figure {
                 let frame = placed.frame;
                 let middle = f64::midpoint(frame.left, frame.right);
                 let at = (middle, placed.heading_top);
-                let heading = text::fit(placed.heading, LABEL, placed.heading_room);
-                canvas.text(&heading, at, LABEL, (HPos::Center, VPos::Top))?;
+                // Long headings are smaller, and cut only if that is not enough.
+                let (room, width) = (placed.heading_room, text::width(placed.heading, LABEL));
+                let size = LABEL * (room / width.max(room)).max(SMALLEST);
+                let heading = text::fit(placed.heading, size, room + 0.01);
+                canvas.text(&heading, at, size, (HPos::Center, VPos::Top))?;
                 placed.panel.draw(&canvas, frame, placed.labels)?;
             }
             let note = text::fit(&self.note, SMALL, width - 4.0);

@@ -6,7 +6,8 @@ use super::{Entry, Table, columns};
 use crate::experiment::rows::TrafficRow;
 use crate::experiment::statistics::{IntervalMethod, Sample, Summary};
 use crate::report::format;
-use crate::report::series::{self, Cell};
+use crate::report::series::Cell;
+use crate::report::settings;
 
 /// Budgets as shares of what the yardstick sends in its whole run.
 const SHARES: [f64; 5] = [0.05, 0.1, 0.25, 0.5, 1.0];
@@ -70,7 +71,7 @@ fn spent(traffic: &[TrafficRow]) -> Spent<'_> {
 
 fn contests<'a>(cells: &'a [Cell], spent: &Spent) -> Vec<Contest<'a>> {
     let sends = |cell: &&Cell| cell.node_data().is_some_and(|data| data.mean > 0.0);
-    let mut settings = series::settings(cells.iter().filter(sends));
+    let mut settings = settings::settings(cells.iter().filter(sends));
     settings.retain(|(_, members)| members.len() > 1);
     settings
         .into_iter()
@@ -245,6 +246,7 @@ fn lead(mine: &[(u64, f64)], theirs: &[(u64, f64)]) -> String {
 mod tests {
     use super::*;
     use crate::experiment::rows::{EpochRow, RunRow};
+    use crate::report::series;
 
     /// Two seeds of two epochs; the second epoch is better, and each epoch sends `bytes`.
     fn strategy(
