@@ -7,6 +7,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use criterion::{BenchmarkId, Criterion, Throughput};
 use grapevine::graph::{Csr, DatasetSpec};
 use grapevine::model::{SparseMatrix, spmm};
+use rayon::prelude::*;
 
 /// Nodes of ogbn-arxiv (Hu et al., 2020).
 const NODES: usize = 169_343;
@@ -16,7 +17,7 @@ const GRAPH: &str = "
     synthetic = { kind = \"rmat\", scale = 18, nodes = 169343, edges = 1166243, classes = 2, features = 1 }
     split = { train = 0.5, val = 0.2 }";
 
-fn graph() -> Arc<Csr> {
+pub fn arxiv_sized() -> Arc<Csr> {
     let spec: DatasetSpec = toml::from_str(GRAPH).expect("a data set");
     let data = spec.load(std::path::Path::new("."), 0);
     data.expect("a graph of this size exists").graph
@@ -40,9 +41,28 @@ fn rows(width: usize) -> Tensor<2> {
     Tensor::from_data(TensorData::new(values, [NODES, width]), &Device::flex())
 }
 
+/// Copying half a gigabyte with all threads: what memory gives, to hold the aggregation to. Bytes are those read and those written.
+pub fn copy(criterion: &mut Criterion) {
+    const FLOATS: usize = 1 << 27;
+    let from = vec![1.0_f32; FLOATS];
+    let mut to = vec![0.0_f32; FLOATS];
+    let mut group = criterion.benchmark_group("copy");
+    group.sample_size(10);
+    group.throughput(Throughput::Bytes(8 * FLOATS as u64));
+    group.bench_function("all threads", |bencher| {
+        bencher.iter(|| {
+            let share = FLOATS / rayon::current_num_threads();
+            to.par_chunks_mut(share)
+                .zip(from.par_chunks(share))
+                .for_each(|(to, from)| to.copy_from_slice(black_box(from)));
+        });
+    });
+    group.finish();
+}
+
 /// CSR × dense, forward and transposed, on a graph the size of ogbn-arxiv.
 pub fn aggregation(criterion: &mut Criterion) {
-    let matrix = matrix(&graph());
+    let matrix = matrix(&arxiv_sized());
     let mut group = criterion.benchmark_group("aggregation");
     group.sample_size(10);
     for width in [16, 128, 256] {

@@ -3,6 +3,7 @@
 //! `cargo bench` runs everything; `cargo bench -- aggregation` a part.
 
 mod epoch;
+mod graphs;
 mod kernels;
 mod network;
 
@@ -11,9 +12,15 @@ use grapevine::sim::keep_freed_memory;
 
 criterion_group!(
     benches,
+    kernels::copy,
     kernels::aggregation,
     kernels::dense_layer,
+    epoch::models,
     epoch::epochs,
+    graphs::partitioners,
+    graphs::orders,
+    graphs::sampler,
+    network::exchange,
     network::all_reduce,
     network::codecs,
     network::sharing,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use grapevine::net::{
-    Bytes, Codec, CodecKey, FlowSpec, Framing, Identity, NetworkSpec, RandomColumns, Reduce, Rows,
-    Seconds, Topology, TrafficKind, run_flows,
+    Bytes, Codec, CodecKey, FlowSpec, Framing, Identity, Message, NetworkSpec, Outbox,
+    RandomColumns, Reduce, Rows, Seconds, Topology, TrafficKind, run_flows,
 };
 use grapevine::sim::{Cluster, run_workers};
 
@@ -95,6 +95,34 @@ pub fn edge(criterion: &mut Criterion) {
             },
         );
     }
+    group.finish();
+}
+
+/// A thousand rows of 256 from each of four workers to each other, threads included; what is sent is there already.
+pub fn exchange(criterion: &mut Criterion) {
+    const WORKERS: usize = 4;
+    const BYTES: usize = 1_000 * 256 * 4;
+    let (topology, framing) = star(WORKERS);
+    let mut group = criterion.benchmark_group("exchange");
+    group.throughput(Throughput::Bytes((WORKERS * (WORKERS - 1) * BYTES) as u64));
+    group.bench_function("all to all, 4 workers", |bencher| {
+        bencher.iter(|| {
+            let cluster = Cluster::new(Arc::clone(&topology), framing);
+            run_workers(&cluster, WORKERS, |mut communicator| {
+                let mut outbox = Outbox::new(TrafficKind::Activation, 0);
+                for peer in (0..WORKERS).filter(|&peer| peer != communicator.rank()) {
+                    outbox.messages.push(Message {
+                        peer,
+                        payload: vec![0; BYTES],
+                    });
+                    outbox.expect.push(peer);
+                }
+                communicator.exchange(outbox)?;
+                Ok(())
+            })
+            .expect("nobody fails")
+        });
+    });
     group.finish();
 }
 
