@@ -85,6 +85,72 @@ pub fn aggregation(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// Accumulators of one thread: more than the latency of a multiply-add hides.
+type Accumulators = [[f32; 16]; 10];
+
+#[allow(clippy::inline_always)] // so that it is compiled for the instructions of its callers
+#[inline(always)]
+fn multiply_adds(sums: &mut Accumulators, factor: f32, rounds: usize) {
+    let mut own = *sums;
+    for _ in 0..rounds {
+        for sum in &mut own {
+            for x in sum {
+                *x = x.mul_add(factor, 0.5);
+            }
+        }
+    }
+    *sums = own;
+}
+
+/// The same with the widest instructions.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512vl,fma")]
+fn wide(sums: &mut Accumulators, factor: f32, rounds: usize) {
+    multiply_adds(sums, factor, rounds);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn narrow(sums: &mut Accumulators, factor: f32, rounds: usize) {
+    multiply_adds(sums, factor, rounds);
+}
+
+fn fastest(sums: &mut Accumulators, factor: f32, rounds: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") {
+            // SAFETY: the processor has these instructions.
+            return unsafe { wide(sums, factor, rounds) };
+        }
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            // SAFETY: the processor has these instructions.
+            return unsafe { narrow(sums, factor, rounds) };
+        }
+    }
+    multiply_adds(sums, factor, rounds);
+}
+
+/// Multiply-adds out of registers with all threads: what the arithmetic units give, to hold the dense product to. Elements are
+/// operations, as there.
+pub fn peak(criterion: &mut Criterion) {
+    const ROUNDS: usize = 10_000_000;
+    let threads = rayon::current_num_threads();
+    let mut group = criterion.benchmark_group("peak");
+    group.sample_size(10);
+    group.throughput(Throughput::Elements((2 * 160 * ROUNDS * threads) as u64));
+    group.bench_function("all threads", |bencher| {
+        bencher.iter(|| {
+            let one = |thread: usize| {
+                let mut sums = black_box([[thread as f32; 16]; 10]);
+                fastest(&mut sums, black_box(0.25), ROUNDS);
+                black_box(sums)
+            };
+            (0..threads).into_par_iter().map(one).collect::<Vec<_>>()
+        });
+    });
+    group.finish();
+}
+
 /// The dense product of a layer, `[nodes, width] × [width, width]`.
 pub fn dense_layer(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("dense layer");

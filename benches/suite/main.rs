@@ -14,6 +14,7 @@ criterion_group!(
     benches,
     kernels::copy,
     kernels::aggregation,
+    kernels::peak,
     kernels::dense_layer,
     epoch::models,
     epoch::epochs,

@@ -141,6 +141,8 @@ impl DatasetSpec {
         {
             Arc::make_mut(&mut data.features).row_normalise();
         }
+        let features = Arc::unwrap_or_clone(data.features);
+        data.features = Arc::new(features.expanded());
         Ok(data.reordered(self.order))
     }
 

@@ -27,6 +27,10 @@ pub enum Features {
 /// Below this share of non-zero values the sparse form is smaller and faster.
 const SPARSE_BELOW: f64 = 0.1;
 
+/// From this share of stored values on the dense product is faster than the sparse one: it does several times as many
+/// multiply-adds a second.
+const DENSE_FROM: f64 = 0.2;
+
 /// Values that are looked at together when zeros are passed over.
 const ZEROS: usize = 16;
 
@@ -95,6 +99,22 @@ impl Features {
                 Self::from_rows(width, rows)
             }
             sparse @ Self::Sparse { .. } => sparse,
+        }
+    }
+
+    /// The dense form where a fifth of the values or more are stored, else the matrix as it is.
+    #[must_use]
+    pub fn expanded(self) -> Self {
+        if self.density() < DENSE_FROM {
+            return self;
+        }
+        let nodes: Vec<u32> = (0..self.rows()).map(|row| row as u32).collect();
+        match &self {
+            Self::Dense { .. } => self,
+            Self::Sparse { width, .. } => Self::Dense {
+                width: *width,
+                values: self.dense_rows(&nodes),
+            },
         }
     }
 
@@ -347,6 +367,9 @@ mod tests {
             values: vec![1.0; 8],
         };
         assert_eq!(filled.clone().compact(), filled);
+        assert_eq!(sparse.clone().expanded(), sparse);
+        let rows = (0..4).map(|_| vec![(0, 1.0), (1, 1.0)]);
+        assert_eq!(Features::from_rows(2, rows).expanded(), filled);
     }
 
     #[test]
