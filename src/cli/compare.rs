@@ -1,5 +1,6 @@
 //! `grapevine compare`: what changed between result folders.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
@@ -8,6 +9,7 @@ use serde_json::{Value, json};
 use super::Verdict as Ending;
 use super::output::{BadFolder, columns, print, print_json};
 use crate::experiment::compare::{Change, Comparison, Verdict, compare};
+use crate::experiment::rows::RunRow;
 use crate::experiment::{Tables, read_manifest};
 
 /// Arguments of `compare`.
@@ -28,7 +30,7 @@ pub struct Args {
 struct Folder {
     name: String,
     manifest: Value,
-    tables: Tables,
+    runs: Vec<RunRow>,
 }
 
 impl Folder {
@@ -40,25 +42,61 @@ impl Folder {
         };
         let manifest =
             read_manifest(path).map_err(|error| bad(format!("manifest.json: {error}")))?;
-        let tables = Tables::read(path).map_err(|error| bad(error.to_string()))?;
+        let runs = Tables::read_runs(path).map_err(|error| bad(error.to_string()))?;
         Ok(Self {
             name,
             manifest,
-            tables,
+            runs,
         })
     }
 
+    /// The configuration, key by key, without words that change no result.
+    fn configuration(&self) -> BTreeMap<String, String> {
+        let mut leaves = BTreeMap::new();
+        collect("", &self.manifest["config"], &mut leaves);
+        leaves.retain(|key, _| {
+            let section = key.split('.').next().unwrap_or_default();
+            !["name", "description", "claim", "statistics", "figure"].contains(&section)
+        });
+        leaves
+    }
+
     /// What may explain a difference and stands in the manifest, by name.
-    fn circumstances(&self) -> [(&'static str, String); 5] {
+    fn circumstances(&self) -> [(&'static str, String); 4] {
         let text = |value: &Value| value.as_str().map_or(value.to_string(), str::to_owned);
         let of = |key: &str| text(&self.manifest[key]);
         [
             ("experiment", of("name")),
-            ("configuration", of("config_hash")),
             ("version", of("version")),
             ("processor", text(&self.manifest["machine"]["cpu"])),
             ("devices", of("devices")),
         ]
+    }
+}
+
+/// Every value below a key, under its whole key; lists of plain values are one.
+fn collect(key: &str, value: &Value, leaves: &mut BTreeMap<String, String>) {
+    let below = |name: &str| {
+        if key.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{key}.{name}")
+        }
+    };
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                collect(&below(name), value, leaves);
+            }
+        }
+        Value::Array(entries) if entries.iter().any(Value::is_object) => {
+            for (place, value) in entries.iter().enumerate() {
+                collect(&below(&place.to_string()), value, leaves);
+            }
+        }
+        plain => {
+            leaves.insert(key.to_owned(), plain.to_string());
+        }
     }
 }
 
@@ -72,7 +110,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Ending> {
     let first = &first[0];
     let compared = others
         .iter()
-        .map(|other| (other, compare(&first.tables.runs, &other.tables.runs)));
+        .map(|other| (other, compare(&first.runs, &other.runs)));
     if args.json {
         let comparisons = compared.map(|(other, comparison)| {
             json!({ "first": first.name, "other": other.name, "comparison": comparison })
@@ -91,6 +129,15 @@ fn text(first: &Folder, other: &Folder, comparison: &Comparison, all: bool) -> S
     let pairs = first.circumstances().into_iter().zip(other.circumstances());
     for ((name, before), (_, after)) in pairs.filter(|(before, after)| before != after) {
         text.push_str(&format!("another {name}: {before} → {after}\n"));
+    }
+    let (before, after) = (first.configuration(), other.configuration());
+    let keys: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    for key in keys {
+        let of = |all: &BTreeMap<String, String>| all.get(key).map_or("–".to_owned(), Clone::clone);
+        let (before, after) = (of(&before), of(&after));
+        if before != after {
+            text.push_str(&format!("another {key}: {before} → {after}\n"));
+        }
     }
     for (cells, folder) in [
         (&comparison.first_only, first),

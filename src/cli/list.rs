@@ -4,6 +4,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 use serde_json::{Value, json};
 
 use super::Verdict;
+use super::columns;
 use super::output::{left_columns, print, print_json};
 use crate::graph::BUNDLED;
 use crate::net::{ALL_REDUCE_CHOICES, PRESETS, TopologyKind};
@@ -28,6 +29,7 @@ enum What {
     Partitioners,
     Networks,
     Devices,
+    Columns,
 }
 
 /// Formats and generators, with what they hold.
@@ -157,6 +159,12 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
             print("\n");
             pairs(&["exchange", "what it is"], &EXCHANGES);
         }
+        What::Columns => {
+            let all = columns::all();
+            let rows: Vec<(&str, &str)> =
+                all.iter().map(|(name, what)| (&**name, &**what)).collect();
+            pairs(&["column", "what it says"], &rows);
+        }
         What::Devices => {
             let rows: Vec<Vec<String>> = backends()
                 .into_iter()
@@ -250,6 +258,10 @@ fn document(what: What, registry: &Registry) -> Value {
                 .collect();
             Value::Array(all)
         }
+        What::Columns => columns::all()
+            .iter()
+            .map(|(name, what)| json!({ "name": name, "what": what }))
+            .collect(),
         What::Models => named(&MODELS),
         What::Partitioners => named(&PARTITIONERS),
         What::Networks => PRESETS

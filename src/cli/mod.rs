@@ -4,6 +4,7 @@
 //! input was wrong.
 
 mod calibrate;
+mod columns;
 mod compare;
 mod completions;
 mod engine;

@@ -199,15 +199,12 @@ fn cell_row(cell: &str, runs: &[&RunRow]) -> Vec<String> {
 }
 
 fn claim_line(claim: &ClaimRow) -> String {
-    let measured = claim
-        .measured
-        .map_or("nothing".to_owned(), |value| format!("{value:.4}"));
-    let interval = match (claim.low, claim.high) {
-        (Some(low), Some(high)) => format!(" [{low:.4}, {high:.4}]"),
-        _ => String::new(),
-    };
     format!(
-        "{}: {} — {}; expected {}, measured {measured}{interval}\n",
-        claim.verdict, claim.id, claim.statement, claim.expected
+        "{}: {} — {}; expected {}, measured {}\n",
+        claim.verdict,
+        claim.id,
+        claim.statement,
+        claim.expected,
+        report::measured(claim)
     )
 }

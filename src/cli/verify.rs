@@ -2,20 +2,17 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context;
 use clap::Args as ClapArgs;
 use serde_json::{Value, json};
 
 use super::output::{BadFolder, print, print_json, tell};
 use super::{Verdict, with_vocabulary};
 use crate::Error;
-use crate::experiment::claims::ClaimSpec;
 use crate::experiment::config::PAPER;
-use crate::experiment::statistics::Statistics;
 use crate::experiment::verify::{
     Breach, verify, verify_csv, verify_manifest, verify_plan, verify_timeline,
 };
-use crate::experiment::{Experiment, Preparation, Tables, read_manifest};
+use crate::experiment::{Experiment, Preparation, Tables, judged_by, read_manifest};
 use crate::strategies::Registry;
 
 /// Arguments of `verify`.
@@ -37,31 +34,35 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     let manifest =
         read_manifest(&args.folder).map_err(|error| bad(format!("manifest.json: {error}")))?;
     let tables = Tables::read(&args.folder).map_err(|error| bad(error.to_string()))?;
-    let claims: Vec<ClaimSpec> = serde_json::from_value(manifest["claims"].clone())
-        .context("manifest.json: claims cannot be read")?;
-    let statistics: Statistics =
-        serde_json::from_value(manifest["statistics"].clone()).unwrap_or_default();
+    let (claims, statistics) =
+        judged_by(&manifest).map_err(|reason| bad(format!("manifest.json: {reason}")))?;
+    let finished = !manifest["finished"].is_null();
     let mut breaches = verify_manifest(&args.folder, &manifest, &tables);
     breaches.extend(verify(
         &tables.runs,
         &tables.epochs,
         &tables.traffic,
         &tables.claims,
-        &claims,
-        &statistics,
+        finished.then_some((&claims[..], &statistics)),
     ));
     breaches.extend(verify_timeline(&tables.runs, &tables.timeline));
     breaches.extend(verify_csv(&args.folder, &tables));
-    let notes = match resolved(&manifest, registry) {
+    let mut notes = match resolved(&manifest, registry) {
         Ok(experiment) => {
             let base = PathBuf::from(manifest["base"].as_str().unwrap_or_default());
             let mut preparation = Preparation::new(registry, base);
-            let (more, notes) = verify_plan(&experiment, &mut preparation, &tables);
+            let (more, notes) = verify_plan(&experiment, &mut preparation, &tables, finished);
             breaches.extend(more);
             notes
         }
         Err(error) => vec![format!("not checked against the plan: {error}")],
     };
+    if !finished {
+        notes.insert(
+            0,
+            "the experiment did not finish; `run --resume` goes on with it".to_owned(),
+        );
+    }
     if args.json {
         let texts: Vec<String> = breaches.iter().map(ToString::to_string).collect();
         print_json(&json!({ "folder": folder, "breaches": texts, "notes": notes }))?;
@@ -82,7 +83,11 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
         for breach in &breaches {
             print(&format!("{breach}\n"));
         }
-        tell(&format!("error: {folder}: {} breaches\n", breaches.len()));
+        let count = match breaches.len() {
+            1 => "1 breach".to_owned(),
+            count => format!("{count} breaches"),
+        };
+        tell(&format!("error: {folder}: {count}\n"));
     }
     Ok(verdict(&breaches))
 }

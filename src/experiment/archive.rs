@@ -131,13 +131,17 @@ impl Archive {
         self.folder.join(format!("{}{EXTENSION}", address.0))
     }
 
-    /// The rows of a run; nothing if it has not finished, or its file is not whole.
-    pub fn get(&self, address: &Address) -> Option<Tables> {
+    /// The rows of the run of a cell with a seed; nothing if it has not finished, or its file is not whole or of another run.
+    pub fn get(&self, address: &Address, cell: &str, seed: u64) -> Option<Tables> {
         let file = fs::read(self.path(address)).ok()?;
         // Read to the end, where the checksum is.
         let mut content = Vec::new();
         GzDecoder::new(&file[..]).read_to_end(&mut content).ok()?;
         let mut rows: Tables = ciborium::from_reader(&content[..]).ok()?;
+        let of_this = matches!(&rows.runs[..], [run] if run.cell == cell && run.seed == seed);
+        if !of_this {
+            return None;
+        }
         let mut words: Vec<Text> = Vec::new();
         for row in &mut rows.traffic {
             share(&mut row.cell, &mut words);
@@ -196,6 +200,7 @@ mod tests {
         };
         Tables {
             runs: vec![RunRow {
+                cell: "full".into(),
                 seed: u64::MAX,
                 simulated_seconds: 1.0 / 3.0,
                 ..RunRow::default()
@@ -214,19 +219,29 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let archive = Archive::of(folder.path());
         let address = Address("0123".to_owned());
-        assert_eq!(archive.get(&address), None);
+        assert_eq!(archive.get(&address, "full", u64::MAX), None);
         archive.put(&address, &rows()).unwrap();
-        assert_eq!(archive.get(&address), Some(rows()));
+        assert_eq!(archive.get(&address, "full", u64::MAX), Some(rows()));
+        assert_eq!(
+            archive.get(&address, "full", 0),
+            None,
+            "it is another run's"
+        );
+        assert_eq!(archive.get(&address, "varco", u64::MAX), None);
 
         let path = archive.path(&address);
         let whole = fs::read(&path).unwrap();
         fs::write(&path, &whole[..whole.len() - 1]).unwrap();
-        assert_eq!(archive.get(&address), None);
+        assert_eq!(archive.get(&address, "full", u64::MAX), None);
         for place in (10..whole.len()).step_by(7) {
             let mut altered = whole.clone();
             altered[place] ^= 1;
             fs::write(&path, &altered).unwrap();
-            assert_eq!(archive.get(&address), None, "byte {place}");
+            assert_eq!(
+                archive.get(&address, "full", u64::MAX),
+                None,
+                "byte {place}"
+            );
         }
     }
 
@@ -238,7 +253,7 @@ mod tests {
         archive.put(&old, &rows()).unwrap();
         archive.put(&new, &rows()).unwrap();
         archive.keep_only(std::slice::from_ref(&new)).unwrap();
-        assert_eq!(archive.get(&old), None);
-        assert_eq!(archive.get(&new), Some(rows()));
+        assert_eq!(archive.get(&old, "full", u64::MAX), None);
+        assert_eq!(archive.get(&new, "full", u64::MAX), Some(rows()));
     }
 }

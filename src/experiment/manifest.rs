@@ -10,8 +10,10 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::atomic;
+use super::claims::ClaimSpec;
 use super::config::Experiment;
 use super::rows::{EpochRow, RunRow};
+use super::statistics::Statistics;
 use super::tables::Tables;
 use crate::sim::{Engine, Setting};
 
@@ -83,6 +85,7 @@ impl Manifest {
         elapsed: Duration,
         model: Duration,
         notes: &[String],
+        complete: bool,
     ) -> io::Result<()> {
         let mut all = self.fixed.clone();
         let rest = json!({
@@ -90,7 +93,8 @@ impl Manifest {
             "data": self.data,
             "notes": notes,
             "started": self.started,
-            "finished": now(),
+            // Null while it runs, and for ever where it was stopped.
+            "finished": complete.then(now),
             "elapsed_seconds": elapsed.as_secs_f64(),
             "model_seconds": model.as_secs_f64(),
             "tables": table_hashes(folder)?,
@@ -100,6 +104,25 @@ impl Manifest {
         }
         write_manifest(folder, &all)
     }
+}
+
+/// The claims of a manifest and how they are judged.
+///
+/// # Errors
+/// A sentence, if they are not there or make no sense.
+pub fn judged_by(manifest: &Value) -> Result<(Vec<ClaimSpec>, Statistics), String> {
+    let claims = serde_json::from_value(manifest["claims"].clone())
+        .map_err(|error| format!("claims: {error}"))?;
+    let statistics: Statistics = match &manifest["statistics"] {
+        Value::Null => Statistics::default(),
+        given => {
+            serde_json::from_value(given.clone()).map_err(|error| format!("statistics: {error}"))?
+        }
+    };
+    statistics
+        .check()
+        .map_err(|(key, what)| format!("statistics: `{key}` {what}"))?;
+    Ok((claims, statistics))
 }
 
 /// Writes the manifest of a result folder.

@@ -28,7 +28,7 @@ pub mod verify;
 pub use config::{ConfigError, EstimatorStudy, Experiment, FlowFile, FlowRow};
 pub use error::RunError;
 pub use estimator::{EstimatorRow, estimate};
-pub use manifest::{MANIFEST, read_manifest};
+pub use manifest::{MANIFEST, judged_by, read_manifest};
 pub use prepare::{Preparation, base_of, vocabulary_check};
 pub use project::{Projection, project};
 pub use run::{Finished, Progress, Runner, Silent, Summary, default_out};

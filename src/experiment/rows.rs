@@ -31,6 +31,8 @@ pub struct ColumnSpec {
     pub kind: ColumnKind,
     /// Whether null is allowed.
     pub nullable: bool,
+    /// What it says, in the words of its documentation, line by line.
+    pub about: &'static [&'static str],
 }
 
 /// The cells of one column, top to bottom.
@@ -155,12 +157,12 @@ pub trait Row: Sized + Clone {
 macro_rules! table {
     (
         $(#[$about:meta])*
-        $row:ident = $table:literal { $( $(#[$doc:meta])* $field:ident: $cell:ty, )* }
+        $row:ident = $table:literal { $( $(#[doc = $doc:literal])* $field:ident: $cell:ty, )* }
     ) => {
         $(#[$about])*
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
         pub struct $row {
-            $( $(#[$doc])* pub $field: $cell, )*
+            $( $(#[doc = $doc])* pub $field: $cell, )*
         }
 
         impl Row for $row {
@@ -169,6 +171,7 @@ macro_rules! table {
                 name: stringify!($field),
                 kind: <$cell as Cell>::KIND,
                 nullable: <$cell as Cell>::NULLABLE,
+                about: &[$($doc),*],
             },)*];
 
             fn to_columns(rows: &[Self]) -> Vec<Values> {

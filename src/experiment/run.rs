@@ -187,7 +187,7 @@ impl Runner<'_> {
                 .as_ref()
                 .is_none_or(|error| self.goes_on_after(error));
             if !goes_on || (!run.kept && pace.is_due(cell_ended)) {
-                pace.time(|| self.write(&tables, &manifest, started, model, &skipped))?;
+                pace.time(|| self.write(&tables, &manifest, started, model, &skipped, false))?;
             }
             match failure {
                 Some(failure) if !goes_on => return Err(failure),
@@ -196,14 +196,14 @@ impl Runner<'_> {
         }
         tables.claims = self.claims(&tables.runs);
         let mut notes = skipped;
-        notes.extend(self.too_few_seeds());
+        notes.extend(self.cautions());
         if let Some(processes) = self.engine.processes() {
             notes.push(format!(
                 "trained on {processes} processes over MPI: what is called simulated time here is measured on the workers' clocks"
             ));
         }
         notes.extend(super::manifest::notes(&tables.runs, &tables.epochs));
-        self.write(&tables, &manifest, started, model, &notes)?;
+        self.write(&tables, &manifest, started, model, &notes, true)?;
         if self.engine.leads() && !self.resume {
             let addresses = jobs.iter().flat_map(|job| &job.runs);
             let addresses: Vec<Address> = addresses.map(|run| run.address.clone()).collect();
@@ -257,7 +257,7 @@ impl Runner<'_> {
                 let trace = self.out.join(TRACES).join(names.name(&cell.name, seed));
                 let kept = self.resume
                     && (self.trace_epochs == 0 || trace.exists())
-                    && archive.get(&address).is_some();
+                    && archive.get(&address, &cell.name, seed).is_some();
                 digest.update([u8::from(kept)]);
                 runs.push(Planned {
                     seed,
@@ -285,17 +285,21 @@ impl Runner<'_> {
         })
     }
 
-    /// A note where no claim can be decided, for want of seeds.
-    fn too_few_seeds(&self) -> Option<String> {
-        let (seeds, needed) = (
-            self.experiment.seeds.len(),
-            self.experiment.statistics.minimum_seeds,
-        );
-        (!self.experiment.claims.is_empty() && seeds < needed).then(|| {
-            format!(
+    /// Why verdicts say little or nothing: too few seeds, or a size that only shows that everything runs.
+    fn cautions(&self) -> Vec<String> {
+        let experiment = self.experiment;
+        let (seeds, needed) = (experiment.seeds.len(), experiment.statistics.minimum_seeds);
+        let mut cautions = Vec::new();
+        if !experiment.claims.is_empty() && seeds < needed {
+            cautions.push(format!(
                 "a verdict needs {needed} seeds and there are {seeds}: claims are inconclusive (statistics.minimum_seeds changes that)"
-            )
-        })
+            ));
+        }
+        if experiment.name.ends_with("-smoke") {
+            let caution = "size smoke: it shows that the experiment runs; what comes out of it, verdicts too, means nothing";
+            cautions.push(caution.to_owned());
+        }
+        cautions
     }
 
     fn claims(&self, runs: &[RunRow]) -> Vec<ClaimRow> {
@@ -309,13 +313,14 @@ impl Runner<'_> {
         started: Instant,
         model: Duration,
         notes: &[String],
+        complete: bool,
     ) -> Result<(), RunError> {
         if !self.engine.leads() {
             return Ok(());
         }
         tables.write(&self.out)?;
         manifest
-            .write(&self.out, started.elapsed(), model, notes)
+            .write(&self.out, started.elapsed(), model, notes, complete)
             .map_err(|source| RunError::Folder {
                 path: self.out.clone(),
                 source,
@@ -338,7 +343,11 @@ impl Runner<'_> {
         progress: &Arc<dyn Progress>,
     ) -> Result<Ended, Failing> {
         let archive = Archive::of(&self.out);
-        match run.kept.then(|| archive.get(&run.address)).flatten() {
+        match run
+            .kept
+            .then(|| archive.get(&run.address, &job.cell.name, run.seed))
+            .flatten()
+        {
             Some(rows) => Ok((rows, Duration::ZERO)),
             None => self.one(preparation, job, run, progress),
         }

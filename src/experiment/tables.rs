@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 use thiserror::Error;
 
 use super::atomic;
-use super::claims::{ClaimSpec, judge};
-use super::manifest::{MANIFEST, table_hashes, write_manifest};
+use super::claims::judge;
+use super::manifest::{MANIFEST, judged_by, table_hashes, write_manifest};
 use super::rows::{
     ClaimRow, ColumnKind, ColumnSpec, EpochRow, Row, RowError, RunRow, Text, TimelineRow,
     TrafficRow, Values,
 };
-use super::statistics::Statistics;
+use super::verify::records;
 
 /// Everything a result folder says in numbers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -59,6 +59,9 @@ pub enum TablesError {
         /// What the table library says.
         source: PolarsError,
     },
+    /// The manifest does not say how claims are judged.
+    #[error("manifest.json: {0}")]
+    Manifest(String),
     /// A table's columns do not make up its rows.
     #[error("cannot read {}: {source}; it was not written by this version of the program", path.display())]
     Rows {
@@ -95,6 +98,23 @@ impl Tables {
         write_table(folder, &self.timeline)
     }
 
+    /// The table of runs alone, from its Parquet file or, where that was not kept, from its CSV file.
+    ///
+    /// # Errors
+    /// Neither is there, or it is no table of runs.
+    pub fn read_runs(folder: &Path) -> Result<Vec<RunRow>, TablesError> {
+        let path = path_of::<RunRow>(folder).with_extension("csv");
+        if path.with_extension("parquet").exists() || !path.exists() {
+            return read_table(folder);
+        }
+        let text = std::fs::read_to_string(&path).map_err(|source| TablesError::Io {
+            action: "read",
+            path: path.clone(),
+            source,
+        })?;
+        rows_of(&text).map_err(|source| TablesError::Rows { path, source })
+    }
+
     /// Names of the tables' files in `folder`.
     pub(super) fn files(folder: &Path) -> Vec<String> {
         let tables = [
@@ -110,22 +130,31 @@ impl Tables {
         files.filter(|file| folder.join(file).exists()).collect()
     }
 
-    /// Judges an experiment's claims again, by the statistics its manifest names, and writes their table and the manifest.
+    /// Judges an experiment's claims again, by the statistics its manifest names, and writes their table and its hashes in the
+    /// manifest. What did not finish decides nothing.
     ///
     /// # Errors
-    /// A file cannot be written.
+    /// The manifest's claims or statistics make no sense, or a file cannot be written.
     pub fn judge_again(&mut self, folder: &Path, manifest: &mut Value) -> Result<(), TablesError> {
-        let read = |key: &str| manifest[key].clone();
-        let claims: Vec<ClaimSpec> = serde_json::from_value(read("claims")).unwrap_or_default();
-        let statistics: Statistics = serde_json::from_value(read("statistics")).unwrap_or_default();
+        let (claims, statistics) = judged_by(manifest).map_err(TablesError::Manifest)?;
         self.claims = judge(&claims, &self.runs, &statistics);
+        if manifest["finished"].is_null() {
+            for claim in &mut self.claims {
+                ClaimRow::INCONCLUSIVE.clone_into(&mut claim.verdict);
+            }
+        }
         write_table(folder, &self.claims)?;
         let failed = |source| TablesError::Io {
             action: "write",
             path: folder.join(MANIFEST),
             source,
         };
-        manifest["tables"] = json!(table_hashes(folder).map_err(failed)?);
+        // Those of the other tables stay as they were written.
+        let hashes = table_hashes(folder).map_err(failed)?;
+        for extension in ["parquet", "csv"] {
+            let file = format!("{}.{extension}", ClaimRow::TABLE);
+            manifest["tables"][&file] = json!(hashes.get(&file));
+        }
         write_manifest(folder, manifest).map_err(failed)
     }
 
@@ -216,6 +245,26 @@ fn column_values(frame: &DataFrame, column: &ColumnSpec) -> Result<Values, Polar
         ColumnKind::Count => Values::Count(cells.u64()?.iter().collect()),
         ColumnKind::Real => Values::Real(cells.f64()?.iter().collect()),
     })
+}
+
+/// Rows from the text of a CSV file; a column that is not there is null.
+fn rows_of<R: Row>(text: &str) -> Result<Vec<R>, RowError> {
+    let mut records = records(text).into_iter();
+    let header = records.next().unwrap_or_default();
+    let records: Vec<Vec<String>> = records.collect();
+    let columns = R::COLUMNS.iter().map(|column| {
+        let place = header.iter().position(|name| name == column.name);
+        let cells = records.iter().map(|record| {
+            let cell = place.and_then(|place| record.get(place));
+            cell.map_or("", String::as_str)
+        });
+        match column.kind {
+            ColumnKind::Text => Values::Text(cells.map(Text::from).collect()),
+            ColumnKind::Count => Values::Count(cells.map(|cell| cell.parse().ok()).collect()),
+            ColumnKind::Real => Values::Real(cells.map(|cell| cell.parse().ok()).collect()),
+        }
+    });
+    R::from_columns(&columns.collect::<Vec<Values>>())
 }
 
 /// The error of either half of writing, before the file is known.
@@ -363,6 +412,20 @@ mod tests {
         sample().write(folder.path()).unwrap();
         assert_eq!(Tables::read(folder.path()).unwrap(), sample());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 8);
+    }
+
+    #[test]
+    fn runs_come_back_from_csv_where_only_that_was_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        sample().write(folder.path()).unwrap();
+        fs::remove_file(folder.path().join("runs.parquet")).unwrap();
+        assert_eq!(Tables::read_runs(folder.path()).unwrap(), sample().runs);
+        fs::write(folder.path().join("runs.csv"), "cell,seed\nfull,x\n").unwrap();
+        let broken = Tables::read_runs(folder.path()).unwrap_err().to_string();
+        assert!(
+            broken.contains("runs.csv") && broken.contains("a whole number is needed"),
+            "{broken}"
+        );
     }
 
     #[test]

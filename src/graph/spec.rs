@@ -25,7 +25,8 @@ pub struct DatasetSpec {
     pub synthetic: Option<SyntheticSpec>,
     /// Which nodes train, validate and test. Default: the published split; generated data comes
     /// with one of 60, 20 and 20 %.
-    #[serde(default)]
+    // Left out where it is the default, so that a sweep can put shares there.
+    #[serde(default, skip_serializing_if = "is_published")]
     pub split: SplitSpec,
     /// Features divided by their row sum, as Kipf and Welling (2017) do. Default: true for bags of
     /// words (stored sparse, no value negative), false otherwise.
@@ -151,6 +152,10 @@ pub enum SplitSpec {
     Fractions(SplitFractions),
     /// Seeded, by counts per class; what is left is the test set.
     PerClass(SplitPerClass),
+}
+
+fn is_published(split: &SplitSpec) -> bool {
+    *split == SplitSpec::default()
 }
 
 impl Default for SplitSpec {

@@ -104,13 +104,14 @@ mod with_wgpu {
     ) -> Result<WorkerDevice, SimError> {
         let info = adapter.get_info();
         let description = describe(&info);
+        let limits = adapter.limits();
         let request = wgpu::DeviceDescriptor {
             required_features: adapter
                 .features()
                 .difference(wgpu::Features::MAPPABLE_PRIMARY_BUFFERS)
                 .difference(wgpu::Features::all_experimental_mask()),
             // The defaults stop at buffers of 128 MiB, beyond which some drivers fail without a word.
-            required_limits: adapter.limits(),
+            required_limits: limits.clone(),
             memory_hints: wgpu::MemoryHints::MemoryUsage,
             ..Default::default()
         };
@@ -133,6 +134,11 @@ mod with_wgpu {
             device,
             description,
             queued: true,
+            largest_matrix: Some(
+                limits
+                    .max_buffer_size
+                    .min(limits.max_storage_buffer_binding_size),
+            ),
         })
     }
 }

@@ -16,6 +16,28 @@ pub struct WorkerDevice {
     pub description: String,
     /// Whether work is queued, so that a clock must not be read before the queue is drained.
     pub queued: bool,
+    /// Most bytes that one matrix may take, where there is a bound. Beyond it some drivers compute nothing, without a word.
+    pub largest_matrix: Option<u64>,
+}
+
+impl WorkerDevice {
+    /// Why a matrix does not fit, if it does not.
+    ///
+    /// # Errors
+    /// That sentence, with what to do.
+    pub fn holds(&self, rows: usize, columns: usize) -> Result<(), String> {
+        let bytes = 4 * rows as u64 * columns as u64;
+        match self.largest_matrix {
+            Some(most) if bytes > most => Err(format!(
+                "{} holds matrices of {} MB at most, and one of {rows} rows and {columns} columns takes {}; use more workers, \
+                 narrower layers, mini-batches or backend = \"flex\"",
+                self.description,
+                most / 1_000_000,
+                bytes / 1_000_000
+            )),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Opens one device per worker and checks each kind against known results.
@@ -49,6 +71,7 @@ fn cpu(device: Device, name: &str) -> WorkerDevice {
         device,
         description: format!("{name} (CPU)"),
         queued: false,
+        largest_matrix: None,
     }
 }
 
@@ -164,4 +187,29 @@ fn self_test(device: &WorkerDevice) -> Result<(), SimError> {
 #[must_use]
 pub fn host<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
     tensor.into_data().try_into_vec().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_matrix_that_a_device_cannot_hold_is_refused_with_what_to_do() {
+        let bounded = WorkerDevice {
+            largest_matrix: Some(128 << 20),
+            ..cpu(Device::flex(), "some adapter")
+        };
+        assert_eq!(bounded.holds(1 << 17, 256), Ok(()));
+        let what = bounded.holds((1 << 17) + 1, 256).unwrap_err();
+        assert!(what.starts_with(
+            "some adapter (CPU) holds matrices of 134 MB at most, and one of 131073 rows"
+        ));
+        assert!(
+            what.ends_with("use more workers, narrower layers, mini-batches or backend = \"flex\"")
+        );
+        assert_eq!(
+            cpu(Device::flex(), "flex").holds(usize::MAX >> 40, 1 << 20),
+            Ok(())
+        );
+    }
 }

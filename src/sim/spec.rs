@@ -61,7 +61,8 @@ pub enum Backend {
 #[serde(deny_unknown_fields)]
 pub struct ComputeConfig {
     /// How long computing takes in virtual time. Default `"measured"`.
-    #[serde(default)]
+    // Left out where it is the default, so that a sweep can put a profile there.
+    #[serde(default, skip_serializing_if = "is_measured")]
     pub timing: Timing,
 }
 
@@ -73,6 +74,10 @@ pub enum Timing {
     Named(MeasuredTiming),
     /// `{ profile = "a100" }`: from operations and bytes against a device profile, the same on every machine.
     Modelled(ModelledTiming),
+}
+
+fn is_measured(timing: &Timing) -> bool {
+    matches!(timing, Timing::Named(_))
 }
 
 impl Default for Timing {

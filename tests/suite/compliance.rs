@@ -53,12 +53,11 @@ impl Results {
             &tables.epochs,
             &tables.traffic,
             &tables.claims,
-            &claims,
-            &statistics,
+            Some((&claims, &statistics)),
         );
         let registry = Registry::builtin();
         let mut preparation = Preparation::new(&registry, self.folder.path().to_owned());
-        let (more, notes) = verify_plan(&self.experiment, &mut preparation, tables);
+        let (more, notes) = verify_plan(&self.experiment, &mut preparation, tables, true);
         assert_eq!(notes, [""; 0]);
         breaches.extend(more);
         breaches.extend(
@@ -105,7 +104,6 @@ fn no_column_that_follows_from_others_can_be_changed() {
     // What was measured, or trained, and is nowhere else.
     let free = [
         "device",
-        "engine",
         "parameters",
         "partition_seconds",
         "communication_seconds",
@@ -199,4 +197,44 @@ fn a_cell_that_says_the_same_in_other_words_is_another_file() {
             .contains("manifest: runs.csv is not the file that was written")
     );
     assert!(Path::new(&csv).exists());
+}
+
+#[test]
+fn what_did_not_finish_decides_nothing_and_is_no_breach() {
+    let results = Results::new();
+    let (folder, out) = (results.folder.path(), results.out());
+    // As a run that was killed after its third row leaves it.
+    let mut tables = results.tables.clone();
+    tables.runs.truncate(3);
+    let kept = |cell: &str, seed: u64| {
+        let mut runs = tables.runs.iter();
+        runs.any(|run| run.cell == cell && run.seed == seed)
+    };
+    tables.epochs.retain(|row| kept(&row.cell, row.seed));
+    tables
+        .traffic
+        .retain(|row| kept(row.cell.as_str(), row.seed));
+    tables.claims.clear();
+    tables.write(&out).unwrap();
+    let ran = grapevine(folder, &["verify", "out"]).expect(1);
+    assert!(ran.stdout.contains("has no row"), "{}", ran.stdout);
+    let mut manifest = results.manifest.clone();
+    manifest["finished"] = Value::Null;
+    let text = manifest.to_string();
+    std::fs::write(out.join("manifest.json"), text).unwrap();
+    let ran = grapevine(folder, &["verify", "out"]).expect(1);
+    assert!(ran.stderr.contains("did not finish"), "{}", ran.stderr);
+    let only_hashes = |line: &str| line.contains("is not the file that was written");
+    assert!(ran.stdout.lines().all(only_hashes), "{}", ran.stdout);
+    grapevine(folder, &["report", "out"]).expect(0);
+    let claims = Tables::read(&out).unwrap().claims;
+    assert_eq!(claims.len(), 2);
+    assert!(claims.iter().all(|claim| claim.verdict == "inconclusive"));
+    // A report does not vouch for tables that it did not write.
+    let ran = grapevine(folder, &["verify", "out"]).expect(1);
+    assert!(
+        ran.stdout.contains("runs.csv is not the file"),
+        "{}",
+        ran.stdout
+    );
 }

@@ -691,7 +691,7 @@ fn folders_are_compared_by_cell_and_seed() {
     let ran = grapevine(folder.path(), &["compare", "one", "longer"]).expect(0);
     for text in [
         "longer against one",
-        "another configuration",
+        "another seeds: [0,1] → [0,1,5]",
         "payload_bytes",
         "differs",
     ] {

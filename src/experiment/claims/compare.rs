@@ -23,6 +23,10 @@ pub(super) enum Condition {
     Within { to: String, margin: f64 },
     /// `at_most_below = m`: strategy ≥ to − m.
     AtMostBelow { to: String, margin: f64 },
+    /// `at_least_above = m`: strategy ≥ to + m.
+    AtLeastAbove { to: String, margin: f64 },
+    /// `at_least_below = m`: strategy ≤ to − m.
+    AtLeastBelow { to: String, margin: f64 },
     /// `times_less = r`: strategy / to ≤ 1 / r. The quotient with the baseline below is finite
     /// when nothing at all was sent; the reported figure is its inverse, so the measured factor is
     /// the harmonic mean of the seeds' factors, and infinite where nothing was sent.
@@ -43,6 +47,10 @@ struct CompareKeys {
     #[serde(skip_serializing_if = "Option::is_none")]
     at_most_below: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    at_least_above: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at_least_below: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     times_less: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     equals: Option<f64>,
@@ -58,11 +66,13 @@ impl TryFrom<CompareKeys> for Comparison {
     type Error = String;
 
     fn try_from(keys: CompareKeys) -> Result<Self, String> {
-        const FORMS: &str = "within, at_most_below and times_less (with `to`), equals, at_least, \
-                             at_most and between (without)";
+        const FORMS: &str = "within, at_most_below, at_least_above, at_least_below and times_less \
+                             (with `to`), equals, at_least, at_most and between (without)";
         let relative = [
             ("within", keys.within),
             ("at_most_below", keys.at_most_below),
+            ("at_least_above", keys.at_least_above),
+            ("at_least_below", keys.at_least_below),
             ("times_less", keys.times_less),
         ];
         let absolute = [
@@ -71,6 +81,12 @@ impl TryFrom<CompareKeys> for Comparison {
             ("at_most", keys.at_most.map(|x| (f64::NEG_INFINITY, x))),
             ("between", keys.between.map(|[low, high]| (low, high))),
         ];
+        let written = [keys.equals, keys.at_least, keys.at_most];
+        let written = written.into_iter().flatten();
+        let mut written = written.chain(keys.between.into_iter().flatten());
+        if let Some(bound) = written.find(|bound| !bound.is_finite()) {
+            return Err(format!("a bound must be a finite number, not {bound}"));
+        }
         let mut forms = relative.iter().filter_map(|&(form, x)| Some((form, x?)));
         let mut ranges = absolute
             .iter()
@@ -84,11 +100,18 @@ impl TryFrom<CompareKeys> for Comparison {
                     return Err(format!("`strategy` and `to` are both \"{to}\""));
                 }
                 if !(x.is_finite() && x >= 0.0) || (form == "times_less" && x == 0.0) {
-                    return Err(format!("`{form}` must be a number above 0, not {x}"));
+                    let least = if form == "times_less" {
+                        "above 0"
+                    } else {
+                        "of 0 or more"
+                    };
+                    return Err(format!("`{form}` must be a number {least}, not {x}"));
                 }
                 match form {
                     "within" => Condition::Within { to, margin: x },
                     "at_most_below" => Condition::AtMostBelow { to, margin: x },
+                    "at_least_above" => Condition::AtLeastAbove { to, margin: x },
+                    "at_least_below" => Condition::AtLeastBelow { to, margin: x },
                     _ => Condition::TimesLess { to, factor: x },
                 }
             }
@@ -96,7 +119,7 @@ impl TryFrom<CompareKeys> for Comparison {
                 if keys.to.is_some() {
                     return Err(format!("`{form}` compares with a number; remove `to`"));
                 }
-                if low.is_nan() || high.is_nan() || low > high {
+                if low > high {
                     return Err(format!(
                         "`{form}` must be numbers in order, not {low} to {high}"
                     ));
@@ -127,6 +150,16 @@ impl From<Comparison> for CompareKeys {
             Condition::AtMostBelow { to, margin } => Self {
                 to: Some(to),
                 at_most_below: Some(margin),
+                ..keys
+            },
+            Condition::AtLeastAbove { to, margin } => Self {
+                to: Some(to),
+                at_least_above: Some(margin),
+                ..keys
+            },
+            Condition::AtLeastBelow { to, margin } => Self {
+                to: Some(to),
+                at_least_below: Some(margin),
                 ..keys
             },
             Condition::TimesLess { to, factor } => Self {
@@ -165,6 +198,8 @@ impl Comparison {
         match &self.condition {
             Condition::Within { to, .. }
             | Condition::AtMostBelow { to, .. }
+            | Condition::AtLeastAbove { to, .. }
+            | Condition::AtLeastBelow { to, .. }
             | Condition::TimesLess { to, .. } => Some(to),
             Condition::Between { .. } => None,
         }
@@ -207,6 +242,9 @@ impl fmt::Display for Comparison {
         let what = match condition {
             Condition::Within { to, margin } => format!("within {margin} of {to}"),
             Condition::AtMostBelow { to, margin } => format!("at most {margin} below {to}"),
+            Condition::AtLeastAbove { to, margin } => format!("at least {margin} above {to}"),
+            Condition::AtLeastBelow { to, margin } => format!("at least {margin} below {to}"),
+            Condition::TimesLess { to, factor: 1.0 } => format!("no more than {to}"),
             Condition::TimesLess { to, factor } => {
                 format!("at least {factor} times less than {to}")
             }
@@ -238,6 +276,8 @@ mod tests {
         for compare in [
             "{ strategy = 'a', to = 'b', within = 0.5 }",
             "{ strategy = 'a', to = 'b', at_most_below = 0 }",
+            "{ strategy = 'a', to = 'b', at_least_above = 0.1 }",
+            "{ strategy = 'a', to = 'b', at_least_below = 0.1 }",
             "{ strategy = 'a', to = 'b', times_less = 10 }",
             "{ strategy = 'a', equals = 0 }",
             "{ strategy = 'a', at_least = 1 }",
@@ -276,7 +316,7 @@ mod tests {
             ),
             (
                 "{ strategy = 'a', to = 'b', within = -1 }",
-                "`within` must be a number above 0",
+                "`within` must be a number of 0 or more",
             ),
             (
                 "{ strategy = 'a', to = 'b', times_less = 0 }",
@@ -288,7 +328,7 @@ mod tests {
             ),
             (
                 "{ strategy = 'a', equals = nan }",
-                "`equals` must be numbers in order",
+                "a bound must be a finite number, not NaN",
             ),
         ] {
             let error = read(compare).unwrap_err();

@@ -25,6 +25,8 @@ pub(super) struct Evidence {
     pub seeds: usize,
     /// Those of them of which a bound alone is known.
     pub censored: usize,
+    /// Whether there were enough seeds to judge by.
+    pub judged: bool,
     /// P-value of the condition being broken: small if the runs show that it holds.
     pub holds: f64,
     /// P-value of the condition being met: small if the runs show that it fails.
@@ -44,6 +46,7 @@ impl Evidence {
         high: None,
         seeds: 0,
         censored: 0,
+        judged: false,
         holds: 1.0,
         fails: 1.0,
         spare: f64::NEG_INFINITY,
@@ -71,6 +74,15 @@ impl Evidence {
             Condition::AtMostBelow { to, margin } => {
                 Self::between(&paired(to, difference), -margin, f64::INFINITY, statistics)
             }
+            Condition::AtLeastAbove { to, margin } => {
+                Self::between(&paired(to, difference), *margin, f64::INFINITY, statistics)
+            }
+            Condition::AtLeastBelow { to, margin } => Self::between(
+                &paired(to, difference),
+                f64::NEG_INFINITY,
+                -margin,
+                statistics,
+            ),
             Condition::TimesLess { to, factor } => {
                 let quotients = paired(to, quotient);
                 Self::between(&quotients, f64::NEG_INFINITY, 1.0 / factor, statistics).inverse()
@@ -90,8 +102,14 @@ impl Evidence {
         };
         // The mean is nowhere below the one and nowhere above the other; they are one where nothing is censored.
         let (least, most) = (side(|bounds| bounds.0), side(|bounds| bounds.1));
+        let enough = values.len() >= statistics.minimum_seeds;
         if least.is_none() && most.is_none() {
-            return Self::NOTHING;
+            return Self {
+                seeds: values.len(),
+                censored,
+                judged: enough && censored > 0,
+                ..Self::NOTHING
+            };
         }
         let end = |sample: &Option<Sample>, of: fn((f64, f64)) -> f64| {
             let interval = sample.as_ref()?.interval(statistics.level)?;
@@ -115,7 +133,7 @@ impl Evidence {
             spare: (from - low).min(high - to),
             ..Self::NOTHING
         };
-        if values.len() < statistics.minimum_seeds {
+        if !enough {
             return evidence;
         }
         let slack = |bound: f64| ROUNDING * bound.abs().max(1.0);
@@ -131,6 +149,7 @@ impl Evidence {
             fails = fails.min(least.as_ref().map_or(1.0, |least| least.not_above(high)));
         }
         Self {
+            judged: true,
             holds,
             fails,
             ..evidence
@@ -150,8 +169,8 @@ impl Evidence {
 
     /// Two-sided p-value of what the runs speak for; `None` if there is nothing to measure or there are too few seeds.
     pub fn p_value(&self) -> Option<f64> {
-        let judged = self.seeds > 0 && (self.holds < 1.0 || self.fails < 1.0);
-        judged.then(|| (2.0 * self.holds.min(self.fails)).min(1.0))
+        self.judged
+            .then(|| (2.0 * self.holds.min(self.fails)).min(1.0))
     }
 
     /// What the runs speak for, should they be enough.
@@ -163,9 +182,9 @@ impl Evidence {
         }
     }
 
-    /// Orders from worst to best: what fails, what neither does, what holds; then by what is to spare.
-    pub fn compare(&self, other: &Self) -> Ordering {
-        let place = |one: &Self| match (one.fails < 0.025, one.holds < 0.025) {
+    /// Orders from worst to best: what fails at this one-sided p-value, what neither does, what holds; then by what is to spare.
+    pub fn compare(&self, other: &Self, tail: f64) -> Ordering {
+        let place = |one: &Self| match (one.fails <= tail, one.holds <= tail) {
             (true, _) => 0,
             (_, true) => 2,
             _ => 1,

@@ -21,7 +21,8 @@
 //!
 //! A run that never reached the target accuracy has no `seconds_to_target` and `bytes_to_target`,
 //! but one knows that they are more than the run took: it is censored, not left out, and a verdict
-//! must hold wherever beyond that bound they may be.
+//! must hold wherever beyond that bound they may be. So with a run that was not evaluated within a
+//! budget, whose accuracy there may be anything.
 
 mod compare;
 mod evidence;
@@ -74,23 +75,20 @@ pub fn measures() -> Vec<&'static str> {
         .collect()
 }
 
-/// Measures of reaching the target accuracy, which a run may not have lived to see.
-pub(super) const UNTIL_TARGET: [&str; 2] = ["seconds_to_target", "bytes_to_target"];
-
-/// The measure's value for a run, or the two bounds it lies between.
+/// The measure's value for a run, or the two bounds it lies between: a target that was not reached takes more than the run, and a
+/// run that was not evaluated within a budget may be worth anything.
 fn measure(run: &RunRow, name: &str) -> Option<(f64, f64)> {
     if name == NODE_DATA_BYTES {
         let bytes = run.node_data_bytes() as f64;
         return Some((bytes, bytes));
     }
-    let exact = run.number(name).map(|value| (value, value));
-    exact.or_else(|| {
-        let total = match UNTIL_TARGET.iter().position(|until| *until == name)? {
-            0 => run.simulated_seconds,
-            _ => run.payload_bytes as f64,
-        };
-        Some((total, f64::INFINITY))
-    })
+    let bounds = match name {
+        "seconds_to_target" => Some((run.simulated_seconds, f64::INFINITY)),
+        "bytes_to_target" => Some((run.payload_bytes as f64, f64::INFINITY)),
+        "accuracy_at_byte_budget" | "accuracy_at_time_budget" => Some((0.0, 1.0)),
+        _ => None,
+    };
+    run.number(name).map(|value| (value, value)).or(bounds)
 }
 
 impl ClaimSpec {
@@ -110,11 +108,12 @@ impl ClaimSpec {
             .iter()
             .map(|setting| Evidence::of(self, runs, setting, statistics))
             .collect();
+        let tail = (1.0 - statistics.level) / 2.0;
         // The first of the worst: `min_by` keeps the first of equals.
         let worst = all
             .iter()
             .zip(&settings)
-            .min_by(|(a, _), (b, _)| a.compare(b));
+            .min_by(|(a, _), (b, _)| a.compare(b, tail));
         let Some((worst, setting)) = worst else {
             return (self.expected(), Evidence::NOTHING);
         };
@@ -130,6 +129,7 @@ impl ClaimSpec {
         let together = Evidence {
             holds: all.iter().map(|one| one.holds).fold(0.0, f64::max),
             fails: (fails * all.len() as f64).min(1.0),
+            judged: all.iter().any(|one| one.judged),
             ..*worst
         };
         (expected, together)

@@ -299,3 +299,22 @@ fn a_run_that_never_reached_the_target_counts_as_longer_than_it_ran() {
     let row = verdict(&[None; 4], &[None; 4]);
     assert_eq!((row.verdict.as_str(), row.censored), ("inconclusive", 4));
 }
+
+#[test]
+fn better_and_worse_by_a_margin_are_each_others_opposite() {
+    let mut rows = runs("full", &[0.80, 0.82, 0.84], &[0; 3]);
+    rows.extend(runs("fixed", &[0.75, 0.77, 0.80], &[0; 3]));
+    let verdict = |compare: &str| judge("test_accuracy", compare, &rows).verdict;
+    for (form, forward, backward) in [
+        ("at_least_below", "reproduced", "not reproduced"),
+        ("at_least_above", "not reproduced", "reproduced"),
+    ] {
+        let compare = |a: &str, b: &str| {
+            verdict(&format!(
+                "{{ strategy = '{a}', to = '{b}', {form} = 0.02 }}"
+            ))
+        };
+        assert_eq!(compare("fixed", "full"), forward);
+        assert_eq!(compare("full", "fixed"), backward);
+    }
+}

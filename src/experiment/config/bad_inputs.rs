@@ -401,8 +401,7 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
     (
         "within = 0.01 }",
         "within = 0.01, equals = 1 }",
-        "x.toml:32: in [[claim]]: `compare` is wrong: give exactly one condition of within, \
-         at_most_below and times_less (with `to`), equals, at_least, at_most and between (without)",
+        "x.toml:32: in [[claim]]: `compare` is wrong: give exactly one condition of within, at_most_below, at_least_above, at_least_below and times_less (with `to`), equals, at_least, at_most and between (without)",
     ),
     (
         "\"test_accuracy\"",
@@ -429,7 +428,7 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
     (
         "measure = \"test_accuracy\"",
         "measure = \"seconds_to_target\"",
-        "x.toml:31: in [[claim]]: `measure` \"seconds_to_target\" needs a target: set training.target_accuracy",
+        "x.toml:31: in [[claim]]: `measure` \"seconds_to_target\" needs training.target_accuracy in every cell; set it",
     ),
     (
         "epochs = 200",

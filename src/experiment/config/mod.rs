@@ -136,6 +136,7 @@ impl Experiment {
         let mut document = Document::parse(text, file)?;
         scale::apply(&mut document, scale)?;
         overrides::apply(&mut document, sets)?;
+        scale::none_left(&document)?;
         let known: Vec<&str> = TOP_LEVEL.into_iter().chain(Settings::SECTIONS).collect();
         known_at_top_level(&document, &known)?;
         let name = name(&document)?;
@@ -333,13 +334,25 @@ fn claims(document: &Document, cells: &[Cell]) -> Result<Vec<ClaimSpec>, ConfigE
             );
             return Err(document.bad(&path.join("id"), message));
         }
-        if claims::UNTIL_TARGET.contains(&claim.measure.as_str())
-            && cells
-                .iter()
-                .any(|cell| cell.settings.training.target_accuracy.is_none())
-        {
+        let lacks = |given: fn(&Cell) -> bool| cells.iter().any(|cell| !given(cell));
+        let needs = match claim.measure.as_str() {
+            "seconds_to_target" | "bytes_to_target" => (
+                "target_accuracy",
+                lacks(|cell| cell.settings.training.target_accuracy.is_some()),
+            ),
+            "accuracy_at_byte_budget" => (
+                "byte_budget",
+                lacks(|cell| cell.settings.training.byte_budget.is_some()),
+            ),
+            "accuracy_at_time_budget" => (
+                "time_budget",
+                lacks(|cell| cell.settings.training.time_budget.is_some()),
+            ),
+            _ => ("", false),
+        };
+        if let (key, true) = needs {
             let message = format!(
-                "\"{}\" needs a target: set training.target_accuracy",
+                "\"{}\" needs training.{key} in every cell; set it",
                 claim.measure
             );
             return Err(document.bad(&path.join("measure"), message));
@@ -365,16 +378,9 @@ fn claims(document: &Document, cells: &[Cell]) -> Result<Vec<ClaimSpec>, ConfigE
 fn statistics(document: &Document) -> Result<Statistics, ConfigError> {
     let statistics: Statistics = optional(document, "statistics")?.unwrap_or_default();
     let path = KeyPath::dotted("statistics");
-    if !(statistics.level > 0.0 && statistics.level < 1.0) {
-        let message = format!(
-            "must be between 0 and 1, like 0.95, not {}",
-            statistics.level
-        );
-        return Err(document.bad(&path.join("level"), message));
-    }
-    if statistics.minimum_seeds == 0 {
-        return Err(document.bad(&path.join("minimum_seeds"), "must be 1 or more"));
-    }
+    statistics
+        .check()
+        .map_err(|(key, what)| document.bad(&path.join(key), what))?;
     Ok(statistics)
 }
 

@@ -11,6 +11,16 @@ use super::path::KeyPath;
 /// The table that holds the sizes.
 pub(super) const SECTION: &str = "scale";
 
+/// Sections of which a size changes single keys.
+const WHOLE: [&str; 6] = [
+    "model",
+    "optimizer",
+    "training",
+    "partition",
+    "device",
+    "compute",
+];
+
 /// The file as it stands. No table of sizes may be called that.
 pub const PAPER: &str = "paper";
 
@@ -42,6 +52,14 @@ pub(super) fn apply(document: &mut Document, scale: &str) -> Result<(), ConfigEr
                     format!("`{key}` is not a key path; write it like \"training.epochs\"");
                 document.error(&written, Problem::Other { message })
             })?;
+            if WHOLE.contains(&key.as_str()) {
+                let inner = value.as_table().and_then(|table| table.keys().next());
+                let inner = inner.map_or("key", String::as_str);
+                let message = format!(
+                    "would replace the whole section; write its keys in quotes, like \"{key}.{inner}\""
+                );
+                return Err(document.bad(&written, message));
+            }
             if size == scale {
                 changes.push((target, value, document.place(&written)));
             }
@@ -63,6 +81,20 @@ pub(super) fn apply(document: &mut Document, scale: &str) -> Result<(), ConfigEr
         rename(document, scale);
     }
     Ok(())
+}
+
+/// Refuses sizes that were put in after one was chosen: they would do nothing.
+///
+/// # Errors
+/// If there are any.
+pub(super) fn none_left(document: &Document) -> Result<(), ConfigError> {
+    let section = KeyPath::dotted(SECTION);
+    if document.get(&section).is_none() {
+        return Ok(());
+    }
+    let message = "a size cannot be changed by --set or by a size; change what it stands for, like training.epochs";
+    let message = message.to_owned();
+    Err(document.error(&section, Problem::Other { message }))
 }
 
 /// Adds the size to the name; what is no name is left for whoever reads it to refuse.

@@ -159,6 +159,16 @@ pub(super) fn cells(
         }
         combinations = next;
     }
+    for (place, (name, _)) in combinations.iter().enumerate() {
+        if combinations[..place].iter().any(|(other, _)| other == name) {
+            let message = format!(
+                "two settings would be called \"{}\"; only one of them can be in an experiment",
+                name.trim_end()
+            );
+            let path = KeyPath::dotted("sweep");
+            return Err(document.error(&path, Problem::Other { message }));
+        }
+    }
     let mut cells = Vec::new();
     for (name, document) in combinations {
         let document = Arc::new(document);

@@ -389,6 +389,16 @@ fn sizes_that_are_not_there_or_lead_nowhere_are_refused() {
             "x.toml:36: in [training]: unknown key `epoch`; did you mean `epochs`? …",
         ),
         (
+            "[scale.smoke]\ntraining.epochs = 1\n",
+            PAPER,
+            "x.toml:36: in [scale.smoke]: `training` would replace the whole section; write its keys in quotes, like \"training.epochs\"",
+        ),
+        (
+            "[scale.smoke]\n'scale.smoke' = { seeds = [1] }\n",
+            "smoke",
+            "x.toml:35: a size cannot be changed by --set or by a size; …",
+        ),
+        (
             "[scale]\nsmoke = 3\n",
             PAPER,
             "x.toml:36: in [scale]: `smoke`: expected a table, found 3",
@@ -424,4 +434,30 @@ fn the_resolved_text_keeps_the_order_of_the_sweep_and_with_it_the_names_of_cells
         .map(|cell| cell.name.as_str())
         .collect();
     assert_eq!(again, names);
+}
+
+#[test]
+fn two_settings_of_one_name_are_refused() {
+    let (head, _) = FILE.split_once("[sweep]").unwrap();
+    let text = format!(
+        "{head}[sweep]\ndataset = [{{ name = \"cora\" }}, {{ name = \"cora\", split = \"public-1\" }}]\n"
+    );
+    let error = parse(&text, &[]).unwrap_err();
+    assert!(
+        error.contains("two settings would be called \"dataset=cora\""),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_sweep_into_what_has_a_default_resolves_to_itself() {
+    let (head, _) = FILE.split_once("[compute]").unwrap();
+    let (_, rest) = FILE.split_once("[[strategy]]").unwrap();
+    let (strategies, _) = rest.split_once("[sweep]").unwrap();
+    let text = format!(
+        "{head}[[strategy]]{strategies}[sweep]\n\"compute.timing.profile\" = [\"a100\"]\n\
+         \"dataset.split.train\" = [0.5, 0.6]\n\"dataset.split.val\" = [0.1]\n"
+    );
+    let experiment = parse(&text, &[]).unwrap();
+    assert_eq!(parse(&experiment.resolved_text(), &[]).unwrap(), experiment);
 }

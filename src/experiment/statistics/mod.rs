@@ -36,6 +36,23 @@ impl Default for Statistics {
     }
 }
 
+impl Statistics {
+    /// Whether it makes sense.
+    ///
+    /// # Errors
+    /// The key that does not, and the rest of a sentence about it.
+    pub fn check(&self) -> Result<(), (&'static str, String)> {
+        if !(self.level > 0.0 && self.level < 1.0) {
+            let what = format!("must be between 0 and 1, like 0.95, not {}", self.level);
+            return Err(("level", what));
+        }
+        if self.minimum_seeds == 0 {
+            return Err(("minimum_seeds", "must be 1 or more".to_owned()));
+        }
+        Ok(())
+    }
+}
+
 /// Where intervals and p-values of a mean over seeds come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -43,7 +60,7 @@ pub enum IntervalMethod {
     /// Student's t: exact for normally distributed values, and good for few seeds.
     StudentT,
     /// Percentiles of the means of 10,000 seeded resamples (Efron, 1979): assumes no distribution, but is too narrow for fewer
-    /// than some ten seeds.
+    /// than some ten seeds. No p-value is below that of a sign test, 1/2ⁿ for n seeds.
     Bootstrap,
 }
 
@@ -51,7 +68,7 @@ pub enum IntervalMethod {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Correction {
-    /// Holm (1979): the chance that any verdict of the family is wrong stays below 1 − `level`.
+    /// Holm (1979): keeps the chance that any verdict of the family is wrong near 1 − `level`.
     Holm,
     /// Every claim stands for itself.
     None,

@@ -26,8 +26,8 @@ enum Error {
     None,
     /// Student's t, with its scale and degrees of freedom.
     T { scale: f64, degrees: f64 },
-    /// Means of resamples, in ascending order.
-    Resampled(Vec<f64>),
+    /// Means of resamples of so many values, in ascending order.
+    Resampled { means: Vec<f64>, count: usize },
 }
 
 impl Sample {
@@ -54,7 +54,10 @@ impl Sample {
                         degrees: count - 1.0,
                     }
                 }
-                IntervalMethod::Bootstrap => Error::Resampled(resampled(first, &shifts)),
+                IntervalMethod::Bootstrap => Error::Resampled {
+                    means: resampled(first, &shifts),
+                    count: shifts.len(),
+                },
             }
         };
         Some(Self {
@@ -73,7 +76,7 @@ impl Sample {
                 let half = t(*degrees).inverse_cdf(1.0 - tail) * scale;
                 (self.mean - half, self.mean + half)
             }
-            Error::Resampled(means) => {
+            Error::Resampled { means, .. } => {
                 let at = |share: f64| means[(share * (means.len() - 1) as f64).round() as usize];
                 (at(tail), at(1.0 - tail))
             }
@@ -96,9 +99,11 @@ impl Sample {
             _ if distance == f64::INFINITY => 0.0,
             Error::Unknown | Error::None => f64::from(u8::from(distance < 0.0)),
             Error::T { scale, degrees } => t(*degrees).sf(distance / scale),
-            Error::Resampled(means) => {
+            Error::Resampled { means, count } => {
                 let against = means.iter().filter(|&&mean| against(mean)).count();
-                (against + 1) as f64 / (means.len() + 1) as f64
+                let p = (against + 1) as f64 / (means.len() + 1) as f64;
+                // Few values that all lie on one side say no more than their signs.
+                p.max(0.5_f64.powi(i32::try_from(*count).unwrap_or(i32::MAX)))
             }
         }
     }
@@ -161,6 +166,13 @@ mod tests {
             assert_eq!(Sample::of(&[], method), None);
             assert_eq!(Sample::of(&[1.0, f64::NAN], method), None);
         }
+    }
+
+    #[test]
+    fn three_resampled_seeds_never_decide_by_themselves() {
+        let sample = Sample::of(&[0.8, 0.81, 0.82], IntervalMethod::Bootstrap).unwrap();
+        assert!((sample.not_above(0.1) - 0.125).abs() < 1e-12);
+        assert!(sample.not_below(0.1) > 0.99);
     }
 
     #[test]

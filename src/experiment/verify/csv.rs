@@ -93,7 +93,7 @@ fn difference(cell: &str, values: &Values, row: usize) -> Option<String> {
 }
 
 /// The records of a CSV file; a cell in quotes may hold commas, line ends, and quotes written twice.
-fn records(text: &str) -> Vec<Vec<String>> {
+pub(in crate::experiment) fn records(text: &str) -> Vec<Vec<String>> {
     let mut records = Vec::new();
     let mut record = Vec::new();
     let mut cell = String::new();

@@ -42,6 +42,9 @@ pub fn verify_manifest(folder: &Path, manifest: &Value, tables: &Tables) -> Vec<
                     breach(format!("{key} is not what config_toml says"));
                 }
             }
+            if !config["statistics"].is_null() && manifest["statistics"] != config["statistics"] {
+                breach("statistics is not what config_toml says".to_owned());
+            }
             let seeds: Vec<u64> =
                 serde_json::from_value(config["seeds"].clone()).unwrap_or_default();
             for run in tables.runs.iter().filter(|run| !seeds.contains(&run.seed)) {
@@ -52,6 +55,14 @@ pub fn verify_manifest(folder: &Path, manifest: &Value, tables: &Tables) -> Vec<
             }
         }
         Err(error) => breach(format!("config_toml is no TOML: {}", error.message())),
+    }
+    for run in &tables.runs {
+        if manifest["engine"] != json!(run.engine) {
+            breach(format!(
+                "engine is {}, but cell `{}` with seed {} ran on `{}`",
+                manifest["engine"], run.cell, run.seed, run.engine
+            ));
+        }
     }
     let name = manifest["name"].as_str().unwrap_or_default();
     let names = tables.runs.iter().map(|run| ("runs", &run.experiment));

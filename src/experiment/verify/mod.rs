@@ -17,6 +17,7 @@ use super::claims::{ClaimSpec, judge};
 use super::rows::{ClaimRow, EpochRow, Row, RunRow, TimelineRow, TrafficRow};
 use super::statistics::Statistics;
 
+pub(super) use csv::records;
 pub use csv::verify_csv;
 pub use manifest::verify_manifest;
 pub use plan::verify_plan;
@@ -47,20 +48,19 @@ type Key<'a> = (&'a str, u64);
 
 /// Everything that does not hold, in the order of the tables; empty if the tables are sound.
 ///
-/// `claims` are the experiment's, to judge them again by its `statistics`; without them only the
-/// form of the verdicts is checked.
+/// `claims` are the experiment's, and how they are judged, to judge them again; none if it did not
+/// finish, so that not all its runs and verdicts are there.
 pub fn verify(
     runs: &[RunRow],
     epochs: &[EpochRow],
     traffic: &[TrafficRow],
     claim_rows: &[ClaimRow],
-    claims: &[ClaimSpec],
-    statistics: &Statistics,
+    claims: Option<(&[ClaimSpec], &Statistics)>,
 ) -> Vec<Breach> {
     let mut checker = Checker {
         breaches: Vec::new(),
     };
-    let by_key = checker.grid(runs);
+    let by_key = checker.grid(runs, claims.is_some());
     let mut epochs_of: BTreeMap<Key<'_>, Vec<(usize, &EpochRow)>> = BTreeMap::new();
     for (row, epoch) in epochs.iter().enumerate() {
         let key = (epoch.cell.as_str(), epoch.seed);
@@ -83,7 +83,8 @@ pub fn verify(
         checker.traffic(row, run, traffic);
         checker.cumulative(epochs, traffic);
     }
-    checker.claims(claim_rows, claims, &judge(claims, runs, statistics));
+    let judged = claims.map(|(claims, statistics)| judge(claims, runs, statistics));
+    checker.claims(claim_rows, judged.as_deref());
     checker
         .breaches
         .sort_by_key(|breach| (order(breach.table), breach.row));
@@ -137,7 +138,7 @@ impl Checker {
     }
 
     /// One row per cell and seed, and every cell with the same seeds.
-    fn grid<'a>(&mut self, runs: &'a [RunRow]) -> BTreeMap<Key<'a>, usize> {
+    fn grid<'a>(&mut self, runs: &'a [RunRow], finished: bool) -> BTreeMap<Key<'a>, usize> {
         let mut by_key = BTreeMap::new();
         let mut seeds = BTreeSet::new();
         for (row, run) in runs.iter().enumerate() {
@@ -153,7 +154,7 @@ impl Checker {
             }
         }
         let cells: BTreeSet<&str> = by_key.keys().map(|key| key.0).collect();
-        for cell in cells {
+        for cell in cells.into_iter().filter(|_| finished) {
             for seed in seeds
                 .iter()
                 .filter(|&&seed| !by_key.contains_key(&(cell, seed)))
@@ -182,7 +183,7 @@ impl Checker {
     }
 
     /// Ids are unique, verdicts are verdicts, and judging again gives the same rows.
-    fn claims(&mut self, rows: &[ClaimRow], claims: &[ClaimSpec], judged: &[ClaimRow]) {
+    fn claims(&mut self, rows: &[ClaimRow], judged: Option<&[ClaimRow]>) {
         let verdicts = [
             ClaimRow::REPRODUCED,
             ClaimRow::NOT_REPRODUCED,
@@ -198,15 +199,15 @@ impl Checker {
                 format!("`{}` is no verdict", claim.verdict)
             });
         }
-        if !claims.is_empty() {
-            for (row, found) in rows.iter().enumerate() {
-                self.ensure::<ClaimRow>(
-                    judged.iter().any(|claim| claim.id == found.id),
-                    row,
-                    || format!("the experiment makes no claim `{}`", found.id),
-                );
-            }
+        let Some(judged) = judged else {
+            return;
+        };
+        for (row, found) in rows.iter().enumerate() {
+            self.ensure::<ClaimRow>(judged.iter().any(|claim| claim.id == found.id), row, || {
+                format!("the experiment makes no claim `{}`", found.id)
+            });
         }
+
         for again in judged {
             let Some((row, found)) = rows.iter().enumerate().find(|(_, row)| row.id == again.id)
             else {
@@ -238,7 +239,13 @@ impl Checker {
                     (a, b) => a.is_none() && b.is_none(),
                 };
                 self.ensure::<ClaimRow>(same, row, || {
-                    format!("{name} is {found:?}, but the runs give {expected:?}")
+                    let show =
+                        |value: Option<f64>| value.map_or("null".to_owned(), |x| x.to_string());
+                    format!(
+                        "{name} is {}, but the runs give {}",
+                        show(found),
+                        show(expected)
+                    )
                 });
             }
         }

@@ -165,7 +165,8 @@ impl Checker {
             .filter_map(|(_, epoch)| epoch.val_accuracy)
             .reduce(f64::max);
         let Some(best) = run.best_epoch else {
-            self.ensure::<RunRow>(highest.is_none(), row, || {
+            let nothing = highest.or(run.val_accuracy).or(run.test_accuracy).is_none();
+            self.ensure::<RunRow>(nothing, row, || {
                 "best_epoch is missing, though epochs were evaluated".to_owned()
             });
             return;
@@ -197,6 +198,11 @@ impl Checker {
             "the highest of its epochs",
             highest,
         );
+        let mut evaluated = epochs.iter().filter(|_| highest.is_some());
+        if let Some((_, first)) = evaluated.find(|(_, epoch)| epoch.val_accuracy == highest) {
+            let of = "the first with the highest validation accuracy";
+            self.equal::<RunRow, _>(row, "best_epoch", best, of, first.epoch);
+        }
     }
 
     /// The traffic rows add up to the run's columns.
@@ -277,6 +283,15 @@ impl Checker {
             let of = "the sum in traffic up to the epoch";
             self.equal::<EpochRow, _>(row, "payload_bytes", epoch.payload_bytes, of, payload);
             self.equal::<EpochRow, _>(row, "wire_bytes", epoch.wire_bytes, of, wire);
+        }
+        if let (Some((at, _)), Some(&(row, last))) = (sent.next(), epochs.last()) {
+            self.breach::<EpochRow>(
+                row,
+                format!(
+                    "epoch {} is the last, but there is traffic of epoch {at}",
+                    last.epoch
+                ),
+            );
         }
     }
 }

@@ -13,12 +13,24 @@ type Number = fn(&EpochRow) -> Option<f64>;
 /// The axis around some values of it.
 type Around = fn(Vec<f64>) -> Axis;
 
-/// Compression ratio and coverage against epoch, each if any strategy has it.
+/// Compression ratio, error and coverage against epoch, each if any strategy has it.
 pub fn figure(cells: &[Cell]) -> Option<Figure> {
     let ratio: Around = |values| Axis::log("compression ratio", Unit::Plain, values);
     let coverage: Around = |values| Axis::linear("coverage", Unit::Percent, values);
-    let numbers: [(&str, Number, Around); 2] = [
+    let error: Around = |values| {
+        Axis::log(
+            "relative error",
+            Unit::Plain,
+            values.into_iter().filter(|&value| value > 0.0),
+        )
+    };
+    let numbers: [(&str, Number, Around); 3] = [
         ("compression ratio", |row| row.compression_ratio, ratio),
+        (
+            "relative error of the rows sent",
+            |row| row.compression_error.filter(|&error| error > 0.0),
+            error,
+        ),
         ("coverage of neighbourhoods", |row| row.coverage, coverage),
     ];
     let has = |cell: &Cell, number: Number| !cell.curve(number).is_empty();
@@ -42,8 +54,8 @@ pub fn figure(cells: &[Cell]) -> Option<Figure> {
         kind: "compression",
         title: "Compression and coverage".into(),
         caption: format!(
-            "Compression ratio (exact over sent values) and coverage of neighbourhoods against epoch, for the \
-             strategies that have them; {}.{}",
+            "Compression ratio (exact over sent values), relative error of the rows sent (squared, decoded against exact) and coverage \
+             of neighbourhoods against epoch, for the strategies that have them; {}.{}",
             seeds_with(cells, "with bands of"),
             shown.caption()
         ),

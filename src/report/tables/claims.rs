@@ -4,8 +4,8 @@ use super::{Entry, Table, columns};
 use crate::experiment::rows::ClaimRow;
 use crate::report::format;
 
-/// The measured value with its interval: `0.012 [0.004, 0.02]`; where some runs never reached the target, the interval alone, and
-/// how many did not.
+/// The measured value with its interval: `0.012 [0.004, 0.02]`; where of some runs a bound alone is known, such as of those that
+/// never reached a target, the interval alone, and how many those are.
 pub fn measured(claim: &ClaimRow) -> String {
     let end = |end: Option<f64>| end.map_or("?".to_owned(), format::quantity);
     let interval = match (claim.low, claim.high) {
@@ -14,7 +14,7 @@ pub fn measured(claim: &ClaimRow) -> String {
     };
     let censored = (claim.censored > 0).then(|| {
         format!(
-            "{} of {} seeds did not reach the target",
+            "with a bound alone for {} of {} seeds",
             claim.censored, claim.seeds
         )
     });
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(measured(&claim), "−0.012");
         claim.measured = None;
         (claim.seeds, claim.censored) = (3, 2);
-        let text = "[−0.02, ?] 2 of 3 seeds did not reach the target";
+        let text = "[−0.02, ?] with a bound alone for 2 of 3 seeds";
         assert_eq!(
             measured(&ClaimRow {
                 low: Some(-0.02),
