@@ -2,6 +2,8 @@
 
 use std::io::IsTerminal;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -13,6 +15,10 @@ use crate::sim::EpochRecord;
 pub struct Terminal {
     quiet: bool,
     bar: OnceLock<ProgressBar>,
+    /// Epochs of all runs, and when the first of them began.
+    whole: OnceLock<(usize, Instant)>,
+    /// Epochs done.
+    done: AtomicUsize,
 }
 
 impl Terminal {
@@ -22,12 +28,32 @@ impl Terminal {
         Self {
             quiet,
             bar: OnceLock::new(),
+            whole: OnceLock::new(),
+            done: AtomicUsize::new(0),
         }
+    }
+
+    /// `, about 12 min left`, by what the epochs so far have taken; nothing that is below a minute, or known after less.
+    fn left(&self) -> String {
+        let done = self.done.load(Ordering::Relaxed);
+        self.whole.get().map_or(String::new(), |(epochs, begin)| {
+            left(begin.elapsed().as_secs_f64(), done, *epochs)
+        })
+    }
+}
+
+fn left(elapsed: f64, done: usize, epochs: usize) -> String {
+    let minutes = elapsed / done as f64 * epochs.saturating_sub(done) as f64 / 60.0;
+    match minutes {
+        _ if done == 0 || elapsed < 10.0 || minutes < 1.0 => String::new(),
+        minutes if minutes < 99.5 => format!(", about {minutes:.0} min left"),
+        minutes => format!(", about {:.1} h left", minutes / 60.0),
     }
 }
 
 impl Progress for Terminal {
     fn begin(&self, _runs: usize, epochs: usize) {
+        let _ = self.whole.set((epochs, Instant::now()));
         if self.quiet || !std::io::stderr().is_terminal() {
             return;
         }
@@ -49,6 +75,7 @@ impl Progress for Terminal {
     }
 
     fn epoch(&self, cell: &str, seed: u64, record: &EpochRecord) {
+        self.done.fetch_add(1, Ordering::Relaxed);
         let Some(bar) = self.bar.get() else { return };
         bar.inc(1);
         if let Some(accuracy) = record.scores.and_then(|scores| scores.validation) {
@@ -83,12 +110,26 @@ impl Progress for Terminal {
         );
         match self.bar.get() {
             Some(bar) => bar.println(line),
-            None => tell(&format!("{line}\n")),
+            None => tell(&format!("{line}{}\n", self.left())),
         }
         if run.number == run.of
             && let Some(bar) = self.bar.get()
         {
             bar.finish_and_clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::left;
+
+    #[test]
+    fn what_is_left_is_told_in_minutes_and_hours() {
+        assert_eq!(left(60.0, 10, 100), ", about 9 min left");
+        assert_eq!(left(3600.0, 1, 4), ", about 3.0 h left");
+        for nothing in [left(9.0, 1, 100), left(60.0, 99, 100), left(60.0, 0, 100)] {
+            assert_eq!(nothing, "");
         }
     }
 }

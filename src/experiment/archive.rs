@@ -17,7 +17,7 @@ use toml::{Table, Value};
 
 use super::config::Cell;
 use super::rows::Text;
-use super::{Tables, atomic};
+use super::{Tables, atomic, manifest};
 use crate::graph::Dataset;
 use crate::sim::Setting;
 
@@ -77,7 +77,7 @@ impl Addresser {
         for part in &setting.partition.assignment {
             hash.update(part.to_le_bytes());
         }
-        Address(hexadecimal(&hash.finalize()))
+        Address(manifest::hexadecimal(&hash.finalize()))
     }
 
     fn fingerprint(&mut self, data: &Arc<Dataset>) -> [u8; 32] {
@@ -107,10 +107,6 @@ fn program() -> io::Result<[u8; 32]> {
             read => hash.update(&buffer[..read]),
         }
     }
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The finished runs in a result folder.

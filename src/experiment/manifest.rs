@@ -147,8 +147,12 @@ pub(super) fn table_hashes(folder: &Path) -> io::Result<BTreeMap<String, String>
 
 /// The hash as 64 hexadecimal digits.
 pub(super) fn sha256(content: &[u8]) -> String {
-    let digest = Sha256::digest(content);
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    hexadecimal(&Sha256::digest(content))
+}
+
+/// Two digits a byte.
+pub(super) fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The manifest of a result folder.
@@ -162,21 +166,28 @@ pub fn read_manifest(folder: &Path) -> io::Result<Value> {
 
 /// What a reader of the figures should not miss.
 pub(super) fn notes(runs: &[RunRow], epochs: &[EpochRow]) -> Vec<String> {
-    let mut cells: Vec<&str> = Vec::new();
     let mut notes = Vec::new();
-    for run in runs.iter().filter(|run| run.is_ok()) {
-        if cells.contains(&run.cell.as_str()) {
-            continue;
-        }
-        cells.push(&run.cell);
-        let (gradients, node) = (run.parameter_gradient_bytes, run.node_data_bytes());
-        if gradients > node && node > 0 {
-            notes.push(format!(
-                "{}: parameter gradients outweigh node data {:.1} times; compare node data apart from totals",
-                run.cell,
-                gradients as f64 / node as f64
-            ));
-        }
+    let outweighed: Vec<(&str, f64)> = (runs.iter().filter(|run| run.is_ok()))
+        .map(|run| (run, run.node_data_bytes()))
+        .filter(|(run, node)| *node > 0 && run.parameter_gradient_bytes > *node)
+        .map(|(run, node)| {
+            (
+                run.cell.as_str(),
+                run.parameter_gradient_bytes as f64 / node as f64,
+            )
+        })
+        .collect();
+    if let Some((cell, factor)) = outweighed.iter().max_by(|a, b| a.1.total_cmp(&b.1)) {
+        let mut cells: Vec<&str> = outweighed.iter().map(|(cell, _)| *cell).collect();
+        cells.dedup();
+        let others = match cells.len() - 1 {
+            0 => String::new(),
+            1 => " (and less so in one other cell)".to_owned(),
+            more => format!(" (and less so in {more} other cells)"),
+        };
+        notes.push(format!(
+            "{cell}: parameter gradients outweigh node data {factor:.1} times{others}; compare node data apart from totals"
+        ));
     }
     let diverged = |row: &&EpochRow| row.train_loss.is_some_and(|loss| !loss.is_finite());
     let mut seen: Vec<(&str, u64)> = Vec::new();

@@ -60,9 +60,9 @@ impl Milestones {
             seconds_to_target: target.map(|epoch| epoch.simulated_seconds),
             bytes_to_target: target.map(|epoch| epoch.payload_bytes),
             accuracy_at_byte_budget: bytes
-                .and_then(|bytes| best(&|epoch| epoch.payload_bytes <= bytes)),
+                .and_then(|bytes| best(&|epoch| epoch.payload_bytes <= bytes.0)),
             accuracy_at_time_budget: seconds
-                .and_then(|seconds| best(&|epoch| epoch.simulated_seconds <= seconds)),
+                .and_then(|seconds| best(&|epoch| epoch.simulated_seconds <= seconds.0)),
         }
     }
 }
@@ -312,6 +312,7 @@ fn lower_name<T: serde::Serialize>(value: &T) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::net::Bytes;
 
     #[test]
     fn milestones_are_the_first_epoch_at_the_target_and_the_best_within_a_budget() {
@@ -330,8 +331,8 @@ mod tests {
             epochs: 4,
             evaluate_every: 1,
             target_accuracy: Some(0.75),
-            byte_budget: Some(399),
-            time_budget: Some(0.5),
+            byte_budget: Some(Bytes(399)),
+            time_budget: Some(Seconds(0.5)),
             batch: None,
         };
         let found = Milestones::of(&training, &epochs);

@@ -11,6 +11,7 @@ use super::series::Cell;
 use super::story;
 use super::tables::{self, Table};
 use crate::experiment::rows::{ClaimRow, RunRow};
+use crate::experiment::statistics::Statistics;
 
 /// The page's skeleton; the name ends in `.html` so that everything put into it is escaped.
 const TEMPLATE: (&str, &str) = ("report.html", include_str!("report.html.j2"));
@@ -23,6 +24,8 @@ pub struct Page<'a> {
     pub runs: &'a [RunRow],
     /// The claims.
     pub claims: &'a [ClaimRow],
+    /// How they were judged, if the manifest says so.
+    pub judging: Option<&'a Statistics>,
     /// The summary table.
     pub summary: &'a Table,
     /// The traffic table.
@@ -98,6 +101,7 @@ impl Page<'_> {
             story => story::tell(self.cells),
             reproduced => tally(ClaimRow::REPRODUCED),
             claims,
+            judging => self.judging.map(ToString::to_string),
             pictures,
             failed,
             summary => self.summary,

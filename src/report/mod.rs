@@ -21,6 +21,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::experiment::atomic;
+use crate::experiment::judged_by;
 use crate::experiment::tables::Tables;
 use figures::{KINDS, Kind};
 use plot::Figure;
@@ -102,11 +103,11 @@ pub fn build(
 
     let summary = tables::summary(&cells);
     let traffic = tables::traffic(&cells, &tables.traffic);
-    let claims = tables::claims(&tables.claims);
+    let judging = judged_by(manifest).ok().map(|(_, statistics)| statistics);
+    let claims = tables::claims(&tables.claims, judging.as_ref());
     let budgets = tables::budgets(&cells, &tables.traffic);
     let budgets = budgets.as_ref().map_or(&[][..], |both| &both[..]);
-    let target = manifest["config"]["training"]["target_accuracy"].as_f64();
-    let targets = tables::targets(&cells, target);
+    let targets = tables::targets(&cells, target(&manifest["config"]));
     let all = [&summary, &traffic, &claims].into_iter();
     for table in all.chain(&targets).chain(budgets) {
         for (extension, text) in tables::files(table) {
@@ -119,6 +120,7 @@ pub fn build(
         cells: &cells,
         runs: &tables.runs,
         claims: &tables.claims,
+        judging: judging.as_ref(),
         summary: &summary,
         traffic: &traffic,
         targets: targets.as_ref(),
@@ -133,6 +135,16 @@ pub fn build(
     )?);
     remove_stale(folder, &written)?;
     Ok(written)
+}
+
+/// The target accuracy of all cells; `None` if there is none, or more than one.
+fn target(config: &Value) -> Option<f64> {
+    const KEY: &str = "training.target_accuracy";
+    let mut strategies = config["strategy"].as_array().into_iter().flatten();
+    let varies =
+        !config["sweep"][KEY].is_null() || strategies.any(|entry| !entry["with"][KEY].is_null());
+    let stated = config["training"]["target_accuracy"].as_f64();
+    stated.filter(|_| !varies)
 }
 
 /// Writes a file of the report, and returns its path.

@@ -461,3 +461,19 @@ fn pictures_are_small_files() {
         assert!(size < 160_000, "{}: {size} bytes", path.display());
     }
 }
+
+#[test]
+fn a_target_that_varies_is_nobodys() {
+    let config = |sweep: Value, with: Value| {
+        json!({
+            "training": { "target_accuracy": 0.8 },
+            "sweep": sweep,
+            "strategy": [{ "kind": "full" }, { "kind": "varco", "with": with }],
+        })
+    };
+    let varied = json!({ "training.target_accuracy": [0.8, 0.9] });
+    assert_eq!(target(&config(json!({}), json!({}))), Some(0.8));
+    assert_eq!(target(&config(varied.clone(), json!({}))), None);
+    assert_eq!(target(&config(json!({}), varied)), None);
+    assert_eq!(target(&json!({})), None);
+}

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::graph::BatchSpec;
+use crate::net::{Bytes, Seconds};
 
 /// The `[training]` section.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,12 +17,12 @@ pub struct TrainingConfig {
     /// Validation accuracy for `seconds_to_target` and `bytes_to_target`, in (0, 1].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_accuracy: Option<f64>,
-    /// Payload, in bytes, for `accuracy_at_byte_budget`.
+    /// Payload for `accuracy_at_byte_budget`: `"480MB"`, or a number of bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub byte_budget: Option<u64>,
-    /// Simulated seconds for `accuracy_at_time_budget`.
+    pub byte_budget: Option<Bytes>,
+    /// Simulated time for `accuracy_at_time_budget`: `"250ms"`, or a number of seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub time_budget: Option<f64>,
+    pub time_budget: Option<Seconds>,
     /// Mini-batches with sampled neighbours. Default: each epoch is one step with all training nodes and neighbours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<BatchSpec>,

@@ -435,4 +435,9 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
         "epochs = 200\nbyte_budget = 0",
         "x.toml:13: in [training]: `byte_budget` must be 1 or more, not 0",
     ),
+    (
+        "epochs = 200",
+        "epochs = 200\ntime_budget = \"5 MB\"",
+        "x.toml:13: in [training]: `time_budget` is wrong: \"5 MB\" is not a valid time: unknown unit \"MB\"…",
+    ),
 ];

@@ -2,7 +2,7 @@
 
 use crate::graph::{DatasetSpec, PartitionMethod, PartitionSpec, SplitSpec, SyntheticSpec};
 use crate::model::{ModelConfig, ModelKind, OptimizerConfig};
-use crate::net::{NetError, NetworkSpec, PRESETS};
+use crate::net::{Bytes, NetError, NetworkSpec, PRESETS, Seconds};
 use crate::sim::{Timing, TrainingConfig};
 
 use super::Vocabulary;
@@ -291,11 +291,12 @@ fn training(config: &TrainingConfig, layers: usize, check: &Checks<'_>) -> Resul
         }
     }
     if let Some(bytes) = config.byte_budget {
-        check.range(bytes > 0, "byte_budget", "1 or more", bytes as f64)?;
+        let holds = bytes > Bytes::ZERO;
+        check.range(holds, "byte_budget", "1 or more", bytes.0 as f64)?;
     }
     if let Some(seconds) = config.time_budget {
-        let holds = seconds > 0.0 && seconds.is_finite();
-        check.range(holds, "time_budget", "a time above 0", seconds)?;
+        let holds = seconds > Seconds::ZERO;
+        check.range(holds, "time_budget", "a time above 0", seconds.0)?;
     }
     config.target_accuracy.map_or(Ok(()), |target| {
         let holds = target > 0.0 && target <= 1.0;

@@ -106,6 +106,13 @@ const TOP_LEVEL: [&str; 9] = [
     scale::SECTION,
 ];
 
+/// Keys that only files for another command have at the top level.
+const ELSEWHERE: [(&[&str], &str); 3] = [
+    (&["strategy", "claim", "dataset", "training"], "run"),
+    (&["link", "route", "flow"], "net"),
+    (&["graph", "design", "estimator", "sampling"], "estimator"),
+];
+
 impl Experiment {
     /// Reads an experiment file in one of its sizes; `sets` are `key.path=value` overrides.
     ///
@@ -127,6 +134,25 @@ impl Experiment {
     /// # Errors
     /// As [`Self::read`].
     pub fn parse(
+        text: &str,
+        file: &str,
+        scale: &str,
+        sets: &[String],
+        vocabulary: &Vocabulary<'_>,
+    ) -> Result<Self, ConfigError> {
+        let experiment = Self::parse_size(text, file, scale, sets, vocabulary)?;
+        // What is wrong in another size is told before somebody waits for it; what --set changes may not suit them.
+        if sets.is_empty() {
+            for other in scale::names(&Document::parse(text, file)?) {
+                if other != scale {
+                    Self::parse_size(text, file, &other, sets, vocabulary)?;
+                }
+            }
+        }
+        Ok(experiment)
+    }
+
+    fn parse_size(
         text: &str,
         file: &str,
         scale: &str,
@@ -209,9 +235,7 @@ impl Experiment {
         }
         table
     }
-}
 
-impl Experiment {
     /// [`Self::resolved`] as the text of an experiment file. Sweep keys stay in their order, which names the cells, also where
     /// one of them holds whole sections.
     pub fn resolved_text(&self) -> String {
@@ -271,16 +295,24 @@ fn text_of(path: &Path) -> Result<(String, String), ConfigError> {
 }
 
 fn known_at_top_level(document: &Document, known: &[&str]) -> Result<(), ConfigError> {
-    match document.top_level().find(|key| !known.contains(key)) {
-        None => Ok(()),
-        Some(key) => {
-            let problem = Problem::UnknownKey {
-                key: key.to_owned(),
-                known: known.iter().map(|&name| name.to_owned()).collect(),
-            };
-            Err(document.error(&KeyPath::new(vec![key.to_owned()]), problem))
-        }
+    let unknown = || document.top_level().filter(|key| !known.contains(key));
+    let elsewhere = |key| {
+        let (_, command) = ELSEWHERE.iter().find(|(keys, _)| keys.contains(&key))?;
+        let message = format!("`{key}` belongs to a file for `grapevine {command}`");
+        Some((key, Problem::Other { message }))
+    };
+    let first = |key: &str| {
+        let problem = Problem::UnknownKey {
+            key: key.to_owned(),
+            known: known.iter().map(|&name| name.to_owned()).collect(),
+        };
+        document.error(&KeyPath::new(vec![key.to_owned()]), problem)
+    };
+    // A file of another kind has more than one such key; the one that tells is not always the first.
+    if let Some((key, problem)) = unknown().find_map(elsewhere) {
+        return Err(document.error(&KeyPath::new(vec![key.to_owned()]), problem));
     }
+    unknown().next().map_or(Ok(()), |key| Err(first(key)))
 }
 
 fn name(document: &Document) -> Result<String, ConfigError> {

@@ -24,6 +24,13 @@ const WHOLE: [&str; 6] = [
 /// The file as it stands. No table of sizes may be called that.
 pub const PAPER: &str = "paper";
 
+/// The names of the sizes in the document.
+pub(super) fn names(document: &Document) -> Vec<String> {
+    let sizes = document.get(&KeyPath::dotted(SECTION));
+    let sizes = sizes.and_then(Value::as_table);
+    sizes.map_or(Vec::new(), |sizes| sizes.keys().cloned().collect())
+}
+
 /// Puts the values of one size into the document, and takes the sizes out of it.
 ///
 /// `[scale.NAME]` holds keys as `--set` takes them, in quotes where they have dots: `"training.epochs" = 20`. The experiment

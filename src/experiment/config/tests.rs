@@ -389,6 +389,12 @@ fn sizes_that_are_not_there_or_lead_nowhere_are_refused() {
             "x.toml:36: in [training]: unknown key `epoch`; did you mean `epochs`? …",
         ),
         (
+            // Also where another size was asked for.
+            "[scale.smoke]\n'training.epoch' = 1\n",
+            PAPER,
+            "x.toml:36: in [training]: unknown key `epoch`; did you mean `epochs`? …",
+        ),
+        (
             "[scale.smoke]\ntraining.epochs = 1\n",
             PAPER,
             "x.toml:36: in [scale.smoke]: `training` would replace the whole section; write its keys in quotes, like \"training.epochs\"",
@@ -411,6 +417,22 @@ fn sizes_that_are_not_there_or_lead_nowhere_are_refused() {
         };
         assert!(fits, "expected {expected}\n   found {found}");
     }
+}
+
+#[test]
+fn a_file_for_another_command_is_told_which() {
+    let message = |text: &str| {
+        let read = Experiment::parse(text, "x.toml", PAPER, &[], &VOCABULARY);
+        read.unwrap_err().to_string()
+    };
+    assert_eq!(
+        message("name = \"incast\"\n[network]\n[[flow]]\nfrom = 1\n"),
+        "x.toml:3: `flow` belongs to a file for `grapevine net`"
+    );
+    assert_eq!(
+        message("name = \"study\"\nseed = 0\n[[graph]]\nkind = \"sbm\"\n"),
+        "x.toml:3: `graph` belongs to a file for `grapevine estimator`"
+    );
 }
 
 #[test]

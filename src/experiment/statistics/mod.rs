@@ -5,6 +5,8 @@ mod holm;
 mod sample;
 mod summary;
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 pub use holm::holm;
@@ -50,6 +52,26 @@ impl Statistics {
             return Err(("minimum_seeds", "must be 1 or more".to_owned()));
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for Statistics {
+    /// As a sentence for captions.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let method = match self.interval {
+            IntervalMethod::StudentT => "Student's t",
+            IntervalMethod::Bootstrap => "the bootstrap",
+        };
+        let corrected = match self.correction {
+            Correction::Holm => "corrected by Holm's method within a family of claims",
+            Correction::None => "not corrected for the number of claims",
+        };
+        write!(
+            f,
+            "Intervals of {} % and p-values are those of {method}, the latter {corrected}; fewer than {} seeds decide nothing.",
+            self.level * 100.0,
+            self.minimum_seeds
+        )
     }
 }
 

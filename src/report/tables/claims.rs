@@ -2,6 +2,7 @@
 
 use super::{Entry, Table, columns};
 use crate::experiment::rows::ClaimRow;
+use crate::experiment::statistics::Statistics;
 use crate::report::format;
 
 /// The measured value with its interval: `0.012 [0.004, 0.02]`; where of some runs a bound alone is known, such as of those that
@@ -36,15 +37,26 @@ pub fn p_value(claim: &ClaimRow) -> String {
     }
 }
 
-/// One row per claim.
-pub fn claims(claims: &[ClaimRow]) -> Table {
+/// One row per claim; `judging` says how verdicts come about, if that is known.
+pub fn claims(claims: &[ClaimRow], judging: Option<&Statistics>) -> Table {
     let paper = |text: &str| Entry::new(if text.is_empty() { "–" } else { text });
     Table {
         name: "claims",
-        caption: "Claims, what the paper says, what was expected of our runs, what was measured (with its interval over seeds), the \
-                  p-value corrected for the claims of its family, and the verdict."
-            .into(),
-        columns: columns(&["id", "claim", "source", "#paper", "expected", "#measured", "#p", "verdict"]),
+        caption: format!(
+            "Claims, what the paper says, what was expected of our runs, what was measured (with its interval over seeds), the \
+             p-value that decides, and the verdict.{}",
+            judging.map_or(String::new(), |statistics| format!(" {statistics}"))
+        ),
+        columns: columns(&[
+            "id",
+            "claim",
+            "source",
+            "#paper",
+            "expected",
+            "#measured",
+            "#p",
+            "verdict",
+        ]),
         rows: claims
             .iter()
             .map(|claim| {
@@ -56,7 +68,10 @@ pub fn claims(claims: &[ClaimRow]) -> Table {
                     Entry::new(&claim.expected),
                     Entry::new(measured(claim)),
                     Entry::new(p_value(claim)),
-                    Entry { text: claim.verdict.clone(), best: claim.verdict == ClaimRow::REPRODUCED },
+                    Entry {
+                        text: claim.verdict.clone(),
+                        best: claim.verdict == ClaimRow::REPRODUCED,
+                    },
                 ]
             })
             .collect(),

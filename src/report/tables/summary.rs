@@ -3,6 +3,7 @@
 use super::{Entry, Table, columns};
 use crate::report::format;
 use crate::report::series::Cell;
+use crate::report::settings::distinct;
 
 /// How a column's best entry is found.
 #[derive(Clone, Copy, PartialEq)]
@@ -11,14 +12,9 @@ enum Best {
     Lowest,
 }
 
-/// One row per cell; the best of each column in bold. A single worker has nobody to send to, and is best at nothing but
-/// accuracy.
+/// One row per cell; of each setting of a sweep, the best of each column in bold. A single worker has nobody to send to, and is
+/// best at nothing but accuracy.
 pub fn summary(cells: &[Cell]) -> Table {
-    let reference = cells
-        .iter()
-        .find(|cell| cell.strategy == "full")
-        .and_then(Cell::node_data);
-    let several_full = cells.iter().filter(|cell| cell.strategy == "full").count() > 1;
     let mut rows: Vec<Vec<Entry>> = Vec::new();
     let mut numbers: Vec<[Option<f64>; 6]> = Vec::new();
     for cell in cells {
@@ -32,13 +28,13 @@ pub fn summary(cells: &[Cell]) -> Table {
             (run.simulated_seconds > 0.0)
                 .then(|| run.exposed_communication_seconds / run.simulated_seconds)
         });
-        // In a sweep there is a `full` for every setting, and no single one to compare with.
-        let fewer = match (&reference, node_data) {
-            (Some(_), Some(_)) if !several_full && cell.strategy == "full" => "1×".into(),
-            (Some(full), Some(mine)) if !several_full && mine > 0.0 => {
-                format::factor(full.mean / mine)
-            }
-            (Some(_), Some(_)) if !several_full => "none sent".into(),
+        let full = cells
+            .iter()
+            .find(|other| other.strategy == "full" && other.setting == cell.setting);
+        let fewer = match (full.and_then(Cell::node_data), node_data) {
+            (Some(_), _) if cell.strategy == "full" => "1×".into(),
+            (Some(full), Some(mine)) if mine > 0.0 => format::factor(full.mean / mine),
+            (Some(_), Some(_)) => "none sent".into(),
             _ => "–".into(),
         };
         let bytes = |number: Option<f64>| number.map_or("–".into(), format::bytes);
@@ -80,8 +76,15 @@ pub fn summary(cells: &[Cell]) -> Table {
             numbers[1..].fill(None);
         }
     }
-    for (column, number, best) in best_of {
-        mark(&mut rows, column, &numbers, number, best);
+    for setting in distinct(cells.iter().map(|cell| cell.setting)) {
+        let mut members: Vec<(&mut Vec<Entry>, &[Option<f64>; 6])> = (rows.iter_mut())
+            .zip(&numbers)
+            .zip(cells)
+            .filter_map(|(row, cell)| (cell.setting == setting).then_some(row))
+            .collect();
+        for (column, number, best) in best_of {
+            mark(&mut members, column, number, best);
+        }
     }
     let seeds = match cells.iter().map(|cell| cell.runs.len()).max() {
         Some(seeds) if seeds > 1 => format!("mean ± standard deviation over {seeds} seeds"),
@@ -110,21 +113,19 @@ pub fn summary(cells: &[Cell]) -> Table {
 
 /// Marks what reads the same as the best entry, among the rows with a number; nothing where all of them are equal.
 fn mark(
-    rows: &mut [Vec<Entry>],
+    rows: &mut [(&mut Vec<Entry>, &[Option<f64>; 6])],
     column: usize,
-    numbers: &[[Option<f64>; 6]],
     number: usize,
     best: Best,
 ) {
     let sign = if best == Best::Highest { 1.0 } else { -1.0 };
-    let winner = (0..rows.len())
-        .filter_map(|row| Some((row, numbers[row][number]? * sign)))
+    let winner = (rows.iter())
+        .filter_map(|(row, numbers)| Some((&row[column], numbers[number]? * sign)))
         .max_by(|a, b| a.1.total_cmp(&b.1));
     let Some((winner, _)) = winner else { return };
-    let text = rows[winner][column].text.clone();
+    let text = winner.text.clone();
     let mut compared: Vec<&mut Entry> = rows
         .iter_mut()
-        .zip(numbers)
         .filter(|(_, numbers)| numbers[number].is_some())
         .map(|(row, _)| &mut row[column])
         .collect();
@@ -171,5 +172,35 @@ mod tests {
         assert_eq!(best[0], [no, yes, no, no, no, no, no, no], "one worker");
         assert_eq!(best[1], [no; 8], "full");
         assert_eq!(best[2], [no, no, yes, no, yes, yes, yes, yes], "fixed");
+    }
+    #[test]
+    fn each_setting_of_a_sweep_has_its_own_best_and_its_own_reference() {
+        let run = |cell: &str, strategy: &str, bytes: u64| RunRow {
+            cell: cell.into(),
+            strategy: strategy.into(),
+            workers: 4,
+            payload_bytes: bytes,
+            activation_bytes: bytes,
+            status: RunRow::OK.into(),
+            ..RunRow::default()
+        };
+        let runs = [
+            run("workers=2 full", "full", 100),
+            run("workers=2 fixed", "fixed", 50),
+            run("workers=8 full", "full", 800),
+            run("workers=8 fixed", "fixed", 200),
+        ];
+        let rows = summary(&series::cells(&runs, &[])).rows;
+        let node_data: Vec<(&str, bool, &str)> = rows
+            .iter()
+            .map(|row| (row[2].text.as_str(), row[2].best, row[3].text.as_str()))
+            .collect();
+        let expected = [
+            ("100 B", false, "1×"),
+            ("50 B", true, "2.00×"),
+            ("800 B", false, "1×"),
+            ("200 B", true, "4.00×"),
+        ];
+        assert_eq!(node_data, expected);
     }
 }

@@ -1,10 +1,13 @@
 //! What the numbers say, in a few plain sentences.
 
+mod sweep;
+
 use serde::Serialize;
 
 use super::figures::list;
 use super::format;
 use super::series::Cell;
+use super::settings::{settings, strategies};
 use crate::experiment::statistics::Summary;
 
 /// One number that stands out.
@@ -44,10 +47,14 @@ fn ranked<'a, 'b>(
 
 /// Tells the story of the finished cells.
 pub fn tell(cells: &[Cell]) -> Story {
+    let settings = settings(cells);
+    if settings.len() > 1 {
+        return sweep::tell(cells, &settings);
+    }
     let mut story = Story::default();
     accuracy(cells, &mut story);
     node_data(cells, &mut story);
-    gradients(cells, &mut story);
+    outweighed(cells, &mut story);
     time(cells, &mut story);
     story
 }
@@ -106,12 +113,9 @@ fn node_data(cells: &[Cell], story: &mut Story) {
     } else {
         " among the others"
     };
-    // The reference is `full` if it occurs once; otherwise whoever sends most.
-    let mut full = some.iter().filter(|(cell, _)| cell.strategy == "full");
-    let reference = match (full.next(), full.next()) {
-        (Some(only), None) => only,
-        _ => some.last().unwrap_or(&some[0]),
-    };
+    // The reference is `full`, or whoever sends most where there is none.
+    let full = some.iter().find(|(cell, _)| cell.strategy == "full");
+    let reference = full.or(some.last()).unwrap_or(&some[0]);
     let mut sentence = format!(
         "The least node data{others} is sent by {}: {value}",
         least.label
@@ -152,14 +156,23 @@ fn node_data(cells: &[Cell], story: &mut Story) {
     });
 }
 
-fn gradients(cells: &[Cell], story: &mut Story) {
-    let outweighed: Vec<String> = cells
-        .iter()
-        .filter_map(|cell| {
-            let node_data = cell.node_data()?.mean;
-            let gradients = cell.column("parameter_gradient_bytes")?.mean;
-            (node_data > 0.0 && gradients > node_data)
-                .then(|| format!("{} ({})", cell.label, format::factor(gradients / node_data)))
+/// Which strategies' gradients weigh more than their node data, and by how much at most.
+fn outweighed(cells: &[Cell], story: &mut Story) {
+    let factor = |cell: &Cell| {
+        let node_data = cell.node_data()?.mean;
+        let gradients = cell.column("parameter_gradient_bytes")?.mean;
+        (node_data > 0.0 && gradients > node_data).then_some(gradients / node_data)
+    };
+    let outweighed: Vec<String> = strategies(cells)
+        .into_iter()
+        .filter_map(|strategy| {
+            let mine: Vec<&Cell> = (cells.iter())
+                .filter(|cell| cell.strategy == strategy)
+                .collect();
+            let most = mine.iter().filter_map(|cell| factor(cell));
+            let most = format::factor(most.max_by(f64::total_cmp)?);
+            let up_to = if mine.len() > 1 { "up to " } else { "" };
+            Some(format!("{strategy} ({up_to}{most})"))
         })
         .collect();
     if !outweighed.is_empty() {

@@ -1,0 +1,196 @@
+//! The story of a sweep: who is ahead in how many of its settings.
+
+use super::super::figures::list;
+use super::super::format;
+use super::super::series::Cell;
+use super::super::settings::{Setting, strategies};
+use super::{Headline, Story, outweighed};
+
+/// Tells the story of several settings, each with the cells of its strategies.
+pub(super) fn tell(cells: &[Cell], settings: &[Setting]) -> Story {
+    let mut story = Story::default();
+    let compared: Vec<&Setting> = settings
+        .iter()
+        .filter(|(_, cells)| cells.len() > 1)
+        .collect();
+    if !compared.is_empty() {
+        let accuracy = |cell: &Cell| cell.column("test_accuracy").map(|sum| sum.mean);
+        leaders(&compared, "most accurate", accuracy, &mut story);
+        node_data(cells, &compared, &mut story);
+        let speed = |cell: &Cell| cell.column("simulated_seconds").map(|sum| -sum.mean);
+        leaders(&compared, "fastest", speed, &mut story);
+    }
+    outweighed(cells, &mut story);
+    story
+}
+
+/// Which strategies have the highest number, in how many settings each.
+fn leaders(
+    settings: &[&Setting],
+    name: &'static str,
+    number: impl Fn(&Cell) -> Option<f64>,
+    story: &mut Story,
+) {
+    let mut led: Vec<(&str, usize)> = Vec::new();
+    let mut judged = 0;
+    for (_, cells) in settings {
+        let numbers = cells.iter().filter_map(|cell| number(cell));
+        let Some(best) = numbers.max_by(f64::total_cmp) else {
+            continue;
+        };
+        judged += 1;
+        for cell in cells.iter().filter(|cell| number(cell) == Some(best)) {
+            match led
+                .iter_mut()
+                .find(|(strategy, _)| *strategy == cell.strategy)
+            {
+                Some((_, times)) => *times += 1,
+                None => led.push((cell.strategy, 1)),
+            }
+        }
+    }
+    led.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
+    let Some((first, times)) = led.first() else {
+        return;
+    };
+    let among = |(strategy, times): &(&str, usize)| format!("{strategy} in {times}");
+    let others: Vec<String> = led[1..].iter().map(among).collect();
+    let others = if others.is_empty() {
+        String::new()
+    } else {
+        format!(", {}", list(&others))
+    };
+    let value = format!("in {times} of {judged} settings");
+    story.sentences.push(format!(
+        "By the mean over seeds, {first} is the {name} {value}{others}."
+    ));
+    story.headlines.push(Headline {
+        name,
+        label: (*first).to_owned(),
+        value,
+    });
+}
+
+/// How many times less node data than `full` each strategy sends, from the least to the most favourable setting.
+fn node_data(cells: &[Cell], settings: &[&Setting], story: &mut Story) {
+    let labels = strategies(cells);
+    let sends = |cell: &Cell| cell.node_data().map_or(0.0, |sum| sum.mean);
+    let silent: Vec<String> = (labels.iter())
+        .filter(|label| {
+            let mut mine = cells.iter().filter(|cell| cell.strategy == **label);
+            mine.all(|cell| sends(cell) == 0.0)
+        })
+        .map(|label| (*label).to_owned())
+        .collect();
+    if !silent.is_empty() && silent.len() < labels.len() {
+        let said = format!("No node data at all is sent by {}.", list(&silent));
+        story.sentences.push(said);
+    }
+    let factors = |label: &str| -> Vec<f64> {
+        let of = |cells: &[&Cell], label: &str| {
+            let cell = cells.iter().find(|cell| cell.strategy == label);
+            cell.map(|cell| sends(cell)).filter(|bytes| *bytes > 0.0)
+        };
+        let factor = |(_, cells): &&Setting| Some(of(cells, "full")? / of(cells, label)?);
+        settings.iter().filter_map(factor).collect()
+    };
+    let mut ranges: Vec<(&str, f64, f64)> = (labels.iter())
+        .filter(|label| **label != "full")
+        .filter_map(|label| {
+            let factors = factors(label);
+            let least = factors.iter().copied().min_by(f64::total_cmp)?;
+            let most = factors.iter().copied().max_by(f64::total_cmp)?;
+            (most > 1.0).then_some((*label, least, most))
+        })
+        .collect();
+    ranges.sort_by(|a, b| b.2.total_cmp(&a.2));
+    let range = |least: f64, most: f64| {
+        let (least, most) = (format::factor(least), format::factor(most));
+        if least == most {
+            most
+        } else {
+            format!("{least} to {most}")
+        }
+    };
+    let Some((first, least, most)) = ranges.first() else {
+        return;
+    };
+    let said: Vec<String> = (ranges.iter())
+        .map(|(label, least, most)| format!("{label} {}", range(*least, *most)))
+        .collect();
+    story.sentences.push(format!(
+        "Times less node data than full in the same setting: {}.",
+        list(&said)
+    ));
+    let any = if silent.is_empty() { "" } else { ", if any" };
+    story.headlines.push(Headline {
+        name: if any.is_empty() {
+            "least node data"
+        } else {
+            "least node data, if any"
+        },
+        label: (*first).to_owned(),
+        value: format!("{} less than full", range(*least, *most)),
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::experiment::rows::RunRow;
+    use crate::report::series;
+
+    fn run(cell: &str, strategy: &str, accuracy: f64, node_data: u64) -> RunRow {
+        RunRow {
+            cell: format!("{cell} {strategy}"),
+            strategy: strategy.into(),
+            test_accuracy: Some(accuracy),
+            activation_bytes: node_data,
+            payload_bytes: node_data,
+            simulated_seconds: 1.0 + node_data as f64,
+            status: RunRow::OK.into(),
+            ..RunRow::default()
+        }
+    }
+
+    #[test]
+    fn settings_are_told_apart() {
+        let runs = [
+            run("workers=2", "full", 0.8, 100),
+            run("workers=2", "fixed", 0.7, 50),
+            run("workers=2", "isolated", 0.6, 0),
+            run("workers=4", "full", 0.8, 400),
+            run("workers=4", "fixed", 0.9, 100),
+            run("workers=4", "isolated", 0.6, 0),
+            run("workers=8", "full", 0.8, 1_600),
+            run("workers=8", "fixed", 0.9, 400),
+            run("workers=8", "isolated", 0.6, 0),
+        ];
+        let story = super::super::tell(&series::cells(&runs, &[]));
+        let expected = [
+            "By the mean over seeds, fixed is the most accurate in 2 of 3 settings, full in 1.",
+            "No node data at all is sent by isolated.",
+            "Times less node data than full in the same setting: fixed 2.00× to 4.00×.",
+            "By the mean over seeds, isolated is the fastest in 3 of 3 settings.",
+        ];
+        assert_eq!(story.sentences, expected);
+        let values: Vec<&str> = (story.headlines.iter())
+            .map(|headline| headline.value.as_str())
+            .collect();
+        let expected = [
+            "in 2 of 3 settings",
+            "2.00× to 4.00× less than full",
+            "in 3 of 3 settings",
+        ];
+        assert_eq!(values, expected);
+    }
+
+    #[test]
+    fn a_sweep_of_one_strategy_has_nobody_ahead() {
+        let runs = [
+            run("workers=2", "full", 0.8, 100),
+            run("workers=4", "full", 0.8, 400),
+        ];
+        let story = super::super::tell(&series::cells(&runs, &[]));
+        assert!(story.headlines.is_empty() && story.sentences.is_empty());
+    }
+}
