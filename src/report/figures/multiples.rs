@@ -6,8 +6,8 @@ use crate::report::series::Cell;
 use crate::report::settings::{self, Setting};
 use crate::report::style::Fill;
 
-/// More settings than these are not shown: in figures with one panel for each, and in those with two.
-const MOST: [usize; 2] = [12, 8];
+/// More settings than these are not shown: in figures with one panel for each, with two and with three.
+const MOST: [usize; 3] = [12, 8, 5];
 /// Panels whose ranges differ by more than this factor have an axis each.
 const ALIKE: f64 = 4.0;
 
@@ -20,7 +20,7 @@ pub struct Multiples<'c, 'a> {
 }
 
 impl<'c, 'a> Multiples<'c, 'a> {
-    /// Those of `cells`, for a figure with `each` (1 or 2) panels for every setting.
+    /// Those of `cells`, for a figure with `each` (1 to 3) panels for every setting.
     pub fn of(cells: impl IntoIterator<Item = &'c Cell<'a>>, each: usize) -> Self {
         let mut settings = settings::settings(cells);
         let names: Vec<&str> = settings.iter().map(|(name, _)| *name).collect();
@@ -134,7 +134,8 @@ pub fn alike(reaches: &[f64]) -> bool {
     most <= ALIKE * least.fold(f64::INFINITY, f64::min)
 }
 
-/// Groups of panels as the rows of a figure: each begins a row, and all rows have about the same length.
+/// Groups of panels as the rows of a figure: each begins a row if it does not fit into the last one, and all rows have about
+/// the same length.
 pub fn rows(groups: Vec<Vec<Headed>>) -> Vec<Vec<Headed>> {
     let columns = match groups.iter().map(Vec::len).max().unwrap_or(0) {
         few @ 0..=4 => few,
@@ -143,10 +144,13 @@ pub fn rows(groups: Vec<Vec<Headed>>) -> Vec<Vec<Headed>> {
     };
     let mut rows: Vec<Vec<Headed>> = Vec::new();
     for group in groups {
-        for (index, panel) in group.into_iter().enumerate() {
-            match rows.last_mut() {
-                Some(row) if index % columns > 0 => row.push(panel),
-                _ => rows.push(vec![panel]),
+        match rows.last_mut() {
+            Some(row) if row.len() + group.len() <= columns => row.extend(group),
+            _ => {
+                let mut group = group.into_iter().peekable();
+                while group.peek().is_some() {
+                    rows.push(group.by_ref().take(columns).collect());
+                }
             }
         }
     }
@@ -167,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn every_group_of_panels_begins_a_row() {
+    fn a_group_of_panels_begins_a_row_unless_it_fits_into_the_last_one() {
         let lanes = || {
             Panel::Bars(Bars {
                 name: String::new(),
@@ -185,6 +189,7 @@ mod tests {
         assert_eq!(lengths(vec![group(1), group(1)]), [1, 1]);
         assert_eq!(lengths(vec![group(5), group(5)]), [3, 2, 3, 2]);
         assert_eq!(lengths(vec![group(12)]), [4, 4, 4]);
+        assert_eq!(lengths(vec![group(1), group(1), group(10)]), [2, 4, 4, 2]);
         assert!(lengths(Vec::new()).is_empty());
     }
 

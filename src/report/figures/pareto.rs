@@ -1,76 +1,152 @@
-//! What accuracy costs: final test accuracy against bytes, with the Pareto front.
+//! What accuracy costs: final test accuracy against bytes and time, with the Pareto front.
 
-use super::multiples::{Multiples, rows};
+use super::multiples::{Multiples, alike, rows};
 use super::{list, seeds_with};
 use crate::experiment::statistics::Summary;
 use crate::report::plot::{Axis, Curves, Figure, Guide, Headed, Panel, Series, Spot, Unit};
 use crate::report::series::Cell;
+use crate::report::settings::heading;
 
-/// What accuracy is set against: its name, and its value for a cell.
-type Cost = (&'static str, fn(&Cell) -> Option<Summary>);
+/// More panels than these do not fit a page.
+const MOST_PANELS: usize = 16;
 
-/// Two panels: against node data alone, and against all that was sent.
+/// What accuracy is set against: its name, its unit, and its value for a cell.
+struct Cost {
+    name: &'static str,
+    unit: Unit,
+    of: fn(&Cell) -> Option<Summary>,
+}
+
+const COSTS: [Cost; 3] = [
+    Cost {
+        name: "node-data payload",
+        unit: Unit::Bytes,
+        of: |cell| cell.node_data(),
+    },
+    Cost {
+        name: "total payload",
+        unit: Unit::Bytes,
+        of: |cell| cell.column("payload_bytes"),
+    },
+    Cost {
+        name: "simulated time",
+        unit: Unit::Seconds,
+        of: |cell| cell.column("simulated_seconds"),
+    },
+];
+
+/// The panels of one cost, and who is on the front of each.
+struct Group {
+    panels: Vec<Headed>,
+    fronts: Vec<String>,
+}
+
+/// Panels against node data alone, against all that was sent, and against time.
 pub fn figure(cells: &[Cell]) -> Option<Figure> {
     let evaluated = |cell: &&Cell| cell.column("test_accuracy").is_some();
-    let shown = Multiples::of(cells.iter().filter(evaluated), 2);
-    let costs: [Cost; 2] = [
-        ("node-data payload", |cell| cell.node_data()),
-        ("total payload", |cell| cell.column("payload_bytes")),
-    ];
+    // Settings that are alike share a panel, and more of them fit.
+    let mut shown = Multiples::of(cells.iter().filter(evaluated), 1);
     let mut groups = Vec::new();
-    let mut told = Vec::new();
-    for cost in costs {
-        let (panels, fronts) = group(&shown, cost)?;
-        told.push(format!("for {}: {}", cost.0, fronts.join("; ")));
-        groups.push(panels);
+    for each in 1..=COSTS.len() {
+        shown = Multiples::of(cells.iter().filter(evaluated), each);
+        groups = COSTS
+            .iter()
+            .filter_map(|cost| group(&shown, cost))
+            .collect();
+        let panels: usize = groups.iter().map(|group: &Group| group.panels.len()).sum();
+        if panels <= MOST_PANELS {
+            break;
+        }
     }
+    let told: Vec<String> = (COSTS.iter().zip(&groups))
+        .map(|(cost, group)| format!("for {}: {}", cost.name, group.fronts.join("; ")))
+        .collect();
+    let mut panels: Vec<Vec<Headed>> = groups.into_iter().map(|group| group.panels).collect();
     if !shown.several() {
-        let headings = ["(a) node data only", "(b) everything that was sent"];
-        for ((heading, _), text) in groups.iter_mut().flatten().zip(headings) {
+        let headings = ["(a) node data only", "(b) all that was sent", "(c) time"];
+        for ((heading, _), text) in panels.iter_mut().flatten().zip(headings) {
             *heading = text.into();
         }
     }
+    if panels.iter().all(|group| group.len() == 1) {
+        panels = vec![panels.into_iter().flatten().collect()];
+    }
+    panels.first().filter(|row| !row.is_empty())?;
     Some(Figure {
         kind: "pareto",
-        title: "Accuracy and its price in bytes".into(),
+        title: "Accuracy and its price".into(),
         caption: format!(
-            "Test accuracy (at the epoch of best validation accuracy) against bytes sent in the whole run: first \
-             node data only, then everything; {}. No strategy is both more accurate and cheaper than those on the \
-             dashed Pareto front. A point at 0, left of the break in the axis, sent none.{}",
+            "Test accuracy (at the epoch of best validation accuracy) against what the whole run takes: node data \
+             sent, all that is sent, and simulated time; {}. No strategy is both more accurate and cheaper than those on \
+             the dashed Pareto front. A point at 0, left of the break in the axis, sent none.{}{}",
             seeds_with(cells, "with bars of"),
-            shown.caption()
+            shown.caption(),
+            if shown.several() {
+                " Settings between which nothing differs share a panel."
+            } else {
+                ""
+            }
         ),
         alt: format!(
-            "Test accuracy against bytes. On the Pareto front {}.",
+            "Test accuracy against its price. On the Pareto front {}.",
             list(&told)
         ),
-        rows: rows(groups),
+        rows: rows(panels),
         note: shown.note,
     })
 }
 
-/// A panel for each setting, and who is on its front; all panels have the same axes.
-fn group(shown: &Multiples, (name, cost): Cost) -> Option<(Vec<Headed>, Vec<String>)> {
-    let panels: Vec<Vec<Series>> = (shown.settings.iter())
-        .map(|(_, cells)| cells.iter().filter_map(|cell| point(cell, cost)).collect())
+/// The panels of one cost, those of settings between which nothing differs drawn once; `None` where nothing is known.
+fn group(shown: &Multiples, cost: &Cost) -> Option<Group> {
+    let mut panels: Vec<(Vec<&str>, Vec<Series>)> = Vec::new();
+    for (setting, cells) in &shown.settings {
+        let series: Vec<Series> = (cells.iter())
+            .filter_map(|cell| point(cell, cost.of))
+            .collect();
+        match panels.iter_mut().find(|(_, known)| same(known, &series)) {
+            Some((settings, _)) => settings.push(setting),
+            None => panels.push((vec![setting], series)),
+        }
+    }
+    let spots = |panel: &[Series]| -> Vec<Spot> {
+        let series = panel.iter().flat_map(|series| series.spots.iter().copied());
+        series.collect()
+    };
+    let all: Vec<Spot> = panels.iter().flat_map(|(_, panel)| spots(panel)).collect();
+    if all.is_empty() {
+        return None;
+    }
+    let axis = |spots: &[Spot]| Axis::log(cost.name, cost.unit, spots.iter().map(|spot| spot.x));
+    let reach = |spots: Vec<Spot>| spots.iter().map(|spot| spot.x).fold(0.0, f64::max);
+    let reaches: Vec<f64> = panels
+        .iter()
+        .map(|(_, panel)| reach(spots(panel)))
         .collect();
-    let spots = || panels.iter().flatten().flat_map(|series| &series.spots);
-    spots().next()?;
-    let x = Axis::log(name, Unit::Bytes, spots().map(|spot| spot.x));
-    let accuracies = spots().flat_map(|spot| [spot.y - spot.y_sd, spot.y + spot.y_sd]);
+    let shared = alike(&reaches).then(|| axis(&all));
+    let accuracies = (all.iter()).flat_map(|spot| [spot.y - spot.y_sd, spot.y + spot.y_sd]);
     let y = Axis::linear("test accuracy", Unit::Percent, accuracies);
-    let (mut drawn, mut fronts) = (Vec::new(), Vec::new());
-    for (series, (setting, _)) in panels.into_iter().zip(&shown.settings) {
-        let spots = series.iter().flat_map(|series| &series.spots);
-        let points: Vec<(f64, f64)> = spots.map(|spot| (spot.x, spot.y)).collect();
+    let every = shown.settings.len();
+    let mut group = Group {
+        panels: Vec::new(),
+        fronts: Vec::new(),
+    };
+    for (settings, series) in panels {
+        let spots = spots(&series);
+        let points: Vec<(f64, f64)> = spots.iter().map(|spot| (spot.x, spot.y)).collect();
         let front = front(&points);
         let labels: Vec<String> = (front.iter())
             .map(|index| series[*index].label.clone())
             .collect();
-        let colon = if setting.is_empty() { "" } else { ": " };
-        fronts.push(format!("{setting}{colon}{}", list(&labels)));
-        drawn.push(Panel::Curves(Curves {
-            x: x.clone(),
+        let name = match settings[..] {
+            [only] => heading(only),
+            _ if settings.len() == every => "every setting".to_owned(),
+            [first, ..] => format!("{} and {} alike", heading(first), settings.len() - 1),
+            [] => String::new(),
+        };
+        let colon = if name.is_empty() { "" } else { ": " };
+        group.fronts.push(format!("{name}{colon}{}", list(&labels)));
+        let panel = Panel::Curves(Curves {
+            x: shared.clone().unwrap_or_else(|| axis(&spots)),
             y: y.clone(),
             guide: Some(Guide {
                 label: "Pareto front",
@@ -78,9 +154,17 @@ fn group(shown: &Multiples, (name, cost): Cost) -> Option<(Vec<Headed>, Vec<Stri
             }),
             series,
             joined: false,
-        }));
+        });
+        group.panels.push((name, panel));
     }
-    Some((shown.headed(drawn), fronts))
+    Some(group)
+}
+
+/// Whether two panels show the same.
+fn same(one: &[Series], other: &[Series]) -> bool {
+    let pair =
+        |(one, other): (&Series, &Series)| one.label == other.label && one.spots == other.spots;
+    one.len() == other.len() && one.iter().zip(other).all(pair)
 }
 
 fn point(cell: &Cell, cost: impl Fn(&Cell) -> Option<Summary>) -> Option<Series> {
@@ -132,6 +216,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::experiment::rows::RunRow;
+    use crate::report::series;
 
     #[test]
     fn the_front_leaves_out_what_costs_more_for_less() {
@@ -143,6 +229,32 @@ mod tests {
             (20.0, 0.8),
         ];
         assert_eq!(front(&points), [1, 0]);
+    }
+
+    #[test]
+    fn settings_between_which_nothing_differs_share_a_panel() {
+        let run = |setting: &str, strategy: &str, bytes: u64, seconds: f64| RunRow {
+            cell: format!("{setting} {strategy}"),
+            strategy: strategy.into(),
+            test_accuracy: Some(0.8),
+            activation_bytes: bytes,
+            payload_bytes: bytes,
+            simulated_seconds: seconds,
+            status: RunRow::OK.into(),
+            ..RunRow::default()
+        };
+        let runs = [
+            run("preset=wan", "full", 900, 9.0),
+            run("preset=wan", "varco", 300, 3.0),
+            run("preset=lte", "full", 900, 90.0),
+            run("preset=lte", "varco", 300, 30.0),
+        ];
+        let figure = figure(&series::cells(&runs, &[])).unwrap();
+        let headings: Vec<Vec<&str>> = (figure.rows.iter())
+            .map(|row| row.iter().map(|(heading, _)| heading.as_str()).collect())
+            .collect();
+        let expected = [["every setting"; 2], ["wan", "lte"]];
+        assert_eq!(headings, expected);
     }
 
     proptest! {
