@@ -8,7 +8,7 @@ use std::time::Instant;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::output::tell;
-use crate::experiment::{Finished, Progress};
+use crate::experiment::{Finished, Progress, Projected};
 use crate::sim::EpochRecord;
 
 /// Progress on standard error.
@@ -42,6 +42,63 @@ impl Terminal {
     }
 }
 
+/// Progress of projecting: a bar for each cell on a terminal, a line elsewhere.
+pub struct Projecting {
+    quiet: bool,
+    bar: Option<ProgressBar>,
+}
+
+impl Projecting {
+    /// Progress, or silence.
+    #[must_use]
+    pub fn new(quiet: bool) -> Self {
+        let shown = !quiet && std::io::stderr().is_terminal();
+        Self {
+            quiet,
+            bar: shown.then(|| bar("{bar:24} {percent:>3}%  {msg}  {eta} left")),
+        }
+    }
+
+    /// Tells how far it has come.
+    pub fn tell(&self, done: &Projected) {
+        let Projected {
+            cell,
+            number,
+            of,
+            epoch,
+            epochs,
+        } = *done;
+        match &self.bar {
+            Some(bar) => {
+                if epoch == 0 {
+                    bar.reset();
+                    bar.set_length(epochs as u64);
+                    bar.set_message(format!("{number}/{of} {cell}"));
+                }
+                bar.set_position(epoch as u64);
+            }
+            None if !self.quiet && epoch == epochs => tell(&format!("{number:>3}/{of} {cell}\n")),
+            None => {}
+        }
+    }
+
+    /// Takes the bar away.
+    pub fn end(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// A bar on standard error.
+fn bar(template: &str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    // The templates are constants.
+    let style = ProgressStyle::with_template(template);
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
+}
+
 fn left(elapsed: f64, done: usize, epochs: usize) -> String {
     let minutes = elapsed / done as f64 * epochs.saturating_sub(done) as f64 / 60.0;
     match minutes {
@@ -57,12 +114,8 @@ impl Progress for Terminal {
         if self.quiet || !std::io::stderr().is_terminal() {
             return;
         }
-        let bar = ProgressBar::with_draw_target(Some(epochs as u64), ProgressDrawTarget::stderr());
-        let style = ProgressStyle::with_template(
-            "{bar:24} {percent:>3}%  {msg}  {elapsed} gone, {eta} left",
-        );
-        // The template is a constant that the tests of this module parse.
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        let bar = bar("{bar:24} {percent:>3}%  {msg}  {elapsed} gone, {eta} left");
+        bar.set_length(epochs as u64);
         let _ = self.bar.set(bar);
     }
 

@@ -3,6 +3,7 @@
 use clap::Args as ClapArgs;
 
 use super::output::{columns, print, print_json};
+use super::progress::Projecting;
 use super::{ExperimentArgs, Verdict, read_experiment};
 use crate::experiment::{Preparation, base_of, project};
 use crate::report::format::{bytes, seconds};
@@ -16,12 +17,17 @@ pub struct Args {
     /// Print one JSON document
     #[arg(long)]
     json: bool,
+    /// No progress
+    #[arg(long, short)]
+    quiet: bool,
 }
 
 pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     let experiment = read_experiment(&args.experiment, registry)?;
     let mut preparation = Preparation::new(registry, base_of(&args.experiment.file));
-    let projections = project(&experiment, &mut preparation)?;
+    let progress = Projecting::new(args.quiet);
+    let projections = project(&experiment, &mut preparation, |done| progress.tell(done))?;
+    progress.end();
     if args.json {
         print_json(&projections)?;
         return Ok(Verdict::Good);

@@ -30,7 +30,7 @@ pub use error::RunError;
 pub use estimator::{EstimatorRow, estimate};
 pub use manifest::{MANIFEST, judged_by, read_manifest};
 pub use prepare::{Preparation, base_of, vocabulary_check};
-pub use project::{Projection, project};
+pub use project::{Projected, Projection, project};
 pub use run::{Finished, Progress, Runner, Silent, Summary, default_out};
 pub use tables::{Tables, TablesError};
 pub use trace::chrome_trace;

@@ -31,21 +31,48 @@ pub struct Projection {
     pub communication_seconds: f64,
 }
 
-/// Projects every cell of an experiment, with its first seed.
+/// How far projecting has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Projected<'a> {
+    /// Name of the cell.
+    pub cell: &'a str,
+    /// Its place among all that are projected, from 1.
+    pub number: usize,
+    /// How many those are.
+    pub of: usize,
+    /// Epochs of it that are done; 0 when its graph is there.
+    pub epoch: usize,
+    /// Epochs it has.
+    pub epochs: usize,
+}
+
+/// Projects every cell of an experiment, with its first seed; `progress` hears of each epoch.
 ///
 /// # Errors
 /// If data or settings are wrong.
 pub fn project(
     experiment: &Experiment,
     preparation: &mut Preparation<'_>,
+    progress: impl Fn(&Projected),
 ) -> Result<Vec<Projection>, Error> {
     let seed = experiment.seeds[0];
     let mut projections = Vec::new();
     // What is skipped has no projection.
-    for cell in preparation.present(experiment)?.0 {
+    let cells = preparation.present(experiment)?.0;
+    for (cell, number) in cells.iter().zip(1..) {
         let strategy = preparation.strategy(cell)?;
         let setting = preparation.setting(cell, seed, strategy.as_ref())?;
-        projections.push(project_cell(&cell.name, strategy.as_ref(), &setting)?);
+        let done = |epoch| {
+            progress(&Projected {
+                cell: &cell.name,
+                number,
+                of: cells.len(),
+                epoch,
+                epochs: setting.epochs,
+            });
+        };
+        let projection = project_cell(&cell.name, strategy.as_ref(), &setting, done)?;
+        projections.push(projection);
     }
     Ok(projections)
 }
@@ -54,7 +81,9 @@ fn project_cell(
     cell: &str,
     strategy: &dyn Strategy,
     setting: &Setting,
+    done: impl Fn(usize),
 ) -> Result<Projection, Error> {
+    done(0);
     let mut total = Traffic::new();
     let mut seconds = 0.0;
     // Most epochs are like the one before.
@@ -68,6 +97,7 @@ fn project_cell(
         seconds += time.0;
         total.merge(&plan);
         last = Some((plan, time));
+        done(epoch + 1);
     }
     let count = total.total(&setting.framing);
     let bytes_by_kind = TrafficKind::ALL

@@ -2,9 +2,11 @@
 
 use std::sync::{Arc, PoisonError};
 
+use rayon::prelude::*;
+
 use super::batches::{Batches, Steps, shuffled};
 use super::replay::Replay;
-use super::{BoundaryPlan, Csr, Peers, SampledLayer, Sampler, View};
+use super::{BoundaryPlan, Csr, Part, Peers, SampledLayer, Sampler, View};
 
 /// What the workers ask each other for in one step of cooperative sampling.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -122,17 +124,20 @@ impl Players {
         };
         for layer in (0..layers).rev() {
             let hop = layers - 1 - layer;
-            let mut drawn = Vec::with_capacity(count);
-            let mut asked: Vec<Peers<Vec<u32>>> = vec![Peers::default(); count];
-            for (rank, outputs) in outputs.iter_mut().enumerate() {
-                let (worker, part) = (&mut self.workers[rank], &boundary.parts[rank]);
-                let own = part.owned.len();
+            let draw = |((outputs, worker), part): ((&mut Vec<u32>, &Rehearsed), &Part)| {
                 let view = View {
                     adjacency: &worker.adjacency,
                     nodes: &worker.nodes,
-                    own,
+                    own: part.owned.len(),
                 };
-                let sampled = SampledLayer::draw(&sampler, hop, &view, std::mem::take(outputs));
+                SampledLayer::draw(&sampler, hop, &view, std::mem::take(outputs))
+            };
+            let all = outputs.par_iter_mut().zip(&self.workers);
+            let drawn: Vec<SampledLayer> = all.zip(&boundary.parts).map(draw).collect();
+            let mut asked: Vec<Peers<Vec<u32>>> = vec![Peers::default(); count];
+            for (rank, sampled) in drawn.iter().enumerate() {
+                let (worker, part) = (&mut self.workers[rank], &boundary.parts[rank]);
+                let own = part.owned.len();
                 let mut wanted = sampled.others().to_vec();
                 if layer == 0 && self.keeps {
                     wanted.retain(|&row| {
@@ -148,7 +153,6 @@ impl Players {
                     *asked[owner].of(rank) = boundary.parts[owner].rows_of(&ids);
                 }
                 requests.rows[layer].push(rows);
-                drawn.push(sampled);
             }
             for (rank, sampled) in drawn.iter().enumerate().filter(|_| layer > 0) {
                 outputs[rank] = sampled.below(&asked[rank]).0;

@@ -42,9 +42,9 @@ pub use calibration::{LineFit, fit_line, fit_star, median};
 pub use codec::{Codec, RelativeError, Rows, floats, to_bytes};
 pub use codec_key::{CodecKey, CodecLane, Way};
 pub use codecs::{
-    Bf16, Bits, CodingError, CodingErrors, Compose, Difference, DifferenceMemory, F16,
+    BF16, Bits, CodingError, CodingErrors, Compose, Difference, DifferenceMemory, F16,
     FirstColumns, Gauge, Identity, Measured, Quantise, QuantiseRows, ROW_BITS, RandomColumns,
-    RandomEntries, RowBits, TopK,
+    RandomEntries, RowBits, Short, TopK,
 };
 pub use collective::{
     ALL_REDUCE_CHOICES, AllReduceChoice, AllReduceKind, Combine, ExchangeKind, Step,

@@ -1,11 +1,9 @@
 //! The codecs, one a file.
 
-mod bf16;
 mod bits;
 mod compose;
 mod difference;
 mod draw;
-mod f16;
 mod first_columns;
 mod identity;
 mod measured;
@@ -18,10 +16,8 @@ mod short;
 mod tests;
 mod top_k;
 
-pub use bf16::Bf16;
 pub use compose::Compose;
 pub use difference::{Difference, DifferenceMemory};
-pub use f16::F16;
 pub use first_columns::FirstColumns;
 pub use identity::Identity;
 pub use measured::{CodingError, CodingErrors, Gauge, Measured};
@@ -29,4 +25,5 @@ pub use quantise::{Bits, Quantise};
 pub use quantise_rows::{QuantiseRows, ROW_BITS, RowBits};
 pub use random_columns::RandomColumns;
 pub use random_entries::RandomEntries;
+pub use short::{BF16, F16, Short};
 pub use top_k::TopK;

@@ -20,7 +20,7 @@ fn selections(ratio: f64) -> Vec<Arc<dyn Selection>> {
 
 /// Codecs that do not depend on a ratio.
 fn values() -> Vec<Arc<dyn Codec>> {
-    let mut all: Vec<Arc<dyn Codec>> = vec![Arc::new(Identity), Arc::new(F16), Arc::new(Bf16)];
+    let mut all: Vec<Arc<dyn Codec>> = vec![Arc::new(Identity), Arc::new(F16), Arc::new(BF16)];
     all.extend(Bits::ALL.map(|bits| Arc::new(Quantise { bits }) as Arc<dyn Codec>));
     all
 }

@@ -1,5 +1,6 @@
 //! The plotters backends with text drawn from outlines of the embedded font.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use plotters::backend::{BitMapBackend, DrawingBackend, SVGBackend};
@@ -10,30 +11,59 @@ use plotters_backend::{
 
 use super::text::{self, Placed};
 
-/// A backend that puts single glyphs on its page.
+/// Where a line of text begins on the page, on its baseline.
+#[derive(Clone, Copy)]
+pub struct Start {
+    x: f64,
+    y: f64,
+    /// Whether it runs upwards.
+    turned: bool,
+}
+
+/// A backend that puts lines of text on its page.
 pub trait Glyphs: DrawingBackend {
-    /// Draws `glyph` of type size `size`; `place` maps (right, down) from the start of the baseline to the page.
+    /// Draws `glyphs` of type size `size`.
     ///
     /// # Errors
     /// The backend's.
-    fn glyph(
+    fn line(
         &mut self,
-        glyph: &Placed,
+        glyphs: &[Placed],
         size: f64,
         color: BackendColor,
-        place: &dyn Fn(f64, f64) -> (f64, f64),
+        start: Start,
     ) -> Result<(), DrawingErrorKind<Self::ErrorType>>;
+}
+
+/// The text of an SVG page: every outline once, and lines that use them.
+#[derive(Default)]
+pub struct Text {
+    outlines: BTreeSet<u16>,
+    lines: String,
+}
+
+impl Text {
+    /// The elements of all lines, after those of the outlines, which go by the same names on every page.
+    pub fn elements(&self) -> String {
+        let mut elements = "<defs>\n".to_owned();
+        for &number in &self.outlines {
+            let outline = text::outline(number);
+            // Writing to a string cannot fail.
+            let _ = writeln!(elements, "<path id=\"glyph-{number}\" d=\"{outline}\"/>");
+        }
+        format!("{elements}</defs>\n{}", self.lines)
+    }
 }
 
 /// Plotters' SVG backend and, beside it, the outlines of text.
 pub struct Svg<'a> {
     shapes: SVGBackend<'a>,
-    text: &'a mut String,
+    text: &'a mut Text,
 }
 
 impl<'a> Svg<'a> {
-    /// A page of `size` units; shapes are written to `shapes`, `<path>` elements of text to `text`.
-    pub fn new(shapes: &'a mut String, text: &'a mut String, size: (u32, u32)) -> Self {
+    /// A page of `size` units; shapes are written to `shapes`, text to `text`.
+    pub fn new(shapes: &'a mut String, text: &'a mut Text, size: (u32, u32)) -> Self {
         Self {
             shapes: SVGBackend::with_string(shapes, size),
             text,
@@ -52,46 +82,64 @@ impl<'a> Bitmap<'a> {
 }
 
 impl Glyphs for Svg<'_> {
-    fn glyph(
+    fn line(
         &mut self,
-        glyph: &Placed,
+        glyphs: &[Placed],
         size: f64,
         color: BackendColor,
-        place: &dyn Fn(f64, f64) -> (f64, f64),
+        start: Start,
     ) -> Result<(), DrawingErrorKind<Self::ErrorType>> {
-        let path = text::path(glyph, size, |x, y| place(x, -y));
-        if !path.is_empty() {
-            let (r, g, b) = color.rgb;
-            // Writing to a string cannot fail.
-            let _ = writeln!(
-                self.text,
-                "<path fill=\"#{r:02X}{g:02X}{b:02X}\" d=\"{}Z\"/>",
-                path.trim_end()
-            );
+        let Text { outlines, lines } = &mut *self.text;
+        let (Start { x, y, turned }, (r, g, b)) = (start, color.rgb);
+        let turn = if turned { " rotate(-90)" } else { "" };
+        let unit = text::unit(size);
+        // Writing to a string cannot fail.
+        let _ = write!(
+            lines,
+            "<g fill=\"#{r:02X}{g:02X}{b:02X}\" transform=\"translate({x:.0} {y:.0}){turn} scale({unit:.5} -{unit:.5})\">"
+        );
+        for glyph in glyphs {
+            let number = glyph.number();
+            if outlines.contains(&number) || !text::outline(number).is_empty() {
+                outlines.insert(number);
+                let right = glyph.x / unit;
+                let _ = write!(lines, "<use href=\"#glyph-{number}\" x=\"{right:.0}\"/>");
+            }
         }
+        lines.push_str("</g>\n");
         Ok(())
     }
 }
 
 impl Glyphs for Bitmap<'_> {
-    fn glyph(
+    fn line(
         &mut self,
-        glyph: &Placed,
+        glyphs: &[Placed],
         size: f64,
         color: BackendColor,
-        place: &dyn Fn(f64, f64) -> (f64, f64),
+        start: Start,
     ) -> Result<(), DrawingErrorKind<Self::ErrorType>> {
-        let mut result = Ok(());
-        text::pixels(glyph, size, |x, y, coverage| {
-            let color = BackendColor {
-                alpha: color.alpha * f64::from(coverage),
-                ..color
-            };
-            let drawn = self.0.draw_pixel(pixel(place(x, y)), color);
-            if result.is_ok() {
-                result = drawn;
+        let Start { x, y, turned } = start;
+        let place = |right: f64, below: f64| {
+            if turned {
+                (x + below, y - right)
+            } else {
+                (x + right, y + below)
             }
-        });
+        };
+        let mut result = Ok(());
+        for glyph in glyphs {
+            text::pixels(glyph, size, |right, below, coverage| {
+                let color = BackendColor {
+                    alpha: color.alpha * f64::from(coverage),
+                    ..color
+                };
+                let drawn = self.0.draw_pixel(pixel(place(right, below)), color);
+                if result.is_ok() {
+                    result = drawn;
+                }
+            });
+        }
         result
     }
 }
@@ -124,17 +172,12 @@ fn draw_line<B: Glyphs, S: BackendTextStyle>(
     };
     let (x, y) = (f64::from(x), f64::from(y));
     let turned = matches!(style.transform(), FontTransform::Rotate270);
-    let place = move |right: f64, below: f64| {
-        let (right, below) = (right + left, below + down);
-        if turned {
-            (x + below, y - right)
-        } else {
-            (x + right, y + below)
-        }
+    let (x, y) = if turned {
+        (x + down, y - left)
+    } else {
+        (x + left, y + down)
     };
-    glyphs
-        .iter()
-        .try_for_each(|glyph| backend.glyph(glyph, size, style.color(), &place))
+    backend.line(&glyphs, size, style.color(), Start { x, y, turned })
 }
 
 /// Hands every shape to the wrapped backend and draws text by [`draw_line`].

@@ -28,7 +28,7 @@ pub use panel::{Headed, Panel};
 pub use scale::{Axis, Unit};
 
 use super::style::{LABEL, SMALL, WIDE, WIDTH};
-use backend::{Bitmap, Glyphs, Svg};
+use backend::{Bitmap, Glyphs, Svg, Text};
 use canvas::{Canvas, Failure};
 
 /// SVG units to the point: plotters draws on a grid, and this one is finer than print.
@@ -77,7 +77,7 @@ impl Figure {
     /// # Errors
     /// What the drawing library says.
     pub fn svg(&self) -> Result<String, String> {
-        let (mut shapes, mut text) = (String::new(), String::new());
+        let (mut shapes, mut text) = (String::new(), Text::default());
         let size = self.size(SVG_SCALE);
         let area = Svg::new(&mut shapes, &mut text, size).into_drawing_area();
         self.draw_on(&area, SVG_SCALE)?;
@@ -87,12 +87,13 @@ impl Figure {
         let body = body.trim_end().trim_end_matches("</svg>");
         Ok(format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:.1}pt\" height=\"{:.1}pt\" \
-             viewBox=\"0 0 {} {}\" role=\"img\">\n<title>{}</title>{body}{text}</svg>\n",
+             viewBox=\"0 0 {} {}\" role=\"img\">\n<title>{}</title>{body}{}</svg>\n",
             self.width(),
             self.height(),
             size.0,
             size.1,
             escape(&self.alt),
+            text.elements(),
         ))
     }
 

@@ -59,22 +59,32 @@ pub fn fit(text: &str, size: f64, room: f64) -> String {
     }
 }
 
-/// The glyph's outline as SVG path commands, with `place` mapping points (right, up, from the start of the
-/// line on the baseline) to the page.
-pub fn path(glyph: &Placed, size: f64, place: impl Fn(f64, f64) -> (f64, f64)) -> String {
+impl Placed {
+    /// What tells its outline from others of the font.
+    pub const fn number(&self) -> u16 {
+        self.id.0
+    }
+}
+
+/// Type size over the units that [`outline`] has.
+pub fn unit(size: f64) -> f64 {
+    f64::from(FONT.as_scaled(scale(size)).v_scale_factor())
+}
+
+/// The outline of the glyph of this number as SVG path commands, in the font's own units, up being positive; empty for a blank.
+pub fn outline(number: u16) -> String {
     use std::fmt::Write;
-    let Some(outline) = FONT.outline(glyph.id) else {
+    let Some(outline) = FONT.outline(GlyphId(number)) else {
         return String::new();
     };
-    let factor = f64::from(FONT.as_scaled(scale(size)).v_scale_factor());
     let mut path = String::new();
     let mut here: Option<Point> = None;
     let point = |path: &mut String, command: &str, points: &[Point]| {
-        path.push_str(command);
+        let mut sign = command;
         for p in points {
-            let (x, y) = place(glyph.x + f64::from(p.x) * factor, f64::from(p.y) * factor);
             // Writing to a string cannot fail.
-            let _ = write!(path, "{x:.0} {y:.0} ");
+            let _ = write!(path, "{sign}{:.0} {:.0}", p.x, p.y);
+            sign = " ";
         }
     };
     for curve in &outline.curves {
@@ -92,6 +102,9 @@ pub fn path(glyph: &Placed, size: f64, place: impl Fn(f64, f64) -> (f64, f64)) -
             OutlineCurve::Cubic(_, c, d, b) => point(&mut path, "C", &[*c, *d, *b]),
         }
         here = Some(end);
+    }
+    if !path.is_empty() {
+        path.push('Z');
     }
     path
 }
@@ -156,10 +169,9 @@ mod tests {
 
     #[test]
     fn a_letter_with_a_hole_has_two_contours() {
-        let (glyphs, _) = layout("o", 100.0);
-        assert_eq!(
-            path(&glyphs[0], 100.0, |x, y| (x, -y)).matches('M').count(),
-            2
-        );
+        let (glyphs, _) = layout("o ", 100.0);
+        let outline_of = |glyph: &Placed| outline(glyph.number());
+        assert_eq!(outline_of(&glyphs[0]).matches('M').count(), 2);
+        assert_eq!(outline_of(&glyphs[1]), "", "a space");
     }
 }

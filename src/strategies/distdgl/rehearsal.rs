@@ -3,10 +3,9 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use crate::graph::{
-    Batches, BoundaryPlan, Csr, Peers, Replay, SampledLayer, Sampler, Steps, View, seeds_of,
-    shuffled,
-};
+use rayon::prelude::*;
+
+use crate::graph::{Batches, BoundaryPlan, Csr, Peers, Replay, Sampler, Steps, seeds_of, shuffled};
 
 /// A node that is asked for.
 pub const NODE_BYTES: usize = 4;
@@ -116,8 +115,6 @@ struct Players {
     steps: Steps,
     /// Of each node.
     owner: Vec<u32>,
-    /// Every node.
-    nodes: Vec<u32>,
     /// For each worker its nodes that train, as own rows, and its cache.
     workers: Vec<(Vec<u32>, Cache)>,
 }
@@ -143,9 +140,8 @@ impl Rehearsal {
             replay: Replay::new(steps.count(), share > 0.0),
             players: Players {
                 steps,
-                nodes: (0_u32..).take(boundary.nodes).collect(),
-                workers,
                 owner,
+                workers,
             },
         }
     }
@@ -177,48 +173,107 @@ impl Players {
         epoch: usize,
         step: usize,
     ) -> Requests {
+        let Self {
+            steps,
+            owner,
+            workers,
+        } = self;
         let fanouts = &batches.spec.fanouts;
         let sampler = Sampler::new(batches.seed, epoch, step, fanouts);
-        let view = View {
-            adjacency: &batches.graph,
-            nodes: &self.nodes,
-            own: self.nodes.len(),
-        };
-        let mut requests = Requests {
-            draws: vec![Vec::new(); fanouts.len()],
-            features: Vec::new(),
-        };
-        for (rank, (train, cache)) in self.workers.iter_mut().enumerate() {
+        let seeds = |(rank, (train, cache)): (usize, &mut (Vec<u32>, Cache))| {
             if (epoch, step) == (0, 0) {
                 cache.clear();
             }
-            let owner = |node: u32| self.owner[node as usize] as usize;
             let order = shuffled(batches.seed, epoch, rank, train);
-            let seeds = seeds_of(&order, &self.steps, rank, step);
+            let seeds = seeds_of(&order, steps, rank, step);
             let owned = &boundary.parts[rank].owned;
-            let mut outputs: Vec<u32> = seeds.iter().map(|&row| owned[row as usize]).collect();
-            for (hop, draws) in requests.draws.iter_mut().enumerate() {
-                let layer = SampledLayer::draw(&sampler, hop, &view, outputs);
+            seeds.iter().map(|&row| owned[row as usize]).collect()
+        };
+        let mut outputs: Vec<Vec<u32>> = workers.par_iter_mut().enumerate().map(seeds).collect();
+        let mut requests = Requests::default();
+        for hop in 0..fanouts.len() {
+            let drawn = Drawn::new(&sampler, hop, &batches.graph, &outputs);
+            let asked = |(rank, outputs): (usize, &Vec<u32>)| {
                 let mut asked: Peers<Draws> = Peers::default();
-                for (place, &node) in layer.rows[..layer.outputs].iter().enumerate() {
-                    if owner(node) != rank {
-                        let asked = asked.of(owner(node));
+                for &node in outputs {
+                    let owner = owner[node as usize] as usize;
+                    if owner != rank {
+                        let asked = asked.of(owner);
                         asked.nodes += 1;
-                        asked.neighbours += layer.adjacency.degree(place);
+                        asked.neighbours += drawn.of(node).len();
                     }
                 }
-                draws.push(asked);
-                outputs = layer.rows;
-            }
+                asked
+            };
+            let asked = outputs.par_iter().enumerate().map(asked).collect();
+            requests.draws.push(asked);
+            outputs
+                .par_iter_mut()
+                .for_each(|outputs| drawn.reach(outputs));
+        }
+        let features = |(rank, (outputs, (_, cache))): (usize, (&Vec<u32>, &mut (_, Cache)))| {
             let mut asked: Peers<usize> = Peers::default();
-            for node in outputs {
-                if owner(node) != rank && !cache.has(node) {
-                    *asked.of(owner(node)) += 1;
+            for &node in outputs {
+                let owner = owner[node as usize] as usize;
+                if owner != rank && !cache.has(node) {
+                    *asked.of(owner) += 1;
                     cache.came(node);
                 }
             }
-            requests.features.push(asked);
-        }
+            asked
+        };
+        let together = outputs.par_iter().zip(workers).enumerate();
+        requests.features = together.map(features).collect();
         requests
+    }
+}
+
+/// The neighbours drawn at one hop. What is drawn for a node is the same for all workers, and drawn once.
+struct Drawn {
+    /// Of each node its place in `neighbours`; [`NOWHERE`] if nobody asks about it.
+    places: Vec<u32>,
+    neighbours: Vec<Vec<u32>>,
+}
+
+const NOWHERE: u32 = u32::MAX;
+
+impl Drawn {
+    /// For all of the workers' `outputs`.
+    #[allow(clippy::cast_possible_truncation)] // nodes are numbered by `u32` throughout
+    fn new(sampler: &Sampler<'_>, hop: usize, graph: &Csr, outputs: &[Vec<u32>]) -> Self {
+        let mut places = vec![NOWHERE; graph.nodes()];
+        let mut nodes = Vec::new();
+        for &node in outputs.iter().flatten() {
+            let place = &mut places[node as usize];
+            if *place == NOWHERE {
+                *place = nodes.len() as u32;
+                nodes.push(node);
+            }
+        }
+        let draw = |&node: &u32| sampler.draw(hop, node, graph.neighbours(node as usize), |u| u);
+        Self {
+            places,
+            neighbours: nodes.par_iter().map(draw).collect(),
+        }
+    }
+
+    /// Those of a node that somebody asks about.
+    fn of(&self, node: u32) -> &[u32] {
+        &self.neighbours[self.places[node as usize] as usize]
+    }
+
+    /// Adds to a worker's nodes what is drawn for them.
+    fn reach(&self, nodes: &mut Vec<u32>) {
+        let mut known = vec![false; self.places.len()];
+        for &node in &*nodes {
+            known[node as usize] = true;
+        }
+        for place in 0..nodes.len() {
+            for &neighbour in self.of(nodes[place]) {
+                if !std::mem::replace(&mut known[neighbour as usize], true) {
+                    nodes.push(neighbour);
+                }
+            }
+        }
     }
 }

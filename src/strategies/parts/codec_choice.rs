@@ -8,7 +8,7 @@ use serde::de::value::{MapAccessDeserializer, MapDeserializer};
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 
 use crate::net::{
-    Bf16, Bits, Codec, Compose, Difference, DifferenceMemory, F16, FirstColumns, Identity,
+    BF16, Bits, Codec, Compose, Difference, DifferenceMemory, F16, FirstColumns, Identity,
     Quantise, RandomColumns, RandomEntries, Selection, TopK,
 };
 use crate::strategies::{Context, OptionError};
@@ -237,7 +237,7 @@ impl CodecChoice {
         Some(match self.0 {
             Kind::Identity {} => (Arc::new(Identity), 1.0),
             Kind::F16 {} => (Arc::new(F16), 2.0),
-            Kind::Bf16 {} => (Arc::new(Bf16), 2.0),
+            Kind::Bf16 {} => (Arc::new(BF16), 2.0),
             Kind::Quantise {
                 bits: Some(BitCount(bits)),
             } => (Arc::new(Quantise { bits }), factor(bits)),
