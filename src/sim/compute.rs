@@ -82,9 +82,12 @@ impl DeviceProfile {
     }
 
     /// Time for `work`: the slower of arithmetic and memory (Williams, Waterman and Patterson, 2009), each at half the
-    /// published peak.
+    /// published peak. What is no work is not started.
     #[must_use]
     pub fn time(&self, work: Work) -> Seconds {
+        if work == Work::default() {
+            return Seconds::ZERO;
+        }
         let arithmetic = work.operations / (EFFICIENCY * self.operations_per_second);
         let memory = work.bytes / (EFFICIENCY * self.bytes_per_second);
         Seconds(self.launch.0 + arithmetic.max(memory))

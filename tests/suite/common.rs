@@ -32,6 +32,7 @@ pub struct Case {
     pub optimizer: OptimizerConfig,
     pub batch: Option<BatchSpec>,
     pub network: &'static str,
+    pub profile: &'static str,
     pub all_reduce: AllReduceKind,
 }
 
@@ -54,6 +55,7 @@ impl Default for Case {
             optimizer: OptimizerConfig::default(),
             batch: None,
             network: "ethernet-1g",
+            profile: "cpu-core",
             all_reduce: AllReduceKind::Ring,
         }
     }
@@ -149,7 +151,7 @@ impl Case {
             all_reduce: self.all_reduce,
             exchange: ExchangeKind::Direct,
             timeline_epochs: 0,
-            timing: ComputeTiming::Modelled(DeviceProfile::named("cpu-core").expect("known")),
+            timing: ComputeTiming::Modelled(DeviceProfile::named(self.profile).expect("known")),
             devices: devices(self.backend, self.workers),
             engine: Engine::Simulated,
             seed: self.seed,

@@ -175,3 +175,20 @@ fn a_cache_that_is_no_share_is_refused() {
         assert_eq!(key.as_deref(), Some("cache"), "{options}: {said}");
     }
 }
+
+/// Where there is nobody to ask, a rival must not pay for asking.
+#[test]
+fn on_one_worker_it_takes_the_time_of_workers_that_sample_for_themselves() {
+    let case = Case {
+        data: CORA,
+        profile: "t4", // on which starting a piece of work costs most
+        ..case(ModelKind::Sage, 1, 200, &[10, 5])
+    };
+    let time = |strategy: &str| {
+        let outcome = case.run(strategy, "");
+        outcome.epochs.last().expect("an epoch").simulated.0
+    };
+    let alone = time("grappa").min(time("full"));
+    let found = time("distdgl");
+    assert!(found <= 1.2 * alone, "{found} over {alone}");
+}

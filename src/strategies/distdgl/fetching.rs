@@ -16,10 +16,11 @@ use crate::strategies::parts::{
 /// A neighbour drawn: its global number and its degree in the whole graph.
 type Neighbour = (u32, u32);
 
-/// Nodes at which a hop begins, with their degrees.
+/// Nodes at which a hop begins, with their degrees and where they belong.
 struct Frontier {
     nodes: Vec<u32>,
     degrees: Vec<usize>,
+    split: Split,
 }
 
 /// One worker's mini-batches.
@@ -79,6 +80,10 @@ impl FetchingTrainer {
         let mut frontier = Frontier {
             nodes: rows().map(|row| shard.nodes[row]).collect(),
             degrees: rows().map(|row| shard.degrees[row]).collect(),
+            split: Split {
+                remote: Vec::new(),
+                own: seeds.iter().copied().enumerate().collect(),
+            },
         };
         let mut layers: Vec<(Block, Vec<u32>)> = Vec::with_capacity(model.layers());
         for hop in 0..model.layers() {
@@ -91,7 +96,7 @@ impl FetchingTrainer {
             layers.push((block, frontier.nodes.clone()));
         }
         layers.reverse();
-        let features = self.features(worker, &frontier.nodes, requests)?;
+        let features = self.features(worker, &frontier, requests)?;
         let layers: Vec<PassLayer<'_>> = layers
             .iter()
             .map(|(block, nodes)| PassLayer {
@@ -120,10 +125,11 @@ impl FetchingTrainer {
         requests: &Requests,
     ) -> Result<Vec<Vec<Neighbour>>, SimError> {
         let mut drawn = vec![Vec::new(); frontier.nodes.len()];
-        let Split { remote, own } = split(worker, &frontier.nodes);
+        let Split { remote, own } = &frontier.split;
         let rows: Vec<u32> = own.iter().map(|&(_, row)| row).collect();
-        for ((place, _), drawn_here) in own.iter().zip(draw_own(worker, sampler, hop, &rows)) {
-            drawn[*place] = drawn_here;
+        let here = draw_own(worker, sampler, hop, &[&rows]);
+        for ((place, _), neighbours) in own.iter().zip(here.into_iter().flatten()) {
+            drawn[*place] = neighbours;
         }
         if hop == 0 {
             return Ok(drawn); // a batch is the worker's own, on all workers
@@ -132,13 +138,14 @@ impl FetchingTrainer {
         let askers = askers(&requests.draws[hop], worker.rank());
         let asked = ask_owners(worker, layer, remote.len(), &askers, |_| {
             let nodes = remote.iter().map(|&(_, place)| frontier.nodes[place]);
-            (nodes.collect(), by_owner(&remote))
+            (nodes.collect(), by_owner(remote))
         })?;
         #[allow(clippy::cast_possible_truncation)] // layers are few
         let mut outbox = Outbox::new(TrafficKind::Sample, layer as u32);
         outbox.expect = asked.by_me.ranks().collect();
-        for (peer, rows) in asked.of_me.iter() {
-            let answer = draw_own(worker, sampler, hop, rows);
+        let rows: Vec<&[u32]> = asked.of_me.iter().map(|(_, rows)| &rows[..]).collect();
+        let answers = draw_own(worker, sampler, hop, &rows);
+        for (peer, answer) in asked.of_me.ranks().zip(answers) {
             let words = answer.iter().flatten().flat_map(|&(u, degree)| [u, degree]);
             let payload = words.flat_map(u32::to_le_bytes).collect();
             outbox.messages.push(Message { peer, payload });
@@ -161,10 +168,10 @@ impl FetchingTrainer {
     fn features(
         &mut self,
         worker: &mut Worker,
-        nodes: &[u32],
+        frontier: &Frontier,
         requests: &Requests,
     ) -> Result<Option<Input>, SimError> {
-        let Split { remote, own } = split(worker, nodes);
+        let (nodes, Split { remote, own }) = (&frontier.nodes, &frontier.split);
         let is_missing = |&(_, place): &(usize, usize)| !self.cache.has(nodes[place]);
         let wanted: Vec<(usize, usize)> = remote.iter().copied().filter(is_missing).collect();
         let askers = askers(&requests.features, worker.rank());
@@ -216,22 +223,20 @@ struct Split {
     own: Vec<(usize, u32)>,
 }
 
-fn split(worker: &mut Worker, nodes: &[u32]) -> Split {
-    worker.compute(Activity::Exchange, Work::pass(nodes.len()), |worker| {
-        let owner = &worker.setting().partition.assignment;
-        let owned = &worker.shard().nodes[..worker.shard().owned];
-        let mut found = Split::default();
-        for (place, node) in nodes.iter().enumerate() {
-            match owned.binary_search(node) {
-                Ok(row) => found
-                    .own
-                    .push((place, u32::try_from(row).unwrap_or(u32::MAX))),
-                Err(_) => found.remote.push((owner[*node as usize] as usize, place)),
-            }
+fn split(worker: &Worker, nodes: &[u32]) -> Split {
+    let owner = &worker.setting().partition.assignment;
+    let owned = &worker.shard().nodes[..worker.shard().owned];
+    let mut found = Split::default();
+    for (place, node) in nodes.iter().enumerate() {
+        match owned.binary_search(node) {
+            Ok(row) => found
+                .own
+                .push((place, u32::try_from(row).unwrap_or(u32::MAX))),
+            Err(_) => found.remote.push((owner[*node as usize] as usize, place)),
         }
-        found.remote.sort_unstable();
-        found
-    })
+    }
+    found.remote.sort_unstable();
+    found
 }
 
 /// Where those of each owner are.
@@ -245,25 +250,28 @@ fn by_owner(remote: &[(usize, usize)]) -> Peers<Range<usize>> {
     found
 }
 
-/// The neighbours drawn for own rows.
+/// The neighbours drawn for lists of own rows: one piece of work, however many lists there are.
 fn draw_own(
     worker: &mut Worker,
     sampler: &Sampler<'_>,
     hop: usize,
-    rows: &[u32],
-) -> Vec<Vec<Neighbour>> {
-    let work = draw_work(&worker.shard().adjacency, rows);
+    lists: &[&[u32]],
+) -> Vec<Vec<Vec<Neighbour>>> {
+    let works = lists
+        .iter()
+        .map(|rows| draw_work(&worker.shard().adjacency, rows));
+    let work = works.fold(Work::default(), std::ops::Add::add);
     worker.compute(Activity::Exchange, work, |worker| {
         let shard = worker.shard();
         let name = |row: u32| shard.nodes[row as usize];
         let degree = |row: u32| u32::try_from(shard.degrees[row as usize]).unwrap_or(u32::MAX);
-        rows.iter()
-            .map(|&row| {
-                let neighbours = shard.adjacency.neighbours(row as usize);
-                let drawn = sampler.draw(hop, name(row), neighbours, name);
-                drawn.into_iter().map(|u| (name(u), degree(u))).collect()
-            })
-            .collect()
+        let draw = |&row: &u32| {
+            let neighbours = shard.adjacency.neighbours(row as usize);
+            let drawn = sampler.draw(hop, name(row), neighbours, name);
+            drawn.into_iter().map(|u| (name(u), degree(u))).collect()
+        };
+        let drawn = |rows: &&[u32]| rows.iter().map(draw).collect();
+        lists.iter().map(drawn).collect()
     })
 }
 
@@ -303,5 +311,11 @@ fn next(worker: &Worker, frontier: Frontier, drawn: &[Vec<Neighbour>]) -> (Block
     let aggregation = Aggregation::from(worker.setting().model.kind);
     let block = Block::sampled(&layer, &degrees, aggregation);
     let nodes = layer.rows;
-    (block, Frontier { nodes, degrees })
+    let split = split(worker, &nodes);
+    let frontier = Frontier {
+        nodes,
+        degrees,
+        split,
+    };
+    (block, frontier)
 }
