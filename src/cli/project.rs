@@ -26,8 +26,9 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     let experiment = read_experiment(&args.experiment, registry)?;
     let mut preparation = Preparation::new(registry, base_of(&args.experiment.file));
     let progress = Projecting::new(args.quiet);
-    let projections = project(&experiment, &mut preparation, |done| progress.tell(done))?;
+    let projections = project(&experiment, &mut preparation, |done| progress.tell(done));
     progress.end();
+    let projections = projections?;
     if args.json {
         print_json(&projections)?;
         return Ok(Verdict::Good);

@@ -182,8 +182,8 @@ pub(super) fn notes(runs: &[RunRow], epochs: &[EpochRow]) -> Vec<String> {
         cells.dedup();
         let others = match cells.len() - 1 {
             0 => String::new(),
-            1 => " (and less so in one other cell)".to_owned(),
-            more => format!(" (and less so in {more} other cells)"),
+            1 => " (and in one other cell)".to_owned(),
+            more => format!(" (and in {more} other cells)"),
         };
         notes.push(format!(
             "{cell}: parameter gradients outweigh node data {factor:.1} times{others}; compare node data apart from totals"

@@ -299,6 +299,17 @@ fn figures_need_no_font_and_nothing_from_elsewhere() {
             "{svg:.200}"
         );
         assert!(svg.contains("<title>"), "{svg:.200}");
+        // Text is there, and made of outlines that the same file has.
+        let used: Vec<&str> = (svg.split("href=\"#").skip(1))
+            .filter_map(|rest| rest.split('"').next())
+            .collect();
+        assert!(!used.is_empty(), "{svg:.200}");
+        for name in used {
+            assert!(
+                svg.contains(&format!("<path id=\"{name}\" d=\"M")),
+                "{name}"
+            );
+        }
         // What has three panels takes two columns.
         let width = if svg.contains("<title>Test accuracy against its price") {
             "width=\"504.0pt\""

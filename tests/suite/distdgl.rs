@@ -192,3 +192,19 @@ fn on_one_worker_it_takes_the_time_of_workers_that_sample_for_themselves() {
     let found = time("distdgl");
     assert!(found <= 1.2 * alone, "{found} over {alone}");
 }
+
+/// Owners answer all who ask them in one piece of work, of which a GPU pays the start once.
+#[test]
+fn its_pieces_of_work_do_not_grow_with_those_who_ask() {
+    let computing = |workers: usize| {
+        let case = Case {
+            profile: "t4", // on which starting is all that this little work costs
+            ..case(ModelKind::Sage, workers, 1000, &[4; 3])
+        };
+        let outcome = case.run("distdgl", "");
+        let times = outcome.times.iter().map(|times| times.compute.0);
+        times.fold(0.0, f64::max)
+    };
+    let (few, many) = (computing(4), computing(12));
+    assert!(many <= 1.1 * few, "{many} over {few}");
+}

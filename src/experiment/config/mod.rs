@@ -296,23 +296,21 @@ fn text_of(path: &Path) -> Result<(String, String), ConfigError> {
 
 fn known_at_top_level(document: &Document, known: &[&str]) -> Result<(), ConfigError> {
     let unknown = || document.top_level().filter(|key| !known.contains(key));
-    let elsewhere = |key| {
+    let Some(first) = unknown().next() else {
+        return Ok(());
+    };
+    // A file for another command has several such keys; the one that tells which is not always the first.
+    let elsewhere = unknown().find_map(|key| {
         let (_, command) = ELSEWHERE.iter().find(|(keys, _)| keys.contains(&key))?;
         let message = format!("`{key}` belongs to a file for `grapevine {command}`");
         Some((key, Problem::Other { message }))
-    };
-    let first = |key: &str| {
-        let problem = Problem::UnknownKey {
-            key: key.to_owned(),
-            known: known.iter().map(|&name| name.to_owned()).collect(),
-        };
-        document.error(&KeyPath::new(vec![key.to_owned()]), problem)
-    };
-    // A file of another kind has more than one such key; the one that tells is not always the first.
-    if let Some((key, problem)) = unknown().find_map(elsewhere) {
-        return Err(document.error(&KeyPath::new(vec![key.to_owned()]), problem));
-    }
-    unknown().next().map_or(Ok(()), |key| Err(first(key)))
+    });
+    let (key, problem) = elsewhere.unwrap_or_else(|| {
+        let known = known.iter().map(|&name| name.to_owned()).collect();
+        let key = first.to_owned();
+        (first, Problem::UnknownKey { key, known })
+    });
+    Err(document.error(&KeyPath::new(vec![key.to_owned()]), problem))
 }
 
 fn name(document: &Document) -> Result<String, ConfigError> {

@@ -45,19 +45,19 @@ struct Group {
 pub fn figure(cells: &[Cell]) -> Option<Figure> {
     let evaluated = |cell: &&Cell| cell.column("test_accuracy").is_some();
     // Settings that are alike share a panel, and more of them fit.
-    let mut shown = Multiples::of(cells.iter().filter(evaluated), 1);
-    let mut groups = Vec::new();
-    for each in 1..=COSTS.len() {
-        shown = Multiples::of(cells.iter().filter(evaluated), each);
-        groups = COSTS
-            .iter()
-            .filter_map(|cost| group(&shown, cost))
-            .collect();
-        let panels: usize = groups.iter().map(|group: &Group| group.panels.len()).sum();
-        if panels <= MOST_PANELS {
-            break;
-        }
-    }
+    let with = |each| {
+        let shown = Multiples::of(cells.iter().filter(evaluated), each);
+        let groups: Option<Vec<Group>> = COSTS.iter().map(|cost| group(&shown, cost)).collect();
+        Some((shown, groups?))
+    };
+    let fit = |(_, groups): &(_, Vec<Group>)| {
+        let panels = groups.iter().map(|group| group.panels.len());
+        panels.sum::<usize>() <= MOST_PANELS
+    };
+    let most = COSTS.len();
+    let (shown, groups) = (1..most)
+        .find_map(|each| with(each).filter(fit))
+        .or_else(|| with(most))?;
     let told: Vec<String> = (COSTS.iter().zip(&groups))
         .map(|(cost, group)| format!("for {}: {}", cost.name, group.fronts.join("; ")))
         .collect();
@@ -71,7 +71,6 @@ pub fn figure(cells: &[Cell]) -> Option<Figure> {
     if panels.iter().all(|group| group.len() == 1) {
         panels = vec![panels.into_iter().flatten().collect()];
     }
-    panels.first().filter(|row| !row.is_empty())?;
     Some(Figure {
         kind: "pareto",
         title: "Accuracy and its price".into(),

@@ -122,9 +122,8 @@ fn node_data(cells: &[Cell], settings: &[&Setting], story: &mut Story) {
         "Times less node data than full in the same setting: {}.",
         list(&said)
     ));
-    let any = if silent.is_empty() { "" } else { ", if any" };
     story.headlines.push(Headline {
-        name: if any.is_empty() {
+        name: if silent.is_empty() {
             "least node data"
         } else {
             "least node data, if any"
