@@ -112,11 +112,19 @@ const EXCHANGES: [(&str, &str); 2] = [
     ),
 ];
 
-const PARTITIONERS: [(&str, &str); 3] = [
+const PARTITIONERS: [(&str, &str); 5] = [
     ("random", "balanced and uniformly random"),
     (
         "metis",
         "multilevel k-way (Karypis and Kumar, SIAM J. Sci. Comput. 1998), vendored",
+    ),
+    (
+        "ldg",
+        "linear deterministic greedy, one pass over the nodes (Stanton and Kliot, KDD 2012)",
+    ),
+    (
+        "fennel",
+        "one pass over the nodes, parts at most a tenth above the mean (Tsourakakis and others, WSDM 2014)",
     ),
     (
         "given",

@@ -10,7 +10,7 @@ use super::output::{BadArgument, columns, print, print_json};
 use crate::Error;
 use crate::graph::{BUNDLED, BoundaryPlan, DatasetSpec, GraphError, PartitionSpec, PartitionStats};
 
-const METHODS: [&str; 3] = ["random", "metis", "given"];
+const METHODS: [&str; 5] = ["random", "metis", "ldg", "fennel", "given"];
 
 const FORMATS: [&str; 9] = [
     "planetoid",

@@ -84,6 +84,7 @@ fn run_on(args: &Args, registry: &Registry, engine: &Engine) -> anyhow::Result<V
         registry,
         base: base_of(&args.experiment.file),
         out: out.clone(),
+        drawn: report::files(&out),
         command: std::env::args().collect(),
         engine: engine.clone(),
         trace_epochs: if args.trace {
@@ -184,9 +185,14 @@ fn text(summary: &Summary, out: &std::path::Path) -> String {
 
 fn cell_row(cell: &str, runs: &[&RunRow]) -> Vec<String> {
     let mean = |of: &dyn Fn(&RunRow) -> f64| {
-        runs.iter().map(|run| of(run)).sum::<f64>() / runs.len().max(1) as f64
+        runs.iter().map(|run| of(run)).sum::<f64>() / runs.len() as f64
     };
     let size = |of: &dyn Fn(&RunRow) -> u64| bytes(mean(&|run| of(run) as f64));
+    if runs.is_empty() {
+        return [cell, "failed", "–", "–", "–", "–"]
+            .map(str::to_owned)
+            .into();
+    }
     let accuracy = statistics::Summary::of(runs.iter().filter_map(|run| run.test_accuracy));
     vec![
         cell.to_owned(),

@@ -349,6 +349,9 @@ fn misfit(cell: &Cell, files: &str, error: &GraphError) -> ConfigError {
     match error {
         GraphError::Key { key, what } => {
             let (section, name) = key.split_once('.').unwrap_or((key, "*"));
+            if section == "strategy" {
+                return cell.refuse_option(Some(name), what);
+            }
             let lead = if name == "*" {
                 String::new()
             } else {
@@ -370,6 +373,8 @@ pub const fn partitioner_name(method: PartitionMethod) -> &'static str {
     match method {
         PartitionMethod::Random => "random",
         PartitionMethod::Metis => "metis",
+        PartitionMethod::Ldg => "ldg",
+        PartitionMethod::Fennel => "fennel",
         PartitionMethod::Given => "given",
     }
 }

@@ -83,11 +83,7 @@ impl RowMaker<'_> {
             hidden: settings.model.hidden as u64,
             partitioner: partitioner_name(asked.method).to_owned(),
             workers: setting.workers() as u64,
-            network: settings
-                .network
-                .preset
-                .clone()
-                .unwrap_or_else(|| "custom".to_owned()),
+            network: settings.network.name(),
             engine: setting.engine.name().to_owned(),
             backend: lower_name(&settings.device.backend),
             device: setting.devices[0].description.clone(),

@@ -358,7 +358,7 @@ table! {
         val_accuracy: Option<f64>,
         /// Test accuracy, in 0 to 1; null where not evaluated.
         test_accuracy: Option<f64>,
-        /// Exact over sent values; null for strategies that do not compress.
+        /// Ratio asked of the codec; not bytes saved, for what travels whole is left out. Null for strategies that do not compress.
         compression_ratio: Option<f64>,
         /// Share of neighbourhoods seen; null where not meaningful.
         coverage: Option<f64>,

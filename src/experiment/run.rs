@@ -69,6 +69,8 @@ pub struct Runner<'a> {
     pub base: PathBuf,
     /// Where results go.
     pub out: PathBuf,
+    /// What a report of an earlier run may have left there; removed before the first table is written.
+    pub drawn: Vec<PathBuf>,
     /// The command as it was given, for the manifest.
     pub command: Vec<String>,
     /// What carries out the runs.
@@ -132,8 +134,8 @@ impl Runner<'_> {
             RunError::is_input,
         )?;
 
-        if self.engine.leads() && !self.resume {
-            remove_traces(&self.out)?;
+        if self.engine.leads() {
+            self.make_way()?;
         }
         let runs: usize = jobs.iter().map(|job| job.runs.len()).sum();
         let to_run = |job: &Job<'_>| job.runs.iter().filter(|run| !run.kept).count();
@@ -222,6 +224,20 @@ impl Runner<'_> {
             notes,
             failures,
         })
+    }
+
+    /// Removes what an earlier run drew of other tables than those that are written from now on, and its traces.
+    fn make_way(&self) -> Result<(), RunError> {
+        for path in self.drawn.iter().filter(|path| path.exists()) {
+            std::fs::remove_file(path).map_err(|source| RunError::Folder {
+                path: path.clone(),
+                source,
+            })?;
+        }
+        if self.resume {
+            return Ok(());
+        }
+        remove_traces(&self.out)
     }
 
     /// Everything that can be wrong with the input shows here, and the folder for results is there afterwards.

@@ -216,6 +216,10 @@ pub enum PartitionMethod {
     /// METIS multilevel k-way (Karypis and Kumar, 1998).
     #[default]
     Metis,
+    /// Linear deterministic greedy, in one pass (Stanton and Kliot, 2012).
+    Ldg,
+    /// FENNEL, in one pass (Tsourakakis and others, 2014).
+    Fennel,
     /// Read from a file.
     Given,
 }

@@ -18,7 +18,7 @@ use super::host::by_rows;
 use super::sparse::Rows;
 
 /// Entries between the row that is added and the row that is asked for.
-const AHEAD: usize = 4;
+const AHEAD: usize = 10;
 
 /// Values of a tile that fill the registers.
 const TILE: usize = 64;
@@ -215,7 +215,7 @@ impl<W: Fn(usize, usize) -> f32> Gather<'_, W> {
 /// Asks memory for `WIDTH` values from `at` on. Only a hint: nothing happens where the processor has none.
 #[allow(unsafe_code)]
 #[inline(always)]
-fn prefetch<const WIDTH: usize>(x: &[f32], at: usize) {
+pub fn prefetch<const WIDTH: usize>(x: &[f32], at: usize) {
     #[cfg(target_arch = "x86_64")]
     for line in (0..WIDTH).step_by(16) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

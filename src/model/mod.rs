@@ -27,6 +27,7 @@ mod norm;
 mod optimizer;
 mod parameters;
 mod rowwise;
+mod scatter;
 mod sparse;
 mod spec;
 mod spmm;

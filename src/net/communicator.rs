@@ -193,6 +193,14 @@ pub trait Communicator: Send {
         Ok(())
     }
 
+    /// Returns when every worker has called it: an all-reduce of one number, whose messages are counted as `kind`.
+    ///
+    /// # Errors
+    /// See [`Communicator`].
+    fn barrier(&mut self, kind: TrafficKind) -> Result<(), NetError> {
+        self.all_reduce(&mut [0.0], Reduce::Max, kind)
+    }
+
     /// Puts the values of worker `root` in the place of everybody's, along a binomial tree.
     ///
     /// # Errors

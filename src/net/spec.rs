@@ -72,6 +72,26 @@ pub struct NetworkSpec {
     pub workers: Vec<WorkerLinkSpec>,
 }
 
+impl NetworkSpec {
+    /// How the network is called in tables: by its preset, as changed where the section says more than how messages are framed and
+    /// exchanged; `custom` without one.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let untouched = Self {
+            preset: self.preset.clone(),
+            framing: self.framing,
+            all_reduce: self.all_reduce,
+            exchange: self.exchange,
+            ..Self::default()
+        };
+        match &self.preset {
+            None => "custom".to_owned(),
+            Some(preset) if *self == untouched => preset.clone(),
+            Some(preset) => format!("{preset} (changed)"),
+        }
+    }
+}
+
 /// Wiring of workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

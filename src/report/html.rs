@@ -104,6 +104,9 @@ impl Page<'_> {
             judging => self.judging.map(ToString::to_string),
             pictures,
             failed,
+            unfinished => self.manifest["started"].is_string() && self.manifest["finished"].is_null(),
+            runs => self.runs.len(),
+            command => self.command(),
             summary => self.summary,
             traffic => self.traffic,
             targets => self.targets,
@@ -132,6 +135,13 @@ impl Page<'_> {
                 _ => "open",
             },
         }
+    }
+
+    /// What to type to do it again, if the manifest says so.
+    fn command(&self) -> Option<String> {
+        let words = self.manifest["command"].as_array()?.iter();
+        let words = words.filter_map(|word| word.as_str().filter(|&word| word != "--resume"));
+        Some(words.map(quoted).collect::<Vec<_>>().join(" "))
     }
 
     /// Name and value of everything that was held fixed or swept over.
@@ -223,6 +233,16 @@ impl Page<'_> {
             text = format!("{text}, {share} of it inside model computation");
         }
         Some(text)
+    }
+}
+
+/// A word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }
 

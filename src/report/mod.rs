@@ -137,6 +137,28 @@ pub fn build(
     Ok(written)
 }
 
+/// All files that a report may consist of, whether they are there or not.
+#[must_use]
+pub fn files(folder: &Path) -> Vec<PathBuf> {
+    let tables = [
+        "summary",
+        "traffic",
+        "claims",
+        "targets",
+        "budgets",
+        "budget-winners",
+    ];
+    let tables = tables.map(|name| [format!("tables/{name}.md"), format!("tables/{name}.tex")]);
+    let figures = figure_kinds()
+        .into_iter()
+        .map(|kind| [format!("figures/{kind}.svg"), format!("figures/{kind}.png")]);
+    let names = tables.into_iter().chain(figures).flatten();
+    names
+        .chain(["report.html".to_owned()])
+        .map(|name| folder.join(name))
+        .collect()
+}
+
 /// The target accuracy of all cells; `None` if there is none, or more than one.
 fn target(config: &Value) -> Option<f64> {
     const KEY: &str = "training.target_accuracy";

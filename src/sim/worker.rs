@@ -379,6 +379,14 @@ impl Worker {
         Ok(self.communicator.finish_collective(pending)?)
     }
 
+    /// See [`Communicator::barrier`].
+    ///
+    /// # Errors
+    /// If another worker failed.
+    pub fn barrier(&mut self, kind: TrafficKind) -> Result<(), SimError> {
+        Ok(self.communicator.barrier(kind)?)
+    }
+
     /// See [`Communicator::broadcast`].
     ///
     /// # Errors

@@ -1,8 +1,10 @@
 //! RETEXO's fully distributed form: clients of a node each.
 
 use crate::common::{CORA, Case, assert_close, losses};
+use crate::dense::assert_scores;
+use crate::lazy::{self, Form, Freezes};
 use grapevine::graph::{BatchSpec, PartitionMethod};
-use grapevine::model::ModelKind;
+use grapevine::model::{ModelKind, OptimizerConfig};
 use grapevine::net::{Lane, TrafficKind};
 use grapevine::sim::Outcome;
 
@@ -118,29 +120,56 @@ fn it_does_not_matter_who_holds_which_node() {
 }
 
 #[test]
-fn no_gradient_crosses_from_one_sub_model_to_another() {
+fn training_is_that_of_one_sub_model_after_another_on_frozen_logits() {
+    let rounds = 15;
+    let options = format!("form = \"distributed\"\nrounds_per_layer = {rounds}");
+    let mut best_before_last = 0;
+    for (layers, dropout) in [(1, 0.0), (2, 0.0), (2, 0.3), (3, 0.0)] {
+        let case = Case {
+            kind: ModelKind::Gcn,
+            layers,
+            dropout,
+            workers: 7,
+            optimizer: OptimizerConfig::Adam {
+                learning_rate: 0.03,
+                weight_decay: 5e-4,
+                epsilon: 1e-6,
+            },
+            ..Case::default()
+        };
+        let setting = case.setting(case.strategy("retexo", &options).as_ref());
+        let reference = |freezes| lazy::train(&setting, Form::Distributed, rounds, freezes);
+        let expected = reference(Freezes::Best);
+        let what = format!("{layers} layers, dropout {dropout}");
+        let outcome = run(&case, rounds);
+        assert_close(&losses(&outcome), &expected.losses, 1e-4, &what);
+        let last = outcome.epochs[rounds * layers..].iter();
+        let last: Vec<_> = last.map(|record| record.scores.unwrap()).collect();
+        assert_scores(&last, &expected.scores, &setting.dataset, &what);
+        // What the comparison would see.
+        let apart = |freezes| {
+            let other = reference(freezes).losses;
+            let mut both = other.iter().zip(&expected.losses);
+            both.any(|(a, b)| (a / b - 1.0).abs() > 1e-3)
+        };
+        assert_eq!(apart(Freezes::Dropped), dropout > 0.0, "{what}");
+        best_before_last += usize::from(apart(Freezes::Last));
+    }
+    assert!(best_before_last > 0, "restoring the best changes something");
+}
+
+#[test]
+fn each_sub_model_learns() {
     for case in cases() {
-        let shallow = Case {
-            layers: 1,
-            heads: 3,
-            dropout: 0.0,
-            ..case.clone()
-        };
-        // One hidden width for both: that of a model of one layer is the number of classes.
-        let deep = Case {
+        let case = Case {
             layers: 3,
-            hidden: 3,
-            ..shallow.clone()
+            dropout: 0.0,
+            ..case
         };
-        let (shallow, deep) = (losses(&run(&shallow, 20)), losses(&run(&deep, 20)));
-        assert_eq!((shallow.len(), deep.len()), (40, 80));
-        assert_eq!(
-            shallow[..],
-            deep[..40],
-            "later sub-models change nothing in earlier ones"
-        );
+        let losses = losses(&run(&case, 20));
+        assert_eq!(losses.len(), 80);
         let falls = |losses: &[f64]| losses[19] < losses[0];
-        assert!(deep.chunks(20).all(falls), "each learns: {deep:?}");
+        assert!(losses.chunks(20).all(falls), "{losses:?}");
     }
 }
 

@@ -246,7 +246,10 @@ fn everything_can_be_listed() {
             ],
         ),
         ("models", &["gcn", "sage", "sage-pool", "gat", "gin"]),
-        ("partitioners", &["random", "metis", "given"]),
+        (
+            "partitioners",
+            &["random", "metis", "ldg", "fennel", "given"],
+        ),
         ("networks", &["nvlink", "ethernet-1g", "wan", "bluetooth"]),
         ("devices", &["flex", "a100"]),
     ] {

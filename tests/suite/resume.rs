@@ -188,6 +188,32 @@ fn a_failure_ends_the_rest_otherwise_and_leaves_a_report_of_what_was_done() {
     assert_eq!(runs.lines().count(), 1 + 4 + 1);
     let report = fs::read_to_string(out.join("report.html")).unwrap();
     assert!(report.contains("stuck") && report.contains("isolated"));
+    assert!(report.contains("Not finished"), "{report:.2000}");
+}
+
+#[test]
+fn what_was_drawn_of_earlier_results_does_not_stay_beside_those_of_a_run_that_was_stopped() {
+    let folder = folder_with(EXPERIMENT);
+    grapevine(folder.path(), &["run", "x.toml", "--out", "out"]).expect(0);
+    let out = folder.path().join("out");
+    let drawn = ["report.html", "figures/pareto.svg", "tables/summary.md"];
+    let there = || drawn.iter().filter(|name| out.join(name).exists()).count();
+    assert_eq!(there(), drawn.len());
+    let report = fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(!report.contains("Not finished"));
+    let mut child = Command::new(env!("CARGO_BIN_EXE_grapevine"))
+        .current_dir(folder.path())
+        .args(["run", "x.toml", "--quiet", "--out", "out"])
+        .args(["--set", "training.epochs=1000000"])
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the program was built for these tests");
+    while there() > 0 && child.try_wait().expect("it is ours").is_none() {
+        sleep(Duration::from_millis(1));
+    }
+    child.kill().expect("it is ours");
+    child.wait().expect("it ended");
+    assert_eq!(there(), 0);
 }
 
 #[test]

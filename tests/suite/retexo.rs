@@ -1,8 +1,10 @@
 //! RETEXO: lazy message passing.
 
 use crate::common::{Case, assert_close, losses};
+use crate::dense::assert_scores;
+use crate::lazy::{self, Form, Freezes};
 use grapevine::graph::PartitionMethod;
-use grapevine::model::ModelKind;
+use grapevine::model::{ModelKind, OptimizerConfig};
 use grapevine::net::TrafficKind;
 
 fn cases() -> impl Iterator<Item = Case> {
@@ -124,18 +126,58 @@ fn grows_with_the_rounds(kind: ModelKind, layers: impl Fn(u64, u64, u64) -> [u64
     }
 }
 
+/// Adam with all that it can have.
+const ADAM: OptimizerConfig = OptimizerConfig::Adam {
+    learning_rate: 0.02,
+    weight_decay: 5e-4,
+    epsilon: 1e-6,
+};
+
 #[test]
-fn earlier_sub_models_are_not_trained_by_later_ones() {
-    // The losses of the first sub-model are those of a training that stops after it.
-    let deep = Case {
-        layers: 3,
-        ..Case::default()
-    };
-    let losses = losses(&deep.run("retexo", "rounds_per_layer = 4"));
-    let longer = crate::common::losses(&deep.run("retexo", "rounds_per_layer = 6"));
-    assert_eq!(
-        losses[..4],
-        longer[..4],
-        "frozen inputs, nothing from above"
-    );
+fn training_is_that_of_one_sub_model_after_another_on_frozen_inputs() {
+    let rounds = 12;
+    let options = format!("rounds_per_layer = {rounds}");
+    let mut best_before_last = 0;
+    for (kind, layers) in [
+        (ModelKind::Gcn, 2),
+        (ModelKind::Sage, 2),
+        (ModelKind::Gcn, 3),
+    ] {
+        for dropout in [0.0, 0.3] {
+            let case = Case {
+                kind,
+                layers,
+                dropout,
+                optimizer: ADAM,
+                ..Case::default()
+            };
+            let setting = case.setting(case.strategy("retexo", &options).as_ref());
+            let reference = |freezes| lazy::train(&setting, Form::Layers, rounds, freezes);
+            let expected = reference(Freezes::Best);
+            assert_eq!(expected.losses.len(), rounds * layers);
+            for workers in [1, 2] {
+                let outcome = Case {
+                    workers,
+                    ..case.clone()
+                }
+                .run("retexo", &options);
+                let what = format!("{kind:?}, {layers} layers, dropout {dropout}, {workers}");
+                assert_close(&losses(&outcome), &expected.losses, 1e-4, &what);
+                let scores: Vec<_> = outcome.epochs.iter().map(|record| record.scores).collect();
+                let (before, last) = scores.split_at(rounds * (layers - 1));
+                assert!(before.iter().all(Option::is_none), "{what}");
+                let last: Vec<_> = last.iter().flatten().copied().collect();
+                assert_scores(&last, &expected.scores, &setting.dataset, &what);
+            }
+            // What the comparison would see.
+            let apart = |freezes| {
+                let other = reference(freezes).losses;
+                let mut both = other.iter().zip(&expected.losses);
+                both.any(|(a, b)| (a / b - 1.0).abs() > 1e-3)
+            };
+            assert_eq!(apart(Freezes::Dropped), dropout > 0.0, "{kind:?}");
+            best_before_last += usize::from(apart(Freezes::Last));
+        }
+    }
+    assert!(best_before_last > 0, "restoring the best changes something");
 }

@@ -223,6 +223,11 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
     ),
     (
         "hidden = 16",
+        "hidden = 99999999999",
+        "x.toml:7: in [model]: `hidden` must be at most 65536 columns, not 99999999999",
+    ),
+    (
+        "hidden = 16",
         "layers = 0",
         "x.toml:7: in [model]: `layers` must be at least 1, not 0",
     ),
@@ -402,6 +407,16 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
         "within = 0.01 }",
         "within = 0.01, equals = 1 }",
         "x.toml:32: in [[claim]]: `compare` is wrong: give exactly one condition of within, at_most_below, at_least_above, at_least_below and times_less (with `to`), equals, at_least, at_most and between (without)",
+    ),
+    (
+        "within = 0.01 }",
+        "within = 5 }",
+        "x.toml:32: in [[claim]]: 5 is no difference of shares: accuracies are from 0 to 1, and 0.05 is five points",
+    ),
+    (
+        "to = \"workers=2 full\", within = 0.01 }",
+        "between = [0.5, 80] }",
+        "x.toml:32: in [[claim]]: 80 is no share: accuracies are from 0 to 1, and 0.8 is 80 %",
     ),
     (
         "\"test_accuracy\"",

@@ -11,6 +11,9 @@ use super::locate::Document;
 use super::path::KeyPath;
 use super::settings::Settings;
 
+/// More columns than any layer has had: a slip of the hand beyond, that would ask for all memory there is.
+const WIDEST: usize = 1 << 16;
+
 /// Checks of one section: a key, relative to the section, and what is wrong with it.
 pub(super) struct Checks<'a> {
     pub document: &'a Document,
@@ -225,6 +228,11 @@ pub(super) fn synthetic(spec: &SyntheticSpec, check: &Checks<'_>) -> Result<(), 
 fn model(config: &ModelConfig, check: &Checks<'_>) -> Result<(), ConfigError> {
     check.positive(config.layers, "layers")?;
     check.positive(config.hidden, "hidden")?;
+    check.that(
+        config.hidden <= WIDEST,
+        "hidden",
+        &format!("must be at most {WIDEST} columns, not {}", config.hidden),
+    )?;
     check.positive(config.heads, "heads")?;
     let (hidden, heads) = (config.hidden, config.heads);
     check.that(

@@ -390,6 +390,13 @@ fn claims(document: &Document, cells: &[Cell]) -> Result<Vec<ClaimSpec>, ConfigE
         if !measures.contains(&claim.measure.as_str()) {
             return Err(document.unknown(&path.join("measure"), &claim.measure, measures));
         }
+        if let (true, Some(message)) = (
+            claim.measure.contains("accuracy"),
+            claim.compare.misfit_of_shares(),
+        ) {
+            let problem = Problem::Other { message };
+            return Err(document.error(&path.join("compare"), problem));
+        }
         if claim.compare.settings(pairs()).is_empty() {
             let path = path.join("compare");
             let exists = |name: &str| known.contains(&name);

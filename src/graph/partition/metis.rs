@@ -14,7 +14,7 @@ use crate::graph::{Csr, GraphError};
 /// one another.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// Divides the nodes into `workers` non-empty sets of nearly equal size with few edges between them.
+/// Divides the nodes into `workers` sets, of which some may be empty, of nearly equal size with few edges between them.
 /// A graph without edges, where there is nothing to optimise, is divided at random.
 pub fn partition(
     graph: &Csr,
@@ -62,50 +62,13 @@ pub fn partition(
     let part = |part: Idx| {
         u32::try_from(part).map_err(|_| failed("it answers with a negative part".to_owned()))
     };
-    let mut assignment = assignment
-        .into_iter()
-        .map(part)
-        .collect::<Result<Vec<u32>, _>>()?;
-    fill_empty(&mut assignment, workers);
-    Ok(assignment)
-}
-
-/// Gives every worker without nodes the last node of the largest one. There are at least as many
-/// nodes as workers.
-fn fill_empty(assignment: &mut [u32], workers: usize) {
-    let mut sizes = vec![0_usize; workers];
-    for &part in assignment.iter() {
-        sizes[part as usize] += 1;
-    }
-    for empty in (0_u32..).take(workers) {
-        if sizes[empty as usize] > 0 {
-            continue;
-        }
-        // The first of equally large ones, so that the result does not depend on how a maximum is
-        // searched.
-        let largest = (0_u32..)
-            .take(workers)
-            .max_by_key(|&part| (sizes[part as usize], std::cmp::Reverse(part)));
-        let Some(largest) = largest else { return };
-        if let Some(node) = assignment.iter().rposition(|&part| part == largest) {
-            assignment[node] = empty;
-            sizes[largest as usize] -= 1;
-            sizes[empty as usize] = 1;
-        }
-    }
+    assignment.into_iter().map(part).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::rng::{Purpose, stream};
-
-    #[test]
-    fn empty_workers_take_nodes_from_the_largest() {
-        let mut assignment = vec![2, 2, 2, 2, 0];
-        fill_empty(&mut assignment, 4);
-        assert_eq!(assignment, [2, 2, 3, 1, 0]);
-    }
 
     #[test]
     fn a_graph_without_edges_is_divided_evenly() {

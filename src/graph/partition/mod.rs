@@ -1,18 +1,20 @@
 //! Which worker owns which node.
 //!
 //! ```text
-//! random   balanced, uniformly random        given   read from a file
-//! metis    few cut edges, nearly balanced
+//! random   balanced, uniformly random        ldg, fennel   one pass over the nodes, fewer cut edges than at random
+//! metis    few cut edges, nearly balanced    given         read from a file
 //! ```
 
 mod given;
 mod metis;
 mod random;
+mod streaming;
 
 use std::path::Path;
 
 use super::{BoundaryPlan, Csr, GraphError, PartitionMethod, PartitionSpec};
 use crate::rng::{Purpose, stream};
+use streaming::Penalty;
 
 /// An assignment of nodes to workers. Every worker owns at least one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,9 +93,15 @@ impl PartitionSpec {
         }
         let seed = self.seed.unwrap_or(seed);
         let mut random = stream(seed, Purpose::Partition, 0, 0);
-        let assignment = match self.method {
+        let mut assignment = match self.method {
             PartitionMethod::Random => random::partition(nodes, workers, &mut random),
             PartitionMethod::Metis => metis::partition(graph, workers, &mut random)?,
+            PartitionMethod::Ldg => {
+                streaming::partition(graph, workers, Penalty::Linear, &mut random)
+            }
+            PartitionMethod::Fennel => {
+                streaming::partition(graph, workers, Penalty::Fennel, &mut random)
+            }
             PartitionMethod::Given => {
                 let file = self.file.as_ref().ok_or_else(|| {
                     let what = "is missing; method \"given\" needs a text file with one worker \
@@ -103,10 +111,36 @@ impl PartitionSpec {
                 given::partition(&base.join(file), nodes, workers)?
             }
         };
+        fill_empty(&mut assignment, workers);
         Ok(Partition {
             parts: workers,
             assignment,
         })
+    }
+}
+
+/// Gives every worker without nodes the last node of the largest one. There are at least as many
+/// nodes as workers.
+fn fill_empty(assignment: &mut [u32], workers: usize) {
+    let mut sizes = vec![0_usize; workers];
+    for &part in assignment.iter() {
+        sizes[part as usize] += 1;
+    }
+    for empty in (0_u32..).take(workers) {
+        if sizes[empty as usize] > 0 {
+            continue;
+        }
+        // The first of equally large ones, so that the result does not depend on how a maximum is
+        // searched.
+        let largest = (0_u32..)
+            .take(workers)
+            .max_by_key(|&part| (sizes[part as usize], std::cmp::Reverse(part)));
+        let Some(largest) = largest else { return };
+        if let Some(node) = assignment.iter().rposition(|&part| part == largest) {
+            assignment[node] = empty;
+            sizes[largest as usize] -= 1;
+            sizes[empty as usize] = 1;
+        }
     }
 }
 
@@ -131,7 +165,7 @@ impl PartitionSpec {
         let (chunks, nodes) = (self.workers, graph.nodes());
         if workers == 0 || !chunks.is_multiple_of(workers) || chunks > nodes {
             let what = format!(
-                "{chunks} is not a multiple of the {workers} workers up to the {nodes} nodes of the graph"
+                "must be a multiple of the {workers} workers and at most the {nodes} nodes of the graph, not {chunks}"
             );
             return Err(GraphError::key("strategy.chunks", what));
         }
@@ -146,6 +180,20 @@ impl PartitionSpec {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    const METHODS: [PartitionMethod; 4] = [
+        PartitionMethod::Random,
+        PartitionMethod::Metis,
+        PartitionMethod::Ldg,
+        PartitionMethod::Fennel,
+    ];
+
+    #[test]
+    fn empty_workers_take_nodes_from_the_largest() {
+        let mut assignment = vec![2, 2, 2, 2, 0];
+        fill_empty(&mut assignment, 4);
+        assert_eq!(assignment, [2, 2, 3, 1, 0]);
+    }
 
     fn spec(method: PartitionMethod, workers: usize) -> PartitionSpec {
         PartitionSpec {
@@ -212,7 +260,7 @@ mod tests {
 
     #[test]
     fn one_worker_owns_everything() {
-        for method in [PartitionMethod::Metis, PartitionMethod::Random] {
+        for method in METHODS {
             assert_eq!(divide(method, &ring(5), 1, 3).assignment, [0; 5]);
         }
     }
@@ -262,15 +310,15 @@ mod tests {
             edges in prop::collection::vec((0_u32..40, 0_u32..40), 0..120),
             workers in 1_usize..=40,
             seed in any::<u64>(),
-            metis: bool,
+            method in 0_usize..4,
         ) {
             let graph = Csr::undirected(40, edges.into_iter());
-            let method = if metis { PartitionMethod::Metis } else { PartitionMethod::Random };
+            let method = METHODS[method];
             let partition = divide(method, &graph, workers, seed);
             prop_assert_eq!(partition.assignment.len(), 40);
             let sizes = partition.sizes();
             prop_assert!(sizes.iter().all(|&size| size > 0), "{:?}", sizes);
-            if !metis {
+            if method == PartitionMethod::Random {
                 let (least, most) = (sizes.iter().min().unwrap(), sizes.iter().max().unwrap());
                 prop_assert!(most - least <= 1);
             }

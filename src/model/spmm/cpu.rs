@@ -1,4 +1,5 @@
-//! The product on processors: rayon over blocks of rows with about equally many entries.
+//! The product on processors: rayon over blocks of rows with about equally many entries, or over strips of columns where a tall matrix
+//! is transposed.
 
 use std::sync::Arc;
 
@@ -9,12 +10,15 @@ use super::SpmmBackend;
 use crate::model::SparseMatrix;
 use crate::model::gather::weighted_sums;
 use crate::model::host::Host;
+use crate::model::scatter;
 
 /// `A·x` or `Aᵀ·x` on host slices: `x [columns, width]` row by row, the result `[rows, width]`.
 #[must_use]
 pub fn product(matrix: &SparseMatrix, x: &[f32], width: usize, transposed: bool) -> Vec<f32> {
     let values = matrix.values();
-    if transposed {
+    if transposed && scatter::pays(matrix, width) {
+        scatter::transposed_product(matrix, x, width)
+    } else if transposed {
         let by_column = matrix.by_column();
         let positions = &by_column.positions;
         let value = |entry: usize, _| values[positions[entry] as usize];

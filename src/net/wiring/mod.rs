@@ -151,7 +151,7 @@ impl NetworkSpec {
                 return Err(wrong(key, reason));
             }
             if !given && is(kind) {
-                let reason = format!("topology = \"{name}\" needs it; add it");
+                let reason = format!("is missing; topology = \"{name}\" needs it");
                 return Err(wrong(key, reason));
             }
         }

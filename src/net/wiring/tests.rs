@@ -48,6 +48,31 @@ fn a_straggler_has_its_own_bandwidth_latency_and_speed() {
 }
 
 #[test]
+fn a_preset_that_was_changed_is_not_called_by_its_name_alone() {
+    let named = |text: &str| spec(text).name();
+    assert_eq!(
+        named("preset = \"wan\"\nall_reduce = \"tree\"\nframing = \"none\""),
+        "wan"
+    );
+    assert_eq!(
+        named("link = { bandwidth = \"1Gbps\", latency = 0 }"),
+        "custom"
+    );
+    for change in [
+        "link = { bandwidth = \"1Gbps\", latency = 0 }",
+        "up = \"1Mbps\"",
+        "loss = 0.1",
+        "topology = \"ring\"",
+        "[[worker]]\nrank = 0\ncompute = 2.0",
+    ] {
+        assert_eq!(
+            named(&format!("preset = \"wan\"\n{change}")),
+            "wan (changed)"
+        );
+    }
+}
+
+#[test]
 fn a_link_in_the_file_replaces_the_presets_and_keeps_its_framing() {
     let text = "preset = \"nvlink\"\nlink = { bandwidth = \"1Gbps\", latency = \"1us\" }";
     assert_eq!(
@@ -160,7 +185,7 @@ fn keys_of_other_topologies_and_figures_out_of_range_are_refused_by_key() {
     let route = "[[route]]\nfrom = 0\nto = 1\nlinks = [\"a\"]\n";
     for (text, expected) in [
         ("preset = \"wan\"\nracks = 2".to_owned(), "network.racks: goes with topology = \"racks\""),
-        ("preset = \"wan\"\ntopology = \"edge\"".to_owned(), "network.server: topology = \"edge\" needs it"),
+        ("preset = \"wan\"\ntopology = \"edge\"".to_owned(), "network.server: is missing; topology = \"edge\" needs it"),
         (format!("preset = \"wan\"\n{racks}racks = 5"), "network.racks: there must be 1 to 4"),
         ("preset = \"wan\"\nloss = 0.5".to_owned(), "network.loss: must be at least 0 and below 0.5"),
         ("preset = \"wan\"\nup = 1e6\nduplex = \"half\"".to_owned(), "network.duplex: \"half\" shares"),
@@ -176,7 +201,7 @@ fn keys_of_other_topologies_and_figures_out_of_range_are_refused_by_key() {
             "preset = \"wan\"\ntopology = \"regions\"\nregions = { bandwidth = 1e6, latency = [[0, 1], [1]] }".to_owned(),
             "network.regions.latency.1: has 1 entries",
         ),
-        (custom.to_owned(), "network.route: topology = \"custom\" needs it"),
+        (custom.to_owned(), "network.route: is missing; topology = \"custom\" needs it"),
         (format!("{custom}{route}{route}"), "network.route.1.from: there is a route from 0 to 1 already"),
         (format!("{custom}{}", route.replace("[\"a\"]", "[\"a\", \"a\"]")), "network.route.0.links.1"),
         (format!("preset = \"wan\"\n{custom}{route}"), "network.preset: does not go with"),

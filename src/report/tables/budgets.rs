@@ -38,8 +38,8 @@ struct Contest<'a> {
 /// Two tables: the accuracy of each strategy at each budget, and who is ahead. Nothing where no two strategies of a setting send
 /// node data.
 ///
-/// A budget is a share of the node data that `full` sends in its whole run (where there is no `full`, the strategy that sends most). What is
-/// reached within it is the test accuracy at the best validation accuracy among the epochs that end within the budget, seed by seed.
+/// A budget is a share of the node data that `full` sends in its whole run with the same seed (where there is no `full`, the strategy that
+/// sends most). What is reached within it is the test accuracy at the best validation accuracy among the epochs that end within the budget, seed by seed.
 pub fn budgets(cells: &[Cell], traffic: &[TrafficRow]) -> Option<[Table; 2]> {
     let contests = contests(cells, &spent(traffic));
     if contests.is_empty() {
@@ -81,11 +81,16 @@ fn contests<'a>(cells: &'a [Cell], spent: &Spent) -> Vec<Contest<'a>> {
             let most = members.iter().max_by(|a, b| data(a).total_cmp(&data(b)))?;
             let whole = data(full.unwrap_or(most));
             let budgets: Vec<f64> = SHARES.iter().map(|share| share * whole).collect();
+            // Partitions differ between seeds, and what crosses them with them.
+            let runs = full.unwrap_or(most).runs.iter();
+            let whole: BTreeMap<u64, f64> = runs
+                .map(|run| (run.seed, run.node_data_bytes() as f64))
+                .collect();
             let contenders = members.iter().map(|cell| Contender {
                 label: cell.strategy,
-                reached: budgets
+                reached: SHARES
                     .iter()
-                    .map(|&budget| reached(cell, spent, budget))
+                    .map(|share| reached(cell, spent, |seed| Some(share * whole.get(&seed)?)))
                     .collect(),
             });
             Some(Contest {
@@ -97,9 +102,10 @@ fn contests<'a>(cells: &'a [Cell], spent: &Spent) -> Vec<Contest<'a>> {
         .collect()
 }
 
-/// Per seed, the test accuracy at the best validation accuracy within the budget; nothing unless every seed has one.
-fn reached(cell: &Cell, spent: &Spent, budget: f64) -> Option<BySeed> {
+/// Per seed, the test accuracy at the best validation accuracy within the seed's budget; nothing unless every seed has one.
+fn reached(cell: &Cell, spent: &Spent, budget: impl Fn(u64) -> Option<f64>) -> Option<BySeed> {
     let of_seed = |seed: u64| {
+        let budget = budget(seed)?;
         let name = cell.runs.first().map_or("", |run| run.cell.as_str());
         let bytes = spent.get(&(name, seed));
         let mut best: Option<(f64, f64)> = None;
@@ -326,6 +332,28 @@ mod tests {
         assert_eq!(ahead[4], "full");
         assert_eq!(winners.rows[0][6].text, "alone within it");
         assert_eq!(winners.rows[4][6].text, "10.0 [10.0, 10.0]");
+    }
+
+    #[test]
+    fn a_budget_is_a_share_of_what_full_sends_with_the_same_seed() {
+        let (mut runs, mut epochs, mut traffic) = strategy("full", 1000, 0.7);
+        let (r, e, t) = strategy("thrifty", 100, 0.6);
+        runs.extend(r);
+        epochs.extend(e);
+        traffic.extend(t);
+        // The second partition has a larger cut.
+        for run in runs.iter_mut().filter(|run| run.seed == 1) {
+            run.activation_bytes *= 2;
+        }
+        for row in traffic.iter_mut().filter(|row| row.seed == 1) {
+            row.payload_bytes *= 2;
+        }
+        let [matrix, _] = budgets(&series::cells(&runs, &epochs), &traffic).unwrap();
+        let full: Vec<&str> = matrix.rows[0]
+            .iter()
+            .map(|entry| entry.text.as_str())
+            .collect();
+        assert_eq!(full[5..], ["70.5 ± 0.7 %", "80.5 ± 0.7 %"]);
     }
 
     #[test]

@@ -9,8 +9,10 @@ use crate::report::format;
 /// never reached a target, the interval alone, and how many those are.
 pub fn measured(claim: &ClaimRow) -> String {
     let end = |end: Option<f64>| end.map_or("?".to_owned(), format::quantity);
+    let finite = |end: Option<f64>| end.filter(|end| end.is_finite());
     let interval = match (claim.low, claim.high) {
-        (None, None) => None,
+        // Bounds of nothing, such as of targets that no run reached.
+        (low, high) if finite(low).is_none() && finite(high).is_none() => None,
         (low, high) => Some(format!("[{}, {}]", end(low), end(high))),
     };
     let censored = (claim.censored > 0).then(|| {
@@ -19,6 +21,12 @@ pub fn measured(claim: &ClaimRow) -> String {
             claim.censored, claim.seeds
         )
     });
+    if claim.measured.is_none() && interval.is_none() && claim.censored > 0 {
+        return format!(
+            "nothing: a bound alone for {} of {} seeds",
+            claim.censored, claim.seeds
+        );
+    }
     let parts = [claim.measured.map(format::quantity), interval, censored];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     if parts.is_empty() {
@@ -103,7 +111,10 @@ mod tests {
             }),
             text
         );
-        (claim.low, claim.censored) = (None, 0);
+        // No run has reached its target: bounds of nothing.
+        (claim.high, claim.censored) = (Some(f64::INFINITY), 3);
+        assert_eq!(measured(&claim), "nothing: a bound alone for 3 of 3 seeds");
+        (claim.low, claim.high, claim.censored) = (None, None, 0);
         assert_eq!(measured(&claim), "–");
     }
 }

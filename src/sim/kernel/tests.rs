@@ -162,6 +162,22 @@ fn a_broadcast_takes_its_closed_form_for_any_number_of_workers_and_any_root() {
 }
 
 #[test]
+fn nobody_passes_a_barrier_before_all_have_come() {
+    for kind in [AllReduceKind::Ring, AllReduceKind::Tree] {
+        let cluster = Cluster {
+            all_reduce: kind,
+            ..cluster(5)
+        };
+        run(&cluster, |end| {
+            end.elapse(Seconds(end.rank() as f64));
+            end.barrier(TrafficKind::Parameter)?;
+            assert!(end.now().0 >= 4.0, "{}", end.now().0);
+            Ok(())
+        });
+    }
+}
+
+#[test]
 fn a_gather_shares_the_link_of_its_root() {
     let lens = [10, 0, 30, 20];
     let results = run(&cluster(4), |end| {

@@ -15,14 +15,16 @@
 //! What a worker does not see biases its gradient. Each gradient is therefore weighted by the *coverage* of its training nodes'
 //! neighbourhoods, per node or per batch, or each message by the probability that it is seen. What workers have to tell each other for that is `control`, at
 //! each switch (with `remote_sampling`, in each epoch; in mini-batches, in each step): an all-reduce of two numbers for `normalise = "mean"`, and one for `shrinkage = "james_stein"`.
-//! `normalise = "rho"` compares coverage with its expectation, for which one number per boundary row travels for each hop but the first, once, before
-//! training.
+//! `normalise = "rho"` compares coverage with its expectation over `L` hops (with the halo one less), taken as `(P ∘ π)^L · 1`, for which one number per
+//! boundary row travels for each hop but the first, once, before training. For one hop that is exact; for more it ignores that walks come back to units
+//! they have seen.
 //!
 //! Choices where the paper's code leaves a trap or says nothing: coverage is over as many hops as the model has layers
 //! (its one-hop weight is 1 up to `d/(d + 1)` with the halo on); chunks normalise by the neighbours they see, halo nodes by their degree in
 //! the whole graph. `batch_gram` takes gradients for uncorrelated and their norms from the last layer, and measures these by a forward pass without
 //! dropout when it weighs, not in every step. `edge_ht` normalises by degrees in the whole graph; with the halo the first layer is exact, and those above it
-//! read no halo rows. Chances are those of a random super-epoch, and a step's do not depend on where the walk has been.
+//! read no halo rows. It makes the sums of one layer unbiased given their inputs, and not the gradient of several layers. Chances are those of a
+//! random super-epoch, and a step's do not depend on where the walk has been.
 
 mod batches;
 pub mod estimators;

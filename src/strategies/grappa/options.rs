@@ -53,7 +53,7 @@ pub const INFO: &[OptionInfo] = &[
     OptionInfo {
         name: "shrinkage",
         default: "\"kappa\"",
-        meaning: "none; kappa: (d_local + κ)/(d + κ) per node (κ = 1: the authors' code); lambda: 1 + λ(w − 1) on the batch weight (the paper's form); james_stein: as lambda, with λ estimated from all workers' weights (derived).",
+        meaning: "none; kappa: for one hop (d_local + κ)/(d + κ) per node (derived; with κ = 1 near the authors' max(d_local, 1)/(d + 1)); lambda: 1 + λ(w − 1) on the batch weight (the paper's form); james_stein: as lambda, with λ estimated from all workers' weights (derived).",
     },
     OptionInfo {
         name: "kappa",
@@ -68,7 +68,7 @@ pub const INFO: &[OptionInfo] = &[
     OptionInfo {
         name: "normalise",
         default: "\"mean\"",
-        meaning: "mean: divide weights by their mean over all training nodes, which keeps the learning rate's scale (derived); rho: each by its expectation over super-epochs, which makes it Horvitz and Thompson's (derived); none.",
+        meaning: "mean: divide weights by their mean over all training nodes, which keeps the learning rate's scale (derived); rho: each by its expectation over super-epochs, which for one hop makes it Horvitz and Thompson's, and for more is taken as if the walk never came back to what it has seen (derived); none.",
     },
     OptionInfo {
         name: "cap",

@@ -437,6 +437,85 @@ mod tests {
         }
     }
 
+    /// Ratios in some epochs, by hand.
+    fn assert_ratios(schedule: Schedule, epochs: usize, expected: &[(usize, f64)]) {
+        for &(epoch, expected) in expected {
+            let ratio = schedule.ratio(epoch, epochs, &[]);
+            assert!(
+                (ratio - expected).abs() < 1e-3,
+                "{schedule:?}, epoch {epoch} of {epochs}: {ratio} ≠ {expected}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_exponential_schedule_takes_the_values_of_its_formula() {
+        // 128 · exp(−t · ln(128 / 2) / 100): a quarter of the way 128 / 64^¼ = 128 / 2√2, half-way 128 / 8.
+        let schedule = Schedule::Exponential {
+            from: 128.0,
+            to: 2.0,
+        };
+        let quarter = 128.0 / (2.0 * 2.0_f64.sqrt());
+        let expected = [
+            (0, 128.0),
+            (25, quarter),
+            (50, 16.0),
+            (100, 2.0),
+            (101, 2.0),
+        ];
+        assert_ratios(schedule, 102, &expected);
+        // 128 · 2^(−7 t / 298).
+        let schedule = Schedule::Exponential {
+            from: 128.0,
+            to: 1.0,
+        };
+        let expected = [(0, 128.0), (149, 128.0_f64.sqrt()), (298, 1.0), (299, 1.0)];
+        assert_ratios(schedule, 300, &expected);
+    }
+
+    #[test]
+    fn the_cosine_schedule_takes_the_values_of_its_formula() {
+        // 2 + 126 · (1 + cos(π t / 100)) / 2: at an eighth of a turn 2 + 63 · (1 + √½), half-way the mean.
+        let schedule = Schedule::Cosine {
+            from: 128.0,
+            to: 2.0,
+        };
+        let expected = [
+            (0, 128.0),
+            (25, 109.5477),
+            (50, 65.0),
+            (75, 20.4523),
+            (100, 2.0),
+            (101, 2.0),
+        ];
+        assert_ratios(schedule, 102, &expected);
+    }
+
+    #[test]
+    fn the_schedule_of_steps_takes_the_values_of_its_formula() {
+        // 2^⌈(300 − t) / 50⌉.
+        let schedule = |from, to| Schedule::Steps {
+            from,
+            to,
+            every: 50,
+        };
+        let expected = [
+            (0, 64.0),
+            (49, 64.0),
+            (50, 32.0),
+            (149, 16.0),
+            (150, 8.0),
+            (151, 8.0),
+            (249, 4.0),
+            (250, 2.0),
+            (299, 2.0),
+        ];
+        assert_ratios(schedule(128.0, 1.0), 300, &expected);
+        // Within bounds.
+        let expected = [(0, 20.0), (99, 20.0), (100, 16.0), (200, 4.0), (299, 3.0)];
+        assert_ratios(schedule(20.0, 3.0), 300, &expected);
+    }
+
     #[test]
     fn a_rising_schedule_or_a_ratio_below_one_is_refused() {
         assert!(Schedule::Cosine { from: 2.0, to: 4.0 }.check().is_err());

@@ -5,7 +5,7 @@
 //! of a row comes back in the same columns. The ratio `c` follows a schedule, by default from 128 down to 1 after a fifth of the
 //! epochs; from there on the training is exact. An adaptive schedule depends on how the training goes, so its plan in advance is an
 //! upper bound. Features are resent in every epoch, as in the authors' code. An epoch moves
-//! `4B (Σ_{l<L−1} ⌊d_l/c⌋ + d_{L−1})` bytes forward, and the same without layer 0 back.
+//! `4B (Σ_{l<L−1} max(1, ⌊d_l/c⌋) + d_{L−1})` bytes forward, and the same without layer 0 back.
 
 use serde::Deserialize;
 

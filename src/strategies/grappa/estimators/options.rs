@@ -83,7 +83,8 @@ pub enum Normalise {
     /// Nothing: the step shrinks with the coverage (the authors' code).
     #[default]
     None,
-    /// The expected weight of each node under the design, which makes the weight Horvitz and Thompson's.
+    /// The expected weight of each node under the design, which makes the weight Horvitz and Thompson's where that expectation is exact: in
+    /// training for one hop, and for more as if the walk never came back to units it has seen.
     Rho,
     /// The mean weight over all training nodes: one scalar all-reduce.
     Mean,

@@ -1,7 +1,8 @@
 //! Pulling weights towards 1, which trades a little bias for less variance.
 
-/// Add-κ smoothing of a coverage: `1 + λ_v (c_v − 1)` with `λ_v = d/(d + κ)`, which for one hop is `(d_local + κ)/(d + κ)`. κ = 1 is, but for nodes
-/// without local neighbours, the weight of the authors' code. *(Derived, §4.8.)*
+/// Add-κ smoothing of a coverage: `1 + λ_v (c_v − 1)` with `λ_v = d/(d + κ)`, which for one hop is `(d_local + κ)/(d + κ)`. κ = 1 is near the
+/// weight of the authors' code, `max(d_local, 1)/(d + 1)`: the same for nodes without local neighbours, and `1/(d + 1)` more for all others.
+/// *(Derived, §4.8.)*
 #[must_use]
 pub fn smoothed(coverage: f64, degree: usize, kappa: f64) -> f64 {
     let degree = degree as f64;
