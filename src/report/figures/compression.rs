@@ -54,7 +54,7 @@ pub fn figure(cells: &[Cell]) -> Option<Figure> {
         kind: "compression",
         title: "Compression and coverage".into(),
         caption: format!(
-            "Compression ratio (exact over sent values), relative error of the rows sent (squared, decoded against exact) and coverage \
+            "Compression ratio (asked of the codec), relative error of the rows sent (squared, decoded against exact) and coverage \
              of neighbourhoods against epoch, for the strategies that have them; {}.{}",
             seeds_with(cells, "with bands of"),
             shown.caption()

@@ -38,7 +38,7 @@ pub enum Schedule {
         #[serde(default = "end")]
         to: f64,
     },
-    /// `2^⌈(T − t)/every⌉`, within `[to, from]`.
+    /// `2^⌈(T − t)/every⌉`, within `[to, from]`: the last step has ratio 2.
     Steps {
         /// Ratio at most. Default 128.
         #[serde(default = "start")]
