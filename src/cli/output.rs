@@ -7,7 +7,9 @@ use thiserror::Error;
 
 /// A folder that holds no results.
 #[derive(Debug, Error)]
-#[error("{folder} is not a result folder ({reason}); give the folder that `grapevine run` wrote")]
+#[error(
+    "{folder} is not a result folder, or a damaged one ({reason}); give the folder that `grapevine run` wrote, with its Parquet files"
+)]
 pub struct BadFolder {
     /// What was given.
     pub folder: String,

@@ -88,6 +88,7 @@ pub fn verify_plan(
     }
     let runs = tables.runs.iter();
     let ran: BTreeSet<(&str, u64)> = runs.map(|run| (run.cell.as_str(), run.seed)).collect();
+    let mut missing = Vec::new();
     for cell in present {
         let name = &cell.name;
         for &seed in &experiment.seeds {
@@ -103,12 +104,21 @@ pub fn verify_plan(
                     what,
                 });
             } else {
-                notes.insert(what);
+                missing.push(what);
             }
         }
         if let Err(error) = check.cell(cell, preparation) {
             notes.insert(format!("not checked against the plan: {error}"));
         }
+    }
+    match &missing[..] {
+        [first, _, _, _, ..] => {
+            notes.insert(format!(
+                "{} runs are not there, the first of them: {first}",
+                missing.len()
+            ));
+        }
+        few => notes.extend(few.iter().cloned()),
     }
     (check.breaches, notes.into_iter().collect())
 }
