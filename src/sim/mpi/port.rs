@@ -372,6 +372,13 @@ impl Port {
         }
     }
 
+    /// Takes note of a failure that every process has been told of in another way, so that none tells it again: whoever heard
+    /// that before the other would take it for a second failure.
+    pub fn note_failure(&mut self, rank: usize, reason: &str) {
+        self.failure
+            .get_or_insert_with(|| (rank, reason.to_owned()));
+    }
+
     /// Whether the run has failed, here or elsewhere.
     pub const fn has_failed(&self) -> bool {
         self.failure.is_some()

@@ -70,17 +70,33 @@ impl Processes {
         self.port.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gathers what every process has to say, and gives all of them the same verdict: the complaint of the first that has one.
+    /// Gathers what every process has to say, and gives all of them the same verdict: the complaint of the first that has one,
+    /// with which the run has failed on every process.
     pub(in crate::sim) fn agree(
         &self,
         vote: &Result<Vec<u8>, Complaint>,
     ) -> Result<Option<(usize, Complaint)>, SimError> {
         let mut port = self.port();
-        if self.rank > 0 {
+        let verdict = if self.rank == 0 {
+            self.judge(&mut port, vote)?
+        } else {
             port.send(0, Channel::Control, VOTE, packed(vote)?)?;
             let (_, verdict) = port.receive(Some(0), Channel::Control, VERDICT)?;
-            return Ok(unpacked(&verdict)?);
+            unpacked(&verdict)?
+        };
+        if let Some((rank, complaint)) = &verdict {
+            port.flush()?;
+            port.note_failure(*rank, &complaint.reason);
         }
+        Ok(verdict)
+    }
+
+    /// The part of process 0 in an agreement.
+    fn judge(
+        &self,
+        port: &mut Port,
+        vote: &Result<Vec<u8>, Complaint>,
+    ) -> Result<Option<(usize, Complaint)>, SimError> {
         let mut verdict = vote.as_ref().err().map(|complaint| (0, complaint.clone()));
         for rank in 1..self.size {
             let (_, theirs) = port.receive(Some(rank), Channel::Control, VOTE)?;
