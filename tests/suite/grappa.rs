@@ -225,6 +225,91 @@ fn expected_coverage_over_several_hops_is_that_of_the_whole_graph() {
 }
 
 #[test]
+fn coverage_is_counted_over_as_many_hops_as_asked_for() {
+    for halo in [true, false] {
+        for (weight, normalise) in [
+            ("node_ht", "rho"),
+            ("node_ht", "none"),
+            ("batch_mean", "mean"),
+        ] {
+            let case = Case {
+                layers: 3,
+                ..case(ModelKind::Gcn, 4)
+            };
+            let seen = [1, 2, 3].map(|hops| {
+                let variant = Variant {
+                    halo,
+                    weight,
+                    normalise,
+                    hops: Some(hops),
+                    ..PLAIN
+                };
+                check(&case, &variant)
+            });
+            assert!(seen[0] != seen[1] && seen[1] != seen[2], "{weight}");
+        }
+    }
+}
+
+#[test]
+fn a_constant_weight_leaves_adam_alone_and_scales_the_step_of_sgd() {
+    const QUARTER: f64 = 0.25;
+    // Smoothed so much, no weight is below what all of them are capped at.
+    let weighted = "weight = \"node_ht\"\nshrinkage = \"kappa\"\nkappa = 1000\nnormalise = \"none\"\ncap = 0.25";
+    let trained = |options: &str, optimizer| {
+        let case = Case {
+            epochs: 20,
+            optimizer,
+            ..case(ModelKind::Sage, 3)
+        };
+        let options = format!("repartition_every = 4\nhalo = false\n{options}");
+        losses(&case.run("grappa", &options))
+    };
+    let sgd = |learning_rate| OptimizerConfig::Sgd {
+        learning_rate,
+        weight_decay: 0.0,
+        momentum: 0.9,
+    };
+    let adam = |epsilon| OptimizerConfig::Adam {
+        learning_rate: 0.01,
+        weight_decay: 0.0,
+        epsilon,
+    };
+    // Losses are weighted too.
+    let unscaled = |optimizer| -> Vec<f64> {
+        let losses = trained(weighted, optimizer).into_iter();
+        losses.map(|loss| loss / QUARTER).collect()
+    };
+    let plain = |optimizer| trained("weight = \"none\"", optimizer);
+    assert_eq!(unscaled(sgd(0.5)), plain(sgd(0.5 * QUARTER)));
+    let apart = |optimizer| {
+        let (found, expected) = (unscaled(optimizer), plain(optimizer));
+        let both = found.iter().zip(&expected);
+        both.map(|(f, e)| (f / e - 1.0).abs()).fold(0.0, f64::max)
+    };
+    assert!(apart(sgd(0.5)) > 1e-2, "{}", apart(sgd(0.5)));
+    assert!(apart(adam(1e-9)) < 1e-5, "{}", apart(adam(1e-9)));
+    assert!(apart(adam(1e-1)) > 1e-2, "{}", apart(adam(1e-1)));
+}
+
+#[test]
+fn one_worker_weighted_by_edges_is_single_device_training_to_the_bit() {
+    for kind in [ModelKind::Gcn, ModelKind::Sage, ModelKind::Gin] {
+        for halo in [true, false] {
+            let case = Case {
+                workers: 1,
+                optimizer: OptimizerConfig::default(),
+                ..case(kind, 1)
+            };
+            let options = format!("weight = \"edge_ht\"\nhalo = {halo}");
+            let setting = case.setting(case.strategy("grappa", &options).as_ref());
+            let expected = single_device(&setting).losses;
+            assert_eq!(losses(&case.run("grappa", &options)), expected, "{kind:?}");
+        }
+    }
+}
+
+#[test]
 fn fetching_the_whole_halo_in_every_epoch_trains_as_loading_it_once() {
     for each in [1, 2] {
         let case = case(ModelKind::Sage, 4);

@@ -20,6 +20,8 @@ pub struct Variant {
     pub shrinkage: &'static str,
     pub normalise: &'static str,
     pub cap: Option<f64>,
+    /// Of coverage, instead of one for each layer.
+    pub hops: Option<usize>,
 }
 
 pub const EVERY: usize = 2;
@@ -35,6 +37,7 @@ pub const PLAIN: Variant = Variant {
     shrinkage: "none",
     normalise: "none",
     cap: None,
+    hops: None,
 };
 
 /// A worker's share: which nodes have in-edges there, which others are sources only, and which train.
@@ -72,13 +75,15 @@ impl Variant {
             shrinkage,
             normalise,
             cap,
+            hops,
         } = self;
         let chunks = each * workers;
         let cap = cap.map_or(String::new(), |cap| format!("cap = {cap}\n"));
+        let hops = hops.map_or(String::new(), |hops| format!("coverage_hops = {hops}\n"));
         format!(
             "repartition_every = {EVERY}\nchunks = {chunks}\nhalo = {halo}\nremote_sampling = {sampling}\n\
              schedule = \"{schedule}\"\nweight = \"{weight}\"\nshrinkage = \"{shrinkage}\"\nkappa = {KAPPA}\n\
-             lambda = {LAMBDA}\nnormalise = \"{normalise}\"\n{cap}"
+             lambda = {LAMBDA}\nnormalise = \"{normalise}\"\n{cap}{hops}"
         )
     }
 
@@ -87,10 +92,10 @@ impl Variant {
     }
 
     /// Whether workers tell each other anything about weights before an epoch.
-    pub fn talks(&self, epoch: usize, hops: usize) -> bool {
+    pub fn talks(&self, epoch: usize, layers: usize) -> bool {
         let weighs = !matches!(self.weight, "none" | "edge_ht");
         let agrees = weighs && (self.normalise == "mean" || self.shrinkage == "james_stein");
-        let hops = hops - usize::from(self.halo);
+        let hops = self.hops.unwrap_or(layers) - usize::from(self.halo);
         let expects = self.normalise == "rho" && self.weight != "node_hajek" && hops > 1;
         (agrees && (self.switches(epoch) || self.sampling > 0.0)) || (expects && epoch == 0)
     }
@@ -288,7 +293,7 @@ impl Variant {
     /// Weights of the training nodes of each worker.
     fn weights(&self, setting: &Setting, shares: &[Share], norms: &[Vec<f64>]) -> Vec<Vec<f64>> {
         let graph = &setting.dataset.graph;
-        let hops = setting.model.layers();
+        let hops = self.hops.unwrap_or(setting.model.layers());
         let weigh = |share: &Share, v: u32| {
             let d = graph.degree(v as usize) as f64;
             let shrink = match self.shrinkage {
