@@ -119,7 +119,7 @@ impl Progress for Terminal {
         let _ = self.bar.set(bar);
     }
 
-    fn skipped(&self, note: &str) {
+    fn note(&self, note: &str) {
         match self.bar.get() {
             _ if self.quiet => {}
             Some(bar) => bar.println(note),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args as ClapArgs;
 
 use super::Verdict;
-use super::output::{BadFolder, print};
+use super::output::{BadFolder, print, tell};
 use crate::Error;
 use crate::experiment::{Tables, read_manifest};
 
@@ -29,8 +29,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
         .judge_again(&args.folder, &mut manifest)
         .map_err(Error::from)?;
     let written = crate::report::build(&args.folder, &tables, &manifest).map_err(Error::from)?;
-    for path in written {
+    for path in written.files {
         print(&format!("{}\n", path.display()));
+    }
+    for note in written.notes {
+        tell(&format!("note: {note}\n"));
     }
     Ok(Verdict::Good)
 }

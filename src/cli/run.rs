@@ -96,7 +96,7 @@ fn run_on(args: &Args, registry: &Registry, engine: &Engine) -> anyhow::Result<V
         keep_going: args.keep_going,
     };
     let progress: Arc<dyn Progress> = Arc::new(Terminal::new(args.quiet || !engine.leads()));
-    let summary = match runner.run(&progress) {
+    let mut summary = match runner.run(&progress) {
         Ok(summary) => summary,
         Err(failure @ RunError::Failed { .. }) if engine.leads() => {
             // What was finished before deserves a report too; should that fail as well, the first failure says more.
@@ -111,7 +111,8 @@ fn run_on(args: &Args, registry: &Registry, engine: &Engine) -> anyhow::Result<V
         return Ok(Verdict::Good);
     }
     let manifest = read_manifest(&out).context("cannot read back the manifest")?;
-    report::build(&out, &summary.tables, &manifest).map_err(Error::from)?;
+    let written = report::build(&out, &summary.tables, &manifest).map_err(Error::from)?;
+    summary.notes.extend(written.notes);
     if args.json {
         print_json(&json!({
             "out": out,
@@ -184,15 +185,15 @@ fn text(summary: &Summary, out: &std::path::Path) -> String {
 }
 
 fn cell_row(cell: &str, runs: &[&RunRow]) -> Vec<String> {
-    let mean = |of: &dyn Fn(&RunRow) -> f64| {
-        runs.iter().map(|run| of(run)).sum::<f64>() / runs.len() as f64
-    };
-    let size = |of: &dyn Fn(&RunRow) -> u64| bytes(mean(&|run| of(run) as f64));
     if runs.is_empty() {
         return [cell, "failed", "–", "–", "–", "–"]
             .map(str::to_owned)
             .into();
     }
+    let mean = |of: &dyn Fn(&RunRow) -> f64| {
+        runs.iter().map(|run| of(run)).sum::<f64>() / runs.len() as f64
+    };
+    let size = |of: &dyn Fn(&RunRow) -> u64| bytes(mean(&|run| of(run) as f64));
     let accuracy = statistics::Summary::of(runs.iter().filter_map(|run| run.test_accuracy));
     vec![
         cell.to_owned(),

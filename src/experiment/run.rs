@@ -8,14 +8,14 @@ use super::archive::{Address, Addresser, Archive};
 use super::claims::judge;
 use super::config::{Cell, Experiment};
 use super::error::RunError;
-use super::manifest::{MANIFEST, Manifest, read_manifest};
+use super::manifest::Manifest;
 use super::pace::Pace;
 use super::prepare::Preparation;
 use super::row_maker::RowMaker;
 use super::rows::{ClaimRow, RunRow};
 use super::tables::Tables;
 use super::trace::{TraceNames, chrome_trace};
-use super::{TRACES, atomic};
+use super::{TRACES, atomic, folder};
 use crate::Error;
 use crate::sim::{Engine, EpochRecord, Observer, Outcome, Setting, SimError};
 use crate::strategies::{Registry, Strategy};
@@ -25,8 +25,8 @@ use sha2::{Digest, Sha256};
 pub trait Progress: Send + Sync {
     /// All runs are known: how many, and how many epochs they have in all.
     fn begin(&self, runs: usize, epochs: usize);
-    /// Cells are left out; the note says which and why.
-    fn skipped(&self, note: &str);
+    /// Something to know before it begins: results that are replaced, cells that are left out and why.
+    fn note(&self, note: &str);
     /// An epoch of a run ended.
     fn epoch(&self, cell: &str, seed: u64, record: &EpochRecord);
     /// A run ended.
@@ -134,8 +134,10 @@ impl Runner<'_> {
             RunError::is_input,
         )?;
 
-        if self.engine.leads() {
-            self.make_way()?;
+        if self.engine.leads()
+            && let Some(note) = folder::make_way(&self.out, &self.drawn, self.resume)?
+        {
+            progress.note(&note);
         }
         let runs: usize = jobs.iter().map(|job| job.runs.len()).sum();
         let to_run = |job: &Job<'_>| job.runs.iter().filter(|run| !run.kept).count();
@@ -145,7 +147,7 @@ impl Runner<'_> {
             .sum();
         progress.begin(runs, epochs);
         for note in &skipped {
-            progress.skipped(note);
+            progress.note(note);
         }
 
         let mut tables = Tables::default();
@@ -197,14 +199,7 @@ impl Runner<'_> {
             }
         }
         tables.claims = self.claims(&tables.runs);
-        let mut notes = skipped;
-        notes.extend(self.cautions());
-        if let Some(processes) = self.engine.processes() {
-            notes.push(format!(
-                "trained on {processes} processes over MPI: what is called simulated time here is measured on the workers' clocks"
-            ));
-        }
-        notes.extend(super::manifest::notes(&tables.runs, &tables.epochs));
+        let notes = [skipped, self.notes(&tables)].concat();
         self.write(&tables, &manifest, started, model, &notes, true)?;
         if self.engine.leads() && !self.resume {
             let addresses = jobs.iter().flat_map(|job| &job.runs);
@@ -226,18 +221,16 @@ impl Runner<'_> {
         })
     }
 
-    /// Removes what an earlier run drew of other tables than those that are written from now on, and its traces.
-    fn make_way(&self) -> Result<(), RunError> {
-        for path in self.drawn.iter().filter(|path| path.exists()) {
-            std::fs::remove_file(path).map_err(|source| RunError::Folder {
-                path: path.clone(),
-                source,
-            })?;
+    /// What a reader of these tables should see beside the figures.
+    fn notes(&self, tables: &Tables) -> Vec<String> {
+        let mut notes = self.cautions();
+        if let Some(processes) = self.engine.processes() {
+            notes.push(format!(
+                "trained on {processes} processes over MPI: what is called simulated time here is measured on the workers' clocks"
+            ));
         }
-        if self.resume {
-            return Ok(());
-        }
-        remove_traces(&self.out)
+        notes.extend(super::manifest::notes(&tables.runs, &tables.epochs));
+        notes
     }
 
     /// Everything that can be wrong with the input shows here, and the folder for results is there afterwards.
@@ -247,7 +240,7 @@ impl Runner<'_> {
         manifest: &mut Manifest,
     ) -> Result<Prepared<'a>, RunError> {
         if self.engine.leads() {
-            free(&self.out, &self.experiment.name)?;
+            folder::free(&self.out, &self.experiment.name)?;
         }
         let input = |error: Error| RunError::Input(Box::new(error));
         let mut jobs = Vec::new();
@@ -428,18 +421,6 @@ impl Runner<'_> {
     }
 }
 
-/// Removes the traces of an earlier run of the experiment.
-fn remove_traces(out: &Path) -> Result<(), RunError> {
-    let Ok(entries) = std::fs::read_dir(out.join(TRACES)) else {
-        return Ok(());
-    };
-    let paths = entries.filter_map(Result::ok).map(|entry| entry.path());
-    for path in paths.filter(|path| path.extension().is_some_and(|end| end == "json")) {
-        std::fs::remove_file(&path).map_err(|source| RunError::Folder { path, source })?;
-    }
-    Ok(())
-}
-
 /// Every message that was sent had been stated in advance, and no other.
 fn plan_is_ledger(
     strategy: &dyn Strategy,
@@ -467,49 +448,12 @@ fn plan_is_ledger(
     Ok(())
 }
 
-/// Whether results of the experiment `name` may go to `folder`: there is nothing, or results of an experiment of that name, or no
-/// results.
-fn free(folder: &Path, name: &str) -> Result<(), RunError> {
-    let taken = |path: &Path, what: String| {
-        Err(RunError::Taken {
-            path: path.to_owned(),
-            what,
-        })
-    };
-    if let Some(file) = folder.ancestors().find(|path| path.exists())
-        && !file.is_dir()
-    {
-        return taken(
-            folder,
-            format!("{} is a file, not a folder", file.display()),
-        );
-    }
-    if !folder.join(MANIFEST).exists() {
-        return Ok(());
-    }
-    let manifest = read_manifest(folder).unwrap_or_default();
-    match manifest["name"].as_str() {
-        Some(other) if other == name => Ok(()),
-        Some(other) => taken(
-            folder,
-            format!("holds results of the experiment \"{other}\", not of \"{name}\""),
-        ),
-        None => taken(folder, format!("holds a {MANIFEST} of something else")),
-    }
-}
-
 /// A progress that says nothing.
 pub struct Silent;
 
 impl Progress for Silent {
     fn begin(&self, _: usize, _: usize) {}
-    fn skipped(&self, _: &str) {}
+    fn note(&self, _: &str) {}
     fn epoch(&self, _: &str, _: u64, _: &EpochRecord) {}
     fn finished(&self, _: &Finished<'_>) {}
-}
-
-/// The default folder of an experiment's results.
-#[must_use]
-pub fn default_out(experiment: &Experiment) -> PathBuf {
-    Path::new("results").join(&experiment.name)
 }

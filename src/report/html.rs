@@ -36,6 +36,8 @@ pub struct Page<'a> {
     pub budgets: &'a [Table],
     /// Figures with their SVG documents.
     pub figures: &'a [(Figure, String)],
+    /// Which were asked for and have nothing to show.
+    pub left_out: &'a [String],
     /// The manifest; every field may be absent.
     pub manifest: &'a Value,
 }
@@ -103,6 +105,7 @@ impl Page<'_> {
             claims,
             judging => self.judging.map(ToString::to_string),
             pictures,
+            left_out => self.left_out,
             failed,
             unfinished => self.manifest["started"].is_string() && self.manifest["finished"].is_null(),
             runs => self.runs.len(),
@@ -137,11 +140,11 @@ impl Page<'_> {
         }
     }
 
-    /// What to type to do it again, if the manifest says so.
+    /// What to type into a shell to do it again, if the manifest says so.
     fn command(&self) -> Option<String> {
         let words = self.manifest["command"].as_array()?.iter();
         let words = words.filter_map(|word| word.as_str().filter(|&word| word != "--resume"));
-        Some(words.map(quoted).collect::<Vec<_>>().join(" "))
+        shlex::try_join(words).ok()
     }
 
     /// Name and value of everything that was held fixed or swept over.
@@ -233,16 +236,6 @@ impl Page<'_> {
             text = format!("{text}, {share} of it inside model computation");
         }
         Some(text)
-    }
-}
-
-/// A word as a shell reads it.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }
 

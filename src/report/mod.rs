@@ -68,34 +68,43 @@ pub enum ReportError {
     Page(#[from] minijinja::Error),
 }
 
+/// A report that was written.
+#[derive(Debug)]
+pub struct Written {
+    /// Its files: figures, tables, the page.
+    pub files: Vec<PathBuf>,
+    /// Sentences about what was asked for and left out.
+    pub notes: Vec<String>,
+}
+
 /// Writes `figures/*.svg`, `figures/*.png`, `tables/*.md`, `tables/*.tex` and `report.html` into `folder`, each
-/// file atomically, and returns their paths in that order. Figures of other kinds that an earlier report left are
-/// removed; nothing else in the folder is touched.
+/// file atomically. Figures of other kinds that an earlier report left are removed; nothing else in the folder is touched.
 ///
 /// `manifest["figures"]` lists the figures (`{ "kind": …, "title": … }`); absent or empty means every kind. A
-/// figure with nothing to show is left out. Every field of the manifest may be absent.
+/// figure with nothing to show is left out, with a note if it is listed. Every field of the manifest may be absent.
 ///
 /// # Errors
 /// A file cannot be written or removed, or the manifest names an unknown figure.
-pub fn build(
-    folder: &Path,
-    tables: &Tables,
-    manifest: &Value,
-) -> Result<Vec<PathBuf>, ReportError> {
-    let mut written = Vec::new();
+pub fn build(folder: &Path, tables: &Tables, manifest: &Value) -> Result<Written, ReportError> {
+    let (mut written, mut notes) = (Vec::new(), Vec::new());
     let mut cells = series::cells(&tables.runs, &tables.epochs);
     series::add_timeline(&mut cells, &tables.timeline);
     let mut drawn = Vec::new();
-    for figure in wanted(manifest)?.iter().filter_map(|(kind, title)| {
-        let figure = kind.figure(&cells)?;
-        Some(match title {
-            Some(title) => Figure {
-                title: title.clone(),
-                ..figure
-            },
-            None => figure,
-        })
-    }) {
+    let listed = listed(manifest)?;
+    for (kind, title) in listed
+        .clone()
+        .unwrap_or_else(|| KINDS.map(|kind| (kind, None)).into())
+    {
+        let Some(mut figure) = kind.figure(&cells) else {
+            if listed.is_some() {
+                let (name, needs) = (kind.name, kind.needs);
+                notes.push(format!(
+                    "the figure {name} is left out, for it needs {needs}"
+                ));
+            }
+            continue;
+        };
+        figure.title = title.unwrap_or(figure.title);
         let (svg, paths) = write_figure(folder, &figure)?;
         written.extend(paths);
         drawn.push((figure, svg));
@@ -126,6 +135,7 @@ pub fn build(
         targets: targets.as_ref(),
         budgets,
         figures: &drawn,
+        left_out: &notes,
         manifest,
     };
     written.push(write_file(
@@ -134,7 +144,10 @@ pub fn build(
         page.render()?.as_bytes(),
     )?);
     remove_stale(folder, &written)?;
-    Ok(written)
+    Ok(Written {
+        files: written,
+        notes,
+    })
 }
 
 /// All files that a report may consist of, whether they are there or not.
@@ -191,29 +204,30 @@ fn write_figure(folder: &Path, figure: &Figure) -> Result<(String, [PathBuf; 2])
     Ok((svg, [first, second]))
 }
 
-/// Removes the figures that an earlier report drew and this one did not.
+/// Removes what an earlier report left and this one did not write.
 fn remove_stale(folder: &Path, written: &[PathBuf]) -> Result<(), ReportError> {
-    for kind in figure_kinds() {
-        for extension in ["svg", "png"] {
-            let path = folder.join(format!("figures/{kind}.{extension}"));
-            if path.exists() && !written.contains(&path) {
-                fs::remove_file(&path).map_err(|source| ReportError::Write { path, source })?;
-            }
-        }
-    }
-    Ok(())
+    let stale = |path: &PathBuf| path.exists() && !written.contains(path);
+    files(folder)
+        .into_iter()
+        .filter(stale)
+        .try_for_each(|path| {
+            fs::remove_file(&path).map_err(|source| ReportError::Write { path, source })
+        })
 }
 
-/// The figures the manifest asks for, each kind once, with the titles it gives them.
-fn wanted(manifest: &Value) -> Result<Vec<(Kind, Option<String>)>, ReportError> {
+/// A figure that is asked for, and the title it shall have.
+type Asked = (Kind, Option<String>);
+
+/// The figures the manifest asks for, each kind once, with the titles it gives them; `None` if it lists none.
+fn listed(manifest: &Value) -> Result<Option<Vec<Asked>>, ReportError> {
     let listed = manifest["figures"]
         .as_array()
         .map(Vec::as_slice)
         .unwrap_or_default();
     if listed.is_empty() {
-        return Ok(KINDS.into_iter().map(|kind| (kind, None)).collect());
+        return Ok(None);
     }
-    let mut wanted: Vec<(Kind, Option<String>)> = Vec::new();
+    let mut wanted: Vec<Asked> = Vec::new();
     for (index, figure) in listed.iter().enumerate() {
         let name = figure["kind"].as_str().unwrap_or_default();
         let kind = Kind::named(name).ok_or_else(|| ReportError::UnknownFigure {
@@ -225,7 +239,7 @@ fn wanted(manifest: &Value) -> Result<Vec<(Kind, Option<String>)>, ReportError> 
             wanted.push((kind, figure["title"].as_str().map(Into::into)));
         }
     }
-    Ok(wanted)
+    Ok(Some(wanted))
 }
 
 #[cfg(test)]

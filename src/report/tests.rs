@@ -257,7 +257,7 @@ fn manifest() -> Value {
         "version": "0.1.0",
         "machine": { "os": "Linux", "cpu": "A processor", "cores": 2, "memory_bytes": 25_769_803_776_u64 },
         "devices": ["CPU (flex)"],
-        "command": "grapevine run experiments/made-up.toml",
+        "command": ["grapevine", "run", "made up.toml", "--set", "seeds=[0, 1]", "--resume"],
         "finished": "2026-11-21 12:00 UTC",
         "elapsed_seconds": 93.4,
         "model_seconds": 81.2,
@@ -270,10 +270,11 @@ fn manifest() -> Value {
 #[test]
 fn a_report_has_every_figure_twice_every_table_twice_and_a_page() {
     let folder = tempfile::tempdir().unwrap();
-    let written = build(folder.path(), &made_up(&[0, 1, 2]), &manifest()).unwrap();
+    let Written { files, notes } = build(folder.path(), &made_up(&[0, 1, 2]), &manifest()).unwrap();
+    assert!(notes.is_empty(), "none was asked for by name");
     // Without a sweep there is neither scaling nor a heat map.
-    assert_eq!(written.len(), 2 * (KINDS.len() - 2) + 2 * 5 + 1);
-    for path in &written {
+    assert_eq!(files.len(), 2 * (KINDS.len() - 2) + 2 * 5 + 1);
+    for path in &files {
         assert!(
             fs::metadata(path).unwrap().len() > 100,
             "{}",
@@ -379,6 +380,9 @@ fn the_page_escapes_what_users_write_and_puts_claims_before_figures() {
     let folder = tempfile::tempdir().unwrap();
     build(folder.path(), &made_up(&[0, 1, 2]), &manifest()).unwrap();
     let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
+    // As a shell reads it, and as HTML shows it.
+    let again = "grapevine run &#x27;made up.toml&#x27; --set &#x27;seeds=[0, 1]&#x27;</code>";
+    assert!(page.contains(again), "{page}");
     assert!(page.contains("numbers nobody measured &amp; &lt;nobody&gt; should quote"));
     assert!(page.contains("fewer bytes &lt;in total&gt;"));
     assert!(page.contains("1 of 3 reproduced"));
@@ -393,7 +397,7 @@ fn the_same_tables_give_the_same_files() {
     let tables = made_up(&[0, 1]);
     let first = build(one.path(), &tables, &manifest()).unwrap();
     let second = build(two.path(), &tables, &manifest()).unwrap();
-    for (a, b) in first.iter().zip(&second) {
+    for (a, b) in first.files.iter().zip(&second.files) {
         assert_eq!(
             fs::read(a).unwrap(),
             fs::read(b).unwrap(),
@@ -429,15 +433,19 @@ fn failed_runs_are_named_and_one_seed_is_enough() {
 #[test]
 fn only_the_figures_asked_for_are_drawn_under_the_titles_given() {
     let mut manifest = manifest();
-    manifest["figures"] = json!([{ "kind": "pareto", "title": "What it costs" }]);
+    manifest["figures"] =
+        json!([{ "kind": "pareto", "title": "What it costs" }, { "kind": "scaling" }]);
     let folder = tempfile::tempdir().unwrap();
-    build(folder.path(), &made_up(&[0, 1]), &manifest).unwrap();
+    let written = build(folder.path(), &made_up(&[0, 1]), &manifest).unwrap();
     assert_eq!(
         fs::read_dir(folder.path().join("figures")).unwrap().count(),
         2
     );
     let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
     assert!(page.contains("<h3>What it costs</h3>"));
+    let note = "the figure scaling is left out, for it needs a sweep over two or more sizes";
+    assert_eq!(written.notes, [note]);
+    assert!(page.contains(note));
 }
 
 #[test]
@@ -469,6 +477,7 @@ fn pictures_are_small_files() {
     let folder = tempfile::tempdir().unwrap();
     let written = build(folder.path(), &made_up(&[0, 1]), &json!({})).unwrap();
     let pictures: Vec<_> = written
+        .files
         .iter()
         .filter(|path| path.extension().is_some_and(|extension| extension == "png"))
         .collect();

@@ -91,8 +91,11 @@ fn broken_runs_are_done_again_and_more_seeds_are_added() {
     assert_eq!(run(&["--resume", "--set", "model.hidden=9"]), 0);
     assert_eq!(finished(&folder.path().join("out")).len(), 24);
     assert_eq!(run(&["--resume"]), 12);
-    // Without being asked, nothing is kept.
-    assert_eq!(run(&[]), 0);
+    // Without being asked, nothing is kept, and a note says so.
+    let anew = grapevine(folder.path(), &["run", "x.toml", "--out", "out"]).expect(0);
+    assert_eq!(kept(&anew.stderr), 0);
+    let note = "note: out holds 12 finished runs, which new ones replace now; --resume keeps";
+    assert!(anew.stderr.contains(note), "{}", anew.stderr);
     assert_eq!(finished(&folder.path().join("out")).len(), 12);
 }
 

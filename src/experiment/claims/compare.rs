@@ -65,24 +65,19 @@ struct CompareKeys {
 impl Comparison {
     /// Why the condition makes no sense for shares such as accuracies, if it does not.
     pub fn misfit_of_shares(&self) -> Option<String> {
-        let (Condition::Within { margin: bound, .. }
-        | Condition::AtMostBelow { margin: bound, .. }
-        | Condition::AtLeastAbove { margin: bound, .. }
-        | Condition::AtLeastBelow { margin: bound, .. }) = self.condition
-        else {
-            let Condition::Between { low, high } = self.condition else {
-                return None;
-            };
-            let beyond = [low, high]
+        match self.condition {
+            Condition::Within { margin, .. }
+            | Condition::AtMostBelow { margin, .. }
+            | Condition::AtLeastAbove { margin, .. }
+            | Condition::AtLeastBelow { margin, .. } => (margin > 1.0).then(|| {
+                format!("{margin} is no difference of shares: accuracies are from 0 to 1, and 0.05 is five points")
+            }),
+            Condition::Between { low, high } => [low, high]
                 .into_iter()
-                .find(|end| end.is_finite() && !(0.0..=1.0).contains(end))?;
-            return Some(format!(
-                "{beyond} is no share: accuracies are from 0 to 1, and 0.8 is 80 %"
-            ));
-        };
-        (bound > 1.0).then(|| {
-            format!("{bound} is no difference of shares: accuracies are from 0 to 1, and 0.05 is five points")
-        })
+                .find(|end| end.is_finite() && !(0.0..=1.0).contains(end))
+                .map(|end| format!("{end} is no share: accuracies are from 0 to 1, and 0.8 is 80 %")),
+            Condition::TimesLess { .. } => None,
+        }
     }
 }
 

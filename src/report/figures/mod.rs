@@ -18,6 +18,8 @@ use super::series::Cell;
 pub struct Kind {
     /// Its name in experiment files, and of the files it makes.
     pub name: &'static str,
+    /// Without what it has nothing to show.
+    pub needs: &'static str,
     /// Makes the figure; `None` if the cells hold nothing that it shows.
     draw: fn(&[Cell]) -> Option<Figure>,
 }
@@ -26,42 +28,52 @@ pub struct Kind {
 pub const KINDS: [Kind; 10] = [
     Kind {
         name: "accuracy-vs-epoch",
+        needs: "a run that was evaluated",
         draw: accuracy::against_epoch,
     },
     Kind {
         name: "accuracy-vs-bytes",
+        needs: "a run that was evaluated",
         draw: accuracy::against_bytes,
     },
     Kind {
         name: "accuracy-vs-time",
+        needs: "a run that was evaluated",
         draw: accuracy::against_time,
     },
     Kind {
         name: "bytes-by-kind",
+        needs: "a run that finished",
         draw: bytes_by_kind::figure,
     },
     Kind {
         name: "pareto",
+        needs: "a run with a test accuracy",
         draw: pareto::figure,
     },
     Kind {
         name: "time-breakdown",
+        needs: "a run that takes time",
         draw: time_breakdown::figure,
     },
     Kind {
         name: "scaling",
+        needs: "a sweep over two or more sizes",
         draw: scaling::figure,
     },
     Kind {
         name: "heatmap",
+        needs: "a sweep with two or more settings, and two strategies",
         draw: heatmap::figure,
     },
     Kind {
         name: "compression",
+        needs: "a strategy that compresses, or covers a part of the neighbours",
         draw: compression::figure,
     },
     Kind {
         name: "timeline",
+        needs: "a run with --trace",
         draw: timeline::figure,
     },
 ];

@@ -154,7 +154,7 @@ fn matrix(contests: &[Contest]) -> Table {
     }
     Table {
         name: "budgets",
-        caption: "Test accuracy within a budget of node data: a share of what full sends in its whole run (without full, of what \
+        caption: "Test accuracy within a budget of node data: a share of what full sends in its whole run with the same seed (without full, of what \
                   the strategy that sends most does), at the best validation accuracy of the epochs that fit; – where not even the first \
                   evaluated epoch of every seed fits. In bold the best of its setting. Strategies that send no node data are left out."
             .into(),

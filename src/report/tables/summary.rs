@@ -33,6 +33,9 @@ pub fn summary(cells: &[Cell]) -> Table {
             .find(|other| other.strategy == "full" && other.setting == cell.setting);
         let fewer = match (full.and_then(Cell::node_data), node_data) {
             (Some(_), _) if cell.strategy == "full" => "1×".into(),
+            (Some(full), Some(mine)) if mine > full.mean => {
+                format!("{} more", format::factor(mine / full.mean))
+            }
             (Some(full), Some(mine)) if mine > 0.0 => format::factor(full.mean / mine),
             (Some(_), Some(_)) => "none sent".into(),
             _ => "–".into(),

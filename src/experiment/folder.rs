@@ -1,0 +1,88 @@
+//! The folder of an experiment's results: where it is, whose it is, and what of an earlier run has to leave it.
+
+use std::path::{Path, PathBuf};
+
+use super::TRACES;
+use super::config::Experiment;
+use super::error::RunError;
+use super::manifest::{MANIFEST, read_manifest};
+use super::tables::Tables;
+
+/// The default folder of an experiment's results.
+#[must_use]
+pub fn default_out(experiment: &Experiment) -> PathBuf {
+    Path::new("results").join(&experiment.name)
+}
+
+/// Whether results of the experiment `name` may go to `folder`: there is nothing, or results of an experiment of that name, or no
+/// results.
+pub(super) fn free(folder: &Path, name: &str) -> Result<(), RunError> {
+    let taken = |path: &Path, what: String| {
+        Err(RunError::Taken {
+            path: path.to_owned(),
+            what,
+        })
+    };
+    if let Some(file) = folder.ancestors().find(|path| path.exists())
+        && !file.is_dir()
+    {
+        return taken(
+            folder,
+            format!("{} is a file, not a folder", file.display()),
+        );
+    }
+    if !folder.join(MANIFEST).exists() {
+        return Ok(());
+    }
+    let manifest = read_manifest(folder).unwrap_or_default();
+    match manifest["name"].as_str() {
+        Some(other) if other == name => Ok(()),
+        Some(other) => taken(
+            folder,
+            format!("holds results of the experiment \"{other}\", not of \"{name}\""),
+        ),
+        None => taken(folder, format!("holds a {MANIFEST} of something else")),
+    }
+}
+
+/// Removes `drawn`, which tells of other tables than those that are written from now on, and the traces, unless the run is one that
+/// resumes. Returns what is to be said about the results that the run replaces.
+pub(super) fn make_way(
+    folder: &Path,
+    drawn: &[PathBuf],
+    resume: bool,
+) -> Result<Option<String>, RunError> {
+    drawn
+        .iter()
+        .filter(|path| path.exists())
+        .try_for_each(|path| remove(path))?;
+    if resume {
+        return Ok(None);
+    }
+    let traces = std::fs::read_dir(folder.join(TRACES)).into_iter().flatten();
+    traces
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|end| end == "json"))
+        .try_for_each(|path| remove(&path))?;
+    Ok(replaced(folder))
+}
+
+fn replaced(folder: &Path) -> Option<String> {
+    let earlier = Tables::read_runs(folder).ok()?;
+    let finished = earlier.iter().filter(|run| run.is_ok()).count();
+    let runs = if finished == 1 { "run" } else { "runs" };
+    (finished > 0).then(|| {
+        format!(
+            "note: {} holds {finished} finished {runs}, which new ones replace now; --resume keeps those of the same \
+             program, settings and data",
+            folder.display()
+        )
+    })
+}
+
+fn remove(path: &Path) -> Result<(), RunError> {
+    std::fs::remove_file(path).map_err(|source| RunError::Folder {
+        path: path.to_owned(),
+        source,
+    })
+}
