@@ -247,6 +247,7 @@ mod tests {
 
     use super::*;
     use crate::model::SparseMatrix;
+    use crate::model::sparse::drawn;
 
     fn plain(
         matrix: &SparseMatrix,
@@ -275,19 +276,11 @@ mod tests {
             lengths in prop::collection::vec(0_usize..9, 1..40),
             heads in 1_usize..4,
             part in 1_usize..150,
-            seed in any::<u64>(),
+            seed in any::<u32>().prop_map(u64::from),
         ) {
-            let draw = |at: usize| crate::rng::mix(seed, at as u64);
-            let value = |at: usize| (draw(at) % 2001) as f32 / 500.0 - 2.0;
-            let mut offsets = vec![0];
-            for length in &lengths {
-                offsets.push(offsets[offsets.len() - 1] + length);
-            }
-            let (entries, columns, width) = (offsets[lengths.len()], 11, heads * part);
-            let indices: Vec<u32> = (0..entries).map(|at| (draw(at) % 11) as u32).collect();
-            let matrix = SparseMatrix::new(columns, &offsets, indices, vec![0.0; entries]);
-            let weights: Vec<f32> = (0..entries * heads).map(value).collect();
-            let x: Vec<f32> = (0..columns * width).map(|at| value(at + 7)).collect();
+            let (matrix, width) = (drawn::matrix(&lengths, 11, seed), heads * part);
+            let weights = drawn::values(matrix.entries() * heads, seed + 1);
+            let x = drawn::values(matrix.columns() * width, seed + 2);
             let sums = weighted_sums(
                 matrix.by_row(),
                 |entry, head| weights[entry * heads + head],

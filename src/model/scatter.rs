@@ -42,11 +42,11 @@ pub fn transposed_product(matrix: &SparseMatrix, x: &[f32], width: usize) -> Vec
             arch.dispatch(
                 #[inline(always)]
                 || match wide {
-                    128 => strip::<128>(matrix, x, width, start),
-                    64 => strip::<64>(matrix, x, width, start),
-                    32 => strip::<32>(matrix, x, width, start),
-                    16 => strip::<16>(matrix, x, width, start),
-                    _ => narrow(matrix, x, width, start, wide),
+                    128 => strip(matrix, x, width, start, 128),
+                    64 => strip(matrix, x, width, start, 64),
+                    32 => strip(matrix, x, width, start, 32),
+                    16 => strip(matrix, x, width, start, 16),
+                    _ => strip(matrix, x, width, start, wide),
                 },
             )
         })
@@ -77,39 +77,21 @@ fn strips(width: usize, threads: usize) -> Vec<(usize, usize)> {
     strips
 }
 
+/// The columns from `start` on, `wide` of them. Where that is a constant, a row of the strip stays in registers.
 #[inline(always)]
-fn strip<const WIDE: usize>(
-    matrix: &SparseMatrix,
-    x: &[f32],
-    width: usize,
-    start: usize,
-) -> Vec<f32> {
-    let (rows, values) = (matrix.by_row(), matrix.values());
-    let mut out = vec![0.0_f32; matrix.columns() * WIDE];
-    for row in 0..rows.len() {
-        prefetch::<WIDE>(x, (row + AHEAD) * width + start);
-        let terms = &x[row * width + start..][..WIDE];
-        for entry in rows.entries(row) {
-            let factor = values[entry];
-            let sums = &mut out[rows.columns[entry] as usize * WIDE..][..WIDE];
-            for (sum, term) in sums.iter_mut().zip(terms) {
-                *sum += factor * term;
-            }
-        }
-    }
-    out
-}
-
-/// Fewer columns than a strip has.
-fn narrow(matrix: &SparseMatrix, x: &[f32], width: usize, start: usize, wide: usize) -> Vec<f32> {
+fn strip(matrix: &SparseMatrix, x: &[f32], width: usize, start: usize, wide: usize) -> Vec<f32> {
     let (rows, values) = (matrix.by_row(), matrix.values());
     let mut out = vec![0.0_f32; matrix.columns() * wide];
     for row in 0..rows.len() {
+        for line in (0..wide).step_by(NARROWEST) {
+            prefetch::<NARROWEST>(x, (row + AHEAD) * width + start + line);
+        }
         let terms = &x[row * width + start..][..wide];
         for entry in rows.entries(row) {
+            let factor = values[entry];
             let sums = &mut out[rows.columns[entry] as usize * wide..][..wide];
             for (sum, term) in sums.iter_mut().zip(terms) {
-                *sum += values[entry] * term;
+                *sum += factor * term;
             }
         }
     }
@@ -122,6 +104,7 @@ mod tests {
 
     use super::*;
     use crate::model::gather::weighted_sums;
+    use crate::model::sparse::drawn;
 
     proptest! {
         #[test]
@@ -129,19 +112,10 @@ mod tests {
             lengths in prop::collection::vec(0_usize..9, 1..60),
             columns in 1_usize..20,
             width in 1_usize..400,
-            seed in any::<u64>(),
+            seed in any::<u32>().prop_map(u64::from),
         ) {
-            let draw = |at: usize| crate::rng::mix(seed, at as u64);
-            let value = |at: usize| (draw(at) % 2001) as f32 / 500.0 - 2.0;
-            let mut offsets = vec![0];
-            for length in &lengths {
-                offsets.push(offsets[offsets.len() - 1] + length);
-            }
-            let (rows, entries) = (lengths.len(), offsets[lengths.len()]);
-            let indices = (0..entries).map(|at| (draw(at) % columns as u64) as u32).collect();
-            let values: Vec<f32> = (0..entries).map(value).collect();
-            let matrix = SparseMatrix::new(columns, &offsets, indices, values);
-            let x: Vec<f32> = (0..rows * width).map(|at| value(at + 7)).collect();
+            let matrix = drawn::matrix(&lengths, columns, seed);
+            let x = drawn::values(matrix.rows() * width, seed + 1);
             let by_column = matrix.by_column();
             let gathered = weighted_sums(
                 &by_column.rows,

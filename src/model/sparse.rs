@@ -248,3 +248,28 @@ fn transpose(forward: &Rows, columns: usize) -> Transposed {
         cache: DeviceCache::default(),
     }
 }
+
+/// Matrices for tests.
+#[cfg(test)]
+pub(super) mod drawn {
+    use super::SparseMatrix;
+    use crate::rng::mix;
+
+    /// Values from −2 to 2.
+    pub fn values(count: usize, seed: u64) -> Vec<f32> {
+        let draw = |at: usize| mix(seed, at as u64) % 2001;
+        (0..count).map(|at| draw(at) as f32 / 500.0 - 2.0).collect()
+    }
+
+    /// Rows with so many entries, in any columns, the same one more than once too.
+    pub fn matrix(lengths: &[usize], columns: usize, seed: u64) -> SparseMatrix {
+        let mut offsets = vec![0];
+        for length in lengths {
+            offsets.push(offsets[offsets.len() - 1] + length);
+        }
+        let entries = offsets[lengths.len()];
+        let column = |at: usize| (mix(!seed, at as u64) % columns as u64) as u32;
+        let indices = (0..entries).map(column).collect();
+        SparseMatrix::new(columns, &offsets, indices, values(entries, seed))
+    }
+}

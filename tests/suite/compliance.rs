@@ -221,6 +221,8 @@ fn what_did_not_finish_decides_nothing_and_is_no_breach() {
     std::fs::write(out.join("manifest.json"), text).unwrap();
     let ran = grapevine(folder, &["verify", "out"]).expect(1);
     assert!(ran.stderr.contains("did not finish"), "{}", ran.stderr);
+    let missing = format!("{} runs are not there", results.tables.runs.len() - 3);
+    assert!(ran.stderr.contains(&missing), "{}", ran.stderr);
     let only_hashes = |line: &str| line.contains("is not the file that was written");
     assert!(ran.stdout.lines().all(only_hashes), "{}", ran.stdout);
     grapevine(folder, &["report", "out"]).expect(0);

@@ -39,6 +39,23 @@ pub struct Trained {
     pub scores: Vec<Scores>,
 }
 
+/// Asserts that the losses would be others if dropout were on where features are frozen. Returns whether they would be if the last
+/// parameters were kept in place of the best.
+pub fn assert_tells_apart(
+    reference: impl Fn(Freezes) -> Trained,
+    dropout: f64,
+    what: &str,
+) -> bool {
+    let expected = reference(Freezes::Best).losses;
+    let apart = |freezes| {
+        let other = reference(freezes).losses;
+        let mut both = other.iter().zip(&expected);
+        both.any(|(a, b)| (a / b - 1.0).abs() > 1e-3)
+    };
+    assert_eq!(apart(Freezes::Dropped), dropout > 0.0, "{what}");
+    apart(Freezes::Last)
+}
+
 /// A sub-model: weights of each part of its input and a bias, gain and shift, weight and bias of a head.
 struct SubModel {
     has_norm: bool,

@@ -169,14 +169,11 @@ fn training_is_that_of_one_sub_model_after_another_on_frozen_inputs() {
                 let last: Vec<_> = last.iter().flatten().copied().collect();
                 assert_scores(&last, &expected.scores, &setting.dataset, &what);
             }
-            // What the comparison would see.
-            let apart = |freezes| {
-                let other = reference(freezes).losses;
-                let mut both = other.iter().zip(&expected.losses);
-                both.any(|(a, b)| (a / b - 1.0).abs() > 1e-3)
-            };
-            assert_eq!(apart(Freezes::Dropped), dropout > 0.0, "{kind:?}");
-            best_before_last += usize::from(apart(Freezes::Last));
+            best_before_last += usize::from(lazy::assert_tells_apart(
+                reference,
+                dropout,
+                &format!("{kind:?}"),
+            ));
         }
     }
     assert!(best_before_last > 0, "restoring the best changes something");
