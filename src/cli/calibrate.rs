@@ -81,7 +81,7 @@ fn planned(args: &Args, workers: usize) -> Result<(CalibrationPlan, Option<Netwo
     }
     let given = args.network.as_deref().map(read_section).transpose()?;
     if let Some(spec) = &given {
-        spec.topology(workers)?;
+        spec.topology(workers)?.check_all_routes()?;
     }
     let mut plan = CalibrationPlan::new(workers);
     if let Some(only) = args.only {

@@ -62,12 +62,17 @@ impl Folder {
     }
 
     /// What may explain a difference and stands in the manifest, by name.
-    fn circumstances(&self) -> [(&'static str, String); 4] {
-        let text = |value: &Value| value.as_str().map_or(value.to_string(), str::to_owned);
+    fn circumstances(&self) -> [(&'static str, String); 5] {
+        let text = |value: &Value| match value {
+            Value::Null => "–".to_owned(),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
         let of = |key: &str| text(&self.manifest[key]);
         [
             ("experiment", of("name")),
             ("version", of("version")),
+            ("program", of("program")),
             ("processor", text(&self.manifest["machine"]["cpu"])),
             ("devices", of("devices")),
         ]
@@ -146,6 +151,12 @@ fn text(first: &Folder, other: &Folder, comparison: &Comparison, all: bool) -> S
         if !cells.is_empty() {
             text.push_str(&format!("only in {}: {}\n", folder.name, cells.join(", ")));
         }
+    }
+    if comparison.unpaired > 0 {
+        let runs = comparison.unpaired;
+        text.push_str(&format!(
+            "{runs} finished runs have seeds that the other folder lacks, and are compared with nothing\n"
+        ));
     }
     let shown = |change: &&Change| all || change.verdict != Verdict::Equal;
     let rows: Vec<Vec<String>> = comparison.changes.iter().filter(shown).map(row).collect();

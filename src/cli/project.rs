@@ -39,15 +39,17 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
             let kind = |name| cell.bytes_by_kind.get(name).copied().unwrap_or(0);
             let node = kind("feature") + kind("activation") + kind("activation_gradient");
             let gradients = kind("parameter_gradient");
+            let most = if cell.exact { "" } else { "≤ " };
+            let upper = |text: String| format!("{most}{text}");
             vec![
                 cell.cell.clone(),
                 cell.epochs.to_string(),
-                cell.messages.to_string(),
-                bytes(node as f64),
+                upper(cell.messages.to_string()),
+                upper(bytes(node as f64)),
                 bytes(gradients as f64),
                 bytes((cell.payload_bytes - node - gradients) as f64),
-                bytes(cell.wire_bytes as f64),
-                seconds(cell.communication_seconds),
+                upper(bytes(cell.wire_bytes as f64)),
+                upper(seconds(cell.communication_seconds)),
             ]
         })
         .collect();
@@ -62,6 +64,11 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
         "network time",
     ];
     let mut text = columns(&header, &rows);
+    if projections.iter().any(|cell| !cell.exact) {
+        text.push_str(
+            "note: ≤ is the most it can be; what is sent depends on how the training goes\n",
+        );
+    }
     if let [first, _, ..] = experiment.seeds[..] {
         let seeds = experiment.seeds.len();
         text.push_str(&format!(

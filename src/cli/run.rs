@@ -207,11 +207,12 @@ fn cell_row(cell: &str, runs: &[&RunRow]) -> Vec<String> {
 
 fn claim_line(claim: &ClaimRow) -> String {
     format!(
-        "{}: {} — {}; expected {}, measured {}\n",
+        "{}: {} — {}; expected {}, measured {}, p {}\n",
         claim.verdict,
         claim.id,
         claim.statement,
         claim.expected,
-        report::measured(claim)
+        report::measured(claim),
+        report::p_value(claim)
     )
 }

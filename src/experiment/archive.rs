@@ -39,19 +39,17 @@ pub(super) struct Addresser {
 }
 
 impl Addresser {
-    /// Addresses of the runs of an experiment. `traced` is the number of epochs of which a timeline is kept.
-    ///
-    /// # Errors
-    /// If the program's own file cannot be read.
-    pub fn new(experiment: &str, traced: usize) -> io::Result<Self> {
+    /// Addresses of the runs of an experiment by a program with this hash. `traced` is the number of epochs of which a timeline is
+    /// kept.
+    pub fn new(program: &str, experiment: &str, traced: usize) -> Self {
         let mut common = Sha256::new();
-        common.update(program()?);
+        absorb(&mut common, program.as_bytes());
         absorb(&mut common, experiment.as_bytes());
         common.update((traced as u64).to_le_bytes());
-        Ok(Self {
+        Self {
             common,
             data: Vec::new(),
-        })
+        }
     }
 
     /// The address of one run.
@@ -74,9 +72,7 @@ impl Addresser {
         hash.update(setting.seed.to_le_bytes());
         hash.update((setting.epochs as u64).to_le_bytes());
         hash.update(self.fingerprint(&setting.dataset));
-        for part in &setting.partition.assignment {
-            hash.update(part.to_le_bytes());
-        }
+        absorb_partition(&mut hash, setting);
         Address(manifest::hexadecimal(&hash.finalize()))
     }
 
@@ -90,23 +86,24 @@ impl Addresser {
     }
 }
 
+/// Who has which node, and in which chunk.
+pub(super) fn absorb_partition(hash: &mut Sha256, setting: &Setting) {
+    for part in &setting.partition.assignment {
+        hash.update(part.to_le_bytes());
+    }
+    let chunks = setting.boundary.chunks.iter();
+    for part in chunks.flat_map(|chunks| &chunks.plan.parts) {
+        hash.update((part.owned.len() as u64).to_le_bytes());
+        for node in &part.owned {
+            hash.update(node.to_le_bytes());
+        }
+    }
+}
+
 /// A text after its length.
 fn absorb(hash: &mut Sha256, text: &[u8]) {
     hash.update((text.len() as u64).to_le_bytes());
     hash.update(text);
-}
-
-/// Hash of the program that is running: any change of its code changes it.
-fn program() -> io::Result<[u8; 32]> {
-    let mut file = fs::File::open(std::env::current_exe()?)?;
-    let mut hash = Sha256::new();
-    let mut buffer = vec![0; 1 << 20];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(hash.finalize().into()),
-            read => hash.update(&buffer[..read]),
-        }
-    }
 }
 
 /// The finished runs in a result folder.
@@ -164,7 +161,12 @@ impl Archive {
     /// The file system's.
     pub fn keep_only(&self, addresses: &[Address]) -> io::Result<()> {
         let wanted: Vec<PathBuf> = addresses.iter().map(|address| self.path(address)).collect();
-        for entry in fs::read_dir(&self.folder)? {
+        let entries = match fs::read_dir(&self.folder) {
+            // No run has finished.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            entries => entries?,
+        };
+        for entry in entries {
             let path = entry?.path();
             let ours = path.to_string_lossy().ends_with(EXTENSION);
             if ours && !wanted.contains(&path) {

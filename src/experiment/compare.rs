@@ -70,10 +70,12 @@ pub struct Change {
 pub struct Comparison {
     /// Cell by cell, in the first folder's order.
     pub changes: Vec<Change>,
-    /// Cells that the first folder alone has, or whose seeds it alone has.
+    /// Cells that the first folder alone has.
     pub first_only: Vec<String>,
     /// Cells that the other folder alone has.
     pub other_only: Vec<String>,
+    /// Finished runs of cells that both have, with seeds that one folder alone has: they are compared with nothing.
+    pub unpaired: usize,
 }
 
 /// Compares the finished runs of two tables, joined by cell and seed. Of a measure, seeds count for which both have a value.
@@ -81,13 +83,15 @@ pub struct Comparison {
 pub fn compare(first: &[RunRow], other: &[RunRow]) -> Comparison {
     let mut comparison = Comparison::default();
     for cell in cells(first) {
-        let pairs: Vec<(&RunRow, &RunRow)> = finished(first, cell)
-            .filter_map(|a| Some((a, finished(other, cell).find(|b| b.seed == a.seed)?)))
-            .collect();
-        if pairs.is_empty() {
+        let theirs = finished(other, cell).count();
+        if theirs == 0 {
             comparison.first_only.push(cell.to_owned());
             continue;
         }
+        let pairs: Vec<(&RunRow, &RunRow)> = finished(first, cell)
+            .filter_map(|a| Some((a, finished(other, cell).find(|b| b.seed == a.seed)?)))
+            .collect();
+        comparison.unpaired += finished(first, cell).count() + theirs - 2 * pairs.len();
         for measure in MEASURES {
             let values = pairs.iter().filter_map(|(a, b)| {
                 let value = |run: &RunRow| run.number(measure);
@@ -220,7 +224,8 @@ mod tests {
             run("seeds", 2, 0.5, 1),
         ];
         let found = compare(&first, &other);
-        assert_eq!(found.first_only, ["b", "seeds"]);
+        assert_eq!(found.first_only, ["b"]);
+        assert_eq!(found.unpaired, 2, "seeds 1 and 2");
         assert_eq!(found.other_only, ["c"]);
         assert!(found.changes.iter().all(|change| change.cell == "a"));
     }

@@ -29,7 +29,13 @@ pub(super) struct Manifest {
 }
 
 impl Manifest {
-    pub fn new(experiment: &Experiment, base: &Path, command: &[String], engine: &Engine) -> Self {
+    pub fn new(
+        program: &str,
+        experiment: &Experiment,
+        base: &Path,
+        command: &[String],
+        engine: &Engine,
+    ) -> Self {
         let resolved = experiment.resolved();
         let text = experiment.resolved_text();
         let hash = sha256(text.as_bytes());
@@ -37,6 +43,7 @@ impl Manifest {
             "name": experiment.name,
             "description": experiment.description,
             "version": env!("CARGO_PKG_VERSION"),
+            "program": program,
             "config_hash": hash,
             "config": resolved,
             "config_toml": text,
@@ -145,6 +152,13 @@ pub(super) fn table_hashes(folder: &Path) -> io::Result<BTreeMap<String, String>
     Ok(hashes)
 }
 
+/// Hash of the program that is running: any change of its code changes it.
+pub(super) fn program() -> io::Result<String> {
+    let mut hash = Sha256::new();
+    io::copy(&mut fs::File::open(std::env::current_exe()?)?, &mut hash)?;
+    Ok(hexadecimal(&hash.finalize()))
+}
+
 /// The hash as 64 hexadecimal digits.
 pub(super) fn sha256(content: &[u8]) -> String {
     hexadecimal(&Sha256::digest(content))
@@ -189,18 +203,38 @@ pub(super) fn notes(runs: &[RunRow], epochs: &[EpochRow]) -> Vec<String> {
             "{cell}: parameter gradients outweigh node data {factor:.1} times{others}; compare node data apart from totals"
         ));
     }
-    let diverged = |row: &&EpochRow| row.train_loss.is_some_and(|loss| !loss.is_finite());
-    let mut seen: Vec<(&str, u64)> = Vec::new();
-    for row in epochs.iter().filter(diverged) {
-        if !seen.contains(&(&row.cell, row.seed)) {
-            seen.push((&row.cell, row.seed));
-            notes.push(format!(
-                "{}, seed {}: the training loss is no number from epoch {} on; it diverged",
-                row.cell, row.seed, row.epoch
-            ));
+    notes.extend(diverged(epochs));
+    notes
+}
+
+/// Which runs diverged, and since when.
+fn diverged(epochs: &[EpochRow]) -> Option<String> {
+    const NAMED: usize = 5;
+    let lost = |row: &&EpochRow| row.train_loss.is_some_and(|loss| !loss.is_finite());
+    let mut seen: Vec<(&str, u64, u64)> = Vec::new();
+    for row in epochs.iter().filter(lost) {
+        if !seen
+            .iter()
+            .any(|(cell, seed, _)| (*cell, *seed) == (&*row.cell, row.seed))
+        {
+            seen.push((&row.cell, row.seed, row.epoch));
         }
     }
-    notes
+    let named = seen.iter().take(NAMED);
+    let mut named: Vec<String> = named
+        .map(|(cell, seed, epoch)| format!("{cell}, seed {seed}, from epoch {epoch} on"))
+        .collect();
+    match seen.len().saturating_sub(NAMED) {
+        0 => {}
+        1 => named.push("and one other run".to_owned()),
+        more => named.push(format!("and {more} other runs")),
+    }
+    (!seen.is_empty()).then(|| {
+        format!(
+            "training diverged, so that accuracies are those of epochs before and verdicts mean little: the loss is no number in {}",
+            named.join("; ")
+        )
+    })
 }
 
 /// Now, as in `2026-01-31T12:00:00Z`.

@@ -227,7 +227,7 @@ impl<'a> Preparation<'a> {
             fits(&devices, &boundary, &model, &dataset.features)
                 .map_err(|what| cell.refuse("device.*", what))?;
         }
-        Ok(Arc::new(Setting {
+        let setting = Setting {
             model,
             dataset,
             partition,
@@ -245,7 +245,11 @@ impl<'a> Preparation<'a> {
             devices,
             engine: self.engine.clone(),
             seed,
-        }))
+        };
+        strategy
+            .suits(&setting)
+            .map_err(|error| cell.refuse_option(error.key.as_deref(), &error.message))?;
+        Ok(Arc::new(setting))
     }
 
     /// Whether the engine can run the cell: where workers are processes, there must be one of each, with a program of its own.

@@ -1,12 +1,14 @@
 //! Traffic and communication time from the plan alone, without training.
 
-use serde::Serialize;
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Serialize;
 
 use super::config::Experiment;
 use super::prepare::Preparation;
 use crate::Error;
-use crate::net::{Bytes, FlowSpec, Seconds, Traffic, TrafficKind, run_flows};
+use crate::net::{Bytes, Fabric, NetError, Seconds, Topology, Traffic, TrafficKind, Transfer};
 use crate::sim::Setting;
 use crate::strategies::Strategy;
 
@@ -19,6 +21,8 @@ pub struct Projection {
     pub seed: u64,
     /// Epochs of the whole training.
     pub epochs: usize,
+    /// Whether this is what is sent; if not, that depends on how the training goes, and this is the most it can be.
+    pub exact: bool,
     /// Number of messages.
     pub messages: u64,
     /// Encoded values.
@@ -85,18 +89,18 @@ fn project_cell(
 ) -> Result<Projection, Error> {
     done(0);
     let mut total = Traffic::new();
-    let mut seconds = 0.0;
+    let mut network = Network::of(setting);
     // Most epochs are like the one before.
     let mut last: Option<(Traffic, Seconds)> = None;
     for epoch in 0..setting.epochs {
         let plan = strategy.plan(&setting.boundary, &setting.model, epoch);
-        let time = match &last {
-            Some((traffic, time)) if *traffic == plan => *time,
-            _ => epoch_time(&plan, setting)?,
-        };
-        seconds += time.0;
+        let begun = network.now;
+        match &last {
+            Some((traffic, time)) if network.steady && *traffic == plan => network.now += *time,
+            _ => network.epoch(&plan)?,
+        }
         total.merge(&plan);
-        last = Some((plan, time));
+        last = Some((plan, Seconds(network.now.0 - begun.0)));
         done(epoch + 1);
     }
     let count = total.total(&setting.framing);
@@ -109,52 +113,80 @@ fn project_cell(
         cell: cell.to_owned(),
         seed: setting.seed,
         epochs: setting.epochs,
+        exact: strategy.plans_exactly(),
         messages: count.messages,
         payload_bytes: count.payload.0,
         wire_bytes: count.wire.0,
         bytes_by_kind,
-        communication_seconds: seconds,
+        communication_seconds: network.now.0,
     })
 }
 
-/// Phase after phase: messages of one layer and kind travel together; where two workers exchange several of a kind, as in the steps of
-/// an all-reduce, they follow one another.
-fn epoch_time(plan: &Traffic, setting: &Setting) -> Result<Seconds, Error> {
-    /// What one worker sends another in a phase, in order.
-    type Sent = (usize, usize, Vec<Bytes>);
-    let mut phases: BTreeMap<(u32, TrafficKind), Vec<Sent>> = BTreeMap::new();
-    for (lane, payload, count) in plan.iter() {
-        let flows = phases.entry((lane.layer, lane.kind)).or_default();
-        let (from, to) = (lane.from as usize, lane.to as usize);
-        let sizes = std::iter::repeat_n(payload, usize::try_from(count).unwrap_or(usize::MAX));
-        match flows.iter_mut().find(|(f, t, _)| (*f, *t) == (from, to)) {
-            Some((_, _, all)) => all.extend(sizes),
-            None => flows.push((from, to, sizes.collect())),
+/// The network of a cell. Its clock goes on from round to round, so that outages come once and chance never repeats itself.
+struct Network {
+    topology: Arc<Topology>,
+    fabric: Fabric,
+    now: Seconds,
+    /// Whether the same messages take the same time whenever they are sent.
+    steady: bool,
+}
+
+impl Network {
+    fn of(setting: &Setting) -> Self {
+        let topology = Arc::clone(&setting.topology);
+        Self {
+            fabric: Fabric::new(Arc::clone(&topology), setting.framing),
+            now: Seconds::ZERO,
+            steady: !topology.is_uncertain() && topology.switches().is_empty(),
+            topology,
         }
     }
-    let mut seconds = 0.0;
-    for flows in phases.into_values() {
-        let rounds = flows
-            .iter()
-            .map(|(_, _, sizes)| sizes.len())
-            .max()
-            .unwrap_or(0);
-        for round in 0..rounds {
-            let together: Vec<FlowSpec> = flows
-                .iter()
-                .filter_map(|(from, to, sizes)| {
-                    let bytes = *sizes.get(round)?;
-                    Some(FlowSpec {
-                        from: *from,
-                        to: *to,
-                        bytes,
-                        start: Seconds::ZERO,
-                    })
-                })
-                .collect();
-            let results = run_flows(&setting.topology, setting.framing, &together)?;
-            seconds += results.iter().map(|flow| flow.finish.0).fold(0.0, f64::max);
+
+    /// Phase after phase: messages of one layer and kind travel together; where two workers exchange several of a kind, as in the
+    /// steps of an all-reduce, they follow one another.
+    fn epoch(&mut self, plan: &Traffic) -> Result<(), NetError> {
+        /// What one worker sends another in a phase, in order.
+        type Sent = ((usize, usize), Vec<Bytes>);
+        let mut phases: BTreeMap<(u32, TrafficKind), Vec<Sent>> = BTreeMap::new();
+        for (lane, payload, count) in plan.iter() {
+            let flows = phases.entry((lane.layer, lane.kind)).or_default();
+            let ends = (lane.from as usize, lane.to as usize);
+            let sizes = std::iter::repeat_n(payload, usize::try_from(count).unwrap_or(usize::MAX));
+            // A plan is in the order of its lanes.
+            match flows.last_mut().filter(|(known, _)| *known == ends) {
+                Some((_, all)) => all.extend(sizes),
+                None => flows.push((ends, sizes.collect())),
+            }
         }
+        for flows in phases.into_values() {
+            let rounds = flows.iter().map(|(_, sizes)| sizes.len()).max();
+            for round in 0..rounds.unwrap_or(0) {
+                let flows = flows.iter();
+                self.round(flows.filter_map(|(ends, sizes)| Some((*ends, *sizes.get(round)?))))?;
+            }
+        }
+        Ok(())
     }
-    Ok(Seconds(seconds))
+
+    /// Messages that travel together; the next are sent when all of them have arrived.
+    fn round(
+        &mut self,
+        flows: impl Iterator<Item = ((usize, usize), Bytes)>,
+    ) -> Result<(), NetError> {
+        for ((from, to), payload) in flows {
+            self.topology.check_route(from, to)?;
+            self.fabric.send(Transfer {
+                from,
+                to,
+                channel: None,
+                payload,
+                start: self.now,
+            });
+        }
+        while let Some(deliveries) = self.fabric.advance() {
+            let last = deliveries.iter().map(|delivery| delivery.time).max();
+            self.now = last.map_or(self.now, |last| self.now.max(last));
+        }
+        self.fabric.stalled().map_or(Ok(()), Err)
+    }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::archive::{Address, Addresser, Archive};
+use super::archive::{Address, Addresser, Archive, absorb_partition};
 use super::claims::judge;
 use super::config::{Cell, Experiment};
 use super::error::RunError;
@@ -115,6 +115,28 @@ struct Prepared<'a> {
     digest: Vec<u8>,
 }
 
+/// Which strategies train on other parts than [partition] asks for.
+fn parts_of_their_own(jobs: &[Job<'_>]) -> Vec<String> {
+    let mut labels: Vec<&str> = Vec::new();
+    for Job { cell, strategy, .. } in jobs {
+        let asked = &cell.settings.partition;
+        let label = cell.strategy.label.as_str();
+        let differs = asked.workers > 1 && strategy.partition(asked).method != asked.method;
+        if differs && !labels.contains(&label) {
+            labels.push(label);
+        }
+    }
+    let labels = labels.join(", ");
+    (!labels.is_empty())
+        .then(|| {
+            format!(
+                "{labels}: trained on parts of the strategy's own choice, not on those of [partition]; `partitioner` in runs.csv says on which"
+            )
+        })
+        .into_iter()
+        .collect()
+}
+
 impl Runner<'_> {
     /// Prepares every cell, then trains each with every seed; tables and manifest are written after each cell, and after each
     /// seed that takes long.
@@ -127,9 +149,16 @@ impl Runner<'_> {
         let mut preparation = Preparation::new(self.registry, self.base.clone())
             .with_timeline(self.trace_epochs)
             .on(self.engine.clone());
-        let mut manifest = Manifest::new(self.experiment, &self.base, &self.command, &self.engine);
+        let program = super::manifest::program().map_err(RunError::Program)?;
+        let mut manifest = Manifest::new(
+            &program,
+            self.experiment,
+            &self.base,
+            &self.command,
+            &self.engine,
+        );
         let Prepared { jobs, skipped, .. } = self.engine.agree(
-            self.prepare(&mut preparation, &mut manifest),
+            self.prepare(&program, &mut preparation, &mut manifest),
             |prepared| prepared.digest.clone(),
             RunError::is_input,
         )?;
@@ -199,18 +228,10 @@ impl Runner<'_> {
             }
         }
         tables.claims = self.claims(&tables.runs);
-        let notes = [skipped, self.notes(&tables)].concat();
+        let notes = [skipped, parts_of_their_own(&jobs), self.notes(&tables)].concat();
         self.write(&tables, &manifest, started, model, &notes, true)?;
         if self.engine.leads() && !self.resume {
-            let addresses = jobs.iter().flat_map(|job| &job.runs);
-            let addresses: Vec<Address> = addresses.map(|run| run.address.clone()).collect();
-            let archive = Archive::of(&self.out);
-            archive
-                .keep_only(&addresses)
-                .map_err(|source| RunError::Folder {
-                    path: self.out.clone(),
-                    source,
-                })?;
+            self.forget_all_but(&jobs)?;
         }
         Ok(Summary {
             tables,
@@ -219,6 +240,18 @@ impl Runner<'_> {
             notes,
             failures,
         })
+    }
+
+    /// Removes the finished runs of other settings and other programs.
+    fn forget_all_but(&self, jobs: &[Job<'_>]) -> Result<(), RunError> {
+        let runs = jobs.iter().flat_map(|job| &job.runs);
+        let addresses: Vec<Address> = runs.map(|run| run.address.clone()).collect();
+        Archive::of(&self.out)
+            .keep_only(&addresses)
+            .map_err(|source| RunError::Folder {
+                path: self.out.clone(),
+                source,
+            })
     }
 
     /// What a reader of these tables should see beside the figures.
@@ -236,6 +269,7 @@ impl Runner<'_> {
     /// Everything that can be wrong with the input shows here, and the folder for results is there afterwards.
     fn prepare<'a>(
         &'a self,
+        program: &str,
         preparation: &mut Preparation<'_>,
         manifest: &mut Manifest,
     ) -> Result<Prepared<'a>, RunError> {
@@ -246,8 +280,7 @@ impl Runner<'_> {
         let mut jobs = Vec::new();
         let mut digest = Sha256::new_with_prefix(self.experiment.resolved().to_string());
         let (cells, skipped) = preparation.present(self.experiment).map_err(input)?;
-        let mut addresser =
-            Addresser::new(&self.experiment.name, self.trace_epochs).map_err(RunError::Program)?;
+        let mut addresser = Addresser::new(program, &self.experiment.name, self.trace_epochs);
         let archive = Archive::of(&self.out);
         let mut names = TraceNames::default();
         for cell in cells {
@@ -259,9 +292,7 @@ impl Runner<'_> {
                     .map_err(input)?;
                 manifest.describe(&setting);
                 digest.update(setting.dataset.graph.edges().to_le_bytes());
-                for &part in &setting.partition.assignment {
-                    digest.update(part.to_le_bytes());
-                }
+                absorb_partition(&mut digest, &setting);
                 let address = addresser.of(cell, &setting);
                 let trace = self.out.join(TRACES).join(names.name(&cell.name, seed));
                 let kept = self.resume

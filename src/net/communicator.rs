@@ -117,8 +117,9 @@ pub trait Communicator: Send {
     /// See [`Communicator`].
     fn finish_exchange(&mut self, pending: Pending) -> Result<Inbox, NetError>;
 
-    /// For a program that plays all workers: moves the clock of every one, for they compute at the same time.
-    fn elapse_all(&mut self, compute: Seconds);
+    /// For a program that plays all workers: moves the clock of every one while those that are `busy` compute, at the same time;
+    /// the others wait for them.
+    fn elapse_all(&mut self, compute: Seconds, busy: &[usize]);
 
     /// For a program that plays all workers: every message of `traffic` leaves its sender now, and the call returns when the
     /// last has arrived. They are counted and take their time like any others; what they hold stays here, where both ends are.
@@ -251,13 +252,22 @@ pub trait Communicator: Send {
         Ok(if rank == root { gathered } else { Vec::new() })
     }
 
-    /// Hands `value` of worker 0 to every worker out of band: it takes no time and counts no bytes.
-    /// Only for what is not part of the training being measured: evaluation results and the
-    /// decision to stop.
+    /// Hands `value` of worker 0 to every worker out of band: it travels in no time and counts no bytes. Who asks before worker 0
+    /// gives it waits. Only for what is not part of the training being measured and yet decides how it goes on: evaluation
+    /// results.
     ///
     /// # Errors
     /// See [`Communicator`].
     fn share(&mut self, value: Option<Vec<u8>>) -> Result<Vec<u8>, NetError>;
+
+    /// Waits, in real time and out of the account, until worker 0 has done what is not part of the training. In virtual time that
+    /// takes none, and nobody waits.
+    ///
+    /// # Errors
+    /// See [`Communicator`].
+    fn stand_by(&mut self) -> Result<(), NetError> {
+        Ok(())
+    }
 }
 
 /// Bytes of `values` 4-byte floats.

@@ -27,7 +27,7 @@ use figures::{KINDS, Kind};
 use plot::Figure;
 
 pub use estimator::{estimator_tables, write_estimator};
-pub use tables::measured;
+pub use tables::{measured, p_value};
 
 /// Names of the figure kinds an experiment file may ask for, in the order of the report.
 pub fn figure_kinds() -> Vec<&'static str> {

@@ -141,9 +141,9 @@ impl Communicator for SimCommunicator {
         self.shared.lock().compute(self.rank, compute);
     }
 
-    fn elapse_all(&mut self, compute: Seconds) {
+    fn elapse_all(&mut self, compute: Seconds, busy: &[usize]) {
         let mut kernel = self.shared.lock();
-        kernel.compute_all(self.rank, compute);
+        kernel.compute_all(self.rank, compute, busy);
     }
 
     fn carry(&mut self, traffic: &Traffic) -> Result<(), NetError> {
@@ -274,10 +274,18 @@ where
         let handles: Vec<_> = (0..actors)
             .map(|rank| {
                 let (shared, program) = (Arc::clone(&shared), &program);
+                let all = Arc::clone(&shared);
                 thread::Builder::new()
                     .name(format!("worker {rank}"))
                     .stack_size(STACK_BYTES)
                     .spawn_scoped(scope, move || run_worker(rank, cluster, &shared, program))
+                    .map_err(|error| {
+                        // At once, for others wait for what this one would send.
+                        let message = format!("cannot start its thread: {error}");
+                        all.lock().fail(rank, message.clone());
+                        all.wake(None);
+                        SimError::Panicked { rank, message }
+                    })
             })
             .collect();
         handles
@@ -287,12 +295,7 @@ where
                 Ok(handle) => handle
                     .join()
                     .unwrap_or_else(|panic| Err(panicked(rank, &*panic))),
-                Err(error) => {
-                    let message = format!("cannot start its thread: {error}");
-                    shared.lock().fail(rank, message.clone());
-                    shared.turns.iter().for_each(Condvar::notify_all);
-                    Err(SimError::Panicked { rank, message })
-                }
+                Err(error) => Err(error),
             })
             .collect()
     });

@@ -104,7 +104,8 @@ pub(super) struct Kernel {
     actors: Vec<Actor>,
     flying: BTreeMap<FlowId, InFlight>,
     arrived: BTreeMap<Route, VecDeque<Arrived>>,
-    shared: Vec<Vec<u8>>,
+    /// What worker 0 gave, and when.
+    shared: Vec<(Seconds, Vec<u8>)>,
     ledger: Ledger,
     timeline: Timeline,
     turn: Option<usize>,
@@ -183,12 +184,22 @@ impl Kernel {
         });
     }
 
-    /// Everybody computes, in the epoch of worker `rank`.
-    pub fn compute_all(&mut self, rank: usize, time: Seconds) {
+    /// Those that are `busy` compute, in the epoch of worker `rank`, and the others wait.
+    pub fn compute_all(&mut self, rank: usize, time: Seconds, busy: &[usize]) {
         let epoch = self.actors[rank].epoch;
-        for other in 0..self.workers() {
+        let mut computes = vec![false; self.workers()];
+        for &worker in busy {
+            computes[worker] = true;
+        }
+        for (other, computes) in computes.into_iter().enumerate() {
             self.set_epoch(other, epoch);
-            self.compute(other, time);
+            if computes {
+                self.compute(other, time);
+            } else {
+                self.actors[other].blocked_since = self.actors[other].clock;
+                self.actors[other].clock += time;
+                self.waited(other);
+            }
         }
     }
 
@@ -273,10 +284,12 @@ impl Kernel {
 
     /// Gives or waits for the next shared value.
     pub fn share(&mut self, rank: usize, value: Option<Vec<u8>>) {
-        self.shared.extend(value);
         let number = self.actors[rank].shares_taken;
         self.actors[rank].shares_taken += 1;
-        self.block(rank, Phase::Sharing(number));
+        let Some(value) = value else {
+            return self.block(rank, Phase::Sharing(number));
+        };
+        self.shared.push((self.actors[rank].clock, value));
         for other in 0..self.workers() {
             self.progress(other);
         }
@@ -287,7 +300,7 @@ impl Kernel {
     }
 
     pub fn take_shared(&mut self, rank: usize) -> Vec<u8> {
-        self.shared[self.actors[rank].shares_taken - 1].clone()
+        self.shared[self.actors[rank].shares_taken - 1].1.clone()
     }
 
     /// Ends a worker's part.
@@ -426,11 +439,15 @@ impl Kernel {
             }
             Phase::Exchanging(tag) => self.progress_exchanging(rank, tag),
             Phase::Collecting(number) => self.progress_collecting(rank, number),
-            Phase::Sharing(number) if self.shared.len() <= number => {
-                self.actors[rank].phase = Phase::Sharing(number);
-            }
+            Phase::Sharing(number) => match self.shared.get(number) {
+                Some(&(at, _)) => {
+                    self.actors[rank].clock = self.actors[rank].clock.max(at);
+                    self.unblock(rank);
+                }
+                None => self.actors[rank].phase = Phase::Sharing(number),
+            },
             Phase::Carrying(waits_for) => self.progress_carrying(rank, waits_for),
-            Phase::Sharing(_) | Phase::Runnable => {}
+            Phase::Runnable => {}
             Phase::Done => self.actors[rank].phase = Phase::Done,
         }
     }

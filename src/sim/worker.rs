@@ -243,23 +243,23 @@ impl Worker {
         })
     }
 
-    /// As [`Self::compute`], for a program that plays all workers: `work` and the action are those of `workers` of them together, done at
+    /// As [`Self::compute`], for a program that plays all workers: `work` and the action are those of the `busy` ones together, done at
     /// once in place of each by itself; each is charged the same share, and they compute at the same time, as fast as the slowest
-    /// of all, for whom the others wait.
+    /// of all, for whom the others wait. So do those that are not busy.
     pub fn compute_together<T>(
         &mut self,
         activity: Activity,
         work: Work,
-        workers: usize,
+        busy: &[usize],
         action: impl FnOnce(&Self) -> T,
     ) -> T {
         let (result, took) = self.timed(activity, action);
-        let share = 1.0 / workers.max(1) as f64;
+        let share = 1.0 / busy.len().max(1) as f64;
         let speeds = (0..self.size()).map(|rank| self.setting.topology.compute_factor(rank));
         let slowest = speeds.fold(f64::INFINITY, f64::min);
         let timing = &self.setting.timing;
         let time = timing.time(work * share, took.mul_f64(share), slowest);
-        self.communicator.elapse_all(time);
+        self.communicator.elapse_all(time, busy);
         result
     }
 
@@ -414,16 +414,15 @@ impl Worker {
         Ok(self.communicator.gather(root, values, lens, kind)?)
     }
 
-    /// Accuracies on the whole graph of the logits that `infer` computes; only worker 0 computes them, all get them. Takes no
-    /// virtual time and no bytes.
+    /// Accuracies on the whole graph of the logits that `infer` computes, on worker 0 alone. Takes no virtual time and no bytes.
     ///
     /// # Errors
     /// If another worker failed.
     pub fn evaluate(
         &mut self,
         infer: impl FnOnce(&WholeGraph) -> Tensor<2>,
-    ) -> Result<Scores, SimError> {
-        let mine = (self.rank() == 0).then(|| {
+    ) -> Result<Option<Scores>, SimError> {
+        let scores = (self.rank() == 0).then(|| {
             self.evaluation(|graph| {
                 let dataset = &self.setting.dataset;
                 let predicted = predictions(&host(infer(graph)), dataset.classes);
@@ -435,13 +434,21 @@ impl Worker {
                 }
             })
         });
-        let shared = self
-            .communicator
-            .share(mine.map(|scores| scores_to_bytes(&scores)))?;
-        Ok(scores_from_bytes(&shared))
+        self.communicator.stand_by()?;
+        Ok(scores)
     }
 
-    /// Accuracies of the experiment's own model, if this epoch is one of those evaluated.
+    /// The scores that worker 0 has, on all workers, for strategies whose training depends on them. Takes no bytes; who comes
+    /// before worker 0 waits for it.
+    ///
+    /// # Errors
+    /// If another worker failed.
+    pub fn share_scores(&mut self, scores: Option<Scores>) -> Result<Scores, SimError> {
+        let mine = scores.map(|scores| scores_to_bytes(&scores));
+        Ok(scores_from_bytes(&self.communicator.share(mine)?))
+    }
+
+    /// Accuracies of the experiment's own model on worker 0, if this epoch is one of those evaluated.
     ///
     /// # Errors
     /// If another worker failed.
@@ -459,7 +466,6 @@ impl Worker {
                 .valid()
                 .infer(&graph.block(aggregation), graph.features())
         })
-        .map(Some)
     }
 
     fn recorder(&self) -> std::sync::MutexGuard<'_, Recorder> {

@@ -31,6 +31,14 @@ pub trait Strategy: Send + Sync {
         Ok(())
     }
 
+    /// Whether the options make sense for this model and these data, which are known later than the rest.
+    ///
+    /// # Errors
+    /// An explanation with the option's name.
+    fn suits(&self, _setting: &Setting) -> Result<(), OptionError> {
+        Ok(())
+    }
+
     /// Whether it trains in mini-batches where `training.batch` asks for them; if not, an experiment that does is refused. Default: no.
     fn trains_in_batches(&self) -> bool {
         false
@@ -75,8 +83,13 @@ pub trait Strategy: Send + Sync {
     /// Trains one cell with one seed: [`Self::train`] on every worker, or on worker 0 if it plays all.
     ///
     /// # Errors
-    /// The first error of any worker.
+    /// [`Self::suits`]'s, or the first error of any worker.
     fn run(&self, setting: &Arc<Setting>, observer: Observer) -> Result<Outcome, SimError> {
+        self.suits(setting)
+            .map_err(|OptionError { key, message }| {
+                let key = key.map_or(String::new(), |key| format!("`{key}` "));
+                SimError::Input(format!("{key}{message}"))
+            })?;
         let train = |worker: &mut Worker| self.train(worker);
         if self.plays_all_workers() {
             simulate_together(setting, observer, train)

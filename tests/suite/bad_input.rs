@@ -230,7 +230,7 @@ fn strategies_and_their_options_are_named() {
         (
             "ratio = 8",
             "ratio = 0.5",
-            &["x.toml:25", "`ratio`", "at least 1"],
+            &["x.toml:25", "`ratio`", "from 1 to 1000000000"],
         ),
         (
             "ratio = 8",

@@ -106,6 +106,36 @@ fn mini_batches_repeat_themselves_too() {
 }
 
 #[test]
+fn looking_at_the_model_changes_no_time() {
+    let more = "[[strategy]]\nkind = \"pipe\"\n[[strategy]]\nkind = \"full\"\nlabel = \"overlapped\"\noverlap = true\n";
+    let folder = folder_with(&format!("{EXPERIMENT}{more}"));
+    // Workers that are never at the same place.
+    let network = "network.worker=[{ rank = 0, bandwidth = \"20Mbps\", compute = 0.5 }, { rank = 1, latency = \"3ms\" }]";
+    let times = |out: &str, every: &str| {
+        run(folder.path(), out, "2", &["seeds=[5]", network, every]);
+        let tables = Tables::read(&folder.path().join(out)).expect("tables");
+        // Where the model is looked at decides how RETEXO's training goes on.
+        let runs = tables
+            .runs
+            .into_iter()
+            .filter(|run| run.strategy != "retexo");
+        let times = runs.map(|run| {
+            let times = [
+                run.simulated_seconds,
+                run.compute_seconds,
+                run.communication_seconds,
+                run.exposed_communication_seconds,
+            ];
+            (run.cell, times.map(f64::to_bits))
+        });
+        times.collect::<Vec<_>>()
+    };
+    let often = times("often", "training.evaluate_every=1");
+    assert!(often.len() > 5);
+    assert_eq!(often, times("seldom", "training.evaluate_every=5"));
+}
+
+#[test]
 fn strategies_with_steps_of_their_own_repeat_themselves_too() {
     let more = "[[strategy]]\nkind = \"distdgl\"\ncache = 0.2\nwith = { \"training.batch\" = { size = 30, fanouts = [4, 3] } }\n\
                 [[strategy]]\nkind = \"llcg\"\nlocal_steps = 2\nrho = 1.5\n\

@@ -469,6 +469,23 @@ fn options_that_do_not_go_together_are_named() {
         ),
         ("weight = \"none\"\ncap = 1", "cap", "nodes or batches"),
         ("coverage_hops = 3", "coverage_hops", "the model's 2 layers"),
+        (
+            "schedule = \"fixed\"\nrepartition_every = 5",
+            "repartition_every",
+            "switches",
+        ),
+        (
+            "weight = \"node_hajek\"\ncoverage_hops = 1",
+            "coverage_hops",
+            "coverages",
+        ),
+        ("weight = \"none\"\nkappa = 2", "kappa", "coverages"),
+        (
+            "shrinkage = \"none\"\nkappa = 2",
+            "kappa",
+            "shrinkage = \"kappa\"",
+        ),
+        ("lambda = 0.9", "lambda", "shrinkage = \"lambda\""),
     ] {
         let table = options.parse().expect("options are TOML");
         let built = Registry::builtin().build("grappa", &table, &context);
@@ -484,7 +501,7 @@ fn attention_is_not_weighted_by_edges() {
     let strategy = case.strategy("grappa", "weight = \"edge_ht\"");
     let setting = case.setting(strategy.as_ref());
     let quiet = std::sync::Arc::new(|_: &grapevine::sim::EpochRecord| {});
-    let outcome = grapevine::sim::simulate(&setting, quiet, |worker| strategy.train(worker));
+    let outcome = strategy.run(&setting, quiet);
     let error = outcome.expect_err("attention has weights of its own");
     assert!(
         error.is_input() && error.to_string().contains("edge_ht"),

@@ -324,6 +324,40 @@ fn partition_statistics_of_cora_are_printed() {
 }
 
 #[test]
+fn an_outage_is_projected_once() {
+    let folder = folder_with(EXPERIMENT);
+    let seconds = |sets: &[&str]| {
+        let arguments = [
+            "project",
+            "x.toml",
+            "--json",
+            "--set",
+            "strategy=[{ kind = \"full\" }]",
+            "--set",
+            "claim=[]",
+        ];
+        let projected = grapevine(folder.path(), &[&arguments[..], sets].concat()).expect(0);
+        projected.json()[0]["communication_seconds"]
+            .as_f64()
+            .unwrap()
+    };
+    let quiet = seconds(&[]);
+    let from_the_start = "network.failure=[{ worker = 1, from = \"0s\", until = \"10s\" }]";
+    let early = seconds(&["--set", from_the_start]);
+    assert!(
+        (early - quiet - 10.0).abs() < quiet,
+        "{early} against {quiet}"
+    );
+    // Some of the training is over by then.
+    let later = format!(
+        "network.failure=[{{ worker = 1, from = \"{}s\", until = \"10s\" }}]",
+        quiet / 2.0
+    );
+    let late = seconds(&["--set", &later]);
+    assert!(late > 10.0 && late < early, "{late} against {early}");
+}
+
+#[test]
 fn the_projection_is_what_the_run_sends() {
     let (folder, out) = results();
     let projected = grapevine(folder.path(), &["project", "x.toml", "--json"])

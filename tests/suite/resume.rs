@@ -220,6 +220,35 @@ fn what_was_drawn_of_earlier_results_does_not_stay_beside_those_of_a_run_that_wa
 }
 
 #[test]
+fn where_every_run_fails_each_failure_is_told_and_reported() {
+    let folder = folder_with(EXPERIMENT);
+    // Nothing reaches the second worker, or leaves it.
+    let down = "network.failure=[{ worker = 1, from = \"0s\" }]";
+    let arguments = [
+        "run",
+        "x.toml",
+        "--keep-going",
+        "--out",
+        "out",
+        "--set",
+        down,
+    ];
+    let more = [
+        "--set",
+        "seeds=[0]",
+        "--set",
+        "strategy=[{ kind = \"full\" }, { kind = \"varco\" }]",
+        "--set",
+        "claim=[]",
+    ];
+    let ran = grapevine(folder.path(), &[&arguments[..], &more].concat()).expect(1);
+    assert!(ran.stderr.contains("2 of 2 runs failed"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("down"), "{}", ran.stderr);
+    let page = fs::read_to_string(folder.path().join("out/report.html")).unwrap();
+    assert!(page.contains("Runs that failed"));
+}
+
+#[test]
 fn results_that_cannot_be_kept_end_the_run_and_lose_nothing() {
     let folder = folder_with(EXPERIMENT);
     let seeds = ["run", "x.toml", "--set", "seeds=[0]", "--out", "out"];

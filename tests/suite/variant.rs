@@ -80,10 +80,19 @@ impl Variant {
         let chunks = each * workers;
         let cap = cap.map_or(String::new(), |cap| format!("cap = {cap}\n"));
         let hops = hops.map_or(String::new(), |hops| format!("coverage_hops = {hops}\n"));
+        let every = match *schedule {
+            "fixed" => String::new(),
+            _ => format!("repartition_every = {EVERY}\n"),
+        };
+        let strength = match *shrinkage {
+            "kappa" => format!("kappa = {KAPPA}\n"),
+            "lambda" => format!("lambda = {LAMBDA}\n"),
+            _ => String::new(),
+        };
         format!(
-            "repartition_every = {EVERY}\nchunks = {chunks}\nhalo = {halo}\nremote_sampling = {sampling}\n\
-             schedule = \"{schedule}\"\nweight = \"{weight}\"\nshrinkage = \"{shrinkage}\"\nkappa = {KAPPA}\n\
-             lambda = {LAMBDA}\nnormalise = \"{normalise}\"\n{cap}{hops}"
+            "chunks = {chunks}\nhalo = {halo}\nremote_sampling = {sampling}\nschedule = \"{schedule}\"\n\
+             weight = \"{weight}\"\nshrinkage = \"{shrinkage}\"\nnormalise = \"{normalise}\"\n\
+             {every}{strength}{cap}{hops}"
         )
     }
 

@@ -14,6 +14,15 @@ use super::settings::Settings;
 /// More columns than any layer has had: a slip of the hand beyond, that would ask for all memory there is.
 const WIDEST: usize = 1 << 16;
 
+/// Most workers: what is kept for each pair of neighbours must have room.
+pub(super) const MOST_WORKERS: usize = 1 << 20;
+
+/// Most edges that are drawn, repeated ones included.
+const MOST_DRAWS: usize = 1 << 40;
+
+/// Most features of all nodes together: 256 GiB.
+const MOST_VALUES: usize = 1 << 36;
+
 /// Checks of one section: a key, relative to the section, and what is wrong with it.
 pub(super) struct Checks<'a> {
     pub document: &'a Document,
@@ -172,6 +181,15 @@ pub(super) fn synthetic(spec: &SyntheticSpec, check: &Checks<'_>) -> Result<(), 
     let not_negative = |value: f64, key: &str| {
         check.range(value >= 0.0 && value.is_finite(), key, "0 or more", value)
     };
+    let of_features = |features: usize, nodes: usize| {
+        check.positive(features, "features")?;
+        let values = features.checked_mul(nodes);
+        check.that(
+            values.is_some_and(|values| values <= MOST_VALUES),
+            "features",
+            &format!("{features} of each of {nodes} nodes are more than {MOST_VALUES} values"),
+        )
+    };
     match spec {
         SyntheticSpec::Sbm {
             nodes,
@@ -184,7 +202,7 @@ pub(super) fn synthetic(spec: &SyntheticSpec, check: &Checks<'_>) -> Result<(), 
         } => {
             check.positive(*nodes, "nodes")?;
             check.positive(*classes, "classes")?;
-            check.positive(*features, "features")?;
+            of_features(*features, *nodes)?;
             check.that(nodes >= classes, "nodes", "must be at least `classes`")?;
             not_negative(*degree_within, "degree_within")?;
             not_negative(*degree_between, "degree_between")?;
@@ -200,13 +218,18 @@ pub(super) fn synthetic(spec: &SyntheticSpec, check: &Checks<'_>) -> Result<(), 
             ..
         } => {
             check.that(
-                (1..=40).contains(scale),
+                (1..=31).contains(scale),
                 "scale",
-                &format!("must be 1 to 40 (2^scale nodes), not {scale}"),
+                &format!("must be 1 to 31 (2^scale nodes), not {scale}"),
             )?;
             check.positive(*edge_factor, "edge_factor")?;
+            check.that(
+                *edge_factor <= MOST_DRAWS >> scale,
+                "edge_factor",
+                &format!("draws more than {MOST_DRAWS} edges with scale = {scale}"),
+            )?;
             check.positive(*classes, "classes")?;
-            check.positive(*features, "features")?;
+            of_features(*features, nodes.unwrap_or(1 << scale))?;
             if let Some(nodes) = nodes {
                 check.positive(*nodes, "nodes")?;
                 check.that(
@@ -319,6 +342,11 @@ fn training(config: &TrainingConfig, layers: usize, check: &Checks<'_>) -> Resul
 
 fn partition(spec: &PartitionSpec, check: &Checks<'_>) -> Result<(), ConfigError> {
     check.positive(spec.workers, "workers")?;
+    check.that(
+        spec.workers <= MOST_WORKERS,
+        "workers",
+        &format!("must be at most {MOST_WORKERS}, not {}", spec.workers),
+    )?;
     let given = spec.method == PartitionMethod::Given;
     check.that(
         !given || spec.file.is_some(),
@@ -347,7 +375,9 @@ fn network(
         check.that(
             rank < workers,
             &key("rank"),
-            &format!("must be less than the {workers} workers of [partition], not {rank}"),
+            &format!(
+                "must be less than the number of workers, {workers} (of [partition], a sweep or a strategy's `with`), not {rank}"
+            ),
         )?;
         check.that(
             spec.workers

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use toml::Value;
 
-use super::check;
+use super::check::{self, MOST_WORKERS};
 use super::decode::decode;
 use super::error::{ConfigError, Problem};
 use super::locate::Document;
@@ -132,6 +132,10 @@ fn network(document: &Document) -> Result<(NetworkSpec, usize), ConfigError> {
     })?;
     if workers == 0 {
         return Err(document.bad(&at, "must be at least 1, not 0"));
+    }
+    if workers > MOST_WORKERS {
+        let what = format!("must be at most {MOST_WORKERS}, not {workers}");
+        return Err(document.bad(&at, &what));
     }
     section.remove("workers");
     let mut spec: NetworkSpec = decode(document, &path, &Value::Table(section))?;

@@ -77,6 +77,13 @@ pub(super) fn entries(
         if entry.label.trim().is_empty() {
             return Err(document.bad(&path, "must not be empty"));
         }
+        if entry.label != entry.kind && vocabulary.strategies.contains(&entry.label.as_str()) {
+            let message = format!(
+                "\"{}\" is the name of another strategy than `{}`; readers would take this one for it",
+                entry.label, entry.kind
+            );
+            return Err(document.error(&path, Problem::Other { message }));
+        }
         if entries
             .iter()
             .take(index)

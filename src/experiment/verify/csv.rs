@@ -80,10 +80,10 @@ fn difference(cell: &str, values: &Values, row: usize) -> Option<String> {
         }
         Values::Real(cells) => {
             let same = match cells[row] {
-                // By bits, so that NaN is itself.
+                // What is no number, whatever its sign, is written as one word.
                 Some(real) => cell
                     .parse()
-                    .is_ok_and(|found: f64| found == real || found.to_bits() == real.to_bits()),
+                    .is_ok_and(|found: f64| found == real || found.is_nan() && real.is_nan()),
                 None => cell.is_empty(),
             };
             (same, show(cells[row].map(|real| real.to_string())))
@@ -155,6 +155,13 @@ mod tests {
     #[test]
     fn what_was_written_together_agrees() {
         assert_eq!(breaches("runs.csv", "", ""), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_no_number_is_itself_whatever_its_sign() {
+        let values = Values::Real(vec![Some(f64::NAN), Some(-f64::NAN), Some(1.0)]);
+        let found = [0, 1, 2].map(|row| difference("NaN", &values, row).is_some());
+        assert_eq!(found, [false, false, true]);
     }
 
     #[test]

@@ -73,6 +73,8 @@ pub struct Fabric {
     framing: Framing,
     now: Seconds,
     sent: u64,
+    /// Whether links have jitter or losses.
+    uncertain: bool,
     sharing: Sharing,
     /// Not yet transmitting and next on their channel, by the time they start.
     waiting: BTreeMap<(Seconds, FlowId), Message>,
@@ -134,6 +136,7 @@ impl Fabric {
             down: vec![0; capacity.len()],
             progress: Progress::new(capacity.len()),
             sharing: Sharing::new(capacity),
+            uncertain: topology.is_uncertain(),
             topology,
             framing,
             now: Seconds::ZERO,
@@ -187,7 +190,7 @@ impl Fabric {
         let route = self.topology.route(transfer.from, transfer.to);
         let mut wire = self.framing.wire(transfer.payload);
         let mut latency = route.latency;
-        if !route.links.is_empty() && self.topology.is_uncertain() {
+        if self.uncertain && !route.links.is_empty() {
             let packets = self.framing.packets(transfer.payload);
             let luck = self.topology.luck(&route, packets, flow.0);
             latency += luck.delay;
@@ -370,7 +373,7 @@ impl Fabric {
             self.arriving.insert((arrival, flow), None);
             return;
         };
-        if self.topology.is_uncertain() {
+        if self.uncertain {
             if let Some(&(last, _)) = self.last_arrival.get(&name) {
                 arrival = arrival.max(last);
             }

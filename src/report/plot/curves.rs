@@ -115,7 +115,10 @@ impl Curves {
             // Many bands on top of each other would hide what they surround.
             let alpha = if self.series.len() > MANY { 0.1 } else { 0.2 };
             for series in &self.series {
-                band(canvas, series, alpha, |x, y| frame.nearest(place(x, y)))?;
+                let joined = self.joined_of(series);
+                band(canvas, series, &joined, alpha, |x, y| {
+                    frame.nearest(place(x, y))
+                })?;
             }
         }
         for (index, series) in self.series.iter().enumerate() {
@@ -128,6 +131,12 @@ impl Curves {
         frame.draw(canvas, &self.x, Some(&self.y))?;
         frame.horizontal(canvas, &self.x, labels.below)?;
         frame.vertical(canvas, &self.y, labels.left)
+    }
+
+    /// The points that are joined: not those before the axis begins, or beside its break.
+    fn joined_of<'s>(&self, series: &'s Series) -> Vec<&'s Spot> {
+        let spots = series.spots.iter();
+        spots.filter(|spot| self.x.begins_before(spot.x)).collect()
     }
 
     fn draw_curve<B: Glyphs>(
@@ -143,13 +152,7 @@ impl Curves {
             width: CURVE,
             dash: series.look.dash,
         };
-        // A point beside the break of an axis is not joined to the others.
-        let joined: Vec<At> = series
-            .spots
-            .iter()
-            .filter(|spot| self.x.break_at().is_none() || spot.x > 0.0)
-            .map(place)
-            .collect();
+        let joined: Vec<At> = self.joined_of(series).into_iter().map(place).collect();
         for piece in frame.above_bottom(&joined) {
             canvas.line(&piece, stroke)?;
         }
@@ -182,18 +185,15 @@ impl Curves {
 fn band<B: Glyphs>(
     canvas: &Canvas<B>,
     series: &Series,
+    spots: &[&Spot],
     alpha: f64,
     place: impl Fn(f64, f64) -> At,
 ) -> Result<(), Failure<B>> {
-    if series.spots.iter().all(|spot| spot.y_sd == 0.0) {
+    if spots.iter().all(|spot| spot.y_sd == 0.0) {
         return Ok(());
     }
-    let upper = series
-        .spots
-        .iter()
-        .map(|spot| place(spot.x, spot.y + spot.y_sd));
-    let lower = series
-        .spots
+    let upper = spots.iter().map(|spot| place(spot.x, spot.y + spot.y_sd));
+    let lower = spots
         .iter()
         .rev()
         .map(|spot| place(spot.x, spot.y - spot.y_sd));

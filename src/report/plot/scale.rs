@@ -46,6 +46,8 @@ pub struct Tick {
     pub text: Option<String>,
 }
 
+/// No axis has room for more.
+const MOST_TICKS: usize = 50;
 /// Where zero stands on a logarithmic axis that shows it, and where its first decade begins.
 const ZERO_AT: f64 = 0.05;
 const AFTER_BREAK: f64 = 0.13;
@@ -132,6 +134,11 @@ impl Axis {
         }
     }
 
+    /// Whether `value` lies beyond the axis' beginning; on a logarithmic one what lies before it has no place among the rest.
+    pub fn begins_before(&self, value: f64) -> bool {
+        self.mapping == Mapping::Linear || value >= self.low
+    }
+
     /// Where the break between zero and the first decade lies, 0 to 1.
     pub fn break_at(&self) -> Option<f64> {
         (self.mapping == Mapping::Log { zero: true }).then_some(f64::midpoint(ZERO_AT, AFTER_BREAK))
@@ -181,7 +188,7 @@ impl Axis {
         let decimals = usize::from(step < 1.0) + usize::from(step < 0.1) + usize::from(step < 0.01);
         let mut ticks = Vec::new();
         let mut index = (low / step - 1e-9).ceil();
-        while index * step <= high + step * 1e-9 {
+        while index * step <= high + step * 1e-9 && ticks.len() < MOST_TICKS {
             let value = index * step;
             let text = if value == 0.0 {
                 "0".into()

@@ -14,46 +14,58 @@ pub(super) fn tell(cells: &[Cell], settings: &[Setting]) -> Story {
         .filter(|(_, cells)| cells.len() > 1)
         .collect();
     if !compared.is_empty() {
-        let accuracy = |cell: &Cell| cell.column("test_accuracy").map(|sum| sum.mean);
+        let accuracy = |cell: &Cell| {
+            cell.column("test_accuracy")
+                .map(|sum| (sum.mean, sum.spread()))
+        };
         leaders(&compared, "most accurate", accuracy, &mut story);
         node_data(cells, &compared, &mut story);
-        let speed = |cell: &Cell| cell.column("simulated_seconds").map(|sum| -sum.mean);
+        let speed = |cell: &Cell| {
+            cell.column("simulated_seconds")
+                .map(|sum| (-sum.mean, sum.spread()))
+        };
         leaders(&compared, "fastest", speed, &mut story);
     }
     outweighed(cells, &mut story);
     story
 }
 
-/// Which strategies have the highest number, in how many settings each.
+/// Which strategies have the highest number, given with its standard deviation, in how many settings each.
 fn leaders(
     settings: &[&Setting],
     name: &'static str,
-    number: impl Fn(&Cell) -> Option<f64>,
+    number: impl Fn(&Cell) -> Option<(f64, f64)>,
     story: &mut Story,
 ) {
-    let mut led: Vec<(&str, usize)> = Vec::new();
+    // In how many settings a strategy is ahead, and in how many of them by more than one standard deviation.
+    let mut led: Vec<(&str, usize, usize)> = Vec::new();
     let mut judged = 0;
     for (_, cells) in settings {
-        let numbers = cells.iter().filter_map(|cell| number(cell));
-        let Some(best) = numbers.max_by(f64::total_cmp) else {
+        let mut numbers: Vec<(f64, f64)> = cells.iter().filter_map(|cell| number(cell)).collect();
+        numbers.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let Some(&best) = numbers.first() else {
             continue;
         };
         judged += 1;
+        let clear = numbers
+            .get(1)
+            .is_some_and(|next| best.0 - next.0 > best.1.max(next.1));
         for cell in cells.iter().filter(|cell| number(cell) == Some(best)) {
-            match led
+            let known = led
                 .iter_mut()
-                .find(|(strategy, _)| *strategy == cell.strategy)
-            {
-                Some((_, times)) => *times += 1,
-                None => led.push((cell.strategy, 1)),
+                .find(|(strategy, ..)| *strategy == cell.strategy);
+            let clear = usize::from(clear);
+            match known {
+                Some((_, times, clearly)) => (*times, *clearly) = (*times + 1, *clearly + clear),
+                None => led.push((cell.strategy, 1, clear)),
             }
         }
     }
-    led.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
-    let Some((first, times)) = led.first() else {
+    led.sort_by_key(|(_, times, _)| std::cmp::Reverse(*times));
+    let Some((first, times, clearly)) = led.first() else {
         return;
     };
-    let among = |(strategy, times): &(&str, usize)| format!("{strategy} in {times}");
+    let among = |(strategy, times, _): &(&str, usize, usize)| format!("{strategy} in {times}");
     let others: Vec<String> = led[1..].iter().map(among).collect();
     let others = if others.is_empty() {
         String::new()
@@ -61,8 +73,14 @@ fn leaders(
         format!(", {}", list(&others))
     };
     let value = format!("in {times} of {judged} settings");
+    let mut cells = settings.iter().flat_map(|(_, cells)| cells);
+    let clearly = if cells.any(|cell| cell.runs.len() > 1) {
+        format!(" (by more than one standard deviation in {clearly})")
+    } else {
+        String::new()
+    };
     story.sentences.push(format!(
-        "By the mean over seeds, {first} is the {name} {value}{others}."
+        "By the mean over seeds, {first} is the {name} {value}{clearly}{others}."
     ));
     story.headlines.push(Headline {
         name,
@@ -149,6 +167,24 @@ mod tests {
             status: RunRow::OK.into(),
             ..RunRow::default()
         }
+    }
+
+    #[test]
+    fn a_lead_within_the_spread_over_seeds_is_told_from_a_clear_one() {
+        let setting = |cell: &'static str, full: [f64; 2], fixed: [f64; 2]| {
+            let of = move |strategy: &'static str, accuracies: [f64; 2]| {
+                accuracies.map(|accuracy| run(cell, strategy, accuracy, 100))
+            };
+            [of("full", full), of("fixed", fixed)].concat()
+        };
+        let runs = [
+            setting("workers=2", [0.80, 0.82], [0.70, 0.72]),
+            setting("workers=4", [0.80, 0.90], [0.79, 0.81]),
+        ]
+        .concat();
+        let story = super::super::tell(&series::cells(&runs, &[]));
+        let first = "By the mean over seeds, full is the most accurate in 2 of 2 settings (by more than one standard deviation in 1).";
+        assert_eq!(story.sentences[0], first);
     }
 
     #[test]

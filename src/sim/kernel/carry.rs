@@ -94,16 +94,19 @@ mod tests {
     }
 
     /// Three workers with links of 1 MB/s and half a second.
-    fn run(actors: usize, clocks: &Mutex<Vec<f64>>) -> Result<EngineResults, SimError> {
+    fn cluster() -> Cluster {
         let link = LinkSpec {
             bandwidth: Bandwidth::new(8e6).unwrap(),
             latency: Seconds(0.5),
         };
         let topology = Arc::new(Topology::star(&[link; 3]));
-        let cluster = Cluster::new(topology, Framing::none());
-        run_workers(&cluster, actors, |mut worker| {
+        Cluster::new(topology, Framing::none())
+    }
+
+    fn run(actors: usize, clocks: &Mutex<Vec<f64>>) -> Result<EngineResults, SimError> {
+        run_workers(&cluster(), actors, |mut worker| {
             worker.begin_epoch(7);
-            worker.elapse_all(Seconds(1.0));
+            worker.elapse_all(Seconds(1.0), &[0, 1, 2]);
             worker.elapse(Seconds(0.25));
             for _ in 0..2 {
                 worker.carry(&traffic())?;
@@ -112,6 +115,18 @@ mod tests {
             worker.carry(&Traffic::new())?;
             Ok(())
         })
+    }
+
+    #[test]
+    fn who_is_not_busy_waits_for_those_who_are() {
+        let results = run_workers(&cluster(), 1, |mut worker| {
+            worker.elapse_all(Seconds(2.0), &[1]);
+            Ok(())
+        });
+        let times = results.unwrap().times;
+        let clocks: Vec<f64> = times.iter().map(|times| times.clock.0).collect();
+        let computes: Vec<f64> = times.iter().map(|times| times.compute.0).collect();
+        assert_eq!((clocks, computes), (vec![2.0; 3], vec![0.0, 2.0, 0.0]));
     }
 
     #[test]

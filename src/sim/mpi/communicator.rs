@@ -161,7 +161,7 @@ impl Communicator for MpiCommunicator {
         inbox
     }
 
-    fn elapse_all(&mut self, _compute: Seconds) {}
+    fn elapse_all(&mut self, _compute: Seconds, _busy: &[usize]) {}
 
     fn carry(&mut self, _traffic: &Traffic) -> Result<(), NetError> {
         Err(self.only_simulated())
@@ -239,5 +239,9 @@ impl Communicator for MpiCommunicator {
         });
         self.collectives = collectives;
         shared
+    }
+
+    fn stand_by(&mut self) -> Result<(), NetError> {
+        self.share(None).map(drop)
     }
 }

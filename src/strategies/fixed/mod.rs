@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::full::OVERLAP;
 use super::parts::{
-    CodecChoice, CodecState, Compression, EpochExchange, Overlap, exchange_traffic,
+    CodecChoice, CodecState, Compression, EpochExchange, HIGHEST_RATIO, Overlap, exchange_traffic,
     partition_parallel,
 };
 use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
@@ -95,8 +95,9 @@ fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, Op
     options.codec.check(options.rescale)?;
     options.codec.check_batches(context)?;
     let ratio = options.ratio.unwrap_or(8.0);
-    if !(ratio.is_finite() && ratio >= 1.0) {
-        return Err(OptionError::key("ratio", "must be a number of at least 1"));
+    if !(1.0..=HIGHEST_RATIO).contains(&ratio) {
+        let what = format!("must be a number from 1 to {HIGHEST_RATIO}");
+        return Err(OptionError::key("ratio", what));
     }
     if options.ratio.is_some() && !options.codec.follows_ratio() {
         return Err(OptionError::key(

@@ -44,7 +44,7 @@ use super::{Context, OptionError, Registration, Strategy, StrategyInfo};
 use crate::graph::{BoundaryPlan, PartitionSpec, Steps};
 use crate::model::{Aggregation, Block, Gnn, Input, ModelKind, ModelSpec, Work, targets};
 use crate::net::{Lane, Reduce, Traffic, TrafficKind};
-use crate::sim::{Activity, EpochReport, SimError, Worker};
+use crate::sim::{Activity, EpochReport, Setting, SimError, Worker};
 use estimators::{Normalise, Weight, edge_ht, halo_hops, mean_or_one};
 use layout::{Layout, Rules};
 use options::Options;
@@ -88,7 +88,7 @@ impl Grappa {
         match self.options.schedule {
             Schedule::Fixed => epoch == 0,
             Schedule::Sweep | Schedule::Regroup => {
-                epoch.is_multiple_of(self.options.repartition_every)
+                epoch.is_multiple_of(self.options.repartition_every())
             }
         }
     }
@@ -101,7 +101,7 @@ impl Grappa {
     fn layout<'a>(&self, boundary: &'a BoundaryPlan, epoch: usize) -> Layout<'a> {
         let super_epoch = match self.options.schedule {
             Schedule::Fixed => 0,
-            Schedule::Sweep | Schedule::Regroup => epoch / self.options.repartition_every,
+            Schedule::Sweep | Schedule::Regroup => epoch / self.options.repartition_every(),
         };
         Layout::new(boundary, self.rules, super_epoch)
     }
@@ -169,17 +169,19 @@ impl Strategy for Grappa {
         traffic
     }
 
-    fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
-        let kind = worker.setting().model.kind;
+    fn suits(&self, setting: &Setting) -> Result<(), OptionError> {
+        let kind = setting.model.kind;
         if self.weighing.weight == Weight::EdgeHt
             && matches!(kind, ModelKind::Gat | ModelKind::SagePool)
         {
-            return Err(SimError::Input(
-                "grappa: weight = \"edge_ht\" needs a model that sums messages (gcn, sage or gin): attention and maxima have \
-                 weights of their own"
-                    .to_owned(),
-            ));
+            let what = "edge_ht needs a model that sums messages (gcn, sage or gin): attention and maxima have weights of \
+                        their own";
+            return Err(OptionError::key("weight", what));
         }
+        Ok(())
+    }
+
+    fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
         let mut model = worker.new_model();
         let mut optimizer = worker.new_optimizer();
         let mut loader = Loader::default();

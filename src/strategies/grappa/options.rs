@@ -100,15 +100,14 @@ pub struct Options {
     pub chunking: Chunking,
     /// When they move.
     pub schedule: Schedule,
-    /// Epochs between switches.
-    pub repartition_every: usize,
+    repartition_every: Option<usize>,
     halo: Option<bool>,
     remote_sampling: f64,
     weight: Weight,
     coverage_hops: Option<usize>,
     shrinkage: Shrinkage,
-    kappa: f64,
-    lambda: f64,
+    kappa: Option<f64>,
+    lambda: Option<f64>,
     normalise: Normalise,
     cap: Option<f64>,
 }
@@ -119,14 +118,14 @@ impl Default for Options {
             chunks: None,
             chunking: Chunking::default(),
             schedule: Schedule::default(),
-            repartition_every: 50,
+            repartition_every: None,
             halo: None,
             remote_sampling: 0.0,
             weight: Weight::BatchMean,
             coverage_hops: None,
             shrinkage: Shrinkage::Kappa,
-            kappa: 1.0,
-            lambda: 0.5,
+            kappa: None,
+            lambda: None,
             normalise: Normalise::Mean,
             cap: None,
         }
@@ -142,7 +141,14 @@ impl Options {
         let read: Self = options(table)?;
         read.check_ranges(context)?;
         read.check_combinations(context)?;
+        read.check_idle()?;
         Ok(read)
+    }
+
+    /// Epochs between switches.
+    #[must_use]
+    pub fn repartition_every(&self) -> usize {
+        self.repartition_every.unwrap_or(50)
     }
 
     /// What moves.
@@ -163,8 +169,8 @@ impl Options {
             weight: self.weight,
             hops: self.coverage_hops.unwrap_or(layers),
             shrinkage: self.shrinkage,
-            kappa: self.kappa,
-            lambda: self.lambda,
+            kappa: self.kappa.unwrap_or(1.0),
+            lambda: self.lambda.unwrap_or(0.5),
             normalise: self.normalise,
             cap: self.cap,
         }
@@ -178,7 +184,7 @@ impl Options {
                 "must be the number of workers or a multiple of it",
             );
         }
-        if self.repartition_every == 0 {
+        if self.repartition_every == Some(0) {
             return refuse("repartition_every", "must be at least 1");
         }
         if !(0.0..=1.0).contains(&self.remote_sampling) {
@@ -191,14 +197,55 @@ impl Options {
             let range = format!("must be between 1 and the model's {layers} layers");
             return Err(OptionError::key("coverage_hops", range));
         }
-        if !(self.kappa >= 0.0 && self.kappa.is_finite()) {
+        if self
+            .kappa
+            .is_some_and(|kappa| !(kappa >= 0.0 && kappa.is_finite()))
+        {
             return refuse("kappa", "must be a number of at least 0");
         }
-        if !(0.0..=1.0).contains(&self.lambda) {
+        if self
+            .lambda
+            .is_some_and(|lambda| !(0.0..=1.0).contains(&lambda))
+        {
             return refuse("lambda", "must be between 0 and 1");
         }
         if self.cap.is_some_and(|cap| !(cap > 0.0 && cap.is_finite())) {
             return refuse("cap", "must be a positive number");
+        }
+        Ok(())
+    }
+
+    /// Options that would change nothing beside the others.
+    fn check_idle(&self) -> Result<(), OptionError> {
+        let idle = |key, goes_with: &str| {
+            Err(OptionError::key(
+                key,
+                format!("goes with {goes_with} only; leave it out"),
+            ))
+        };
+        if self.repartition_every.is_some() && self.schedule == Schedule::Fixed {
+            return idle(
+                "repartition_every",
+                "a schedule that switches (sweep or regroup)",
+            );
+        }
+        if self.coverage_hops.is_some() && !self.weight.uses_coverage() {
+            return idle(
+                "coverage_hops",
+                "a weight made of coverages (node_ht, batch_mean or batch_gram)",
+            );
+        }
+        if self.kappa.is_some() && self.shrinkage != Shrinkage::Kappa {
+            return idle("kappa", "shrinkage = \"kappa\"");
+        }
+        if self.kappa.is_some() && !self.weight.uses_coverage() {
+            return idle(
+                "kappa",
+                "a weight made of coverages (node_ht, batch_mean or batch_gram)",
+            );
+        }
+        if self.lambda.is_some() && self.shrinkage != Shrinkage::Lambda {
+            return idle("lambda", "shrinkage = \"lambda\"");
         }
         Ok(())
     }

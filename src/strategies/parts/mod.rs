@@ -44,7 +44,7 @@ pub use late::Late;
 pub use layerwise::{LayerwiseTrainer, LocalGraph};
 pub use partition_parallel::{EpochExchange, Exchange, Overlap, partition_parallel};
 pub use pass::{Pass, PassLayer, Step};
-pub use schedule::{Schedule, Seen};
+pub use schedule::{HIGHEST_RATIO, Schedule, Seen};
 pub use stepwise::sum_steps;
 pub use sums::Sums;
 pub use traffic::{

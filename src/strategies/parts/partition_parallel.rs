@@ -22,6 +22,8 @@ pub struct EpochExchange {
     pub gauge: Option<Arc<Gauge>>,
     /// Whether every worker needs the error of all workers, for what it sends next.
     pub shares_error: bool,
+    /// Whether every worker needs the accuracies of evaluations, for what it sends next.
+    pub shares_scores: bool,
     /// In mini-batches, whether features that came in an earlier step are kept and not asked for again. Then the first wire is there in
     /// every epoch. With a share of the boundary, whether those of all of it are sent and kept, to choose from.
     pub keeps_features: bool,
@@ -245,10 +247,12 @@ pub fn partition_parallel(
             sums.add_up(worker)?;
         }
         let scores = worker.evaluate_model(epoch, &model)?;
-        seen.push(Seen {
-            validation: scores.and_then(|scores| scores.validation),
-            error,
-        });
+        let validation = if sent.shares_scores && worker.setting().evaluates(epoch) {
+            worker.share_scores(scores)?.validation
+        } else {
+            None
+        };
+        seen.push(Seen { validation, error });
         worker.end_epoch(
             epoch,
             EpochReport {

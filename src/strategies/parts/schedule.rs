@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::strategies::OptionError;
 
+/// Highest compression ratio: nobody has so many columns.
+pub const HIGHEST_RATIO: f64 = 1e9;
+
 /// A compression ratio by epoch. Non-increasing, and within `[to, from]`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
@@ -145,7 +148,7 @@ impl Schedule {
     /// If a ratio is below 1, the end lies above the start, or the pace makes no sense.
     pub fn check(&self) -> Result<(), OptionError> {
         let (from, to) = self.bounds();
-        let range = to >= 1.0 && from >= to && from.is_finite();
+        let range = to >= 1.0 && from >= to && from <= HIGHEST_RATIO;
         let pace = match *self {
             Self::Linear { slope, .. } => slope > 0.0 && slope.is_finite(),
             Self::Steps { every, .. } => every > 0,
@@ -174,7 +177,7 @@ impl Schedule {
         }
         Err(OptionError::key(
             "schedule",
-            "must have from ≥ to ≥ 1, and a positive slope, steps of at least one epoch, or a factor above 1 with a patience of at least 1 and a tolerance of at least 0",
+            "must have 10⁹ ≥ from ≥ to ≥ 1, and a positive slope, steps of at least one epoch, or a factor above 1 with a patience of at least 1 and a tolerance of at least 0",
         ))
     }
 

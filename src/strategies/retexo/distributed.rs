@@ -166,7 +166,7 @@ pub(super) fn train(worker: &mut Worker, rounds: usize) -> Result<(), SimError> 
         .iter()
         .filter_map(|&v| dataset.labels[v as usize].map(|class| (v as usize, class, weight)));
     let device = worker.plain_device();
-    let aggregation = aggregation(spec)?;
+    let aggregation = aggregation(spec);
     let clients = Clients {
         block: Block::new(&dataset.graph, &degrees, aggregation),
         aggregation,
@@ -184,9 +184,9 @@ pub(super) fn train(worker: &mut Worker, rounds: usize) -> Result<(), SimError> 
         worker.begin_epoch((stage + 1) * rounds);
         worker.carry(&finished(boundary, Perceptron::parameters(spec, stage)))?;
         let work = Perceptron::work(spec, stage, &clients.block, &input);
-        let all = worker.size();
+        let all: Vec<usize> = (0..worker.size()).collect();
         input = Input::Dense(
-            worker.compute_together(Activity::Model, work, all, |worker| {
+            worker.compute_together(Activity::Model, work, &all, |worker| {
                 let rows = model.valid().logits(&clients.block, &input);
                 worker.wait_for(&rows);
                 rows
@@ -225,7 +225,7 @@ impl Clients {
         };
         let edges: usize = seeds.iter().map(|&v| self.degrees[v as usize]).sum();
         let work = Work::pass(edges + seeds.len() * input.width());
-        worker.compute_together(Activity::Exchange, work, training.len(), |worker| {
+        worker.compute_together(Activity::Exchange, work, training, |worker| {
             let count = seeds.len();
             #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
             let weight = (1.0 / count.max(1) as f64) as f32;
@@ -275,11 +275,14 @@ impl Clients {
             worker.carry(&download(&training, count))?;
             let batch = boundary.batches.as_ref();
             let batch = batch.map(|_| self.batch(worker, stage, input, epoch, &training));
-            let busy = batch.as_ref().map_or(worker.size(), |_| training.len());
+            let busy = match batch {
+                Some(_) => training,
+                None => (0..worker.size()).collect(),
+            };
             let reads = batch.as_ref().unwrap_or(&whole);
             let forward = Perceptron::work(spec, stage, &reads.block, &reads.input);
             let (gradient, loss) =
-                worker.compute_together(Activity::Model, forward * 3.0, busy, |_| {
+                worker.compute_together(Activity::Model, forward * 3.0, &busy, |_| {
                     let dropped = reads
                         .input
                         .dropped(&dropout, epoch as u64, stage, &reads.nodes);
@@ -300,7 +303,7 @@ impl Clients {
 
             let last = round + 1 == self.rounds;
             let scores = if last || worker.setting().evaluates(epoch) {
-                Some(worker.evaluate(|_| model.valid().logits(&self.block, input))?)
+                worker.evaluate(|_| model.valid().logits(&self.block, input))?
             } else {
                 None
             };

@@ -40,7 +40,7 @@ use crate::model::{
     parameters, with_parameters,
 };
 use crate::net::{Codec, Identity, Lane, Reduce, Traffic, TrafficKind};
-use crate::sim::{Activity, EpochReport, Scores, SimError, Worker};
+use crate::sim::{Activity, EpochReport, Scores, Setting, SimError, Worker};
 
 use one_hop::{OneHop, Reads};
 
@@ -118,6 +118,13 @@ impl Strategy for Retexo {
                 Form::Layers => context.layers,
                 Form::Distributed => context.layers + 1,
             }
+    }
+
+    fn suits(&self, setting: &Setting) -> Result<(), OptionError> {
+        match self.form {
+            Form::Layers => Ok(()),
+            Form::Distributed => perceptron::suits(&setting.model),
+        }
     }
 
     #[allow(clippy::cast_possible_truncation)] // layers and ranks are few
@@ -323,11 +330,13 @@ impl Run {
         })
     }
 
+    /// On all workers, for each keeps the best of what it trains.
     fn evaluate(&self, worker: &mut Worker, model: &SubModel) -> Result<Scores, SimError> {
-        worker.evaluate(|graph| {
+        let scores = worker.evaluate(|graph| {
             let input = self.whole.as_ref().unwrap_or_else(|| graph.features());
             model.valid().logits(&graph.block(self.aggregation), input)
-        })
+        })?;
+        worker.share_scores(scores)
     }
 
     /// Carries the whole graph's representations through a trained sub-model, for evaluation.

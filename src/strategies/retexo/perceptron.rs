@@ -7,7 +7,7 @@ use crate::model::{
     Activation, Aggregation, Block, Conv, Input, ModelKind, ModelSpec, Work, activate,
     dense_parameters,
 };
-use crate::sim::SimError;
+use crate::strategies::OptionError;
 
 /// Sub-model `k`, to class logits. Sub-model 0 is `MLP(x_v)` on raw features. The others read the logits `z` of the one before:
 ///
@@ -48,20 +48,25 @@ fn listening(spec: &ModelSpec) -> ModelSpec {
 }
 
 /// How the clients' neighbours are gathered.
+pub fn aggregation(spec: &ModelSpec) -> Aggregation {
+    listening(spec).kind.into()
+}
+
+/// Whether there are such sub-models: the authors have some kinds of models only, and heads must divide the hidden columns.
 ///
 /// # Errors
-/// For kinds of models that the authors do not have, and heads that do not divide the hidden columns.
-pub fn aggregation(spec: &ModelSpec) -> Result<Aggregation, SimError> {
+/// An explanation.
+pub fn suits(spec: &ModelSpec) -> Result<(), OptionError> {
     let (hidden, heads) = (spec.hidden(), spec.heads);
+    let refuse = |what: String| Err(OptionError::key("form", what));
     match spec.kind {
-        ModelKind::Gin => Err(SimError::Input(
-            "retexo with form = \"distributed\" has no `gin`; model.kind must be gcn, sage, sage-pool or gat"
-                .to_owned(),
+        ModelKind::Gin => refuse(
+            "distributed has no `gin`; model.kind must be gcn, sage, sage-pool or gat".to_owned(),
+        ),
+        ModelKind::Gat if !hidden.is_multiple_of(heads) => refuse(format!(
+            "distributed divides the hidden columns among heads, and {heads} heads do not divide {hidden} columns"
         )),
-        ModelKind::Gat if !hidden.is_multiple_of(heads) => Err(SimError::Input(format!(
-            "retexo with form = \"distributed\": {heads} `heads` do not divide the {hidden} hidden columns"
-        ))),
-        _ => Ok(listening(spec).kind.into()),
+        _ => Ok(()),
     }
 }
 

@@ -19,7 +19,7 @@ use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyIn
 use crate::graph::BoundaryPlan;
 use crate::model::ModelSpec;
 use crate::net::Traffic;
-use crate::sim::{EpochRecord, SimError, Worker};
+use crate::sim::{EpochRecord, Setting, SimError, Worker};
 
 /// How experiments name and make it.
 pub const REGISTRATION: Registration = Registration {
@@ -94,8 +94,12 @@ fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, Op
 
 impl Varco {
     fn exchange(&self, ratio: f64, seed: u64, epoch: usize, state: &CodecState) -> EpochExchange {
-        self.compression
-            .exchange(&self.context, ratio, seed, epoch, state)
+        EpochExchange {
+            shares_scores: self.schedule.needs_validation(),
+            ..self
+                .compression
+                .exchange(&self.context, ratio, seed, epoch, state)
+        }
     }
 
     fn traffic(
@@ -145,13 +149,17 @@ impl Strategy for Varco {
         }
     }
 
+    fn suits(&self, setting: &Setting) -> Result<(), OptionError> {
+        if self.schedule.needs_validation() && setting.dataset.split.validation.is_empty() {
+            let what =
+                "adaptive-validation needs validation nodes, and the data set's split has none";
+            return Err(OptionError::key("schedule", what));
+        }
+        Ok(())
+    }
+
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
         let setting = worker.setting();
-        if self.schedule.needs_validation() && setting.dataset.split.validation.is_empty() {
-            return Err(SimError::Strategy(
-                "the schedule adaptive-validation needs validation nodes, and the data set's split has none".to_owned(),
-            ));
-        }
         let (seed, epochs) = (setting.seed, self.context.epochs);
         let state = self.compression.state(self.schedule.needs_error());
         partition_parallel(
