@@ -181,16 +181,16 @@ impl RowMaker<'_> {
 
     pub fn epochs(&self, outcome: &Outcome) -> Vec<EpochRow> {
         let so_far = self.cumulative(outcome);
-        let blank = self.blank();
+        let (cell, seed) = (self.cell, self.setting.seed);
         outcome
             .epochs
             .iter()
             .zip(so_far)
             .map(|(record, sent)| EpochRow {
-                experiment: blank.experiment.clone(),
-                cell: blank.cell.clone(),
-                strategy: blank.strategy.clone(),
-                seed: blank.seed,
+                experiment: self.experiment.to_owned(),
+                cell: cell.name.clone(),
+                strategy: cell.strategy.label.clone(),
+                seed,
                 epoch: record.epoch as u64,
                 simulated_seconds: record.simulated.0,
                 measured_seconds: record.measured.as_secs_f64(),
@@ -210,15 +210,14 @@ impl RowMaker<'_> {
     }
 
     pub fn traffic(&self, outcome: &Outcome) -> Vec<TrafficRow> {
-        let blank = self.blank();
-        let cell = Text::from(blank.cell);
+        let cell = Text::from(self.cell.name.clone());
         let kinds = TrafficKind::ALL.map(|kind| Text::from(kind.name()));
         let mut rows = Vec::new();
         for (epoch, traffic) in outcome.ledger.iter() {
             for (lane, count) in traffic.by_lane(&self.setting.framing) {
                 rows.push(TrafficRow {
                     cell: cell.clone(),
-                    seed: blank.seed,
+                    seed: self.setting.seed,
                     epoch: epoch as u64,
                     layer: u64::from(lane.layer),
                     from: u64::from(lane.from),

@@ -7,7 +7,7 @@ use grapevine::graph::BoundaryPlan;
 use grapevine::model::{Input, ModelSpec, Work, parameters, with_parameters};
 use grapevine::net::{Reduce, Traffic, TrafficKind, all_reduce_traffic};
 use grapevine::sim::{Activity, EpochReport, SimError, Worker};
-use grapevine::strategies::parts::{HaloExchange, LayerwiseTrainer, LocalGraph};
+use grapevine::strategies::parts::{LayerwiseTrainer, LocalGraph};
 use grapevine::strategies::{
     Context, OptionError, OptionInfo, Registration, Registry, Strategy, StrategyInfo, options,
 };
@@ -73,11 +73,10 @@ impl Strategy for Averaging {
         let mut model = worker.new_model();
         let mut optimizer = worker.new_optimizer();
         let trainer = LayerwiseTrainer::new(worker, LocalGraph::without_halo(worker));
-        let nothing = HaloExchange::new(worker);
         let features = Input::from_features(worker.shard().features.clone(), worker.plain_device());
         for epoch in 0..worker.setting().epochs {
             worker.begin_epoch(epoch);
-            let step = trainer.step(worker, &model, &features, &nothing, &[], epoch)?;
+            let step = trainer.local_step(worker, &model, &features, epoch)?;
             let work = Work::pass(step.gradient.len());
             model = worker.compute(Activity::Model, work, |_| {
                 optimizer.step(model, &step.gradient)

@@ -39,7 +39,7 @@ mod working;
 
 use std::sync::Arc;
 
-use super::parts::{HaloExchange, LayerwiseTrainer, LocalGraph, gradient_traffic};
+use super::parts::{LayerwiseTrainer, LocalGraph, gradient_traffic};
 use super::{Context, OptionError, Registration, Strategy, StrategyInfo};
 use crate::graph::{BoundaryPlan, PartitionSpec, Steps};
 use crate::model::{Aggregation, Block, Gnn, Input, ModelKind, ModelSpec, Work, targets};
@@ -296,7 +296,6 @@ impl Grappa {
         let whole = Whole {
             trainer: LayerwiseTrainer::new(worker, local),
             features,
-            halo: HaloExchange::new(worker),
             weight: mean_or_one(&weights),
         };
         Ok(Loaded {

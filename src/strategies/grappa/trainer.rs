@@ -5,7 +5,7 @@ use super::layout::Layout;
 use super::weighing::Weighing;
 use crate::model::{Gnn, Input, Work};
 use crate::sim::{Activity, SimError, Worker};
-use crate::strategies::parts::{HaloExchange, LayerwiseTrainer, Step};
+use crate::strategies::parts::{LayerwiseTrainer, Step};
 
 /// A working graph ready to train on.
 pub struct Loaded {
@@ -26,8 +26,6 @@ pub enum Trainer {
 pub struct Whole {
     pub trainer: LayerwiseTrainer,
     pub features: Input,
-    /// Of which nothing is used.
-    pub halo: HaloExchange,
     /// Mean weight of the nodes that train.
     pub weight: f64,
 }
@@ -69,10 +67,8 @@ impl Trainer {
     ) -> Result<(Step, Vec<f64>), SimError> {
         match self {
             Self::Whole(whole) => {
-                let (features, halo) = (&whole.features, &whole.halo);
-                let step = whole
-                    .trainer
-                    .step(worker, model, features, halo, &[], at.0)?;
+                let (trainer, features) = (&whole.trainer, &whole.features);
+                let step = trainer.local_step(worker, model, features, at.0)?;
                 Ok((step, vec![whole.weight]))
             }
             Self::Batches(batches) => batches.step(worker, model, how, order, at),

@@ -20,7 +20,7 @@ mod server;
 
 use serde::Deserialize;
 
-use super::parts::{HaloExchange, LayerwiseTrainer, LocalGraph, lane};
+use super::parts::{LayerwiseTrainer, LocalGraph, lane};
 use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
 use crate::graph::BoundaryPlan;
 use crate::model::{Input, ModelSpec};
@@ -171,7 +171,6 @@ impl Strategy for Llcg {
         local.targets = LocalGraph::mean_targets(worker, own);
         let trainer = LayerwiseTrainer::new(worker, local);
         let features = Input::from_features(worker.shard().features.clone(), worker.plain_device());
-        let nothing = HaloExchange::new(worker);
         let mut model = worker.new_model();
         let mut optimizer = worker.new_optimizer();
         let mut server: Option<Server> = None;
@@ -185,7 +184,7 @@ impl Strategy for Llcg {
             }
             let mut losses = Vec::with_capacity(steps);
             for _ in 0..steps {
-                let step = trainer.step(worker, &model, &features, &nothing, &[], taken)?;
+                let step = trainer.local_step(worker, &model, &features, taken)?;
                 model = worker.update(&mut optimizer, model, &step.gradient);
                 losses.push(share * step.loss);
                 taken += 1;

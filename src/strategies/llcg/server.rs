@@ -8,7 +8,7 @@ use crate::model::{
 use crate::net::{Bytes, Message, Outbox, TrafficKind, floats, to_bytes};
 use crate::sim::{Activity, SimError, Worker};
 use crate::strategies::parts::chunks::{Carried, Chunk, chunk_bytes};
-use crate::strategies::parts::{HaloExchange, LayerwiseTrainer, LocalGraph};
+use crate::strategies::parts::{LayerwiseTrainer, LocalGraph};
 
 /// The worker that is the server as well.
 pub const SERVER: usize = 0;
@@ -32,8 +32,6 @@ pub struct Server {
     trainer: LayerwiseTrainer,
     features: Input,
     optimizer: Optimizer,
-    /// Of which nothing is used.
-    halo: HaloExchange,
 }
 
 impl Server {
@@ -91,7 +89,6 @@ impl Server {
             trainer: LayerwiseTrainer::new(worker, graph),
             features,
             optimizer: Optimizer::new(&config),
-            halo: HaloExchange::new(worker),
         }))
     }
 
@@ -109,9 +106,8 @@ impl Server {
             trainer,
             features,
             optimizer,
-            halo,
         } = self;
-        let step = trainer.step(worker, &model, features, halo, &[], round)?;
+        let step = trainer.local_step(worker, &model, features, round)?;
         let model = worker.update(optimizer, model, &step.gradient);
         Ok((model, step.loss))
     }

@@ -172,25 +172,4 @@ impl HaloExchange {
             .forward(worker, layer, Some(owned.clone()), width, wire)?;
         Ok(all.unwrap_or(owned))
     }
-
-    /// Sends the gradient of halo rows to their owners, and adds what arrives for the owned rows.
-    ///
-    /// # Shapes
-    /// - gradient: `[owned + halo, width]`
-    /// - result: `[owned, width]`
-    ///
-    /// # Errors
-    /// If communication fails.
-    pub fn backward(
-        &self,
-        worker: &mut Worker,
-        layer: usize,
-        gradient: Tensor<2>,
-        wire: &Wire,
-    ) -> Result<Tensor<2>, SimError> {
-        let width = gradient.dims()[1];
-        let all = Some(gradient.clone());
-        let owned = self.crossing.backward(worker, layer, all, width, wire)?;
-        Ok(owned.unwrap_or(gradient))
-    }
 }

@@ -3,7 +3,7 @@
 use burn::tensor::Tensor;
 
 use super::buckets::Buckets;
-use super::{HaloExchange, Pass, PassLayer, Step, Wire};
+use super::{Crossing, HaloExchange, Pass, PassLayer, Step, Wire};
 use crate::model::{Aggregation, Block, Dropout, Gnn, Input, targets};
 use crate::sim::{SimError, Worker};
 
@@ -115,32 +115,50 @@ impl LayerwiseTrainer {
         self.graph = graph;
     }
 
-    /// Replaces the constant side of the loss.
-    pub fn set_targets(&mut self, targets: Tensor<2>) {
-        self.graph.targets = targets;
-    }
-
     /// One forward and backward pass. `wires[l]` says how the boundary rows of layer `l`'s input travel; without a wire the layer
     /// reads local rows only.
     ///
     /// # Errors
     /// If communication fails.
-    pub fn step(
+    pub fn step<'a>(
+        &'a self,
+        worker: &mut Worker,
+        model: &Gnn,
+        features: &Input,
+        halo: &'a HaloExchange,
+        wires: &'a [Option<Wire>],
+        epoch: usize,
+    ) -> Result<Step, SimError> {
+        let crosses = |layer: usize| Some((halo.crossing(), wires.get(layer)?.as_ref()?));
+        self.pass(worker, model, features, &crosses, epoch)
+    }
+
+    /// As [`Self::step`], where nothing travels: every layer reads local rows only.
+    ///
+    /// # Errors
+    /// If communication fails, where gradients are summed layer by layer.
+    pub fn local_step(
         &self,
         worker: &mut Worker,
         model: &Gnn,
         features: &Input,
-        halo: &HaloExchange,
-        wires: &[Option<Wire>],
+        epoch: usize,
+    ) -> Result<Step, SimError> {
+        self.pass(worker, model, features, &|_| None, epoch)
+    }
+
+    fn pass<'a>(
+        &'a self,
+        worker: &mut Worker,
+        model: &Gnn,
+        features: &Input,
+        crosses: &dyn Fn(usize) -> Option<(&'a Crossing, &'a Wire)>,
         epoch: usize,
     ) -> Result<Step, SimError> {
         let layer = |layer: usize| PassLayer {
             block: self.graph.block(layer),
             nodes: &self.graph.nodes,
-            crosses: wires
-                .get(layer)
-                .and_then(Option::as_ref)
-                .map(|wire| (halo.crossing(), wire)),
+            crosses: crosses(layer),
         };
         let layers: Vec<PassLayer<'_>> = (0..model.layers()).map(layer).collect();
         let pass = Pass {

@@ -49,4 +49,5 @@ pub use stepwise::sum_steps;
 pub use sums::Sums;
 pub use traffic::{
     error_traffic, exchange_traffic, gradient_traffic, halo_traffic, lane, model_gradient_traffic,
+    pairs,
 };

@@ -102,7 +102,7 @@ pub fn halo_traffic(boundary: &BoundaryPlan, model: &ModelSpec, wires: &[Option<
 }
 
 /// Owner, reader and number of rows of every ordered pair of workers with a boundary.
-fn pairs(boundary: &BoundaryPlan) -> impl Iterator<Item = (usize, usize, usize)> + '_ {
+pub fn pairs(boundary: &BoundaryPlan) -> impl Iterator<Item = (usize, usize, usize)> + '_ {
     let readers = boundary.parts.iter().enumerate();
     readers.flat_map(|(reader, part)| {
         let owners = part.receives.iter();

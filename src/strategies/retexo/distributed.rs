@@ -44,6 +44,7 @@ use crate::model::{
 };
 use crate::net::{Bytes, Lane, Traffic, TrafficKind};
 use crate::sim::{Activity, EpochReport, SimError, Worker};
+use crate::strategies::parts::{lane, pairs};
 
 /// The client that is also the server.
 const SERVER: usize = 0;
@@ -85,31 +86,29 @@ fn training(boundary: &BoundaryPlan, epoch: usize) -> Vec<usize> {
 /// Parameters to the clients that train; the server has them.
 fn download(training: &[usize], parameters: usize) -> Traffic {
     let others = training.iter().filter(|&&rank| rank != SERVER);
-    let lane = |&rank: &usize| lane(SERVER, rank, TrafficKind::Parameter, 0);
+    let lane = |&rank: &usize| lane(0, SERVER, rank, TrafficKind::Parameter);
     to_each(others.map(lane), parameters)
 }
 
 /// Gradients back from them.
 fn upload(training: &[usize], parameters: usize) -> Traffic {
     let others = training.iter().filter(|&&rank| rank != SERVER);
-    let lane = |&rank: &usize| lane(rank, SERVER, TrafficKind::ParameterGradient, 0);
+    let lane = |&rank: &usize| lane(0, rank, SERVER, TrafficKind::ParameterGradient);
     to_each(others.map(lane), parameters)
 }
 
 /// Parameters to all clients, when a sub-model is finished.
 fn finished(boundary: &BoundaryPlan, parameters: usize) -> Traffic {
-    let lane = |rank| lane(SERVER, rank, TrafficKind::Parameter, 0);
+    let lane = |rank| lane(0, SERVER, rank, TrafficKind::Parameter);
     to_each(clients(boundary).map(lane), parameters)
 }
 
 /// Logits along the edges, the input of sub-model `stage`.
 fn logits(boundary: &BoundaryPlan, classes: usize, stage: usize) -> Traffic {
     let mut traffic = Traffic::new();
-    for (to, part) in boundary.parts.iter().enumerate() {
-        for (from, rows) in part.receives.iter() {
-            let lane = lane(from, to, TrafficKind::Activation, stage);
-            traffic.add(lane, floats(rows.len() * classes));
-        }
+    for (owner, reader, rows) in pairs(boundary) {
+        let lane = lane(stage, owner, reader, TrafficKind::Activation);
+        traffic.add(lane, floats(rows * classes));
     }
     traffic
 }
@@ -128,15 +127,6 @@ fn to_each(lanes: impl Iterator<Item = Lane>, parameters: usize) -> Traffic {
 
 const fn floats(count: usize) -> Bytes {
     Bytes(4 * count as u64)
-}
-
-const fn lane(from: usize, to: usize, kind: TrafficKind, layer: usize) -> Lane {
-    Lane {
-        layer: layer as u32,
-        from: from as u32,
-        to: to as u32,
-        kind,
-    }
 }
 
 /// What all clients know, in the order of the nodes: so it does not matter who holds which.

@@ -32,14 +32,14 @@ use burn::tensor::Tensor;
 use serde::Deserialize;
 
 use super::full::plain_wire;
-use super::parts::{HaloExchange, LocalGraph, gradient_traffic};
+use super::parts::{HaloExchange, LocalGraph, gradient_traffic, lane, pairs};
 use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
 use crate::graph::{BoundaryPlan, Steps};
 use crate::model::{
     Aggregation, Block, Dropout, Input, ModelKind, ModelSpec, Work, add_gradients, cross_entropy,
     parameters, with_parameters,
 };
-use crate::net::{Codec, Identity, Lane, Reduce, Traffic, TrafficKind};
+use crate::net::{Codec, Identity, Reduce, Traffic, TrafficKind};
 use crate::sim::{Activity, EpochReport, Scores, Setting, SimError, Worker};
 
 use one_hop::{OneHop, Reads};
@@ -127,7 +127,6 @@ impl Strategy for Retexo {
         }
     }
 
-    #[allow(clippy::cast_possible_truncation)] // layers and ranks are few
     fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic {
         if let Form::Distributed = self.form {
             return distributed::plan(boundary, model, self.rounds, epoch);
@@ -142,23 +141,9 @@ impl Strategy for Retexo {
             } else {
                 TrafficKind::Activation
             };
-            for from in 0..workers {
-                for to in 0..workers {
-                    let rows = boundary.rows(from, to);
-                    let (from, to) = (from as u32, to as u32);
-                    if rows > 0 {
-                        let bytes = Identity.encoded_bytes(rows, model.widths[layer]);
-                        traffic.add(
-                            Lane {
-                                layer: layer as u32,
-                                from,
-                                to,
-                                kind,
-                            },
-                            bytes,
-                        );
-                    }
-                }
+            for (owner, reader, rows) in pairs(boundary) {
+                let bytes = Identity.encoded_bytes(rows, model.widths[layer]);
+                traffic.add(lane(layer, owner, reader, kind), bytes);
             }
         }
         traffic
