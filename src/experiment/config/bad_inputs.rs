@@ -270,8 +270,8 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
     (
         "\"ethernet-1g\"",
         "\"wan\"\nworker = [{ rank = 0 }, { rank = 4 }]",
-        "x.toml:18: in [[network.worker]]: `rank` must be less than the 4 workers of [partition], \
-         not 4",
+        "x.toml:18: in [[network.worker]]: `rank` must be less than the number of workers, 4 \
+         (of [partition], a sweep or a strategy's `with`), not 4",
     ),
     (
         "name = \"cora\"",

@@ -7,7 +7,7 @@ use crate::report::settings::{self, Setting};
 use crate::report::style::Fill;
 
 /// More settings than these are not shown: in figures with one panel for each, with two and with three.
-const MOST: [usize; 3] = [12, 8, 5];
+const MOST: [usize; 3] = [12, 8, 6];
 /// Panels whose ranges differ by more than this factor have an axis each.
 const ALIKE: f64 = 4.0;
 

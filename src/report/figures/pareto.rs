@@ -8,7 +8,7 @@ use crate::report::series::Cell;
 use crate::report::settings::heading;
 
 /// More panels than these do not fit a page.
-const MOST_PANELS: usize = 16;
+const MOST_PANELS: usize = 18;
 
 /// What accuracy is set against: its name, its unit, and its value for a cell.
 struct Cost {
