@@ -153,9 +153,9 @@ fn text(first: &Folder, other: &Folder, comparison: &Comparison, all: bool) -> S
         }
     }
     if comparison.unpaired > 0 {
-        let runs = comparison.unpaired;
         text.push_str(&format!(
-            "{runs} finished runs have seeds that the other folder lacks, and are compared with nothing\n"
+            "finished runs with seeds that the other folder lacks, compared with nothing: {}\n",
+            comparison.unpaired
         ));
     }
     let shown = |change: &&Change| all || change.verdict != Verdict::Equal;

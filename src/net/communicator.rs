@@ -119,6 +119,9 @@ pub trait Communicator: Send {
 
     /// For a program that plays all workers: moves the clock of every one while those that are `busy` compute, at the same time;
     /// the others wait for them.
+    ///
+    /// # Panics
+    /// If one of `busy` is no worker.
     fn elapse_all(&mut self, compute: Seconds, busy: &[usize]);
 
     /// For a program that plays all workers: every message of `traffic` leaves its sender now, and the call returns when the

@@ -78,7 +78,8 @@ pub struct Written {
 }
 
 /// Writes `figures/*.svg`, `figures/*.png`, `tables/*.md`, `tables/*.tex` and `report.html` into `folder`, each
-/// file atomically. Figures of other kinds that an earlier report left are removed; nothing else in the folder is touched.
+/// file atomically. Figures and tables that an earlier report left and this one does not have are removed; nothing else in the
+/// folder is touched.
 ///
 /// `manifest["figures"]` lists the figures (`{ "kind": …, "title": … }`); absent or empty means every kind. A
 /// figure with nothing to show is left out, with a note if it is listed. Every field of the manifest may be absent.

@@ -246,6 +246,9 @@ impl Worker {
     /// As [`Self::compute`], for a program that plays all workers: `work` and the action are those of the `busy` ones together, done at
     /// once in place of each by itself; each is charged the same share, and they compute at the same time, as fast as the slowest
     /// of all, for whom the others wait. So do those that are not busy.
+    ///
+    /// # Panics
+    /// If one of `busy` is no worker.
     pub fn compute_together<T>(
         &mut self,
         activity: Activity,

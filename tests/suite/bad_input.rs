@@ -307,6 +307,30 @@ fn strategies_and_their_options_are_named() {
 }
 
 #[test]
+fn options_that_do_not_suit_the_model_or_the_data_are_named_before_anything_trains() {
+    for (from, to, says) in [
+        (
+            "kind = \"grappa\"",
+            "kind = \"grappa\"\nweight = \"edge_ht\"\nwith = { \"model.kind\" = \"gat\" }",
+            &["`weight`", "sums messages"][..],
+        ),
+        (
+            "rounds_per_layer = 3",
+            "form = \"distributed\"\nwith = { \"model.kind\" = \"gin\" }",
+            &["`form`", "`gin`"],
+        ),
+        (
+            "kind = \"varco\"",
+            "kind = \"varco\"\nschedule = { kind = \"adaptive-validation\" }\n\
+             with = { \"dataset.split\" = { train = 0.5, val = 0.0 } }",
+            &["`schedule`", "validation nodes"],
+        ),
+    ] {
+        Bad::new(from, to, says).check();
+    }
+}
+
+#[test]
 fn possible_values_are_those_and_no_more() {
     let folder = folder_with(EXPERIMENT);
     for (set, ends) in [

@@ -217,37 +217,46 @@ impl Options {
 
     /// Options that would change nothing beside the others.
     fn check_idle(&self) -> Result<(), OptionError> {
-        let idle = |key, goes_with: &str| {
-            Err(OptionError::key(
-                key,
-                format!("goes with {goes_with} only; leave it out"),
-            ))
-        };
-        if self.repartition_every.is_some() && self.schedule == Schedule::Fixed {
-            return idle(
+        let (every, hops) = (self.repartition_every, self.coverage_hops);
+        let (switches, covers) = (
+            self.schedule != Schedule::Fixed,
+            self.weight.uses_coverage(),
+        );
+        let (kappa, lambda) = (
+            self.shrinkage == Shrinkage::Kappa,
+            self.shrinkage == Shrinkage::Lambda,
+        );
+        let coverage = "a weight made of coverages (node_ht, batch_mean or batch_gram)";
+        // Key, whether it is given, whether it does something, and beside what it would.
+        let options = [
+            (
                 "repartition_every",
+                every.is_some(),
+                switches,
                 "a schedule that switches (sweep or regroup)",
-            );
-        }
-        if self.coverage_hops.is_some() && !self.weight.uses_coverage() {
-            return idle(
-                "coverage_hops",
-                "a weight made of coverages (node_ht, batch_mean or batch_gram)",
-            );
-        }
-        if self.kappa.is_some() && self.shrinkage != Shrinkage::Kappa {
-            return idle("kappa", "shrinkage = \"kappa\"");
-        }
-        if self.kappa.is_some() && !self.weight.uses_coverage() {
-            return idle(
+            ),
+            ("coverage_hops", hops.is_some(), covers, coverage),
+            (
                 "kappa",
-                "a weight made of coverages (node_ht, batch_mean or batch_gram)",
-            );
-        }
-        if self.lambda.is_some() && self.shrinkage != Shrinkage::Lambda {
-            return idle("lambda", "shrinkage = \"lambda\"");
-        }
-        Ok(())
+                self.kappa.is_some(),
+                kappa,
+                "shrinkage = \"kappa\"",
+            ),
+            ("kappa", self.kappa.is_some(), covers, coverage),
+            (
+                "lambda",
+                self.lambda.is_some(),
+                lambda,
+                "shrinkage = \"lambda\"",
+            ),
+        ];
+        let idle = options
+            .into_iter()
+            .find(|(_, given, works, _)| *given && !works);
+        idle.map_or(Ok(()), |(key, _, _, beside)| {
+            let what = format!("goes with {beside} only; leave it out");
+            Err(OptionError::key(key, what))
+        })
     }
 
     fn check_combinations(&self, context: &Context) -> Result<(), OptionError> {
