@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use super::config::{Cell, ConfigError, Experiment, OptionError};
 use crate::Error;
 use crate::graph::{
-    BoundaryPlan, Dataset, DatasetSpec, Features, GraphError, Partition, PartitionMethod,
-    PartitionSpec, RawDataset,
+    BoundaryPlan, Dataset, DatasetSpec, GraphError, Partition, PartitionMethod, PartitionSpec,
+    RawDataset,
 };
 use crate::model::ModelSpec;
 use crate::net::Framing;
@@ -223,10 +223,11 @@ impl<'a> Preparation<'a> {
                 other => cell.refuse("device.*", other.to_string()),
             })?;
         let model = ModelSpec::new(&settings.model, dataset.features.width(), dataset.classes);
-        if settings.training.batch.is_none() {
-            fits(&devices, &boundary, &model, &dataset.features)
-                .map_err(|what| cell.refuse("device.*", what))?;
-        }
+        let devices = devices
+            .iter()
+            .map(|device| device.divided(&model, &dataset))
+            .collect::<Result<_, _>>()
+            .map_err(|what| cell.refuse("device.*", what))?;
         let setting = Setting {
             model,
             dataset,
@@ -333,19 +334,6 @@ impl<'a> Preparation<'a> {
             .push((config.clone(), workers, devices.clone()));
         Ok(devices)
     }
-}
-
-/// Whether every worker's device holds its largest matrix: own and boundary rows at the widest layer. Sparse features are none.
-fn fits(
-    devices: &[WorkerDevice],
-    plan: &BoundaryPlan,
-    model: &ModelSpec,
-    features: &Features,
-) -> Result<(), String> {
-    let from = usize::from(matches!(features, Features::Sparse { .. }));
-    let widest = model.widths[from..].iter().copied().max().unwrap_or(0);
-    let mut pairs = devices.iter().zip(&plan.parts);
-    pairs.try_for_each(|(device, part)| device.holds(part.owned.len() + part.halo.len(), widest))
 }
 
 /// Data that do not fit a cell, at the key that says so, or else at the key that names the files.

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Tensor, TensorData};
 
 use super::host::by_rows;
-use super::{Dropout, ModelKind, SparseMatrix};
+use super::matrix::stripes;
+use super::{Dropout, ModelKind, Place, SparseMatrix};
 use crate::graph::{Csr, SampledLayer};
 use crate::rng::mix;
 
@@ -41,8 +42,8 @@ impl From<ModelKind> for Aggregation {
 pub struct Block {
     /// Aggregation weights `[outputs, inputs]`.
     pub matrix: Arc<SparseMatrix>,
-    /// Factors `[entries, heads]` of attention weights: 0 where dropped.
-    pub(super) attention: Option<Tensor<2>>,
+    /// Factors `[entries, heads]` of attention weights, one tensor for each stripe of outputs: 0 where dropped.
+    pub(super) attention: Option<Vec<Tensor<2>>>,
 }
 
 impl Block {
@@ -135,7 +136,7 @@ impl Block {
         layer: usize,
         nodes: &[u32],
         heads: usize,
-        device: &Device,
+        place: &Place,
     ) -> Self {
         if dropout.is_off() || heads == 0 {
             return self.clone();
@@ -160,10 +161,21 @@ impl Block {
                 }
             },
         );
-        let mask = TensorData::new(mask, [entries, heads]);
+        let upload = |mask: Vec<f32>| {
+            let shape = [mask.len() / heads, heads];
+            Tensor::from_data(TensorData::new(mask, shape), &place.device)
+        };
+        let mask = if self.outputs() <= place.stripe {
+            vec![upload(mask)]
+        } else {
+            let place_of = |row: usize| rows.offsets[row] as usize * heads;
+            stripes(self.outputs(), place.stripe)
+                .map(|rows| upload(mask[place_of(rows.start)..place_of(rows.end)].to_vec()))
+                .collect()
+        };
         Self {
             matrix: Arc::clone(&self.matrix),
-            attention: Some(Tensor::from_data(mask, device)),
+            attention: Some(mask),
         }
     }
 

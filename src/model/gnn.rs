@@ -6,7 +6,8 @@ use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 
 use super::{
-    Activation, Block, Conv, Input, LayerSpec, Merge, ModelConfig, ModelKind, Norm, NormKind,
+    Activation, Block, Conv, Input, LayerSpec, Matrix, Merge, ModelConfig, ModelKind, Norm,
+    NormKind,
 };
 
 /// The sizes of a model: everything that decides what has to be sent.
@@ -177,7 +178,7 @@ impl Gnn {
     /// - input: `[block.inputs, widths[layer]]`
     /// - result: `[block.outputs, widths[layer + 1]]`
     #[must_use]
-    pub fn layer(&self, layer: usize, block: &Block, input: &Input) -> Tensor<2> {
+    pub fn layer(&self, layer: usize, block: &Block, input: &Input) -> Matrix {
         let conv = &self.convs[layer];
         if layer + 1 == self.layers() {
             return conv.forward(block, input, Activation::Identity);
@@ -195,21 +196,21 @@ impl Gnn {
         };
         if let (true, 1.., Input::Dense(own)) = (self.residual, layer, input.head(block.outputs()))
         {
-            return output + own;
+            return output.zip(own, Tensor::add);
         }
         output
     }
 
     /// Logits of all outputs of a block that covers the whole graph, without dropout.
     #[must_use]
-    pub fn infer(&self, block: &Block, features: &Input) -> Tensor<2> {
+    pub fn infer(&self, block: &Block, features: &Input) -> Matrix {
         let mut input = features.clone();
         for layer in 0..self.layers() {
             input = Input::Dense(self.layer(layer, block, &input));
         }
         match input {
             Input::Dense(logits) => logits,
-            Input::Sparse(_) => unreachable!("a model has at least one layer"),
+            Input::Sparse(..) => unreachable!("a model has at least one layer"),
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::Tensor;
 
 use super::dropout::Mask;
-use super::{Dropout, SparseMatrix, dropped, spmm};
+use super::matrix::stripes;
+use super::{Dropout, Matrix, Place, SparseMatrix, dropped, tiles};
 use crate::graph::Features;
 
 /// The input rows of a layer, `[inputs, width]`.
@@ -13,29 +14,29 @@ use crate::graph::Features;
 #[allow(clippy::large_enum_variant)] // one value a layer: a box would only add a step to every use
 pub enum Input {
     /// Dense rows on the device.
-    Dense(Tensor<2>),
-    /// Constant sparse rows: bag-of-words features, of which a few per cent are non-zero.
-    Sparse(Arc<SparseMatrix>),
+    Dense(Matrix),
+    /// Constant sparse rows: bag-of-words features, of which a few per cent are non-zero. What they are multiplied to has stripes of at most so
+    /// many rows.
+    Sparse(Arc<SparseMatrix>, usize),
 }
 
 impl Input {
     /// Feature rows, dense or sparse as they are stored.
     #[must_use]
-    pub fn from_features(features: Features, device: &Device) -> Self {
+    pub fn from_features(features: Features, place: &Place) -> Self {
         match features {
             Features::Dense { width, values } => {
-                let rows = values.len() / width;
-                let data = TensorData::new(values, [rows, width]);
-                Self::Dense(Tensor::from_data(data, device))
+                Self::Dense(Matrix::from_values(values, width, place))
             }
             Features::Sparse {
                 width,
                 offsets,
                 columns,
                 values,
-            } => Self::Sparse(Arc::new(SparseMatrix::new(
-                width, &offsets, columns, values,
-            ))),
+            } => {
+                let rows = SparseMatrix::new(width, &offsets, columns, values);
+                Self::Sparse(Arc::new(rows), place.stripe)
+            }
         }
     }
 
@@ -43,8 +44,8 @@ impl Input {
     #[must_use]
     pub fn rows(&self) -> usize {
         match self {
-            Self::Dense(rows) => rows.dims()[0],
-            Self::Sparse(matrix) => matrix.rows(),
+            Self::Dense(rows) => rows.rows(),
+            Self::Sparse(matrix, _) => matrix.rows(),
         }
     }
 
@@ -52,8 +53,8 @@ impl Input {
     #[must_use]
     pub fn width(&self) -> usize {
         match self {
-            Self::Dense(rows) => rows.dims()[1],
-            Self::Sparse(matrix) => matrix.columns(),
+            Self::Dense(rows) => rows.width(),
+            Self::Sparse(matrix, _) => matrix.columns(),
         }
     }
 
@@ -61,8 +62,8 @@ impl Input {
     #[must_use]
     pub fn stored(&self) -> usize {
         match self {
-            Self::Dense(rows) => rows.dims()[0] * rows.dims()[1],
-            Self::Sparse(matrix) => matrix.entries(),
+            Self::Dense(rows) => rows.rows() * rows.width(),
+            Self::Sparse(matrix, _) => matrix.entries(),
         }
     }
 
@@ -71,32 +72,26 @@ impl Input {
     pub fn head(&self, rows: usize) -> Self {
         match self {
             _ if rows == self.rows() => self.clone(),
-            Self::Dense(all) => Self::Dense(all.clone().narrow(0, 0, rows)),
-            Self::Sparse(matrix) => Self::Sparse(Arc::new(matrix.head(rows))),
+            Self::Dense(all) => Self::Dense(all.head(rows)),
+            Self::Sparse(matrix, stripe) => Self::Sparse(Arc::new(matrix.head(rows)), *stripe),
         }
     }
 
     /// The given rows in the given order; there has to be one.
     #[must_use]
-    pub fn select(&self, rows: &[u32], device: &Device) -> Self {
+    pub fn select(&self, rows: &[u32]) -> Self {
         match self {
-            Self::Dense(all) => {
-                #[allow(clippy::cast_possible_wrap)] // rows of a worker are far below 2³¹
-                let index: Vec<i32> = rows.iter().map(|&row| row as i32).collect();
-                let index = TensorData::new(index, [rows.len()]);
-                let index: Tensor<1, Int> = Tensor::from_data(index, device);
-                Self::Dense(all.clone().select(0, index))
-            }
-            Self::Sparse(matrix) => Self::Sparse(Arc::new(matrix.select(rows))),
+            Self::Dense(all) => Self::Dense(all.select(rows)),
+            Self::Sparse(matrix, stripe) => Self::Sparse(Arc::new(matrix.select(rows)), *stripe),
         }
     }
 
     /// Rows times `weight [width, d]`.
     #[must_use]
-    pub fn times(&self, weight: Tensor<2>) -> Tensor<2> {
+    pub fn times(&self, weight: Tensor<2>) -> Matrix {
         match self {
-            Self::Dense(rows) => rows.clone().matmul(weight),
-            Self::Sparse(matrix) => spmm(matrix, weight),
+            Self::Dense(rows) => rows.clone().map(|rows| rows.matmul(weight.clone())),
+            Self::Sparse(matrix, stripe) => tiles::product(matrix, &weight.into(), *stripe),
         }
     }
 
@@ -108,11 +103,16 @@ impl Input {
         }
         match self {
             Self::Dense(rows) => {
-                let mask = Mask::new(dropout, epoch, layer, nodes);
-                Self::Dense(dropped(rows.clone(), mask))
+                let mut ranges = stripes(nodes.len(), rows.stripe());
+                let stripe = |rows: Tensor<2>| {
+                    let range = ranges.next().unwrap_or_default();
+                    dropped(rows, Mask::new(dropout, epoch, layer, &nodes[range]))
+                };
+                Self::Dense(rows.clone().map(stripe))
             }
-            Self::Sparse(matrix) => {
-                Self::Sparse(Arc::new(dropout.sparse(epoch, layer, nodes, matrix)))
+            Self::Sparse(matrix, stripe) => {
+                let dropped = dropout.sparse(epoch, layer, nodes, matrix);
+                Self::Sparse(Arc::new(dropped), *stripe)
             }
         }
     }

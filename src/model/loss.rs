@@ -1,8 +1,8 @@
 //! Cross-entropy over weighted nodes, and accuracy.
 
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::Tensor;
 
-use super::rowwise;
+use super::{Matrix, Place, rowwise};
 
 /// The constant side of the loss: for each row a weight at the column of its class, `[rows, classes]`, and zero elsewhere.
 ///
@@ -12,13 +12,13 @@ pub fn targets(
     rows: usize,
     classes: usize,
     weighted: impl IntoIterator<Item = (usize, u32, f32)>,
-    device: &Device,
-) -> Tensor<2> {
+    place: &Place,
+) -> Matrix {
     let mut values = vec![0.0_f32; rows * classes];
     for (row, class, weight) in weighted {
         values[row * classes + class as usize] = weight;
     }
-    Tensor::from_data(TensorData::new(values, [rows, classes]), device)
+    Matrix::from_values(values, classes, place)
 }
 
 /// `Σ_v weight_v · CE(logits_v, class_v)`.
@@ -27,8 +27,8 @@ pub fn targets(
 /// - logits, targets: `[rows, classes]`
 /// - result: `[1]`
 #[must_use]
-pub fn cross_entropy(logits: Tensor<2>, targets: Tensor<2>) -> Tensor<1> {
-    rowwise::loss(logits, targets)
+pub fn cross_entropy(logits: Matrix, targets: Matrix) -> Tensor<1> {
+    logits.zip_sum(targets, rowwise::loss)
 }
 
 /// The class of the largest logit of each row; the first of several equal ones. `logits` is `[rows, classes]` row by row.

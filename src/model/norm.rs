@@ -3,7 +3,7 @@
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 
-use super::{Activation, layer_norm};
+use super::{Activation, Matrix, layer_norm};
 
 /// Gain and shift of a layer normalisation; 1 and 0 at first.
 #[derive(Module, Debug)]
@@ -26,7 +26,7 @@ impl Norm {
 
     /// Normalised rows with an activation: `[rows, width]`, as the input.
     #[must_use]
-    pub fn forward(&self, rows: Tensor<2>, activation: Activation) -> Tensor<2> {
-        layer_norm(rows, self.gain.val(), self.shift.val(), activation)
+    pub fn forward(&self, rows: Matrix, activation: Activation) -> Matrix {
+        rows.map(|rows| layer_norm(rows, self.gain.val(), self.shift.val(), activation))
     }
 }

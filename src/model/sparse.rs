@@ -2,9 +2,11 @@
 
 #![cfg_attr(not(feature = "wgpu"), allow(dead_code))] // caches on devices are for the wgpu kernels
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use super::spmm::DeviceCache;
+use super::matrix::stripes;
+use super::spmm::Cache;
 
 /// A sparse matrix `[rows, columns]` in compressed sparse rows, with its transpose beside it.
 ///
@@ -14,7 +16,7 @@ use super::spmm::DeviceCache;
 pub struct SparseMatrix {
     structure: Arc<Structure>,
     values: Arc<[f32]>,
-    cache: DeviceCache,
+    cache: Cache,
 }
 
 /// Compressed sparse rows: entries of row `r` are `offsets[r]..offsets[r + 1]`.
@@ -33,7 +35,7 @@ struct Structure {
     columns: usize,
     forward: Rows,
     transposed: OnceLock<Transposed>,
-    cache: DeviceCache,
+    cache: Cache,
 }
 
 /// The same entries by column.
@@ -44,7 +46,16 @@ pub struct Transposed {
     /// `[entries]`, for each entry of the transpose its position in the matrix itself.
     pub positions: Vec<u32>,
     /// Where the transpose lies on devices.
-    pub(super) cache: DeviceCache,
+    pub(super) cache: Cache,
+}
+
+/// A part of a matrix: some of its rows, which are numbered anew, and some of its columns, too.
+#[derive(Debug)]
+pub struct Tile {
+    /// The part.
+    pub matrix: Arc<SparseMatrix>,
+    /// Which entries of these rows it has, counted from the first of them, in their order; none if it has all.
+    pub entries: Option<Vec<i32>>,
 }
 
 /// Entries per block: long enough to outweigh the cost of handing a block to a thread.
@@ -81,7 +92,7 @@ impl Rows {
 
     /// The entries of one row.
     #[must_use]
-    pub fn entries(&self, row: usize) -> std::ops::Range<usize> {
+    pub fn entries(&self, row: usize) -> Range<usize> {
         self.offsets[row] as usize..self.offsets[row + 1] as usize
     }
 
@@ -120,10 +131,10 @@ impl SparseMatrix {
                 columns,
                 forward: Rows::new(offsets, indices),
                 transposed: OnceLock::new(),
-                cache: DeviceCache::default(),
+                cache: Cache::default(),
             }),
             values: values.into(),
-            cache: DeviceCache::default(),
+            cache: Cache::default(),
         }
     }
 
@@ -137,7 +148,7 @@ impl SparseMatrix {
         Self {
             structure: Arc::clone(&self.structure),
             values: values.into(),
-            cache: DeviceCache::default(),
+            cache: Cache::default(),
         }
     }
 
@@ -213,11 +224,53 @@ impl SparseMatrix {
         Self::new(self.columns(), &offsets, columns, values)
     }
 
-    pub(super) fn value_cache(&self) -> &DeviceCache {
+    /// The matrix cut into stripes of so many rows, each with its stripes of so many columns; made when first asked for.
+    #[must_use]
+    pub fn tiles(self: &Arc<Self>, rows: usize, columns: usize) -> Arc<Vec<Vec<Tile>>> {
+        if self.rows() <= rows && self.columns() <= columns {
+            let all = Tile {
+                matrix: Arc::clone(self),
+                entries: None,
+            };
+            return Arc::new(vec![vec![all]]);
+        }
+        self.cache.get(&format!("tiles {rows} × {columns}"), || {
+            let stripe = |stripe: Range<usize>| {
+                let within = |columns| self.tile(stripe.clone(), columns);
+                stripes(self.columns(), columns).map(within).collect()
+            };
+            stripes(self.rows(), rows).map(stripe).collect()
+        })
+    }
+
+    #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // fewer than 2³¹ entries of a stripe
+    fn tile(&self, rows: Range<usize>, columns: Range<usize>) -> Tile {
+        let forward = self.by_row();
+        let first = forward.offsets[rows.start];
+        let (mut offsets, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+        let mut entries = Vec::new();
+        for row in rows {
+            for entry in forward.entries(row) {
+                let column = forward.columns[entry] as usize;
+                if columns.contains(&column) {
+                    indices.push((column - columns.start) as u32);
+                    values.push(self.values[entry]);
+                    entries.push((entry as u32 - first) as i32);
+                }
+            }
+            offsets.push(indices.len());
+        }
+        Tile {
+            matrix: Arc::new(Self::new(columns.len(), &offsets, indices, values)),
+            entries: (columns.len() < self.columns()).then_some(entries),
+        }
+    }
+
+    pub(super) fn value_cache(&self) -> &Cache {
         &self.cache
     }
 
-    pub(super) fn structure_cache(&self) -> &DeviceCache {
+    pub(super) fn structure_cache(&self) -> &Cache {
         &self.structure.cache
     }
 }
@@ -245,7 +298,7 @@ fn transpose(forward: &Rows, columns: usize) -> Transposed {
     Transposed {
         rows: Rows::new(offsets, rows),
         positions,
-        cache: DeviceCache::default(),
+        cache: Cache::default(),
     }
 }
 

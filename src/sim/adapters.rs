@@ -22,8 +22,13 @@ mod with_wgpu {
     use burn_wgpu::wgpu;
 
     use super::{SimError, WorkerDevice};
+    use crate::model::Place;
 
     const NONE: &str = "no graphics adapter found. Install a driver (Vulkan, Metal or DX12; on Debian the software driver is the package mesa-vulkan-drivers), or use backend = \"flex\"";
+
+    /// Turns of one loop that are safe on software drivers. Mesa's takes 65,535 in all loops of a kernel together (measured: of a sum over
+    /// 65,534 rows the last two are missing); half of that leaves room for loops within loops.
+    const SOFTWARE_LOOP: usize = 1 << 15;
 
     fn find() -> (wgpu::Instance, Vec<wgpu::Adapter>) {
         let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle());
@@ -131,10 +136,11 @@ mod with_wgpu {
             .init()
             .map_err(|error| SimError::Device(format!("{description} cannot be used: {error}")))?;
         Ok(WorkerDevice {
-            device,
+            place: Place::unbounded(device),
             description,
             queued: true,
-            largest_matrix: Some(
+            longest_loop: (info.device_type == wgpu::DeviceType::Cpu).then_some(SOFTWARE_LOOP),
+            largest_tensor: Some(
                 limits
                     .max_buffer_size
                     .min(limits.max_storage_buffer_binding_size),

@@ -5,38 +5,93 @@ use std::sync::Arc;
 use burn::tensor::{Device, Tensor, TensorData};
 
 use super::{Backend, DeviceConfig, SimError};
-use crate::model::{SparseMatrix, spmm};
+use crate::graph::{Dataset, Features};
+use crate::model::{ModelSpec, Place, SparseMatrix, spmm};
 
 /// An open device and what it is.
 #[derive(Clone, Debug)]
 pub struct WorkerDevice {
-    /// Where tensors live; without automatic differentiation.
-    pub device: Device,
+    /// Where its matrices lie.
+    pub place: Place,
     /// Backend, adapter and driver, for tables and the manifest.
     pub description: String,
     /// Whether work is queued, so that a clock must not be read before the queue is drained.
     pub queued: bool,
-    /// Most bytes that one matrix may take, where there is a bound. Beyond it some drivers compute nothing, without a word.
-    pub largest_matrix: Option<u64>,
+    /// Most bytes that one tensor may take, where there is a bound. Beyond it some drivers compute nothing, without a word.
+    pub largest_tensor: Option<u64>,
+    /// Most turns of a loop in a kernel, where there is a bound. Software drivers leave a loop after that, without a word, and
+    /// a sum over more rows is wrong.
+    pub longest_loop: Option<usize>,
 }
 
 impl WorkerDevice {
-    /// Why a matrix does not fit, if it does not.
+    /// The device with matrices in as many stripes as it needs to hold those of `model` on the whole of `dataset`, and so on any part of it.
     ///
     /// # Errors
-    /// That sentence, with what to do.
-    pub fn holds(&self, rows: usize, columns: usize) -> Result<(), String> {
-        let bytes = 4 * rows as u64 * columns as u64;
-        match self.largest_matrix {
-            Some(most) if bytes > most => Err(format!(
-                "{} holds matrices of {} MB at most, and one of {rows} rows and {columns} columns takes {}; use more workers, \
-                 narrower layers, mini-batches or backend = \"flex\"",
+    /// What has no stripes and is too large, and what to do.
+    pub fn divided(&self, model: &ModelSpec, dataset: &Dataset) -> Result<Self, String> {
+        let (bytes, turns) = match (self.largest_tensor, self.longest_loop) {
+            (None, None) => return Ok(self.clone()),
+            (bytes, turns) => (bytes.unwrap_or(u64::MAX), turns.unwrap_or(usize::MAX)),
+        };
+        let floats = usize::try_from(bytes / 4).unwrap_or(usize::MAX);
+        let (nodes, heads) = (dataset.graph.nodes(), model.attention_heads());
+        let refuse = |what: String, size: usize| {
+            Err(format!(
+                "{} holds {} MB in one piece, and {what} takes {}; use narrower layers, fewer attention heads or backend = \"flex\"",
                 self.description,
-                most / 1_000_000,
-                bytes / 1_000_000
-            )),
-            _ => Ok(()),
+                bytes / 1_000_000,
+                4 * size as u64 / 1_000_000
+            ))
+        };
+        // Heads are as wide as the layer where they are averaged.
+        let made = |layer: usize| {
+            let averaged = model.widths[layer + 1] * heads.max(1);
+            model.layer(layer).transformed().max(averaged)
+        };
+        let layers = || 0..model.layers();
+        for layer in layers() {
+            let (inputs, made) = (model.widths[layer], made(layer));
+            if inputs * made > floats {
+                let what = format!("a weight of {inputs} rows and {made} columns");
+                return refuse(what, inputs * made);
+            }
         }
+        if 2 * nodes * heads > floats {
+            let what = format!("the attention of {heads} heads of {nodes} nodes");
+            return refuse(what, 2 * nodes * heads);
+        }
+        let mut entries: Vec<usize> = (0..nodes).map(|v| dataset.graph.degree(v) + 1).collect();
+        // What attention weighs of a node is not cut; sums are. It goes through a node's neighbours three times.
+        let longest = entries.iter().copied().max().unwrap_or(0);
+        if heads > 0 && longest > turns / 3 {
+            return Err(format!(
+                "{} holds the attention of {} neighbours of a node at most, and one has {}; use another model or backend = \"flex\"",
+                self.description,
+                turns / 3 - 1,
+                longest - 1,
+            ));
+        }
+        // Sparse features are no matrix of a device.
+        let read = match *dataset.features {
+            Features::Dense { width, .. } => width,
+            Features::Sparse { .. } => 0,
+        };
+        let widest = layers().map(made).max().unwrap_or(1).max(read);
+        // The edges of a stripe fit, too, whichever nodes it has.
+        entries.sort_unstable_by(|a, b| b.cmp(a));
+        let mut sum = 0;
+        let fitting = entries.iter().take_while(|&&of_node| {
+            sum += of_node * heads.max(1);
+            sum <= floats
+        });
+        let stripe = fitting.count().min(floats / widest).min(turns);
+        if stripe == 0 {
+            return refuse("a row".to_owned(), widest.max(sum));
+        }
+        let mut divided = self.clone();
+        divided.place.stripe = if stripe < nodes { stripe } else { usize::MAX };
+        Ok(divided)
     }
 }
 
@@ -68,10 +123,11 @@ pub fn open_devices(config: &DeviceConfig, workers: usize) -> Result<Vec<WorkerD
 fn cpu(device: Device, name: &str) -> WorkerDevice {
     // Without the number of threads, which changes no result: the manifest has it.
     WorkerDevice {
-        device,
+        place: Place::unbounded(device),
         description: format!("{name} (CPU)"),
         queued: false,
-        largest_matrix: None,
+        largest_tensor: None,
+        longest_loop: None,
     }
 }
 
@@ -115,7 +171,7 @@ fn self_test(device: &WorkerDevice) -> Result<(), SimError> {
     let b: Vec<f32> = (0..N * N)
         .map(|i| ((i * 53) % 89) as f32 / 89.0 - 0.5)
         .collect();
-    let autodiff = device.device.clone().autodiff();
+    let autodiff = device.place.device.clone().autodiff();
     let upload = |values: &[f32]| {
         Tensor::<2>::from_data(TensorData::new(values.to_vec(), [N, N]), &autodiff)
     };
@@ -192,24 +248,87 @@ pub fn host<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::graph::{Csr, Split};
+    use crate::model::{ModelConfig, ModelKind, NormKind};
+
+    fn bounded(bytes: u64) -> WorkerDevice {
+        WorkerDevice {
+            largest_tensor: Some(bytes),
+            ..cpu(Device::flex(), "some adapter")
+        }
+    }
+
+    fn model(kind: ModelKind) -> ModelSpec {
+        let config = ModelConfig {
+            kind,
+            layers: 2,
+            hidden: 16,
+            heads: 4,
+            dropout: 0.0,
+            norm: NormKind::None,
+            residual: false,
+        };
+        ModelSpec::new(&config, 10, 3)
+    }
+
+    /// A path of 100 nodes, with dense features.
+    fn path() -> Dataset {
+        let labels = vec![Some(0); 100];
+        let values = vec![0.5; 1000];
+        let edges = (0..99).flat_map(|v| [(v, v + 1), (v + 1, v)]);
+        Dataset {
+            name: "path".to_owned(),
+            graph: Arc::new(Csr::from_edges(100, edges)),
+            features: Arc::new(Features::Dense { width: 10, values }),
+            labels: labels.into(),
+            classes: 3,
+            split: Split::default(),
+        }
+    }
 
     #[test]
-    fn a_matrix_that_a_device_cannot_hold_is_refused_with_what_to_do() {
-        let bounded = WorkerDevice {
-            largest_matrix: Some(128 << 20),
+    fn stripes_are_as_high_as_a_device_holds_of_the_widest_rows_and_the_edges() {
+        let stripe = |bytes, kind| {
+            let divided = bounded(bytes).divided(&model(kind), &path()).unwrap();
+            divided.place.stripe
+        };
+        assert_eq!(stripe(100 * 16 * 4, ModelKind::Gcn), usize::MAX, "all fit");
+        assert_eq!(stripe(100 * 16 * 4 - 1, ModelKind::Gcn), 99);
+        assert_eq!(stripe(640, ModelKind::Gcn), 10);
+        // Four heads as wide as the layer, where they are averaged: 64 columns.
+        assert_eq!(stripe(4 * 20 * 64, ModelKind::Gat), 20);
+        // What a loop goes through bounds them, too.
+        let short = WorkerDevice {
+            longest_loop: Some(40),
             ..cpu(Device::flex(), "some adapter")
         };
-        assert_eq!(bounded.holds(1 << 17, 256), Ok(()));
-        let what = bounded.holds((1 << 17) + 1, 256).unwrap_err();
-        assert!(what.starts_with(
-            "some adapter (CPU) holds matrices of 134 MB at most, and one of 131073 rows"
-        ));
+        let divided = short.divided(&model(ModelKind::Gcn), &path()).unwrap();
+        assert_eq!(divided.place.stripe, 40);
+        let free = cpu(Device::flex(), "flex");
+        let divided = free.divided(&model(ModelKind::Gcn), &path()).unwrap();
+        assert_eq!(divided.place.stripe, usize::MAX);
+    }
+
+    #[test]
+    fn what_has_no_stripes_and_does_not_fit_is_refused_with_what_to_do() {
+        let refused = |bytes, kind| bounded(bytes).divided(&model(kind), &path()).unwrap_err();
+        let what = refused(639, ModelKind::Gcn);
         assert!(
-            what.ends_with("use more workers, narrower layers, mini-batches or backend = \"flex\"")
+            what.starts_with("some adapter (CPU) holds 0 MB in one piece, and a weight of 10 rows and 16 columns takes"),
+            "{what}"
         );
+        assert!(
+            what.ends_with("use narrower layers, fewer attention heads or backend = \"flex\""),
+            "{what}"
+        );
+        let short = WorkerDevice {
+            longest_loop: Some(8),
+            ..cpu(Device::flex(), "some adapter")
+        };
+        let what = short.divided(&model(ModelKind::Gat), &path()).unwrap_err();
         assert_eq!(
-            cpu(Device::flex(), "flex").holds(usize::MAX >> 40, 1 << 20),
-            Ok(())
+            what,
+            "some adapter (CPU) holds the attention of 1 neighbours of a node at most, and one has 2; use another model or backend = \"flex\""
         );
     }
 }

@@ -4,15 +4,15 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use burn::module::Module;
-use burn::tensor::{Device, Tensor};
+use burn::tensor::Device;
 
-use super::device::{drain, host};
+use super::device::drain;
 use super::record::Recorder;
 use super::{Engine, EpochReport, Scores, Setting, Shard, SimError, WorkerDevice};
 use crate::graph::Features;
 use crate::model::{
-    Aggregation, Block, Dropout, Gnn, Input, Optimizer, Work, accuracy, add_gradients,
-    cross_entropy, parameter_count, parameters, predictions, targets,
+    Aggregation, Block, Dropout, Gnn, Input, Matrix, Optimizer, Place, Work, accuracy,
+    add_gradients, cross_entropy, parameter_count, parameters, predictions, targets,
 };
 use crate::net::{
     CodingErrors, Communicator, Inbox, Lane, Outbox, Pending, PendingCollective, Reduce, Seconds,
@@ -31,7 +31,7 @@ pub enum Activity {
 /// The whole graph on worker 0's device, for evaluation only: exact, with full neighbourhoods, neither timed nor counted.
 pub struct WholeGraph {
     setting: Arc<Setting>,
-    device: Device,
+    place: Place,
     features: OnceLock<Input>,
     blocks: Mutex<Vec<(Aggregation, Block)>>,
 }
@@ -41,10 +41,7 @@ impl WholeGraph {
     #[must_use]
     pub fn features(&self) -> &Input {
         self.features.get_or_init(|| {
-            Input::from_features(
-                Features::clone(&self.setting.dataset.features),
-                &self.device,
-            )
+            Input::from_features(Features::clone(&self.setting.dataset.features), &self.place)
         })
     }
 
@@ -89,7 +86,7 @@ impl Worker {
             shard: Shard::new(&setting, rank),
             whole: WholeGraph {
                 setting: Arc::clone(&setting),
-                device: device.device.clone(),
+                place: device.place.clone(),
                 features: OnceLock::new(),
                 blocks: Mutex::new(Vec::new()),
             },
@@ -109,11 +106,11 @@ impl Worker {
     /// variants of them, which would be seconds of the first epoch.
     fn warm_up(&self) {
         self.evaluation(|_| {
-            let (spec, shard, device) = (&self.setting.model, &self.shard, self.plain_device());
+            let (spec, shard, place) = (&self.setting.model, &self.shard, self.place());
             let (graph, degrees) = shard.without_halo();
             let block = Block::new(&graph, &degrees, Aggregation::from(spec.kind));
             let nodes = &shard.nodes[..shard.owned];
-            let features = Input::from_features(shard.features.clone(), device);
+            let features = Input::from_features(shard.features.clone(), place);
             let model = Gnn::new(spec, self.setting.seed, &self.device());
             let dropout = self.dropout();
             let mut input = features;
@@ -123,7 +120,7 @@ impl Worker {
             }
             let Input::Dense(logits) = input else { return };
             let classes = (0..shard.owned).map(|row| (row, 0, 1.0));
-            let targets = targets(shard.owned, spec.classes(), classes, device);
+            let targets = targets(shard.owned, spec.classes(), classes, place);
             let mut gradients = cross_entropy(logits, targets).backward();
             let mut flat = vec![0.0; parameter_count(&model)];
             add_gradients(&model, &mut gradients, &mut flat);
@@ -158,13 +155,13 @@ impl Worker {
     /// The device for training, with automatic differentiation.
     #[must_use]
     pub fn device(&self) -> Device {
-        self.device.device.clone().autodiff()
+        self.device.place.device.clone().autodiff()
     }
 
-    /// The device for constants.
+    /// Where its matrices lie.
     #[must_use]
-    pub const fn plain_device(&self) -> &Device {
-        &self.device.device
+    pub const fn place(&self) -> &Place {
+        &self.device.place
     }
 
     /// The model of the experiment with its seeded initial parameters, the same on every worker.
@@ -274,10 +271,10 @@ impl Worker {
         Ok(self.communicator.carry(traffic)?)
     }
 
-    /// Waits until the device has computed `tensor`; to be called last inside [`Self::compute`].
-    pub fn wait_for<const D: usize>(&self, tensor: &Tensor<D>) {
+    /// Waits until the device has computed these rows; to be called last inside [`Self::compute`].
+    pub fn wait_for(&self, rows: &Matrix) {
         if self.device.queued {
-            drain(tensor);
+            rows.parts().iter().for_each(drain);
         }
     }
 
@@ -423,12 +420,12 @@ impl Worker {
     /// If another worker failed.
     pub fn evaluate(
         &mut self,
-        infer: impl FnOnce(&WholeGraph) -> Tensor<2>,
+        infer: impl FnOnce(&WholeGraph) -> Matrix,
     ) -> Result<Option<Scores>, SimError> {
         let scores = (self.rank() == 0).then(|| {
             self.evaluation(|graph| {
                 let dataset = &self.setting.dataset;
-                let predicted = predictions(&host(infer(graph)), dataset.classes);
+                let predicted = predictions(&infer(graph).into_values(), dataset.classes);
                 let of = |nodes: &[u32]| accuracy(&predicted, &dataset.labels, nodes);
                 Scores {
                     train: of(&dataset.split.train),

@@ -29,6 +29,8 @@ pub struct Case {
     pub epochs: usize,
     pub seed: u64,
     pub backend: Backend,
+    /// Most rows of one tensor.
+    pub stripe: usize,
     pub optimizer: OptimizerConfig,
     pub batch: Option<BatchSpec>,
     pub network: &'static str,
@@ -52,6 +54,7 @@ impl Default for Case {
             epochs: 3,
             seed: 1,
             backend: Backend::Flex,
+            stripe: usize::MAX,
             optimizer: OptimizerConfig::default(),
             batch: None,
             network: "ethernet-1g",
@@ -96,6 +99,14 @@ impl Case {
             Ok(_) => panic!("{kind} takes {options}"),
             Err(error) => (error.key, error.message),
         }
+    }
+
+    fn devices(&self) -> Vec<WorkerDevice> {
+        let mut devices = devices(self.backend, self.workers);
+        for device in &mut devices {
+            device.place.stripe = self.stripe;
+        }
+        devices
     }
 
     pub fn setting(&self, strategy: &dyn Strategy) -> Arc<Setting> {
@@ -152,7 +163,7 @@ impl Case {
             exchange: ExchangeKind::Direct,
             timeline_epochs: 0,
             timing: ComputeTiming::Modelled(DeviceProfile::named(self.profile).expect("known")),
-            devices: devices(self.backend, self.workers),
+            devices: self.devices(),
             engine: Engine::Simulated,
             seed: self.seed,
         })

@@ -8,7 +8,7 @@ use grapevine::model::{
     Activation, Aggregation, Block, Conv, Gnn, Input, LayerSpec, Merge, ModelConfig, ModelKind,
     ModelSpec, NormKind, parameter_count, parameters,
 };
-use grapevine::sim::{Backend, host};
+use grapevine::sim::Backend;
 
 /// Seven input nodes, of which the first five are computed; node 3 has no neighbour.
 const EDGES: [(u32, u32); 9] = [
@@ -156,7 +156,7 @@ fn plain(spec: &LayerSpec, values: &[f64], x: &[Vec<f64>], v: usize) -> Vec<f64>
 
 #[test]
 fn every_layer_is_its_formula() {
-    let device = devices(Backend::Flex, 1).remove(0).device;
+    let device = devices(Backend::Flex, 1).remove(0).place.device;
     let degrees: Vec<usize> = (0..NODES)
         .map(|v| if v < OUTPUTS { graph().degree(v) } else { 1 })
         .collect();
@@ -174,9 +174,12 @@ fn every_layer_is_its_formula() {
         let values: Vec<f64> = parameters(&conv).into_iter().map(f64::from).collect();
         let rows = noise(8, NODES * spec.inputs);
         let data = burn::tensor::TensorData::new(rows.clone(), [NODES, spec.inputs]);
-        let input = Input::Dense(burn::tensor::Tensor::from_data(data, &device));
+        let input = Input::Dense(burn::tensor::Tensor::from_data(data, &device).into());
         let block = Block::new(&graph(), &degrees, Aggregation::from(kind));
-        let found = host(conv.valid().forward(&block, &input, Activation::Identity));
+        let found = conv
+            .valid()
+            .forward(&block, &input, Activation::Identity)
+            .into_values();
         let x: Vec<Vec<f64>> = rows
             .chunks_exact(spec.inputs)
             .map(|row| row.iter().map(|&v| f64::from(v)).collect())
@@ -194,7 +197,7 @@ fn every_layer_is_its_formula() {
 
 #[test]
 fn a_model_has_as_many_parameters_as_it_states_and_rows_as_wide() {
-    let device = devices(Backend::Flex, 1).remove(0).device;
+    let device = devices(Backend::Flex, 1).remove(0).place.device;
     let square = Csr::from_edges(NODES, EDGES.into_iter());
     let degrees: Vec<usize> = (0..NODES).map(|v| square.degree(v)).collect();
     for kind in KINDS {
@@ -218,10 +221,14 @@ fn a_model_has_as_many_parameters_as_it_states_and_rows_as_wide() {
             let model = Gnn::new(&spec, 0, &device);
             assert_eq!(parameter_count(&model), spec.parameters(), "{config:?}");
             let data = burn::tensor::TensorData::new(noise(1, NODES * 5), [NODES, 5]);
-            let mut input = Input::Dense(burn::tensor::Tensor::from_data(data, &device));
+            let mut input = Input::Dense(burn::tensor::Tensor::from_data(data, &device).into());
             for layer in 0..layers {
                 let rows = model.layer(layer, &block, &input);
-                assert_eq!(rows.dims(), [NODES, spec.widths[layer + 1]], "{config:?}");
+                assert_eq!(
+                    (rows.rows(), rows.width()),
+                    (NODES, spec.widths[layer + 1]),
+                    "{config:?}"
+                );
                 input = Input::Dense(rows);
             }
         }
@@ -230,7 +237,7 @@ fn a_model_has_as_many_parameters_as_it_states_and_rows_as_wide() {
 
 #[test]
 fn a_residual_layer_adds_its_input_between_the_first_and_the_last() {
-    let device = devices(Backend::Flex, 1).remove(0).device;
+    let device = devices(Backend::Flex, 1).remove(0).place.device;
     let square = Csr::from_edges(NODES, EDGES.into_iter());
     let degrees: Vec<usize> = (0..NODES).map(|v| square.degree(v)).collect();
     let block = Block::new(&square, &degrees, Aggregation::from(ModelKind::Gcn));
@@ -249,10 +256,10 @@ fn a_residual_layer_adds_its_input_between_the_first_and_the_last() {
     };
     let rows = noise(2, NODES * 4);
     let data = burn::tensor::TensorData::new(rows.clone(), [NODES, 4]);
-    let input = Input::Dense(burn::tensor::Tensor::from_data(data, &device));
+    let input = Input::Dense(burn::tensor::Tensor::from_data(data, &device).into());
     for layer in 0..3 {
-        let plain = host(model(false).layer(layer, &block, &input));
-        let residual = host(model(true).layer(layer, &block, &input));
+        let plain = model(false).layer(layer, &block, &input).into_values();
+        let residual = model(true).layer(layer, &block, &input).into_values();
         for (place, (with, without)) in residual.iter().zip(&plain).enumerate() {
             let added = if layer == 1 { rows[place] } else { 0.0 };
             assert_eq!(*with, without + added, "layer {layer}");
@@ -262,7 +269,7 @@ fn a_residual_layer_adds_its_input_between_the_first_and_the_last() {
 
 #[test]
 fn parameters_of_a_layer_stand_where_the_model_says_and_matter_to_it_alone() {
-    let device = devices(Backend::Flex, 1).remove(0).device;
+    let device = devices(Backend::Flex, 1).remove(0).place.device;
     let square = Csr::from_edges(NODES, EDGES.into_iter());
     let degrees: Vec<usize> = (0..NODES).map(|v| square.degree(v)).collect();
     for kind in KINDS {
@@ -286,8 +293,8 @@ fn parameters_of_a_layer_stand_where_the_model_says_and_matter_to_it_alone() {
                     let width = spec.widths[layer];
                     let rows = noise(9, NODES * width);
                     let data = burn::tensor::TensorData::new(rows, [NODES, width]);
-                    let input = Input::Dense(burn::tensor::Tensor::from_data(data, &device));
-                    host(model.layer(layer, &block, &input))
+                    let input = Input::Dense(burn::tensor::Tensor::from_data(data, &device).into());
+                    model.layer(layer, &block, &input).into_values()
                 };
                 (0..3).map(layer).collect()
             };

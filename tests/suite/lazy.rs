@@ -73,7 +73,10 @@ struct Pass {
 
 impl SubModel {
     fn new(setting: &Setting, form: Form, stage: usize, parts: usize) -> Self {
-        let (spec, device) = (&setting.model, setting.devices[0].device.clone().autodiff());
+        let (spec, device) = (
+            &setting.model,
+            setting.devices[0].place.device.clone().autodiff(),
+        );
         let classes = spec.classes();
         let (values, inputs, outputs) = match form {
             Form::Layers => {

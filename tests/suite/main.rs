@@ -34,6 +34,7 @@ mod reference;
 mod resume;
 mod retexo;
 mod sparse;
+mod stripes;
 mod trace;
 mod varco;
 mod variant;

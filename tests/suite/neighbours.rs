@@ -297,7 +297,7 @@ fn near(found: &[f32], expected: &[f32], tolerance: f32, what: &str) {
 }
 
 fn flex() -> Device {
-    devices(Backend::Flex, 1).remove(0).device
+    devices(Backend::Flex, 1).remove(0).place.device
 }
 
 proptest! {
@@ -403,7 +403,7 @@ fn every_backend_gives_the_results_and_gradients_of_flex() {
         }
     }
     for backend in backends {
-        let device = devices(backend, 1).remove(0).device;
+        let device = devices(backend, 1).remove(0).place.device;
         for sample in &all {
             let what = format!("{backend:?}, {} rows", sample.rows.len());
             for (found, expected) in [

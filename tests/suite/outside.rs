@@ -73,7 +73,7 @@ impl Strategy for Averaging {
         let mut model = worker.new_model();
         let mut optimizer = worker.new_optimizer();
         let trainer = LayerwiseTrainer::new(worker, LocalGraph::without_halo(worker));
-        let features = Input::from_features(worker.shard().features.clone(), worker.plain_device());
+        let features = Input::from_features(worker.shard().features.clone(), worker.place());
         for epoch in 0..worker.setting().epochs {
             worker.begin_epoch(epoch);
             let step = trainer.local_step(worker, &model, &features, epoch)?;

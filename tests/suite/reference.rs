@@ -9,7 +9,7 @@ use grapevine::model::{
     Aggregation, Block, Dropout, Gnn, Input, Optimizer, accuracy, add_gradients, cross_entropy,
     parameter_count, parameters, predictions, targets,
 };
-use grapevine::sim::{Scores, Setting, host};
+use grapevine::sim::{Scores, Setting};
 
 /// What a training leaves, epoch by epoch.
 pub struct Trained {
@@ -79,16 +79,20 @@ pub fn single_device(setting: &Setting) -> Trained {
 
 /// Trains on one device with the sum of the terms of each epoch as the loss.
 pub fn train<'a>(setting: &Setting, terms: impl Fn(usize) -> &'a [Term]) -> Trained {
-    let plain = setting.devices[0].device.clone();
+    let place = setting.devices[0].place.clone();
     let dataset = &setting.dataset;
     let aggregation = Aggregation::from(setting.model.kind);
-    let features = Input::from_features((*dataset.features).clone(), &plain);
+    let features = Input::from_features((*dataset.features).clone(), &place);
     let nodes: Vec<u32> = (0..).take(dataset.graph.nodes()).collect();
     let dropout = Dropout::new(setting.model.dropout, setting.seed);
     let everything = whole(setting);
     let complete = Block::new(&everything.graph, &everything.degrees, aggregation);
 
-    let mut model = Gnn::new(&setting.model, setting.seed, &plain.clone().autodiff());
+    let mut model = Gnn::new(
+        &setting.model,
+        setting.seed,
+        &place.device.clone().autodiff(),
+    );
     let mut optimizer = Optimizer::new(&setting.optimizer);
     let mut trained = Trained {
         losses: Vec::new(),
@@ -103,7 +107,7 @@ pub fn train<'a>(setting: &Setting, terms: impl Fn(usize) -> &'a [Term]) -> Trai
                 let dropped = input.dropped(&dropout, epoch as u64, layer, &nodes);
                 let heads = setting.model.attention_heads();
                 let block = term.block(aggregation, layer);
-                let block = block.dropped(&dropout, epoch as u64, layer, &nodes, heads, &plain);
+                let block = block.dropped(&dropout, epoch as u64, layer, &nodes, heads, &place);
                 input = Input::Dense(model.layer(layer, &block, &dropped));
             }
             let Input::Dense(logits) = input else {
@@ -114,7 +118,7 @@ pub fn train<'a>(setting: &Setting, terms: impl Fn(usize) -> &'a [Term]) -> Trai
                 let class = dataset.labels[v as usize].expect("training nodes have labels");
                 (v as usize, class, weight as f32)
             });
-            let constant = targets(nodes.len(), dataset.classes, weighted, &plain);
+            let constant = targets(nodes.len(), dataset.classes, weighted, &place);
             cross_entropy(logits, constant)
         });
         let loss: Tensor<1> = losses.reduce(Tensor::add).expect("there are terms");
@@ -126,7 +130,7 @@ pub fn train<'a>(setting: &Setting, terms: impl Fn(usize) -> &'a [Term]) -> Trai
             .push(f64::from(loss.inner().into_scalar::<f32>()));
         model = optimizer.step(model, &flat);
         trained.gradients.push(flat);
-        let logits = host(model.valid().infer(&complete, &features));
+        let logits = model.valid().infer(&complete, &features).into_values();
         let predicted = predictions(&logits, dataset.classes);
         let of = |nodes: &[u32]| accuracy(&predicted, &dataset.labels, nodes);
         trained.scores.push(Scores {

@@ -124,7 +124,7 @@ fn near(found: &[f32], expected: &[f32], tolerance: f32) -> Result<(), TestCaseE
 }
 
 fn flex() -> Device {
-    devices(Backend::Flex, 1).remove(0).device
+    devices(Backend::Flex, 1).remove(0).place.device
 }
 
 proptest! {
@@ -219,7 +219,7 @@ fn every_backend_gives_the_product_and_gradient_of_flex() {
         samples.push(tree.current());
     }
     for backend in backends {
-        let device = devices(backend, 1).remove(0).device;
+        let device = devices(backend, 1).remove(0).place.device;
         for product in &samples {
             let (expected, found) = (product.by_sparse(&flex()), product.by_sparse(&device));
             for (found, expected) in [(&found.0, &expected.0), (&found.1, &expected.1)] {

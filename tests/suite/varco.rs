@@ -77,7 +77,7 @@ fn reference(
     let [local, crossing] = gathering(setting);
     let [local_back, crossing_back] = [&local, &crossing].map(Matrix::transposed);
 
-    let device = setting.devices[0].device.clone().autodiff();
+    let device = setting.devices[0].place.device.clone().autodiff();
     let values = parameters(&Gnn::new(spec, setting.seed, &device));
     let weights = if has_own { 2 } else { 1 };
     let mut shapes = Vec::new();

@@ -6,7 +6,7 @@ use crate::reference::Term;
 use grapevine::graph::Csr;
 use grapevine::model::{Aggregation, Gnn, Input};
 use grapevine::rng::{Purpose, mix, stream};
-use grapevine::sim::{Setting, host};
+use grapevine::sim::Setting;
 
 /// Options of one run, as text for the strategy and as facts for the reference.
 #[derive(Clone, Copy, Debug)]
@@ -384,14 +384,14 @@ pub fn chunks(setting: &Setting) -> Vec<usize> {
 
 /// `‖softmax − onehot‖² (1 + ‖h‖²)` of the initial model.
 fn squared_norms(setting: &Setting, term: &Term, train: &[u32]) -> Vec<f64> {
-    let plain = &setting.devices[0].device;
-    let model = Gnn::new(&setting.model, setting.seed, plain);
+    let place = &setting.devices[0].place;
+    let model = Gnn::new(&setting.model, setting.seed, &place.device);
     let aggregation = Aggregation::from(setting.model.kind);
-    let mut input = Input::from_features((*setting.dataset.features).clone(), plain);
+    let mut input = Input::from_features((*setting.dataset.features).clone(), place);
     let mut values = Vec::new();
     for layer in 0..model.layers() {
         let output = model.layer(layer, &term.block(aggregation, layer), &input);
-        values.push((host(output.clone()), output.dims()[1]));
+        values.push((output.clone().into_values(), output.width()));
         input = Input::Dense(output);
     }
     let row = |layer: usize, v: u32| {

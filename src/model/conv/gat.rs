@@ -3,8 +3,8 @@
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 
-use super::Draws;
-use crate::model::{Activation, Block, Input, LayerSpec, Merge, activate, edge_softmax, edge_sum};
+use super::{Draws, activated};
+use crate::model::{Activation, Block, Input, LayerSpec, Matrix, Merge, tiles};
 
 /// `Σ_u α_vu x_u·W + b` over neighbours and the node itself, for each head, with
 /// `α_vu = softmax_u(LeakyReLU(a_own·W x_v + a_other·W x_u))` (Veličković et al., 2018, eq. 3–6).
@@ -35,34 +35,31 @@ impl GatConv {
         }
     }
 
-    pub(super) fn forward(
-        &self,
-        block: &Block,
-        input: &Input,
-        activation: Activation,
-    ) -> Tensor<2> {
+    pub(super) fn forward(&self, block: &Block, input: &Input, activation: Activation) -> Matrix {
         // The gradients of the two products meet behind a step of their own: what else reads the input then adds one term to one
         // sum, and the bits are the same however the input was made.
         let input = &match input {
-            Input::Dense(rows) => Input::Dense(rows.clone().reshape(rows.dims())),
-            sparse @ Input::Sparse(_) => sparse.clone(),
+            Input::Dense(rows) => Input::Dense(rows.clone().map(|rows| {
+                let shape = rows.dims();
+                rows.reshape(shape)
+            })),
+            sparse @ Input::Sparse(..) => sparse.clone(),
         };
         let scores = input.times(self.score_weights());
+        let stripe = scores.stripe();
+        let scores = scores.into_tensor();
         let [nodes, heads] = [input.rows(), self.score_own.val().dims()[0]];
         let own = scores.clone().slice([0..block.outputs(), 0..heads]);
         let other = scores.slice([0..nodes, heads..2 * heads]);
-        let mut weights = edge_softmax(&block.matrix, own, other);
-        if let Some(mask) = &block.attention {
-            weights = weights * mask.clone();
-        }
+        let weights = tiles::attention(block, &own, &other, stripe);
         let merge = if self.average {
             Merge::Average
         } else {
             Merge::Concatenate
         };
         let rows = input.times(self.weight.val());
-        let merged = edge_sum(&block.matrix, weights, rows, merge);
-        activate(merged, self.bias.val(), activation)
+        let merged = tiles::attend(block, &weights, &rows, merge);
+        activated(merged, &self.bias, activation)
     }
 
     /// What an input row is multiplied with to get its scores, `[inputs, 2 · heads]`: first of the node that reads, then of the node that is

@@ -3,8 +3,8 @@
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 
-use super::{Draws, aggregate};
-use crate::model::{Activation, Block, Input, LayerSpec, activate};
+use super::{Draws, activated, aggregate};
+use crate::model::{Activation, Block, Input, LayerSpec, Matrix};
 
 /// `A·x·W + b` (Kipf and Welling, 2017).
 #[derive(Module, Debug)]
@@ -23,13 +23,8 @@ impl GcnConv {
         }
     }
 
-    pub(super) fn forward(
-        &self,
-        block: &Block,
-        input: &Input,
-        activation: Activation,
-    ) -> Tensor<2> {
+    pub(super) fn forward(&self, block: &Block, input: &Input, activation: Activation) -> Matrix {
         let sums = aggregate(block, input, self.weight.val());
-        activate(sums, self.bias.val(), activation)
+        activated(sums, &self.bias, activation)
     }
 }

@@ -3,8 +3,8 @@
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 
-use super::{Draws, aggregate};
-use crate::model::{Activation, Block, Input, LayerSpec, activate};
+use super::{Draws, activated, aggregate};
+use crate::model::{Activation, Block, Input, LayerSpec, Matrix};
 
 /// `ReLU((x_v + Σ_u x_u)·W₁ + b₁)·W₂ + b₂` (Xu, Hu, Leskovec and Jegelka, 2019, eq. 4.1 with a perceptron of two layers).
 ///
@@ -32,14 +32,10 @@ impl GinConv {
         }
     }
 
-    pub(super) fn forward(
-        &self,
-        block: &Block,
-        input: &Input,
-        activation: Activation,
-    ) -> Tensor<2> {
+    pub(super) fn forward(&self, block: &Block, input: &Input, activation: Activation) -> Matrix {
         let sums = aggregate(block, input, self.weight_inner.val());
-        let inner = activate(sums, self.bias_inner.val(), Activation::Relu);
-        activate(inner.matmul(self.weight.val()), self.bias.val(), activation)
+        let inner = activated(sums, &self.bias_inner, Activation::Relu);
+        let sums = inner.map(|inner| inner.matmul(self.weight.val()));
+        activated(sums, &self.bias, activation)
     }
 }

@@ -10,7 +10,7 @@ use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor, TensorData};
 use rand::RngExt;
 
-use super::{Activation, Block, Input, LayerSpec, ModelKind, spmm};
+use super::{Activation, Block, Input, LayerSpec, Matrix, ModelKind, activate, tiles};
 use crate::rng::{Purpose, stream};
 
 pub use gat::GatConv;
@@ -58,7 +58,7 @@ impl Conv {
     /// - input: `[block.inputs, d_in]`
     /// - result: `[block.outputs, d_out]`
     #[must_use]
-    pub fn forward(&self, block: &Block, input: &Input, activation: Activation) -> Tensor<2> {
+    pub fn forward(&self, block: &Block, input: &Input, activation: Activation) -> Matrix {
         match self {
             Self::Gcn(conv) => conv.forward(block, input, activation),
             Self::Sage(conv) => conv.forward(block, input, activation),
@@ -70,13 +70,19 @@ impl Conv {
 }
 
 /// `A·x·W`, in the order that gathers the narrower rows.
-fn aggregate(block: &Block, input: &Input, weight: Tensor<2>) -> Tensor<2> {
+fn aggregate(block: &Block, input: &Input, weight: Tensor<2>) -> Matrix {
+    let sums = |rows: &Matrix| tiles::product(&block.matrix, rows, rows.stripe());
     match input {
-        Input::Dense(rows) if rows.dims()[1] < weight.dims()[1] => {
-            spmm(&block.matrix, rows.clone()).matmul(weight)
+        Input::Dense(rows) if rows.width() < weight.dims()[1] => {
+            sums(rows).map(|sums| sums.matmul(weight.clone()))
         }
-        _ => spmm(&block.matrix, input.times(weight)),
+        _ => sums(&input.times(weight)),
     }
+}
+
+/// `activation(rows + bias)`.
+fn activated(rows: Matrix, bias: &Param<Tensor<1>>, activation: Activation) -> Matrix {
+    rows.map(|rows| activate(rows, bias.val(), activation))
 }
 
 /// Where the initial parameters of a layer come from.

@@ -3,8 +3,8 @@
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 
-use super::Draws;
-use crate::model::{Activation, Block, Input, LayerSpec, activate, neighbour_max};
+use super::{Draws, activated};
+use crate::model::{Activation, Block, Input, LayerSpec, Matrix, tiles};
 
 /// `x_v·W_self + (max over neighbours u of ReLU(x_u·W_pool + b_pool))·W_neighbour + b` (Hamilton, Ying and Leskovec, 2017, eq. 3, with
 /// concatenation). A node without neighbours has a maximum of zero.
@@ -33,17 +33,14 @@ impl PoolConv {
         }
     }
 
-    pub(super) fn forward(
-        &self,
-        block: &Block,
-        input: &Input,
-        activation: Activation,
-    ) -> Tensor<2> {
+    pub(super) fn forward(&self, block: &Block, input: &Input, activation: Activation) -> Matrix {
         let pooled = input.times(self.weight_pool.val());
-        let pooled = activate(pooled, self.bias_pool.val(), Activation::Relu);
-        let largest = neighbour_max(&block.matrix, pooled);
+        let pooled = activated(pooled, &self.bias_pool, Activation::Relu);
+        let largest = tiles::largest(&block.matrix, &pooled);
         let own = input.head(block.outputs()).times(self.weight_self.val());
-        let sums = own + largest.matmul(self.weight_neighbour.val());
-        activate(sums, self.bias.val(), activation)
+        let sums = own.zip(largest, |own, largest| {
+            own + largest.matmul(self.weight_neighbour.val())
+        });
+        activated(sums, &self.bias, activation)
     }
 }

@@ -3,8 +3,8 @@
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 
-use super::{Draws, aggregate};
-use crate::model::{Activation, Block, Input, LayerSpec, activate};
+use super::{Draws, activated, aggregate};
+use crate::model::{Activation, Block, Input, LayerSpec, Matrix};
 
 /// `x_v·W_self + (mean of neighbours)·W_neighbour + b` (Hamilton, Ying and Leskovec, 2017, with concatenation).
 #[derive(Module, Debug)]
@@ -26,14 +26,10 @@ impl SageConv {
         }
     }
 
-    pub(super) fn forward(
-        &self,
-        block: &Block,
-        input: &Input,
-        activation: Activation,
-    ) -> Tensor<2> {
+    pub(super) fn forward(&self, block: &Block, input: &Input, activation: Activation) -> Matrix {
         let own = input.head(block.outputs()).times(self.weight_self.val());
-        let sums = own + aggregate(block, input, self.weight_neighbour.val());
-        activate(sums, self.bias.val(), activation)
+        let sums = aggregate(block, input, self.weight_neighbour.val());
+        let sums = own.zip(sums, Tensor::add);
+        activated(sums, &self.bias, activation)
     }
 }

@@ -22,38 +22,33 @@ use burn::tensor::Tensor;
 
 use super::SparseMatrix;
 
-/// What a matrix has left on devices, by device: uploaded once, dropped with the matrix.
+/// What is made of a matrix once and dropped with it: what it has left on devices, by device, and the tiles it was cut into.
 #[derive(Clone, Default)]
-pub struct DeviceCache(Arc<Mutex<Vec<(String, Buffers)>>>);
+pub struct Cache(Arc<Mutex<Vec<(String, Kept)>>>);
 
-/// What one backend keeps on one device; only that backend knows the type.
-type Buffers = Arc<dyn Any + Send + Sync>;
+/// What one backend keeps on one device, say; only who made it knows the type.
+type Kept = Arc<dyn Any + Send + Sync>;
 
-impl std::fmt::Debug for DeviceCache {
+impl std::fmt::Debug for Cache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("DeviceCache")
+        f.write_str("Cache")
     }
 }
 
-impl DeviceCache {
-    /// The buffers on `device`, made with `upload` when they are not there yet.
-    #[cfg_attr(not(feature = "wgpu"), allow(dead_code))]
-    pub(super) fn get<T: Any + Send + Sync>(
-        &self,
-        device: &str,
-        upload: impl FnOnce() -> T,
-    ) -> Arc<T> {
+impl Cache {
+    /// What is called so, made when it is not there yet.
+    pub(super) fn get<T: Any + Send + Sync>(&self, name: &str, make: impl FnOnce() -> T) -> Arc<T> {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = entries
             .iter()
-            .find(|(name, _)| name == device)
+            .find(|(known, _)| known == name)
             .map(|(_, any)| Arc::clone(any));
-        if let Some(buffers) = found.and_then(|any| any.downcast::<T>().ok()) {
-            return buffers;
+        if let Some(found) = found.and_then(|any| any.downcast::<T>().ok()) {
+            return found;
         }
-        let buffers = Arc::new(upload());
-        entries.push((device.to_owned(), Arc::clone(&buffers) as Buffers));
-        buffers
+        let made = Arc::new(make());
+        entries.push((name.to_owned(), Arc::clone(&made) as Kept));
+        made
     }
 }
 

@@ -14,13 +14,12 @@
 
 mod deal;
 
-use burn::tensor::Tensor;
 use serde::Deserialize;
 
 use super::parts::{Chunking, Pass, PassLayer, gradient_traffic, sum_steps};
 use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
 use crate::graph::{BoundaryPlan, PartitionSpec};
-use crate::model::{Aggregation, Block, Input, ModelSpec, Work, targets};
+use crate::model::{Aggregation, Block, Input, Matrix, ModelSpec, Work, targets};
 use crate::net::Traffic;
 use crate::sim::{Activity, SimError, Worker};
 use deal::Deal;
@@ -174,7 +173,7 @@ struct Batch {
     nodes: Vec<u32>,
     features: Input,
     /// Constant side of the loss, `[nodes, classes]`.
-    targets: Tensor<2>,
+    targets: Matrix,
 }
 
 impl Batch {
@@ -195,11 +194,11 @@ impl Batch {
             let weighted = rows.iter().enumerate().filter(|(_, row)| trains(**row));
             let weighted =
                 weighted.filter_map(|(v, &row)| Some((v, shard.labels[row as usize]?, weight)));
-            let device = worker.plain_device();
+            let place = worker.place();
             Self {
                 block: Block::new(&graph, &degrees, Aggregation::from(model.kind)),
-                features: Input::from_features(shard.features.select(&rows), device),
-                targets: targets(rows.len(), model.classes(), weighted, device),
+                features: Input::from_features(shard.features.select(&rows), place),
+                targets: targets(rows.len(), model.classes(), weighted, place),
                 nodes,
             }
         })

@@ -209,7 +209,7 @@ impl FetchingTrainer {
                     self.stored.append(row);
                 }
             }
-            Input::from_features(features.select(&places), worker.plain_device())
+            Input::from_features(features.select(&places), worker.place())
         })))
     }
 }

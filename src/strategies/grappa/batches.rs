@@ -81,8 +81,8 @@ impl WorkingBatches {
         });
         let first = &layers[0].rows;
         let read = Work::pass(first.len() * self.features.width());
-        let features = worker.compute(Activity::Exchange, read, |worker| {
-            (!first.is_empty()).then(|| self.features.select(first, worker.plain_device()))
+        let features = worker.compute(Activity::Exchange, read, |_| {
+            (!first.is_empty()).then(|| self.features.select(first))
         });
         let weights = places.iter().map(|&place| self.weights[place as usize]);
         let norms = match (weighing.weight, &features) {
@@ -102,7 +102,7 @@ impl WorkingBatches {
         let weighted =
             weighted.map(|(row, (seed, weight))| (row, seed.class, (weight / total) as f32));
         let classes = setting.model.classes();
-        let constant = targets(seeds.len(), classes, weighted, worker.plain_device());
+        let constant = targets(seeds.len(), classes, weighted, worker.place());
         let nodes: Vec<Vec<u32>> = layers
             .iter()
             .map(|layer| {

@@ -253,7 +253,7 @@ impl Grappa {
         let edges = Work::pass(graph.adjacency.edges() * self.context.layers);
         let batches = boundary.batches.as_ref();
         let (features, local) = worker.compute(Activity::Exchange, edges, |worker| {
-            let features = Input::from_features(graph.features.clone(), worker.plain_device());
+            let features = Input::from_features(graph.features.clone(), worker.place());
             let local = (batches.is_none()).then(|| self.local(worker, &layout, &graph));
             (features, local)
         });
@@ -291,7 +291,7 @@ impl Grappa {
         let weighted =
             weighted.map(|(seed, weight)| (seed.row, seed.class, (weight / nodes) as f32));
         let classes = worker.setting().model.classes();
-        local.targets = targets(rows, classes, weighted, worker.plain_device());
+        local.targets = targets(rows, classes, weighted, worker.place());
         local.nodes = graph.nodes;
         let whole = Whole {
             trainer: LayerwiseTrainer::new(worker, local),
@@ -336,12 +336,7 @@ impl Grappa {
             block,
             upper,
             nodes: Vec::new(),
-            targets: targets(
-                0,
-                worker.setting().model.classes(),
-                [],
-                worker.plain_device(),
-            ),
+            targets: targets(0, worker.setting().model.classes(), [], worker.place()),
         }
     }
 }

@@ -4,7 +4,7 @@ use burn::module::Module;
 
 use super::estimators::squared_gradient_norm;
 use crate::model::{Block, Gnn, Input, Work};
-use crate::sim::{Activity, Worker, host};
+use crate::sim::{Activity, Worker};
 
 /// `γ_v = ‖softmax − onehot‖² (1 + ‖h_v‖²)` of each seed, `h_v` being its row of the last layer's input, by one forward pass without dropout. *(Derived,
 /// §4.7.)* `blocks` has one per layer, `seeds` the rows of the last layer's outputs with their
@@ -44,14 +44,14 @@ fn rows(input: Input, seeds: &[(usize, u32)]) -> Vec<Vec<f64>> {
     let double = |row: &[f32]| row.iter().copied().map(f64::from).collect();
     match input {
         Input::Dense(rows) => {
-            let width = rows.dims()[1];
-            let values = host(rows);
+            let width = rows.width();
+            let values = rows.into_values();
             seeds
                 .map(|row| double(&values[row * width..][..width]))
                 .collect()
         }
         // The norm of a row is that of what is stored of it.
-        Input::Sparse(matrix) => seeds
+        Input::Sparse(matrix, _) => seeds
             .map(|row| double(&matrix.values()[matrix.by_row().entries(row)]))
             .collect(),
     }

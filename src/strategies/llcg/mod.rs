@@ -170,7 +170,7 @@ impl Strategy for Llcg {
         let mut local = LocalGraph::without_halo(worker);
         local.targets = LocalGraph::mean_targets(worker, own);
         let trainer = LayerwiseTrainer::new(worker, local);
-        let features = Input::from_features(worker.shard().features.clone(), worker.plain_device());
+        let features = Input::from_features(worker.shard().features.clone(), worker.place());
         let mut model = worker.new_model();
         let mut optimizer = worker.new_optimizer();
         let mut server: Option<Server> = None;

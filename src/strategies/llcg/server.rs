@@ -141,14 +141,14 @@ fn whole(worker: &Worker, parts: Vec<Chunk>) -> (LocalGraph, Input) {
     let weight = (1.0 / worker.training_nodes() as f64) as f32;
     let weighted = classes.iter().enumerate();
     let weighted = weighted.filter_map(|(v, class)| Some((v, (*class)?, weight)));
-    let (model, device) = (&worker.setting().model, worker.plain_device());
+    let (model, place) = (&worker.setting().model, worker.place());
     let local = LocalGraph {
         block: Block::new(&graph, &degrees, Aggregation::from(model.kind)),
         upper: None,
         nodes: (0_u32..).take(count).collect(),
-        targets: targets(count, model.classes(), weighted, device),
+        targets: targets(count, model.classes(), weighted, place),
     };
-    let features = Input::from_features(features.select(&order), device);
+    let features = Input::from_features(features.select(&order), place);
     (local, features)
 }
 

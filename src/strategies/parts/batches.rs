@@ -10,13 +10,11 @@
 //! So every worker computes the rows that it owns and that any worker needs, once each. Who will be asked by whom is no message: the engine
 //! tells a worker which requests to wait for ([`BoundaryPlan::requests`](crate::graph::BoundaryPlan::requests)).
 
-use burn::tensor::Tensor;
-
 use super::asking::{At, Kept, ask, exchange_features};
 use super::buckets::Buckets;
 use super::{Crossing, EpochExchange, Pass, PassLayer, Step, Wire};
 use crate::graph::{Csr, SampledLayer, Sampler, Steps, View, seeds_of, shuffled};
-use crate::model::{Aggregation, Block, Dropout, Gnn, Input, Work, targets};
+use crate::model::{Aggregation, Block, Dropout, Gnn, Input, Matrix, Work, targets};
 use crate::sim::{Activity, SimError, Worker};
 
 /// One worker's mini-batches.
@@ -114,9 +112,8 @@ impl BatchTrainer {
                 let keeps = sent.keeps_features;
                 let asked = ask(worker, layer, sampled.others(), (epoch, step), keeps)?;
                 let (made, sends) = sampled.below(&asked.of_me);
-                let device = worker.plain_device();
                 let (own, receives) = (sampled.own, asked.by_me);
-                crossing = Some(Crossing::new(made.len(), own, sends, receives, device));
+                crossing = Some(Crossing::new(made.len(), own, sends, receives));
                 made
             };
             layers.push(self.layer(worker, &sampled, crossing));
@@ -227,7 +224,7 @@ impl BatchTrainer {
                 features.append(&arrived);
                 features
             };
-            Input::from_features(features, worker.plain_device())
+            Input::from_features(features, worker.place())
         });
         Ok(Some(features))
     }
@@ -236,14 +233,14 @@ impl BatchTrainer {
 /// Constant side of the loss of a step, `[seeds, classes]`: the mean over the step's training nodes of all workers, of which this one
 /// adds its own, which are the rows `seeds`.
 #[must_use]
-pub fn batch_targets(worker: &Worker, steps: &Steps, seeds: &[u32], step: usize) -> Tensor<2> {
+pub fn batch_targets(worker: &Worker, steps: &Steps, seeds: &[u32], step: usize) -> Matrix {
     #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
     let weight = (1.0 / steps.seeds(step).max(1) as f64) as f32;
     let labels = &worker.shard().labels;
     let classes = seeds.iter().map(|&row| labels[row as usize]).enumerate();
     let weighted = classes.filter_map(|(place, class)| Some((place, class?, weight)));
     let (rows, count) = (seeds.len(), worker.setting().model.classes());
-    targets(rows, count, weighted, worker.plain_device())
+    targets(rows, count, weighted, worker.place())
 }
 
 /// Drawing for these rows: it looks at every neighbour.

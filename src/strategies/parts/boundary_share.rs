@@ -10,7 +10,7 @@ use rand::seq::SliceRandom;
 use super::crossing::outbox;
 use super::{Crossing, HaloExchange, LocalGraph};
 use crate::graph::{Csr, Peers};
-use crate::model::{Aggregation, Block, Work};
+use crate::model::{Aggregation, Block, Matrix, Work};
 use crate::net::{Bytes, Inbox, Message, TrafficKind};
 use crate::rng::{Purpose, stream};
 use crate::sim::{Activity, Shard, SimError, Worker};
@@ -73,7 +73,7 @@ impl BoundaryShare {
         self,
         worker: &mut Worker,
         epoch: usize,
-        targets: &burn::tensor::Tensor<2>,
+        targets: &Matrix,
     ) -> Result<Drawn, SimError> {
         let (seed, rank) = (worker.setting().seed, worker.rank());
         let receives = worker.shard().receives.iter();
@@ -99,7 +99,7 @@ impl BoundaryShare {
             let readable = Readable::new(shard, &inbox);
             let aggregation = Aggregation::from(worker.setting().model.kind);
             let nodes = readable.rows.iter().map(|&row| shard.nodes[row as usize]);
-            let (owned, device) = (shard.owned, worker.plain_device());
+            let owned = shard.owned;
             Drawn {
                 graph: LocalGraph {
                     block: readable.block(shard, aggregation),
@@ -107,13 +107,7 @@ impl BoundaryShare {
                     nodes: nodes.collect(),
                     targets: targets.clone(),
                 },
-                halo: HaloExchange::of(Crossing::new(
-                    owned,
-                    owned,
-                    sends,
-                    readable.receives,
-                    device,
-                )),
+                halo: HaloExchange::of(Crossing::new(owned, owned, sends, readable.receives)),
                 rows: readable.rows,
             }
         }))

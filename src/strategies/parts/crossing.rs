@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::Tensor;
 
 use super::Wire;
 use super::late::{Delay, Late};
 use crate::graph::Peers;
-use crate::model::Work;
+use crate::model::{Matrix, Work};
 use crate::net::{Inbox, Message, NetError, Outbox, Rows, TrafficKind, Way};
-use crate::sim::{Activity, SimError, Worker, host};
+use crate::sim::{Activity, SimError, Worker};
 
 /// Which rows of a layer's input cross between this worker and the others. The worker has made `made` rows, of which it reads the first `own`
 /// itself; the rows of others that it reads stand below these, grouped by owner in ascending order.
@@ -22,8 +22,8 @@ pub struct Crossing {
     own: usize,
     /// Rows of others.
     halo: usize,
-    /// All of `sends` one after another, on the device.
-    outgoing: Tensor<1, Int>,
+    /// All of `sends` one after another.
+    outgoing: Vec<u32>,
     /// Where rows and gradients are used an exchange after they were sent.
     delay: Option<Delay>,
 }
@@ -31,22 +31,17 @@ pub struct Crossing {
 impl Crossing {
     /// What crosses, as its fields say.
     #[must_use]
-    #[allow(clippy::cast_possible_wrap)] // rows of a worker are far below 2³¹
     pub fn new(
         made: usize,
         own: usize,
         sends: Peers<Vec<u32>>,
         receives: Peers<Range<usize>>,
-        device: &Device,
     ) -> Self {
-        let rows = sends.iter().flat_map(|(_, rows)| rows);
-        let rows: Vec<i32> = rows.map(|&row| row as i32).collect();
-        let count = rows.len();
         Self {
             made,
             own,
             halo: receives.iter().map(|(_, range)| range.len()).sum(),
-            outgoing: Tensor::from_data(TensorData::new(rows, [count]), device),
+            outgoing: sends.iter().flat_map(|(_, rows)| rows).copied().collect(),
             sends,
             receives,
             delay: None,
@@ -103,17 +98,16 @@ impl Crossing {
         &self,
         worker: &mut Worker,
         layer: usize,
-        made: Option<Tensor<2>>,
+        made: Option<Matrix>,
         width: usize,
         wire: &Wire,
-    ) -> Result<Option<Tensor<2>>, SimError> {
-        let rows = self.outgoing.dims()[0];
+    ) -> Result<Option<Matrix>, SimError> {
+        let rows = self.outgoing.len();
         let mut outbox = outbox(TrafficKind::Activation, layer, self.receives.ranks());
         if let Some(made) = made.as_ref().filter(|_| rows > 0) {
-            let selection = (made.clone(), self.outgoing.clone());
             outbox.messages =
                 worker.compute(Activity::Exchange, Work::pass(rows * width), |worker| {
-                    let gathered = host(selection.0.select(0, selection.1));
+                    let gathered = made.select(&self.outgoing).into_values();
                     self.encode_outgoing(worker, &gathered, width, wire)
                 });
         }
@@ -122,7 +116,7 @@ impl Crossing {
         let own = made.and_then(|made| match self.own {
             own if own == self.made => Some(made),
             0 => None,
-            own => Some(made.narrow(0, 0, own)),
+            own => Some(made.head(own)),
         });
         if self.halo == 0 {
             return Ok(own);
@@ -137,11 +131,9 @@ impl Crossing {
                 rows.resize(self.halo * width, 0.0);
                 rows = delay.smoothed(tag, rows);
             }
-            let rows = TensorData::new(rows, [self.halo, width]);
-            let rows = Tensor::from_data(rows, worker.plain_device());
             Ok(Some(match own {
-                Some(own) => Tensor::cat(vec![own, rows], 0),
-                None => rows,
+                Some(own) => own.followed_by(rows, worker.place()),
+                None => Matrix::from_values(rows, width, worker.place()),
             }))
         })
     }
@@ -158,17 +150,17 @@ impl Crossing {
         &self,
         worker: &mut Worker,
         layer: usize,
-        gradient: Option<Tensor<2>>,
+        gradient: Option<Matrix>,
         width: usize,
         wire: &Wire,
-    ) -> Result<Option<Tensor<2>>, SimError> {
+    ) -> Result<Option<Matrix>, SimError> {
         let (made, own, halo) = (self.made, self.own, self.halo);
         let mut outbox = outbox(TrafficKind::ActivationGradient, layer, self.sends.ranks());
         let mut mine = gradient;
         if let Some(all) = mine.clone().filter(|_| halo > 0) {
             let work = Work::pass(halo * width);
             (mine, outbox.messages) = worker.compute(Activity::Exchange, work, |worker| {
-                let rows = host(all.clone().narrow(0, own, halo));
+                let rows = all.values_from(own);
                 let messages = self.receives.iter().map(|(peer, range)| {
                     let values = &rows[range.start * width..range.end * width];
                     let wire = wire.between(peer, worker.rank(), Way::Back);
@@ -176,7 +168,7 @@ impl Crossing {
                     Message { peer, payload }
                 });
                 let messages = messages.collect();
-                ((own > 0).then(|| all.narrow(0, 0, own)), messages)
+                ((own > 0).then(|| all.head(own)), messages)
             });
         }
         let tag = (outbox.kind, outbox.layer);
@@ -184,7 +176,7 @@ impl Crossing {
         if inbox.is_empty() {
             return Ok(mine);
         }
-        let incoming = self.outgoing.dims()[0];
+        let incoming = self.outgoing.len();
         worker.compute(Activity::Exchange, Work::pass(incoming * width), |worker| {
             let mut sum = vec![0.0_f32; made * width];
             for message in &inbox {
@@ -203,14 +195,14 @@ impl Crossing {
             if let Some(delay) = &self.delay {
                 sum = delay.smoothed(tag, sum);
             }
-            let device = worker.plain_device();
-            let sum = Tensor::from_data(TensorData::new(sum, [made, width]), device);
+            let place = worker.place();
+            let sum = Matrix::from_values(sum, width, place);
             Ok(Some(match mine {
                 None => sum,
-                Some(mine) if own == made => mine + sum,
+                Some(mine) if own == made => mine.zip(sum, Tensor::add),
                 Some(mine) => {
-                    let rest = Tensor::zeros([made - own, width], device);
-                    Tensor::cat(vec![mine, rest], 0) + sum
+                    let rest = vec![0.0; (made - own) * width];
+                    mine.followed_by(rest, place).zip(sum, Tensor::add)
                 }
             }))
         })

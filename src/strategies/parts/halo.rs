@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use burn::tensor::Tensor;
-
 use super::crossing::{encode, outbox};
 use super::{Crossing, Late};
-use crate::model::{Input, Work};
+use crate::model::{Input, Matrix, Work};
 use crate::net::{Codec, CodecKey, Message, Outbox, Pending, TrafficKind, Way};
 use crate::sim::{Activity, SimError, Worker};
 
@@ -51,8 +49,7 @@ impl HaloExchange {
     pub fn new(worker: &Worker) -> Self {
         let shard = worker.shard();
         let (sends, receives) = (shard.sends.clone(), shard.receives.clone());
-        let (owned, device) = (shard.owned, worker.plain_device());
-        Self::of(Crossing::new(owned, owned, sends, receives, device))
+        Self::of(Crossing::new(shard.owned, shard.owned, sends, receives))
     }
 
     /// The exchange of other rows than all that the shard sends and reads.
@@ -126,7 +123,7 @@ impl HaloExchange {
             for message in &inbox {
                 features.append(&crossing.decode(worker, message, width, wire)?);
             }
-            Ok::<_, SimError>(Input::from_features(features, worker.plain_device()))
+            Ok::<_, SimError>(Input::from_features(features, worker.place()))
         })?;
         self.features = Some(input);
         Ok(())
@@ -163,10 +160,10 @@ impl HaloExchange {
         &self,
         worker: &mut Worker,
         layer: usize,
-        owned: Tensor<2>,
+        owned: Matrix,
         wire: &Wire,
-    ) -> Result<Tensor<2>, SimError> {
-        let width = owned.dims()[1];
+    ) -> Result<Matrix, SimError> {
+        let width = owned.width();
         let all = self
             .crossing
             .forward(worker, layer, Some(owned.clone()), width, wire)?;

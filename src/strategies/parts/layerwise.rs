@@ -1,10 +1,8 @@
 //! Training steps on a worker's whole graph.
 
-use burn::tensor::Tensor;
-
 use super::buckets::Buckets;
 use super::{Crossing, HaloExchange, Pass, PassLayer, Step, Wire};
-use crate::model::{Aggregation, Block, Dropout, Gnn, Input, targets};
+use crate::model::{Aggregation, Block, Dropout, Gnn, Input, Matrix, targets};
 use crate::sim::{SimError, Worker};
 
 /// The graph a worker computes on.
@@ -16,7 +14,7 @@ pub struct LocalGraph {
     /// Global numbers of the block's inputs, for dropout.
     pub nodes: Vec<u32>,
     /// Constant side of the loss, `[block.outputs, classes]`.
-    pub targets: Tensor<2>,
+    pub targets: Matrix,
 }
 
 impl LocalGraph {
@@ -59,7 +57,7 @@ impl LocalGraph {
     /// Constant side of a loss that is the mean over so many training nodes, of which this worker adds its own. Where these are all of the graph,
     /// gradients are summed over workers.
     #[must_use]
-    pub fn mean_targets(worker: &Worker, nodes: usize) -> Tensor<2> {
+    pub fn mean_targets(worker: &Worker, nodes: usize) -> Matrix {
         #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
         let weight = (1.0 / nodes.max(1) as f64) as f32;
         let shard = worker.shard();
@@ -70,7 +68,7 @@ impl LocalGraph {
             shard.owned,
             worker.setting().model.classes(),
             weighted,
-            worker.plain_device(),
+            worker.place(),
         )
     }
 }

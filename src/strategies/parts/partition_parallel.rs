@@ -118,11 +118,11 @@ impl Whole {
         let features = if sent.now.keeps_features {
             let (all, rows) = (self.features(worker, sent, epoch)?, &drawn.rows);
             let work = Work::pass(rows.len() * all.width());
-            worker.compute(Activity::Exchange, work, |worker| {
+            worker.compute(Activity::Exchange, work, |_| {
                 if rows.len() == all.rows() {
                     return all; // and a worker without any has none to choose from
                 }
-                all.select(rows, worker.plain_device())
+                all.select(rows)
             })
         } else {
             drawn.halo.features(worker, wires[0].as_ref())?
@@ -142,7 +142,7 @@ impl Trainer {
             }
             return Self::Batches(Box::new(batches));
         }
-        let own = || Input::from_features(worker.shard().features.clone(), worker.plain_device());
+        let own = || Input::from_features(worker.shard().features.clone(), worker.place());
         let graph = if exchange {
             LocalGraph::with_halo(worker)
         } else {

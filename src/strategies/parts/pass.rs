@@ -8,7 +8,8 @@ use burn::tensor::Tensor;
 use super::buckets::{Buckets, Started};
 use super::{Crossing, Wire};
 use crate::model::{
-    Block, Dropout, Gnn, Input, Work, add_gradients, carrier, cross_entropy, parameter_count,
+    Block, Dropout, Gnn, Input, Matrix, Work, add_gradients, carrier, cross_entropy,
+    parameter_count,
 };
 use crate::sim::{Activity, SimError, Worker};
 
@@ -35,7 +36,7 @@ pub struct Pass<'a> {
     /// One per layer of the model; the outputs of each are what the crossing of the next takes as made here.
     pub layers: &'a [PassLayer<'a>],
     /// Constant side of the loss, `[outputs of the last layer, classes]`.
-    pub targets: &'a Tensor<2>,
+    pub targets: &'a Matrix,
     /// Dropout of inputs and attention weights.
     pub dropout: &'a Dropout,
     /// Number of the pass in the training, for dropout's draws: the epoch, where that is one step.
@@ -48,9 +49,9 @@ pub struct Pass<'a> {
 #[derive(Default)]
 struct Segment {
     /// Its input rows, of which the gradient is wanted; none for the first layer.
-    input: Option<Tensor<2>>,
+    input: Option<Matrix>,
     /// None where the worker has no rows to compute.
-    output: Option<Tensor<2>>,
+    output: Option<Matrix>,
 }
 
 impl Pass<'_> {
@@ -89,7 +90,7 @@ impl Pass<'_> {
                     upstream = crossing.backward(worker, layer + 1, upstream, width, wire)?;
                 }
                 if let (Some(output), Some(upstream)) = (output, upstream) {
-                    let scalar = || carrier(output, upstream);
+                    let scalar = || output.zip_sum(upstream, carrier);
                     (below, _) = self.backward(worker, model, layer, scalar, input, &mut gradient);
                 }
             } else if let Some(output) = output {
@@ -112,14 +113,14 @@ impl Pass<'_> {
         worker: &mut Worker,
         layer: usize,
         below: &Segment,
-    ) -> Result<Option<Tensor<2>>, SimError> {
-        let made = below.output.clone().map(Tensor::inner);
+    ) -> Result<Option<Matrix>, SimError> {
+        let made = below.output.clone().map(Matrix::inner);
         let part = &self.layers[layer];
         if let Some((crossing, wire)) = part.crosses {
             let width = worker.setting().model.widths[layer];
             return crossing.forward(worker, layer, made, width, wire);
         }
-        if made.as_ref().map_or(0, |rows| rows.dims()[0]) == part.block.inputs() {
+        if made.as_ref().map_or(0, Matrix::rows) == part.block.inputs() {
             return Ok(made);
         }
         Err(SimError::Strategy(format!(
@@ -130,7 +131,7 @@ impl Pass<'_> {
     fn forward(&self, worker: &mut Worker, model: &Gnn, layer: usize, input: Input) -> Segment {
         let (leaf, rows) = match input {
             Input::Dense(rows) if layer > 0 => {
-                let leaf = Tensor::from_inner(rows).require_grad();
+                let leaf = rows.leaf();
                 (Some(leaf.clone()), Input::Dense(leaf))
             }
             features => (None, features),
@@ -139,10 +140,9 @@ impl Pass<'_> {
         let (round, dropout) = (self.round, self.dropout);
         let work = Work::layer(&worker.setting().model, layer, block, &rows);
         let output = worker.compute(Activity::Model, work, |worker| {
-            let plain = worker.plain_device();
             let dropped = rows.dropped(dropout, round, layer, nodes);
             let heads = worker.setting().model.attention_heads();
-            let block = block.dropped(dropout, round, layer, nodes, heads, plain);
+            let block = block.dropped(dropout, round, layer, nodes, heads, worker.place());
             let output = model.layer(layer, &block, &dropped);
             worker.wait_for(&output);
             output
@@ -161,32 +161,29 @@ impl Pass<'_> {
         model: &Gnn,
         layer: usize,
         scalar: impl FnOnce() -> Tensor<1>,
-        input: Option<Tensor<2>>,
+        input: Option<Matrix>,
         gradient: &mut [f32],
-    ) -> (Option<Tensor<2>>, f64) {
+    ) -> (Option<Matrix>, f64) {
         let work = backward_work(worker, self.layers[layer].block, input.as_ref());
         worker.compute(Activity::Model, work, |_| {
             let scalar = scalar();
             let mut gradients = scalar.backward();
             add_gradients(model, &mut gradients, gradient);
             let value = f64::from(scalar.inner().into_scalar::<f32>());
-            (
-                input.and_then(|leaf| leaf.grad_remove(&mut gradients)),
-                value,
-            )
+            (input.and_then(|leaf| leaf.gradient(&mut gradients)), value)
         })
     }
 }
 
 /// Twice the forward pass: one product for the weights, one for the rows.
-fn backward_work(worker: &Worker, block: &Block, input: Option<&Tensor<2>>) -> Work {
+fn backward_work(worker: &Worker, block: &Block, input: Option<&Matrix>) -> Work {
     let spec = &worker.setting().model;
     let layer = if input.is_none() {
         0
     } else {
         spec.layers() - 1
     };
-    let rows = input.map_or(0, |rows| rows.dims()[0]) * spec.widths[layer];
+    let rows = input.map_or(0, Matrix::rows) * spec.widths[layer];
     let (inner, columns) = (spec.widths[layer], spec.layer(layer).transformed());
     (Work::product(
         block.inputs(),

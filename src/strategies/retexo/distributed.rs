@@ -33,14 +33,13 @@
 use std::sync::Arc;
 
 use burn::module::Module;
-use burn::tensor::Tensor;
 
 use super::one_hop::Reads;
 use super::perceptron::{Perceptron, aggregation};
 use crate::graph::{BoundaryPlan, Features, SampledLayer, Sampler, View, shuffled};
 use crate::model::{
-    Aggregation, Block, Input, ModelSpec, Work, add_gradients, cross_entropy, parameters, targets,
-    with_parameters,
+    Aggregation, Block, Input, Matrix, ModelSpec, Work, add_gradients, cross_entropy, parameters,
+    targets, with_parameters,
 };
 use crate::net::{Bytes, Lane, Traffic, TrafficKind};
 use crate::sim::{Activity, EpochReport, SimError, Worker};
@@ -136,7 +135,7 @@ struct Clients {
     /// Degrees of all nodes.
     degrees: Vec<usize>,
     nodes: Vec<u32>,
-    targets: Tensor<2>,
+    targets: Matrix,
     rounds: usize,
 }
 
@@ -155,17 +154,17 @@ pub(super) fn train(worker: &mut Worker, rounds: usize) -> Result<(), SimError> 
         .train
         .iter()
         .filter_map(|&v| dataset.labels[v as usize].map(|class| (v as usize, class, weight)));
-    let device = worker.plain_device();
+    let place = worker.place();
     let aggregation = aggregation(spec);
     let clients = Clients {
         block: Block::new(&dataset.graph, &degrees, aggregation),
         aggregation,
         nodes: (0_u32..).take(degrees.len()).collect(),
-        targets: targets(degrees.len(), spec.classes(), training, device),
+        targets: targets(degrees.len(), spec.classes(), training, place),
         degrees,
         rounds,
     };
-    let mut input = Input::from_features(Features::clone(&dataset.features), device);
+    let mut input = Input::from_features(Features::clone(&dataset.features), place);
     for stage in 0..=spec.layers() {
         let model = clients.train_stage(worker, spec, boundary, stage, &input)?;
         if stage == spec.layers() {
@@ -223,14 +222,13 @@ impl Clients {
             let weighted = classes
                 .enumerate()
                 .filter_map(|(place, class)| Some((place, class?, weight)));
-            let plain = worker.plain_device();
-            let constant = targets(count, setting.model.classes(), weighted, plain);
+            let constant = targets(count, setting.model.classes(), weighted, worker.place());
             let sampled = SampledLayer::draw(&sampler, 0, &view, seeds);
             let degrees = sampled.rows.iter().map(|&v| self.degrees[v as usize]);
             let degrees: Vec<usize> = degrees.collect();
             Reads {
                 block: Block::sampled(&sampled, &degrees, self.aggregation),
-                input: input.select(&sampled.rows, plain),
+                input: input.select(&sampled.rows),
                 nodes: sampled.rows,
                 targets: constant,
             }

@@ -28,7 +28,6 @@ mod one_hop;
 mod perceptron;
 
 use burn::module::Module;
-use burn::tensor::Tensor;
 use serde::Deserialize;
 
 use super::full::plain_wire;
@@ -36,8 +35,8 @@ use super::parts::{HaloExchange, LocalGraph, gradient_traffic, lane, pairs};
 use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
 use crate::graph::{BoundaryPlan, Steps};
 use crate::model::{
-    Aggregation, Block, Dropout, Input, ModelKind, ModelSpec, Work, add_gradients, cross_entropy,
-    parameters, with_parameters,
+    Aggregation, Block, Dropout, Input, Matrix, ModelKind, ModelSpec, Work, add_gradients,
+    cross_entropy, parameters, with_parameters,
 };
 use crate::net::{Codec, Identity, Reduce, Traffic, TrafficKind};
 use crate::sim::{Activity, EpochReport, Scores, Setting, SimError, Worker};
@@ -183,7 +182,7 @@ impl Strategy for Retexo {
             steps: worker.setting().boundary.steps(),
             whole: None,
         };
-        let mut representation: Option<Tensor<2>> = None;
+        let mut representation: Option<Matrix> = None;
         for layer in 0..spec.layers() {
             worker.begin_epoch(layer * self.rounds);
             let input = match representation.take() {

@@ -4,7 +4,8 @@ use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 
 use crate::model::{
-    Activation, Block, Conv, Input, LayerSpec, Merge, ModelSpec, Norm, activate, dense_parameters,
+    Activation, Block, Conv, Input, LayerSpec, Matrix, Merge, ModelSpec, Norm, activate,
+    dense_parameters,
 };
 
 /// The message-passing layer of sub-model `layer`: the paper's, but that attention heads are averaged in every layer, not in the last alone.
@@ -62,7 +63,7 @@ impl SubModel {
 
     /// What the next sub-model reads: `ReLU(LayerNorm(u))`, `[block.outputs, hidden]`; the logits for the last.
     #[must_use]
-    pub fn representation(&self, block: &Block, input: &Input) -> Tensor<2> {
+    pub fn representation(&self, block: &Block, input: &Input) -> Matrix {
         let output = self.conv.forward(block, input, Activation::Identity);
         match &self.norm {
             Some(norm) => norm.forward(output, Activation::Relu),
@@ -72,13 +73,13 @@ impl SubModel {
 
     /// Class logits, `[block.outputs, classes]`.
     #[must_use]
-    pub fn logits(&self, block: &Block, input: &Input) -> Tensor<2> {
+    pub fn logits(&self, block: &Block, input: &Input) -> Matrix {
         let representation = self.representation(block, input);
         match (&self.head_weight, &self.head_bias) {
-            (Some(weight), Some(bias)) => {
-                let logits = representation.matmul(weight.val());
+            (Some(weight), Some(bias)) => representation.map(|rows| {
+                let logits = rows.matmul(weight.val());
                 activate(logits, bias.val(), Activation::Identity)
-            }
+            }),
             _ => representation,
         }
     }

@@ -1,9 +1,7 @@
 //! Mini-batches of one sub-model: training nodes, and neighbours drawn for them one hop away.
 
-use burn::tensor::Tensor;
-
 use crate::graph::{SampledLayer, Sampler, Steps, View, seeds_of, shuffled};
-use crate::model::{Aggregation, Block, Input, Work, targets};
+use crate::model::{Aggregation, Block, Input, Matrix, Work, targets};
 use crate::sim::{Activity, Worker};
 use crate::strategies::parts::draw_work;
 
@@ -14,7 +12,7 @@ pub struct Reads {
     /// Global numbers of the input's rows.
     pub nodes: Vec<u32>,
     /// Constant side of the loss.
-    pub targets: Tensor<2>,
+    pub targets: Matrix,
 }
 
 /// The mini-batches of sub-model `layer`. All frozen inputs are there, those of boundary rows too: so neighbours are drawn across the cut without
@@ -82,12 +80,12 @@ impl OneHop {
             let weighted = classes
                 .enumerate()
                 .filter_map(|(place, class)| Some((place, class?, weight)));
-            let (count, plain) = (worker.setting().model.classes(), worker.plain_device());
+            let count = worker.setting().model.classes();
             Reads {
                 block: Block::sampled(&sampled, &degrees, self.aggregation),
-                input: input.select(&sampled.rows, plain),
+                input: input.select(&sampled.rows),
                 nodes: rows().map(|row| shard.nodes[row]).collect(),
-                targets: targets(seeds.len(), count, weighted, plain),
+                targets: targets(seeds.len(), count, weighted, worker.place()),
             }
         });
         Some(read)

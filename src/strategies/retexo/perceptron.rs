@@ -4,7 +4,7 @@ use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 
 use crate::model::{
-    Activation, Aggregation, Block, Conv, Input, ModelKind, ModelSpec, Work, activate,
+    Activation, Aggregation, Block, Conv, Input, Matrix, ModelKind, ModelSpec, Work, activate,
     dense_parameters,
 };
 use crate::strategies::OptionError;
@@ -106,7 +106,7 @@ impl Perceptron {
 
     /// Class logits, `[block.outputs, classes]`; sub-model 0 reads the rows themselves, the others their neighbours' too.
     #[must_use]
-    pub fn logits(&self, block: &Block, input: &Input) -> Tensor<2> {
+    pub fn logits(&self, block: &Block, input: &Input) -> Matrix {
         let activation = if self.elu {
             Activation::Elu
         } else {
@@ -115,12 +115,15 @@ impl Perceptron {
         let hidden = match (&self.conv, &self.features, &self.features_bias) {
             (Some(conv), ..) => conv.forward(block, input, activation),
             (None, Some(weight), Some(bias)) => {
-                activate(input.times(weight.val()), bias.val(), activation)
+                let sums = input.times(weight.val());
+                sums.map(|rows| activate(rows, bias.val(), activation))
             }
             (None, ..) => unreachable!("a sub-model has one of two first layers"),
         };
-        let logits = hidden.matmul(self.weight.val());
-        activate(logits, self.bias.val(), Activation::Identity)
+        hidden.map(|rows| {
+            let logits = rows.matmul(self.weight.val());
+            activate(logits, self.bias.val(), Activation::Identity)
+        })
     }
 
     /// Arithmetic of a forward pass of sub-model `stage` for all rows of `input`.

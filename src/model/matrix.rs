@@ -1,0 +1,359 @@
+//! Dense rows on a device, in stripes where one of its buffers does not hold them all.
+//!
+//! A kernel on a graphics device reaches so many bytes of a buffer and no more: 128 MiB on software drivers, 2 or 4 GiB on most
+//! cards; past that some compute nothing, without a word. So whatever has a row for each node is a [`Matrix`]: one tensor where
+//! there is no such bound, or several that stand one below the other. What is done to rows one by one is done to each stripe; what gathers
+//! rows of neighbours is in [`tiles`](super::tiles).
+
+use std::ops::Range;
+
+use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
+
+/// Where the matrices of a worker lie.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The device, without automatic differentiation.
+    pub device: Device,
+    /// Most rows of one tensor, at least 1.
+    pub stripe: usize,
+}
+
+impl Place {
+    /// A device that holds matrices of any size in one tensor.
+    #[must_use]
+    pub const fn unbounded(device: Device) -> Self {
+        Self {
+            device,
+            stripe: usize::MAX,
+        }
+    }
+}
+
+/// The rows of each stripe, of `rows` in all; one stripe without any for none.
+pub fn stripes(rows: usize, stripe: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..rows.max(1))
+        .step_by(stripe)
+        .map(move |start| start..start.saturating_add(stripe).min(rows))
+}
+
+/// Rows on a device, `[rows, width]`.
+#[derive(Clone, Debug)]
+pub struct Matrix {
+    /// At least one; each has `stripe` rows, but the last, which has no more.
+    parts: Vec<Tensor<2>>,
+    stripe: usize,
+}
+
+impl From<Tensor<2>> for Matrix {
+    /// One tensor, whatever its size.
+    fn from(rows: Tensor<2>) -> Self {
+        Self {
+            parts: vec![rows],
+            stripe: usize::MAX,
+        }
+    }
+}
+
+impl Matrix {
+    /// Values on the host, row by row.
+    ///
+    /// # Panics
+    /// If they are no rows of `width` columns.
+    #[must_use]
+    pub fn from_values(values: Vec<f32>, width: usize, place: &Place) -> Self {
+        let rows = values.len().checked_div(width).unwrap_or(0);
+        let upload = |values: Vec<f32>, rows: usize| {
+            Tensor::from_data(TensorData::new(values, [rows, width]), &place.device)
+        };
+        let parts = if rows <= place.stripe {
+            vec![upload(values, rows)]
+        } else {
+            let part = |rows: Range<usize>| {
+                upload(
+                    values[rows.start * width..rows.end * width].to_vec(),
+                    rows.len(),
+                )
+            };
+            stripes(rows, place.stripe).map(part).collect()
+        };
+        Self {
+            parts,
+            stripe: place.stripe,
+        }
+    }
+
+    /// Stripes of `stripe` rows each, but the last.
+    pub(super) fn of(parts: Vec<Tensor<2>>, stripe: usize) -> Self {
+        debug_assert!(!parts.is_empty(), "a matrix has a stripe");
+        Self { parts, stripe }
+    }
+
+    /// The stripes, from the first row on.
+    #[must_use]
+    pub fn parts(&self) -> &[Tensor<2>] {
+        &self.parts
+    }
+
+    /// Most rows of a stripe.
+    #[must_use]
+    pub const fn stripe(&self) -> usize {
+        self.stripe
+    }
+
+    /// Number of rows.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.parts.iter().map(|part| part.dims()[0]).sum()
+    }
+
+    /// Number of columns.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.parts[0].dims()[1]
+    }
+
+    /// The values on the host, row by row; empty when the device failed.
+    #[must_use]
+    pub fn into_values(self) -> Vec<f32> {
+        let host = |part: Tensor<2>| part.into_data().try_into_vec().unwrap_or_default();
+        let mut parts = self.parts.into_iter();
+        let mut values: Vec<f32> = parts.next().map(host).unwrap_or_default();
+        for part in parts {
+            values.extend(host(part));
+        }
+        values
+    }
+
+    /// All rows in one tensor; for narrow matrices.
+    #[must_use]
+    pub fn into_tensor(mut self) -> Tensor<2> {
+        if self.parts.len() == 1 {
+            return self.parts.remove(0);
+        }
+        Tensor::cat(self.parts, 0)
+    }
+
+    /// With each stripe through `action`, which keeps its rows.
+    #[must_use]
+    pub fn map(self, action: impl FnMut(Tensor<2>) -> Tensor<2>) -> Self {
+        Self {
+            parts: self.parts.into_iter().map(action).collect(),
+            stripe: self.stripe,
+        }
+    }
+
+    /// With each stripe and that of another matrix of as many rows through `action`.
+    #[must_use]
+    pub fn zip(self, other: Self, action: impl Fn(Tensor<2>, Tensor<2>) -> Tensor<2>) -> Self {
+        let pairs = self.parts.into_iter().zip(other.parts);
+        Self {
+            parts: pairs.map(|(own, other)| action(own, other)).collect(),
+            stripe: self.stripe,
+        }
+    }
+
+    /// The sum of what `action` makes of each stripe and that of another matrix of as many rows.
+    #[must_use]
+    pub fn zip_sum(
+        self,
+        other: Self,
+        action: impl Fn(Tensor<2>, Tensor<2>) -> Tensor<1>,
+    ) -> Tensor<1> {
+        let mut pairs = self.parts.into_iter().zip(other.parts);
+        let (own, others) = pairs.next().expect("a matrix has a stripe");
+        let first = action(own, others);
+        pairs.fold(first, |sum, (own, others)| sum + action(own, others))
+    }
+
+    /// The first `rows` rows; there has to be one.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    #[must_use]
+    pub fn head(&self, rows: usize) -> Self {
+        let kept = stripes(rows, self.stripe).zip(&self.parts);
+        let part = |(range, part): (Range<usize>, &Tensor<2>)| match range.len() {
+            all if all == part.dims()[0] => part.clone(),
+            some => part.clone().narrow(0, 0, some),
+        };
+        let head = Self {
+            parts: kept.map(part).collect(),
+            stripe: self.stripe,
+        };
+        assert_eq!(head.rows(), rows, "so many rows of a matrix");
+        head
+    }
+
+    /// The values of the rows from `start` on, on the host.
+    #[must_use]
+    pub fn values_from(&self, start: usize) -> Vec<f32> {
+        let mut values = Vec::new();
+        for (range, part) in stripes(self.rows(), self.stripe).zip(&self.parts) {
+            let skipped = start.saturating_sub(range.start).min(range.len());
+            let rest = range.len() - skipped;
+            if rest > 0 {
+                let rows = Self::from(part.clone().narrow(0, skipped, rest)).into_values();
+                if values.is_empty() {
+                    values = rows;
+                } else {
+                    values.extend(rows);
+                }
+            }
+        }
+        values
+    }
+
+    /// With more rows below, which come from the host.
+    #[must_use]
+    pub fn followed_by(mut self, mut values: Vec<f32>, place: &Place) -> Self {
+        let width = self.width();
+        let device = &place.device;
+        let upload = |values: Vec<f32>| {
+            let rows = values.len() / width;
+            Tensor::from_data(TensorData::new(values, [rows, width]), device)
+        };
+        let last = self.parts.pop().expect("a matrix has a stripe");
+        let room = (self.stripe - last.dims()[0]).saturating_mul(width);
+        let rest = values.split_off(room.min(values.len()));
+        self.parts.push(if values.is_empty() {
+            last
+        } else {
+            Tensor::cat(vec![last, upload(values)], 0)
+        });
+        let each = self.stripe.saturating_mul(width);
+        self.parts
+            .extend(rest.chunks(each).map(|rows| upload(rows.to_vec())));
+        self
+    }
+
+    /// The given rows in the given order; there has to be one.
+    #[must_use]
+    pub fn select(&self, rows: &[u32]) -> Self {
+        let device = self.parts[0].device();
+        let index = |rows: &[usize]| -> Tensor<1, Int> {
+            #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
+            // rows of a worker are far below 2³¹
+            let rows: Vec<i32> = rows.iter().map(|&row| row as i32).collect();
+            let count = rows.len();
+            Tensor::from_data(TensorData::new(rows, [count]), &device)
+        };
+        let rows: Vec<usize> = rows.iter().map(|&row| row as usize).collect();
+        if let [all] = self.parts.as_slice() {
+            let parts = match rows.len() {
+                some if some <= self.stripe => vec![all.clone().select(0, index(&rows))],
+                _ => rows
+                    .chunks(self.stripe)
+                    .map(|rows| all.clone().select(0, index(rows)))
+                    .collect(),
+            };
+            return Self::of(parts, self.stripe);
+        }
+        let part = |rows: &[usize]| {
+            // Those of each stripe one after another, and then into their order.
+            let mut found = Vec::new();
+            let mut order = vec![0; rows.len()];
+            let mut next = 0;
+            for (number, part) in self.parts.iter().enumerate() {
+                let mut within = Vec::new();
+                for (place, &row) in rows.iter().enumerate() {
+                    if row / self.stripe == number {
+                        within.push(row % self.stripe);
+                        order[place] = next;
+                        next += 1;
+                    }
+                }
+                if !within.is_empty() {
+                    found.push(part.clone().select(0, index(&within)));
+                }
+            }
+            Tensor::cat(found, 0).select(0, index(&order))
+        };
+        Self::of(rows.chunks(self.stripe).map(part).collect(), self.stripe)
+    }
+
+    /// The values without their history.
+    #[must_use]
+    pub fn inner(self) -> Self {
+        self.map(Tensor::inner)
+    }
+
+    /// The values as what gradients are asked of.
+    #[must_use]
+    pub fn leaf(self) -> Self {
+        self.map(|part| Tensor::from_inner(part).require_grad())
+    }
+
+    /// The gradient with respect to this leaf, if anything depends on it.
+    #[must_use]
+    pub fn gradient(self, gradients: &mut Gradients) -> Option<Self> {
+        let found = self.parts.iter().map(|part| part.grad_remove(gradients));
+        let found: Vec<Option<Tensor<2>>> = found.collect();
+        if found.iter().all(Option::is_none) {
+            return None;
+        }
+        let zeros = |part: Tensor<2>| part.inner().zeros_like();
+        let pairs = found.into_iter().zip(self.parts);
+        let parts = pairs.map(|(found, part)| found.unwrap_or_else(|| zeros(part)));
+        Some(Self::of(parts.collect(), self.stripe))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn place(stripe: usize) -> Place {
+        Place {
+            device: Device::flex(),
+            stripe,
+        }
+    }
+
+    /// As many rows of `width` columns as asked for, all values different.
+    fn numbered(rows: usize, width: usize, first: usize) -> Vec<f32> {
+        (first..first + rows * width).map(|at| at as f32).collect()
+    }
+
+    fn assert_stripes(matrix: &Matrix, rows: usize) {
+        let heights = matrix.parts().iter().map(|part| part.dims()[0]);
+        let expected = stripes(rows, matrix.stripe()).map(|range| range.len());
+        assert!(heights.eq(expected), "every stripe but the last is full");
+    }
+
+    proptest! {
+        #[test]
+        fn stripes_are_taken_apart_and_put_together_as_one_matrix_is(
+            rows in 1_usize..30,
+            width in 1_usize..4,
+            stripe in 1_usize..40,
+            more in 0_usize..30,
+            cut in 0.0_f64..1.0,
+            picks in prop::collection::vec(0.0_f64..1.0, 1..40),
+        ) {
+            let (values, place) = (numbered(rows, width, 0), place(stripe));
+            let matrix = Matrix::from_values(values.clone(), width, &place);
+            assert_stripes(&matrix, rows);
+            prop_assert_eq!((matrix.rows(), matrix.width()), (rows, width));
+            prop_assert_eq!(&matrix.clone().into_values(), &values);
+
+            let at = |share: f64| (share * rows as f64) as usize;
+            let head = matrix.head(at(cut) + 1);
+            assert_stripes(&head, at(cut) + 1);
+            prop_assert_eq!(head.into_values(), values[..(at(cut) + 1) * width].to_vec());
+            prop_assert_eq!(matrix.values_from(at(cut)), values[at(cut) * width..].to_vec());
+
+            let below = numbered(more, width, 1000);
+            let longer = matrix.clone().followed_by(below.clone(), &place);
+            assert_stripes(&longer, rows + more);
+            prop_assert_eq!(longer.into_values(), [values.clone(), below].concat());
+
+            let picked: Vec<u32> = picks.iter().map(|&pick| at(pick) as u32).collect();
+            let selected = matrix.select(&picked);
+            assert_stripes(&selected, picked.len());
+            let row = |&row: &u32| values[row as usize * width..][..width].to_vec();
+            prop_assert_eq!(selected.into_values(), picked.iter().flat_map(row).collect::<Vec<f32>>());
+        }
+    }
+}

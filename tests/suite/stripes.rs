@@ -1,0 +1,166 @@
+//! Matrices in several tensors, where a device does not hold them in one: the same training, and the same bytes.
+
+use burn::tensor::{Tensor, TensorData};
+use grapevine::graph::BatchSpec;
+use grapevine::model::{
+    Activation, Matrix, ModelKind, NormKind, OptimizerConfig, activate, carrier,
+};
+use grapevine::sim::{Backend, host};
+
+use crate::common::{CORA, Case, KINDS, assert_close, devices, distance, losses, other_backends};
+use crate::probe::Probe;
+
+const WHOLE: usize = usize::MAX;
+
+/// Losses, and the gradients of all workers in each epoch.
+fn steps(case: &Case) -> (Vec<f64>, Vec<Vec<Vec<f32>>>) {
+    let probe = Probe::default();
+    let losses = losses(&case.train("probe", &probe));
+    let gradients = probe.seen.lock().unwrap().gradients.clone();
+    (losses, gradients)
+}
+
+fn assert_same_steps(case: &Case, stripe: usize) {
+    let what = format!("{:?}, {:?}, stripes of {stripe}", case.kind, case.norm);
+    let expected = steps(&Case {
+        stripe: WHOLE,
+        backend: Backend::Flex,
+        ..case.clone()
+    });
+    let found = steps(&Case {
+        stripe,
+        ..case.clone()
+    });
+    assert_close(&found.0, &expected.0, 1e-5, &what);
+    for (found, expected) in found.1.iter().zip(&expected.1) {
+        let apart = distance(&found[0], &expected[0]);
+        assert!(apart <= 1e-4, "{what}: {apart:e}");
+    }
+}
+
+fn case(kind: ModelKind, norm: NormKind) -> Case {
+    Case {
+        kind,
+        norm,
+        residual: true,
+        workers: 2,
+        epochs: 2,
+        optimizer: OptimizerConfig::Sgd {
+            learning_rate: 0.1,
+            weight_decay: 1e-3,
+            momentum: 0.5,
+        },
+        ..Case::default()
+    }
+}
+
+#[test]
+fn a_step_has_the_same_loss_and_gradient_in_stripes_of_any_height() {
+    for kind in KINDS {
+        for (norm, stripe) in [
+            (NormKind::None, 1),
+            (NormKind::Layer, 7),
+            (NormKind::None, 60), // as many as a worker owns, so that the halo begins a stripe
+            (NormKind::Layer, 100),
+        ] {
+            assert_same_steps(&case(kind, norm), stripe);
+        }
+    }
+}
+
+#[test]
+fn sparse_features_are_multiplied_to_stripes() {
+    for kind in [ModelKind::Gcn, ModelKind::Gat] {
+        let case = Case {
+            data: CORA,
+            layers: 2,
+            ..case(kind, NormKind::None)
+        };
+        assert_same_steps(&case, 500);
+    }
+}
+
+#[test]
+fn graphics_devices_train_in_stripes_too() {
+    let (backends, _turn) = other_backends("stripes");
+    for backend in backends {
+        for kind in KINDS {
+            let case = Case {
+                backend,
+                ..case(kind, NormKind::Layer)
+            };
+            assert_same_steps(&case, 32);
+        }
+    }
+}
+
+#[test]
+fn a_sum_over_many_rows_counts_each_on_graphics_devices() {
+    // More than the turns that software drivers take in a loop.
+    const ROWS: usize = 70_000;
+    let (backends, _turn) = other_backends("sums over many rows");
+    let large = Case {
+        data: "synthetic = { kind = \"sbm\", nodes = 70000, classes = 2, features = 3, degree_within = 1.0, degree_between = 1.0 }\nsplit = { train = 0.5, val = 0.2 }",
+        workers: 1,
+        ..Case::default()
+    };
+    let setting = large.setting(&Probe::default());
+    for backend in backends {
+        let device = devices(backend, 1).remove(0);
+        let place = device
+            .divided(&setting.model, &setting.dataset)
+            .expect("it fits")
+            .place;
+        let ones = || Matrix::from_values(vec![1.0; 3 * ROWS], 3, &place);
+        let bias = TensorData::new(vec![0.5_f32; 3], [3]);
+        let bias: Tensor<1> = Tensor::from_data(bias, &place.device.clone().autodiff());
+        let bias = bias.require_grad();
+        let rows = ones().leaf();
+        let output = rows.map(|rows| activate(rows, bias.clone(), Activation::Relu));
+        let mut gradients = output.zip_sum(ones(), carrier).backward();
+        let gradient = host(bias.grad_remove(&mut gradients).expect("a leaf"));
+        assert_eq!(gradient, [ROWS as f32; 3], "{backend:?}");
+    }
+}
+
+#[test]
+fn every_strategy_learns_the_same_and_sends_the_same_in_stripes() {
+    let batches = BatchSpec {
+        size: 10,
+        fanouts: vec![3, 2],
+    };
+    for (kind, options, workers, batched) in [
+        ("full", "", 3, false),
+        ("full", "", 3, true),
+        ("isolated", "", 3, false),
+        ("fixed", "", 3, false),
+        ("varco", "", 3, false),
+        ("bns", "", 3, false),
+        ("pipe", "", 3, false),
+        ("adaqp", "", 3, false),
+        ("grappa", "", 3, false),
+        ("grappa", "weight = \"batch_gram\"", 3, false),
+        ("retexo", "", 3, false),
+        ("retexo", "", 3, true),
+        ("retexo", "form = \"distributed\"", 120, false),
+        ("distdgl", "", 3, true),
+        ("llcg", "", 3, false),
+        ("cluster", "", 3, false),
+    ] {
+        let run = |stripe| {
+            let case = Case {
+                stripe,
+                workers,
+                layers: 2,
+                epochs: 2,
+                batch: batched.then(|| batches.clone()),
+                ..Case::default()
+            };
+            case.run(kind, options)
+        };
+        let (expected, found) = (run(WHOLE), run(9));
+        let what = format!("{kind} {options}, mini-batches: {batched}");
+        assert_close(&losses(&found), &losses(&expected), 1e-4, &what);
+        assert_eq!(found.ledger.traffic(), expected.ledger.traffic(), "{what}");
+    }
+}
