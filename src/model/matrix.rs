@@ -230,34 +230,25 @@ impl Matrix {
     #[must_use]
     pub fn select(&self, rows: &[u32]) -> Self {
         let device = self.parts[0].device();
-        let index = |rows: &[usize]| -> Tensor<1, Int> {
-            #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
-            // rows of a worker are far below 2³¹
+        let index = |rows: &[u32]| -> Tensor<1, Int> {
+            #[allow(clippy::cast_possible_wrap)] // rows of a worker are far below 2³¹
             let rows: Vec<i32> = rows.iter().map(|&row| row as i32).collect();
             let count = rows.len();
             Tensor::from_data(TensorData::new(rows, [count]), &device)
         };
-        let rows: Vec<usize> = rows.iter().map(|&row| row as usize).collect();
-        if let [all] = self.parts.as_slice() {
-            let parts = match rows.len() {
-                some if some <= self.stripe => vec![all.clone().select(0, index(&rows))],
-                _ => rows
-                    .chunks(self.stripe)
-                    .map(|rows| all.clone().select(0, index(rows)))
-                    .collect(),
-            };
-            return Self::of(parts, self.stripe);
-        }
-        let part = |rows: &[usize]| {
+        let part = |rows: &[u32]| {
+            if let [all] = self.parts.as_slice() {
+                return all.clone().select(0, index(rows));
+            }
             // Those of each stripe one after another, and then into their order.
-            let mut found = Vec::new();
-            let mut order = vec![0; rows.len()];
-            let mut next = 0;
-            for (number, part) in self.parts.iter().enumerate() {
+            let (mut found, mut order, mut next) = (Vec::new(), vec![0; rows.len()], 0);
+            for (range, part) in stripes(self.rows(), self.stripe).zip(&self.parts) {
                 let mut within = Vec::new();
                 for (place, &row) in rows.iter().enumerate() {
-                    if row / self.stripe == number {
-                        within.push(row % self.stripe);
+                    if range.contains(&(row as usize)) {
+                        #[allow(clippy::cast_possible_truncation)]
+                        // less than the row's own number
+                        within.push(row - range.start as u32);
                         order[place] = next;
                         next += 1;
                     }

@@ -58,6 +58,17 @@ pub struct Tile {
     pub entries: Option<Vec<i32>>,
 }
 
+impl Tile {
+    /// All of a matrix.
+    #[must_use]
+    pub fn whole(matrix: &Arc<SparseMatrix>) -> Self {
+        Self {
+            matrix: Arc::clone(matrix),
+            entries: None,
+        }
+    }
+}
+
 /// Entries per block: long enough to outweigh the cost of handing a block to a thread.
 const BLOCK_ENTRIES: usize = 2048;
 
@@ -228,11 +239,7 @@ impl SparseMatrix {
     #[must_use]
     pub fn tiles(self: &Arc<Self>, rows: usize, columns: usize) -> Arc<Vec<Vec<Tile>>> {
         if self.rows() <= rows && self.columns() <= columns {
-            let all = Tile {
-                matrix: Arc::clone(self),
-                entries: None,
-            };
-            return Arc::new(vec![vec![all]]);
+            return Arc::new(vec![vec![Tile::whole(self)]]);
         }
         self.cache.get(&format!("tiles {rows} × {columns}"), || {
             let stripe = |stripe: Range<usize>| {

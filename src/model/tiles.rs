@@ -105,10 +105,13 @@ fn by_stripe(
     term: impl Fn(usize, &Tile, Tensor<2>) -> Tensor<2>,
     join: impl Fn(Tensor<2>, Tensor<2>) -> Tensor<2>,
 ) -> Matrix {
-    let columns = if x.parts().len() == 1 {
-        usize::MAX
-    } else {
-        x.stripe()
+    let columns = match x.parts() {
+        [x] if matrix.rows() <= stripe => {
+            let whole = Tile::whole(matrix);
+            return Matrix::of(vec![term(0, &whole, x.clone())], stripe);
+        }
+        [_] => usize::MAX,
+        _ => x.stripe(),
     };
     let tiles = matrix.tiles(stripe, columns);
     let parts = tiles.iter().enumerate().map(|(number, row)| {
