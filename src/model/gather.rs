@@ -12,7 +12,10 @@
 
 #![allow(clippy::inline_always)] // see above
 
+use std::ops::Range;
+
 use pulp::Arch;
+use rayon::prelude::*;
 
 use super::host::by_rows;
 use super::sparse::Rows;
@@ -42,8 +45,8 @@ pub fn weighted_sums(
         width,
         width,
         #[inline(always)]
-        |gather, row, head, sums| {
-            gather.part(row, &[(head, head * part)], sums);
+        |gather, row, head, from, sums| {
+            gather.part(row, &[(head, head * part)], from, sums);
         },
     )
 }
@@ -67,8 +70,8 @@ pub fn sums_of_heads(
         width,
         part,
         #[inline(always)]
-        |gather, row, _, sums| {
-            gather.part(row, &all, sums);
+        |gather, row, _, from, sums| {
+            gather.part(row, &all, from, sums);
         },
     )
 }
@@ -90,13 +93,14 @@ pub fn sums_for_heads(
         width,
         heads * width,
         #[inline(always)]
-        |gather, row, head, sums| {
-            gather.part(row, &[(head, 0)], sums);
+        |gather, row, head, from, sums| {
+            gather.part(row, &[(head, 0)], from, sums);
         },
     )
 }
 
-/// Fills `[rows, result]` in `parts` equal parts of each row; `fill` gets the row, the part's number and its place.
+/// Fills `[rows, result]` in `parts` equal parts of each row; `fill` gets the row, the part's number, the first of its columns that are
+/// wanted, and their place.
 fn each_part<W: Fn(usize, usize) -> f32 + Sync>(
     rows: &Rows,
     weight: W,
@@ -104,7 +108,7 @@ fn each_part<W: Fn(usize, usize) -> f32 + Sync>(
     x: &[f32],
     width: usize,
     result: usize,
-    fill: impl Fn(&Gather<'_, W>, usize, usize, &mut [f32]) + Sync,
+    fill: impl Fn(&Gather<'_, W>, usize, usize, usize, &mut [f32]) + Sync,
 ) -> Vec<f32> {
     let mut out = vec![0.0_f32; rows.len() * result];
     if result == 0 {
@@ -116,23 +120,38 @@ fn each_part<W: Fn(usize, usize) -> f32 + Sync>(
         x,
         width,
     };
-    let arch = Arch::new();
+    let (arch, wide) = (Arch::new(), result / parts);
+    // Of each row `step` columns, in parts of `wide`: the first is `part`, from its column `from` on. The one place that calls `fill`: with
+    // a second one it would no longer become part of the code for the instruction set.
+    let fill_rows = |range: Range<usize>, part, from, step, wide, sums: &mut [f32]| {
+        arch.dispatch(
+            #[inline(always)]
+            || {
+                for (row, sums) in range.zip(sums.chunks_exact_mut(step)) {
+                    for (next, sums) in sums.chunks_exact_mut(wide).enumerate() {
+                        fill(&gather, row, part + next, from, sums);
+                    }
+                }
+            },
+        );
+    };
     by_rows(
         rows,
         rows.columns.len() * width.max(result),
         |row| row * result,
         &mut out,
         |range, sums| {
-            arch.dispatch(
-                #[inline(always)]
-                || {
-                    for (row, sums) in range.zip(sums.chunks_exact_mut(result)) {
-                        for (part, sums) in sums.chunks_exact_mut(result / parts).enumerate() {
-                            fill(&gather, row, part, sums);
-                        }
-                    }
-                },
-            );
+            let Some(row) = rows.hub(&range) else {
+                return fill_rows(range, 0, 0, result, wide, sums);
+            };
+            let each = |(part, sums): (usize, &mut [f32])| {
+                let tiles = sums.par_chunks_mut(TILE).enumerate();
+                tiles.for_each(|(tile, sums)| {
+                    let width = sums.len();
+                    fill_rows(row..row + 1, part, tile * TILE, width, width, sums);
+                });
+            };
+            sums.par_chunks_exact_mut(wide).enumerate().for_each(each);
         },
     );
     out
@@ -146,28 +165,29 @@ struct Gather<'a, W> {
 }
 
 impl<W: Fn(usize, usize) -> f32> Gather<'_, W> {
-    /// Adds up heads, each with the column where its part of `x` starts, in tiles as wide as they fit.
+    /// Adds up heads, each with the column where its part of `x` starts, in tiles as wide as they fit: the columns of the parts
+    /// from `from` on.
     #[inline(always)]
-    fn part(&self, row: usize, heads: &[(usize, usize)], sums: &mut [f32]) {
+    fn part(&self, row: usize, heads: &[(usize, usize)], from: usize, sums: &mut [f32]) {
         let mut at = 0;
         while sums.len() - at >= TILE {
-            self.tile::<TILE>(row, heads, at, &mut sums[at..]);
+            self.tile::<TILE>(row, heads, from + at, &mut sums[at..]);
             at += TILE;
         }
         if sums.len() - at >= 32 {
-            self.tile::<32>(row, heads, at, &mut sums[at..]);
+            self.tile::<32>(row, heads, from + at, &mut sums[at..]);
             at += 32;
         }
         if sums.len() - at >= 16 {
-            self.tile::<16>(row, heads, at, &mut sums[at..]);
+            self.tile::<16>(row, heads, from + at, &mut sums[at..]);
             at += 16;
         }
         if sums.len() - at >= 8 {
-            self.tile::<8>(row, heads, at, &mut sums[at..]);
+            self.tile::<8>(row, heads, from + at, &mut sums[at..]);
             at += 8;
         }
         if at < sums.len() {
-            self.rest(row, heads, at, &mut sums[at..]);
+            self.rest(row, heads, from + at, &mut sums[at..]);
         }
     }
 
@@ -247,7 +267,7 @@ mod tests {
 
     use super::*;
     use crate::model::SparseMatrix;
-    use crate::model::sparse::drawn;
+    use crate::model::sparse::{HUB_ENTRIES, drawn};
 
     fn plain(
         matrix: &SparseMatrix,
@@ -288,6 +308,27 @@ mod tests {
                 &x,
                 width,
             );
+            prop_assert_eq!(sums, plain(&matrix, &weights, heads, &x, width));
+        }
+
+        #[test]
+        fn rows_that_threads_share_have_the_bits_of_the_plain_loop(
+            before in prop::collection::vec(0_usize..9, 0..4),
+            hub in HUB_ENTRIES..HUB_ENTRIES + 100,
+            after in prop::collection::vec(0_usize..9, 0..4),
+            heads in 1_usize..3,
+            part in 1_usize..150,
+        ) {
+            let lengths = [&before[..], &[hub], &after[..]].concat();
+            let (matrix, width) = (drawn::matrix(&lengths, 11, 3), heads * part);
+            let rows = matrix.by_row();
+            let blocks = rows.blocks.windows(2).map(|ends| ends[0]..ends[1]);
+            let shared: Vec<usize> = blocks.filter_map(|block| rows.hub(&block)).collect();
+            prop_assert_eq!(shared, vec![before.len()]);
+            let weights = drawn::values(matrix.entries() * heads, 4);
+            let x = drawn::values(matrix.columns() * width, 5);
+            let weight = |entry, head| weights[entry * heads + head];
+            let sums = weighted_sums(rows, weight, heads, &x, width);
             prop_assert_eq!(sums, plain(&matrix, &weights, heads, &x, width));
         }
 

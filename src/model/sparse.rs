@@ -26,7 +26,8 @@ pub struct Rows {
     pub offsets: Vec<u32>,
     /// `[entries]`, column of each entry.
     pub columns: Vec<u32>,
-    /// Boundaries of blocks of rows with about equally many entries: units of parallel work.
+    /// Boundaries of blocks of rows with about equally many entries: units of parallel work. A row of [`HUB_ENTRIES`] or more is one by
+    /// itself.
     pub blocks: Vec<usize>,
 }
 
@@ -72,6 +73,9 @@ impl Tile {
 /// Entries per block: long enough to outweigh the cost of handing a block to a thread.
 const BLOCK_ENTRIES: usize = 2048;
 
+/// Entries of a row that is shared between threads by its columns: in graphs with a power law one row can outlast all others.
+pub const HUB_ENTRIES: usize = 1 << 14;
+
 impl Rows {
     fn new(offsets: Vec<u32>, columns: Vec<u32>) -> Self {
         let rows = offsets.len() - 1;
@@ -79,6 +83,10 @@ impl Rows {
         let mut start = 0_usize;
         for row in 0..rows {
             let end = offsets[row + 1] as usize;
+            if end - offsets[row] as usize >= HUB_ENTRIES && start < row {
+                start = row;
+                blocks.push(start);
+            }
             // Empty rows cost time too: each is written with zeros.
             if end - offsets[start] as usize + 8 * (row + 1 - start) >= BLOCK_ENTRIES {
                 start = row + 1;
@@ -105,6 +113,13 @@ impl Rows {
     #[must_use]
     pub fn entries(&self, row: usize) -> Range<usize> {
         self.offsets[row] as usize..self.offsets[row + 1] as usize
+    }
+
+    /// The row of a block that is shared between threads by its columns, if it is such a one.
+    #[must_use]
+    pub fn hub(&self, block: &Range<usize>) -> Option<usize> {
+        let alone = block.len() == 1 && self.entries(block.start).len() >= HUB_ENTRIES;
+        alone.then_some(block.start)
     }
 
     /// Whether there are no rows.
