@@ -1,5 +1,6 @@
 //! The folder of an experiment's results: where it is, whose it is, and what of an earlier run has to leave it.
 
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use super::TRACES;
@@ -42,6 +43,30 @@ pub(super) fn free(folder: &Path, name: &str) -> Result<(), RunError> {
             format!("holds results of the experiment \"{other}\", not of \"{name}\""),
         ),
         None => taken(folder, format!("holds a {MANIFEST} of something else")),
+    }
+}
+
+/// What tells other programs that results are being written to a folder.
+const LOCK: &str = ".lock";
+
+/// Makes `folder`, and keeps others from writing results to it as long as what is returned is there.
+///
+/// # Errors
+/// If somebody writes results there now, or the folder cannot be made.
+pub(super) fn occupy(folder: &Path) -> Result<File, RunError> {
+    let unwritable = |source| RunError::Folder {
+        path: folder.to_owned(),
+        source,
+    };
+    std::fs::create_dir_all(folder).map_err(unwritable)?;
+    let lock = File::create(folder.join(LOCK)).map_err(unwritable)?;
+    match lock.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(RunError::Taken {
+            path: folder.to_owned(),
+            what: "another run is writing its results there".to_owned(),
+        }),
+        // A file system without locks keeps nobody out.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(lock),
     }
 }
 

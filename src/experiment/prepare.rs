@@ -10,10 +10,10 @@ use crate::graph::{
     BoundaryPlan, Dataset, DatasetSpec, GraphError, Partition, PartitionMethod, PartitionSpec,
     RawDataset,
 };
-use crate::model::ModelSpec;
+use crate::model::{LayerSpec, ModelSpec};
 use crate::net::Framing;
 use crate::sim::{
-    ComputeTiming, DeviceConfig, Engine, Setting, SimError, WorkerDevice, open_devices,
+    ComputeTiming, DeviceConfig, Engine, Setting, SimError, WorkerDevice, divide, open_devices,
 };
 use crate::strategies::{Context, Registry, Strategy};
 
@@ -216,18 +216,16 @@ impl<'a> Preparation<'a> {
         let framing: Framing = settings.network.framing();
         let timing = ComputeTiming::new(&settings.compute.timing)
             .map_err(|error| cell.refuse("compute.timing", error.to_string()))?;
-        let devices = self
+        let mut devices = self
             .devices(&settings.device, settings.partition.workers)
             .map_err(|error| match error {
                 SimError::Device(what) => cell.refuse("device.*", what),
                 other => cell.refuse("device.*", other.to_string()),
             })?;
         let model = ModelSpec::new(&settings.model, dataset.features.width(), dataset.classes);
-        let devices = devices
-            .iter()
-            .map(|device| device.divided(&model, &dataset))
-            .collect::<Result<_, _>>()
-            .map_err(|what| cell.refuse("device.*", what))?;
+        let layer = |layer| strategy.layer(&model, layer);
+        let layers: Vec<LayerSpec> = (0..model.layers()).map(layer).collect();
+        divide(&mut devices, &layers, &dataset).map_err(|what| cell.refuse("device.*", what))?;
         let setting = Setting {
             model,
             dataset,

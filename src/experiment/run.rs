@@ -1,5 +1,6 @@
 //! Runs an experiment cell by cell and writes what is there after each.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -113,6 +114,8 @@ struct Prepared<'a> {
     skipped: Vec<String>,
     /// What tells it from anything else that could have been prepared.
     digest: Vec<u8>,
+    /// Keeps other runs out of the result folder; where processes are workers, process 0 has it.
+    lock: Option<File>,
 }
 
 /// Which strategies train on other parts than [partition] asks for.
@@ -157,7 +160,12 @@ impl Runner<'_> {
             &self.command,
             &self.engine,
         );
-        let Prepared { jobs, skipped, .. } = self.engine.agree(
+        let Prepared {
+            jobs,
+            skipped,
+            lock: _lock,
+            ..
+        } = self.engine.agree(
             self.prepare(&program, &mut preparation, &mut manifest),
             |prepared| prepared.digest.clone(),
             RunError::is_input,
@@ -312,16 +320,13 @@ impl Runner<'_> {
                 runs,
             });
         }
-        if self.engine.leads() {
-            std::fs::create_dir_all(&self.out).map_err(|source| RunError::Folder {
-                path: self.out.clone(),
-                source,
-            })?;
-        }
+        let leads = self.engine.leads();
+        let lock = leads.then(|| folder::occupy(&self.out)).transpose()?;
         Ok(Prepared {
             jobs,
             skipped,
             digest: digest.finalize().to_vec(),
+            lock,
         })
     }
 

@@ -291,25 +291,7 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn tiles_give_the_bits_of_the_plain_loop(
-            lengths in prop::collection::vec(0_usize..9, 1..40),
-            heads in 1_usize..4,
-            part in 1_usize..150,
-            seed in any::<u32>().prop_map(u64::from),
-        ) {
-            let (matrix, width) = (drawn::matrix(&lengths, 11, seed), heads * part);
-            let weights = drawn::values(matrix.entries() * heads, seed + 1);
-            let x = drawn::values(matrix.columns() * width, seed + 2);
-            let sums = weighted_sums(
-                matrix.by_row(),
-                |entry, head| weights[entry * heads + head],
-                heads,
-                &x,
-                width,
-            );
-            prop_assert_eq!(sums, plain(&matrix, &weights, heads, &x, width));
-        }
+        #![proptest_config(ProptestConfig::with_cases(32))]
 
         #[test]
         fn rows_that_threads_share_have_the_bits_of_the_plain_loop(
@@ -329,6 +311,47 @@ mod tests {
             let x = drawn::values(matrix.columns() * width, 5);
             let weight = |entry, head| weights[entry * heads + head];
             let sums = weighted_sums(rows, weight, heads, &x, width);
+            prop_assert_eq!(&sums, &plain(&matrix, &weights, heads, &x, width));
+
+            // Of each head its own part, and the sum of these.
+            let merged = sums_of_heads(rows, weight, heads, &x, width);
+            let spread = sums_for_heads(rows, weight, heads, &x, width);
+            for row in 0..rows.len() {
+                for column in 0..part {
+                    let parts = (0..heads).map(|head| sums[row * width + head * part + column]);
+                    let (sum, found) = (parts.sum::<f32>(), merged[row * part + column]);
+                    prop_assert!((sum - found).abs() <= 1e-3 * (1.0 + rows.entries(row).len() as f32).sqrt());
+                }
+            }
+            for head in 0..heads {
+                let of_head = |entry: usize, _: usize| weights[entry * heads + head];
+                let alone = weighted_sums(rows, of_head, 1, &x, width);
+                for row in 0..rows.len() {
+                    let place = (row * heads + head) * width;
+                    prop_assert_eq!(&spread[place..place + width], &alone[row * width..][..width]);
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn tiles_give_the_bits_of_the_plain_loop(
+            lengths in prop::collection::vec(0_usize..9, 1..40),
+            heads in 1_usize..4,
+            part in 1_usize..150,
+            seed in any::<u32>().prop_map(u64::from),
+        ) {
+            let (matrix, width) = (drawn::matrix(&lengths, 11, seed), heads * part);
+            let weights = drawn::values(matrix.entries() * heads, seed + 1);
+            let x = drawn::values(matrix.columns() * width, seed + 2);
+            let sums = weighted_sums(
+                matrix.by_row(),
+                |entry, head| weights[entry * heads + head],
+                heads,
+                &x,
+                width,
+            );
             prop_assert_eq!(sums, plain(&matrix, &weights, heads, &x, width));
         }
 

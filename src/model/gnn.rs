@@ -97,10 +97,7 @@ impl ModelSpec {
     /// Attention heads whose weights dropout applies to; 0 for kinds without attention.
     #[must_use]
     pub fn attention_heads(&self) -> usize {
-        match self.kind {
-            ModelKind::Gat => self.heads,
-            ModelKind::Gcn | ModelKind::Sage | ModelKind::SagePool | ModelKind::Gin => 0,
-        }
+        self.layer(0).attention_heads()
     }
 
     /// Number of parameters of one layer, with the normalisation behind it.

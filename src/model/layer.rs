@@ -30,6 +30,15 @@ pub enum Merge {
 }
 
 impl LayerSpec {
+    /// Attention heads; 0 for kinds without attention.
+    #[must_use]
+    pub const fn attention_heads(&self) -> usize {
+        match self.kind {
+            ModelKind::Gat => self.heads,
+            ModelKind::Gcn | ModelKind::Sage | ModelKind::SagePool | ModelKind::Gin => 0,
+        }
+    }
+
     /// Columns of one attention head.
     #[must_use]
     pub const fn head_width(&self) -> usize {

@@ -115,12 +115,11 @@ impl Matrix {
     /// The values on the host, row by row; empty when the device failed.
     #[must_use]
     pub fn into_values(self) -> Vec<f32> {
-        let host = |part: Tensor<2>| part.into_data().try_into_vec().unwrap_or_default();
-        let mut parts = self.parts.into_iter();
-        let mut values: Vec<f32> = parts.next().map(host).unwrap_or_default();
-        for part in parts {
-            values.extend(host(part));
-        }
+        let host = |part: Tensor<2>| part.into_data().try_into_vec::<f32>().ok();
+        let parts: Option<Vec<Vec<f32>>> = self.parts.into_iter().map(host).collect();
+        let mut parts = parts.unwrap_or_default().into_iter();
+        let mut values = parts.next().unwrap_or_default();
+        parts.for_each(|part| values.extend(part));
         values
     }
 
@@ -142,24 +141,40 @@ impl Matrix {
         }
     }
 
-    /// With each stripe and that of another matrix of as many rows through `action`.
+    /// The stripes beside those of another matrix.
+    fn pairs(self, other: Self) -> impl Iterator<Item = (Tensor<2>, Tensor<2>)> {
+        let heights = |matrix: &Self| -> Vec<usize> {
+            matrix.parts.iter().map(|part| part.dims()[0]).collect()
+        };
+        assert_eq!(heights(&self), heights(&other), "stripes of two matrices");
+        self.parts.into_iter().zip(other.parts)
+    }
+
+    /// With each stripe and that of another matrix through `action`.
+    ///
+    /// # Panics
+    /// If the two have not the same stripes.
     #[must_use]
     pub fn zip(self, other: Self, action: impl Fn(Tensor<2>, Tensor<2>) -> Tensor<2>) -> Self {
-        let pairs = self.parts.into_iter().zip(other.parts);
+        let stripe = self.stripe;
+        let pairs = self.pairs(other);
         Self {
             parts: pairs.map(|(own, other)| action(own, other)).collect(),
-            stripe: self.stripe,
+            stripe,
         }
     }
 
-    /// The sum of what `action` makes of each stripe and that of another matrix of as many rows.
+    /// The sum of what `action` makes of each stripe and that of another matrix.
+    ///
+    /// # Panics
+    /// If the two have not the same stripes.
     #[must_use]
     pub fn zip_sum(
         self,
         other: Self,
         action: impl Fn(Tensor<2>, Tensor<2>) -> Tensor<1>,
     ) -> Tensor<1> {
-        let mut pairs = self.parts.into_iter().zip(other.parts);
+        let mut pairs = self.pairs(other);
         let (own, others) = pairs.next().expect("a matrix has a stripe");
         let first = action(own, others);
         pairs.fold(first, |sum, (own, others)| sum + action(own, others))
@@ -184,23 +199,21 @@ impl Matrix {
         head
     }
 
-    /// The values of the rows from `start` on, on the host.
+    /// The values of the rows from `start` on, on the host; empty when the device failed.
     #[must_use]
     pub fn values_from(&self, start: usize) -> Vec<f32> {
-        let mut values = Vec::new();
+        let mut rest = Vec::new();
         for (range, part) in stripes(self.rows(), self.stripe).zip(&self.parts) {
             let skipped = start.saturating_sub(range.start).min(range.len());
-            let rest = range.len() - skipped;
-            if rest > 0 {
-                let rows = Self::from(part.clone().narrow(0, skipped, rest)).into_values();
-                if values.is_empty() {
-                    values = rows;
-                } else {
-                    values.extend(rows);
-                }
+            if skipped < range.len() {
+                rest.push(part.clone().narrow(0, skipped, range.len() - skipped));
             }
         }
-        values
+        let rows = Self {
+            parts: rest,
+            stripe: self.stripe,
+        };
+        rows.into_values()
     }
 
     /// With more rows below, which come from the host.

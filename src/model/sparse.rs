@@ -2,11 +2,41 @@
 
 #![cfg_attr(not(feature = "wgpu"), allow(dead_code))] // caches on devices are for the wgpu kernels
 
+use std::any::Any;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::matrix::stripes;
-use super::spmm::Cache;
+
+/// What is made of a matrix once and dropped with it: what it has left on devices, by device, and the tiles it was cut into.
+#[derive(Clone, Default)]
+pub struct Cache(Arc<Mutex<Vec<(String, Kept)>>>);
+
+/// What one backend keeps on one device, say; only who made it knows the type.
+type Kept = Arc<dyn Any + Send + Sync>;
+
+impl std::fmt::Debug for Cache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Cache")
+    }
+}
+
+impl Cache {
+    /// What is called so, made when it is not there yet.
+    pub(super) fn get<T: Any + Send + Sync>(&self, name: &str, make: impl FnOnce() -> T) -> Arc<T> {
+        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = entries
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, any)| Arc::clone(any));
+        if let Some(found) = found.and_then(|any| any.downcast::<T>().ok()) {
+            return found;
+        }
+        let made = Arc::new(make());
+        entries.push((name.to_owned(), Arc::clone(&made) as Kept));
+        made
+    }
+}
 
 /// A sparse matrix `[rows, columns]` in compressed sparse rows, with its transpose beside it.
 ///
@@ -55,8 +85,18 @@ pub struct Transposed {
 pub struct Tile {
     /// The part.
     pub matrix: Arc<SparseMatrix>,
-    /// Which entries of these rows it has, counted from the first of them, in their order; none if it has all.
-    pub entries: Option<Vec<i32>>,
+    /// Which entries of these rows it has, if not all: ones, `[entries, entries of these rows]`.
+    pub picks: Option<Arc<SparseMatrix>>,
+}
+
+/// Where a tile is in its matrix, whatever the values.
+#[derive(Debug)]
+struct Cut {
+    /// The tile, all ones.
+    matrix: SparseMatrix,
+    picks: Option<Arc<SparseMatrix>>,
+    /// `[entries]`, the position of each in the matrix.
+    positions: Vec<u32>,
 }
 
 impl Tile {
@@ -65,7 +105,7 @@ impl Tile {
     pub fn whole(matrix: &Arc<SparseMatrix>) -> Self {
         Self {
             matrix: Arc::clone(matrix),
-            entries: None,
+            picks: None,
         }
     }
 }
@@ -256,35 +296,58 @@ impl SparseMatrix {
         if self.rows() <= rows && self.columns() <= columns {
             return Arc::new(vec![vec![Tile::whole(self)]]);
         }
-        self.cache.get(&format!("tiles {rows} × {columns}"), || {
+        let key = format!("tiles {rows} × {columns}");
+        let cuts = self.structure.cache.get(&key, || {
             let stripe = |stripe: Range<usize>| {
-                let within = |columns| self.tile(stripe.clone(), columns);
+                let within = |columns| self.cut(stripe.clone(), columns);
                 stripes(self.columns(), columns).map(within).collect()
             };
-            stripes(self.rows(), rows).map(stripe).collect()
+            stripes(self.rows(), rows)
+                .map(stripe)
+                .collect::<Vec<Vec<Cut>>>()
+        });
+        let fill = |cut: &Cut| Tile {
+            matrix: Arc::new(cut.matrix.with_values(self.values_at(&cut.positions))),
+            picks: cut.picks.clone(),
+        };
+        self.cache.get(&key, || {
+            (cuts.iter().map(|row| row.iter().map(fill).collect())).collect()
         })
     }
 
-    #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // fewer than 2³¹ entries of a stripe
-    fn tile(&self, rows: Range<usize>, columns: Range<usize>) -> Tile {
+    fn values_at(&self, positions: &[u32]) -> Vec<f32> {
+        let value = |&position: &u32| self.values[position as usize];
+        positions.iter().map(value).collect()
+    }
+
+    #[allow(clippy::cast_possible_truncation)] // fewer than 2³² entries
+    fn cut(&self, rows: Range<usize>, columns: Range<usize>) -> Cut {
         let forward = self.by_row();
-        let first = forward.offsets[rows.start];
-        let (mut offsets, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
-        let mut entries = Vec::new();
+        let bounds = forward.offsets[rows.start] as usize..forward.offsets[rows.end] as usize;
+        let (mut offsets, mut indices, mut positions) = (vec![0], Vec::new(), Vec::new());
         for row in rows {
             for entry in forward.entries(row) {
                 let column = forward.columns[entry] as usize;
                 if columns.contains(&column) {
                     indices.push((column - columns.start) as u32);
-                    values.push(self.values[entry]);
-                    entries.push((entry as u32 - first) as i32);
+                    positions.push(entry as u32);
                 }
             }
             offsets.push(indices.len());
         }
-        Tile {
-            matrix: Arc::new(Self::new(columns.len(), &offsets, indices, values)),
-            entries: (columns.len() < self.columns()).then_some(entries),
+        let ones = |count| vec![1.0; count];
+        let picks = || {
+            let local = positions.iter().map(|&entry| entry - bounds.start as u32);
+            let each: Vec<usize> = (0..=positions.len()).collect();
+            let ones = ones(positions.len());
+            Arc::new(Self::new(bounds.len(), &each, local.collect(), ones))
+        };
+        let picks = (columns.len() < self.columns()).then(picks);
+        let ones = ones(indices.len());
+        Cut {
+            matrix: Self::new(columns.len(), &offsets, indices, ones),
+            picks,
+            positions,
         }
     }
 

@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use burn::tensor::{Int, Tensor, TensorData};
+use burn::tensor::Tensor;
 
 use super::sparse::Tile;
 use super::{Block, Matrix, Merge, SparseMatrix, edge_softmax, edge_sum, neighbour_max, spmm};
@@ -83,13 +83,9 @@ pub fn attention(
 pub fn attend(block: &Block, weights: &[Tensor<2>], x: &Matrix, merge: Merge) -> Matrix {
     let sums = |number: usize, tile: &Tile, x: Tensor<2>| {
         let weights = weights[number].clone();
-        let weights = match &tile.entries {
+        let weights = match &tile.picks {
             None => weights,
-            Some(entries) => {
-                let index = TensorData::new(entries.clone(), [entries.len()]);
-                let index: Tensor<1, Int> = Tensor::from_data(index, &weights.device());
-                weights.select(0, index)
-            }
+            Some(picks) => spmm(picks, weights),
         };
         edge_sum(&tile.matrix, weights, x, merge)
     };

@@ -6,7 +6,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 
 use super::{Backend, DeviceConfig, SimError};
 use crate::graph::{Dataset, Features};
-use crate::model::{ModelSpec, Place, SparseMatrix, spmm};
+use crate::model::{LayerSpec, Place, SparseMatrix, spmm};
 
 /// An open device and what it is.
 #[derive(Clone, Debug)]
@@ -24,18 +24,22 @@ pub struct WorkerDevice {
     pub longest_loop: Option<usize>,
 }
 
+/// What bounds the matrices of a device.
+type Bounds = (Option<u64>, Option<usize>);
+
 impl WorkerDevice {
-    /// The device with matrices in as many stripes as it needs to hold those of `model` on the whole of `dataset`, and so on any part of it.
-    ///
-    /// # Errors
-    /// What has no stripes and is too large, and what to do.
-    pub fn divided(&self, model: &ModelSpec, dataset: &Dataset) -> Result<Self, String> {
-        let (bytes, turns) = match (self.largest_tensor, self.longest_loop) {
-            (None, None) => return Ok(self.clone()),
+    fn bounds(&self) -> Bounds {
+        (self.largest_tensor, self.longest_loop)
+    }
+
+    /// Most rows of a tensor, for layers like these on the whole of `dataset`, and so on any part of it.
+    fn stripe(&self, layers: &[LayerSpec], dataset: &Dataset) -> Result<usize, String> {
+        let (bytes, turns) = match self.bounds() {
+            (None, None) => return Ok(usize::MAX),
             (bytes, turns) => (bytes.unwrap_or(u64::MAX), turns.unwrap_or(usize::MAX)),
         };
-        let floats = usize::try_from(bytes / 4).unwrap_or(usize::MAX);
-        let (nodes, heads) = (dataset.graph.nodes(), model.attention_heads());
+        // A buffer is a little larger than what is in it.
+        let floats = usize::try_from(bytes.saturating_sub(256) / 4).unwrap_or(usize::MAX);
         let refuse = |what: String, size: usize| {
             Err(format!(
                 "{} holds {} MB in one piece, and {what} takes {}; use narrower layers, fewer attention heads or backend = \"flex\"",
@@ -44,55 +48,86 @@ impl WorkerDevice {
                 4 * size as u64 / 1_000_000
             ))
         };
-        // Heads are as wide as the layer where they are averaged.
-        let made = |layer: usize| {
-            let averaged = model.widths[layer + 1] * heads.max(1);
-            model.layer(layer).transformed().max(averaged)
-        };
-        let layers = || 0..model.layers();
-        for layer in layers() {
-            let (inputs, made) = (model.widths[layer], made(layer));
-            if inputs * made > floats {
-                let what = format!("a weight of {inputs} rows and {made} columns");
-                return refuse(what, inputs * made);
-            }
-        }
+        let (graph, nodes) = (&dataset.graph, dataset.graph.nodes());
+        let mut entries: Vec<usize> = (0..nodes).map(|v| graph.degree(v) + 1).collect();
+        let heads = layers.iter().map(LayerSpec::attention_heads).max();
+        let heads = heads.unwrap_or(0);
         if 2 * nodes * heads > floats {
             let what = format!("the attention of {heads} heads of {nodes} nodes");
             return refuse(what, 2 * nodes * heads);
         }
-        let mut entries: Vec<usize> = (0..nodes).map(|v| dataset.graph.degree(v) + 1).collect();
-        // What attention weighs of a node is not cut; sums are. It goes through a node's neighbours three times.
+        // What attention weighs of a node is not cut, and it goes through a node's neighbours three times.
         let longest = entries.iter().copied().max().unwrap_or(0);
         if heads > 0 && longest > turns / 3 {
             return Err(format!(
-                "{} holds the attention of {} neighbours of a node at most, and one has {}; use another model or backend = \"flex\"",
+                "{} can weigh {} neighbours of a node, and one has {}; use a model without attention or backend = \"flex\"",
                 self.description,
-                turns / 3 - 1,
+                (turns / 3).saturating_sub(1),
                 longest - 1,
             ));
         }
-        // Sparse features are no matrix of a device.
-        let read = match *dataset.features {
-            Features::Dense { width, .. } => width,
-            Features::Sparse { .. } => 0,
-        };
-        let widest = layers().map(made).max().unwrap_or(1).max(read);
-        // The edges of a stripe fit, too, whichever nodes it has.
-        entries.sort_unstable_by(|a, b| b.cmp(a));
-        let mut sum = 0;
-        let fitting = entries.iter().take_while(|&&of_node| {
-            sum += of_node * heads.max(1);
-            sum <= floats
-        });
-        let stripe = fitting.count().min(floats / widest).min(turns);
-        if stripe == 0 {
-            return refuse("a row".to_owned(), widest.max(sum));
+        let mut widest = 1;
+        for layer in layers {
+            let (inputs, made) = (layer.inputs, layer.transformed().max(layer.outputs));
+            if inputs * made > floats {
+                let what = format!("a weight of {inputs} rows and {made} columns");
+                return refuse(what, inputs * made);
+            }
+            widest = widest.max(made);
         }
-        let mut divided = self.clone();
-        divided.place.stripe = if stripe < nodes { stripe } else { usize::MAX };
-        Ok(divided)
+        // The edges of a stripe fit, too, and the words of sparse features, whichever nodes it has.
+        let mut stripe = fitting(&mut entries, floats / heads.max(1));
+        match &*dataset.features {
+            Features::Dense { width, .. } => widest = widest.max(*width),
+            Features::Sparse { offsets, .. } => {
+                let mut words: Vec<usize> =
+                    offsets.windows(2).map(|ends| ends[1] - ends[0]).collect();
+                stripe = stripe.min(fitting(&mut words, floats));
+            }
+        }
+        let stripe = stripe.min(floats / widest).min(turns);
+        if stripe == 0 {
+            return refuse("a row".to_owned(), widest.max(longest * heads.max(1)));
+        }
+        Ok(stripe)
     }
+}
+
+/// How many of these sizes add up to no more than `most`, whichever they are; any number if all do.
+fn fitting(sizes: &mut [usize], most: usize) -> usize {
+    sizes.sort_unstable_by(|a, b| b.cmp(a));
+    let mut sum = 0;
+    let fits = |&&size: &&usize| {
+        sum += size;
+        sum <= most
+    };
+    match sizes.iter().take_while(fits).count() {
+        all if all == sizes.len() => usize::MAX,
+        some => some,
+    }
+}
+
+/// Cuts the matrices of these devices into as many stripes as they need to hold those of `layers` on any part of `dataset`.
+///
+/// # Errors
+/// What cannot be cut and is too large, and what to do.
+pub fn divide(
+    devices: &mut [WorkerDevice],
+    layers: &[LayerSpec],
+    dataset: &Dataset,
+) -> Result<(), String> {
+    let mut known: Vec<(Bounds, usize)> = Vec::new();
+    for device in devices {
+        let bounds = device.bounds();
+        let found = known.iter().find(|(of, _)| *of == bounds);
+        let stripe = match found {
+            Some(&(_, stripe)) => stripe,
+            None => device.stripe(layers, dataset)?,
+        };
+        known.push((bounds, stripe));
+        device.place.stripe = stripe;
+    }
+    Ok(())
 }
 
 /// Opens one device per worker and checks each kind against known results.
@@ -249,7 +284,7 @@ pub fn host<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
 mod tests {
     use super::*;
     use crate::graph::{Csr, Split};
-    use crate::model::{ModelConfig, ModelKind, NormKind};
+    use crate::model::{ModelConfig, ModelKind, ModelSpec, NormKind};
 
     fn bounded(bytes: u64) -> WorkerDevice {
         WorkerDevice {
@@ -286,33 +321,56 @@ mod tests {
         }
     }
 
-    #[test]
-    fn stripes_are_as_high_as_a_device_holds_of_the_widest_rows_and_the_edges() {
-        let stripe = |bytes, kind| {
-            let divided = bounded(bytes).divided(&model(kind), &path()).unwrap();
-            divided.place.stripe
-        };
-        assert_eq!(stripe(100 * 16 * 4, ModelKind::Gcn), usize::MAX, "all fit");
-        assert_eq!(stripe(100 * 16 * 4 - 1, ModelKind::Gcn), 99);
-        assert_eq!(stripe(640, ModelKind::Gcn), 10);
-        // Four heads as wide as the layer, where they are averaged: 64 columns.
-        assert_eq!(stripe(4 * 20 * 64, ModelKind::Gat), 20);
-        // What a loop goes through bounds them, too.
-        let short = WorkerDevice {
-            longest_loop: Some(40),
+    fn stripe(device: &WorkerDevice, kind: ModelKind, data: &Dataset) -> Result<usize, String> {
+        let model = model(kind);
+        let layers: Vec<LayerSpec> = (0..2).map(|layer| model.layer(layer)).collect();
+        let mut devices = [device.clone(), device.clone()];
+        divide(&mut devices, &layers, data)?;
+        assert_eq!(devices[0].place.stripe, devices[1].place.stripe);
+        Ok(devices[1].place.stripe)
+    }
+
+    fn short(turns: usize) -> WorkerDevice {
+        WorkerDevice {
+            longest_loop: Some(turns),
             ..cpu(Device::flex(), "some adapter")
-        };
-        let divided = short.divided(&model(ModelKind::Gcn), &path()).unwrap();
-        assert_eq!(divided.place.stripe, 40);
+        }
+    }
+
+    #[test]
+    fn stripes_are_as_high_as_a_device_holds_of_the_widest_rows_the_edges_and_the_words() {
+        let of = |floats: u64, kind| stripe(&bounded(4 * floats + 256), kind, &path()).unwrap();
+        assert_eq!(of(160, ModelKind::Gcn), 10, "16 columns");
+        assert_eq!(of(1700, ModelKind::Gcn), 106, "more than there are nodes");
+        // Four heads side by side, and then four of three columns: 16 columns; two scores of a head and node.
+        assert_eq!(of(800, ModelKind::Gat), 50);
+        // What a loop goes through bounds them, too.
+        assert_eq!(stripe(&short(40), ModelKind::Gcn, &path()), Ok(40));
         let free = cpu(Device::flex(), "flex");
-        let divided = free.divided(&model(ModelKind::Gcn), &path()).unwrap();
-        assert_eq!(divided.place.stripe, usize::MAX);
+        assert_eq!(stripe(&free, ModelKind::Gcn, &path()), Ok(usize::MAX));
+        // Rows of 3 words, but one of 145: with it 5 others fit.
+        let offset = |v: usize| 3 * v + if v > 50 { 142 } else { 0 };
+        let offsets: Vec<usize> = (0..=100).map(offset).collect();
+        let words = offsets[100];
+        let sparse = Dataset {
+            features: Arc::new(Features::Sparse {
+                width: 10,
+                offsets,
+                columns: vec![0; words],
+                values: vec![1.0; words],
+            }),
+            ..path()
+        };
+        let device = bounded(4 * 160 + 256);
+        assert_eq!(stripe(&device, ModelKind::Gcn, &sparse), Ok(6));
+        assert_eq!(fitting(&mut [3, 103, 3, 3], 110), 3);
+        assert_eq!(fitting(&mut [3, 103, 3, 3], 112), usize::MAX);
     }
 
     #[test]
     fn what_has_no_stripes_and_does_not_fit_is_refused_with_what_to_do() {
-        let refused = |bytes, kind| bounded(bytes).divided(&model(kind), &path()).unwrap_err();
-        let what = refused(639, ModelKind::Gcn);
+        let refused = |device: &WorkerDevice, kind| stripe(device, kind, &path()).unwrap_err();
+        let what = refused(&bounded(159 * 4 + 256), ModelKind::Gcn);
         assert!(
             what.starts_with("some adapter (CPU) holds 0 MB in one piece, and a weight of 10 rows and 16 columns takes"),
             "{what}"
@@ -321,14 +379,14 @@ mod tests {
             what.ends_with("use narrower layers, fewer attention heads or backend = \"flex\""),
             "{what}"
         );
-        let short = WorkerDevice {
-            longest_loop: Some(8),
-            ..cpu(Device::flex(), "some adapter")
-        };
-        let what = short.divided(&model(ModelKind::Gat), &path()).unwrap_err();
+        let what = refused(&bounded(799 * 4 + 256), ModelKind::Gat);
+        assert!(
+            what.contains("the attention of 4 heads of 100 nodes"),
+            "{what}"
+        );
         assert_eq!(
-            what,
-            "some adapter (CPU) holds the attention of 1 neighbours of a node at most, and one has 2; use another model or backend = \"flex\""
+            refused(&short(8), ModelKind::Gat),
+            "some adapter (CPU) can weigh 1 neighbours of a node, and one has 2; use a model without attention or backend = \"flex\""
         );
     }
 }

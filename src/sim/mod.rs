@@ -30,7 +30,7 @@ pub use adapters::adapter_names;
 pub use allocation::keep_freed_memory;
 pub use calibration::{Calibration, CalibrationPlan, Load, Pattern, calibrate, calibrate_emulated};
 pub use compute::{ComputeTiming, DEVICE_PROFILES, DeviceProfile};
-pub use device::{WorkerDevice, drain, host, open_devices};
+pub use device::{WorkerDevice, divide, drain, host, open_devices};
 pub use engine::{Cluster, EngineResults, run_workers};
 pub use engines::{Complaint, Engine};
 pub use error::SimError;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::graph::{BoundaryPlan, PartitionSpec};
-use crate::model::ModelSpec;
+use crate::model::{LayerSpec, ModelSpec};
 use crate::net::{AllReduceKind, Traffic};
 use crate::sim::{
     EpochRecord, Observer, Outcome, Setting, SimError, Worker, simulate, simulate_together,
@@ -29,6 +29,11 @@ pub trait Strategy: Send + Sync {
     /// An explanation with the option's name.
     fn check(&self, _context: &Context) -> Result<(), OptionError> {
         Ok(())
+    }
+
+    /// The sizes of a layer as it is trained here, for devices that hold so much and no more. Default: those of the model.
+    fn layer(&self, model: &ModelSpec, layer: usize) -> LayerSpec {
+        model.layer(layer)
     }
 
     /// Whether the options make sense for this model and these data, which are known later than the rest.

@@ -67,6 +67,7 @@ fn a_run_leaves_tables_figures_a_manifest_and_a_page() {
     expected.sort();
     let (finished, found): (Vec<PathBuf>, Vec<PathBuf>) = files(&out)
         .into_iter()
+        .filter(|path| !path.ends_with(".lock")) // empty
         .partition(|path| path.starts_with(out.join("finished")));
     assert_eq!(found, expected, "these files and no others");
     let runs = fs::read_to_string(out.join("runs.csv")).unwrap();
@@ -633,6 +634,21 @@ fn results_of_another_experiment_are_not_overwritten() {
     assert_ne!(fs::read(out.join("runs.csv")).unwrap(), before);
     let left = ["mine.svg", "pareto.png", "pareto.svg"].map(|name| out.join("figures").join(name));
     assert_eq!(files(&out.join("figures")), left);
+}
+
+#[test]
+fn two_runs_do_not_write_to_one_folder() {
+    let (folder, out) = results();
+    let before = fs::read(out.join("runs.csv")).unwrap();
+    let lock = fs::File::open(out.join(".lock")).unwrap();
+    lock.try_lock().expect("the run has ended");
+    let again = || grapevine(folder.path(), &["run", "x.toml", "-q", "--out", "out"]);
+    let ran = again().expect(2);
+    let says = "out: another run is writing its results there; give another folder with --out";
+    assert!(ran.stderr.contains(says), "{}", ran.stderr);
+    assert_eq!(fs::read(out.join("runs.csv")).unwrap(), before);
+    drop(lock);
+    again().expect(0);
 }
 
 #[test]

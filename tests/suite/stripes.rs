@@ -3,9 +3,10 @@
 use burn::tensor::{Tensor, TensorData};
 use grapevine::graph::BatchSpec;
 use grapevine::model::{
-    Activation, Matrix, ModelKind, NormKind, OptimizerConfig, activate, carrier,
+    Activation, LayerSpec, Matrix, ModelKind, NormKind, OptimizerConfig, Place, activate, carrier,
 };
-use grapevine::sim::{Backend, host};
+use grapevine::rng::mix;
+use grapevine::sim::{Backend, divide, host};
 
 use crate::common::{CORA, Case, KINDS, assert_close, devices, distance, losses, other_backends};
 use crate::probe::Probe;
@@ -106,11 +107,10 @@ fn a_sum_over_many_rows_counts_each_on_graphics_devices() {
     };
     let setting = large.setting(&Probe::default());
     for backend in backends {
-        let device = devices(backend, 1).remove(0);
-        let place = device
-            .divided(&setting.model, &setting.dataset)
-            .expect("it fits")
-            .place;
+        let mut device = devices(backend, 1);
+        let layers: Vec<LayerSpec> = (0..3).map(|layer| setting.model.layer(layer)).collect();
+        divide(&mut device, &layers, &setting.dataset).expect("it fits");
+        let place = device.remove(0).place;
         let ones = || Matrix::from_values(vec![1.0; 3 * ROWS], 3, &place);
         let bias = TensorData::new(vec![0.5_f32; 3], [3]);
         let bias: Tensor<1> = Tensor::from_data(bias, &place.device.clone().autodiff());
@@ -120,6 +120,52 @@ fn a_sum_over_many_rows_counts_each_on_graphics_devices() {
         let mut gradients = output.zip_sum(ones(), carrier).backward();
         let gradient = host(bias.grad_remove(&mut gradients).expect("a leaf"));
         assert_eq!(gradient, [ROWS as f32; 3], "{backend:?}");
+
+        let plain = Place::unbounded(burn::tensor::Device::flex());
+        for (inputs, outputs) in [(16, 40), (500, 8), (64, 256)] {
+            let [expected, found] =
+                [&plain, &place].map(|place| weight_gradient(place, ROWS, inputs, outputs));
+            let apart = distance(&found, &expected);
+            assert!(
+                apart <= 1e-4,
+                "{backend:?}, {inputs} × {outputs}: {apart:e}"
+            );
+        }
+    }
+}
+
+/// The gradient of a weight that so many rows are multiplied by.
+fn weight_gradient(place: &Place, rows: usize, inputs: usize, outputs: usize) -> Vec<f32> {
+    let drawn = |count: usize, salt: u64| -> Vec<f32> {
+        let draw = |at: usize| mix(salt, at as u64) % 2001;
+        (0..count)
+            .map(|at| draw(at) as f32 / 1000.0 - 1.0)
+            .collect()
+    };
+    let weight = TensorData::new(drawn(inputs * outputs, 1), [inputs, outputs]);
+    let weight: Tensor<2> = Tensor::from_data(weight, &place.device.clone().autodiff());
+    let weight = weight.require_grad();
+    let matrix = |width, salt| Matrix::from_values(drawn(rows * width, salt), width, place);
+    let product = matrix(inputs, 2).leaf();
+    let product = product.map(|rows| rows.matmul(weight.clone()));
+    let mut gradients = product.zip_sum(matrix(outputs, 3), carrier).backward();
+    host(weight.grad_remove(&mut gradients).expect("a leaf"))
+}
+
+#[test]
+fn attention_over_large_tiles_has_every_gradient_on_graphics_devices() {
+    let (backends, _turn) = other_backends("large tiles");
+    for backend in backends {
+        // About a hundred thousand entries in a tile of the largest.
+        let case = Case {
+            backend,
+            data: "synthetic = { kind = \"sbm\", nodes = 70000, classes = 2, features = 3, degree_within = 5.0, degree_between = 1.0 }\nsplit = { train = 0.5, val = 0.2 }",
+            workers: 1,
+            layers: 2,
+            dropout: 0.0,
+            ..case(ModelKind::Gat, NormKind::None)
+        };
+        assert_same_steps(&case, 1 << 15);
     }
 }
 

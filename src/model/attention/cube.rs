@@ -1,4 +1,5 @@
-//! Attention on graphics devices: one lane per output element of a sum, and one per row and head elsewhere.
+//! Attention on graphics devices: one lane per output element of a sum, one per entry and head of a dot product, and one per row and head
+//! of a softmax.
 
 use burn::backend::tensor::FloatTensor;
 use burn_cubecl::CubeBackend;
@@ -134,21 +135,30 @@ fn dot_rows(
     heads: usize,
     width: usize,
 ) {
-    if ABSOLUTE_POS >= rows * heads {
+    if ABSOLUTE_POS >= columns.len() * heads {
         terminate!();
     }
-    let row = ABSOLUTE_POS / heads;
+    let entry = ABSOLUTE_POS / heads;
     let head = ABSOLUTE_POS % heads;
-    let part = width / heads;
-    for entry in usize::cast_from(offsets[row])..usize::cast_from(offsets[row + 1]) {
-        let own = row * width + head * part;
-        let other = usize::cast_from(columns[entry]) * width + head * part;
-        let mut sum = 0.0_f32;
-        for column in 0..part {
-            sum += g[own + column] * x[other + column];
+    // The entry's row: the last that begins no later.
+    let mut row = 0;
+    let mut end = rows;
+    while end - row > 1 {
+        let middle = row + (end - row) / 2;
+        if usize::cast_from(offsets[middle]) <= entry {
+            row = middle;
+        } else {
+            end = middle;
         }
-        out[entry * heads + head] = sum;
     }
+    let part = width / heads;
+    let own = row * width + head * part;
+    let other = usize::cast_from(columns[entry]) * width + head * part;
+    let mut sum = 0.0_f32;
+    for column in 0..part {
+        sum += g[own + column] * x[other + column];
+    }
+    out[ABSOLUTE_POS] = sum;
 }
 
 impl AttentionKernels for CubeBackend {
@@ -287,8 +297,8 @@ impl AttentionKernels for CubeBackend {
         let out = result(&x, entries, heads);
         let structure = structure(&x, matrix, false);
         let client = x.client.clone();
-        let cube_dim = CubeDim::new(&client, rows * heads);
-        let cube_count = calculate_cube_count_elemwise(&client, rows * heads, cube_dim);
+        let cube_dim = CubeDim::new(&client, entries * heads);
+        let cube_count = calculate_cube_count_elemwise(&client, entries * heads, cube_dim);
         // SAFETY: as in `weigh`.
         unsafe {
             dot_rows::launch_unchecked(

@@ -10,8 +10,7 @@ mod cpu;
 #[cfg(feature = "wgpu")]
 mod cube;
 
-use std::any::Any;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
 use burn::backend::autodiff::grads::Gradients;
@@ -21,36 +20,6 @@ use burn::backend::{Autodiff, Backend, Dispatch, backend_extension};
 use burn::tensor::Tensor;
 
 use super::SparseMatrix;
-
-/// What is made of a matrix once and dropped with it: what it has left on devices, by device, and the tiles it was cut into.
-#[derive(Clone, Default)]
-pub struct Cache(Arc<Mutex<Vec<(String, Kept)>>>);
-
-/// What one backend keeps on one device, say; only who made it knows the type.
-type Kept = Arc<dyn Any + Send + Sync>;
-
-impl std::fmt::Debug for Cache {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Cache")
-    }
-}
-
-impl Cache {
-    /// What is called so, made when it is not there yet.
-    pub(super) fn get<T: Any + Send + Sync>(&self, name: &str, make: impl FnOnce() -> T) -> Arc<T> {
-        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = entries
-            .iter()
-            .find(|(known, _)| known == name)
-            .map(|(_, any)| Arc::clone(any));
-        if let Some(found) = found.and_then(|any| any.downcast::<T>().ok()) {
-            return found;
-        }
-        let made = Arc::new(make());
-        entries.push((name.to_owned(), Arc::clone(&made) as Kept));
-        made
-    }
-}
 
 /// The sparse product as an operation of a tensor backend.
 #[cfg_attr(

@@ -35,8 +35,8 @@ use super::parts::{HaloExchange, LocalGraph, gradient_traffic, lane, pairs};
 use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
 use crate::graph::{BoundaryPlan, Steps};
 use crate::model::{
-    Aggregation, Block, Dropout, Input, Matrix, ModelKind, ModelSpec, Work, add_gradients,
-    cross_entropy, parameters, with_parameters,
+    Aggregation, Block, Dropout, Input, LayerSpec, Matrix, ModelKind, ModelSpec, Work,
+    add_gradients, cross_entropy, parameters, with_parameters,
 };
 use crate::net::{Codec, Identity, Reduce, Traffic, TrafficKind};
 use crate::sim::{Activity, EpochReport, Scores, Setting, SimError, Worker};
@@ -117,6 +117,13 @@ impl Strategy for Retexo {
                 Form::Layers => context.layers,
                 Form::Distributed => context.layers + 1,
             }
+    }
+
+    fn layer(&self, model: &ModelSpec, layer: usize) -> LayerSpec {
+        match self.form {
+            Form::Layers => model::layer_spec(model, layer),
+            Form::Distributed => model.layer(layer),
+        }
     }
 
     fn suits(&self, setting: &Setting) -> Result<(), OptionError> {

@@ -9,7 +9,7 @@ use crate::model::{
 };
 
 /// The message-passing layer of sub-model `layer`: the paper's, but that attention heads are averaged in every layer, not in the last alone.
-fn layer_spec(spec: &ModelSpec, layer: usize) -> LayerSpec {
+pub fn layer_spec(spec: &ModelSpec, layer: usize) -> LayerSpec {
     LayerSpec {
         merge: Merge::Average,
         ..spec.layer(layer)
