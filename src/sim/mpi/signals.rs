@@ -8,6 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 static LAST_WORDS: OnceLock<String> = OnceLock::new();
 static TOLD: AtomicBool = AtomicBool::new(false);
 
+/// How long a process stays after its last words, in milliseconds: `mpirun` passes them on, but not always those of a process that has gone.
+/// A second after SIGTERM it sends SIGKILL.
+const HEARD_AFTER: libc::c_int = 300;
+
 /// Has this process say that it was ended, if it is.
 #[allow(unsafe_code)]
 pub(super) fn listen(rank: usize) {
@@ -18,7 +22,7 @@ pub(super) fn listen(rank: usize) {
     if LAST_WORDS.set(words).is_err() {
         return;
     }
-    // SAFETY: the handler calls nothing but what POSIX allows in one: atomic loads, `write` and `_exit`.
+    // SAFETY: the handler calls nothing but what POSIX allows in one: atomic loads, `write`, `poll` and `_exit`.
     unsafe {
         libc::signal(libc::SIGTERM, ended as *const () as libc::sighandler_t);
     }
@@ -34,8 +38,11 @@ extern "C" fn ended(_signal: libc::c_int) {
     if !TOLD.load(Ordering::Relaxed)
         && let Some(words) = LAST_WORDS.get()
     {
-        // SAFETY: the text is as long as is said, and never changes.
-        unsafe { libc::write(2, words.as_ptr().cast(), words.len()) };
+        // SAFETY: the text is as long as is said, and never changes; of no files there is nothing to read.
+        unsafe {
+            libc::write(2, words.as_ptr().cast(), words.len());
+            libc::poll(std::ptr::null_mut(), 0, HEARD_AFTER);
+        }
     }
     // SAFETY: always allowed; nothing of this process is needed any more.
     unsafe { libc::_exit(1) }
