@@ -36,6 +36,19 @@ pub fn stripes(rows: usize, stripe: usize) -> impl Iterator<Item = Range<usize>>
         .map(move |start| start..start.saturating_add(stripe).min(rows))
 }
 
+/// Rows of `width` columns from the host, in tensors of at most `stripe` rows.
+fn upload(values: Vec<f32>, width: usize, stripe: usize, device: &Device) -> Vec<Tensor<2>> {
+    let one = |values: Vec<f32>| {
+        let rows = values.len().checked_div(width).unwrap_or(0);
+        Tensor::from_data(TensorData::new(values, [rows, width]), device)
+    };
+    let each = stripe.saturating_mul(width);
+    if values.len() <= each {
+        return vec![one(values)];
+    }
+    values.chunks(each).map(|rows| one(rows.to_vec())).collect()
+}
+
 /// Rows on a device, `[rows, width]`.
 #[derive(Clone, Debug)]
 pub struct Matrix {
@@ -61,25 +74,10 @@ impl Matrix {
     /// If they are no rows of `width` columns.
     #[must_use]
     pub fn from_values(values: Vec<f32>, width: usize, place: &Place) -> Self {
-        let rows = values.len().checked_div(width).unwrap_or(0);
-        let upload = |values: Vec<f32>, rows: usize| {
-            Tensor::from_data(TensorData::new(values, [rows, width]), &place.device)
-        };
-        let parts = if rows <= place.stripe {
-            vec![upload(values, rows)]
-        } else {
-            let part = |rows: Range<usize>| {
-                upload(
-                    values[rows.start * width..rows.end * width].to_vec(),
-                    rows.len(),
-                )
-            };
-            stripes(rows, place.stripe).map(part).collect()
-        };
-        Self {
-            parts,
-            stripe: place.stripe,
-        }
+        Self::of(
+            upload(values, width, place.stripe, &place.device),
+            place.stripe,
+        )
     }
 
     /// Stripes of `stripe` rows each, but the last.
@@ -219,23 +217,19 @@ impl Matrix {
     /// With more rows below, which come from the host.
     #[must_use]
     pub fn followed_by(mut self, mut values: Vec<f32>, place: &Place) -> Self {
-        let width = self.width();
-        let device = &place.device;
-        let upload = |values: Vec<f32>| {
-            let rows = values.len() / width;
-            Tensor::from_data(TensorData::new(values, [rows, width]), device)
-        };
+        let (width, stripe) = (self.width(), self.stripe);
         let last = self.parts.pop().expect("a matrix has a stripe");
-        let room = (self.stripe - last.dims()[0]).saturating_mul(width);
+        let room = (stripe - last.dims()[0]).saturating_mul(width);
         let rest = values.split_off(room.min(values.len()));
+        let upload = |values| upload(values, width, stripe, &place.device);
         self.parts.push(if values.is_empty() {
             last
         } else {
-            Tensor::cat(vec![last, upload(values)], 0)
+            Tensor::cat([vec![last], upload(values)].concat(), 0)
         });
-        let each = self.stripe.saturating_mul(width);
-        self.parts
-            .extend(rest.chunks(each).map(|rows| upload(rows.to_vec())));
+        if !rest.is_empty() {
+            self.parts.extend(upload(rest));
+        }
         self
     }
 

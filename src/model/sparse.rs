@@ -335,18 +335,20 @@ impl SparseMatrix {
             }
             offsets.push(indices.len());
         }
-        let ones = |count| vec![1.0; count];
+        let ones = vec![1.0; positions.len()];
         let picks = || {
             let local = positions.iter().map(|&entry| entry - bounds.start as u32);
             let each: Vec<usize> = (0..=positions.len()).collect();
-            let ones = ones(positions.len());
-            Arc::new(Self::new(bounds.len(), &each, local.collect(), ones))
+            Arc::new(Self::new(
+                bounds.len(),
+                &each,
+                local.collect(),
+                ones.clone(),
+            ))
         };
-        let picks = (columns.len() < self.columns()).then(picks);
-        let ones = ones(indices.len());
         Cut {
+            picks: (columns.len() < self.columns()).then(picks),
             matrix: Self::new(columns.len(), &offsets, indices, ones),
-            picks,
             positions,
         }
     }

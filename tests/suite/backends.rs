@@ -1,9 +1,9 @@
 //! One training on every backend of this build.
 
-use crate::common::{Case, assert_close, distance, losses, other_backends};
-use crate::probe::Probe;
+use crate::common::{Case, assert_close, losses, other_backends};
+use crate::probe::{assert_same_steps, steady};
 use grapevine::graph::BatchSpec;
-use grapevine::model::{ModelKind, NormKind, OptimizerConfig};
+use grapevine::model::{ModelKind, NormKind};
 use grapevine::sim::Backend;
 
 #[test]
@@ -19,32 +19,10 @@ fn a_step_has_the_same_loss_and_gradient_on_every_backend() {
         ] {
             let case = |backend| Case {
                 backend,
-                kind,
-                norm,
-                workers: 2,
-                epochs: 2,
-                optimizer: OptimizerConfig::Sgd {
-                    learning_rate: 0.1,
-                    weight_decay: 1e-3,
-                    momentum: 0.5,
-                },
-                ..Case::default()
-            };
-            let train = |case: Case| {
-                let probe = Probe::default();
-                let losses = losses(&case.train("probe", &probe));
-                let gradients = probe.seen.lock().unwrap().gradients.clone();
-                (losses, gradients)
+                ..steady(kind, norm)
             };
             let what = format!("{kind:?} on {backend:?}");
-            let expected = train(case(Backend::Flex));
-            let found = train(case(backend));
-            assert_close(&found.0, &expected.0, 1e-4, &what);
-            for (found, expected) in found.1.iter().zip(&expected.1) {
-                assert_eq!(found[0], found[1], "{what}: replicas agree");
-                let apart = distance(&found[0], &expected[0]);
-                assert!(apart <= 1e-4, "{what}: {apart:e}");
-            }
+            assert_same_steps(&case(backend), &case(Backend::Flex), &what);
         }
     }
 }

@@ -3,8 +3,9 @@
 
 use std::sync::{Arc, Mutex};
 
+use crate::common::{Case, assert_close, distance, losses};
 use grapevine::graph::BoundaryPlan;
-use grapevine::model::{ModelSpec, Work, parameters};
+use grapevine::model::{ModelKind, ModelSpec, NormKind, OptimizerConfig, Work, parameters};
 use grapevine::net::{AllReduceKind, Reduce, Traffic, TrafficKind};
 use grapevine::sim::{Activity, EpochReport, SimError, Worker};
 use grapevine::strategies::Strategy;
@@ -30,6 +31,42 @@ pub struct Probe {
 
 fn wires(layers: usize) -> Vec<Option<Wire>> {
     (0..layers).map(|_| Some(plain_wire())).collect()
+}
+
+/// Both cases have the same losses and gradients in every epoch, and in each the replicas agree.
+pub fn assert_same_steps(found: &Case, expected: &Case, what: &str) {
+    let train = |case: &Case| {
+        let probe = Probe::default();
+        let losses = losses(&case.train("probe", &probe));
+        let gradients = probe.seen.lock().unwrap().gradients.clone();
+        (losses, gradients)
+    };
+    let (found, expected) = (train(found), train(expected));
+    assert_close(&found.0, &expected.0, 1e-4, what);
+    assert_eq!(found.1.len(), expected.1.len(), "{what}: epochs");
+    for (found, expected) in found.1.iter().zip(&expected.1) {
+        for replica in found {
+            assert_eq!(replica, &found[0], "{what}: replicas agree");
+        }
+        let apart = distance(&found[0], &expected[0]);
+        assert!(apart <= 1e-4, "{what}: {apart:e}");
+    }
+}
+
+/// Three layers on two workers, with plain steps, in which a wrong gradient shows.
+pub fn steady(kind: ModelKind, norm: NormKind) -> Case {
+    Case {
+        kind,
+        norm,
+        workers: 2,
+        epochs: 2,
+        optimizer: OptimizerConfig::Sgd {
+            learning_rate: 0.1,
+            weight_decay: 1e-3,
+            momentum: 0.5,
+        },
+        ..Case::default()
+    }
 }
 
 impl Strategy for Probe {
