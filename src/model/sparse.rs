@@ -56,7 +56,7 @@ pub struct Rows {
     pub offsets: Vec<u32>,
     /// `[entries]`, column of each entry.
     pub columns: Vec<u32>,
-    /// Boundaries of blocks of rows with about equally many entries: units of parallel work. A row of [`HUB_ENTRIES`] or more is one by
+    /// Boundaries of blocks of rows with about equally many entries: units of parallel work. A row of 16,384 entries or more is one by
     /// itself.
     pub blocks: Vec<usize>,
 }
