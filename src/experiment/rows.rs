@@ -2,7 +2,8 @@
 //!
 //! Each table is defined once, here: the struct *is* the schema, and its fields, in order, are the
 //! columns of the Parquet and CSV files. `Option` marks a column that may be null: not evaluated
-//! or not meaningful, never "zero".
+//! or not meaningful, never "zero". Of a run that failed, nothing is known that was to be measured: those
+//! columns are null in files, so that no mean takes them for zeros.
 
 mod text;
 
@@ -88,11 +89,12 @@ pub enum RowError {
 }
 
 /// A type that can stand in a column.
-trait Cell: Sized {
+trait Cell: Sized + Default {
     const KIND: ColumnKind;
     const NULLABLE: bool;
     const WANTED: &'static str;
-    fn collect<'a>(cells: impl Iterator<Item = &'a Self>) -> Values
+    /// A column; what is `None` is null, but text is empty.
+    fn collect<'a>(cells: impl Iterator<Item = Option<&'a Self>>) -> Values
     where
         Self: 'a;
     fn at(values: &Values, row: usize) -> Option<Self>;
@@ -106,7 +108,7 @@ macro_rules! cells {
             const KIND: ColumnKind = ColumnKind::$kind;
             const NULLABLE: bool = $nullable;
             const WANTED: &'static str = $wanted;
-            fn collect<'a>(cells: impl Iterator<Item = &'a Self>) -> Values
+            fn collect<'a>(cells: impl Iterator<Item = Option<&'a Self>>) -> Values
             where
                 Self: 'a,
             {
@@ -125,13 +127,14 @@ macro_rules! cells {
 }
 
 cells! {
-    String, Text, false, "text", |cell| Text::from(cell.as_str()), |cell| Some(cell.to_string()), |_| None;
-    Text, Text, false, "text", Clone::clone, |cell| Some(cell.clone()), |_| None;
-    u64, Count, false, "whole number", |cell| Some(*cell), |cell| *cell, |cell| Some(*cell as f64);
-    Option<u64>, Count, true, "whole number", |cell| *cell, |cell| Some(*cell),
+    String, Text, false, "text", |cell| cell.map_or_else(Text::default, |text| Text::from(text.as_str())),
+        |cell| Some(cell.to_string()), |_| None;
+    Text, Text, false, "text", |cell| cell.cloned().unwrap_or_default(), |cell| Some(cell.clone()), |_| None;
+    u64, Count, false, "whole number", Option::<&_>::copied, |cell| *cell, |cell| Some(*cell as f64);
+    Option<u64>, Count, true, "whole number", |cell| cell.copied().flatten(), |cell| Some(*cell),
         |cell| cell.map(|count| count as f64);
-    f64, Real, false, "number", |cell| Some(*cell), |cell| *cell, |cell| Some(*cell);
-    Option<f64>, Real, true, "number", |cell| *cell, |cell| Some(*cell), |cell| *cell;
+    f64, Real, false, "number", Option::<&_>::copied, |cell| *cell, |cell| Some(*cell);
+    Option<f64>, Real, true, "number", |cell| cell.copied().flatten(), |cell| Some(*cell), |cell| *cell;
 }
 
 /// A row of one of the result tables.
@@ -152,12 +155,17 @@ pub trait Row: Sized + Clone {
 
     /// The number in the named column; `None` for null, for text and for a name that is no column.
     fn number(&self, column: &str) -> Option<f64>;
+
+    /// Whether this row has nothing to say in the named column, whatever its field holds: it is null in files.
+    fn unknown(&self, _column: &str) -> bool {
+        false
+    }
 }
 
 macro_rules! table {
     (
         $(#[$about:meta])*
-        $row:ident = $table:literal { $( $(#[doc = $doc:literal])* $field:ident: $cell:ty, )* }
+        $row:ident = $table:literal $(but $unknown:path)? { $( $(#[doc = $doc:literal])* $field:ident: $cell:ty, )* }
     ) => {
         $(#[$about])*
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -175,7 +183,9 @@ macro_rules! table {
             },)*];
 
             fn to_columns(rows: &[Self]) -> Vec<Values> {
-                vec![$( <$cell as Cell>::collect(rows.iter().map(|row| &row.$field)), )*]
+                vec![$( <$cell as Cell>::collect(rows.iter().map(|row| {
+                    (!row.unknown(stringify!($field))).then_some(&row.$field)
+                })), )*]
             }
 
             fn from_columns(columns: &[Values]) -> Result<Vec<Self>, RowError> {
@@ -189,33 +199,42 @@ macro_rules! table {
                 (0..expected)
                     .map(|row| {
                         let mut rest = columns.iter();
-                        Ok(Self {
+                        let mut missing = Vec::new();
+                        let read = Self {
                             $( $field: rest
                                 .next()
                                 .and_then(|values| <$cell as Cell>::at(values, row))
-                                .ok_or(RowError::Cell {
-                                    column: stringify!($field),
-                                    row,
-                                    wanted: <$cell as Cell>::WANTED,
-                                })?, )*
-                        })
+                                .unwrap_or_else(|| {
+                                    missing.push((stringify!($field), <$cell as Cell>::WANTED));
+                                    Default::default()
+                                }), )*
+                        };
+                        match missing.into_iter().find(|(column, _)| !read.unknown(column)) {
+                            None => Ok(read),
+                            Some((column, wanted)) => Err(RowError::Cell { column, row, wanted }),
+                        }
                     })
                     .collect()
             }
 
             fn number(&self, column: &str) -> Option<f64> {
                 match column {
+                    _ if self.unknown(column) => None,
                     $( stringify!($field) => self.$field.number(), )*
                     _ => None,
                 }
             }
+
+            $( fn unknown(&self, column: &str) -> bool {
+                $unknown(self, column)
+            } )?
         }
     };
 }
 
 table! {
-    /// One cell and seed. Byte columns of the eight kinds sum to `payload_bytes`.
-    RunRow = "runs" {
+    /// One cell and seed. Byte columns of the eight kinds sum to `payload_bytes`. Of a run that failed, what was to be measured is null.
+    RunRow = "runs" but RunRow::unmeasured {
         /// Name of the experiment.
         experiment: String,
         /// Name of the cell: the sweep's values, if any, and the strategy's label.
@@ -321,6 +340,16 @@ impl RunRow {
     /// Whether the run finished.
     pub fn is_ok(&self) -> bool {
         self.status == Self::OK
+    }
+
+    /// Whether the column is what was to be measured in a run that failed.
+    fn unmeasured(&self, column: &str) -> bool {
+        let measured = || {
+            let place = |name| Self::COLUMNS.iter().position(|of| of.name == name);
+            let (first, last) = (place("best_epoch"), place("status"));
+            column == "parameters" || (first..last).contains(&place(column))
+        };
+        !self.is_ok() && measured()
     }
 
     /// Features, activations and their gradients: the payload that grows with the graph's cut.

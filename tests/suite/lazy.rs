@@ -17,7 +17,10 @@ use grapevine::strategies::retexo;
 /// Which of the two forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    Layers,
+    /// With a node's own row in the convolution of a GCN, or without.
+    Layers {
+        self_loops: bool,
+    },
     Distributed,
 }
 
@@ -79,7 +82,7 @@ impl SubModel {
         );
         let classes = spec.classes();
         let (values, inputs, outputs) = match form {
-            Form::Layers => {
+            Form::Layers { .. } => {
                 let drawn = retexo::SubModel::new(spec, stage, setting.seed, &device);
                 let widths = &spec.widths;
                 (parameters(&drawn), widths[stage], widths[stage + 1])
@@ -90,7 +93,7 @@ impl SubModel {
                 (parameters(&drawn), inputs, spec.hidden())
             }
         };
-        let has_norm = form == Form::Layers && stage + 1 < spec.layers();
+        let has_norm = form != Form::Distributed && stage + 1 < spec.layers();
         let has_head = has_norm || form == Form::Distributed;
         let mut shapes = vec![(inputs, outputs); parts];
         shapes.push((1, outputs));
@@ -181,17 +184,28 @@ fn of_normalised(upstream: &Matrix, rows: &Matrix, roots: &[f64]) -> Matrix {
     Matrix::new(upstream.columns, values)
 }
 
-/// Weights of the neighbours: `1 / √(d_v d_u)` of graph convolution between workers, `1 / d_v` otherwise.
+/// Weights of the neighbours: `1 / √(d_v d_u)` of graph convolution between workers, `1 / √((d_v + 1)(d_u + 1))` with the node itself
+/// among them, `1 / d_v` otherwise.
 fn gathering(setting: &Setting, form: Form) -> Matrix {
     let (graph, kind) = (&setting.dataset.graph, setting.model.kind);
     let degree = degrees(graph);
-    Matrix::gathering(graph, |v, u| match (form, kind) {
-        (Form::Layers, ModelKind::Gcn) => 1.0 / ((degree[v] * degree[u]) as f64).sqrt(),
-        (Form::Layers, ModelKind::Sage) | (Form::Distributed, ModelKind::Gcn) => {
+    let weight = |v: usize, u: usize| match (form, kind) {
+        (Form::Layers { self_loops }, ModelKind::Gcn) => {
+            let more = usize::from(self_loops);
+            1.0 / (((degree[v] + more) * (degree[u] + more)) as f64).sqrt()
+        }
+        (Form::Layers { .. }, ModelKind::Sage) | (Form::Distributed, ModelKind::Gcn) => {
             1.0 / degree[v] as f64
         }
         other => panic!("no reference for {other:?}"),
-    })
+    };
+    let mut gather = Matrix::gathering(graph, weight);
+    if form == (Form::Layers { self_loops: true }) {
+        for v in 0..graph.nodes() {
+            gather.values[v * graph.nodes() + v] = weight(v, v);
+        }
+    }
+    gather
 }
 
 /// Trains the sub-models one after another for `rounds` rounds each, with the optimiser of the setting.
@@ -201,7 +215,7 @@ pub fn train(setting: &Setting, form: Form, rounds: usize, freezes: Freezes) -> 
     // What the weights of a sub-model are multiplied with.
     let parts = |stage: usize, rows: &Matrix| match (form, setting.model.kind) {
         (Form::Distributed, _) if stage == 0 => vec![rows.clone()],
-        (Form::Layers, ModelKind::Gcn) => vec![gather.times(rows)],
+        (Form::Layers { .. }, ModelKind::Gcn) => vec![gather.times(rows)],
         _ => vec![rows.clone(), gather.times(rows)],
     };
     let dropout = Dropout::new(setting.model.dropout, setting.seed);
@@ -211,7 +225,7 @@ pub fn train(setting: &Setting, form: Form, rounds: usize, freezes: Freezes) -> 
         rows.scaled(&Matrix::from_floats(rows.columns, &mask))
     };
     let stages = match form {
-        Form::Layers => setting.model.layers(),
+        Form::Layers { .. } => setting.model.layers(),
         Form::Distributed => setting.model.layers() + 1,
     };
     let (mut losses, mut accuracies) = (Vec::new(), Vec::new());
@@ -229,7 +243,7 @@ pub fn train(setting: &Setting, form: Form, rounds: usize, freezes: Freezes) -> 
             let gradients = model.backward(&seen, &pass, &upstream);
             // Clients lower their learning rate linearly to zero.
             let factor = match form {
-                Form::Layers => 1.0,
+                Form::Layers { .. } => 1.0,
                 Form::Distributed => 1.0 - round as f64 / rounds as f64,
             };
             optimizer.step(&mut model.parameters, &gradients, factor);
@@ -252,7 +266,7 @@ pub fn train(setting: &Setting, form: Form, rounds: usize, freezes: Freezes) -> 
             Freezes::Best | Freezes::Last => model.forward(&whole),
         };
         input = match form {
-            Form::Layers => pass.representation,
+            Form::Layers { .. } => pass.representation,
             Form::Distributed => pass.logits,
         };
     }

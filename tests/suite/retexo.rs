@@ -136,13 +136,18 @@ const ADAM: OptimizerConfig = OptimizerConfig::Adam {
 #[test]
 fn training_is_that_of_one_sub_model_after_another_on_frozen_inputs() {
     let rounds = 12;
-    let options = format!("rounds_per_layer = {rounds}");
     let mut best_before_last = 0;
-    for (kind, layers) in [
-        (ModelKind::Gcn, 2),
-        (ModelKind::Sage, 2),
-        (ModelKind::Gcn, 3),
+    for (kind, layers, self_loops) in [
+        (ModelKind::Gcn, 2, None),
+        (ModelKind::Gcn, 2, Some(true)),
+        (ModelKind::Sage, 2, None),
+        (ModelKind::Gcn, 3, Some(false)),
     ] {
+        let more = self_loops.map_or(String::new(), |on| format!("\nself_loops = {on}"));
+        let options = format!("rounds_per_layer = {rounds}{more}");
+        let form = Form::Layers {
+            self_loops: self_loops.unwrap_or(false),
+        };
         for dropout in [0.0, 0.3] {
             let case = Case {
                 kind,
@@ -152,7 +157,7 @@ fn training_is_that_of_one_sub_model_after_another_on_frozen_inputs() {
                 ..Case::default()
             };
             let setting = case.setting(case.strategy("retexo", &options).as_ref());
-            let reference = |freezes| lazy::train(&setting, Form::Layers, rounds, freezes);
+            let reference = |freezes| lazy::train(&setting, form, rounds, freezes);
             let expected = reference(Freezes::Best);
             assert_eq!(expected.losses.len(), rounds * layers);
             for workers in [1, 2] {
@@ -161,7 +166,8 @@ fn training_is_that_of_one_sub_model_after_another_on_frozen_inputs() {
                     ..case.clone()
                 }
                 .run("retexo", &options);
-                let what = format!("{kind:?}, {layers} layers, dropout {dropout}, {workers}");
+                let what =
+                    format!("{kind:?}, {layers} layers, {form:?}, dropout {dropout}, {workers}");
                 assert_close(&losses(&outcome), &expected.losses, 1e-4, &what);
                 let scores: Vec<_> = outcome.epochs.iter().map(|record| record.scores).collect();
                 let (before, last) = scores.split_at(rounds * (layers - 1));
@@ -177,4 +183,29 @@ fn training_is_that_of_one_sub_model_after_another_on_frozen_inputs() {
         }
     }
     assert!(best_before_last > 0, "restoring the best changes something");
+}
+
+#[test]
+fn self_loops_are_an_option_of_graph_convolution_between_workers() {
+    let refused = |kind: ModelKind, options: &str| {
+        let case = Case {
+            kind,
+            ..Case::default()
+        };
+        let strategy = case.strategy("retexo", options);
+        let error = strategy.suits(&case.setting(strategy.as_ref()));
+        error.unwrap_err()
+    };
+    for (kind, options, why) in [
+        (ModelKind::Sage, "self_loops = false", "model.kind"),
+        (
+            ModelKind::Gcn,
+            "form = \"distributed\"\nself_loops = true",
+            "form",
+        ),
+    ] {
+        let error = refused(kind, options);
+        assert_eq!(error.key.as_deref(), Some("self_loops"));
+        assert!(error.to_string().contains(why), "{error}");
+    }
 }

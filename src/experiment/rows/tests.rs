@@ -48,6 +48,56 @@ fn rows_survive_the_way_through_columns() {
 }
 
 #[test]
+fn what_was_to_be_measured_is_null_where_a_run_failed() {
+    let rows = ["failed: out of memory", RunRow::OK].map(|status| RunRow {
+        edge_cut: 7,
+        status: status.into(),
+        ..RunRow::default()
+    });
+    let columns = RunRow::to_columns(&rows);
+    let nulls = |row: usize| {
+        let named = RunRow::COLUMNS.iter().zip(&columns);
+        let null = named.filter(|(_, values)| match values {
+            Values::Text(_) => false,
+            Values::Count(cells) => cells[row].is_none(),
+            Values::Real(cells) => cells[row].is_none(),
+        });
+        null.map(|(column, _)| column.name).collect::<Vec<_>>()
+    };
+    assert_eq!(nulls(0).len(), 27);
+    for column in [
+        "parameters",
+        "payload_bytes",
+        "messages",
+        "peak_memory_bytes",
+    ] {
+        assert!(nulls(0).contains(&column) && !nulls(1).contains(&column));
+        assert_eq!(
+            (rows[0].number(column), rows[1].number(column)),
+            (None, Some(0.0))
+        );
+    }
+    assert_eq!(rows[0].number("edge_cut"), Some(7.0));
+    assert_eq!(RunRow::from_columns(&columns), Ok(rows.to_vec()));
+
+    // The status is what allows them.
+    let healed = [RunRow::OK, RunRow::OK].map(|status| RunRow {
+        status: status.into(),
+        ..RunRow::default()
+    });
+    let mut columns = columns;
+    columns[RunRow::COLUMNS.len() - 1] = RunRow::to_columns(&healed).pop().unwrap();
+    assert_eq!(
+        RunRow::from_columns(&columns).unwrap_err(),
+        RowError::Cell {
+            column: "parameters",
+            row: 0,
+            wanted: "whole number"
+        }
+    );
+}
+
+#[test]
 fn a_null_where_none_is_allowed_is_named() {
     let mut columns = TrafficRow::to_columns(&[TrafficRow::default(), TrafficRow::default()]);
     columns[8] = Values::Count(vec![Some(1), None]);
@@ -83,6 +133,7 @@ fn numbers_are_found_by_column_name() {
     let run = RunRow {
         messages: 7,
         test_accuracy: Some(0.8),
+        status: RunRow::OK.into(),
         ..RunRow::default()
     };
     assert_eq!(run.number("messages"), Some(7.0));

@@ -131,6 +131,7 @@ mod tests {
                 seed: u64::MAX,
                 simulated_seconds: 0.1 + 0.2,
                 measured_seconds: f64::NAN,
+                status: RunRow::OK.into(),
                 ..RunRow::default()
             }],
             epochs: vec![EpochRow::default(); 2],
