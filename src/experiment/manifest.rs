@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::atomic;
 use super::claims::ClaimSpec;
 use super::config::Experiment;
-use super::rows::{EpochRow, RunRow};
+use super::rows::RunRow;
 use super::statistics::Statistics;
 use super::tables::Tables;
 use crate::sim::{Engine, Setting};
@@ -179,7 +179,7 @@ pub fn read_manifest(folder: &Path) -> io::Result<Value> {
 }
 
 /// What a reader of the figures should not miss.
-pub(super) fn notes(runs: &[RunRow], epochs: &[EpochRow]) -> Vec<String> {
+pub(super) fn notes(runs: &[RunRow]) -> Vec<String> {
     let mut notes = Vec::new();
     let outweighed: Vec<(&str, f64)> = (runs.iter().filter(|run| run.is_ok()))
         .map(|run| (run, run.node_data_bytes()))
@@ -203,35 +203,32 @@ pub(super) fn notes(runs: &[RunRow], epochs: &[EpochRow]) -> Vec<String> {
             "{cell}: parameter gradients outweigh node data {factor:.1} times{others}; compare node data apart from totals"
         ));
     }
-    notes.extend(diverged(epochs));
+    notes.extend(diverged(runs));
     notes
 }
 
 /// Which runs diverged, and since when.
-fn diverged(epochs: &[EpochRow]) -> Option<String> {
+fn diverged(runs: &[RunRow]) -> Option<String> {
     const NAMED: usize = 5;
-    let lost = |row: &&EpochRow| row.train_loss.is_some_and(|loss| !loss.is_finite());
-    let mut seen: Vec<(&str, u64, u64)> = Vec::new();
-    for row in epochs.iter().filter(lost) {
-        if !seen
-            .iter()
-            .any(|(cell, seed, _)| (*cell, *seed) == (&*row.cell, row.seed))
-        {
-            seen.push((&row.cell, row.seed, row.epoch));
-        }
-    }
-    let named = seen.iter().take(NAMED);
-    let mut named: Vec<String> = named
-        .map(|(cell, seed, epoch)| format!("{cell}, seed {seed}, from epoch {epoch} on"))
+    let all: Vec<String> = runs
+        .iter()
+        .filter_map(|run| {
+            let epoch = run.diverged_at?;
+            Some(format!(
+                "{}, seed {}, from epoch {epoch} on",
+                run.cell, run.seed
+            ))
+        })
         .collect();
-    match seen.len().saturating_sub(NAMED) {
+    let mut named: Vec<String> = all.iter().take(NAMED).cloned().collect();
+    match all.len().saturating_sub(NAMED) {
         0 => {}
         1 => named.push("and one other run".to_owned()),
         more => named.push(format!("and {more} other runs")),
     }
-    (!seen.is_empty()).then(|| {
+    (!all.is_empty()).then(|| {
         format!(
-            "training diverged, so that accuracies are those of epochs before and verdicts mean little: the loss is no number in {}",
+            "training diverged, so that accuracies are those of epochs before and decide no claim: the loss is no number in {}",
             named.join("; ")
         )
     })

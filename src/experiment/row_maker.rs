@@ -24,6 +24,8 @@ pub(super) struct RowMaker<'a> {
 /// What a run had reached when: columns of `runs` that follow from its rows of `epochs`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Milestones {
+    /// See [`RunRow::diverged_at`].
+    pub diverged_at: Option<u64>,
     /// See [`RunRow::seconds_to_target`].
     pub seconds_to_target: Option<f64>,
     /// See [`RunRow::bytes_to_target`].
@@ -56,7 +58,9 @@ impl Milestones {
                 .test_accuracy
         };
         let (bytes, seconds) = (training.byte_budget, training.time_budget);
+        let lost = |epoch: &&EpochRow| epoch.train_loss.is_some_and(|loss| !loss.is_finite());
         Self {
+            diverged_at: epochs.iter().find(lost).map(|epoch| epoch.epoch),
             seconds_to_target: target.map(|epoch| epoch.simulated_seconds),
             bytes_to_target: target.map(|epoch| epoch.payload_bytes),
             accuracy_at_byte_budget: bytes
@@ -96,6 +100,7 @@ impl RowMaker<'_> {
             best_epoch: None,
             val_accuracy: None,
             test_accuracy: None,
+            diverged_at: None,
             payload_bytes: 0,
             wire_bytes: 0,
             both_ends_bytes: 0,
@@ -140,6 +145,7 @@ impl RowMaker<'_> {
             best_epoch: best.map(|(epoch, _)| epoch as u64),
             val_accuracy: best.and_then(|(_, scores)| scores.validation),
             test_accuracy: best.and_then(|(_, scores)| scores.test),
+            diverged_at: until.diverged_at,
             payload_bytes: total.payload.0,
             wire_bytes: total.wire.0,
             both_ends_bytes: 2 * total.payload.0,
@@ -315,6 +321,8 @@ mod tests {
             .iter()
             .zip(1..)
             .map(|(&(validation, test), epoch)| EpochRow {
+                epoch: epoch - 1,
+                train_loss: Some([1.0, f64::NAN, f64::INFINITY, 0.5][epoch as usize - 1]),
                 val_accuracy: Some(validation),
                 test_accuracy: Some(test),
                 payload_bytes: 100 * epoch,
@@ -332,6 +340,7 @@ mod tests {
         };
         let found = Milestones::of(&training, &epochs);
         let expected = Milestones {
+            diverged_at: Some(1),
             seconds_to_target: Some(2.0),
             bytes_to_target: Some(200),
             accuracy_at_byte_budget: Some(0.7),

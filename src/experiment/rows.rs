@@ -280,6 +280,9 @@ table! {
         val_accuracy: Option<f64>,
         /// Test accuracy at `best_epoch`, in 0 to 1.
         test_accuracy: Option<f64>,
+        /// First epoch whose training loss is no number; null where there is none, and in tables of earlier versions. Accuracies
+        /// are then those of an epoch before, and decide no claim.
+        diverged_at: Option<u64>,
         /// All encoded values sent, without framing.
         payload_bytes: u64,
         /// All that the links carried: payload with framing.

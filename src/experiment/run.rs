@@ -270,7 +270,7 @@ impl Runner<'_> {
                 "trained on {processes} processes over MPI: what is called simulated time here is measured on the workers' clocks"
             ));
         }
-        notes.extend(super::manifest::notes(&tables.runs, &tables.epochs));
+        notes.extend(super::manifest::notes(&tables.runs));
         notes
     }
 

@@ -77,13 +77,25 @@ impl WorkerDevice {
         }
         // The edges of a stripe fit, too, and the words of sparse features, whichever nodes it has.
         let mut stripe = fitting(&mut entries, floats / heads.max(1));
+        let mut summed = widest;
         match &*dataset.features {
-            Features::Dense { width, .. } => widest = widest.max(*width),
+            Features::Dense { width, .. } => {
+                widest = widest.max(*width);
+                summed = widest;
+            }
             Features::Sparse { offsets, .. } => {
                 let mut words: Vec<usize> =
                     offsets.windows(2).map(|ends| ends[1] - ends[0]).collect();
                 stripe = stripe.min(fitting(&mut words, floats));
+                summed = summed.max(words.into_iter().max().unwrap_or(0));
             }
+        }
+        // Products add up the columns of a row, which are not cut.
+        if summed > turns {
+            return Err(format!(
+                "{} can add up {turns} values of a row, and one has {summed}; use narrower layers, fewer features or backend = \"flex\"",
+                self.description,
+            ));
         }
         let stripe = stripe.min(floats / widest).min(turns);
         if stripe == 0 {
@@ -387,6 +399,25 @@ mod tests {
         assert_eq!(
             refused(&short(8), ModelKind::Gat),
             "some adapter (CPU) can weigh 1 neighbours of a node, and one has 2; use a model without attention or backend = \"flex\""
+        );
+        assert_eq!(stripe(&short(16), ModelKind::Gcn, &path()), Ok(16));
+        assert_eq!(
+            refused(&short(15), ModelKind::Gcn),
+            "some adapter (CPU) can add up 15 values of a row, and one has 16; use narrower layers, fewer features or backend = \"flex\""
+        );
+        let wordy = Dataset {
+            features: Arc::new(Features::Sparse {
+                width: 50,
+                offsets: (0..=100).map(|v| 17 * v).collect(),
+                columns: (0..1700).map(|word| word % 17).collect(),
+                values: vec![1.0; 1700],
+            }),
+            ..path()
+        };
+        let what = stripe(&short(16), ModelKind::Gcn, &wordy).unwrap_err();
+        assert!(
+            what.contains("can add up 16 values of a row, and one has 17"),
+            "{what}"
         );
     }
 }

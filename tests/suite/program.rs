@@ -131,6 +131,36 @@ fn results_pass_verification() {
 }
 
 #[test]
+fn a_run_that_diverges_is_told_and_decides_no_claim_about_accuracy() {
+    let diverging = EXPERIMENT
+        .replace(
+            "[training]",
+            "[optimizer]\nkind = \"sgd\"\nlearning_rate = 1e20\n[training]",
+        )
+        .replace("\"payload_bytes\"", "\"test_accuracy\"")
+        .replace("times_less = 1", "at_most_below = 0.5");
+    let folder = folder_with(&diverging);
+    let ran = grapevine(folder.path(), &["run", "x.toml", "--out", "out"]).expect(0);
+    assert!(
+        ran.stdout.contains("inconclusive: isolated-bytes"),
+        "{}",
+        ran.stdout
+    );
+    assert!(
+        ran.stdout.contains("note: training diverged"),
+        "{}",
+        ran.stdout
+    );
+    let runs = Tables::read(&folder.path().join("out")).unwrap().runs;
+    let full: Vec<&RunRow> = runs.iter().filter(|run| run.strategy == "full").collect();
+    assert!(
+        full.iter()
+            .all(|run| run.is_ok() && run.diverged_at.is_some_and(|epoch| epoch > 0))
+    );
+    grapevine(folder.path(), &["verify", "out"]).expect(0);
+}
+
+#[test]
 fn changed_results_fail_verification_by_table_and_row() {
     type Change = fn(&mut Tables);
     let changes: [(&str, Change); 9] = [

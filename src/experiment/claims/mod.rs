@@ -22,7 +22,8 @@
 //! A run that never reached the target accuracy has no `seconds_to_target` and `bytes_to_target`,
 //! but one knows that they are more than the run took: it is censored, not left out, and a verdict
 //! must hold wherever beyond that bound they may be. So with a run that was not evaluated within a
-//! budget, whose accuracy there may be anything.
+//! budget, whose accuracy there may be anything, and with all accuracies of a run that diverged: what
+//! it had reached before is not what its training comes to.
 
 mod compare;
 mod evidence;
@@ -75,8 +76,8 @@ pub fn measures() -> Vec<&'static str> {
         .collect()
 }
 
-/// The measure's value for a run, or the two bounds it lies between: a target that was not reached takes more than the run, and a
-/// run that was not evaluated within a budget may be worth anything.
+/// The measure's value for a run, or the two bounds it lies between: a target that was not reached takes more than the run, and the
+/// accuracy of a run that was not evaluated within a budget, or that diverged, may be anything.
 fn measure(run: &RunRow, name: &str) -> Option<(f64, f64)> {
     if name == NODE_DATA_BYTES {
         let bytes = run.node_data_bytes() as f64;
@@ -88,6 +89,9 @@ fn measure(run: &RunRow, name: &str) -> Option<(f64, f64)> {
         "accuracy_at_byte_budget" | "accuracy_at_time_budget" => Some((0.0, 1.0)),
         _ => None,
     };
+    if run.diverged_at.is_some() && name.contains("accuracy") {
+        return Some((0.0, 1.0));
+    }
     run.number(name).map(|value| (value, value)).or(bounds)
 }
 

@@ -301,6 +301,26 @@ fn a_run_that_never_reached_the_target_counts_as_longer_than_it_ran() {
 }
 
 #[test]
+fn accuracies_of_a_run_that_diverged_decide_nothing() {
+    let mut rows = runs("full", &[0.80, 0.81, 0.79, 0.80], &[900; 4]);
+    rows.extend(runs("fixed", &[0.60, 0.61, 0.60, 0.59], &[100; 4]));
+    let verdict = |measure: &str, rows: &[RunRow]| {
+        let compare = "{ strategy = 'full', to = 'fixed', at_most_below = 0.01 }";
+        let row = judge_by(measure, compare, rows, &Statistics::default());
+        (row.verdict.clone(), row.measured, row.censored)
+    };
+    assert_eq!(verdict("test_accuracy", &rows).0, "reproduced");
+    let bytes = verdict("payload_bytes", &rows);
+    // The rival was ahead of where it would have stopped, or behind.
+    rows[5].diverged_at = Some(7);
+    assert_eq!(
+        verdict("test_accuracy", &rows),
+        ("inconclusive".to_owned(), None, 1)
+    );
+    assert_eq!(verdict("payload_bytes", &rows), bytes);
+}
+
+#[test]
 fn better_and_worse_by_a_margin_are_each_others_opposite() {
     let mut rows = runs("full", &[0.80, 0.82, 0.84], &[0; 3]);
     rows.extend(runs("fixed", &[0.75, 0.77, 0.80], &[0; 3]));

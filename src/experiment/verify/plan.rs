@@ -31,7 +31,8 @@ const KNOWN: [&str; 13] = [
 ];
 
 /// Columns of `runs` that follow from the epochs, given the target and the budgets of the configuration.
-const MILESTONES: [&str; 4] = [
+const MILESTONES: [&str; 5] = [
+    "diverged_at",
     "seconds_to_target",
     "bytes_to_target",
     "accuracy_at_byte_budget",
@@ -189,6 +190,7 @@ impl PlanCheck<'_> {
             rows.iter().map(|&row| row.clone()).collect()
         });
         let reached = Milestones::of(&setting.training, &epochs);
+        expected.diverged_at = reached.diverged_at;
         expected.seconds_to_target = reached.seconds_to_target;
         expected.bytes_to_target = reached.bytes_to_target;
         expected.accuracy_at_byte_budget = reached.accuracy_at_byte_budget;
