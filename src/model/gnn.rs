@@ -6,8 +6,8 @@ use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 
 use super::{
-    Activation, Block, Conv, Input, LayerSpec, Matrix, Merge, ModelConfig, ModelKind, Norm,
-    NormKind,
+    Activation, Aggregation, Block, Conv, Input, LayerSpec, Matrix, Merge, ModelConfig, ModelKind,
+    Norm, NormKind,
 };
 
 /// The sizes of a model: everything that decides what has to be sent.
@@ -21,6 +21,8 @@ pub struct ModelSpec {
     pub heads: usize,
     /// Dropout probability at the input of each layer, and of attention weights.
     pub dropout: f64,
+    /// For `gcn`, whether its convolution reads a node's own row; none where the strategy decides.
+    pub self_loops: Option<bool>,
     /// Normalisation between layers.
     pub norm: NormKind,
     /// Whether hidden layers after the first add their input to their output.
@@ -39,8 +41,18 @@ impl ModelSpec {
             widths,
             heads: config.heads,
             dropout: config.dropout,
+            self_loops: config.self_loops,
             norm: config.norm,
             residual: config.residual,
+        }
+    }
+
+    /// How messages are weighted: as the kind has it, but without a node's own row if the configuration says so.
+    #[must_use]
+    pub fn aggregation(&self) -> Aggregation {
+        match (self.kind, self.self_loops) {
+            (ModelKind::Gcn, Some(false)) => Aggregation::Symmetric,
+            (kind, _) => Aggregation::from(kind),
         }
     }
 

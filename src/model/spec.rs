@@ -21,6 +21,10 @@ pub struct ModelConfig {
     /// Probability that an input of a layer is set to zero in training; for `gat` also that an attention weight is. Default 0.5.
     #[serde(default = "half")]
     pub dropout: f64,
+    /// For `gcn`, whether a node's own row is among those that its convolution adds up. Default: as the strategy has it, which is yes (Kipf
+    /// and Welling) but for `retexo`'s layers (no, as in its authors' code). What compares the two should set it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub self_loops: Option<bool>,
     /// Normalisation between layers. Default `none`.
     #[serde(default)]
     pub norm: NormKind,

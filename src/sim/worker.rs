@@ -108,7 +108,7 @@ impl Worker {
         self.evaluation(|_| {
             let (spec, shard, place) = (&self.setting.model, &self.shard, self.place());
             let (graph, degrees) = shard.without_halo();
-            let block = Block::new(&graph, &degrees, Aggregation::from(spec.kind));
+            let block = Block::new(&graph, &degrees, spec.aggregation());
             let nodes = &shard.nodes[..shard.owned];
             let features = Input::from_features(shard.features.clone(), place);
             let model = Gnn::new(spec, self.setting.seed, &self.device());
@@ -460,7 +460,7 @@ impl Worker {
         if !self.setting.evaluates(epoch) {
             return Ok(None);
         }
-        let aggregation = Aggregation::from(self.setting.model.kind);
+        let aggregation = self.setting.model.aggregation();
         self.evaluate(|graph| {
             model
                 .valid()

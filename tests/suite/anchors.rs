@@ -50,7 +50,12 @@ fn scores(outcome: &Outcome) -> Vec<Scores> {
 }
 
 fn models() -> impl Iterator<Item = Case> {
-    KINDS.into_iter().flat_map(|kind| {
+    let plain = Case {
+        self_loops: Some(false),
+        epochs: 5,
+        ..Case::default()
+    };
+    let all = KINDS.into_iter().flat_map(|kind| {
         [
             (2, NormKind::None, false),
             (3, NormKind::None, false),
@@ -65,13 +70,14 @@ fn models() -> impl Iterator<Item = Case> {
             epochs: 5,
             ..Case::default()
         })
-    })
+    });
+    all.chain([plain])
 }
 
 fn name(case: &Case) -> String {
     format!(
-        "{:?} of {} layers, norm {:?}, residual {}",
-        case.kind, case.layers, case.norm, case.residual
+        "{:?} of {} layers, norm {:?}, residual {}, self-loops {:?}",
+        case.kind, case.layers, case.norm, case.residual, case.self_loops
     )
 }
 

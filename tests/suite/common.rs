@@ -26,6 +26,7 @@ pub struct Case {
     pub dropout: f64,
     pub norm: NormKind,
     pub residual: bool,
+    pub self_loops: Option<bool>,
     pub epochs: usize,
     pub seed: u64,
     pub backend: Backend,
@@ -51,6 +52,7 @@ impl Default for Case {
             dropout: 0.5,
             norm: NormKind::None,
             residual: false,
+            self_loops: None,
             epochs: 3,
             seed: 1,
             backend: Backend::Flex,
@@ -138,6 +140,7 @@ impl Case {
             dropout: self.dropout,
             norm: self.norm,
             residual: self.residual,
+            self_loops: self.self_loops,
         };
         let preset = format!("preset = \"{}\"", self.network);
         let network: NetworkSpec = toml::from_str(&preset).expect("a network");

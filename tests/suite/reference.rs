@@ -81,7 +81,10 @@ pub fn single_device(setting: &Setting) -> Trained {
 pub fn train<'a>(setting: &Setting, terms: impl Fn(usize) -> &'a [Term]) -> Trained {
     let place = setting.devices[0].place.clone();
     let dataset = &setting.dataset;
-    let aggregation = Aggregation::from(setting.model.kind);
+    let aggregation = match setting.model.self_loops {
+        Some(false) => Aggregation::Symmetric,
+        _ => Aggregation::from(setting.model.kind),
+    };
     let features = Input::from_features((*dataset.features).clone(), &place);
     let nodes: Vec<u32> = (0..).take(dataset.graph.nodes()).collect();
     let dropout = Dropout::new(setting.model.dropout, setting.seed);

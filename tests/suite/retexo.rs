@@ -143,8 +143,7 @@ fn training_is_that_of_one_sub_model_after_another_on_frozen_inputs() {
         (ModelKind::Sage, 2, None),
         (ModelKind::Gcn, 3, Some(false)),
     ] {
-        let more = self_loops.map_or(String::new(), |on| format!("\nself_loops = {on}"));
-        let options = format!("rounds_per_layer = {rounds}{more}");
+        let options = format!("rounds_per_layer = {rounds}");
         let form = Form::Layers {
             self_loops: self_loops.unwrap_or(false),
         };
@@ -152,6 +151,7 @@ fn training_is_that_of_one_sub_model_after_another_on_frozen_inputs() {
             let case = Case {
                 kind,
                 layers,
+                self_loops,
                 dropout,
                 optimizer: ADAM,
                 ..Case::default()
@@ -183,29 +183,4 @@ fn training_is_that_of_one_sub_model_after_another_on_frozen_inputs() {
         }
     }
     assert!(best_before_last > 0, "restoring the best changes something");
-}
-
-#[test]
-fn self_loops_are_an_option_of_graph_convolution_between_workers() {
-    let refused = |kind: ModelKind, options: &str| {
-        let case = Case {
-            kind,
-            ..Case::default()
-        };
-        let strategy = case.strategy("retexo", options);
-        let error = strategy.suits(&case.setting(strategy.as_ref()));
-        error.unwrap_err()
-    };
-    for (kind, options, why) in [
-        (ModelKind::Sage, "self_loops = false", "model.kind"),
-        (
-            ModelKind::Gcn,
-            "form = \"distributed\"\nself_loops = true",
-            "form",
-        ),
-    ] {
-        let error = refused(kind, options);
-        assert_eq!(error.key.as_deref(), Some("self_loops"));
-        assert!(error.to_string().contains(why), "{error}");
-    }
 }

@@ -7,7 +7,7 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
         "hidden = 16",
         "hiden = 16",
         "x.toml:7: in [model]: unknown key `hiden`; did you mean `hidden`? Possible keys: kind, \
-         layers, hidden, heads, dropout, norm, residual",
+         layers, hidden, heads, dropout, self_loops, norm, residual",
     ),
     (
         "weight_decay",
@@ -235,6 +235,11 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
         "hidden = 16",
         "heads = 0",
         "x.toml:7: in [model]: `heads` must be at least 1, not 0",
+    ),
+    (
+        "kind = \"gcn\"\nhidden = 16",
+        "kind = \"sage\"\nself_loops = true",
+        "x.toml:7: in [model]: `self_loops` is for kind = \"gcn\" alone…",
     ),
     (
         "kind = \"gcn\"\nhidden = 16",

@@ -19,7 +19,7 @@ use serde::Deserialize;
 use super::parts::{Chunking, Pass, PassLayer, gradient_traffic, sum_steps};
 use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
 use crate::graph::{BoundaryPlan, PartitionSpec};
-use crate::model::{Aggregation, Block, Input, Matrix, ModelSpec, Work, targets};
+use crate::model::{Block, Input, Matrix, ModelSpec, Work, targets};
 use crate::net::Traffic;
 use crate::sim::{Activity, SimError, Worker};
 use deal::Deal;
@@ -196,7 +196,7 @@ impl Batch {
                 weighted.filter_map(|(v, &row)| Some((v, shard.labels[row as usize]?, weight)));
             let place = worker.place();
             Self {
-                block: Block::new(&graph, &degrees, Aggregation::from(model.kind)),
+                block: Block::new(&graph, &degrees, model.aggregation()),
                 features: Input::from_features(shard.features.select(&rows), place),
                 targets: targets(rows.len(), model.classes(), weighted, place),
                 nodes,

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::rehearsal::{Cache, NEIGHBOUR_BYTES, Requests, askers};
 use crate::graph::{Features, Peers, SampledLayer, Sampler, Steps, seeds_of, shuffled};
-use crate::model::{Aggregation, Block, Gnn, Input, Work};
+use crate::model::{Block, Gnn, Input, Work};
 use crate::net::{Message, Outbox, TrafficKind};
 use crate::sim::{Activity, SimError, Worker};
 use crate::strategies::full::plain_wire;
@@ -308,7 +308,7 @@ fn next(worker: &Worker, frontier: Frontier, drawn: &[Vec<Neighbour>]) -> (Block
         found.map_or(0, |at| known[at].1 as usize) // it is one of those drawn
     });
     let degrees: Vec<usize> = outputs.into_iter().chain(others).collect();
-    let aggregation = Aggregation::from(worker.setting().model.kind);
+    let aggregation = worker.setting().model.aggregation();
     let block = Block::sampled(&layer, &degrees, aggregation);
     let nodes = layer.rows;
     let split = split(worker, &nodes);

@@ -6,7 +6,7 @@ use super::weighing::Weighing;
 use super::working::{Seed, WorkingGraph};
 use super::{inverse_chances, norms};
 use crate::graph::{Sampler, Steps, View, shuffled};
-use crate::model::{Aggregation, Block, Gnn, Input, Work, targets};
+use crate::model::{Block, Gnn, Input, Work, targets};
 use crate::sim::{Activity, SimError, Worker};
 use crate::strategies::parts::{Pass, PassLayer, Step, draw_alone};
 
@@ -65,7 +65,7 @@ impl WorkingBatches {
         let layers = draw_alone(worker, &sampler, &view, outputs, model.layers());
         let entries = layers.iter().map(|layer| layer.adjacency.edges()).sum();
         let blocks: Vec<Block> = worker.compute(Activity::Exchange, Work::pass(entries), |_| {
-            let aggregation = Aggregation::from(setting.model.kind);
+            let aggregation = setting.model.aggregation();
             let block = |(layer, sampled): (usize, &crate::graph::SampledLayer)| {
                 let rows = &sampled.rows;
                 let degrees = rows.iter().map(|&row| self.degrees[row as usize]);

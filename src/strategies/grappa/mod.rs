@@ -42,7 +42,7 @@ use std::sync::Arc;
 use super::parts::{LayerwiseTrainer, LocalGraph, gradient_traffic};
 use super::{Context, OptionError, Registration, Strategy, StrategyInfo};
 use crate::graph::{BoundaryPlan, PartitionSpec, Steps};
-use crate::model::{Aggregation, Block, Gnn, Input, ModelKind, ModelSpec, Work, targets};
+use crate::model::{Block, Gnn, Input, ModelKind, ModelSpec, Work, targets};
 use crate::net::{Lane, Reduce, Traffic, TrafficKind};
 use crate::sim::{Activity, EpochReport, Setting, SimError, Worker};
 use estimators::{Normalise, Weight, edge_ht, halo_hops, mean_or_one};
@@ -321,7 +321,7 @@ impl Grappa {
     fn local(&self, worker: &Worker, layout: &Layout, graph: &WorkingGraph) -> LocalGraph {
         let by_edge = self.weighing.weight == Weight::EdgeHt;
         let degrees = self.degrees(graph);
-        let aggregation = Aggregation::from(worker.setting().model.kind);
+        let aggregation = worker.setting().model.aggregation();
         let block = Block::new(&graph.adjacency, &degrees, aggregation);
         let weighted = by_edge.then(|| {
             let chunks = layout.chunks_of(&graph.nodes);

@@ -2,8 +2,7 @@
 
 use crate::graph::{Csr, Part};
 use crate::model::{
-    Aggregation, Block, Gnn, Input, Optimizer, Work, parameter_count, parameters, targets,
-    with_parameters,
+    Block, Gnn, Input, Optimizer, Work, parameter_count, parameters, targets, with_parameters,
 };
 use crate::net::{Bytes, Message, Outbox, TrafficKind, floats, to_bytes};
 use crate::sim::{Activity, SimError, Worker};
@@ -143,7 +142,7 @@ fn whole(worker: &Worker, parts: Vec<Chunk>) -> (LocalGraph, Input) {
     let weighted = weighted.filter_map(|(v, class)| Some((v, (*class)?, weight)));
     let (model, place) = (&worker.setting().model, worker.place());
     let local = LocalGraph {
-        block: Block::new(&graph, &degrees, Aggregation::from(model.kind)),
+        block: Block::new(&graph, &degrees, model.aggregation()),
         upper: None,
         nodes: (0_u32..).take(count).collect(),
         targets: targets(count, model.classes(), weighted, place),

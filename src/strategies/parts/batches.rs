@@ -14,7 +14,7 @@ use super::asking::{At, Kept, ask, exchange_features};
 use super::buckets::Buckets;
 use super::{Crossing, EpochExchange, Pass, PassLayer, Step, Wire};
 use crate::graph::{Csr, SampledLayer, Sampler, Steps, View, seeds_of, shuffled};
-use crate::model::{Aggregation, Block, Dropout, Gnn, Input, Matrix, Work, targets};
+use crate::model::{Block, Dropout, Gnn, Input, Matrix, Work, targets};
 use crate::sim::{Activity, SimError, Worker};
 
 /// One worker's mini-batches.
@@ -176,7 +176,7 @@ impl BatchTrainer {
             };
             let rows = || sampled.rows.iter().map(|&row| row as usize);
             let degrees: Vec<usize> = rows().map(|row| degrees[row]).collect();
-            let aggregation = Aggregation::from(worker.setting().model.kind);
+            let aggregation = worker.setting().model.aggregation();
             Layer {
                 block: Block::sampled(sampled, &degrees, aggregation),
                 nodes: rows().map(|row| shard.nodes[row]).collect(),

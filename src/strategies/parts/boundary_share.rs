@@ -97,7 +97,7 @@ impl BoundaryShare {
         Ok(worker.compute(Activity::Exchange, work, |worker| {
             let shard = worker.shard();
             let readable = Readable::new(shard, &inbox);
-            let aggregation = Aggregation::from(worker.setting().model.kind);
+            let aggregation = worker.setting().model.aggregation();
             let nodes = readable.rows.iter().map(|&row| shard.nodes[row as usize]);
             let owned = shard.owned;
             Drawn {

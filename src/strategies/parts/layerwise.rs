@@ -2,7 +2,7 @@
 
 use super::buckets::Buckets;
 use super::{Crossing, HaloExchange, Pass, PassLayer, Step, Wire};
-use crate::model::{Aggregation, Block, Dropout, Gnn, Input, Matrix, targets};
+use crate::model::{Block, Dropout, Gnn, Input, Matrix, targets};
 use crate::sim::{SimError, Worker};
 
 /// The graph a worker computes on.
@@ -22,7 +22,7 @@ impl LocalGraph {
     #[must_use]
     pub fn with_halo(worker: &Worker) -> Self {
         let shard = worker.shard();
-        let aggregation = Aggregation::from(worker.setting().model.kind);
+        let aggregation = worker.setting().model.aggregation();
         Self {
             block: Block::new(&shard.adjacency, &shard.degrees, aggregation),
             upper: None,
@@ -35,7 +35,7 @@ impl LocalGraph {
     #[must_use]
     pub fn without_halo(worker: &Worker) -> Self {
         let shard = worker.shard();
-        let aggregation = Aggregation::from(worker.setting().model.kind);
+        let aggregation = worker.setting().model.aggregation();
         let (graph, degrees) = shard.without_halo();
         Self {
             block: Block::new(&graph, &degrees, aggregation),

@@ -10,7 +10,7 @@
 //!
 //! The layers are the paper's whatever `[model]` says of `norm` and `residual`: layer normalisation in each but the last, no residual
 //! connections. GAT averages its heads in every layer, and its attention weights are not dropped. A GCN's convolution leaves a node's own
-//! row out, as in the authors' code; with `self_loops = true` it has it, as the usual one does.
+//! row out, as in the authors' code, unless `model.self_loops` says otherwise.
 //!
 //! Degrees are those of the whole graph, so the result does not depend on the partition. Every sub-model trains `R` epochs of the
 //! result tables: `K·R` in all. Accuracies are reported from the last sub-model's epochs only, since before them there is no model of `K` layers.
@@ -64,11 +64,6 @@ pub const REGISTRATION: Registration = Registration {
                 default: "\"layers\"",
                 meaning: "layers: a sub-model per layer on parts of the graph (the authors' v3); distributed: K + 1 sub-models on class logits, for one client per node (their v1; `partition.workers` = nodes).",
             },
-            OptionInfo {
-                name: "self_loops",
-                default: "false",
-                meaning: "With `form = \"layers\"`, whether a GCN's convolution reads a node's own row beside its neighbours', as it does for the other strategies (the authors' code: no).",
-            },
         ],
     },
     build,
@@ -88,13 +83,11 @@ struct Options {
     rounds_per_layer: Option<usize>,
     #[serde(default)]
     form: Form,
-    self_loops: Option<bool>,
 }
 
 struct Retexo {
     rounds: usize,
     form: Form,
-    self_loops: Option<bool>,
     context: Context,
 }
 
@@ -102,7 +95,6 @@ fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, Op
     let Options {
         rounds_per_layer,
         form,
-        self_loops,
     } = options(table)?;
     let rounds = rounds_per_layer.unwrap_or(context.epochs);
     if rounds == 0 {
@@ -111,7 +103,6 @@ fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, Op
     Ok(Box::new(Retexo {
         rounds,
         form,
-        self_loops,
         context: *context,
     }))
 }
@@ -137,20 +128,9 @@ impl Strategy for Retexo {
     }
 
     fn suits(&self, setting: &Setting) -> Result<(), OptionError> {
-        let idle = |why: &str| {
-            let what = format!("does nothing {why}; leave it out");
-            self.self_loops
-                .map_or(Ok(()), |_| Err(OptionError::key("self_loops", what)))
-        };
-        match (self.form, setting.model.kind) {
-            (Form::Layers, ModelKind::Gcn) => Ok(()),
-            (Form::Layers, _) => idle(
-                "unless model.kind is \"gcn\", whose convolution alone leaves a node's own row out",
-            ),
-            (Form::Distributed, _) => {
-                idle("with form = \"distributed\", where a client always hears its own logits")?;
-                perceptron::suits(&setting.model)
-            }
+        match self.form {
+            Form::Layers => Ok(()),
+            Form::Distributed => perceptron::suits(&setting.model),
         }
     }
 
@@ -190,9 +170,9 @@ impl Strategy for Retexo {
                 .map(|k| SubModel::parameters(&spec, k))
                 .sum(),
         );
-        let aggregation = match spec.kind {
-            ModelKind::Gcn if !self.self_loops.unwrap_or(false) => Aggregation::Symmetric,
-            kind => Aggregation::from(kind),
+        let aggregation = match (spec.kind, spec.self_loops) {
+            (ModelKind::Gcn, None) => Aggregation::Symmetric,
+            _ => spec.aggregation(),
         };
         let mut run = Run {
             graph: LocalGraph {
