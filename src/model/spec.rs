@@ -22,7 +22,8 @@ pub struct ModelConfig {
     #[serde(default = "half")]
     pub dropout: f64,
     /// For `gcn`, whether a node's own row is among those that its convolution adds up. Default: as the strategy has it, which is yes (Kipf
-    /// and Welling) but for `retexo`'s layers (no, as in its authors' code). What compares the two should set it.
+    /// and Welling) but for `retexo`'s layers (no, as in its authors' code): what compares the two should set it. Other kinds and
+    /// `retexo`'s clients, who hear their own logits beside their neighbours', read no more than that it is there, so that a sweep can set it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub self_loops: Option<bool>,
     /// Normalisation between layers. Default `none`.

@@ -319,11 +319,6 @@ fn options_that_do_not_suit_the_model_are_named_before_anything_trains() {
             "form = \"distributed\"\nwith = { \"model.kind\" = \"gin\" }",
             &["`form`", "`gin`"],
         ),
-        (
-            "rounds_per_layer = 3",
-            "form = \"distributed\"\nwith = { \"model.self_loops\" = true }",
-            &["`form`", "`model.self_loops`", "leave it out"],
-        ),
     ] {
         Bad::new(from, to, says).check();
     }

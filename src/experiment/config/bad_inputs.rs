@@ -238,11 +238,6 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
     ),
     (
         "kind = \"gcn\"\nhidden = 16",
-        "kind = \"sage\"\nself_loops = true",
-        "x.toml:7: in [model]: `self_loops` is for kind = \"gcn\" alone…",
-    ),
-    (
-        "kind = \"gcn\"\nhidden = 16",
         "kind = \"gat\"\nhidden = 16\nheads = 3",
         "x.toml:8: in [model]: `heads` must divide `hidden`, the width of all heads of a layer \
          together: 3 does not divide 16",

@@ -265,11 +265,6 @@ fn model(config: &ModelConfig, check: &Checks<'_>) -> Result<(), ConfigError> {
             "must divide `hidden`, the width of all heads of a layer together: {heads} does not divide {hidden}"
         ),
     )?;
-    check.that(
-        config.self_loops.is_none() || config.kind == ModelKind::Gcn,
-        "self_loops",
-        "is for kind = \"gcn\" alone: what others read of the node itself is part of them; leave it out",
-    )?;
     let dropout = config.dropout;
     check.range(
         (0.0..1.0).contains(&dropout),

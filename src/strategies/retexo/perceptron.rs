@@ -60,9 +60,6 @@ pub fn suits(spec: &ModelSpec) -> Result<(), OptionError> {
     let (hidden, heads) = (spec.hidden(), spec.heads);
     let refuse = |what: String| Err(OptionError::key("form", what));
     match spec.kind {
-        _ if spec.self_loops.is_some() => refuse(
-            "distributed has no `model.self_loops`: a client always hears its own logits; leave it out".to_owned(),
-        ),
         ModelKind::Gin => refuse(
             "distributed has no `gin`; model.kind must be gcn, sage, sage-pool or gat".to_owned(),
         ),
