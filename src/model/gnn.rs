@@ -21,8 +21,8 @@ pub struct ModelSpec {
     pub heads: usize,
     /// Dropout probability at the input of each layer, and of attention weights.
     pub dropout: f64,
-    /// For `gcn`, whether its convolution reads a node's own row; none where the strategy decides.
-    pub self_loops: Option<bool>,
+    /// For `gcn`, whether its convolution reads a node's own row.
+    pub self_loops: bool,
     /// Normalisation between layers.
     pub norm: NormKind,
     /// Whether hidden layers after the first add their input to their output.
@@ -51,7 +51,7 @@ impl ModelSpec {
     #[must_use]
     pub fn aggregation(&self) -> Aggregation {
         match (self.kind, self.self_loops) {
-            (ModelKind::Gcn, Some(false)) => Aggregation::Symmetric,
+            (ModelKind::Gcn, false) => Aggregation::Symmetric,
             (kind, _) => Aggregation::from(kind),
         }
     }

@@ -21,11 +21,11 @@ pub struct ModelConfig {
     /// Probability that an input of a layer is set to zero in training; for `gat` also that an attention weight is. Default 0.5.
     #[serde(default = "half")]
     pub dropout: f64,
-    /// For `gcn`, whether a node's own row is among those that its convolution adds up. Default: as the strategy has it, which is yes (Kipf
-    /// and Welling) but for `retexo`'s layers (no, as in its authors' code): what compares the two should set it. Other kinds and
-    /// `retexo`'s clients, who hear their own logits beside their neighbours', read no more than that it is there, so that a sweep can set it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub self_loops: Option<bool>,
+    /// For `gcn`, whether a node's own row is among those that its convolution adds up (Kipf and Welling), or its neighbours' alone (the code of
+    /// RETEXO's authors). Other kinds and RETEXO's clients, who hear their own logits beside their neighbours', read no more than that it
+    /// is there, so that a sweep over kinds can set it. Default true.
+    #[serde(default = "yes")]
+    pub self_loops: bool,
     /// Normalisation between layers. Default `none`.
     #[serde(default)]
     pub norm: NormKind,
@@ -62,6 +62,9 @@ pub enum NormKind {
     Layer,
 }
 
+const fn yes() -> bool {
+    true
+}
 const fn one() -> usize {
     1
 }

@@ -314,7 +314,7 @@ mod tests {
             dropout: 0.0,
             norm: NormKind::None,
             residual: false,
-            self_loops: None,
+            self_loops: true,
         };
         ModelSpec::new(&config, 10, 3)
     }

@@ -51,7 +51,7 @@ fn scores(outcome: &Outcome) -> Vec<Scores> {
 
 fn models() -> impl Iterator<Item = Case> {
     let plain = Case {
-        self_loops: Some(false),
+        self_loops: false,
         epochs: 5,
         ..Case::default()
     };
@@ -76,7 +76,7 @@ fn models() -> impl Iterator<Item = Case> {
 
 fn name(case: &Case) -> String {
     format!(
-        "{:?} of {} layers, norm {:?}, residual {}, self-loops {:?}",
+        "{:?} of {} layers, norm {:?}, residual {}, self-loops {}",
         case.kind, case.layers, case.norm, case.residual, case.self_loops
     )
 }

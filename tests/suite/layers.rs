@@ -216,7 +216,7 @@ fn a_model_has_as_many_parameters_as_it_states_and_rows_as_wide() {
                 dropout: 0.0,
                 norm,
                 residual,
-                self_loops: None,
+                self_loops: true,
             };
             let spec = ModelSpec::new(&config, 5, 3);
             let model = Gnn::new(&spec, 0, &device);
@@ -252,7 +252,7 @@ fn a_residual_layer_adds_its_input_between_the_first_and_the_last() {
             dropout: 0.0,
             norm: NormKind::None,
             residual,
-            self_loops: None,
+            self_loops: true,
         };
         Gnn::new(&ModelSpec::new(&config, 4, 4), 0, &device)
     };
@@ -284,7 +284,7 @@ fn parameters_of_a_layer_stand_where_the_model_says_and_matter_to_it_alone() {
                 dropout: 0.0,
                 norm,
                 residual: false,
-                self_loops: None,
+                self_loops: true,
             };
             let spec = ModelSpec::new(&config, 5, 3);
             let model = || Gnn::new(&spec, 1, &device.clone().autodiff());

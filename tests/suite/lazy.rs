@@ -17,10 +17,7 @@ use grapevine::strategies::retexo;
 /// Which of the two forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// With a node's own row in the convolution of a GCN, or without.
-    Layers {
-        self_loops: bool,
-    },
+    Layers,
     Distributed,
 }
 
@@ -82,7 +79,7 @@ impl SubModel {
         );
         let classes = spec.classes();
         let (values, inputs, outputs) = match form {
-            Form::Layers { .. } => {
+            Form::Layers => {
                 let drawn = retexo::SubModel::new(spec, stage, setting.seed, &device);
                 let widths = &spec.widths;
                 (parameters(&drawn), widths[stage], widths[stage + 1])
@@ -190,17 +187,17 @@ fn gathering(setting: &Setting, form: Form) -> Matrix {
     let (graph, kind) = (&setting.dataset.graph, setting.model.kind);
     let degree = degrees(graph);
     let weight = |v: usize, u: usize| match (form, kind) {
-        (Form::Layers { self_loops }, ModelKind::Gcn) => {
-            let more = usize::from(self_loops);
+        (Form::Layers, ModelKind::Gcn) => {
+            let more = usize::from(setting.model.self_loops);
             1.0 / (((degree[v] + more) * (degree[u] + more)) as f64).sqrt()
         }
-        (Form::Layers { .. }, ModelKind::Sage) | (Form::Distributed, ModelKind::Gcn) => {
+        (Form::Layers, ModelKind::Sage) | (Form::Distributed, ModelKind::Gcn) => {
             1.0 / degree[v] as f64
         }
         other => panic!("no reference for {other:?}"),
     };
     let mut gather = Matrix::gathering(graph, weight);
-    if form == (Form::Layers { self_loops: true }) {
+    if (form, kind) == (Form::Layers, ModelKind::Gcn) && setting.model.self_loops {
         for v in 0..graph.nodes() {
             gather.values[v * graph.nodes() + v] = weight(v, v);
         }
@@ -215,7 +212,7 @@ pub fn train(setting: &Setting, form: Form, rounds: usize, freezes: Freezes) -> 
     // What the weights of a sub-model are multiplied with.
     let parts = |stage: usize, rows: &Matrix| match (form, setting.model.kind) {
         (Form::Distributed, _) if stage == 0 => vec![rows.clone()],
-        (Form::Layers { .. }, ModelKind::Gcn) => vec![gather.times(rows)],
+        (Form::Layers, ModelKind::Gcn) => vec![gather.times(rows)],
         _ => vec![rows.clone(), gather.times(rows)],
     };
     let dropout = Dropout::new(setting.model.dropout, setting.seed);
@@ -225,7 +222,7 @@ pub fn train(setting: &Setting, form: Form, rounds: usize, freezes: Freezes) -> 
         rows.scaled(&Matrix::from_floats(rows.columns, &mask))
     };
     let stages = match form {
-        Form::Layers { .. } => setting.model.layers(),
+        Form::Layers => setting.model.layers(),
         Form::Distributed => setting.model.layers() + 1,
     };
     let (mut losses, mut accuracies) = (Vec::new(), Vec::new());
@@ -243,7 +240,7 @@ pub fn train(setting: &Setting, form: Form, rounds: usize, freezes: Freezes) -> 
             let gradients = model.backward(&seen, &pass, &upstream);
             // Clients lower their learning rate linearly to zero.
             let factor = match form {
-                Form::Layers { .. } => 1.0,
+                Form::Layers => 1.0,
                 Form::Distributed => 1.0 - round as f64 / rounds as f64,
             };
             optimizer.step(&mut model.parameters, &gradients, factor);
@@ -266,7 +263,7 @@ pub fn train(setting: &Setting, form: Form, rounds: usize, freezes: Freezes) -> 
             Freezes::Best | Freezes::Last => model.forward(&whole),
         };
         input = match form {
-            Form::Layers { .. } => pass.representation,
+            Form::Layers => pass.representation,
             Form::Distributed => pass.logits,
         };
     }

@@ -6,8 +6,8 @@ use burn::tensor::Tensor;
 
 use grapevine::graph::Csr;
 use grapevine::model::{
-    Aggregation, Block, Dropout, Gnn, Input, Optimizer, accuracy, add_gradients, cross_entropy,
-    parameter_count, parameters, predictions, targets,
+    Aggregation, Block, Dropout, Gnn, Input, ModelKind, Optimizer, accuracy, add_gradients,
+    cross_entropy, parameter_count, parameters, predictions, targets,
 };
 use grapevine::sim::{Scores, Setting};
 
@@ -81,9 +81,9 @@ pub fn single_device(setting: &Setting) -> Trained {
 pub fn train<'a>(setting: &Setting, terms: impl Fn(usize) -> &'a [Term]) -> Trained {
     let place = setting.devices[0].place.clone();
     let dataset = &setting.dataset;
-    let aggregation = match setting.model.self_loops {
-        Some(false) => Aggregation::Symmetric,
-        _ => Aggregation::from(setting.model.kind),
+    let aggregation = match (setting.model.kind, setting.model.self_loops) {
+        (ModelKind::Gcn, false) => Aggregation::Symmetric,
+        (kind, _) => Aggregation::from(kind),
     };
     let features = Input::from_features((*dataset.features).clone(), &place);
     let nodes: Vec<u32> = (0..).take(dataset.graph.nodes()).collect();

@@ -9,8 +9,8 @@
 //! `R` is, and `2(P − 1)·4 Σ_k R |θ_k|` bytes of gradients.
 //!
 //! The layers are the paper's whatever `[model]` says of `norm` and `residual`: layer normalisation in each but the last, no residual
-//! connections. GAT averages its heads in every layer, and its attention weights are not dropped. A GCN's convolution leaves a node's own
-//! row out, as in the authors' code, unless `model.self_loops` says otherwise.
+//! connections. GAT averages its heads in every layer, and its attention weights are not dropped. The convolution of the authors' GCN leaves
+//! a node's own row out: that is `model.self_loops = false`.
 //!
 //! Degrees are those of the whole graph, so the result does not depend on the partition. Every sub-model trains `R` epochs of the
 //! result tables: `K·R` in all. Accuracies are reported from the last sub-model's epochs only, since before them there is no model of `K` layers.
@@ -36,8 +36,8 @@ use super::parts::{HaloExchange, LocalGraph, gradient_traffic, lane, pairs};
 use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
 use crate::graph::{BoundaryPlan, Steps};
 use crate::model::{
-    Aggregation, Block, Dropout, Input, LayerSpec, Matrix, ModelKind, ModelSpec, Work,
-    add_gradients, cross_entropy, parameters, with_parameters,
+    Aggregation, Block, Dropout, Input, LayerSpec, Matrix, ModelSpec, Work, add_gradients,
+    cross_entropy, parameters, with_parameters,
 };
 use crate::net::{Codec, Identity, Reduce, Traffic, TrafficKind};
 use crate::sim::{Activity, EpochReport, Scores, Setting, SimError, Worker};
@@ -170,10 +170,7 @@ impl Strategy for Retexo {
                 .map(|k| SubModel::parameters(&spec, k))
                 .sum(),
         );
-        let aggregation = match (spec.kind, spec.self_loops) {
-            (ModelKind::Gcn, None) => Aggregation::Symmetric,
-            _ => spec.aggregation(),
-        };
+        let aggregation = spec.aggregation();
         let mut run = Run {
             graph: LocalGraph {
                 block: Block::new(
