@@ -15,7 +15,7 @@ use crate::rng::mix;
 pub enum Aggregation {
     /// `1 / √((d_v + 1)(d_u + 1))` over neighbours and the node itself (Kipf and Welling, 2017, eq. 2).
     SymmetricWithSelf,
-    /// `1 / √(d_v d_u)` over neighbours only, as in RETEXO's graph convolution.
+    /// `1 / √(d_v d_u)` over neighbours only, as in the code of RETEXO's authors.
     Symmetric,
     /// `1 / d_v` over neighbours (Hamilton, Ying and Leskovec, 2017).
     Mean,
