@@ -210,7 +210,7 @@ pub(super) fn notes(runs: &[RunRow]) -> Vec<String> {
 /// Which runs diverged, and since when.
 fn diverged(runs: &[RunRow]) -> Option<String> {
     const NAMED: usize = 5;
-    let all: Vec<String> = runs
+    let mut named: Vec<String> = runs
         .iter()
         .filter_map(|run| {
             let epoch = run.diverged_at?;
@@ -220,13 +220,14 @@ fn diverged(runs: &[RunRow]) -> Option<String> {
             ))
         })
         .collect();
-    let mut named: Vec<String> = all.iter().take(NAMED).cloned().collect();
-    match all.len().saturating_sub(NAMED) {
+    let more = named.len().saturating_sub(NAMED);
+    named.truncate(NAMED);
+    match more {
         0 => {}
         1 => named.push("and one other run".to_owned()),
         more => named.push(format!("and {more} other runs")),
     }
-    (!all.is_empty()).then(|| {
+    (!named.is_empty()).then(|| {
         format!(
             "training diverged, so that accuracies are those of epochs before and decide no claim: the loss is no number in {}",
             named.join("; ")

@@ -5,11 +5,13 @@
 //! or not meaningful, never "zero". Of a run that failed, nothing is known that was to be measured: those
 //! columns are null in files, so that no mean takes them for zeros.
 
+mod cell;
 mod text;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use cell::Cell;
 pub use text::Text;
 
 /// What a column holds.
@@ -86,55 +88,6 @@ pub enum RowError {
         /// What the column holds.
         wanted: &'static str,
     },
-}
-
-/// A type that can stand in a column.
-trait Cell: Sized + Default {
-    const KIND: ColumnKind;
-    const NULLABLE: bool;
-    const WANTED: &'static str;
-    /// A column; what is `None` is null, but text is empty.
-    fn collect<'a>(cells: impl Iterator<Item = Option<&'a Self>>) -> Values
-    where
-        Self: 'a;
-    fn at(values: &Values, row: usize) -> Option<Self>;
-    /// The cell as a number: `None` for text and for null.
-    fn number(&self) -> Option<f64>;
-}
-
-macro_rules! cells {
-    ($($cell:ty, $kind:ident, $nullable:literal, $wanted:literal, $to:expr, $from:expr, $number:expr;)*) => {$(
-        impl Cell for $cell {
-            const KIND: ColumnKind = ColumnKind::$kind;
-            const NULLABLE: bool = $nullable;
-            const WANTED: &'static str = $wanted;
-            fn collect<'a>(cells: impl Iterator<Item = Option<&'a Self>>) -> Values
-            where
-                Self: 'a,
-            {
-                Values::$kind(cells.map($to).collect())
-            }
-            fn at(values: &Values, row: usize) -> Option<Self> {
-                let Values::$kind(cells) = values else { return None };
-                cells.get(row).and_then($from)
-            }
-            fn number(&self) -> Option<f64> {
-                let number: fn(&Self) -> Option<f64> = $number;
-                number(self)
-            }
-        }
-    )*};
-}
-
-cells! {
-    String, Text, false, "text", |cell| cell.map_or_else(Text::default, |text| Text::from(text.as_str())),
-        |cell| Some(cell.to_string()), |_| None;
-    Text, Text, false, "text", |cell| cell.cloned().unwrap_or_default(), |cell| Some(cell.clone()), |_| None;
-    u64, Count, false, "whole number", Option::<&_>::copied, |cell| *cell, |cell| Some(*cell as f64);
-    Option<u64>, Count, true, "whole number", |cell| cell.copied().flatten(), |cell| Some(*cell),
-        |cell| cell.map(|count| count as f64);
-    f64, Real, false, "number", Option::<&_>::copied, |cell| *cell, |cell| Some(*cell);
-    Option<f64>, Real, true, "number", |cell| cell.copied().flatten(), |cell| Some(*cell), |cell| *cell;
 }
 
 /// A row of one of the result tables.

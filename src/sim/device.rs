@@ -77,19 +77,18 @@ impl WorkerDevice {
         }
         // The edges of a stripe fit, too, and the words of sparse features, whichever nodes it has.
         let mut stripe = fitting(&mut entries, floats / heads.max(1));
-        let mut summed = widest;
-        match &*dataset.features {
+        let summed = match &*dataset.features {
             Features::Dense { width, .. } => {
                 widest = widest.max(*width);
-                summed = widest;
+                widest
             }
             Features::Sparse { offsets, .. } => {
                 let mut words: Vec<usize> =
                     offsets.windows(2).map(|ends| ends[1] - ends[0]).collect();
                 stripe = stripe.min(fitting(&mut words, floats));
-                summed = summed.max(words.into_iter().max().unwrap_or(0));
+                words.into_iter().max().unwrap_or(0).max(widest)
             }
-        }
+        };
         // Products add up the columns of a row, which are not cut.
         if summed > turns {
             return Err(format!(

@@ -90,7 +90,7 @@ impl SubModel {
                 (parameters(&drawn), inputs, spec.hidden())
             }
         };
-        let has_norm = form != Form::Distributed && stage + 1 < spec.layers();
+        let has_norm = form == Form::Layers && stage + 1 < spec.layers();
         let has_head = has_norm || form == Form::Distributed;
         let mut shapes = vec![(inputs, outputs); parts];
         shapes.push((1, outputs));

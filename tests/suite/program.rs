@@ -151,8 +151,16 @@ fn a_run_that_diverges_is_told_and_decides_no_claim_about_accuracy() {
         "{}",
         ran.stdout
     );
-    let runs = Tables::read(&folder.path().join("out")).unwrap().runs;
-    let full: Vec<&RunRow> = runs.iter().filter(|run| run.strategy == "full").collect();
+    let tables = Tables::read(&folder.path().join("out")).unwrap();
+    assert_eq!(
+        tables.claims[0].censored, 2,
+        "of both seeds a bound alone is known"
+    );
+    let full: Vec<&RunRow> = tables
+        .runs
+        .iter()
+        .filter(|run| run.strategy == "full")
+        .collect();
     assert!(
         full.iter()
             .all(|run| run.is_ok() && run.diverged_at.is_some_and(|epoch| epoch > 0))

@@ -136,6 +136,7 @@ const ADAM: OptimizerConfig = OptimizerConfig::Adam {
 #[test]
 fn training_is_that_of_one_sub_model_after_another_on_frozen_inputs() {
     let rounds = 12;
+    let options = format!("rounds_per_layer = {rounds}");
     let mut best_before_last = 0;
     for (kind, layers, self_loops) in [
         (ModelKind::Gcn, 2, true),
@@ -143,7 +144,6 @@ fn training_is_that_of_one_sub_model_after_another_on_frozen_inputs() {
         (ModelKind::Sage, 2, true),
         (ModelKind::Gcn, 3, false),
     ] {
-        let options = format!("rounds_per_layer = {rounds}");
         for dropout in [0.0, 0.3] {
             let case = Case {
                 kind,
