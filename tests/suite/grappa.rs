@@ -3,6 +3,7 @@
 use crate::common::{Case, KINDS, assert_close, losses};
 use crate::reference::{Term, degrees, single_device, train};
 use crate::variant::{EVERY, PLAIN, Variant, chunks, edges};
+use grapevine::graph::BatchSpec;
 use grapevine::model::{ModelKind, OptimizerConfig};
 use grapevine::net::TrafficKind;
 use grapevine::strategies::Registry;
@@ -119,6 +120,12 @@ fn further() -> impl Iterator<Item = Variant> {
         normalise: "rho",
         ..PLAIN
     };
+    let swept = |each, halo| Variant {
+        each,
+        schedule: "sweep",
+        halo,
+        ..regrouped
+    };
     let sampled = |sampling| Variant {
         halo: false,
         sampling,
@@ -138,13 +145,16 @@ fn further() -> impl Iterator<Item = Variant> {
             },
         ])
         .chain(dealt)
-        .chain([regrouped, sampled(0.5), sampled(1.0)])
+        .chain([regrouped, swept(2, false), swept(3, true)])
+        .chain([sampled(0.5), sampled(1.0)])
 }
 
 fn by_edge() -> impl Iterator<Item = Variant> {
     let each = [
         (true, 1, "sweep"),
         (false, 1, "sweep"),
+        (true, 2, "sweep"),
+        (false, 3, "sweep"),
         (true, 2, "regroup"),
         (false, 2, "regroup"),
     ];
@@ -371,6 +381,90 @@ fn between_switches_nothing_but_parameter_gradients_and_what_is_sampled_crosses(
 }
 
 #[test]
+fn in_mini_batches_at_most_one_number_per_worker_and_step_crosses_besides_gradients() {
+    let case = Case {
+        batch: Some(BatchSpec {
+            size: 5,
+            fanouts: vec![3; 3],
+        }),
+        layers: 3,
+        ..case(ModelKind::Gcn, 4)
+    };
+    for (options, numbers) in [
+        ("", 1),
+        ("weight = \"batch_gram\"\nschedule = \"regroup\"", 1),
+        ("weight = \"node_ht\"\nnormalise = \"rho\"", 0),
+        ("weight = \"none\"", 0),
+        ("normalise = \"none\"\nshrinkage = \"lambda\"", 0),
+        // The one that needs two: signal and noise.
+        ("normalise = \"none\"\nshrinkage = \"james_stein\"", 2),
+    ] {
+        let options = format!("repartition_every = 3\n{options}");
+        let setting = case.setting(case.strategy("grappa", &options).as_ref());
+        let outcome = case.run("grappa", &options);
+        for epoch in 1..3 {
+            let traffic = outcome.ledger.epoch(epoch).expect("gradients are sent");
+            let of = |kind| traffic.payload_of(kind).0;
+            // A ring of four passes on each number 2 · 3 times.
+            let parameters = setting.model.parameters() as u64;
+            let steps = of(TrafficKind::ParameterGradient) / (4 * 2 * 3 * parameters);
+            assert!(steps > 1, "{steps}");
+            let control = of(TrafficKind::Control);
+            assert_eq!(control, 4 * 2 * 3 * numbers * steps, "{options}");
+            for kind in TrafficKind::ALL {
+                let may = [TrafficKind::ParameterGradient, TrafficKind::Control];
+                assert!(may.contains(&kind) || of(kind) == 0, "{kind}: {options}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_weight_is_above_the_cap_even_if_it_was_pulled_towards_one() {
+    let case = case(ModelKind::Gcn, 4);
+    for shrinkage in ["none", "lambda", "james_stein", "kappa"] {
+        for weight in ["batch_mean", "batch_gram"] {
+            let options = format!(
+                "halo = false\nweight = \"{weight}\"\nshrinkage = \"{shrinkage}\"\ncap = 0.4"
+            );
+            let outcome = case.run("grappa", &options);
+            let weights = outcome
+                .epochs
+                .iter()
+                .map(|epoch| epoch.weight_mean.unwrap());
+            let weights: Vec<f64> = weights.collect();
+            assert!(
+                weights.iter().all(|w| *w > 0.0 && *w <= 0.4),
+                "{options}: {weights:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn two_workers_with_a_chunk_each_swap_them_once() {
+    let case = case(ModelKind::Gcn, 2);
+    let outcome = case.run("grappa", "repartition_every = 2");
+    let moves = |epoch: usize| {
+        let traffic = outcome.ledger.epoch(epoch).expect("gradients are sent");
+        traffic.payload_of(TrafficKind::Repartition).0 > 0
+    };
+    assert!((0..case.epochs).filter(|epoch| moves(*epoch)).eq([0]));
+}
+
+#[test]
+fn chances_are_refused_where_nothing_is_left_to_chance() {
+    let case = case(ModelKind::Gcn, 4);
+    for chunking in ["metis", "partition"] {
+        for by_chance in ["weight = \"edge_ht\"", "normalise = \"rho\""] {
+            let options = format!("chunking = \"{chunking}\"\nschedule = \"fixed\"\n{by_chance}");
+            let (key, says) = case.refused("grappa", &options);
+            assert_eq!(key.as_deref(), Some("chunking"), "{says}");
+        }
+    }
+}
+
+#[test]
 fn what_is_sampled_is_a_share_of_the_boundary_rows_with_features_and_degrees() {
     let case = case(ModelKind::Gcn, 4);
     for (each, schedule, sampling) in [(1, "sweep", 0.5), (2, "regroup", 0.25), (1, "fixed", 1.0)] {
@@ -533,7 +627,32 @@ fn a_switch_moves_one_chunk_to_each_worker_and_with_the_halo_its_surroundings() 
             traffic.payload_of(TrafficKind::Repartition).0
         };
         assert_eq!(of(&bare), chunks, "epoch {epoch}");
-        assert!(of(&full) > chunks, "epoch {epoch}");
+        // With the halo, chunks come with all edges into them, and with the features and degrees of sources that are not held: of those
+        // into a worker's own chunk once, of those into the other only where they are not there already.
+        let surroundings: usize = (PLAIN.held(&setting, epoch).iter())
+            .map(|held| {
+                let reads = |u: u32, chunk: usize| {
+                    let out = graph.neighbours(u as usize).iter();
+                    out.into_iter()
+                        .any(|&v| owner[v as usize] as usize == chunk)
+                };
+                let comes = |u: &u32| {
+                    let is_held = held.contains(&(owner[*u as usize] as usize));
+                    let (own, other) = (reads(*u, held[0]), reads(*u, held[1]));
+                    !is_held
+                        && if epoch == 0 {
+                            own || other
+                        } else {
+                            other && !own
+                        }
+                };
+                (0..graph.nodes() as u32).filter(comes).count()
+            })
+            .sum();
+        let nodes = graph.nodes() as u64 * (2 + width) + edges(graph).count() as u64;
+        let rows = surroundings as u64 * (1 + width);
+        assert!(rows > 0);
+        assert_eq!(of(&full), 4 * (nodes + rows), "epoch {epoch}");
     }
 }
 

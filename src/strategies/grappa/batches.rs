@@ -94,8 +94,9 @@ impl WorkingBatches {
             }
             _ => Vec::new(),
         };
-        let weights = weighing.agreed(worker, weights.collect(), &norms)?;
-        let total = self.steps.seeds(step).max(1) as f64;
+        let total = self.steps.seeds(step).max(1);
+        let weights = weighing.agreed(worker, weights.collect(), &norms, total)?;
+        let total = total as f64;
         // Each worker's mean loss times b_i / Σ b_j: the sum over workers is the mean over the step's training nodes.
         #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
         let weighted = seeds.iter().zip(&weights).enumerate();

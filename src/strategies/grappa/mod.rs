@@ -4,7 +4,8 @@
 //! one *variable* chunk, which moves on round-robin every `repartition_every` epochs (a super-epoch), so that a cycle brings every worker together with
 //! every other's chunk. With the schedule `regroup` all chunks are dealt out anew instead, and a worker trains what it was dealt.
 //! At a switch those chunks' structure and features move from where they are stored, and with `halo` the features of the sources of all edges into the
-//! chunks; these bytes are counted as `repartition`. In between *only parameter gradients* travel: `2(N − 1)/N · 4|θ|` bytes per worker and
+//! chunks; these bytes are counted as `repartition`. (Two workers with a chunk each have one variable chunk only, which moves once. A chunk that `regroup`
+//! deals to the worker that held it before moves anew.) In between *only parameter gradients* travel: `2(N − 1)/N · 4|θ|` bytes per worker and
 //! step. Each training node is used once per epoch, where its base chunk is, or its group.
 //!
 //! With `remote_sampling` a share of the sources that `halo` would load is fetched anew in each epoch, `4 · rows · (features + 1)` bytes (`feature`).
@@ -14,7 +15,7 @@
 //!
 //! What a worker does not see biases its gradient. Each gradient is therefore weighted by the *coverage* of its training nodes'
 //! neighbourhoods, per node or per batch, or each message by the probability that it is seen. What workers have to tell each other for that is `control`, at
-//! each switch (with `remote_sampling`, in each epoch; in mini-batches, in each step): an all-reduce of two numbers for `normalise = "mean"`, and one for `shrinkage = "james_stein"`.
+//! each switch (with `remote_sampling`, in each epoch; in mini-batches, in each step): an all-reduce of one number for `normalise = "mean"`, and of two for `shrinkage = "james_stein"`.
 //! `normalise = "rho"` compares coverage with its expectation over `L` hops (with the halo one less), taken as `(P ∘ π)^L · 1`, for which one number per
 //! boundary row travels for each hop but the first, once, before training. For one hop that is exact; for more it ignores that walks come back to units
 //! they have seen.
@@ -87,10 +88,17 @@ impl Grappa {
     fn switches(&self, epoch: usize) -> bool {
         match self.options.schedule {
             Schedule::Fixed => epoch == 0,
+            Schedule::Sweep if self.only_partner() => epoch == 0,
             Schedule::Sweep | Schedule::Regroup => {
                 epoch.is_multiple_of(self.options.repartition_every())
             }
         }
+    }
+
+    /// Whether there is one variable chunk only, that of the other of two workers, which then stays.
+    fn only_partner(&self) -> bool {
+        let workers = self.context.workers;
+        workers == 2 && self.options.chunks.is_none_or(|chunks| chunks == workers)
     }
 
     /// Whether the working graph changes before an epoch.
@@ -283,8 +291,9 @@ impl Grappa {
             }
             _ => Vec::new(),
         };
-        let weights = self.weighing.agreed(worker, weights, &norms)?;
-        let (nodes, rows) = (worker.training_nodes() as f64, graph.nodes.len());
+        let training = worker.training_nodes();
+        let weights = self.weighing.agreed(worker, weights, &norms, training)?;
+        let (nodes, rows) = (training as f64, graph.nodes.len());
         // Each worker's mean loss times b_i / Σ b_j: the sum over workers is the mean over all training nodes.
         #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
         let weighted = graph.seeds.iter().zip(&weights);

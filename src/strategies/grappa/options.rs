@@ -23,7 +23,7 @@ pub const INFO: &[OptionInfo] = &[
     OptionInfo {
         name: "schedule",
         default: "\"sweep\"",
-        meaning: "sweep: one variable chunk beside the worker's own, moving on round-robin; fixed: the first one stays (the paper's ablation FP); regroup: all chunks are dealt out anew at random (derived).",
+        meaning: "sweep: one variable chunk beside the worker's own, moving on round-robin (the paper); fixed: the first one stays (the paper's ablation FP); regroup: all chunks are dealt out anew at random (derived).",
     },
     OptionInfo {
         name: "repartition_every",
@@ -43,7 +43,7 @@ pub const INFO: &[OptionInfo] = &[
     OptionInfo {
         name: "weight",
         default: "\"batch_mean\"",
-        meaning: "none (the paper's ablation UW); node_ht: each node's loss by its coverage; node_hajek: by 1 if any neighbour is seen, else 0 (derived); batch_mean: the whole gradient by the nodes' mean (the paper); batch_gram: by their mean weighted with squared gradient norms (the paper's minimum distance; formula derived); edge_ht: each message by one over its probability (derived).",
+        meaning: "none (the paper's ablation UW); node_ht: each node's loss by its coverage (the paper's node level); node_hajek: by 1 if any neighbour is seen, else 0 (derived); batch_mean: the whole gradient by the nodes' mean (the authors' code); batch_gram: by their mean weighted with squared gradient norms (the paper's minimum distance; formula derived); edge_ht: each message by one over its probability (derived).",
     },
     OptionInfo {
         name: "coverage_hops",
@@ -58,22 +58,22 @@ pub const INFO: &[OptionInfo] = &[
     OptionInfo {
         name: "kappa",
         default: "1",
-        meaning: "κ of shrinkage = \"kappa\".",
+        meaning: "κ of shrinkage = \"kappa\" (1 is near the authors' code).",
     },
     OptionInfo {
         name: "lambda",
         default: "0.5",
-        meaning: "λ of shrinkage = \"lambda\".",
+        meaning: "λ of shrinkage = \"lambda\" (the value is ours).",
     },
     OptionInfo {
         name: "normalise",
         default: "\"mean\"",
-        meaning: "mean: divide weights by their mean over all training nodes, which keeps the learning rate's scale (derived); rho: each by its expectation over super-epochs, which for one hop makes it Horvitz and Thompson's, and for more is taken as if the walk never came back to what it has seen (derived); none.",
+        meaning: "mean: divide weights by their mean over all training nodes, which keeps the learning rate's scale (derived); rho: each by its expectation over super-epochs, which for one hop makes it Horvitz and Thompson's, and for more is taken as if the walk never came back to what it has seen (derived); none (the authors' code).",
     },
     OptionInfo {
         name: "cap",
         default: "none",
-        meaning: "Largest weight a node may have after normalisation (the authors' code: 1, before).",
+        meaning: "Largest weight of a node or batch, after normalisation (the authors' code: 1, before).",
     },
 ];
 
@@ -284,6 +284,13 @@ impl Options {
                 self.shrinkage.name()
             );
             return refuse("shrinkage", what);
+        }
+        let by_chance = self.weight == Weight::EdgeHt || self.normalise == Normalise::Rho;
+        let drawn = self.chunking == Chunking::Random;
+        if by_chance && self.schedule == Schedule::Fixed && !drawn {
+            let what = "must be \"random\" with schedule = \"fixed\" and weight = \"edge_ht\" or normalise = \"rho\": these divide by \
+                        chances, and nothing else here is left to chance";
+            return refuse("chunking", what.to_owned());
         }
         if self.normalise == Normalise::Rho {
             if matches!(self.weight, Weight::None | Weight::EdgeHt) {

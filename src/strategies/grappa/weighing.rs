@@ -64,7 +64,8 @@ impl Weighing {
         self.normalise == Normalise::Mean && !matches!(self.weight, Weight::None | Weight::EdgeHt)
     }
 
-    /// Final weights: over their mean, capped, and made one per batch. `norms` are the seeds' squared gradient norms, for `batch_gram`.
+    /// Final weights: over their mean, capped, and made one per batch. `norms` are the seeds' squared gradient norms, for `batch_gram`, and
+    /// `nodes` the training nodes of all workers, of which everyone knows the number.
     ///
     /// # Errors
     /// If communication fails.
@@ -73,10 +74,11 @@ impl Weighing {
         worker: &mut Worker,
         mut weights: Vec<f64>,
         norms: &[f64],
+        nodes: usize,
     ) -> Result<Vec<f64>, SimError> {
         if self.takes_mean() {
-            let [sum, count] = summed(worker, [weights.iter().sum(), weights.len() as f64])?;
-            let mean = sum / count.max(1.0);
+            let [sum] = summed(worker, [weights.iter().sum()])?;
+            let mean = sum / nodes.max(1) as f64;
             if mean > 0.0 {
                 for weight in &mut weights {
                     *weight /= mean;
@@ -107,31 +109,29 @@ impl Weighing {
                 )
             }
         };
-        weights.fill(batch);
+        // Shrinking pulls towards 1, which may lie above the cap.
+        weights.fill(capped(batch, self.cap));
         Ok(weights)
     }
 
-    /// The messages of [`Self::agreed`]: one all-reduce of two numbers for the mean, and one for James and Stein's λ.
+    /// The messages of [`Self::agreed`]: an all-reduce of one number for the mean, and of two for James and Stein's λ.
     #[must_use]
     pub fn traffic(&self, all_reduce: AllReduceKind, workers: usize) -> Traffic {
         let mut traffic = Traffic::new();
-        for asked in [self.takes_mean(), self.shrinkage == Shrinkage::JamesStein] {
+        let james_stein = self.shrinkage == Shrinkage::JamesStein;
+        for (asked, numbers) in [(self.takes_mean(), 1), (james_stein, 2)] {
             if asked {
-                traffic.merge(&all_reduce_traffic(
-                    all_reduce,
-                    workers,
-                    2,
-                    TrafficKind::Control,
-                ));
+                let kind = TrafficKind::Control;
+                traffic.merge(&all_reduce_traffic(all_reduce, workers, numbers, kind));
             }
         }
         traffic
     }
 }
 
-/// The sums of two numbers over all workers.
+/// The sums of some numbers over all workers.
 #[allow(clippy::cast_possible_truncation)] // what travels is single precision
-fn summed(worker: &mut Worker, mine: [f64; 2]) -> Result<[f64; 2], SimError> {
+fn summed<const N: usize>(worker: &mut Worker, mine: [f64; N]) -> Result<[f64; N], SimError> {
     let mut sums = mine.map(|number| number as f32);
     worker.all_reduce(&mut sums, Reduce::Sum, TrafficKind::Control)?;
     Ok(sums.map(f64::from))

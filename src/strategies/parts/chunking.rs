@@ -5,7 +5,7 @@ use serde::Deserialize;
 use crate::graph::{PartitionMethod, PartitionSpec};
 
 /// How nodes are dealt into chunks.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Chunking {
     /// At random.

@@ -57,7 +57,7 @@ pub enum Shrinkage {
     None,
     /// Coverages smoothed by κ, node by node.
     Kappa,
-    /// Batch weights by `1 + λ (w − 1)`, with a given λ or the one estimated from all workers.
+    /// Batch weights by `1 + λ (w − 1)`, with a given λ; in the study of estimators, if none is given, the one estimated from all workers.
     Lambda,
     /// As lambda, with the factor of James and Stein.
     JamesStein,

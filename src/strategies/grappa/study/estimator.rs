@@ -167,11 +167,12 @@ impl Estimator {
             (Shrinkage::None | Shrinkage::Kappa, _) => 1.0,
         };
         for (weights, weight) in weights.iter_mut().zip(of_batches) {
-            weights.fill(if lambda == 1.0 {
+            let weight = if lambda == 1.0 {
                 weight
             } else {
                 shrunk(weight, lambda)
-            });
+            };
+            weights.fill(capped(weight, self.cap));
         }
         weights
     }

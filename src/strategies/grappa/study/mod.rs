@@ -5,6 +5,10 @@
 //! ([`Toy`]) computes the gradient of every training node, which each [`Estimator`] weighs and adds up. The differences to the
 //! gradient of the whole graph are gathered over all outcomes, or over a sample of them where there are too many (`moments`). Derived
 //! and measured here; the paper has no such study.
+//!
+//! Two estimators know more here than in a training: `batch_gram` projects on the gradients themselves, where a training has their norms in the last
+//! layer only and takes them for uncorrelated; and the expected coverage of `normalise = "rho"` is that of whole walks, where a training multiplies the
+//! chances of their steps.
 
 mod design;
 mod estimator;
