@@ -206,6 +206,7 @@ impl RowMaker<'_> {
                 train_accuracy: record.scores.and_then(|scores| scores.train),
                 val_accuracy: record.scores.and_then(|scores| scores.validation),
                 test_accuracy: record.scores.and_then(|scores| scores.test),
+                val_loss: record.scores.and_then(|scores| scores.validation_loss),
                 compression_ratio: record.compression_ratio,
                 coverage: record.coverage,
                 weight_mean: record.weight_mean,

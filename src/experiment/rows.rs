@@ -335,7 +335,7 @@ table! {
         payload_bytes: u64,
         /// Wire bytes up to the end of the epoch.
         wire_bytes: u64,
-        /// Mean training loss.
+        /// Mean training loss, weighted where the strategy weights it (`weight_mean` of `grappa`).
         train_loss: Option<f64>,
         /// Training accuracy, in 0 to 1.
         train_accuracy: Option<f64>,
@@ -343,6 +343,8 @@ table! {
         val_accuracy: Option<f64>,
         /// Test accuracy, in 0 to 1; null where not evaluated.
         test_accuracy: Option<f64>,
+        /// Mean cross-entropy of the validation nodes; null where not evaluated.
+        val_loss: Option<f64>,
         /// Ratio asked of the codec; not bytes saved, for what travels whole is left out. Null for strategies that do not compress.
         compression_ratio: Option<f64>,
         /// Share of neighbourhoods seen; null where not meaningful.

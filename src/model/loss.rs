@@ -49,6 +49,25 @@ pub fn predictions(logits: &[f32], classes: usize) -> Vec<u32> {
         .collect()
 }
 
+/// Mean cross-entropy of the `nodes` that have a label. `logits` is `[rows, classes]` row by row. `None` if none has.
+#[must_use]
+pub fn mean_loss(
+    logits: &[f32],
+    classes: usize,
+    labels: &[Option<u32>],
+    nodes: &[u32],
+) -> Option<f64> {
+    let losses = nodes.iter().filter_map(|&v| {
+        let class = labels[v as usize]?;
+        let row = &logits[v as usize * classes..][..classes];
+        let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let sum: f64 = row.iter().map(|x| f64::from(x - largest).exp()).sum();
+        Some(sum.ln() - f64::from(row[class as usize] - largest))
+    });
+    let (sum, count) = losses.fold((0.0, 0_usize), |(sum, n), loss| (sum + loss, n + 1));
+    (count > 0).then(|| sum / count as f64)
+}
+
 /// Share of `nodes` whose predicted class is their label; nodes without a label count as wrong. `None` for no nodes.
 #[must_use]
 pub fn accuracy(predicted: &[u32], labels: &[Option<u32>], nodes: &[u32]) -> Option<f64> {
@@ -60,4 +79,23 @@ pub fn accuracy(predicted: &[u32], labels: &[Option<u32>], nodes: &[u32]) -> Opt
         .filter(|&&v| labels[v as usize] == Some(predicted[v as usize]))
         .count();
     Some(right as f64 / nodes.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mean_loss_is_that_of_labelled_nodes_and_survives_large_logits() {
+        let logits = [0.0, 0.0, 1000.0, 0.0, 0.0, 3.0];
+        let labels = [Some(1), Some(1), None];
+        let loss = |nodes: &[u32]| mean_loss(&logits, 2, &labels, nodes);
+        let near = |value: Option<f64>, expected: f64| {
+            assert!((value.unwrap() - expected).abs() < 1e-12, "{value:?}");
+        };
+        near(loss(&[0]), 2_f64.ln());
+        near(loss(&[1]), 1000.0);
+        near(loss(&[0, 1, 2]), f64::midpoint(2_f64.ln(), 1000.0));
+        assert_eq!((loss(&[2]), loss(&[])), (None, None));
+    }
 }

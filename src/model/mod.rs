@@ -43,7 +43,7 @@ pub use dropout::{Dropout, Mask};
 pub use gnn::{Gnn, ModelSpec};
 pub use input::Input;
 pub use layer::{LayerSpec, Merge};
-pub use loss::{accuracy, cross_entropy, predictions, targets};
+pub use loss::{accuracy, cross_entropy, mean_loss, predictions, targets};
 pub use matrix::{Matrix, Place};
 pub use maximum::{MaximumBackend, neighbour_max};
 pub use norm::Norm;

@@ -11,7 +11,7 @@ use super::kernel::WorkerTimes;
 use super::timeline::Timeline;
 use crate::net::{CodingError, Lane, Ledger, Seconds};
 
-/// Accuracies of one evaluation.
+/// Accuracies of one evaluation, and the validation loss.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scores {
     /// Of the training nodes; null without any.
@@ -20,6 +20,8 @@ pub struct Scores {
     pub validation: Option<f64>,
     /// Of the test nodes.
     pub test: Option<f64>,
+    /// Mean cross-entropy of the validation nodes.
+    pub validation_loss: Option<f64>,
 }
 
 /// What a worker says at the end of an epoch. Fields that several workers fill are combined as stated.

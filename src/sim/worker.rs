@@ -12,7 +12,7 @@ use super::{Engine, EpochReport, Scores, Setting, Shard, SimError, WorkerDevice}
 use crate::graph::Features;
 use crate::model::{
     Aggregation, Block, Dropout, Gnn, Input, Matrix, Optimizer, Place, Work, accuracy,
-    add_gradients, cross_entropy, parameter_count, parameters, predictions, targets,
+    add_gradients, cross_entropy, mean_loss, parameter_count, parameters, predictions, targets,
 };
 use crate::net::{
     CodingErrors, Communicator, Inbox, Lane, Outbox, Pending, PendingCollective, Reduce, Seconds,
@@ -425,12 +425,20 @@ impl Worker {
         let scores = (self.rank() == 0).then(|| {
             self.evaluation(|graph| {
                 let dataset = &self.setting.dataset;
-                let predicted = predictions(&infer(graph).into_values(), dataset.classes);
+                let logits = infer(graph).into_values();
+                let predicted = predictions(&logits, dataset.classes);
                 let of = |nodes: &[u32]| accuracy(&predicted, &dataset.labels, nodes);
+                let split = &dataset.split;
                 Scores {
-                    train: of(&dataset.split.train),
-                    validation: of(&dataset.split.validation),
-                    test: of(&dataset.split.test),
+                    train: of(&split.train),
+                    validation: of(&split.validation),
+                    test: of(&split.test),
+                    validation_loss: mean_loss(
+                        &logits,
+                        dataset.classes,
+                        &dataset.labels,
+                        &split.validation,
+                    ),
                 }
             })
         });
@@ -473,9 +481,15 @@ impl Worker {
     }
 }
 
-/// Three accuracies as bytes; one that does not exist is not a number.
+/// All scores as bytes; one that does not exist is not a number.
 fn scores_to_bytes(scores: &Scores) -> Vec<u8> {
-    [scores.train, scores.validation, scores.test]
+    let Scores {
+        train,
+        validation,
+        test,
+        validation_loss,
+    } = scores;
+    [train, validation, test, validation_loss]
         .iter()
         .flat_map(|score| score.unwrap_or(f64::NAN).to_le_bytes())
         .collect()
@@ -493,5 +507,6 @@ fn scores_from_bytes(bytes: &[u8]) -> Scores {
         train: score(0),
         validation: score(1),
         test: score(2),
+        validation_loss: score(3),
     }
 }

@@ -1,8 +1,10 @@
 //! Every codec and schedule in whole trainings. That the ledger is what was planned is checked in each of them.
 
 use crate::common::{Case, losses};
+use grapevine::graph::BatchSpec;
+use grapevine::model::ModelKind;
 use grapevine::net::TrafficKind;
-use grapevine::sim::Outcome;
+use grapevine::sim::{Outcome, Scores};
 
 /// Codecs that a ratio changes, and how the strategies are told.
 const FOLLOWING: [&str; 8] = [
@@ -70,7 +72,7 @@ fn every_codec_that_follows_a_ratio_trains_saves_bytes_and_is_exact_at_ratio_one
 }
 
 #[test]
-fn codecs_with_a_cost_of_their_own_work_with_every_strategy_and_say_their_ratio() {
+fn codecs_with_a_cost_of_their_own_say_their_ratio() {
     let case = case();
     for (codec, ratio) in FIXED {
         let [fixed, varco] =
@@ -79,6 +81,201 @@ fn codecs_with_a_cost_of_their_own_work_with_every_strategy_and_say_their_ratio(
         assert_eq!(node_data(&fixed), node_data(&varco), "{codec}");
         let recorded = varco.epochs.iter().map(|epoch| epoch.compression_ratio);
         assert!(recorded.eq(vec![Some(ratio); 4]), "{codec}");
+    }
+}
+
+/// The strategies that exchange rows and compress them on request, with options, and whether they send every row once only or others each
+/// time.
+fn on_request() -> [(&'static str, &'static str, Case, bool); 5] {
+    let batches = Case {
+        batch: Some(BatchSpec {
+            size: 10,
+            fanouts: vec![4, 3, 2],
+        }),
+        ..case()
+    };
+    [
+        ("pipe", "cache_features = false", case(), false),
+        ("pipe", "smoothing = \"both\"", case(), false),
+        ("bns", "share = 0.6", case(), true),
+        ("retexo", "", case(), true),
+        ("distdgl", "cache = 0.3", batches, true),
+    ]
+}
+
+#[test]
+fn every_strategy_that_exchanges_rows_takes_every_codec_and_schedule_and_is_itself_at_ratio_one() {
+    for (kind, options, case, forgets) in on_request() {
+        let plain = case.run(kind, options);
+        let whole = node_data(&plain);
+        assert_eq!(plain.epochs[0].compression_ratio, None);
+        for codec in FOLLOWING {
+            let options = |more: &str| format!("{options}\ncodec = {codec}\n{more}");
+            let what = format!("{kind} {codec}");
+            if forgets && codec.contains("difference") {
+                let (key, _) = case.refused(kind, &options("ratio = 3"));
+                assert_eq!(key.as_deref(), Some("codec"), "{what}");
+                continue;
+            }
+            let lossy = case.run(kind, &options("ratio = 3"));
+            assert!(losses(&lossy).iter().all(|loss| loss.is_finite()), "{what}");
+            assert_ne!(losses(&lossy), losses(&plain), "{what}");
+            assert!(node_data(&lossy) < whole, "{what}");
+            assert_eq!(lossy.epochs[0].compression_ratio, Some(3.0), "{what}");
+            let exact = case.run(kind, &options("ratio = 1"));
+            assert_eq!(losses(&exact), losses(&plain), "{what}");
+            assert_eq!(node_data(&exact), whole, "{what}");
+            let falling = "schedule = { kind = \"exponential\", from = 8, to = 2 }";
+            let falling = case.run(kind, &options(falling));
+            let ratios = falling.epochs.iter().map(|e| e.compression_ratio.unwrap());
+            let ratios: Vec<f64> = ratios.collect();
+            assert!(ratios.is_sorted_by(|a, b| a >= b), "{what}: {ratios:?}");
+            assert!(ratios[0] == 8.0 && ratios.last() < Some(&8.0), "{what}");
+            assert!(node_data(&falling) < whole, "{what}");
+        }
+        for (codec, ratio) in FIXED {
+            if forgets && codec.contains("difference") {
+                continue;
+            }
+            let run = case.run(kind, &format!("{options}\ncodec = {codec}"));
+            assert_eq!(
+                run.epochs[0].compression_ratio,
+                Some(ratio),
+                "{kind} {codec}"
+            );
+            assert_eq!(node_data(&run) < whole, ratio > 1.0, "{kind} {codec}");
+        }
+    }
+}
+
+#[test]
+fn what_compression_on_request_loses_is_measured_without_changing_anything() {
+    for (kind, options, case, _) in on_request() {
+        let options = format!("{options}\ncodec = \"first_columns\"\nratio = 2");
+        let plain = case.run(kind, &options);
+        let measured = case.run(kind, &format!("{options}\nmeasure_error = true"));
+        assert_eq!(losses(&plain), losses(&measured), "{kind}");
+        assert_eq!(plain.ledger.traffic(), measured.ledger.traffic(), "{kind}");
+        assert!(plain.coding_errors.is_empty(), "{kind}");
+        let errors: Vec<f64> = measured
+            .epochs
+            .iter()
+            .filter_map(|record| record.compression_error)
+            .collect();
+        assert!(!errors.is_empty(), "{kind}");
+        assert!(
+            errors.iter().all(|it| *it > 0.0 && *it < 1.0),
+            "{kind}: {errors:?}"
+        );
+    }
+}
+
+#[test]
+fn adaptive_schedules_go_with_strategies_that_send_rows_in_every_epoch() {
+    let case = Case {
+        epochs: 12,
+        ..case()
+    };
+    for kind in ["pipe", "bns"] {
+        for schedule in ["adaptive-validation", "adaptive-error"] {
+            // No improvement is large enough.
+            let schedule =
+                format!("{{ kind = \"{schedule}\", from = 8, patience = 1, tolerance = 10 }}");
+            let options = format!("codec = \"random_columns\"\nschedule = {schedule}");
+            let run = case.run(kind, &options);
+            let ratios = run.epochs.iter().map(|e| e.compression_ratio.unwrap());
+            let ratios: Vec<f64> = ratios.take(6).collect();
+            assert_eq!(ratios, [8.0, 8.0, 4.0, 2.0, 1.0, 1.0], "{kind} {schedule}");
+        }
+    }
+    let adaptive = "codec = \"top_k\"\nschedule = { kind = \"adaptive-error\" }";
+    let (key, says) = case.refused("retexo", adaptive);
+    assert_eq!(key.as_deref(), Some("schedule"));
+    assert!(says.contains("sent once"), "{says}");
+}
+
+#[test]
+fn codec_options_that_do_nothing_are_refused() {
+    let case = case();
+    for (kind, options, key, says) in [
+        ("bns", "ratio = 4", "ratio", "without `codec`"),
+        (
+            "pipe",
+            "measure_error = true",
+            "measure_error",
+            "without `codec`",
+        ),
+        (
+            "retexo",
+            "codec = \"f16\"\nratio = 4",
+            "ratio",
+            "cost of its own",
+        ),
+        (
+            "pipe",
+            "codec = \"top_k\"\nratio = 0.5",
+            "ratio",
+            "from 1 to",
+        ),
+        (
+            "pipe",
+            "codec = \"top_k\"\nrescale = true",
+            "rescale",
+            "random_columns",
+        ),
+        (
+            "bns",
+            "codec = \"top_k\"\nratio = 2\nschedule = { kind = \"cosine\" }",
+            "ratio",
+            "leave one out",
+        ),
+        (
+            "retexo",
+            "codec = \"f16\"\nform = \"distributed\"",
+            "codec",
+            "class logits",
+        ),
+    ] {
+        let (found, message) = case.refused(kind, options);
+        assert_eq!(found.as_deref(), Some(key), "{kind} {options}");
+        assert!(message.contains(says), "{kind} {options}: {message}");
+    }
+    let shallow = Case { layers: 2, ..case };
+    let (key, says) = shallow.refused("bns", "codec = \"f16\"");
+    assert_eq!(key.as_deref(), Some("codec"));
+    assert!(says.contains("nothing to compress"), "{says}");
+    // The features alone are left, if they are sent anew.
+    let run = shallow.run("bns", "codec = \"f16\"\ncache_features = false");
+    assert_eq!(run.epochs[0].compression_ratio, Some(2.0));
+}
+
+#[test]
+fn retexo_compresses_what_it_sends_once_and_trains_on_what_arrived() {
+    // Attention, so that the codec meets another aggregation than sums.
+    let case = Case {
+        kind: ModelKind::Gat,
+        ..case()
+    };
+    let (plain, half) = (
+        case.run("retexo", ""),
+        case.run("retexo", "codec = \"f16\""),
+    );
+    let bytes = |outcome: &Outcome, epoch: usize, kind| {
+        let traffic = outcome.ledger.epoch(epoch).expect("rows are sent");
+        traffic.payload_of(kind).0
+    };
+    for (epoch, kind, factor) in [
+        (0, TrafficKind::Feature, 2),
+        (case.epochs, TrafficKind::Activation, 2),
+        (2 * case.epochs, TrafficKind::Activation, 1), // the last layer's rows travel whole
+    ] {
+        let (plain, half) = (bytes(&plain, epoch, kind), bytes(&half, epoch, kind));
+        assert!(plain > 0);
+        assert_eq!(half * factor, plain, "epoch {epoch}");
+    }
+    assert_ne!(losses(&plain), losses(&half));
+    for (plain, half) in losses(&plain).iter().zip(losses(&half)) {
+        assert!((plain - half).abs() < 0.01, "{plain} and {half}");
     }
 }
 
@@ -98,34 +295,43 @@ fn adaptive(case: &Case, options: &str) -> (Vec<f64>, Outcome) {
     (ratios.collect(), outcome)
 }
 
+/// How good an evaluation was.
+type Goodness = fn(&Scores) -> f64;
+
 #[test]
-fn the_ratio_falls_when_the_validation_accuracy_stalls() {
+fn the_ratio_falls_when_the_validation_loss_or_accuracy_stalls() {
     let case = Case {
         epochs: 30,
         ..case()
     };
-    let options = "schedule = { kind = \"adaptive-validation\", from = 16, to = 2, patience = 3, tolerance = 0.01 }";
-    let (ratios, outcome) = adaptive(&case, options);
-    let scores = outcome
-        .epochs
-        .iter()
-        .map(|e| e.scores.unwrap().validation.unwrap());
-    // The rule once more, over the accuracies as they are recorded.
-    let (mut ratio, mut best, mut waited) = (16.0_f64, f64::NEG_INFINITY, 0);
-    for (epoch, score) in scores.enumerate() {
-        assert_eq!(ratios[epoch], ratio, "epoch {epoch}");
-        waited += 1;
-        if score > best + 0.01 {
-            (best, waited) = (score, 0);
-        } else if waited == 3 {
-            (ratio, waited) = ((ratio / 2.0).max(2.0), 0);
+    let measures: [(&str, Goodness); 2] = [
+        ("", |scores| -scores.validation_loss.unwrap()),
+        (", measure = \"accuracy\"", |scores| {
+            scores.validation.unwrap()
+        }),
+    ];
+    for (measure, goodness) in measures {
+        let schedule =
+            "kind = \"adaptive-validation\", from = 16, to = 2, patience = 3, tolerance = 0.02";
+        let options = format!("schedule = {{ {schedule}{measure} }}");
+        let (ratios, outcome) = adaptive(&case, &options);
+        let scores = outcome.epochs.iter().map(|e| goodness(&e.scores.unwrap()));
+        // The rule once more, over the scores as they are recorded.
+        let (mut ratio, mut best, mut waited) = (16.0_f64, f64::NEG_INFINITY, 0);
+        for (epoch, score) in scores.enumerate() {
+            assert_eq!(ratios[epoch], ratio, "epoch {epoch}");
+            waited += 1;
+            if score > best + 0.02 {
+                (best, waited) = (score, 0);
+            } else if waited == 3 {
+                (ratio, waited) = ((ratio / 2.0).max(2.0), 0);
+            }
         }
+        assert!(ratios[29] < 16.0, "{ratios:?}");
+        // Evaluation is not charged, and neither is what it tells.
+        let control = outcome.ledger.traffic().payload_of(TrafficKind::Control);
+        assert_eq!(control.0, 0);
     }
-    assert!(ratios[29] < 16.0, "{ratios:?}");
-    assert_eq!(
-        outcome.ledger.traffic().payload_of(TrafficKind::Control).0,
-        0
-    );
 }
 
 #[test]

@@ -118,6 +118,7 @@ fn no_column_that_follows_from_others_can_be_changed() {
         "measured_seconds",
         "train_loss",
         "train_accuracy",
+        "val_loss",
         "compression_ratio",
         "coverage",
         "weight_mean",

@@ -158,7 +158,7 @@ pub fn cross_entropy(logits: &Matrix, dataset: &Dataset) -> (f64, Matrix) {
     (loss, gradient)
 }
 
-/// Share of nodes whose largest logit is that of their class.
+/// Share of nodes whose largest logit is that of their class, and the mean cross-entropy of those that validate.
 pub fn scores(logits: &Matrix, dataset: &Dataset) -> Scores {
     let is_right = |node: &&u32| {
         let row = logits.row(**node as usize);
@@ -173,7 +173,21 @@ pub fn scores(logits: &Matrix, dataset: &Dataset) -> Scores {
         train: of(&dataset.split.train),
         validation: of(&dataset.split.validation),
         test: of(&dataset.split.test),
+        validation_loss: mean_loss(logits, dataset),
     }
+}
+
+/// Mean of `ln Σ_c exp(z_c) − z_class` over the nodes that validate.
+fn mean_loss(logits: &Matrix, dataset: &Dataset) -> Option<f64> {
+    let nodes = &dataset.split.validation;
+    let loss = |&node: &u32| {
+        let row = logits.row(node as usize);
+        let class = dataset.labels[node as usize].expect("a label") as usize;
+        let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let sum: f64 = row.iter().map(|z| (z - largest).exp()).sum();
+        largest + sum.ln() - row[class]
+    };
+    (!nodes.is_empty()).then(|| nodes.iter().map(loss).sum::<f64>() / nodes.len() as f64)
 }
 
 /// Asserts that accuracies agree but for one node of each set, the logits of which rounding may have made change places.
@@ -189,6 +203,12 @@ pub fn assert_scores(found: &[Scores], expected: &[Scores], dataset: &Dataset, w
             let apart = (found.unwrap() - expected.unwrap()).abs() * nodes.len() as f64;
             assert!(apart < 1.5, "{what}: {found:?}, not {expected:?}, {epoch}");
         }
+        let loss = |scores: &Scores| scores.validation_loss.unwrap();
+        let apart = (loss(found) - loss(expected)).abs();
+        assert!(
+            apart < 1e-3 * loss(expected),
+            "{what}: {found:?}, not {expected:?}, {epoch}"
+        );
     }
 }
 

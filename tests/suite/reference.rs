@@ -7,7 +7,7 @@ use burn::tensor::Tensor;
 use grapevine::graph::Csr;
 use grapevine::model::{
     Aggregation, Block, Dropout, Gnn, Input, ModelKind, Optimizer, accuracy, add_gradients,
-    cross_entropy, parameter_count, parameters, predictions, targets,
+    cross_entropy, mean_loss, parameter_count, parameters, predictions, targets,
 };
 use grapevine::sim::{Scores, Setting};
 
@@ -140,6 +140,12 @@ pub fn train<'a>(setting: &Setting, terms: impl Fn(usize) -> &'a [Term]) -> Trai
             train: of(&dataset.split.train),
             validation: of(&dataset.split.validation),
             test: of(&dataset.split.test),
+            validation_loss: mean_loss(
+                &logits,
+                dataset.classes,
+                &dataset.labels,
+                &dataset.split.validation,
+            ),
         });
     }
     trained.parameters = parameters(&model);

@@ -95,6 +95,50 @@ fn each_layer_is_exchanged_once_however_long_it_trains() {
 }
 
 #[test]
+fn every_sub_model_may_have_rounds_of_its_own() {
+    let case = Case {
+        layers: 3,
+        ..Case::default()
+    };
+    let each = case.run("retexo", "rounds_per_layer = [1, 4, 2]");
+    let exchanges: Vec<usize> = (each.ledger.iter())
+        .filter(|(_, traffic)| traffic.iter().any(|(lane, _, _)| lane.kind.is_node_data()))
+        .map(|(epoch, _)| epoch)
+        .collect();
+    assert_eq!(exchanges, [0, 1, 5]);
+    let evaluated = each.epochs.iter().filter(|epoch| epoch.scores.is_some());
+    assert!(
+        evaluated.map(|epoch| epoch.epoch).eq([5, 6]),
+        "the last sub-model's"
+    );
+    let same = case.run("retexo", "rounds_per_layer = [2, 2, 2]");
+    let one = case.run("retexo", "rounds_per_layer = 2");
+    assert_eq!(losses(&same), losses(&one));
+    assert_eq!(losses(&each)[0], losses(&one)[0]);
+    let short = case.strategy("retexo", "rounds_per_layer = [2, 2]");
+    let error = short.suits(&case.setting(short.as_ref())).unwrap_err();
+    assert_eq!(error.key.as_deref(), Some("rounds_per_layer"));
+    assert!(
+        error.message.contains("each of the 3 sub-models"),
+        "{error}"
+    );
+    // Among clients there is a sub-model more.
+    let clients = Case {
+        layers: 2,
+        workers: 120,
+        ..case
+    };
+    let options = "form = \"distributed\"\nrounds_per_layer = [1, 2, 3]";
+    let outcome = clients.run("retexo", options);
+    assert_eq!(outcome.epochs.len(), 6);
+    let logits = |epoch: usize| {
+        let traffic = outcome.ledger.epoch(epoch).expect("gradients are sent");
+        traffic.payload_of(TrafficKind::Activation).0 > 0
+    };
+    assert!((0..6).filter(|epoch| logits(*epoch)).eq([1, 3]));
+}
+
+#[test]
 fn parameter_gradients_grow_with_the_rounds_of_each_sub_model() {
     // The layers alone: `heads` of attention are averaged in both, and each has two scores of its width.
     let gcn = |f, h, c| [f * h + h, h * c + c];

@@ -24,7 +24,7 @@ fn claims_have_the_documented_columns_in_order() {
         ["paper", "seeds", "censored", "p_value", "p_adjusted"]
     );
     assert_eq!(names::<RunRow>().len(), 46);
-    assert_eq!(names::<EpochRow>().len(), 18);
+    assert_eq!(names::<EpochRow>().len(), 19);
     assert_eq!(names::<TrafficRow>().len(), 11);
 }
 

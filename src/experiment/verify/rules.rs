@@ -118,6 +118,17 @@ impl Checker {
             self.share::<EpochRow>(row, "val_accuracy", epoch.val_accuracy);
             self.share::<EpochRow>(row, "test_accuracy", epoch.test_accuracy);
             self.share::<EpochRow>(row, "coverage", epoch.coverage);
+            // Not a number where a training diverged.
+            self.ensure::<EpochRow>(
+                epoch.val_loss.is_none_or(|it| it.is_nan() || it >= 0.0),
+                row,
+                || {
+                    format!(
+                        "val_loss is {}, below 0",
+                        epoch.val_loss.unwrap_or_default()
+                    )
+                },
+            );
             self.ensure::<EpochRow>(epoch.wire_bytes >= epoch.payload_bytes, row, || {
                 format!(
                     "wire_bytes {} is less than payload_bytes {}",

@@ -257,6 +257,10 @@ const TAMPERED: &[(Change, &str)] = &[
         "epochs, row 1: train_accuracy is -0.1, not in 0 to 1",
     ),
     (
+        |t| t.epochs[1].val_loss = Some(-0.1),
+        "epochs, row 1: val_loss is -0.1, below 0",
+    ),
+    (
         |t| t.traffic[0].payload_bytes += 1,
         "runs, row 0: feature_bytes is 600, but its sum in traffic is 601",
     ),

@@ -10,7 +10,7 @@ use crate::net::{Bytes, Codec, CodecKey, NetError, RelativeError, Rows};
 /// Sends each entry as an IEEE 754 half-precision float, rounded to nearest.
 ///
 /// Biased, if slightly; ‖x̃ − x‖² ≤ 2⁻²² ‖x‖² while magnitudes lie between 2⁻¹⁴ and 65504. Smaller ones are off by at
-/// most 2⁻²⁵, larger ones become ±65504; what is not finite stays so.
+/// most 2⁻²⁵, which may be all there is, larger ones become ±65504: so the bound for any row is ‖x‖². What is not finite stays so.
 ///
 /// Encoded: 2·rows·n bytes.
 pub const F16: Short<f16> = Short(PhantomData);
@@ -33,8 +33,8 @@ trait TwoBytes: Send + Sync {
     const NAME: &'static str;
     /// The largest finite one.
     const LARGEST: f32;
-    /// Bits of precision p, the leading one included: rounding to nearest errs by at most 2⁻ᵖ, relatively.
-    const PRECISION: i32;
+    /// What ‖x̃ − x‖² / ‖x‖² never exceeds.
+    const BOUND: f64;
 
     /// The nearest one, little-endian.
     fn shorten(value: f32) -> [u8; 2];
@@ -45,7 +45,8 @@ trait TwoBytes: Send + Sync {
 impl TwoBytes for f16 {
     const NAME: &'static str = "f16";
     const LARGEST: f32 = Self::MAX.to_f32_const();
-    const PRECISION: i32 = 11;
+    // Of rows below 2⁻²⁵ nothing is left. Within its normal range it is 2⁻²².
+    const BOUND: f64 = 1.0;
 
     fn shorten(value: f32) -> [u8; 2] {
         Self::from_f32(value).to_le_bytes()
@@ -59,7 +60,8 @@ impl TwoBytes for f16 {
 impl TwoBytes for bf16 {
     const NAME: &'static str = "bf16";
     const LARGEST: f32 = Self::MAX.to_f32_const();
-    const PRECISION: i32 = 8;
+    // 2⁻¹⁶, of all floats but those below 2⁻¹²⁶.
+    const BOUND: f64 = 1.0 / 65536.0;
 
     fn shorten(value: f32) -> [u8; 2] {
         Self::from_f32(value).to_le_bytes()
@@ -111,6 +113,52 @@ impl<F: TwoBytes> Codec for Short<F> {
     }
 
     fn expected_error(&self, _width: usize) -> RelativeError {
-        RelativeError::AtMost(2_f64.powi(-2 * F::PRECISION))
+        RelativeError::AtMost(F::BOUND)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A row of finite floats of all magnitudes that a bfloat16 has.
+    fn rows() -> impl Strategy<Value = Vec<f32>> {
+        let entry = (-125..127_i32, 1.0..2.0_f32, any::<bool>());
+        let entry = entry.prop_map(|(power, digits, negative)| {
+            let value = digits * 2_f32.powi(power);
+            if negative { -value } else { value }
+        });
+        proptest::collection::vec(entry, 1..6)
+    }
+
+    fn squares(values: impl Iterator<Item = f64>) -> f64 {
+        values.map(|value| value * value).sum()
+    }
+
+    proptest! {
+        #[test]
+        fn no_row_loses_more_than_is_stated(row in rows()) {
+            for codec in [Box::new(F16) as Box<dyn Codec>, Box::new(BF16)] {
+                let (width, key) = (row.len(), CodecKey::new(0, 0, 0));
+                let bytes = codec.encode(&Rows::new(&row, width), key);
+                let decoded = codec.decode(&bytes, 1, width, key).unwrap();
+                let pairs = row.iter().zip(&decoded);
+                let lost = squares(pairs.map(|(x, y)| f64::from(*x) - f64::from(*y)));
+                let all = squares(row.iter().map(|x| f64::from(*x)));
+                let bound = codec.expected_error(width).value();
+                prop_assert!(lost <= bound * all, "{}: {lost} of {all}", codec.name());
+            }
+        }
+
+        #[test]
+        fn in_its_normal_range_a_half_precision_float_keeps_eleven_bits(
+            power in -14..15_i32, digits in 1.0..2.0_f32,
+        ) {
+            let (value, key) = (digits * 2_f32.powi(power), CodecKey::new(0, 0, 0));
+            let bytes = F16.encode(&Rows::new(&[value], 1), key);
+            let decoded = F16.decode(&bytes, 1, 1, key).unwrap()[0];
+            prop_assert!((decoded - value).abs() <= value * 2_f32.powi(-11));
+        }
     }
 }

@@ -18,14 +18,11 @@
 
 use serde::Deserialize;
 
-use super::full::plain_wire;
+use super::fixed::{MEASURE_ERROR, RESCALE};
 use super::isolated::OVERLAP;
-use super::parts::{BoundaryShare, EpochExchange, Overlap, exchange_traffic, partition_parallel};
+use super::parts::compressed::{CODEC, RATIO, SCHEDULE};
+use super::parts::{BoundaryShare, Compression, RowExchange};
 use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
-use crate::graph::BoundaryPlan;
-use crate::model::ModelSpec;
-use crate::net::Traffic;
-use crate::sim::{SimError, Worker};
 
 /// How experiments name and make it.
 pub const REGISTRATION: Registration = Registration {
@@ -44,6 +41,11 @@ pub const REGISTRATION: Registration = Registration {
                 default: "true",
                 meaning: "Send the constant input features of the whole boundary in the first epoch only, as the authors' code does, and use those of drawn rows; without it, drawn rows bring theirs in each epoch.",
             },
+            CODEC,
+            RATIO,
+            SCHEDULE,
+            RESCALE,
+            MEASURE_ERROR,
             OVERLAP,
         ],
     },
@@ -68,49 +70,24 @@ impl Default for Options {
     }
 }
 
-struct Bns {
-    options: Options,
-    context: Context,
-}
-
 fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
-    let options: Options = options(table)?;
+    let (compression, table) = Compression::read(table, context)?;
+    let options: Options = options(&table)?;
     if !(0.0..=1.0).contains(&options.share) {
         return Err(OptionError::key("share", "must be a number from 0 to 1"));
     }
-    Ok(Box::new(Bns {
-        options,
-        context: *context,
+    if compression.remembers() {
+        return Err(OptionError::key(
+            "codec",
+            "takes the difference from what the same rows were an epoch ago, and here other rows cross in each: choose another",
+        ));
+    }
+    // With no row drawn, no features are ever used.
+    let keeps = options.cache_features && options.share > 0.0;
+    let compression = compression.caching(keeps);
+    compression.check_layers(context)?;
+    Ok(Box::new(RowExchange {
+        share: Some(BoundaryShare(options.share)),
+        ..RowExchange::new(compression, options.overlap, *context)
     }))
-}
-
-impl Bns {
-    fn exchange(&self, epoch: usize) -> EpochExchange {
-        let share = self.options.share;
-        let keeps = self.options.cache_features && share > 0.0; // of no row are they ever used
-        let wire = |layer| (layer > 0 || epoch == 0 || !keeps).then(plain_wire);
-        EpochExchange {
-            wires: (0..self.context.layers).map(wire).collect(),
-            keeps_features: keeps,
-            share: Some(BoundaryShare(share)),
-            ..EpochExchange::default()
-        }
-    }
-}
-
-impl Strategy for Bns {
-    fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic {
-        // Which rows are drawn does not change how many they are.
-        let (sent, all_reduce) = (self.exchange(epoch), self.context.all_reduce);
-        let overlap = self.options.overlap;
-        exchange_traffic(all_reduce, boundary, model, epoch, &sent, overlap)
-    }
-
-    fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
-        let overlap = Overlap {
-            gradients: self.options.overlap,
-            ..Overlap::default()
-        };
-        partition_parallel(worker, Some(&|epoch, _| self.exchange(epoch)), overlap)
-    }
 }

@@ -21,7 +21,7 @@ use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyIn
 use crate::graph::{BoundaryPlan, PartitionSpec};
 use crate::model::{Block, Input, Matrix, ModelSpec, Work, targets};
 use crate::net::Traffic;
-use crate::sim::{Activity, SimError, Worker};
+use crate::sim::{Activity, EpochReport, SimError, Worker};
 use deal::Deal;
 
 /// How experiments name and make it.
@@ -139,30 +139,35 @@ impl Strategy for Cluster {
         let (seed, rank, steps) = (setting.seed, worker.rank(), deal.steps());
         let dropout = worker.dropout();
         let mut now = Epoch::default();
-        sum_steps(worker, steps, |worker, model, epoch, step| {
-            if step == 0 {
-                let work = Work::pass(deal.clusters());
-                now = worker.compute(Activity::Exchange, work, |_| Epoch {
-                    batches: deal.batches(seed, epoch, rank),
-                    training: deal.training(seed, epoch),
-                });
-            }
-            let batch = Batch::new(worker, deal.nodes(&now.batches[step]), now.training[step]);
-            let layer = || PassLayer {
-                block: &batch.block,
-                nodes: &batch.nodes,
-                crosses: None,
-            };
-            let layers: Vec<PassLayer<'_>> = (0..model.layers()).map(|_| layer()).collect();
-            let pass = Pass {
-                layers: &layers,
-                targets: &batch.targets,
-                dropout: &dropout,
-                round: (epoch * steps + step) as u64,
-                buckets: None,
-            };
-            pass.run(worker, model, Some(batch.features))
-        })
+        sum_steps(
+            worker,
+            steps,
+            |worker, model, epoch, step| {
+                if step == 0 {
+                    let work = Work::pass(deal.clusters());
+                    now = worker.compute(Activity::Exchange, work, |_| Epoch {
+                        batches: deal.batches(seed, epoch, rank),
+                        training: deal.training(seed, epoch),
+                    });
+                }
+                let batch = Batch::new(worker, deal.nodes(&now.batches[step]), now.training[step]);
+                let layer = || PassLayer {
+                    block: &batch.block,
+                    nodes: &batch.nodes,
+                    crosses: None,
+                };
+                let layers: Vec<PassLayer<'_>> = (0..model.layers()).map(|_| layer()).collect();
+                let pass = Pass {
+                    layers: &layers,
+                    targets: &batch.targets,
+                    dropout: &dropout,
+                    round: (epoch * steps + step) as u64,
+                    buckets: None,
+                };
+                pass.run(worker, model, Some(batch.features))
+            },
+            |_, _| EpochReport::default(),
+        )
     }
 }
 

@@ -8,9 +8,8 @@ use crate::graph::{Features, Peers, SampledLayer, Sampler, Steps, seeds_of, shuf
 use crate::model::{Block, Gnn, Input, Work};
 use crate::net::{Message, Outbox, TrafficKind};
 use crate::sim::{Activity, SimError, Worker};
-use crate::strategies::full::plain_wire;
 use crate::strategies::parts::{
-    Pass, PassLayer, Step, ask_owners, batch_targets, draw_work, exchange_features,
+    Pass, PassLayer, Step, Wire, ask_owners, batch_targets, draw_work, exchange_features,
 };
 
 /// A neighbour drawn: its global number and its degree in the whole graph.
@@ -52,7 +51,7 @@ impl FetchingTrainer {
         }
     }
 
-    /// Loss and gradient of one step, given what all workers ask each other for in it.
+    /// Loss and gradient of one step, given what all workers ask each other for in it and how features travel.
     ///
     /// # Errors
     /// If communication fails.
@@ -60,7 +59,7 @@ impl FetchingTrainer {
         &mut self,
         worker: &mut Worker,
         model: &Gnn,
-        requests: &Requests,
+        (requests, wire): (&Requests, &Wire),
         epoch: usize,
         step: usize,
     ) -> Result<Step, SimError> {
@@ -96,7 +95,7 @@ impl FetchingTrainer {
             layers.push((block, frontier.nodes.clone()));
         }
         layers.reverse();
-        let features = self.features(worker, &frontier, requests)?;
+        let features = self.features(worker, &frontier, requests, wire)?;
         let layers: Vec<PassLayer<'_>> = layers
             .iter()
             .map(|(block, nodes)| PassLayer {
@@ -170,6 +169,7 @@ impl FetchingTrainer {
         worker: &mut Worker,
         frontier: &Frontier,
         requests: &Requests,
+        wire: &Wire,
     ) -> Result<Option<Input>, SimError> {
         let (nodes, Split { remote, own }) = (&frontier.nodes, &frontier.split);
         let is_missing = |&(_, place): &(usize, usize)| !self.cache.has(nodes[place]);
@@ -179,7 +179,7 @@ impl FetchingTrainer {
             let nodes = wanted.iter().map(|&(_, place)| nodes[place]);
             (nodes.collect(), by_owner(&wanted))
         })?;
-        let arrived = exchange_features(worker, &asked, &plain_wire())?;
+        let arrived = exchange_features(worker, &asked, wire)?;
         if nodes.is_empty() {
             return Ok(None);
         }

@@ -14,7 +14,8 @@
 //! `full` in the same mini-batches, up to the order of sums (the authors' workers draw independently of each other).
 //!
 //! With `cache` a share of the remote nodes, those with most neighbours, has its features kept once they came (as the static cache of `PaGraph`, `SoCC`
-//! 2020, by degree; `DistDGL` has none). Which ones these are is known from the partition, and 1 keeps all.
+//! 2020, by degree; `DistDGL` has none). Which ones these are is known from the partition, and 1 keeps all. With a `codec` the features that are fetched
+//! are compressed; what is kept of them is what came.
 
 mod fetching;
 mod rehearsal;
@@ -25,12 +26,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Deserialize;
 
-use super::parts::{gradient_traffic, lane, sum_steps};
+use super::fixed::{MEASURE_ERROR, RESCALE};
+use super::parts::compressed::{CODEC, RATIO, SCHEDULE};
+use super::parts::{
+    CodecState, Compression, Wire, forward_error, gradient_traffic, lane, sum_steps,
+};
 use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
 use crate::graph::BoundaryPlan;
 use crate::model::ModelSpec;
-use crate::net::{Bytes, Traffic, TrafficKind};
-use crate::sim::{SimError, Worker};
+use crate::net::{Bytes, Traffic, TrafficKind, Way};
+use crate::sim::{EpochReport, SimError, Worker};
 use fetching::FetchingTrainer;
 use rehearsal::{NEIGHBOUR_BYTES, NODE_BYTES, Rehearsal, Requests};
 
@@ -40,11 +45,18 @@ pub const REGISTRATION: Registration = Registration {
         name: "distdgl",
         paper: "Zheng, Ma, Wang, Zhou, Su, Song, Gan, Zhang and Karypis, DistDGL: Distributed Graph Neural Network Training for Billion-Scale Graphs (IA³ 2020, arXiv 2010.05337)",
         sends: "in each mini-batch, numbers and degrees of sampled nodes, and the input features of those that are remote; parameter gradients. Needs training.batch (the authors' examples: size = 1000, fanouts = [25, 10], first the hop nearest to the batch)",
-        options: &[OptionInfo {
-            name: "cache",
-            default: "0",
-            meaning: "Share of the nodes of other workers, those with most neighbours, whose features are kept once they came (PaGraph's cache by degree; DistDGL has none). 1 keeps all.",
-        }],
+        options: &[
+            OptionInfo {
+                name: "cache",
+                default: "0",
+                meaning: "Share of the nodes of other workers, those with most neighbours, whose features are kept once they came (PaGraph's cache by degree; DistDGL has none). 1 keeps all.",
+            },
+            CODEC,
+            RATIO,
+            SCHEDULE,
+            RESCALE,
+            MEASURE_ERROR,
+        ],
     },
     build,
 };
@@ -58,24 +70,50 @@ struct Options {
 
 struct DistDgl {
     cache: f64,
+    compression: Compression,
     context: Context,
     /// What was played through last.
     rehearsal: Mutex<Option<Rehearsal>>,
 }
 
 fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
-    let Options { cache } = options(table)?;
+    let (compression, table) = Compression::read(table, context)?;
+    let Options { cache } = options(&table)?;
     if !(0.0..=1.0).contains(&cache) {
         return Err(OptionError::key("cache", "must be between 0 and 1"));
     }
+    if compression.is_adaptive() {
+        let what = "looks at how the training goes, which these workers do not tell each other: choose one that goes by the epoch";
+        return Err(OptionError::key("schedule", what));
+    }
+    compression.check_layers(context)?;
     Ok(Box::new(DistDgl {
         cache,
+        compression,
         context: *context,
         rehearsal: Mutex::new(None),
     }))
 }
 
 impl DistDgl {
+    /// The compression ratio of an epoch's features.
+    fn ratio(&self, epoch: usize) -> f64 {
+        self.compression.ratio_at(&self.context, epoch, &[])
+    }
+
+    /// How features travel in one of the steps of an epoch.
+    fn wire(
+        &self,
+        seed: u64,
+        (epoch, step, steps): (usize, usize, usize),
+        state: &CodecState,
+    ) -> Wire {
+        let (context, ratio) = (&self.context, self.ratio(epoch));
+        self.compression
+            .wire(context, 0, ratio, (seed, epoch as u64), state)
+            .at_step(steps, step)
+    }
+
     /// What the workers ask each other for in a step; nothing without mini-batches.
     fn requests(&self, boundary: &BoundaryPlan, epoch: usize, step: usize) -> Arc<Requests> {
         let Some(batches) = &boundary.batches else {
@@ -108,6 +146,8 @@ impl Strategy for DistDgl {
         let bytes = |count: usize, each: usize| Bytes((count * each) as u64);
         for step in 0..steps {
             let requests = self.requests(boundary, epoch, step);
+            // What is drawn does not change how many bytes it takes.
+            let wire = self.wire(0, (epoch, step, steps), &CodecState::default());
             for (hop, workers) in requests.draws.iter().enumerate() {
                 let layer = model.layers() - 1 - hop;
                 for (rank, asked) in workers.iter().enumerate() {
@@ -124,7 +164,8 @@ impl Strategy for DistDgl {
                     let there = lane(0, rank, owner, TrafficKind::Sample);
                     let back = lane(0, owner, rank, TrafficKind::Feature);
                     traffic.add(there, bytes(rows, NODE_BYTES));
-                    traffic.add(back, bytes(rows, 4 * model.features()));
+                    let way = (owner, rank, Way::Forward);
+                    traffic.add(back, wire.bytes(way, rows, model.features()));
                 }
             }
         }
@@ -139,12 +180,24 @@ impl Strategy for DistDgl {
             ));
         };
         let mut trainer = FetchingTrainer::new(worker, &batches.spec.fanouts, self.cache);
+        let (seed, steps) = (worker.setting().seed, boundary.steps().count());
+        let state = self.compression.state();
         sum_steps(
             worker,
-            boundary.steps().count(),
+            steps,
             |worker, model, epoch, step| {
                 let requests = self.requests(&boundary, epoch, step);
-                trainer.step(worker, model, &requests, epoch, step)
+                let wire = self.wire(seed, (epoch, step, steps), &state);
+                trainer.step(worker, model, (&requests, &wire), epoch, step)
+            },
+            |worker, epoch| EpochReport {
+                compression_ratio: self.compression.ratio(self.ratio(epoch)),
+                coding_error: state.gauge().map(|gauge| {
+                    let errors = gauge.take();
+                    worker.measured_errors(epoch, &errors);
+                    forward_error(&errors)
+                }),
+                ..EpochReport::default()
             },
         )
     }

@@ -6,15 +6,8 @@
 use serde::Deserialize;
 
 use super::full::OVERLAP;
-use super::parts::{
-    CodecChoice, CodecState, Compression, EpochExchange, HIGHEST_RATIO, Overlap, exchange_traffic,
-    partition_parallel,
-};
+use super::parts::{CodecChoice, Compression, RowExchange};
 use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
-use crate::graph::BoundaryPlan;
-use crate::model::ModelSpec;
-use crate::net::Traffic;
-use crate::sim::{SimError, Worker};
 
 /// How experiments name and make it.
 pub const REGISTRATION: Registration = Registration {
@@ -42,7 +35,7 @@ pub const REGISTRATION: Registration = Registration {
 pub const CODEC: OptionInfo = OptionInfo {
     name: "codec",
     default: "random_columns",
-    meaning: "How rows are compressed: random_columns (the same columns for all rows of a layer and epoch, as in the authors' code), random_entries, first_columns, top_k, quantise (bits = 1, 2, 4 or 8, else by the ratio), f16, bf16, identity, { kind = \"compose\", first = …, second = … }, { kind = \"difference\", of = … } (only the change since the last epoch).",
+    meaning: "How rows are compressed: random_columns (the same columns for all rows of a layer and epoch, as in the authors' code); ours: random_entries, first_columns, top_k, quantise (bits = 1, 2, 4 or 8, else by the ratio; stochastic rounding as in QSGD, Alistarh et al., NeurIPS 2017), f16, bf16, identity, { kind = \"compose\", first = …, second = … }, { kind = \"difference\", of = … } (only the change since the last epoch, as in EF21, Richtárik et al., NeurIPS 2021).",
 };
 
 /// Shared with `varco`.
@@ -63,7 +56,7 @@ pub const CACHE_FEATURES: OptionInfo = OptionInfo {
 pub const MEASURE_ERROR: OptionInfo = OptionInfo {
     name: "measure_error",
     default: "false",
-    meaning: "Record what compression loses, by epoch, layer and message. Each message is decoded once more, which is charged where compute is measured.",
+    meaning: "Record what compression loses, by epoch, layer and message (ours). Each message is decoded once more, which is charged where compute is measured.",
 };
 
 #[derive(Clone, Debug, Deserialize)]
@@ -83,72 +76,16 @@ struct Options {
     overlap: bool,
 }
 
-struct Fixed {
-    compression: Compression,
-    ratio: f64,
-    overlap: bool,
-    context: Context,
-}
-
 fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
     let options: Options = options(table)?;
-    options.codec.check(options.rescale)?;
-    options.codec.check_batches(context)?;
-    let ratio = options.ratio.unwrap_or(8.0);
-    if !(1.0..=HIGHEST_RATIO).contains(&ratio) {
-        let what = format!("must be a number from 1 to {HIGHEST_RATIO}");
-        return Err(OptionError::key("ratio", what));
-    }
-    if options.ratio.is_some() && !options.codec.follows_ratio() {
-        return Err(OptionError::key(
-            "ratio",
-            "does nothing for this codec, which has a cost of its own: leave it out, or make the codec second of a composition",
-        ));
-    }
-    Ok(Box::new(Fixed {
-        compression: Compression {
-            codec: options.codec,
-            rescale: options.rescale,
-            cache_features: options.cache_features,
-            measure_error: options.measure_error,
-        },
-        ratio,
-        overlap: options.overlap,
-        context: *context,
-    }))
-}
-
-impl Fixed {
-    fn exchange(&self, seed: u64, epoch: usize, state: &CodecState) -> EpochExchange {
-        self.compression
-            .exchange(&self.context, self.ratio, seed, epoch, state)
-    }
-}
-
-impl Strategy for Fixed {
-    fn trains_in_batches(&self) -> bool {
-        true
-    }
-
-    fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic {
-        // What is drawn and remembered does not change how many bytes it takes.
-        let exchange = self.exchange(0, epoch, &CodecState::default());
-        let kind = self.context.all_reduce;
-        exchange_traffic(kind, boundary, model, epoch, &exchange, self.overlap)
-    }
-
-    fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
-        let seed = worker.setting().seed;
-        let state = self.compression.state(false);
-        let overlap = Overlap {
-            gradients: self.overlap,
-            features: self.overlap,
-            ..Overlap::default()
-        };
-        partition_parallel(
-            worker,
-            Some(&|epoch, _| self.exchange(seed, epoch, &state)),
-            overlap,
-        )
-    }
+    let compression = Compression {
+        codec: Some(options.codec),
+        rescale: options.rescale,
+        measure_error: options.measure_error,
+        ..Compression::none().caching(options.cache_features)
+    };
+    let compression = compression.at(options.ratio.unwrap_or(8.0))?;
+    compression.check(context, options.ratio.map(|_| "ratio"))?;
+    let compressed = RowExchange::new(compression, options.overlap, *context);
+    Ok(Box::new(compressed))
 }

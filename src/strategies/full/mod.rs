@@ -15,12 +15,9 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::parts::{EpochExchange, Overlap, Wire, exchange_traffic, partition_parallel};
+use super::parts::{Compression, RowExchange, Wire};
 use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
-use crate::graph::BoundaryPlan;
-use crate::model::ModelSpec;
-use crate::net::{CodecKey, Identity, Traffic};
-use crate::sim::{SimError, Worker};
+use crate::net::{CodecKey, Identity};
 
 /// How experiments name and make it.
 pub const REGISTRATION: Registration = Registration {
@@ -60,16 +57,11 @@ const fn yes() -> bool {
     true
 }
 
-struct Full {
-    options: Options,
-    context: Context,
-}
-
 fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
-    Ok(Box::new(Full {
-        options: options(table)?,
-        context: *context,
-    }))
+    let options: Options = options(table)?;
+    let compression = Compression::none().caching(options.cache_features);
+    let all = RowExchange::new(compression, options.overlap, *context);
+    Ok(Box::new(all))
 }
 
 /// A wire that changes nothing.
@@ -78,49 +70,5 @@ pub fn plain_wire() -> Wire {
     Wire {
         codec: Arc::new(Identity),
         key: CodecKey::new(0, 0, 0),
-    }
-}
-
-impl Full {
-    fn exchange(&self, epoch: usize) -> EpochExchange {
-        let keeps = self.options.cache_features;
-        // In mini-batches, features that were not needed before come in any epoch.
-        let features = epoch == 0 || !keeps || self.context.mini_batch;
-        let wire = |layer| (layer > 0 || features).then(plain_wire);
-        EpochExchange {
-            wires: (0..self.context.layers).map(wire).collect(),
-            keeps_features: keeps,
-            ..EpochExchange::default()
-        }
-    }
-}
-
-impl Strategy for Full {
-    fn trains_in_batches(&self) -> bool {
-        true
-    }
-
-    fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic {
-        let (exchange, kind) = (self.exchange(epoch), self.context.all_reduce);
-        exchange_traffic(
-            kind,
-            boundary,
-            model,
-            epoch,
-            &exchange,
-            self.options.overlap,
-        )
-    }
-
-    fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
-        partition_parallel(
-            worker,
-            Some(&|epoch, _| self.exchange(epoch)),
-            Overlap {
-                gradients: self.options.overlap,
-                features: self.options.overlap,
-                ..Overlap::default()
-            },
-        )
     }
 }

@@ -148,7 +148,7 @@ impl CodecChoice {
     /// # Errors
     /// If it takes differences: other rows travel in each step, so nothing is left of the last one to take them from.
     pub fn check_batches(&self, context: &Context) -> Result<(), OptionError> {
-        if context.mini_batch && matches!(self.0, Kind::Difference { .. }) {
+        if context.mini_batch && self.remembers() {
             return Err(OptionError::key(
                 "codec",
                 "takes the difference from what the same rows were an epoch ago, and with `training.batch` other rows travel in \
@@ -156,6 +156,12 @@ impl CodecChoice {
             ));
         }
         Ok(())
+    }
+
+    /// Whether it takes the difference from what was sent before.
+    #[must_use]
+    pub const fn remembers(&self) -> bool {
+        matches!(self.0, Kind::Difference { .. })
     }
 
     /// Whether a ratio changes anything.

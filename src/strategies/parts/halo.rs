@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::crossing::{encode, outbox};
 use super::{Crossing, Late};
 use crate::model::{Input, Matrix, Work};
-use crate::net::{Codec, CodecKey, Message, Outbox, Pending, TrafficKind, Way};
+use crate::net::{Bytes, Codec, CodecKey, Message, Outbox, Pending, TrafficKind, Way};
 use crate::sim::{Activity, SimError, Worker};
 
 /// How the rows of one layer travel in one exchange.
@@ -26,8 +26,21 @@ impl Wire {
         }
     }
 
+    /// The payload of the message that takes `rows` of so many columns from `owner` to `reader`, or their gradient back.
+    #[must_use]
+    pub fn bytes(
+        &self,
+        (owner, reader, way): (usize, usize, Way),
+        rows: usize,
+        width: usize,
+    ) -> Bytes {
+        let key = self.key.between(owner, reader, way);
+        self.codec.message_bytes(rows, width, key)
+    }
+
     /// The wire of an epoch in one of its `steps`, whose draws are its own.
-    pub(super) fn at_step(&self, steps: usize, step: usize) -> Self {
+    #[must_use]
+    pub fn at_step(&self, steps: usize, step: usize) -> Self {
         let mut wire = self.clone();
         wire.key.round = self.key.round * steps as u64 + step as u64;
         wire

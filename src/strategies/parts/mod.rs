@@ -8,6 +8,8 @@
 //! Late ─────────────── rows and gradients that are used an epoch after they were sent
 //! BatchTrainer ─────── the same over sampled neighbours, step by step
 //! sum_steps ────────── the loop of strategies with steps of their own
+//! RowExchange ──────── the strategies that differ in what becomes of boundary rows only
+//! Compression ──────── their codec and its ratio by epoch, as experiment files say it
 //! CodecChoice ──────── which codec, at whatever ratio
 //! Schedule ─────────── compression ratio by epoch
 //! traffic ──────────── the same, stated in advance
@@ -20,13 +22,14 @@ mod buckets;
 mod chunking;
 pub mod chunks;
 mod codec_choice;
-mod compressed;
+pub mod compressed;
 mod crossing;
 mod halo;
 mod late;
 mod layerwise;
 mod partition_parallel;
 mod pass;
+mod row_exchange;
 mod schedule;
 mod stepwise;
 mod sums;
@@ -42,9 +45,10 @@ pub use crossing::Crossing;
 pub use halo::{HaloExchange, Wire};
 pub use late::Late;
 pub use layerwise::{LayerwiseTrainer, LocalGraph};
-pub use partition_parallel::{EpochExchange, Exchange, Overlap, partition_parallel};
+pub use partition_parallel::{EpochExchange, Exchange, Overlap, forward_error, partition_parallel};
 pub use pass::{Pass, PassLayer, Step};
-pub use schedule::{HIGHEST_RATIO, Schedule, Seen};
+pub use row_exchange::RowExchange;
+pub use schedule::{HIGHEST_RATIO, Schedule, Seen, ValidationMeasure};
 pub use stepwise::sum_steps;
 pub use sums::Sums;
 pub use traffic::{

@@ -237,7 +237,7 @@ pub fn partition_parallel(
         let coding_error = sent.gauge.map(|gauge| {
             let errors = gauge.take();
             worker.measured_errors(epoch, &errors);
-            forward(&errors)
+            forward_error(&errors)
         });
         let error = match coding_error.filter(|_| sent.shares_error) {
             Some(own) => Some(global_error(worker, own)?),
@@ -247,12 +247,16 @@ pub fn partition_parallel(
             sums.add_up(worker)?;
         }
         let scores = worker.evaluate_model(epoch, &model)?;
-        let validation = if sent.shares_scores && worker.setting().evaluates(epoch) {
-            worker.share_scores(scores)?.validation
+        let shared = if sent.shares_scores && worker.setting().evaluates(epoch) {
+            Some(worker.share_scores(scores)?)
         } else {
             None
         };
-        seen.push(Seen { validation, error });
+        seen.push(Seen {
+            accuracy: shared.and_then(|scores| scores.validation),
+            loss: shared.and_then(|scores| scores.validation_loss),
+            error,
+        });
         worker.end_epoch(
             epoch,
             EpochReport {
@@ -267,8 +271,9 @@ pub fn partition_parallel(
     Ok(())
 }
 
-/// The error of all rows that this worker sent forward.
-fn forward(errors: &CodingErrors) -> CodingError {
+/// The error of all rows that this worker sent forward through a codec that loses something.
+#[must_use]
+pub fn forward_error(errors: &CodingErrors) -> CodingError {
     errors
         .iter()
         .filter(|((_, lane), _)| lane.way == Way::Forward)

@@ -11,6 +11,9 @@ pub const HIGHEST_RATIO: f64 = 1e9;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Schedule {
+    /// The same throughout, which experiment files call `ratio`.
+    #[serde(skip)]
+    Constant(f64),
     /// `max(from − slope·t·(from − to)/(T − 2), to)`: the schedule of VARCO's code, reaching `to` after 1/slope of the training.
     Linear {
         /// Ratio at the start. Default 128.
@@ -52,9 +55,12 @@ pub enum Schedule {
         /// Epochs of each step.
         every: usize,
     },
-    /// Divided by `factor` whenever the validation accuracy has not exceeded the best so far by more than `tolerance` in `patience`
-    /// evaluations in a row. (Evaluation gives accuracies, so accuracy stands for the validation loss.)
+    /// Divided by `factor` whenever the validation loss has not fallen below the least so far by more than `tolerance` in `patience`
+    /// evaluations in a row; or the accuracy has not risen so.
     AdaptiveValidation {
+        /// What stalls. Default: the loss.
+        #[serde(default)]
+        measure: ValidationMeasure,
         /// Ratio at the start. Default 128.
         #[serde(default = "start")]
         from: f64,
@@ -67,7 +73,7 @@ pub enum Schedule {
         /// Evaluations to wait. Default 5.
         #[serde(default = "patience")]
         patience: usize,
-        /// Accuracy gained that counts. Default 0.001.
+        /// Loss lost, or accuracy gained, that counts. Default 0.001.
         #[serde(default = "tolerance")]
         tolerance: f64,
     },
@@ -92,11 +98,24 @@ pub enum Schedule {
     },
 }
 
+/// What [`Schedule::AdaptiveValidation`] watches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ValidationMeasure {
+    /// Mean cross-entropy of the validation nodes.
+    #[default]
+    Loss,
+    /// Share of them that is classified right.
+    Accuracy,
+}
+
 /// What a past epoch showed, the same on all workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Seen {
     /// Validation accuracy after it, if it was evaluated.
-    pub validation: Option<f64>,
+    pub accuracy: Option<f64>,
+    /// Validation loss after it, if it was evaluated.
+    pub loss: Option<f64>,
     /// Relative compression error ‖x̃ − x‖² / ‖x‖² of all rows sent forward in it, if it was measured.
     pub error: Option<f64>,
 }
@@ -133,6 +152,7 @@ impl Default for Schedule {
 impl Schedule {
     const fn bounds(&self) -> (f64, f64) {
         match *self {
+            Self::Constant(ratio) => (ratio, ratio),
             Self::Linear { from, to, .. }
             | Self::Exponential { from, to }
             | Self::Cosine { from, to }
@@ -152,7 +172,7 @@ impl Schedule {
         let pace = match *self {
             Self::Linear { slope, .. } => slope > 0.0 && slope.is_finite(),
             Self::Steps { every, .. } => every > 0,
-            Self::Exponential { .. } | Self::Cosine { .. } => true,
+            Self::Constant(_) | Self::Exponential { .. } | Self::Cosine { .. } => true,
             Self::AdaptiveValidation {
                 factor,
                 patience,
@@ -189,6 +209,7 @@ impl Schedule {
         let t = epoch as f64;
         let last = epochs.saturating_sub(2).max(1) as f64;
         let ratio = match *self {
+            Self::Constant(ratio) => ratio,
             Self::Linear { slope, .. } => from - slope * t * (from - to) / last,
             Self::Exponential { .. } => from * (to / from).powf(t / last),
             Self::Cosine { .. } => {
@@ -200,13 +221,17 @@ impl Schedule {
                 2.0_f64.powi(count(steps))
             }
             Self::AdaptiveValidation {
+                measure,
                 factor,
                 patience,
                 tolerance,
                 ..
             } => {
-                let accuracies = seen.iter().filter_map(|epoch| epoch.validation);
-                from / factor.powi(stalls(accuracies, patience, tolerance))
+                let good = seen.iter().filter_map(|epoch| match measure {
+                    ValidationMeasure::Loss => epoch.loss.map(|loss| -loss),
+                    ValidationMeasure::Accuracy => epoch.accuracy,
+                });
+                from / factor.powi(stalls(good, patience, tolerance))
             }
             Self::AdaptiveError {
                 factor,
@@ -226,7 +251,8 @@ impl Schedule {
     #[must_use]
     pub fn least_ratio(&self, epoch: usize, epochs: usize) -> f64 {
         let hopeless = Seen {
-            validation: Some(f64::NAN),
+            accuracy: Some(f64::NAN),
+            loss: Some(f64::NAN),
             error: Some(f64::NAN),
         };
         if self.is_adaptive() {
@@ -251,7 +277,7 @@ impl Schedule {
         matches!(self, Self::AdaptiveError { .. })
     }
 
-    /// Whether [`Seen::validation`] is needed.
+    /// Whether [`Seen::accuracy`] and [`Seen::loss`] are needed.
     #[must_use]
     pub const fn needs_validation(&self) -> bool {
         matches!(self, Self::AdaptiveValidation { .. })

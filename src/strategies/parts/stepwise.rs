@@ -6,7 +6,7 @@ use crate::net::{Reduce, TrafficKind};
 use crate::sim::{EpochReport, SimError, Worker};
 
 /// Trains the experiment's model: in each of the `steps` of an epoch, `step` gives this worker's loss and gradient, given the model, epoch
-/// and step, and gradients are summed over workers.
+/// and step, and gradients are summed over workers. `report` says what else there is to tell of an epoch.
 ///
 /// # Errors
 /// If communication or a step fails.
@@ -14,6 +14,7 @@ pub fn sum_steps(
     worker: &mut Worker,
     steps: usize,
     mut step: impl FnMut(&mut Worker, &Gnn, usize, usize) -> Result<Step, SimError>,
+    report: impl Fn(&Worker, usize) -> EpochReport,
 ) -> Result<(), SimError> {
     let mut model = worker.new_model();
     let mut optimizer = worker.new_optimizer();
@@ -31,7 +32,7 @@ pub fn sum_steps(
         let report = EpochReport {
             loss: loss / steps as f64,
             scores,
-            ..EpochReport::default()
+            ..report(worker, epoch)
         };
         worker.end_epoch(epoch, report);
     }

@@ -67,10 +67,7 @@ fn add_rows(
     rows: usize,
     width: usize,
 ) {
-    let bytes = |way| {
-        let key = wire.key.between(owner, reader, way);
-        wire.codec.message_bytes(rows, width, key)
-    };
+    let bytes = |way| wire.bytes((owner, reader, way), rows, width);
     let forward = bytes(Way::Forward);
     if layer == 0 {
         traffic.add(lane(layer, owner, reader, TrafficKind::Feature), forward);

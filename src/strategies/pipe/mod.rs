@@ -17,14 +17,11 @@
 
 use serde::Deserialize;
 
-use super::full::plain_wire;
+use super::fixed::{MEASURE_ERROR, RESCALE};
 use super::isolated::OVERLAP;
-use super::parts::{EpochExchange, Late, Overlap, exchange_traffic, partition_parallel};
+use super::parts::compressed::{CODEC, RATIO, SCHEDULE};
+use super::parts::{Compression, Late, RowExchange};
 use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
-use crate::graph::BoundaryPlan;
-use crate::model::ModelSpec;
-use crate::net::Traffic;
-use crate::sim::{SimError, Worker};
 
 /// How experiments name and make it.
 pub const REGISTRATION: Registration = Registration {
@@ -48,6 +45,11 @@ pub const REGISTRATION: Registration = Registration {
                 default: "true",
                 meaning: "Send the constant input features in the first epoch only, as the authors' code does; without it they travel in every epoch, one ahead.",
             },
+            CODEC,
+            RATIO,
+            SCHEDULE,
+            RESCALE,
+            MEASURE_ERROR,
             OVERLAP,
         ],
     },
@@ -80,13 +82,9 @@ const fn yes() -> bool {
     true
 }
 
-struct Pipe {
-    options: Options,
-    context: Context,
-}
-
 fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
-    let options: Options = options(table)?;
+    let (compression, table) = Compression::read(table, context)?;
+    let options: Options = options(&table)?;
     if let Some(gamma) = options.gamma {
         if !(0.0..1.0).contains(&gamma) {
             let message = "must be a number of at least 0 and below 1";
@@ -97,47 +95,23 @@ fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, Op
             return Err(OptionError::key("gamma", message));
         }
     }
-    Ok(Box::new(Pipe {
-        options,
-        context: *context,
+    let compression = compression.caching(options.cache_features);
+    compression.check_layers(context)?;
+    Ok(Box::new(RowExchange {
+        late: Some(options.late()),
+        ..RowExchange::new(compression, options.overlap, *context)
     }))
 }
 
-impl Pipe {
-    fn exchange(&self, epoch: usize) -> EpochExchange {
-        let features = epoch == 0 || !self.options.cache_features;
-        let wire = |layer| (layer > 0 || features).then(plain_wire);
-        EpochExchange {
-            wires: (0..self.context.layers).map(wire).collect(),
-            ..EpochExchange::default()
-        }
-    }
-
+impl Options {
     fn late(&self) -> Late {
-        let gamma = Some(self.options.gamma.unwrap_or(0.95));
-        let (rows, gradients) = match self.options.smoothing {
+        let gamma = Some(self.gamma.unwrap_or(0.95));
+        let (rows, gradients) = match self.smoothing {
             Smoothing::None => (None, None),
             Smoothing::Features => (gamma, None),
             Smoothing::Gradients => (None, gamma),
             Smoothing::Both => (gamma, gamma),
         };
         Late { rows, gradients }
-    }
-}
-
-impl Strategy for Pipe {
-    fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic {
-        let (sent, all_reduce) = (self.exchange(epoch), self.context.all_reduce);
-        let overlap = self.options.overlap;
-        exchange_traffic(all_reduce, boundary, model, epoch, &sent, overlap)
-    }
-
-    fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
-        let overlap = Overlap {
-            gradients: self.options.overlap,
-            features: true,
-            late: Some(self.late()),
-        };
-        partition_parallel(worker, Some(&|epoch, _| self.exchange(epoch)), overlap)
     }
 }

@@ -36,6 +36,7 @@ use burn::module::Module;
 
 use super::one_hop::Reads;
 use super::perceptron::{Perceptron, aggregation};
+use super::rounds::Rounds;
 use crate::graph::{BoundaryPlan, Features, SampledLayer, Sampler, View, shuffled};
 use crate::model::{
     Aggregation, Block, Input, Matrix, ModelSpec, Work, add_gradients, cross_entropy, parameters,
@@ -52,15 +53,15 @@ const SERVER: usize = 0;
 pub(super) fn plan(
     boundary: &BoundaryPlan,
     spec: &ModelSpec,
-    rounds: usize,
+    rounds: &Rounds,
     epoch: usize,
 ) -> Traffic {
-    let stage = epoch / rounds;
+    let (stage, round) = rounds.at(epoch);
     let parameters = Perceptron::parameters(spec, stage);
     let training = training(boundary, epoch);
     let mut traffic = download(&training, parameters);
     traffic.merge(&upload(&training, parameters));
-    if stage > 0 && epoch.is_multiple_of(rounds) {
+    if stage > 0 && round == 0 {
         traffic.merge(&finished(boundary, Perceptron::parameters(spec, stage - 1)));
         traffic.merge(&logits(boundary, spec.classes(), stage));
     }
@@ -136,11 +137,11 @@ struct Clients {
     degrees: Vec<usize>,
     nodes: Vec<u32>,
     targets: Matrix,
-    rounds: usize,
+    rounds: Rounds,
 }
 
 /// The program of worker 0, which plays all clients.
-pub(super) fn train(worker: &mut Worker, rounds: usize) -> Result<(), SimError> {
+pub(super) fn train(worker: &mut Worker, rounds: &Rounds) -> Result<(), SimError> {
     let setting = Arc::clone(worker.setting());
     let (spec, boundary, dataset) = (&setting.model, &setting.boundary, &setting.dataset);
     let sizes = (0..=spec.layers()).map(|stage| Perceptron::parameters(spec, stage));
@@ -162,7 +163,7 @@ pub(super) fn train(worker: &mut Worker, rounds: usize) -> Result<(), SimError> 
         nodes: (0_u32..).take(degrees.len()).collect(),
         targets: targets(degrees.len(), spec.classes(), training, place),
         degrees,
-        rounds,
+        rounds: rounds.clone(),
     };
     let mut input = Input::from_features(Features::clone(&dataset.features), place);
     for stage in 0..=spec.layers() {
@@ -170,7 +171,7 @@ pub(super) fn train(worker: &mut Worker, rounds: usize) -> Result<(), SimError> 
         if stage == spec.layers() {
             break;
         }
-        worker.begin_epoch((stage + 1) * rounds);
+        worker.begin_epoch(rounds.first(stage + 1));
         worker.carry(&finished(boundary, Perceptron::parameters(spec, stage)))?;
         let work = Perceptron::work(spec, stage, &clients.block, &input);
         let all: Vec<usize> = (0..worker.size()).collect();
@@ -255,8 +256,9 @@ impl Clients {
             targets: self.targets.clone(),
         };
         let mut best: Option<(f64, Vec<f32>)> = None;
-        for round in 0..self.rounds {
-            let epoch = stage * self.rounds + round;
+        let rounds = self.rounds.of(stage);
+        for round in 0..rounds {
+            let epoch = self.rounds.first(stage) + round;
             worker.begin_epoch(epoch);
             let training = training(boundary, epoch);
             let upload = upload(&training, count);
@@ -282,14 +284,14 @@ impl Clients {
                     (flat, f64::from(loss.inner().into_scalar::<f32>()))
                 });
             worker.carry(&upload)?;
-            let factor = 1.0 - round as f64 / self.rounds as f64;
+            let factor = 1.0 - round as f64 / rounds as f64;
             // The server's alone: the sum of the gradients and the step.
             let sum = Work::pass(count) * (upload.iter().count() + 6) as f64;
             model = worker.compute(Activity::Model, sum, |_| {
                 optimizer.scaled_step(model, &gradient, factor)
             });
 
-            let last = round + 1 == self.rounds;
+            let last = round + 1 == rounds;
             let scores = if last || worker.setting().evaluates(epoch) {
                 worker.evaluate(|_| model.valid().logits(&self.block, input))?
             } else {

@@ -4,7 +4,7 @@
 //!
 //! The layers are trained one after another. Sub-model `k` reads frozen representations of layer `k`: their boundary rows are
 //! exchanged *once*, before its `R` rounds of full-batch training begin; within the rounds only its parameter gradients travel. The parameters with the best
-//! validation accuracy are restored, the representations for the next sub-model computed, a fresh optimiser taken. Gradients never cross
+//! validation accuracy of the rounds that are evaluated (`training.evaluate_every`; in the authors' code all) are restored, the representations for the next sub-model computed, a fresh optimiser taken. Gradients never cross
 //! sub-models. With `B` boundary rows over ordered pairs the whole training moves `4B Σ_{k<K} d_k` bytes of node data, whatever
 //! `R` is, and `2(P − 1)·4 Σ_k R |θ_k|` bytes of gradients.
 //!
@@ -14,6 +14,9 @@
 //!
 //! Degrees are those of the whole graph, so the result does not depend on the partition. Every sub-model trains `R` epochs of the
 //! result tables: `K·R` in all. Accuracies are reported from the last sub-model's epochs only, since before them there is no model of `K` layers.
+//!
+//! With a `codec` the rows that are exchanged are compressed, but for those that the last sub-model reads; with a `schedule`, at the ratio of the epoch
+//! in which their sub-model begins.
 //!
 //! In mini-batches each sub-model draws neighbours one hop away, `fanouts[k]` in sub-model `k`, among its frozen inputs: nothing but
 //! parameter gradients moves for it.
@@ -27,22 +30,28 @@ pub mod distributed;
 mod model;
 mod one_hop;
 mod perceptron;
+mod rounds;
 
 use burn::module::Module;
 use serde::Deserialize;
 
-use super::full::plain_wire;
-use super::parts::{HaloExchange, LocalGraph, gradient_traffic, lane, pairs};
+use super::fixed::{MEASURE_ERROR, RESCALE};
+use super::parts::compressed::{CODEC, RATIO, SCHEDULE};
+use super::parts::{
+    CodecState, Compression, HaloExchange, LocalGraph, Wire, forward_error, gradient_traffic, lane,
+    pairs,
+};
 use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
 use crate::graph::{BoundaryPlan, Steps};
 use crate::model::{
     Aggregation, Block, Dropout, Input, LayerSpec, Matrix, ModelSpec, Work, add_gradients,
     cross_entropy, parameters, with_parameters,
 };
-use crate::net::{Codec, Identity, Reduce, Traffic, TrafficKind};
+use crate::net::{CodingError, Reduce, Traffic, TrafficKind, Way};
 use crate::sim::{Activity, EpochReport, Scores, Setting, SimError, Worker};
 
 use one_hop::{OneHop, Reads};
+use rounds::Rounds;
 
 pub use model::SubModel;
 pub use perceptron::Perceptron;
@@ -57,13 +66,18 @@ pub const REGISTRATION: Registration = Registration {
             OptionInfo {
                 name: "rounds_per_layer",
                 default: "training.epochs",
-                meaning: "Rounds for which each sub-model is trained (the authors' code: 200).",
+                meaning: "Rounds R for which each sub-model is trained, or a list of R_k with one for each (the authors' code: 200).",
             },
             OptionInfo {
                 name: "form",
                 default: "\"layers\"",
                 meaning: "layers: a sub-model per layer on parts of the graph (the authors' v3); distributed: K + 1 sub-models on class logits, for one client per node (their v1; `partition.workers` = nodes).",
             },
+            CODEC,
+            RATIO,
+            SCHEDULE,
+            RESCALE,
+            MEASURE_ERROR,
         ],
     },
     build,
@@ -77,34 +91,79 @@ enum Form {
     Distributed,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Options {
-    rounds_per_layer: Option<usize>,
+    rounds_per_layer: Option<Rounds>,
     #[serde(default)]
     form: Form,
 }
 
 struct Retexo {
-    rounds: usize,
+    rounds: Rounds,
     form: Form,
+    compression: Compression,
     context: Context,
 }
 
 fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
+    let (compression, table) = Compression::read(table, context)?;
     let Options {
         rounds_per_layer,
         form,
-    } = options(table)?;
-    let rounds = rounds_per_layer.unwrap_or(context.epochs);
-    if rounds == 0 {
-        return Err(OptionError::key("rounds_per_layer", "must be at least 1"));
+    } = options(&table)?;
+    let rounds = rounds_per_layer.unwrap_or(Rounds::Same(context.epochs));
+    rounds.check()?;
+    if compression.codec.is_some() && matches!(form, Form::Distributed) {
+        let what = "is of rows between workers: clients send class logits, a few floats each; leave it out, or take form = \"layers\"";
+        return Err(OptionError::key("codec", what));
     }
+    if compression.remembers() {
+        let what = "takes the difference from what was sent before, and every row is sent once: choose another";
+        return Err(OptionError::key("codec", what));
+    }
+    if compression.is_adaptive() {
+        let what = "looks at how the training goes, and every row is sent once: choose one that goes by the epoch";
+        return Err(OptionError::key("schedule", what));
+    }
+    compression.check_layers(context)?;
     Ok(Box::new(Retexo {
         rounds,
         form,
+        compression,
         context: *context,
     }))
+}
+
+impl Retexo {
+    const fn sub_models(&self, layers: usize) -> usize {
+        match self.form {
+            Form::Layers => layers,
+            Form::Distributed => layers + 1,
+        }
+    }
+
+    fn epochs_of(&self, layers: usize) -> usize {
+        self.rounds.first(self.sub_models(layers))
+    }
+
+    /// The compression ratio of the rows that sub-model `layer` reads.
+    fn ratio(&self, layer: usize) -> f64 {
+        let schedule = &self.compression.schedule;
+        schedule.ratio(
+            self.rounds.first(layer),
+            self.epochs_of(self.context.layers),
+            &[],
+        )
+    }
+
+    /// How they travel.
+    fn wire(&self, layer: usize, seed: u64, state: &CodecState) -> Wire {
+        let round = self.rounds.first(layer) as u64;
+        let (context, ratio) = (&self.context, self.ratio(layer));
+        self.compression
+            .wire(context, layer, ratio, (seed, round), state)
+    }
 }
 
 impl Strategy for Retexo {
@@ -113,11 +172,7 @@ impl Strategy for Retexo {
     }
 
     fn epochs(&self, context: &Context) -> usize {
-        self.rounds
-            * match self.form {
-                Form::Layers => context.layers,
-                Form::Distributed => context.layers + 1,
-            }
+        self.epochs_of(context.layers)
     }
 
     fn layer(&self, model: &ModelSpec, layer: usize) -> LayerSpec {
@@ -128,6 +183,7 @@ impl Strategy for Retexo {
     }
 
     fn suits(&self, setting: &Setting) -> Result<(), OptionError> {
+        self.rounds.suit(self.sub_models(setting.model.layers()))?;
         match self.form {
             Form::Layers => Ok(()),
             Form::Distributed => perceptron::suits(&setting.model),
@@ -136,20 +192,23 @@ impl Strategy for Retexo {
 
     fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic {
         if let Form::Distributed = self.form {
-            return distributed::plan(boundary, model, self.rounds, epoch);
+            return distributed::plan(boundary, model, &self.rounds, epoch);
         }
-        let (layer, workers) = (epoch / self.rounds, boundary.workers());
+        let ((layer, round), workers) = (self.rounds.at(epoch), boundary.workers());
         let parameters = SubModel::parameters(model, layer);
         let mut traffic = gradient_traffic(self.context.all_reduce, workers, parameters)
             .times(boundary.steps().count());
-        if epoch.is_multiple_of(self.rounds) {
+        if round == 0 {
+            // What is drawn does not change how many bytes it takes.
+            let wire = self.wire(layer, 0, &CodecState::default());
             let kind = if layer == 0 {
                 TrafficKind::Feature
             } else {
                 TrafficKind::Activation
             };
             for (owner, reader, rows) in pairs(boundary) {
-                let bytes = Identity.encoded_bytes(rows, model.widths[layer]);
+                let way = (owner, reader, Way::Forward);
+                let bytes = wire.bytes(way, rows, model.widths[layer]);
                 traffic.add(lane(layer, owner, reader, kind), bytes);
             }
         }
@@ -162,7 +221,7 @@ impl Strategy for Retexo {
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
         if let Form::Distributed = self.form {
-            return distributed::train(worker, self.rounds);
+            return distributed::train(worker, &self.rounds);
         }
         let spec = worker.setting().model.clone();
         worker.trains(
@@ -183,18 +242,32 @@ impl Strategy for Retexo {
             halo: HaloExchange::new(worker),
             dropout: worker.dropout(),
             aggregation,
-            rounds: self.rounds,
+            rounds: self.rounds.clone(),
             steps: worker.setting().boundary.steps(),
             whole: None,
         };
+        let (seed, state) = (worker.setting().seed, self.compression.state());
         let mut representation: Option<Matrix> = None;
         for layer in 0..spec.layers() {
-            worker.begin_epoch(layer * self.rounds);
+            let epoch = self.rounds.first(layer);
+            worker.begin_epoch(epoch);
+            let wire = self.wire(layer, seed, &state);
             let input = match representation.take() {
-                None => run.halo.features(worker, Some(&plain_wire()))?,
-                Some(rows) => Input::Dense(run.halo.forward(worker, layer, rows, &plain_wire())?),
+                None => run.halo.features(worker, Some(&wire))?,
+                Some(rows) => Input::Dense(run.halo.forward(worker, layer, rows, &wire)?),
             };
-            let model = run.train_layer(worker, &spec, layer, &input)?;
+            let sent = Sent {
+                ratio: self.compression.ratio(self.ratio(layer)),
+                error: state
+                    .gauge()
+                    .filter(|_| !wire.codec.is_lossless())
+                    .map(|gauge| {
+                        let errors = gauge.take();
+                        worker.measured_errors(epoch, &errors);
+                        forward_error(&errors)
+                    }),
+            };
+            let model = run.train_layer(worker, &spec, layer, &input, sent)?;
             if layer + 1 < spec.layers() {
                 let work = Work::layer(&spec, layer, &run.graph.block, &input);
                 representation = Some(worker.compute(Activity::Model, work, |worker| {
@@ -209,13 +282,21 @@ impl Strategy for Retexo {
     }
 }
 
+/// What became of the rows that a sub-model reads.
+#[derive(Clone, Copy)]
+struct Sent {
+    ratio: Option<f64>,
+    /// What was lost, if that was measured.
+    error: Option<CodingError>,
+}
+
 /// One worker's training.
 struct Run {
     graph: LocalGraph,
     halo: HaloExchange,
     dropout: Dropout,
     aggregation: Aggregation,
-    rounds: usize,
+    rounds: Rounds,
     steps: Steps,
     /// The input of the current sub-model for all nodes, on worker 0, for evaluation.
     whole: Option<Input>,
@@ -229,6 +310,7 @@ impl Run {
         spec: &ModelSpec,
         layer: usize,
         input: &Input,
+        sent: Sent,
     ) -> Result<SubModel, SimError> {
         let mut model = SubModel::new(spec, layer, worker.setting().seed, &worker.device());
         let count = SubModel::parameters(spec, layer);
@@ -242,8 +324,9 @@ impl Run {
         };
         let mut batches = OneHop::new(worker, layer, self.aggregation);
         let steps = self.steps.count();
-        for round in 0..self.rounds {
-            let epoch = layer * self.rounds + round;
+        let rounds = self.rounds.of(layer);
+        for round in 0..rounds {
+            let epoch = self.rounds.first(layer) + round;
             worker.begin_epoch(epoch);
             let mut losses = 0.0;
             for step in 0..steps {
@@ -264,7 +347,7 @@ impl Run {
             }
             let loss = losses / steps as f64;
 
-            let last = round + 1 == self.rounds;
+            let last = round + 1 == rounds;
             let scores = if last || worker.setting().evaluates(epoch) {
                 Some(self.evaluate(worker, &model)?)
             } else {
@@ -284,6 +367,8 @@ impl Run {
                 EpochReport {
                     loss,
                     scores,
+                    compression_ratio: sent.ratio,
+                    coding_error: sent.error.filter(|_| round == 0),
                     ..EpochReport::default()
                 },
             );

@@ -11,15 +11,8 @@ use serde::Deserialize;
 
 use super::fixed::{CACHE_FEATURES, CODEC, MEASURE_ERROR, RESCALE};
 use super::full::OVERLAP;
-use super::parts::{
-    CodecChoice, CodecState, Compression, EpochExchange, Overlap, Schedule, error_traffic,
-    exchange_traffic, partition_parallel,
-};
+use super::parts::{CodecChoice, Compression, RowExchange, Schedule};
 use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
-use crate::graph::BoundaryPlan;
-use crate::model::ModelSpec;
-use crate::net::Traffic;
-use crate::sim::{EpochRecord, Setting, SimError, Worker};
 
 /// How experiments name and make it.
 pub const REGISTRATION: Registration = Registration {
@@ -32,7 +25,7 @@ pub const REGISTRATION: Registration = Registration {
             OptionInfo {
                 name: "schedule",
                 default: "{ kind = \"linear\", from = 128, to = 1, slope = 5 }",
-                meaning: "Ratio by epoch: linear (the paper's), exponential, cosine, steps; adaptive-validation, adaptive-error (divided by a factor when the validation accuracy, or the fall of the measured compression error, stalls).",
+                meaning: "Ratio by epoch, with from, to: linear (the paper's; slope), exponential, steps (both in the authors' code; every = epochs of a step), cosine (ours); adaptive-validation and adaptive-error (ours): divided by factor (2) when the validation loss (or measure = \"accuracy\"), or the measured compression error, has not improved by tolerance (0.001) for patience (5) evaluations or epochs.",
             },
             RESCALE,
             CACHE_FEATURES,
@@ -60,119 +53,16 @@ struct Options {
     overlap: bool,
 }
 
-struct Varco {
-    compression: Compression,
-    schedule: Schedule,
-    overlap: bool,
-    context: Context,
-}
-
 fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
     let options: Options = options(table)?;
-    options.codec.check(options.rescale)?;
-    options.codec.check_batches(context)?;
-    let schedule = options.schedule.unwrap_or_default();
-    schedule.check()?;
-    if options.schedule.is_some() && !options.codec.follows_ratio() {
-        return Err(OptionError::key(
-            "schedule",
-            "does nothing for this codec, which has a cost of its own: leave it out, or make the codec second of a composition",
-        ));
-    }
-    Ok(Box::new(Varco {
-        compression: Compression {
-            codec: options.codec,
-            rescale: options.rescale,
-            cache_features: options.cache_features,
-            measure_error: options.measure_error,
-        },
-        schedule,
-        overlap: options.overlap,
-        context: *context,
-    }))
-}
-
-impl Varco {
-    fn exchange(&self, ratio: f64, seed: u64, epoch: usize, state: &CodecState) -> EpochExchange {
-        EpochExchange {
-            shares_scores: self.schedule.needs_validation(),
-            ..self
-                .compression
-                .exchange(&self.context, ratio, seed, epoch, state)
-        }
-    }
-
-    fn traffic(
-        &self,
-        boundary: &BoundaryPlan,
-        model: &ModelSpec,
-        epoch: usize,
-        ratio: f64,
-    ) -> Traffic {
-        // What is drawn and remembered does not change how many bytes it takes.
-        let exchange = self.exchange(ratio, 0, epoch, &CodecState::default());
-        let (all_reduce, workers) = (self.context.all_reduce, boundary.workers());
-        let overlap = self.overlap;
-        let mut traffic = exchange_traffic(all_reduce, boundary, model, epoch, &exchange, overlap);
-        if self.schedule.needs_error() {
-            traffic.merge(&error_traffic(all_reduce, workers));
-        }
-        traffic
-    }
-}
-
-impl Strategy for Varco {
-    fn trains_in_batches(&self) -> bool {
-        true
-    }
-
-    fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic {
-        let ratio = self.schedule.least_ratio(epoch, self.context.epochs);
-        self.traffic(boundary, model, epoch, ratio)
-    }
-
-    fn plans_exactly(&self) -> bool {
-        !self.schedule.is_adaptive()
-    }
-
-    fn plan_after(
-        &self,
-        boundary: &BoundaryPlan,
-        model: &ModelSpec,
-        record: &EpochRecord,
-    ) -> Traffic {
-        match record.compression_ratio {
-            Some(ratio) if self.schedule.is_adaptive() => {
-                self.traffic(boundary, model, record.epoch, ratio)
-            }
-            _ => self.plan(boundary, model, record.epoch),
-        }
-    }
-
-    fn suits(&self, setting: &Setting) -> Result<(), OptionError> {
-        if self.schedule.needs_validation() && setting.dataset.split.validation.is_empty() {
-            let what =
-                "adaptive-validation needs validation nodes, and the data set's split has none";
-            return Err(OptionError::key("schedule", what));
-        }
-        Ok(())
-    }
-
-    fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
-        let setting = worker.setting();
-        let (seed, epochs) = (setting.seed, self.context.epochs);
-        let state = self.compression.state(self.schedule.needs_error());
-        partition_parallel(
-            worker,
-            Some(&|epoch, seen| {
-                let ratio = self.schedule.ratio(epoch, epochs, seen);
-                self.exchange(ratio, seed, epoch, &state)
-            }),
-            Overlap {
-                gradients: self.overlap,
-                features: self.overlap && !self.schedule.is_adaptive(),
-                ..Overlap::default()
-            },
-        )
-    }
+    let compression = Compression {
+        codec: Some(options.codec),
+        schedule: options.schedule.unwrap_or_default(),
+        rescale: options.rescale,
+        measure_error: options.measure_error,
+        cache_features: options.cache_features,
+    };
+    compression.check(context, options.schedule.map(|_| "schedule"))?;
+    let compressed = RowExchange::new(compression, options.overlap, *context);
+    Ok(Box::new(compressed))
 }

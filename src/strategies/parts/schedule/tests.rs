@@ -3,6 +3,10 @@
 use super::*;
 use proptest::prelude::*;
 
+const fn measures() -> [ValidationMeasure; 2] {
+    [ValidationMeasure::Loss, ValidationMeasure::Accuracy]
+}
+
 fn schedules() -> impl Strategy<Value = Schedule> {
     let pace = (1.01..9.0_f64, 1..9_usize, 0.0..0.1_f64);
     (
@@ -11,7 +15,7 @@ fn schedules() -> impl Strategy<Value = Schedule> {
         0.1..9.0_f64,
         1..50_usize,
         pace,
-        0..6_u8,
+        0..8_u8,
     )
         .prop_map(|(to, above, slope, every, pace, kind)| {
             let from = to + above;
@@ -21,7 +25,9 @@ fn schedules() -> impl Strategy<Value = Schedule> {
                 1 => Schedule::Exponential { from, to },
                 2 => Schedule::Cosine { from, to },
                 3 => Schedule::Steps { from, to, every },
-                4 => Schedule::AdaptiveValidation {
+                4 => Schedule::Constant(from),
+                5 | 6 => Schedule::AdaptiveValidation {
+                    measure: measures()[usize::from(kind) - 5],
                     from,
                     to,
                     factor,
@@ -48,7 +54,11 @@ fn trainings() -> impl Strategy<Value = Vec<Seen>> {
             1 => Just(Some(f64::NAN)),
         ]
     };
-    let seen = (value(), value()).prop_map(|(validation, error)| Seen { validation, error });
+    let seen = (value(), value(), value()).prop_map(|(accuracy, loss, error)| Seen {
+        accuracy,
+        loss,
+        error,
+    });
     prop::collection::vec(seen, 1..120)
 }
 
@@ -83,7 +93,8 @@ fn halved(validation: &[f64]) -> Vec<f64> {
     let seen: Vec<Seen> = validation
         .iter()
         .map(|&accuracy| Seen {
-            validation: Some(accuracy),
+            accuracy: Some(accuracy),
+            loss: Some(3.0 - accuracy),
             error: Some(1.0 - accuracy),
         })
         .collect();
@@ -93,12 +104,15 @@ fn halved(validation: &[f64]) -> Vec<f64> {
             .collect()
     };
     let (from, to, factor, patience, tolerance) = (8.0, 1.0, 2.0, 2, 0.01);
-    let by_validation = ratios(Schedule::AdaptiveValidation {
-        from,
-        to,
-        factor,
-        patience,
-        tolerance,
+    let [by_loss, by_accuracy] = measures().map(|measure| {
+        ratios(Schedule::AdaptiveValidation {
+            measure,
+            from,
+            to,
+            factor,
+            patience,
+            tolerance,
+        })
     });
     let by_error = ratios(Schedule::AdaptiveError {
         from,
@@ -107,9 +121,10 @@ fn halved(validation: &[f64]) -> Vec<f64> {
         patience,
         tolerance,
     });
-    // An error that falls is an accuracy that rises.
-    assert_eq!(by_validation, by_error);
-    by_validation
+    // An error or a loss that falls is an accuracy that rises.
+    assert_eq!(by_accuracy, by_error);
+    assert_eq!(by_accuracy, by_loss);
+    by_accuracy
 }
 
 #[test]
