@@ -24,6 +24,31 @@ pub struct Scores {
     pub validation_loss: Option<f64>,
 }
 
+impl Scores {
+    /// As they are shared between workers; one that does not exist is not a number.
+    pub(super) fn to_bytes(self) -> Vec<u8> {
+        [self.train, self.validation, self.test, self.validation_loss]
+            .iter()
+            .flat_map(|score| score.unwrap_or(f64::NAN).to_le_bytes())
+            .collect()
+    }
+
+    /// What [`Self::to_bytes`] made.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Self {
+        let (words, _) = bytes.as_chunks::<8>();
+        let score = |i: usize| {
+            let score = words.get(i).map(|word| f64::from_le_bytes(*word));
+            score.filter(|score| !score.is_nan())
+        };
+        Self {
+            train: score(0),
+            validation: score(1),
+            test: score(2),
+            validation_loss: score(3),
+        }
+    }
+}
+
 /// What a worker says at the end of an epoch. Fields that several workers fill are combined as stated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EpochReport {

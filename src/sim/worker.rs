@@ -452,8 +452,8 @@ impl Worker {
     /// # Errors
     /// If another worker failed.
     pub fn share_scores(&mut self, scores: Option<Scores>) -> Result<Scores, SimError> {
-        let mine = scores.map(|scores| scores_to_bytes(&scores));
-        Ok(scores_from_bytes(&self.communicator.share(mine)?))
+        let mine = scores.map(Scores::to_bytes);
+        Ok(Scores::from_bytes(&self.communicator.share(mine)?))
     }
 
     /// Accuracies of the experiment's own model on worker 0, if this epoch is one of those evaluated.
@@ -478,35 +478,5 @@ impl Worker {
 
     fn recorder(&self) -> std::sync::MutexGuard<'_, Recorder> {
         self.recorder.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// All scores as bytes; one that does not exist is not a number.
-fn scores_to_bytes(scores: &Scores) -> Vec<u8> {
-    let Scores {
-        train,
-        validation,
-        test,
-        validation_loss,
-    } = scores;
-    [train, validation, test, validation_loss]
-        .iter()
-        .flat_map(|score| score.unwrap_or(f64::NAN).to_le_bytes())
-        .collect()
-}
-
-fn scores_from_bytes(bytes: &[u8]) -> Scores {
-    let (words, _) = bytes.as_chunks::<8>();
-    let score = |i: usize| {
-        words
-            .get(i)
-            .map(|word| f64::from_le_bytes(*word))
-            .filter(|score| !score.is_nan())
-    };
-    Scores {
-        train: score(0),
-        validation: score(1),
-        test: score(2),
-        validation_loss: score(3),
     }
 }

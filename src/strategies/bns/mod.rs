@@ -71,7 +71,7 @@ impl Default for Options {
 }
 
 fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
-    let (compression, table) = Compression::read(table, context)?;
+    let (compression, table) = Compression::on_request(table, context)?;
     let options: Options = options(&table)?;
     if !(0.0..=1.0).contains(&options.share) {
         return Err(OptionError::key("share", "must be a number from 0 to 1"));

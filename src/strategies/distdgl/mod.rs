@@ -77,7 +77,7 @@ struct DistDgl {
 }
 
 fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
-    let (compression, table) = Compression::read(table, context)?;
+    let (compression, table) = Compression::on_request(table, context)?;
     let Options { cache } = options(&table)?;
     if !(0.0..=1.0).contains(&cache) {
         return Err(OptionError::key("cache", "must be between 0 and 1"));

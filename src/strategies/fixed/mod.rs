@@ -6,7 +6,7 @@
 use serde::Deserialize;
 
 use super::full::OVERLAP;
-use super::parts::{CodecChoice, Compression, RowExchange};
+use super::parts::{CodecChoice, Compression, RowExchange, Schedule};
 use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
 
 /// How experiments name and make it.
@@ -59,33 +59,25 @@ pub const MEASURE_ERROR: OptionInfo = OptionInfo {
     meaning: "Record what compression loses, by epoch, layer and message (ours). Each message is decoded once more, which is charged where compute is measured.",
 };
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(clippy::struct_excessive_bools)] // switches of an experiment file
 struct Options {
     #[serde(default)]
-    codec: CodecChoice,
-    ratio: Option<f64>,
-    #[serde(default)]
-    rescale: bool,
-    #[serde(default)]
     cache_features: bool,
-    #[serde(default)]
-    measure_error: bool,
     #[serde(default)]
     overlap: bool,
 }
 
 fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
-    let options: Options = options(table)?;
-    let compression = Compression {
-        codec: Some(options.codec),
-        rescale: options.rescale,
-        measure_error: options.measure_error,
-        ..Compression::none().caching(options.cache_features)
+    let default = Compression {
+        codec: Some(CodecChoice::default()),
+        schedule: Schedule::Constant(8.0),
+        ..Compression::none()
     };
-    let compression = compression.at(options.ratio.unwrap_or(8.0))?;
-    compression.check(context, options.ratio.map(|_| "ratio"))?;
+    let keys = ["codec", "ratio", "rescale", "measure_error"];
+    let (compression, table) = default.read(table, context, &keys)?;
+    let options: Options = options(&table)?;
+    let compression = compression.caching(options.cache_features);
     let compressed = RowExchange::new(compression, options.overlap, *context);
     Ok(Box::new(compressed))
 }

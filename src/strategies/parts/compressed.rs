@@ -74,8 +74,6 @@ struct Options {
     measure_error: bool,
 }
 
-const KEYS: [&str; 5] = ["codec", "ratio", "schedule", "rescale", "measure_error"];
-
 impl Compression {
     /// Rows as they are, the features in every epoch.
     #[must_use]
@@ -89,20 +87,40 @@ impl Compression {
         }
     }
 
-    /// The options `codec`, `ratio` or `schedule`, `rescale` and `measure_error` of a table, and a table of the others. Without `codec` rows
-    /// travel as they are; with one that follows a ratio, at 8 unless something else is said.
+    /// The options of strategies that compress on request, and a table of the others. Without `codec` rows travel as they are; with one that
+    /// follows a ratio, at 8 unless something else is said.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn on_request(
+        table: &toml::Table,
+        context: &Context,
+    ) -> Result<(Self, toml::Table), OptionError> {
+        let default = Self {
+            schedule: Schedule::Constant(8.0),
+            ..Self::none()
+        };
+        let keys = ["codec", "ratio", "schedule", "rescale", "measure_error"];
+        default.read(table, context, &keys)
+    }
+
+    /// This with the options of a table that are among `keys`, and a table of the others.
     ///
     /// # Errors
     /// What is of the wrong type, out of range, or does nothing.
     pub fn read(
+        self,
         table: &toml::Table,
         context: &Context,
+        keys: &[&str],
     ) -> Result<(Self, toml::Table), OptionError> {
-        let is_mine = |key: &str| KEYS.contains(&key);
-        let (mine, others): (toml::Table, toml::Table) =
-            table.clone().into_iter().partition(|(key, _)| is_mine(key));
+        let (mine, others): (toml::Table, toml::Table) = table
+            .clone()
+            .into_iter()
+            .partition(|(key, _)| keys.contains(&key.as_str()));
         let read: Options = options(&mine)?;
-        if let (None, Some(key)) = (&read.codec, mine.keys().next()) {
+        let codec = read.codec.or(self.codec);
+        if let (None, Some(key)) = (&codec, mine.keys().next()) {
             return Err(OptionError::key(
                 key,
                 "does nothing without `codec`, which says how rows are compressed: add it, or leave this out",
@@ -114,38 +132,18 @@ impl Compression {
                 "is that of the whole training, and `schedule` one by epoch: leave one out",
             ));
         }
+        let ratio = read.ratio.map(constant).transpose()?;
         let compression = Self {
-            codec: read.codec,
-            schedule: read.schedule.unwrap_or(Schedule::Constant(8.0)),
+            codec,
+            schedule: ratio.or(read.schedule).unwrap_or(self.schedule),
             rescale: read.rescale,
             measure_error: read.measure_error,
-            ..Self::none()
-        };
-        let compression = match read.ratio {
-            Some(ratio) => compression.at(ratio)?,
-            None => compression,
+            ..self
         };
         let given = ["ratio", "schedule"];
-        compression.check(
-            context,
-            given.into_iter().find(|key| mine.contains_key(*key)),
-        )?;
+        let given = given.into_iter().find(|key| mine.contains_key(*key));
+        compression.check(context, given)?;
         Ok((compression, others))
-    }
-
-    /// This at one ratio throughout.
-    ///
-    /// # Errors
-    /// If there is no such ratio.
-    pub fn at(self, ratio: f64) -> Result<Self, OptionError> {
-        if !(1.0..=HIGHEST_RATIO).contains(&ratio) {
-            let what = format!("must be a number from 1 to {HIGHEST_RATIO}");
-            return Err(OptionError::key("ratio", what));
-        }
-        Ok(Self {
-            schedule: Schedule::Constant(ratio),
-            ..self
-        })
     }
 
     /// With the features sent once, whole, or not.
@@ -161,7 +159,7 @@ impl Compression {
     ///
     /// # Errors
     /// What does not.
-    pub fn check(&self, context: &Context, given: Option<&str>) -> Result<(), OptionError> {
+    fn check(&self, context: &Context, given: Option<&str>) -> Result<(), OptionError> {
         let Some(codec) = &self.codec else {
             return Ok(());
         };
@@ -304,6 +302,15 @@ impl Compression {
     pub fn ratio_at(&self, context: &Context, epoch: usize, seen: &[Seen]) -> f64 {
         self.schedule.ratio(epoch, context.epochs, seen)
     }
+}
+
+/// One ratio throughout.
+fn constant(ratio: f64) -> Result<Schedule, OptionError> {
+    if !(1.0..=HIGHEST_RATIO).contains(&ratio) {
+        let what = format!("must be a number from 1 to {HIGHEST_RATIO}");
+        return Err(OptionError::key("ratio", what));
+    }
+    Ok(Schedule::Constant(ratio))
 }
 
 /// Nothing is to be measured where nothing is lost.

@@ -83,7 +83,7 @@ const fn yes() -> bool {
 }
 
 fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
-    let (compression, table) = Compression::read(table, context)?;
+    let (compression, table) = Compression::on_request(table, context)?;
     let options: Options = options(&table)?;
     if let Some(gamma) = options.gamma {
         if !(0.0..1.0).contains(&gamma) {

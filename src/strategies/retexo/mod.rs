@@ -107,7 +107,7 @@ struct Retexo {
 }
 
 fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
-    let (compression, table) = Compression::read(table, context)?;
+    let (compression, table) = Compression::on_request(table, context)?;
     let Options {
         rounds_per_layer,
         form,

@@ -36,33 +36,25 @@ pub const REGISTRATION: Registration = Registration {
     build,
 };
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(clippy::struct_excessive_bools)] // switches of an experiment file
 struct Options {
     #[serde(default)]
-    codec: CodecChoice,
-    schedule: Option<Schedule>,
-    #[serde(default)]
-    rescale: bool,
-    #[serde(default)]
     cache_features: bool,
-    #[serde(default)]
-    measure_error: bool,
     #[serde(default)]
     overlap: bool,
 }
 
 fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
-    let options: Options = options(table)?;
-    let compression = Compression {
-        codec: Some(options.codec),
-        schedule: options.schedule.unwrap_or_default(),
-        rescale: options.rescale,
-        measure_error: options.measure_error,
-        cache_features: options.cache_features,
+    let default = Compression {
+        codec: Some(CodecChoice::default()),
+        schedule: Schedule::default(),
+        ..Compression::none()
     };
-    compression.check(context, options.schedule.map(|_| "schedule"))?;
+    let keys = ["codec", "schedule", "rescale", "measure_error"];
+    let (compression, table) = default.read(table, context, &keys)?;
+    let options: Options = options(&table)?;
+    let compression = compression.caching(options.cache_features);
     let compressed = RowExchange::new(compression, options.overlap, *context);
     Ok(Box::new(compressed))
 }
