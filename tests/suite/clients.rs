@@ -124,9 +124,12 @@ fn training_is_that_of_one_sub_model_after_another_on_frozen_logits() {
     let rounds = 15;
     let options = format!("form = \"distributed\"\nrounds_per_layer = {rounds}");
     let mut best_before_last = 0;
-    for (layers, dropout) in [(1, 0.0), (2, 0.0), (2, 0.3), (3, 0.0)] {
+    let gcn = [(1, 0.0), (2, 0.0), (2, 0.3), (3, 0.0)].map(|case| (ModelKind::Gcn, case));
+    let listening = [ModelKind::Sage, ModelKind::SagePool, ModelKind::Gat];
+    let listening = listening.map(|kind| [(kind, (2, 0.0)), (kind, (2, 0.3))]);
+    for (kind, (layers, dropout)) in gcn.into_iter().chain(listening.concat()) {
         let case = Case {
-            kind: ModelKind::Gcn,
+            kind,
             layers,
             dropout,
             workers: 7,
@@ -140,7 +143,7 @@ fn training_is_that_of_one_sub_model_after_another_on_frozen_logits() {
         let setting = case.setting(case.strategy("retexo", &options).as_ref());
         let reference = |freezes| lazy::train(&setting, Form::Distributed, rounds, freezes);
         let expected = reference(Freezes::Best);
-        let what = format!("{layers} layers, dropout {dropout}");
+        let what = format!("{kind:?}, {layers} layers, dropout {dropout}");
         let outcome = run(&case, rounds);
         assert_close(&losses(&outcome), &expected.losses, 1e-4, &what);
         let last = outcome.epochs[rounds * layers..].iter();

@@ -10,6 +10,7 @@
 
 use crate::dense::{Adam, Matrix, cross_entropy, cut, linear, of_linear, scores};
 use crate::reference::degrees;
+use grapevine::graph::Csr;
 use grapevine::model::{Dropout, ModelKind, parameters};
 use grapevine::sim::{Scores, Setting};
 use grapevine::strategies::retexo;
@@ -56,10 +57,142 @@ pub fn assert_tells_apart(
     apart(Freezes::Last)
 }
 
-/// A sub-model: weights of each part of its input and a bias, gain and shift, weight and bias of a head.
-struct SubModel {
+/// A first layer that gathers what its parameters make of the rows.
+#[derive(Clone, Copy)]
+struct Listening<'a> {
+    graph: &'a Csr,
+    kind: ModelKind,
+    heads: usize,
+    /// Heads are averaged, not side by side.
+    averages: bool,
+}
+
+impl<'a> Listening<'a> {
+    /// That of a sub-model; none where what is gathered does not depend on parameters.
+    fn of(setting: &'a Setting, form: Form, stage: usize) -> Option<Self> {
+        let kind = match (form, setting.model.kind) {
+            (Form::Distributed, _) if stage == 0 => return None,
+            (Form::Layers, ModelKind::Gcn | ModelKind::Sage) | (_, ModelKind::Gcn) => return None,
+            (Form::Distributed, ModelKind::Sage) => ModelKind::SagePool,
+            (_, kind) => kind,
+        };
+        Some(Self {
+            graph: &setting.dataset.graph,
+            kind,
+            heads: setting.model.heads,
+            averages: form == Form::Layers,
+        })
+    }
+
+    fn shapes(self, inputs: usize, outputs: usize, hidden: usize) -> Vec<(usize, usize)> {
+        if self.kind == ModelKind::SagePool {
+            let pool = [(inputs, hidden), (1, hidden)];
+            let sums = [(inputs, outputs), (hidden, outputs), (1, outputs)];
+            return [&pool[..], &sums[..]].concat();
+        }
+        let heads = self.heads;
+        let width = if self.averages {
+            outputs
+        } else {
+            outputs / heads
+        };
+        let scores = (heads, width);
+        vec![(inputs, heads * width), scores, scores, (1, outputs)]
+    }
+
+    fn forward(self, rows: &Matrix, parameters: &[Matrix]) -> Matrix {
+        match (self.kind, parameters) {
+            (ModelKind::SagePool, [pool, pool_bias, own, others, bias]) => {
+                let pooled = rows.times(pool).plus(pool_bias).relu();
+                let largest = self.largest(&pooled).times(others);
+                rows.times(own).plus(&largest).plus(bias)
+            }
+            (ModelKind::Gat, [weight, own, others, bias]) => {
+                self.attended(&rows.times(weight), own, others).plus(bias)
+            }
+            _ => panic!("no reference for {:?}", self.kind),
+        }
+    }
+
+    /// The largest of the neighbours' entries, none of which is negative (Hamilton, Ying and Leskovec, 2017, eq. 3).
+    fn largest(self, rows: &Matrix) -> Matrix {
+        let mut all = Matrix::zeros(rows.rows, rows.columns);
+        for (v, largest) in all.values.chunks_exact_mut(rows.columns).enumerate() {
+            for &u in self.graph.neighbours(v) {
+                for (most, &value) in largest.iter_mut().zip(rows.row(u as usize)) {
+                    *most = most.max(value);
+                }
+            }
+        }
+        all
+    }
+
+    /// Gradients of the parameters of pooling, from that of its output: what arrives at a maximum goes to the neighbour it came from.
+    fn of_pooling(self, rows: &Matrix, parameters: &[Matrix], upstream: &Matrix) -> Vec<Matrix> {
+        let pooled = rows.times(&parameters[0]).plus(&parameters[1]).relu();
+        let largest = self.largest(&pooled);
+        let below = upstream.times(&parameters[3].transposed());
+        let mut back = Matrix::zeros(pooled.rows, pooled.columns);
+        for v in 0..pooled.rows {
+            for (column, &most) in largest.row(v).iter().enumerate() {
+                let mut neighbours = self.graph.neighbours(v).iter().map(|&u| u as usize);
+                if let Some(u) = neighbours.find(|&u| most > 0.0 && pooled.row(u)[column] == most) {
+                    back.values[u * pooled.columns + column] += below.row(v)[column];
+                }
+            }
+        }
+        let mut all = of_linear(std::slice::from_ref(rows), &back);
+        all.extend(of_linear(&[rows.clone(), largest], upstream));
+        all
+    }
+
+    /// Attention over the neighbours and the node itself (Veličković et al., 2018, eq. 3 to 6).
+    fn attended(self, rows: &Matrix, own: &Matrix, others: &Matrix) -> Matrix {
+        let width = own.columns;
+        let of_head = |node: usize, head: usize| &rows.row(node)[head * width..][..width];
+        let score = |node, head, vectors: &Matrix| -> f64 {
+            let pairs = of_head(node, head).iter().zip(vectors.row(head));
+            pairs.map(|(x, a)| x * a).sum()
+        };
+        let columns = if self.averages { width } else { rows.columns };
+        let mut all = Matrix::zeros(rows.rows, columns);
+        for (v, sums) in all.values.chunks_exact_mut(columns).enumerate() {
+            let neighbours = self.graph.neighbours(v).iter().map(|&u| u as usize);
+            let heard: Vec<usize> = neighbours.chain([v]).collect();
+            for head in 0..self.heads {
+                let powers = heard.iter().map(|&u| {
+                    let score = score(v, head, own) + score(u, head, others);
+                    (if score > 0.0 { score } else { 0.2 * score }).exp()
+                });
+                let powers: Vec<f64> = powers.collect();
+                let (start, share) = if self.averages {
+                    (0, 1.0 / self.heads as f64)
+                } else {
+                    (head * width, 1.0)
+                };
+                let share = share / powers.iter().sum::<f64>();
+                for (&u, power) in heard.iter().zip(powers) {
+                    for (sum, x) in sums[start..].iter_mut().zip(of_head(u, head)) {
+                        *sum += share * power * x;
+                    }
+                }
+            }
+        }
+        all
+    }
+}
+
+/// A sub-model: parameters of its first layer (weights of each part of its input and a bias, or those of what listens), gain and
+/// shift, weight and bias of a head.
+#[derive(Clone)]
+struct SubModel<'a> {
+    listening: Option<Listening<'a>>,
+    /// Matrices of the first layer.
+    first: usize,
     has_norm: bool,
     has_head: bool,
+    attends: bool,
+    has_elu: bool,
     parameters: Vec<Matrix>,
 }
 
@@ -71,8 +204,8 @@ struct Pass {
     logits: Matrix,
 }
 
-impl SubModel {
-    fn new(setting: &Setting, form: Form, stage: usize, parts: usize) -> Self {
+impl<'a> SubModel<'a> {
+    fn new(setting: &'a Setting, form: Form, stage: usize, parts: usize) -> Self {
         let (spec, device) = (
             &setting.model,
             setting.devices[0].place.device.clone().autodiff(),
@@ -92,23 +225,36 @@ impl SubModel {
         };
         let has_norm = form == Form::Layers && stage + 1 < spec.layers();
         let has_head = has_norm || form == Form::Distributed;
-        let mut shapes = vec![(inputs, outputs); parts];
-        shapes.push((1, outputs));
+        let listening = Listening::of(setting, form, stage);
+        let mut shapes = match listening {
+            Some(listening) => listening.shapes(inputs, outputs, spec.hidden()),
+            None => [vec![(inputs, outputs); parts], vec![(1, outputs)]].concat(),
+        };
+        let first = shapes.len();
         if has_norm {
             shapes.extend([(1, outputs); 2]);
         }
         if has_head {
             shapes.extend([(outputs, classes), (1, classes)]);
         }
+        let attends = listening.is_some_and(|first| first.kind == ModelKind::Gat);
         Self {
+            listening,
+            first,
             has_norm,
             has_head,
+            attends,
+            has_elu: attends && form == Form::Distributed,
             parameters: cut(&values, &shapes),
         }
     }
 
     fn forward(&self, parts: &[Matrix]) -> Pass {
-        let output = linear(parts, &self.parameters);
+        let (first, rest) = self.parameters.split_at(self.first);
+        let output = match self.listening {
+            Some(listening) => listening.forward(&parts[0], first),
+            None => linear(parts, first),
+        };
         if !self.has_head {
             return Pass {
                 normalised: None,
@@ -118,13 +264,11 @@ impl SubModel {
         }
         let normalised = self.has_norm.then(|| normalise(&output));
         let representation = match &normalised {
-            Some((rows, _)) => {
-                let [gain, shift] = [1, 2].map(|at| &self.parameters[parts.len() + at]);
-                rows.scaled(gain).plus(shift).relu()
-            }
+            Some((rows, _)) => rows.scaled(&rest[0]).plus(&rest[1]).relu(),
+            None if self.has_elu => output.map(|x| if x > 0.0 { x } else { x.exp_m1() }),
             None => output.relu(),
         };
-        let head = &self.parameters[self.parameters.len() - 2..];
+        let head = &rest[rest.len() - 2..];
         Pass {
             logits: linear(std::slice::from_ref(&representation), head),
             normalised,
@@ -134,8 +278,15 @@ impl SubModel {
 
     /// Gradients of all parameters, from that of the logits.
     fn backward(&self, parts: &[Matrix], pass: &Pass, logits: &Matrix) -> Vec<Matrix> {
+        if self.attends {
+            return self.differences(parts, logits);
+        }
+        let of_first = |upstream: &Matrix| match self.listening {
+            Some(first) => first.of_pooling(&parts[0], &self.parameters, upstream),
+            None => of_linear(parts, upstream),
+        };
         if !self.has_head {
-            return of_linear(parts, logits);
+            return of_first(logits);
         }
         let weight = &self.parameters[self.parameters.len() - 2];
         let below = logits.times(&weight.transposed());
@@ -143,13 +294,33 @@ impl SubModel {
         let mut norm = Vec::new();
         if let Some((rows, roots)) = &pass.normalised {
             norm = vec![upstream.scaled(rows).column_sums(), upstream.column_sums()];
-            let gain = &self.parameters[parts.len() + 1];
+            let gain = &self.parameters[self.first];
             upstream = of_normalised(&upstream.scaled(gain), rows, roots);
         }
-        let mut all = of_linear(parts, &upstream);
+        let mut all = of_first(&upstream);
         all.append(&mut norm);
         let representation = std::slice::from_ref(&pass.representation);
         all.extend(of_linear(representation, logits));
+        all
+    }
+
+    /// The same as central differences, from the forward pass alone.
+    fn differences(&self, parts: &[Matrix], upstream: &Matrix) -> Vec<Matrix> {
+        const STEP: f64 = 1e-7;
+        let mut moved = self.clone();
+        let mut all = Vec::new();
+        for (at, matrix) in self.parameters.iter().enumerate() {
+            let differences = matrix.values.iter().enumerate().map(|(entry, &value)| {
+                let [above, below] = [value + STEP, value - STEP].map(|value| {
+                    moved.parameters[at].values[entry] = value;
+                    let along = moved.forward(parts).logits.scaled(upstream);
+                    along.values.iter().sum::<f64>()
+                });
+                moved.parameters[at].values[entry] = value;
+                (above - below) / (2.0 * STEP)
+            });
+            all.push(Matrix::new(matrix.columns, differences.collect()));
+        }
         all
     }
 }
@@ -182,7 +353,7 @@ fn of_normalised(upstream: &Matrix, rows: &Matrix, roots: &[f64]) -> Matrix {
 }
 
 /// Weights of the neighbours: `1 / √(d_v d_u)` of graph convolution between workers, `1 / √((d_v + 1)(d_u + 1))` with the node itself
-/// among them, `1 / d_v` otherwise.
+/// among them, `1 / d_v` otherwise. Those that listen have weights of their own.
 fn gathering(setting: &Setting, form: Form) -> Matrix {
     let (graph, kind) = (&setting.dataset.graph, setting.model.kind);
     let degree = degrees(graph);
@@ -191,10 +362,7 @@ fn gathering(setting: &Setting, form: Form) -> Matrix {
             let more = usize::from(setting.model.self_loops);
             1.0 / (((degree[v] + more) * (degree[u] + more)) as f64).sqrt()
         }
-        (Form::Layers, ModelKind::Sage) | (Form::Distributed, ModelKind::Gcn) => {
-            1.0 / degree[v] as f64
-        }
-        other => panic!("no reference for {other:?}"),
+        _ => 1.0 / degree[v] as f64,
     };
     let mut gather = Matrix::gathering(graph, weight);
     if (form, kind) == (Form::Layers, ModelKind::Gcn) && setting.model.self_loops {
@@ -211,6 +379,7 @@ pub fn train(setting: &Setting, form: Form, rounds: usize, freezes: Freezes) -> 
     let gather = gathering(setting, form);
     // What the weights of a sub-model are multiplied with.
     let parts = |stage: usize, rows: &Matrix| match (form, setting.model.kind) {
+        _ if Listening::of(setting, form, stage).is_some() => vec![rows.clone()],
         (Form::Distributed, _) if stage == 0 => vec![rows.clone()],
         (Form::Layers, ModelKind::Gcn) => vec![gather.times(rows)],
         _ => vec![rows.clone(), gather.times(rows)],

@@ -187,6 +187,8 @@ fn training_is_that_of_one_sub_model_after_another_on_frozen_inputs() {
         (ModelKind::Gcn, 2, false),
         (ModelKind::Sage, 2, true),
         (ModelKind::Gcn, 3, false),
+        (ModelKind::SagePool, 2, true),
+        (ModelKind::Gat, 2, true),
     ] {
         for dropout in [0.0, 0.3] {
             let case = Case {

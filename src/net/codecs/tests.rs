@@ -82,6 +82,18 @@ fn any_rows() -> impl Strategy<Value = (usize, usize, Vec<f32>)> {
     })
 }
 
+/// A row of entries of very different magnitudes, with zeros and equal ones among them, which no 16-bit float need hold.
+fn any_row() -> impl Strategy<Value = Vec<f32>> {
+    let magnitudes = (-40..40_i32, 1.0..2.0_f32, any::<bool>());
+    let entry = magnitudes.prop_map(|(power, digits, negative)| {
+        let value = digits * 2_f32.powi(power);
+        if negative { -value } else { value }
+    });
+    let entry =
+        prop_oneof![4 => entry, 2 => -4.0_f32..4.0, 1 => Just(0.0_f32), 1 => Just(-3.0_f32)];
+    prop::collection::vec(entry, 1..24)
+}
+
 fn squares(values: impl Iterator<Item = f32>) -> f64 {
     values.map(|value| f64::from(value).powi(2)).sum()
 }
@@ -241,6 +253,35 @@ fn sample(codec: &dyn Codec, rounds: u64) -> Sample {
     Sample {
         mean: entries.into_iter().map(moments).collect(),
         error: errors.into_iter().map(moments).collect(),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn the_mean_error_of_any_row_is_not_above_the_stated_one(
+        row in any_row(), ratio in prop_oneof![Just(1.0), 1.0..30.0_f64], seed in any::<u64>(),
+    ) {
+        // A mean of 200 draws is six standard errors above its expectation with a chance of 1e-9.
+        let (width, all) = (row.len(), squares(row.iter().copied()));
+        for codec in codecs(ratio) {
+            let errors: Vec<f64> = (0..200)
+                .map(|round| {
+                    let key = CodecKey::new(seed, 0, round);
+                    let bytes = codec.encode(&Rows::new(&row, width), key);
+                    let decoded = codec.decode(&bytes, 1, width, key).unwrap();
+                    let lost = row.iter().zip(&decoded);
+                    let lost: f64 = lost.map(|(x, y)| (f64::from(*x) - f64::from(*y)).powi(2)).sum();
+                    if all > 0.0 { lost / all } else { lost }
+                })
+                .collect();
+            let mean = errors.iter().sum::<f64>() / 200.0;
+            let variance = errors.iter().map(|error| (error - mean).powi(2)).sum::<f64>() / 199.0;
+            let stated = codec.expected_error(width).value() * f64::from(all > 0.0);
+            let slack = 6.0 * (variance / 200.0).sqrt() + 1e-6;
+            prop_assert!(mean <= stated + slack, "{}: {mean}, above {stated}", codec.name());
+        }
     }
 }
 
