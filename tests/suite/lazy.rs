@@ -192,7 +192,7 @@ struct SubModel<'a> {
     has_norm: bool,
     has_head: bool,
     attends: bool,
-    has_elu: bool,
+    activation: fn(f64) -> f64,
     parameters: Vec<Matrix>,
 }
 
@@ -244,7 +244,10 @@ impl<'a> SubModel<'a> {
             has_norm,
             has_head,
             attends,
-            has_elu: attends && form == Form::Distributed,
+            activation: match form {
+                Form::Distributed if attends => |x| if x > 0.0 { x } else { x.exp_m1() },
+                _ => |x| x.max(0.0),
+            },
             parameters: cut(&values, &shapes),
         }
     }
@@ -265,8 +268,7 @@ impl<'a> SubModel<'a> {
         let normalised = self.has_norm.then(|| normalise(&output));
         let representation = match &normalised {
             Some((rows, _)) => rows.scaled(&rest[0]).plus(&rest[1]).relu(),
-            None if self.has_elu => output.map(|x| if x > 0.0 { x } else { x.exp_m1() }),
-            None => output.relu(),
+            None => output.map(self.activation),
         };
         let head = &rest[rest.len() - 2..];
         Pass {

@@ -2,6 +2,7 @@
 
 use super::estimators::Weight;
 use super::layout::Layout;
+use super::trainer::At;
 use super::weighing::Weighing;
 use super::working::{Seed, WorkingGraph};
 use super::{inverse_chances, norms};
@@ -44,9 +45,9 @@ impl WorkingBatches {
         model: &Gnn,
         (weighing, layout): (&Weighing, &Layout<'_>),
         order: &[u32],
-        (epoch, step): (usize, usize),
+        At { epoch, step, taken }: At,
     ) -> Result<(Step, Vec<f64>), SimError> {
-        let (setting, steps) = (worker.setting().clone(), self.steps.count());
+        let setting = worker.setting().clone();
         let range = self.steps.range(worker.rank(), step);
         let mut places = order[range.start.min(order.len())..range.end.min(order.len())].to_vec();
         places.sort_unstable();
@@ -124,7 +125,7 @@ impl WorkingBatches {
             layers: &parts,
             targets: &constant,
             dropout: &worker.dropout(),
-            round: (epoch * steps + step) as u64,
+            round: taken,
             buckets: None,
         };
         Ok((pass.run(worker, model, features)?, weights))

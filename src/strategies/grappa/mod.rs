@@ -49,7 +49,7 @@ use crate::sim::{Activity, EpochReport, Setting, SimError, Worker};
 use estimators::{Normalise, Weight, edge_ht, halo_hops, mean_or_one};
 use layout::{Layout, Rules};
 use options::Options;
-use trainer::{Loaded, Trainer, Whole};
+use trainer::{At, Loaded, Trainer, Whole};
 use weighing::Weighing;
 use working::{HaloRows, Loader, WorkingGraph};
 
@@ -195,6 +195,7 @@ impl Strategy for Grappa {
         let mut loader = Loader::default();
         let boundary = Arc::clone(&worker.setting().boundary);
         let mut loaded: Option<Loaded> = None;
+        let mut taken = 0;
         for epoch in 0..worker.setting().epochs {
             worker.begin_epoch(epoch);
             if self.loads(epoch) {
@@ -210,12 +211,14 @@ impl Strategy for Grappa {
             let (mut loss, mut weights) = (0.0, Vec::new());
             for step in 0..trainer.steps() {
                 let how = (&self.weighing, &layout);
-                let (mut step, used) = trainer.step(worker, &model, how, &order, (epoch, step))?;
+                let at = At { epoch, step, taken };
+                let (mut step, used) = trainer.step(worker, &model, how, &order, at)?;
                 let kind = TrafficKind::ParameterGradient;
                 worker.all_reduce(&mut step.gradient, Reduce::Sum, kind)?;
                 model = worker.update(&mut optimizer, model, &step.gradient);
                 loss += step.loss;
                 weights.extend(used);
+                taken += 1;
             }
             let scores = worker.evaluate_model(epoch, &model)?;
             worker.end_epoch(

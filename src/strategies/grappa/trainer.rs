@@ -14,6 +14,16 @@ pub struct Loaded {
     pub coverage: f64,
 }
 
+/// Which step of the training one is.
+#[derive(Clone, Copy, Debug)]
+pub struct At {
+    pub epoch: usize,
+    /// Of the epoch.
+    pub step: usize,
+    /// Steps before it in all epochs, which may have different numbers of them. Numbers the draws of dropout.
+    pub taken: u64,
+}
+
 /// How a step is taken on it.
 pub enum Trainer {
     /// With all nodes at once.
@@ -63,12 +73,12 @@ impl Trainer {
         model: &Gnn,
         how: (&Weighing, &Layout<'_>),
         order: &[u32],
-        at: (usize, usize),
+        at: At,
     ) -> Result<(Step, Vec<f64>), SimError> {
         match self {
             Self::Whole(whole) => {
                 let (trainer, features) = (&whole.trainer, &whole.features);
-                let step = trainer.local_step(worker, model, features, at.0)?;
+                let step = trainer.local_step(worker, model, features, at.epoch)?;
                 Ok((step, vec![whole.weight]))
             }
             Self::Batches(batches) => batches.step(worker, model, how, order, at),
