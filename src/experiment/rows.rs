@@ -347,9 +347,9 @@ table! {
         val_loss: Option<f64>,
         /// Ratio asked of the codec; not bytes saved, for what travels whole is left out. Null for strategies that do not compress.
         compression_ratio: Option<f64>,
-        /// Share of neighbourhoods seen; null where not meaningful.
+        /// Share of training nodes' neighbourhoods seen, the mean over workers that have such nodes; null where not meaningful.
         coverage: Option<f64>,
-        /// Mean of the gradient weights; null where not meaningful.
+        /// Mean of the gradient weights of workers that have training nodes; null where not meaningful.
         weight_mean: Option<f64>,
         /// Standard deviation of the gradient weights; null where not meaningful.
         weight_sd: Option<f64>,

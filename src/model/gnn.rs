@@ -141,7 +141,8 @@ impl ModelSpec {
         ]
     }
 
-    fn has_norm(&self, layer: usize) -> bool {
+    /// Whether rows are normalised behind a layer: behind all but the last, if at all.
+    pub(super) fn has_norm(&self, layer: usize) -> bool {
         self.norm == NormKind::Layer && layer + 1 < self.layers()
     }
 }

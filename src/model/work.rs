@@ -1,6 +1,6 @@
 //! Operations and bytes of a layer, for modelled compute time.
 
-use super::{Block, Input, ModelKind, ModelSpec};
+use super::{Block, Input, LayerSpec, ModelKind, ModelSpec};
 
 /// Arithmetic and memory traffic of a piece of work.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -59,10 +59,32 @@ impl Work {
         }
     }
 
-    /// Forward pass of a layer over a block.
+    /// Forward pass of a layer of a model over a block: its message passing, and the normalisation behind it.
     #[must_use]
     pub fn layer(spec: &ModelSpec, layer: usize, block: &Block, input: &Input) -> Self {
-        let spec = spec.layer(layer);
+        let passing = Self::message_passing(&spec.layer(layer), block, input);
+        if !spec.has_norm(layer) {
+            return passing;
+        }
+        passing + Self::norm(block.outputs() * spec.widths[layer + 1])
+    }
+
+    /// Normalisation of rows of so many values: a pass for the moments, one to apply them.
+    #[must_use]
+    pub fn norm(values: usize) -> Self {
+        Self::pass(values) * 2.0
+    }
+
+    /// Backward pass of what this is the forward pass of: as much again for the gradient of the parameters and, where the input has a
+    /// gradient, for that. Features and frozen rows have none.
+    #[must_use]
+    pub fn backward(self, of_input: bool) -> Self {
+        self * if of_input { 2.0 } else { 1.0 }
+    }
+
+    /// Forward pass of message passing over a block, with bias and activation.
+    #[must_use]
+    pub fn message_passing(spec: &LayerSpec, block: &Block, input: &Input) -> Self {
         let (inner, columns) = (spec.inputs, spec.transformed());
         let (outputs, inputs) = (block.outputs(), block.inputs());
         let (stored, entries) = (input.stored(), block.matrix.entries());

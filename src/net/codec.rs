@@ -59,7 +59,8 @@ impl<'a> Rows<'a> {
 pub enum RelativeError {
     /// The same for every row.
     Exact(f64),
-    /// That of the worst row, or more; rounding of single-precision arithmetic aside.
+    /// That of the worst row, or more; rounding of single-precision arithmetic aside, and rows so small (below 2⁻¹²⁶) that it has
+    /// no digits left for them.
     AtMost(f64),
 }
 

@@ -60,9 +60,9 @@ pub struct EpochReport {
     pub compression_ratio: Option<f64>,
     /// What this worker's messages lost forward in compression, if that was measured; summed.
     pub coding_error: Option<CodingError>,
-    /// Mean share of a training node's neighbourhood that the worker sees; averaged.
+    /// Mean share of a training node's neighbourhood that the worker sees; averaged over the workers that say.
     pub coverage: Option<f64>,
-    /// Weight of this worker's gradient; mean and standard deviation over workers are recorded.
+    /// Weight of this worker's gradient; mean and standard deviation over the workers that say are recorded.
     pub weight: Option<f64>,
 }
 

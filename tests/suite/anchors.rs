@@ -8,7 +8,7 @@ use grapevine::model::{NormKind, OptimizerConfig};
 use grapevine::sim::{Outcome, Scores};
 
 /// Strategies that lose nothing when there is nobody to send to.
-const LOSSLESS: [(&str, &str); 20] = [
+const LOSSLESS: [(&str, &str); 22] = [
     ("full", ""),
     ("full", "cache_features = false"),
     ("isolated", ""),
@@ -29,6 +29,14 @@ const LOSSLESS: [(&str, &str); 20] = [
         "halo = false\nweight = \"node_ht\"\nnormalise = \"none\"\nshrinkage = \"none\"",
     ),
     ("grappa", "weight = \"none\""),
+    (
+        "grappa",
+        "halo = false\nweight = \"batch_mean\"\nshrinkage = \"lambda\"\nlambda = 0.25\ncap = 1.0",
+    ),
+    (
+        "grappa",
+        "weight = \"node_ht\"\nshrinkage = \"kappa\"\nkappa = 3\nnormalise = \"rho\"\ncoverage_hops = 2",
+    ),
     (
         "grappa",
         "weight = \"batch_gram\"\nshrinkage = \"james_stein\"\nnormalise = \"rho\"",

@@ -682,7 +682,7 @@ fn one_cycle_pairs_every_chunk_with_every_other_once() {
 }
 
 #[test]
-fn isolated_nodes_give_finite_losses_and_full_coverage_of_themselves() {
+fn isolated_nodes_give_finite_losses_and_see_all_there_is() {
     let case = Case {
         data: "synthetic = { kind = \"sbm\", nodes = 60, classes = 3, features = 6, degree_within = 0.6, degree_between = 0.3 }\nsplit = { train = 0.5, val = 0.2 }",
         ..case(ModelKind::Sage, 3)
@@ -697,6 +697,21 @@ fn isolated_nodes_give_finite_losses_and_full_coverage_of_themselves() {
         for epoch in &outcome.epochs {
             assert!(epoch.loss.is_finite());
             assert!((0.0..=1.0).contains(&epoch.coverage.unwrap()));
+        }
+    }
+
+    let alone = Case {
+        data: "synthetic = { kind = \"sbm\", nodes = 60, classes = 3, features = 6, degree_within = 0.0, degree_between = 0.0 }\nsplit = { train = 0.5, val = 0.2 }",
+        ..case
+    };
+    for variant in variants().filter(|variant| !variant.halo && variant.cap.is_none()) {
+        let outcome = alone.run("grappa", &variant.options(3));
+        for epoch in &outcome.epochs {
+            assert_eq!(
+                (epoch.coverage, epoch.weight_mean),
+                (Some(1.0), Some(1.0)),
+                "{variant:?}"
+            );
         }
     }
 }

@@ -39,3 +39,4 @@ mod trace;
 mod varco;
 mod variant;
 mod volume;
+mod work;

@@ -46,7 +46,7 @@ use crate::graph::{BoundaryPlan, PartitionSpec, Steps};
 use crate::model::{Block, Gnn, Input, ModelKind, ModelSpec, Work, targets};
 use crate::net::{Lane, Reduce, Traffic, TrafficKind};
 use crate::sim::{Activity, EpochReport, Setting, SimError, Worker};
-use estimators::{Normalise, Weight, edge_ht, halo_hops, mean_or_one};
+use estimators::{Normalise, Weight, edge_ht, halo_hops, mean};
 use layout::{Layout, Rules};
 use options::Options;
 use trainer::{At, Loaded, Trainer, Whole};
@@ -60,7 +60,7 @@ pub const REGISTRATION: Registration = Registration {
     info: StrategyInfo {
         name: "grappa",
         paper: "Xu, Siebenbrunner and Bindschaedler, Grappa: Gradient-Only Communication for Scalable Graph Neural Network Training (arXiv 2602.01872)",
-        sends: "parameter gradients; at each switch one chunk's structure and features, with the halo's features",
+        sends: "parameter gradients, and a number per step where weights are agreed on; at each switch a chunk's structure and features (regroup: of those dealt anew), with the halo's features; sampled remote features",
         options: options::INFO,
     },
     build,
@@ -226,8 +226,8 @@ impl Strategy for Grappa {
                 EpochReport {
                     loss: loss / trainer.steps() as f64,
                     scores,
-                    coverage: Some(*coverage),
-                    weight: Some(mean_or_one(&weights)),
+                    coverage: *coverage,
+                    weight: mean(&weights),
                     ..EpochReport::default()
                 },
             );
@@ -282,7 +282,7 @@ impl Grappa {
                 features,
                 weights,
             }));
-            let coverage = mean_or_one(&coverage);
+            let coverage = mean(&coverage);
             return Ok(Loaded { trainer, coverage });
         };
         let norms = match self.weighing.weight {
@@ -308,11 +308,11 @@ impl Grappa {
         let whole = Whole {
             trainer: LayerwiseTrainer::new(worker, local),
             features,
-            weight: mean_or_one(&weights),
+            weight: mean(&weights),
         };
         Ok(Loaded {
             trainer: Trainer::Whole(Box::new(whole)),
-            coverage: mean_or_one(&coverage),
+            coverage: mean(&coverage),
         })
     }
 

@@ -10,8 +10,8 @@ use crate::strategies::parts::{LayerwiseTrainer, Step};
 /// A working graph ready to train on.
 pub struct Loaded {
     pub trainer: Trainer,
-    /// Mean coverage of the nodes that train.
-    pub coverage: f64,
+    /// Mean coverage of the worker's nodes that train; none if none do.
+    pub coverage: Option<f64>,
 }
 
 /// Which step of the training one is.
@@ -36,8 +36,8 @@ pub enum Trainer {
 pub struct Whole {
     pub trainer: LayerwiseTrainer,
     pub features: Input,
-    /// Mean weight of the nodes that train.
-    pub weight: f64,
+    /// Mean weight of the worker's nodes that train; none if none do.
+    pub weight: Option<f64>,
 }
 
 impl Trainer {
@@ -79,7 +79,7 @@ impl Trainer {
             Self::Whole(whole) => {
                 let (trainer, features) = (&whole.trainer, &whole.features);
                 let step = trainer.local_step(worker, model, features, at.epoch)?;
-                Ok((step, vec![whole.weight]))
+                Ok((step, whole.weight.into_iter().collect()))
             }
             Self::Batches(batches) => batches.step(worker, model, how, order, at),
         }

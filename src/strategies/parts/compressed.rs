@@ -175,12 +175,14 @@ impl Compression {
         }
     }
 
-    /// Whether anything is left to compress: neither the last layer's rows nor cached features are.
+    /// Whether anything is left to compress: neither the last layer's rows nor cached features are. A ratio of 1 asks for nothing.
     ///
     /// # Errors
     /// If not.
     pub fn check_layers(&self, context: &Context) -> Result<(), OptionError> {
-        if self.codec.is_some() && context.layers <= 1 + usize::from(self.cache_features) {
+        let asks = |codec: &CodecChoice| !codec.follows_ratio() || self.schedule.is_more_than_one();
+        let compresses = self.codec.as_ref().is_some_and(asks);
+        if compresses && context.layers <= 1 + usize::from(self.cache_features) {
             return Err(OptionError::key(
                 "codec",
                 "has nothing to compress: the rows of the last layer travel whole, and so do cached features. Take a model of more \

@@ -52,6 +52,8 @@ struct Segment {
     input: Option<Matrix>,
     /// None where the worker has no rows to compute.
     output: Option<Matrix>,
+    /// Of the way there.
+    work: Work,
 }
 
 impl Pass<'_> {
@@ -82,7 +84,12 @@ impl Pass<'_> {
         let mut gradient = vec![0.0_f32; parameter_count(model)];
         let (mut below, mut loss, mut started) = (None, 0.0, Started::default());
         for (layer, segment) in segments.into_iter().enumerate().rev() {
-            let Segment { input, output } = segment;
+            let Segment {
+                input,
+                output,
+                work,
+            } = segment;
+            let work = work.backward(input.is_some());
             if let Some(above) = self.layers.get(layer + 1) {
                 let mut upstream = below.take();
                 if let Some((crossing, wire)) = above.crosses {
@@ -91,11 +98,11 @@ impl Pass<'_> {
                 }
                 if let (Some(output), Some(upstream)) = (output, upstream) {
                     let scalar = || output.zip_sum(upstream, carrier);
-                    (below, _) = self.backward(worker, model, layer, scalar, input, &mut gradient);
+                    (below, _) = backward(worker, model, work, scalar, input, &mut gradient);
                 }
             } else if let Some(output) = output {
                 let scalar = || cross_entropy(output, self.targets.clone());
-                (below, loss) = self.backward(worker, model, layer, scalar, input, &mut gradient);
+                (below, loss) = backward(worker, model, work, scalar, input, &mut gradient);
             }
             if let Some(buckets) = self.buckets {
                 buckets.start(worker, layer, &gradient, &mut started)?;
@@ -150,46 +157,26 @@ impl Pass<'_> {
         Segment {
             input: leaf,
             output: Some(output),
+            work,
         }
-    }
-
-    /// Gradients of the scalar that ends a segment: the parameters' are added to `gradient`, the input's is returned with the
-    /// scalar's value.
-    fn backward(
-        &self,
-        worker: &mut Worker,
-        model: &Gnn,
-        layer: usize,
-        scalar: impl FnOnce() -> Tensor<1>,
-        input: Option<Matrix>,
-        gradient: &mut [f32],
-    ) -> (Option<Matrix>, f64) {
-        let work = backward_work(worker, self.layers[layer].block, input.as_ref());
-        worker.compute(Activity::Model, work, |_| {
-            let scalar = scalar();
-            let mut gradients = scalar.backward();
-            add_gradients(model, &mut gradients, gradient);
-            let value = f64::from(scalar.inner().into_scalar::<f32>());
-            (input.and_then(|leaf| leaf.gradient(&mut gradients)), value)
-        })
     }
 }
 
-/// Twice the forward pass: one product for the weights, one for the rows.
-fn backward_work(worker: &Worker, block: &Block, input: Option<&Matrix>) -> Work {
-    let spec = &worker.setting().model;
-    let layer = if input.is_none() {
-        0
-    } else {
-        spec.layers() - 1
-    };
-    let rows = input.map_or(0, Matrix::rows) * spec.widths[layer];
-    let (inner, columns) = (spec.widths[layer], spec.layer(layer).transformed());
-    (Work::product(
-        block.inputs(),
-        rows.max(block.inputs() * columns),
-        inner,
-        columns,
-    ) + Work::aggregation(block.inputs(), block.matrix.entries(), columns))
-        * 2.0
+/// Gradients of the scalar that ends a segment: the parameters' are added to `gradient`, the input's is returned with the
+/// scalar's value.
+fn backward(
+    worker: &mut Worker,
+    model: &Gnn,
+    work: Work,
+    scalar: impl FnOnce() -> Tensor<1>,
+    input: Option<Matrix>,
+    gradient: &mut [f32],
+) -> (Option<Matrix>, f64) {
+    worker.compute(Activity::Model, work, |_| {
+        let scalar = scalar();
+        let mut gradients = scalar.backward();
+        add_gradients(model, &mut gradients, gradient);
+        let value = f64::from(scalar.inner().into_scalar::<f32>());
+        (input.and_then(|leaf| leaf.gradient(&mut gradients)), value)
+    })
 }

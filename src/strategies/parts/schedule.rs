@@ -162,6 +162,12 @@ impl Schedule {
         }
     }
 
+    /// Whether there is ever a ratio above 1.
+    #[must_use]
+    pub fn is_more_than_one(&self) -> bool {
+        self.bounds().0 > 1.0
+    }
+
     /// Whether the figures make a schedule.
     ///
     /// # Errors

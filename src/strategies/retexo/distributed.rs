@@ -270,13 +270,16 @@ impl Clients {
                 None => (0..worker.size()).collect(),
             };
             let reads = batch.as_ref().unwrap_or(&whole);
-            let forward = Perceptron::work(spec, stage, &reads.block, &reads.input);
+            let (block, rows) = (&reads.block, &reads.input);
+            let [forward, backward] = Perceptron::step_work(spec, stage, block, rows);
+            let logits = worker.compute_together(Activity::Model, forward, &busy, |worker| {
+                let dropped = rows.dropped(&dropout, epoch as u64, stage, &reads.nodes);
+                let logits = model.logits(block, &dropped);
+                worker.wait_for(&logits);
+                logits
+            });
             let (gradient, loss) =
-                worker.compute_together(Activity::Model, forward * 3.0, &busy, |_| {
-                    let dropped = reads
-                        .input
-                        .dropped(&dropout, epoch as u64, stage, &reads.nodes);
-                    let logits = model.logits(&reads.block, &dropped);
+                worker.compute_together(Activity::Model, backward, &busy, |_| {
                     let loss = cross_entropy(logits, reads.targets.clone());
                     let mut gradients = loss.backward();
                     let mut flat = vec![0.0_f32; count];

@@ -44,8 +44,8 @@ use super::parts::{
 use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
 use crate::graph::{BoundaryPlan, Steps};
 use crate::model::{
-    Aggregation, Block, Dropout, Input, LayerSpec, Matrix, ModelSpec, Work, add_gradients,
-    cross_entropy, parameters, with_parameters,
+    Aggregation, Block, Dropout, Input, LayerSpec, Matrix, ModelSpec, add_gradients, cross_entropy,
+    parameters, with_parameters,
 };
 use crate::net::{CodingError, Reduce, Traffic, TrafficKind, Way};
 use crate::sim::{Activity, EpochReport, Scores, Setting, SimError, Worker};
@@ -269,7 +269,7 @@ impl Strategy for Retexo {
             };
             let model = run.train_layer(worker, &spec, layer, &input, sent)?;
             if layer + 1 < spec.layers() {
-                let work = Work::layer(&spec, layer, &run.graph.block, &input);
+                let work = SubModel::work(&spec, layer, &run.graph.block, &input);
                 representation = Some(worker.compute(Activity::Model, work, |worker| {
                     let rows = model.valid().representation(&run.graph.block, &input);
                     worker.wait_for(&rows);
@@ -390,12 +390,15 @@ impl Run {
     ) -> (Vec<f32>, f64) {
         let spec = &worker.setting().model;
         let count = SubModel::parameters(spec, layer);
-        let forward = Work::layer(spec, layer, &reads.block, &reads.input);
-        worker.compute(Activity::Model, forward * 3.0, |_| {
-            let dropped = reads
-                .input
-                .dropped(&self.dropout, draws, layer, &reads.nodes);
-            let logits = model.logits(&reads.block, &dropped);
+        let (block, input) = (&reads.block, &reads.input);
+        let [forward, backward] = SubModel::step_work(spec, layer, block, input);
+        let logits = worker.compute(Activity::Model, forward, |worker| {
+            let dropped = input.dropped(&self.dropout, draws, layer, &reads.nodes);
+            let logits = model.logits(block, &dropped);
+            worker.wait_for(&logits);
+            logits
+        });
+        worker.compute(Activity::Model, backward, |_| {
             let loss = cross_entropy(logits, reads.targets.clone());
             let mut gradients = loss.backward();
             let mut flat = vec![0.0_f32; count];

@@ -4,7 +4,7 @@ use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 
 use crate::model::{
-    Activation, Block, Conv, Input, LayerSpec, Matrix, Merge, ModelSpec, Norm, activate,
+    Activation, Block, Conv, Input, LayerSpec, Matrix, Merge, ModelSpec, Norm, Work, activate,
     dense_parameters,
 };
 
@@ -59,6 +59,29 @@ impl SubModel {
             2 * outputs + outputs * spec.classes() + spec.classes()
         };
         layer_spec(spec, layer).parameters() + head
+    }
+
+    /// Arithmetic of what the next sub-model reads: message passing and, unless it is the last, normalisation.
+    #[must_use]
+    pub fn work(spec: &ModelSpec, layer: usize, block: &Block, input: &Input) -> Work {
+        let passing = Work::message_passing(&layer_spec(spec, layer), block, input);
+        if layer + 1 == spec.layers() {
+            return passing;
+        }
+        passing + Work::norm(block.outputs() * spec.widths[layer + 1])
+    }
+
+    /// Arithmetic of the two passes of a step, the head's with it: to the class logits, and back to rows that have no gradient.
+    #[must_use]
+    pub fn step_work(spec: &ModelSpec, layer: usize, block: &Block, input: &Input) -> [Work; 2] {
+        let below = Self::work(spec, layer, block, input);
+        let head = if layer + 1 == spec.layers() {
+            Work::default()
+        } else {
+            let (rows, hidden) = (block.outputs(), spec.widths[layer + 1]);
+            Work::product(rows, rows * hidden, hidden, spec.classes())
+        };
+        [below + head, below.backward(false) + head.backward(true)]
     }
 
     /// What the next sub-model reads: `ReLU(LayerNorm(u))`, `[block.outputs, hidden]`; the logits for the last.

@@ -129,13 +129,37 @@ impl Perceptron {
     /// Arithmetic of a forward pass of sub-model `stage` for all rows of `input`.
     #[must_use]
     pub fn work(spec: &ModelSpec, stage: usize, block: &Block, input: &Input) -> Work {
-        let (rows, hidden) = (input.rows(), spec.hidden());
-        let first = match stage {
-            0 => Work::product(rows, input.stored(), input.width(), hidden),
-            _ => Work::layer(&listening(spec), 0, block, input),
+        let (first, second) = Self::work_of_layers(spec, stage, block, input);
+        first + second
+    }
+
+    /// Arithmetic of the two passes of a step: to the class logits, and back to rows that have no gradient.
+    #[must_use]
+    pub fn step_work(spec: &ModelSpec, stage: usize, block: &Block, input: &Input) -> [Work; 2] {
+        let (first, second) = Self::work_of_layers(spec, stage, block, input);
+        [
+            first + second,
+            first.backward(false) + second.backward(true),
+        ]
+    }
+
+    /// Of the layer that reads, and of the one to the classes.
+    fn work_of_layers(
+        spec: &ModelSpec,
+        stage: usize,
+        block: &Block,
+        input: &Input,
+    ) -> (Work, Work) {
+        let hidden = spec.hidden();
+        let (rows, first) = if stage == 0 {
+            let (rows, stored) = (input.rows(), input.stored());
+            (rows, Work::product(rows, stored, input.width(), hidden))
+        } else {
+            let passing = Work::message_passing(&listening(spec).layer(0), block, input);
+            (block.outputs(), passing)
         };
-        first
-            + Work::pass(rows * hidden)
-            + Work::product(rows, rows * hidden, hidden, spec.classes())
+        let second =
+            Work::pass(rows * hidden) + Work::product(rows, rows * hidden, hidden, spec.classes());
+        (first, second)
     }
 }

@@ -80,7 +80,10 @@ impl Rounds {
     pub fn first(&self, k: usize) -> usize {
         match self {
             Self::Same(rounds) => rounds.saturating_mul(k),
-            Self::Each(all) => all.iter().take(k).sum(),
+            Self::Each(all) => all
+                .iter()
+                .take(k)
+                .fold(0, |sum, &it| sum.saturating_add(it)),
         }
     }
 

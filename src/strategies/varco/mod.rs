@@ -55,6 +55,7 @@ fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, Op
     let (compression, table) = default.read(table, context, &keys)?;
     let options: Options = options(&table)?;
     let compression = compression.caching(options.cache_features);
+    compression.check_layers(context)?;
     let compressed = RowExchange::new(compression, options.overlap, *context);
     Ok(Box::new(compressed))
 }

@@ -44,6 +44,6 @@ pub use shrinkage::{
     sampling_variance, shrunk, smoothed,
 };
 pub use weights::{
-    batch_gram, batch_norms, batch_projection, edge_ht, mean_or_one, node_hajek, over_expectation,
-    squared_gradient_norm, worker_scale,
+    batch_gram, batch_norms, batch_projection, edge_ht, mean, mean_or_one, node_hajek,
+    over_expectation, squared_gradient_norm, worker_scale,
 };

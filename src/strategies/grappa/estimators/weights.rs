@@ -33,13 +33,16 @@ pub fn edge_ht(inclusion: f64) -> f64 {
     }
 }
 
+/// The mean; none of nothing.
+#[must_use]
+pub fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
 /// The batch weight `mean(w_v)`, or 1 of no nodes. *(The authors' code's; the nearest to node weighting if gradients are exchangeable, §4.7.)*
 #[must_use]
 pub fn mean_or_one(weights: &[f64]) -> f64 {
-    if weights.is_empty() {
-        return 1.0;
-    }
-    weights.iter().sum::<f64>() / weights.len() as f64
+    mean(weights).unwrap_or(1.0)
 }
 
 /// The batch weight `w_b = 1ᵀΓw / 1ᵀΓ1` that minimises `E‖w_b ḡ − (1/b) Σ w_v g_v‖²`, for `Γ_vv' = E⟨g_v, g_v'⟩`, `[b, b]` row by row; where
