@@ -8,7 +8,7 @@ use thiserror::Error;
 /// A folder that holds no results.
 #[derive(Debug, Error)]
 #[error(
-    "{folder} is not a result folder, or a damaged one ({reason}); give the folder that `grapevine run` wrote, with its Parquet files"
+    "{folder} is not a result folder, or a damaged one ({reason}); give the folder that `grapevine run` wrote, with its tables"
 )]
 pub struct BadFolder {
     /// What was given.

@@ -403,8 +403,7 @@ table! {
         low: Option<f64>,
         /// Upper end of the interval; null for a single seed.
         high: Option<f64>,
-        /// One of [`ClaimRow::REPRODUCED`], [`ClaimRow::NOT_REPRODUCED`],
-        /// [`ClaimRow::INCONCLUSIVE`].
+        /// "reproduced", "not reproduced" or "inconclusive".
         verdict: String,
         /// The published value, as its source prints it; empty if the experiment file gives none.
         paper: String,

@@ -134,6 +134,9 @@ fn microseconds(time: Seconds) -> f64 {
     time.0 * 1e6
 }
 
+/// Most characters of a cell in a file name: file systems take 255 bytes in all.
+const LONGEST_NAME: usize = 60;
+
 /// File names of traces: those of cells, with a dash for what not every file system takes, and the seed.
 #[derive(Debug, Default)]
 pub struct TraceNames {
@@ -148,7 +151,8 @@ impl TraceNames {
             .split(|c| !plain(c))
             .filter(|word| !word.is_empty())
             .collect();
-        let stem = format!("{}-{seed}", words.join("-"));
+        let cell: String = words.join("-").chars().take(LONGEST_NAME).collect();
+        let stem = format!("{cell}-{seed}");
         let mut name = stem.clone();
         let mut number = 2;
         while !self.taken.insert(name.clone()) {

@@ -228,6 +228,11 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
     ),
     (
         "hidden = 16",
+        "layers = 100000000000",
+        "x.toml:7: in [model]: `layers` must be at most 1024, not 100000000000",
+    ),
+    (
+        "hidden = 16",
         "layers = 0",
         "x.toml:7: in [model]: `layers` must be at least 1, not 0",
     ),
@@ -388,6 +393,11 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
         "x.toml:26: in [sweep]: `partition.workers` needs a list of values, like [4], not 4",
     ),
     (
+        "\"partition.workers\" = [2, 4]",
+        "dataset = \"cora\"",
+        "x.toml:26: in [sweep]: `dataset` needs a list of whole sections, like [{ key = \"cora\" }], not \"cora\"",
+    ),
+    (
         "[2, 4]",
         "[]",
         "x.toml:26: in [sweep]: `partition.workers` has no values; give at least one or remove the \
@@ -425,6 +435,11 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
          `test_accuracy`? Possible values: …",
     ),
     // Statistics.
+    (
+        "[[figure]]",
+        "[[figure]]\nkind = \"pareto\"\n[[figure]]",
+        "x.toml:36: in [[figure]]: `kind` is drawn already: there is one figure of each kind",
+    ),
     (
         "[[figure]]",
         "[statistics]\nlevel = 95\n[[figure]]",

@@ -20,6 +20,9 @@ pub(super) const MOST_WORKERS: usize = 1 << 20;
 /// Most edges that are drawn, repeated ones included.
 const MOST_DRAWS: usize = 1 << 40;
 
+/// Most layers: beyond that nothing trains.
+const DEEPEST: usize = 1 << 10;
+
 /// Most features of all nodes together: 256 GiB.
 const MOST_VALUES: usize = 1 << 36;
 
@@ -40,6 +43,12 @@ impl Checks<'_> {
 
     pub fn positive(&self, value: usize, key: &str) -> Result<(), ConfigError> {
         self.that(value >= 1, key, "must be at least 1, not 0")
+    }
+
+    pub fn columns(&self, hidden: usize) -> Result<(), ConfigError> {
+        self.positive(hidden, "hidden")?;
+        let message = format!("must be at most {WIDEST} columns, not {hidden}");
+        self.that(hidden <= WIDEST, "hidden", &message)
     }
 
     pub fn range(
@@ -250,12 +259,12 @@ pub(super) fn synthetic(spec: &SyntheticSpec, check: &Checks<'_>) -> Result<(), 
 
 fn model(config: &ModelConfig, check: &Checks<'_>) -> Result<(), ConfigError> {
     check.positive(config.layers, "layers")?;
-    check.positive(config.hidden, "hidden")?;
     check.that(
-        config.hidden <= WIDEST,
-        "hidden",
-        &format!("must be at most {WIDEST} columns, not {}", config.hidden),
+        config.layers <= DEEPEST,
+        "layers",
+        &format!("must be at most {DEEPEST}, not {}", config.layers),
     )?;
+    check.columns(config.hidden)?;
     check.positive(config.heads, "heads")?;
     let (hidden, heads) = (config.hidden, config.heads);
     check.that(

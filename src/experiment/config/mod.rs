@@ -434,6 +434,14 @@ fn figures(
             let known = vocabulary.figures.iter().copied();
             return Err(document.unknown(&path, &figure.kind, known));
         }
+        if figures[..index]
+            .iter()
+            .any(|other| other.kind == figure.kind)
+        {
+            let path = KeyPath::dotted("figure").join(&index.to_string());
+            let what = "is drawn already: there is one figure of each kind";
+            return Err(document.bad(&path.join("kind"), what));
+        }
     }
     Ok(figures)
 }

@@ -109,6 +109,12 @@ pub(super) fn axes(document: &Document) -> Result<Vec<SweepAxis>, ConfigError> {
                     format!("write the whole key in quotes, like \"{key}.{inner}\" = [1, 2]");
                 return Err(document.error(&path, Problem::Other { message }));
             }
+            other if !key.contains('.') => {
+                let message = format!(
+                    "`{key}` needs a list of whole sections, like [{{ key = {other} }}], not {other}"
+                );
+                return Err(document.error(&path, Problem::Other { message }));
+            }
             other => {
                 let message =
                     format!("`{key}` needs a list of values, like [{other}], not {other}");

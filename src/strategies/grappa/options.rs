@@ -193,8 +193,10 @@ impl Options {
         if let Some(hops) = self.coverage_hops
             && !(1..=context.layers).contains(&hops)
         {
-            let layers = context.layers;
-            let range = format!("must be between 1 and the model's {layers} layers");
+            let range = match context.layers {
+                usize::MAX => "must be at least 1".to_owned(),
+                layers => format!("must be between 1 and the model's {layers} layers"),
+            };
             return Err(OptionError::key("coverage_hops", range));
         }
         if self

@@ -304,7 +304,7 @@ fn graphs(document: &Document) -> Result<Vec<SyntheticSpec>, ConfigError> {
 fn model(document: &Document) -> Result<ToyModel, ConfigError> {
     let model: ToyModel = section(document, "model")?;
     let check = at(document, KeyPath::dotted("model"));
-    check.positive(model.hidden, "hidden")?;
+    check.columns(model.hidden)?;
     let rate = model.learning_rate;
     check.range(
         rate > 0.0 && rate.is_finite(),
