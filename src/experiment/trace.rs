@@ -134,8 +134,8 @@ fn microseconds(time: Seconds) -> f64 {
     time.0 * 1e6
 }
 
-/// Most characters of a cell in a file name: file systems take 255 bytes in all.
-const LONGEST_NAME: usize = 60;
+/// Most bytes of a cell in a file name: file systems take 255 in all.
+const LONGEST_NAME: usize = 200;
 
 /// File names of traces: those of cells, with a dash for what not every file system takes, and the seed.
 #[derive(Debug, Default)]
@@ -151,7 +151,8 @@ impl TraceNames {
             .split(|c| !plain(c))
             .filter(|word| !word.is_empty())
             .collect();
-        let cell: String = words.join("-").chars().take(LONGEST_NAME).collect();
+        let mut cell = words.join("-");
+        cell.truncate(cell.floor_char_boundary(LONGEST_NAME));
         let stem = format!("{cell}-{seed}");
         let mut name = stem.clone();
         let mut number = 2;
@@ -179,5 +180,12 @@ mod tests {
             "workers=4-fixed-ratio=8-0-2.json"
         );
         assert_eq!(names.name("../full", 1), "..-full-1.json");
+        for (cell, most) in [
+            ("é".repeat(300), "é".repeat(100)),
+            ("漢".repeat(300), "漢".repeat(66)),
+        ] {
+            assert_eq!(names.name(&cell, 2), format!("{most}-2.json"));
+            assert_eq!(names.name(&cell, 2), format!("{most}-2-2.json"));
+        }
     }
 }

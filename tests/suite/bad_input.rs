@@ -255,11 +255,7 @@ fn strategies_and_their_options_are_named() {
         (
             "repartition_every = 2",
             "coverage_hops = 9",
-            &[
-                "x.toml:30",
-                "coverage_hops",
-                "between 1 and the model's 2 layers",
-            ],
+            &["x.toml:30", "coverage_hops", "at most the model's 2 layers"],
         ),
         (
             "repartition_every = 2",

@@ -244,6 +244,11 @@ fn codec_options_that_do_nothing_are_refused() {
     let (key, says) = shallow.refused("bns", "codec = \"f16\"");
     assert_eq!(key.as_deref(), Some("codec"));
     assert!(says.contains("nothing to compress"), "{says}");
+    for (kind, more) in [("fixed", "ratio = 2"), ("varco", "codec = \"f16\"")] {
+        let (_, says) = shallow.refused(kind, &format!("{more}\ncache_features = true"));
+        assert!(says.contains("nothing to compress"), "{kind}: {says}");
+    }
+    shallow.strategy("fixed", "ratio = 1\ncache_features = true");
     // The features alone are left, if they are sent anew.
     let run = shallow.run("bns", "codec = \"f16\"\ncache_features = false");
     assert_eq!(run.epochs[0].compression_ratio, Some(2.0));

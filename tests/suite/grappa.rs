@@ -562,6 +562,7 @@ fn options_that_do_not_go_together_are_named() {
             "expectation is 1",
         ),
         ("weight = \"none\"\ncap = 1", "cap", "nodes or batches"),
+        ("coverage_hops = 0", "coverage_hops", "at least 1"),
         ("coverage_hops = 3", "coverage_hops", "the model's 2 layers"),
         (
             "schedule = \"fixed\"\nrepartition_every = 5",

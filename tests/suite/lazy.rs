@@ -84,6 +84,10 @@ impl<'a> Listening<'a> {
         })
     }
 
+    fn attends(self) -> bool {
+        self.kind == ModelKind::Gat
+    }
+
     fn shapes(self, inputs: usize, outputs: usize, hidden: usize) -> Vec<(usize, usize)> {
         if self.kind == ModelKind::SagePool {
             let pool = [(inputs, hidden), (1, hidden)];
@@ -191,7 +195,6 @@ struct SubModel<'a> {
     first: usize,
     has_norm: bool,
     has_head: bool,
-    attends: bool,
     activation: fn(f64) -> f64,
     parameters: Vec<Matrix>,
 }
@@ -237,13 +240,12 @@ impl<'a> SubModel<'a> {
         if has_head {
             shapes.extend([(outputs, classes), (1, classes)]);
         }
-        let attends = listening.is_some_and(|first| first.kind == ModelKind::Gat);
+        let attends = listening.is_some_and(Listening::attends);
         Self {
             listening,
             first,
             has_norm,
             has_head,
-            attends,
             activation: match form {
                 Form::Distributed if attends => |x| if x > 0.0 { x } else { x.exp_m1() },
                 _ => |x| x.max(0.0),
@@ -280,7 +282,7 @@ impl<'a> SubModel<'a> {
 
     /// Gradients of all parameters, from that of the logits.
     fn backward(&self, parts: &[Matrix], pass: &Pass, logits: &Matrix) -> Vec<Matrix> {
-        if self.attends {
+        if self.listening.is_some_and(Listening::attends) {
             return self.differences(parts, logits);
         }
         let of_first = |upstream: &Matrix| match self.listening {

@@ -3,11 +3,9 @@
 //! As `varco`, with a constant ratio `c`: of a row of width `n`, by default `max(1, ⌊n/c⌋)` columns travel, the same for all rows, in all
 //! layers but the last. An epoch moves about `1/c` of the compressed layers' bytes. Mini-batches are those of `full`, with rows through the codec.
 
-use serde::Deserialize;
-
 use super::full::OVERLAP;
-use super::parts::{CodecChoice, Compression, RowExchange, Schedule};
-use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
+use super::parts::{RowExchange, Schedule};
+use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo};
 
 /// How experiments name and make it.
 pub const REGISTRATION: Registration = Registration {
@@ -59,26 +57,7 @@ pub const MEASURE_ERROR: OptionInfo = OptionInfo {
     meaning: "Record what compression loses, by epoch, layer and message (ours). Each message is decoded once more, which is charged where compute is measured.",
 };
 
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Options {
-    #[serde(default)]
-    cache_features: bool,
-    #[serde(default)]
-    overlap: bool,
-}
-
 fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
-    let default = Compression {
-        codec: Some(CodecChoice::default()),
-        schedule: Schedule::Constant(8.0),
-        ..Compression::none()
-    };
-    let keys = ["codec", "ratio", "rescale", "measure_error"];
-    let (compression, table) = default.read(table, context, &keys)?;
-    let options: Options = options(&table)?;
-    let compression = compression.caching(options.cache_features);
-    compression.check_layers(context)?;
-    let compressed = RowExchange::new(compression, options.overlap, *context);
+    let compressed = RowExchange::compressed(table, context, "ratio", Schedule::Constant(8.0))?;
     Ok(Box::new(compressed))
 }

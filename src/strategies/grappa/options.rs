@@ -190,14 +190,12 @@ impl Options {
         if !(0.0..=1.0).contains(&self.remote_sampling) {
             return refuse("remote_sampling", "must be between 0 and 1");
         }
-        if let Some(hops) = self.coverage_hops
-            && !(1..=context.layers).contains(&hops)
-        {
-            let range = match context.layers {
-                usize::MAX => "must be at least 1".to_owned(),
-                layers => format!("must be between 1 and the model's {layers} layers"),
-            };
-            return Err(OptionError::key("coverage_hops", range));
+        if self.coverage_hops == Some(0) {
+            return refuse("coverage_hops", "must be at least 1");
+        }
+        if self.coverage_hops.is_some_and(|hops| hops > context.layers) {
+            let most = format!("must be at most the model's {} layers", context.layers);
+            return Err(OptionError::key("coverage_hops", most));
         }
         if self
             .kappa

@@ -1,14 +1,16 @@
 //! What `full`, `fixed`, `varco`, `bns` and `pipe` are: the shared training loop, told what becomes of boundary rows on their way.
 
+use serde::Deserialize;
+
 use super::{
-    BoundaryShare, CodecState, Compression, EpochExchange, Late, Overlap, error_traffic,
-    exchange_traffic, partition_parallel,
+    BoundaryShare, CodecChoice, CodecState, Compression, EpochExchange, Late, Overlap, Schedule,
+    error_traffic, exchange_traffic, partition_parallel,
 };
 use crate::graph::BoundaryPlan;
 use crate::model::ModelSpec;
 use crate::net::Traffic;
 use crate::sim::{EpochRecord, Setting, SimError, Worker};
-use crate::strategies::{Context, OptionError, Strategy};
+use crate::strategies::{Context, OptionError, Strategy, options};
 
 /// Exact training but for what happens to boundary rows, and their gradients, on the way.
 #[derive(Clone, Debug)]
@@ -25,6 +27,16 @@ pub struct RowExchange {
     pub context: Context,
 }
 
+/// What [`RowExchange::compressed`] takes besides the codec.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Options {
+    #[serde(default)]
+    cache_features: bool,
+    #[serde(default)]
+    overlap: bool,
+}
+
 impl RowExchange {
     /// All rows, at once.
     #[must_use]
@@ -36,6 +48,29 @@ impl RowExchange {
             overlap,
             context,
         }
+    }
+
+    /// All rows through a codec, by default random columns, at the ratio that `schedule` says unless the table does under `key`.
+    ///
+    /// # Errors
+    /// What is of the wrong type, out of range, or does nothing.
+    pub fn compressed(
+        table: &toml::Table,
+        context: &Context,
+        key: &str,
+        schedule: Schedule,
+    ) -> Result<Self, OptionError> {
+        let default = Compression {
+            codec: Some(CodecChoice::default()),
+            schedule,
+            ..Compression::none()
+        };
+        let keys = ["codec", key, "rescale", "measure_error"];
+        let (compression, table) = default.read(table, context, &keys)?;
+        let options: Options = options(&table)?;
+        let compression = compression.caching(options.cache_features);
+        compression.check_layers(context)?;
+        Ok(Self::new(compression, options.overlap, *context))
     }
 
     fn exchange(&self, ratio: f64, seed: u64, epoch: usize, state: &CodecState) -> EpochExchange {

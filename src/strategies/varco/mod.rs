@@ -7,12 +7,10 @@
 //! upper bound. Features are resent in every epoch, as in the authors' code. An epoch moves
 //! `4B (Σ_{l<L−1} max(1, ⌊d_l/c⌋) + d_{L−1})` bytes forward, and the same without layer 0 back.
 
-use serde::Deserialize;
-
 use super::fixed::{CACHE_FEATURES, CODEC, MEASURE_ERROR, RESCALE};
 use super::full::OVERLAP;
-use super::parts::{CodecChoice, Compression, RowExchange, Schedule};
-use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
+use super::parts::{RowExchange, Schedule};
+use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo};
 
 /// How experiments name and make it.
 pub const REGISTRATION: Registration = Registration {
@@ -36,26 +34,7 @@ pub const REGISTRATION: Registration = Registration {
     build,
 };
 
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Options {
-    #[serde(default)]
-    cache_features: bool,
-    #[serde(default)]
-    overlap: bool,
-}
-
 fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
-    let default = Compression {
-        codec: Some(CodecChoice::default()),
-        schedule: Schedule::default(),
-        ..Compression::none()
-    };
-    let keys = ["codec", "schedule", "rescale", "measure_error"];
-    let (compression, table) = default.read(table, context, &keys)?;
-    let options: Options = options(&table)?;
-    let compression = compression.caching(options.cache_features);
-    compression.check_layers(context)?;
-    let compressed = RowExchange::new(compression, options.overlap, *context);
+    let compressed = RowExchange::compressed(table, context, "schedule", Schedule::default())?;
     Ok(Box::new(compressed))
 }

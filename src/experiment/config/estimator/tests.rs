@@ -46,6 +46,11 @@ fn mistakes_are_told_with_their_line_and_what_would_be_right() {
             "x.toml:10: in [model]: unknown key `hiden`; did you mean `hidden`?",
         ),
         (
+            "hidden = 4",
+            "hidden = 100000000000",
+            "x.toml:10: in [model]: `hidden` must be at most 65536 columns, not 100000000000",
+        ),
+        (
             "[model]",
             "[modle]",
             "x.toml:9: unknown key `modle`; did you mean `model`?",
