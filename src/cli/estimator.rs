@@ -37,7 +37,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
         }
     })?;
     if let Some(folder) = &args.out {
-        for path in report::write_estimator(folder, &study, &rows).map_err(Error::from)? {
+        for path in report::write_estimator(folder, &study, &rows)? {
             if !args.quiet {
                 tell(&format!("wrote {}\n", path.display()));
             }

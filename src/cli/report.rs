@@ -28,7 +28,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
     tables
         .judge_again(&args.folder, &mut manifest)
         .map_err(Error::from)?;
-    let written = crate::report::build(&args.folder, &tables, &manifest).map_err(Error::from)?;
+    let written = crate::report::build(&args.folder, &tables, &manifest)?;
     for path in written.files {
         print(&format!("{}\n", path.display()));
     }

@@ -111,7 +111,7 @@ fn run_on(args: &Args, registry: &Registry, engine: &Engine) -> anyhow::Result<V
         return Ok(Verdict::Good);
     }
     let manifest = read_manifest(&out).context("cannot read back the manifest")?;
-    let written = report::build(&out, &summary.tables, &manifest).map_err(Error::from)?;
+    let written = report::build(&out, &summary.tables, &manifest)?;
     summary.notes.extend(written.notes);
     if args.json {
         print_json(&json!({

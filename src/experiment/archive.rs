@@ -53,7 +53,7 @@ impl Addresser {
     }
 
     /// The address of one run.
-    pub fn of(&mut self, cell: &Cell, setting: &Setting) -> Address {
+    pub fn of(&mut self, cell: &Cell, setting: &Setting, epochs: usize) -> Address {
         let mut hash = self.common.clone();
         let entry = &cell.strategy;
         let settings = Value::try_from(&cell.settings).unwrap_or(Value::Table(Table::new()));
@@ -70,7 +70,7 @@ impl Addresser {
             absorb(&mut hash, text.as_bytes());
         }
         hash.update(setting.seed.to_le_bytes());
-        hash.update((setting.epochs as u64).to_le_bytes());
+        hash.update((epochs as u64).to_le_bytes());
         hash.update(self.fingerprint(&setting.dataset));
         absorb_partition(&mut hash, setting);
         Address(manifest::hexadecimal(&hash.finalize()))
@@ -91,7 +91,7 @@ pub(super) fn absorb_partition(hash: &mut Sha256, setting: &Setting) {
     for part in &setting.partition.assignment {
         hash.update(part.to_le_bytes());
     }
-    let chunks = setting.boundary.chunks.iter();
+    let chunks = setting.chunks.iter();
     for part in chunks.flat_map(|chunks| &chunks.plan.parts) {
         hash.update((part.owned.len() as u64).to_le_bytes());
         for node in &part.owned {

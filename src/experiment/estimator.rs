@@ -4,13 +4,13 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use super::Error;
 use super::config::{Chunking, DesignSpec, EstimatorStudy};
-use crate::Error;
 use crate::graph::{
     Csr, DatasetSpec, GraphError, PartitionMethod, PartitionSpec, SplitSpec, SyntheticSpec,
 };
 use crate::rng::{Purpose, stream};
-use crate::strategies::grappa::study::{Design, Estimator, Problem, Summary, Toy};
+use crate::study::{Design, Estimator, Problem, Summary, Toy};
 
 /// One estimator under one design. Lengths are in lengths of the full gradient; see
 /// [`Summary`].

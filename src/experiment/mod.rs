@@ -11,6 +11,7 @@ pub mod atomic;
 pub mod claims;
 pub mod compare;
 pub mod config;
+mod decisions;
 mod error;
 mod estimator;
 mod folder;
@@ -27,7 +28,7 @@ mod trace;
 pub mod verify;
 
 pub use config::{ConfigError, EstimatorStudy, Experiment, FlowFile, FlowRow};
-pub use error::RunError;
+pub use error::{Error, RunError};
 pub use estimator::{EstimatorRow, estimate};
 pub use folder::default_out;
 pub use manifest::{MANIFEST, judged_by, read_manifest};

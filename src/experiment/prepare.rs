@@ -4,22 +4,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::Error;
 use super::config::{Cell, ConfigError, Experiment, OptionError};
-use crate::Error;
 use crate::graph::{
-    BoundaryPlan, Dataset, DatasetSpec, GraphError, Partition, PartitionMethod, PartitionSpec,
-    RawDataset,
+    Batches, BoundaryCounts, BoundaryPlan, Chunks, Dataset, DatasetSpec, Division, GraphError,
+    Partition, PartitionMethod, PartitionSpec, RawDataset,
 };
 use crate::model::{LayerSpec, ModelSpec};
 use crate::net::Framing;
 use crate::sim::{
     ComputeTiming, DeviceConfig, Engine, Setting, SimError, WorkerDevice, divide, open_devices,
 };
-use crate::strategies::{Context, Registry, Strategy};
+use crate::strategies::{Needs, Registry, Strategy, Training};
 
-/// Asks the registry about a strategy's options before anything is loaded.
-///
-/// Options that depend on the model are checked again when a cell is prepared.
+/// Asks the registry about a strategy's options before anything is loaded. What depends on the rest
+/// of a cell shows when the strategy is fitted to it.
 ///
 /// # Errors
 /// What is wrong with the options.
@@ -28,38 +27,45 @@ pub fn vocabulary_check(
     kind: &str,
     options: &toml::Table,
 ) -> Result<(), OptionError> {
-    let anything = Context {
-        epochs: usize::MAX,
-        layers: usize::MAX,
-        workers: usize::MAX,
-        all_reduce: crate::net::AllReduceKind::Ring,
-        mini_batch: false,
-    };
-    registry
-        .build(kind, options, &anything)
-        .map(drop)
-        .map_err(|error| {
-            let known: Vec<String> = registry
-                .all()
-                .iter()
-                .filter(|registration| registration.info.name == kind)
-                .flat_map(|registration| registration.info.options)
-                .map(|option| option.name.to_owned())
-                .collect();
-            let unknown = error.key.as_ref().is_some_and(|key| {
-                let first = key.split('.').next().unwrap_or(key);
-                !known.iter().any(|name| name == first)
-            });
-            OptionError {
-                key: error.key,
-                message: error.message,
-                known: if unknown { known } else { Vec::new() },
-            }
-        })
+    registry.read(kind, options).map(drop).map_err(|error| {
+        let known: Vec<String> = registry
+            .all()
+            .iter()
+            .filter(|registration| registration.info.name == kind)
+            .flat_map(|registration| registration.info.options)
+            .map(|option| option.name.to_owned())
+            .collect();
+        let unknown = error.key.as_ref().is_some_and(|key| {
+            let first = key.split('.').next().unwrap_or(key);
+            !known.iter().any(|name| name == first)
+        });
+        OptionError {
+            key: error.key,
+            message: error.message,
+            known: if unknown { known } else { Vec::new() },
+        }
+    })
 }
 
-/// A partition with its boundary plan, and how long they took to make.
-type Parts = (Arc<Partition>, Arc<BoundaryPlan>, Duration);
+/// A cell and seed that can run: its setting, and its strategy fitted to it.
+pub struct Fitted {
+    /// Everything it is made of.
+    pub setting: Arc<Setting>,
+    /// What its strategy needed.
+    pub needs: Needs,
+    /// What it plans and does.
+    pub training: Box<dyn Training>,
+}
+
+/// A graph dealt out to workers, and how long that took.
+#[derive(Clone)]
+struct Parts {
+    partition: Arc<Partition>,
+    boundary: Arc<BoundaryPlan>,
+    counts: Arc<BoundaryCounts>,
+    chunks: Option<Arc<Chunks>>,
+    took: Duration,
+}
 
 /// Makes settings, remembering data, partitions and devices between cells.
 pub struct Preparation<'a> {
@@ -136,48 +142,54 @@ impl<'a> Preparation<'a> {
         Ok((cells, notes))
     }
 
-    /// What strategies may know of a cell.
-    #[must_use]
-    pub fn context(cell: &Cell) -> Context {
-        Context {
-            epochs: cell.settings.training.epochs,
-            layers: cell.settings.model.layers,
-            workers: cell.settings.partition.workers,
-            all_reduce: (cell.settings.network).all_reduce_among(cell.settings.partition.workers),
-            mini_batch: cell.settings.training.batch.is_some(),
-        }
-    }
-
-    /// The strategy of a cell.
+    /// The strategy of a cell, which goes with its mini-batches, and what it needs.
     ///
     /// # Errors
-    /// If its options do not fit the cell's settings.
-    pub fn strategy(&self, cell: &Cell) -> Result<Box<dyn Strategy>, Error> {
+    /// If it does not, or an option is wrong.
+    fn strategy(&self, cell: &Cell) -> Result<(Box<dyn Strategy>, Needs), Error> {
         let entry = &cell.strategy;
         let strategy = self
             .registry
-            .build(&entry.kind, &entry.options, &Self::context(cell))
+            .read(&entry.kind, &entry.options)
             .map_err(|error| cell.refuse_option(error.key.as_deref(), &error.message))?;
-        if strategy.needs_batches() && cell.settings.training.batch.is_none() {
-            let message = "trains in mini-batches: say how large in `training.batch`, such as { size = 1000, fanouts = [25, 10] }, \
-                           for this entry alone with `with = { \"training.batch\" = … }`";
-            return Err(cell.refuse_option(None, message).into());
-        }
-        Ok(strategy)
+        let batches = cell.settings.training.batch.is_some();
+        strategy
+            .needs(&cell.settings.partition)
+            .and_then(|needs| needs.check_batches(&entry.kind, batches).map(|()| needs))
+            .map(|needs| (strategy, needs))
+            .map_err(|error| {
+                cell.refuse_option(error.key.as_deref(), &error.message)
+                    .into()
+            })
     }
 
-    /// Everything one cell and seed needs, with its devices open.
+    /// One cell and seed, with its devices open.
     ///
     /// # Errors
-    /// If data are missing or broken, or do not fit the rest of the cell, or a device is missing.
-    pub fn setting(
+    /// If data are missing or broken, or do not fit the rest of the cell, a device is missing, or
+    /// the strategy's options do not fit.
+    pub fn fit(&mut self, cell: &Cell, seed: u64) -> Result<Fitted, Error> {
+        let (strategy, needs) = self.strategy(cell)?;
+        self.suits_processes(cell, &needs)?;
+        let setting = Arc::new(self.setting(cell, seed, strategy.as_ref(), &needs)?);
+        let training = strategy
+            .fit(&setting)
+            .map_err(|error| cell.refuse_option(error.key.as_deref(), &error.message))?;
+        Ok(Fitted {
+            setting,
+            needs,
+            training,
+        })
+    }
+
+    fn setting(
         &mut self,
         cell: &Cell,
         seed: u64,
         strategy: &dyn Strategy,
-    ) -> Result<Arc<Setting>, Error> {
+        needs: &Needs,
+    ) -> Result<Setting, Error> {
         let settings = &cell.settings;
-        self.suits_processes(cell, strategy)?;
         let dataset = self
             .dataset(&settings.dataset, seed)
             .map_err(|error| misfit(cell, "dataset.path", &error))?;
@@ -195,19 +207,18 @@ impl<'a> Preparation<'a> {
             );
             return Err(cell.refuse("dataset.split", message).into());
         }
-        let asked = strategy.partition(&settings.partition);
         let workers = settings.partition.workers;
-        let (partition, boundary, partitioning) = self
-            .partition(&settings.dataset, &dataset, &asked, workers, seed)
+        let parts = self
+            .partition(&settings.dataset, &dataset, &needs.partition, workers, seed)
             .map_err(|error| misfit(cell, "partition.file", &error))?;
-        let boundary = match &settings.training.batch {
-            None => boundary,
-            Some(batch) => {
-                let (graph, train) = (Arc::clone(&dataset.graph), &dataset.split.train);
-                let boundary = BoundaryPlan::clone(&boundary);
-                Arc::new(boundary.with_batches(batch.clone(), graph, train, seed))
-            }
-        };
+        let batches = settings.training.batch.as_ref().map(|spec| {
+            Arc::new(Batches {
+                spec: spec.clone(),
+                graph: Arc::clone(&dataset.graph),
+                train: dataset.split.train.clone(),
+                seed,
+            })
+        });
         let topology = settings
             .network
             .topology(workers)
@@ -226,15 +237,17 @@ impl<'a> Preparation<'a> {
         let layer = |layer| strategy.layer(&model, layer);
         let layers: Vec<LayerSpec> = (0..model.layers()).map(layer).collect();
         divide(&mut devices, &layers, &dataset).map_err(|what| cell.refuse("device.*", what))?;
-        let setting = Setting {
+        Ok(Setting {
             model,
             dataset,
-            partition,
-            boundary,
-            partitioning,
+            partition: parts.partition,
+            boundary: parts.boundary,
+            counts: parts.counts,
+            chunks: parts.chunks,
+            batches,
+            partitioning: parts.took,
             optimizer: settings.optimizer,
             training: settings.training.clone(),
-            epochs: strategy.epochs(&Self::context(cell)),
             topology: Arc::new(topology),
             framing,
             all_reduce: settings.network.all_reduce_among(workers),
@@ -244,15 +257,11 @@ impl<'a> Preparation<'a> {
             devices,
             engine: self.engine.clone(),
             seed,
-        };
-        strategy
-            .suits(&setting)
-            .map_err(|error| cell.refuse_option(error.key.as_deref(), &error.message))?;
-        Ok(Arc::new(setting))
+        })
     }
 
     /// Whether the engine can run the cell: where workers are processes, there must be one of each, with a program of its own.
-    fn suits_processes(&self, cell: &Cell, strategy: &dyn Strategy) -> Result<(), ConfigError> {
+    fn suits_processes(&self, cell: &Cell, needs: &Needs) -> Result<(), ConfigError> {
         let Some(processes) = self.engine.processes() else {
             return Ok(());
         };
@@ -265,7 +274,7 @@ impl<'a> Preparation<'a> {
             );
             return Err(cell.refuse("partition.workers", message));
         }
-        if strategy.plays_all_workers() {
+        if needs.together {
             let message = "plays all workers in one process, so it cannot run with --engine mpi; \
                            leave it out there, or use the simulated engine";
             return Err(cell.refuse_option(None, message));
@@ -307,9 +316,20 @@ impl<'a> Preparation<'a> {
             return Ok(parts.clone());
         }
         let begun = Instant::now();
-        let (partition, boundary) = spec.divide(&dataset.graph, &self.base, seed, workers)?;
-        let boundary = Arc::new(boundary.with_training(&dataset.split.train));
-        let parts: Parts = (Arc::new(partition), boundary, begun.elapsed());
+        let Division {
+            partition,
+            boundary,
+            chunks,
+        } = spec.divide(&dataset.graph, &self.base, seed, workers)?;
+        let train = &dataset.split.train;
+        let boundary = boundary.with_training(train);
+        let parts = Parts {
+            partition: Arc::new(partition),
+            counts: Arc::new(BoundaryCounts::new(&boundary, &dataset.features)),
+            boundary: Arc::new(boundary),
+            chunks: chunks.map(|chunks| Arc::new(chunks.with_training(train))),
+            took: begun.elapsed(),
+        };
         self.parts
             .push((data.clone(), spec.clone(), workers, seed, parts.clone()));
         Ok(parts)

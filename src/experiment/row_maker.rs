@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::config::Cell;
-use super::prepare::partitioner_name;
-use super::rows::{EpochRow, RunRow, Text, TimelineRow, TrafficRow};
+use super::decisions::rows_of;
+use super::prepare::{Fitted, partitioner_name};
+use super::rows::{DecisionRow, EpochRow, RunRow, Text, TimelineRow, TrafficRow};
 use crate::net::{Count, Seconds, TrafficKind};
-use crate::sim::{Outcome, Setting, SimError, TrainingConfig};
-use crate::strategies::Strategy;
+use crate::sim::{Outcome, SimError, TrainingConfig};
 
 /// Makes the rows of one run.
 pub(super) struct RowMaker<'a> {
@@ -15,10 +15,8 @@ pub(super) struct RowMaker<'a> {
     pub experiment: &'a str,
     /// What was to be run.
     pub cell: &'a Cell,
-    /// Its strategy.
-    pub strategy: &'a dyn Strategy,
     /// What it was run with.
-    pub setting: &'a Setting,
+    pub fitted: &'a Fitted,
 }
 
 /// What a run had reached when: columns of `runs` that follow from its rows of `epochs`.
@@ -74,9 +72,9 @@ impl Milestones {
 impl RowMaker<'_> {
     /// The row of a run of which nothing is known but what it was to be.
     pub fn blank(&self) -> RunRow {
-        let (cell, setting) = (self.cell, self.setting);
+        let (cell, setting) = (self.cell, &self.fitted.setting);
         let settings = &cell.settings;
-        let asked = self.strategy.partition(&settings.partition);
+        let asked = &self.fitted.needs.partition;
         RunRow {
             experiment: self.experiment.to_owned(),
             cell: cell.name.clone(),
@@ -92,7 +90,7 @@ impl RowMaker<'_> {
             backend: lower_name(&settings.device.backend),
             device: setting.devices[0].description.clone(),
             seed: setting.seed,
-            epochs: setting.epochs as u64,
+            epochs: self.fitted.training.epochs() as u64,
             parameters: 0,
             edge_cut: setting.partition.edge_cut(&setting.dataset.graph) as u64,
             partition_seconds: Some(setting.partitioning.as_secs_f64()),
@@ -136,10 +134,10 @@ impl RowMaker<'_> {
 
     pub fn run(&self, outcome: &Outcome) -> RunRow {
         let ledger = outcome.ledger.traffic();
-        let total = ledger.total(&self.setting.framing);
+        let total = ledger.total(&self.fitted.setting.framing);
         let of = |kind| ledger.payload_of(kind).0;
         let best = outcome.best();
-        let until = Milestones::of(&self.setting.training, &self.epochs(outcome));
+        let until = Milestones::of(&self.fitted.setting.training, &self.epochs(outcome));
         RunRow {
             parameters: outcome.parameters as u64,
             best_epoch: best.map(|(epoch, _)| epoch as u64),
@@ -175,10 +173,10 @@ impl RowMaker<'_> {
     /// Bytes sent up to and including each epoch.
     fn cumulative(&self, outcome: &Outcome) -> Vec<Count> {
         let mut sum = Count::default();
-        (0..self.setting.epochs)
+        (0..self.fitted.training.epochs())
             .map(|epoch| {
                 if let Some(traffic) = outcome.ledger.epoch(epoch) {
-                    sum += traffic.total(&self.setting.framing);
+                    sum += traffic.total(&self.fitted.setting.framing);
                 }
                 sum
             })
@@ -187,7 +185,7 @@ impl RowMaker<'_> {
 
     pub fn epochs(&self, outcome: &Outcome) -> Vec<EpochRow> {
         let so_far = self.cumulative(outcome);
-        let (cell, seed) = (self.cell, self.setting.seed);
+        let (cell, seed) = (self.cell, self.fitted.setting.seed);
         outcome
             .epochs
             .iter()
@@ -221,10 +219,10 @@ impl RowMaker<'_> {
         let kinds = TrafficKind::ALL.map(|kind| Text::from(kind.name()));
         let mut rows = Vec::new();
         for (epoch, traffic) in outcome.ledger.iter() {
-            for (lane, count) in traffic.by_lane(&self.setting.framing) {
+            for (lane, count) in traffic.by_lane(&self.fitted.setting.framing) {
                 rows.push(TrafficRow {
                     cell: cell.clone(),
-                    seed: self.setting.seed,
+                    seed: self.fitted.setting.seed,
                     epoch: epoch as u64,
                     layer: u64::from(lane.layer),
                     from: u64::from(lane.from),
@@ -244,13 +242,26 @@ impl RowMaker<'_> {
         rows
     }
 
+    /// What the training decided.
+    pub fn decisions(&self, outcome: &Outcome) -> Vec<DecisionRow> {
+        let blank = || DecisionRow {
+            cell: self.cell.name.clone(),
+            strategy: self.cell.strategy.label.clone(),
+            seed: self.fitted.setting.seed,
+            ..DecisionRow::default()
+        };
+        let all = outcome.decisions.iter();
+        all.flat_map(|(&epoch, decision)| rows_of(epoch, decision, &blank))
+            .collect()
+    }
+
     /// What each worker did, in order of time, by worker and what it is.
     pub fn timeline(&self, outcome: &Outcome) -> Vec<TimelineRow> {
         let row =
             |worker: usize, epoch: usize, activity: &str, kind: &str, span: Stretch| TimelineRow {
                 cell: self.cell.name.clone(),
                 strategy: self.cell.strategy.label.clone(),
-                seed: self.setting.seed,
+                seed: self.fitted.setting.seed,
                 epoch: epoch as u64,
                 worker: worker as u64,
                 activity: activity.to_owned(),

@@ -444,6 +444,44 @@ table! {
     }
 }
 
+table! {
+    /// Something that a training decided on its way, and that what it sent depends on: with these,
+    /// the plan of a run is known to the byte. Only of strategies that decide.
+    DecisionRow = "decisions" {
+        /// Name of the cell, as in `runs`.
+        cell: String,
+        /// Label of the strategy, as in `runs`.
+        strategy: String,
+        /// Seed of the run.
+        seed: u64,
+        /// The first epoch for which it holds: ratios for one, bits until others are decided.
+        epoch: u64,
+        /// `ratio` (of compression) or `bits` (of the values of a group of rows).
+        decision: String,
+        /// What the message carries; empty for a ratio, which is that of all.
+        kind: String,
+        /// Layer whose input or gradient the message carries; null for a ratio.
+        layer: Option<u64>,
+        /// Sending worker; null for a ratio.
+        from: Option<u64>,
+        /// Receiving worker; null for a ratio.
+        to: Option<u64>,
+        /// Number of the group of rows in the message; null for a ratio.
+        group: Option<u64>,
+        /// Rows of a group, of which the last of a message may have fewer; null for a ratio.
+        rows: Option<u64>,
+        /// What was decided.
+        value: f64,
+    }
+}
+
+impl DecisionRow {
+    /// A compression ratio.
+    pub const RATIO: &'static str = "ratio";
+    /// Bits of a group of rows.
+    pub const BITS: &'static str = "bits";
+}
+
 impl ClaimRow {
     /// The condition is met.
     pub const REPRODUCED: &'static str = "reproduced";

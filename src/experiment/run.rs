@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::Error;
 use super::archive::{Address, Addresser, Archive, absorb_partition};
 use super::claims::judge;
 use super::config::{Cell, Experiment};
@@ -17,9 +18,9 @@ use super::rows::{ClaimRow, RunRow};
 use super::tables::Tables;
 use super::trace::{TraceNames, chrome_trace};
 use super::{TRACES, atomic, folder};
-use crate::Error;
-use crate::sim::{Engine, EpochRecord, Observer, Outcome, Setting, SimError};
-use crate::strategies::{Registry, Strategy};
+use crate::graph::PartitionMethod;
+use crate::sim::{Engine, EpochRecord, Observer};
+use crate::strategies::{self, Registry};
 use sha2::{Digest, Sha256};
 
 /// Told how an experiment goes on.
@@ -84,10 +85,12 @@ pub struct Runner<'a> {
     pub keep_going: bool,
 }
 
-/// One cell with its strategy.
+/// One cell.
 struct Job<'a> {
     cell: &'a Cell,
-    strategy: Box<dyn Strategy>,
+    /// How its parts are made.
+    method: PartitionMethod,
+    epochs: usize,
     /// One for each seed.
     runs: Vec<Planned>,
 }
@@ -121,10 +124,10 @@ struct Prepared<'a> {
 /// Which strategies train on other parts than [partition] asks for.
 fn parts_of_their_own(jobs: &[Job<'_>]) -> Vec<String> {
     let mut labels: Vec<&str> = Vec::new();
-    for Job { cell, strategy, .. } in jobs {
+    for Job { cell, method, .. } in jobs {
         let asked = &cell.settings.partition;
         let label = cell.strategy.label.as_str();
-        let differs = asked.workers > 1 && strategy.partition(asked).method != asked.method;
+        let differs = asked.workers > 1 && *method != asked.method;
         if differs && !labels.contains(&label) {
             labels.push(label);
         }
@@ -178,10 +181,7 @@ impl Runner<'_> {
         }
         let runs: usize = jobs.iter().map(|job| job.runs.len()).sum();
         let to_run = |job: &Job<'_>| job.runs.iter().filter(|run| !run.kept).count();
-        let epochs: usize = jobs
-            .iter()
-            .map(|job| job.strategy.epochs(&Preparation::context(job.cell)) * to_run(job))
-            .sum();
+        let epochs: usize = jobs.iter().map(|job| job.epochs * to_run(job)).sum();
         progress.begin(runs, epochs);
         for note in &skipped {
             progress.note(note);
@@ -292,16 +292,16 @@ impl Runner<'_> {
         let archive = Archive::of(&self.out);
         let mut names = TraceNames::default();
         for cell in cells {
-            let strategy = preparation.strategy(cell).map_err(input)?;
             let mut runs = Vec::new();
+            let (mut method, mut epochs) = (cell.settings.partition.method, 0);
             for &seed in &self.experiment.seeds {
-                let setting = preparation
-                    .setting(cell, seed, strategy.as_ref())
-                    .map_err(input)?;
+                let fitted = preparation.fit(cell, seed).map_err(input)?;
+                let setting = fitted.setting;
+                (method, epochs) = (fitted.needs.partition.method, fitted.training.epochs());
                 manifest.describe(&setting);
                 digest.update(setting.dataset.graph.edges().to_le_bytes());
                 absorb_partition(&mut digest, &setting);
-                let address = addresser.of(cell, &setting);
+                let address = addresser.of(cell, &setting, epochs);
                 let trace = self.out.join(TRACES).join(names.name(&cell.name, seed));
                 let kept = self.resume
                     && (self.trace_epochs == 0 || trace.exists())
@@ -316,7 +316,8 @@ impl Runner<'_> {
             }
             jobs.push(Job {
                 cell,
-                strategy,
+                method,
+                epochs,
                 runs,
             });
         }
@@ -409,33 +410,34 @@ impl Runner<'_> {
         run: &Planned,
         progress: &Arc<dyn Progress>,
     ) -> Result<Ended, Failing> {
-        let (strategy, seed) = (job.strategy.as_ref(), run.seed);
-        let setting = preparation
-            .setting(job.cell, seed, strategy)
+        let seed = run.seed;
+        let fitted = preparation
+            .fit(job.cell, seed)
             .map_err(|error| (None, error))?;
+        let setting = &fitted.setting;
         let rows = RowMaker {
             experiment: &self.experiment.name,
             cell: job.cell,
-            strategy,
-            setting: &setting,
+            fitted: &fitted,
         };
         let observer: Observer = {
             let (progress, cell) = (Arc::clone(progress), job.cell.name.clone());
             Arc::new(move |record| progress.epoch(&cell, seed, record))
         };
-        let outcome = strategy.run(&setting, observer);
+        let together = fitted.needs.together;
+        let outcome = strategies::run(&*fitted.training, together, observer);
         if !self.engine.leads() {
             return outcome
                 .map(|outcome| (Tables::default(), outcome.model))
                 .map_err(|error| (None, error.into()));
         }
-        let outcome = outcome
-            .and_then(|outcome| plan_is_ledger(strategy, &setting, &outcome).map(|()| outcome))
-            .map_err(|error| (Some(Box::new(rows.failed(&error))), error.into()))?;
+        let outcome =
+            outcome.map_err(|error| (Some(Box::new(rows.failed(&error))), error.into()))?;
         let mut tables = Tables {
             runs: vec![rows.run(&outcome)],
             epochs: rows.epochs(&outcome),
             traffic: rows.traffic(&outcome),
+            decisions: rows.decisions(&outcome),
             ..Tables::default()
         };
         let unwritten = |path: &Path, source| {
@@ -455,33 +457,6 @@ impl Runner<'_> {
             .map_err(|source| unwritten(&archive.path(&run.address), source))?;
         Ok((tables, outcome.model))
     }
-}
-
-/// Every message that was sent had been stated in advance, and no other.
-fn plan_is_ledger(
-    strategy: &dyn Strategy,
-    setting: &Setting,
-    outcome: &Outcome,
-) -> Result<(), SimError> {
-    for record in &outcome.epochs {
-        let epoch = record.epoch;
-        let plan = strategy.plan_after(&setting.boundary, &setting.model, record);
-        let ledger = outcome.ledger.epoch(epoch).cloned().unwrap_or_default();
-        if plan != ledger {
-            let where_ = plan
-                .first_difference(&ledger)
-                .map_or(String::new(), |(lane, a, b)| {
-                    format!(
-                        ": {} of layer {} from worker {} to {}: {} planned, {} sent",
-                        lane.kind, lane.layer, lane.from, lane.to, a.payload, b.payload
-                    )
-                });
-            return Err(SimError::Strategy(format!(
-                "what it sent in epoch {epoch} is not what it had planned{where_}"
-            )));
-        }
-    }
-    Ok(())
 }
 
 /// A progress that says nothing.

@@ -16,8 +16,8 @@ use super::atomic;
 use super::claims::judge;
 use super::manifest::{MANIFEST, judged_by, table_hashes, write_manifest};
 use super::rows::{
-    ClaimRow, ColumnKind, ColumnSpec, EpochRow, Row, RowError, RunRow, Text, TimelineRow,
-    TrafficRow, Values,
+    ClaimRow, ColumnKind, ColumnSpec, DecisionRow, EpochRow, Row, RowError, RunRow, Text,
+    TimelineRow, TrafficRow, Values,
 };
 use super::verify::records;
 
@@ -34,6 +34,9 @@ pub struct Tables {
     pub claims: Vec<ClaimRow>,
     /// One row per span of a worker's time; empty unless the runs were traced.
     pub timeline: Vec<TimelineRow>,
+    /// One row per decision of a training; empty unless one decided.
+    #[serde(default)]
+    pub decisions: Vec<DecisionRow>,
 }
 
 /// Why tables could not be written or read.
@@ -80,10 +83,11 @@ impl Tables {
         self.traffic.append(&mut more.traffic);
         self.claims.append(&mut more.claims);
         self.timeline.append(&mut more.timeline);
+        self.decisions.append(&mut more.decisions);
     }
 
-    /// Writes `<table>.parquet` and `<table>.csv` for all tables into `folder`, each file atomically. Without a timeline there
-    /// are no files of it, and those of an earlier run are removed.
+    /// Writes `<table>.parquet` and `<table>.csv` for all tables into `folder`, each file atomically. Of a table
+    /// that not every run has there are no files then, and those of an earlier run are removed.
     ///
     /// # Errors
     /// A file cannot be written; finished files stay, and what they replaced is never half-written.
@@ -92,10 +96,8 @@ impl Tables {
         write_table(folder, &self.epochs)?;
         write_table(folder, &self.traffic)?;
         write_table(folder, &self.claims)?;
-        if self.timeline.is_empty() {
-            return remove_table::<TimelineRow>(folder);
-        }
-        write_table(folder, &self.timeline)
+        write_if_any(folder, &self.timeline)?;
+        write_if_any(folder, &self.decisions)
     }
 
     /// The table of runs alone, from its Parquet file or, where that was not kept, from its CSV file.
@@ -123,6 +125,7 @@ impl Tables {
             TrafficRow::TABLE,
             ClaimRow::TABLE,
             TimelineRow::TABLE,
+            DecisionRow::TABLE,
         ];
         let files = tables
             .iter()
@@ -158,7 +161,7 @@ impl Tables {
         write_manifest(folder, manifest).map_err(failed)
     }
 
-    /// Reads the Parquet files of `folder`; that of the timeline, which not every run leaves, if it is there.
+    /// Reads the Parquet files of `folder`; those of tables that not every run has if they are there.
     ///
     /// # Errors
     /// A file is missing, is no Parquet, lacks a column or holds values of another type.
@@ -168,12 +171,26 @@ impl Tables {
             epochs: read_table(folder)?,
             traffic: read_table(folder)?,
             claims: read_table(folder)?,
-            timeline: if path_of::<TimelineRow>(folder).exists() {
-                read_table(folder)?
-            } else {
-                Vec::new()
-            },
+            timeline: read_if_there(folder)?,
+            decisions: read_if_there(folder)?,
         })
+    }
+}
+
+/// Writes a table that not every run has; without rows there are no files of it.
+fn write_if_any<R: Row>(folder: &Path, rows: &[R]) -> Result<(), TablesError> {
+    if rows.is_empty() {
+        return remove_table::<R>(folder);
+    }
+    write_table(folder, rows)
+}
+
+/// The rows of a table that not every run has.
+fn read_if_there<R: Row>(folder: &Path) -> Result<Vec<R>, TablesError> {
+    if path_of::<R>(folder).exists() {
+        read_table(folder)
+    } else {
+        Ok(Vec::new())
     }
 }
 
@@ -384,6 +401,7 @@ mod tests {
             traffic: vec![traffic],
             claims: vec![claim],
             timeline: Vec::new(),
+            decisions: Vec::new(),
         }
     }
 

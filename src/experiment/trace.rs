@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use crate::net::{Seconds, Topology};
-use crate::sim::{Flight, Timeline};
+use crate::sim::{Flight, Trace};
 
 const WORKERS: u32 = 1;
 const MESSAGES: u32 = 2;
@@ -19,7 +19,7 @@ const LANES: usize = 100_000;
 
 /// One JSON document, an event a line.
 #[must_use]
-pub fn chrome_trace(timeline: &Timeline, topology: &Topology) -> String {
+pub fn chrome_trace(timeline: &Trace, topology: &Topology) -> String {
     let mut events = vec![
         named_process(WORKERS, "workers"),
         named_process(MESSAGES, "messages"),

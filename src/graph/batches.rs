@@ -1,13 +1,12 @@
 //! Mini-batches: which nodes train in which step of an epoch.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
-use super::Csr;
-use super::rehearsal::Rehearsal;
+use super::{BoundaryPlan, Csr};
 use crate::rng::{Purpose, stream};
 
 /// `training.batch`.
@@ -20,8 +19,8 @@ pub struct BatchSpec {
     pub fanouts: Vec<usize>,
 }
 
-/// What a boundary plan needs to say in advance what mini-batches send: who draws what follows from it alone.
-#[derive(Debug)]
+/// The mini-batches of a run: who draws what follows from them alone.
+#[derive(Clone, Debug)]
 pub struct Batches {
     /// How large they are.
     pub spec: BatchSpec,
@@ -31,33 +30,7 @@ pub struct Batches {
     pub train: Vec<u32>,
     /// Seed of the run.
     pub seed: u64,
-    /// Requests of the step that was asked about last.
-    pub(super) rehearsal: Mutex<Option<Rehearsal>>,
 }
-
-impl Batches {
-    /// Mini-batches of a run.
-    #[must_use]
-    pub const fn new(spec: BatchSpec, graph: Arc<Csr>, train: Vec<u32>, seed: u64) -> Self {
-        Self {
-            spec,
-            graph,
-            train,
-            seed,
-            rehearsal: Mutex::new(None),
-        }
-    }
-}
-
-/// Two are equal if they say the same, whatever was asked of them.
-impl PartialEq for Batches {
-    fn eq(&self, other: &Self) -> bool {
-        (&self.spec, self.seed, &self.train) == (&other.spec, other.seed, &other.train)
-            && self.graph == other.graph
-    }
-}
-
-impl Eq for Batches {}
 
 /// The steps of an epoch. All workers take as many, `B = max_i ⌈n_i / size⌉` for `n_i` training nodes each, and a worker uses
 /// `⌈n_i / B⌉` of its nodes in each, in its last ones what is left (Grappa's rule, from its authors' code).
@@ -76,6 +49,16 @@ impl Steps {
             steps: most.div_ceil(size.max(1)).max(1),
             nodes,
         }
+    }
+
+    /// The steps in which every worker trains the nodes that it owns; one without mini-batches.
+    #[must_use]
+    pub fn of(boundary: &BoundaryPlan, batches: Option<&Batches>) -> Self {
+        let nodes = boundary.parts.iter().map(|part| part.training).collect();
+        Self::new(
+            batches.map_or(usize::MAX, |batches| batches.spec.size),
+            nodes,
+        )
     }
 
     /// Number of steps B.

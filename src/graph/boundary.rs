@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{BatchSpec, Batches, Csr, Partition, Peers};
+use super::{Csr, Partition, Peers};
 
 /// The plan of all workers. It depends on the graph and the partition alone; models and strategies
 /// decide how often, how wide and in which code the rows travel.
@@ -20,10 +20,6 @@ pub struct BoundaryPlan {
     pub nodes: usize,
     /// Stored (directed) edges of the graph.
     pub edges: usize,
-    /// A finer division, where a strategy asks for one.
-    pub chunks: Option<Box<Chunks>>,
-    /// Mini-batches, where the run has them.
-    pub batches: Option<Arc<Batches>>,
 }
 
 /// A finer division of a partition, which strategies deal out anew: equally many chunks per worker, those of worker w being
@@ -31,7 +27,7 @@ pub struct BoundaryPlan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunks {
     /// The plan as if each chunk were a worker's.
-    pub plan: BoundaryPlan,
+    pub plan: Arc<BoundaryPlan>,
     /// The seed they were drawn from, from which they are dealt out too.
     pub seed: u64,
 }
@@ -122,23 +118,7 @@ impl BoundaryPlan {
             parts,
             nodes: graph.nodes(),
             edges: graph.edges(),
-            chunks: None,
-            batches: None,
         }
-    }
-
-    /// The plan for `workers` workers whose parts are made of the chunks of a finer partition, with the plan of that beside it.
-    ///
-    /// # Panics
-    /// If the partition is of another graph, or its parts are not a multiple of `workers`.
-    pub fn of_chunks(graph: &Csr, chunks: &Partition, workers: usize, seed: u64) -> Self {
-        let mut plan = Self::new(graph, &chunks.merged(workers));
-        let chunks = Chunks {
-            plan: Self::new(graph, chunks),
-            seed,
-        };
-        plan.chunks = Some(Box::new(chunks));
-        plan
     }
 
     /// The plan with the training nodes of a split, in ascending order, for strategies in which only workers that have some take
@@ -149,35 +129,7 @@ impl BoundaryPlan {
             let trains = |node: &&u32| train.binary_search(node).is_ok();
             part.training = part.owned.iter().filter(trains).count();
         }
-        if let Some(chunks) = &mut self.chunks {
-            let plan = std::mem::replace(&mut chunks.plan, Self::empty());
-            chunks.plan = plan.with_training(train);
-        }
         self
-    }
-
-    /// The plan of a run that trains in mini-batches; `train` are the training nodes in ascending order, `seed` is the seed of the run.
-    #[must_use]
-    pub fn with_batches(
-        mut self,
-        spec: BatchSpec,
-        graph: Arc<Csr>,
-        train: &[u32],
-        seed: u64,
-    ) -> Self {
-        self.batches = Some(Arc::new(Batches::new(spec, graph, train.to_vec(), seed)));
-        self.with_training(train)
-    }
-
-    /// Of nobody.
-    const fn empty() -> Self {
-        Self {
-            parts: Vec::new(),
-            nodes: 0,
-            edges: 0,
-            chunks: None,
-            batches: None,
-        }
     }
 
     /// Number of workers.
@@ -194,6 +146,17 @@ impl BoundaryPlan {
     /// is the sum of all halos.
     pub fn boundary_rows(&self) -> usize {
         self.parts.iter().map(|part| part.halo.len()).sum()
+    }
+}
+
+impl Chunks {
+    /// With the training nodes of a split; see [`BoundaryPlan::with_training`].
+    #[must_use]
+    pub fn with_training(self, train: &[u32]) -> Self {
+        Self {
+            plan: Arc::new(Arc::unwrap_or_clone(self.plan).with_training(train)),
+            ..self
+        }
     }
 }
 

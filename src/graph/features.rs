@@ -118,6 +118,21 @@ impl Features {
         }
     }
 
+    /// Whether all values are stored.
+    #[must_use]
+    pub const fn is_dense(&self) -> bool {
+        matches!(self, Self::Dense { .. })
+    }
+
+    /// Number of values that are stored of a row.
+    #[must_use]
+    pub fn stored_of(&self, row: u32) -> usize {
+        match self {
+            Self::Dense { width, .. } => *width,
+            Self::Sparse { offsets, .. } => offsets[row as usize + 1] - offsets[row as usize],
+        }
+    }
+
     /// Number of nodes.
     pub fn rows(&self) -> usize {
         match self {

@@ -18,6 +18,7 @@
 mod batches;
 mod boundary;
 mod bundled;
+mod counts;
 mod csr;
 mod dataset;
 mod error;
@@ -29,7 +30,6 @@ mod order;
 mod partition;
 mod peers;
 mod rehearsal;
-mod replay;
 mod rmat;
 mod sampler;
 mod sbm;
@@ -41,14 +41,14 @@ mod synthetic;
 pub use batches::{BatchSpec, Batches, Steps, shuffled};
 pub use boundary::{BoundaryPlan, Chunks, Part};
 pub use bundled::{BUNDLED, cora};
+pub use counts::{BoundaryCounts, PartCounts};
 pub use csr::Csr;
 pub use dataset::{Dataset, RawDataset};
 pub use error::GraphError;
 pub use features::Features;
-pub use partition::Partition;
+pub use partition::{Division, Partition};
 pub use peers::Peers;
-pub use rehearsal::{Requests, seeds_of};
-pub use replay::Replay;
+pub use rehearsal::{Form as BatchForm, LayerDraw, Rehearsal, StepDraws, seeds_of};
 pub use sampler::{SampledLayer, Sampler, View};
 pub use spec::{
     DatasetSpec, Format, NodeOrder, PartitionMethod, PartitionSpec, SplitFractions, SplitPerClass,

@@ -1,39 +1,75 @@
 //! Cooperative sampling played through for all workers at once: who asks whom for how many rows.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use super::batches::{Batches, Steps, shuffled};
-use super::replay::Replay;
 use super::{BoundaryPlan, Csr, Part, Peers, SampledLayer, Sampler, View};
 
-/// What the workers ask each other for in one step of cooperative sampling.
+/// What one worker computes on at one layer of a step, and asks others for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Requests {
-    /// For each layer whose input is asked for and each worker, how many rows it asks of which owner.
-    pub rows: Vec<Vec<Peers<usize>>>,
-    /// For each layer and owner who asks, in ascending order.
-    pub askers: Vec<Vec<Vec<usize>>>,
+pub struct LayerDraw {
+    /// Rows whose new representation is computed.
+    pub outputs: usize,
+    /// Rows that are read.
+    pub inputs: usize,
+    /// Those of them that the worker owns.
+    pub own: usize,
+    /// Neighbours drawn.
+    pub edges: usize,
+    /// Neighbours looked at to draw these.
+    pub looked_at: usize,
+    /// Rows that the worker asks of each owner.
+    pub asks: Peers<usize>,
+    /// Rows that the layer below has to make for it and for those who ask: none below the first.
+    pub made: usize,
+    /// The inputs of the first layer, as rows of the worker: own ones and then those of others.
+    pub rows: Vec<u32>,
 }
 
-/// The rehearsal of a run.
-#[derive(Debug)]
-pub(super) struct Rehearsal {
-    players: Players,
-    replay: Replay<Requests>,
+/// What all workers draw in one step: for each layer, for each worker.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StepDraws {
+    /// From the first layer to the last.
+    pub layers: Vec<Vec<LayerDraw>>,
 }
 
-/// All workers of a run.
-#[derive(Debug)]
-struct Players {
+impl StepDraws {
+    /// Who asks `owner` for rows of a layer's input, ascending, and for how many.
+    pub fn asked_of(&self, layer: usize, owner: usize) -> impl Iterator<Item = (usize, usize)> {
+        let readers = self.layers[layer].iter().enumerate();
+        readers.filter_map(move |(reader, draw)| {
+            let rows = draw.asks[owner];
+            (rows > 0).then_some((reader, rows))
+        })
+    }
+}
+
+/// The mini-batches of all workers of a run, step after step.
+///
+/// Sampling is a pure function of the seed, so this says in advance what will be sent. One step
+/// costs what it costs to sample.
+pub struct Rehearsal {
+    boundary: Arc<BoundaryPlan>,
+    batches: Arc<Batches>,
     workers: Vec<Rehearsed>,
     steps: Steps,
-    keeps: bool,
+    form: Form,
+}
+
+/// How rows of others are come by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// They are not: cut edges are dropped.
+    Alone,
+    /// They are asked for in every step.
+    Together,
+    /// The same, but features that came once are kept.
+    KeepingFeatures,
 }
 
 /// What is known of one worker.
-#[derive(Debug)]
 struct Rehearsed {
     adjacency: Csr,
     nodes: Vec<u32>,
@@ -42,74 +78,44 @@ struct Rehearsed {
     known: Vec<bool>,
 }
 
-impl BoundaryPlan {
-    /// The steps of an epoch in which every worker trains the nodes it owns; one where there are no mini-batches.
-    #[must_use]
-    pub fn steps(&self) -> Steps {
-        let nodes = self.parts.iter().map(|part| part.training).collect();
-        let size = self.batches.as_ref().map_or(usize::MAX, |b| b.spec.size);
-        Steps::new(size, nodes)
-    }
-
-    /// What the workers ask each other for in a step of cooperative sampling; nothing without mini-batches. If features are kept, those
-    /// that came in an earlier step are not asked for again.
-    ///
-    /// Sampling is a pure function of the seed, so this says in advance what will be sent. One step costs what it costs to sample; with features kept,
-    /// steps are to be asked for in order, as an earlier one begins anew.
-    #[must_use]
-    pub fn requests(&self, epoch: usize, step: usize, keeps_features: bool) -> Arc<Requests> {
-        let Some(batches) = &self.batches else {
-            return Arc::default();
-        };
-        // What a thread that panicked left is replaced when it does not fit.
-        let mut slot = batches
-            .rehearsal
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let rehearsal = match slot.take() {
-            Some(rehearsal) if rehearsal.players.keeps == keeps_features => rehearsal,
-            _ => Rehearsal::new(self, batches, keeps_features),
-        };
-        let Rehearsal { players, replay } = slot.insert(rehearsal);
-        replay.go_to(epoch, step, |epoch, step| {
-            players.play(self, batches, epoch, step)
-        })
-    }
-}
-
 impl Rehearsal {
-    fn new(boundary: &BoundaryPlan, batches: &Batches, keeps: bool) -> Self {
-        let workers = boundary.parts.iter().map(|part| Rehearsed {
-            adjacency: part.local_graph(&batches.graph),
-            nodes: part.owned.iter().chain(&part.halo).copied().collect(),
-            train: part.training_rows(&batches.train),
-            known: vec![false; part.halo.len()],
-        });
-        let steps = boundary.steps();
+    /// The rehearsal of a run that has drawn nothing yet.
+    #[must_use]
+    pub fn new(boundary: Arc<BoundaryPlan>, batches: Arc<Batches>, form: Form) -> Self {
+        let worker = |part: &Part| {
+            let mut adjacency = part.local_graph(&batches.graph);
+            let mut nodes = part.owned.clone();
+            if form == Form::Alone {
+                let owned: Vec<u32> = (0_u32..).take(part.owned.len()).collect();
+                adjacency = adjacency.induced(&owned);
+            } else {
+                nodes.extend(&part.halo);
+            }
+            Rehearsed {
+                adjacency,
+                nodes,
+                train: part.training_rows(&batches.train),
+                known: vec![false; part.halo.len()],
+            }
+        };
         Self {
-            replay: Replay::new(steps.count(), keeps),
-            players: Players {
-                workers: workers.collect(),
-                steps,
-                keeps,
-            },
+            workers: boundary.parts.iter().map(worker).collect(),
+            steps: Steps::of(&boundary, Some(&batches)),
+            boundary,
+            batches,
+            form,
         }
     }
-}
 
-impl Players {
-    fn play(
-        &mut self,
-        boundary: &BoundaryPlan,
-        batches: &Batches,
-        epoch: usize,
-        step: usize,
-    ) -> Requests {
-        if (epoch, step) == (0, 0) {
-            for worker in &mut self.workers {
-                worker.known.fill(false);
-            }
-        }
+    /// Number of steps of an epoch.
+    #[must_use]
+    pub const fn steps(&self) -> usize {
+        self.steps.count()
+    }
+
+    /// What is drawn in a step. Where features are kept, steps are played in their order.
+    pub fn play(&mut self, epoch: usize, step: usize) -> StepDraws {
+        let batches = Arc::clone(&self.batches);
         let fanouts = &batches.spec.fanouts;
         let sampler = Sampler::new(batches.seed, epoch, step, fanouts);
         let (layers, count) = (fanouts.len(), self.workers.len());
@@ -118,9 +124,8 @@ impl Players {
             seeds_of(&order, &self.steps, rank, step)
         };
         let mut outputs: Vec<Vec<u32>> = self.workers.iter().enumerate().map(seeds).collect();
-        let mut requests = Requests {
-            rows: vec![Vec::new(); layers],
-            askers: vec![vec![Vec::new(); count]; layers],
+        let mut draws = StepDraws {
+            layers: vec![Vec::new(); layers],
         };
         for layer in (0..layers).rev() {
             let hop = layers - 1 - layer;
@@ -133,32 +138,56 @@ impl Players {
                 SampledLayer::draw(&sampler, hop, &view, std::mem::take(outputs))
             };
             let all = outputs.par_iter_mut().zip(&self.workers);
-            let drawn: Vec<SampledLayer> = all.zip(&boundary.parts).map(draw).collect();
+            let drawn: Vec<SampledLayer> = all.zip(&self.boundary.parts).map(draw).collect();
             let mut asked: Vec<Peers<Vec<u32>>> = vec![Peers::default(); count];
             for (rank, sampled) in drawn.iter().enumerate() {
-                let (worker, part) = (&mut self.workers[rank], &boundary.parts[rank]);
-                let own = part.owned.len();
-                let mut wanted = sampled.others().to_vec();
-                if layer == 0 && self.keeps {
-                    wanted.retain(|&row| {
-                        !std::mem::replace(&mut worker.known[row as usize - own], true)
-                    });
-                }
-                let mut rows = Peers::default();
-                for (owner, range) in SampledLayer::by_owner(&wanted, own, &part.receives).iter() {
-                    *rows.of(owner) = range.len();
-                    requests.askers[layer][owner].push(rank);
-                    let ids = wanted[range.clone()].iter();
-                    let ids: Vec<u32> = ids.map(|&row| worker.nodes[row as usize]).collect();
-                    *asked[owner].of(rank) = boundary.parts[owner].rows_of(&ids);
-                }
-                requests.rows[layer].push(rows);
+                let asks = self.ask(rank, layer, sampled, &mut asked);
+                draws.layers[layer].push(LayerDraw {
+                    outputs: sampled.outputs,
+                    inputs: sampled.rows.len(),
+                    own: sampled.own,
+                    edges: sampled.adjacency.edges(),
+                    looked_at: sampled.degrees.iter().sum(),
+                    asks,
+                    made: 0,
+                    rows: if layer == 0 {
+                        sampled.rows.clone()
+                    } else {
+                        Vec::new()
+                    },
+                });
             }
             for (rank, sampled) in drawn.iter().enumerate().filter(|_| layer > 0) {
                 outputs[rank] = sampled.below(&asked[rank]).0;
+                draws.layers[layer][rank].made = outputs[rank].len();
             }
         }
-        requests
+        draws
+    }
+
+    /// How many rows a worker asks of each owner, which hears which ones they are.
+    fn ask(
+        &mut self,
+        rank: usize,
+        layer: usize,
+        sampled: &SampledLayer,
+        asked: &mut [Peers<Vec<u32>>],
+    ) -> Peers<usize> {
+        let mut asks = Peers::default();
+        let (worker, part) = (&mut self.workers[rank], &self.boundary.parts[rank]);
+        let own = part.owned.len();
+        let mut wanted = sampled.others().to_vec();
+        if layer == 0 && self.form == Form::KeepingFeatures {
+            let known = &mut worker.known;
+            wanted.retain(|&row| !std::mem::replace(&mut known[row as usize - own], true));
+        }
+        for (owner, range) in SampledLayer::by_owner(&wanted, own, &part.receives).iter() {
+            *asks.of(owner) = range.len();
+            let ids = wanted[range.clone()].iter();
+            let ids: Vec<u32> = ids.map(|&row| worker.nodes[row as usize]).collect();
+            *asked[owner].of(rank) = self.boundary.parts[owner].rows_of(&ids);
+        }
+        asks
     }
 }
 

@@ -207,7 +207,9 @@ impl SampledLayer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::{BatchSpec, BoundaryPlan, Partition};
+    use crate::graph::{
+        BatchForm, BatchSpec, Batches, BoundaryPlan, Partition, Rehearsal, StepDraws, Steps,
+    };
     use proptest::prelude::*;
     use std::collections::{BTreeMap, BTreeSet};
     use std::sync::Arc;
@@ -322,9 +324,14 @@ mod tests {
             let partition = Partition { parts: 3, assignment };
             let train: Vec<u32> = train.into_iter().collect();
             let spec = BatchSpec { size, fanouts: FANOUTS.to_vec() };
-            let plan = BoundaryPlan::new(&graph, &partition)
-                .with_batches(spec, Arc::clone(&graph), &train, 5);
-            let steps = plan.steps();
+            let plan = Arc::new(BoundaryPlan::new(&graph, &partition).with_training(&train));
+            let batches = Arc::new(Batches {
+                spec,
+                graph: Arc::clone(&graph),
+                train: train.clone(),
+                seed: 5,
+            });
+            let steps = Steps::of(&plan, Some(&batches));
             let sampler = Sampler::new(5, 1, 0, &FANOUTS);
             let locals: Vec<Csr> = plan.parts.iter().map(|part| part.local_graph(&graph)).collect();
             let nodes: Vec<Vec<u32>> =
@@ -338,7 +345,8 @@ mod tests {
             let mut union: Vec<u32> = outputs.iter().zip(&nodes)
                 .flat_map(|(rows, nodes)| rows.iter().map(|&row| nodes[row as usize])).collect();
             prop_assert_eq!(union.len(), steps.seeds(0));
-            let requests = plan.requests(1, 0, false);
+            let mut rehearsal = Rehearsal::new(Arc::clone(&plan), batches, BatchForm::Together);
+            let draws = rehearsal.play(1, 0);
             for hop in 0..3 {
                 let central = SampledLayer::draw(&sampler, hop, &one, union.clone());
                 let mut together = BTreeMap::new();
@@ -357,8 +365,8 @@ mod tests {
                     for (owner, range) in owners.iter() {
                         prop_assert_eq!(range.start, covered);
                         covered = range.end;
-                        prop_assert_eq!(requests.rows[2 - hop][rank][owner], range.len());
-                        prop_assert!(requests.askers[2 - hop][owner].contains(&rank));
+                        prop_assert_eq!(draws.layers[2 - hop][rank].asks[owner], range.len());
+                        prop_assert!(draws.asked_of(2 - hop, owner).any(|(reader, _)| reader == rank));
                         let ids: Vec<u32> = layer.others()[range.clone()].iter()
                             .map(|&row| nodes[rank][row as usize]).collect();
                         let rows = plan.parts[owner].rows_of(&ids);
@@ -366,7 +374,10 @@ mod tests {
                         *asked[owner].of(rank) = rows;
                     }
                     prop_assert_eq!(covered, layer.others().len());
-                    prop_assert_eq!(requests.rows[2 - hop][rank].ranks().count(), owners.ranks().count());
+                    let planned = &draws.layers[2 - hop][rank];
+                    prop_assert_eq!(planned.asks.ranks().count(), owners.ranks().count());
+                    let found = (layer.outputs, layer.rows.len(), layer.own, layer.adjacency.edges());
+                    prop_assert_eq!(found, (planned.outputs, planned.inputs, planned.own, planned.edges));
                     layers.push(layer);
                 }
                 prop_assert_eq!(together, named(&central, &everything));
@@ -385,27 +396,36 @@ mod tests {
         }
 
         #[test]
-        fn requests_do_not_depend_on_the_order_in_which_steps_are_asked_for(
+        fn features_that_are_kept_are_asked_for_once(
             edges in prop::collection::vec((0_u32..20, 0_u32..20), 20..60),
             assignment in prop::collection::vec(0_u32..3, 20),
-            asked in prop::collection::vec((0_usize..3, 0_usize..2, any::<bool>()), 1..8),
         ) {
             let graph = Arc::new(Csr::undirected(20, edges.into_iter()));
             let train = whole(&graph);
-            let new = || {
-                let partition = Partition { parts: 3, assignment: assignment.clone() };
-                let spec = BatchSpec { size: 4, fanouts: vec![2, 1] };
-                BoundaryPlan::new(&graph, &partition).with_batches(spec, Arc::clone(&graph), &train, 3)
+            let partition = Partition { parts: 3, assignment };
+            let plan = Arc::new(BoundaryPlan::new(&graph, &partition).with_training(&train));
+            let batches = Arc::new(Batches {
+                spec: BatchSpec { size: 4, fanouts: vec![2, 1] },
+                graph,
+                train,
+                seed: 3,
+            });
+            let played = |form| {
+                let mut rehearsal = Rehearsal::new(Arc::clone(&plan), Arc::clone(&batches), form);
+                let steps = rehearsal.steps();
+                let all = (0..3).flat_map(|epoch| (0..steps).map(move |step| (epoch, step)));
+                all.map(|(epoch, step)| rehearsal.play(epoch, step)).collect::<Vec<StepDraws>>()
             };
-            let plan = new();
-            prop_assume!(plan.steps().count() >= 2);
-            for (epoch, step, keeps) in asked {
-                let fresh = new();
-                // Features that came before are known: all steps until then are played.
-                let found = plan.requests(epoch, step, keeps);
-                prop_assert_eq!(&*found, &*fresh.requests(epoch, step, keeps));
-                if !keeps {
-                    prop_assert_eq!(&found.rows[1], &plan.requests(epoch, step, true).rows[1]);
+            let asked = |draws: &StepDraws, rank: usize| -> usize {
+                draws.layers[0][rank].asks.iter().map(|(_, rows)| rows).sum()
+            };
+            let (fresh, kept) = (played(BatchForm::Together), played(BatchForm::KeepingFeatures));
+            for (rank, part) in plan.parts.iter().enumerate() {
+                let all: usize = kept.iter().map(|draws| asked(draws, rank)).sum();
+                prop_assert!(all <= part.halo.len(), "each row of the halo comes once");
+                for (fresh, kept) in fresh.iter().zip(&kept) {
+                    prop_assert!(asked(kept, rank) <= asked(fresh, rank));
+                    prop_assert_eq!(&fresh.layers[1], &kept.layers[1]);
                 }
             }
         }

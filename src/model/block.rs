@@ -25,6 +25,14 @@ pub enum Aggregation {
     NeighboursAndSelf,
 }
 
+impl Aggregation {
+    /// Whether a node's own row is among its messages.
+    #[must_use]
+    pub const fn has_self(self) -> bool {
+        matches!(self, Self::SymmetricWithSelf | Self::NeighboursAndSelf)
+    }
+}
+
 impl From<ModelKind> for Aggregation {
     fn from(kind: ModelKind) -> Self {
         match kind {
@@ -58,10 +66,6 @@ impl Block {
     #[must_use]
     pub fn new(adjacency: &Csr, degrees: &[usize], aggregation: Aggregation) -> Self {
         let outputs = adjacency.nodes();
-        let with_self = matches!(
-            aggregation,
-            Aggregation::SymmetricWithSelf | Aggregation::NeighboursAndSelf
-        );
         let mut offsets = Vec::with_capacity(outputs + 1);
         let mut columns = Vec::with_capacity(adjacency.edges() + outputs);
         let mut values = Vec::with_capacity(adjacency.edges() + outputs);
@@ -74,7 +78,7 @@ impl Block {
                 Aggregation::Mean => (1.0 / own.max(1) as f64) as f32,
                 Aggregation::Neighbours | Aggregation::NeighboursAndSelf => 1.0,
             };
-            let mut own_pending = with_self;
+            let mut own_pending = aggregation.has_self();
             for &u in adjacency.neighbours(v) {
                 if own_pending && u as usize > v {
                     own_pending = false;

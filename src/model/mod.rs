@@ -53,4 +53,4 @@ pub use rowwise::{Activation, RowwiseBackend, activate, carrier, dropped, layer_
 pub use sparse::{Rows, SparseMatrix, Transposed};
 pub use spec::{ModelConfig, ModelKind, NormKind, OptimizerConfig};
 pub use spmm::{SpmmBackend, spmm};
-pub use work::Work;
+pub use work::{BlockShape, InputShape, Work};

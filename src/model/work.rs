@@ -1,6 +1,50 @@
 //! Operations and bytes of a layer, for modelled compute time.
 
-use super::{Block, Input, LayerSpec, ModelKind, ModelSpec};
+use super::{Aggregation, LayerSpec, ModelKind, ModelSpec};
+
+/// Sizes of a [`Block`](super::Block).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlockShape {
+    /// Rows whose new representation is computed.
+    pub outputs: usize,
+    /// Rows that are read.
+    pub inputs: usize,
+    /// Messages that are aggregated.
+    pub entries: usize,
+}
+
+impl BlockShape {
+    /// That of a block over so many stored edges: some aggregations add each output's own row.
+    #[must_use]
+    pub const fn of(outputs: usize, inputs: usize, edges: usize, aggregation: Aggregation) -> Self {
+        let own = if aggregation.has_self() { outputs } else { 0 };
+        Self {
+            outputs,
+            inputs,
+            entries: edges + own,
+        }
+    }
+}
+
+/// Sizes of an [`Input`](super::Input).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InputShape {
+    /// Values that are stored.
+    pub stored: usize,
+    /// Whether these are all values.
+    pub dense: bool,
+}
+
+impl InputShape {
+    /// Dense rows.
+    #[must_use]
+    pub const fn dense(rows: usize, width: usize) -> Self {
+        Self {
+            stored: rows * width,
+            dense: true,
+        }
+    }
+}
 
 /// Arithmetic and memory traffic of a piece of work.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -61,12 +105,12 @@ impl Work {
 
     /// Forward pass of a layer of a model over a block: its message passing, and the normalisation behind it.
     #[must_use]
-    pub fn layer(spec: &ModelSpec, layer: usize, block: &Block, input: &Input) -> Self {
+    pub fn layer(spec: &ModelSpec, layer: usize, block: BlockShape, input: InputShape) -> Self {
         let passing = Self::message_passing(&spec.layer(layer), block, input);
         if !spec.has_norm(layer) {
             return passing;
         }
-        passing + Self::norm(block.outputs() * spec.widths[layer + 1])
+        passing + Self::norm(block.outputs * spec.widths[layer + 1])
     }
 
     /// Normalisation of rows of so many values: a pass for the moments, one to apply them.
@@ -84,12 +128,16 @@ impl Work {
 
     /// Forward pass of message passing over a block, with bias and activation.
     #[must_use]
-    pub fn message_passing(spec: &LayerSpec, block: &Block, input: &Input) -> Self {
+    pub fn message_passing(spec: &LayerSpec, block: BlockShape, input: InputShape) -> Self {
         let (inner, columns) = (spec.inputs, spec.transformed());
-        let (outputs, inputs) = (block.outputs(), block.inputs());
-        let (stored, entries) = (input.stored(), block.matrix.entries());
+        let BlockShape {
+            outputs,
+            inputs,
+            entries,
+        } = block;
+        let stored = input.stored;
         let sums = matches!(spec.kind, ModelKind::Gcn | ModelKind::Sage | ModelKind::Gin);
-        let aggregate_first = sums && matches!(input, Input::Dense(_)) && inner < columns;
+        let aggregate_first = sums && input.dense && inner < columns;
         let (rows, width) = if aggregate_first {
             (outputs, inner)
         } else {

@@ -2,6 +2,7 @@
 
 use rand_chacha::ChaCha8Rng;
 
+use super::{Lane, TrafficKind};
 use crate::rng::{Purpose, mix, stream};
 
 /// What both ends know without sending it, and derive random choices from.
@@ -39,6 +40,34 @@ pub enum Way {
     Forward,
     /// Gradients of those rows, from the reader to their owner.
     Back,
+}
+
+impl CodecLane {
+    /// That of a message from one worker to another.
+    #[must_use]
+    pub const fn between(from: u32, to: u32, way: Way) -> Self {
+        let (owner, reader) = match way {
+            Way::Forward => (from, to),
+            Way::Back => (to, from),
+        };
+        Self { owner, reader, way }
+    }
+
+    /// Where such a message belongs that carries rows of a layer's input, or their gradient.
+    #[must_use]
+    pub const fn lane(self, layer: u32) -> Lane {
+        let (from, to, kind) = match self.way {
+            Way::Forward if layer == 0 => (self.owner, self.reader, TrafficKind::Feature),
+            Way::Forward => (self.owner, self.reader, TrafficKind::Activation),
+            Way::Back => (self.reader, self.owner, TrafficKind::ActivationGradient),
+        };
+        Lane {
+            layer,
+            from,
+            to,
+            kind,
+        }
+    }
 }
 
 impl CodecKey {

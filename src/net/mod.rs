@@ -33,6 +33,7 @@ mod scenarios;
 mod selection;
 pub mod sharing;
 mod spec;
+mod tally;
 mod topology;
 mod traffic;
 mod units;
@@ -68,6 +69,7 @@ pub use spec::{
     Duplex, FailureSpec, FramingKind, LinkSpec, Links, NamedLinkSpec, NetworkSpec, RegionsSpec,
     RouteSpec, ServerSpec, TcpModel, TcpSpec, TcpWindow, TopologyKind, TrunkSpec, WorkerLinkSpec,
 };
+pub use tally::Tally;
 pub use topology::{Route, Switch, Topology};
 pub use traffic::{Count, Lane, Traffic, TrafficKind};
 pub use units::{Bandwidth, Bytes, Seconds};

@@ -7,7 +7,7 @@ use std::thread;
 
 use super::SimError;
 use super::kernel::{Kernel, WorkerTimes};
-use super::timeline::Timeline;
+use super::trace::Trace;
 use crate::net::{
     AllReduceKind, Communicator, ExchangeKind, Fabric, Framing, Inbox, Ledger, NetError, Outbox,
     Pending, PendingCollective, Reduce, Seconds, Step, Topology, Traffic, TrafficKind,
@@ -247,7 +247,7 @@ pub struct EngineResults {
     /// Every message.
     pub ledger: Ledger,
     /// What the workers did in the first epochs.
-    pub timeline: Timeline,
+    pub timeline: Trace,
 }
 
 /// Runs `program` on the emulated network: once per worker, or once for the first `actors` of them alone, which then play the others'
@@ -265,7 +265,7 @@ where
 {
     let workers = cluster.topology.workers();
     let fabric = Fabric::new(Arc::clone(&cluster.topology), cluster.framing);
-    let timeline = Timeline::new(cluster.timeline_epochs);
+    let timeline = Trace::new(cluster.timeline_epochs);
     let shared = Arc::new(Shared {
         kernel: Mutex::new(Kernel::new(fabric, workers, actors, timeline)),
         turns: (0..workers).map(|_| Condvar::new()).collect(),

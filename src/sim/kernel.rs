@@ -30,10 +30,36 @@ use self::collective::Collective;
 use self::pairwise::{Exchange, Exchanged};
 use self::route::{Route, Tag, lane};
 use super::intervals::Intervals;
-use super::timeline::{Doing, Flight, Span, Timeline};
+use super::plan;
+use super::trace::{Doing, Flight, Span, Trace};
 use crate::net::{
     Bytes, Fabric, FlowId, Inbox, Ledger, Message, NetError, Outbox, Seconds, TrafficKind, Transfer,
 };
+
+/// A message on its way into the kernel; played plans have sizes alone.
+struct Parcel {
+    peer: usize,
+    bytes: Bytes,
+    payload: Vec<u8>,
+}
+
+fn parcels(outbox: Outbox) -> Vec<Parcel> {
+    let parcel = |message: Message| Parcel {
+        peer: message.peer,
+        bytes: Bytes(message.payload.len() as u64),
+        payload: message.payload,
+    };
+    outbox.messages.into_iter().map(parcel).collect()
+}
+
+fn sizes(exchange: &plan::Exchange) -> Vec<Parcel> {
+    let parcel = |&(peer, bytes): &(u32, Bytes)| Parcel {
+        peer: peer as usize,
+        bytes,
+        payload: Vec::new(),
+    };
+    exchange.to.iter().map(parcel).collect()
+}
 
 struct Arrived {
     at: Seconds,
@@ -67,7 +93,7 @@ enum Phase {
 }
 
 /// One worker's account of time.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorkerTimes {
     /// Time of the last thing it did.
     pub clock: Seconds,
@@ -107,14 +133,14 @@ pub(super) struct Kernel {
     /// What worker 0 gave, and when.
     shared: Vec<(Seconds, Vec<u8>)>,
     ledger: Ledger,
-    timeline: Timeline,
+    timeline: Trace,
     turn: Option<usize>,
     failure: Option<(usize, String)>,
 }
 
 impl Kernel {
     /// A kernel for so many workers, of which the first `actors` have a program.
-    pub fn new(fabric: Fabric, workers: usize, actors: usize, timeline: Timeline) -> Self {
+    pub fn new(fabric: Fabric, workers: usize, actors: usize, timeline: Trace) -> Self {
         let actor = |rank: usize| Actor {
             phase: if rank < actors {
                 Phase::Runnable
@@ -221,22 +247,38 @@ impl Kernel {
 
     /// Puts the messages of an outbox on the fabric at the sender's clock.
     pub fn send_all(&mut self, rank: usize, outbox: Outbox) -> Result<(), NetError> {
-        self.check_receivers(rank, &outbox)?;
-        let tag = Tag::Exchange {
-            kind: outbox.kind,
-            layer: outbox.layer,
-        };
+        let (kind, layer) = (outbox.kind, outbox.layer);
+        self.send_parcels(rank, kind, layer, parcels(outbox))
+    }
+
+    /// As [`Self::send_all`], by sizes alone.
+    pub fn send_sizes(&mut self, rank: usize, exchange: &plan::Exchange) -> Result<(), NetError> {
+        self.send_parcels(rank, exchange.kind, exchange.layer, sizes(exchange))
+    }
+
+    fn send_parcels(
+        &mut self,
+        rank: usize,
+        kind: TrafficKind,
+        layer: u32,
+        parcels: Vec<Parcel>,
+    ) -> Result<(), NetError> {
+        self.check_receivers(rank, &parcels)?;
+        let tag = Tag::Exchange { kind, layer };
         let (clock, epoch) = (self.actors[rank].clock, self.actors[rank].epoch);
-        for message in outbox.messages {
-            let bytes = Bytes(message.payload.len() as u64);
-            let route = (rank, message.peer, tag);
-            self.send(route, message.payload, bytes, clock, epoch);
+        for Parcel {
+            peer,
+            bytes,
+            payload,
+        } in parcels
+        {
+            self.send((rank, peer, tag), payload, bytes, clock, epoch);
         }
         Ok(())
     }
 
-    fn check_receivers(&self, rank: usize, outbox: &Outbox) -> Result<(), NetError> {
-        let mut peers = outbox.messages.iter().map(|message| message.peer);
+    fn check_receivers(&self, rank: usize, parcels: &[Parcel]) -> Result<(), NetError> {
+        let mut peers = parcels.iter().map(|parcel| parcel.peer);
         match peers.find(|&peer| peer >= self.workers() || peer == rank) {
             Some(peer) => Err(NetError::Protocol {
                 rank,
@@ -472,7 +514,7 @@ impl Kernel {
     }
 
     /// Times of every worker, the record of all messages and the timeline, after the end.
-    pub fn into_results(self) -> (Vec<WorkerTimes>, Ledger, Timeline) {
+    pub fn into_results(self) -> (Vec<WorkerTimes>, Ledger, Trace) {
         let times = self
             .actors
             .iter()

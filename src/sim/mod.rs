@@ -18,11 +18,12 @@ mod error;
 mod intervals;
 mod kernel;
 mod mpi;
+mod plan;
 mod record;
 mod run;
 mod setting;
 mod spec;
-mod timeline;
+mod trace;
 mod worker;
 
 #[cfg(feature = "wgpu")]
@@ -36,11 +37,12 @@ pub use engines::{Complaint, Engine};
 pub use error::SimError;
 pub use kernel::WorkerTimes;
 pub use mpi::Processes;
+pub use plan::{Collective, Decision, Exchange, Phase, Planner, Played, Timeline, Track, play};
 pub use record::{EpochRecord, EpochReport, Observer, Outcome, Scores};
-pub use run::{simulate, simulate_together};
+pub use run::{Run, simulate};
 pub use setting::{Setting, Shard};
 pub use spec::{
     Backend, ComputeConfig, DeviceConfig, MeasuredTiming, ModelledTiming, Timing, TrainingConfig,
 };
-pub use timeline::{Doing, Flight, Span, Timeline};
-pub use worker::{Activity, WholeGraph, Worker};
+pub use trace::{Doing, Flight, Span, Trace};
+pub use worker::{Activity, PendingExchange, WholeGraph, Worker};

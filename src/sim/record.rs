@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::engine::EngineResults;
 use super::kernel::WorkerTimes;
-use super::timeline::Timeline;
+use super::plan::Decision;
+use super::trace::Trace;
 use crate::net::{CodingError, Lane, Ledger, Seconds};
 
 /// Accuracies of one evaluation, and the validation loss.
@@ -103,10 +104,12 @@ pub struct Outcome {
     pub ledger: Ledger,
     /// What messages lost in compression, by epoch and lane, where it was measured.
     pub coding_errors: BTreeMap<(usize, Lane), CodingError>,
+    /// What was decided on the way, by the epoch for which.
+    pub decisions: BTreeMap<usize, Decision>,
     /// Each worker's account of time.
     pub times: Vec<WorkerTimes>,
     /// What the workers did in the first epochs, where that was asked for.
-    pub timeline: Timeline,
+    pub timeline: Trace,
     /// Number of parameters that were trained.
     pub parameters: usize,
     /// Real time of training, evaluation excluded.
@@ -287,6 +290,7 @@ impl Recorder {
             epochs: self.epochs,
             ledger: results.ledger,
             coding_errors: self.coding_errors,
+            decisions: BTreeMap::new(),
             times: results.times,
             timeline: results.timeline,
             parameters: self.parameters,

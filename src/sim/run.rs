@@ -1,52 +1,48 @@
 //! One cell and seed from its setting to its outcome.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::engine::{Cluster, run_workers};
+use super::engine::run_workers;
+use super::plan::Script;
 use super::record::Recorder;
-use super::{Engine, Observer, Outcome, Setting, SimError, Worker};
+use super::{Engine, Observer, Outcome, Planner, Setting, SimError, Worker};
+use crate::net::Traffic;
 
-/// Runs a worker's program on every worker, on the engine of the setting. Where workers are processes, this one runs its own part, and the
-/// outcome is complete on process 0 alone.
+/// A training: the plan that every worker follows, and how long it is.
+pub struct Run {
+    /// Makes the plan.
+    pub planner: Box<dyn Planner>,
+    /// Number of epochs.
+    pub epochs: usize,
+    /// Whether the program of worker 0 plays all workers, with [`Worker::carry`] and
+    /// [`Worker::compute_together`]: for thousands of workers whose replicas are equal, and are so
+    /// held once. In simulation only.
+    pub together: bool,
+}
+
+/// Runs a worker's program on every worker, on the engine of the setting. Where workers are processes,
+/// this one runs its own part, and the outcome is complete on process 0 alone.
 ///
 /// # Errors
-/// The first error of any worker.
+/// The first error of any worker, among them that a program departs from its plan.
 pub fn simulate<P>(
     setting: &Arc<Setting>,
+    run: Run,
     observer: Observer,
     program: P,
 ) -> Result<Outcome, SimError>
 where
     P: Fn(&mut Worker) -> Result<(), SimError> + Sync,
 {
-    run(setting, observer, setting.workers(), program)
-}
-
-/// Runs the program on worker 0 alone, which plays all of them with [`Worker::carry`] and [`Worker::compute_together`]: for
-/// thousands of workers whose replicas are equal, and are so held once. In simulation only.
-///
-/// # Errors
-/// The error of the program.
-pub fn simulate_together<P>(
-    setting: &Arc<Setting>,
-    observer: Observer,
-    program: P,
-) -> Result<Outcome, SimError>
-where
-    P: Fn(&mut Worker) -> Result<(), SimError> + Sync,
-{
-    run(setting, observer, 1, program)
-}
-
-fn run<P>(
-    setting: &Arc<Setting>,
-    observer: Observer,
-    actors: usize,
-    program: P,
-) -> Result<Outcome, SimError>
-where
-    P: Fn(&mut Worker) -> Result<(), SimError> + Sync,
-{
+    let epochs = run.epochs;
+    let actors = if run.together { 1 } else { setting.workers() };
+    let readers = if setting.engine.processes().is_some() {
+        1
+    } else {
+        actors
+    };
+    let script = Arc::new(Script::new(run.planner, readers, setting.all_reduce));
     memory::reset_peak();
     let relay = match &setting.engine {
         Engine::Simulated => None,
@@ -54,20 +50,14 @@ where
     };
     let recorder = Arc::new(Mutex::new(Recorder::new(actors, observer, relay)));
     let one = |communicator| {
-        let mut worker = Worker::new(Arc::clone(setting), communicator, Arc::clone(&recorder));
-        program(&mut worker)
+        let (setting, recorder) = (Arc::clone(setting), Arc::clone(&recorder));
+        let script = Arc::clone(&script);
+        let mut worker = Worker::new(setting, epochs, communicator, recorder, script);
+        program(&mut worker)?;
+        worker.end()
     };
     let results = match &setting.engine {
-        Engine::Simulated => {
-            let cluster = Cluster {
-                topology: Arc::clone(&setting.topology),
-                framing: setting.framing,
-                all_reduce: setting.all_reduce,
-                exchange: setting.exchange,
-                timeline_epochs: setting.timeline_epochs,
-            };
-            run_workers(&cluster, actors, one)?
-        }
+        Engine::Simulated => run_workers(&setting.cluster(), actors, one)?,
         Engine::Mpi(processes) => processes.run(setting.all_reduce, one)?,
     };
     let mut recorder = Arc::into_inner(recorder)
@@ -77,18 +67,50 @@ where
     if let Engine::Mpi(processes) = &setting.engine {
         processes.rest(&mut recorder)?;
     }
+    let (planned, decisions) = Arc::into_inner(script)
+        .ok_or_else(|| SimError::Strategy("a worker outlived its run".to_owned()))?
+        .into_parts();
     let mut outcome = recorder.into_outcome(results, memory::peak());
+    outcome.decisions = decisions;
     if let Engine::Mpi(processes) = &setting.engine {
         outcome = processes.gather(outcome)?;
     }
-    if setting.engine.leads() && outcome.epochs.len() != setting.epochs {
+    if setting.engine.leads() && outcome.epochs.len() != epochs {
         return Err(SimError::Strategy(format!(
             "it reported {} of {} epochs",
             outcome.epochs.len(),
-            setting.epochs
+            epochs
         )));
     }
+    if setting.engine.leads() {
+        plan_is_ledger(&planned, &outcome)?;
+    }
     Ok(outcome)
+}
+
+/// Every message that was sent had been planned, and no other.
+fn plan_is_ledger(planned: &BTreeMap<usize, Traffic>, outcome: &Outcome) -> Result<(), SimError> {
+    let nothing = Traffic::new();
+    for record in &outcome.epochs {
+        let epoch = record.epoch;
+        let plan = planned.get(&epoch).unwrap_or(&nothing);
+        let ledger = outcome.ledger.epoch(epoch).unwrap_or(&nothing);
+        if plan == ledger {
+            continue;
+        }
+        let place = plan.first_difference(ledger).map(|(lane, planned, sent)| {
+            let (planned, sent) = (planned.payload, sent.payload);
+            format!(
+                ": {} of layer {} from worker {} to {}: {planned} planned, {sent} sent",
+                lane.kind, lane.layer, lane.from, lane.to
+            )
+        });
+        return Err(SimError::Strategy(format!(
+            "what it sent in epoch {epoch} is not what it had planned{}",
+            place.unwrap_or_default()
+        )));
+    }
+    Ok(())
 }
 
 /// The peak resident size of this process, as Linux keeps it.

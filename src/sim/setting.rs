@@ -4,8 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{ComputeTiming, Engine, TrainingConfig, WorkerDevice};
-use crate::graph::{BoundaryPlan, Csr, Dataset, Features, Partition, Peers};
+use super::{Cluster, ComputeTiming, Engine, TrainingConfig, WorkerDevice};
+use crate::graph::{
+    Batches, BoundaryCounts, BoundaryPlan, Chunks, Csr, Dataset, Features, Partition, Peers, Steps,
+};
 use crate::model::{ModelSpec, OptimizerConfig};
 use crate::net::{AllReduceKind, ExchangeKind, Framing, Topology};
 
@@ -18,6 +20,12 @@ pub struct Setting {
     pub partition: Arc<Partition>,
     /// Who sends which rows to whom.
     pub boundary: Arc<BoundaryPlan>,
+    /// The same in numbers, for plans.
+    pub counts: Arc<BoundaryCounts>,
+    /// A finer division, where the strategy asks for one.
+    pub chunks: Option<Arc<Chunks>>,
+    /// Mini-batches, where the run has them.
+    pub batches: Option<Arc<Batches>>,
     /// How long this machine took to make partition and boundary plan.
     pub partitioning: Duration,
     /// Sizes of the model.
@@ -26,8 +34,6 @@ pub struct Setting {
     pub optimizer: OptimizerConfig,
     /// How long is trained and how often evaluated.
     pub training: TrainingConfig,
-    /// Epochs of this cell's strategy, which may differ from `training.epochs`.
-    pub epochs: usize,
     /// The emulated network.
     pub topology: Arc<Topology>,
     /// Headers around messages.
@@ -55,10 +61,29 @@ impl Setting {
         self.partition.parts
     }
 
-    /// Whether the model is evaluated after this epoch.
+    /// The steps of an epoch in which every worker trains the nodes that it owns; one without
+    /// mini-batches.
     #[must_use]
-    pub const fn evaluates(&self, epoch: usize) -> bool {
-        (epoch + 1).is_multiple_of(self.training.evaluate_every) || epoch + 1 == self.epochs
+    pub fn steps(&self) -> Steps {
+        Steps::of(&self.boundary, self.batches.as_deref())
+    }
+
+    /// The network of the run, for engines.
+    #[must_use]
+    pub fn cluster(&self) -> Cluster {
+        Cluster {
+            topology: Arc::clone(&self.topology),
+            framing: self.framing,
+            all_reduce: self.all_reduce,
+            exchange: self.exchange,
+            timeline_epochs: self.timeline_epochs,
+        }
+    }
+
+    /// Whether computing takes the time of a device profile, so that its work matters.
+    #[must_use]
+    pub const fn models_compute(&self) -> bool {
+        matches!(self.timing, ComputeTiming::Modelled(_))
     }
 }
 

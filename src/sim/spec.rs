@@ -28,6 +28,14 @@ pub struct TrainingConfig {
     pub batch: Option<BatchSpec>,
 }
 
+impl TrainingConfig {
+    /// Whether the model is evaluated after this epoch of so many.
+    #[must_use]
+    pub const fn evaluates(&self, epoch: usize, epochs: usize) -> bool {
+        (epoch + 1).is_multiple_of(self.evaluate_every) || epoch + 1 == epochs
+    }
+}
+
 const fn one() -> usize {
     1
 }

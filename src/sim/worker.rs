@@ -7,16 +7,17 @@ use burn::module::Module;
 use burn::tensor::Device;
 
 use super::device::drain;
+use super::plan::{Collective, Decision, Following, Script};
 use super::record::Recorder;
 use super::{Engine, EpochReport, Scores, Setting, Shard, SimError, WorkerDevice};
 use crate::graph::Features;
 use crate::model::{
-    Aggregation, Block, Dropout, Gnn, Input, Matrix, Optimizer, Place, Work, accuracy,
-    add_gradients, cross_entropy, mean_loss, parameter_count, parameters, predictions, targets,
+    Aggregation, Block, Dropout, Gnn, Input, Matrix, Optimizer, Place, accuracy, add_gradients,
+    cross_entropy, mean_loss, parameter_count, parameters, predictions, targets,
 };
 use crate::net::{
-    CodingErrors, Communicator, Inbox, Lane, Outbox, Pending, PendingCollective, Reduce, Seconds,
-    Traffic, TrafficKind, Way,
+    CodingErrors, Communicator, Inbox, Outbox, Pending, PendingCollective, Reduce, Seconds,
+    Traffic, TrafficKind,
 };
 
 /// What a stretch of real time was spent on.
@@ -72,13 +73,26 @@ pub struct Worker {
     recorder: Arc<Mutex<Recorder>>,
     whole: WholeGraph,
     compute_factor: f64,
+    following: Following,
+    epochs: usize,
+    /// Whether something of this epoch is no longer a finite number.
+    lost: bool,
+}
+
+/// An exchange that is under way.
+pub struct PendingExchange {
+    pending: Pending,
+    kind: TrafficKind,
+    layer: u32,
 }
 
 impl Worker {
     pub(super) fn new(
         setting: Arc<Setting>,
+        epochs: usize,
         communicator: Box<dyn Communicator>,
         recorder: Arc<Mutex<Recorder>>,
+        script: Arc<Script>,
     ) -> Self {
         let rank = communicator.rank();
         let device = setting.devices[rank].clone();
@@ -91,6 +105,9 @@ impl Worker {
                 blocks: Mutex::new(Vec::new()),
             },
             compute_factor: setting.topology.compute_factor(rank),
+            following: Following::new(script, rank),
+            epochs,
+            lost: false,
             device,
             setting,
             communicator,
@@ -146,6 +163,18 @@ impl Worker {
         &self.setting
     }
 
+    /// Number of epochs of the training.
+    #[must_use]
+    pub const fn epochs(&self) -> usize {
+        self.epochs
+    }
+
+    /// Whether the model is evaluated after this epoch.
+    #[must_use]
+    pub fn evaluates(&self, epoch: usize) -> bool {
+        self.setting.training.evaluates(epoch, self.epochs)
+    }
+
     /// What this worker holds.
     #[must_use]
     pub const fn shard(&self) -> &Shard {
@@ -195,13 +224,10 @@ impl Worker {
         self.setting.dataset.split.train.len()
     }
 
-    /// Does something that takes time: measured, or modelled from `work`. The clock of this worker advances by it.
-    pub fn compute<T>(
-        &mut self,
-        activity: Activity,
-        work: Work,
-        action: impl FnOnce(&Self) -> T,
-    ) -> T {
+    /// Does something that takes time: measured, or modelled from the work that the plan has here.
+    /// The clock of this worker advances by it.
+    pub fn compute<T>(&mut self, activity: Activity, action: impl FnOnce(&Self) -> T) -> T {
+        let work = self.following.compute();
         let (result, took) = self.timed(activity, action);
         let time = match self.setting.engine {
             Engine::Simulated => self.setting.timing.time(work, took, self.compute_factor),
@@ -222,16 +248,16 @@ impl Worker {
         (result, took)
     }
 
-    /// One step of an optimiser with the gradient of all workers, flat.
+    /// One step of an optimiser with the gradient of all workers, flat. A gradient that is not finite
+    /// is a divergence: activations can hide one that the loss does not show.
     pub fn update<M: Module>(
         &mut self,
         optimizer: &mut Optimizer,
         model: M,
         gradient: &[f32],
     ) -> M {
-        // Gradient, parameter and two moments are read, three of them written.
-        let work = Work::pass(gradient.len()) * 6.0;
-        self.compute(Activity::Model, work, |worker| {
+        self.lost |= !is_finite(gradient);
+        self.compute(Activity::Model, |worker| {
             let model = optimizer.step(model, gradient);
             if worker.device.queued {
                 let _ = parameters(&model); // reading back drains the queue
@@ -240,19 +266,20 @@ impl Worker {
         })
     }
 
-    /// As [`Self::compute`], for a program that plays all workers: `work` and the action are those of the `busy` ones together, done at
-    /// once in place of each by itself; each is charged the same share, and they compute at the same time, as fast as the slowest
-    /// of all, for whom the others wait. So do those that are not busy.
+    /// As [`Self::compute`], for a program that plays all workers: the action is that of the `busy`
+    /// ones together, done at once in place of each by itself. Each is charged the same share of the
+    /// work, and they compute at the same time, as fast as the slowest of all, for whom the others
+    /// wait. So do those that are not busy.
     ///
     /// # Panics
     /// If one of `busy` is no worker.
     pub fn compute_together<T>(
         &mut self,
         activity: Activity,
-        work: Work,
         busy: &[usize],
         action: impl FnOnce(&Self) -> T,
     ) -> T {
+        let work = self.following.compute_together(busy);
         let (result, took) = self.timed(activity, action);
         let share = 1.0 / busy.len().max(1) as f64;
         let speeds = (0..self.size()).map(|rank| self.setting.topology.compute_factor(rank));
@@ -266,8 +293,9 @@ impl Worker {
     /// For a program that plays all workers; see [`Communicator::carry`].
     ///
     /// # Errors
-    /// If a message cannot be carried.
+    /// If a message cannot be carried, or is not planned.
     pub fn carry(&mut self, traffic: &Traffic) -> Result<(), SimError> {
+        self.following.carry(traffic)?;
         Ok(self.communicator.carry(traffic)?)
     }
 
@@ -286,31 +314,65 @@ impl Worker {
         result
     }
 
-    /// Starts an epoch: messages are counted under it.
-    pub fn begin_epoch(&mut self, epoch: usize) {
-        self.communicator.begin_epoch(epoch);
+    /// Starts an epoch and its plan: messages are counted under it. In an epoch that has begun it
+    /// changes nothing.
+    ///
+    /// # Errors
+    /// If the program of the epoch before departed from its plan.
+    pub fn begin_epoch(&mut self, epoch: usize) -> Result<(), SimError> {
+        self.begin_epoch_as(epoch, None)
     }
 
-    /// Ends an epoch.
-    pub fn end_epoch(&mut self, epoch: usize, report: EpochReport) {
+    /// As [`Self::begin_epoch`], where the training decided how the epoch is to be, on all workers
+    /// alike.
+    ///
+    /// # Errors
+    /// As [`Self::begin_epoch`].
+    pub fn begin_epoch_as(
+        &mut self,
+        epoch: usize,
+        decided: Option<&Decision>,
+    ) -> Result<(), SimError> {
+        self.following.begin(epoch, decided)?;
+        self.communicator.begin_epoch(epoch);
+        Ok(())
+    }
+
+    /// Counts the messages that follow under another epoch than the one that has begun.
+    ///
+    /// # Errors
+    /// If that is not planned.
+    pub fn count_under(&mut self, epoch: usize) -> Result<(), SimError> {
+        self.following.count_under(epoch)?;
+        self.communicator.begin_epoch(epoch);
+        Ok(())
+    }
+
+    /// From whom the next exchange expects messages, as the plan says: so that workers that ask
+    /// each other for rows know who will.
+    #[must_use]
+    pub fn planned_senders(&self) -> Vec<usize> {
+        self.following.senders()
+    }
+
+    /// Ends an epoch. The loss of one that lost its way is not a number, whatever it says.
+    pub fn end_epoch(&mut self, epoch: usize, mut report: EpochReport) {
+        if std::mem::take(&mut self.lost) {
+            report.loss = f64::NAN;
+        }
         let clock = self.communicator.now();
         self.recorder().report(self.rank(), epoch, report, clock);
+    }
+
+    /// Ends the program: all that was planned has been done.
+    pub(super) fn end(&mut self) -> Result<(), SimError> {
+        self.following.end()
     }
 
     /// States what this worker's messages of an epoch lost in compression, for the tables.
     pub fn measured_errors(&self, epoch: usize, errors: &CodingErrors) {
         for (&(layer, lane), &error) in errors {
-            let (from, to, kind) = match lane.way {
-                Way::Forward if layer == 0 => (lane.owner, lane.reader, TrafficKind::Feature),
-                Way::Forward => (lane.owner, lane.reader, TrafficKind::Activation),
-                Way::Back => (lane.reader, lane.owner, TrafficKind::ActivationGradient),
-            };
-            let lane = Lane {
-                layer,
-                from,
-                to,
-                kind,
-            };
+            let lane = lane.lane(layer);
             self.recorder().add_coding_error(epoch, lane, error);
         }
     }
@@ -324,86 +386,109 @@ impl Worker {
     /// Sparse all-to-all; see [`Communicator::exchange`].
     ///
     /// # Errors
-    /// If another worker failed.
+    /// If another worker failed, or the exchange is not planned.
     pub fn exchange(&mut self, outbox: Outbox) -> Result<Inbox, SimError> {
-        Ok(self.communicator.exchange(outbox)?)
+        let pending = self.start_exchange(outbox)?;
+        self.finish_exchange(pending)
     }
 
     /// See [`Communicator::start_exchange`].
     ///
     /// # Errors
-    /// If another worker failed.
-    pub fn start_exchange(&mut self, outbox: Outbox) -> Result<Pending, SimError> {
-        Ok(self.communicator.start_exchange(outbox)?)
+    /// If another worker failed, or the exchange is not planned.
+    pub fn start_exchange(&mut self, outbox: Outbox) -> Result<PendingExchange, SimError> {
+        self.following.start_exchange(&outbox)?;
+        let (kind, layer) = (outbox.kind, outbox.layer);
+        let pending = self.communicator.start_exchange(outbox)?;
+        Ok(PendingExchange {
+            pending,
+            kind,
+            layer,
+        })
     }
 
     /// See [`Communicator::finish_exchange`].
     ///
     /// # Errors
-    /// If another worker failed.
-    pub fn finish_exchange(&mut self, pending: Pending) -> Result<Inbox, SimError> {
+    /// If another worker failed, or waiting is not planned here.
+    pub fn finish_exchange(&mut self, started: PendingExchange) -> Result<Inbox, SimError> {
+        let PendingExchange {
+            pending,
+            kind,
+            layer,
+        } = started;
+        self.following.finish_exchange(kind, layer)?;
         Ok(self.communicator.finish_exchange(pending)?)
     }
 
     /// See [`Communicator::all_reduce`].
     ///
     /// # Errors
-    /// If another worker failed.
+    /// If another worker failed, or the collective is not planned.
     pub fn all_reduce(
         &mut self,
         values: &mut [f32],
         op: Reduce,
         kind: TrafficKind,
     ) -> Result<(), SimError> {
-        Ok(self.communicator.all_reduce(values, op, kind)?)
+        let pending = self.start_all_reduce(values.to_vec(), op, kind)?;
+        values.copy_from_slice(&self.finish_collective(pending)?);
+        Ok(())
     }
 
     /// See [`Communicator::start_all_reduce`].
     ///
     /// # Errors
-    /// If another worker failed.
+    /// If another worker failed, or the collective is not planned.
     pub fn start_all_reduce(
         &mut self,
         values: Vec<f32>,
         op: Reduce,
         kind: TrafficKind,
     ) -> Result<PendingCollective, SimError> {
+        let collective = Collective::AllReduce(values.len());
+        self.following.start_collective(&collective, kind)?;
         Ok(self.communicator.start_all_reduce(values, op, kind)?)
     }
 
     /// See [`Communicator::finish_collective`].
     ///
     /// # Errors
-    /// If another worker failed.
+    /// If another worker failed, or waiting is not planned here.
     pub fn finish_collective(&mut self, pending: PendingCollective) -> Result<Vec<f32>, SimError> {
+        self.following.finish_collective()?;
         Ok(self.communicator.finish_collective(pending)?)
     }
 
     /// See [`Communicator::barrier`].
     ///
     /// # Errors
-    /// If another worker failed.
+    /// If another worker failed, or the collective is not planned.
     pub fn barrier(&mut self, kind: TrafficKind) -> Result<(), SimError> {
-        Ok(self.communicator.barrier(kind)?)
+        self.all_reduce(&mut [0.0], Reduce::Max, kind)
     }
 
     /// See [`Communicator::broadcast`].
     ///
     /// # Errors
-    /// If another worker failed.
+    /// If another worker failed, or the collective is not planned.
     pub fn broadcast(
         &mut self,
         root: usize,
         values: &mut [f32],
         kind: TrafficKind,
     ) -> Result<(), SimError> {
+        let len = values.len();
+        self.following
+            .start_collective(&Collective::Broadcast { root, len }, kind)?;
+        self.following.finish_collective()?;
         Ok(self.communicator.broadcast(root, values, kind)?)
     }
 
     /// See [`Communicator::gather`].
     ///
     /// # Errors
-    /// If another worker failed, or the lengths are wrong.
+    /// If another worker failed, the lengths are wrong, or the collective is not planned.
     pub fn gather(
         &mut self,
         root: usize,
@@ -411,6 +496,12 @@ impl Worker {
         lens: &[usize],
         kind: TrafficKind,
     ) -> Result<Vec<f32>, SimError> {
+        let planned = Collective::Gather {
+            root,
+            lens: lens.into(),
+        };
+        self.following.start_collective(&planned, kind)?;
+        self.following.finish_collective()?;
         Ok(self.communicator.gather(root, values, lens, kind)?)
     }
 
@@ -452,6 +543,7 @@ impl Worker {
     /// # Errors
     /// If another worker failed.
     pub fn share_scores(&mut self, scores: Option<Scores>) -> Result<Scores, SimError> {
+        self.following.share()?;
         let mine = scores.map(Scores::to_bytes);
         Ok(Scores::from_bytes(&self.communicator.share(mine)?))
     }
@@ -465,7 +557,7 @@ impl Worker {
         epoch: usize,
         model: &Gnn,
     ) -> Result<Option<Scores>, SimError> {
-        if !self.setting.evaluates(epoch) {
+        if !self.evaluates(epoch) {
             return Ok(None);
         }
         let aggregation = self.setting.model.aggregation();
@@ -479,4 +571,13 @@ impl Worker {
     fn recorder(&self) -> std::sync::MutexGuard<'_, Recorder> {
         self.recorder.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether all values are finite.
+fn is_finite(values: &[f32]) -> bool {
+    // Without a branch for each, so that it is done several at a time.
+    let groups = values.chunks(1024);
+    groups
+        .map(|group| group.iter().fold(0.0, |sum, value| sum + value * 0.0))
+        .all(|sum| sum == 0.0)
 }

@@ -19,5 +19,7 @@ pub mod retexo;
 mod strategy;
 pub mod varco;
 
-pub use registry::{Build, Registration, Registry, options};
-pub use strategy::{Context, OptionError, OptionInfo, Strategy, StrategyInfo};
+pub use registry::{Read, Registration, Registry, options};
+pub use strategy::{
+    BatchUse, Needs, OptionError, OptionInfo, Strategy, StrategyInfo, Training, run,
+};

@@ -2,18 +2,18 @@
 
 use serde::de::DeserializeOwned;
 
-use super::{Context, OptionError, Strategy, StrategyInfo};
+use super::{OptionError, Strategy, StrategyInfo};
 
-/// How a strategy is made from its options, a table without `kind` and `label`.
-pub type Build = fn(&toml::Table, &Context) -> Result<Box<dyn Strategy>, OptionError>;
+/// How a strategy is read from its options, a table without `kind` and `label`.
+pub type Read = fn(&toml::Table) -> Result<Box<dyn Strategy>, OptionError>;
 
 /// A strategy by name.
 #[derive(Clone, Copy)]
 pub struct Registration {
     /// What it is.
     pub info: StrategyInfo,
-    /// How it is made.
-    pub build: Build,
+    /// How its options are read.
+    pub read: Read,
 }
 
 /// All strategies a program knows. A program of yours adds its own to the built-in ones and hands the registry to
@@ -65,37 +65,24 @@ impl Registry {
             .collect()
     }
 
-    /// Makes the strategy `kind` with `options`, and checks them.
+    /// The strategy `kind` with `options`.
     ///
     /// # Errors
     /// If there is no such strategy, or an option is unknown, of the wrong type, or out of range.
-    pub fn build(
+    pub fn read(
         &self,
         kind: &str,
         options: &toml::Table,
-        context: &Context,
     ) -> Result<Box<dyn Strategy>, OptionError> {
         let registration = self
             .0
             .iter()
             .find(|registration| registration.info.name == kind)
             .ok_or_else(|| {
-                OptionError::key(
-                    "kind",
-                    format!("must be one of {}, not {kind}", self.names().join(", ")),
-                )
+                let names = self.names().join(", ");
+                OptionError::key("kind", format!("must be one of {names}, not {kind}"))
             })?;
-        let strategy = (registration.build)(options, context)?;
-        strategy.check(context)?;
-        if context.mini_batch && !strategy.trains_in_batches() {
-            return Err(OptionError {
-                key: None,
-                message: format!(
-                    "{kind} with these options trains on all nodes at once, or in batches of its own: leave out `training.batch`"
-                ),
-            });
-        }
-        Ok(strategy)
+        (registration.read)(options)
     }
 }
 

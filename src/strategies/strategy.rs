@@ -1,122 +1,134 @@
-//! What a strategy is, and what it says about itself.
+//! What a strategy is, in three steps: what it needs, how it fits its setting, what it plans and does.
 
 use std::sync::Arc;
 
-use crate::graph::{BoundaryPlan, PartitionSpec};
+use crate::graph::PartitionSpec;
 use crate::model::{LayerSpec, ModelSpec};
-use crate::net::{AllReduceKind, Traffic};
-use crate::sim::{
-    EpochRecord, Observer, Outcome, Setting, SimError, Worker, simulate, simulate_together,
-};
+use crate::sim::{Observer, Outcome, Planner, Run, Setting, SimError, Worker, simulate};
 
-/// A way of training one model on the parts of one graph: the program of one worker, and a statement in advance of all it
-/// will send.
+/// A way of training one model on the parts of one graph, with its options as the experiment file
+/// has them.
+///
+/// ```text
+///   Strategy ──needs──▶ data, partition, devices ──▶ Setting ──fit──▶ Training ─┬─ planner: what will be done
+///                                                                               └─ train: do it
+/// ```
 pub trait Strategy: Send + Sync {
-    /// Number of epochs of a whole training. Default: `training.epochs`.
-    fn epochs(&self, context: &Context) -> usize {
-        context.epochs
-    }
-
-    /// The partition this strategy trains on, given the one the experiment asks for. Default: that one. With a multiple of its workers, each of
-    /// them gets equally many parts, and the boundary plan keeps these as chunks.
-    fn partition(&self, asked: &PartitionSpec) -> PartitionSpec {
-        asked.clone()
-    }
-
-    /// Whether the options make sense for this model and number of workers.
+    /// What it needs of an experiment that asks for this partition. Known before any data are read.
     ///
     /// # Errors
-    /// An explanation with the option's name.
-    fn check(&self, _context: &Context) -> Result<(), OptionError> {
-        Ok(())
+    /// If it cannot have that of so many workers.
+    fn needs(&self, asked: &PartitionSpec) -> Result<Needs, OptionError> {
+        Ok(Needs {
+            partition: asked.clone(),
+            batches: BatchUse::Never,
+            together: false,
+        })
     }
 
-    /// The sizes of a layer as it is trained here, for devices that hold so much and no more. Default: those of the model.
+    /// The sizes of a layer as it is trained here, for devices that hold so much and no more.
+    /// Default: those of the model.
     fn layer(&self, model: &ModelSpec, layer: usize) -> LayerSpec {
         model.layer(layer)
     }
 
-    /// Whether the options make sense for this model and these data, which are known later than the rest.
+    /// The training of a cell and seed, with everything known. All that can be wrong with the
+    /// options shows here.
     ///
     /// # Errors
     /// An explanation with the option's name.
-    fn suits(&self, _setting: &Setting) -> Result<(), OptionError> {
-        Ok(())
+    fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError>;
+}
+
+/// What a strategy needs of an experiment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Needs {
+    /// The partition it trains on. With a multiple of the experiment's workers, each of them gets
+    /// equally many parts, which are kept as chunks.
+    pub partition: PartitionSpec,
+    /// Whether it trains in the mini-batches of `training.batch`.
+    pub batches: BatchUse,
+    /// Whether the program of worker 0 plays all workers, so that replicas of thousands are held
+    /// once; see [`Run::together`]. Such a strategy cannot run on real processes.
+    pub together: bool,
+}
+
+impl Needs {
+    /// Whether a strategy of this kind goes with an experiment that asks for mini-batches, or does
+    /// not.
+    ///
+    /// # Errors
+    /// If not.
+    pub fn check_batches(&self, kind: &str, asked: bool) -> Result<(), OptionError> {
+        let message = match self.batches {
+            BatchUse::Never if asked => format!(
+                "{kind} with these options trains on all nodes at once, or in batches of its own: leave out `training.batch`"
+            ),
+            BatchUse::Needed if !asked => "trains in mini-batches: say how large in `training.batch`, such as { size = 1000, fanouts = [25, 10] }, \
+                           for this entry alone with `with = { \"training.batch\" = … }`"
+                .to_owned(),
+            _ => return Ok(()),
+        };
+        Err(OptionError { key: None, message })
+    }
+}
+
+/// Whether a strategy trains in the mini-batches of `training.batch`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchUse {
+    /// It trains on all nodes at once, or in batches of its own: the key is refused.
+    Never,
+    /// Where they are asked for.
+    Possible,
+    /// It cannot train without them: the key is demanded.
+    Needed,
+}
+
+/// A strategy fitted to its setting: the program of one worker, and a statement in advance of all
+/// it will do.
+pub trait Training: Send + Sync {
+    /// What it is fitted to.
+    fn setting(&self) -> &Arc<Setting>;
+
+    /// Number of epochs of the whole training. Default: `training.epochs`.
+    fn epochs(&self) -> usize {
+        self.setting().training.epochs
     }
 
-    /// Whether it trains in mini-batches where `training.batch` asks for them; if not, an experiment that does is refused. Default: no.
-    fn trains_in_batches(&self) -> bool {
-        false
-    }
+    /// Its plan, from epoch 0 on.
+    fn planner(&self) -> Box<dyn Planner>;
 
-    /// Whether it cannot train without them; if so, an experiment without `training.batch` is refused. Default: no.
-    fn needs_batches(&self) -> bool {
-        false
-    }
-
-    /// Every message of one epoch, in advance. Where that depends on how the training goes, the most it can be.
-    fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic;
-
-    /// Whether [`Strategy::plan`] is every message, and not merely the most there can be. Default: yes.
+    /// Whether the plan is every message before anything is decided on the way, and not merely the
+    /// most there can be. Default: yes.
     fn plans_exactly(&self) -> bool {
         true
     }
 
-    /// Every message of an epoch that is over, given what is recorded of it. The ledger of a run must equal it, message for
-    /// message. Default: [`Strategy::plan`], as long as nothing depends on how the training goes.
-    fn plan_after(
-        &self,
-        boundary: &BoundaryPlan,
-        model: &ModelSpec,
-        record: &EpochRecord,
-    ) -> Traffic {
-        self.plan(boundary, model, record.epoch)
-    }
-
-    /// The program of one worker, run on all workers at once.
+    /// The program of one worker, run on all workers at once. It does what its plan says, phase by
+    /// phase.
     ///
     /// # Errors
     /// If communication fails or the strategy cannot go on; the run ends for all workers.
     fn train(&self, worker: &mut Worker) -> Result<(), SimError>;
-
-    /// Whether the program of one worker plays all of them, so that replicas of thousands are held once; see
-    /// [`simulate_together`]. Such a strategy cannot run on real processes. Default: no.
-    fn plays_all_workers(&self) -> bool {
-        false
-    }
-
-    /// Trains one cell with one seed: [`Self::train`] on every worker, or on worker 0 if it plays all.
-    ///
-    /// # Errors
-    /// [`Self::suits`]'s, or the first error of any worker.
-    fn run(&self, setting: &Arc<Setting>, observer: Observer) -> Result<Outcome, SimError> {
-        self.suits(setting)
-            .map_err(|OptionError { key, message }| {
-                let key = key.map_or(String::new(), |key| format!("`{key}` "));
-                SimError::Input(format!("{key}{message}"))
-            })?;
-        let train = |worker: &mut Worker| self.train(worker);
-        if self.plays_all_workers() {
-            simulate_together(setting, observer, train)
-        } else {
-            simulate(setting, observer, train)
-        }
-    }
 }
 
-/// What a strategy may know of an experiment when it is built.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Context {
-    /// `training.epochs`.
-    pub epochs: usize,
-    /// Message-passing layers of the model.
-    pub layers: usize,
-    /// Number of workers.
-    pub workers: usize,
-    /// How all-reduce is carried out.
-    pub all_reduce: AllReduceKind,
-    /// Whether `training.batch` asks for mini-batches.
-    pub mini_batch: bool,
+/// Trains one cell with one seed.
+///
+/// # Errors
+/// The first error of any worker.
+pub fn run(
+    training: &dyn Training,
+    together: bool,
+    observer: Observer,
+) -> Result<Outcome, SimError> {
+    let run = Run {
+        planner: training.planner(),
+        epochs: training.epochs(),
+        together,
+    };
+    simulate(training.setting(), run, observer, |worker| {
+        training.train(worker)
+    })
 }
 
 /// What `grapevine list strategies` prints.

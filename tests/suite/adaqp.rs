@@ -1,10 +1,9 @@
 //! `AdaQP`: what few bits cost, and that no more is sent than they take.
 
-use crate::common::{CORA, Case, KINDS, assert_close, losses};
+use crate::common::{CORA, Case, KINDS, assert_close, losses, planned};
 use grapevine::graph::{BatchSpec, BoundaryPlan};
 use grapevine::net::TrafficKind;
 use grapevine::sim::Outcome;
-use grapevine::strategies::{Context, Registry};
 
 const ROWS: [TrafficKind; 3] = [
     TrafficKind::Feature,
@@ -89,8 +88,9 @@ fn adaptive_bits_are_eight_at_first_and_then_what_lambda_says_and_never_more() {
         let strategy = case.strategy("adaqp", &options);
         let setting = case.setting(strategy.as_ref());
         let outcome = case.train("adaqp", strategy.as_ref());
+        let plans = planned(strategy.as_ref(), &setting);
         for record in &outcome.epochs {
-            let planned = strategy.plan(&setting.boundary, &setting.model, record.epoch);
+            let planned = &plans[&record.epoch];
             let sent = outcome.ledger.epoch(record.epoch).unwrap();
             for kind in TrafficKind::ALL {
                 assert!(sent.payload_of(kind) <= planned.payload_of(kind), "{kind}");
@@ -181,10 +181,9 @@ fn it_overlaps_and_trains_in_batches_where_bits_are_not_assigned() {
         let outcome = batches.run("adaqp", options);
         assert!(losses(&outcome).iter().all(|loss| loss.is_finite()));
     }
-    let table = toml::Table::new();
-    let built = Registry::builtin().build("adaqp", &table, &batches.context());
-    let error = built.err().expect("adaptive bits need all nodes at once");
-    assert!(error.message.contains("training.batch"), "{error}");
+    // Adaptive bits need all nodes at once.
+    let (_, message) = batches.refused("adaqp", "");
+    assert!(message.contains("training.batch"), "{message}");
 }
 
 #[test]
@@ -209,12 +208,7 @@ fn few_bits_learn_cora_about_as_well_as_whole_floats() {
 
 #[test]
 fn options_without_effect_or_sense_are_refused() {
-    let context: Context = Case::default().context();
-    let key = |text: &str| {
-        let table = text.parse().unwrap();
-        let built = Registry::builtin().build("adaqp", &table, &context);
-        built.err().expect("it is wrong").key
-    };
+    let key = |text: &str| Case::default().refused("adaqp", text).0;
     for bits in ["1", "3", "16", "-2", "2.0", "\"some\"", "[2]"] {
         let key = key(&format!("bits = {bits}"));
         assert_eq!(key.as_deref(), Some("bits"), "{bits}");

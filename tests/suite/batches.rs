@@ -37,7 +37,7 @@ fn case(kind: ModelKind, workers: usize) -> Case {
 /// As many steps as the run takes, each in place of an epoch: what the reference trains.
 fn step_by_step(setting: &Setting, steps: usize) -> Setting {
     let mut setting = setting.clone();
-    setting.epochs *= steps;
+    setting.training.epochs *= steps;
     setting
 }
 
@@ -189,7 +189,7 @@ fn workers_that_sample_together_train_as_one_process_with_all_their_batches() {
             };
             let spec = case.batch.clone().unwrap();
             let setting = case.setting(case.strategy("full", "").as_ref());
-            let steps = setting.boundary.steps();
+            let steps = setting.steps();
             assert!(steps.count() > 1);
             let terms: Vec<[Term; 1]> = (0..case.epochs)
                 .flat_map(|epoch| (0..steps.count()).map(move |step| (epoch, step)))
@@ -220,7 +220,7 @@ fn isolated_workers_sample_among_their_own_nodes() {
         };
         let spec = case.batch.clone().unwrap();
         let setting = case.setting(case.strategy("isolated", "").as_ref());
-        let steps = setting.boundary.steps();
+        let steps = setting.steps();
         let owner = |v: u32| setting.partition.assignment[v as usize];
         let graph = &setting.dataset.graph;
         let inside = graph.iter_edges().filter(|&(u, v)| owner(u) == owner(v));
@@ -294,7 +294,7 @@ fn grappa_samples_in_its_working_graph_and_weighs_each_batch_by_its_own_seeds() 
             let spec = case.batch.clone().unwrap();
             let options = variant.options(case.workers);
             let setting = case.setting(case.strategy("grappa", &options).as_ref());
-            let steps = setting.boundary.steps();
+            let steps = setting.steps();
             assert!(steps.count() > 1);
             let terms: Vec<Vec<Term>> = (0..case.epochs)
                 .flat_map(|epoch| (0..steps.count()).map(move |step| (epoch, step)))
@@ -369,11 +369,7 @@ fn parameter_gradients_travel_once_a_step() {
         assert!(all / one >= 4, "{strategy}: {} steps", all / one);
         if !options.contains("regroup") {
             let setting = many.setting(many.strategy(strategy, options).as_ref());
-            assert_eq!(
-                all / one,
-                setting.boundary.steps().count() as u64,
-                "{strategy}"
-            );
+            assert_eq!(all / one, setting.steps().count() as u64, "{strategy}");
         }
     }
 }

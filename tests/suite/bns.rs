@@ -1,11 +1,10 @@
 //! BNS-GCN between its two ends: everything and nothing.
 
 use crate::common::{CORA, Case, KINDS, losses};
-use grapevine::graph::PartitionMethod;
+use grapevine::graph::{BatchSpec, PartitionMethod};
 use grapevine::model::ModelKind;
 use grapevine::net::TrafficKind;
 use grapevine::sim::Outcome;
-use grapevine::strategies::{Context, Registry};
 
 fn assert_same(found: &Outcome, expected: &Outcome, what: &str) {
     assert_eq!(losses(found), losses(expected), "{what}");
@@ -89,20 +88,18 @@ fn a_tenth_of_the_boundary_learns_cora_about_as_well_as_all_of_it() {
 
 #[test]
 fn shares_that_are_none_are_refused() {
-    let context = Case::default().context();
-    let error = |text: &str, context: &Context| {
-        let table = text.parse().unwrap();
-        let built = Registry::builtin().build("bns", &table, context);
-        built.err().expect("it is wrong")
-    };
+    let case = Case::default();
     for wrong in ["1.5", "-0.1", "nan", "inf", "\"x\""] {
-        let error = error(&format!("share = {wrong}"), &context);
-        assert_eq!(error.key.as_deref(), Some("share"), "{wrong}");
+        let (key, _) = case.refused("bns", &format!("share = {wrong}"));
+        assert_eq!(key.as_deref(), Some("share"), "{wrong}");
     }
-    assert!(error("sahre = 0.1", &context).message.contains("sahre"));
-    let batches = Context {
-        mini_batch: true,
-        ..context
+    assert!(case.refused("bns", "sahre = 0.1").1.contains("sahre"));
+    let batches = Case {
+        batch: Some(BatchSpec {
+            size: 8,
+            fanouts: vec![3, 3, 3],
+        }),
+        ..case
     };
-    assert!(error("", &batches).message.contains("training.batch"));
+    assert!(batches.refused("bns", "").1.contains("training.batch"));
 }

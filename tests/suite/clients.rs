@@ -219,16 +219,10 @@ fn gin_is_refused_with_what_to_write_instead() {
         kind: ModelKind::Gin,
         ..Case::default()
     };
-    let strategy = case.strategy("retexo", "form = \"distributed\"");
-    let setting = case.setting(strategy.as_ref());
-    let error = strategy
-        .run(&setting, std::sync::Arc::new(|_| {}))
-        .unwrap_err();
+    let (_, message) = case.refused("retexo", "form = \"distributed\"");
     assert!(
-        error
-            .to_string()
-            .contains("must be gcn, sage, sage-pool or gat"),
-        "{error}"
+        message.contains("must be gcn, sage, sage-pool or gat"),
+        "{message}"
     );
 }
 

@@ -63,7 +63,7 @@ fn workers_with_one_cluster_each_are_isolated_to_the_bit() {
 
 /// The clusters of each worker's batches, and the nodes of each.
 fn clusters(setting: &Setting) -> Vec<Vec<u32>> {
-    let chunks = setting.boundary.chunks.as_deref().expect("there are more");
+    let chunks = setting.chunks.as_deref().expect("there are more");
     let parts = chunks.plan.parts.iter();
     parts.map(|part| part.owned.clone()).collect()
 }
@@ -110,7 +110,7 @@ fn a_step_uses_the_edges_within_each_worker_s_batch_and_no_others() {
                 .map(|(epoch, step)| term(epoch, step))
                 .collect();
             let mut by_step = Setting::clone(&setting);
-            by_step.epochs *= steps;
+            by_step.training.epochs *= steps;
             let expected = train(&by_step, |step| &terms[step]).losses;
             let expected: Vec<f64> = expected
                 .chunks(steps)

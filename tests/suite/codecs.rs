@@ -1,6 +1,6 @@
 //! Every codec and schedule in whole trainings. That the ledger is what was planned is checked in each of them.
 
-use crate::common::{Case, losses};
+use crate::common::{Case, losses, planned};
 use grapevine::graph::BatchSpec;
 use grapevine::model::ModelKind;
 use grapevine::net::TrafficKind;
@@ -289,9 +289,10 @@ fn adaptive(case: &Case, options: &str) -> (Vec<f64>, Outcome) {
     let strategy = case.strategy("varco", options);
     let setting = case.setting(strategy.as_ref());
     let outcome = case.train("varco", strategy.as_ref());
+    let plans = planned(strategy.as_ref(), &setting);
     for record in &outcome.epochs {
         let sent = outcome.ledger.epoch(record.epoch).unwrap();
-        let planned = strategy.plan(&setting.boundary, &setting.model, record.epoch);
+        let planned = &plans[&record.epoch];
         for kind in TrafficKind::ALL {
             assert!(sent.payload_of(kind) <= planned.payload_of(kind), "{kind}");
         }

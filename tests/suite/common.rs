@@ -1,20 +1,23 @@
 //! Settings that the tests share.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use grapevine::graph::{BatchSpec, DatasetSpec, PartitionMethod, PartitionSpec};
-use grapevine::model::{ModelConfig, ModelKind, ModelSpec, NormKind, OptimizerConfig};
-use grapevine::net::{AllReduceKind, ExchangeKind, NetworkSpec};
-use grapevine::sim::{
-    Backend, ComputeTiming, DeviceConfig, DeviceProfile, Engine, Outcome, Setting, TrainingConfig,
-    WorkerDevice, open_devices,
+use grapevine::graph::{
+    BatchSpec, Batches, BoundaryCounts, DatasetSpec, Division, PartitionMethod, PartitionSpec,
 };
-use grapevine::strategies::{Context, Registry, Strategy};
+use grapevine::model::{ModelConfig, ModelKind, ModelSpec, NormKind, OptimizerConfig};
+use grapevine::net::{AllReduceKind, ExchangeKind, NetworkSpec, Traffic};
+use grapevine::sim::{
+    Backend, ComputeTiming, DeviceConfig, DeviceProfile, Engine, Outcome, Planner, Setting,
+    SimError, TrainingConfig, Worker, WorkerDevice, open_devices, play,
+};
+use grapevine::strategies::{self, OptionError, Registry, Strategy, Training};
 
 /// A cell in the making; every field has a small default.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Case {
     pub data: &'static str,
     pub workers: usize,
@@ -37,6 +40,7 @@ pub struct Case {
     pub network: &'static str,
     pub profile: &'static str,
     pub all_reduce: AllReduceKind,
+    pub exchange: ExchangeKind,
 }
 
 impl Default for Case {
@@ -62,6 +66,7 @@ impl Default for Case {
             network: "ethernet-1g",
             profile: "cpu-core",
             all_reduce: AllReduceKind::Ring,
+            exchange: ExchangeKind::Direct,
         }
     }
 }
@@ -77,29 +82,40 @@ pub const KINDS: [ModelKind; 5] = [
 pub const CORA: &str = "name = \"cora\"";
 
 impl Case {
-    pub fn context(&self) -> Context {
-        Context {
-            epochs: self.epochs,
-            layers: self.layers,
-            workers: self.workers,
-            all_reduce: self.all_reduce,
-            mini_batch: self.batch.is_some(),
-        }
-    }
-
     pub fn strategy(&self, kind: &str, options: &str) -> Box<dyn Strategy> {
         let options = options.parse().expect("options are TOML");
-        Registry::builtin()
-            .build(kind, &options, &self.context())
-            .expect("options are valid")
+        let strategy = Registry::builtin().read(kind, &options);
+        strategy.expect("options are valid")
     }
 
     /// The key of options that are refused, and what is said about it.
     pub fn refused(&self, kind: &str, options: &str) -> (Option<String>, String) {
-        let table = options.parse().expect("options are TOML");
-        match Registry::builtin().build(kind, &table, &self.context()) {
+        match self.fit(&Registry::builtin(), kind, options) {
             Ok(_) => panic!("{kind} takes {options}"),
             Err(error) => (error.key, error.message),
+        }
+    }
+
+    /// A strategy of a registry, fitted to this case.
+    pub fn fit(
+        &self,
+        registry: &Registry,
+        kind: &str,
+        options: &str,
+    ) -> Result<Box<dyn Training>, OptionError> {
+        let table = options.parse().expect("options are TOML");
+        let strategy = registry.read(kind, &table)?;
+        let needs = strategy.needs(&self.asked())?;
+        needs.check_batches(kind, self.batch.is_some())?;
+        strategy.fit(&self.setting(strategy.as_ref()))
+    }
+
+    fn asked(&self) -> PartitionSpec {
+        PartitionSpec {
+            method: self.method,
+            workers: self.workers,
+            file: None,
+            seed: None,
         }
     }
 
@@ -115,23 +131,25 @@ impl Case {
         let base = Path::new(env!("CARGO_MANIFEST_DIR"));
         let spec: DatasetSpec = toml::from_str(self.data).expect("a data set");
         let dataset = Arc::new(spec.load(base, self.seed).expect("data"));
-        let asked = PartitionSpec {
-            method: self.method,
-            workers: self.workers,
-            file: None,
-            seed: None,
-        };
-        let (partition, boundary) = strategy
-            .partition(&asked)
-            .divide(&dataset.graph, base, self.seed, self.workers)
-            .expect("a partition");
+        let needs = strategy.needs(&self.asked()).expect("it can have that");
+        let division = needs
+            .partition
+            .divide(&dataset.graph, base, self.seed, self.workers);
+        let Division {
+            partition,
+            boundary,
+            chunks,
+        } = division.expect("a partition");
         let train = &dataset.split.train;
-        let boundary = match self.batch.clone() {
-            None => boundary.with_training(train),
-            Some(batch) => {
-                boundary.with_batches(batch, Arc::clone(&dataset.graph), train, self.seed)
-            }
-        };
+        let boundary = boundary.with_training(train);
+        let batches = self.batch.clone().map(|spec| {
+            Arc::new(Batches {
+                spec,
+                graph: Arc::clone(&dataset.graph),
+                train: train.clone(),
+                seed: self.seed,
+            })
+        });
         let config = ModelConfig {
             kind: self.kind,
             layers: self.layers,
@@ -146,9 +164,12 @@ impl Case {
         let network: NetworkSpec = toml::from_str(&preset).expect("a network");
         Arc::new(Setting {
             model: ModelSpec::new(&config, dataset.features.width(), dataset.classes),
-            dataset,
+            dataset: Arc::clone(&dataset),
             partition: Arc::new(partition),
+            counts: Arc::new(BoundaryCounts::new(&boundary, &dataset.features)),
             boundary: Arc::new(boundary),
+            chunks: chunks.map(|chunks| Arc::new(chunks.with_training(train))),
+            batches,
             partitioning: Duration::ZERO,
             optimizer: self.optimizer,
             training: TrainingConfig {
@@ -159,11 +180,10 @@ impl Case {
                 time_budget: None,
                 batch: self.batch.clone(),
             },
-            epochs: strategy.epochs(&self.context()),
             topology: Arc::new(network.topology(self.workers).expect("a topology")),
             framing: network.framing(),
             all_reduce: self.all_reduce,
-            exchange: ExchangeKind::Direct,
+            exchange: self.exchange,
             timeline_epochs: 0,
             timing: ComputeTiming::Modelled(DeviceProfile::named(self.profile).expect("known")),
             devices: self.devices(),
@@ -172,29 +192,94 @@ impl Case {
         })
     }
 
-    /// Trains with a built-in strategy and checks that the ledger is what the strategy had planned.
+    /// Trains with a built-in strategy; see [`Self::train`].
     pub fn run(&self, kind: &str, options: &str) -> Outcome {
         self.train(kind, self.strategy(kind, options).as_ref())
     }
 
-    /// Trains with any strategy and checks that the ledger is what the strategy had planned.
+    /// Trains with any strategy. What it sent has been compared with its plan then, and its times are
+    /// those of the plan played by itself.
     pub fn train(&self, name: &str, strategy: &dyn Strategy) -> Outcome {
         let setting = self.setting(strategy);
-        let outcome = strategy
-            .run(&setting, Arc::new(|_| {}))
+        let together = strategy.needs(&self.asked()).expect("it can").together;
+        let training = strategy.fit(&setting);
+        let training = training.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let outcome = strategies::run(&*training, together, Arc::new(|_| {}))
             .unwrap_or_else(|error| panic!("{name}: {error}"));
-        for record in &outcome.epochs {
-            let epoch = record.epoch;
-            let plan = strategy.plan_after(&setting.boundary, &setting.model, record);
-            let ledger = outcome.ledger.epoch(epoch).cloned().unwrap_or_default();
-            assert_eq!(
-                plan.first_difference(&ledger),
-                None,
-                "{name}, epoch {epoch}"
-            );
-            assert_eq!(plan, ledger, "{name}, epoch {epoch}");
+        let (epochs, decisions) = (training.epochs(), &outcome.decisions);
+        let mut planner = training.planner();
+        let (cluster, timing) = (setting.cluster(), &setting.timing);
+        let planner = planner.as_mut();
+        let played = play(
+            &cluster,
+            timing,
+            planner,
+            epochs,
+            together,
+            decisions,
+            |_| (),
+        );
+        let played = played.unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(played.ledger, outcome.ledger, "{name}: every message");
+        for (rank, (played, found)) in played.times.iter().zip(&outcome.times).enumerate() {
+            assert_eq!(played, found, "{name}: times of worker {rank}");
+        }
+        for (record, played) in outcome.epochs.iter().zip(&played.epochs) {
+            assert_eq!(record.simulated, *played, "{name}: epoch {}", record.epoch);
         }
         outcome
+    }
+}
+
+/// What a strategy plans for each epoch before anything is decided on the way.
+pub fn planned(strategy: &dyn Strategy, setting: &Arc<Setting>) -> BTreeMap<usize, Traffic> {
+    let training = strategy.fit(setting).expect("it fits");
+    let mut planner = training.planner();
+    let mut plans = BTreeMap::new();
+    for _ in 0..training.epochs() {
+        planner.next(None).traffic(setting.all_reduce, &mut plans);
+    }
+    plans
+}
+
+/// Makes the plan of a program in its setting.
+pub type Plan = dyn Fn(&Arc<Setting>) -> Box<dyn Planner> + Send + Sync;
+
+/// What one worker does.
+pub type Deeds = dyn Fn(&mut Worker) -> Result<(), SimError> + Send + Sync;
+
+/// A strategy of a test: a plan, and a program that follows it.
+#[derive(Clone)]
+pub struct Program {
+    pub plan: Arc<Plan>,
+    pub train: Arc<Deeds>,
+}
+
+impl Strategy for Program {
+    fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
+        Ok(Box::new(FittedProgram {
+            program: self.clone(),
+            setting: Arc::clone(setting),
+        }))
+    }
+}
+
+struct FittedProgram {
+    program: Program,
+    setting: Arc<Setting>,
+}
+
+impl Training for FittedProgram {
+    fn setting(&self) -> &Arc<Setting> {
+        &self.setting
+    }
+
+    fn planner(&self) -> Box<dyn Planner> {
+        (self.program.plan)(&self.setting)
+    }
+
+    fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
+        (self.program.train)(worker)
     }
 }
 

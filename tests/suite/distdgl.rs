@@ -85,7 +85,7 @@ fn remote_inputs_cost_their_features_and_their_numbers_and_remote_draws_twelve_b
     let setting = case.setting(case.strategy("distdgl", "").as_ref());
     let (graph, train) = (&setting.dataset.graph, &setting.dataset.split.train);
     let owner = |v: u32| setting.partition.assignment[v as usize] as usize;
-    let (steps, width) = (setting.boundary.steps(), setting.model.features() as u64);
+    let (steps, width) = (setting.steps(), setting.model.features() as u64);
     assert!(steps.count() > 1);
     for epoch in 0..case.epochs {
         let (mut inputs, mut asked, mut drawn) = (0, 0, 0);

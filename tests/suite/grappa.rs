@@ -6,7 +6,6 @@ use crate::variant::{EVERY, PLAIN, Variant, chunks, edges};
 use grapevine::graph::BatchSpec;
 use grapevine::model::{ModelKind, OptimizerConfig};
 use grapevine::net::TrafficKind;
-use grapevine::strategies::Registry;
 
 fn case(kind: ModelKind, workers: usize) -> Case {
     Case {
@@ -523,7 +522,7 @@ fn a_regrouping_moves_the_chunks_that_are_trained_away_from_home_with_all_their_
 
 #[test]
 fn options_that_do_not_go_together_are_named() {
-    let context = case(ModelKind::Gcn, 4).context();
+    let case = case(ModelKind::Gcn, 4);
     for (options, key, says) in [
         ("chunks = 0", "chunks", "multiple"),
         (
@@ -582,26 +581,18 @@ fn options_that_do_not_go_together_are_named() {
         ),
         ("lambda = 0.9", "lambda", "shrinkage = \"lambda\""),
     ] {
-        let table = options.parse().expect("options are TOML");
-        let built = Registry::builtin().build("grappa", &table, &context);
-        let error = built.err().expect(options);
-        assert_eq!(error.key.as_deref(), Some(key), "{options}");
-        assert!(error.message.contains(says), "{options}: {error}");
+        let (found, message) = case.refused("grappa", options);
+        assert_eq!(found.as_deref(), Some(key), "{options}");
+        assert!(message.contains(says), "{options}: {message}");
     }
 }
 
 #[test]
 fn attention_is_not_weighted_by_edges() {
     let case = case(ModelKind::Gat, 2);
-    let strategy = case.strategy("grappa", "weight = \"edge_ht\"");
-    let setting = case.setting(strategy.as_ref());
-    let quiet = std::sync::Arc::new(|_: &grapevine::sim::EpochRecord| {});
-    let outcome = strategy.run(&setting, quiet);
-    let error = outcome.expect_err("attention has weights of its own");
-    assert!(
-        error.is_input() && error.to_string().contains("edge_ht"),
-        "{error}"
-    );
+    let (key, message) = case.refused("grappa", "weight = \"edge_ht\"");
+    assert_eq!(key.as_deref(), Some("weight"));
+    assert!(message.contains("attention"), "{message}");
 }
 
 #[test]

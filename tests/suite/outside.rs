@@ -1,21 +1,24 @@
 //! A strategy as another crate would write it: public items only, registered beside the built-in ones.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 
 use crate::common::{Case, losses};
-use grapevine::graph::BoundaryPlan;
-use grapevine::model::{Input, ModelSpec, Work, parameters, with_parameters};
-use grapevine::net::{Reduce, Traffic, TrafficKind, all_reduce_traffic};
-use grapevine::sim::{Activity, EpochReport, SimError, Worker};
+use grapevine::graph::BatchSpec;
+use grapevine::model::{Input, parameters, with_parameters};
+use grapevine::net::{Reduce, TrafficKind};
+use grapevine::sim::{EpochReport, Planner, Setting, SimError, Worker};
+use grapevine::strategies::parts::plan::{pass_alone, plan_each};
 use grapevine::strategies::parts::{LayerwiseTrainer, LocalGraph};
 use grapevine::strategies::{
-    Context, OptionError, OptionInfo, Registration, Registry, Strategy, StrategyInfo, options,
+    OptionError, OptionInfo, Registration, Registry, Strategy, StrategyInfo, Training, options,
 };
 
 /// Local steps on the owned part of the graph; every so many epochs the models are averaged.
+#[derive(Clone, Copy)]
 struct Averaging {
     every: usize,
-    context: Context,
 }
 
 const REGISTRATION: Registration = Registration {
@@ -29,7 +32,7 @@ const REGISTRATION: Registration = Registration {
             meaning: "Epochs between two averages.",
         }],
     },
-    build,
+    read,
 };
 
 #[derive(Deserialize)]
@@ -38,15 +41,12 @@ struct Options {
     every: Option<usize>,
 }
 
-fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
+fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
     let every = options::<Options>(table)?.every.unwrap_or(2);
     if every == 0 {
         return Err(OptionError::key("every", "must be at least 1"));
     }
-    Ok(Box::new(Averaging {
-        every,
-        context: *context,
-    }))
+    Ok(Box::new(Averaging { every }))
 }
 
 impl Averaging {
@@ -56,17 +56,42 @@ impl Averaging {
 }
 
 impl Strategy for Averaging {
-    fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic {
-        if !self.averages(epoch) {
-            return Traffic::new();
-        }
-        let (workers, count) = (boundary.workers(), model.parameters());
-        all_reduce_traffic(
-            self.context.all_reduce,
-            workers,
-            count,
-            TrafficKind::Parameter,
-        )
+    fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
+        Ok(Box::new(Fitted {
+            averaging: *self,
+            ahead: 0,
+            setting: Arc::clone(setting),
+        }))
+    }
+}
+
+/// The strategy in its setting; its plan is `ahead` epochs ahead, which is a lie but for 0.
+#[derive(Clone)]
+struct Fitted {
+    averaging: Averaging,
+    ahead: usize,
+    setting: Arc<Setting>,
+}
+
+impl Training for Fitted {
+    fn setting(&self) -> &Arc<Setting> {
+        &self.setting
+    }
+
+    fn planner(&self) -> Box<dyn Planner> {
+        let Self {
+            averaging,
+            ahead,
+            setting,
+        } = self.clone();
+        plan_each(setting.workers(), move |epoch, rank, track| {
+            let parameters = setting.model.parameters();
+            pass_alone(track, &setting, rank);
+            track.update(parameters);
+            if averaging.averages(epoch + ahead) {
+                track.all_reduce(parameters, TrafficKind::Parameter);
+            }
+        })
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
@@ -74,14 +99,11 @@ impl Strategy for Averaging {
         let mut optimizer = worker.new_optimizer();
         let trainer = LayerwiseTrainer::new(worker, LocalGraph::without_halo(worker));
         let features = Input::from_features(worker.shard().features.clone(), worker.place());
-        for epoch in 0..worker.setting().epochs {
-            worker.begin_epoch(epoch);
+        for epoch in 0..worker.epochs() {
+            worker.begin_epoch(epoch)?;
             let step = trainer.local_step(worker, &model, &features, epoch)?;
-            let work = Work::pass(step.gradient.len());
-            model = worker.compute(Activity::Model, work, |_| {
-                optimizer.step(model, &step.gradient)
-            });
-            if self.averages(epoch) {
+            model = worker.update(&mut optimizer, model, &step.gradient);
+            if self.averaging.averages(epoch) {
                 let mut mean = parameters(&model);
                 worker.all_reduce(&mut mean, Reduce::Sum, TrafficKind::Parameter)?;
                 let workers = worker.size() as f32;
@@ -115,9 +137,7 @@ fn a_strategy_of_another_crate_runs_beside_the_built_in_ones() {
         ..Case::default()
     };
     let table = "every = 3".parse().unwrap();
-    let strategy = registry
-        .build("averaging", &table, &case.context())
-        .unwrap();
+    let strategy = registry.read("averaging", &table).unwrap();
     // Plan and ledger are compared inside.
     let outcome = case.train("averaging", strategy.as_ref());
     let sent: Vec<usize> = outcome.ledger.iter().map(|(epoch, _)| epoch).collect();
@@ -136,7 +156,7 @@ fn alone_it_trains_as_the_built_in_strategies_do() {
         ..Case::default()
     };
     let registry = Registry::builtin().with(REGISTRATION);
-    let strategy = registry.build("averaging", &toml::Table::new(), &case.context());
+    let strategy = registry.read("averaging", &toml::Table::new());
     let outcome = case.train("averaging", strategy.unwrap().as_ref());
     assert_eq!(losses(&outcome), losses(&case.run("full", "")));
 }
@@ -145,9 +165,8 @@ fn alone_it_trains_as_the_built_in_strategies_do() {
 fn its_options_are_checked_as_those_of_the_built_in_strategies_are() {
     let registry = Registry::builtin().with(REGISTRATION);
     let error = |text: &str| {
-        let table = text.parse().unwrap();
-        let built = registry.build("averaging", &table, &Case::default().context());
-        built.err().expect("it is wrong")
+        let read = registry.read("averaging", &text.parse().unwrap());
+        read.err().expect("it is wrong")
     };
     assert_eq!(error("every = 0").key.as_deref(), Some("every"));
     assert_eq!(error("every = \"x\"").key.as_deref(), Some("every"));
@@ -156,18 +175,22 @@ fn its_options_are_checked_as_those_of_the_built_in_strategies_are() {
 
 #[test]
 fn it_says_nothing_of_mini_batches_and_is_refused_with_them() {
-    let context = Context {
-        mini_batch: true,
-        ..Case::default().context()
+    let case = Case {
+        batch: Some(BatchSpec {
+            size: 8,
+            fanouts: vec![3, 3, 3],
+        }),
+        ..Case::default()
     };
     let registry = Registry::builtin().with(REGISTRATION);
-    let built = registry.build("averaging", &toml::Table::new(), &context);
-    let error = built.err().expect("it is refused");
+    let error = case
+        .fit(&registry, "averaging", "")
+        .err()
+        .expect("it is refused");
     assert!(error.message.contains("training.batch"), "{error}");
     for name in Registry::builtin().names() {
-        let built = registry.build(name, &toml::Table::new(), &context);
         assert_eq!(
-            built.is_err(),
+            case.fit(&registry, name, "").is_err(),
             ["llcg", "cluster", "bns", "pipe", "adaqp"].contains(&name),
             "{name}"
         );
@@ -175,21 +198,22 @@ fn it_says_nothing_of_mini_batches_and_is_refused_with_them() {
 }
 
 #[test]
-fn a_plan_that_is_not_what_is_sent_is_found() {
+fn a_program_that_departs_from_its_plan_ends_where_it_does() {
     struct Liar(Averaging);
     impl Strategy for Liar {
-        fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic {
-            self.0.plan(boundary, model, epoch + 1)
-        }
-        fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
-            self.0.train(worker)
+        fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
+            Ok(Box::new(Fitted {
+                averaging: self.0,
+                ahead: 1,
+                setting: Arc::clone(setting),
+            }))
         }
     }
     let case = Case::default();
-    let liar = Liar(Averaging {
-        every: 2,
-        context: case.context(),
-    });
+    let liar = Liar(Averaging { every: 2 });
     let found = std::panic::catch_unwind(|| case.train("liar", &liar));
-    assert!(found.is_err(), "plan and ledger differ");
+    let panic = found.err().expect("plan and program differ");
+    let text = panic.downcast_ref::<String>().expect("a text");
+    assert!(text.contains("departs from its plan in epoch 0"), "{text}");
+    assert!(text.contains("starting AllReduce"), "{text}");
 }

@@ -3,20 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use crate::common::{CORA, Case, KINDS, losses};
-use grapevine::graph::BoundaryPlan;
-use grapevine::model::{ModelKind, ModelSpec, OptimizerConfig};
+use crate::common::{CORA, Case, KINDS, Plan, Program, losses};
+use grapevine::graph::BatchSpec;
+use grapevine::model::{ModelKind, OptimizerConfig};
 use grapevine::net::{
-    AllReduceKind, Bytes, Codec, CodecKey, Identity, NetError, Reduce, RelativeError, Rows,
-    Traffic, TrafficKind, Way,
+    Bytes, Codec, CodecKey, Identity, NetError, Reduce, RelativeError, Rows, TrafficKind, Way,
 };
 use grapevine::sim::{EpochReport, SimError, Worker};
-use grapevine::strategies::full::plain_wire;
+use grapevine::strategies::parts::plan::{ExchangePlanner, Sending};
 use grapevine::strategies::parts::{
-    EpochExchange, HaloExchange, Late, LayerwiseTrainer, LocalGraph, Overlap, Wire,
-    exchange_traffic, partition_parallel,
+    EpochExchange, HaloExchange, LayerwiseTrainer, LocalGraph, Staleness, When, Wire,
+    partition_parallel,
 };
-use grapevine::strategies::{Context, Registry, Strategy};
 
 /// Parameters that rest, and no dropout: an epoch computes what the one before did.
 const RESTING: OptimizerConfig = OptimizerConfig::Sgd {
@@ -88,47 +86,60 @@ impl Codec for Stamped {
     }
 }
 
+/// What travels in an epoch of `pipe` with stamps on its messages.
+fn stamped(watch: &Arc<Watch>, epoch: usize) -> EpochExchange {
+    let wire = |layer: u32| match layer {
+        0 => (epoch == 0).then(Wire::plain),
+        _ => Some(Wire {
+            codec: Arc::new(Stamped(Arc::clone(watch))),
+            key: CodecKey::new(0, layer, epoch as u64),
+        }),
+    };
+    EpochExchange {
+        wires: (0..3).map(wire).collect(),
+        ..EpochExchange::default()
+    }
+}
+
+const LATE: When = When {
+    gradients_overlap: false,
+    features_ahead: false,
+    staleness: Some(Staleness {
+        rows: None,
+        gradients: None,
+    }),
+};
+
+/// A plan in which travels what `exchange` says of an epoch.
+fn plan(
+    exchange: impl Fn(usize) -> EpochExchange + Clone + Send + Sync + 'static,
+    overlap: When,
+) -> Arc<Plan> {
+    Arc::new(move |setting| {
+        let exchange = exchange.clone();
+        let sending = Sending {
+            keeps_features: false,
+            exchange: Box::new(move |epoch, _| exchange(epoch)),
+        };
+        Box::new(ExchangePlanner::new(setting, Some(sending), overlap))
+    })
+}
+
 /// The loop of `pipe` with stamps on its messages.
-struct Stamping {
-    watch: Arc<Watch>,
-    layers: u32,
-}
-
-impl Stamping {
-    fn exchange(&self, epoch: usize) -> EpochExchange {
-        let wire = |layer: u32| match layer {
-            0 => (epoch == 0).then(plain_wire),
-            _ => Some(Wire {
-                codec: Arc::new(Stamped(Arc::clone(&self.watch))),
-                key: CodecKey::new(0, layer, epoch as u64),
-            }),
-        };
-        EpochExchange {
-            wires: (0..self.layers).map(wire).collect(),
-            ..EpochExchange::default()
-        }
-    }
-}
-
-impl Strategy for Stamping {
-    fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic {
-        let (kind, sent) = (AllReduceKind::Ring, self.exchange(epoch));
-        exchange_traffic(kind, boundary, model, epoch, &sent, false)
-    }
-
-    #[allow(clippy::cast_possible_truncation)] // ranks are few
-    fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
-        let rank = worker.rank() as u32;
-        let exchange = |epoch: usize, _: &[_]| {
-            let mut now = self.watch.now.lock().expect("nobody panics with it");
-            now.insert(rank, epoch as u64);
-            self.exchange(epoch)
-        };
-        let overlap = Overlap {
-            late: Some(Late::default()),
-            ..Overlap::default()
-        };
-        partition_parallel(worker, Some(&exchange), overlap)
+fn stamping(watch: &Arc<Watch>) -> Program {
+    let (plans, trains) = (Arc::clone(watch), Arc::clone(watch));
+    Program {
+        plan: plan(move |epoch| stamped(&plans, epoch), LATE),
+        train: Arc::new(move |worker| {
+            #[allow(clippy::cast_possible_truncation)] // ranks are few
+            let rank = worker.rank() as u32;
+            let exchange = |epoch: usize, _: &[_]| {
+                let mut now = trains.now.lock().expect("nobody panics with it");
+                now.insert(rank, epoch as u64);
+                stamped(&trains, epoch)
+            };
+            partition_parallel(worker, Some(&exchange), LATE)
+        }),
     }
 }
 
@@ -138,15 +149,12 @@ fn every_message_is_used_once_and_exactly_one_epoch_after_it_was_sent() {
         epochs: 6,
         ..Case::default()
     };
-    let stamping = Stamping {
-        watch: Arc::default(),
-        layers: 3,
-    };
-    let outcome = case.train("stamping", &stamping);
+    let watch = Arc::default();
+    let outcome = case.train("stamping", &stamping(&watch));
     let pairs = outcome.ledger.epoch(0).unwrap().iter();
     let features = pairs.filter(|(lane, ..)| lane.kind == TrafficKind::Feature);
     let pairs: u64 = features.map(|(_, _, count)| count).sum();
-    let ages = stamping.watch.ages.lock().unwrap();
+    let ages = watch.ages.lock().unwrap();
     for layer in [1, 2] {
         for way in [Way::Forward, Way::Back] {
             assert!(!ages.contains_key(&(layer, way, 0)), "zeros at first");
@@ -160,56 +168,66 @@ fn every_message_is_used_once_and_exactly_one_epoch_after_it_was_sent() {
     assert_eq!(losses(&outcome), losses(&case.run("pipe", "")));
 }
 
-/// Gradients of `full`, or of `pipe`, with parameters that rest.
-struct Resting {
-    late: Option<Late>,
-    gradients: Mutex<Vec<Vec<f32>>>,
+/// Gradients of `full`, or of `pipe`, with parameters that rest; with the loop written once more.
+fn resting(late: Option<Staleness>, gradients: &Arc<Mutex<Vec<Vec<f32>>>>) -> Program {
+    let gradients = Arc::clone(gradients);
+    let overlap = When {
+        staleness: late,
+        ..When::default()
+    };
+    Program {
+        plan: Arc::new(move |setting| {
+            let layers = setting.model.layers();
+            let exchange = move |epoch| EpochExchange {
+                wires: (0..layers)
+                    .map(|layer| (layer > 0 || epoch == 0).then(Wire::plain))
+                    .collect(),
+                ..EpochExchange::default()
+            };
+            plan(exchange, overlap)(setting)
+        }),
+        train: Arc::new(move |worker| rest(worker, late, &gradients)),
+    }
 }
 
-impl Strategy for Resting {
-    fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic {
-        let sent = EpochExchange {
-            wires: (0..model.layers())
-                .map(|layer| (layer > 0 || epoch == 0).then(plain_wire))
-                .collect(),
-            ..EpochExchange::default()
+fn rest(
+    worker: &mut Worker,
+    late: Option<Staleness>,
+    gradients: &Mutex<Vec<Vec<f32>>>,
+) -> Result<(), SimError> {
+    let wires: Vec<Option<Wire>> = (0..worker.setting().model.layers())
+        .map(|_| Some(Wire::plain()))
+        .collect();
+    let mut model = worker.new_model();
+    let mut optimizer = worker.new_optimizer();
+    let mut halo = HaloExchange::new(worker);
+    if let Some(late) = late {
+        halo = halo.stale(late);
+    }
+    let trainer = LayerwiseTrainer::new(worker, LocalGraph::with_halo(worker));
+    let epochs = worker.epochs();
+    for epoch in 0..epochs {
+        worker.begin_epoch(epoch)?;
+        let features = halo.features(worker, (epoch == 0).then(Wire::plain).as_ref())?;
+        let mut step = trainer.step(worker, &model, &features, &halo, &wires, epoch)?;
+        let kind = TrafficKind::ParameterGradient;
+        worker.all_reduce(&mut step.gradient, Reduce::Sum, kind)?;
+        model = worker.update(&mut optimizer, model, &step.gradient);
+        if worker.rank() == 0 {
+            gradients.lock().unwrap().push(step.gradient);
+        }
+        if epoch + 1 == epochs {
+            halo.crossing().finish(worker)?;
+        }
+        let scores = worker.evaluate_model(epoch, &model)?;
+        let report = EpochReport {
+            loss: step.loss,
+            scores,
+            ..EpochReport::default()
         };
-        exchange_traffic(AllReduceKind::Ring, boundary, model, epoch, &sent, false)
+        worker.end_epoch(epoch, report);
     }
-
-    fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
-        let wires: Vec<Option<Wire>> = (0..worker.setting().model.layers())
-            .map(|_| Some(plain_wire()))
-            .collect();
-        let model = worker.new_model();
-        let mut halo = HaloExchange::new(worker);
-        if let Some(late) = self.late {
-            halo = halo.late(late);
-        }
-        let trainer = LayerwiseTrainer::new(worker, LocalGraph::with_halo(worker));
-        let epochs = worker.setting().epochs;
-        for epoch in 0..epochs {
-            worker.begin_epoch(epoch);
-            let features = halo.features(worker, (epoch == 0).then(plain_wire).as_ref())?;
-            let mut step = trainer.step(worker, &model, &features, &halo, &wires, epoch)?;
-            let kind = TrafficKind::ParameterGradient;
-            worker.all_reduce(&mut step.gradient, Reduce::Sum, kind)?;
-            if worker.rank() == 0 {
-                self.gradients.lock().unwrap().push(step.gradient);
-            }
-            if epoch + 1 == epochs {
-                halo.crossing().finish(worker)?;
-            }
-            let scores = worker.evaluate_model(epoch, &model)?;
-            let report = EpochReport {
-                loss: step.loss,
-                scores,
-                ..EpochReport::default()
-            };
-            worker.end_epoch(epoch, report);
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 #[test]
@@ -229,20 +247,15 @@ fn while_parameters_rest_losses_and_gradients_become_those_of_full_layer_by_laye
             ..Case::default()
         };
         let of = |late| {
-            let resting = Resting {
-                late,
-                gradients: Mutex::default(),
-            };
+            let gradients = Arc::default();
+            let resting = resting(late, &gradients);
             let outcome = case.train("resting", &resting);
             let model = case.setting(&resting).model.clone();
-            (
-                losses(&outcome),
-                resting.gradients.into_inner().unwrap(),
-                model,
-            )
+            let gradients = gradients.lock().unwrap().clone();
+            (losses(&outcome), gradients, model)
         };
         let (exact, expected, model) = of(None);
-        let (stale, found, _) = of(Some(Late::default()));
+        let (stale, found, _) = of(Some(Staleness::default()));
         assert_eq!(losses(&case.run("pipe", "")), stale);
         let last = layers - 1;
         for epoch in 0..case.epochs {
@@ -333,22 +346,20 @@ fn stale_rows_learn_cora_as_well_as_fresh_ones() {
 
 #[test]
 fn options_without_effect_or_sense_are_refused() {
-    let context = Case::default().context();
-    let error = |text: &str, context: &Context| {
-        let table = text.parse().unwrap();
-        let built = Registry::builtin().build("pipe", &table, context);
-        built.err().expect("it is wrong")
-    };
-    let key = |text: &str| error(text, &context).key;
+    let case = Case::default();
+    let key = |text: &str| case.refused("pipe", text).0;
     for wrong in ["1", "-0.1", "nan", "\"x\""] {
         let text = format!("smoothing = \"both\"\ngamma = {wrong}");
         assert_eq!(key(&text).as_deref(), Some("gamma"), "{wrong}");
     }
     assert_eq!(key("gamma = 0.9").as_deref(), Some("gamma"));
     assert_eq!(key("smoothing = \"all\"").as_deref(), Some("smoothing"));
-    let batches = Context {
-        mini_batch: true,
-        ..context
+    let batches = Case {
+        batch: Some(BatchSpec {
+            size: 8,
+            fanouts: vec![3, 3, 3],
+        }),
+        ..Case::default()
     };
-    assert!(error("", &batches).message.contains("training.batch"));
+    assert!(batches.refused("pipe", "").1.contains("training.batch"));
 }

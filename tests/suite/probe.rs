@@ -3,16 +3,15 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::common::{Case, assert_close, distance, losses};
-use grapevine::graph::BoundaryPlan;
-use grapevine::model::{ModelKind, ModelSpec, NormKind, OptimizerConfig, Work, parameters};
-use grapevine::net::{AllReduceKind, Reduce, Traffic, TrafficKind};
-use grapevine::sim::{Activity, EpochReport, SimError, Worker};
-use grapevine::strategies::Strategy;
-use grapevine::strategies::full::plain_wire;
+use crate::common::{Case, Program, assert_close, distance, losses};
+use grapevine::model::{ModelKind, NormKind, OptimizerConfig, parameters};
+use grapevine::net::{Reduce, TrafficKind};
+use grapevine::sim::{EpochReport, Setting, SimError, Worker};
+use grapevine::strategies::parts::plan::{ExchangePlanner, Sending};
 use grapevine::strategies::parts::{
-    HaloExchange, LayerwiseTrainer, LocalGraph, Wire, gradient_traffic, halo_traffic,
+    EpochExchange, HaloExchange, LayerwiseTrainer, LocalGraph, When, Wire,
 };
+use grapevine::strategies::{OptionError, Strategy, Training};
 
 /// What worker `rank` saw.
 #[derive(Default)]
@@ -30,7 +29,7 @@ pub struct Probe {
 }
 
 fn wires(layers: usize) -> Vec<Option<Wire>> {
-    (0..layers).map(|_| Some(plain_wire())).collect()
+    (0..layers).map(|_| Some(Wire::plain())).collect()
 }
 
 /// Both cases have the same losses and gradients in every epoch, and in each the replicas agree.
@@ -69,54 +68,66 @@ pub fn steady(kind: ModelKind, norm: NormKind) -> Case {
     }
 }
 
-impl Strategy for Probe {
-    fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, _epoch: usize) -> Traffic {
-        let mut traffic = halo_traffic(boundary, model, &wires(model.layers()));
-        traffic.merge(&gradient_traffic(
-            AllReduceKind::Ring,
-            boundary.workers(),
-            model.parameters(),
-        ));
-        traffic
-    }
-
-    fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
-        let wires = wires(worker.setting().model.layers());
-        let mut model = worker.new_model();
-        let mut optimizer = worker.new_optimizer();
-        let mut halo = HaloExchange::new(worker);
-        let trainer = LayerwiseTrainer::new(worker, LocalGraph::with_halo(worker));
-        for epoch in 0..worker.setting().epochs {
-            worker.begin_epoch(epoch);
-            let features = halo.features(worker, wires[0].as_ref())?;
-            let mut step = trainer.step(worker, &model, &features, &halo, &wires, epoch)?;
-            worker.all_reduce(
-                &mut step.gradient,
-                Reduce::Sum,
-                TrafficKind::ParameterGradient,
-            )?;
-            let work = Work::pass(step.gradient.len());
-            model = worker.compute(Activity::Model, work, |_| {
-                optimizer.step(model, &step.gradient)
-            });
-            let mut seen = self.seen.lock().expect("no worker panics while it writes");
-            if seen.gradients.len() <= epoch {
-                seen.gradients.push(Vec::new());
-            }
-            seen.gradients[epoch].push(step.gradient);
-            drop(seen);
-            let scores = worker.evaluate_model(epoch, &model)?;
-            worker.end_epoch(
-                epoch,
-                EpochReport {
-                    loss: step.loss,
-                    scores,
-                    ..EpochReport::default()
-                },
-            );
+impl Probe {
+    fn program(&self) -> Program {
+        let seen = Arc::clone(&self.seen);
+        Program {
+            plan: Arc::new(|setting| {
+                let layers = setting.model.layers();
+                let sending = Sending {
+                    keeps_features: false,
+                    exchange: Box::new(move |_, _| EpochExchange {
+                        wires: wires(layers),
+                        ..EpochExchange::default()
+                    }),
+                };
+                let overlap = When::default();
+                Box::new(ExchangePlanner::new(setting, Some(sending), overlap))
+            }),
+            train: Arc::new(move |worker| train(worker, &seen)),
         }
-        let mut seen = self.seen.lock().expect("no worker panics while it writes");
-        seen.parameters.push(parameters(&model));
-        Ok(())
+    }
+}
+
+fn train(worker: &mut Worker, seen: &Mutex<Seen>) -> Result<(), SimError> {
+    let wires = wires(worker.setting().model.layers());
+    let mut model = worker.new_model();
+    let mut optimizer = worker.new_optimizer();
+    let mut halo = HaloExchange::new(worker);
+    let trainer = LayerwiseTrainer::new(worker, LocalGraph::with_halo(worker));
+    for epoch in 0..worker.epochs() {
+        worker.begin_epoch(epoch)?;
+        let features = halo.features(worker, wires[0].as_ref())?;
+        let mut step = trainer.step(worker, &model, &features, &halo, &wires, epoch)?;
+        worker.all_reduce(
+            &mut step.gradient,
+            Reduce::Sum,
+            TrafficKind::ParameterGradient,
+        )?;
+        model = worker.update(&mut optimizer, model, &step.gradient);
+        let mut seen = seen.lock().expect("no worker panics while it writes");
+        if seen.gradients.len() <= epoch {
+            seen.gradients.push(Vec::new());
+        }
+        seen.gradients[epoch].push(step.gradient);
+        drop(seen);
+        let scores = worker.evaluate_model(epoch, &model)?;
+        worker.end_epoch(
+            epoch,
+            EpochReport {
+                loss: step.loss,
+                scores,
+                ..EpochReport::default()
+            },
+        );
+    }
+    let mut seen = seen.lock().expect("no worker panics while it writes");
+    seen.parameters.push(parameters(&model));
+    Ok(())
+}
+
+impl Strategy for Probe {
+    fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
+        self.program().fit(setting)
     }
 }

@@ -376,9 +376,7 @@ fn an_outage_is_projected_once() {
             "claim=[]",
         ];
         let projected = grapevine(folder.path(), &[&arguments[..], sets].concat()).expect(0);
-        projected.json()[0]["communication_seconds"]
-            .as_f64()
-            .unwrap()
+        projected.json()[0]["simulated_seconds"].as_f64().unwrap()
     };
     let quiet = seconds(&[]);
     let from_the_start = "network.failure=[{ worker = 1, from = \"0s\", until = \"10s\" }]";

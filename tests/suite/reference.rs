@@ -103,7 +103,7 @@ pub fn train<'a>(setting: &Setting, terms: impl Fn(usize) -> &'a [Term]) -> Trai
         gradients: Vec::new(),
         parameters: Vec::new(),
     };
-    for epoch in 0..setting.epochs {
+    for epoch in 0..setting.training.epochs {
         let losses = terms(epoch).iter().map(|term| {
             let mut input = features.clone();
             for layer in 0..model.layers() {

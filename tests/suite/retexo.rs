@@ -115,13 +115,9 @@ fn every_sub_model_may_have_rounds_of_its_own() {
     let one = case.run("retexo", "rounds_per_layer = 2");
     assert_eq!(losses(&same), losses(&one));
     assert_eq!(losses(&each)[0], losses(&one)[0]);
-    let short = case.strategy("retexo", "rounds_per_layer = [2, 2]");
-    let error = short.suits(&case.setting(short.as_ref())).unwrap_err();
-    assert_eq!(error.key.as_deref(), Some("rounds_per_layer"));
-    assert!(
-        error.message.contains("each of the 3 sub-models"),
-        "{error}"
-    );
+    let (key, message) = case.refused("retexo", "rounds_per_layer = [2, 2]");
+    assert_eq!(key.as_deref(), Some("rounds_per_layer"));
+    assert!(message.contains("each of the 3 sub-models"), "{message}");
     // Among clients there is a sub-model more.
     let clients = Case {
         layers: 2,

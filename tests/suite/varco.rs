@@ -90,7 +90,7 @@ fn reference(
 
     let mut optimizer = Adam::new(&setting.optimizer, &model);
     let mut all = Vec::new();
-    for epoch in 0..setting.epochs {
+    for epoch in 0..setting.training.epochs {
         let sent: Vec<Matrix> = (0..spec.layers())
             .map(|layer| factors(setting, ratio(epoch), rescale, (layer, epoch)))
             .collect();

@@ -369,7 +369,7 @@ impl Variant {
 
 /// The chunk of each node.
 pub fn chunks(setting: &Setting) -> Vec<usize> {
-    let Some(chunks) = &setting.boundary.chunks else {
+    let Some(chunks) = &setting.chunks else {
         let owner = setting.partition.assignment.iter();
         return owner.map(|&worker| worker as usize).collect();
     };

@@ -18,6 +18,9 @@ pub fn verify_csv(folder: &Path, tables: &Tables) -> Vec<Breach> {
     if !tables.timeline.is_empty() {
         compare(folder, &tables.timeline, &mut breaches);
     }
+    if !tables.decisions.is_empty() {
+        compare(folder, &tables.decisions, &mut breaches);
+    }
     breaches
 }
 

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::claims::{ClaimSpec, judge};
-use super::rows::{ClaimRow, EpochRow, Row, RunRow, TimelineRow, TrafficRow};
+use super::rows::{ClaimRow, DecisionRow, EpochRow, Row, RunRow, TimelineRow, TrafficRow};
 use super::statistics::Statistics;
 
 pub(super) use csv::records;
@@ -98,6 +98,7 @@ fn order(table: &str) -> usize {
         TrafficRow::TABLE,
         ClaimRow::TABLE,
         TimelineRow::TABLE,
+        DecisionRow::TABLE,
     ]
     .iter()
     .position(|name| *name == table)

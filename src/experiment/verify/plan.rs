@@ -4,14 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Breach;
-use crate::Error;
+use crate::experiment::Error;
 use crate::experiment::config::{Cell, Experiment};
-use crate::experiment::prepare::Preparation;
+use crate::experiment::decisions::decisions_of;
+use crate::experiment::prepare::{Fitted, Preparation};
 use crate::experiment::row_maker::{Milestones, RowMaker};
 use crate::experiment::rows::{EpochRow, Row, RunRow, TrafficRow, Values};
 use crate::experiment::{Tables, rows::ColumnSpec};
-use crate::sim::{DeviceConfig, Setting};
-use crate::strategies::Strategy;
+use crate::sim::DeviceConfig;
 
 /// Columns of `runs` that follow from the configuration, the data and the partition.
 const KNOWN: [&str; 13] = [
@@ -156,30 +156,21 @@ impl PlanCheck<'_> {
         // Whatever it ran on: nothing is trained here.
         let mut without_device = cell.clone();
         without_device.settings.device = DeviceConfig::default();
-        let strategy = preparation.strategy(cell)?;
         for (row, run) in self.tables.runs.iter().enumerate() {
             if run.cell == cell.name {
-                let setting = preparation.setting(&without_device, run.seed, strategy.as_ref())?;
-                self.run(row, run, cell, strategy.as_ref(), &setting);
+                let fitted = preparation.fit(&without_device, run.seed)?;
+                self.run(row, run, cell, &fitted);
             }
         }
         Ok(())
     }
 
-    fn run(
-        &mut self,
-        row: usize,
-        run: &RunRow,
-        cell: &Cell,
-        strategy: &dyn Strategy,
-        setting: &Setting,
-    ) {
+    fn run(&mut self, row: usize, run: &RunRow, cell: &Cell, fitted: &Fitted) {
         let key = (run.cell.as_str(), run.seed);
         let mut expected = RowMaker {
             experiment: &self.experiment.name,
             cell,
-            strategy,
-            setting,
+            fitted,
         }
         .blank();
         self.columns(row, run, &expected, &KNOWN, "the experiment says");
@@ -189,14 +180,14 @@ impl PlanCheck<'_> {
         let epochs: Vec<EpochRow> = self.epochs.get(&key).map_or(Vec::new(), |rows| {
             rows.iter().map(|&row| row.clone()).collect()
         });
-        let reached = Milestones::of(&setting.training, &epochs);
+        let reached = Milestones::of(&fitted.setting.training, &epochs);
         expected.diverged_at = reached.diverged_at;
         expected.seconds_to_target = reached.seconds_to_target;
         expected.bytes_to_target = reached.bytes_to_target;
         expected.accuracy_at_byte_budget = reached.accuracy_at_byte_budget;
         expected.accuracy_at_time_budget = reached.accuracy_at_time_budget;
         self.columns(row, run, &expected, &MILESTONES, "its epochs say");
-        self.plan(row, run, strategy, setting);
+        self.plan(row, run, fitted);
     }
 
     /// The named columns of a run are those of another row.
@@ -216,9 +207,9 @@ impl PlanCheck<'_> {
         }
     }
 
-    /// Every message had been planned, and no other; where what is sent depends on the training, no more than was planned.
-    fn plan(&mut self, row: usize, run: &RunRow, strategy: &dyn Strategy, setting: &Setting) {
-        let exact = strategy.plans_exactly();
+    /// Every message had been planned, given what the training decided, and no other.
+    fn plan(&mut self, row: usize, run: &RunRow, fitted: &Fitted) {
+        let (setting, training) = (&fitted.setting, &fitted.training);
         let mut sent = Lanes::new();
         for traffic in self
             .traffic
@@ -232,8 +223,15 @@ impl PlanCheck<'_> {
             sent.insert(lane, bytes);
         }
         let mut planned = Lanes::new();
-        for epoch in 0..setting.epochs {
-            let plan = strategy.plan(&setting.boundary, &setting.model, epoch);
+        let mine = self.tables.decisions.iter();
+        let mine = mine.filter(|decided| decided.cell == run.cell && decided.seed == run.seed);
+        let decisions = decisions_of(mine);
+        let (mut planner, mut plans) = (training.planner(), BTreeMap::new());
+        for epoch in 0..training.epochs() {
+            let timeline = planner.next(decisions.get(&epoch));
+            timeline.traffic(setting.all_reduce, &mut plans);
+        }
+        for (epoch, plan) in plans {
             for (lane, count) in plan.by_lane(&setting.framing) {
                 let (layer, from, to) = (lane.layer.into(), lane.from.into(), lane.to.into());
                 planned.insert(
@@ -246,11 +244,7 @@ impl PlanCheck<'_> {
         let of = |lanes: &Lanes<'_>, lane| lanes.get(lane).copied().unwrap_or_default();
         let differ: Vec<_> = lanes
             .iter()
-            .filter(|lane| {
-                let (planned, sent) = (of(&planned, lane), of(&sent, lane));
-                let more = sent.0 > planned.0 || sent.1 > planned.1 || sent.2 > planned.2;
-                more || (exact && sent != planned)
-            })
+            .filter(|lane| of(&planned, lane) != of(&sent, lane))
             .collect();
         if let [first, ..] = differ[..] {
             let ((messages, payload, wire), found) = (of(&planned, first), of(&sent, first));

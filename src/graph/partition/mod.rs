@@ -11,8 +11,9 @@ mod random;
 mod streaming;
 
 use std::path::Path;
+use std::sync::Arc;
 
-use super::{BoundaryPlan, Csr, GraphError, PartitionMethod, PartitionSpec};
+use super::{BoundaryPlan, Chunks, Csr, GraphError, PartitionMethod, PartitionSpec};
 use crate::rng::{Purpose, stream};
 use streaming::Penalty;
 
@@ -144,9 +145,20 @@ fn fill_empty(assignment: &mut [u32], workers: usize) {
     }
 }
 
+/// A graph dealt out to workers.
+#[derive(Debug)]
+pub struct Division {
+    /// Which worker owns which node.
+    pub partition: Partition,
+    /// Who sends which rows to whom.
+    pub boundary: BoundaryPlan,
+    /// The finer division that the workers' parts are made of, where there is one.
+    pub chunks: Option<Chunks>,
+}
+
 impl PartitionSpec {
-    /// What a strategy trains on: this partition with its boundary plan, or, where it has more parts than there are `workers`,
-    /// equally many of its parts for each of them, which the plan keeps as chunks.
+    /// What a strategy trains on: this partition or, where it has more parts than there are
+    /// `workers`, equally many of its parts for each of them, with these beside it.
     ///
     /// # Errors
     /// As [`PartitionSpec::partition`], and if the parts cannot be dealt out equally.
@@ -156,11 +168,14 @@ impl PartitionSpec {
         base: &Path,
         seed: u64,
         workers: usize,
-    ) -> Result<(Partition, BoundaryPlan), GraphError> {
+    ) -> Result<Division, GraphError> {
         if self.workers == workers {
             let partition = self.partition(graph, base, seed)?;
-            let boundary = BoundaryPlan::new(graph, &partition);
-            return Ok((partition, boundary));
+            return Ok(Division {
+                boundary: BoundaryPlan::new(graph, &partition),
+                partition,
+                chunks: None,
+            });
         }
         let (chunks, nodes) = (self.workers, graph.nodes());
         if workers == 0 || !chunks.is_multiple_of(workers) || chunks > nodes {
@@ -170,9 +185,15 @@ impl PartitionSpec {
             return Err(GraphError::key("strategy.chunks", what));
         }
         let chunks = self.partition(graph, base, seed)?;
-        let seed = self.seed.unwrap_or(seed);
-        let boundary = BoundaryPlan::of_chunks(graph, &chunks, workers, seed);
-        Ok((chunks.merged(workers), boundary))
+        let partition = chunks.merged(workers);
+        Ok(Division {
+            boundary: BoundaryPlan::new(graph, &partition),
+            partition,
+            chunks: Some(Chunks {
+                plan: Arc::new(BoundaryPlan::new(graph, &chunks)),
+                seed: self.seed.unwrap_or(seed),
+            }),
+        })
     }
 }
 
@@ -232,14 +253,14 @@ mod tests {
         let (graph, base) = (ring(24), Path::new(""));
         let fine = spec(PartitionMethod::Metis, 6);
         let chunks = fine.partition(&graph, base, 5).unwrap();
-        let (partition, boundary) = fine.divide(&graph, base, 5, 3).unwrap();
-        for (chunk, worker) in chunks.assignment.iter().zip(&partition.assignment) {
+        let found = fine.divide(&graph, base, 5, 3).unwrap();
+        for (chunk, worker) in chunks.assignment.iter().zip(&found.partition.assignment) {
             assert_eq!(chunk / 2, *worker);
         }
-        let beside = boundary.chunks.as_ref().unwrap();
-        assert_eq!(beside.plan, BoundaryPlan::new(&graph, &chunks));
-        assert_eq!((boundary.workers(), beside.seed), (3, 5));
-        assert!(fine.divide(&graph, base, 5, 6).unwrap().1.chunks.is_none());
+        let beside = found.chunks.unwrap();
+        assert_eq!(*beside.plan, BoundaryPlan::new(&graph, &chunks));
+        assert_eq!((found.boundary.workers(), beside.seed), (3, 5));
+        assert!(fine.divide(&graph, base, 5, 6).unwrap().chunks.is_none());
         for (chunks, workers) in [(6, 4), (25, 5), (6, 0)] {
             let error = spec(PartitionMethod::Random, chunks).divide(&graph, base, 5, workers);
             assert!(

@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 
 use super::{Arrived, Kernel, Phase, Tag};
-use crate::net::{Bytes, Combine, FlowId, Reduce, Seconds, Step, TrafficKind, floats, to_bytes};
+use crate::net::{
+    Combine, FlowId, Reduce, Seconds, Step, TrafficKind, f32_bytes, floats, to_bytes,
+};
 
 /// A collective of one worker that has not come to its end.
 pub(super) struct Collective {
@@ -12,7 +14,8 @@ pub(super) struct Collective {
     number: u64,
     /// The epoch under which its messages are counted.
     epoch: usize,
-    values: Vec<f32>,
+    /// None where sizes alone are played.
+    values: Option<Vec<f32>>,
     op: Reduce,
     kind: TrafficKind,
     steps: VecDeque<Step>,
@@ -32,6 +35,29 @@ impl Kernel {
         number: u64,
         steps: Vec<Step>,
         values: Vec<f32>,
+        op: Reduce,
+        kind: TrafficKind,
+    ) {
+        self.queue_collective(rank, number, steps, Some(values), op, kind);
+    }
+
+    /// As [`Self::start_collective`], by sizes alone.
+    pub fn start_collective_sizes(
+        &mut self,
+        rank: usize,
+        number: u64,
+        steps: Vec<Step>,
+        kind: TrafficKind,
+    ) {
+        self.queue_collective(rank, number, steps, None, Reduce::Sum, kind);
+    }
+
+    fn queue_collective(
+        &mut self,
+        rank: usize,
+        number: u64,
+        steps: Vec<Step>,
+        values: Option<Vec<f32>>,
         op: Reduce,
         kind: TrafficKind,
     ) {
@@ -85,7 +111,7 @@ impl Kernel {
             if let Some(next) = actor.collectives.front_mut() {
                 next.clock = next.clock.max(collective.clock);
             }
-            let result = (collective.clock, collective.values);
+            let result = (collective.clock, collective.values.unwrap_or_default());
             actor.collected.insert(collective.number, result);
         }
     }
@@ -98,8 +124,10 @@ impl Kernel {
         };
         while let Some(step) = collective.steps.front() {
             if let (Some((to, range)), false) = (&step.send, collective.sent) {
-                let payload = to_bytes(&collective.values[range.clone()]);
-                let bytes = Bytes(payload.len() as u64);
+                let bytes = f32_bytes(range.len());
+                let values = collective.values.as_ref();
+                let payload = values.map(|values| to_bytes(&values[range.clone()]));
+                let payload = payload.unwrap_or_default();
                 let route = (rank, *to, tag);
                 let flow = self.send(route, payload, bytes, collective.clock, collective.epoch);
                 collective.awaits = step.until_delivered.then_some(flow);
@@ -110,12 +138,14 @@ impl Kernel {
                     return false;
                 };
                 collective.clock = collective.clock.max(at);
-                merge(
-                    &mut collective.values[range.clone()],
-                    &payload,
-                    *combine,
-                    collective.op,
-                );
+                if let Some(values) = &mut collective.values {
+                    merge(
+                        &mut values[range.clone()],
+                        &payload,
+                        *combine,
+                        collective.op,
+                    );
+                }
                 collective.received = true;
             }
             if collective.awaits.is_some() {

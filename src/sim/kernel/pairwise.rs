@@ -2,14 +2,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::{Arrived, Kernel, Phase, Tag};
-use crate::net::{
-    Bytes, FlowId, Inbox, Message, NetError, Outbox, Seconds, TrafficKind, pairwise_rounds,
-};
+use super::{Arrived, Kernel, Parcel, Phase, Tag, parcels, sizes};
+use crate::net::{FlowId, Inbox, Message, NetError, Outbox, Seconds, TrafficKind, pairwise_rounds};
+use crate::sim::plan;
 
 /// What one worker does in one round.
 struct Round {
-    send: Option<Message>,
+    send: Option<Parcel>,
     receive: Option<usize>,
 }
 
@@ -43,14 +42,36 @@ impl Kernel {
         outbox: Outbox,
         expect: &[usize],
     ) -> Result<(), NetError> {
-        self.check_receivers(rank, &outbox)?;
-        let tag = Tag::Pairwise {
-            kind: outbox.kind,
-            layer: outbox.layer,
-        };
-        let outgoing = outbox.messages.into_iter();
-        let mut outgoing: BTreeMap<usize, Message> =
-            outgoing.map(|message| (message.peer, message)).collect();
+        let (kind, layer) = (outbox.kind, outbox.layer);
+        self.start_rounds(rank, Tag::Pairwise { kind, layer }, parcels(outbox), expect)
+    }
+
+    /// As [`Self::start_pairwise`], by sizes alone.
+    pub fn start_pairwise_sizes(
+        &mut self,
+        rank: usize,
+        exchange: &plan::Exchange,
+    ) -> Result<(), NetError> {
+        let (kind, layer) = (exchange.kind, exchange.layer);
+        let expect: Vec<usize> = exchange.from.iter().map(|&peer| peer as usize).collect();
+        self.start_rounds(
+            rank,
+            Tag::Pairwise { kind, layer },
+            sizes(exchange),
+            &expect,
+        )
+    }
+
+    fn start_rounds(
+        &mut self,
+        rank: usize,
+        tag: Tag,
+        parcels: Vec<Parcel>,
+        expect: &[usize],
+    ) -> Result<(), NetError> {
+        self.check_receivers(rank, &parcels)?;
+        let outgoing = parcels.into_iter().map(|parcel| (parcel.peer, parcel));
+        let mut outgoing: BTreeMap<usize, Parcel> = outgoing.collect();
         let rounds = pairwise_rounds(rank, self.workers())
             .map(|(to, from)| Round {
                 send: outgoing.remove(&to),
@@ -118,8 +139,12 @@ impl Kernel {
     /// Whether all rounds are over.
     fn take_rounds(&mut self, rank: usize, exchange: &mut Exchange) -> bool {
         while let Some(round) = exchange.rounds.front_mut() {
-            if let Some(Message { peer, payload }) = round.send.take() {
-                let bytes = Bytes(payload.len() as u64);
+            if let Some(Parcel {
+                peer,
+                bytes,
+                payload,
+            }) = round.send.take()
+            {
                 let route = (rank, peer, exchange.tag);
                 let flow = self.send(route, payload, bytes, exchange.clock, exchange.epoch);
                 exchange.awaits = Some(flow);

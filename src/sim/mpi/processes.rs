@@ -12,7 +12,7 @@ use super::signals;
 use crate::net::{AllReduceKind, Communicator, NetError};
 use crate::sim::engine::{EngineResults, panicked};
 use crate::sim::record::{Recorder, Relay, Report};
-use crate::sim::{Complaint, Outcome, SimError, Timeline};
+use crate::sim::{Complaint, Outcome, SimError, Trace};
 
 // Tags of the control channel; 0 is that of failures.
 pub(super) const SHARED: i32 = 1;
@@ -170,7 +170,7 @@ impl Processes {
         Ok(EngineResults {
             times: vec![account.times()],
             ledger: account.ledger,
-            timeline: Timeline::default(),
+            timeline: Trace::default(),
         })
     }
 

@@ -129,7 +129,8 @@ mod tests {
                     sent: 0.3,
                 },
             )]),
-            timeline: crate::sim::Timeline::default(),
+            decisions: BTreeMap::new(),
+            timeline: crate::sim::Trace::default(),
             times: vec![WorkerTimes {
                 clock: Seconds(clock),
                 ..WorkerTimes::default()

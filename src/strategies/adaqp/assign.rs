@@ -15,12 +15,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::graph::BoundaryPlan;
+use crate::graph::BoundaryCounts;
 use crate::net::{
     Bits, Bytes, Codec, CodecKey, CodecLane, NetError, QuantiseRows, ROW_BITS, RelativeError,
-    RowBits, Rows, Way,
+    RowBits, Rows, Tally, Way,
 };
-use crate::strategies::parts::Sums;
 
 /// A message of every epoch.
 type Message = (u32, CodecLane);
@@ -39,23 +38,23 @@ impl Groups {
     /// Those of the inputs of `layers`: rows forward and, above the first layer, their gradients back.
     #[must_use]
     #[allow(clippy::cast_possible_truncation)] // layers and ranks are few
-    pub fn new(boundary: &BoundaryPlan, layers: Range<usize>, size: usize) -> Self {
+    pub fn new(boundary: &BoundaryCounts, layers: Range<usize>, size: usize) -> Self {
         let (mut messages, mut count) = (BTreeMap::new(), 0);
         for layer in layers {
             for (reader, part) in boundary.parts.iter().enumerate() {
-                for (owner, range) in part.receives.iter() {
+                for &(owner, rows) in &part.receives {
                     for way in [Way::Forward, Way::Back] {
                         if layer == 0 && way == Way::Back {
                             continue; // features have no gradient
                         }
                         let lane = CodecLane {
-                            owner: owner as u32,
+                            owner,
                             reader: reader as u32,
                             way,
                         };
-                        let groups = count..count + range.len().div_ceil(size);
+                        let groups = count..count + rows.div_ceil(size);
                         count = groups.end;
-                        messages.insert((layer as u32, lane), (groups, range.len()));
+                        messages.insert((layer as u32, lane), (groups, rows));
                     }
                 }
             }
@@ -161,7 +160,7 @@ pub struct Traced {
     /// Where each message's groups are.
     pub groups: Arc<Groups>,
     /// `Σ (max − min)²` of each group.
-    pub spreads: Arc<Sums>,
+    pub spreads: Arc<Tally>,
 }
 
 impl Codec for Traced {
@@ -224,7 +223,7 @@ fn spread(row: &[f32]) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::{Csr, Partition};
+    use crate::graph::{BoundaryPlan, Csr, Features, Partition};
     use proptest::prelude::*;
 
     /// The objective, as the head of this file has it.
@@ -288,10 +287,11 @@ mod tests {
             assignment: vec![0, 0, 0, 0, 0, 1, 1],
         };
         let boundary = BoundaryPlan::new(&graph, &partition);
+        let boundary = BoundaryCounts::new(&boundary, &Features::none(7));
         let groups = Arc::new(Groups::new(&boundary, 0..2, 2));
         // Three groups of five rows and one of two; forward at layer 0, and both ways at layer 1.
         assert_eq!(groups.count(), 3 * (3 + 1));
-        let spreads = Arc::new(Sums::new(12));
+        let spreads = Arc::new(Tally::new(12));
         let traced = Traced {
             codec: QuantiseRows {
                 bits: RowBits::Uniform(Bits::Eight),

@@ -10,8 +10,8 @@
 //!   group of rows spread, and so derive the same assignment, which minimises variance and time ([`assign`]). It is used until the next one.
 //!
 //! A message of `r` rows of width `n` takes `4r + ⌈n Σ b / 8⌉` bytes, so an epoch about `V·b/32 + 4` a row; features are resent in every epoch unless they are cached, whole. With
-//! `G` groups an adaptive epoch before an assignment has one all-reduce of `G` floats more; `plan` states 8 bits for all rows, the most it can be, and the rest
-//! after each epoch.
+//! `G` groups an adaptive epoch before an assignment has one all-reduce of `G` floats more; The plan has 8 bits for all rows, the most it can be, until bits are
+//! decided.
 //!
 //! Evidence, in the authors' code: the quantiser but for the direction in which its two parameters are rounded, the three ways to choose bits, `λ`, the cycle and the
 //! group size; features resent. Simplified here: groups are of rows one after another, not sorted by variance; spreads are those of the last epoch of a cycle, not summed over
@@ -21,20 +21,21 @@
 pub mod assign;
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use serde::Deserialize;
 
 use self::assign::{Groups, Traced};
-use super::fixed::CACHE_FEATURES;
-use super::full::{OVERLAP, plain_wire};
-use super::parts::{EpochExchange, Overlap, Sums, Wire, exchange_traffic, partition_parallel};
-use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
-use crate::graph::BoundaryPlan;
-use crate::model::ModelSpec;
-use crate::net::{Bits, Codec, CodecKey, QuantiseRows, ROW_BITS, RowBits, Traffic};
-use crate::sim::{EpochRecord, SimError, Worker};
+use super::parts::options::{CACHE_FEATURES, OVERLAP};
+use super::parts::plan::{ExchangePlanner, Sending};
+use super::parts::{EpochExchange, When, Wire, partition_parallel};
+use super::{
+    BatchUse, Needs, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training,
+    options,
+};
+use crate::graph::PartitionSpec;
+use crate::net::{Bits, Codec, CodecKey, QuantiseRows, ROW_BITS, RowBits, Tally};
+use crate::sim::{Decision, Planner, Setting, SimError, Worker};
 
 /// How experiments name and make it.
 pub const REGISTRATION: Registration = Registration {
@@ -67,7 +68,7 @@ pub const REGISTRATION: Registration = Registration {
             OVERLAP,
         ],
     },
-    build,
+    read,
 };
 
 #[derive(Clone, Debug, Deserialize)]
@@ -91,18 +92,16 @@ struct Adaptive {
     group: usize,
 }
 
+#[derive(Clone)]
 struct AdaQp {
     /// The bits of all rows, until others are assigned.
     bits: RowBits,
     adaptive: Option<Adaptive>,
     cache_features: bool,
     overlap: bool,
-    context: Context,
-    /// What worker 0 assigned, by the first epoch it holds for, to state afterwards what was sent.
-    assigned: Mutex<BTreeMap<usize, RowBits>>,
 }
 
-fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
+fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
     let options: Options = options(table)?;
     let wrong = || {
         let message = "must be 2, 4, 8, \"random\" or \"adaptive\"";
@@ -149,22 +148,48 @@ fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, Op
         adaptive: is_adaptive.then_some(adaptive),
         cache_features: options.cache_features,
         overlap: options.overlap,
-        context: *context,
-        assigned: Mutex::default(),
     }))
 }
 
-impl AdaQp {
-    /// What travels in one epoch with these bits. The spreads of rows are taken down in `trace`, if given.
-    fn exchange(
-        &self,
-        bits: &RowBits,
-        trace: Option<(&Arc<Groups>, &Arc<Sums>)>,
-        seed: u64,
-        epoch: usize,
-    ) -> EpochExchange {
+impl Strategy for AdaQp {
+    fn needs(&self, asked: &PartitionSpec) -> Result<Needs, OptionError> {
+        let adapts = self.adaptive.is_some();
+        Ok(Needs {
+            partition: asked.clone(),
+            batches: if adapts {
+                BatchUse::Never
+            } else {
+                BatchUse::Possible
+            },
+            together: false,
+        })
+    }
+
+    fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
+        Ok(Box::new(Quantised(Fitted {
+            options: self.clone(),
+            setting: Arc::clone(setting),
+        })))
+    }
+}
+
+/// The options in their setting, which is what planner and program share.
+#[derive(Clone)]
+struct Fitted {
+    options: AdaQp,
+    setting: Arc<Setting>,
+}
+
+/// Where the spreads of an epoch's rows are taken down, for which groups.
+type Spreads = (Arc<Groups>, Arc<Tally>);
+
+impl Fitted {
+    /// What travels in one epoch with these bits.
+    fn exchange(&self, bits: &RowBits, spreads: Option<&Spreads>, epoch: usize) -> EpochExchange {
+        let setting = &self.setting;
+        let cache_features = self.options.cache_features;
         let codec = QuantiseRows { bits: bits.clone() };
-        let codec: Arc<dyn Codec> = match trace {
+        let codec: Arc<dyn Codec> = match spreads {
             None => Arc::new(codec),
             Some((groups, spreads)) => Arc::new(Traced {
                 codec,
@@ -173,128 +198,116 @@ impl AdaQp {
             }),
         };
         let wire = |layer: usize| {
-            if layer == 0 && self.cache_features {
+            if layer == 0 && cache_features {
                 // In mini-batches, features that were not needed before come in any epoch.
-                return (epoch == 0 || self.context.mini_batch).then(plain_wire);
+                return (epoch == 0 || setting.batches.is_some()).then(Wire::plain);
             }
             #[allow(clippy::cast_possible_truncation)] // layers are few
-            let key = CodecKey::new(seed, layer as u32, epoch as u64);
+            let key = CodecKey::new(setting.seed, layer as u32, epoch as u64);
             let codec = Arc::clone(&codec);
             Some(Wire { codec, key })
         };
         EpochExchange {
-            wires: (0..self.context.layers).map(wire).collect(),
-            keeps_features: self.cache_features,
-            sums: trace.map(|(_, spreads)| Arc::clone(spreads)),
+            wires: (0..setting.model.layers()).map(wire).collect(),
+            keeps_features: cache_features,
+            tally: spreads.map(|(_, spreads)| Arc::clone(spreads)),
             ..EpochExchange::default()
         }
     }
 
-    /// The groups of all messages, if this is an epoch whose spreads the next assignment is made from, and there are any.
-    fn traced(&self, boundary: &BoundaryPlan, epoch: usize) -> Option<Arc<Groups>> {
-        let Adaptive { every, .. } = self.adaptive?;
+    /// Fresh spreads of all groups, if this is an epoch from which the next assignment is made, and
+    /// there are any.
+    fn spreads(&self, epoch: usize) -> Option<Spreads> {
+        let Adaptive { every, .. } = self.options.adaptive?;
         let next = epoch + 1;
-        if !next.is_multiple_of(every) || next >= self.context.epochs {
+        if !next.is_multiple_of(every) || next >= self.setting.training.epochs {
             return None;
         }
-        self.groups(boundary)
+        let groups = self.groups()?;
+        let spreads = Arc::new(Tally::new(groups.count()));
+        Some((groups, spreads))
     }
 
-    fn groups(&self, boundary: &BoundaryPlan) -> Option<Arc<Groups>> {
-        let size = self.adaptive?.group;
-        let layers = usize::from(self.cache_features)..self.context.layers;
-        let groups = Groups::new(boundary, layers, size);
+    /// The groups of all messages that are quantised, if there are any.
+    fn groups(&self) -> Option<Arc<Groups>> {
+        let size = self.options.adaptive?.group;
+        let layers = usize::from(self.options.cache_features)..self.setting.model.layers();
+        let groups = Groups::new(&self.setting.counts, layers, size);
         (groups.count() > 0).then(|| Arc::new(groups))
     }
 
-    fn traffic(
-        &self,
-        bits: &RowBits,
-        boundary: &BoundaryPlan,
-        model: &ModelSpec,
-        epoch: usize,
-    ) -> Traffic {
-        // What is drawn and taken down does not change how many bytes it takes.
-        let groups = self.traced(boundary, epoch);
-        let spreads = groups.map(|groups| (Arc::new(Sums::new(groups.count())), groups));
-        let trace = spreads.as_ref().map(|(spreads, groups)| (groups, spreads));
-        let sent = self.exchange(bits, trace, 0, epoch);
-        let (all_reduce, overlap) = (self.context.all_reduce, self.overlap);
-        exchange_traffic(all_reduce, boundary, model, epoch, &sent, overlap)
+    fn when(&self) -> When {
+        When {
+            gradients_overlap: self.options.overlap,
+            features_ahead: self.options.overlap && self.options.adaptive.is_none(),
+            ..When::default()
+        }
+    }
+
+    fn compression_ratio(&self, bits: &RowBits) -> Option<f64> {
+        match bits {
+            RowBits::Uniform(bits) => Some(32.0 / f64::from(bits.count())),
+            RowBits::Random => Some(32.0 * 3.0 / 14.0),
+            RowBits::Assigned { .. } => {
+                let mean = self.groups()?.mean_bits(bits, &self.setting.model.widths)?;
+                Some(32.0 / mean)
+            }
+        }
     }
 }
 
-impl Strategy for AdaQp {
-    fn trains_in_batches(&self) -> bool {
-        self.adaptive.is_none()
+struct Quantised(Fitted);
+
+impl Training for Quantised {
+    fn setting(&self) -> &Arc<Setting> {
+        &self.0.setting
     }
 
-    fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic {
-        self.traffic(&self.bits, boundary, model, epoch)
+    fn planner(&self) -> Box<dyn Planner> {
+        let fitted = self.0.clone();
+        let mut bits = fitted.options.bits.clone();
+        let sending = Sending {
+            keeps_features: fitted.options.cache_features,
+            exchange: Box::new(move |epoch, decided| {
+                if let Some(Decision::Bits(assigned)) = decided {
+                    bits = assigned.clone();
+                }
+                fitted.exchange(&bits, fitted.spreads(epoch).as_ref(), epoch)
+            }),
+        };
+        let (setting, when) = (&self.0.setting, self.0.when());
+        let planner = ExchangePlanner::new(setting, Some(sending), when);
+        Box::new(planner)
     }
 
     fn plans_exactly(&self) -> bool {
-        self.adaptive.is_none()
-    }
-
-    fn plan_after(
-        &self,
-        boundary: &BoundaryPlan,
-        model: &ModelSpec,
-        record: &EpochRecord,
-    ) -> Traffic {
-        let assigned = self.assigned.lock();
-        let assigned = assigned.unwrap_or_else(PoisonError::into_inner);
-        let last = assigned.range(..=record.epoch).next_back();
-        let bits = last.map_or(&self.bits, |(_, bits)| bits);
-        self.traffic(bits, boundary, model, record.epoch)
+        self.0.options.adaptive.is_none()
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
-        let (setting, rank) = (Arc::clone(worker.setting()), worker.rank());
-        let (boundary, widths) = (&setting.boundary, &setting.model.widths);
-        let remember = |change: &dyn Fn(&mut BTreeMap<usize, RowBits>)| {
-            if rank == 0 {
-                let assigned = self.assigned.lock();
-                change(&mut assigned.unwrap_or_else(PoisonError::into_inner));
-            }
-        };
-        remember(&BTreeMap::clear);
-        let bits = RefCell::new(self.bits.clone());
+        let fitted = &self.0;
+        let bits = RefCell::new(fitted.options.bits.clone());
         // Spreads of the epoch before, over all workers.
-        let spreads: RefCell<Option<(Arc<Groups>, Arc<Sums>)>> = RefCell::default();
+        let before: RefCell<Option<Spreads>> = RefCell::default();
         let exchange = |epoch: usize, _: &[_]| {
-            if let (Some((groups, spreads)), Some(adaptive)) = (spreads.take(), self.adaptive) {
+            let mut decided = None;
+            if let (Some((groups, spreads)), Some(adaptive)) =
+                (before.take(), fitted.options.adaptive)
+            {
                 let assigned = groups.assign(&spreads.values(), adaptive.lambda);
-                remember(&|all| {
-                    all.insert(epoch, assigned.clone());
-                });
+                decided = Some(Decision::Bits(assigned.clone()));
                 bits.replace(assigned);
             }
-            let groups = self.traced(boundary, epoch);
-            let fresh = groups.map(|groups| {
-                let spreads = Arc::new(Sums::new(groups.count()));
-                (groups, spreads)
-            });
-            let trace = fresh.as_ref().map(|(groups, spreads)| (groups, spreads));
+            let spreads = fitted.spreads(epoch);
             let bits = bits.borrow();
-            let mut sent = self.exchange(&bits, trace, setting.seed, epoch);
-            sent.compression_ratio = match &*bits {
-                RowBits::Uniform(bits) => Some(32.0 / f64::from(bits.count())),
-                RowBits::Random => Some(32.0 * 3.0 / 14.0),
-                RowBits::Assigned { .. } => self
-                    .groups(boundary)
-                    .and_then(|groups| groups.mean_bits(&bits, widths))
-                    .map(|bits| 32.0 / bits),
+            let sent = EpochExchange {
+                compression_ratio: fitted.compression_ratio(&bits),
+                decided,
+                ..fitted.exchange(&bits, spreads.as_ref(), epoch)
             };
-            spreads.replace(fresh);
+            before.replace(spreads);
             sent
         };
-        let overlap = Overlap {
-            gradients: self.overlap,
-            features: self.overlap && self.adaptive.is_none(),
-            ..Overlap::default()
-        };
-        partition_parallel(worker, Some(&exchange), overlap)
+        partition_parallel(worker, Some(&exchange), fitted.when())
     }
 }

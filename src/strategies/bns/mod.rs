@@ -18,11 +18,11 @@
 
 use serde::Deserialize;
 
-use super::fixed::{MEASURE_ERROR, RESCALE};
-use super::isolated::OVERLAP;
-use super::parts::compressed::{CODEC, RATIO, SCHEDULE};
+use super::parts::options::{
+    MEASURE_ERROR, ON_REQUEST_CODEC, OVERLAP_GRADIENTS, RATIO, RESCALE, SCHEDULE,
+};
 use super::parts::{BoundaryShare, Compression, RowExchange};
-use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
+use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
 
 /// How experiments name and make it.
 pub const REGISTRATION: Registration = Registration {
@@ -41,15 +41,15 @@ pub const REGISTRATION: Registration = Registration {
                 default: "true",
                 meaning: "Send the constant input features of the whole boundary in the first epoch only, as the authors' code does, and use those of drawn rows; without it, drawn rows bring theirs in each epoch.",
             },
-            CODEC,
+            ON_REQUEST_CODEC,
             RATIO,
             SCHEDULE,
             RESCALE,
             MEASURE_ERROR,
-            OVERLAP,
+            OVERLAP_GRADIENTS,
         ],
     },
-    build,
+    read,
 };
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -70,8 +70,8 @@ impl Default for Options {
     }
 }
 
-fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
-    let (compression, table) = Compression::on_request(table, context)?;
+fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
+    let (compression, table) = Compression::on_request(table)?;
     let options: Options = options(&table)?;
     if !(0.0..=1.0).contains(&options.share) {
         return Err(OptionError::key("share", "must be a number from 0 to 1"));
@@ -85,9 +85,8 @@ fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, Op
     // With no row drawn, no features are ever used.
     let keeps = options.cache_features && options.share > 0.0;
     let compression = compression.caching(keeps);
-    compression.check_layers(context)?;
     Ok(Box::new(RowExchange {
         share: Some(BoundaryShare(options.share)),
-        ..RowExchange::new(compression, options.overlap, *context)
+        ..RowExchange::new(compression, options.overlap)
     }))
 }

@@ -1,41 +1,43 @@
 //! Clusters, who has them, and in which step they train.
 
+use std::sync::Arc;
+
 use crate::graph::{BoundaryPlan, shuffled};
 
 /// Who has which clusters, and when it trains on them.
-pub struct Deal<'a> {
+#[derive(Clone)]
+pub struct Deal {
     /// The plan as if each cluster were a worker's.
-    plan: &'a BoundaryPlan,
+    plan: Arc<BoundaryPlan>,
     workers: usize,
     per_batch: usize,
 }
 
-impl<'a> Deal<'a> {
+impl Deal {
     /// The deal of a run, with so many clusters in a batch.
     #[must_use]
-    pub fn new(boundary: &'a BoundaryPlan, per_batch: usize) -> Self {
-        let chunks = boundary.chunks.as_deref();
+    pub const fn new(plan: Arc<BoundaryPlan>, workers: usize, per_batch: usize) -> Self {
         Self {
-            plan: chunks.map_or(boundary, |chunks| &chunks.plan),
-            workers: boundary.workers(),
+            plan,
+            workers,
             per_batch,
         }
     }
 
     /// Number of clusters.
     #[must_use]
-    pub const fn clusters(&self) -> usize {
+    pub fn clusters(&self) -> usize {
         self.plan.workers()
     }
 
     /// Clusters of each worker.
-    const fn each(&self) -> usize {
+    fn each(&self) -> usize {
         self.clusters() / self.workers
     }
 
     /// Steps of an epoch.
     #[must_use]
-    pub const fn steps(&self) -> usize {
+    pub fn steps(&self) -> usize {
         self.each().div_ceil(self.per_batch)
     }
 
@@ -76,10 +78,10 @@ impl<'a> Deal<'a> {
 mod tests {
     use super::*;
     use crate::graph::{Csr, Partition};
-    use crate::strategies::grappa::estimators::Inclusion;
     use proptest::prelude::*;
 
-    fn plan(nodes: usize, clusters: usize, workers: usize) -> BoundaryPlan {
+    /// A path dealt into clusters: the plan of these, and what it is made of.
+    fn plan(nodes: usize, clusters: usize) -> (BoundaryPlan, (Csr, Partition)) {
         let graph = Csr::undirected(nodes, (1_u32..).take(nodes - 1).map(|v| (v - 1, v)));
         #[allow(clippy::cast_possible_truncation)] // clusters are few
         let assignment = (0..nodes).map(|v| (v * 7 % nodes % clusters) as u32);
@@ -87,7 +89,7 @@ mod tests {
             parts: clusters,
             assignment: assignment.collect(),
         };
-        BoundaryPlan::of_chunks(&graph, &partition, workers, 1)
+        (BoundaryPlan::new(&graph, &partition), (graph, partition))
     }
 
     /// All orders of these.
@@ -116,20 +118,12 @@ mod tests {
             let rate = orders.iter().filter(meet).count() as f64 / orders.len() as f64;
             let expected = (per_batch - 1) as f64 / f64::from(clusters - 1);
             assert!((rate - expected).abs() < 1e-12, "{clusters}, {per_batch}");
-            // The same as of chunks that are dealt to so many workers as there are batches.
-            let units = clusters as usize;
-            let inclusion = Inclusion::Balanced {
-                units,
-                workers: units / per_batch,
-            };
-            assert!((inclusion.pair(false) - rate).abs() < 1e-12);
         }
     }
 
     #[test]
     fn shuffled_clusters_meet_equally_often() {
-        let plan = plan(24, 6, 1);
-        let deal = Deal::new(&plan, 2);
+        let deal = Deal::new(Arc::new(plan(24, 6).0), 1, 2);
         let mut met = [[0_i32; 6]; 6];
         let epochs = 4000;
         for epoch in 0..epochs {
@@ -150,12 +144,12 @@ mod tests {
             each in 1_usize..5, workers in 1_usize..4, per_batch in 1_usize..5, epoch in 0_usize..9,
         ) {
             let per_batch = per_batch.min(each);
-            let plan = plan(40, each * workers, workers);
+            let (clusters, graph) = plan(40, each * workers);
             let train: Vec<u32> = (0..40).step_by(3).collect();
-            let plan = plan.with_training(&train);
-            let deal = Deal::new(&plan, per_batch);
+            let of_workers = BoundaryPlan::new(&graph.0, &graph.1.merged(workers));
+            let deal = Deal::new(Arc::new(clusters.with_training(&train)), workers, per_batch);
             let mut training = vec![0; deal.steps()];
-            for (rank, part) in plan.parts.iter().enumerate() {
+            for (rank, part) in of_workers.parts.iter().enumerate() {
                 let batches = deal.batches(5, epoch, rank);
                 prop_assert_eq!(batches.len(), deal.steps());
                 let mut all = Vec::new();

@@ -14,14 +14,19 @@
 
 mod deal;
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 
-use super::parts::{Chunking, Pass, PassLayer, gradient_traffic, sum_steps};
-use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
+use super::parts::plan::{LayerPlan, PassPlan, PlannedSteps, StepPlanner};
+use super::parts::{Chunking, Pass, PassLayer, sum_steps};
+use super::{
+    BatchUse, Needs, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training,
+    options,
+};
 use crate::graph::{BoundaryPlan, PartitionSpec};
-use crate::model::{Block, Input, Matrix, ModelSpec, Work, targets};
-use crate::net::Traffic;
-use crate::sim::{Activity, EpochReport, SimError, Worker};
+use crate::model::{Block, BlockShape, Input, InputShape, Matrix, Work, targets};
+use crate::sim::{Activity, EpochReport, Planner, Setting, SimError, Track, Worker};
 use deal::Deal;
 
 /// How experiments name and make it.
@@ -48,7 +53,7 @@ pub const REGISTRATION: Registration = Registration {
             },
         ],
     },
-    build,
+    read,
 };
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -72,12 +77,9 @@ impl Default for Options {
 /// Clusters of a worker where the experiment says nothing.
 const EACH: usize = 10;
 
-struct Cluster {
-    options: Options,
-    context: Context,
-}
+struct Cluster(Options);
 
-fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
+fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
     let options: Options = options(table)?;
     for (key, value) in [
         ("clusters", options.clusters),
@@ -87,32 +89,19 @@ fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, Op
             return Err(OptionError::key(key, "must be at least 1"));
         }
     }
-    Ok(Box::new(Cluster {
-        options,
-        context: *context,
-    }))
+    Ok(Box::new(Cluster(options)))
 }
 
-/// What one epoch of a worker trains on.
-#[derive(Default)]
-struct Epoch {
-    batches: Vec<Vec<u32>>,
-    /// Training nodes of all workers, by step.
-    training: Vec<usize>,
+impl Options {
+    fn clusters(&self, workers: usize) -> usize {
+        self.clusters.unwrap_or(EACH * workers)
+    }
 }
 
 impl Strategy for Cluster {
-    fn partition(&self, asked: &PartitionSpec) -> PartitionSpec {
-        let clusters = self.options.clusters.unwrap_or(EACH * asked.workers);
-        self.options.chunking.divide(asked, clusters)
-    }
-
-    fn check(&self, context: &Context) -> Result<(), OptionError> {
-        let (workers, per_batch) = (context.workers, self.options.clusters_per_batch);
-        if workers == usize::MAX {
-            return Ok(()); // not known yet
-        }
-        let clusters = self.options.clusters.unwrap_or(EACH * workers);
+    fn needs(&self, asked: &PartitionSpec) -> Result<Needs, OptionError> {
+        let (workers, per_batch) = (asked.workers, self.0.clusters_per_batch);
+        let clusters = self.0.clusters(workers);
         if !clusters.is_multiple_of(workers) {
             let what = format!("must be a multiple of the {workers} workers, not {clusters}");
             return Err(OptionError::key("clusters", what));
@@ -124,33 +113,60 @@ impl Strategy for Cluster {
             );
             return Err(OptionError::key("clusters_per_batch", what));
         }
-        Ok(())
+        Ok(Needs {
+            partition: self.0.chunking.divide(asked, clusters),
+            batches: BatchUse::Never,
+            together: false,
+        })
     }
 
-    fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, _epoch: usize) -> Traffic {
-        let (kind, workers) = (self.context.all_reduce, boundary.workers());
-        let deal = Deal::new(boundary, self.options.clusters_per_batch);
-        gradient_traffic(kind, workers, model.parameters()).times(deal.steps())
+    fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
+        let (workers, per_batch) = (setting.workers(), self.0.clusters_per_batch);
+        Ok(Box::new(Clusters {
+            deal: Deal::new(clusters_of(setting), workers, per_batch),
+            setting: Arc::clone(setting),
+        }))
+    }
+}
+
+/// The boundary plan as if each cluster were a worker's.
+fn clusters_of(setting: &Setting) -> Arc<BoundaryPlan> {
+    let chunks = setting.chunks.as_ref();
+    Arc::clone(chunks.map_or(&setting.boundary, |chunks| &chunks.plan))
+}
+
+/// Cluster-GCN in its setting.
+#[derive(Clone)]
+struct Clusters {
+    deal: Deal,
+    setting: Arc<Setting>,
+}
+
+impl Training for Clusters {
+    fn setting(&self) -> &Arc<Setting> {
+        &self.setting
+    }
+
+    fn planner(&self) -> Box<dyn Planner> {
+        let (setting, steps) = (Arc::clone(&self.setting), self.deal.steps());
+        Box::new(StepPlanner::new(setting, steps, self.clone().into_plan()))
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
-        let setting = worker.setting().clone();
-        let deal = Deal::new(&setting.boundary, self.options.clusters_per_batch);
-        let (seed, rank, steps) = (setting.seed, worker.rank(), deal.steps());
+        let deal = &self.deal;
+        let (seed, rank, steps) = (self.setting.seed, worker.rank(), deal.steps());
         let dropout = worker.dropout();
-        let mut now = Epoch::default();
+        let (mut batches, mut training) = (Vec::new(), Vec::new());
         sum_steps(
             worker,
             steps,
             |worker, model, epoch, step| {
                 if step == 0 {
-                    let work = Work::pass(deal.clusters());
-                    now = worker.compute(Activity::Exchange, work, |_| Epoch {
-                        batches: deal.batches(seed, epoch, rank),
-                        training: deal.training(seed, epoch),
+                    (batches, training) = worker.compute(Activity::Exchange, |_| {
+                        (deal.batches(seed, epoch, rank), deal.training(seed, epoch))
                     });
                 }
-                let batch = Batch::new(worker, deal.nodes(&now.batches[step]), now.training[step]);
+                let batch = Batch::new(worker, deal.nodes(&batches[step]), training[step]);
                 let layer = || PassLayer {
                     block: &batch.block,
                     nodes: &batch.nodes,
@@ -171,6 +187,62 @@ impl Strategy for Cluster {
     }
 }
 
+impl Clusters {
+    fn into_plan(self) -> ClusterPlan {
+        ClusterPlan {
+            clusters: self,
+            at: (0, 0),
+        }
+    }
+}
+
+/// What workers do in a step, in numbers.
+struct ClusterPlan {
+    clusters: Clusters,
+    at: (usize, usize),
+}
+
+impl PlannedSteps for ClusterPlan {
+    fn begin(&mut self, epoch: usize, step: usize) {
+        self.at = (epoch, step);
+    }
+
+    fn write(&self, track: &mut Track, rank: usize) {
+        let Clusters { deal, setting } = &self.clusters;
+        let ((epoch, step), model) = (self.at, &setting.model);
+        if step == 0 {
+            track.compute(Work::pass(deal.clusters()));
+        }
+        let batch = &deal.batches(setting.seed, epoch, rank)[step];
+        let nodes = deal.nodes(batch);
+        let (graph, features) = (&setting.dataset.graph, &setting.dataset.features);
+        let degrees = nodes.iter().map(|&v| graph.degree(v as usize));
+        let seen: usize = degrees.sum();
+        track.compute(Work::pass(seen + nodes.len() * model.features()));
+        let inside = |u: &&u32| nodes.binary_search(u).is_ok();
+        let among = |&v: &u32| graph.neighbours(v as usize).iter().filter(inside).count();
+        let edges = if setting.models_compute() {
+            nodes.iter().map(among).sum()
+        } else {
+            0
+        };
+        let layer = || LayerPlan {
+            block: BlockShape::of(nodes.len(), nodes.len(), edges, model.aggregation()),
+            crosses: None,
+        };
+        let pass = PassPlan {
+            model,
+            layers: (0..model.layers()).map(|_| layer()).collect(),
+            features: Some(InputShape {
+                stored: nodes.iter().map(|&node| features.stored_of(node)).sum(),
+                dense: features.is_dense(),
+            }),
+            by_layer: false,
+        };
+        pass.write(track, rank);
+    }
+}
+
 /// A batch on its worker.
 struct Batch {
     block: Block,
@@ -184,12 +256,8 @@ struct Batch {
 impl Batch {
     /// The graph among own nodes, whose loss is part of the mean over `training` nodes.
     fn new(worker: &mut Worker, nodes: Vec<u32>, training: usize) -> Self {
-        let shard = worker.shard();
         let rows = worker.setting().boundary.parts[worker.rank()].rows_of(&nodes);
-        let degree = |&row: &u32| shard.adjacency.degree(row as usize);
-        let entries = rows.iter().map(degree).sum::<usize>();
-        let work = Work::pass(entries + rows.len() * shard.features.width());
-        worker.compute(Activity::Exchange, work, |worker| {
+        worker.compute(Activity::Exchange, |worker| {
             let (shard, model) = (worker.shard(), &worker.setting().model);
             let graph = shard.adjacency.induced(&rows);
             let degrees: Vec<usize> = (0..rows.len()).map(|v| graph.degree(v)).collect();

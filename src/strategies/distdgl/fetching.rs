@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::rehearsal::{Cache, NEIGHBOUR_BYTES, Requests, askers};
+use super::rehearsal::{Cache, NEIGHBOUR_BYTES};
 use crate::graph::{Features, Peers, SampledLayer, Sampler, Steps, seeds_of, shuffled};
-use crate::model::{Block, Gnn, Input, Work};
+use crate::model::{Block, Gnn, Input};
 use crate::net::{Message, Outbox, TrafficKind};
 use crate::sim::{Activity, SimError, Worker};
 use crate::strategies::parts::{
-    Pass, PassLayer, Step, Wire, ask_owners, batch_targets, draw_work, exchange_features,
+    Pass, PassLayer, Step, Wire, ask_owners, batch_targets, exchange_features,
 };
 
 /// A neighbour drawn: its global number and its degree in the whole graph.
@@ -42,7 +42,7 @@ impl FetchingTrainer {
         let setting = worker.setting();
         let (graph, owner) = (&setting.dataset.graph, &setting.partition.assignment);
         Self {
-            steps: setting.boundary.steps(),
+            steps: setting.steps(),
             fanouts: fanouts.to_vec(),
             order: Vec::new(),
             cache: Cache::new(graph, owner, worker.rank(), share),
@@ -51,7 +51,7 @@ impl FetchingTrainer {
         }
     }
 
-    /// Loss and gradient of one step, given what all workers ask each other for in it and how features travel.
+    /// Loss and gradient of one step, given how features travel.
     ///
     /// # Errors
     /// If communication fails.
@@ -59,14 +59,13 @@ impl FetchingTrainer {
         &mut self,
         worker: &mut Worker,
         model: &Gnn,
-        (requests, wire): (&Requests, &Wire),
+        wire: &Wire,
         epoch: usize,
         step: usize,
     ) -> Result<Step, SimError> {
         let (seed, rank) = (worker.setting().seed, worker.rank());
         if step == 0 {
-            let shuffle = Work::pass(worker.shard().train.len());
-            self.order = worker.compute(Activity::Exchange, shuffle, |worker| {
+            self.order = worker.compute(Activity::Exchange, |worker| {
                 shuffled(seed, epoch, rank, &worker.shard().train)
             });
         }
@@ -86,16 +85,14 @@ impl FetchingTrainer {
         };
         let mut layers: Vec<(Block, Vec<u32>)> = Vec::with_capacity(model.layers());
         for hop in 0..model.layers() {
-            let drawn = self.draw(worker, &sampler, hop, &frontier, requests)?;
-            let entries = Work::pass(drawn.iter().map(Vec::len).sum());
+            let drawn = self.draw(worker, &sampler, hop, &frontier)?;
             let block;
-            (block, frontier) = worker.compute(Activity::Exchange, entries, |worker| {
-                next(worker, frontier, &drawn)
-            });
+            (block, frontier) =
+                worker.compute(Activity::Exchange, |worker| next(worker, frontier, &drawn));
             layers.push((block, frontier.nodes.clone()));
         }
         layers.reverse();
-        let features = self.features(worker, &frontier, requests, wire)?;
+        let features = self.features(worker, &frontier, wire)?;
         let layers: Vec<PassLayer<'_>> = layers
             .iter()
             .map(|(block, nodes)| PassLayer {
@@ -121,7 +118,6 @@ impl FetchingTrainer {
         sampler: &Sampler<'_>,
         hop: usize,
         frontier: &Frontier,
-        requests: &Requests,
     ) -> Result<Vec<Vec<Neighbour>>, SimError> {
         let mut drawn = vec![Vec::new(); frontier.nodes.len()];
         let Split { remote, own } = &frontier.split;
@@ -134,8 +130,7 @@ impl FetchingTrainer {
             return Ok(drawn); // a batch is the worker's own, on all workers
         }
         let layer = self.fanouts.len() - 1 - hop;
-        let askers = askers(&requests.draws[hop], worker.rank());
-        let asked = ask_owners(worker, layer, remote.len(), &askers, |_| {
+        let asked = ask_owners(worker, layer, |_| {
             let nodes = remote.iter().map(|&(_, place)| frontier.nodes[place]);
             (nodes.collect(), by_owner(remote))
         })?;
@@ -150,8 +145,7 @@ impl FetchingTrainer {
             outbox.messages.push(Message { peer, payload });
         }
         let inbox = worker.exchange(outbox)?;
-        let count = inbox.iter().map(|message| message.payload.len() / 4).sum();
-        worker.compute(Activity::Exchange, Work::pass(count), |_| {
+        worker.compute(Activity::Exchange, |_| {
             for message in &inbox {
                 let mut rest = &message.payload[..];
                 for &(_, place) in &remote[asked.by_me[message.peer].clone()] {
@@ -168,14 +162,12 @@ impl FetchingTrainer {
         &mut self,
         worker: &mut Worker,
         frontier: &Frontier,
-        requests: &Requests,
         wire: &Wire,
     ) -> Result<Option<Input>, SimError> {
         let (nodes, Split { remote, own }) = (&frontier.nodes, &frontier.split);
         let is_missing = |&(_, place): &(usize, usize)| !self.cache.has(nodes[place]);
         let wanted: Vec<(usize, usize)> = remote.iter().copied().filter(is_missing).collect();
-        let askers = askers(&requests.features, worker.rank());
-        let asked = ask_owners(worker, 0, wanted.len(), &askers, |_| {
+        let asked = ask_owners(worker, 0, |_| {
             let nodes = wanted.iter().map(|&(_, place)| nodes[place]);
             (nodes.collect(), by_owner(&wanted))
         })?;
@@ -184,8 +176,7 @@ impl FetchingTrainer {
             return Ok(None);
         }
         let width = self.stored.width();
-        let work = Work::pass(nodes.len() * width);
-        Ok(Some(worker.compute(Activity::Exchange, work, |worker| {
+        Ok(Some(worker.compute(Activity::Exchange, |worker| {
             // Rows that are here, and below them those that came; then each in its place.
             let mut places = vec![0_u32; nodes.len()];
             let (mut here, mut next) = (Vec::new(), 0_u32..);
@@ -257,11 +248,7 @@ fn draw_own(
     hop: usize,
     lists: &[&[u32]],
 ) -> Vec<Vec<Vec<Neighbour>>> {
-    let works = lists
-        .iter()
-        .map(|rows| draw_work(&worker.shard().adjacency, rows));
-    let work = works.fold(Work::default(), std::ops::Add::add);
-    worker.compute(Activity::Exchange, work, |worker| {
+    worker.compute(Activity::Exchange, |worker| {
         let shard = worker.shard();
         let name = |row: u32| shard.nodes[row as usize];
         let degree = |row: u32| u32::try_from(shard.degrees[row as usize]).unwrap_or(u32::MAX);

@@ -18,26 +18,26 @@
 //! are compressed; what is kept of them is what came.
 
 mod fetching;
+mod plan;
 mod rehearsal;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::fixed::{MEASURE_ERROR, RESCALE};
-use super::parts::compressed::{CODEC, RATIO, SCHEDULE};
-use super::parts::{
-    CodecState, Compression, Wire, forward_error, gradient_traffic, lane, sum_steps,
+use super::parts::options::{MEASURE_ERROR, ON_REQUEST_CODEC, RATIO, RESCALE, SCHEDULE};
+use super::parts::plan::StepPlanner;
+use super::parts::{CodecState, Compression, RowWires, Wire, forward_error, sum_steps};
+use super::{
+    BatchUse, Needs, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training,
+    options,
 };
-use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
-use crate::graph::BoundaryPlan;
-use crate::model::ModelSpec;
-use crate::net::{Bytes, Traffic, TrafficKind, Way};
-use crate::sim::{EpochReport, SimError, Worker};
+use crate::graph::{Batches, PartitionSpec};
+use crate::sim::{EpochReport, Planner, Setting, SimError, Worker};
 use fetching::FetchingTrainer;
-use rehearsal::{NEIGHBOUR_BYTES, NODE_BYTES, Rehearsal, Requests};
+use plan::FetchPlan;
 
 /// How experiments name and make it.
 pub const REGISTRATION: Registration = Registration {
@@ -51,14 +51,14 @@ pub const REGISTRATION: Registration = Registration {
                 default: "0",
                 meaning: "Share of the nodes of other workers, those with most neighbours, whose features are kept once they came (PaGraph's cache by degree; DistDGL has none). 1 keeps all.",
             },
-            CODEC,
+            ON_REQUEST_CODEC,
             RATIO,
             SCHEDULE,
             RESCALE,
             MEASURE_ERROR,
         ],
     },
-    build,
+    read,
 };
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -68,16 +68,14 @@ struct Options {
     cache: f64,
 }
 
+#[derive(Clone)]
 struct DistDgl {
     cache: f64,
     compression: Compression,
-    context: Context,
-    /// What was played through last.
-    rehearsal: Mutex<Option<Rehearsal>>,
 }
 
-fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
-    let (compression, table) = Compression::on_request(table, context)?;
+fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
+    let (compression, table) = Compression::on_request(table)?;
     let Options { cache } = options(&table)?;
     if !(0.0..=1.0).contains(&cache) {
         return Err(OptionError::key("cache", "must be between 0 and 1"));
@@ -86,112 +84,84 @@ fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, Op
         let what = "looks at how the training goes, which these workers do not tell each other: choose one that goes by the epoch";
         return Err(OptionError::key("schedule", what));
     }
-    compression.check_layers(context)?;
-    Ok(Box::new(DistDgl {
-        cache,
-        compression,
-        context: *context,
-        rehearsal: Mutex::new(None),
-    }))
-}
-
-impl DistDgl {
-    /// The compression ratio of an epoch's features.
-    fn ratio(&self, epoch: usize) -> f64 {
-        self.compression.ratio_at(&self.context, epoch, &[])
-    }
-
-    /// How features travel in one of the steps of an epoch.
-    fn wire(
-        &self,
-        seed: u64,
-        (epoch, step, steps): (usize, usize, usize),
-        state: &CodecState,
-    ) -> Wire {
-        let (context, ratio) = (&self.context, self.ratio(epoch));
-        self.compression
-            .wire(context, 0, ratio, (seed, epoch as u64), state)
-            .at_step(steps, step)
-    }
-
-    /// What the workers ask each other for in a step; nothing without mini-batches.
-    fn requests(&self, boundary: &BoundaryPlan, epoch: usize, step: usize) -> Arc<Requests> {
-        let Some(batches) = &boundary.batches else {
-            return Arc::default();
-        };
-        // What a thread that panicked left is replaced when it does not fit.
-        let slot = self.rehearsal.lock();
-        let mut slot = slot.unwrap_or_else(PoisonError::into_inner);
-        let rehearsal = match slot.take() {
-            Some(rehearsal) if rehearsal.is_of(batches) => rehearsal,
-            _ => Rehearsal::new(boundary, batches, self.cache),
-        };
-        slot.insert(rehearsal).go_to(boundary, epoch, step)
-    }
+    Ok(Box::new(DistDgl { cache, compression }))
 }
 
 impl Strategy for DistDgl {
-    fn trains_in_batches(&self) -> bool {
-        true
+    fn needs(&self, asked: &PartitionSpec) -> Result<Needs, OptionError> {
+        Ok(Needs {
+            partition: asked.clone(),
+            batches: BatchUse::Needed,
+            together: false,
+        })
     }
 
-    fn needs_batches(&self) -> bool {
-        true
+    fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
+        let Some(batches) = setting.batches.clone() else {
+            return Err(OptionError::key("kind", "distdgl trains in mini-batches"));
+        };
+        Ok(Box::new(Fetching {
+            cache: self.cache,
+            wires: self.compression.fit(setting, setting.training.epochs)?,
+            batches,
+            setting: Arc::clone(setting),
+        }))
+    }
+}
+
+/// `DistDGL` in its setting.
+#[derive(Clone)]
+struct Fetching {
+    cache: f64,
+    wires: RowWires,
+    batches: Arc<Batches>,
+    setting: Arc<Setting>,
+}
+
+impl Fetching {
+    /// The compression ratio of an epoch's features.
+    fn ratio(&self, epoch: usize) -> f64 {
+        self.wires.ratio_at(epoch, &[])
     }
 
-    fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic {
-        let (steps, kind) = (boundary.steps().count(), self.context.all_reduce);
-        let mut traffic =
-            gradient_traffic(kind, boundary.workers(), model.parameters()).times(steps);
-        let bytes = |count: usize, each: usize| Bytes((count * each) as u64);
-        for step in 0..steps {
-            let requests = self.requests(boundary, epoch, step);
-            // What is drawn does not change how many bytes it takes.
-            let wire = self.wire(0, (epoch, step, steps), &CodecState::default());
-            for (hop, workers) in requests.draws.iter().enumerate() {
-                let layer = model.layers() - 1 - hop;
-                for (rank, asked) in workers.iter().enumerate() {
-                    for (owner, asked) in asked.iter() {
-                        let there = lane(layer, rank, owner, TrafficKind::Sample);
-                        let back = lane(layer, owner, rank, TrafficKind::Sample);
-                        traffic.add(there, bytes(asked.nodes, NODE_BYTES));
-                        traffic.add(back, bytes(asked.neighbours, NEIGHBOUR_BYTES));
-                    }
-                }
-            }
-            for (rank, asked) in requests.features.iter().enumerate() {
-                for (owner, &rows) in asked.iter() {
-                    let there = lane(0, rank, owner, TrafficKind::Sample);
-                    let back = lane(0, owner, rank, TrafficKind::Feature);
-                    traffic.add(there, bytes(rows, NODE_BYTES));
-                    let way = (owner, rank, Way::Forward);
-                    traffic.add(back, wire.bytes(way, rows, model.features()));
-                }
-            }
-        }
-        traffic
+    /// How features travel in a step.
+    fn wire(&self, (epoch, step): (usize, usize), state: &CodecState) -> Wire {
+        let wire = self.wires.wire(0, self.ratio(epoch), epoch as u64, state);
+        wire.at_step(self.steps(), step)
+    }
+
+    fn steps(&self) -> usize {
+        self.setting.steps().count()
+    }
+}
+
+impl Training for Fetching {
+    fn setting(&self) -> &Arc<Setting> {
+        &self.setting
+    }
+
+    fn planner(&self) -> Box<dyn Planner> {
+        let plan = FetchPlan::new(self.clone());
+        Box::new(StepPlanner::new(
+            Arc::clone(&self.setting),
+            self.steps(),
+            plan,
+        ))
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
-        let boundary = Arc::clone(&worker.setting().boundary);
-        let Some(batches) = &boundary.batches else {
-            return Err(SimError::Input(
-                "distdgl trains in mini-batches: give it `training.batch`".to_owned(),
-            ));
-        };
-        let mut trainer = FetchingTrainer::new(worker, &batches.spec.fanouts, self.cache);
-        let (seed, steps) = (worker.setting().seed, boundary.steps().count());
-        let state = self.compression.state();
+        let fanouts = &self.batches.spec.fanouts;
+        let mut trainer = FetchingTrainer::new(worker, fanouts, self.cache);
+        let state = self.wires.state();
         sum_steps(
             worker,
-            steps,
+            self.steps(),
             |worker, model, epoch, step| {
-                let requests = self.requests(&boundary, epoch, step);
-                let wire = self.wire(seed, (epoch, step, steps), &state);
-                trainer.step(worker, model, (&requests, &wire), epoch, step)
+                let wire = self.wire((epoch, step), &state);
+                trainer.step(worker, model, &wire, epoch, step)
             },
             |worker, epoch| EpochReport {
-                compression_ratio: self.compression.ratio(self.ratio(epoch)),
+                compression_ratio: self.wires.ratio(self.ratio(epoch)),
                 coding_error: state.gauge().map(|gauge| {
                     let errors = gauge.take();
                     worker.measured_errors(epoch, &errors);

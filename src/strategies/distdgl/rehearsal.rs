@@ -5,37 +5,56 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::graph::{Batches, BoundaryPlan, Csr, Peers, Replay, Sampler, Steps, seeds_of, shuffled};
-
-/// A node that is asked for.
-pub const NODE_BYTES: usize = 4;
+use crate::graph::{Batches, BoundaryPlan, Csr, Peers, Sampler, Steps, seeds_of, shuffled};
 
 /// A neighbour drawn: its number and its degree.
 pub const NEIGHBOUR_BYTES: usize = 8;
 
-/// What one worker has drawn by another at one hop.
+/// What one worker asks another for at one hop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Draws {
     /// Nodes it asks about.
     pub nodes: usize,
     /// Neighbours drawn for them.
     pub neighbours: usize,
+    /// Neighbours looked at to draw these.
+    pub looked_at: usize,
 }
 
-/// What the workers ask each other for in one step.
+/// What one worker does at one hop of a step.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hop {
+    /// Nodes at which it begins.
+    pub outputs: usize,
+    /// Nodes that these read, with themselves.
+    pub inputs: usize,
+    /// Neighbours drawn for them.
+    pub edges: usize,
+    /// Neighbours looked at to draw those of own nodes.
+    pub looked_at: usize,
+    /// What is drawn by others, by owner; the batch itself is the worker's own, so nothing at hop 0.
+    pub asks: Peers<Draws>,
+}
+
+/// What the workers do in one step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Requests {
-    /// For each hop and worker, by owner; the batch itself is the worker's own, so there are none at hop 0.
-    pub draws: Vec<Vec<Peers<Draws>>>,
-    /// For each worker, how many rows of features it asks of which owner.
-    pub features: Vec<Peers<usize>>,
+    /// For each hop and worker.
+    pub hops: Vec<Vec<Hop>>,
+    /// For each worker the nodes whose features it reads: its own, those that it keeps, and by owner
+    /// those that come.
+    pub read: Vec<Read>,
 }
 
-/// Those who ask `owner` for something, ascending.
-#[must_use]
-pub fn askers<T>(asked: &[Peers<T>], owner: usize) -> Vec<usize> {
-    let asks = |&rank: &usize| asked[rank].ranks().any(|peer| peer == owner);
-    (0..asked.len()).filter(asks).collect()
+/// Nodes whose features are read in a step.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Read {
+    /// Own nodes.
+    pub own: Vec<u32>,
+    /// Nodes of others whose features are here.
+    pub kept: Vec<u32>,
+    /// Nodes of others whose features come now, by owner, in the order in which they are asked for.
+    pub fetched: Peers<Vec<u32>>,
 }
 
 /// The remote nodes whose features a worker keeps.
@@ -92,26 +111,12 @@ impl Cache {
             _ => false,
         }
     }
-
-    /// Loses all that came.
-    fn clear(&mut self) {
-        for state in &mut self.states {
-            if *state == State::Kept {
-                *state = State::Wanted;
-            }
-        }
-    }
 }
 
-/// The rehearsal of a run.
+/// The sampling of all workers of a run, step after step.
 pub struct Rehearsal {
+    boundary: Arc<BoundaryPlan>,
     batches: Arc<Batches>,
-    players: Players,
-    replay: Replay<Requests>,
-}
-
-/// All workers of a run.
-struct Players {
     steps: Steps,
     /// Of each node.
     owner: Vec<u32>,
@@ -123,7 +128,7 @@ impl Rehearsal {
     /// The rehearsal of a run with these mini-batches and caches.
     #[must_use]
     #[allow(clippy::cast_possible_truncation)] // ranks are few
-    pub fn new(boundary: &BoundaryPlan, batches: &Arc<Batches>, share: f64) -> Self {
+    pub fn new(boundary: Arc<BoundaryPlan>, batches: Arc<Batches>, share: f64) -> Self {
         let mut owner = vec![0_u32; boundary.nodes];
         for (rank, part) in (0_u32..).zip(&boundary.parts) {
             for &node in &part.owned {
@@ -134,96 +139,79 @@ impl Rehearsal {
             let cache = Cache::new(&batches.graph, &owner, rank, share);
             (part.training_rows(&batches.train), cache)
         });
-        let (workers, steps) = (workers.collect(), boundary.steps());
         Self {
-            batches: Arc::clone(batches),
-            replay: Replay::new(steps.count(), share > 0.0),
-            players: Players {
-                steps,
-                owner,
-                workers,
-            },
+            workers: workers.collect(),
+            steps: Steps::of(&boundary, Some(&batches)),
+            boundary,
+            batches,
+            owner,
         }
     }
 
-    /// Whether it is of the run with these mini-batches.
-    #[must_use]
-    pub fn is_of(&self, batches: &Arc<Batches>) -> bool {
-        Arc::ptr_eq(&self.batches, batches)
-    }
-
-    /// What is asked for in a step.
-    pub fn go_to(&mut self, boundary: &BoundaryPlan, epoch: usize, step: usize) -> Arc<Requests> {
+    /// What is done in a step; steps are played in their order, as caches fill.
+    pub fn play(&mut self, epoch: usize, step: usize) -> Requests {
         let Self {
+            boundary,
             batches,
-            players,
-            replay,
-        } = self;
-        replay.go_to(epoch, step, |epoch, step| {
-            players.play(boundary, batches, epoch, step)
-        })
-    }
-}
-
-impl Players {
-    fn play(
-        &mut self,
-        boundary: &BoundaryPlan,
-        batches: &Batches,
-        epoch: usize,
-        step: usize,
-    ) -> Requests {
-        let Self {
             steps,
             owner,
             workers,
         } = self;
-        let fanouts = &batches.spec.fanouts;
+        let (fanouts, graph) = (&batches.spec.fanouts, &batches.graph);
         let sampler = Sampler::new(batches.seed, epoch, step, fanouts);
-        let seeds = |(rank, (train, cache)): (usize, &mut (Vec<u32>, Cache))| {
-            if (epoch, step) == (0, 0) {
-                cache.clear();
-            }
+        let seeds = |(rank, (train, _)): (usize, &(Vec<u32>, Cache))| {
             let order = shuffled(batches.seed, epoch, rank, train);
             let seeds = seeds_of(&order, steps, rank, step);
             let owned = &boundary.parts[rank].owned;
             seeds.iter().map(|&row| owned[row as usize]).collect()
         };
-        let mut outputs: Vec<Vec<u32>> = workers.par_iter_mut().enumerate().map(seeds).collect();
+        let mut outputs: Vec<Vec<u32>> = workers.par_iter().enumerate().map(seeds).collect();
         let mut requests = Requests::default();
         for hop in 0..fanouts.len() {
-            let drawn = Drawn::new(&sampler, hop, &batches.graph, &outputs);
-            let asked = |(rank, outputs): (usize, &Vec<u32>)| {
-                let mut asked: Peers<Draws> = Peers::default();
-                for &node in outputs {
+            let drawn = Drawn::new(&sampler, hop, graph, &outputs);
+            let play = |(rank, nodes): (usize, &mut Vec<u32>)| {
+                let mut played = Hop {
+                    outputs: nodes.len(),
+                    ..Hop::default()
+                };
+                for &node in &*nodes {
                     let owner = owner[node as usize] as usize;
-                    if owner != rank {
-                        let asked = asked.of(owner);
+                    let (neighbours, looked_at) =
+                        (drawn.of(node).len(), graph.degree(node as usize));
+                    played.edges += neighbours;
+                    if owner == rank {
+                        played.looked_at += looked_at;
+                    } else {
+                        let asked = played.asks.of(owner);
                         asked.nodes += 1;
-                        asked.neighbours += drawn.of(node).len();
+                        asked.neighbours += neighbours;
+                        asked.looked_at += looked_at;
                     }
                 }
-                asked
+                drawn.reach(nodes);
+                played.inputs = nodes.len();
+                played
             };
-            let asked = outputs.par_iter().enumerate().map(asked).collect();
-            requests.draws.push(asked);
-            outputs
-                .par_iter_mut()
-                .for_each(|outputs| drawn.reach(outputs));
+            let played = outputs.par_iter_mut().enumerate().map(play).collect();
+            requests.hops.push(played);
         }
-        let features = |(rank, (outputs, (_, cache))): (usize, (&Vec<u32>, &mut (_, Cache)))| {
-            let mut asked: Peers<usize> = Peers::default();
-            for &node in outputs {
+        let read = |(rank, (nodes, (_, cache))): (usize, (&Vec<u32>, &mut (_, Cache)))| {
+            let mut read = Read::default();
+            for &node in nodes {
                 let owner = owner[node as usize] as usize;
-                if owner != rank && !cache.has(node) {
-                    *asked.of(owner) += 1;
+                if owner == rank {
+                    read.own.push(node);
+                } else if cache.has(node) {
+                    read.kept.push(node);
+                } else {
+                    read.fetched.of(owner).push(node);
                     cache.came(node);
                 }
             }
-            asked
+            read
         };
         let together = outputs.par_iter().zip(workers).enumerate();
-        requests.features = together.map(features).collect();
+        requests.read = together.map(read).collect();
         requests
     }
 }
@@ -262,18 +250,20 @@ impl Drawn {
         &self.neighbours[self.places[node as usize] as usize]
     }
 
-    /// Adds to a worker's nodes what is drawn for them.
+    /// Adds to a worker's nodes what is drawn for them, ascending.
     fn reach(&self, nodes: &mut Vec<u32>) {
+        let count = nodes.len();
         let mut known = vec![false; self.places.len()];
         for &node in &*nodes {
             known[node as usize] = true;
         }
-        for place in 0..nodes.len() {
+        for place in 0..count {
             for &neighbour in self.of(nodes[place]) {
                 if !std::mem::replace(&mut known[neighbour as usize], true) {
                     nodes.push(neighbour);
                 }
             }
         }
+        nodes[count..].sort_unstable();
     }
 }

@@ -11,13 +11,11 @@
 //! gradients back as boundary rows otherwise. By default a feature row that came once is kept. A step with `r_l` rows asked for at layer `l` moves `4 Σ_l r_l`
 //! bytes of ids, `4 Σ_{l<L} r_l d_l` forward and `4 Σ_{1≤l<L} r_l d_l` back, and one sum of parameter gradients.
 
-use std::sync::Arc;
-
 use serde::Deserialize;
 
-use super::parts::{Compression, RowExchange, Wire};
-use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
-use crate::net::{CodecKey, Identity};
+use super::parts::options::OVERLAP;
+use super::parts::{Compression, RowExchange};
+use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
 
 /// How experiments name and make it.
 pub const REGISTRATION: Registration = Registration {
@@ -34,14 +32,7 @@ pub const REGISTRATION: Registration = Registration {
             OVERLAP,
         ],
     },
-    build,
-};
-
-/// Shared with `fixed` and `varco`.
-pub const OVERLAP: OptionInfo = OptionInfo {
-    name: "overlap",
-    default: "false",
-    meaning: "Communicate while computing: gradients are summed by layer during the backward pass (as PyTorch DDP does, Li et al., VLDB 2020), and features that are resent travel during the epoch before, unless what is sent depends on the training. Losses are the same up to the order of sums.",
+    read,
 };
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -57,18 +48,8 @@ const fn yes() -> bool {
     true
 }
 
-fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
+fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
     let options: Options = options(table)?;
     let compression = Compression::none().caching(options.cache_features);
-    let all = RowExchange::new(compression, options.overlap, *context);
-    Ok(Box::new(all))
-}
-
-/// A wire that changes nothing.
-#[must_use]
-pub fn plain_wire() -> Wire {
-    Wire {
-        codec: Arc::new(Identity),
-        key: CodecKey::new(0, 0, 0),
-    }
+    Ok(Box::new(RowExchange::new(compression, options.overlap)))
 }

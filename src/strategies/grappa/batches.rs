@@ -1,13 +1,14 @@
 //! Mini-batches over a working graph: neighbours are drawn among those that the worker holds, and each batch has weights of its own.
 
-use super::estimators::Weight;
+use super::chances::inverse_chances;
+use super::estimators::{Weight, share_of_loss};
 use super::layout::Layout;
+use super::norms;
 use super::trainer::At;
 use super::weighing::Weighing;
 use super::working::{Seed, WorkingGraph};
-use super::{inverse_chances, norms};
 use crate::graph::{Sampler, Steps, View, shuffled};
-use crate::model::{Block, Gnn, Input, Work, targets};
+use crate::model::{Block, Gnn, Input, targets};
 use crate::sim::{Activity, SimError, Worker};
 use crate::strategies::parts::{Pass, PassLayer, Step, draw_alone};
 
@@ -64,8 +65,7 @@ impl WorkingBatches {
         #[allow(clippy::cast_possible_truncation)] // rows are numbered by u32 throughout
         let outputs = seeds.iter().map(|seed| seed.row as u32).collect();
         let layers = draw_alone(worker, &sampler, &view, outputs, model.layers());
-        let entries = layers.iter().map(|layer| layer.adjacency.edges()).sum();
-        let blocks: Vec<Block> = worker.compute(Activity::Exchange, Work::pass(entries), |_| {
+        let blocks: Vec<Block> = worker.compute(Activity::Exchange, |_| {
             let aggregation = setting.model.aggregation();
             let block = |(layer, sampled): (usize, &crate::graph::SampledLayer)| {
                 let rows = &sampled.rows;
@@ -81,8 +81,7 @@ impl WorkingBatches {
             layers.iter().enumerate().map(block).collect()
         });
         let first = &layers[0].rows;
-        let read = Work::pass(first.len() * self.features.width());
-        let features = worker.compute(Activity::Exchange, read, |_| {
+        let features = worker.compute(Activity::Exchange, |_| {
             (!first.is_empty()).then(|| self.features.select(first))
         });
         let weights = places.iter().map(|&place| self.weights[place as usize]);
@@ -97,12 +96,9 @@ impl WorkingBatches {
         };
         let total = self.steps.seeds(step).max(1);
         let weights = weighing.agreed(worker, weights.collect(), &norms, total)?;
-        let total = total as f64;
-        // Each worker's mean loss times b_i / Σ b_j: the sum over workers is the mean over the step's training nodes.
-        #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
         let weighted = seeds.iter().zip(&weights).enumerate();
-        let weighted =
-            weighted.map(|(row, (seed, weight))| (row, seed.class, (weight / total) as f32));
+        let share = |weight: &f64| share_of_loss(*weight, total);
+        let weighted = weighted.map(|(row, (seed, weight))| (row, seed.class, share(weight)));
         let classes = setting.model.classes();
         let constant = targets(seeds.len(), classes, weighted, worker.place());
         let nodes: Vec<Vec<u32>> = layers

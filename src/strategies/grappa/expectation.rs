@@ -1,16 +1,17 @@
 //! What the coverage of a worker's nodes is on average over all super-epochs.
 
-use super::estimators::Weight;
+use super::estimators::{Weight, none_seen, stay};
 use super::layout::Layout;
-use crate::graph::BoundaryPlan;
+use crate::graph::PartCounts;
 use crate::model::Work;
-use crate::net::{Bytes, Lane, Message, Outbox, Traffic, TrafficKind, floats, to_bytes};
-use crate::sim::{Activity, SimError, Worker};
+use crate::net::{Bytes, Message, Outbox, TrafficKind, floats, to_bytes};
+use crate::sim::{Activity, SimError, Track, Worker};
+use crate::strategies::parts::plan::{exchange_of, peers};
 
 /// The expected weight of each owned node, for `normalise = "rho"`: its coverage over `hops` steps as if each were seen independently,
 /// `(P ∘ π)^hops · 1` *(derived; exact for one hop)*, or for `node_hajek` the probability `1 − p0` that it sees any neighbour.
 ///
-/// Each hop but the first needs what the one before gave for halo nodes: one number per boundary row travels (`control`), see [`traffic`].
+/// Each hop but the first needs what the one before gave for halo nodes: one number per boundary row travels (`control`), see [`plan`].
 ///
 /// # Errors
 /// If communication fails.
@@ -29,8 +30,7 @@ pub fn expected(
         if hop > 0 {
             refresh_halo(worker, &mut stays)?;
         }
-        let work = Work::pass(worker.shard().adjacency.edges());
-        stays = worker.compute(Activity::Exchange, work, |worker| {
+        stays = worker.compute(Activity::Exchange, |worker| {
             step(worker, layout, &chunk_of, &stays)
         });
     }
@@ -38,27 +38,20 @@ pub fn expected(
     Ok(stays)
 }
 
-/// The messages of [`expected`].
-#[must_use]
-#[allow(clippy::cast_possible_truncation)] // ranks are few
-pub fn traffic(boundary: &BoundaryPlan, weight: Weight, hops: usize) -> Traffic {
-    let mut traffic = Traffic::new();
-    let rounds = match weight {
-        Weight::NodeHajek => 0,
-        _ => hops.saturating_sub(1),
-    };
-    for (from, part) in boundary.parts.iter().enumerate() {
-        for (to, rows) in part.sends.iter() {
-            let lane = Lane {
-                layer: 0,
-                from: from as u32,
-                to: to as u32,
-                kind: TrafficKind::Control,
-            };
-            traffic.add_many(lane, Bytes(4 * rows.len() as u64), rounds as u64);
-        }
+/// What worker `rank` does in [`expected`].
+pub fn plan(track: &mut Track, part: &PartCounts, weight: Weight, hops: usize) {
+    if weight == Weight::NodeHajek {
+        return;
     }
-    traffic
+    for hop in 0..hops {
+        if hop > 0 {
+            let numbers = |&(reader, rows): &(u32, usize)| (reader, Bytes(4 * rows as u64));
+            let to = part.sends.iter().map(numbers).collect();
+            let from = peers(&part.receives);
+            track.exchange(exchange_of(TrafficKind::Control, 0, to, from));
+        }
+        track.compute(Work::pass(part.internal_edges + part.cut_edges));
+    }
 }
 
 /// One hop: of owned rows; the halo's stay as they are until they are refreshed.
@@ -69,13 +62,11 @@ fn step(worker: &Worker, layout: &Layout, chunk_of: &[usize], stays: &[f32]) -> 
     let mut next = stays.to_vec();
     for (v, next) in next.iter_mut().enumerate().take(shard.owned) {
         let neighbours = shard.adjacency.neighbours(v);
-        let seen = neighbours.iter().map(|&u| {
-            let together = layout.together(chunk(v), chunk(u as usize));
-            (if together { 1.0 } else { apart }) * f64::from(stays[u as usize])
-        });
-        if !neighbours.is_empty() {
-            *next = (seen.sum::<f64>() / neighbours.len() as f64) as f32;
-        }
+        let seen = |u: usize| {
+            let together = layout.together(chunk(v), chunk(u));
+            (if together { 1.0 } else { apart }) * f64::from(stays[u])
+        };
+        *next = stay(neighbours, neighbours.len(), seen) as f32;
     }
     next
 }
@@ -90,16 +81,9 @@ fn nonempty(worker: &Worker, layout: &Layout) -> Vec<f32> {
     let chunk = |row: usize| chunk_of[shard.nodes[row] as usize];
     let of = |v: usize| {
         let neighbours = shard.adjacency.neighbours(v).iter();
-        let mut chunks: Vec<usize> = neighbours.map(|&u| chunk(u as usize)).collect();
-        if chunks.iter().any(|&other| layout.together(chunk(v), other)) {
-            return 1.0;
-        }
-        chunks.sort_unstable();
-        chunks.dedup();
-        if chunks.is_empty() {
-            return 1.0;
-        }
-        (1.0 - layout.inclusion().none_of(chunks.len())) as f32
+        let chunks = neighbours.map(|&u| chunk(u as usize)).collect();
+        let together = |other| layout.together(chunk(v), other);
+        (1.0 - none_seen(layout.inclusion(), chunks, together)) as f32
     };
     (0..shard.owned).map(of).collect()
 }

@@ -4,7 +4,7 @@ use rand::seq::SliceRandom;
 
 use super::estimators::Inclusion;
 use super::options::Schedule;
-use crate::graph::{BoundaryPlan, Part};
+use crate::graph::{BoundaryPlan, Chunks, Part, Steps};
 use crate::net::Bytes;
 use crate::rng::{Purpose, mix, stream};
 use crate::strategies::parts::chunks::{Carried, chunk_bytes, halo_bytes};
@@ -52,9 +52,14 @@ pub struct Layout<'a> {
 impl<'a> Layout<'a> {
     /// The layout of a super-epoch.
     #[must_use]
-    pub fn new(boundary: &'a BoundaryPlan, rules: Rules, super_epoch: usize) -> Self {
-        let (plan, seed) = match boundary.chunks.as_deref() {
-            Some(chunks) => (&chunks.plan, chunks.seed),
+    pub fn new(
+        boundary: &'a BoundaryPlan,
+        chunks: Option<&'a Chunks>,
+        rules: Rules,
+        super_epoch: usize,
+    ) -> Self {
+        let (plan, seed) = match chunks {
+            Some(chunks) => (&*chunks.plan, chunks.seed),
             None => (boundary, 0),
         };
         let workers = boundary.workers();
@@ -90,6 +95,19 @@ impl<'a> Layout<'a> {
     #[must_use]
     pub const fn is_first(&self) -> bool {
         self.first
+    }
+
+    /// The steps of an epoch in which every worker trains the nodes of its chunks, at most `size` at
+    /// a time.
+    #[must_use]
+    pub fn steps(&self, size: usize) -> Steps {
+        let trained = |worker| self.trained(worker).iter();
+        let nodes = |worker| {
+            trained(worker)
+                .map(|&chunk| self.part(chunk).training)
+                .sum()
+        };
+        Steps::new(size, (0..self.workers).map(nodes).collect())
     }
 
     /// Chunks per worker.
@@ -220,6 +238,22 @@ impl<'a> Layout<'a> {
         nodes.shuffle(&mut stream(seed, Purpose::Sampling, pair, epoch as u64));
         nodes.truncate(self.share(nodes.len()));
         nodes.sort_unstable();
+        nodes
+    }
+
+    /// All halo nodes that a worker has in an epoch, ascending.
+    #[must_use]
+    pub fn halo_of(&self, to: usize, seed: u64, epoch: usize) -> Vec<u32> {
+        let whole = self.rules.halo;
+        let of = |from: usize| match from {
+            _ if whole => self.surroundings(from, to),
+            _ if self.rules.sampling == 0.0 => Vec::new(),
+            from if from == to => self.surroundings(from, to),
+            from => self.sampled(from, to, seed, epoch),
+        };
+        let mut nodes: Vec<u32> = (0..self.workers).flat_map(of).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
         nodes
     }
 

@@ -28,31 +28,35 @@
 //! random super-epoch, and a step's do not depend on where the walk has been.
 
 mod batches;
+mod chances;
 pub mod estimators;
 mod expectation;
 mod layout;
 mod norms;
 mod options;
-pub mod study;
+mod plan;
 mod trainer;
 mod weighing;
 mod working;
 
 use std::sync::Arc;
 
-use super::parts::{LayerwiseTrainer, LocalGraph, gradient_traffic};
-use super::{Context, OptionError, Registration, Strategy, StrategyInfo};
-use crate::graph::{BoundaryPlan, PartitionSpec, Steps};
-use crate::model::{Block, Gnn, Input, ModelKind, ModelSpec, Work, targets};
-use crate::net::{Lane, Reduce, Traffic, TrafficKind};
-use crate::sim::{Activity, EpochReport, Setting, SimError, Worker};
-use estimators::{Normalise, Weight, edge_ht, halo_hops, mean};
+use super::parts::{LayerwiseTrainer, LocalGraph};
+use super::{BatchUse, Needs, OptionError, Registration, Strategy, StrategyInfo, Training};
+use crate::graph::PartitionSpec;
+use crate::model::{Block, Gnn, Input, targets};
+use crate::net::{Reduce, TrafficKind};
+use crate::sim::{Activity, EpochReport, Planner, Setting, SimError, Worker};
+use chances::inverse_chances;
+use estimators::{Normalise, Weight, halo_hops, mean, share_of_loss};
 use layout::{Layout, Rules};
 use options::Options;
+use plan::SweepPlanner;
 use trainer::{At, Loaded, Trainer, Whole};
 use weighing::Weighing;
 use working::{HaloRows, Loader, WorkingGraph};
 
+pub use layout::variable_chunk;
 pub use options::Schedule;
 
 /// How experiments name and make it.
@@ -63,27 +67,57 @@ pub const REGISTRATION: Registration = Registration {
         sends: "parameter gradients, and a number per step where weights are agreed on; at each switch a chunk's structure and features (regroup: of those dealt anew), with the halo's features; sampled remote features",
         options: options::INFO,
     },
-    build,
+    read,
 };
 
-struct Grappa {
+struct Grappa(Options);
+
+fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
+    Ok(Box::new(Grappa(Options::read(table)?)))
+}
+
+impl Strategy for Grappa {
+    fn needs(&self, asked: &PartitionSpec) -> Result<Needs, OptionError> {
+        let Self(options) = self;
+        if options.schedule == Schedule::Regroup && options.chunks == Some(asked.workers) {
+            let what = "must be at least twice the workers with schedule = \"regroup\": a worker would only swap its \
+                        one chunk";
+            return Err(OptionError::key("chunks", what));
+        }
+        let chunks = match (options.chunks, options.schedule) {
+            (Some(chunks), _) => chunks,
+            (None, Schedule::Regroup) => 2 * asked.workers,
+            (None, Schedule::Sweep | Schedule::Fixed) => asked.workers,
+        };
+        Ok(Needs {
+            partition: options.chunking.divide(asked, chunks),
+            batches: BatchUse::Possible,
+            together: false,
+        })
+    }
+
+    fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
+        let Self(options) = *self;
+        options.fit(setting)?;
+        Ok(Box::new(Sweeping {
+            rules: options.rules(),
+            weighing: options.weighing(setting.model.layers()),
+            options,
+            setting: Arc::clone(setting),
+        }))
+    }
+}
+
+/// Grappa in its setting.
+#[derive(Clone)]
+struct Sweeping {
     options: Options,
     rules: Rules,
     weighing: Weighing,
-    context: Context,
+    setting: Arc<Setting>,
 }
 
-fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
-    let options = Options::read(table, context)?;
-    Ok(Box::new(Grappa {
-        options,
-        rules: options.rules(),
-        weighing: options.weighing(context.layers),
-        context: *context,
-    }))
-}
-
-impl Grappa {
+impl Sweeping {
     /// Whether chunks move before an epoch.
     fn switches(&self, epoch: usize) -> bool {
         match self.options.schedule {
@@ -97,7 +131,7 @@ impl Grappa {
 
     /// Whether there is one variable chunk only, that of the other of two workers, which then stays.
     fn only_partner(&self) -> bool {
-        let workers = self.context.workers;
+        let workers = self.setting.workers();
         workers == 2 && self.options.chunks.is_none_or(|chunks| chunks == workers)
     }
 
@@ -106,12 +140,13 @@ impl Grappa {
         self.switches(epoch) || self.rules.sampling > 0.0
     }
 
-    fn layout<'a>(&self, boundary: &'a BoundaryPlan, epoch: usize) -> Layout<'a> {
+    fn layout(&self, epoch: usize) -> Layout<'_> {
         let super_epoch = match self.options.schedule {
             Schedule::Fixed => 0,
             Schedule::Sweep | Schedule::Regroup => epoch / self.options.repartition_every(),
         };
-        Layout::new(boundary, self.rules, super_epoch)
+        let (boundary, chunks) = (&self.setting.boundary, self.setting.chunks.as_deref());
+        Layout::new(boundary, chunks, self.rules, super_epoch)
     }
 
     /// Hops over which expected coverage is taken: the halo completes the last one.
@@ -122,91 +157,40 @@ impl Grappa {
     fn knows_expected(&self) -> bool {
         self.weighing.normalise == Normalise::Rho
     }
+
+    /// Training nodes of a worker in a step.
+    fn batch_size(&self) -> usize {
+        let batches = self.setting.batches.as_ref();
+        batches.map_or(usize::MAX, |batches| batches.spec.size)
+    }
 }
 
-impl Strategy for Grappa {
-    fn trains_in_batches(&self) -> bool {
-        true
+impl Training for Sweeping {
+    fn setting(&self) -> &Arc<Setting> {
+        &self.setting
     }
 
-    fn partition(&self, asked: &PartitionSpec) -> PartitionSpec {
-        let workers = match (self.options.chunks, self.options.schedule) {
-            (Some(chunks), _) => chunks,
-            (None, Schedule::Regroup) => 2 * asked.workers,
-            (None, Schedule::Sweep | Schedule::Fixed) => asked.workers,
-        };
-        self.options.chunking.divide(asked, workers)
-    }
-
-    #[allow(clippy::cast_possible_truncation)] // ranks are few
-    fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic {
-        let workers = boundary.workers();
-        let all_reduce = self.context.all_reduce;
-        let layout = self.layout(boundary, epoch);
-        let steps = steps(boundary, &layout).count();
-        let mut traffic = gradient_traffic(all_reduce, workers, model.parameters()).times(steps);
-        let agreed = match &boundary.batches {
-            Some(_) => steps,
-            None => usize::from(self.loads(epoch)),
-        };
-        traffic.merge(&self.weighing.traffic(all_reduce, workers).times(agreed));
-        if !self.loads(epoch) {
-            return traffic;
-        }
-        if epoch == 0 && self.knows_expected() {
-            let (weight, hops) = (self.weighing.weight, self.expected_hops());
-            traffic.merge(&expectation::traffic(boundary, weight, hops));
-        }
-        let width = model.features();
-        for (from, to) in (0..workers).flat_map(|from| (0..workers).map(move |to| (from, to))) {
-            let lane = |kind| Lane {
-                layer: 0,
-                from: from as u32,
-                to: to as u32,
-                kind,
-            };
-            if self.switches(epoch)
-                && let Some(bytes) = layout.payload(width, from, to)
-            {
-                traffic.add(lane(TrafficKind::Repartition), bytes);
-            }
-            if let Some(bytes) = layout.sampled_payload(width, from, to) {
-                traffic.add(lane(TrafficKind::Feature), bytes);
-            }
-        }
-        traffic
-    }
-
-    fn suits(&self, setting: &Setting) -> Result<(), OptionError> {
-        let kind = setting.model.kind;
-        if self.weighing.weight == Weight::EdgeHt
-            && matches!(kind, ModelKind::Gat | ModelKind::SagePool)
-        {
-            let what = "edge_ht needs a model that sums messages (gcn, sage or gin): attention and maxima have weights of \
-                        their own";
-            return Err(OptionError::key("weight", what));
-        }
-        Ok(())
+    fn planner(&self) -> Box<dyn Planner> {
+        Box::new(SweepPlanner::new(self.clone()))
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
         let mut model = worker.new_model();
         let mut optimizer = worker.new_optimizer();
         let mut loader = Loader::default();
-        let boundary = Arc::clone(&worker.setting().boundary);
         let mut loaded: Option<Loaded> = None;
         let mut taken = 0;
-        for epoch in 0..worker.setting().epochs {
-            worker.begin_epoch(epoch);
+        for epoch in 0..worker.epochs() {
+            worker.begin_epoch(epoch)?;
+            let layout = self.layout(epoch);
             if self.loads(epoch) {
-                loaded = Some(self.load(worker, &model, &mut loader, epoch)?);
+                loaded = Some(self.load(worker, &model, &mut loader, &layout, epoch)?);
             }
             let Some(Loaded { trainer, coverage }) = &loaded else {
                 return Err(SimError::Strategy(
                     "nothing was loaded before epoch 0".to_owned(),
                 ));
             };
-            let layout = self.layout(&boundary, epoch);
             let order = trainer.order(worker, epoch);
             let (mut loss, mut weights) = (0.0, Vec::new());
             for step in 0..trainer.steps() {
@@ -236,48 +220,44 @@ impl Strategy for Grappa {
     }
 }
 
-impl Grappa {
+impl Sweeping {
     fn load(
         &self,
         worker: &mut Worker,
         model: &Gnn,
         loader: &mut Loader,
+        layout: &Layout<'_>,
         epoch: usize,
     ) -> Result<Loaded, SimError> {
-        let boundary = Arc::clone(&worker.setting().boundary);
-        let layout = self.layout(&boundary, epoch);
         let mut arrived = HaloRows::default();
         if self.switches(epoch) {
             if epoch == 0 && self.knows_expected() {
                 let (weight, hops) = (self.weighing.weight, self.expected_hops());
-                loader.expected = expectation::expected(worker, &layout, weight, hops)?;
+                loader.expected = expectation::expected(worker, layout, weight, hops)?;
             }
-            arrived = loader.switch(worker, &layout)?;
+            arrived = loader.switch(worker, layout)?;
         }
         if self.rules.sampling > 0.0 {
-            arrived = working::sample(worker, &layout, epoch)?;
+            arrived = working::sample(worker, layout, epoch)?;
         }
-        let rows = Work::pass(worker.shard().owned * worker.shard().features.width());
-        let graph = worker.compute(Activity::Exchange, rows, |worker| {
-            loader.assemble(worker, &layout, &arrived)
+        let graph = worker.compute(Activity::Exchange, |worker| {
+            loader.assemble(worker, layout, &arrived)
         });
-        let edges = Work::pass(graph.adjacency.edges() * self.context.layers);
-        let batches = boundary.batches.as_ref();
-        let (features, local) = worker.compute(Activity::Exchange, edges, |worker| {
+        let batches = self.setting.batches.as_ref();
+        let (features, local) = worker.compute(Activity::Exchange, |worker| {
             let features = Input::from_features(graph.features.clone(), worker.place());
-            let local = (batches.is_none()).then(|| self.local(worker, &layout, &graph));
+            let local = (batches.is_none()).then(|| self.local(worker, layout, &graph));
             (features, local)
         });
-        let (coverage, weights) = worker.compute(Activity::Exchange, edges, |_| {
-            self.weighing.of_nodes(&graph)
-        });
+        let (coverage, weights) =
+            worker.compute(Activity::Exchange, |_| self.weighing.of_nodes(&graph));
         let (Some(mut local), None) = (local, batches) else {
             let fanouts = batches.map(|batches| batches.spec.fanouts.clone());
             let trainer = Trainer::Batches(Box::new(batches::WorkingBatches {
                 degrees: self.degrees(&graph),
                 chunks: layout.chunks_of(&graph.nodes),
                 fanouts: fanouts.unwrap_or_default(),
-                steps: steps(&boundary, &layout),
+                steps: layout.steps(self.batch_size()),
                 graph,
                 features,
                 weights,
@@ -296,12 +276,10 @@ impl Grappa {
         };
         let training = worker.training_nodes();
         let weights = self.weighing.agreed(worker, weights, &norms, training)?;
-        let (nodes, rows) = (training as f64, graph.nodes.len());
-        // Each worker's mean loss times b_i / Σ b_j: the sum over workers is the mean over all training nodes.
-        #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
+        let rows = graph.nodes.len();
         let weighted = graph.seeds.iter().zip(&weights);
-        let weighted =
-            weighted.map(|(seed, weight)| (seed.row, seed.class, (weight / nodes) as f32));
+        let share = |weight: &f64| share_of_loss(*weight, training);
+        let weighted = weighted.map(|(seed, weight)| (seed.row, seed.class, share(weight)));
         let classes = worker.setting().model.classes();
         local.targets = targets(rows, classes, weighted, worker.place());
         local.nodes = graph.nodes;
@@ -349,49 +327,6 @@ impl Grappa {
             upper,
             nodes: Vec::new(),
             targets: targets(0, worker.setting().model.classes(), [], worker.place()),
-        }
-    }
-}
-
-/// The steps of an epoch in which every worker trains the nodes of its chunks.
-fn steps(boundary: &BoundaryPlan, layout: &Layout<'_>) -> Steps {
-    let size = boundary
-        .batches
-        .as_ref()
-        .map_or(usize::MAX, |b| b.spec.size);
-    let nodes = |worker| {
-        layout
-            .trained(worker)
-            .iter()
-            .map(|&chunk| layout.part(chunk).training)
-    };
-    Steps::new(
-        size,
-        (0..boundary.workers())
-            .map(|worker| nodes(worker).sum())
-            .collect(),
-    )
-}
-
-/// What `edge_ht` multiplies the message from `u` to `v` by, rows of a working graph whose first `inner` rows have in-edges: one over the
-/// probability that the worker of `v` holds `u`, and nothing if this worker does not hold it now. `chunks` are those of the rows.
-fn inverse_chances(
-    layout: &Layout<'_>,
-    chunks: &[usize],
-    inner: usize,
-) -> impl Fn(u32, u32) -> f32 {
-    #[allow(clippy::cast_possible_truncation)] // edge weights are single precision
-    let apart = edge_ht(layout.inclusion().pair(false)) as f32;
-    move |v, u| {
-        let (v, u) = (v as usize, u as usize);
-        if v == u {
-            1.0
-        } else if u >= inner {
-            0.0
-        } else if layout.together(chunks[v], chunks[u]) {
-            1.0
-        } else {
-            apart
         }
     }
 }

@@ -3,7 +3,7 @@
 use burn::module::Module;
 
 use super::estimators::squared_gradient_norm;
-use crate::model::{Block, Gnn, Input, Work};
+use crate::model::{Block, Gnn, Input};
 use crate::sim::{Activity, Worker};
 
 /// `γ_v = ‖softmax − onehot‖² (1 + ‖h_v‖²)` of each seed, `h_v` being its row of the last layer's input, by one forward pass without dropout. *(Derived,
@@ -21,8 +21,7 @@ pub fn squared(
     let mut input = features.clone();
     let mut hidden = input.clone();
     for (layer, &block) in blocks.iter().enumerate() {
-        let work = Work::layer(&worker.setting().model, layer, block, &input);
-        let output = worker.compute(Activity::Model, work, |worker| {
+        let output = worker.compute(Activity::Model, |worker| {
             let output = model.layer(layer, block, &input);
             worker.wait_for(&output);
             output

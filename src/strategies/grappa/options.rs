@@ -5,8 +5,10 @@ use serde::Deserialize;
 use super::estimators::{Normalise, Shrinkage, Weight};
 use super::layout::Rules;
 use super::weighing::Weighing;
+use crate::model::ModelKind;
+use crate::sim::Setting;
 use crate::strategies::parts::Chunking;
-use crate::strategies::{Context, OptionError, OptionInfo, options};
+use crate::strategies::{OptionError, OptionInfo, options};
 
 /// All options, for `grapevine list strategies`.
 pub const INFO: &[OptionInfo] = &[
@@ -137,10 +139,10 @@ impl Options {
     ///
     /// # Errors
     /// What is unknown, out of range, or does not go together.
-    pub fn read(table: &toml::Table, context: &Context) -> Result<Self, OptionError> {
+    pub fn read(table: &toml::Table) -> Result<Self, OptionError> {
         let read: Self = options(table)?;
-        read.check_ranges(context)?;
-        read.check_combinations(context)?;
+        read.check_ranges()?;
+        read.check_combinations()?;
         read.check_idle()?;
         Ok(read)
     }
@@ -176,7 +178,7 @@ impl Options {
         }
     }
 
-    fn check_ranges(&self, context: &Context) -> Result<(), OptionError> {
+    fn check_ranges(&self) -> Result<(), OptionError> {
         let refuse = |key, what: &str| Err(OptionError::key(key, what));
         if self.chunks == Some(0) {
             return refuse(
@@ -193,10 +195,6 @@ impl Options {
         if self.coverage_hops == Some(0) {
             return refuse("coverage_hops", "must be at least 1");
         }
-        if self.coverage_hops.is_some_and(|hops| hops > context.layers) {
-            let most = format!("must be at most the model's {} layers", context.layers);
-            return Err(OptionError::key("coverage_hops", most));
-        }
         if self
             .kappa
             .is_some_and(|kappa| !(kappa >= 0.0 && kappa.is_finite()))
@@ -211,6 +209,25 @@ impl Options {
         }
         if self.cap.is_some_and(|cap| !(cap > 0.0 && cap.is_finite())) {
             return refuse("cap", "must be a positive number");
+        }
+        Ok(())
+    }
+
+    /// Whether they go with a model and its workers.
+    ///
+    /// # Errors
+    /// What does not.
+    pub fn fit(&self, setting: &Setting) -> Result<(), OptionError> {
+        let (kind, layers) = (setting.model.kind, setting.model.layers());
+        if self.coverage_hops.is_some_and(|hops| hops > layers) {
+            let most = format!("must be at most the model's {layers} layers");
+            return Err(OptionError::key("coverage_hops", most));
+        }
+        let attends = matches!(kind, ModelKind::Gat | ModelKind::SagePool);
+        if self.weight == Weight::EdgeHt && attends {
+            let what = "edge_ht needs a model that sums messages (gcn, sage or gin): attention and maxima have weights of \
+                        their own";
+            return Err(OptionError::key("weight", what));
         }
         Ok(())
     }
@@ -259,14 +276,9 @@ impl Options {
         })
     }
 
-    fn check_combinations(&self, context: &Context) -> Result<(), OptionError> {
+    fn check_combinations(&self) -> Result<(), OptionError> {
         let refuse = |key, what: String| Err(OptionError::key(key, what));
         let weight = self.weight.name();
-        if self.schedule == Schedule::Regroup && self.chunks == Some(context.workers) {
-            let what = "must be at least twice the workers with schedule = \"regroup\": a worker would only swap its \
-                        one chunk";
-            return refuse("chunks", what.to_owned());
-        }
         let sampling = self.remote_sampling > 0.0;
         if sampling && self.halo == Some(true) {
             let what = "must be 0 with halo = true, which has loaded all boundary rows";

@@ -3,7 +3,7 @@
 use super::batches::WorkingBatches;
 use super::layout::Layout;
 use super::weighing::Weighing;
-use crate::model::{Gnn, Input, Work};
+use crate::model::{Gnn, Input};
 use crate::sim::{Activity, SimError, Worker};
 use crate::strategies::parts::{LayerwiseTrainer, Step};
 
@@ -56,9 +56,8 @@ impl Trainer {
         match self {
             Self::Whole(_) => Vec::new(),
             Self::Batches(batches) => {
-                let work = Work::pass(batches.graph.seeds.len());
                 let order = |worker: &Worker| batches.order(worker, epoch);
-                worker.compute(Activity::Exchange, work, order)
+                worker.compute(Activity::Exchange, order)
             }
         }
     }

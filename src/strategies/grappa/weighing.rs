@@ -5,8 +5,8 @@ use super::estimators::{
     node_hajek, over_expectation, sampling_variance, shrunk, smoothed,
 };
 use super::working::WorkingGraph;
-use crate::net::{AllReduceKind, Reduce, Traffic, TrafficKind, all_reduce_traffic};
-use crate::sim::{SimError, Worker};
+use crate::net::{Reduce, TrafficKind};
+use crate::sim::{SimError, Track, Worker};
 
 /// How weights come about, in this order: coverage, κ, ρ, mean, cap, batch, λ.
 #[derive(Clone, Copy, Debug)]
@@ -115,18 +115,15 @@ impl Weighing {
         Ok(weights)
     }
 
-    /// The messages of [`Self::agreed`]: an all-reduce of one number for the mean, and of two for James and Stein's λ.
-    #[must_use]
-    pub fn traffic(&self, all_reduce: AllReduceKind, workers: usize) -> Traffic {
-        let mut traffic = Traffic::new();
-        let james_stein = self.shrinkage == Shrinkage::JamesStein;
-        for (asked, numbers) in [(self.takes_mean(), 1), (james_stein, 2)] {
-            if asked {
-                let kind = TrafficKind::Control;
-                traffic.merge(&all_reduce_traffic(all_reduce, workers, numbers, kind));
-            }
+    /// What a worker does in [`Self::agreed`]: an all-reduce of one number for the mean, and of two for
+    /// James and Stein's λ.
+    pub fn plan(&self, track: &mut Track) {
+        if self.takes_mean() {
+            track.all_reduce(1, TrafficKind::Control);
         }
-        traffic
+        if self.weight.is_batch() && self.shrinkage == Shrinkage::JamesStein {
+            track.all_reduce(2, TrafficKind::Control);
+        }
     }
 }
 

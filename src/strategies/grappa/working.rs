@@ -3,7 +3,6 @@
 use super::layout::Layout;
 use super::options::Schedule;
 use crate::graph::{Csr, Features};
-use crate::model::Work;
 use crate::net::{Inbox, Message, Outbox, TrafficKind};
 use crate::sim::{Activity, Shard, SimError, Worker};
 use crate::strategies::parts::chunks::{
@@ -92,14 +91,9 @@ impl Loader {
     /// # Errors
     /// If communication fails.
     pub fn switch(&mut self, worker: &mut Worker, layout: &Layout) -> Result<HaloRows, SimError> {
-        let width = worker.shard().features.width();
-        let owned = Work::pass(worker.shard().owned * width);
-        let outbox = worker.compute(Activity::Exchange, owned, |worker| {
-            self.pack(worker, layout)
-        });
+        let outbox = worker.compute(Activity::Exchange, |worker| self.pack(worker, layout));
         let inbox = worker.exchange(outbox)?;
-        let work = owned + received(&inbox);
-        worker.compute(Activity::Exchange, work, |worker| {
+        worker.compute(Activity::Exchange, |worker| {
             let arrived = self.unpack(worker, layout, &inbox)?;
             if layout.is_first() && layout.rules().halo {
                 self.keep_base_halo(worker, layout, &arrived);
@@ -259,8 +253,7 @@ pub fn sample(worker: &mut Worker, layout: &Layout, epoch: usize) -> Result<Halo
     let width = worker.shard().features.width();
     let peers: Vec<usize> = (0..worker.size()).filter(|&peer| peer != rank).collect();
     let mut outbox = Outbox::new(TrafficKind::Feature, 0);
-    let rows = Work::pass(worker.shard().owned);
-    outbox.messages = worker.compute(Activity::Exchange, rows, |worker| {
+    outbox.messages = worker.compute(Activity::Exchange, |worker| {
         let sampled = peers.iter().map(|&peer| {
             let mut payload = Vec::new();
             let nodes = layout.sampled(rank, peer, seed, epoch);
@@ -278,7 +271,7 @@ pub fn sample(worker: &mut Worker, layout: &Layout, epoch: usize) -> Result<Halo
     let sends = |&peer: &usize| layout.sampled_payload(width, peer, rank).is_some();
     outbox.expect = peers.iter().copied().filter(sends).collect();
     let inbox = worker.exchange(outbox)?;
-    worker.compute(Activity::Exchange, received(&inbox), |_| {
+    worker.compute(Activity::Exchange, |_| {
         let mut arrived = HaloRows::default();
         for message in &inbox {
             let nodes = layout.sampled(message.peer, rank, seed, epoch);
@@ -311,9 +304,4 @@ fn own_rows(shard: &Shard, nodes: &[u32]) -> Vec<u32> {
         .filter_map(row)
         .map(|row| u32::try_from(row).unwrap_or(u32::MAX))
         .collect()
-}
-
-fn received(inbox: &Inbox) -> Work {
-    let bytes: usize = inbox.iter().map(|message| message.payload.len()).sum();
-    Work::pass(bytes / 4)
 }

@@ -4,14 +4,18 @@
 //! all-reduce a step and nothing else; mini-batches sample within a part. This is `DistGNN`'s mode `0c`, the "no communication" baseline of VARCO, and what Grappa would be
 //! without repartitioning and weights.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 
-use super::parts::{Overlap, model_gradient_traffic, partition_parallel};
-use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
-use crate::graph::BoundaryPlan;
-use crate::model::ModelSpec;
-use crate::net::Traffic;
-use crate::sim::{SimError, Worker};
+use super::parts::options::OVERLAP_GRADIENTS;
+use super::parts::plan::ExchangePlanner;
+use super::parts::{When, partition_parallel};
+use super::{
+    BatchUse, Needs, OptionError, Registration, Strategy, StrategyInfo, Training, options,
+};
+use crate::graph::PartitionSpec;
+use crate::sim::{Planner, Setting, SimError, Worker};
 
 /// How experiments name and make it.
 pub const REGISTRATION: Registration = Registration {
@@ -19,16 +23,9 @@ pub const REGISTRATION: Registration = Registration {
         name: "isolated",
         paper: "no communication of node data (mode 0c of DistGNN, SC'21)",
         sends: "parameter gradients only; edges across the cut are dropped",
-        options: &[OVERLAP],
+        options: &[OVERLAP_GRADIENTS],
     },
-    build,
-};
-
-/// Shared with `bns` and `pipe`.
-pub const OVERLAP: OptionInfo = OptionInfo {
-    name: "overlap",
-    default: "false",
-    meaning: "Sum gradients by layer while the layers below go back (as PyTorch DDP does, Li et al., VLDB 2020). Losses are the same up to the order of sums.",
+    read,
 };
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -38,34 +35,48 @@ struct Options {
     overlap: bool,
 }
 
-struct Isolated {
-    options: Options,
-    context: Context,
-}
+struct Isolated(When);
 
-fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
-    Ok(Box::new(Isolated {
-        options: options(table)?,
-        context: *context,
-    }))
+fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
+    let options: Options = options(table)?;
+    Ok(Box::new(Isolated(When {
+        gradients_overlap: options.overlap,
+        ..When::default()
+    })))
 }
 
 impl Strategy for Isolated {
-    fn trains_in_batches(&self) -> bool {
-        true
+    fn needs(&self, asked: &PartitionSpec) -> Result<Needs, OptionError> {
+        Ok(Needs {
+            partition: asked.clone(),
+            batches: BatchUse::Possible,
+            together: false,
+        })
     }
 
-    fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, _epoch: usize) -> Traffic {
-        let (kind, workers) = (self.context.all_reduce, boundary.workers());
-        model_gradient_traffic(kind, workers, model, self.options.overlap)
-            .times(boundary.steps().count())
+    fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
+        Ok(Box::new(Alone {
+            when: self.0,
+            setting: Arc::clone(setting),
+        }))
+    }
+}
+
+struct Alone {
+    when: When,
+    setting: Arc<Setting>,
+}
+
+impl Training for Alone {
+    fn setting(&self) -> &Arc<Setting> {
+        &self.setting
+    }
+
+    fn planner(&self) -> Box<dyn Planner> {
+        Box::new(ExchangePlanner::new(&self.setting, None, self.when))
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
-        let overlap = Overlap {
-            gradients: self.options.overlap,
-            ..Overlap::default()
-        };
-        partition_parallel(worker, None, overlap)
+        partition_parallel(worker, None, self.when)
     }
 }

@@ -18,15 +18,16 @@
 
 mod server;
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 
-use super::parts::{LayerwiseTrainer, LocalGraph, lane};
-use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
-use crate::graph::BoundaryPlan;
-use crate::model::{Input, ModelSpec};
-use crate::net::{Bytes, Traffic, TrafficKind};
-use crate::sim::{EpochReport, SimError, Worker};
-use server::{SERVER, Server, average, graph_bytes, hand_out};
+use super::parts::plan::{pass_alone, pass_over, plan_each};
+use super::parts::{LayerwiseTrainer, LocalGraph};
+use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training, options};
+use crate::model::{BlockShape, Input};
+use crate::sim::{EpochReport, Planner, Setting, SimError, Track, Worker};
+use server::{SERVER, Server, average, hand_out};
 
 /// How experiments name and make it.
 pub const REGISTRATION: Registration = Registration {
@@ -57,7 +58,7 @@ pub const REGISTRATION: Registration = Registration {
             },
         ],
     },
-    build,
+    read,
 };
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -80,12 +81,9 @@ impl Default for Options {
     }
 }
 
-struct Llcg {
-    options: Options,
-    context: Context,
-}
+struct Llcg(Options);
 
-fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
+fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
     let options: Options = options(table)?;
     let refuse = |key, what: &str| Err(OptionError::key(key, what));
     if !(options.rho.is_finite() && options.rho >= 1.0) {
@@ -105,10 +103,7 @@ fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, Op
             return refuse("server_learning_rate", "does nothing with server_steps = 0");
         }
     }
-    Ok(Box::new(Llcg {
-        options,
-        context: *context,
-    }))
+    Ok(Box::new(Llcg(options)))
 }
 
 impl Options {
@@ -135,28 +130,38 @@ impl Options {
 }
 
 impl Strategy for Llcg {
-    fn epochs(&self, context: &Context) -> usize {
-        self.options.rounds(context.epochs).len()
+    fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
+        Ok(Box::new(Rounds {
+            steps: self.0.rounds(setting.training.epochs),
+            options: self.0,
+            setting: Arc::clone(setting),
+        }))
+    }
+}
+
+/// LLCG in its setting.
+#[derive(Clone)]
+struct Rounds {
+    options: Options,
+    /// Local steps of each round.
+    steps: Vec<usize>,
+    setting: Arc<Setting>,
+}
+
+impl Training for Rounds {
+    fn setting(&self) -> &Arc<Setting> {
+        &self.setting
     }
 
-    fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic {
-        let mut traffic = Traffic::new();
-        let parameters = Bytes(4 * model.parameters() as u64);
-        for (rank, part) in boundary.parts.iter().enumerate() {
-            if rank == SERVER {
-                continue;
-            }
-            let kind = TrafficKind::Parameter;
-            traffic.add(lane(0, rank, SERVER, kind), parameters);
-            traffic.add(lane(0, SERVER, rank, kind), parameters);
-            if epoch == 0 && self.options.server_steps > 0 {
-                let there = |kind| lane(0, rank, SERVER, kind);
-                let (structure, features) = graph_bytes(part, model.features());
-                traffic.add(there(TrafficKind::Repartition), structure);
-                traffic.add(there(TrafficKind::Feature), features);
-            }
-        }
-        traffic
+    fn epochs(&self) -> usize {
+        self.steps.len()
+    }
+
+    fn planner(&self) -> Box<dyn Planner> {
+        let rounds = self.clone();
+        plan_each(self.setting.workers(), move |round, rank, track| {
+            write(&rounds, round, rank, track);
+        })
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
@@ -176,9 +181,8 @@ impl Strategy for Llcg {
         let mut server: Option<Server> = None;
         // Of all steps so far, the server's too: each has dropout of its own.
         let mut taken = 0;
-        let rounds = self.options.rounds(self.context.epochs);
-        for (round, &steps) in rounds.iter().enumerate() {
-            worker.begin_epoch(round);
+        for (round, &steps) in self.steps.iter().enumerate() {
+            worker.begin_epoch(round)?;
             if round == 0 && server_steps > 0 {
                 server = Server::new(worker, server_learning_rate)?;
             }
@@ -212,6 +216,37 @@ impl Strategy for Llcg {
         }
         Ok(())
     }
+}
+
+/// What worker `rank` does in a round.
+fn write(rounds: &Rounds, round: usize, rank: usize, track: &mut Track) {
+    let Rounds {
+        options,
+        steps,
+        setting,
+    } = rounds;
+    let (model, counts, workers) = (&setting.model, &setting.counts, setting.workers());
+    let corrects = options.server_steps > 0;
+    if round == 0 && corrects {
+        server::plan_gathering(track, counts, rank, model.features());
+    }
+    for _ in 0..steps[round] {
+        pass_alone(track, setting, rank);
+        track.update(model.parameters());
+    }
+    server::plan_average(track, rank, workers, model.parameters());
+    for _ in 0..if rank == SERVER {
+        options.server_steps
+    } else {
+        0
+    } {
+        let aggregation = model.aggregation();
+        let whole = BlockShape::of(counts.nodes, counts.nodes, counts.edges, aggregation);
+        let stored = counts.parts.iter().map(|part| part.own_values).sum();
+        pass_over(track, setting, rank, whole, stored);
+        track.update(model.parameters());
+    }
+    server::plan_handing_out(track, rank, workers, model.parameters());
 }
 
 #[cfg(test)]

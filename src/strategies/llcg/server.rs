@@ -1,12 +1,13 @@
 //! The server: it has the whole graph, averages models and corrects their mean.
 
-use crate::graph::{Csr, Part};
+use crate::graph::{BoundaryCounts, Csr};
 use crate::model::{
     Block, Gnn, Input, Optimizer, Work, parameter_count, parameters, targets, with_parameters,
 };
-use crate::net::{Bytes, Message, Outbox, TrafficKind, floats, to_bytes};
-use crate::sim::{Activity, SimError, Worker};
+use crate::net::{Bytes, Message, Outbox, TrafficKind, f32_bytes, floats, to_bytes};
+use crate::sim::{Activity, SimError, Track, Worker};
 use crate::strategies::parts::chunks::{Carried, Chunk, chunk_bytes};
+use crate::strategies::parts::plan::exchange_of;
 use crate::strategies::parts::{LayerwiseTrainer, LocalGraph};
 
 /// The worker that is the server as well.
@@ -18,12 +19,67 @@ const CARRIED: Carried = Carried {
     expected: false,
 };
 
-/// What a worker's part of the graph takes on its way to the server: its structure, and its features.
-#[must_use]
-pub const fn graph_bytes(part: &Part, width: usize) -> (Bytes, Bytes) {
-    let (nodes, edges) = (part.owned.len(), part.internal_edges + part.cut_edges);
-    let structure = chunk_bytes(nodes, edges, 0, CARRIED);
-    (structure, Bytes((4 * nodes * width) as u64))
+/// What a worker does in [`Server::new`]: its structure and its features travel.
+pub fn plan_gathering(track: &mut Track, counts: &BoundaryCounts, rank: usize, width: usize) {
+    let part = &counts.parts[rank];
+    let edges = part.internal_edges + part.cut_edges;
+    track.compute(Work::pass(part.owned * width + edges));
+    let structure = chunk_bytes(part.owned, edges, 0, CARRIED);
+    let features = f32_bytes(part.owned * width);
+    for (kind, bytes) in [
+        (TrafficKind::Repartition, structure),
+        (TrafficKind::Feature, features),
+    ] {
+        to_server(track, kind, rank, counts.workers(), bytes);
+    }
+    if rank == SERVER {
+        track.compute(Work::pass(counts.nodes * width + counts.edges));
+    }
+}
+
+/// What a worker does in [`average`].
+pub fn plan_average(track: &mut Track, rank: usize, workers: usize, parameters: usize) {
+    if rank != SERVER {
+        track.compute(Work::pass(parameters)); // packing
+    }
+    to_server(
+        track,
+        TrafficKind::Parameter,
+        rank,
+        workers,
+        f32_bytes(parameters),
+    );
+    if rank == SERVER {
+        track.compute(Work::pass(parameters * workers));
+    }
+}
+
+/// What a worker does in [`hand_out`].
+#[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
+pub fn plan_handing_out(track: &mut Track, rank: usize, workers: usize, parameters: usize) {
+    let kind = TrafficKind::Parameter;
+    if rank == SERVER {
+        let peers = 1..workers as u32;
+        peers
+            .clone()
+            .for_each(|_| track.compute(Work::pass(parameters)));
+        let to = peers.map(|peer| (peer, f32_bytes(parameters))).collect();
+        track.exchange(exchange_of(kind, 0, to, Vec::new()));
+    } else {
+        track.exchange(exchange_of(kind, 0, Vec::new(), vec![SERVER as u32]));
+        track.compute(Work::pass(parameters));
+    }
+}
+
+/// A message of everybody else to the server.
+#[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
+fn to_server(track: &mut Track, kind: TrafficKind, rank: usize, workers: usize, bytes: Bytes) {
+    let (to, from) = if rank == SERVER {
+        (Vec::new(), (1..workers as u32).collect())
+    } else {
+        (vec![(SERVER as u32, bytes)], Vec::new())
+    };
+    track.exchange(exchange_of(kind, 0, to, from));
 }
 
 /// What the server trains on.
@@ -40,9 +96,7 @@ impl Server {
     /// If communication fails.
     pub fn new(worker: &mut Worker, learning_rate: Option<f64>) -> Result<Option<Self>, SimError> {
         let rank = worker.rank();
-        let shard = worker.shard();
-        let values = Work::pass(shard.owned * shard.features.width() + shard.adjacency.edges());
-        let (own, payloads) = worker.compute(Activity::Exchange, values, |worker| {
+        let (own, payloads) = worker.compute(Activity::Exchange, |worker| {
             let shard = worker.shard();
             let rows: Vec<u32> = (0_u32..).take(shard.owned).collect();
             let mut own = Chunk::of(shard, &rows, |_| true, CARRIED, &[]);
@@ -66,13 +120,8 @@ impl Server {
         if rank != SERVER {
             return Ok(None);
         }
-        let (nodes, edges) = {
-            let boundary = &worker.setting().boundary;
-            (boundary.nodes, boundary.edges)
-        };
         let width = worker.shard().features.width();
-        let values = Work::pass(nodes * width + edges);
-        let (graph, features) = worker.compute(Activity::Exchange, values, |worker| {
+        let (graph, features) = worker.compute(Activity::Exchange, |worker| {
             let mut parts = vec![own];
             for (structure, features) in inboxes[0].iter().zip(&inboxes[1]) {
                 let count = worker.setting().boundary.parts[structure.peer].owned.len();
@@ -164,8 +213,7 @@ pub fn average(worker: &mut Worker, model: Gnn) -> Result<Gnn, SimError> {
     }
     outbox.expect = others(worker);
     let inbox = worker.exchange(outbox)?;
-    let work = Work::pass(parameter_count(&model) * worker.size());
-    worker.compute(Activity::Exchange, work, |worker| {
+    worker.compute(Activity::Exchange, |worker| {
         let all = worker.training_nodes() as f64;
         let parts = &worker.setting().boundary.parts;
         let share = |rank: usize| parts[rank].training as f64 / all;
@@ -200,7 +248,7 @@ pub fn hand_out(worker: &mut Worker, model: Gnn) -> Result<Gnn, SimError> {
     outbox.expect = vec![SERVER];
     let inbox = worker.exchange(outbox)?;
     let count = parameter_count(&model);
-    worker.compute(Activity::Exchange, Work::pass(count), |_| {
+    worker.compute(Activity::Exchange, |_| {
         let values = unpacked(&inbox[0], count)?; // one message was expected
         Ok(with_parameters(model, &values))
     })
@@ -208,8 +256,7 @@ pub fn hand_out(worker: &mut Worker, model: Gnn) -> Result<Gnn, SimError> {
 
 /// A model on its way to `peer`.
 fn packed(worker: &mut Worker, model: &Gnn, peer: usize) -> Message {
-    let work = Work::pass(parameter_count(model));
-    worker.compute(Activity::Exchange, work, |_| Message {
+    worker.compute(Activity::Exchange, |_| Message {
         peer,
         payload: to_bytes(&parameters(model)),
     })

@@ -7,14 +7,14 @@
 //!   loss ◀── layers, each reading rows that came with the strategy's codec; gradients back the same way
 //! ```
 //!
-//! So every worker computes the rows that it owns and that any worker needs, once each. Who will be asked by whom is no message: the engine
-//! tells a worker which requests to wait for ([`BoundaryPlan::requests`](crate::graph::BoundaryPlan::requests)).
+//! So every worker computes the rows that it owns and that any worker needs, once each. Who will be asked by whom is no message: the plan
+//! tells a worker which requests to wait for ([`Worker::planned_senders`]).
 
-use super::asking::{At, Kept, ask, exchange_features};
 use super::buckets::Buckets;
+use super::requests::{Kept, ask, exchange_features};
 use super::{Crossing, EpochExchange, Pass, PassLayer, Step, Wire};
 use crate::graph::{Csr, SampledLayer, Sampler, Steps, View, seeds_of, shuffled};
-use crate::model::{Block, Dropout, Gnn, Input, Matrix, Work, targets};
+use crate::model::{Block, Dropout, Gnn, Input, Matrix, targets};
 use crate::sim::{Activity, SimError, Worker};
 
 /// One worker's mini-batches.
@@ -43,11 +43,11 @@ impl BatchTrainer {
     /// The mini-batches of a worker, if the run has any; with `exchange`, neighbours are drawn across the cut.
     #[must_use]
     pub fn new(worker: &Worker, exchange: bool) -> Option<Self> {
-        let boundary = &worker.setting().boundary;
-        let batches = boundary.batches.as_ref()?;
+        let setting = worker.setting();
+        let batches = setting.batches.as_ref()?;
         let shard = worker.shard();
         Some(Self {
-            steps: boundary.steps(),
+            steps: setting.steps(),
             fanouts: batches.spec.fanouts.clone(),
             alone: (!exchange).then(|| shard.without_halo()),
             dropout: worker.dropout(),
@@ -86,8 +86,7 @@ impl BatchTrainer {
     ) -> Result<Step, SimError> {
         let (seed, rank, count) = (worker.setting().seed, worker.rank(), self.steps());
         if step == 0 {
-            let shuffle = Work::pass(worker.shard().train.len());
-            self.order = worker.compute(Activity::Exchange, shuffle, |worker| {
+            self.order = worker.compute(Activity::Exchange, |worker| {
                 shuffled(seed, epoch, rank, &worker.shard().train)
             });
         }
@@ -104,13 +103,12 @@ impl BatchTrainer {
             let mut crossing = None;
             outputs = if layer == 0 {
                 let wire = wires.first().and_then(Option::as_ref);
-                features = self.features(worker, &sampled, wire, sent, (epoch, step))?;
+                features = self.features(worker, &sampled, wire, sent.keeps_features)?;
                 Vec::new()
             } else if self.alone.is_some() {
                 sampled.rows.clone()
             } else {
-                let keeps = sent.keeps_features;
-                let asked = ask(worker, layer, sampled.others(), (epoch, step), keeps)?;
+                let asked = ask(worker, layer, sampled.others())?;
                 let (made, sends) = sampled.below(&asked.of_me);
                 let (own, receives) = (sampled.own, asked.by_me);
                 crossing = Some(Crossing::new(made.len(), own, sends, receives));
@@ -140,10 +138,15 @@ impl BatchTrainer {
     }
 
     /// Draws the inputs of a layer.
-    fn draw(&self, worker: &mut Worker, hop: usize, outputs: Vec<u32>, at: At) -> SampledLayer {
+    fn draw(
+        &self,
+        worker: &mut Worker,
+        hop: usize,
+        outputs: Vec<u32>,
+        at: (usize, usize),
+    ) -> SampledLayer {
         let sampler = Sampler::new(worker.setting().seed, at.0, at.1, &self.fanouts);
-        let work = draw_work(self.view(worker).adjacency, &outputs);
-        worker.compute(Activity::Exchange, work, |worker| {
+        worker.compute(Activity::Exchange, |worker| {
             SampledLayer::draw(&sampler, hop, &self.view(worker), outputs)
         })
     }
@@ -167,8 +170,7 @@ impl BatchTrainer {
         sampled: &SampledLayer,
         crossing: Option<Crossing>,
     ) -> Layer {
-        let work = Work::pass(sampled.adjacency.edges());
-        worker.compute(Activity::Exchange, work, |worker| {
+        worker.compute(Activity::Exchange, |worker| {
             let shard = worker.shard();
             let degrees = match &self.alone {
                 Some((_, degrees)) => degrees,
@@ -191,10 +193,8 @@ impl BatchTrainer {
         worker: &mut Worker,
         sampled: &SampledLayer,
         wire: Option<&Wire>,
-        sent: &EpochExchange,
-        at: At,
+        keeps: bool,
     ) -> Result<Option<Input>, SimError> {
-        let width = worker.shard().features.width();
         let mut arrived = Vec::new();
         let mut wanted = sampled.others().to_vec();
         if self.alone.is_none() {
@@ -203,19 +203,18 @@ impl BatchTrainer {
                     "nothing says how the features of sampled rows travel".to_owned(),
                 ));
             };
-            if sent.keeps_features {
+            if keeps {
                 wanted = self.kept.missing(worker, &wanted);
             }
-            let asked = ask(worker, 0, &wanted, at, sent.keeps_features)?;
+            let asked = ask(worker, 0, &wanted)?;
             arrived = exchange_features(worker, &asked, wire)?;
         }
         if sampled.rows.is_empty() {
             return Ok(None);
         }
-        let work = Work::pass(sampled.rows.len() * width);
         let kept = &mut self.kept;
-        let features = worker.compute(Activity::Exchange, work, |worker| {
-            let features = if sent.keeps_features {
+        let features = worker.compute(Activity::Exchange, |worker| {
+            let features = if keeps {
                 kept.take(worker, &wanted, &arrived);
                 kept.select(worker, sampled)
             } else {
@@ -243,13 +242,6 @@ pub fn batch_targets(worker: &Worker, steps: &Steps, seeds: &[u32], step: usize)
     targets(rows, count, weighted, worker.place())
 }
 
-/// Drawing for these rows: it looks at every neighbour.
-#[must_use]
-pub fn draw_work(graph: &Csr, rows: &[u32]) -> Work {
-    let degree = |&row: &u32| graph.degree(row as usize);
-    Work::pass(rows.iter().map(degree).sum())
-}
-
 /// The layers of a step whose neighbourhoods lie within what the worker holds, from the first layer on; `seeds` are the outputs of
 /// the last.
 #[must_use]
@@ -267,8 +259,7 @@ pub fn draw_alone(
             Some(above) => above.rows.clone(),
             None => seeds.take().unwrap_or_default(),
         };
-        let work = draw_work(view.adjacency, &outputs);
-        let layer = worker.compute(Activity::Exchange, work, |_| {
+        let layer = worker.compute(Activity::Exchange, |_| {
             SampledLayer::draw(sampler, hop, view, outputs)
         });
         sampled.push(layer);

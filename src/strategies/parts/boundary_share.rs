@@ -10,7 +10,7 @@ use rand::seq::SliceRandom;
 use super::crossing::outbox;
 use super::{Crossing, HaloExchange, LocalGraph};
 use crate::graph::{Csr, Peers};
-use crate::model::{Aggregation, Block, Matrix, Work};
+use crate::model::{Aggregation, Block, Matrix};
 use crate::net::{Bytes, Inbox, Message, TrafficKind};
 use crate::rng::{Purpose, stream};
 use crate::sim::{Activity, Shard, SimError, Worker};
@@ -79,9 +79,7 @@ impl BoundaryShare {
         let receives = worker.shard().receives.iter();
         let expect = receives.filter(|(_, range)| self.of(range.len()) > 0);
         let mut outbox = outbox(TrafficKind::Sample, 0, expect.map(|(owner, _)| owner));
-        let offered = worker.shard().sends.iter().map(|(_, rows)| rows.len());
-        let work = Work::pass(offered.sum());
-        let sends = worker.compute(Activity::Exchange, work, |worker| {
+        let sends = worker.compute(Activity::Exchange, |worker| {
             let shard = worker.shard();
             let sends = self.draw(&shard.sends, seed, rank, epoch);
             let message = |(peer, rows): (usize, &Vec<u32>)| {
@@ -93,8 +91,7 @@ impl BoundaryShare {
             sends
         });
         let inbox = worker.exchange(outbox)?;
-        let work = Work::pass(worker.shard().adjacency.edges());
-        Ok(worker.compute(Activity::Exchange, work, |worker| {
+        Ok(worker.compute(Activity::Exchange, |worker| {
             let shard = worker.shard();
             let readable = Readable::new(shard, &inbox);
             let aggregation = worker.setting().model.aggregation();

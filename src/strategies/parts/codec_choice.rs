@@ -11,7 +11,7 @@ use crate::net::{
     BF16, Bits, Codec, Compose, Difference, DifferenceMemory, F16, FirstColumns, Identity,
     Quantise, RandomColumns, RandomEntries, Selection, TopK,
 };
-use crate::strategies::{Context, OptionError};
+use crate::strategies::OptionError;
 
 /// A codec as experiment files name it: `"top_k"`, `{ kind = "quantise", bits = 4 }`,
 /// `{ kind = "compose", first = "random_columns", second = "f16" }`, `{ kind = "difference", of = "top_k" }`.
@@ -147,8 +147,8 @@ impl CodecChoice {
     ///
     /// # Errors
     /// If it takes differences: other rows travel in each step, so nothing is left of the last one to take them from.
-    pub fn check_batches(&self, context: &Context) -> Result<(), OptionError> {
-        if context.mini_batch && self.remembers() {
+    pub fn check_batches(&self, mini_batch: bool) -> Result<(), OptionError> {
+        if mini_batch && self.remembers() {
             return Err(OptionError::key(
                 "codec",
                 "takes the difference from what the same rows were an epoch ago, and with `training.batch` other rows travel in \

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::{CodecChoice, EpochExchange, HIGHEST_RATIO, Schedule, Seen, Wire};
+use super::{CodecChoice, EpochExchange, Feedback, HIGHEST_RATIO, Schedule, Wire};
 use crate::net::{Codec, CodecKey, DifferenceMemory, Gauge, Measured};
-use crate::sim::{EpochRecord, Setting};
-use crate::strategies::full::plain_wire;
-use crate::strategies::{Context, OptionError, OptionInfo, options};
+use crate::sim::{Decision, Setting};
+use crate::strategies::{OptionError, options};
 
 /// How boundary rows are compressed.
 #[derive(Clone, Debug)]
@@ -25,29 +24,18 @@ pub struct Compression {
     pub cache_features: bool,
 }
 
-/// `codec` of strategies that compress on request.
-pub const CODEC: OptionInfo = OptionInfo {
-    name: "codec",
-    default: "none",
-    meaning: "Compress the rows that travel, but for the last layer's and cached features, by any codec of `fixed` (see there). Ours: the authors send plain floats.",
-};
-
-/// `ratio` of strategies that compress on request.
-pub const RATIO: OptionInfo = OptionInfo {
-    name: "ratio",
-    default: "8",
-    meaning: "With a codec that follows one: how many times smaller than plain floats rows are (as `fixed`'s).",
-};
-
-/// `schedule` of strategies that compress on request.
-pub const SCHEDULE: OptionInfo = OptionInfo {
-    name: "schedule",
-    default: "none",
-    meaning: "In place of ratio: one by epoch, any of `varco`'s (see there).",
-};
+/// How rows travel in each epoch of a training: compression that fits its setting.
+#[derive(Clone, Debug)]
+pub struct RowWires {
+    compression: Compression,
+    layers: usize,
+    epochs: usize,
+    mini_batch: bool,
+    seed: u64,
+}
 
 /// What one worker's codecs keep from epoch to epoch.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct CodecState {
     /// What difference coding remembers.
     memory: Arc<DifferenceMemory>,
@@ -92,16 +80,13 @@ impl Compression {
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub fn on_request(
-        table: &toml::Table,
-        context: &Context,
-    ) -> Result<(Self, toml::Table), OptionError> {
+    pub fn on_request(table: &toml::Table) -> Result<(Self, toml::Table), OptionError> {
         let default = Self {
             schedule: Schedule::Constant(8.0),
             ..Self::none()
         };
         let keys = ["codec", "ratio", "schedule", "rescale", "measure_error"];
-        default.read(table, context, &keys)
+        default.read(table, &keys)
     }
 
     /// This with the options of a table that are among `keys`, and a table of the others.
@@ -111,7 +96,6 @@ impl Compression {
     pub fn read(
         self,
         table: &toml::Table,
-        context: &Context,
         keys: &[&str],
     ) -> Result<(Self, toml::Table), OptionError> {
         let (mine, others): (toml::Table, toml::Table) = table
@@ -142,7 +126,7 @@ impl Compression {
         };
         let given = ["ratio", "schedule"];
         let given = given.into_iter().find(|key| mine.contains_key(*key));
-        compression.check(context, given)?;
+        compression.check(given)?;
         Ok((compression, others))
     }
 
@@ -155,16 +139,15 @@ impl Compression {
         }
     }
 
-    /// Whether codec, schedule and the experiment go together; `given` is the key by which a ratio was asked for, if one was.
+    /// Whether codec and schedule go together; `given` is the key by which a ratio was asked for, if one was.
     ///
     /// # Errors
     /// What does not.
-    fn check(&self, context: &Context, given: Option<&str>) -> Result<(), OptionError> {
+    fn check(&self, given: Option<&str>) -> Result<(), OptionError> {
         let Some(codec) = &self.codec else {
             return Ok(());
         };
         codec.check(self.rescale)?;
-        codec.check_batches(context)?;
         self.schedule.check()?;
         match given {
             Some(key) if !codec.follows_ratio() => Err(OptionError::key(
@@ -175,21 +158,38 @@ impl Compression {
         }
     }
 
-    /// Whether anything is left to compress: neither the last layer's rows nor cached features are. A ratio of 1 asks for nothing.
+    /// Fits it to a training of so many epochs.
     ///
     /// # Errors
-    /// If not.
-    pub fn check_layers(&self, context: &Context) -> Result<(), OptionError> {
-        let asks = |codec: &CodecChoice| !codec.follows_ratio() || self.schedule.is_more_than_one();
-        let compresses = self.codec.as_ref().is_some_and(asks);
-        if compresses && context.layers <= 1 + usize::from(self.cache_features) {
-            return Err(OptionError::key(
-                "codec",
-                "has nothing to compress: the rows of the last layer travel whole, and so do cached features. Take a model of more \
-                 layers, or `cache_features = false`",
-            ));
+    /// If nothing is left to compress, as neither the last layer's rows nor cached features are and
+    /// a ratio of 1 asks for nothing; if the codec does not go with mini-batches; or if the data lack
+    /// what the schedule looks at.
+    pub fn fit(&self, setting: &Setting, epochs: usize) -> Result<RowWires, OptionError> {
+        let layers = setting.model.layers();
+        if let Some(codec) = &self.codec {
+            codec.check_batches(setting.batches.is_some())?;
+            let asks = !codec.follows_ratio() || self.schedule.is_more_than_one();
+            if asks && layers <= 1 + usize::from(self.cache_features) {
+                return Err(OptionError::key(
+                    "codec",
+                    "has nothing to compress: the rows of the last layer travel whole, and so do cached features. Take a model of more \
+                     layers, or `cache_features = false`",
+                ));
+            }
+            let looks = self.schedule.needs_validation();
+            if looks && setting.dataset.split.validation.is_empty() {
+                let what =
+                    "adaptive-validation needs validation nodes, and the data set's split has none";
+                return Err(OptionError::key("schedule", what));
+            }
         }
-        Ok(())
+        Ok(RowWires {
+            compression: self.clone(),
+            layers,
+            epochs,
+            mini_batch: setting.batches.is_some(),
+            seed: setting.seed,
+        })
     }
 
     /// Whether the codec takes the difference from what was sent before.
@@ -203,56 +203,60 @@ impl Compression {
     pub const fn is_adaptive(&self) -> bool {
         self.codec.is_some() && self.schedule.is_adaptive()
     }
+}
 
-    /// Whether the data have what the schedule looks at.
-    ///
-    /// # Errors
-    /// If not.
-    pub fn suits(&self, setting: &Setting) -> Result<(), OptionError> {
-        let needs = self.codec.is_some() && self.schedule.needs_validation();
-        if needs && setting.dataset.split.validation.is_empty() {
-            let what =
-                "adaptive-validation needs validation nodes, and the data set's split has none";
-            return Err(OptionError::key("schedule", what));
-        }
-        Ok(())
+impl RowWires {
+    /// Whether what is sent depends on how the training goes.
+    #[must_use]
+    pub const fn is_adaptive(&self) -> bool {
+        self.compression.is_adaptive()
     }
 
-    /// The ratio that a recorded epoch had.
+    /// Whether features are sent once, and kept.
     #[must_use]
-    pub fn ratio_of(&self, record: &EpochRecord, epochs: usize) -> f64 {
-        match record.compression_ratio {
-            Some(ratio) if self.is_adaptive() => ratio,
-            _ => self.schedule.least_ratio(record.epoch, epochs),
+    pub const fn keeps_features(&self) -> bool {
+        self.compression.cache_features
+    }
+
+    /// The ratio of an epoch, after what the epochs before it showed.
+    #[must_use]
+    pub fn ratio_at(&self, epoch: usize, seen: &[Feedback]) -> f64 {
+        self.compression.schedule.ratio(epoch, self.epochs, seen)
+    }
+
+    /// The ratio that a plan takes for an epoch: what was decided, or the least there can be.
+    #[must_use]
+    pub fn planned_ratio(&self, epoch: usize, decided: Option<&Decision>) -> f64 {
+        match decided {
+            Some(Decision::Ratio(ratio)) => *ratio,
+            _ => self.compression.schedule.least_ratio(epoch, self.epochs),
         }
     }
 
     /// A fresh state of one worker.
     #[must_use]
     pub fn state(&self) -> CodecState {
-        let measures = self.measure_error || self.schedule.needs_error();
+        let Compression {
+            codec, schedule, ..
+        } = &self.compression;
+        let measures = self.compression.measure_error || schedule.needs_error();
         CodecState {
-            gauge: (self.codec.is_some() && measures).then(Arc::default),
+            gauge: (codec.is_some() && measures).then(Arc::default),
             ..CodecState::default()
         }
     }
 
-    /// How the rows of a layer's input travel at a `ratio`, drawing by `seed` and `round`. The last layer's are never compressed (VARCO's code).
+    /// How the rows of a layer's input travel at a `ratio` in a `round` of draws. The last layer's
+    /// are never compressed (VARCO's code).
     #[must_use]
-    pub fn wire(
-        &self,
-        context: &Context,
-        layer: usize,
-        ratio: f64,
-        (seed, round): (u64, u64),
-        state: &CodecState,
-    ) -> Wire {
-        let Some(codec) = self.codec.as_ref().filter(|_| layer + 1 < context.layers) else {
-            return plain_wire();
+    pub fn wire(&self, layer: usize, ratio: f64, round: u64, state: &CodecState) -> Wire {
+        let codec = self.compression.codec.as_ref();
+        let Some(codec) = codec.filter(|_| layer + 1 < self.layers) else {
+            return Wire::plain();
         };
-        let codec = codec.at(ratio, self.rescale, &state.memory);
+        let codec = codec.at(ratio, self.compression.rescale, &state.memory);
         #[allow(clippy::cast_possible_truncation)] // layers are few
-        let key = CodecKey::new(seed, layer as u32, round);
+        let key = CodecKey::new(self.seed, layer as u32, round);
         Wire {
             codec: measured(codec, state.gauge.as_ref()),
             key,
@@ -262,7 +266,7 @@ impl Compression {
     /// The ratio of the compressed rows where `asked` is asked for: that, or the codec's own; none without a codec.
     #[must_use]
     pub fn ratio(&self, asked: f64) -> Option<f64> {
-        Some(self.codec.as_ref()?.ratio(asked))
+        Some(self.compression.codec.as_ref()?.ratio(asked))
     }
 
     /// What travels in one epoch, at a ratio.
@@ -270,39 +274,27 @@ impl Compression {
     /// The input of every layer but the last is compressed, the raw features among them. The gradient of a compressed row goes through the same
     /// codec; where its entries are drawn, those are exactly the ones that were sent (VARCO's code).
     #[must_use]
-    pub fn exchange(
-        &self,
-        context: &Context,
-        ratio: f64,
-        seed: u64,
-        epoch: usize,
-        state: &CodecState,
-    ) -> EpochExchange {
-        let wires = (0..context.layers)
-            .map(|layer| {
-                if layer == 0 && self.cache_features {
-                    // In mini-batches, features that were not needed before come in any epoch.
-                    return (epoch == 0 || context.mini_batch).then(plain_wire);
-                }
-                Some(self.wire(context, layer, ratio, (seed, epoch as u64), state))
-            })
-            .collect();
-        let adapts = self.codec.is_some();
+    pub fn exchange(&self, ratio: f64, epoch: usize, state: &CodecState) -> EpochExchange {
+        let keeps_features = self.keeps_features();
+        let wires = (0..self.layers).map(|layer| {
+            if layer == 0 && keeps_features {
+                // In mini-batches, features that were not needed before come in any epoch.
+                return (epoch == 0 || self.mini_batch).then(Wire::plain);
+            }
+            Some(self.wire(layer, ratio, epoch as u64, state))
+        });
+        let schedule = &self.compression.schedule;
+        let adapts = self.compression.codec.is_some();
         EpochExchange {
-            wires,
+            wires: wires.collect(),
             compression_ratio: self.ratio(ratio),
             gauge: state.gauge.clone(),
-            shares_error: adapts && self.schedule.needs_error(),
-            shares_scores: adapts && self.schedule.needs_validation(),
-            keeps_features: self.cache_features,
+            shares_error: adapts && schedule.needs_error(),
+            shares_scores: adapts && schedule.needs_validation(),
+            keeps_features,
+            decided: self.is_adaptive().then_some(Decision::Ratio(ratio)),
             ..EpochExchange::default()
         }
-    }
-
-    /// The ratio of an epoch, after what the epochs before it showed.
-    #[must_use]
-    pub fn ratio_at(&self, context: &Context, epoch: usize, seen: &[Seen]) -> f64 {
-        self.schedule.ratio(epoch, context.epochs, seen)
     }
 }
 

@@ -5,9 +5,9 @@ use std::ops::Range;
 use burn::tensor::Tensor;
 
 use super::Wire;
-use super::late::{Delay, Late};
+use super::staleness::{Delay, Staleness};
 use crate::graph::Peers;
-use crate::model::{Matrix, Work};
+use crate::model::Matrix;
 use crate::net::{Inbox, Message, NetError, Outbox, Rows, TrafficKind, Way};
 use crate::sim::{Activity, SimError, Worker};
 
@@ -50,9 +50,9 @@ impl Crossing {
 
     /// One whose rows and gradients are used an exchange after they were sent, zeros in the first.
     #[must_use]
-    pub fn late(self, late: Late) -> Self {
+    pub fn stale(self, staleness: Staleness) -> Self {
         Self {
-            delay: Some(Delay::new(late)),
+            delay: Some(Delay::new(staleness)),
             ..self
         }
     }
@@ -105,11 +105,10 @@ impl Crossing {
         let rows = self.outgoing.len();
         let mut outbox = outbox(TrafficKind::Activation, layer, self.receives.ranks());
         if let Some(made) = made.as_ref().filter(|_| rows > 0) {
-            outbox.messages =
-                worker.compute(Activity::Exchange, Work::pass(rows * width), |worker| {
-                    let gathered = made.select(&self.outgoing).into_values();
-                    self.encode_outgoing(worker, &gathered, width, wire)
-                });
+            outbox.messages = worker.compute(Activity::Exchange, |worker| {
+                let gathered = made.select(&self.outgoing).into_values();
+                self.encode_outgoing(worker, &gathered, width, wire)
+            });
         }
         let tag = (outbox.kind, outbox.layer);
         let (inbox, wire) = self.exchange(worker, outbox, wire)?;
@@ -121,8 +120,7 @@ impl Crossing {
         if self.halo == 0 {
             return Ok(own);
         }
-        let work = Work::pass(self.halo * width);
-        worker.compute(Activity::Exchange, work, |worker| {
+        worker.compute(Activity::Exchange, |worker| {
             let mut rows = Vec::with_capacity(self.halo * width);
             for message in &inbox {
                 rows.extend(self.decode(worker, message, width, &wire)?);
@@ -158,8 +156,7 @@ impl Crossing {
         let mut outbox = outbox(TrafficKind::ActivationGradient, layer, self.sends.ranks());
         let mut mine = gradient;
         if let Some(all) = mine.clone().filter(|_| halo > 0) {
-            let work = Work::pass(halo * width);
-            (mine, outbox.messages) = worker.compute(Activity::Exchange, work, |worker| {
+            (mine, outbox.messages) = worker.compute(Activity::Exchange, |worker| {
                 let rows = all.values_from(own);
                 let messages = self.receives.iter().map(|(peer, range)| {
                     let values = &rows[range.start * width..range.end * width];
@@ -176,8 +173,7 @@ impl Crossing {
         if inbox.is_empty() {
             return Ok(mine);
         }
-        let incoming = self.outgoing.len();
-        worker.compute(Activity::Exchange, Work::pass(incoming * width), |worker| {
+        worker.compute(Activity::Exchange, |worker| {
             let mut sum = vec![0.0_f32; made * width];
             for message in &inbox {
                 let rows = &self.sends[message.peer];

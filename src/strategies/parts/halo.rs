@@ -1,51 +1,10 @@
 //! Boundary rows across the cut: forward to those who need them, gradients back to those who own them.
 
-use std::sync::Arc;
-
 use super::crossing::{encode, outbox};
-use super::{Crossing, Late};
-use crate::model::{Input, Matrix, Work};
-use crate::net::{Bytes, Codec, CodecKey, Message, Outbox, Pending, TrafficKind, Way};
-use crate::sim::{Activity, SimError, Worker};
-
-/// How the rows of one layer travel in one exchange.
-#[derive(Clone)]
-pub struct Wire {
-    /// Encodes rows, and on the way back the gradient of the same entries.
-    pub codec: Arc<dyn Codec>,
-    /// From which both ends derive what the codec draws.
-    pub key: CodecKey,
-}
-
-impl Wire {
-    /// This wire for the message that takes rows of `owner` to `reader`, or their gradient back.
-    pub(super) fn between(&self, owner: usize, reader: usize, way: Way) -> Self {
-        Self {
-            codec: Arc::clone(&self.codec),
-            key: self.key.between(owner, reader, way),
-        }
-    }
-
-    /// The payload of the message that takes `rows` of so many columns from `owner` to `reader`, or their gradient back.
-    #[must_use]
-    pub fn bytes(
-        &self,
-        (owner, reader, way): (usize, usize, Way),
-        rows: usize,
-        width: usize,
-    ) -> Bytes {
-        let key = self.key.between(owner, reader, way);
-        self.codec.message_bytes(rows, width, key)
-    }
-
-    /// The wire of an epoch in one of its `steps`, whose draws are its own.
-    #[must_use]
-    pub fn at_step(&self, steps: usize, step: usize) -> Self {
-        let mut wire = self.clone();
-        wire.key.round = self.key.round * steps as u64 + step as u64;
-        wire
-    }
-}
+use super::{Crossing, Staleness, Wire};
+use crate::model::{Input, Matrix};
+use crate::net::{Message, Outbox, TrafficKind, Way};
+use crate::sim::{Activity, PendingExchange, SimError, Worker};
 
 /// The halo exchange of one worker.
 pub struct HaloExchange {
@@ -75,11 +34,11 @@ impl HaloExchange {
         }
     }
 
-    /// One whose rows and gradients, but not features, are used an exchange after they were sent; see [`Crossing::late`].
+    /// One whose rows and gradients, but not features, are used an exchange after they were sent; see [`Crossing::stale`].
     #[must_use]
-    pub fn late(self, late: Late) -> Self {
+    pub fn stale(self, staleness: Staleness) -> Self {
         Self {
-            crossing: self.crossing.late(late),
+            crossing: self.crossing.stale(staleness),
             ..self
         }
     }
@@ -93,11 +52,10 @@ impl HaloExchange {
     /// The features of owned rows for who needs them, encoded; what comes back is for [`Self::finish_features`].
     pub fn outgoing_features(&mut self, worker: &mut Worker, wire: &Wire) -> Outbox {
         let width = worker.shard().features.width();
-        let work = Work::pass(self.crossing.halo() * width);
         let mut outbox = outbox(TrafficKind::Feature, 0, self.crossing.receives.ranks());
         let rows = &mut self.outgoing_features;
         let sends = &self.crossing.sends;
-        outbox.messages = worker.compute(Activity::Exchange, work, |worker| {
+        outbox.messages = worker.compute(Activity::Exchange, |worker| {
             let features = &worker.shard().features;
             let rows = rows.get_or_insert_with(|| {
                 let sent = sends.iter();
@@ -124,13 +82,12 @@ impl HaloExchange {
         &mut self,
         worker: &mut Worker,
         wire: &Wire,
-        started: Pending,
+        started: PendingExchange,
     ) -> Result<(), SimError> {
         let width = worker.shard().features.width();
-        let work = Work::pass(self.crossing.halo() * width);
         let inbox = worker.finish_exchange(started)?;
         let crossing = &self.crossing;
-        let input = worker.compute(Activity::Exchange, work, |worker| {
+        let input = worker.compute(Activity::Exchange, |worker| {
             // Halo rows are grouped by owner, and messages arrive in that order.
             let mut features = worker.shard().features.clone();
             for message in &inbox {

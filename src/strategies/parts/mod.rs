@@ -5,17 +5,16 @@
 //!   ├─ HaloExchange ── boundary rows forward, their gradients back, through a Codec
 //!   └─ all-reduce ──── parameter gradients, all at once or by layer (Buckets)
 //! BoundaryShare ────── a part of the boundary, drawn anew in each epoch
-//! Late ─────────────── rows and gradients that are used an epoch after they were sent
+//! Staleness ─────────────── rows and gradients that are used an epoch after they were sent
 //! BatchTrainer ─────── the same over sampled neighbours, step by step
 //! sum_steps ────────── the loop of strategies with steps of their own
 //! RowExchange ──────── the strategies that differ in what becomes of boundary rows only
 //! Compression ──────── their codec and its ratio by epoch, as experiment files say it
 //! CodecChoice ──────── which codec, at whatever ratio
 //! Schedule ─────────── compression ratio by epoch
-//! traffic ──────────── the same, stated in advance
+//! plan ─────────────── the same, stated in advance
 //! ```
 
-mod asking;
 mod batches;
 mod boundary_share;
 mod buckets;
@@ -25,33 +24,31 @@ mod codec_choice;
 pub mod compressed;
 mod crossing;
 mod halo;
-mod late;
 mod layerwise;
+pub mod options;
 mod partition_parallel;
 mod pass;
+pub mod plan;
+mod requests;
 mod row_exchange;
 mod schedule;
+mod staleness;
 mod stepwise;
-mod sums;
-mod traffic;
+mod wire;
 
-pub use asking::{Asked, ask_owners, exchange_features};
-pub use batches::{BatchTrainer, batch_targets, draw_alone, draw_work};
+pub use batches::{BatchTrainer, batch_targets, draw_alone};
 pub use boundary_share::BoundaryShare;
 pub use chunking::Chunking;
 pub use codec_choice::CodecChoice;
-pub use compressed::{CodecState, Compression};
+pub use compressed::{CodecState, Compression, RowWires};
 pub use crossing::Crossing;
-pub use halo::{HaloExchange, Wire};
-pub use late::Late;
+pub use halo::HaloExchange;
 pub use layerwise::{LayerwiseTrainer, LocalGraph};
-pub use partition_parallel::{EpochExchange, Exchange, Overlap, forward_error, partition_parallel};
+pub use partition_parallel::{EpochExchange, Exchange, When, forward_error, partition_parallel};
 pub use pass::{Pass, PassLayer, Step};
+pub use requests::{Asked, ask_owners, exchange_features};
 pub use row_exchange::RowExchange;
-pub use schedule::{HIGHEST_RATIO, Schedule, Seen, ValidationMeasure};
+pub use schedule::{Feedback, HIGHEST_RATIO, Schedule, ValidationMeasure};
+pub use staleness::Staleness;
 pub use stepwise::sum_steps;
-pub use sums::Sums;
-pub use traffic::{
-    error_traffic, exchange_traffic, gradient_traffic, halo_traffic, lane, model_gradient_traffic,
-    pairs,
-};
+pub use wire::Wire;

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use super::{
-    BatchTrainer, BoundaryShare, HaloExchange, Late, LayerwiseTrainer, LocalGraph, Seen, Step,
-    Sums, Wire,
+    BatchTrainer, BoundaryShare, Feedback, HaloExchange, LayerwiseTrainer, LocalGraph, Staleness,
+    Step, Wire,
 };
-use crate::model::{Gnn, Input, Work};
-use crate::net::{CodingError, CodingErrors, Gauge, Pending, Reduce, TrafficKind, Way};
-use crate::sim::{Activity, EpochReport, SimError, Worker};
+use crate::model::{Gnn, Input};
+use crate::net::{CodingError, CodingErrors, Gauge, Reduce, Tally, TrafficKind, Way};
+use crate::sim::{Activity, Decision, EpochReport, PendingExchange, SimError, Worker};
 
 /// What travels in one epoch.
 #[derive(Default)]
@@ -28,25 +28,27 @@ pub struct EpochExchange {
     /// every epoch. With a share of the boundary, whether those of all of it are sent and kept, to choose from.
     pub keeps_features: bool,
     /// Numbers of which every worker needs the sum over all workers at the end of the epoch, for what it sends next.
-    pub sums: Option<Arc<Sums>>,
+    pub tally: Option<Arc<Tally>>,
+    /// What the training decided for this epoch, if it did.
+    pub decided: Option<Decision>,
     /// The share of the boundary that crosses, if not all does; with all training nodes at once only.
     pub share: Option<BoundaryShare>,
 }
 
 /// What travels in an epoch, given its number and what the epochs before it showed.
-pub type Exchange<'a> = &'a dyn Fn(usize, &[Seen]) -> EpochExchange;
+pub type Exchange<'a> = &'a dyn Fn(usize, &[Feedback]) -> EpochExchange;
 
 /// What travels while the workers compute. The default is nothing: everything is waited for at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Overlap {
+pub struct When {
     /// The gradients of a layer are summed while the layers below go back.
-    pub gradients: bool,
+    pub gradients_overlap: bool,
     /// The features of an epoch travel during the one before, unless their error is measured or training is in mini-batches. What is sent must not depend
     /// on how the training goes.
-    pub features: bool,
+    pub features_ahead: bool,
     /// Rows and their gradients travel until the next epoch, where they are used in place of its own; with all training nodes and the whole boundary
     /// at once only. This changes what is trained.
-    pub late: Option<Late>,
+    pub staleness: Option<Staleness>,
 }
 
 /// How a worker gets the loss and gradient of a step.
@@ -63,7 +65,7 @@ struct Whole {
     /// Features of own rows, where no others are read.
     own: Option<Input>,
     /// Features that were sent in the epoch before.
-    ahead: Option<Pending>,
+    ahead: Option<PendingExchange>,
 }
 
 /// What travels in an epoch.
@@ -94,9 +96,9 @@ impl Whole {
         let features = halo.features(worker, wire)?;
         if let Some(wire) = &sent.ahead {
             let outbox = halo.outgoing_features(worker, wire);
-            worker.begin_epoch(epoch + 1); // under which they are counted
+            worker.count_under(epoch + 1)?;
             self.ahead = Some(worker.start_exchange(outbox)?);
-            worker.begin_epoch(epoch);
+            worker.count_under(epoch)?;
         }
         Ok(features)
     }
@@ -117,8 +119,7 @@ impl Whole {
         let mut drawn = share.cross(worker, epoch, &self.trainer.graph().targets)?;
         let features = if sent.now.keeps_features {
             let (all, rows) = (self.features(worker, sent, epoch)?, &drawn.rows);
-            let work = Work::pass(rows.len() * all.width());
-            worker.compute(Activity::Exchange, work, |_| {
+            worker.compute(Activity::Exchange, |_| {
                 if rows.len() == all.rows() {
                     return all; // and a worker without any has none to choose from
                 }
@@ -134,8 +135,8 @@ impl Whole {
 }
 
 impl Trainer {
-    fn new(worker: &Worker, exchange: bool, overlap: Overlap) -> Self {
-        let by_layer = overlap.gradients;
+    fn new(worker: &Worker, exchange: bool, when: When) -> Self {
+        let by_layer = when.gradients_overlap;
         if let Some(mut batches) = BatchTrainer::new(worker, exchange) {
             if by_layer {
                 batches = batches.summing_by_layer(worker);
@@ -153,8 +154,8 @@ impl Trainer {
             trainer = trainer.summing_by_layer(worker);
         }
         let mut halo = HaloExchange::new(worker);
-        if let Some(late) = overlap.late {
-            halo = halo.late(late);
+        if let Some(staleness) = when.staleness {
+            halo = halo.stale(staleness);
         }
         Self::Whole(Box::new(Whole {
             trainer,
@@ -202,28 +203,28 @@ impl Trainer {
 pub fn partition_parallel(
     worker: &mut Worker,
     exchange: Option<Exchange<'_>>,
-    overlap: Overlap,
+    when: When,
 ) -> Result<(), SimError> {
     let mut model = worker.new_model();
     let mut optimizer = worker.new_optimizer();
-    let mut trainer = Trainer::new(worker, exchange.is_some(), overlap);
+    let mut trainer = Trainer::new(worker, exchange.is_some(), when);
     let steps = trainer.steps();
     let mut seen = Vec::new();
-    let epochs = worker.setting().epochs;
+    let epochs = worker.epochs();
     for epoch in 0..epochs {
-        worker.begin_epoch(epoch);
         let mut sent = Sent {
             now: exchange.map_or_else(EpochExchange::default, |exchange| exchange(epoch, &seen)),
             ahead: None,
         };
-        let in_advance = overlap.features && sent.now.gauge.is_none() && epoch + 1 < epochs;
+        worker.begin_epoch_as(epoch, sent.now.decided.as_ref())?;
+        let in_advance = when.features_ahead && sent.now.gauge.is_none() && epoch + 1 < epochs;
         if let (Some(exchange), true) = (exchange, in_advance) {
             sent.ahead = exchange(epoch + 1, &seen).wires[0].take();
         }
         let mut loss = 0.0;
         for step in 0..steps {
             let mut step = trainer.step(worker, &model, &sent, epoch, step)?;
-            if !overlap.gradients {
+            if !when.gradients_overlap {
                 let kind = TrafficKind::ParameterGradient;
                 worker.all_reduce(&mut step.gradient, Reduce::Sum, kind)?;
             }
@@ -243,16 +244,18 @@ pub fn partition_parallel(
             Some(own) => Some(global_error(worker, own)?),
             None => None,
         };
-        if let Some(sums) = &sent.sums {
-            sums.add_up(worker)?;
+        if let Some(tally) = &sent.tally {
+            let mut sums = tally.values();
+            worker.all_reduce(&mut sums, Reduce::Sum, TrafficKind::Control)?;
+            tally.set(0, &sums);
         }
         let scores = worker.evaluate_model(epoch, &model)?;
-        let shared = if sent.shares_scores && worker.setting().evaluates(epoch) {
+        let shared = if sent.shares_scores && worker.evaluates(epoch) {
             Some(worker.share_scores(scores)?)
         } else {
             None
         };
-        seen.push(Seen {
+        seen.push(Feedback {
             accuracy: shared.and_then(|scores| scores.validation),
             loss: shared.and_then(|scores| scores.validation_loss),
             error,

@@ -8,8 +8,7 @@ use burn::tensor::Tensor;
 use super::buckets::{Buckets, Started};
 use super::{Crossing, Wire};
 use crate::model::{
-    Block, Dropout, Gnn, Input, Matrix, Work, add_gradients, carrier, cross_entropy,
-    parameter_count,
+    Block, Dropout, Gnn, Input, Matrix, add_gradients, carrier, cross_entropy, parameter_count,
 };
 use crate::sim::{Activity, SimError, Worker};
 
@@ -52,8 +51,6 @@ struct Segment {
     input: Option<Matrix>,
     /// None where the worker has no rows to compute.
     output: Option<Matrix>,
-    /// Of the way there.
-    work: Work,
 }
 
 impl Pass<'_> {
@@ -84,12 +81,7 @@ impl Pass<'_> {
         let mut gradient = vec![0.0_f32; parameter_count(model)];
         let (mut below, mut loss, mut started) = (None, 0.0, Started::default());
         for (layer, segment) in segments.into_iter().enumerate().rev() {
-            let Segment {
-                input,
-                output,
-                work,
-            } = segment;
-            let work = work.backward(input.is_some());
+            let Segment { input, output } = segment;
             if let Some(above) = self.layers.get(layer + 1) {
                 let mut upstream = below.take();
                 if let Some((crossing, wire)) = above.crosses {
@@ -98,11 +90,11 @@ impl Pass<'_> {
                 }
                 if let (Some(output), Some(upstream)) = (output, upstream) {
                     let scalar = || output.zip_sum(upstream, carrier);
-                    (below, _) = backward(worker, model, work, scalar, input, &mut gradient);
+                    (below, _) = backward(worker, model, scalar, input, &mut gradient);
                 }
             } else if let Some(output) = output {
                 let scalar = || cross_entropy(output, self.targets.clone());
-                (below, loss) = backward(worker, model, work, scalar, input, &mut gradient);
+                (below, loss) = backward(worker, model, scalar, input, &mut gradient);
             }
             if let Some(buckets) = self.buckets {
                 buckets.start(worker, layer, &gradient, &mut started)?;
@@ -145,8 +137,7 @@ impl Pass<'_> {
         };
         let PassLayer { block, nodes, .. } = self.layers[layer];
         let (round, dropout) = (self.round, self.dropout);
-        let work = Work::layer(&worker.setting().model, layer, block, &rows);
-        let output = worker.compute(Activity::Model, work, |worker| {
+        let output = worker.compute(Activity::Model, |worker| {
             let dropped = rows.dropped(dropout, round, layer, nodes);
             let heads = worker.setting().model.attention_heads();
             let block = block.dropped(dropout, round, layer, nodes, heads, worker.place());
@@ -157,7 +148,6 @@ impl Pass<'_> {
         Segment {
             input: leaf,
             output: Some(output),
-            work,
         }
     }
 }
@@ -167,12 +157,11 @@ impl Pass<'_> {
 fn backward(
     worker: &mut Worker,
     model: &Gnn,
-    work: Work,
     scalar: impl FnOnce() -> Tensor<1>,
     input: Option<Matrix>,
     gradient: &mut [f32],
 ) -> (Option<Matrix>, f64) {
-    worker.compute(Activity::Model, work, |_| {
+    worker.compute(Activity::Model, |_| {
         let scalar = scalar();
         let mut gradients = scalar.backward();
         add_gradients(model, &mut gradients, gradient);

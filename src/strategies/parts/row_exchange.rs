@@ -1,30 +1,30 @@
-//! What `full`, `fixed`, `varco`, `bns` and `pipe` are: the shared training loop, told what becomes of boundary rows on their way.
+//! Strategies that differ in what becomes of boundary rows alone: how they are encoded, which of them
+//! cross, and when they are used.
+
+use std::sync::Arc;
 
 use serde::Deserialize;
 
+use super::plan::{ExchangePlanner, Sending};
 use super::{
-    BoundaryShare, CodecChoice, CodecState, Compression, EpochExchange, Late, Overlap, Schedule,
-    error_traffic, exchange_traffic, partition_parallel,
+    BoundaryShare, CodecChoice, CodecState, Compression, EpochExchange, RowWires, Schedule,
+    Staleness, When, partition_parallel,
 };
-use crate::graph::BoundaryPlan;
-use crate::model::ModelSpec;
-use crate::net::Traffic;
-use crate::sim::{EpochRecord, Setting, SimError, Worker};
-use crate::strategies::{Context, OptionError, Strategy, options};
+use crate::graph::PartitionSpec;
+use crate::sim::{Planner, Setting, SimError, Worker};
+use crate::strategies::{BatchUse, Needs, OptionError, Strategy, Training, options};
 
-/// Exact training but for what happens to boundary rows, and their gradients, on the way.
-#[derive(Clone, Debug)]
+/// What becomes of boundary rows.
+#[derive(Clone)]
 pub struct RowExchange {
-    /// How they are compressed.
+    /// Through which codec they go, at which ratio by epoch.
     pub compression: Compression,
-    /// Which share of them crosses, if not all do.
+    /// The share of the boundary that crosses, if not all does.
     pub share: Option<BoundaryShare>,
-    /// How they are used an epoch late, if they are.
-    pub late: Option<Late>,
-    /// Whether messages travel while the workers compute.
+    /// How rows that are used an epoch late are smoothed, if they are.
+    pub staleness: Option<Staleness>,
+    /// Whether gradients, and what is known in advance of features, travel while the workers compute.
     pub overlap: bool,
-    /// What the experiment says.
-    pub context: Context,
 }
 
 /// What [`RowExchange::compressed`] takes besides the codec.
@@ -40,23 +40,22 @@ struct Options {
 impl RowExchange {
     /// All rows, at once.
     #[must_use]
-    pub const fn new(compression: Compression, overlap: bool, context: Context) -> Self {
+    pub const fn new(compression: Compression, overlap: bool) -> Self {
         Self {
             compression,
             share: None,
-            late: None,
+            staleness: None,
             overlap,
-            context,
         }
     }
 
-    /// All rows through a codec, by default random columns, at the ratio that `schedule` says unless the table does under `key`.
+    /// All rows through a codec, by default random columns, at the ratio that `schedule` says unless
+    /// the table does under `key`.
     ///
     /// # Errors
     /// What is of the wrong type, out of range, or does nothing.
     pub fn compressed(
         table: &toml::Table,
-        context: &Context,
         key: &str,
         schedule: Schedule,
     ) -> Result<Self, OptionError> {
@@ -66,85 +65,104 @@ impl RowExchange {
             ..Compression::none()
         };
         let keys = ["codec", key, "rescale", "measure_error"];
-        let (compression, table) = default.read(table, context, &keys)?;
+        let (compression, table) = default.read(table, &keys)?;
         let options: Options = options(&table)?;
         let compression = compression.caching(options.cache_features);
-        compression.check_layers(context)?;
-        Ok(Self::new(compression, options.overlap, *context))
-    }
-
-    fn exchange(&self, ratio: f64, seed: u64, epoch: usize, state: &CodecState) -> EpochExchange {
-        EpochExchange {
-            share: self.share,
-            ..self
-                .compression
-                .exchange(&self.context, ratio, seed, epoch, state)
-        }
-    }
-
-    fn traffic(
-        &self,
-        boundary: &BoundaryPlan,
-        model: &ModelSpec,
-        epoch: usize,
-        ratio: f64,
-    ) -> Traffic {
-        // What is drawn and remembered does not change how many bytes it takes.
-        let sent = self.exchange(ratio, 0, epoch, &CodecState::default());
-        let all_reduce = self.context.all_reduce;
-        let mut traffic = exchange_traffic(all_reduce, boundary, model, epoch, &sent, self.overlap);
-        if sent.shares_error {
-            traffic.merge(&error_traffic(all_reduce, boundary.workers()));
-        }
-        traffic
+        Ok(Self::new(compression, options.overlap))
     }
 }
 
 impl Strategy for RowExchange {
-    fn trains_in_batches(&self) -> bool {
-        self.share.is_none() && self.late.is_none()
+    fn needs(&self, asked: &PartitionSpec) -> Result<Needs, OptionError> {
+        let whole = self.share.is_none() && self.staleness.is_none();
+        Ok(Needs {
+            partition: asked.clone(),
+            batches: if whole {
+                BatchUse::Possible
+            } else {
+                BatchUse::Never
+            },
+            together: false,
+        })
     }
 
-    fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic {
-        let schedule = &self.compression.schedule;
-        let ratio = schedule.least_ratio(epoch, self.context.epochs);
-        self.traffic(boundary, model, epoch, ratio)
+    fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
+        Ok(Box::new(RowTraining {
+            wires: self.compression.fit(setting, setting.training.epochs)?,
+            exchange: self.clone(),
+            setting: Arc::clone(setting),
+        }))
+    }
+}
+
+struct RowTraining {
+    wires: RowWires,
+    exchange: RowExchange,
+    setting: Arc<Setting>,
+}
+
+impl RowTraining {
+    fn when(&self) -> When {
+        let RowExchange {
+            share,
+            staleness,
+            overlap,
+            ..
+        } = self.exchange;
+        When {
+            gradients_overlap: overlap,
+            // A share of the boundary is drawn by the epoch.
+            features_ahead: (overlap || staleness.is_some())
+                && share.is_none()
+                && !self.wires.is_adaptive(),
+            staleness,
+        }
+    }
+}
+
+/// What travels in an epoch at a ratio.
+fn exchange(
+    wires: &RowWires,
+    share: Option<BoundaryShare>,
+    ratio: f64,
+    epoch: usize,
+    state: &CodecState,
+) -> EpochExchange {
+    EpochExchange {
+        share,
+        ..wires.exchange(ratio, epoch, state)
+    }
+}
+
+impl Training for RowTraining {
+    fn setting(&self) -> &Arc<Setting> {
+        &self.setting
+    }
+
+    fn planner(&self) -> Box<dyn Planner> {
+        let (wires, share) = (self.wires.clone(), self.exchange.share);
+        let state = wires.state();
+        let sending = Sending {
+            keeps_features: wires.keeps_features(),
+            exchange: Box::new(move |epoch, decided| {
+                let ratio = wires.planned_ratio(epoch, decided);
+                exchange(&wires, share, ratio, epoch, &state)
+            }),
+        };
+        let planner = ExchangePlanner::new(&self.setting, Some(sending), self.when());
+        Box::new(planner)
     }
 
     fn plans_exactly(&self) -> bool {
-        !self.compression.is_adaptive()
-    }
-
-    fn plan_after(
-        &self,
-        boundary: &BoundaryPlan,
-        model: &ModelSpec,
-        record: &EpochRecord,
-    ) -> Traffic {
-        let ratio = self.compression.ratio_of(record, self.context.epochs);
-        self.traffic(boundary, model, record.epoch, ratio)
-    }
-
-    fn suits(&self, setting: &Setting) -> Result<(), OptionError> {
-        self.compression.suits(setting)
+        !self.wires.is_adaptive()
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
-        let seed = worker.setting().seed;
-        let state = self.compression.state();
-        let ahead = self.overlap || self.late.is_some();
-        partition_parallel(
-            worker,
-            Some(&|epoch, seen| {
-                let ratio = self.compression.ratio_at(&self.context, epoch, seen);
-                self.exchange(ratio, seed, epoch, &state)
-            }),
-            Overlap {
-                gradients: self.overlap,
-                // A share of the boundary is drawn by the epoch.
-                features: ahead && self.share.is_none() && !self.compression.is_adaptive(),
-                late: self.late,
-            },
-        )
+        let state = self.wires.state();
+        let sent = |epoch: usize, seen: &[_]| {
+            let ratio = self.wires.ratio_at(epoch, seen);
+            exchange(&self.wires, self.exchange.share, ratio, epoch, &state)
+        };
+        partition_parallel(worker, Some(&sent), self.when())
     }
 }

@@ -111,7 +111,7 @@ pub enum ValidationMeasure {
 
 /// What a past epoch showed, the same on all workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Seen {
+pub struct Feedback {
     /// Validation accuracy after it, if it was evaluated.
     pub accuracy: Option<f64>,
     /// Validation loss after it, if it was evaluated.
@@ -210,7 +210,7 @@ impl Schedule {
     /// The ratio in epoch `epoch` of `epochs`, after what the epochs before it showed. What is in `seen` matters to the adaptive
     /// schedules only.
     #[must_use]
-    pub fn ratio(&self, epoch: usize, epochs: usize, seen: &[Seen]) -> f64 {
+    pub fn ratio(&self, epoch: usize, epochs: usize, seen: &[Feedback]) -> f64 {
         let (from, to) = self.bounds();
         let t = epoch as f64;
         let last = epochs.saturating_sub(2).max(1) as f64;
@@ -256,7 +256,7 @@ impl Schedule {
     /// improves; of the others, the ratio. Plans in advance take it, and so are never too low.
     #[must_use]
     pub fn least_ratio(&self, epoch: usize, epochs: usize) -> f64 {
-        let hopeless = Seen {
+        let hopeless = Feedback {
             accuracy: Some(f64::NAN),
             loss: Some(f64::NAN),
             error: Some(f64::NAN),
@@ -277,13 +277,13 @@ impl Schedule {
         )
     }
 
-    /// Whether [`Seen::error`] is needed.
+    /// Whether [`Feedback::error`] is needed.
     #[must_use]
     pub const fn needs_error(&self) -> bool {
         matches!(self, Self::AdaptiveError { .. })
     }
 
-    /// Whether [`Seen::accuracy`] and [`Seen::loss`] are needed.
+    /// Whether [`Feedback::accuracy`] and [`Feedback::loss`] are needed.
     #[must_use]
     pub const fn needs_validation(&self) -> bool {
         matches!(self, Self::AdaptiveValidation { .. })

@@ -18,8 +18,8 @@ pub fn sum_steps(
 ) -> Result<(), SimError> {
     let mut model = worker.new_model();
     let mut optimizer = worker.new_optimizer();
-    for epoch in 0..worker.setting().epochs {
-        worker.begin_epoch(epoch);
+    for epoch in 0..worker.epochs() {
+        worker.begin_epoch(epoch)?;
         let mut loss = 0.0;
         for at in 0..steps {
             let mut step = step(worker, &model, epoch, at)?;

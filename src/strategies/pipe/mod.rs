@@ -17,11 +17,11 @@
 
 use serde::Deserialize;
 
-use super::fixed::{MEASURE_ERROR, RESCALE};
-use super::isolated::OVERLAP;
-use super::parts::compressed::{CODEC, RATIO, SCHEDULE};
-use super::parts::{Compression, Late, RowExchange};
-use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
+use super::parts::options::{
+    MEASURE_ERROR, ON_REQUEST_CODEC, OVERLAP_GRADIENTS, RATIO, RESCALE, SCHEDULE,
+};
+use super::parts::{Compression, RowExchange, Staleness};
+use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
 
 /// How experiments name and make it.
 pub const REGISTRATION: Registration = Registration {
@@ -45,15 +45,15 @@ pub const REGISTRATION: Registration = Registration {
                 default: "true",
                 meaning: "Send the constant input features in the first epoch only, as the authors' code does; without it they travel in every epoch, one ahead.",
             },
-            CODEC,
+            ON_REQUEST_CODEC,
             RATIO,
             SCHEDULE,
             RESCALE,
             MEASURE_ERROR,
-            OVERLAP,
+            OVERLAP_GRADIENTS,
         ],
     },
-    build,
+    read,
 };
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -82,8 +82,8 @@ const fn yes() -> bool {
     true
 }
 
-fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
-    let (compression, table) = Compression::on_request(table, context)?;
+fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
+    let (compression, table) = Compression::on_request(table)?;
     let options: Options = options(&table)?;
     if let Some(gamma) = options.gamma {
         if !(0.0..1.0).contains(&gamma) {
@@ -96,15 +96,14 @@ fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, Op
         }
     }
     let compression = compression.caching(options.cache_features);
-    compression.check_layers(context)?;
     Ok(Box::new(RowExchange {
-        late: Some(options.late()),
-        ..RowExchange::new(compression, options.overlap, *context)
+        staleness: Some(options.staleness()),
+        ..RowExchange::new(compression, options.overlap)
     }))
 }
 
 impl Options {
-    fn late(&self) -> Late {
+    fn staleness(&self) -> Staleness {
         let gamma = Some(self.gamma.unwrap_or(0.95));
         let (rows, gradients) = match self.smoothing {
             Smoothing::None => (None, None),
@@ -112,6 +111,6 @@ impl Options {
             Smoothing::Gradients => (None, gamma),
             Smoothing::Both => (gamma, gamma),
         };
-        Late { rows, gradients }
+        Staleness { rows, gradients }
     }
 }

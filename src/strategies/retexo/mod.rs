@@ -24,37 +24,36 @@
 //! # `form = "distributed"`, between clients that hold a node each
 //!
 //! `K + 1` sub-models, the first of which reads raw features, that never leave their client, and the others the class logits of the one
-//! before; see [`distributed`].
+//! before; see [`clients`].
 
-pub mod distributed;
-mod model;
+pub mod clients;
+mod clients_plan;
 mod one_hop;
 mod perceptron;
 mod rounds;
+mod sub_model;
+mod workers;
+mod workers_plan;
 
-use burn::module::Module;
+use std::sync::Arc;
+
 use serde::Deserialize;
 
-use super::fixed::{MEASURE_ERROR, RESCALE};
-use super::parts::compressed::{CODEC, RATIO, SCHEDULE};
-use super::parts::{
-    CodecState, Compression, HaloExchange, LocalGraph, Wire, forward_error, gradient_traffic, lane,
-    pairs,
+use super::parts::Compression;
+use super::parts::options::{MEASURE_ERROR, ON_REQUEST_CODEC, RATIO, RESCALE, SCHEDULE};
+use super::{
+    BatchUse, Needs, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training,
+    options,
 };
-use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
-use crate::graph::{BoundaryPlan, Steps};
-use crate::model::{
-    Aggregation, Block, Dropout, Input, LayerSpec, Matrix, ModelSpec, add_gradients, cross_entropy,
-    parameters, with_parameters,
-};
-use crate::net::{CodingError, Reduce, Traffic, TrafficKind, Way};
-use crate::sim::{Activity, EpochReport, Scores, Setting, SimError, Worker};
-
-use one_hop::{OneHop, Reads};
+use crate::graph::PartitionSpec;
+use crate::model::{LayerSpec, ModelSpec};
+use crate::sim::Setting;
+use clients::Clients;
 use rounds::Rounds;
+use workers::Workers;
 
-pub use model::SubModel;
 pub use perceptron::Perceptron;
+pub use sub_model::SubModel;
 
 /// How experiments name and make it.
 pub const REGISTRATION: Registration = Registration {
@@ -73,14 +72,14 @@ pub const REGISTRATION: Registration = Registration {
                 default: "\"layers\"",
                 meaning: "layers: a sub-model per layer on parts of the graph (the authors' v3); distributed: K + 1 sub-models on class logits, for one client per node (their v1; `partition.workers` = nodes).",
             },
-            CODEC,
+            ON_REQUEST_CODEC,
             RATIO,
             SCHEDULE,
             RESCALE,
             MEASURE_ERROR,
         ],
     },
-    build,
+    read,
 };
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -100,20 +99,18 @@ struct Options {
 }
 
 struct Retexo {
-    rounds: Rounds,
+    rounds: Option<Rounds>,
     form: Form,
     compression: Compression,
-    context: Context,
 }
 
-fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
-    let (compression, table) = Compression::on_request(table, context)?;
+fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
+    let (compression, table) = Compression::on_request(table)?;
     let Options {
-        rounds_per_layer,
+        rounds_per_layer: rounds,
         form,
     } = options(&table)?;
-    let rounds = rounds_per_layer.unwrap_or(Rounds::Same(context.epochs));
-    rounds.check()?;
+    rounds.as_ref().map_or(Ok(()), Rounds::check)?;
     if compression.codec.is_some() && matches!(form, Form::Distributed) {
         let what = "is of rows between workers: clients send class logits, a few floats each; leave it out, or take form = \"layers\"";
         return Err(OptionError::key("codec", what));
@@ -126,307 +123,49 @@ fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, Op
         let what = "looks at how the training goes, and every row is sent once: choose one that goes by the epoch";
         return Err(OptionError::key("schedule", what));
     }
-    compression.check_layers(context)?;
     Ok(Box::new(Retexo {
         rounds,
         form,
         compression,
-        context: *context,
     }))
 }
 
-impl Retexo {
-    const fn sub_models(&self, layers: usize) -> usize {
-        match self.form {
-            Form::Layers => layers,
-            Form::Distributed => layers + 1,
-        }
-    }
-
-    fn epochs_of(&self, layers: usize) -> usize {
-        self.rounds.first(self.sub_models(layers))
-    }
-
-    /// The compression ratio of the rows that sub-model `layer` reads.
-    fn ratio(&self, layer: usize) -> f64 {
-        let schedule = &self.compression.schedule;
-        schedule.ratio(
-            self.rounds.first(layer),
-            self.epochs_of(self.context.layers),
-            &[],
-        )
-    }
-
-    /// How they travel.
-    fn wire(&self, layer: usize, seed: u64, state: &CodecState) -> Wire {
-        let round = self.rounds.first(layer) as u64;
-        let (context, ratio) = (&self.context, self.ratio(layer));
-        self.compression
-            .wire(context, layer, ratio, (seed, round), state)
-    }
-}
-
 impl Strategy for Retexo {
-    fn trains_in_batches(&self) -> bool {
-        true
-    }
-
-    fn epochs(&self, context: &Context) -> usize {
-        self.epochs_of(context.layers)
+    fn needs(&self, asked: &PartitionSpec) -> Result<Needs, OptionError> {
+        Ok(Needs {
+            partition: asked.clone(),
+            batches: BatchUse::Possible,
+            together: matches!(self.form, Form::Distributed),
+        })
     }
 
     fn layer(&self, model: &ModelSpec, layer: usize) -> LayerSpec {
         match self.form {
-            Form::Layers => model::layer_spec(model, layer),
+            Form::Layers => sub_model::layer_spec(model, layer),
             Form::Distributed => model.layer(layer),
         }
     }
 
-    fn suits(&self, setting: &Setting) -> Result<(), OptionError> {
-        self.rounds.suit(self.sub_models(setting.model.layers()))?;
+    fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
+        let rounds = self.rounds.clone();
+        let rounds = rounds.unwrap_or(Rounds::Same(setting.training.epochs));
+        let layers = setting.model.layers();
+        let setting = Arc::clone(setting);
         match self.form {
-            Form::Layers => Ok(()),
-            Form::Distributed => perceptron::suits(&setting.model),
-        }
-    }
-
-    fn plan(&self, boundary: &BoundaryPlan, model: &ModelSpec, epoch: usize) -> Traffic {
-        if let Form::Distributed = self.form {
-            return distributed::plan(boundary, model, &self.rounds, epoch);
-        }
-        let ((layer, round), workers) = (self.rounds.at(epoch), boundary.workers());
-        let parameters = SubModel::parameters(model, layer);
-        let mut traffic = gradient_traffic(self.context.all_reduce, workers, parameters)
-            .times(boundary.steps().count());
-        if round == 0 {
-            // What is drawn does not change how many bytes it takes.
-            let wire = self.wire(layer, 0, &CodecState::default());
-            let kind = if layer == 0 {
-                TrafficKind::Feature
-            } else {
-                TrafficKind::Activation
-            };
-            for (owner, reader, rows) in pairs(boundary) {
-                let way = (owner, reader, Way::Forward);
-                let bytes = wire.bytes(way, rows, model.widths[layer]);
-                traffic.add(lane(layer, owner, reader, kind), bytes);
+            Form::Layers => {
+                rounds.suit(layers)?;
+                let wires = self.compression.fit(&setting, rounds.first(layers))?;
+                Ok(Box::new(Workers {
+                    rounds,
+                    wires,
+                    setting,
+                }))
+            }
+            Form::Distributed => {
+                rounds.suit(layers + 1)?;
+                perceptron::suits(&setting.model)?;
+                Ok(Box::new(Clients { rounds, setting }))
             }
         }
-        traffic
-    }
-
-    fn plays_all_workers(&self) -> bool {
-        matches!(self.form, Form::Distributed)
-    }
-
-    fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
-        if let Form::Distributed = self.form {
-            return distributed::train(worker, &self.rounds);
-        }
-        let spec = worker.setting().model.clone();
-        worker.trains(
-            (0..spec.layers())
-                .map(|k| SubModel::parameters(&spec, k))
-                .sum(),
-        );
-        let aggregation = spec.aggregation();
-        let mut run = Run {
-            graph: LocalGraph {
-                block: Block::new(
-                    &worker.shard().adjacency,
-                    &worker.shard().degrees,
-                    aggregation,
-                ),
-                ..LocalGraph::with_halo(worker)
-            },
-            halo: HaloExchange::new(worker),
-            dropout: worker.dropout(),
-            aggregation,
-            rounds: self.rounds.clone(),
-            steps: worker.setting().boundary.steps(),
-            whole: None,
-        };
-        let (seed, state) = (worker.setting().seed, self.compression.state());
-        let mut representation: Option<Matrix> = None;
-        for layer in 0..spec.layers() {
-            let epoch = self.rounds.first(layer);
-            worker.begin_epoch(epoch);
-            let wire = self.wire(layer, seed, &state);
-            let input = match representation.take() {
-                None => run.halo.features(worker, Some(&wire))?,
-                Some(rows) => Input::Dense(run.halo.forward(worker, layer, rows, &wire)?),
-            };
-            let sent = Sent {
-                ratio: self.compression.ratio(self.ratio(layer)),
-                error: state
-                    .gauge()
-                    .filter(|_| !wire.codec.is_lossless())
-                    .map(|gauge| {
-                        let errors = gauge.take();
-                        worker.measured_errors(epoch, &errors);
-                        forward_error(&errors)
-                    }),
-            };
-            let model = run.train_layer(worker, &spec, layer, &input, sent)?;
-            if layer + 1 < spec.layers() {
-                let work = SubModel::work(&spec, layer, &run.graph.block, &input);
-                representation = Some(worker.compute(Activity::Model, work, |worker| {
-                    let rows = model.valid().representation(&run.graph.block, &input);
-                    worker.wait_for(&rows);
-                    rows
-                }));
-                run.freeze(worker, &model);
-            }
-        }
-        Ok(())
-    }
-}
-
-/// What became of the rows that a sub-model reads.
-#[derive(Clone, Copy)]
-struct Sent {
-    ratio: Option<f64>,
-    /// What was lost, if that was measured.
-    error: Option<CodingError>,
-}
-
-/// One worker's training.
-struct Run {
-    graph: LocalGraph,
-    halo: HaloExchange,
-    dropout: Dropout,
-    aggregation: Aggregation,
-    rounds: Rounds,
-    steps: Steps,
-    /// The input of the current sub-model for all nodes, on worker 0, for evaluation.
-    whole: Option<Input>,
-}
-
-impl Run {
-    /// Trains one sub-model on frozen inputs and returns it with its best parameters.
-    fn train_layer(
-        &mut self,
-        worker: &mut Worker,
-        spec: &ModelSpec,
-        layer: usize,
-        input: &Input,
-        sent: Sent,
-    ) -> Result<SubModel, SimError> {
-        let mut model = SubModel::new(spec, layer, worker.setting().seed, &worker.device());
-        let count = SubModel::parameters(spec, layer);
-        let mut optimizer = worker.new_optimizer();
-        let mut best: Option<(f64, Vec<f32>)> = None;
-        let whole = Reads {
-            block: self.graph.block.clone(),
-            input: input.clone(),
-            nodes: self.graph.nodes.clone(),
-            targets: self.graph.targets.clone(),
-        };
-        let mut batches = OneHop::new(worker, layer, self.aggregation);
-        let steps = self.steps.count();
-        let rounds = self.rounds.of(layer);
-        for round in 0..rounds {
-            let epoch = self.rounds.first(layer) + round;
-            worker.begin_epoch(epoch);
-            let mut losses = 0.0;
-            for step in 0..steps {
-                let batch = batches.as_mut();
-                let batch = batch.map(|all| all.step(worker, &self.steps, input, (epoch, step)));
-                let reads = match &batch {
-                    None => Some(&whole),
-                    Some(batch) => batch.as_ref(),
-                };
-                let draws = (epoch * steps + step) as u64;
-                let (mut gradient, loss) = match reads {
-                    Some(reads) => self.gradient(worker, &model, layer, reads, draws),
-                    None => (vec![0.0; count], 0.0),
-                };
-                worker.all_reduce(&mut gradient, Reduce::Sum, TrafficKind::ParameterGradient)?;
-                model = worker.update(&mut optimizer, model, &gradient);
-                losses += loss;
-            }
-            let loss = losses / steps as f64;
-
-            let last = round + 1 == rounds;
-            let scores = if last || worker.setting().evaluates(epoch) {
-                Some(self.evaluate(worker, &model)?)
-            } else {
-                None
-            };
-            if let Some(Scores {
-                validation: Some(validation),
-                ..
-            }) = scores
-                && best.as_ref().is_none_or(|(so_far, _)| validation > *so_far)
-            {
-                best = Some((validation, parameters(&model)));
-            }
-            let scores = scores.filter(|_| layer + 1 == spec.layers());
-            worker.end_epoch(
-                epoch,
-                EpochReport {
-                    loss,
-                    scores,
-                    compression_ratio: sent.ratio,
-                    coding_error: sent.error.filter(|_| round == 0),
-                    ..EpochReport::default()
-                },
-            );
-        }
-        Ok(match best {
-            Some((_, values)) => with_parameters(model, &values),
-            None => model,
-        })
-    }
-
-    /// Gradient, flat, and loss of one step; `draws` numbers it for dropout.
-    fn gradient(
-        &self,
-        worker: &mut Worker,
-        model: &SubModel,
-        layer: usize,
-        reads: &Reads,
-        draws: u64,
-    ) -> (Vec<f32>, f64) {
-        let spec = &worker.setting().model;
-        let count = SubModel::parameters(spec, layer);
-        let (block, input) = (&reads.block, &reads.input);
-        let [forward, backward] = SubModel::step_work(spec, layer, block, input);
-        let logits = worker.compute(Activity::Model, forward, |worker| {
-            let dropped = input.dropped(&self.dropout, draws, layer, &reads.nodes);
-            let logits = model.logits(block, &dropped);
-            worker.wait_for(&logits);
-            logits
-        });
-        worker.compute(Activity::Model, backward, |_| {
-            let loss = cross_entropy(logits, reads.targets.clone());
-            let mut gradients = loss.backward();
-            let mut flat = vec![0.0_f32; count];
-            add_gradients(model, &mut gradients, &mut flat);
-            (flat, f64::from(loss.inner().into_scalar::<f32>()))
-        })
-    }
-
-    /// On all workers, for each keeps the best of what it trains.
-    fn evaluate(&self, worker: &mut Worker, model: &SubModel) -> Result<Scores, SimError> {
-        let scores = worker.evaluate(|graph| {
-            let input = self.whole.as_ref().unwrap_or_else(|| graph.features());
-            model.valid().logits(&graph.block(self.aggregation), input)
-        })?;
-        worker.share_scores(scores)
-    }
-
-    /// Carries the whole graph's representations through a trained sub-model, for evaluation.
-    fn freeze(&mut self, worker: &Worker, model: &SubModel) {
-        if worker.rank() > 0 {
-            return;
-        }
-        let rows = worker.evaluation(|graph| {
-            let input = self.whole.as_ref().unwrap_or_else(|| graph.features());
-            model
-                .valid()
-                .representation(&graph.block(self.aggregation), input)
-        });
-        self.whole = Some(Input::Dense(rows));
     }
 }

@@ -1,9 +1,8 @@
 //! Mini-batches of one sub-model: training nodes, and neighbours drawn for them one hop away.
 
 use crate::graph::{SampledLayer, Sampler, Steps, View, seeds_of, shuffled};
-use crate::model::{Aggregation, Block, Input, Matrix, Work, targets};
+use crate::model::{Aggregation, Block, Input, Matrix, targets};
 use crate::sim::{Activity, Worker};
-use crate::strategies::parts::draw_work;
 
 /// What a sub-model computes on in a step.
 pub struct Reads {
@@ -29,7 +28,7 @@ impl OneHop {
     /// Those of a run, if it has any.
     #[must_use]
     pub fn new(worker: &Worker, layer: usize, aggregation: Aggregation) -> Option<Self> {
-        let batches = worker.setting().boundary.batches.as_ref()?;
+        let batches = worker.setting().batches.as_ref()?;
         Some(Self {
             fanout: [batches.spec.fanouts[layer]],
             aggregation,
@@ -48,8 +47,7 @@ impl OneHop {
     ) -> Option<Reads> {
         let (seed, rank) = (worker.setting().seed, worker.rank());
         if step == 0 {
-            let shuffle = Work::pass(worker.shard().train.len());
-            self.order = worker.compute(Activity::Exchange, shuffle, |worker| {
+            self.order = worker.compute(Activity::Exchange, |worker| {
                 shuffled(seed, epoch, rank, &worker.shard().train)
             });
         }
@@ -58,8 +56,7 @@ impl OneHop {
             return None;
         }
         let sampler = Sampler::new(seed, epoch, step, &self.fanout);
-        let draws = draw_work(&worker.shard().adjacency, &seeds);
-        let sampled = worker.compute(Activity::Exchange, draws, |worker| {
+        let sampled = worker.compute(Activity::Exchange, |worker| {
             let shard = worker.shard();
             let view = View {
                 adjacency: &shard.adjacency,
@@ -69,8 +66,7 @@ impl OneHop {
             SampledLayer::draw(&sampler, 0, &view, seeds)
         });
         let seeds = &sampled.rows[..sampled.outputs];
-        let work = Work::pass(sampled.adjacency.edges() + sampled.rows.len() * input.width());
-        let read = worker.compute(Activity::Exchange, work, |worker| {
+        let read = worker.compute(Activity::Exchange, |worker| {
             let shard = worker.shard();
             let rows = || sampled.rows.iter().map(|&row| row as usize);
             let degrees: Vec<usize> = rows().map(|row| shard.degrees[row]).collect();

@@ -4,8 +4,8 @@ use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 
 use crate::model::{
-    Activation, Aggregation, Block, Conv, Input, Matrix, ModelKind, ModelSpec, Work, activate,
-    dense_parameters,
+    Activation, Aggregation, Block, BlockShape, Conv, Input, InputShape, Matrix, ModelKind,
+    ModelSpec, Work, activate, dense_parameters,
 };
 use crate::strategies::OptionError;
 
@@ -128,14 +128,19 @@ impl Perceptron {
 
     /// Arithmetic of a forward pass of sub-model `stage` for all rows of `input`.
     #[must_use]
-    pub fn work(spec: &ModelSpec, stage: usize, block: &Block, input: &Input) -> Work {
+    pub fn work(spec: &ModelSpec, stage: usize, block: BlockShape, input: InputShape) -> Work {
         let (first, second) = Self::work_of_layers(spec, stage, block, input);
         first + second
     }
 
     /// Arithmetic of the two passes of a step: to the class logits, and back to rows that have no gradient.
     #[must_use]
-    pub fn step_work(spec: &ModelSpec, stage: usize, block: &Block, input: &Input) -> [Work; 2] {
+    pub fn step_work(
+        spec: &ModelSpec,
+        stage: usize,
+        block: BlockShape,
+        input: InputShape,
+    ) -> [Work; 2] {
         let (first, second) = Self::work_of_layers(spec, stage, block, input);
         [
             first + second,
@@ -147,16 +152,16 @@ impl Perceptron {
     fn work_of_layers(
         spec: &ModelSpec,
         stage: usize,
-        block: &Block,
-        input: &Input,
+        block: BlockShape,
+        input: InputShape,
     ) -> (Work, Work) {
         let hidden = spec.hidden();
         let (rows, first) = if stage == 0 {
-            let (rows, stored) = (input.rows(), input.stored());
-            (rows, Work::product(rows, stored, input.width(), hidden))
+            let (rows, stored) = (block.inputs, input.stored);
+            (rows, Work::product(rows, stored, spec.features(), hidden))
         } else {
             let passing = Work::message_passing(&listening(spec).layer(0), block, input);
-            (block.outputs(), passing)
+            (block.outputs, passing)
         };
         let second =
             Work::pass(rows * hidden) + Work::product(rows, rows * hidden, hidden, spec.classes());

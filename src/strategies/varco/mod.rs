@@ -7,10 +7,9 @@
 //! upper bound. Features are resent in every epoch, as in the authors' code. An epoch moves
 //! `4B (Σ_{l<L−1} max(1, ⌊d_l/c⌋) + d_{L−1})` bytes forward, and the same without layer 0 back.
 
-use super::fixed::{CACHE_FEATURES, CODEC, MEASURE_ERROR, RESCALE};
-use super::full::OVERLAP;
+use super::parts::options::{CACHE_FEATURES, CODEC, MEASURE_ERROR, OVERLAP, RESCALE};
 use super::parts::{RowExchange, Schedule};
-use super::{Context, OptionError, OptionInfo, Registration, Strategy, StrategyInfo};
+use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo};
 
 /// How experiments name and make it.
 pub const REGISTRATION: Registration = Registration {
@@ -31,10 +30,10 @@ pub const REGISTRATION: Registration = Registration {
             OVERLAP,
         ],
     },
-    build,
+    read,
 };
 
-fn build(table: &toml::Table, context: &Context) -> Result<Box<dyn Strategy>, OptionError> {
-    let compressed = RowExchange::compressed(table, context, "schedule", Schedule::default())?;
+fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
+    let compressed = RowExchange::compressed(table, "schedule", Schedule::default())?;
     Ok(Box::new(compressed))
 }

@@ -13,7 +13,7 @@ use super::path::KeyPath;
 use super::{known_at_top_level, name, optional, overrides, required, text_of};
 use crate::graph::SyntheticSpec;
 use crate::strategies::grappa::estimators::{Normalise, Shrinkage, Weight};
-use crate::strategies::grappa::study::{DesignKind, Estimator, LAYERS, Loss, Sampling};
+use crate::study::{DesignKind, Estimator, LAYERS, Loss, Sampling};
 
 /// Nodes beyond which a study is no longer small.
 const LARGEST: usize = 2000;

@@ -8,42 +8,26 @@
 //! | file | what it computes |
 //! |---|---|
 //! | `inclusion` | how likely a design shows one node to another's worker |
-//! | `coverage` | `c`, its version over L hops, and their expectations |
+//! | `coverage` | `c`, and its version over L hops |
 //! | `weights` | what a node, a batch or an edge is multiplied by |
-//! | `shrinkage` | pulling weights towards 1, normalising and capping them |
-//! | `phases` | the ratio estimator over several repartitions |
-//! | `bias` | the exact biases of one layer with squared loss |
-//! | `outcomes` | every outcome of a small design, for exact expectations |
+//! | `shrinkage` | pulling weights towards 1, and capping them |
+//!
+//! What only a study of estimators needs, closed forms and exhaustive sums, is in [`crate::study`],
+//! with the properties of the functions here.
 
-mod bias;
 mod coverage;
 mod inclusion;
 mod options;
-mod outcomes;
-mod phases;
-#[cfg(test)]
-mod properties;
 mod shrinkage;
 mod weights;
 
-pub use bias::{
-    binomial, ht_covariance, mean_inverse, node_weight_factor, nonempty_factor,
-    population_covariance, squared_loss_bias,
-};
-pub use coverage::{
-    coverage, empty_probability, expected_coverage, expected_coverage_by_hop, halo_hops,
-};
+pub use coverage::{by_hop, coverage, halo_hops, none_seen, stay};
 pub use inclusion::Inclusion;
 pub use options::{Normalise, Shrinkage, Weight};
-pub use outcomes::{
-    assignments, balanced_assignments, balanced_sizes, count_of_balanced_assignments,
-};
-pub use phases::Ratio;
 pub use shrinkage::{
-    capped, gradient_lambda, james_stein, james_stein_of_sums, optimal_lambda, pooled_lambda,
-    sampling_variance, shrunk, smoothed,
+    capped, james_stein_of_sums, positive_part, sampling_variance, shrunk, smoothed,
 };
 pub use weights::{
-    batch_gram, batch_norms, batch_projection, edge_ht, mean, mean_or_one, node_hajek,
-    over_expectation, squared_gradient_norm, worker_scale,
+    batch_norms, edge_ht, mean, mean_or_one, node_hajek, over_expectation, ratio, share_of_loss,
+    squared_gradient_norm,
 };

@@ -46,7 +46,7 @@ fn schedules() -> impl Strategy<Value = Schedule> {
 }
 
 /// What a training may show: rises, falls, gaps, and what is not a number.
-fn trainings() -> impl Strategy<Value = Vec<Seen>> {
+fn trainings() -> impl Strategy<Value = Vec<Feedback>> {
     let value = || {
         prop_oneof![
             6 => (0.0..1.0_f64).prop_map(Some),
@@ -54,7 +54,7 @@ fn trainings() -> impl Strategy<Value = Vec<Seen>> {
             1 => Just(Some(f64::NAN)),
         ]
     };
-    let seen = (value(), value(), value()).prop_map(|(accuracy, loss, error)| Seen {
+    let seen = (value(), value(), value()).prop_map(|(accuracy, loss, error)| Feedback {
         accuracy,
         loss,
         error,
@@ -90,9 +90,9 @@ proptest! {
 
 /// Ratios of a schedule that halves from 8, waits for two, and looks for more than 0.01.
 fn halved(validation: &[f64]) -> Vec<f64> {
-    let seen: Vec<Seen> = validation
+    let seen: Vec<Feedback> = validation
         .iter()
-        .map(|&accuracy| Seen {
+        .map(|&accuracy| Feedback {
             accuracy: Some(accuracy),
             loss: Some(3.0 - accuracy),
             error: Some(1.0 - accuracy),
@@ -146,7 +146,7 @@ fn without_measurements_an_adaptive_schedule_stays() {
         patience: 1,
         tolerance: 0.0,
     };
-    assert_eq!(schedule.ratio(50, 100, &[Seen::default(); 50]), 8.0);
+    assert_eq!(schedule.ratio(50, 100, &[Feedback::default(); 50]), 8.0);
 }
 
 #[test]

@@ -34,103 +34,20 @@ use std::sync::Arc;
 
 use burn::module::Module;
 
+use super::clients_plan::{ClientsPlanner, download, fanout, finished, logits, training, upload};
 use super::one_hop::Reads;
 use super::perceptron::{Perceptron, aggregation};
 use super::rounds::Rounds;
-use crate::graph::{BoundaryPlan, Features, SampledLayer, Sampler, View, shuffled};
+use crate::graph::{Features, SampledLayer, Sampler, View};
 use crate::model::{
-    Aggregation, Block, Input, Matrix, ModelSpec, Work, add_gradients, cross_entropy, parameters,
+    Aggregation, Block, Input, Matrix, ModelSpec, add_gradients, cross_entropy, parameters,
     targets, with_parameters,
 };
-use crate::net::{Bytes, Lane, Traffic, TrafficKind};
-use crate::sim::{Activity, EpochReport, SimError, Worker};
-use crate::strategies::parts::{lane, pairs};
-
-/// The client that is also the server.
-const SERVER: usize = 0;
-
-/// Every message of an epoch: a round, and before the first round of a sub-model what it listens to.
-pub(super) fn plan(
-    boundary: &BoundaryPlan,
-    spec: &ModelSpec,
-    rounds: &Rounds,
-    epoch: usize,
-) -> Traffic {
-    let (stage, round) = rounds.at(epoch);
-    let parameters = Perceptron::parameters(spec, stage);
-    let training = training(boundary, epoch);
-    let mut traffic = download(&training, parameters);
-    traffic.merge(&upload(&training, parameters));
-    if stage > 0 && round == 0 {
-        traffic.merge(&finished(boundary, Perceptron::parameters(spec, stage - 1)));
-        traffic.merge(&logits(boundary, spec.classes(), stage));
-    }
-    traffic
-}
-
-/// The clients that train in a round, ascending: all that can, or as many of them as a batch has.
-fn training(boundary: &BoundaryPlan, epoch: usize) -> Vec<usize> {
-    let mut able: Vec<u32> = (0_u32..)
-        .zip(&boundary.parts)
-        .filter(|(_, part)| part.training > 0)
-        .map(|(rank, _)| rank)
-        .collect();
-    if let Some(batches) = &boundary.batches {
-        able = shuffled(batches.seed, epoch, SERVER, &able);
-        able.truncate(batches.spec.size);
-        able.sort_unstable();
-    }
-    able.into_iter().map(|rank| rank as usize).collect()
-}
-
-/// Parameters to the clients that train; the server has them.
-fn download(training: &[usize], parameters: usize) -> Traffic {
-    let others = training.iter().filter(|&&rank| rank != SERVER);
-    let lane = |&rank: &usize| lane(0, SERVER, rank, TrafficKind::Parameter);
-    to_each(others.map(lane), parameters)
-}
-
-/// Gradients back from them.
-fn upload(training: &[usize], parameters: usize) -> Traffic {
-    let others = training.iter().filter(|&&rank| rank != SERVER);
-    let lane = |&rank: &usize| lane(0, rank, SERVER, TrafficKind::ParameterGradient);
-    to_each(others.map(lane), parameters)
-}
-
-/// Parameters to all clients, when a sub-model is finished.
-fn finished(boundary: &BoundaryPlan, parameters: usize) -> Traffic {
-    let lane = |rank| lane(0, SERVER, rank, TrafficKind::Parameter);
-    to_each(clients(boundary).map(lane), parameters)
-}
-
-/// Logits along the edges, the input of sub-model `stage`.
-fn logits(boundary: &BoundaryPlan, classes: usize, stage: usize) -> Traffic {
-    let mut traffic = Traffic::new();
-    for (owner, reader, rows) in pairs(boundary) {
-        let lane = lane(stage, owner, reader, TrafficKind::Activation);
-        traffic.add(lane, floats(rows * classes));
-    }
-    traffic
-}
-
-fn clients(boundary: &BoundaryPlan) -> std::ops::Range<usize> {
-    SERVER + 1..boundary.workers()
-}
-
-fn to_each(lanes: impl Iterator<Item = Lane>, parameters: usize) -> Traffic {
-    let mut traffic = Traffic::new();
-    for lane in lanes {
-        traffic.add(lane, floats(parameters));
-    }
-    traffic
-}
-
-const fn floats(count: usize) -> Bytes {
-    Bytes(4 * count as u64)
-}
+use crate::sim::{Activity, EpochReport, Planner, Setting, SimError, Worker};
+use crate::strategies::Training;
 
 /// What all clients know, in the order of the nodes: so it does not matter who holds which.
-struct Clients {
+struct Shared {
     block: Block,
     aggregation: Aggregation,
     /// Degrees of all nodes.
@@ -140,10 +57,35 @@ struct Clients {
     rounds: Rounds,
 }
 
+/// RETEXO between clients, in its setting.
+#[derive(Clone)]
+pub(super) struct Clients {
+    pub rounds: Rounds,
+    pub setting: Arc<Setting>,
+}
+
+impl Training for Clients {
+    fn setting(&self) -> &Arc<Setting> {
+        &self.setting
+    }
+
+    fn epochs(&self) -> usize {
+        self.rounds.first(self.setting.model.layers() + 1)
+    }
+
+    fn planner(&self) -> Box<dyn Planner> {
+        Box::new(ClientsPlanner::new(self.clone()))
+    }
+
+    fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
+        train(worker, &self.rounds)
+    }
+}
+
 /// The program of worker 0, which plays all clients.
-pub(super) fn train(worker: &mut Worker, rounds: &Rounds) -> Result<(), SimError> {
+fn train(worker: &mut Worker, rounds: &Rounds) -> Result<(), SimError> {
     let setting = Arc::clone(worker.setting());
-    let (spec, boundary, dataset) = (&setting.model, &setting.boundary, &setting.dataset);
+    let (spec, dataset) = (&setting.model, &setting.dataset);
     let sizes = (0..=spec.layers()).map(|stage| Perceptron::parameters(spec, stage));
     worker.trains(sizes.sum());
     let degrees: Vec<usize> = (0..dataset.graph.nodes())
@@ -157,7 +99,7 @@ pub(super) fn train(worker: &mut Worker, rounds: &Rounds) -> Result<(), SimError
         .filter_map(|&v| dataset.labels[v as usize].map(|class| (v as usize, class, weight)));
     let place = worker.place();
     let aggregation = aggregation(spec);
-    let clients = Clients {
+    let clients = Shared {
         block: Block::new(&dataset.graph, &degrees, aggregation),
         aggregation,
         nodes: (0_u32..).take(degrees.len()).collect(),
@@ -167,27 +109,27 @@ pub(super) fn train(worker: &mut Worker, rounds: &Rounds) -> Result<(), SimError
     };
     let mut input = Input::from_features(Features::clone(&dataset.features), place);
     for stage in 0..=spec.layers() {
-        let model = clients.train_stage(worker, spec, boundary, stage, &input)?;
+        let model = clients.train_stage(worker, spec, stage, &input)?;
         if stage == spec.layers() {
             break;
         }
-        worker.begin_epoch(rounds.first(stage + 1));
-        worker.carry(&finished(boundary, Perceptron::parameters(spec, stage)))?;
-        let work = Perceptron::work(spec, stage, &clients.block, &input);
+        worker.begin_epoch(rounds.first(stage + 1))?;
+        worker.carry(&finished(
+            worker.size(),
+            Perceptron::parameters(spec, stage),
+        ))?;
         let all: Vec<usize> = (0..worker.size()).collect();
-        input = Input::Dense(
-            worker.compute_together(Activity::Model, work, &all, |worker| {
-                let rows = model.valid().logits(&clients.block, &input);
-                worker.wait_for(&rows);
-                rows
-            }),
-        );
-        worker.carry(&logits(boundary, spec.classes(), stage + 1))?;
+        input = Input::Dense(worker.compute_together(Activity::Model, &all, |worker| {
+            let rows = model.valid().logits(&clients.block, &input);
+            worker.wait_for(&rows);
+            rows
+        }));
+        worker.carry(&logits(&setting.counts, spec.classes(), stage + 1))?;
     }
     Ok(())
 }
 
-impl Clients {
+impl Shared {
     /// What the clients that train in a round compute on: their own nodes and, but in sub-model 0, the neighbours that they draw.
     fn batch(
         &self,
@@ -203,19 +145,14 @@ impl Clients {
         let nodes = training.iter().flat_map(|&rank| &parts[rank].owned);
         let mut seeds: Vec<u32> = nodes.copied().filter(trains).collect();
         seeds.sort_unstable();
-        let batches = setting.boundary.batches.as_ref();
-        let fanout = batches.and_then(|all| Some(all.spec.fanouts[stage.checked_sub(1)?]));
-        // Sub-model 0 hears nobody.
-        let fanout = [fanout.unwrap_or(0)];
+        let fanout = [fanout(&setting, stage)];
         let sampler = Sampler::new(setting.seed, epoch, 0, &fanout);
         let view = View {
             adjacency: &dataset.graph,
             nodes: &self.nodes,
             own: self.nodes.len(),
         };
-        let edges: usize = seeds.iter().map(|&v| self.degrees[v as usize]).sum();
-        let work = Work::pass(edges + seeds.len() * input.width());
-        worker.compute_together(Activity::Exchange, work, training, |worker| {
+        worker.compute_together(Activity::Exchange, training, |worker| {
             let count = seeds.len();
             #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
             let weight = (1.0 / count.max(1) as f64) as f32;
@@ -241,10 +178,10 @@ impl Clients {
         &self,
         worker: &mut Worker,
         spec: &ModelSpec,
-        boundary: &BoundaryPlan,
         stage: usize,
         input: &Input,
     ) -> Result<Perceptron, SimError> {
+        let setting = Arc::clone(worker.setting());
         let mut model = Perceptron::new(spec, stage, worker.setting().seed, &worker.device());
         let mut optimizer = worker.new_optimizer();
         let dropout = worker.dropout();
@@ -259,11 +196,11 @@ impl Clients {
         let rounds = self.rounds.of(stage);
         for round in 0..rounds {
             let epoch = self.rounds.first(stage) + round;
-            worker.begin_epoch(epoch);
-            let training = training(boundary, epoch);
+            worker.begin_epoch(epoch)?;
+            let training = training(&setting, epoch);
             let upload = upload(&training, count);
             worker.carry(&download(&training, count))?;
-            let batch = boundary.batches.as_ref();
+            let batch = setting.batches.as_ref();
             let batch = batch.map(|_| self.batch(worker, stage, input, epoch, &training));
             let busy = match batch {
                 Some(_) => training,
@@ -271,31 +208,28 @@ impl Clients {
             };
             let reads = batch.as_ref().unwrap_or(&whole);
             let (block, rows) = (&reads.block, &reads.input);
-            let [forward, backward] = Perceptron::step_work(spec, stage, block, rows);
-            let logits = worker.compute_together(Activity::Model, forward, &busy, |worker| {
+            let logits = worker.compute_together(Activity::Model, &busy, |worker| {
                 let dropped = rows.dropped(&dropout, epoch as u64, stage, &reads.nodes);
                 let logits = model.logits(block, &dropped);
                 worker.wait_for(&logits);
                 logits
             });
-            let (gradient, loss) =
-                worker.compute_together(Activity::Model, backward, &busy, |_| {
-                    let loss = cross_entropy(logits, reads.targets.clone());
-                    let mut gradients = loss.backward();
-                    let mut flat = vec![0.0_f32; count];
-                    add_gradients(&model, &mut gradients, &mut flat);
-                    (flat, f64::from(loss.inner().into_scalar::<f32>()))
-                });
+            let (gradient, loss) = worker.compute_together(Activity::Model, &busy, |_| {
+                let loss = cross_entropy(logits, reads.targets.clone());
+                let mut gradients = loss.backward();
+                let mut flat = vec![0.0_f32; count];
+                add_gradients(&model, &mut gradients, &mut flat);
+                (flat, f64::from(loss.inner().into_scalar::<f32>()))
+            });
             worker.carry(&upload)?;
             let factor = 1.0 - round as f64 / rounds as f64;
             // The server's alone: the sum of the gradients and the step.
-            let sum = Work::pass(count) * (upload.iter().count() + 6) as f64;
-            model = worker.compute(Activity::Model, sum, |_| {
+            model = worker.compute(Activity::Model, |_| {
                 optimizer.scaled_step(model, &gradient, factor)
             });
 
             let last = round + 1 == rounds;
-            let scores = if last || worker.setting().evaluates(epoch) {
+            let scores = if last || worker.evaluates(epoch) {
                 worker.evaluate(|_| model.valid().logits(&self.block, input))?
             } else {
                 None

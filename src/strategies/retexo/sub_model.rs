@@ -4,8 +4,8 @@ use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 
 use crate::model::{
-    Activation, Block, Conv, Input, LayerSpec, Matrix, Merge, ModelSpec, Norm, Work, activate,
-    dense_parameters,
+    Activation, Block, BlockShape, Conv, Input, InputShape, LayerSpec, Matrix, Merge, ModelSpec,
+    Norm, Work, activate, dense_parameters,
 };
 
 /// The message-passing layer of sub-model `layer`: the paper's, but that attention heads are averaged in every layer, not in the last alone.
@@ -63,22 +63,27 @@ impl SubModel {
 
     /// Arithmetic of what the next sub-model reads: message passing and, unless it is the last, normalisation.
     #[must_use]
-    pub fn work(spec: &ModelSpec, layer: usize, block: &Block, input: &Input) -> Work {
+    pub fn work(spec: &ModelSpec, layer: usize, block: BlockShape, input: InputShape) -> Work {
         let passing = Work::message_passing(&layer_spec(spec, layer), block, input);
         if layer + 1 == spec.layers() {
             return passing;
         }
-        passing + Work::norm(block.outputs() * spec.widths[layer + 1])
+        passing + Work::norm(block.outputs * spec.widths[layer + 1])
     }
 
     /// Arithmetic of the two passes of a step, the head's with it: to the class logits, and back to rows that have no gradient.
     #[must_use]
-    pub fn step_work(spec: &ModelSpec, layer: usize, block: &Block, input: &Input) -> [Work; 2] {
+    pub fn step_work(
+        spec: &ModelSpec,
+        layer: usize,
+        block: BlockShape,
+        input: InputShape,
+    ) -> [Work; 2] {
         let below = Self::work(spec, layer, block, input);
         let head = if layer + 1 == spec.layers() {
             Work::default()
         } else {
-            let (rows, hidden) = (block.outputs(), spec.widths[layer + 1]);
+            let (rows, hidden) = (block.outputs, spec.widths[layer + 1]);
             Work::product(rows, rows * hidden, hidden, spec.classes())
         };
         [below + head, below.backward(false) + head.backward(true)]

@@ -57,13 +57,13 @@ pub struct Flight {
 
 /// What workers did and which messages were under way, in the first epochs of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Timeline {
+pub struct Trace {
     epochs: usize,
     spans: Vec<Span>,
     flights: Vec<Flight>,
 }
 
-impl Timeline {
+impl Trace {
     /// An empty timeline that takes what belongs to the first `epochs` epochs.
     #[must_use]
     pub fn new(epochs: usize) -> Self {

@@ -1,6 +1,6 @@
 //! Bias, variance and error of an estimator from its estimates, relative to the length of what it estimates.
 
-use crate::strategies::grappa::estimators::gradient_lambda;
+use super::optima::gradient_lambda;
 
 /// Groups of outcomes that standard errors compare.
 const BLOCKS: usize = 20;

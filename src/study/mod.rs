@@ -9,20 +9,30 @@
 //! Two estimators know more here than in a training: `batch_gram` projects on the gradients themselves, where a training has their norms in the last
 //! layer only and takes them for uncorrelated; and the expected coverage of `normalise = "rho"` is that of whole walks, where a training multiplies the
 //! chances of their steps.
+//!
+//! | file | what it computes |
+//! |---|---|
+//! | `optima` | weights and mixtures with the least error |
+//! | `outcomes` | every outcome of a small design, for exact expectations |
+//! | `walks` | expected coverage, walk by walk |
+//! | `properties` | tests: what is unbiased and what is not, with the closed forms that say so |
 
 mod design;
 mod estimator;
 mod moments;
+mod optima;
+mod outcomes;
+#[cfg(test)]
+mod properties;
 mod toy;
 mod view;
+mod walks;
 
 use thiserror::Error;
 
-use super::estimators::{
-    Weight, coverage, edge_ht, empty_probability, expected_coverage, halo_hops,
-};
 use crate::graph::Csr;
 use crate::rng::{Purpose, stream};
+use crate::strategies::grappa::estimators::{Weight, coverage, edge_ht, halo_hops};
 pub use design::{Design, DesignKind};
 use estimator::Batch;
 pub use estimator::Estimator;
@@ -30,6 +40,7 @@ use moments::Moments;
 pub use moments::{Measured, Summary};
 pub use toy::{Loss, Toy};
 use view::{Operators, View};
+use walks::{empty_probability, expected_coverage};
 
 /// Layers of the toy network, and thus hops of its coverage.
 pub const LAYERS: usize = 2;

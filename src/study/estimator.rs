@@ -1,9 +1,10 @@
 //! One way of weighing the gradients of training nodes.
 
+use super::optima::{batch_projection, james_stein, pooled_lambda};
 use super::{Known, LAYERS};
 use crate::strategies::grappa::estimators::{
-    Normalise, Shrinkage, Weight, batch_projection, capped, james_stein, mean_or_one, node_hajek,
-    over_expectation, pooled_lambda, sampling_variance, shrunk, smoothed,
+    Normalise, Shrinkage, Weight, capped, mean_or_one, node_hajek, over_expectation,
+    sampling_variance, shrunk, smoothed,
 };
 
 /// An estimator of the full gradient: a weight, what it is divided by, and how it is shrunk and capped, in this order: coverage, κ, normalisation,

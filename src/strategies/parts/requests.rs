@@ -5,12 +5,8 @@ use std::ops::Range;
 use super::Wire;
 use super::crossing::{encode, outbox};
 use crate::graph::{Features, Peers, SampledLayer};
-use crate::model::Work;
 use crate::net::{Message, TrafficKind, Way};
 use crate::sim::{Activity, SimError, Worker};
-
-/// An epoch and a step of it.
-pub(super) type At = (usize, usize);
 
 /// Who asked whom for which rows.
 pub struct Asked {
@@ -21,16 +17,8 @@ pub struct Asked {
 }
 
 /// Asks the owners of halo rows, in ascending order, for them, and hears what others ask for; 4 bytes a row.
-pub(super) fn ask(
-    worker: &mut Worker,
-    layer: usize,
-    wanted: &[u32],
-    at: At,
-    keeps: bool,
-) -> Result<Asked, SimError> {
-    let requests = worker.setting().boundary.requests(at.0, at.1, keeps);
-    let askers = &requests.askers[layer][worker.rank()];
-    ask_owners(worker, layer, wanted.len(), askers, |worker| {
+pub(super) fn ask(worker: &mut Worker, layer: usize, wanted: &[u32]) -> Result<Asked, SimError> {
+    ask_owners(worker, layer, |worker| {
         let shard = worker.shard();
         let nodes = wanted.iter().map(|&row| shard.nodes[row as usize]);
         let by_owner = SampledLayer::by_owner(wanted, shard.owned, &shard.receives);
@@ -38,21 +26,21 @@ pub(super) fn ask(
     })
 }
 
-/// Asks the owners of so many nodes for them, and hears what `askers` ask for; 4 bytes a node. `wanted` says which nodes, and which of them each
-/// owner has.
+/// Asks the owners of nodes for them, and hears what others ask for; 4 bytes a node. `wanted` says which nodes, and which of them
+/// each owner has.
 ///
 /// # Errors
 /// If communication fails.
 pub fn ask_owners(
     worker: &mut Worker,
     layer: usize,
-    count: usize,
-    askers: &[usize],
     wanted: impl FnOnce(&Worker) -> (Vec<u32>, Peers<Range<usize>>),
 ) -> Result<Asked, SimError> {
     let rank = worker.rank();
-    let mut outbox = outbox(TrafficKind::Sample, layer, askers.iter().copied());
-    let by_me = worker.compute(Activity::Exchange, Work::pass(count), |worker| {
+    // Who will ask is in the plan: sampling is a function of the seed.
+    let askers = worker.planned_senders();
+    let mut outbox = outbox(TrafficKind::Sample, layer, askers.into_iter());
+    let by_me = worker.compute(Activity::Exchange, |worker| {
         let (nodes, by_me) = wanted(worker);
         outbox.messages.extend(by_me.iter().map(|(peer, range)| {
             let nodes = nodes[range.clone()].iter().copied();
@@ -62,8 +50,7 @@ pub fn ask_owners(
         by_me
     });
     let inbox = worker.exchange(outbox)?;
-    let count = inbox.iter().map(|message| message.payload.len() / 4).sum();
-    let of_me = worker.compute(Activity::Exchange, Work::pass(count), |worker| {
+    let of_me = worker.compute(Activity::Exchange, |worker| {
         let part = &worker.setting().boundary.parts[rank];
         let mut of_me = Peers::default();
         for message in &inbox {
@@ -86,9 +73,8 @@ pub fn exchange_features(
     wire: &Wire,
 ) -> Result<Vec<f32>, SimError> {
     let (rank, width) = (worker.rank(), worker.shard().features.width());
-    let sent: usize = asked.of_me.iter().map(|(_, rows)| rows.len()).sum();
     let mut outbox = outbox(TrafficKind::Feature, 0, asked.by_me.ranks());
-    outbox.messages = worker.compute(Activity::Exchange, Work::pass(sent * width), |worker| {
+    outbox.messages = worker.compute(Activity::Exchange, |worker| {
         let features = &worker.shard().features;
         let message = |(peer, rows): (usize, &Vec<u32>)| {
             let wire = wire.between(rank, peer, Way::Forward);
@@ -99,7 +85,7 @@ pub fn exchange_features(
     });
     let inbox = worker.exchange(outbox)?;
     let came: usize = asked.by_me.iter().map(|(_, range)| range.len()).sum();
-    worker.compute(Activity::Exchange, Work::pass(came * width), |_| {
+    worker.compute(Activity::Exchange, |_| {
         let mut rows = Vec::with_capacity(came * width);
         for message in &inbox {
             let count = asked.by_me[message.peer].len();

@@ -8,13 +8,13 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use super::Wire;
-use crate::net::{Inbox, Outbox, Pending, TrafficKind};
-use crate::sim::{SimError, Worker};
+use crate::net::{Inbox, Outbox, TrafficKind};
+use crate::sim::{PendingExchange, SimError, Worker};
 
 /// How what arrives late is smoothed: into a running mean, `γ` of what it was and `1 − γ` of what arrived, from zero on and without
 /// correction for that. Without `γ` it is used as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Late {
+pub struct Staleness {
     /// `γ` of rows.
     pub rows: Option<f32>,
     /// `γ` of their gradients.
@@ -26,15 +26,15 @@ type Tag = (TrafficKind, u32);
 
 /// What one worker's late messages leave from one exchange to the next.
 pub(super) struct Delay {
-    late: Late,
-    under_way: RefCell<BTreeMap<Tag, (Pending, Wire)>>,
+    staleness: Staleness,
+    under_way: RefCell<BTreeMap<Tag, (PendingExchange, Wire)>>,
     means: RefCell<BTreeMap<Tag, Vec<f32>>>,
 }
 
 impl Delay {
-    pub const fn new(late: Late) -> Self {
+    pub const fn new(staleness: Staleness) -> Self {
         Self {
-            late,
+            staleness,
             under_way: RefCell::new(BTreeMap::new()),
             means: RefCell::new(BTreeMap::new()),
         }
@@ -69,8 +69,8 @@ impl Delay {
     /// What is used in place of `values` that arrived.
     pub fn smoothed(&self, tag: Tag, values: Vec<f32>) -> Vec<f32> {
         let gamma = match tag.0 {
-            TrafficKind::ActivationGradient => self.late.gradients,
-            _ => self.late.rows,
+            TrafficKind::ActivationGradient => self.staleness.gradients,
+            _ => self.staleness.rows,
         };
         let Some(gamma) = gamma else { return values };
         let mut means = self.means.borrow_mut();
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_running_mean_starts_from_zero_and_forgets_by_gamma() {
-        let delay = Delay::new(Late {
+        let delay = Delay::new(Staleness {
             rows: Some(0.75),
             gradients: None,
         });
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn layers_and_ways_have_means_of_their_own_and_only_where_asked() {
-        let delay = Delay::new(Late {
+        let delay = Delay::new(Staleness {
             rows: None,
             gradients: Some(0.5),
         });

@@ -1,15 +1,12 @@
-//! What every worker tells all others at the end of an epoch.
+//! Numbers that codecs take down while they encode.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::net::{Reduce, TrafficKind};
-use crate::sim::{SimError, Worker};
-
-/// Numbers of which every worker adds some, and all get the sums, in the order of their places.
+/// Some numbers, of which a codec writes down its own.
 #[derive(Debug, Default)]
-pub struct Sums(Mutex<Vec<f32>>);
+pub struct Tally(Mutex<Vec<f32>>);
 
-impl Sums {
+impl Tally {
     /// So many zeros.
     #[must_use]
     pub fn new(len: usize) -> Self {
@@ -44,13 +41,5 @@ impl Sums {
 
     fn lock(&self) -> MutexGuard<'_, Vec<f32>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Puts the sums over workers in the place of this worker's numbers.
-    pub(super) fn add_up(&self, worker: &mut Worker) -> Result<(), SimError> {
-        let mut values = self.values();
-        worker.all_reduce(&mut values, Reduce::Sum, TrafficKind::Control)?;
-        self.set(0, &values);
-        Ok(())
     }
 }

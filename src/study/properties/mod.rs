@@ -1,10 +1,15 @@
 //! What is unbiased and what is not, by exact sums over every outcome of small designs.
 
+mod bias;
+mod phases;
 mod quadratic;
 
-use super::*;
+use super::outcomes::*;
+use super::walks::*;
 use crate::graph::Csr;
-use crate::strategies::grappa::layout::variable_chunk;
+use crate::strategies::grappa::estimators::*;
+use crate::strategies::grappa::variable_chunk;
+use bias::*;
 
 const WIDTH: usize = 2;
 

@@ -4,10 +4,11 @@ use rand::seq::SliceRandom;
 use rand::{Rng, RngExt};
 use serde::{Deserialize, Serialize};
 
-use crate::strategies::grappa::estimators::{
-    Inclusion, assignments, balanced_assignments, balanced_sizes, count_of_balanced_assignments,
+use super::outcomes::{
+    assignments, balanced_assignments, balanced_sizes, count_of_balanced_assignments,
 };
-use crate::strategies::grappa::layout::variable_chunk;
+use crate::strategies::grappa::estimators::Inclusion;
+use crate::strategies::grappa::variable_chunk;
 
 /// Kinds of designs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,0 +1,109 @@
+//! What training decided on its way, as rows of a table and back.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::rows::DecisionRow;
+use crate::net::{Bits, CodecLane, ROW_BITS, RowBits, TrafficKind, Way};
+use crate::sim::Decision;
+
+/// A row in which everything but the run it belongs to is filled in.
+type Blank<'a> = &'a dyn Fn() -> DecisionRow;
+
+/// The rows of a decision.
+pub(super) fn rows_of(epoch: usize, decision: &Decision, blank: Blank<'_>) -> Vec<DecisionRow> {
+    let row = |value: f64, decision: &str| DecisionRow {
+        epoch: epoch as u64,
+        decision: decision.to_owned(),
+        value,
+        ..blank()
+    };
+    match decision {
+        Decision::Ratio(ratio) => vec![row(*ratio, DecisionRow::RATIO)],
+        Decision::Bits(RowBits::Assigned { group, bits }) => {
+            let message = |(&(layer, lane), bits): (&(u32, CodecLane), &Vec<Bits>)| {
+                let lane = lane.lane(layer);
+                let row = |(number, bits): (usize, &Bits)| DecisionRow {
+                    kind: lane.kind.name().to_owned(),
+                    layer: Some(layer.into()),
+                    from: Some(lane.from.into()),
+                    to: Some(lane.to.into()),
+                    group: Some(number as u64),
+                    rows: Some(*group as u64),
+                    ..row(bits.count().into(), DecisionRow::BITS)
+                };
+                bits.iter().enumerate().map(row).collect::<Vec<_>>()
+            };
+            bits.iter().flat_map(message).collect()
+        }
+        Decision::Bits(_) => Vec::new(),
+    }
+}
+
+/// The decisions of one run, by epoch. Rows that say nothing are left out.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // layers, ranks and bits are few
+pub(super) fn decisions_of<'a>(
+    rows: impl Iterator<Item = &'a DecisionRow>,
+) -> BTreeMap<usize, Decision> {
+    let mut decisions = BTreeMap::new();
+    let mut assigned: BTreeMap<usize, (usize, BTreeMap<_, Vec<Bits>>)> = BTreeMap::new();
+    for row in rows {
+        let epoch = row.epoch as usize;
+        if row.decision == DecisionRow::RATIO {
+            decisions.insert(epoch, Decision::Ratio(row.value));
+            continue;
+        }
+        let of_bits = |bits: &Bits| f64::from(bits.count()) == row.value;
+        let (Some(layer), Some(from), Some(to), Some(rows), Some(bits)) = (
+            row.layer,
+            row.from,
+            row.to,
+            row.rows,
+            ROW_BITS.into_iter().find(of_bits),
+        ) else {
+            continue;
+        };
+        let way = if row.kind == TrafficKind::ActivationGradient.name() {
+            Way::Back
+        } else {
+            Way::Forward
+        };
+        let lane = CodecLane::between(from as u32, to as u32, way);
+        let (group, messages) = assigned.entry(epoch).or_default();
+        *group = rows as usize;
+        messages.entry((layer as u32, lane)).or_default().push(bits);
+    }
+    for (epoch, (group, bits)) in assigned {
+        let bits = Arc::new(bits);
+        decisions.insert(epoch, Decision::Bits(RowBits::Assigned { group, bits }));
+    }
+    decisions
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decisions_survive_the_table() {
+        let lanes = [
+            (0, 1, Way::Forward),
+            (1, 0, Way::Forward),
+            (1, 0, Way::Back),
+        ];
+        let bits = lanes.into_iter().map(|(owner, reader, way)| {
+            let lane = CodecLane { owner, reader, way };
+            ((2, lane), vec![Bits::Two, Bits::Eight, Bits::Four])
+        });
+        let assigned = Decision::Bits(RowBits::Assigned {
+            group: 100,
+            bits: Arc::new(bits.collect()),
+        });
+        let all = BTreeMap::from([(3, Decision::Ratio(21.375)), (50, assigned)]);
+        let rows = all.iter();
+        let rows = rows.flat_map(|(&at, decision)| rows_of(at, decision, &DecisionRow::default));
+        let rows: Vec<DecisionRow> = rows.collect();
+        assert_eq!(rows.len(), 1 + 9);
+        assert_eq!(decisions_of(rows.iter()), all);
+    }
+}

@@ -1,0 +1,13 @@
+//! What training decides on its way, which its plan cannot know.
+
+use crate::net::RowBits;
+
+/// What the training decided for an epoch. It is recorded in the table of decisions, so that a plan
+/// made afterwards is exact.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decision {
+    /// The compression ratio of the epoch.
+    Ratio(f64),
+    /// The bits of the rows of every message, for this epoch and those after it.
+    Bits(RowBits),
+}

@@ -1,0 +1,334 @@
+//! A training that follows its plan.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{Collective, Decision, Exchange, Phase, Planner, Timeline};
+use crate::model::Work;
+use crate::net::{AllReduceKind, Bytes, Outbox, Traffic, TrafficKind};
+use crate::sim::SimError;
+
+/// The plan of a run, of which all workers of this process read.
+pub struct Script {
+    all_reduce: AllReduceKind,
+    state: Mutex<State>,
+}
+
+struct State {
+    planner: Box<dyn Planner>,
+    /// Plans that not all workers have asked for, and how many have.
+    open: BTreeMap<usize, (Arc<Timeline>, usize)>,
+    readers: usize,
+    /// Every message of the plans so far, by epoch.
+    traffic: BTreeMap<usize, Traffic>,
+    decisions: BTreeMap<usize, Decision>,
+}
+
+impl Script {
+    /// A script for so many workers.
+    pub fn new(planner: Box<dyn Planner>, readers: usize, all_reduce: AllReduceKind) -> Self {
+        Self {
+            all_reduce,
+            state: Mutex::new(State {
+                planner,
+                open: BTreeMap::new(),
+                readers,
+                traffic: BTreeMap::new(),
+                decisions: BTreeMap::new(),
+            }),
+        }
+    }
+
+    /// The plan of an epoch, which every worker asks for once. All of them decide the same, so the
+    /// first one's decision counts.
+    fn epoch(&self, epoch: usize, decided: Option<&Decision>) -> Result<Arc<Timeline>, SimError> {
+        // A worker that panicked here has ended the run.
+        let mut guard = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = &mut *guard;
+        if !state.open.contains_key(&epoch) {
+            let timeline = state.planner.next(decided);
+            if timeline.epoch != epoch {
+                return Err(SimError::Strategy(format!(
+                    "it begins epoch {epoch} where its plan goes on with epoch {}",
+                    timeline.epoch
+                )));
+            }
+            timeline.traffic(self.all_reduce, &mut state.traffic);
+            if let Some(decided) = decided {
+                state.decisions.insert(epoch, decided.clone());
+            }
+            state.open.insert(epoch, (timeline, 0));
+        }
+        let Some((timeline, readers)) = state.open.get_mut(&epoch) else {
+            return Err(SimError::Strategy(format!("there is no epoch {epoch}")));
+        };
+        let timeline = Arc::clone(timeline);
+        *readers += 1;
+        if *readers == state.readers {
+            state.open.remove(&epoch);
+        }
+        Ok(timeline)
+    }
+
+    /// Every message that was planned, by epoch, and what was decided.
+    pub fn into_parts(self) -> (BTreeMap<usize, Traffic>, BTreeMap<usize, Decision>) {
+        let state = self.state.into_inner();
+        let state = state.unwrap_or_else(PoisonError::into_inner);
+        (state.traffic, state.decisions)
+    }
+}
+
+/// Where a worker is in its plan.
+pub struct Following {
+    script: Arc<Script>,
+    rank: usize,
+    timeline: Arc<Timeline>,
+    /// Place of the next phase.
+    next: usize,
+    begun: bool,
+    /// How the program departed from its plan, which ends it at its next step that can fail.
+    departed: Option<String>,
+}
+
+/// What a program does, for comparison with its plan.
+enum Deed<'a> {
+    Compute,
+    Start(&'a Outbox),
+    Finish(TrafficKind, u32),
+    Reduce(&'a Collective, TrafficKind),
+    Collect,
+    Share,
+    CountUnder(usize),
+    ComputeTogether(&'a [usize]),
+    Carry(&'a Traffic),
+    End,
+}
+
+impl Following {
+    /// A worker that has not begun.
+    pub fn new(script: Arc<Script>, rank: usize) -> Self {
+        Self {
+            script,
+            rank,
+            timeline: Arc::default(),
+            next: 0,
+            begun: false,
+            departed: None,
+        }
+    }
+
+    /// Goes to the plan of an epoch; stays where it is in one that has begun.
+    pub fn begin(&mut self, epoch: usize, decided: Option<&Decision>) -> Result<(), SimError> {
+        if self.begun && self.timeline.epoch == epoch {
+            return self.check();
+        }
+        if self.begun {
+            self.end()?;
+        }
+        self.timeline = self.script.epoch(epoch, decided)?;
+        (self.next, self.begun) = (0, true);
+        Ok(())
+    }
+
+    /// The program has come to the end of an epoch, or of all of them.
+    pub fn end(&mut self) -> Result<(), SimError> {
+        if self.begun && self.next < self.phases().len() {
+            self.depart(&Deed::End);
+        }
+        self.check()
+    }
+
+    /// The error of a program that has departed from its plan.
+    pub fn check(&self) -> Result<(), SimError> {
+        match &self.departed {
+            Some(how) => Err(SimError::Strategy(how.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// The work of a piece of computing; none once the program has departed.
+    pub fn compute(&mut self) -> Work {
+        match self.phases().get(self.next) {
+            Some(&Phase::Compute(work)) if self.departed.is_none() => {
+                self.next += 1;
+                work
+            }
+            _ => {
+                self.depart(&Deed::Compute);
+                Work::default()
+            }
+        }
+    }
+
+    /// As [`Self::compute`], of all workers.
+    pub fn compute_together(&mut self, busy: &[usize]) -> Work {
+        match self.phases().get(self.next) {
+            Some(Phase::ComputeTogether {
+                work,
+                busy: planned,
+            }) if **planned == *busy && self.departed.is_none() => {
+                let work = *work;
+                self.next += 1;
+                work
+            }
+            _ => {
+                self.depart(&Deed::ComputeTogether(busy));
+                Work::default()
+            }
+        }
+    }
+
+    pub fn start_exchange(&mut self, outbox: &Outbox) -> Result<(), SimError> {
+        self.take(&Deed::Start(outbox), |phase| match phase {
+            Phase::Start(exchange) => is_planned(exchange, outbox),
+            _ => false,
+        })
+    }
+
+    pub fn finish_exchange(&mut self, kind: TrafficKind, layer: u32) -> Result<(), SimError> {
+        let planned = |phase: &Phase| *phase == Phase::Finish(kind, layer);
+        self.take(&Deed::Finish(kind, layer), planned)
+    }
+
+    pub fn start_collective(
+        &mut self,
+        collective: &Collective,
+        kind: TrafficKind,
+    ) -> Result<(), SimError> {
+        let planned = |phase: &Phase| matches!(phase, Phase::Reduce(one, as_kind) if one == collective && *as_kind == kind);
+        self.take(&Deed::Reduce(collective, kind), planned)
+    }
+
+    pub fn finish_collective(&mut self) -> Result<(), SimError> {
+        self.take(&Deed::Collect, |phase| *phase == Phase::Collect)
+    }
+
+    pub fn share(&mut self) -> Result<(), SimError> {
+        self.take(&Deed::Share, |phase| *phase == Phase::Share)
+    }
+
+    pub fn count_under(&mut self, epoch: usize) -> Result<(), SimError> {
+        let planned = |phase: &Phase| *phase == Phase::CountUnder(epoch);
+        self.take(&Deed::CountUnder(epoch), planned)
+    }
+
+    pub fn carry(&mut self, traffic: &Traffic) -> Result<(), SimError> {
+        let planned = |phase: &Phase| matches!(phase, Phase::Carry(all) if **all == *traffic);
+        self.take(&Deed::Carry(traffic), planned)
+    }
+
+    /// From whom the next exchange expects messages.
+    pub fn senders(&self) -> Vec<usize> {
+        let mut rest = self.phases()[self.next.min(self.phases().len())..].iter();
+        let exchange = rest.find_map(|phase| match phase {
+            Phase::Start(exchange) => Some(exchange),
+            _ => None,
+        });
+        exchange.map_or_else(Vec::new, |exchange| {
+            exchange.from.iter().map(|&peer| peer as usize).collect()
+        })
+    }
+
+    fn phases(&self) -> &[Phase] {
+        let track = self.timeline.workers.get(self.rank);
+        track.map_or(&[], |track| track.phases())
+    }
+
+    fn take(&mut self, deed: &Deed<'_>, planned: impl Fn(&Phase) -> bool) -> Result<(), SimError> {
+        self.check()?;
+        if self.phases().get(self.next).is_some_and(planned) {
+            self.next += 1;
+            return Ok(());
+        }
+        self.depart(deed);
+        self.check()
+    }
+
+    fn depart(&mut self, deed: &Deed<'_>) {
+        let planned = match self.phases().get(self.next) {
+            Some(phase) => phase.to_string(),
+            None => "nothing more".to_owned(),
+        };
+        let (rank, epoch, number) = (self.rank, self.timeline.epoch, self.next + 1);
+        let how = format!(
+            "worker {rank} departs from its plan in epoch {epoch}: phase {number} was to be {planned}, and it is {deed}"
+        );
+        self.departed.get_or_insert(how);
+    }
+}
+
+fn is_planned(exchange: &Exchange, outbox: &Outbox) -> bool {
+    let peers = |to: &(u32, Bytes), message: &crate::net::Message| {
+        *to == (message.peer as u32, Bytes(message.payload.len() as u64))
+    };
+    (exchange.kind, exchange.layer) == (outbox.kind, outbox.layer)
+        && exchange.to.len() == outbox.messages.len()
+        && exchange
+            .to
+            .iter()
+            .zip(&outbox.messages)
+            .all(|(to, message)| peers(to, message))
+        && exchange.from.len() == outbox.expect.len()
+        && exchange
+            .from
+            .iter()
+            .zip(&outbox.expect)
+            .all(|(one, other)| *one as usize == *other)
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Compute(work) => {
+                write!(f, "computing ({:.0} operations)", work.operations)
+            }
+            Self::Start(exchange) => {
+                let (kind, layer) = (exchange.kind, exchange.layer);
+                write!(f, "sending {kind} of layer {layer} (to each: ")?;
+                for (peer, bytes) in &exchange.to {
+                    write!(f, "{peer}: {bytes}, ")?;
+                }
+                write!(f, "expecting {:?})", exchange.from)
+            }
+            Self::Finish(kind, layer) => write!(f, "waiting for {kind} of layer {layer}"),
+            Self::Reduce(collective, kind) => write!(f, "starting {collective:?} of {kind}"),
+            Self::Collect => write!(f, "waiting for a collective"),
+            Self::Share => write!(f, "hearing worker 0"),
+            Self::CountUnder(epoch) => write!(f, "counting under epoch {epoch}"),
+            Self::ComputeTogether { busy, .. } => {
+                write!(f, "computing of {} workers together", busy.len())
+            }
+            Self::Carry(traffic) => {
+                write!(f, "carrying {} kinds of messages", traffic.iter().count())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Deed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let phase = match self {
+            Self::Compute => return write!(f, "computing"),
+            Self::End => return write!(f, "the end of the epoch"),
+            Self::ComputeTogether(busy) => {
+                return write!(f, "computing of {} workers together", busy.len());
+            }
+            Self::Start(outbox) => Phase::Start(Exchange {
+                kind: outbox.kind,
+                layer: outbox.layer,
+                to: (outbox.messages.iter())
+                    .map(|m| (m.peer as u32, Bytes(m.payload.len() as u64)))
+                    .collect(),
+                from: outbox.expect.iter().map(|&peer| peer as u32).collect(),
+            }),
+            Self::Finish(kind, layer) => Phase::Finish(*kind, *layer),
+            Self::Reduce(collective, kind) => Phase::Reduce((*collective).clone(), *kind),
+            Self::Collect => Phase::Collect,
+            Self::Share => Phase::Share,
+            Self::CountUnder(epoch) => Phase::CountUnder(*epoch),
+            Self::Carry(traffic) => Phase::Carry(Arc::new((*traffic).clone())),
+        };
+        write!(f, "{phase}")
+    }
+}

@@ -1,0 +1,168 @@
+//! The phases of one worker, and how planners write them down.
+
+use std::sync::Arc;
+
+use crate::model::Work;
+use crate::net::{
+    AllReduceKind, Bytes, Step, Traffic, TrafficKind, all_reduce_steps, broadcast_steps,
+    gather_steps,
+};
+
+/// Something a worker does, in one piece.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Phase {
+    /// It computes.
+    Compute(Work),
+    /// It hands messages to the network and goes on.
+    Start(Exchange),
+    /// It waits for the messages of the oldest exchange of this kind and layer.
+    Finish(TrafficKind, u32),
+    /// It starts its steps of a collective and goes on.
+    Reduce(Collective, TrafficKind),
+    /// It waits for the oldest collective that it has not waited for.
+    Collect,
+    /// It hears what worker 0 hands out beside the network, or is worker 0 and hands it out.
+    Share,
+    /// From here on its messages are counted under another epoch.
+    CountUnder(usize),
+    /// It plays all workers, of which `busy` share this work and the others wait.
+    ComputeTogether {
+        /// The work of all of them.
+        work: Work,
+        /// Who computes, ascending.
+        busy: Arc<[usize]>,
+    },
+    /// It plays all workers, whose messages leave now, and waits for the last of them.
+    Carry(Arc<Traffic>),
+}
+
+/// A sparse all-to-all, as one worker sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// What its messages carry.
+    pub kind: TrafficKind,
+    /// The layer whose input or gradient that is.
+    pub layer: u32,
+    /// Receivers in ascending order, and the payload of the message to each.
+    pub to: Vec<(u32, Bytes)>,
+    /// Senders from whom a message is expected, in ascending order.
+    pub from: Vec<u32>,
+}
+
+/// What all workers do with their values together. Lengths are in 4-byte floats.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Collective {
+    /// Everybody gets the sum, or the largest, of so many values.
+    AllReduce(usize),
+    /// Everybody gets so many values of a root.
+    Broadcast {
+        /// Whose values.
+        root: usize,
+        /// How many.
+        len: usize,
+    },
+    /// A root gets everybody's values.
+    Gather {
+        /// Who gets them.
+        root: usize,
+        /// How many each worker has.
+        lens: Arc<[usize]>,
+    },
+}
+
+impl Collective {
+    /// The steps of worker `rank` of `size`.
+    #[must_use]
+    pub fn steps(&self, all_reduce: AllReduceKind, rank: usize, size: usize) -> Vec<Step> {
+        match self {
+            Self::AllReduce(len) => all_reduce_steps(all_reduce, rank, size, *len),
+            Self::Broadcast { root, len } => broadcast_steps(rank, size, *root, *len),
+            Self::Gather { root, lens } => gather_steps(rank, *root, lens),
+        }
+    }
+}
+
+/// The phases of one worker in one epoch. Its methods are named as those of
+/// [`Worker`](crate::sim::Worker), whose program they stand for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Track {
+    phases: Vec<Phase>,
+}
+
+impl Track {
+    /// All of them, in order.
+    #[must_use]
+    pub fn phases(&self) -> &[Phase] {
+        &self.phases
+    }
+
+    /// It computes.
+    pub fn compute(&mut self, work: Work) {
+        self.phases.push(Phase::Compute(work));
+    }
+
+    /// It takes a step of an optimiser: gradient, parameter and two moments are read, three of them
+    /// written.
+    pub fn update(&mut self, parameters: usize) {
+        self.compute(Work::pass(parameters) * 6.0);
+    }
+
+    /// It sends, and waits for what it expects.
+    pub fn exchange(&mut self, exchange: Exchange) {
+        let (kind, layer) = (exchange.kind, exchange.layer);
+        self.start_exchange(exchange);
+        self.finish_exchange(kind, layer);
+    }
+
+    /// It sends and goes on.
+    pub fn start_exchange(&mut self, exchange: Exchange) {
+        self.phases.push(Phase::Start(exchange));
+    }
+
+    /// It waits for what it expects of the oldest exchange of this kind and layer.
+    pub fn finish_exchange(&mut self, kind: TrafficKind, layer: u32) {
+        self.phases.push(Phase::Finish(kind, layer));
+    }
+
+    /// It combines so many values with all others and waits for the result.
+    pub fn all_reduce(&mut self, len: usize, kind: TrafficKind) {
+        self.start_all_reduce(len, kind);
+        self.finish_collective();
+    }
+
+    /// It starts to combine so many values with all others and goes on.
+    pub fn start_all_reduce(&mut self, len: usize, kind: TrafficKind) {
+        self.start_collective(Collective::AllReduce(len), kind);
+    }
+
+    /// It starts its part of a collective and goes on.
+    pub fn start_collective(&mut self, collective: Collective, kind: TrafficKind) {
+        self.phases.push(Phase::Reduce(collective, kind));
+    }
+
+    /// It waits for the oldest collective that it has not waited for.
+    pub fn finish_collective(&mut self) {
+        self.phases.push(Phase::Collect);
+    }
+
+    /// It hears, or hands out, what worker 0 shares beside the network.
+    pub fn share(&mut self) {
+        self.phases.push(Phase::Share);
+    }
+
+    /// From here on its messages are counted under `epoch`.
+    pub fn count_under(&mut self, epoch: usize) {
+        self.phases.push(Phase::CountUnder(epoch));
+    }
+
+    /// It plays all workers, of which `busy` share this work and the others wait.
+    pub fn compute_together(&mut self, work: Work, busy: &[usize]) {
+        let busy = busy.into();
+        self.phases.push(Phase::ComputeTogether { work, busy });
+    }
+
+    /// It plays all workers, whose messages leave now.
+    pub fn carry(&mut self, traffic: Traffic) {
+        self.phases.push(Phase::Carry(Arc::new(traffic)));
+    }
+}

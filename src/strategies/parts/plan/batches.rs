@@ -1,0 +1,135 @@
+//! What a [`BatchTrainer`](super::super::BatchTrainer) does.
+
+use std::sync::Arc;
+
+use super::{Arrivals, Asks, CrossingPlan, LayerPlan, PassPlan, ask_owners, exchange_features};
+use crate::graph::{BatchForm, LayerDraw, Rehearsal, SampledLayer, StepDraws};
+use crate::model::{BlockShape, InputShape, Work};
+use crate::sim::{Setting, Track};
+use crate::strategies::parts::{EpochExchange, Wire};
+
+/// The steps of mini-batches, whose rows of others come from their owners or, alone, not at all.
+pub struct BatchPlan {
+    setting: Arc<Setting>,
+    form: BatchForm,
+    by_layer: bool,
+    rehearsal: Rehearsal,
+    arrivals: Arrivals,
+    at: (usize, usize),
+    draws: StepDraws,
+}
+
+impl BatchPlan {
+    /// None without mini-batches.
+    #[must_use]
+    pub fn new(setting: &Arc<Setting>, form: BatchForm, by_layer: bool) -> Option<Self> {
+        let batches = Arc::clone(setting.batches.as_ref()?);
+        Some(Self {
+            rehearsal: Rehearsal::new(Arc::clone(&setting.boundary), batches, form),
+            arrivals: Arrivals::new(Arc::clone(setting)),
+            setting: Arc::clone(setting),
+            form,
+            by_layer,
+            at: (0, 0),
+            draws: StepDraws::default(),
+        })
+    }
+
+    /// Number of steps of an epoch.
+    #[must_use]
+    pub const fn steps(&self) -> usize {
+        self.rehearsal.steps()
+    }
+
+    /// Draws for all workers in a step.
+    pub fn begin(&mut self, epoch: usize, step: usize) {
+        self.at = (epoch, step);
+        self.draws = self.rehearsal.play(epoch, step);
+    }
+
+    /// What worker `rank` does in it, until gradients are summed.
+    pub fn write(&self, track: &mut Track, rank: usize, sent: &EpochExchange) {
+        let (model, step) = (&self.setting.model, self.at.1);
+        if step == 0 {
+            track.compute(Work::pass(self.setting.counts.parts[rank].training));
+        }
+        let steps = self.steps();
+        let wires = sent.wires.iter();
+        let wires: Vec<Option<Wire>> = wires
+            .map(|wire| Some(wire.as_ref()?.at_step(steps, step)))
+            .collect();
+        let together = self.form != BatchForm::Alone;
+        let asks = |layer| Asks::of(&self.draws, layer, rank);
+        let mut features = None;
+        let mut crossings = vec![CrossingPlan::default(); model.layers()];
+        for layer in (0..model.layers()).rev() {
+            let draw = &self.draws.layers[layer][rank];
+            track.compute(Work::pass(draw.looked_at));
+            if together {
+                let asks = asks(layer);
+                ask_owners(track, layer, &asks);
+                if layer > 0 {
+                    crossings[layer] = CrossingPlan {
+                        made: draw.made,
+                        own: draw.own,
+                        sends: asks.of_me,
+                        receives: asks.by_me,
+                        ..CrossingPlan::default()
+                    };
+                } else if let Some(Some(wire)) = wires.first() {
+                    exchange_features(track, rank, &asks, model.features(), wire);
+                }
+            }
+            if layer == 0 && draw.inputs > 0 {
+                track.compute(Work::pass(draw.inputs * model.features()));
+                features = Some(self.features(rank, draw, wires.first().and_then(Option::as_ref)));
+            }
+            track.compute(Work::pass(draw.edges));
+        }
+        let aggregation = model.aggregation();
+        let layer = |(layer, crossing): (usize, _)| {
+            let draw: &LayerDraw = &self.draws.layers[layer][rank];
+            let wire = wires.get(layer).and_then(Option::as_ref);
+            LayerPlan {
+                block: BlockShape::of(draw.outputs, draw.inputs, draw.edges, aggregation),
+                crosses: wire
+                    .filter(|_| together && layer > 0)
+                    .map(|wire| (crossing, wire)),
+            }
+        };
+        let pass = PassPlan {
+            model,
+            layers: crossings.iter().enumerate().map(layer).collect(),
+            features,
+            by_layer: self.by_layer,
+        };
+        pass.write(track, rank);
+    }
+
+    /// The features of a step as they lie in memory.
+    fn features(&self, rank: usize, draw: &LayerDraw, wire: Option<&Wire>) -> InputShape {
+        let part = &self.setting.boundary.parts[rank];
+        let features = &self.setting.dataset.features;
+        let own = part.owned.len();
+        let stored = |nodes: &mut dyn Iterator<Item = u32>| {
+            nodes.map(|node| features.stored_of(node)).sum::<usize>()
+        };
+        let (mine, others) = draw.rows.split_at(draw.own);
+        let mine = stored(&mut mine.iter().map(|&row| part.owned[row as usize]));
+        let halo = others.iter().map(|&row| part.halo[row as usize - own]);
+        let halo: Vec<u32> = halo.collect();
+        match wire {
+            // Of features that are kept, those that came before went through the same wire.
+            Some(wire) if self.form == BatchForm::Together => {
+                let by_owner = SampledLayer::by_owner(others, own, &part.receives);
+                let rows = by_owner.iter();
+                let rows = rows.map(|(owner, range)| (owner, &halo[range.clone()]));
+                self.arrivals.input(rank, mine, rows, wire)
+            }
+            _ => InputShape {
+                stored: mine + stored(&mut halo.into_iter()),
+                dense: features.is_dense(),
+            },
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! What a [`Crossing`](super::super::Crossing) does.
+
+use crate::graph::PartCounts;
+use crate::model::Work;
+use crate::net::{Bytes, TrafficKind, Way};
+use crate::sim::{Exchange, Track};
+use crate::strategies::parts::Wire;
+
+/// The rows that cross between one worker and the others, in numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CrossingPlan {
+    /// Rows that the worker makes.
+    pub made: usize,
+    /// Those of them that it reads itself.
+    pub own: usize,
+    /// Workers that read some of them, and how many.
+    pub sends: Vec<(u32, usize)>,
+    /// Workers whose rows it reads, and how many.
+    pub receives: Vec<(u32, usize)>,
+    /// How what is sent is waited for.
+    pub wait: Wait,
+}
+
+/// Which exchange of a layer and way a worker waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wait {
+    /// The one that it starts.
+    #[default]
+    Now,
+    /// None: the first one is under way.
+    Nothing,
+    /// The one before.
+    Before,
+}
+
+impl CrossingPlan {
+    /// All rows of a worker's boundary.
+    #[must_use]
+    pub fn whole(part: &PartCounts) -> Self {
+        Self {
+            made: part.owned,
+            own: part.owned,
+            sends: part.sends.clone(),
+            receives: part.receives.clone(),
+            wait: Wait::Now,
+        }
+    }
+
+    /// Rows of others that it reads.
+    #[must_use]
+    pub fn halo(&self) -> usize {
+        self.receives.iter().map(|(_, rows)| rows).sum()
+    }
+
+    /// Rows that it sends.
+    #[must_use]
+    pub fn outgoing(&self) -> usize {
+        self.sends.iter().map(|(_, rows)| rows).sum()
+    }
+
+    /// Rows of a layer's input to their readers; whether there is an input then.
+    pub fn forward(
+        &self,
+        track: &mut Track,
+        rank: usize,
+        layer: usize,
+        width: usize,
+        wire: &Wire,
+    ) -> bool {
+        let (rows, halo) = (self.outgoing(), self.halo());
+        let mut to = Vec::new();
+        if self.made > 0 && rows > 0 {
+            track.compute(Work::pass(rows * width));
+            to = messages(wire, rank, Way::Forward, &self.sends, width);
+        }
+        let from = peers(&self.receives);
+        self.exchange(track, exchange(TrafficKind::Activation, layer, to, from));
+        if halo > 0 {
+            track.compute(Work::pass(halo * width));
+        }
+        halo > 0 || (self.made > 0 && self.own > 0)
+    }
+
+    /// Gradients of others' rows to their owners, if the worker `has` one; whether it has one of its
+    /// own rows then.
+    pub fn backward(
+        &self,
+        track: &mut Track,
+        rank: usize,
+        layer: usize,
+        width: usize,
+        wire: &Wire,
+        has: bool,
+    ) -> bool {
+        let halo = self.halo();
+        let (mut to, mut mine) = (Vec::new(), has);
+        if has && halo > 0 {
+            track.compute(Work::pass(halo * width));
+            to = messages(wire, rank, Way::Back, &self.receives, width);
+            mine = self.own > 0;
+        }
+        let from = peers(&self.sends);
+        let arrives = !from.is_empty() && self.wait != Wait::Nothing;
+        self.exchange(
+            track,
+            exchange(TrafficKind::ActivationGradient, layer, to, from),
+        );
+        if arrives {
+            track.compute(Work::pass(self.outgoing() * width));
+        }
+        mine || arrives
+    }
+
+    fn exchange(&self, track: &mut Track, exchange: Exchange) {
+        let (kind, layer) = (exchange.kind, exchange.layer);
+        match self.wait {
+            Wait::Now => track.exchange(exchange),
+            Wait::Nothing => track.start_exchange(exchange),
+            Wait::Before => {
+                track.finish_exchange(kind, layer);
+                track.start_exchange(exchange);
+            }
+        }
+    }
+}
+
+/// The messages of so many rows to each peer through a wire, of `width` columns.
+#[must_use]
+pub fn messages(
+    wire: &Wire,
+    rank: usize,
+    way: Way,
+    rows: &[(u32, usize)],
+    width: usize,
+) -> Vec<(u32, Bytes)> {
+    let message = |&(peer, rows): &(u32, usize)| {
+        let ends = match way {
+            Way::Forward => (rank, peer as usize, way),
+            Way::Back => (peer as usize, rank, way),
+        };
+        (peer, wire.bytes(ends, rows, width))
+    };
+    rows.iter().map(message).collect()
+}
+
+/// The peers of such a list.
+#[must_use]
+pub fn peers(rows: &[(u32, usize)]) -> Vec<u32> {
+    rows.iter().map(|&(peer, _)| peer).collect()
+}
+
+/// An exchange of a layer.
+#[must_use]
+#[allow(clippy::cast_possible_truncation)] // layers are few
+pub const fn exchange(
+    kind: TrafficKind,
+    layer: usize,
+    to: Vec<(u32, Bytes)>,
+    from: Vec<u32>,
+) -> Exchange {
+    Exchange {
+        kind,
+        layer: layer as u32,
+        to,
+        from,
+    }
+}

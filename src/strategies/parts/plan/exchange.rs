@@ -1,0 +1,319 @@
+//! What [`partition_parallel`](super::super::partition_parallel) does.
+
+use std::sync::Arc;
+
+use super::batches::BatchPlan;
+use super::crossing::{Wait, exchange, messages, peers};
+use super::share::{Drawn, HaloEdges};
+use super::{Arrivals, CrossingPlan, LayerPlan, PassPlan};
+use crate::graph::{BatchForm, PartCounts, Peers};
+use crate::model::{BlockShape, InputShape, Work};
+use crate::net::{TrafficKind, Way};
+use crate::sim::{Decision, Planner, Setting, Timeline, Track};
+use crate::strategies::parts::{BoundaryShare, EpochExchange, When, Wire};
+
+/// What travels, as a plan knows it.
+pub struct Sending {
+    /// Whether features that came once are kept; see [`EpochExchange::keeps_features`].
+    pub keeps_features: bool,
+    /// What travels in an epoch, given its number and what was decided for it. Asked for each epoch
+    /// once in their order, and for the next one's features besides.
+    pub exchange: Exchanges,
+}
+
+/// See [`Sending::exchange`].
+pub type Exchanges = Box<dyn FnMut(usize, Option<&Decision>) -> EpochExchange + Send>;
+
+/// Plans a training that exchanges boundary rows and sums gradients.
+pub struct ExchangePlanner {
+    setting: Arc<Setting>,
+    epochs: usize,
+    epoch: usize,
+    /// None if nothing ever travels but gradients.
+    sending: Option<Sending>,
+    when: When,
+    arrivals: Arrivals,
+    batches: Option<BatchPlan>,
+    /// Each worker's features with those of its halo, as received last.
+    features: Vec<InputShape>,
+    /// Whether the features of this epoch were sent in the one before.
+    ahead: bool,
+    halo_edges: Option<HaloEdges>,
+    last: Arc<Timeline>,
+}
+
+/// What is the same for all workers in an epoch.
+struct Epoch {
+    number: usize,
+    is_last: bool,
+    sent: EpochExchange,
+    /// How the features of the next epoch travel during this one, if they do.
+    ahead: Option<Wire>,
+    /// What every owner draws of its boundary, and what follows from it.
+    drawn: Option<(BoundaryShare, Vec<Peers<Vec<u32>>>)>,
+}
+
+impl ExchangePlanner {
+    /// The plan of a training in which travels what `sending` says.
+    #[must_use]
+    pub fn new(setting: &Arc<Setting>, sending: Option<Sending>, when: When) -> Self {
+        let form = match &sending {
+            None => BatchForm::Alone,
+            Some(sending) if sending.keeps_features => BatchForm::KeepingFeatures,
+            Some(_) => BatchForm::Together,
+        };
+        let own = |part: &PartCounts| InputShape {
+            stored: part.own_values,
+            dense: setting.counts.dense,
+        };
+        Self {
+            epochs: setting.training.epochs,
+            epoch: 0,
+            when,
+            arrivals: Arrivals::new(Arc::clone(setting)),
+            batches: BatchPlan::new(setting, form, when.gradients_overlap),
+            features: setting.counts.parts.iter().map(own).collect(),
+            sending,
+            ahead: false,
+            halo_edges: None,
+            last: Arc::default(),
+            setting: Arc::clone(setting),
+        }
+    }
+
+    /// What travels in the next epoch.
+    fn begin(&mut self, decided: Option<&Decision>) -> Epoch {
+        let number = self.epoch;
+        let is_last = number + 1 == self.epochs;
+        let mut epoch = Epoch {
+            number,
+            is_last,
+            sent: EpochExchange::default(),
+            ahead: None,
+            drawn: None,
+        };
+        let Some(sending) = &mut self.sending else {
+            return epoch;
+        };
+        epoch.sent = (sending.exchange)(number, decided);
+        if self.when.features_ahead && epoch.sent.gauge.is_none() && !is_last {
+            epoch.ahead = (sending.exchange)(number + 1, None).wires[0].take();
+        }
+        if let Some(share) = epoch.sent.share {
+            let draws = share.draws(&self.setting, number);
+            epoch.drawn = Some((share, draws));
+            if self.halo_edges.is_none() && self.setting.models_compute() {
+                self.halo_edges = Some(HaloEdges::new(&self.setting));
+            }
+        }
+        epoch
+    }
+
+    /// The one step of an epoch in which all nodes train at once.
+    fn whole(&mut self, track: &mut Track, rank: usize, epoch: &Epoch) {
+        let setting = Arc::clone(&self.setting);
+        let (part, model) = (&setting.counts.parts[rank], &setting.model);
+        let aggregation = model.aggregation();
+        if self.sending.is_none() {
+            let owned = part.owned;
+            let block = BlockShape::of(owned, owned, part.internal_edges, aggregation);
+            return self.pass(
+                track,
+                rank,
+                block,
+                self.features[rank],
+                &CrossingPlan::default(),
+                &[],
+            );
+        }
+        let wires = &epoch.sent.wires;
+        if let Some((share, draws)) = &epoch.drawn {
+            let drawn = self.cross(track, rank, *share, draws);
+            let features = if epoch.sent.keeps_features {
+                let all = self.all_features(track, rank, epoch);
+                track.compute(Work::pass(drawn.block.inputs * model.features()));
+                InputShape {
+                    dense: all.dense,
+                    ..drawn.features
+                }
+            } else {
+                self.fetch(track, rank, &drawn.crossing, wires[0].as_ref(), None);
+                let others = drawn.nodes.iter();
+                let others = others.map(|(owner, nodes)| (*owner, &nodes[..]));
+                let wire = wires[0].clone().unwrap_or_else(Wire::plain);
+                self.arrivals.input(rank, part.own_values, others, &wire)
+            };
+            return self.pass(track, rank, drawn.block, features, &drawn.crossing, wires);
+        }
+        let features = self.all_features(track, rank, epoch);
+        let block = BlockShape::of(
+            part.owned,
+            part.owned + part.halo,
+            part.internal_edges + part.cut_edges,
+            aggregation,
+        );
+        let mut crossing = CrossingPlan::whole(part);
+        crossing.wait = match self.when.staleness {
+            None => Wait::Now,
+            Some(_) if epoch.number == 0 => Wait::Nothing,
+            Some(_) => Wait::Before,
+        };
+        self.pass(track, rank, block, features, &crossing, wires);
+    }
+
+    /// A worker draws its part of the boundary, tells the others, and hears what they drew.
+    #[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
+    fn cross(
+        &self,
+        track: &mut Track,
+        rank: usize,
+        share: BoundaryShare,
+        draws: &[Peers<Vec<u32>>],
+    ) -> Drawn {
+        let part = &self.setting.counts.parts[rank];
+        track.compute(Work::pass(part.sent_rows()));
+        let ids = |(reader, rows): (usize, &Vec<u32>)| {
+            (reader as u32, BoundaryShare::id_bytes(rows.len()))
+        };
+        let to = draws[rank].iter().map(ids).collect();
+        let offered = part.receives.iter().filter(|(_, rows)| share.of(*rows) > 0);
+        let from = offered.map(|&(owner, _)| owner).collect();
+        track.exchange(exchange(TrafficKind::Sample, 0, to, from));
+        track.compute(Work::pass(part.internal_edges + part.cut_edges));
+        share.drawn(&self.setting, self.halo_edges.as_ref(), draws, rank)
+    }
+
+    /// The features of a worker's own nodes and of all its halo.
+    fn all_features(&mut self, track: &mut Track, rank: usize, epoch: &Epoch) -> InputShape {
+        let setting = Arc::clone(&self.setting);
+        let part = &setting.counts.parts[rank];
+        let crossing = CrossingPlan::whole(part);
+        let wire = epoch.sent.wires[0].as_ref();
+        self.fetch(track, rank, &crossing, wire, Some(self.ahead));
+        if let Some(wire) = wire {
+            let boundary = &setting.boundary.parts[rank];
+            let others = boundary.receives.iter();
+            let others = others.map(|(owner, range)| (owner, &boundary.halo[range.clone()]));
+            self.features[rank] = self.arrivals.input(rank, part.own_values, others, wire);
+        }
+        if let Some(wire) = &epoch.ahead {
+            let width = setting.model.features();
+            track.compute(Work::pass(crossing.halo() * width));
+            track.count_under(epoch.number + 1);
+            let to = messages(wire, rank, Way::Forward, &crossing.sends, width);
+            let from = peers(&crossing.receives);
+            track.start_exchange(exchange(TrafficKind::Feature, 0, to, from));
+            track.count_under(epoch.number);
+        }
+        self.features[rank]
+    }
+
+    /// Features of the rows that cross, if they do in this epoch: those that are under way, or sent
+    /// now.
+    fn fetch(
+        &self,
+        track: &mut Track,
+        rank: usize,
+        crossing: &CrossingPlan,
+        wire: Option<&Wire>,
+        ahead: Option<bool>,
+    ) {
+        let Some(wire) = wire else { return };
+        let width = self.setting.model.features();
+        let work = Work::pass(crossing.halo() * width);
+        if ahead == Some(true) {
+            track.finish_exchange(TrafficKind::Feature, 0);
+        } else {
+            track.compute(work);
+            let to = messages(wire, rank, Way::Forward, &crossing.sends, width);
+            let from = peers(&crossing.receives);
+            track.exchange(exchange(TrafficKind::Feature, 0, to, from));
+        }
+        track.compute(work);
+    }
+
+    fn pass(
+        &self,
+        track: &mut Track,
+        rank: usize,
+        block: BlockShape,
+        features: InputShape,
+        crossing: &CrossingPlan,
+        wires: &[Option<Wire>],
+    ) {
+        let layer = |layer: usize| LayerPlan {
+            block,
+            crosses: wires
+                .get(layer)
+                .and_then(Option::as_ref)
+                .map(|wire| (crossing, wire)),
+        };
+        let model = &self.setting.model;
+        let pass = PassPlan {
+            model,
+            layers: (0..model.layers()).map(layer).collect(),
+            features: Some(features),
+            by_layer: self.when.gradients_overlap,
+        };
+        pass.write(track, rank);
+    }
+
+    /// The sum of gradients, if it is not part of the pass, and the update.
+    fn update(&self, track: &mut Track) {
+        let parameters = self.setting.model.parameters();
+        if !self.when.gradients_overlap {
+            track.all_reduce(parameters, TrafficKind::ParameterGradient);
+        }
+        track.update(parameters);
+    }
+
+    /// What is done after the last step of an epoch.
+    fn end(&self, track: &mut Track, epoch: &Epoch) {
+        let (sent, layers) = (&epoch.sent, self.setting.model.layers());
+        if epoch.is_last && self.when.staleness.is_some() {
+            for kind in [TrafficKind::Activation, TrafficKind::ActivationGradient] {
+                #[allow(clippy::cast_possible_truncation)] // layers are few
+                (1..layers).for_each(|layer| track.finish_exchange(kind, layer as u32));
+            }
+        }
+        if sent.gauge.is_some() && sent.shares_error {
+            track.all_reduce(2, TrafficKind::Control);
+        }
+        if let Some(tally) = &sent.tally {
+            track.all_reduce(tally.len(), TrafficKind::Control);
+        }
+        let evaluates = self.setting.training.evaluates(epoch.number, self.epochs);
+        if sent.shares_scores && evaluates {
+            track.share();
+        }
+    }
+}
+
+impl Planner for ExchangePlanner {
+    fn next(&mut self, decided: Option<&Decision>) -> Arc<Timeline> {
+        let epoch = self.begin(decided);
+        let mut tracks = vec![Track::default(); self.setting.workers()];
+        if let Some(mut batches) = self.batches.take() {
+            for step in 0..batches.steps() {
+                batches.begin(epoch.number, step);
+                for (rank, track) in tracks.iter_mut().enumerate() {
+                    batches.write(track, rank, &epoch.sent);
+                    self.update(track);
+                }
+            }
+            self.batches = Some(batches);
+        } else {
+            for (rank, track) in tracks.iter_mut().enumerate() {
+                self.whole(track, rank, &epoch);
+                self.update(track);
+            }
+        }
+        for track in &mut tracks {
+            self.end(track, &epoch);
+        }
+        self.ahead = epoch.ahead.is_some();
+        self.epoch += 1;
+        self.last = Timeline::following(&self.last, epoch.number, tracks);
+        Arc::clone(&self.last)
+    }
+}

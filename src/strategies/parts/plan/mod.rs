@@ -1,0 +1,29 @@
+//! What the shared parts do, stated in advance: each file here writes down the phases of the part
+//! of the same name.
+//!
+//! ```text
+//! part (does it)               plan (says it)
+//! Crossing, HaloExchange       CrossingPlan, FeaturePlan
+//! Pass                         PassPlan
+//! ask_owners                   asks
+//! partition_parallel           ExchangePlanner
+//! sum_steps                    StepPlanner
+//! ```
+
+mod batches;
+mod crossing;
+mod each;
+mod exchange;
+mod features;
+mod pass;
+mod requests;
+mod share;
+mod steps;
+
+pub use crossing::{CrossingPlan, exchange as exchange_of, messages, peers};
+pub use each::{pass_alone, pass_over, plan_each};
+pub use exchange::{ExchangePlanner, Exchanges, Sending};
+pub use features::Arrivals;
+pub use pass::{LayerPlan, PassPlan};
+pub use requests::{Asks, ask_owners, exchange_features};
+pub use steps::{PlannedSteps, StepPlanner};

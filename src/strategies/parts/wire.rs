@@ -1,0 +1,54 @@
+//! How rows travel: a codec, and what its draws are keyed by.
+
+use std::sync::Arc;
+
+use crate::net::{Bytes, Codec, CodecKey, Identity, Way};
+
+/// How the rows of one layer travel in one exchange.
+#[derive(Clone)]
+pub struct Wire {
+    /// Encodes rows, and on the way back the gradient of the same entries.
+    pub codec: Arc<dyn Codec>,
+    /// From which both ends derive what the codec draws.
+    pub key: CodecKey,
+}
+
+impl Wire {
+    /// A wire that changes nothing.
+    #[must_use]
+    pub fn plain() -> Self {
+        Self {
+            codec: Arc::new(Identity),
+            key: CodecKey::new(0, 0, 0),
+        }
+    }
+
+    /// This wire for the message that takes rows of `owner` to `reader`, or their gradient back.
+    pub(super) fn between(&self, owner: usize, reader: usize, way: Way) -> Self {
+        Self {
+            codec: Arc::clone(&self.codec),
+            key: self.key.between(owner, reader, way),
+        }
+    }
+
+    /// The payload of the message that takes `rows` of so many columns from `owner` to `reader`, or
+    /// their gradient back.
+    #[must_use]
+    pub fn bytes(
+        &self,
+        (owner, reader, way): (usize, usize, Way),
+        rows: usize,
+        width: usize,
+    ) -> Bytes {
+        let key = self.key.between(owner, reader, way);
+        self.codec.message_bytes(rows, width, key)
+    }
+
+    /// The wire of an epoch in one of its `steps`, whose draws are its own.
+    #[must_use]
+    pub fn at_step(&self, steps: usize, step: usize) -> Self {
+        let mut wire = self.clone();
+        wire.key.round = self.key.round * steps as u64 + step as u64;
+        wire
+    }
+}

@@ -1,0 +1,217 @@
+//! What the clients of RETEXO do, stated in advance: worker 0 plays all of them.
+
+use std::sync::Arc;
+
+use super::clients::Clients;
+use super::perceptron::{Perceptron, aggregation};
+use crate::graph::{BoundaryCounts, SampledLayer, Sampler, View, shuffled};
+use crate::model::{BlockShape, InputShape, Work};
+use crate::net::{Lane, Traffic, TrafficKind, f32_bytes};
+use crate::sim::{Decision, Planner, Setting, Timeline, Track};
+
+/// The client that is also the server.
+const SERVER: usize = 0;
+
+/// The plan of a training.
+pub struct ClientsPlanner {
+    clients: Clients,
+    epoch: usize,
+}
+
+impl ClientsPlanner {
+    /// A plan from epoch 0 on.
+    pub const fn new(clients: Clients) -> Self {
+        Self { clients, epoch: 0 }
+    }
+
+    /// What the sub-model of a stage reads of all nodes.
+    fn input(&self, stage: usize) -> InputShape {
+        let Setting { model, counts, .. } = &*self.clients.setting;
+        if stage > 0 {
+            return InputShape::dense(counts.nodes, model.classes());
+        }
+        InputShape {
+            stored: counts.parts.iter().map(|part| part.own_values).sum(),
+            dense: counts.dense,
+        }
+    }
+
+    /// The graph of all nodes.
+    fn whole(&self) -> BlockShape {
+        let Setting { model, counts, .. } = &*self.clients.setting;
+        BlockShape::of(counts.nodes, counts.nodes, counts.edges, aggregation(model))
+    }
+
+    /// Before the first round of a stage above the first: finished parameters to everybody, the
+    /// logits that follow, and these along the edges.
+    fn listen(&self, track: &mut Track, stage: usize) {
+        let setting = &self.clients.setting;
+        let (model, workers) = (&setting.model, setting.workers());
+        let before = stage - 1;
+        track.carry(finished(workers, Perceptron::parameters(model, before)));
+        let all: Vec<usize> = (0..workers).collect();
+        let work = Perceptron::work(model, before, self.whole(), self.input(before));
+        track.compute_together(work, &all);
+        track.carry(logits(&setting.counts, model.classes(), stage));
+    }
+
+    /// What the clients that train in a round compute on, after they drew it.
+    fn draw(
+        &self,
+        track: &mut Track,
+        stage: usize,
+        training: &[usize],
+    ) -> (BlockShape, InputShape) {
+        let setting = &self.clients.setting;
+        let Setting { model, dataset, .. } = &**setting;
+        let trains = |node: &u32| dataset.split.train.binary_search(node).is_ok();
+        let nodes = training
+            .iter()
+            .flat_map(|&rank| &setting.boundary.parts[rank].owned);
+        let mut seeds: Vec<u32> = nodes.copied().filter(trains).collect();
+        seeds.sort_unstable();
+        let width = if stage == 0 {
+            model.features()
+        } else {
+            model.classes()
+        };
+        let edges: usize = seeds
+            .iter()
+            .map(|&v| dataset.graph.degree(v as usize))
+            .sum();
+        track.compute_together(Work::pass(edges + seeds.len() * width), training);
+        let fanouts = [fanout(setting, stage)];
+        let sampler = Sampler::new(setting.seed, self.epoch, 0, &fanouts);
+        let all: Vec<u32> = (0_u32..).take(dataset.graph.nodes()).collect();
+        let view = View {
+            adjacency: &dataset.graph,
+            nodes: &all,
+            own: all.len(),
+        };
+        let sampled = SampledLayer::draw(&sampler, 0, &view, seeds);
+        let (inputs, drawn) = (sampled.rows.len(), sampled.adjacency.edges());
+        let features = &dataset.features;
+        let input = if stage == 0 {
+            let stored = sampled.rows.iter().map(|&node| features.stored_of(node));
+            InputShape {
+                stored: stored.sum(),
+                dense: features.is_dense(),
+            }
+        } else {
+            InputShape::dense(inputs, width)
+        };
+        (
+            BlockShape::of(sampled.outputs, inputs, drawn, aggregation(model)),
+            input,
+        )
+    }
+}
+
+impl Planner for ClientsPlanner {
+    fn next(&mut self, _: Option<&Decision>) -> Arc<Timeline> {
+        let setting = &self.clients.setting;
+        let (model, workers) = (&setting.model, setting.workers());
+        let (stage, round) = self.clients.rounds.at(self.epoch);
+        let parameters = Perceptron::parameters(model, stage);
+        let mut track = Track::default();
+        if stage > 0 && round == 0 {
+            self.listen(&mut track, stage);
+        }
+        let training = training(setting, self.epoch);
+        let upload = upload(&training, parameters);
+        let senders = upload.iter().count();
+        track.carry(download(&training, parameters));
+        let (mut block, mut input) = (self.whole(), self.input(stage));
+        let mut busy: Vec<usize> = (0..workers).collect();
+        if setting.batches.is_some() {
+            (block, input) = self.draw(&mut track, stage, &training);
+            busy = training;
+        }
+        for work in Perceptron::step_work(model, stage, block, input) {
+            track.compute_together(work, &busy);
+        }
+        track.carry(upload);
+        // The server's alone: the sum of the gradients and the step.
+        track.compute(Work::pass(parameters) * (senders + 6) as f64);
+        let epoch = self.epoch;
+        self.epoch += 1;
+        let mut tracks = vec![Track::default(); workers];
+        tracks[SERVER] = track;
+        Arc::new(Timeline {
+            epoch,
+            workers: tracks.into(),
+        })
+    }
+}
+
+/// Neighbours that a client listens to in a stage; the first hears nobody.
+pub fn fanout(setting: &Setting, stage: usize) -> usize {
+    let batches = setting.batches.as_ref();
+    let fanout = batches.and_then(|all| Some(all.spec.fanouts[stage.checked_sub(1)?]));
+    fanout.unwrap_or(0)
+}
+
+#[allow(clippy::cast_possible_truncation)] // layers and ranks are few
+const fn lane(layer: usize, from: usize, to: usize, kind: TrafficKind) -> Lane {
+    Lane {
+        layer: layer as u32,
+        from: from as u32,
+        to: to as u32,
+        kind,
+    }
+}
+
+/// The clients that train in a round, ascending: all that can, or as many of them as a batch has.
+pub fn training(setting: &Setting, epoch: usize) -> Vec<usize> {
+    let mut able: Vec<u32> = (0_u32..)
+        .zip(&setting.counts.parts)
+        .filter(|(_, part)| part.training > 0)
+        .map(|(rank, _)| rank)
+        .collect();
+    if let Some(batches) = &setting.batches {
+        able = shuffled(batches.seed, epoch, SERVER, &able);
+        able.truncate(batches.spec.size);
+        able.sort_unstable();
+    }
+    able.into_iter().map(|rank| rank as usize).collect()
+}
+
+/// Parameters to the clients that train; the server has them.
+pub fn download(training: &[usize], parameters: usize) -> Traffic {
+    let others = training.iter().filter(|&&rank| rank != SERVER);
+    let lane = |&rank: &usize| lane(0, SERVER, rank, TrafficKind::Parameter);
+    to_each(others.map(lane), parameters)
+}
+
+/// Gradients back from them.
+pub fn upload(training: &[usize], parameters: usize) -> Traffic {
+    let others = training.iter().filter(|&&rank| rank != SERVER);
+    let lane = |&rank: &usize| lane(0, rank, SERVER, TrafficKind::ParameterGradient);
+    to_each(others.map(lane), parameters)
+}
+
+/// Parameters to all clients, when a sub-model is finished.
+pub fn finished(workers: usize, parameters: usize) -> Traffic {
+    let lane = |rank| lane(0, SERVER, rank, TrafficKind::Parameter);
+    to_each((SERVER + 1..workers).map(lane), parameters)
+}
+
+/// Logits along the edges, the input of sub-model `stage`.
+pub fn logits(counts: &BoundaryCounts, classes: usize, stage: usize) -> Traffic {
+    let mut traffic = Traffic::new();
+    for (reader, part) in counts.parts.iter().enumerate() {
+        for &(owner, rows) in &part.receives {
+            let lane = lane(stage, owner as usize, reader, TrafficKind::Activation);
+            traffic.add(lane, f32_bytes(rows * classes));
+        }
+    }
+    traffic
+}
+
+fn to_each(lanes: impl Iterator<Item = Lane>, parameters: usize) -> Traffic {
+    let mut traffic = Traffic::new();
+    for lane in lanes {
+        traffic.add(lane, f32_bytes(parameters));
+    }
+    traffic
+}

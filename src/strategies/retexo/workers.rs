@@ -1,0 +1,263 @@
+//! RETEXO between workers that hold parts of the graph: the program of one worker.
+
+use std::sync::Arc;
+
+use burn::module::Module;
+
+use super::one_hop::{OneHop, Reads};
+use super::rounds::Rounds;
+use super::sub_model::SubModel;
+use super::workers_plan::WorkersPlanner;
+use crate::graph::Steps;
+use crate::model::{
+    Aggregation, Block, Dropout, Input, Matrix, ModelSpec, add_gradients, cross_entropy,
+    parameters, with_parameters,
+};
+use crate::net::{CodingError, Reduce, TrafficKind};
+use crate::sim::{Activity, EpochReport, Planner, Scores, Setting, SimError, Worker};
+use crate::strategies::Training;
+use crate::strategies::parts::{
+    CodecState, HaloExchange, LocalGraph, RowWires, Wire, forward_error,
+};
+
+/// RETEXO between workers, in its setting.
+#[derive(Clone)]
+pub struct Workers {
+    pub rounds: Rounds,
+    pub wires: RowWires,
+    pub setting: Arc<Setting>,
+}
+
+impl Workers {
+    /// The compression ratio of the rows that sub-model `layer` reads.
+    fn ratio(&self, layer: usize) -> f64 {
+        self.wires.ratio_at(self.rounds.first(layer), &[])
+    }
+
+    /// How they travel.
+    pub fn wire(&self, layer: usize, state: &CodecState) -> Wire {
+        let round = self.rounds.first(layer) as u64;
+        self.wires.wire(layer, self.ratio(layer), round, state)
+    }
+}
+
+impl Training for Workers {
+    fn setting(&self) -> &Arc<Setting> {
+        &self.setting
+    }
+
+    fn epochs(&self) -> usize {
+        self.rounds.first(self.setting.model.layers())
+    }
+
+    fn planner(&self) -> Box<dyn Planner> {
+        Box::new(WorkersPlanner::new(self.clone()))
+    }
+
+    fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
+        let spec = worker.setting().model.clone();
+        worker.trains(
+            (0..spec.layers())
+                .map(|k| SubModel::parameters(&spec, k))
+                .sum(),
+        );
+        let aggregation = spec.aggregation();
+        let mut run = Run {
+            graph: LocalGraph {
+                block: Block::new(
+                    &worker.shard().adjacency,
+                    &worker.shard().degrees,
+                    aggregation,
+                ),
+                ..LocalGraph::with_halo(worker)
+            },
+            halo: HaloExchange::new(worker),
+            dropout: worker.dropout(),
+            aggregation,
+            rounds: self.rounds.clone(),
+            steps: worker.setting().steps(),
+            whole: None,
+        };
+        let state = self.wires.state();
+        let mut representation: Option<Matrix> = None;
+        for layer in 0..spec.layers() {
+            let epoch = self.rounds.first(layer);
+            worker.begin_epoch(epoch)?;
+            let wire = self.wire(layer, &state);
+            let input = match representation.take() {
+                None => run.halo.features(worker, Some(&wire))?,
+                Some(rows) => Input::Dense(run.halo.forward(worker, layer, rows, &wire)?),
+            };
+            let sent = Sent {
+                ratio: self.wires.ratio(self.ratio(layer)),
+                error: state
+                    .gauge()
+                    .filter(|_| !wire.codec.is_lossless())
+                    .map(|gauge| {
+                        let errors = gauge.take();
+                        worker.measured_errors(epoch, &errors);
+                        forward_error(&errors)
+                    }),
+            };
+            let model = run.train_layer(worker, &spec, layer, &input, sent)?;
+            if layer + 1 < spec.layers() {
+                worker.begin_epoch(self.rounds.first(layer + 1))?;
+                representation = Some(worker.compute(Activity::Model, |worker| {
+                    let rows = model.valid().representation(&run.graph.block, &input);
+                    worker.wait_for(&rows);
+                    rows
+                }));
+                run.freeze(worker, &model);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What became of the rows that a sub-model reads.
+#[derive(Clone, Copy)]
+struct Sent {
+    ratio: Option<f64>,
+    /// What was lost, if that was measured.
+    error: Option<CodingError>,
+}
+
+/// One worker's training.
+struct Run {
+    graph: LocalGraph,
+    halo: HaloExchange,
+    dropout: Dropout,
+    aggregation: Aggregation,
+    rounds: Rounds,
+    steps: Steps,
+    /// The input of the current sub-model for all nodes, on worker 0, for evaluation.
+    whole: Option<Input>,
+}
+
+impl Run {
+    /// Trains one sub-model on frozen inputs and returns it with its best parameters.
+    fn train_layer(
+        &mut self,
+        worker: &mut Worker,
+        spec: &ModelSpec,
+        layer: usize,
+        input: &Input,
+        sent: Sent,
+    ) -> Result<SubModel, SimError> {
+        let mut model = SubModel::new(spec, layer, worker.setting().seed, &worker.device());
+        let count = SubModel::parameters(spec, layer);
+        let mut optimizer = worker.new_optimizer();
+        let mut best: Option<(f64, Vec<f32>)> = None;
+        let whole = Reads {
+            block: self.graph.block.clone(),
+            input: input.clone(),
+            nodes: self.graph.nodes.clone(),
+            targets: self.graph.targets.clone(),
+        };
+        let mut batches = OneHop::new(worker, layer, self.aggregation);
+        let steps = self.steps.count();
+        let rounds = self.rounds.of(layer);
+        for round in 0..rounds {
+            let epoch = self.rounds.first(layer) + round;
+            worker.begin_epoch(epoch)?;
+            let mut losses = 0.0;
+            for step in 0..steps {
+                let batch = batches.as_mut();
+                let batch = batch.map(|all| all.step(worker, &self.steps, input, (epoch, step)));
+                let reads = match &batch {
+                    None => Some(&whole),
+                    Some(batch) => batch.as_ref(),
+                };
+                let draws = (epoch * steps + step) as u64;
+                let (mut gradient, loss) = match reads {
+                    Some(reads) => self.gradient(worker, &model, layer, reads, draws),
+                    None => (vec![0.0; count], 0.0),
+                };
+                worker.all_reduce(&mut gradient, Reduce::Sum, TrafficKind::ParameterGradient)?;
+                model = worker.update(&mut optimizer, model, &gradient);
+                losses += loss;
+            }
+            let loss = losses / steps as f64;
+
+            let last = round + 1 == rounds;
+            let scores = if last || worker.evaluates(epoch) {
+                Some(self.evaluate(worker, &model)?)
+            } else {
+                None
+            };
+            if let Some(Scores {
+                validation: Some(validation),
+                ..
+            }) = scores
+                && best.as_ref().is_none_or(|(so_far, _)| validation > *so_far)
+            {
+                best = Some((validation, parameters(&model)));
+            }
+            let scores = scores.filter(|_| layer + 1 == spec.layers());
+            worker.end_epoch(
+                epoch,
+                EpochReport {
+                    loss,
+                    scores,
+                    compression_ratio: sent.ratio,
+                    coding_error: sent.error.filter(|_| round == 0),
+                    ..EpochReport::default()
+                },
+            );
+        }
+        Ok(match best {
+            Some((_, values)) => with_parameters(model, &values),
+            None => model,
+        })
+    }
+
+    /// Gradient, flat, and loss of one step; `draws` numbers it for dropout.
+    fn gradient(
+        &self,
+        worker: &mut Worker,
+        model: &SubModel,
+        layer: usize,
+        reads: &Reads,
+        draws: u64,
+    ) -> (Vec<f32>, f64) {
+        let spec = &worker.setting().model;
+        let count = SubModel::parameters(spec, layer);
+        let (block, input) = (&reads.block, &reads.input);
+        let logits = worker.compute(Activity::Model, |worker| {
+            let dropped = input.dropped(&self.dropout, draws, layer, &reads.nodes);
+            let logits = model.logits(block, &dropped);
+            worker.wait_for(&logits);
+            logits
+        });
+        worker.compute(Activity::Model, |_| {
+            let loss = cross_entropy(logits, reads.targets.clone());
+            let mut gradients = loss.backward();
+            let mut flat = vec![0.0_f32; count];
+            add_gradients(model, &mut gradients, &mut flat);
+            (flat, f64::from(loss.inner().into_scalar::<f32>()))
+        })
+    }
+
+    /// On all workers, for each keeps the best of what it trains.
+    fn evaluate(&self, worker: &mut Worker, model: &SubModel) -> Result<Scores, SimError> {
+        let scores = worker.evaluate(|graph| {
+            let input = self.whole.as_ref().unwrap_or_else(|| graph.features());
+            model.valid().logits(&graph.block(self.aggregation), input)
+        })?;
+        worker.share_scores(scores)
+    }
+
+    /// Carries the whole graph's representations through a trained sub-model, for evaluation.
+    fn freeze(&mut self, worker: &Worker, model: &SubModel) {
+        if worker.rank() > 0 {
+            return;
+        }
+        let rows = worker.evaluation(|graph| {
+            let input = self.whole.as_ref().unwrap_or_else(|| graph.features());
+            model
+                .valid()
+                .representation(&graph.block(self.aggregation), input)
+        });
+        self.whole = Some(Input::Dense(rows));
+    }
+}

@@ -1,0 +1,194 @@
+//! What the workers of RETEXO do, stated in advance.
+
+use std::sync::Arc;
+
+use super::sub_model::SubModel;
+use super::workers::Workers;
+use crate::graph::{Csr, SampledLayer, Sampler, View, seeds_of, shuffled};
+use crate::model::{BlockShape, InputShape, Work};
+use crate::net::{TrafficKind, Way};
+use crate::sim::{Decision, Planner, Timeline, Track};
+use crate::strategies::parts::plan::{Arrivals, CrossingPlan, exchange_of, messages, peers};
+
+/// The plan of a training.
+pub struct WorkersPlanner {
+    workers: Workers,
+    epoch: usize,
+    /// Of each worker the values that are stored of each row that the first sub-model reads.
+    features: Vec<Vec<usize>>,
+    /// Of each worker its piece of the graph, where batches are drawn from it.
+    local: Vec<Csr>,
+    last: Arc<Timeline>,
+}
+
+impl WorkersPlanner {
+    /// A plan from epoch 0 on.
+    pub fn new(workers: Workers) -> Self {
+        let state = workers.wires.state();
+        let wire = workers.wire(0, &state);
+        let setting = &workers.setting;
+        let arrivals = Arrivals::new(Arc::clone(setting));
+        let features = &setting.dataset.features;
+        let draws = setting.batches.is_some() && setting.models_compute();
+        let local = setting.boundary.parts.iter().filter(|_| draws);
+        let rows = |(rank, part): (usize, &crate::graph::Part)| {
+            let own = part.owned.iter().map(|&node| features.stored_of(node));
+            let others = part.receives.iter();
+            let others = others.map(|(owner, range)| (owner, &part.halo[range.clone()]));
+            own.chain(arrivals.rows(rank, others, &wire)).collect()
+        };
+        Self {
+            features: setting
+                .boundary
+                .parts
+                .iter()
+                .enumerate()
+                .map(rows)
+                .collect(),
+            local: local
+                .map(|part| part.local_graph(&setting.dataset.graph))
+                .collect(),
+            workers,
+            epoch: 0,
+            last: Arc::default(),
+        }
+    }
+
+    /// What a sub-model reads of all rows that are there.
+    fn input(&self, rank: usize, layer: usize) -> InputShape {
+        let setting = &self.workers.setting;
+        let part = &setting.counts.parts[rank];
+        if layer > 0 {
+            let width = setting.model.widths[layer];
+            return InputShape::dense(part.owned + part.halo, width);
+        }
+        InputShape {
+            stored: self.features[rank].iter().sum(),
+            dense: setting.counts.dense,
+        }
+    }
+
+    fn block(&self, rank: usize) -> BlockShape {
+        let setting = &self.workers.setting;
+        let part = &setting.counts.parts[rank];
+        let (inputs, edges) = (part.owned + part.halo, part.internal_edges + part.cut_edges);
+        BlockShape::of(part.owned, inputs, edges, setting.model.aggregation())
+    }
+
+    /// The rows of a sub-model's input, once.
+    fn receive(&self, track: &mut Track, rank: usize, layer: usize) {
+        let setting = &self.workers.setting;
+        let crossing = CrossingPlan::whole(&setting.counts.parts[rank]);
+        let wire = self.workers.wire(layer, &self.workers.wires.state());
+        let width = setting.model.widths[layer];
+        if layer > 0 {
+            crossing.forward(track, rank, layer, width, &wire);
+            return;
+        }
+        let work = Work::pass(crossing.halo() * width);
+        track.compute(work);
+        let to = messages(&wire, rank, Way::Forward, &crossing.sends, width);
+        let from = peers(&crossing.receives);
+        track.exchange(exchange_of(TrafficKind::Feature, 0, to, from));
+        track.compute(work);
+    }
+
+    /// What a worker's batch reads in a step, after it drew it; none if no node of it trains.
+    fn draw(
+        &self,
+        track: &mut Track,
+        rank: usize,
+        layer: usize,
+        order: &[u32],
+        step: usize,
+    ) -> Option<(BlockShape, InputShape)> {
+        let setting = &self.workers.setting;
+        let batches = setting.batches.as_ref()?;
+        let seeds = seeds_of(order, &setting.steps(), rank, step);
+        if seeds.is_empty() {
+            return None;
+        }
+        let fanouts = [batches.spec.fanouts[layer]];
+        let sampler = Sampler::new(setting.seed, self.epoch, step, &fanouts);
+        let part = &setting.boundary.parts[rank];
+        let width = setting.model.widths[layer];
+        let sampled = if let Some(adjacency) = self.local.get(rank) {
+            let nodes = [&part.owned[..], &part.halo].concat();
+            let view = View {
+                adjacency,
+                nodes: &nodes,
+                own: part.owned.len(),
+            };
+            SampledLayer::draw(&sampler, 0, &view, seeds)
+        } else {
+            let (own, all) = (part.owned.len(), part.owned.len() + part.halo.len());
+            SampledLayer::of(seeds, &[], Vec::new(), own, all)
+        };
+        let (inputs, edges) = (sampled.rows.len(), sampled.adjacency.edges());
+        track.compute(Work::pass(sampled.degrees.iter().sum()));
+        track.compute(Work::pass(edges + inputs * width));
+        let rows = sampled.rows.iter();
+        let stored = rows.filter_map(|&row| self.features[rank].get(row as usize));
+        let input = if layer == 0 {
+            InputShape {
+                stored: stored.sum(),
+                dense: setting.counts.dense,
+            }
+        } else {
+            InputShape::dense(inputs, width)
+        };
+        let aggregation = setting.model.aggregation();
+        Some((
+            BlockShape::of(sampled.outputs, inputs, edges, aggregation),
+            input,
+        ))
+    }
+}
+
+impl Planner for WorkersPlanner {
+    fn next(&mut self, _: Option<&Decision>) -> Arc<Timeline> {
+        let Workers {
+            rounds, setting, ..
+        } = &self.workers;
+        let (model, epoch) = (&setting.model, self.epoch);
+        let (layer, round) = rounds.at(epoch);
+        let is_last = round + 1 == rounds.of(layer);
+        let epochs = rounds.first(model.layers());
+        let parameters = SubModel::parameters(model, layer);
+        let mut tracks = vec![Track::default(); setting.workers()];
+        for (rank, track) in tracks.iter_mut().enumerate() {
+            if let Some(below) = layer.checked_sub(1).filter(|_| round == 0) {
+                let (block, input) = (self.block(rank), self.input(rank, below));
+                track.compute(SubModel::work(model, below, block, input));
+            }
+            if round == 0 {
+                self.receive(track, rank, layer);
+            }
+            let whole = (self.block(rank), self.input(rank, layer));
+            let mut order = Vec::new();
+            if let Some(batches) = &setting.batches {
+                let rows = setting.boundary.parts[rank].training_rows(&batches.train);
+                track.compute(Work::pass(rows.len()));
+                order = shuffled(setting.seed, epoch, rank, &rows);
+            }
+            for step in 0..setting.steps().count() {
+                let reads = match setting.batches {
+                    None => Some(whole),
+                    Some(_) => self.draw(track, rank, layer, &order, step),
+                };
+                if let Some((block, input)) = reads {
+                    let works = SubModel::step_work(model, layer, block, input);
+                    works.into_iter().for_each(|work| track.compute(work));
+                }
+                track.all_reduce(parameters, TrafficKind::ParameterGradient);
+                track.update(parameters);
+            }
+            if is_last || setting.training.evaluates(epoch, epochs) {
+                track.share();
+            }
+        }
+        self.epoch += 1;
+        self.last = Timeline::following(&self.last, epoch, tracks);
+        Arc::clone(&self.last)
+    }
+}

@@ -1,0 +1,287 @@
+//! The house keeps its floors: what a file may import, read from its `use` lines.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Folders from the ground up. A file imports from its own floor's folder and from those below.
+const FLOORS: [&[&str]; 9] = [
+    &["rng"],
+    &["graph", "net"],
+    &["model"],
+    &["sim"],
+    &["strategies"],
+    &["study"],
+    &["experiment"],
+    &["report"],
+    &["cli", "main", "lib"],
+];
+
+/// A file of the crate by the path of its module, `["net", "codecs", "top_k"]`.
+type Module = Vec<String>;
+
+struct House {
+    /// Of each module what its file imports, as whole paths within the crate.
+    imports: BTreeMap<Module, BTreeSet<Module>>,
+    /// What a module hands on by another name: where it is.
+    handed_on: BTreeMap<Module, Module>,
+}
+
+impl House {
+    fn read() -> Self {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let mut house = Self {
+            imports: BTreeMap::new(),
+            handed_on: BTreeMap::new(),
+        };
+        let files = rust_files(&root);
+        let modules: Vec<Module> = files.iter().map(|file| module(&root, file)).collect();
+        for module in &modules {
+            house.imports.insert(module.clone(), BTreeSet::new());
+        }
+        for (file, module) in files.iter().zip(&modules) {
+            let text = fs::read_to_string(file).expect("it can be read");
+            for (public, path) in uses(&text) {
+                let Some(path) = house.absolute(module, &path) else {
+                    continue;
+                };
+                if public && let Some(name) = path.last() {
+                    let mut here = module.clone();
+                    here.push(name.clone());
+                    house.handed_on.insert(here, path.clone());
+                }
+                house
+                    .imports
+                    .get_mut(module)
+                    .expect("it is there")
+                    .insert(path);
+            }
+        }
+        house
+    }
+
+    /// A path as it stands in a file, from the crate's root; none of another crate.
+    fn absolute(&self, module: &Module, path: &[String]) -> Option<Module> {
+        let (first, rest) = path.split_first()?;
+        let mut base = match first.as_str() {
+            "crate" => Vec::new(),
+            "self" => module.clone(),
+            "super" => module[..module.len().checked_sub(1)?].to_vec(),
+            child => {
+                let mut inside = module.clone();
+                inside.push(child.to_owned());
+                self.imports.contains_key(&inside).then_some(inside)?
+            }
+        };
+        for segment in rest {
+            if segment == "super" {
+                base.pop();
+            } else {
+                base.push(segment.clone());
+            }
+        }
+        Some(base)
+    }
+
+    /// The file in which what a path names is written down.
+    fn file_of(&self, path: &Module) -> Option<Module> {
+        let mut path = path.clone();
+        for _ in 0..8 {
+            match self.handed_on.get(&path) {
+                Some(there) if *there != path => path.clone_from(there),
+                _ => break,
+            }
+        }
+        while !self.imports.contains_key(&path) {
+            path.pop()?;
+        }
+        (!path.is_empty()).then_some(path)
+    }
+
+    /// Of each file the files it imports from.
+    fn arrows(&self) -> BTreeMap<Module, BTreeSet<Module>> {
+        let of = |(from, paths): (&Module, &BTreeSet<Module>)| {
+            let files = paths.iter().filter_map(|path| self.file_of(path));
+            (from.clone(), files.filter(|to| to != from).collect())
+        };
+        self.imports.iter().map(of).collect()
+    }
+}
+
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("it is a folder");
+    let mut paths: Vec<PathBuf> = entries
+        .map(|entry| entry.expect("it is there").path())
+        .collect();
+    paths.sort();
+    let inside = paths.into_iter().flat_map(|path| match path.extension() {
+        _ if path.is_dir() => rust_files(&path),
+        Some(extension) if extension == "rs" => vec![path],
+        _ => Vec::new(),
+    });
+    // Tests may look at anything.
+    let tests = ["tests.rs", "bad_inputs.rs", "published.rs"];
+    let is_test = |path: &PathBuf| {
+        path.components()
+            .any(|part| part.as_os_str() == "tests" || part.as_os_str() == "properties")
+            || tests.iter().any(|name| path.ends_with(name))
+    };
+    inside.filter(|path| !is_test(path)).collect()
+}
+
+fn module(root: &Path, file: &Path) -> Module {
+    let path = file
+        .strip_prefix(root)
+        .expect("it is below")
+        .with_extension("");
+    let mut parts: Module = path
+        .components()
+        .map(|part| part.as_os_str().to_string_lossy().into_owned())
+        .collect();
+    if parts.last().is_some_and(|last| last == "mod") {
+        parts.pop();
+    }
+    parts
+}
+
+/// Whether each `use` outside tests is public, and its path; those in braces one by one.
+fn uses(text: &str) -> Vec<(bool, Vec<String>)> {
+    let text = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("use ") {
+        let line = rest[..at].rsplit('\n').next().unwrap_or_default();
+        let (_, after) = rest.split_at(at + 4);
+        rest = after;
+        let public = line.starts_with("pub");
+        if !(line.is_empty() || (public && line.ends_with(' ') && !line.contains('/'))) {
+            continue;
+        }
+        let Some(end) = after.find(';') else { break };
+        let tree: String = after[..end]
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
+        expand(&[], &tree, &mut |path| found.push((public, path)));
+    }
+    found
+}
+
+fn expand(before: &[String], tree: &str, found: &mut dyn FnMut(Vec<String>)) {
+    let tree = tree.trim();
+    let (path, inside) = match tree.split_once('{') {
+        Some((path, inside)) => (path, Some(inside.strip_suffix('}').unwrap_or(inside))),
+        None => (tree, None),
+    };
+    let path = path.split(" as ").next().unwrap_or(path);
+    let segments = path.split("::").map(str::trim);
+    let is_name = |part: &&str| !part.is_empty() && (*part != "self" || before.is_empty());
+    let names = segments.filter(is_name).map(str::to_owned);
+    let before: Vec<String> = before.iter().cloned().chain(names).collect();
+    let Some(inside) = inside else {
+        return found(before);
+    };
+    let (mut depth, mut start) = (0, 0);
+    for (at, letter) in inside.char_indices().chain([(inside.len(), ',')]) {
+        match letter {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                if !inside[start..at].trim().is_empty() {
+                    expand(&before, &inside[start..at], found);
+                }
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+}
+
+fn floor(module: &Module) -> Option<usize> {
+    let folder = module.first()?;
+    FLOORS
+        .iter()
+        .position(|floor| floor.contains(&folder.as_str()))
+}
+
+#[test]
+fn nothing_is_imported_from_a_floor_above() {
+    let mut up = Vec::new();
+    for (from, files) in House::read().arrows() {
+        let Some(mine) = floor(&from) else {
+            panic!("{} stands on no floor", from.join("::"));
+        };
+        for to in files {
+            let theirs = floor(&to).expect("what is imported stands on a floor");
+            if theirs > mine || (theirs == mine && from[0] != to[0] && mine < FLOORS.len() - 1) {
+                up.push(format!(
+                    "{} imports from {}",
+                    from.join("::"),
+                    to.join("::")
+                ));
+            }
+        }
+    }
+    assert!(up.is_empty(), "{}", up.join("\n"));
+}
+
+#[test]
+fn a_strategy_imports_from_no_other() {
+    let mut found = Vec::new();
+    for (from, files) in House::read().arrows() {
+        let [folder, mine, ..] = &from[..] else {
+            continue;
+        };
+        let of_another = |to: &&Module| {
+            let shared = ["parts", "strategy", "registry"];
+            to.len() > 1 && to[0] == "strategies" && to[1] != *mine && !shared.contains(&&*to[1])
+        };
+        if folder != "strategies" || mine == "registry" {
+            continue;
+        }
+        for to in files.iter().filter(of_another) {
+            found.push(format!(
+                "{} imports from {}",
+                from.join("::"),
+                to.join("::")
+            ));
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn no_files_import_each_other_in_a_circle() {
+    let mut arrows = House::read().arrows();
+    for (from, files) in &mut arrows {
+        // The face of a folder knows what is inside.
+        files.retain(|to| !to.starts_with(from));
+    }
+    // Who imports nobody that is left cannot be in a circle.
+    loop {
+        let left: BTreeSet<Module> = arrows.keys().cloned().collect();
+        for files in arrows.values_mut() {
+            files.retain(|to| left.contains(to));
+        }
+        let before = arrows.len();
+        arrows.retain(|_, files| !files.is_empty());
+        if arrows.len() == before {
+            break;
+        }
+    }
+    // Nor who is imported by nobody.
+    loop {
+        let targets: BTreeSet<Module> = arrows.values().flatten().cloned().collect();
+        let before = arrows.len();
+        arrows.retain(|from, _| targets.contains(from));
+        if arrows.len() == before {
+            break;
+        }
+    }
+    let line = |(from, files): (&Module, &BTreeSet<Module>)| {
+        let files: Vec<String> = files.iter().map(|to| to.join("::")).collect();
+        format!("{} -> {}", from.join("::"), files.join(", "))
+    };
+    let circles: Vec<String> = arrows.iter().map(line).collect();
+    assert!(circles.is_empty(), "circles among\n{}", circles.join("\n"));
+}

@@ -1,0 +1,213 @@
+//! The plan of a training is its timeline: played by itself, it takes the time of the training, to
+//! the last bit. [`Case::train`] compares the two, with the ledger, for whatever it trains.
+
+use proptest::prelude::*;
+
+use crate::common::Case;
+use grapevine::graph::{BatchSpec, PartitionMethod};
+use grapevine::model::{ModelKind, NormKind};
+use grapevine::net::{AllReduceKind, Bytes, ExchangeKind};
+
+/// Strategies with options, and whether they can, must or cannot train in mini-batches.
+const TRAININGS: [(&str, &str, Option<bool>); 34] = [
+    ("full", "", None),
+    ("full", "cache_features = false\noverlap = true", None),
+    ("isolated", "", None),
+    ("isolated", "overlap = true", None),
+    ("fixed", "ratio = 4", None),
+    (
+        "fixed",
+        "ratio = 3\ncodec = \"top_k\"\noverlap = true",
+        None,
+    ),
+    (
+        "fixed",
+        "codec = \"quantise\"\nratio = 8\nmeasure_error = true",
+        None,
+    ),
+    ("varco", "", None),
+    (
+        "varco",
+        "schedule = { kind = \"adaptive-error\", from = 8, to = 1, patience = 1 }",
+        None,
+    ),
+    (
+        "varco",
+        "schedule = { kind = \"adaptive-validation\", from = 8, to = 1, patience = 1 }",
+        None,
+    ),
+    ("bns", "share = 0.5", Some(false)),
+    (
+        "bns",
+        "share = 0.5\ncache_features = false\noverlap = true",
+        Some(false),
+    ),
+    (
+        "bns",
+        "share = 0.4\ncodec = \"quantise\"\ncache_features = false",
+        Some(false),
+    ),
+    ("pipe", "", Some(false)),
+    (
+        "pipe",
+        "smoothing = \"both\"\noverlap = true\ncache_features = false",
+        Some(false),
+    ),
+    ("adaqp", "assign_every = 2\ngroup = 5", Some(false)),
+    ("adaqp", "bits = \"random\"\noverlap = true", None),
+    ("adaqp", "bits = 4\ncache_features = true", None),
+    ("grappa", "", None),
+    (
+        "grappa",
+        "schedule = \"regroup\"\nrepartition_every = 2",
+        None,
+    ),
+    (
+        "grappa",
+        "halo = false\nrepartition_every = 1\nnormalise = \"rho\"",
+        None,
+    ),
+    ("grappa", "remote_sampling = 0.4", None),
+    (
+        "grappa",
+        "weight = \"edge_ht\"\nnormalise = \"none\"\nshrinkage = \"none\"",
+        None,
+    ),
+    (
+        "grappa",
+        "weight = \"batch_gram\"\nshrinkage = \"james_stein\"",
+        None,
+    ),
+    ("retexo", "rounds_per_layer = 3", None),
+    (
+        "retexo",
+        "rounds_per_layer = 2\ncodec = \"quantise\"\nratio = 4",
+        None,
+    ),
+    (
+        "retexo",
+        "form = \"distributed\"\nrounds_per_layer = 2",
+        None,
+    ),
+    ("distdgl", "", Some(true)),
+    ("distdgl", "cache = 0.3", Some(true)),
+    (
+        "distdgl",
+        "codec = \"top_k\"\nratio = 3\ncache = 0.2",
+        Some(true),
+    ),
+    ("llcg", "local_steps = 2", Some(false)),
+    ("llcg", "local_steps = 1\nserver_steps = 0", Some(false)),
+    (
+        "cluster",
+        "clusters = 12\nclusters_per_batch = 1",
+        Some(false),
+    ),
+    (
+        "cluster",
+        "clusters = 24\nclusters_per_batch = 2",
+        Some(false),
+    ),
+];
+
+const ALL_REDUCES: [AllReduceKind; 5] = [
+    AllReduceKind::Ring,
+    AllReduceKind::HalvingDoubling,
+    AllReduceKind::Tree,
+    AllReduceKind::ParameterServer,
+    AllReduceKind::Auto {
+        latency_bytes: Bytes(2000),
+    },
+];
+
+const DENSE: &str = "synthetic = { kind = \"sbm\", nodes = 120, classes = 3, features = 10, degree_within = 4.0, degree_between = 2.0 }\nsplit = { train = 0.5, val = 0.2 }";
+const CORA: &str = "name = \"cora\"";
+
+fn cases() -> impl Strategy<Value = (usize, bool, Case)> {
+    let network = prop::sample::select(vec!["ethernet-1g", "wan", "infiniband-200g"]);
+    let how = (
+        prop::sample::select(ALL_REDUCES.to_vec()),
+        prop::sample::select(vec![ExchangeKind::Direct, ExchangeKind::Pairwise]),
+        network,
+    );
+    let model = (
+        prop::sample::select(vec![ModelKind::Gcn, ModelKind::Sage, ModelKind::Gat]),
+        prop::sample::select(vec![NormKind::None, NormKind::Layer]),
+        2_usize..4,
+    );
+    let parts = (
+        prop::sample::select(vec![PartitionMethod::Random, PartitionMethod::Metis]),
+        prop::sample::select(vec![1_usize, 2, 3, 4, 6]),
+        0_u64..1000,
+    );
+    let all = (
+        0..TRAININGS.len(),
+        any::<bool>(),
+        any::<bool>(),
+        how,
+        model,
+        parts,
+    );
+    all.prop_map(|(training, batched, sparse, how, model, parts)| {
+        let ((all_reduce, exchange, network), (kind, norm, layers)) = (how, model);
+        let (method, workers, seed) = parts;
+        let case = Case {
+            data: if sparse { CORA } else { DENSE },
+            workers,
+            method,
+            kind,
+            norm,
+            layers,
+            epochs: 5,
+            seed,
+            network,
+            all_reduce,
+            exchange,
+            batch: Some(BatchSpec {
+                size: if sparse { 20 } else { 7 },
+                fanouts: [3, 2, 2][..layers].to_vec(),
+            }),
+            ..Case::default()
+        };
+        (training, batched, case)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn a_plan_played_by_itself_takes_the_time_of_the_training(
+        (training, batched, mut case) in cases(),
+    ) {
+        let (kind, options, batches) = TRAININGS[training];
+        if !batches.unwrap_or(batched) {
+            case.batch = None;
+        }
+        // What does not go together is refused elsewhere.
+        prop_assume!(!(options.contains("edge_ht") && case.kind == ModelKind::Gat));
+        prop_assume!(!(options.contains("regroup") && case.workers == 1));
+        case.train(kind, case.strategy(kind, options).as_ref());
+    }
+}
+
+#[test]
+fn every_training_of_the_list_is_played_once() {
+    for (kind, options, batches) in TRAININGS {
+        for batched in [false, true] {
+            if batches.is_some_and(|batches| batches != batched) {
+                continue;
+            }
+            let case = Case {
+                epochs: 5,
+                exchange: ExchangeKind::Pairwise,
+                all_reduce: AllReduceKind::Tree,
+                batch: batched.then(|| BatchSpec {
+                    size: 7,
+                    fanouts: vec![3, 2, 2],
+                }),
+                ..Case::default()
+            };
+            case.train(kind, case.strategy(kind, options).as_ref());
+        }
+    }
+}
