@@ -22,16 +22,6 @@ pub struct BoundaryPlan {
     pub edges: usize,
 }
 
-/// A finer division of a partition, which strategies deal out anew: equally many chunks per worker, those of worker w being
-/// `w·r … (w + 1)·r − 1` for r chunks a worker.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chunks {
-    /// The plan as if each chunk were a worker's.
-    pub plan: Arc<BoundaryPlan>,
-    /// The seed they were drawn from, from which they are dealt out too.
-    pub seed: u64,
-}
-
 /// What one worker holds, sends and receives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {

@@ -64,6 +64,11 @@ impl GraphError {
         }
     }
 
+    /// A [`GraphError::Key`] about one key of `[dataset] synthetic`.
+    pub fn synthetic(key: &str, what: impl std::fmt::Display) -> Self {
+        Self::key("dataset.synthetic", format!("{key}: {what}"))
+    }
+
     /// A [`GraphError::File`].
     pub fn file(path: &Path, what: impl Into<String>) -> Self {
         Self::File {

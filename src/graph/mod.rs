@@ -21,6 +21,7 @@ mod bundled;
 mod counts;
 mod csr;
 mod dataset;
+mod division;
 mod error;
 mod features;
 mod fingerprint;
@@ -33,20 +34,22 @@ mod rehearsal;
 mod rmat;
 mod sampler;
 mod sbm;
+mod source;
 mod spec;
 mod split;
 mod stats;
 mod synthetic;
 
 pub use batches::{BatchSpec, Batches, Steps, shuffled};
-pub use boundary::{BoundaryPlan, Chunks, Part};
+pub use boundary::{BoundaryPlan, Part};
 pub use bundled::{BUNDLED, cora};
 pub use counts::{BoundaryCounts, PartCounts};
 pub use csr::Csr;
-pub use dataset::{Dataset, RawDataset};
+pub use dataset::{Dataset, RawDataset, Split};
+pub use division::{Chunks, Division};
 pub use error::GraphError;
 pub use features::Features;
-pub use partition::{Division, Partition};
+pub use partition::Partition;
 pub use peers::Peers;
 pub use rehearsal::{Form as BatchForm, LayerDraw, Rehearsal, StepDraws, seeds_of};
 pub use sampler::{SampledLayer, Sampler, View};
@@ -54,5 +57,4 @@ pub use spec::{
     DatasetSpec, Format, NodeOrder, PartitionMethod, PartitionSpec, SplitFractions, SplitPerClass,
     SplitSpec, SyntheticSpec,
 };
-pub use split::Split;
 pub use stats::PartitionStats;

@@ -6,7 +6,6 @@ use rand::seq::SliceRandom;
 use rayon::prelude::*;
 
 use super::normal::standard_normal;
-use super::synthetic::wrong;
 use super::{Csr, Features, GraphError, RawDataset};
 use crate::rng::{Purpose, stream};
 
@@ -36,7 +35,7 @@ pub fn graph(
 ) -> Result<Csr, GraphError> {
     let all = 1_usize << scale;
     if nodes > all {
-        return Err(wrong(
+        return Err(GraphError::synthetic(
             "nodes",
             format!("{nodes} is more than 2^scale = {all}; raise `scale`"),
         ));
@@ -44,7 +43,7 @@ pub fn graph(
     let [a, b, c] = quadrants;
     if quadrants.iter().any(|&p| !(0.0..=1.0).contains(&p)) || a + b + c > 1.0 {
         let what = format!("{quadrants:?} must be 0 or more and together at most 1");
-        return Err(wrong("quadrants", what));
+        return Err(GraphError::synthetic("quadrants", what));
     }
     // `synthetic` has checked that node numbers fit.
     let mut names: Vec<u32> = (0_u32..).take(all).collect();
@@ -55,7 +54,7 @@ pub fn graph(
         Size::Distinct(count) => {
             if count > nodes * (nodes - 1) / 2 {
                 let what = format!("{count} is more than {nodes} nodes can have");
-                return Err(wrong("edges", what));
+                return Err(GraphError::synthetic("edges", what));
             }
             let mut edges: Vec<(u32, u32)> = Vec::new();
             for round in 1..=ROUNDS {
@@ -73,7 +72,7 @@ pub fn graph(
                     "only {} of {count} distinct edges were found; ask for fewer, or raise `nodes`",
                     edges.len()
                 );
-                return Err(wrong("edges", what));
+                return Err(GraphError::synthetic("edges", what));
             }
             edges
         }

@@ -5,7 +5,6 @@ use rand::RngExt;
 use rand::seq::SliceRandom;
 
 use super::normal::{standard_normal, unit_vector};
-use super::synthetic::wrong;
 use super::{Csr, Features, GraphError, RawDataset};
 use crate::rng::{Purpose, stream};
 
@@ -30,7 +29,7 @@ pub fn generate(
         if degree >= 0.0 && degree <= others.max(0.0) {
             Ok(if degree == 0.0 { 0.0 } else { degree / others })
         } else {
-            Err(wrong(
+            Err(GraphError::synthetic(
                 key,
                 format!("{degree} is not between 0 and the {others:.1} nodes there are"),
             ))
@@ -39,7 +38,10 @@ pub fn generate(
     let inside = probability("degree_within", within, block - 1.0)?;
     let across = probability("degree_between", between, nodes as f64 - block)?;
     if !(noise >= 0.0 && noise.is_finite()) {
-        return Err(wrong("noise", format!("{noise} must be 0 or more")));
+        return Err(GraphError::synthetic(
+            "noise",
+            format!("{noise} must be 0 or more"),
+        ));
     }
 
     // `synthetic` has checked that node numbers fit.

@@ -1,61 +1,68 @@
 //! Which nodes train, validate and test.
 
+use std::sync::Arc;
+
 use rand::seq::SliceRandom;
 
-use super::{GraphError, RawDataset, SplitSpec};
+use super::{Dataset, GraphError, RawDataset, Split, SplitFractions, SplitSpec};
 use crate::rng::{Purpose, stream};
 
 const KEY: &str = "dataset.split";
 
-/// Three disjoint sets of nodes, each in ascending order.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Split {
-    /// Nodes whose labels train the model.
-    pub train: Vec<u32>,
-    /// Nodes that choose the best epoch.
-    pub validation: Vec<u32>,
-    /// Nodes that are reported.
-    pub test: Vec<u32>,
-}
-
-impl Split {
-    /// The same sets in ascending order.
-    #[must_use]
-    pub(super) fn sorted(mut self) -> Self {
-        for nodes in [&mut self.train, &mut self.validation, &mut self.test] {
-            nodes.sort_unstable();
-        }
-        self
+impl RawDataset {
+    /// Gives generated data a split of its own, 60 % for training, 20 % for validation and 20 % for
+    /// test, so that it can be used without saying more.
+    pub(super) fn with_own_split(mut self, seed: u64) -> Result<Self, GraphError> {
+        let shares = SplitFractions {
+            train: 0.6,
+            val: 0.2,
+            seed: None,
+        };
+        self.splits = vec![choose(&SplitSpec::Fractions(shares), &self, seed)?];
+        Ok(self)
     }
 
-    /// The split that `spec` asks for. Nodes without a label are in none of the sets; data without
-    /// any labels gets the empty split.
-    pub(super) fn choose(
-        spec: &SplitSpec,
-        data: &RawDataset,
-        seed: u64,
-    ) -> Result<Self, GraphError> {
-        if data.classes == 0 {
-            return Ok(Self::default());
+    /// Chooses training, validation and test nodes; `seed` is the seed of the run. O(nodes): graph,
+    /// features and labels are shared with `self`.
+    ///
+    /// # Errors
+    /// If the data set has no such published split, if shares are out of range, or if a class is
+    /// too small.
+    pub fn split(&self, spec: &SplitSpec, seed: u64) -> Result<Dataset, GraphError> {
+        Ok(Dataset {
+            name: self.name.clone(),
+            graph: Arc::clone(&self.graph),
+            features: Arc::clone(&self.features),
+            labels: Arc::clone(&self.labels),
+            classes: self.classes,
+            split: choose(spec, self, seed)?,
+        })
+    }
+}
+
+/// The split that `spec` asks for. Nodes without a label are in none of the sets; data without
+/// any labels gets the empty split.
+fn choose(spec: &SplitSpec, data: &RawDataset, seed: u64) -> Result<Split, GraphError> {
+    if data.classes == 0 {
+        return Ok(Split::default());
+    }
+    match spec {
+        SplitSpec::Named(name) => published(name, data),
+        SplitSpec::Fractions(shares) => {
+            let (train, val) = (shares.train, shares.val);
+            let sound = train > 0.0 && val > 0.0 && train + val < 1.0;
+            if !sound {
+                let what = format!(
+                    "train = {train} and val = {val} must be above 0 and together below 1, \
+                    so that a test set is left"
+                );
+                return Err(GraphError::key(KEY, what));
+            }
+            fractions([train, val], data, shares.seed.unwrap_or(seed))
         }
-        match spec {
-            SplitSpec::Named(name) => published(name, data),
-            SplitSpec::Fractions(shares) => {
-                let (train, val) = (shares.train, shares.val);
-                let sound = train > 0.0 && val > 0.0 && train + val < 1.0;
-                if !sound {
-                    let what = format!(
-                        "train = {train} and val = {val} must be above 0 and together below 1, \
-                        so that a test set is left"
-                    );
-                    return Err(GraphError::key(KEY, what));
-                }
-                fractions([train, val], data, shares.seed.unwrap_or(seed))
-            }
-            SplitSpec::PerClass(counts) => {
-                let sizes = [counts.train_per_class, counts.val_per_class];
-                per_class(sizes, data, counts.seed.unwrap_or(seed))
-            }
+        SplitSpec::PerClass(counts) => {
+            let sizes = [counts.train_per_class, counts.val_per_class];
+            per_class(sizes, data, counts.seed.unwrap_or(seed))
         }
     }
 }

@@ -22,7 +22,7 @@ pub fn generate(spec: &SyntheticSpec) -> Result<RawDataset, GraphError> {
             ..
         } => {
             if *scale > 31 {
-                return Err(wrong(
+                return Err(GraphError::synthetic(
                     "scale",
                     format!("{scale} is more than 31, the largest"),
                 ));
@@ -31,19 +31,19 @@ pub fn generate(spec: &SyntheticSpec) -> Result<RawDataset, GraphError> {
         }
     };
     if u32::try_from(nodes).is_err() || nodes < 5 {
-        return Err(wrong(
+        return Err(GraphError::synthetic(
             "nodes",
             format!("{nodes} is not between 5 and 2^32 - 1"),
         ));
     }
     if classes == 0 || classes > nodes {
-        return Err(wrong(
+        return Err(GraphError::synthetic(
             "classes",
             format!("{classes} is not between 1 and the {nodes} nodes"),
         ));
     }
     if width == 0 {
-        return Err(wrong("features", "must be at least 1"));
+        return Err(GraphError::synthetic("features", "must be at least 1"));
     }
     let data = match spec {
         SyntheticSpec::Sbm {
@@ -71,11 +71,6 @@ pub fn generate(spec: &SyntheticSpec) -> Result<RawDataset, GraphError> {
         }
     };
     data?.with_own_split(seed)
-}
-
-/// An error about one key of the section.
-pub fn wrong(key: &str, what: impl std::fmt::Display) -> GraphError {
-    GraphError::key("dataset.synthetic", format!("{key}: {what}"))
 }
 
 #[cfg(test)]

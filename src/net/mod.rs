@@ -13,7 +13,6 @@
 //! Nothing here knows a graph or a tensor. Bandwidths are bits per second, sizes are bytes, times
 //! are seconds, and each is a type. Nothing depends on hash order, threads or a clock.
 
-mod calibration;
 mod codec;
 mod codec_key;
 mod codecs;
@@ -21,11 +20,12 @@ mod collective;
 mod communicator;
 mod error;
 pub mod fabric;
+mod fit;
 mod flows;
 mod framing;
+mod impairment;
 mod ledger;
 mod link;
-mod luck;
 mod presets;
 mod quantity;
 #[cfg(test)]
@@ -39,7 +39,6 @@ mod traffic;
 mod units;
 mod wiring;
 
-pub use calibration::{LineFit, fit_line, fit_star, median};
 pub use codec::{Codec, RelativeError, Rows, floats, to_bytes};
 pub use codec_key::{CodecKey, CodecLane, Way};
 pub use codecs::{
@@ -58,11 +57,12 @@ pub use communicator::{
 };
 pub use error::NetError;
 pub use fabric::{Delivery, Fabric, FlowId, Transfer};
+pub use fit::{LineFit, fit_line, fit_star, median};
 pub use flows::{FlowResult, FlowSpec, run_flows};
 pub use framing::Framing;
+pub use impairment::{Impairment, Jitter, Loss};
 pub use ledger::Ledger;
 pub use link::{Link, LinkId};
-pub use luck::{Jitter, Loss, Luck};
 pub use presets::{PRESETS, Preset, find as find_preset};
 pub use selection::{Columns, Selection};
 pub use spec::{

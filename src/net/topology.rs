@@ -21,7 +21,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Bandwidth, Link, LinkId, Loss, Luck, NetError, Seconds};
+use super::{Bandwidth, Impairment, Link, LinkId, Loss, NetError, Seconds};
 
 /// The way from one worker to another.
 #[derive(Clone, Debug, PartialEq)]
@@ -267,14 +267,14 @@ impl Topology {
     /// What chance does to message number `message`, of so many packets: the jitter of every link of
     /// the route that has some, and the packets that get lost on any.
     #[must_use]
-    pub fn luck(&self, route: &Route, packets: u64, message: u64) -> Luck {
-        let mut luck = Luck::default();
+    pub fn impairment(&self, route: &Route, packets: u64, message: u64) -> Impairment {
+        let mut impairment = Impairment::default();
         let mut through = 1.0;
         let mut first_lossy = None;
         for &id in &route.links {
             let link = &self.links[id.0];
             if let Some(jitter) = &link.jitter {
-                luck.delay += jitter.draw(self.seed, id, message);
+                impairment.delay += jitter.draw(self.seed, id, message);
             }
             if link.loss > 0.0 {
                 through *= 1.0 - link.loss;
@@ -284,10 +284,10 @@ impl Topology {
         if let Some(link) = first_lossy {
             let loss = Loss::new(1.0 - through, route.latency);
             let drawn = loss.draw(packets, self.seed, link, message);
-            luck.delay += drawn.delay;
-            luck.lost = drawn.lost;
+            impairment.delay += drawn.delay;
+            impairment.lost = drawn.lost;
         }
-        luck
+        impairment
     }
 
     /// When which links fail and come back, in the order of time.

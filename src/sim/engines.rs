@@ -3,10 +3,8 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
-use super::SimError;
 use super::mpi::Processes;
+use super::{Complaint, SimError};
 use crate::net::{AllReduceKind, Communicator};
 
 /// What carries out a run: the emulated cluster in this process, or real processes.
@@ -17,15 +15,6 @@ pub enum Engine {
     Simulated,
     /// One process per worker, over MPI, in real time.
     Mpi(Arc<Processes>),
-}
-
-/// What is wrong on one process, as it tells the others.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Complaint {
-    /// Whether the cause is something a person wrote (exit code 2), not a failure of the run (exit code 1).
-    pub input: bool,
-    /// What it is.
-    pub reason: String,
 }
 
 impl Engine {

@@ -1,9 +1,18 @@
 //! What can go wrong while a cell runs.
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::Complaint;
 use crate::net::NetError;
+
+/// What is wrong on one process, as it tells the others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Complaint {
+    /// Whether the cause is something a person wrote (exit code 2), not a failure of the run (exit code 1).
+    pub input: bool,
+    /// What it is.
+    pub reason: String,
+}
 
 /// An error of a running cell.
 #[derive(Debug, Error)]

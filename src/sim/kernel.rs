@@ -17,6 +17,7 @@
 mod carry;
 mod collective;
 mod pairwise;
+mod parcel;
 mod route;
 
 #[cfg(feature = "mpi")]
@@ -28,6 +29,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use self::collective::Collective;
 use self::pairwise::{Exchange, Exchanged};
+use self::parcel::{Arrived, InFlight, Parcel, parcels, sizes};
 use self::route::{Route, Tag, lane};
 use super::intervals::Intervals;
 use super::plan;
@@ -35,44 +37,6 @@ use super::trace::{Doing, Flight, Span, Trace};
 use crate::net::{
     Bytes, Fabric, FlowId, Inbox, Ledger, Message, NetError, Outbox, Seconds, TrafficKind, Transfer,
 };
-
-/// A message on its way into the kernel; played plans have sizes alone.
-struct Parcel {
-    peer: usize,
-    bytes: Bytes,
-    payload: Vec<u8>,
-}
-
-fn parcels(outbox: Outbox) -> Vec<Parcel> {
-    let parcel = |message: Message| Parcel {
-        peer: message.peer,
-        bytes: Bytes(message.payload.len() as u64),
-        payload: message.payload,
-    };
-    outbox.messages.into_iter().map(parcel).collect()
-}
-
-fn sizes(exchange: &plan::Exchange) -> Vec<Parcel> {
-    let parcel = |&(peer, bytes): &(u32, Bytes)| Parcel {
-        peer: peer as usize,
-        bytes,
-        payload: Vec::new(),
-    };
-    exchange.to.iter().map(parcel).collect()
-}
-
-struct Arrived {
-    at: Seconds,
-    payload: Vec<u8>,
-}
-
-struct InFlight {
-    route: Route,
-    epoch: usize,
-    bytes: Bytes,
-    start: Seconds,
-    payload: Vec<u8>,
-}
 
 /// What a worker does right now.
 enum Phase {

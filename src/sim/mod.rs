@@ -9,7 +9,6 @@
 
 mod adapters;
 mod allocation;
-mod calibration;
 mod compute;
 mod device;
 mod engine;
@@ -17,6 +16,7 @@ mod engines;
 mod error;
 mod intervals;
 mod kernel;
+mod measurement;
 mod mpi;
 mod plan;
 mod record;
@@ -29,13 +29,13 @@ mod worker;
 #[cfg(feature = "wgpu")]
 pub use adapters::adapter_names;
 pub use allocation::keep_freed_memory;
-pub use calibration::{Calibration, CalibrationPlan, Load, Pattern, calibrate, calibrate_emulated};
 pub use compute::{ComputeTiming, DEVICE_PROFILES, DeviceProfile};
 pub use device::{WorkerDevice, divide, drain, host, open_devices};
 pub use engine::{Cluster, EngineResults, run_workers};
-pub use engines::{Complaint, Engine};
-pub use error::SimError;
+pub use engines::Engine;
+pub use error::{Complaint, SimError};
 pub use kernel::WorkerTimes;
+pub use measurement::{Calibration, CalibrationPlan, Load, Pattern, calibrate, calibrate_emulated};
 pub use mpi::Processes;
 pub use plan::{Collective, Decision, Exchange, Phase, Planner, Played, Timeline, Track, play};
 pub use record::{EpochRecord, EpochReport, Observer, Outcome, Scores};

@@ -1,5 +1,8 @@
 //! One worker: what a strategy's program is written against.
 
+mod evaluation;
+mod messages;
+
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -29,37 +32,8 @@ pub enum Activity {
     Exchange,
 }
 
-/// The whole graph on worker 0's device, for evaluation only: exact, with full neighbourhoods, neither timed nor counted.
-pub struct WholeGraph {
-    setting: Arc<Setting>,
-    place: Place,
-    features: OnceLock<Input>,
-    blocks: Mutex<Vec<(Aggregation, Block)>>,
-}
-
-impl WholeGraph {
-    /// Features of all nodes.
-    #[must_use]
-    pub fn features(&self) -> &Input {
-        self.features.get_or_init(|| {
-            Input::from_features(Features::clone(&self.setting.dataset.features), &self.place)
-        })
-    }
-
-    /// The whole graph with one kind of aggregation.
-    #[must_use]
-    pub fn block(&self, aggregation: Aggregation) -> Block {
-        let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, block)) = blocks.iter().find(|(kind, _)| *kind == aggregation) {
-            return block.clone();
-        }
-        let graph = &self.setting.dataset.graph;
-        let degrees: Vec<usize> = (0..graph.nodes()).map(|v| graph.degree(v)).collect();
-        let block = Block::new(graph, &degrees, aggregation);
-        blocks.push((aggregation, block.clone()));
-        block
-    }
-}
+pub use evaluation::WholeGraph;
+pub use messages::PendingExchange;
 
 /// A worker of a run: its device, its shard, and its connection to the others.
 ///
@@ -77,13 +51,6 @@ pub struct Worker {
     epochs: usize,
     /// Whether something of this epoch is no longer a finite number.
     lost: bool,
-}
-
-/// An exchange that is under way.
-pub struct PendingExchange {
-    pending: Pending,
-    kind: TrafficKind,
-    layer: u32,
 }
 
 impl Worker {
@@ -306,14 +273,6 @@ impl Worker {
         }
     }
 
-    /// Computes something for evaluation on the whole graph, which takes no virtual time.
-    pub fn evaluation<T>(&self, action: impl FnOnce(&WholeGraph) -> T) -> T {
-        let start = Instant::now();
-        let result = action(&self.whole);
-        self.recorder().add_evaluation_time(start.elapsed());
-        result
-    }
-
     /// Starts an epoch and its plan: messages are counted under it. In an epoch that has begun it
     /// changes nothing.
     ///
@@ -381,191 +340,6 @@ impl Worker {
     #[must_use]
     pub fn now(&self) -> Seconds {
         self.communicator.now()
-    }
-
-    /// Sparse all-to-all; see [`Communicator::exchange`].
-    ///
-    /// # Errors
-    /// If another worker failed, or the exchange is not planned.
-    pub fn exchange(&mut self, outbox: Outbox) -> Result<Inbox, SimError> {
-        let pending = self.start_exchange(outbox)?;
-        self.finish_exchange(pending)
-    }
-
-    /// See [`Communicator::start_exchange`].
-    ///
-    /// # Errors
-    /// If another worker failed, or the exchange is not planned.
-    pub fn start_exchange(&mut self, outbox: Outbox) -> Result<PendingExchange, SimError> {
-        self.following.start_exchange(&outbox)?;
-        let (kind, layer) = (outbox.kind, outbox.layer);
-        let pending = self.communicator.start_exchange(outbox)?;
-        Ok(PendingExchange {
-            pending,
-            kind,
-            layer,
-        })
-    }
-
-    /// See [`Communicator::finish_exchange`].
-    ///
-    /// # Errors
-    /// If another worker failed, or waiting is not planned here.
-    pub fn finish_exchange(&mut self, started: PendingExchange) -> Result<Inbox, SimError> {
-        let PendingExchange {
-            pending,
-            kind,
-            layer,
-        } = started;
-        self.following.finish_exchange(kind, layer)?;
-        Ok(self.communicator.finish_exchange(pending)?)
-    }
-
-    /// See [`Communicator::all_reduce`].
-    ///
-    /// # Errors
-    /// If another worker failed, or the collective is not planned.
-    pub fn all_reduce(
-        &mut self,
-        values: &mut [f32],
-        op: Reduce,
-        kind: TrafficKind,
-    ) -> Result<(), SimError> {
-        let pending = self.start_all_reduce(values.to_vec(), op, kind)?;
-        values.copy_from_slice(&self.finish_collective(pending)?);
-        Ok(())
-    }
-
-    /// See [`Communicator::start_all_reduce`].
-    ///
-    /// # Errors
-    /// If another worker failed, or the collective is not planned.
-    pub fn start_all_reduce(
-        &mut self,
-        values: Vec<f32>,
-        op: Reduce,
-        kind: TrafficKind,
-    ) -> Result<PendingCollective, SimError> {
-        let collective = Collective::AllReduce(values.len());
-        self.following.start_collective(&collective, kind)?;
-        Ok(self.communicator.start_all_reduce(values, op, kind)?)
-    }
-
-    /// See [`Communicator::finish_collective`].
-    ///
-    /// # Errors
-    /// If another worker failed, or waiting is not planned here.
-    pub fn finish_collective(&mut self, pending: PendingCollective) -> Result<Vec<f32>, SimError> {
-        self.following.finish_collective()?;
-        Ok(self.communicator.finish_collective(pending)?)
-    }
-
-    /// See [`Communicator::barrier`].
-    ///
-    /// # Errors
-    /// If another worker failed, or the collective is not planned.
-    pub fn barrier(&mut self, kind: TrafficKind) -> Result<(), SimError> {
-        self.all_reduce(&mut [0.0], Reduce::Max, kind)
-    }
-
-    /// See [`Communicator::broadcast`].
-    ///
-    /// # Errors
-    /// If another worker failed, or the collective is not planned.
-    pub fn broadcast(
-        &mut self,
-        root: usize,
-        values: &mut [f32],
-        kind: TrafficKind,
-    ) -> Result<(), SimError> {
-        let len = values.len();
-        self.following
-            .start_collective(&Collective::Broadcast { root, len }, kind)?;
-        self.following.finish_collective()?;
-        Ok(self.communicator.broadcast(root, values, kind)?)
-    }
-
-    /// See [`Communicator::gather`].
-    ///
-    /// # Errors
-    /// If another worker failed, the lengths are wrong, or the collective is not planned.
-    pub fn gather(
-        &mut self,
-        root: usize,
-        values: &[f32],
-        lens: &[usize],
-        kind: TrafficKind,
-    ) -> Result<Vec<f32>, SimError> {
-        let planned = Collective::Gather {
-            root,
-            lens: lens.into(),
-        };
-        self.following.start_collective(&planned, kind)?;
-        self.following.finish_collective()?;
-        Ok(self.communicator.gather(root, values, lens, kind)?)
-    }
-
-    /// Accuracies on the whole graph of the logits that `infer` computes, on worker 0 alone. Takes no virtual time and no bytes.
-    ///
-    /// # Errors
-    /// If another worker failed.
-    pub fn evaluate(
-        &mut self,
-        infer: impl FnOnce(&WholeGraph) -> Matrix,
-    ) -> Result<Option<Scores>, SimError> {
-        let scores = (self.rank() == 0).then(|| {
-            self.evaluation(|graph| {
-                let dataset = &self.setting.dataset;
-                let logits = infer(graph).into_values();
-                let predicted = predictions(&logits, dataset.classes);
-                let of = |nodes: &[u32]| accuracy(&predicted, &dataset.labels, nodes);
-                let split = &dataset.split;
-                Scores {
-                    train: of(&split.train),
-                    validation: of(&split.validation),
-                    test: of(&split.test),
-                    validation_loss: mean_loss(
-                        &logits,
-                        dataset.classes,
-                        &dataset.labels,
-                        &split.validation,
-                    ),
-                }
-            })
-        });
-        self.communicator.stand_by()?;
-        Ok(scores)
-    }
-
-    /// The scores that worker 0 has, on all workers, for strategies whose training depends on them. Takes no bytes; who comes
-    /// before worker 0 waits for it.
-    ///
-    /// # Errors
-    /// If another worker failed.
-    pub fn share_scores(&mut self, scores: Option<Scores>) -> Result<Scores, SimError> {
-        self.following.share()?;
-        let mine = scores.map(Scores::to_bytes);
-        Ok(Scores::from_bytes(&self.communicator.share(mine)?))
-    }
-
-    /// Accuracies of the experiment's own model on worker 0, if this epoch is one of those evaluated.
-    ///
-    /// # Errors
-    /// If another worker failed.
-    pub fn evaluate_model(
-        &mut self,
-        epoch: usize,
-        model: &Gnn,
-    ) -> Result<Option<Scores>, SimError> {
-        if !self.evaluates(epoch) {
-            return Ok(None);
-        }
-        let aggregation = self.setting.model.aggregation();
-        self.evaluate(|graph| {
-            model
-                .valid()
-                .infer(&graph.block(aggregation), graph.features())
-        })
     }
 
     fn recorder(&self) -> std::sync::MutexGuard<'_, Recorder> {

@@ -3,7 +3,57 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::pickle::{Id, Name, Value};
+/// Index of a value.
+pub type Id = usize;
+
+/// The names a pickle may mention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Name {
+    /// `scipy.sparse` `csr_matrix`.
+    CsrMatrix,
+    /// `numpy` `ndarray`.
+    NdArray,
+    /// `numpy` `dtype`.
+    Dtype,
+    /// The function that makes an empty array to be filled in.
+    Reconstruct,
+    /// `collections` `defaultdict`.
+    DefaultDict,
+    /// The built-in `list`.
+    List,
+    /// The function by which Python 3 writes bytes in protocol 2.
+    Encode,
+}
+
+/// What a pickle can hold.
+#[derive(Clone, Debug)]
+pub enum Value<'a> {
+    /// `None`.
+    None,
+    /// A truth value.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// A byte string.
+    Bytes(Cow<'a, [u8]>),
+    /// A text.
+    Text(&'a str),
+    /// A tuple or a list.
+    Sequence(Vec<Id>),
+    /// A dictionary, in the order of its entries.
+    Dict(Vec<(Id, Id)>),
+    /// One of the known names.
+    Name(Name),
+    /// An instance of a known class, with its arguments and what was set afterwards.
+    Object {
+        /// The class.
+        class: Name,
+        /// What it was made of: a tuple.
+        arguments: Id,
+        /// Its state, if it was given one.
+        state: Option<Id>,
+    },
+}
 
 /// The state of a pickle that is being read.
 pub struct Machine<'a> {

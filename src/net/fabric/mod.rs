@@ -192,9 +192,9 @@ impl Fabric {
         let mut latency = route.latency;
         if self.uncertain && !route.links.is_empty() {
             let packets = self.framing.packets(transfer.payload);
-            let luck = self.topology.luck(&route, packets, flow.0);
-            latency += luck.delay;
-            wire += self.framing.again(wire, packets, luck.lost);
+            let impairment = self.topology.impairment(&route, packets, flow.0);
+            latency += impairment.delay;
+            wire += self.framing.again(wire, packets, impairment.lost);
         }
         let message = Message {
             start: transfer.start.max(self.now),

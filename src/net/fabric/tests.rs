@@ -185,17 +185,20 @@ fn lost_packets_are_carried_again_after_a_timeout() {
     for seed in 0..20 {
         let mut fabric = network(2, &text, seed);
         let flow = fabric.send(message(0, 1, None, 15_000, 0.0));
-        let luck = crate::net::Loss::new(0.2, Seconds(0.1)).draw(10, seed, LinkId(0), flow.0);
-        let expected = 0.1 + luck.delay.0 + (15_000 + 1500 * luck.lost) as f64 / 1e6;
+        let impairment = crate::net::Loss::new(0.2, Seconds(0.1)).draw(10, seed, LinkId(0), flow.0);
+        let expected = 0.1 + impairment.delay.0 + (15_000 + 1500 * impairment.lost) as f64 / 1e6;
         let all = deliveries(&mut fabric);
         assert!(
             (all[0].1 - expected).abs() < 1e-12,
             "{} and {expected}",
             all[0].1
         );
-        assert_eq!(fabric.carried(LinkId(0)), Bytes(15_000 + 1500 * luck.lost));
-        lost_some |= luck.lost > 0;
-        lost_none |= luck.lost == 0;
+        assert_eq!(
+            fabric.carried(LinkId(0)),
+            Bytes(15_000 + 1500 * impairment.lost)
+        );
+        lost_some |= impairment.lost > 0;
+        lost_none |= impairment.lost == 0;
     }
     assert!(lost_some && lost_none);
 }

@@ -11,7 +11,7 @@
 //! fills later is filled again, in almost the order in which it filled before.
 //!
 //! Where many pairs of two sides of links talk, as in an all-to-all over a star, flows are kept as a table
-//! instead, and a solve reads rows of it; see `sides.rs`.
+//! instead, and a solve reads rows of it; see `bipartite.rs`.
 //!
 //! **Cost**, with B bundles over at most R links each and L links in use: from nothing O(B·R + L log
 //! L) when few links fill at different levels and at most O(B·R·log L); after a change of a few
@@ -24,10 +24,10 @@
 //! end: O(P⁴) in all. On one of two shared cores of an AVX-512 server CPU, of which AVX2 is used, that took 0.93 ms,
 //! 31 ms and 2.8 s for 16, 64 and 256 workers: 260 000, 130 000 and 24 000 flows per second.
 
+mod bipartite;
 mod bundle;
 mod fill;
 mod refill;
-mod sides;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -36,7 +36,7 @@ use std::collections::BTreeMap;
 
 use super::LinkId;
 use bundle::{Bundle, Crossing};
-use table::{Shape, Sides};
+use table::{Bipartite, Shape};
 
 /// Links that fill at rates closer than this, relatively, fill together: rounding must not split
 /// what is symmetric into many levels.
@@ -84,7 +84,7 @@ pub struct Sharing {
     changes: Changes,
     shape: Shape,
     /// The flows as a table, where that pays. Bottlenecks are not kept in `bundles` then.
-    sides: Option<Box<Sides>>,
+    bipartite: Option<Box<Bipartite>>,
     /// Bundles whose bottleneck may be another since they were last asked for.
     moved: Vec<u32>,
     /// How often was filled from nothing, and how often from somewhere in between.
@@ -160,7 +160,7 @@ impl Sharing {
         let links = capacity.len();
         Self {
             shape: Shape::new(links),
-            sides: None,
+            bipartite: None,
             total: vec![0.0; links],
             crossing: vec![Crossing::default(); links],
             own: vec![0; links],
@@ -239,8 +239,8 @@ impl Sharing {
     /// after those of the network.
     #[must_use]
     pub fn bottleneck(&self, bundle: BundleId) -> usize {
-        if let Some(sides) = &self.sides {
-            let [a, b] = sides.ends(bundle).map(|link| link as usize);
+        if let Some(sides) = &self.bipartite {
+            let [a, b] = bipartite.ends(bundle).map(|link| link as usize);
             let rank = &self.solution.rank;
             return if rank[a] <= rank[b] { a } else { b };
         }
@@ -283,8 +283,8 @@ impl Sharing {
         }
         if self.in_use < FEW {
             self.fill_anew();
-        } else if self.use_sides() {
-            self.fill_sides();
+        } else if self.use_bipartite() {
+            self.fill_bipartite();
         } else {
             self.fill_again();
         }
@@ -292,7 +292,7 @@ impl Sharing {
     }
 
     fn fill_anew(&mut self) {
-        self.leave_sides();
+        self.leave_bipartite();
         self.fill();
         self.fills.0 += 1;
     }
@@ -364,10 +364,10 @@ impl Sharing {
     fn count(&mut self, id: u32, change: i32) {
         let bundle = &mut self.bundles[id as usize];
         bundle.flows = bundle.flows.saturating_add_signed(change);
-        if let Some(sides) = &mut self.sides
-            && !sides.set_flows(&bundle.links, id, bundle.flows)
+        if let Some(sides) = &mut self.bipartite
+            && !bipartite.set_flows(&bundle.links, id, bundle.flows)
         {
-            self.leave_sides();
+            self.leave_bipartite();
         }
         let bundle = &self.bundles[id as usize];
         let change = f64::from(change);

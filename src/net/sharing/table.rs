@@ -12,9 +12,11 @@ const LANES: usize = 16;
 pub(super) struct Shape {
     /// By link: in how many bundles it is the first, and the second, of two.
     pub(super) ends: Vec<[u32; 2]>,
-    /// Links in use, by side; those on both sides; bundles of more or fewer links than two.
+    /// Links in use, by side.
     used: [usize; 2],
-    torn: usize,
+    /// Links that are in use on both sides, so that the routes are not between two sides.
+    both: usize,
+    /// Bundles of more or fewer links than two.
     odd: usize,
 }
 
@@ -23,7 +25,7 @@ impl Shape {
         Self {
             ends: vec![[0; 2]; links],
             used: [0; 2],
-            torn: 0,
+            both: 0,
             odd: 0,
         }
     }
@@ -42,7 +44,7 @@ impl Shape {
             if before == 0 || ends[side] == 0 {
                 self.used[side] = add(self.used[side]);
                 if ends[1 - side] > 0 {
-                    self.torn = add(self.torn);
+                    self.both = add(self.both);
                 }
             }
         }
@@ -50,13 +52,13 @@ impl Shape {
 
     /// Whether the routes are pairs of two sides, of which one in `sparse` is in use.
     pub(super) fn is_dense(&self, bundles: usize, sparse: usize) -> bool {
-        self.odd == 0 && self.torn == 0 && bundles * sparse >= self.used[0] * self.used[1]
+        self.odd == 0 && self.both == 0 && bundles * sparse >= self.used[0] * self.used[1]
     }
 }
 
 /// The flows between two sides, and the rates of the links that are full.
 #[derive(Clone, Debug)]
-pub(super) struct Sides {
+pub(super) struct Bipartite {
     arch: Arch,
     /// By link: its side, and its column there; [`NONE`] for a link that was on neither.
     pub(super) column: Vec<(u8, u32)>,
@@ -100,7 +102,7 @@ pub(super) struct Candidate {
     pub(super) filling: Filling,
 }
 
-impl Sides {
+impl Bipartite {
     /// No flows between the links that are in use.
     pub(super) fn new(shape: &Shape) -> Self {
         let links = shape.ends.len();

@@ -137,8 +137,8 @@ fn bundles_lie_where_they_are_held_back(sharing: &Sharing) -> bool {
 fn fill_as_table(sharing: &mut Sharing) {
     if sharing.in_use == 0 {
         sharing.fill_anew();
-    } else if sharing.use_sides() {
-        sharing.fill_sides();
+    } else if sharing.use_bipartite() {
+        sharing.fill_bipartite();
     } else {
         sharing.fill_again();
     }
@@ -181,7 +181,7 @@ fn refilled_as_filled(
                 "{rate} instead of {expected}"
             );
         }
-        assert!(fast.sides.is_some() || bundles_lie_where_they_are_held_back(&fast));
+        assert!(fast.bipartite.is_some() || bundles_lie_where_they_are_held_back(&fast));
     }
     fast.fills()
 }

@@ -7,7 +7,7 @@ use super::Processes;
 use super::account::Account;
 use super::collective::Collectives;
 use super::port::{Channel, Port};
-use super::tags::tag;
+use super::tags::{SHARED, tag};
 use crate::net::{
     AllReduceKind, Communicator, Inbox, Lane, Message, NetError, Outbox, Pending,
     PendingCollective, Reduce, Seconds, Step, Traffic, TrafficKind,
@@ -214,16 +214,11 @@ impl Communicator for MpiCommunicator {
                 let mut message = busy.as_secs_f64().to_le_bytes().to_vec();
                 message.extend(&value);
                 for to in 1..size {
-                    port.send(
-                        to,
-                        Channel::Control,
-                        super::processes::SHARED,
-                        message.clone(),
-                    )?;
+                    port.send(to, Channel::Control, SHARED, message.clone())?;
                 }
                 return Ok((value, start.elapsed()));
             }
-            let tag = super::processes::SHARED;
+            let tag = SHARED;
             let messages = port.receive_from_all(&[0], Channel::Control, tag, |port| {
                 collectives.go_on(port, account)
             })?;

@@ -26,6 +26,8 @@ mod processes;
 #[cfg(any(feature = "mpi", test))]
 mod results;
 #[cfg(feature = "mpi")]
+mod run;
+#[cfg(feature = "mpi")]
 mod signals;
 #[cfg(any(feature = "mpi", test))]
 mod tags;

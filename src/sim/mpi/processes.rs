@@ -1,21 +1,16 @@
 //! All processes of a run, seen from one of them.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::account::Account;
-use super::communicator::MpiCommunicator;
 use super::port::{Channel, Port};
 use super::results::{Part, packed, unpacked};
 use super::signals;
-use crate::net::{AllReduceKind, Communicator, NetError};
-use crate::sim::engine::{EngineResults, panicked};
+use crate::net::NetError;
 use crate::sim::record::{Recorder, Relay, Report};
-use crate::sim::{Complaint, Outcome, SimError, Trace};
+use crate::sim::{Complaint, Outcome, SimError};
 
-// Tags of the control channel; 0 is that of failures.
-pub(super) const SHARED: i32 = 1;
+// Tags of the control channel, beside those of failures and of what is shared.
 const VOTE: i32 = 2;
 const VERDICT: i32 = 3;
 const REPORT: i32 = 4;
@@ -25,10 +20,10 @@ const PART: i32 = 6;
 /// This process and its connection to the others.
 pub struct Processes {
     port: Mutex<Port>,
-    rank: usize,
+    pub(super) rank: usize,
     size: usize,
     /// Reports of epochs that this process has sent, or that process 0 has taken from others, in this run.
-    reports: AtomicUsize,
+    pub(super) reports: AtomicUsize,
 }
 
 /// Divides the cores of a machine among its processes, unless the person has said how many threads there are to be. Results do
@@ -141,37 +136,6 @@ impl Processes {
         signals::told();
         self.port().close();
         goodbye
-    }
-
-    /// Runs one worker's program here, and tells the others if it fails.
-    pub(in crate::sim) fn run(
-        self: &Arc<Self>,
-        all_reduce: AllReduceKind,
-        program: impl FnOnce(Box<dyn Communicator>) -> Result<(), SimError>,
-    ) -> Result<EngineResults, SimError> {
-        // All begin at the same time: what the others still do for the run before is none of this one's.
-        self.agree(&Ok(Vec::new()))?;
-        self.reports.store(0, Ordering::Relaxed);
-        let account = Arc::new(Mutex::new(Account::new(self.rank)));
-        let communicator = MpiCommunicator::new(Arc::clone(self), Arc::clone(&account), all_reduce);
-        let outcome = catch_unwind(AssertUnwindSafe(|| program(Box::new(communicator))))
-            .unwrap_or_else(|panic| Err(panicked(self.rank, &*panic)))
-            .and_then(|()| Ok(self.port().flush()?));
-        if let Err(error) = outcome {
-            if !matches!(error, SimError::Net(NetError::PeerFailed { .. })) {
-                self.fail(&error.to_string());
-            }
-            return Err(error);
-        }
-        let account = Arc::into_inner(account)
-            .ok_or_else(|| SimError::Strategy("a worker outlived its run".to_owned()))?
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner);
-        Ok(EngineResults {
-            times: vec![account.times()],
-            ledger: account.ledger,
-            timeline: Trace::default(),
-        })
     }
 
     /// Where reports of epochs go: process 0 keeps them with those that have come in, the others send them there.

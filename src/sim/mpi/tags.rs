@@ -2,6 +2,9 @@
 
 use crate::net::{NetError, TrafficKind};
 
+/// Tag of values that worker 0 shares, on the control channel.
+pub(super) const SHARED: i32 = 1;
+
 /// Every MPI library takes tags up to this number.
 const LARGEST_TAG: u32 = 32_767;
 

@@ -4,13 +4,22 @@ use super::chances::inverse_chances;
 use super::estimators::{Weight, share_of_loss};
 use super::layout::Layout;
 use super::norms;
-use super::trainer::At;
 use super::weighing::Weighing;
 use super::working::{Seed, WorkingGraph};
 use crate::graph::{Sampler, Steps, View, shuffled};
 use crate::model::{Block, Gnn, Input, targets};
 use crate::sim::{Activity, SimError, Worker};
 use crate::strategies::parts::{Pass, PassLayer, Step, draw_alone};
+
+/// Which step of the training one is.
+#[derive(Clone, Copy, Debug)]
+pub struct At {
+    pub epoch: usize,
+    /// Of the epoch.
+    pub step: usize,
+    /// Steps before it in all epochs, which may have different numbers of them. Numbers the draws of dropout.
+    pub taken: u64,
+}
 
 /// A working graph to draw from.
 pub struct WorkingBatches {

@@ -1,9 +1,9 @@
 //! Who holds which chunk in a super-epoch, and what moves between workers for that.
 
 use rand::seq::SliceRandom;
+use serde::Deserialize;
 
 use super::estimators::Inclusion;
-use super::options::Schedule;
 use crate::graph::{BoundaryPlan, Chunks, Part, Steps};
 use crate::net::Bytes;
 use crate::rng::{Purpose, mix, stream};
@@ -23,6 +23,19 @@ pub const fn variable_chunk(
     }
     let step = super_epoch % (each * (workers - 1));
     Some(((worker + 1) * each + step) % (each * workers))
+}
+
+/// When chunks move.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Schedule {
+    /// Round-robin.
+    #[default]
+    Sweep,
+    /// Never after the first.
+    Fixed,
+    /// All of them, at random.
+    Regroup,
 }
 
 /// What decides who holds what and what comes along.

@@ -47,17 +47,18 @@ use crate::graph::PartitionSpec;
 use crate::model::{Block, Gnn, Input, targets};
 use crate::net::{Reduce, TrafficKind};
 use crate::sim::{Activity, EpochReport, Planner, Setting, SimError, Worker};
+use batches::At;
 use chances::inverse_chances;
 use estimators::{Normalise, Weight, halo_hops, mean, share_of_loss};
 use layout::{Layout, Rules};
 use options::Options;
 use plan::SweepPlanner;
-use trainer::{At, Loaded, Trainer, Whole};
+use trainer::{Loaded, Trainer, Whole};
 use weighing::Weighing;
 use working::{HaloRows, Loader, WorkingGraph};
 
+pub use layout::Schedule;
 pub use layout::variable_chunk;
-pub use options::Schedule;
 
 /// How experiments name and make it.
 pub const REGISTRATION: Registration = Registration {

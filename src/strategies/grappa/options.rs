@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::estimators::{Normalise, Shrinkage, Weight};
-use super::layout::Rules;
+use super::layout::{Rules, Schedule};
 use super::weighing::Weighing;
 use crate::model::ModelKind;
 use crate::sim::Setting;
@@ -78,19 +78,6 @@ pub const INFO: &[OptionInfo] = &[
         meaning: "Largest weight of a node or batch, after normalisation (the authors' code: 1, before).",
     },
 ];
-
-/// When chunks move.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Schedule {
-    /// Round-robin.
-    #[default]
-    Sweep,
-    /// Never after the first.
-    Fixed,
-    /// All of them, at random.
-    Regroup,
-}
 
 /// The options of one entry.
 #[derive(Clone, Copy, Debug, Deserialize)]

@@ -1,6 +1,6 @@
 //! A loaded working graph, and how steps are taken on it.
 
-use super::batches::WorkingBatches;
+use super::batches::{At, WorkingBatches};
 use super::layout::Layout;
 use super::weighing::Weighing;
 use crate::model::{Gnn, Input};
@@ -12,16 +12,6 @@ pub struct Loaded {
     pub trainer: Trainer,
     /// Mean coverage of the worker's nodes that train; none if none do.
     pub coverage: Option<f64>,
-}
-
-/// Which step of the training one is.
-#[derive(Clone, Copy, Debug)]
-pub struct At {
-    pub epoch: usize,
-    /// Of the epoch.
-    pub step: usize,
-    /// Steps before it in all epochs, which may have different numbers of them. Numbers the draws of dropout.
-    pub taken: u64,
 }
 
 /// How a step is taken on it.

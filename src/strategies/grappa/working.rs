@@ -1,7 +1,6 @@
 //! The graph a worker trains on: the chunks it holds, and their halo.
 
-use super::layout::Layout;
-use super::options::Schedule;
+use super::layout::{Layout, Schedule};
 use crate::graph::{Csr, Features};
 use crate::net::{Inbox, Message, Outbox, TrafficKind};
 use crate::sim::{Activity, Shard, SimError, Worker};

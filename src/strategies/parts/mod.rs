@@ -5,7 +5,7 @@
 //!   ├─ HaloExchange ── boundary rows forward, their gradients back, through a Codec
 //!   └─ all-reduce ──── parameter gradients, all at once or by layer (Buckets)
 //! BoundaryShare ────── a part of the boundary, drawn anew in each epoch
-//! Staleness ─────────────── rows and gradients that are used an epoch after they were sent
+//! Staleness ────────── rows and gradients that are used an epoch after they were sent
 //! BatchTrainer ─────── the same over sampled neighbours, step by step
 //! sum_steps ────────── the loop of strategies with steps of their own
 //! RowExchange ──────── the strategies that differ in what becomes of boundary rows only
@@ -23,6 +23,7 @@ pub mod chunks;
 mod codec_choice;
 pub mod compressed;
 mod crossing;
+mod epoch_exchange;
 mod halo;
 mod layerwise;
 pub mod options;
@@ -42,9 +43,10 @@ pub use chunking::Chunking;
 pub use codec_choice::CodecChoice;
 pub use compressed::{CodecState, Compression, RowWires};
 pub use crossing::Crossing;
+pub use epoch_exchange::{EpochExchange, Exchange, When};
 pub use halo::HaloExchange;
 pub use layerwise::{LayerwiseTrainer, LocalGraph};
-pub use partition_parallel::{EpochExchange, Exchange, When, forward_error, partition_parallel};
+pub use partition_parallel::{forward_error, partition_parallel};
 pub use pass::{Pass, PassLayer, Step};
 pub use requests::{Asked, ask_owners, exchange_features};
 pub use row_exchange::RowExchange;

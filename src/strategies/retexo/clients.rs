@@ -34,6 +34,7 @@ use std::sync::Arc;
 
 use burn::module::Module;
 
+use super::Clients;
 use super::clients_plan::{ClientsPlanner, download, fanout, finished, logits, training, upload};
 use super::one_hop::Reads;
 use super::perceptron::{Perceptron, aggregation};
@@ -55,13 +56,6 @@ struct Shared {
     nodes: Vec<u32>,
     targets: Matrix,
     rounds: Rounds,
-}
-
-/// RETEXO between clients, in its setting.
-#[derive(Clone)]
-pub(super) struct Clients {
-    pub rounds: Rounds,
-    pub setting: Arc<Setting>,
 }
 
 impl Training for Clients {

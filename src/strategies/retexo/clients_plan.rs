@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::clients::Clients;
+use super::Clients;
 use super::perceptron::{Perceptron, aggregation};
 use crate::graph::{BoundaryCounts, SampledLayer, Sampler, View, shuffled};
 use crate::model::{BlockShape, InputShape, Work};

@@ -39,8 +39,8 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::parts::Compression;
 use super::parts::options::{MEASURE_ERROR, ON_REQUEST_CODEC, RATIO, RESCALE, SCHEDULE};
+use super::parts::{CodecState, Compression, RowWires, Wire};
 use super::{
     BatchUse, Needs, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training,
     options,
@@ -48,9 +48,7 @@ use super::{
 use crate::graph::PartitionSpec;
 use crate::model::{LayerSpec, ModelSpec};
 use crate::sim::Setting;
-use clients::Clients;
 use rounds::Rounds;
-use workers::Workers;
 
 pub use perceptron::Perceptron;
 pub use sub_model::SubModel;
@@ -168,4 +166,32 @@ impl Strategy for Retexo {
             }
         }
     }
+}
+
+/// RETEXO between workers, in its setting.
+#[derive(Clone)]
+struct Workers {
+    rounds: Rounds,
+    wires: RowWires,
+    setting: Arc<Setting>,
+}
+
+impl Workers {
+    /// The compression ratio of the rows that sub-model `layer` reads.
+    fn ratio(&self, layer: usize) -> f64 {
+        self.wires.ratio_at(self.rounds.first(layer), &[])
+    }
+
+    /// How they travel.
+    fn wire(&self, layer: usize, state: &CodecState) -> Wire {
+        let round = self.rounds.first(layer) as u64;
+        self.wires.wire(layer, self.ratio(layer), round, state)
+    }
+}
+
+/// RETEXO between clients, in its setting.
+#[derive(Clone)]
+struct Clients {
+    rounds: Rounds,
+    setting: Arc<Setting>,
 }

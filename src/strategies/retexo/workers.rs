@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use burn::module::Module;
 
+use super::Workers;
 use super::one_hop::{OneHop, Reads};
 use super::rounds::Rounds;
 use super::sub_model::SubModel;
@@ -16,30 +17,7 @@ use crate::model::{
 use crate::net::{CodingError, Reduce, TrafficKind};
 use crate::sim::{Activity, EpochReport, Planner, Scores, Setting, SimError, Worker};
 use crate::strategies::Training;
-use crate::strategies::parts::{
-    CodecState, HaloExchange, LocalGraph, RowWires, Wire, forward_error,
-};
-
-/// RETEXO between workers, in its setting.
-#[derive(Clone)]
-pub struct Workers {
-    pub rounds: Rounds,
-    pub wires: RowWires,
-    pub setting: Arc<Setting>,
-}
-
-impl Workers {
-    /// The compression ratio of the rows that sub-model `layer` reads.
-    fn ratio(&self, layer: usize) -> f64 {
-        self.wires.ratio_at(self.rounds.first(layer), &[])
-    }
-
-    /// How they travel.
-    pub fn wire(&self, layer: usize, state: &CodecState) -> Wire {
-        let round = self.rounds.first(layer) as u64;
-        self.wires.wire(layer, self.ratio(layer), round, state)
-    }
-}
+use crate::strategies::parts::{CodecState, HaloExchange, LocalGraph, forward_error};
 
 impl Training for Workers {
     fn setting(&self) -> &Arc<Setting> {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::Workers;
 use super::sub_model::SubModel;
-use super::workers::Workers;
 use crate::graph::{Csr, SampledLayer, Sampler, View, seeds_of, shuffled};
 use crate::model::{BlockShape, InputShape, Work};
 use crate::net::{TrafficKind, Way};

@@ -99,7 +99,7 @@ pub struct Loss {
 
 /// What chance did to a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Luck {
+pub struct Impairment {
     /// Jitter and timeouts.
     pub delay: Seconds,
     /// Packets that were sent again.
@@ -125,11 +125,11 @@ impl Loss {
     /// Takes O(1 + packets lost) time: it draws how many packets get through before the next that
     /// does not.
     #[must_use]
-    pub fn draw(&self, packets: u64, seed: u64, link: LinkId, message: u64) -> Luck {
+    pub fn draw(&self, packets: u64, seed: u64, link: LinkId, message: u64) -> Impairment {
         /// Apart from the draws of jitter.
         const LOSSES: u64 = 1;
         let mut random = stream(seed, Purpose::Link, link.0 as u64, mix(message, LOSSES));
-        let mut luck = Luck::default();
+        let mut impairment = Impairment::default();
         let (mut outstanding, mut timeout) = (packets, self.timeout);
         let log_through = (-self.probability).ln_1p();
         while outstanding > 0 && self.probability > 0.0 {
@@ -143,13 +143,13 @@ impl Loss {
                 lost += 1;
             }
             if lost > 0 {
-                luck.delay += timeout;
+                impairment.delay += timeout;
                 timeout = timeout * 2.0;
             }
-            luck.lost += lost;
+            impairment.lost += lost;
             outstanding = lost;
         }
-        luck
+        impairment
     }
 }
 
@@ -239,6 +239,6 @@ mod tests {
     #[test]
     fn without_loss_nothing_is_lost() {
         let none = Loss::new(0.0, Seconds(0.1)).draw(1000, 1, LinkId(0), 0);
-        assert_eq!(none, Luck::default());
+        assert_eq!(none, Impairment::default());
     }
 }

@@ -12,7 +12,7 @@
 //! of them are compared. So levels never fall, and in an order in which they do not, progressive filling
 //! gives each link the rate that it has in the one max-min fair allocation.
 
-use super::table::{Candidate, Sides};
+use super::table::{Bipartite, Candidate};
 use super::{FEW_LINKS, Filling, NONE, OVERFULL, SAME, SAME_LEVEL, Sharing};
 
 /// So many of the next links are compared.
@@ -40,24 +40,24 @@ struct Rest {
 
 impl Sharing {
     /// Begins or stops to keep flows as a table, whichever pays, and says whether they are kept so.
-    pub(super) fn use_sides(&mut self) -> bool {
-        if self.sides.is_some() {
+    pub(super) fn use_bipartite(&mut self) -> bool {
+        if self.bipartite.is_some() {
             if self.shape.is_dense(self.in_use, SPARSE) {
                 return true;
             }
-            self.leave_sides();
+            self.leave_bipartite();
         }
         if !self.shape.is_dense(self.in_use, DENSE) {
             return false;
         }
-        let mut sides = Sides::new(&self.shape);
+        let mut sides = Bipartite::new(&self.shape);
         for &id in self.by_route.values() {
             let bundle = &self.bundles[id as usize];
-            if !sides.set_flows(&bundle.links, id, bundle.flows) {
+            if !bipartite.set_flows(&bundle.links, id, bundle.flows) {
                 return false;
             }
         }
-        self.sides = Some(Box::new(sides));
+        self.bipartite = Some(Box::new(sides));
         self.changes.everything = true;
         // Of links that fill together, the first is the bottleneck from now on.
         self.moved.extend(self.by_route.values());
@@ -65,8 +65,8 @@ impl Sharing {
     }
 
     /// Stops to keep flows as a table. The next solution is from nothing.
-    pub(super) fn leave_sides(&mut self) {
-        if self.sides.is_none() {
+    pub(super) fn leave_bipartite(&mut self) {
+        if self.bipartite.is_none() {
             return;
         }
         let ids: Vec<u32> = self.by_route.values().copied().collect();
@@ -75,26 +75,26 @@ impl Sharing {
             let first = links.min_by_key(|&&link| self.solution.rank[link as usize]);
             self.set_bottleneck(id, first.map_or(NONE, |&link| link));
         }
-        self.sides = None;
+        self.bipartite = None;
         self.changes.everything = true;
     }
 
     /// Fills again what the changes concern.
-    pub(super) fn fill_sides(&mut self) {
-        let Some(mut sides) = self.sides.take() else {
+    pub(super) fn fill_bipartite(&mut self) {
+        let Some(mut sides) = self.bipartite.take() else {
             return;
         };
         let rest = self.empty(&mut sides);
         let anew = self.fill_in_order(&mut sides, rest);
-        self.sides = Some(sides);
+        self.bipartite = Some(sides);
         let fills = &mut self.fills;
         *(if anew { &mut fills.0 } else { &mut fills.1 }) += 1;
     }
 
     /// Empties the links from the first that is concerned.
-    fn empty(&mut self, sides: &mut Sides) -> Rest {
+    fn empty(&mut self, sides: &mut Bipartite) -> Rest {
         let mut changed = self.changed_links();
-        let mut start = sides.full.min(self.changes.left_at);
+        let mut start = bipartite.full.min(self.changes.left_at);
         for &link in &self.changes.joined {
             start = start.min(self.solution.rank[link as usize] as usize);
         }
@@ -108,25 +108,25 @@ impl Sharing {
         let mut links = solution.order.split_off(start.min(solution.order.len()));
         for (place, &link) in links.iter().enumerate() {
             solution.rank[link as usize] = NONE;
-            sides.was[link as usize] = (start + place) as u32;
-            sides.rated[link as usize] = solution.level[link as usize];
+            bipartite.was[link as usize] = (start + place) as u32;
+            bipartite.rated[link as usize] = solution.level[link as usize];
             // A link of an order made elsewhere may be out of use.
-            if sides.column[link as usize].1 != NONE {
-                sides.set_rate(link, None);
+            if bipartite.column[link as usize].1 != NONE {
+                bipartite.set_rate(link, None);
             }
         }
         let mut asleep = Vec::new();
         // In the order of last time, if all are compared.
         if all {
-            changed.retain(|&link| sides.was[link as usize] == NONE);
+            changed.retain(|&link| bipartite.was[link as usize] == NONE);
         }
-        sides.seen.fill(false);
+        bipartite.seen.fill(false);
         for &link in &changed {
-            sides.seen[link as usize] = true;
+            bipartite.seen[link as usize] = true;
         }
         if !all {
-            asleep = links.split_off(sides.full - start);
-            asleep.retain(|&link| !sides.seen[link as usize]);
+            asleep = links.split_off(bipartite.full - start);
+            asleep.retain(|&link| !bipartite.seen[link as usize]);
         }
         let mut rest = Rest {
             start,
@@ -145,14 +145,14 @@ impl Sharing {
 
     /// Takes a link into the window, unless it is out of use, or its flows have all settled and there was
     /// room for them.
-    fn look(&self, sides: &mut Sides, rest: &mut Rest, link: u32) {
+    fn look(&self, sides: &mut Bipartite, rest: &mut Rest, link: u32) {
         if self.total[link as usize] > 0.0 {
-            let candidate = sides.candidate(link, &self.capacity, &self.total);
+            let candidate = bipartite.candidate(link, &self.capacity, &self.total);
             let Filling { spare, open } = candidate.filling;
             if open > 0.0 || spare < -OVERFULL * self.capacity[link as usize] {
                 rest.window.push(candidate);
             } else {
-                sides.sleep(link, spare);
+                bipartite.sleep(link, spare);
                 rest.idle.push(link);
             }
         }
@@ -160,18 +160,18 @@ impl Sharing {
 
     /// Looks at the links that were not full last time and whose flows may have got too much by now, and
     /// returns by how much the rates of each side have risen.
-    fn wake(&self, sides: &mut Sides, rest: &mut Rest) -> [f64; 2] {
+    fn wake(&self, sides: &mut Bipartite, rest: &mut Rest) -> [f64; 2] {
         let mut rise = [0.0_f64; 2];
         for &link in &self.solution.order[rest.start..] {
-            let more = self.solution.level[link as usize] - sides.rated[link as usize];
-            let side = &mut rise[usize::from(sides.column[link as usize].0)];
+            let more = self.solution.level[link as usize] - bipartite.rated[link as usize];
+            let side = &mut rise[usize::from(bipartite.column[link as usize].0)];
             *side = side.max(more);
         }
         let mut asleep = std::mem::take(&mut rest.asleep);
         asleep.retain(|&link| {
-            let across = 1 - usize::from(sides.column[link as usize].0);
-            let (slack, then) = sides.slack[link as usize];
-            let most = sides.rise[across] + rise[across] - then;
+            let across = 1 - usize::from(bipartite.column[link as usize].0);
+            let (slack, then) = bipartite.slack[link as usize];
+            let most = bipartite.rise[across] + rise[across] - then;
             let sleeps = slack > most * self.total[link as usize];
             if !sleeps {
                 self.look(sides, rest, link);
@@ -183,7 +183,7 @@ impl Sharing {
     }
 
     /// Fills what is left, and says whether all links were compared.
-    fn fill_in_order(&mut self, sides: &mut Sides, mut rest: Rest) -> bool {
+    fn fill_in_order(&mut self, sides: &mut Bipartite, mut rest: Rest) -> bool {
         let mut undone = 0;
         let mut rise;
         loop {
@@ -191,7 +191,7 @@ impl Sharing {
                 && let Some(&link) = rest.links.get(rest.next)
             {
                 rest.next += 1;
-                if !std::mem::replace(&mut sides.seen[link as usize], true) {
+                if !std::mem::replace(&mut bipartite.seen[link as usize], true) {
                     self.look(sides, &mut rest, link);
                 }
             }
@@ -215,32 +215,32 @@ impl Sharing {
             }
             self.fill_one(sides, &mut rest, first.link, rate);
         }
-        sides.full = self.solution.order.len();
-        sides.was.fill(NONE);
+        bipartite.full = self.solution.order.len();
+        bipartite.was.fill(NONE);
         self.solution.order.append(&mut rest.idle);
         self.solution.order.append(&mut rest.asleep);
-        for (total, rise) in sides.rise.iter_mut().zip(rise) {
+        for (total, rise) in bipartite.rise.iter_mut().zip(rise) {
             *total += rise;
         }
         rest.most == usize::MAX
     }
 
     /// Gives a rate to the open flows of a link.
-    fn fill_one(&mut self, sides: &mut Sides, rest: &mut Rest, link: u32, rate: f64) {
+    fn fill_one(&mut self, sides: &mut Bipartite, rest: &mut Rest, link: u32, rate: f64) {
         self.solution.rank[link as usize] = self.solution.order.len() as u32;
         self.solution.order.push(link);
         self.solution.level[link as usize] = rate;
-        sides.set_rate(link, Some(rate));
-        let (row, was) = (sides.row(link), sides.was[link as usize]);
-        let side = sides.column[link as usize].0;
+        bipartite.set_rate(link, Some(rate));
+        let (row, was) = (bipartite.row(link), bipartite.was[link as usize]);
+        let side = bipartite.column[link as usize].0;
         let shared = |other: u32| {
-            let (its, column) = sides.column[other as usize];
+            let (its, column) = bipartite.column[other as usize];
             if its == side { 0 } else { row[column as usize] }
         };
         // A link that used to fill earlier no longer holds back what the two share.
         let mut overtake = |other: u32| {
-            if sides.was[other as usize] < was {
-                self.moved.push(sides.bundle(link, other));
+            if bipartite.was[other as usize] < was {
+                self.moved.push(bipartite.bundle(link, other));
             }
         };
         let mut idle = false;
@@ -256,10 +256,10 @@ impl Sharing {
             }
         }
         for &other in &rest.links[rest.next..] {
-            if sides.was[other as usize] >= was {
+            if bipartite.was[other as usize] >= was {
                 break;
             }
-            if !sides.seen[other as usize] && shared(other) > 0 {
+            if !bipartite.seen[other as usize] && shared(other) > 0 {
                 overtake(other);
             }
         }
@@ -267,7 +267,7 @@ impl Sharing {
             rest.window.retain(|one| {
                 let open = one.filling.open > 0.0;
                 if !open {
-                    sides.sleep(one.link, one.filling.spare);
+                    bipartite.sleep(one.link, one.filling.spare);
                     rest.idle.push(one.link);
                 }
                 open
@@ -277,19 +277,19 @@ impl Sharing {
 
     /// Empties links that have filled too early, before one that fills at a lower level. They are
     /// compared with all others from now on; so there is an end to it. After too many attempts: all.
-    fn undo(&mut self, sides: &mut Sides, rest: &mut Rest, mut first: Candidate, all: bool) {
+    fn undo(&mut self, sides: &mut Bipartite, rest: &mut Rest, mut first: Candidate, all: bool) {
         let mut waiting: Vec<u32> = rest.window.drain(..).map(|one| one.link).collect();
         waiting.push(first.link);
         waiting.append(&mut rest.idle);
-        let side = sides.column[first.link as usize].0;
+        let side = bipartite.column[first.link as usize].0;
         while let Some(&link) = self.solution.order.last() {
             let rate = self.solution.level[link as usize];
             if !all && rate <= first.filling.level() {
                 break;
             }
-            let (its, column) = sides.column[link as usize];
+            let (its, column) = bipartite.column[link as usize];
             if its != side {
-                let flows = f64::from(sides.row(first.link)[column as usize]);
+                let flows = f64::from(bipartite.row(first.link)[column as usize]);
                 first.filling.settle(-flows, rate);
             }
             self.solution.order.pop();
@@ -297,11 +297,11 @@ impl Sharing {
             if place < rest.start {
                 // It has been left alone until now.
                 rest.start = place;
-                sides.was[link as usize] = place as u32;
-                sides.rated[link as usize] = rate;
+                bipartite.was[link as usize] = place as u32;
+                bipartite.rated[link as usize] = rate;
             }
             self.solution.rank[link as usize] = NONE;
-            sides.set_rate(link, None);
+            bipartite.set_rate(link, None);
             waiting.push(link);
         }
         if all {

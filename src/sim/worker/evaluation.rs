@@ -1,0 +1,115 @@
+//! Evaluation, on worker 0's device: exact, with full neighbourhoods, neither timed nor counted.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use super::Worker;
+use crate::graph::Features;
+use crate::model::{
+    Aggregation, Block, Gnn, Input, Matrix, Place, accuracy, mean_loss, predictions,
+};
+use crate::sim::{Scores, Setting, SimError};
+
+/// The whole graph on worker 0's device, for evaluation only: exact, with full neighbourhoods, neither timed nor counted.
+pub struct WholeGraph {
+    setting: Arc<Setting>,
+    place: Place,
+    features: OnceLock<Input>,
+    blocks: Mutex<Vec<(Aggregation, Block)>>,
+}
+
+impl WholeGraph {
+    /// Features of all nodes.
+    #[must_use]
+    pub fn features(&self) -> &Input {
+        self.features.get_or_init(|| {
+            Input::from_features(Features::clone(&self.setting.dataset.features), &self.place)
+        })
+    }
+
+    /// The whole graph with one kind of aggregation.
+    #[must_use]
+    pub fn block(&self, aggregation: Aggregation) -> Block {
+        let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, block)) = blocks.iter().find(|(kind, _)| *kind == aggregation) {
+            return block.clone();
+        }
+        let graph = &self.setting.dataset.graph;
+        let degrees: Vec<usize> = (0..graph.nodes()).map(|v| graph.degree(v)).collect();
+        let block = Block::new(graph, &degrees, aggregation);
+        blocks.push((aggregation, block.clone()));
+        block
+    }
+}
+
+impl Worker {
+    /// Computes something for evaluation on the whole graph, which takes no virtual time.
+    pub fn evaluation<T>(&self, action: impl FnOnce(&WholeGraph) -> T) -> T {
+        let start = Instant::now();
+        let result = action(&self.whole);
+        self.recorder().add_evaluation_time(start.elapsed());
+        result
+    }
+
+    /// Accuracies on the whole graph of the logits that `infer` computes, on worker 0 alone. Takes no virtual time and no bytes.
+    ///
+    /// # Errors
+    /// If another worker failed.
+    pub fn evaluate(
+        &mut self,
+        infer: impl FnOnce(&WholeGraph) -> Matrix,
+    ) -> Result<Option<Scores>, SimError> {
+        let scores = (self.rank() == 0).then(|| {
+            self.evaluation(|graph| {
+                let dataset = &self.setting.dataset;
+                let logits = infer(graph).into_values();
+                let predicted = predictions(&logits, dataset.classes);
+                let of = |nodes: &[u32]| accuracy(&predicted, &dataset.labels, nodes);
+                let split = &dataset.split;
+                Scores {
+                    train: of(&split.train),
+                    validation: of(&split.validation),
+                    test: of(&split.test),
+                    validation_loss: mean_loss(
+                        &logits,
+                        dataset.classes,
+                        &dataset.labels,
+                        &split.validation,
+                    ),
+                }
+            })
+        });
+        self.communicator.stand_by()?;
+        Ok(scores)
+    }
+
+    /// The scores that worker 0 has, on all workers, for strategies whose training depends on them. Takes no bytes; who comes
+    /// before worker 0 waits for it.
+    ///
+    /// # Errors
+    /// If another worker failed.
+    pub fn share_scores(&mut self, scores: Option<Scores>) -> Result<Scores, SimError> {
+        self.following.share()?;
+        let mine = scores.map(Scores::to_bytes);
+        Ok(Scores::from_bytes(&self.communicator.share(mine)?))
+    }
+
+    /// Accuracies of the experiment's own model on worker 0, if this epoch is one of those evaluated.
+    ///
+    /// # Errors
+    /// If another worker failed.
+    pub fn evaluate_model(
+        &mut self,
+        epoch: usize,
+        model: &Gnn,
+    ) -> Result<Option<Scores>, SimError> {
+        if !self.evaluates(epoch) {
+            return Ok(None);
+        }
+        let aggregation = self.setting.model.aggregation();
+        self.evaluate(|graph| {
+            model
+                .valid()
+                .infer(&graph.block(aggregation), graph.features())
+        })
+    }
+}

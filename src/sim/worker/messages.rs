@@ -1,0 +1,137 @@
+//! What a worker sends and receives, as its plan says.
+
+use super::Worker;
+use crate::net::{Inbox, Outbox, Pending, PendingCollective, Reduce, TrafficKind};
+use crate::sim::SimError;
+use crate::sim::plan::Collective;
+
+/// An exchange that is under way.
+pub struct PendingExchange {
+    pending: Pending,
+    kind: TrafficKind,
+    layer: u32,
+}
+
+impl Worker {
+    /// Sparse all-to-all; see [`Communicator::exchange`].
+    ///
+    /// # Errors
+    /// If another worker failed, or the exchange is not planned.
+    pub fn exchange(&mut self, outbox: Outbox) -> Result<Inbox, SimError> {
+        let pending = self.start_exchange(outbox)?;
+        self.finish_exchange(pending)
+    }
+
+    /// See [`Communicator::start_exchange`].
+    ///
+    /// # Errors
+    /// If another worker failed, or the exchange is not planned.
+    pub fn start_exchange(&mut self, outbox: Outbox) -> Result<PendingExchange, SimError> {
+        self.following.start_exchange(&outbox)?;
+        let (kind, layer) = (outbox.kind, outbox.layer);
+        let pending = self.communicator.start_exchange(outbox)?;
+        Ok(PendingExchange {
+            pending,
+            kind,
+            layer,
+        })
+    }
+
+    /// See [`Communicator::finish_exchange`].
+    ///
+    /// # Errors
+    /// If another worker failed, or waiting is not planned here.
+    pub fn finish_exchange(&mut self, started: PendingExchange) -> Result<Inbox, SimError> {
+        let PendingExchange {
+            pending,
+            kind,
+            layer,
+        } = started;
+        self.following.finish_exchange(kind, layer)?;
+        Ok(self.communicator.finish_exchange(pending)?)
+    }
+
+    /// See [`Communicator::all_reduce`].
+    ///
+    /// # Errors
+    /// If another worker failed, or the collective is not planned.
+    pub fn all_reduce(
+        &mut self,
+        values: &mut [f32],
+        op: Reduce,
+        kind: TrafficKind,
+    ) -> Result<(), SimError> {
+        let pending = self.start_all_reduce(values.to_vec(), op, kind)?;
+        values.copy_from_slice(&self.finish_collective(pending)?);
+        Ok(())
+    }
+
+    /// See [`Communicator::start_all_reduce`].
+    ///
+    /// # Errors
+    /// If another worker failed, or the collective is not planned.
+    pub fn start_all_reduce(
+        &mut self,
+        values: Vec<f32>,
+        op: Reduce,
+        kind: TrafficKind,
+    ) -> Result<PendingCollective, SimError> {
+        let collective = Collective::AllReduce(values.len());
+        self.following.start_collective(&collective, kind)?;
+        Ok(self.communicator.start_all_reduce(values, op, kind)?)
+    }
+
+    /// See [`Communicator::finish_collective`].
+    ///
+    /// # Errors
+    /// If another worker failed, or waiting is not planned here.
+    pub fn finish_collective(&mut self, pending: PendingCollective) -> Result<Vec<f32>, SimError> {
+        self.following.finish_collective()?;
+        Ok(self.communicator.finish_collective(pending)?)
+    }
+
+    /// See [`Communicator::barrier`].
+    ///
+    /// # Errors
+    /// If another worker failed, or the collective is not planned.
+    pub fn barrier(&mut self, kind: TrafficKind) -> Result<(), SimError> {
+        self.all_reduce(&mut [0.0], Reduce::Max, kind)
+    }
+
+    /// See [`Communicator::broadcast`].
+    ///
+    /// # Errors
+    /// If another worker failed, or the collective is not planned.
+    pub fn broadcast(
+        &mut self,
+        root: usize,
+        values: &mut [f32],
+        kind: TrafficKind,
+    ) -> Result<(), SimError> {
+        let len = values.len();
+        self.following
+            .start_collective(&Collective::Broadcast { root, len }, kind)?;
+        self.following.finish_collective()?;
+        Ok(self.communicator.broadcast(root, values, kind)?)
+    }
+
+    /// See [`Communicator::gather`].
+    ///
+    /// # Errors
+    /// If another worker failed, the lengths are wrong, or the collective is not planned.
+    pub fn gather(
+        &mut self,
+        root: usize,
+        values: &[f32],
+        lens: &[usize],
+        kind: TrafficKind,
+    ) -> Result<Vec<f32>, SimError> {
+        let planned = Collective::Gather {
+            root,
+            lens: lens.into(),
+        };
+        self.following.start_collective(&planned, kind)?;
+        self.following.finish_collective()?;
+        Ok(self.communicator.gather(root, values, lens, kind)?)
+    }
+}
