@@ -1,5 +1,5 @@
-//! Train graph neural networks across emulated machines and measure what each way of communicating costs: accuracy,
-//! bytes and time.
+//! Train graph neural networks across emulated machines and measure what each way of communicating
+//! costs: accuracy, bytes and time.
 //!
 //! A folder may import only from folders above it in this list:
 //!

@@ -50,8 +50,9 @@ pub fn stream(seed: u64, purpose: Purpose, worker: u64, round: u64) -> ChaCha8Rn
     ChaCha8Rng::from_seed(key)
 }
 
-/// A statistically independent 64-bit number for each pair: the `SplitMix64` finaliser (Steele, Lea and
-/// Flood, 2014) over both words. Used where a stream per item would be too slow, such as dropout masks.
+/// A statistically independent 64-bit number for each pair: the `SplitMix64` finaliser (Steele, Lea
+/// and Flood, 2014) over both words. Used where a stream per item would be too slow, such as
+/// dropout masks.
 #[must_use]
 pub const fn mix(a: u64, b: u64) -> u64 {
     let mut z = a

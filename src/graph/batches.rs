@@ -15,7 +15,8 @@ use crate::rng::{Purpose, stream};
 pub struct BatchSpec {
     /// Most training nodes of one worker in a step.
     pub size: usize,
-    /// Neighbours drawn for a node at each hop from those that train: the first entry is that of the last layer.
+    /// Neighbours drawn for a node at each hop from those that train: the first entry is that of
+    /// the last layer.
     pub fanouts: Vec<usize>,
 }
 
@@ -32,8 +33,9 @@ pub struct Batches {
     pub seed: u64,
 }
 
-/// The steps of an epoch. All workers take as many, `B = max_i ⌈n_i / size⌉` for `n_i` training nodes each, and a worker uses
-/// `⌈n_i / B⌉` of its nodes in each, in its last ones what is left (Grappa's rule, from its authors' code).
+/// The steps of an epoch. All workers take as many, `B = max_i ⌈n_i / size⌉` for `n_i` training
+/// nodes each, and a worker uses `⌈n_i / B⌉` of its nodes in each, in its last ones what is left
+/// (Grappa's rule, from its authors' code).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Steps {
     nodes: Vec<usize>,

@@ -12,6 +12,19 @@ use super::{Csr, Partition, Peers};
 ///   worker 0          worker 1         0 → 1 needs row 2 of worker 0 in the halo of worker 1
 ///   0 ── 1 ── 2 ───── 3 ── 4           1 → 0 needs row 3 of worker 1 in the halo of worker 0
 /// ```
+///
+/// # Example
+/// ```
+/// use grapevine::graph::{BoundaryPlan, Csr, Partition};
+///
+/// // The path 0 – 1 – 2 – 3 – 4 of the picture.
+/// let path = Csr::undirected(5, [(0, 1), (1, 2), (2, 3), (3, 4)].into_iter());
+/// let partition = Partition { parts: 2, assignment: vec![0, 0, 0, 1, 1] };
+/// let plan = BoundaryPlan::new(&path, &partition);
+/// assert_eq!(plan.parts[0].halo, [3]);
+/// assert_eq!(plan.parts[1].halo, [2]);
+/// assert_eq!(plan.parts[0].sends, [(1, vec![2])]);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BoundaryPlan {
     /// One per worker.
@@ -38,12 +51,14 @@ pub struct Part {
     pub internal_edges: usize,
     /// Stored edges that end here and begin elsewhere.
     pub cut_edges: usize,
-    /// Number of owned nodes that train: all of them, unless [`BoundaryPlan::with_training`] says which.
+    /// Number of owned nodes that train: all of them, unless [`BoundaryPlan::with_training`] says
+    /// which.
     pub training: usize,
 }
 
 impl BoundaryPlan {
-    /// The plan for a partition of a graph. O(edges · log nodes) time, O(nodes + boundary rows) memory.
+    /// The plan for a partition of a graph. O(edges · log nodes) time, O(nodes + boundary rows)
+    /// memory.
     ///
     /// # Panics
     /// If the partition is of another graph.
@@ -111,8 +126,8 @@ impl BoundaryPlan {
         }
     }
 
-    /// The plan with the training nodes of a split, in ascending order, for strategies in which only workers that have some take
-    /// part in a round. O(nodes · log training).
+    /// The plan with the training nodes of a split, in ascending order, for strategies in which
+    /// only workers that have some take part in a round. O(nodes · log training).
     #[must_use]
     pub fn with_training(mut self, train: &[u32]) -> Self {
         for part in &mut self.parts {

@@ -148,7 +148,8 @@ impl Csr {
         Self::rectangular(self.columns, self.nodes(), turned)
     }
 
-    /// The graph among these nodes, ascending, under their places in the list; each is a row and a column. O(columns + their edges).
+    /// The graph among these nodes, ascending, under their places in the list; each is a row and a
+    /// column. O(columns + their edges).
     ///
     /// # Panics
     /// If a node is not a row.

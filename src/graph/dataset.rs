@@ -46,6 +46,16 @@ pub struct RawDataset {
 }
 
 /// A data set with the nodes that train, validate and test.
+///
+/// # Example
+/// ```
+/// use grapevine::graph::{SplitSpec, cora};
+///
+/// let data = cora()?.split(&SplitSpec::Named("public".to_owned()), 0)?;
+/// assert_eq!((data.graph.nodes(), data.features.width(), data.classes), (2708, 1433, 7));
+/// assert_eq!(data.split.train.len(), 140);
+/// # Ok::<(), grapevine::graph::GraphError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Dataset {
     /// Name for tables.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::{BoundaryPlan, Csr, GraphError, Partition, PartitionSpec};
 
-/// A finer division of a partition, which strategies deal out anew: equally many chunks per worker, those of worker w being
-/// `w·r … (w + 1)·r − 1` for r chunks a worker.
+/// A finer division of a partition, which strategies deal out anew: equally many chunks per worker,
+/// those of worker w being `w·r … (w + 1)·r − 1` for r chunks a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunks {
     /// The plan as if each chunk were a worker's.

@@ -27,8 +27,8 @@ pub enum Features {
 /// Below this share of non-zero values the sparse form is smaller and faster.
 const SPARSE_BELOW: f64 = 0.1;
 
-/// From this share of stored values on the dense product is faster than the sparse one: it does several times as many
-/// multiply-adds a second.
+/// From this share of stored values on the dense product is faster than the sparse one: it does
+/// several times as many multiply-adds a second.
 const DENSE_FROM: f64 = 0.2;
 
 /// Values that are looked at together when zeros are passed over.
@@ -247,7 +247,8 @@ impl Features {
         dense
     }
 
-    /// Appends dense rows, `[rows * width]`, in the form of the rows that are here: zeros are dropped from the sparse form.
+    /// Appends dense rows, `[rows * width]`, in the form of the rows that are here: zeros are
+    /// dropped from the sparse form.
     pub fn append(&mut self, rows: &[f32]) {
         match self {
             Self::Dense { values, .. } => values.extend_from_slice(rows),

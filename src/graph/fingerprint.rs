@@ -7,7 +7,8 @@ use super::{Dataset, Features};
 /// Numbers that are handed to the hash together.
 const BATCH: usize = 4096;
 
-/// SHA-256 over numbers as little-endian bytes, each list after its length, so that no two sequences of lists look the same.
+/// SHA-256 over numbers as little-endian bytes, each list after its length, so that no two
+/// sequences of lists look the same.
 struct Hasher(Sha256);
 
 impl Hasher {
@@ -38,7 +39,8 @@ impl Hasher {
 }
 
 impl Dataset {
-    /// SHA-256 of the graph, features, labels and split. The name is no part of it. O(size of the data).
+    /// SHA-256 of the graph, features, labels and split. The name is no part of it. O(size of the
+    /// data).
     #[must_use]
     pub fn fingerprint(&self) -> [u8; 32] {
         let mut hasher = Hasher(Sha256::new());

@@ -1,11 +1,13 @@
-//! The order in which nodes are numbered: neighbours with numbers near each other lie near each other in memory.
+//! The order in which nodes are numbered: neighbours with numbers near each other lie near each
+//! other in memory.
 
 use std::collections::VecDeque;
 
 use super::{Csr, NodeOrder, RawDataset, Split};
 
 impl NodeOrder {
-    /// The nodes in this order: entry *i* is the node that gets number *i*. O(edges · log of the largest degree).
+    /// The nodes in this order: entry *i* is the node that gets number *i*. O(edges · log of the
+    /// largest degree).
     #[must_use]
     pub fn of(self, graph: &Csr) -> Vec<u32> {
         let mut nodes: Vec<u32> = (0..graph.nodes()).map(|node| node as u32).collect();
@@ -20,8 +22,9 @@ impl NodeOrder {
     }
 }
 
-/// Breadth first from a node of least degree of each component, neighbours by rising degree, and all of it backwards (Cuthill and
-/// McKee, 1969; George, 1971): the matrix of the graph gathers around its diagonal.
+/// Breadth first from a node of least degree of each component, neighbours by rising degree, and
+/// all of it backwards (Cuthill and McKee, 1969; George, 1971): the matrix of the graph gathers
+/// around its diagonal.
 fn reverse_cuthill_mckee(graph: &Csr, mut nodes: Vec<u32>) -> Vec<u32> {
     let degree = |node: &u32| graph.degree(*node as usize);
     nodes.sort_by_key(degree);

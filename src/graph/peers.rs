@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Index;
 
-/// A value for each of a few peers, by rank, and the empty one for all others: among thousands of workers most have nothing to
-/// do with each other.
+/// A value for each of a few peers, by rank, and the empty one for all others: among thousands of
+/// workers most have nothing to do with each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Peers<T> {
     present: BTreeMap<usize, T>,

@@ -5,11 +5,13 @@ use std::ops::Range;
 use super::{Csr, Peers};
 use crate::rng::{Purpose, mix};
 
-/// Draws neighbours for one step of training, uniformly and without replacement (Hamilton, Ying and Leskovec, 2017, algorithm 2).
+/// Draws neighbours for one step of training, uniformly and without replacement (Hamilton, Ying and
+/// Leskovec, 2017, algorithm 2).
 ///
-/// Every neighbour `u` of `v` has a number that is a function of (seed, epoch, step, hop, `v`, `u`), all nodes by their global
-/// numbers; the neighbours with the smallest ones are drawn. So it does not matter who draws, in which order, or how the graph is
-/// divided: whoever sees the same neighbours draws the same.
+/// Every neighbour `u` of `v` has a number that is a function of (seed, epoch, step, hop, `v`,
+/// `u`), all nodes by their global numbers; the neighbours with the smallest ones are drawn. So it
+/// does not matter who draws, in which order, or how the graph is divided: whoever sees the same
+/// neighbours draws the same.
 #[derive(Clone, Debug)]
 pub struct Sampler<'a> {
     key: u64,
@@ -17,7 +19,8 @@ pub struct Sampler<'a> {
 }
 
 impl<'a> Sampler<'a> {
-    /// The draws of a step; `fanouts[h]` neighbours are drawn at hop `h` from the nodes that train, or all where there are fewer.
+    /// The draws of a step; `fanouts[h]` neighbours are drawn at hop `h` from the nodes that train,
+    /// or all where there are fewer.
     #[must_use]
     pub const fn new(seed: u64, epoch: usize, step: usize, fanouts: &'a [usize]) -> Self {
         let seed = mix(seed, Purpose::Sampling as u64);
@@ -27,8 +30,9 @@ impl<'a> Sampler<'a> {
         }
     }
 
-    /// Neighbours drawn at a hop for the node with global number `node`, in the order in which `neighbours` has them; `name` gives the
-    /// global number of a neighbour. O(degree · log degree).
+    /// Neighbours drawn at a hop for the node with global number `node`, in the order in which
+    /// `neighbours` has them; `name` gives the global number of a neighbour. O(degree · log
+    /// degree).
     pub fn draw(
         &self,
         hop: usize,
@@ -65,10 +69,12 @@ pub struct View<'a> {
     pub own: usize,
 }
 
-/// What one layer computes on in a step: the rows that it makes and the rows that it reads for that.
+/// What one layer computes on in a step: the rows that it makes and the rows that it reads for
+/// that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampledLayer {
-    /// Inputs, as rows of the view: first the outputs, then other own rows, ascending, then rows of others, ascending.
+    /// Inputs, as rows of the view: first the outputs, then other own rows, ascending, then rows of
+    /// others, ascending.
     pub rows: Vec<u32>,
     /// Number of rows whose new representation is computed.
     pub outputs: usize,
@@ -95,8 +101,9 @@ impl SampledLayer {
         Self::of(outputs, &drawn, degrees, view.own, view.nodes.len())
     }
 
-    /// The layer of distinct rows `outputs` for each of which these neighbours, of so many, were `drawn`: rows of a view of `all` rows,
-    /// of which the first `own` are own ones. O(all + neighbours drawn).
+    /// The layer of distinct rows `outputs` for each of which these neighbours, of so many, were
+    /// `drawn`: rows of a view of `all` rows, of which the first `own` are own ones. O(all +
+    /// neighbours drawn).
     #[must_use]
     #[allow(clippy::cast_possible_truncation)] // rows are numbered by u32 throughout
     pub fn of(
@@ -144,8 +151,8 @@ impl SampledLayer {
         &self.rows[self.own..]
     }
 
-    /// What the message to output `v` is multiplied by so that a sum over the neighbours drawn is, on average over all draws, the
-    /// sum over all of them: `d_v / s_v`.
+    /// What the message to output `v` is multiplied by so that a sum over the neighbours drawn is,
+    /// on average over all draws, the sum over all of them: `d_v / s_v`.
     #[must_use]
     #[allow(clippy::cast_possible_truncation)] // weights are single precision
     pub fn scale(&self, v: usize) -> f32 {
@@ -153,7 +160,8 @@ impl SampledLayer {
         (self.degrees[v].max(1) as f64 / drawn as f64) as f32
     }
 
-    /// For rows of others, ascending: where those of each owner are, `receives` being where the owners' rows are in the halo.
+    /// For rows of others, ascending: where those of each owner are, `receives` being where the
+    /// owners' rows are in the halo.
     #[must_use]
     pub fn by_owner(
         others: &[u32],
@@ -173,8 +181,9 @@ impl SampledLayer {
         found
     }
 
-    /// What the layer below has to compute, as own rows: the own inputs of this layer, and after them the rows that others
-    /// `asked` for; with the places among these of what goes to each of those who asked.
+    /// What the layer below has to compute, as own rows: the own inputs of this layer, and after
+    /// them the rows that others `asked` for; with the places among these of what goes to each of
+    /// those who asked.
     #[must_use]
     #[allow(clippy::cast_possible_truncation)] // rows are numbered by u32 throughout
     pub fn below(&self, asked: &Peers<Vec<u32>>) -> (Vec<u32>, Peers<Vec<u32>>) {

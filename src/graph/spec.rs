@@ -17,7 +17,8 @@ pub struct DatasetSpec {
     /// How the files at `path` are written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,
-    /// Whether cells with this data set are left out, and that said, where `path` does not exist. Default false: an error.
+    /// Whether cells with this data set are left out, and that said, where `path` does not exist.
+    /// Default false: an error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
     /// A generated graph.
@@ -32,7 +33,8 @@ pub struct DatasetSpec {
     /// words (stored sparse, no value negative), false otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub normalise_features: Option<bool>,
-    /// How nodes are numbered. What is drawn at random for a node goes with its number. Default: as the data have them.
+    /// How nodes are numbered. What is drawn at random for a node goes with its number. Default: as
+    /// the data have them.
     #[serde(default, skip_serializing_if = "NodeOrder::is_given")]
     pub order: NodeOrder,
 }

@@ -13,7 +13,8 @@ use crate::rng::mix;
 /// How the messages of a node's neighbours are weighted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aggregation {
-    /// `1 / √((d_v + 1)(d_u + 1))` over neighbours and the node itself (Kipf and Welling, 2017, eq. 2).
+    /// `1 / √((d_v + 1)(d_u + 1))` over neighbours and the node itself (Kipf and Welling, 2017, eq.
+    /// 2).
     SymmetricWithSelf,
     /// `1 / √(d_v d_u)` over neighbours only, as in the code of RETEXO's authors.
     Symmetric,
@@ -21,7 +22,8 @@ pub enum Aggregation {
     Mean,
     /// 1 over neighbours: for maxima, which need no weights.
     Neighbours,
-    /// 1 over neighbours and the node itself: the sum of GIN-0 (Xu et al., 2019, eq. 4.1 with ε = 0), and what attention weighs itself.
+    /// 1 over neighbours and the node itself: the sum of GIN-0 (Xu et al., 2019, eq. 4.1 with ε =
+    /// 0), and what attention weighs itself.
     NeighboursAndSelf,
 }
 
@@ -44,22 +46,24 @@ impl From<ModelKind> for Aggregation {
     }
 }
 
-/// The part of the graph a layer computes on: the inputs are rows `0..inputs`, of which the first `outputs` are
-/// the nodes whose new representation is computed.
+/// The part of the graph a layer computes on: the inputs are rows `0..inputs`, of which the first
+/// `outputs` are the nodes whose new representation is computed.
 #[derive(Clone, Debug)]
 pub struct Block {
     /// Aggregation weights `[outputs, inputs]`.
     pub matrix: Arc<SparseMatrix>,
-    /// Factors `[entries, heads]` of attention weights, one tensor for each stripe of outputs: 0 where dropped.
+    /// Factors `[entries, heads]` of attention weights, one tensor for each stripe of outputs: 0
+    /// where dropped.
     pub(super) attention: Option<Vec<Tensor<2>>>,
 }
 
 impl Block {
     /// The block of a local graph.
     ///
-    /// `adjacency` has one row per output; its entries are input rows. `degrees` are the degrees, without
-    /// self-loops, that the normalisation uses, one per *input*: global ones make the result independent of the partition. Isolated nodes
-    /// aggregate nothing (and themselves, where self-loops are used).
+    /// `adjacency` has one row per output; its entries are input rows. `degrees` are the degrees,
+    /// without self-loops, that the normalisation uses, one per *input*: global ones make the
+    /// result independent of the partition. Isolated nodes aggregate nothing (and themselves, where
+    /// self-loops are used).
     ///
     /// # Panics
     /// If an entry of `adjacency` has no degree.
@@ -102,8 +106,9 @@ impl Block {
 
     /// The block of a sampled layer; `degrees` are one per input, as for [`Block::new`].
     ///
-    /// Each message from a neighbour is multiplied by `d_v / s_v`, of whose `d_v` neighbours `s_v` were drawn: so weighted sums and means are, on average
-    /// over all draws, those over all neighbours, given the inputs. Attention and maxima are over what was drawn.
+    /// Each message from a neighbour is multiplied by `d_v / s_v`, of whose `d_v` neighbours `s_v`
+    /// were drawn: so weighted sums and means are, on average over all draws, those over all
+    /// neighbours, given the inputs. Attention and maxima are over what was drawn.
     ///
     /// # Panics
     /// If an input has no degree.
@@ -128,10 +133,11 @@ impl Block {
         }
     }
 
-    /// The block with dropout of attention weights after the softmax, each head on its own (Veličković et al., 2018,
-    /// section 3.3); the block as it is for 0 heads.
+    /// The block with dropout of attention weights after the softmax, each head on its own
+    /// (Veličković et al., 2018, section 3.3); the block as it is for 0 heads.
     ///
-    /// A draw belongs to an edge of global `nodes`, the numbers of the block's inputs: so a partition does not change it.
+    /// A draw belongs to an edge of global `nodes`, the numbers of the block's inputs: so a
+    /// partition does not change it.
     #[must_use]
     pub fn dropped(
         &self,

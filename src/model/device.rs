@@ -1,4 +1,5 @@
-//! What kernels on graphics devices share: the structure of a sparse matrix in their memory, and results to be filled.
+//! What kernels on graphics devices share: the structure of a sparse matrix in their memory, and
+//! results to be filled.
 
 use std::sync::Arc;
 
@@ -19,7 +20,8 @@ pub struct Uploaded {
     pub columns: Handle,
 }
 
-/// A whole number for each entry; a buffer may not be empty, so one that is never read where there is no entry.
+/// A whole number for each entry; a buffer may not be empty, so one that is never read where there
+/// is no entry.
 fn per_entry(client: &Client, numbers: &[u32]) -> Handle {
     client.create_from_slice(u32::as_bytes(if numbers.is_empty() {
         &[0]
@@ -35,7 +37,8 @@ fn upload(client: &Client, rows: &Rows) -> Uploaded {
     }
 }
 
-/// The structure of `matrix`, or of its transpose, where `like` lies; uploaded when first asked for.
+/// The structure of `matrix`, or of its transpose, where `like` lies; uploaded when first asked
+/// for.
 pub fn structure(like: &CubeTensor, matrix: &SparseMatrix, transposed: bool) -> Arc<Uploaded> {
     let device = format!("{:?}", like.device);
     if transposed {

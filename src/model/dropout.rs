@@ -1,8 +1,8 @@
 //! Dropout (Srivastava et al., 2014) whose masks belong to global nodes.
 //!
-//! Whether value `column` of node `v` is kept in epoch `t` at layer `l` is a function of (seed, t, l, v, column) alone. So the mask
-//! neither depends on the partition nor has to be sent: a worker that reads a neighbour's row drops exactly what
-//! its owner drops.
+//! Whether value `column` of node `v` is kept in epoch `t` at layer `l` is a function of (seed, t,
+//! l, v, column) alone. So the mask neither depends on the partition nor has to be sent: a worker
+//! that reads a neighbour's row drops exactly what its owner drops.
 
 use rayon::prelude::*;
 

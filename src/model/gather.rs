@@ -4,11 +4,13 @@
 //!   out[row] = Σ over entries e of row:  w(e, head) · x[column(e)]
 //! ```
 //!
-//! A row of the result is worked out in tiles of columns that stay in registers while the entries of the row go by, in their
-//! order; so the bits are those of the plain loop. What is gathered next is asked of memory a few entries ahead: without that, a
-//! graph whose rows outgrow the cache waits for memory most of the time. The code is compiled for several instruction sets, of which the best the
-//! processor knows is chosen at run time; none of them contracts a product and a sum into one rounding. For that, everything down to
-//! the inner loop has to become part of the function that was compiled for the instruction set: hence `inline(always)`.
+//! A row of the result is worked out in tiles of columns that stay in registers while the entries
+//! of the row go by, in their order; so the bits are those of the plain loop. What is gathered next
+//! is asked of memory a few entries ahead: without that, a graph whose rows outgrow the cache waits
+//! for memory most of the time. The code is compiled for several instruction sets, of which the
+//! best the processor knows is chosen at run time; none of them contracts a product and a sum into
+//! one rounding. For that, everything down to the inner loop has to become part of the function
+//! that was compiled for the instruction set: hence `inline(always)`.
 
 #![allow(clippy::inline_always)] // see above
 
@@ -26,8 +28,8 @@ const AHEAD: usize = 10;
 /// Values of a tile that fill the registers.
 const TILE: usize = 64;
 
-/// `Σ_e w(e, k)·x[column(e)]` over the entries `e` of each row, with head `k` of `heads` weighting its own part of the columns of
-/// `x [columns, width]`. Result: `[rows, width]`.
+/// `Σ_e w(e, k)·x[column(e)]` over the entries `e` of each row, with head `k` of `heads` weighting
+/// its own part of the columns of `x [columns, width]`. Result: `[rows, width]`.
 #[must_use]
 pub fn weighted_sums(
     rows: &Rows,
@@ -51,7 +53,8 @@ pub fn weighted_sums(
     )
 }
 
-/// `Σ_k Σ_e w(e, k)·(part k of x[column(e)])`: as [`weighted_sums`], with the heads added up. Result: `[rows, width / heads]`.
+/// `Σ_k Σ_e w(e, k)·(part k of x[column(e)])`: as [`weighted_sums`], with the heads added up.
+/// Result: `[rows, width / heads]`.
 #[must_use]
 pub fn sums_of_heads(
     rows: &Rows,
@@ -76,7 +79,8 @@ pub fn sums_of_heads(
     )
 }
 
-/// `Σ_e w(e, k)·x[column(e)]` for each head `k` with the same columns: transposed to [`sums_of_heads`]. Result: `[rows, heads · width]`.
+/// `Σ_e w(e, k)·x[column(e)]` for each head `k` with the same columns: transposed to
+/// [`sums_of_heads`]. Result: `[rows, heads · width]`.
 #[must_use]
 pub fn sums_for_heads(
     rows: &Rows,
@@ -99,8 +103,8 @@ pub fn sums_for_heads(
     )
 }
 
-/// Fills `[rows, result]` in `parts` equal parts of each row; `fill` gets the row, the part's number, the first of its columns that are
-/// wanted, and their place.
+/// Fills `[rows, result]` in `parts` equal parts of each row; `fill` gets the row, the part's
+/// number, the first of its columns that are wanted, and their place.
 fn each_part<W: Fn(usize, usize) -> f32 + Sync>(
     rows: &Rows,
     weight: W,
@@ -165,8 +169,8 @@ struct Gather<'a, W> {
 }
 
 impl<W: Fn(usize, usize) -> f32> Gather<'_, W> {
-    /// Adds up heads, each with the column where its part of `x` starts, in tiles as wide as they fit: the columns of the parts
-    /// from `from` on.
+    /// Adds up heads, each with the column where its part of `x` starts, in tiles as wide as they
+    /// fit: the columns of the parts from `from` on.
     #[inline(always)]
     fn part(&self, row: usize, heads: &[(usize, usize)], from: usize, sums: &mut [f32]) {
         let mut at = 0;
@@ -232,7 +236,8 @@ impl<W: Fn(usize, usize) -> f32> Gather<'_, W> {
     }
 }
 
-/// Asks memory for `WIDTH` values from `at` on. Only a hint: nothing happens where the processor has none.
+/// Asks memory for `WIDTH` values from `at` on. Only a hint: nothing happens where the processor
+/// has none.
 #[allow(unsafe_code)]
 #[inline(always)]
 pub fn prefetch<const WIDTH: usize>(x: &[f32], at: usize) {

@@ -47,7 +47,8 @@ impl ModelSpec {
         }
     }
 
-    /// How messages are weighted: as the kind has it, but without a node's own row if the configuration says so.
+    /// How messages are weighted: as the kind has it, but without a node's own row if the
+    /// configuration says so.
     #[must_use]
     pub fn aggregation(&self) -> Aggregation {
         match (self.kind, self.self_loops) {
@@ -88,7 +89,8 @@ impl ModelSpec {
             .sum()
     }
 
-    /// The sizes of one layer. Heads stand side by side in hidden layers and are averaged in the last.
+    /// The sizes of one layer. Heads stand side by side in hidden layers and are averaged in the
+    /// last.
     #[must_use]
     pub fn layer(&self, layer: usize) -> LayerSpec {
         let last = layer + 1 == self.layers();
@@ -126,8 +128,8 @@ impl ModelSpec {
         }
     }
 
-    /// Where the parameters of one layer are among all of [`Gnn`] when they are flat: its weights, and
-    /// those of the normalisation behind it, for a module lists all of the former first.
+    /// Where the parameters of one layer are among all of [`Gnn`] when they are flat: its weights,
+    /// and those of the normalisation behind it, for a module lists all of the former first.
     #[must_use]
     pub fn parameter_ranges(&self, layer: usize) -> [Range<usize>; 2] {
         let weights = |layer: usize| self.layer(layer).parameters();
@@ -147,7 +149,8 @@ impl ModelSpec {
     }
 }
 
-/// A graph neural network: layers with ReLU between them (ELU for `gat`, as in its paper), the last one giving class logits.
+/// A graph neural network: layers with ReLU between them (ELU for `gat`, as in its paper), the last
+/// one giving class logits.
 #[derive(Module, Debug)]
 pub struct Gnn {
     convs: Vec<Conv>,
@@ -181,8 +184,9 @@ impl Gnn {
         self.convs.len()
     }
 
-    /// Output of one layer, with normalisation and activation unless it is the last. With residual connections, hidden layers after
-    /// the first add their input, as dropout left it, to that (Li, Müller, Thabet and Ghanem, 2019).
+    /// Output of one layer, with normalisation and activation unless it is the last. With residual
+    /// connections, hidden layers after the first add their input, as dropout left it, to that (Li,
+    /// Müller, Thabet and Ghanem, 2019).
     ///
     /// # Shapes
     /// - input: `[block.inputs, widths[layer]]`

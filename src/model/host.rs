@@ -92,9 +92,9 @@ impl Host for burn::backend::NdArray {
     }
 }
 
-/// Runs `task` over blocks of rows, each with its own part of `out`: row `r` begins at `start(r)`, and `start` of the
-/// number of rows is the end. Each value is written by one thread, so the result does not depend on how many there are.
-/// `work` is about the number of multiplications.
+/// Runs `task` over blocks of rows, each with its own part of `out`: row `r` begins at `start(r)`,
+/// and `start` of the number of rows is the end. Each value is written by one thread, so the result
+/// does not depend on how many there are. `work` is about the number of multiplications.
 pub fn by_rows(
     rows: &Rows,
     work: usize,
@@ -118,10 +118,12 @@ pub fn by_rows(
         .for_each(|(range, part)| task(range, part));
 }
 
-/// Values that one thread takes at a time: few enough to stay in its cache between the parts of a task.
+/// Values that one thread takes at a time: few enough to stay in its cache between the parts of a
+/// task.
 const BLOCK_VALUES: usize = 1 << 15;
 
-/// Runs `task` over blocks of whole rows of `values`, given the number of a block's first row. Rows must not depend on each other.
+/// Runs `task` over blocks of whole rows of `values`, given the number of a block's first row. Rows
+/// must not depend on each other.
 pub fn rows_in_blocks(values: &mut [f32], width: usize, task: impl Fn(usize, &mut [f32]) + Sync) {
     if width == 0 || values.is_empty() {
         return;

@@ -15,8 +15,8 @@ use crate::graph::Features;
 pub enum Input {
     /// Dense rows on the device.
     Dense(Matrix),
-    /// Constant sparse rows: bag-of-words features, of which a few per cent are non-zero. What they are multiplied to has stripes of at most so
-    /// many rows.
+    /// Constant sparse rows: bag-of-words features, of which a few per cent are non-zero. What they
+    /// are multiplied to has stripes of at most so many rows.
     Sparse(Arc<SparseMatrix>, usize),
 }
 
@@ -95,7 +95,8 @@ impl Input {
         }
     }
 
-    /// With dropout applied: each value of global node `nodes[row]` is kept or dropped by its own draw.
+    /// With dropout applied: each value of global node `nodes[row]` is kept or dropped by its own
+    /// draw.
     #[must_use]
     pub fn dropped(&self, dropout: &Dropout, epoch: u64, layer: usize, nodes: &[u32]) -> Self {
         if dropout.is_off() {

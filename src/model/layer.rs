@@ -11,8 +11,8 @@ pub struct LayerSpec {
     pub inputs: usize,
     /// Width of an output row.
     pub outputs: usize,
-    /// Width between the two products of `gin`, and of what `sage-pool` takes the maximum of. The papers leave both open;
-    /// here it is that of the model's hidden layers.
+    /// Width between the two products of `gin`, and of what `sage-pool` takes the maximum of. The
+    /// papers leave both open; here it is that of the model's hidden layers.
     pub inner: usize,
     /// Attention heads of `gat`.
     pub heads: usize,
@@ -48,7 +48,8 @@ impl LayerSpec {
         }
     }
 
-    /// Width of what the first product makes of an input row, and of what neighbours are gathered in after it.
+    /// Width of what the first product makes of an input row, and of what neighbours are gathered
+    /// in after it.
     #[must_use]
     pub const fn transformed(&self) -> usize {
         match self.kind {

@@ -4,7 +4,8 @@ use burn::tensor::Tensor;
 
 use super::{Matrix, Place, rowwise};
 
-/// The constant side of the loss: for each row a weight at the column of its class, `[rows, classes]`, and zero elsewhere.
+/// The constant side of the loss: for each row a weight at the column of its class,
+/// `[rows, classes]`, and zero elsewhere.
 ///
 /// One dense product with it replaces a gather, whose gradient would be a scatter.
 #[must_use]
@@ -31,7 +32,8 @@ pub fn cross_entropy(logits: Matrix, targets: Matrix) -> Tensor<1> {
     logits.zip_sum(targets, rowwise::loss)
 }
 
-/// The class of the largest logit of each row; the first of several equal ones. `logits` is `[rows, classes]` row by row.
+/// The class of the largest logit of each row; the first of several equal ones. `logits` is
+/// `[rows, classes]` row by row.
 #[must_use]
 #[allow(clippy::cast_possible_truncation)] // classes are few
 pub fn predictions(logits: &[f32], classes: usize) -> Vec<u32> {
@@ -49,7 +51,8 @@ pub fn predictions(logits: &[f32], classes: usize) -> Vec<u32> {
         .collect()
 }
 
-/// Mean cross-entropy of the `nodes` that have a label. `logits` is `[rows, classes]` row by row. `None` if none has.
+/// Mean cross-entropy of the `nodes` that have a label. `logits` is `[rows, classes]` row by row.
+/// `None` if none has.
 #[must_use]
 pub fn mean_loss(
     logits: &[f32],
@@ -68,7 +71,8 @@ pub fn mean_loss(
     (count > 0).then(|| sum / count as f64)
 }
 
-/// Share of `nodes` whose predicted class is their label; nodes without a label count as wrong. `None` for no nodes.
+/// Share of `nodes` whose predicted class is their label; nodes without a label count as wrong.
+/// `None` for no nodes.
 #[must_use]
 pub fn accuracy(predicted: &[u32], labels: &[Option<u32>], nodes: &[u32]) -> Option<f64> {
     if nodes.is_empty() {

@@ -1,9 +1,10 @@
 //! Dense rows on a device, in stripes where one of its buffers does not hold them all.
 //!
-//! A kernel on a graphics device reaches so many bytes of a buffer and no more: 128 MiB on software drivers, 2 or 4 GiB on most
-//! cards; past that some compute nothing, without a word. So whatever has a row for each node is a [`Matrix`]: one tensor where
-//! there is no such bound, or several that stand one below the other. What is done to rows one by one is done to each stripe; what gathers
-//! rows of neighbours is in [`tiles`](super::tiles).
+//! A kernel on a graphics device reaches so many bytes of a buffer and no more: 128 MiB on software
+//! drivers, 2 or 4 GiB on most cards; past that some compute nothing, without a word. So whatever
+//! has a row for each node is a [`Matrix`]: one tensor where there is no such bound, or several
+//! that stand one below the other. What is done to rows one by one is done to each stripe; what
+//! gathers rows of neighbours is in [`tiles`](super::tiles).
 
 use std::ops::Range;
 

@@ -6,10 +6,11 @@
 //! Features ─ Input ─ Dropout
 //! ```
 //!
-//! A model runs one layer at a time, so that a strategy can exchange rows between layers; the constant sparse matrices of the
-//! graph and of bag-of-words features meet dense tensors in one operation, [`spmm`]; attention and maxima over neighbours have their own. What happens to a
-//! row between two products is in `rowwise`. Rows are a [`Matrix`]: one tensor or, where a device's buffers are smaller than that, stripes,
-//! over which `tiles` aggregates.
+//! A model runs one layer at a time, so that a strategy can exchange rows between layers; the
+//! constant sparse matrices of the graph and of bag-of-words features meet dense tensors in one
+//! operation, [`spmm`]; attention and maxima over neighbours have their own. What happens to a row
+//! between two products is in `rowwise`. Rows are a [`Matrix`]: one tensor or, where a device's
+//! buffers are smaller than that, stripes, over which `tiles` aggregates.
 
 mod attention;
 mod block;

@@ -1,4 +1,5 @@
-//! Parameters and gradients as one flat vector of the host, in the order in which the module lists them.
+//! Parameters and gradients as one flat vector of the host, in the order in which the module lists
+//! them.
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
@@ -61,7 +62,8 @@ pub fn with_parameters<M: Module>(module: M, values: &[f32]) -> M {
     module.map(&mut Replace(values))
 }
 
-/// Adds the gradients of a module's parameters to `flat`, in their order; parameters without a gradient add nothing.
+/// Adds the gradients of a module's parameters to `flat`, in their order; parameters without a
+/// gradient add nothing.
 ///
 /// # Panics
 /// If `flat` is shorter than the parameters.

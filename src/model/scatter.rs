@@ -1,13 +1,14 @@
-//! Products with a transposed matrix that has far more rows than columns, on processors: the gradient of a first layer's weight,
-//! whose input is sparse.
+//! Products with a transposed matrix that has far more rows than columns, on processors: the
+//! gradient of a first layer's weight, whose input is sparse.
 //!
 //! ```text
 //!   out[column(e)] += w(e) · x[row],   row by row, for the entries e of each row
 //! ```
 //!
-//! Of `x` and the result one is read in order and the other at random; here it is the result, because it is the smaller one. It is
-//! worked out in strips of columns, each narrow enough for the cache of the one thread that adds it up. A value gets its
-//! terms in the order of the rows, as it does where it gathers them by column: the bits are the same.
+//! Of `x` and the result one is read in order and the other at random; here it is the result,
+//! because it is the smaller one. It is worked out in strips of columns, each narrow enough for the
+//! cache of the one thread that adds it up. A value gets its terms in the order of the rows, as it
+//! does where it gathers them by column: the bits are the same.
 
 #![allow(clippy::inline_always)] // as in `gather`: the loop becomes part of the code for the chosen instruction set
 
@@ -26,7 +27,8 @@ const NARROWEST: usize = 16;
 /// Rows between the one that is added and the one that is asked of memory.
 const AHEAD: usize = 4;
 
-/// Whether `matrixᵀ·x` is better added up so, for `x` of this width: the result is smaller than `x`, and every thread gets a strip.
+/// Whether `matrixᵀ·x` is better added up so, for `x` of this width: the result is smaller than
+/// `x`, and every thread gets a strip.
 #[must_use]
 pub fn pays(matrix: &SparseMatrix, width: usize) -> bool {
     matrix.columns() < matrix.rows() && width >= NARROWEST * rayon::current_num_threads()
@@ -60,7 +62,8 @@ pub fn transposed_product(matrix: &SparseMatrix, x: &[f32], width: usize) -> Vec
     out
 }
 
-/// Where strips begin and how wide they are: as wide as leaves one for each thread, and what remains in narrower ones.
+/// Where strips begin and how wide they are: as wide as leaves one for each thread, and what
+/// remains in narrower ones.
 fn strips(width: usize, threads: usize) -> Vec<(usize, usize)> {
     let (mut strips, mut start, mut wide) = (Vec::new(), 0, WIDEST);
     while wide > NARROWEST && width / wide < threads {
@@ -77,7 +80,8 @@ fn strips(width: usize, threads: usize) -> Vec<(usize, usize)> {
     strips
 }
 
-/// The columns from `start` on, `wide` of them. Where that is a constant, a row of the strip stays in registers.
+/// The columns from `start` on, `wide` of them. Where that is a constant, a row of the strip stays
+/// in registers.
 #[inline(always)]
 fn strip(matrix: &SparseMatrix, x: &[f32], width: usize, start: usize, wide: usize) -> Vec<f32> {
     let (rows, values) = (matrix.by_row(), matrix.values());

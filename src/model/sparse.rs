@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::matrix::stripes;
 
-/// What is made of a matrix once and dropped with it: what it has left on devices, by device, and the tiles it was cut into.
+/// What is made of a matrix once and dropped with it: what it has left on devices, by device, and
+/// the tiles it was cut into.
 #[derive(Clone, Default)]
 pub struct Cache(Arc<Mutex<Vec<(String, Kept)>>>);
 
@@ -40,8 +41,9 @@ impl Cache {
 
 /// A sparse matrix `[rows, columns]` in compressed sparse rows, with its transpose beside it.
 ///
-/// The structure is shared: [`SparseMatrix::with_values`] makes a matrix with other values over the same structure, which is
-/// how dropout of sparse features and edge weights come about without touching the indices.
+/// The structure is shared: [`SparseMatrix::with_values`] makes a matrix with other values over the
+/// same structure, which is how dropout of sparse features and edge weights come about without
+/// touching the indices.
 #[derive(Clone, Debug)]
 pub struct SparseMatrix {
     structure: Arc<Structure>,
@@ -56,8 +58,8 @@ pub struct Rows {
     pub offsets: Vec<u32>,
     /// `[entries]`, column of each entry.
     pub columns: Vec<u32>,
-    /// Boundaries of blocks of rows with about equally many entries: units of parallel work. A row of 16,384 entries or more is one by
-    /// itself.
+    /// Boundaries of blocks of rows with about equally many entries: units of parallel work. A row
+    /// of 16,384 entries or more is one by itself.
     pub blocks: Vec<usize>,
 }
 
@@ -113,7 +115,8 @@ impl Tile {
 /// Entries per block: long enough to outweigh the cost of handing a block to a thread.
 const BLOCK_ENTRIES: usize = 2048;
 
-/// Entries of a row that is shared between threads by its columns: in graphs with a power law one row can outlast all others.
+/// Entries of a row that is shared between threads by its columns: in graphs with a power law one
+/// row can outlast all others.
 pub const HUB_ENTRIES: usize = 1 << 14;
 
 impl Rows {
@@ -173,7 +176,8 @@ impl SparseMatrix {
     /// A matrix from its compressed rows.
     ///
     /// # Panics
-    /// If the arrays do not describe a `[offsets.len() - 1, columns]` matrix, or hold 2³² entries or more.
+    /// If the arrays do not describe a `[offsets.len() - 1, columns]` matrix, or hold 2³² entries
+    /// or more.
     #[must_use]
     #[allow(clippy::cast_possible_truncation)] // checked against u32::MAX
     pub fn new(columns: usize, offsets: &[usize], indices: Vec<u32>, values: Vec<f32>) -> Self {
@@ -290,7 +294,8 @@ impl SparseMatrix {
         Self::new(self.columns(), &offsets, columns, values)
     }
 
-    /// The matrix cut into stripes of so many rows, each with its stripes of so many columns; made when first asked for.
+    /// The matrix cut into stripes of so many rows, each with its stripes of so many columns; made
+    /// when first asked for.
     #[must_use]
     pub fn tiles(self: &Arc<Self>, rows: usize, columns: usize) -> Arc<Vec<Vec<Tile>>> {
         if self.rows() <= rows && self.columns() <= columns {

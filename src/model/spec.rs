@@ -14,23 +14,26 @@ pub struct ModelConfig {
     /// Width of the output of each hidden layer: of all attention heads together. Default 16.
     #[serde(default = "sixteen")]
     pub hidden: usize,
-    /// Attention heads of every layer, side by side in hidden layers and averaged in the last; other kinds than `gat` have none
-    /// and read no more than that it is there, so that a sweep over kinds can set it. Default 1.
+    /// Attention heads of every layer, side by side in hidden layers and averaged in the last;
+    /// other kinds than `gat` have none and read no more than that it is there, so that a sweep
+    /// over kinds can set it. Default 1.
     #[serde(default = "one")]
     pub heads: usize,
-    /// Probability that an input of a layer is set to zero in training; for `gat` also that an attention weight is. Default 0.5.
+    /// Probability that an input of a layer is set to zero in training; for `gat` also that an
+    /// attention weight is. Default 0.5.
     #[serde(default = "half")]
     pub dropout: f64,
-    /// For `gcn`, whether a node's own row is among those that its convolution adds up (Kipf and Welling), or its neighbours' alone (the code of
-    /// RETEXO's authors). Other kinds and RETEXO's clients, who hear their own logits beside their neighbours', read no more than that it
-    /// is there, so that a sweep over kinds can set it. Default true.
+    /// For `gcn`, whether a node's own row is among those that its convolution adds up (Kipf and
+    /// Welling), or its neighbours' alone (the code of RETEXO's authors). Other kinds and RETEXO's
+    /// clients, who hear their own logits beside their neighbours', read no more than that it is
+    /// there, so that a sweep over kinds can set it. Default true.
     #[serde(default = "yes")]
     pub self_loops: bool,
     /// Normalisation between layers. Default `none`.
     #[serde(default)]
     pub norm: NormKind,
-    /// Whether hidden layers after the first, whose input and output are equally wide, add their input to their output.
-    /// Default false.
+    /// Whether hidden layers after the first, whose input and output are equally wide, add their
+    /// input to their output. Default false.
     #[serde(default)]
     pub residual: bool,
 }

@@ -1,12 +1,13 @@
-//! What gathers rows of neighbours, for matrices in stripes: a sparse matrix is cut into tiles, each of which reads one stripe and adds to
-//! one.
+//! What gathers rows of neighbours, for matrices in stripes: a sparse matrix is cut into tiles,
+//! each of which reads one stripe and adds to one.
 //!
 //! ```text
 //!            ┌ A₀₀  A₀₁ ┐   ┌ x₀ ┐        stripe o of the result:  Σ_i A_oi · x_i
 //!   A · x =  └ A₁₀  A₁₁ ┘ · └ x₁ ┘        terms of a row are added stripe by stripe
 //! ```
 //!
-//! Where there is one stripe, there is one tile, the matrix itself, and these are the operations on tensors as they stand.
+//! Where there is one stripe, there is one tile, the matrix itself, and these are the operations on
+//! tensors as they stand.
 
 use std::sync::Arc;
 
@@ -31,7 +32,8 @@ pub fn product(matrix: &Arc<SparseMatrix>, x: &Matrix, stripe: usize) -> Matrix 
     )
 }
 
-/// The largest value of each column of `x` over the entries of each row, for `x` without values below 0; 0 for a row without entries.
+/// The largest value of each column of `x` over the entries of each row, for `x` without values
+/// below 0; 0 for a row without entries.
 ///
 /// # Shapes
 /// As for [`product`].
@@ -42,8 +44,8 @@ pub fn largest(matrix: &Arc<SparseMatrix>, x: &Matrix) -> Matrix {
     by_stripe(matrix, x, x.stripe(), maximum, Tensor::max_pair)
 }
 
-/// The weights of attention: see [`edge_softmax`], and dropout on them as the block has it. One tensor `[entries, heads]` for each
-/// stripe of `stripe` rows of the result.
+/// The weights of attention: see [`edge_softmax`], and dropout on them as the block has it. One
+/// tensor `[entries, heads]` for each stripe of `stripe` rows of the result.
 ///
 /// # Shapes
 /// - own: `[block.outputs, heads]`, scores of the nodes that read
@@ -92,8 +94,8 @@ pub fn attend(block: &Block, weights: &[Tensor<2>], x: &Matrix, merge: Merge) ->
     by_stripe(&block.matrix, x, x.stripe(), sums, |a, b| a + b)
 }
 
-/// For each stripe of the result, what `term` makes of its tiles and the stripes of `x`, put together by `join`. A tile without entries has
-/// nothing to say, unless it is the only one.
+/// For each stripe of the result, what `term` makes of its tiles and the stripes of `x`, put
+/// together by `join`. A tile without entries has nothing to say, unless it is the only one.
 fn by_stripe(
     matrix: &Arc<SparseMatrix>,
     x: &Matrix,

@@ -103,7 +103,8 @@ impl Work {
         }
     }
 
-    /// Forward pass of a layer of a model over a block: its message passing, and the normalisation behind it.
+    /// Forward pass of a layer of a model over a block: its message passing, and the normalisation
+    /// behind it.
     #[must_use]
     pub fn layer(spec: &ModelSpec, layer: usize, block: BlockShape, input: InputShape) -> Self {
         let passing = Self::message_passing(&spec.layer(layer), block, input);
@@ -119,8 +120,9 @@ impl Work {
         Self::pass(values) * 2.0
     }
 
-    /// Backward pass of what this is the forward pass of: as much again for the gradient of the parameters and, where the input has a
-    /// gradient, for that. Features and frozen rows have none.
+    /// Backward pass of what this is the forward pass of: as much again for the gradient of the
+    /// parameters and, where the input has a gradient, for that. Features and frozen rows have
+    /// none.
     #[must_use]
     pub fn backward(self, of_input: bool) -> Self {
         self * if of_input { 2.0 } else { 1.0 }

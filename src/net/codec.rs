@@ -59,8 +59,8 @@ impl<'a> Rows<'a> {
 pub enum RelativeError {
     /// The same for every row.
     Exact(f64),
-    /// That of the worst row, or more; rounding of single-precision arithmetic aside, and rows so small (below 2⁻¹²⁶) that it has
-    /// no digits left for them.
+    /// That of the worst row, or more; rounding of single-precision arithmetic aside, and rows so
+    /// small (below 2⁻¹²⁶) that it has no digits left for them.
     AtMost(f64),
 }
 
@@ -76,8 +76,57 @@ impl RelativeError {
 
 /// A way to encode rows. One instance serves all messages of a run; what varies is the key.
 ///
-/// Where a selection is drawn, the gradient of a row travels back in exactly the entries that went forward;
-/// where it depends on the values ([`TopK`](super::TopK)), the gradient's own entries are chosen anew.
+/// Where a selection is drawn, the gradient of a row travels back in exactly the entries that went
+/// forward; where it depends on the values ([`TopK`](super::TopK)), the gradient's own entries are
+/// chosen anew.
+///
+/// # Example
+/// A codec of one's own, which sends the sign of each entry in a byte:
+///
+/// ```
+/// use grapevine::net::{Bytes, Codec, CodecKey, NetError, RelativeError, Rows};
+///
+/// struct Sign;
+///
+/// impl Codec for Sign {
+///     fn name(&self) -> String {
+///         "sign".to_owned()
+///     }
+///     fn encoded_bytes(&self, rows: usize, width: usize) -> Bytes {
+///         Bytes((rows * width) as u64)
+///     }
+///     fn encode(&self, rows: &Rows<'_>, _: CodecKey) -> Vec<u8> {
+///         rows.values().iter().map(|value| u8::from(*value >= 0.0)).collect()
+///     }
+///     fn decode(
+///         &self,
+///         bytes: &[u8],
+///         rows: usize,
+///         width: usize,
+///         _: CodecKey,
+///     ) -> Result<Vec<f32>, NetError> {
+///         if bytes.len() != rows * width {
+///             return Err(NetError::Corrupt { codec: self.name(), reason: "its length".to_owned() });
+///         }
+///         Ok(bytes.iter().map(|sign| f32::from(*sign) * 2.0 - 1.0).collect())
+///     }
+///     fn is_lossless(&self) -> bool {
+///         false
+///     }
+///     fn is_biased(&self) -> bool {
+///         true
+///     }
+///     fn expected_error(&self, _: usize) -> RelativeError {
+///         RelativeError::AtMost(f64::INFINITY)
+///     }
+/// }
+///
+/// let key = CodecKey::new(0, 1, 5); // seed, layer, round
+/// let sent = Sign.encode(&Rows::new(&[0.3, -2.0, 0.0, 1.5], 2), key);
+/// assert_eq!(sent.len() as u64, Sign.encoded_bytes(2, 2).0);
+/// assert_eq!(Sign.decode(&sent, 2, 2, key)?, [1.0, -1.0, 1.0, 1.0]);
+/// # Ok::<(), NetError>(())
+/// ```
 pub trait Codec: Send + Sync {
     /// Its name in tables: kind and options.
     fn name(&self) -> String;
@@ -86,7 +135,8 @@ pub trait Codec: Send + Sync {
     /// is planned.
     fn encoded_bytes(&self, rows: usize, width: usize) -> Bytes;
 
-    /// Bytes of one message. Default: [`Codec::encoded_bytes`], which it never exceeds; another number where that depends on which message it is.
+    /// Bytes of one message. Default: [`Codec::encoded_bytes`], which it never exceeds; another
+    /// number where that depends on which message it is.
     fn message_bytes(&self, rows: usize, width: usize, _key: CodecKey) -> Bytes {
         self.encoded_bytes(rows, width)
     }
@@ -110,8 +160,8 @@ pub trait Codec: Send + Sync {
     /// Whether decoding gives back the same bits for rows of any width.
     fn is_lossless(&self) -> bool;
 
-    /// Whether E\[x̃\] = x fails for some row x of some width, the mean taken over keys; rounding of
-    /// single-precision arithmetic aside.
+    /// Whether E\[x̃\] = x fails for some row x of some width, the mean taken over keys; rounding
+    /// of single-precision arithmetic aside.
     fn is_biased(&self) -> bool;
 
     /// Expected error of rows of `width` floats.

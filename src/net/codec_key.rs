@@ -7,8 +7,8 @@ use crate::rng::{Purpose, mix, stream};
 
 /// What both ends know without sending it, and derive random choices from.
 ///
-/// The way back uses the key of the way forward but for the [`Lane`](CodecLane)'s direction, so that
-/// a codec can make the same choices both ways.
+/// The way back uses the key of the way forward but for the [`Lane`](CodecLane)'s direction, so
+/// that a codec can make the same choices both ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodecKey {
     /// Seed of the run.
@@ -17,8 +17,8 @@ pub struct CodecKey {
     pub layer: u32,
     /// Number of the exchange: the epoch in full-batch training.
     pub round: u64,
-    /// Between which workers, and which way. Without it, all messages of an exchange draw alike, and
-    /// nothing is remembered from one round to the next.
+    /// Between which workers, and which way. Without it, all messages of an exchange draw alike,
+    /// and nothing is remembered from one round to the next.
     pub lane: Option<CodecLane>,
 }
 

@@ -1,10 +1,12 @@
 //! From measured transfer times to a network that can be emulated.
 //!
-//! 1. Each pair of workers: a line t(n) = α + β·n through the times of messages of n bytes, α being the latency and β the
-//!    time per byte. Residuals count relative to the time, so that short messages say what α is and long ones what β is;
-//!    those far off count less (Huber, *Robust estimation of a location parameter*, Ann. Math. Statist. 1964).
-//! 2. The star: between two workers the slower end decides, in latency as in bandwidth. So a worker is as fast as the best of
-//!    its pairs, and one that differs from the others gets figures of its own.
+//! 1. Each pair of workers: a line t(n) = α + β·n through the times of messages of n bytes, α being
+//!    the latency and β the time per byte. Residuals count relative to the time, so that short
+//!    messages say what α is and long ones what β is; those far off count less (Huber, *Robust
+//!    estimation of a location parameter*, Ann. Math. Statist. 1964).
+//! 2. The star: between two workers the slower end decides, in latency as in bandwidth. So a worker
+//!    is as fast as the best of its pairs, and one that differs from the others gets figures of its
+//!    own.
 
 use super::{
     Bandwidth, Bytes, FramingKind, LinkSpec, Links, NetError, NetworkSpec, Seconds, WorkerLinkSpec,
@@ -43,8 +45,8 @@ const NORMAL: f64 = 1.4826;
 /// Fits a line to `(size, time one way)`.
 ///
 /// # Errors
-/// With fewer than two sizes, a time that is not greater than zero, or times that do not grow with the size: nothing can be
-/// said of the bandwidth.
+/// With fewer than two sizes, a time that is not greater than zero, or times that do not grow with
+/// the size: nothing can be said of the bandwidth.
 pub fn fit_line(samples: &[(Bytes, Seconds)]) -> Result<LineFit, NetError> {
     let refused = |reason: &str| NetError::description("calibration", reason);
     if samples
@@ -124,8 +126,8 @@ pub fn median(mut values: Vec<f64>) -> f64 {
 /// Workers that differ less than this from the others share their figures.
 const ALIKE: f64 = 0.1;
 
-/// A star that explains the fits of pairs `(worker, worker, fit)`: one link for all, and figures of their own for workers that
-/// differ. Sizes are those of messages, so no framing is added.
+/// A star that explains the fits of pairs `(worker, worker, fit)`: one link for all, and figures of
+/// their own for workers that differ. Sizes are those of messages, so no framing is added.
 ///
 /// # Errors
 /// If a worker is in no pair.

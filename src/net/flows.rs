@@ -46,8 +46,8 @@ impl FlowResult {
 /// Cost: see [`super::fabric`].
 ///
 /// # Errors
-/// [`NetError::Rank`] if a flow names a worker that does not exist, [`NetError::Description`] if it has
-/// no route, [`NetError::LinkDown`] if it needs a link that fails and never comes back.
+/// [`NetError::Rank`] if a flow names a worker that does not exist, [`NetError::Description`] if it
+/// has no route, [`NetError::LinkDown`] if it needs a link that fails and never comes back.
 pub fn run_flows(
     topology: &Arc<Topology>,
     framing: Framing,

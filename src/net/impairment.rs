@@ -81,8 +81,8 @@ impl Jitter {
 /// Packets lost on the way, and what they cost.
 ///
 /// Every packet of a message is lost with the same probability p, each time it is sent. All packets
-/// that a round lost are sent again in the next round, which begins a timeout later: T = max(200 ms,
-/// 2 · round trip) after the first round, and twice as long after every further one (RFC 6298
+/// that a round lost are sent again in the next round, which begins a timeout later: T = max(200
+/// ms, 2 · round trip) after the first round, and twice as long after every further one (RFC 6298
 /// doubles in the same way; its minimum is 1 s, that of Linux 200 ms). Timeouts take no bandwidth;
 /// packets sent again do. What the links between had already carried of a lost packet counts as if
 /// it had got through, and fast retransmission, windows and slow start are left out.

@@ -2,8 +2,9 @@
 //!
 //! A worker's link in a [`star`](super::Topology::star), the same both ways. Where a source gives a
 //! round trip, the latency here is half of it; where access is asymmetric, the slower way counts,
-//! because in an exchange between equals every transfer passes somebody's uplink. In an edge network,
-//! where clients only have to do with the server side, the faster way down counts beside it.
+//! because in an exchange between equals every transfer passes somebody's uplink. In an edge
+//! network, where clients only have to do with the server side, the faster way down counts beside
+//! it.
 
 use super::{Bandwidth, FramingKind, LinkSpec, NetError, Seconds};
 

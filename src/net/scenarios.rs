@@ -1,9 +1,9 @@
 //! Golden virtual-time traces: for every topology and feature a small scenario whose outcome is
 //! derived by hand.
 //!
-//! `tests/golden/network.txt` has a block for each: the network and its flows, the derivation, and when each
-//! flow finishes, in seconds. A test that fails prints the derivation, what was expected and what was
-//! simulated.
+//! `tests/golden/network.txt` has a block for each: the network and its flows, the derivation, and
+//! when each flow finishes, in seconds. A test that fails prints the derivation, what was expected
+//! and what was simulated.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Codecs that keep some entries of every row: which ones, and how the kept values are carried.
 //!
-//! A [`Selection`] says which. On its own it is a [`Codec`] that carries the kept values as they are;
-//! in a [`Compose`](super::Compose) another codec carries them.
+//! A [`Selection`] says which. On its own it is a [`Codec`] that carries the kept values as they
+//! are; in a [`Compose`](super::Compose) another codec carries them.
 
 use super::codec::{check_length, floats, to_bytes};
 use super::{Bytes, Codec, CodecKey, NetError, RelativeError, Rows, f32_bytes};
@@ -73,9 +73,9 @@ pub trait Selection: Codec {
     fn error(&self, width: usize) -> RelativeError;
 }
 
-/// Entries that a ratio leaves of a row of `width`: `⌊width/ratio⌋`, at least 1 (VARCO's code would send
-/// nothing where the ratio exceeds the width, and so would never learn), at most all. A ratio that is
-/// not a number of at least 1 leaves all.
+/// Entries that a ratio leaves of a row of `width`: `⌊width/ratio⌋`, at least 1 (VARCO's code would
+/// send nothing where the ratio exceeds the width, and so would never learn), at most all. A ratio
+/// that is not a number of at least 1 leaves all.
 pub(super) fn kept_at(ratio: f64, width: usize) -> usize {
     // The cast saturates, which is what is wanted.
     ((width as f64 / ratio.max(f64::MIN_POSITIVE)) as usize)

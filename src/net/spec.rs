@@ -73,8 +73,8 @@ pub struct NetworkSpec {
 }
 
 impl NetworkSpec {
-    /// How the network is called in tables: by its preset, as changed where the section says more than how messages are framed and
-    /// exchanged; `custom` without one.
+    /// How the network is called in tables: by its preset, as changed where the section says more
+    /// than how messages are framed and exchanged; `custom` without one.
     #[must_use]
     pub fn name(&self) -> String {
         let untouched = Self {

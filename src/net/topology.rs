@@ -35,6 +35,20 @@ pub struct Route {
 }
 
 /// Workers, directed links, and the route of every pair.
+///
+/// # Example
+/// ```
+/// use grapevine::net::{NetworkSpec, Seconds};
+///
+/// let text = "preset = 'ethernet-1g'\nworker = [{ rank = 2, down = '100 Mb/s' }]";
+/// let network: NetworkSpec = toml::from_str(text).expect("it is TOML");
+/// let star = network.topology(3)?;
+/// // Out of worker 0, into worker 2, whose link is slower.
+/// let route = star.route(0, 2);
+/// assert_eq!(route.links.len(), 2);
+/// assert!(route.latency > Seconds(0.0));
+/// # Ok::<(), grapevine::net::NetError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Topology {
     pub(super) wiring: Wiring,
@@ -264,8 +278,8 @@ impl Topology {
         self.links.iter().any(chance)
     }
 
-    /// What chance does to message number `message`, of so many packets: the jitter of every link of
-    /// the route that has some, and the packets that get lost on any.
+    /// What chance does to message number `message`, of so many packets: the jitter of every link
+    /// of the route that has some, and the packets that get lost on any.
     #[must_use]
     pub fn impairment(&self, route: &Route, packets: u64, message: u64) -> Impairment {
         let mut impairment = Impairment::default();

@@ -26,9 +26,10 @@ mod with_wgpu {
 
     const NONE: &str = "no graphics adapter found. Install a driver (Vulkan, Metal or DX12; on Debian the software driver is the package mesa-vulkan-drivers), or use backend = \"flex\"";
 
-    /// Turns of one loop that are safe on software drivers. Mesa's takes 65,535 in all loops of a kernel together (measured: of a sum
-    /// over 65,534 rows the last two are missing); half of that leaves room for the tiles of dense products, whose gradients the
-    /// tests hold to those of processors at this height.
+    /// Turns of one loop that are safe on software drivers. Mesa's takes 65,535 in all loops of a
+    /// kernel together (measured: of a sum over 65,534 rows the last two are missing); half of that
+    /// leaves room for the tiles of dense products, whose gradients the tests hold to those of
+    /// processors at this height.
     const SOFTWARE_LOOP: usize = 1 << 15;
 
     fn find() -> (wgpu::Instance, Vec<wgpu::Adapter>) {
@@ -71,7 +72,8 @@ mod with_wgpu {
             .collect()
     }
 
-    /// One logical device with its own queue per worker; `wanted` are parts of adapter names, used in turn.
+    /// One logical device with its own queue per worker; `wanted` are parts of adapter names, used
+    /// in turn.
     pub fn open(wanted: &[String], workers: usize) -> Result<Vec<WorkerDevice>, SimError> {
         let (instance, adapters) = find();
         if adapters.is_empty() {

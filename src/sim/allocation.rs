@@ -2,10 +2,12 @@
 
 /// Has the allocator keep freed memory instead of handing it back to the system.
 ///
-/// Every operation on tensors allocates its result, tens of megabytes on graphs of some ten thousand nodes, and frees it soon
-/// after. By default glibc takes such blocks from the system and returns them each time, and the system clears and maps every page anew: half of
-/// the time of wide layers. With one arena that never returns memory the same pages serve the next operation. Costs
-/// some 10 % more memory at the peak. To be called before any thread starts; without glibc it does nothing.
+/// Every operation on tensors allocates its result, tens of megabytes on graphs of some ten
+/// thousand nodes, and frees it soon after. By default glibc takes such blocks from the system and
+/// returns them each time, and the system clears and maps every page anew: half of the time of wide
+/// layers. With one arena that never returns memory the same pages serve the next operation. Costs
+/// some 10 % more memory at the peak. To be called before any thread starts; without glibc it does
+/// nothing.
 #[allow(unsafe_code)]
 pub fn keep_freed_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]

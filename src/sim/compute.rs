@@ -21,8 +21,9 @@ pub struct DeviceProfile {
     pub source: &'static str,
 }
 
-/// Share of the published peak that dense products are assumed to reach, and of the bandwidth that sparse ones do. One factor for all profiles, so
-/// that they can be compared; calibrate against a measured run before quoting absolute times.
+/// Share of the published peak that dense products are assumed to reach, and of the bandwidth that
+/// sparse ones do. One factor for all profiles, so that they can be compared; calibrate against a
+/// measured run before quoting absolute times.
 const EFFICIENCY: f64 = 0.5;
 
 /// Profiles for modelled compute.
@@ -81,8 +82,8 @@ impl DeviceProfile {
         })
     }
 
-    /// Time for `work`: the slower of arithmetic and memory (Williams, Waterman and Patterson, 2009), each at half the
-    /// published peak. What is no work is not started.
+    /// Time for `work`: the slower of arithmetic and memory (Williams, Waterman and Patterson,
+    /// 2009), each at half the published peak. What is no work is not started.
     #[must_use]
     pub fn time(&self, work: Work) -> Seconds {
         if work == Work::default() {
@@ -117,7 +118,8 @@ impl ComputeTiming {
         }
     }
 
-    /// Virtual time of a piece of work on a worker that computes `factor` times as fast as the device.
+    /// Virtual time of a piece of work on a worker that computes `factor` times as fast as the
+    /// device.
     #[must_use]
     pub fn time(&self, work: Work, took: Duration, factor: f64) -> Seconds {
         let seconds = match self {

@@ -17,10 +17,11 @@ pub struct WorkerDevice {
     pub description: String,
     /// Whether work is queued, so that a clock must not be read before the queue is drained.
     pub queued: bool,
-    /// Most bytes that one tensor may take, where there is a bound. Beyond it some drivers compute nothing, without a word.
+    /// Most bytes that one tensor may take, where there is a bound. Beyond it some drivers compute
+    /// nothing, without a word.
     pub largest_tensor: Option<u64>,
-    /// Most turns of a loop in a kernel, where there is a bound. Software drivers leave a loop after that, without a word, and
-    /// a sum over more rows is wrong.
+    /// Most turns of a loop in a kernel, where there is a bound. Software drivers leave a loop
+    /// after that, without a word, and a sum over more rows is wrong.
     pub longest_loop: Option<usize>,
 }
 
@@ -32,7 +33,8 @@ impl WorkerDevice {
         (self.largest_tensor, self.longest_loop)
     }
 
-    /// Most rows of a tensor, for layers like these on the whole of `dataset`, and so on any part of it.
+    /// Most rows of a tensor, for layers like these on the whole of `dataset`, and so on any part
+    /// of it.
     fn stripe(&self, layers: &[LayerSpec], dataset: &Dataset) -> Result<usize, String> {
         let (bytes, turns) = match self.bounds() {
             (None, None) => return Ok(usize::MAX),
@@ -118,7 +120,8 @@ fn fitting(sizes: &mut [usize], most: usize) -> usize {
     }
 }
 
-/// Cuts the matrices of these devices into as many stripes as they need to hold those of `layers` on any part of `dataset`.
+/// Cuts the matrices of these devices into as many stripes as they need to hold those of `layers`
+/// on any part of `dataset`.
 ///
 /// # Errors
 /// What cannot be cut and is too large, and what to do.
@@ -191,7 +194,8 @@ fn ndarray() -> Result<WorkerDevice, SimError> {
     ))
 }
 
-/// Reads one element back, which waits for everything queued before it. `sync` alone returns too early on some drivers.
+/// Reads one element back, which waits for everything queued before it. `sync` alone returns too
+/// early on some drivers.
 pub fn drain<const D: usize>(tensor: &Tensor<D>) {
     let element = tensor
         .clone()
@@ -208,7 +212,8 @@ pub fn drain<const D: usize>(tensor: &Tensor<D>) {
     );
 }
 
-/// A small product, a sparse product and its gradient against values computed here in double precision.
+/// A small product, a sparse product and its gradient against values computed here in double
+/// precision.
 fn self_test(device: &WorkerDevice) -> Result<(), SimError> {
     const N: usize = 33;
     let a: Vec<f32> = (0..N * N)

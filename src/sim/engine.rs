@@ -27,7 +27,8 @@ impl Shared {
         self.kernel.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes who has the turn; everybody after a failure. Called without the lock, which the woken worker takes at once.
+    /// Wakes who has the turn; everybody after a failure. Called without the lock, which the woken
+    /// worker takes at once.
     fn wake(&self, turn: Option<usize>) {
         match turn {
             Some(rank) => self.turns[rank].notify_one(),
@@ -250,8 +251,8 @@ pub struct EngineResults {
     pub timeline: Trace,
 }
 
-/// Runs `program` on the emulated network: once per worker, or once for the first `actors` of them alone, which then play the others'
-/// parts too.
+/// Runs `program` on the emulated network: once per worker, or once for the first `actors` of them
+/// alone, which then play the others' parts too.
 ///
 /// # Errors
 /// The first error of any worker; the others are stopped.

@@ -59,8 +59,8 @@ impl Engine {
         self.rank() == 0
     }
 
-    /// Makes sure that all processes have come as far as this one, with nothing wrong on any of them and with the same
-    /// result, as `digest` shows it. In simulation: `mine`.
+    /// Makes sure that all processes have come as far as this one, with nothing wrong on any of
+    /// them and with the same result, as `digest` shows it. In simulation: `mine`.
     ///
     /// # Errors
     /// Where something is wrong, one process has its own error, to be told; the others have
@@ -110,7 +110,8 @@ impl Engine {
         }
     }
 
-    /// Tells all processes that this one failed; once is enough, and after a failure elsewhere nothing is told.
+    /// Tells all processes that this one failed; once is enough, and after a failure elsewhere
+    /// nothing is told.
     pub fn fail(&self, reason: &str) {
         if let Self::Mpi(processes) = self {
             processes.fail(reason);

@@ -8,7 +8,8 @@ use crate::net::NetError;
 /// What is wrong on one process, as it tells the others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Complaint {
-    /// Whether the cause is something a person wrote (exit code 2), not a failure of the run (exit code 1).
+    /// Whether the cause is something a person wrote (exit code 2), not a failure of the run (exit
+    /// code 1).
     pub input: bool,
     /// What it is.
     pub reason: String,
@@ -48,7 +49,8 @@ pub enum SimError {
 }
 
 impl SimError {
-    /// Whether the cause is something a person wrote (exit code 2), not a failure of the run (exit code 1).
+    /// Whether the cause is something a person wrote (exit code 2), not a failure of the run (exit
+    /// code 1).
     #[must_use]
     pub const fn is_input(&self) -> bool {
         match self {

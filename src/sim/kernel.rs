@@ -2,17 +2,19 @@
 //!
 //! Workers are actors on threads of their own, of which exactly one runs at a time:
 //!
-//! 1. The worker with the smallest clock that can go on holds the turn. Its computing moves its own clock only.
+//! 1. The worker with the smallest clock that can go on holds the turn. Its computing moves its own
+//!    clock only.
 //! 2. When it waits for a message, the turn passes to the next worker that can go on.
-//! 3. When nobody can, the fabric moves virtual time to the next delivery. That may wake workers, whose clocks become the time of
-//!    the delivery they waited for. Back to 1.
+//! 3. When nobody can, the fabric moves virtual time to the next delivery. That may wake workers,
+//!    whose clocks become the time of the delivery they waited for. Back to 1.
 //!
-//! The fabric never moves while a worker could still send something earlier, so what is simulated is exact and does not
-//! depend on how the operating system schedules threads.
+//! The fabric never moves while a worker could still send something earlier, so what is simulated
+//! is exact and does not depend on how the operating system schedules threads.
 //!
-//! What travels in rounds, collectives and pairwise exchanges, has a clock of its own: its next messages leave when those
-//! of the round before have arrived, while the worker that started it computes or waits for something else. A delivery in
-//! the past of its worker's clock is no contradiction: the worker has not seen it yet.
+//! What travels in rounds, collectives and pairwise exchanges, has a clock of its own: its next
+//! messages leave when those of the round before have arrived, while the worker that started it
+//! computes or waits for something else. A delivery in the past of its worker's clock is no
+//! contradiction: the worker has not seen it yet.
 
 mod carry;
 mod collective;
@@ -88,7 +90,8 @@ struct Actor {
     shares_taken: usize,
 }
 
-/// The state that all workers share, guarded by one lock of which the holder of the turn is the only user.
+/// The state that all workers share, guarded by one lock of which the holder of the turn is the
+/// only user.
 pub(super) struct Kernel {
     fabric: Fabric,
     actors: Vec<Actor>,
@@ -146,8 +149,8 @@ impl Kernel {
         self.turn
     }
 
-    /// Whether a worker that entered a blocking call already has what it waits for. It may then go on without passing the turn: the
-    /// fabric has not moved, and messages carry their own times.
+    /// Whether a worker that entered a blocking call already has what it waits for. It may then go
+    /// on without passing the turn: the fabric has not moved, and messages carry their own times.
     pub fn is_runnable(&self, rank: usize) -> bool {
         matches!(self.actors[rank].phase, Phase::Runnable)
     }
@@ -322,7 +325,8 @@ impl Kernel {
         self.progress(rank);
     }
 
-    /// Gives the turn to the runnable worker with the smallest clock, moving virtual time until there is one.
+    /// Gives the turn to the runnable worker with the smallest clock, moving virtual time until
+    /// there is one.
     pub fn pass_turn(&mut self) {
         if self.failure.is_some() {
             self.turn = None;

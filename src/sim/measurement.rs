@@ -1,7 +1,7 @@
 //! Measuring a network: how long messages, and loads of many at once, take on any engine.
 //!
-//! On real processes this measures the machines; on the emulated network it measures the emulation, which must give back
-//! what it was told.
+//! On real processes this measures the machines; on the emulated network it measures the emulation,
+//! which must give back what it was told.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -99,7 +99,8 @@ const LAST: u8 = 0;
 const KIND: TrafficKind = TrafficKind::Control;
 
 impl CalibrationPlan {
-    /// Messages of 1 byte to 16 MiB, the patterns with 1 MB, and all-reduces of 4 kB to 16 MB, among `workers`.
+    /// Messages of 1 byte to 16 MiB, the patterns with 1 MB, and all-reduces of 4 kB to 16 MB,
+    /// among `workers`.
     #[must_use]
     pub fn new(workers: usize) -> Self {
         let apart = |distance: usize| {
@@ -317,7 +318,8 @@ fn outbox(communicator: &dyn Communicator, load: Load) -> Outbox {
     outbox
 }
 
-/// Nobody goes on before all are here. With a value for each, the ring lets them out no more than P latencies apart.
+/// Nobody goes on before all are here. With a value for each, the ring lets them out no more than P
+/// latencies apart.
 fn wait_for_all(communicator: &mut dyn Communicator) -> Result<(), NetError> {
     let mut values = vec![0.0; communicator.size()];
     communicator.all_reduce(&mut values, Reduce::Max, KIND)

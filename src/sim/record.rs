@@ -50,20 +50,24 @@ impl Scores {
     }
 }
 
-/// What a worker says at the end of an epoch. Fields that several workers fill are combined as stated.
+/// What a worker says at the end of an epoch. Fields that several workers fill are combined as
+/// stated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EpochReport {
     /// This worker's share of the training loss; summed.
     pub loss: f64,
-    /// Accuracies of the model after this epoch, the same on every worker; none when it was not evaluated.
+    /// Accuracies of the model after this epoch, the same on every worker; none when it was not
+    /// evaluated.
     pub scores: Option<Scores>,
     /// How many times smaller than uncompressed the exchanged rows are; the same on every worker.
     pub compression_ratio: Option<f64>,
     /// What this worker's messages lost forward in compression, if that was measured; summed.
     pub coding_error: Option<CodingError>,
-    /// Mean share of a training node's neighbourhood that the worker sees; averaged over the workers that say.
+    /// Mean share of a training node's neighbourhood that the worker sees; averaged over the
+    /// workers that say.
     pub coverage: Option<f64>,
-    /// Weight of this worker's gradient; mean and standard deviation over the workers that say are recorded.
+    /// Weight of this worker's gradient; mean and standard deviation over the workers that say are
+    /// recorded.
     pub weight: Option<f64>,
 }
 
@@ -171,7 +175,8 @@ pub(super) type Relay = Box<dyn FnMut(Report) -> Vec<Report> + Send>;
 /// Gathers what the workers say.
 pub(super) struct Recorder {
     epochs: Vec<EpochRecord>,
-    /// By epoch: what each worker has reported, by rank so that sums do not depend on who came first.
+    /// By epoch: what each worker has reported, by rank so that sums do not depend on who came
+    /// first.
     waiting: Vec<BTreeMap<usize, Report>>,
     workers: usize,
     started: Instant,

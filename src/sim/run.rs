@@ -21,8 +21,8 @@ pub struct Run {
     pub together: bool,
 }
 
-/// Runs a worker's program on every worker, on the engine of the setting. Where workers are processes,
-/// this one runs its own part, and the outcome is complete on process 0 alone.
+/// Runs a worker's program on every worker, on the engine of the setting. Where workers are
+/// processes, this one runs its own part, and the outcome is complete on process 0 alone.
 ///
 /// # Errors
 /// The first error of any worker, among them that a program departs from its plan.

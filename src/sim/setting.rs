@@ -89,7 +89,8 @@ impl Setting {
 
 /// What one worker holds: its nodes, its piece of the graph, and the boundary.
 ///
-/// Local rows are the owned nodes first, in ascending global order, then the halo, grouped by owner.
+/// Local rows are the owned nodes first, in ascending global order, then the halo, grouped by
+/// owner.
 #[derive(Clone, Debug)]
 pub struct Shard {
     /// Global numbers of the owned nodes and then of the halo, `[owned + halo]`.

@@ -23,7 +23,8 @@ pub struct TrainingConfig {
     /// Simulated time for `accuracy_at_time_budget`: `"250ms"`, or a number of seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_budget: Option<Seconds>,
-    /// Mini-batches with sampled neighbours. Default: each epoch is one step with all training nodes and neighbours.
+    /// Mini-batches with sampled neighbours. Default: each epoch is one step with all training
+    /// nodes and neighbours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<BatchSpec>,
 }
@@ -47,7 +48,8 @@ pub struct DeviceConfig {
     /// Which tensor backend. Default `flex`.
     #[serde(default)]
     pub backend: Backend,
-    /// For `wgpu`: parts of adapter names, one per worker in turn. Default: the best adapter for all.
+    /// For `wgpu`: parts of adapter names, one per worker in turn. Default: the best adapter for
+    /// all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub adapters: Vec<String>,
 }
@@ -81,7 +83,8 @@ pub struct ComputeConfig {
 pub enum Timing {
     /// `"measured"`: as long as it took on the device.
     Named(MeasuredTiming),
-    /// `{ profile = "a100" }`: from operations and bytes against a device profile, the same on every machine.
+    /// `{ profile = "a100" }`: from operations and bytes against a device profile, the same on
+    /// every machine.
     Modelled(ModelledTiming),
 }
 

@@ -37,8 +37,35 @@ pub use messages::PendingExchange;
 
 /// A worker of a run: its device, its shard, and its connection to the others.
 ///
-/// A strategy's program owns its model and optimiser and calls the methods here for everything that takes time or
-/// crosses the network.
+/// A strategy's program owns its model and optimiser and calls the methods here for everything that
+/// takes time or crosses the network.
+///
+/// # Example
+/// An epoch of a program that trains on its own part of the graph and sums gradients:
+///
+/// ```
+/// use grapevine::model::{Gnn, Input, Optimizer};
+/// use grapevine::net::{Reduce, TrafficKind};
+/// use grapevine::sim::{EpochReport, SimError, Worker};
+/// use grapevine::strategies::parts::LayerwiseTrainer;
+///
+/// fn epoch(
+///     worker: &mut Worker,
+///     trainer: &LayerwiseTrainer,
+///     (features, optimizer): (&Input, &mut Optimizer),
+///     model: Gnn,
+///     epoch: usize,
+/// ) -> Result<Gnn, SimError> {
+///     worker.begin_epoch(epoch)?;
+///     let mut step = trainer.local_step(worker, &model, features, epoch)?;
+///     let kind = TrafficKind::ParameterGradient;
+///     worker.all_reduce(&mut step.gradient, Reduce::Sum, kind)?;
+///     let model = worker.update(optimizer, model, &step.gradient);
+///     let scores = worker.evaluate_model(epoch, &model)?;
+///     worker.end_epoch(epoch, EpochReport { loss: step.loss, scores, ..EpochReport::default() });
+///     Ok(model)
+/// }
+/// ```
 pub struct Worker {
     setting: Arc<Setting>,
     shard: Shard,
@@ -65,12 +92,7 @@ impl Worker {
         let device = setting.devices[rank].clone();
         let worker = Self {
             shard: Shard::new(&setting, rank),
-            whole: WholeGraph {
-                setting: Arc::clone(&setting),
-                place: device.place.clone(),
-                features: OnceLock::new(),
-                blocks: Mutex::new(Vec::new()),
-            },
+            whole: WholeGraph::new(&setting, &device.place),
             compute_factor: setting.topology.compute_factor(rank),
             following: Following::new(script, rank),
             epochs,
@@ -86,8 +108,9 @@ impl Worker {
         worker
     }
 
-    /// One step of training that is thrown away, neither timed nor counted: on first use a device compiles its kernels and chooses among
-    /// variants of them, which would be seconds of the first epoch.
+    /// One step of training that is thrown away, neither timed nor counted: on first use a device
+    /// compiles its kernels and chooses among variants of them, which would be seconds of the first
+    /// epoch.
     fn warm_up(&self) {
         self.evaluation(|_| {
             let (spec, shard, place) = (&self.setting.model, &self.shard, self.place());
@@ -215,8 +238,8 @@ impl Worker {
         (result, took)
     }
 
-    /// One step of an optimiser with the gradient of all workers, flat. A gradient that is not finite
-    /// is a divergence: activations can hide one that the loss does not show.
+    /// One step of an optimiser with the gradient of all workers, flat. A gradient that is not
+    /// finite is a divergence: activations can hide one that the loss does not show.
     pub fn update<M: Module>(
         &mut self,
         optimizer: &mut Optimizer,
@@ -234,9 +257,9 @@ impl Worker {
     }
 
     /// As [`Self::compute`], for a program that plays all workers: the action is that of the `busy`
-    /// ones together, done at once in place of each by itself. Each is charged the same share of the
-    /// work, and they compute at the same time, as fast as the slowest of all, for whom the others
-    /// wait. So do those that are not busy.
+    /// ones together, done at once in place of each by itself. Each is charged the same share of
+    /// the work, and they compute at the same time, as fast as the slowest of all, for whom the
+    /// others wait. So do those that are not busy.
     ///
     /// # Panics
     /// If one of `busy` is no worker.

@@ -1,7 +1,12 @@
 //! Training strategies: one folder per published method, and the parts they share.
 //!
-//! A strategy is the program of one worker and a plan of its traffic; see [`Strategy`]. To add one: a folder here (or a crate of your own),
-//! a [`Registration`], one line in [`Registry::builtin`].
+//! A strategy is the program of one worker and a plan of its traffic; see [`Strategy`]. To add one:
+//! a folder here (or a crate of your own), a [`Registration`], one line in [`Registry::builtin`].
+
+/// The guide's programs, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/add-a-strategy.md")]
+mod guide {}
 
 pub mod adaqp;
 pub mod bns;

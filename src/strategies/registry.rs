@@ -16,8 +16,8 @@ pub struct Registration {
     pub read: Read,
 }
 
-/// All strategies a program knows. A program of yours adds its own to the built-in ones and hands the registry to
-/// [`crate::cli::run_with`].
+/// All strategies a program knows. A program of yours adds its own to the built-in ones and hands
+/// the registry to [`crate::cli::run_with`].
 #[derive(Clone)]
 pub struct Registry(Vec<Registration>);
 

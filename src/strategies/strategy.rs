@@ -1,4 +1,5 @@
-//! What a strategy is, in three steps: what it needs, how it fits its setting, what it plans and does.
+//! What a strategy is, in three steps: what it needs, how it fits its setting, what it plans and
+//! does.
 
 use std::sync::Arc;
 
@@ -12,6 +13,25 @@ use crate::sim::{Observer, Outcome, Planner, Run, Setting, SimError, Worker, sim
 /// ```text
 ///   Strategy ──needs──▶ data, partition, devices ──▶ Setting ──fit──▶ Training ─┬─ planner: what will be done
 ///                                                                               └─ train: do it
+/// ```
+///
+/// # Example
+/// What another crate makes of it stands in `docs/add-a-strategy.md`. Fitting and planning by hand:
+///
+/// ```no_run
+/// use std::sync::Arc;
+///
+/// use grapevine::sim::Setting;
+/// use grapevine::strategies::{OptionError, Registry, Strategy};
+///
+/// # fn plan(setting: &Arc<Setting>) -> Result<(), OptionError> {
+/// let options = "ratio = 4".parse().expect("it is TOML");
+/// let strategy = Registry::builtin().read("fixed", &options)?;
+/// let training = strategy.fit(setting)?;
+/// let first = training.planner().next(None);
+/// println!("{} workers take part in epoch {}", first.workers.len(), first.epoch);
+/// # Ok(())
+/// # }
 /// ```
 pub trait Strategy: Send + Sync {
     /// What it needs of an experiment that asks for this partition. Known before any data are read.

@@ -74,7 +74,8 @@ impl Design {
         }
     }
 
-    /// A design whose units are chunks, given the chunk of each node: `Grouping`, or `Sweep` with as many chunks as workers.
+    /// A design whose units are chunks, given the chunk of each node: `Grouping`, or `Sweep` with
+    /// as many chunks as workers.
     #[must_use]
     pub fn of_chunks(kind: DesignKind, chunk: Vec<u32>, chunks: usize, workers: usize) -> Self {
         Self {

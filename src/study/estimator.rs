@@ -7,8 +7,8 @@ use crate::strategies::grappa::estimators::{
     sampling_variance, shrunk, smoothed,
 };
 
-/// An estimator of the full gradient: a weight, what it is divided by, and how it is shrunk and capped, in this order: coverage, κ, normalisation,
-/// cap, batch, λ.
+/// An estimator of the full gradient: a weight, what it is divided by, and how it is shrunk and
+/// capped, in this order: coverage, κ, normalisation, cap, batch, λ.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimator {
     /// What corrects for missing neighbours.
@@ -53,7 +53,8 @@ pub(super) struct Batch {
 }
 
 impl Estimator {
-    /// What tables and figures call it: the weight, and in brackets what differs from doing nothing.
+    /// What tables and figures call it: the weight, and in brackets what differs from doing
+    /// nothing.
     #[must_use]
     pub fn label(&self) -> String {
         let mut parts = Vec::new();

@@ -1,14 +1,16 @@
-//! How far an estimated gradient is from the full one: bias, variance and error of every weight and shrinkage, on a network small enough to
-//! know them. `grapevine estimator` runs it.
+//! How far an estimated gradient is from the full one: bias, variance and error of every weight and
+//! shrinkage, on a network small enough to know them. `grapevine estimator` runs it.
 //!
-//! For one design and one graph, each outcome of the design gives what every worker sees ([`Design`], `view`), from which a two-layer toy network
-//! ([`Toy`]) computes the gradient of every training node, which each [`Estimator`] weighs and adds up. The differences to the
-//! gradient of the whole graph are gathered over all outcomes, or over a sample of them where there are too many (`moments`). Derived
-//! and measured here; the paper has no such study.
+//! For one design and one graph, each outcome of the design gives what every worker sees
+//! ([`Design`], `view`), from which a two-layer toy network ([`Toy`]) computes the gradient of
+//! every training node, which each [`Estimator`] weighs and adds up. The differences to the
+//! gradient of the whole graph are gathered over all outcomes, or over a sample of them where there
+//! are too many (`moments`). Derived and measured here; the paper has no such study.
 //!
-//! Two estimators know more here than in a training: `batch_gram` projects on the gradients themselves, where a training has their norms in the last
-//! layer only and takes them for uncorrelated; and the expected coverage of `normalise = "rho"` is that of whole walks, where a training multiplies the
-//! chances of their steps.
+//! Two estimators know more here than in a training: `batch_gram` projects on the gradients
+//! themselves, where a training has their norms in the last layer only and takes them for
+//! uncorrelated; and the expected coverage of `normalise = "rho"` is that of whole walks, where a
+//! training multiplies the chances of their steps.
 //!
 //! | file | what it computes |
 //! |---|---|
@@ -56,7 +58,8 @@ pub struct Problem {
     pub labels: Vec<u32>,
     /// The nodes whose losses are averaged.
     pub train: Vec<u32>,
-    /// Whether a node is one of its own neighbours, as in the authors' graphs. It counts in no coverage.
+    /// Whether a node is one of its own neighbours, as in the authors' graphs. It counts in no
+    /// coverage.
     pub self_loop: bool,
     /// The network.
     pub toy: Toy,
@@ -76,7 +79,8 @@ pub struct Sampling {
 /// What was found under one design.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// Mean expected coverage of the training nodes over as many hops as the network has layers, one fewer with the halo.
+    /// Mean expected coverage of the training nodes over as many hops as the network has layers,
+    /// one fewer with the halo.
     pub coverage: f64,
     /// How many outcomes were looked at.
     pub outcomes: usize,

@@ -1,4 +1,5 @@
-//! Bias, variance and error of an estimator from its estimates, relative to the length of what it estimates.
+//! Bias, variance and error of an estimator from its estimates, relative to the length of what it
+//! estimates.
 
 use super::optima::gradient_lambda;
 
@@ -23,7 +24,8 @@ pub struct Summary {
     pub sd: Measured,
     /// `√(E‖ĝ − g‖²)/‖g‖`.
     pub rmse: Measured,
-    /// Cosine of the angle between `E ĝ` and `g`, which a change of scale (Adam's business) leaves alone.
+    /// Cosine of the angle between `E ĝ` and `g`, which a change of scale (Adam's business) leaves
+    /// alone.
     pub cosine: f64,
     /// The error after the best constant factor, `√(1 − ⟨g, E ĝ⟩²/(‖g‖² E‖ĝ‖²))`.
     pub scaled_rmse: f64,

@@ -2,23 +2,26 @@
 
 use crate::strategies::grappa::estimators::{james_stein_of_sums, positive_part, ratio};
 
-/// The batch weight `w_b` that minimises `‖w_b ḡ − G*‖²`: `⟨ḡ, G*⟩/‖ḡ‖²`, given the plain and the weighted mean (or sum) of the batch's gradients. The mean of
-/// `weights` if the plain one vanishes. *(Derived, §4.7.)*
+/// The batch weight `w_b` that minimises `‖w_b ḡ − G*‖²`: `⟨ḡ, G*⟩/‖ḡ‖²`, given the plain and the
+/// weighted mean (or sum) of the batch's gradients. The mean of `weights` if the plain one
+/// vanishes. *(Derived, §4.7.)*
 #[must_use]
 pub fn batch_projection(plain: &[f64], weighted: &[f64], weights: &[f64]) -> f64 {
     let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum();
     ratio(product(plain, weighted), product(plain, plain), weights)
 }
 
-/// λ from the batch weights of all workers and their variances: `max(0, 1 − Σ τ̂_j² / Σ (w_j − 1)²)`, which puts unbiased estimates into
-/// the λ with the least mean squared error, `(ω − 1)²/((ω − 1)² + τ²)`. *(Derived, §4.8.)*
+/// λ from the batch weights of all workers and their variances:
+/// `max(0, 1 − Σ τ̂_j² / Σ (w_j − 1)²)`, which puts unbiased estimates into the λ with the least
+/// mean squared error, `(ω − 1)²/((ω − 1)² + τ²)`. *(Derived, §4.8.)*
 #[must_use]
 pub fn pooled_lambda(weights: &[f64], variances: &[f64]) -> f64 {
     positive_part(variances.iter().sum(), signal(weights))
 }
 
-/// λ of James and Stein (1961), positive part, for J weights of equal variance: `max(0, 1 − (J − 2) τ² / Σ (w_j − 1)²)`. It improves on no
-/// shrinkage whatever the true weights are if J > 2, and is 1 otherwise. *(Derived, §4.8.)*
+/// λ of James and Stein (1961), positive part, for J weights of equal variance:
+/// `max(0, 1 − (J − 2) τ² / Σ (w_j − 1)²)`. It improves on no shrinkage whatever the true weights
+/// are if J > 2, and is 1 otherwise. *(Derived, §4.8.)*
 #[must_use]
 pub fn james_stein(weights: &[f64], variance: f64) -> f64 {
     james_stein_of_sums(weights.len(), signal(weights), variance)
@@ -28,9 +31,10 @@ fn signal(weights: &[f64]) -> f64 {
     weights.iter().map(|w| (w - 1.0).powi(2)).sum()
 }
 
-/// The best mixture `(1 − λ) ĝ0 + λ ĝ1` of two gradient estimators, from the second moments `E⟨e_i, e_j⟩` of their errors:
-/// `(m00 − m01)/(m00 + m11 − 2 m01)`, clipped to `[0, 1]`; 0 if they are the same. If ĝ1 is unbiased, `m00 = ‖β‖² + V0`, `m01 = C` and `m11 = V1`, which is
-/// the formula of §4.8. *(Derived.)*
+/// The best mixture `(1 − λ) ĝ0 + λ ĝ1` of two gradient estimators, from the second moments
+/// `E⟨e_i, e_j⟩` of their errors: `(m00 − m01)/(m00 + m11 − 2 m01)`, clipped to `[0, 1]`; 0 if they
+/// are the same. If ĝ1 is unbiased, `m00 = ‖β‖² + V0`, `m01 = C` and `m11 = V1`, which is the
+/// formula of §4.8. *(Derived.)*
 #[must_use]
 pub fn gradient_lambda(m00: f64, m01: f64, m11: f64) -> f64 {
     let distance = m00 + m11 - 2.0 * m01;
@@ -48,8 +52,9 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// The batch weight `w_b = 1ᵀΓw / 1ᵀΓ1` that minimises `E‖w_b ḡ − (1/b) Σ w_v g_v‖²`, for `Γ_vv' = E⟨g_v, g_v'⟩`, `[b, b]` row by row; where
-    /// the mean gradient vanishes, any weight does, and it is the mean. *(Derived, §4.7.)*
+    /// The batch weight `w_b = 1ᵀΓw / 1ᵀΓ1` that minimises `E‖w_b ḡ − (1/b) Σ w_v g_v‖²`, for
+    /// `Γ_vv' = E⟨g_v, g_v'⟩`, `[b, b]` row by row; where the mean gradient vanishes, any weight
+    /// does, and it is the mean. *(Derived, §4.7.)*
     fn batch_gram(gram: &[f64], weights: &[f64]) -> f64 {
         let b = weights.len();
         let columns: Vec<f64> = (0..b)
@@ -66,8 +71,8 @@ mod tests {
         )
     }
 
-    /// The λ with the least mean squared error for a weight `w = ω + e` with `Var e = τ²`: `(ω − 1)²/((ω − 1)² + τ²)`; 0 if there is neither
-    /// signal nor noise. *(Derived, §4.8.)*
+    /// The λ with the least mean squared error for a weight `w = ω + e` with `Var e = τ²`:
+    /// `(ω − 1)²/((ω − 1)² + τ²)`; 0 if there is neither signal nor noise. *(Derived, §4.8.)*
     fn optimal_lambda(omega: f64, variance: f64) -> f64 {
         let signal = (omega - 1.0).powi(2);
         if signal > 0.0 {

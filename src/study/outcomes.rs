@@ -1,6 +1,7 @@
 //! Every outcome of a small design, so that expectations are exact sums.
 
-/// All `workers^units` assignments of units to workers, each as the worker of every unit; all equally likely under independent assignment.
+/// All `workers^units` assignments of units to workers, each as the worker of every unit; all
+/// equally likely under independent assignment.
 pub fn assignments(units: usize, workers: usize) -> impl Iterator<Item = Vec<u32>> {
     let mut next = (workers > 0 || units == 0).then(|| vec![0_u32; units]);
     std::iter::from_fn(move || {
@@ -19,7 +20,8 @@ pub fn assignments(units: usize, workers: usize) -> impl Iterator<Item = Vec<u32
     })
 }
 
-/// All assignments in which worker k holds `sizes[k]` units, in lexicographic order; all equally likely under balanced random assignment.
+/// All assignments in which worker k holds `sizes[k]` units, in lexicographic order; all equally
+/// likely under balanced random assignment.
 pub fn balanced_assignments(sizes: &[usize]) -> impl Iterator<Item = Vec<u32>> + use<> {
     let first: Vec<u32> = (0_u32..)
         .zip(sizes)
@@ -51,7 +53,8 @@ fn permute(values: &mut [u32]) -> bool {
     true
 }
 
-/// The sizes of workers that `units` units are dealt to in turn: equal, or one more for the first ones.
+/// The sizes of workers that `units` units are dealt to in turn: equal, or one more for the first
+/// ones.
 #[must_use]
 pub fn balanced_sizes(units: usize, workers: usize) -> Vec<usize> {
     (0..workers)

@@ -178,8 +178,9 @@ fn two_swept_chunks_are_the_whole_graph() {
     }
 }
 
-/// With squared loss, the output layer's gradient is a bilinear form of aggregates; with edge weights and the halo, hidden rows are exact and
-/// outputs are unbiased, so that the mean *error* of the outputs vanishes although that of the gradient does not.
+/// With squared loss, the output layer's gradient is a bilinear form of aggregates; with edge
+/// weights and the halo, hidden rows are exact and outputs are unbiased, so that the mean *error*
+/// of the outputs vanishes although that of the gradient does not.
 #[test]
 fn edge_weights_with_a_halo_leave_outputs_unbiased() {
     let problem = problem(Loss::Squared, true);
@@ -309,7 +310,8 @@ fn dropping_rho_only_rescales_where_it_is_the_same_for_all_nodes() {
     assert!((divided.sd.value - 3.0 * plain.sd.value).abs() < 1e-9);
 }
 
-/// Where all neighbours are alike it does not matter which are seen, and the expected weight is all there is to the estimate.
+/// Where all neighbours are alike it does not matter which are seen, and the expected weight is all
+/// there is to the estimate.
 #[test]
 fn node_weights_over_their_expectation_are_unbiased_where_neighbours_are_alike() {
     for mut problem in problems() {

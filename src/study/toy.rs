@@ -1,4 +1,5 @@
-//! A two-layer network of means over neighbours in double precision, with its gradient written out: `softmax(M relu(M X W₁) W₂)`.
+//! A two-layer network of means over neighbours in double precision, with its gradient written out:
+//! `softmax(M relu(M X W₁) W₂)`.
 
 use rand::Rng;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,5 @@
-//! What a worker aggregates in one outcome: sparse rows over nodes for the hop next to the features and for the one next to the loss.
+//! What a worker aggregates in one outcome: sparse rows over nodes for the hop next to the features
+//! and for the one next to the loss.
 
 use super::Problem;
 use crate::graph::Csr;
@@ -88,8 +89,8 @@ impl<'a> View<'a> {
         Csr::from_edges(nodes, edges)
     }
 
-    /// The mean over what is seen, as a worker computes that knows no better: halo nodes have no in-edges and are themselves, if they have
-    /// self-loops.
+    /// The mean over what is seen, as a worker computes that knows no better: halo nodes have no
+    /// in-edges and are themselves, if they have self-loops.
     pub fn mean_operators(&self) -> Operators {
         let row = |v: u32| {
             let neighbours = if self.is_inner(v) {
@@ -112,8 +113,9 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Sums over what is seen, each message by its share of the global degree times `weight(destination, source)`. With the halo the last
-    /// hop is complete, and the first one takes only nodes that have it.
+    /// Sums over what is seen, each message by its share of the global degree times
+    /// `weight(destination, source)`. With the halo the last hop is complete, and the first one
+    /// takes only nodes that have it.
     pub fn weighted_operators(&self, weight: impl Fn(u32, u32) -> f64) -> Operators {
         let hop = |complete: bool| {
             let row = |v: u32| {

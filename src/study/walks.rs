@@ -5,8 +5,10 @@ use crate::graph::Csr;
 use crate::strategies::grappa::estimators::by_hop;
 use crate::strategies::grappa::estimators::{Inclusion, none_seen};
 
-/// The expectation of [`coverage`](crate::strategies::grappa::estimators::coverage) under a design, exactly, by following every walk: a walk stays with the probability that all
-/// units it meets are seen, however often it comes back to them. `unit` is that of each node. O(Σ d^hops) time. *(Derived.)*
+/// The expectation of [`coverage`](crate::strategies::grappa::estimators::coverage) under a design,
+/// exactly, by following every walk: a walk stays with the probability that all units it meets are
+/// seen, however often it comes back to them. `unit` is that of each node. O(Σ d^hops) time.
+/// *(Derived.)*
 #[must_use]
 pub fn expected_coverage(graph: &Csr, unit: &[u32], inclusion: Inclusion, hops: usize) -> Vec<f64> {
     (0..graph.nodes())
@@ -55,8 +57,9 @@ pub fn empty_probability(graph: &Csr, unit: &[u32], inclusion: Inclusion) -> Vec
 }
 
 #[cfg(test)]
-/// As [`expected_coverage`] but as if every step were seen independently, `(P ∘ π)^L · 1`: `hops` passes over the edges, exact for one hop.
-/// For more it ignores that walks come back, and is therefore too low in independent designs. *(Derived.)*
+/// As [`expected_coverage`] but as if every step were seen independently, `(P ∘ π)^L · 1`: `hops`
+/// passes over the edges, exact for one hop. For more it ignores that walks come back, and is
+/// therefore too low in independent designs. *(Derived.)*
 pub fn expected_coverage_by_hop(
     graph: &Csr,
     unit: &[u32],

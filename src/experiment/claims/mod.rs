@@ -42,6 +42,22 @@ pub use compare::Comparison;
 const NODE_DATA_BYTES: &str = "node_data_bytes";
 
 /// One `[[claim]]` of an experiment file.
+///
+/// # Example
+/// ```
+/// use grapevine::experiment::claims::{ClaimSpec, judge};
+/// use grapevine::experiment::statistics::Statistics;
+///
+/// let claim: ClaimSpec = toml::from_str(
+///     "id = 'fewer-bytes'\nsource = 'the paper'\nstatement = 'a tenth of the bytes'\n\
+///      measure = 'payload_bytes'\n\
+///      compare = { strategy = 'retexo', to = 'full', times_less = 10 }",
+/// )
+/// .expect("it is TOML");
+/// // Without runs there is nothing to judge by.
+/// let verdict = &judge(&[claim], &[], &Statistics::default())[0];
+/// assert_eq!(verdict.verdict, "inconclusive");
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClaimSpec {

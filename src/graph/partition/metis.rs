@@ -14,8 +14,9 @@ use crate::graph::{Csr, GraphError};
 /// one another.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// Divides the nodes into `workers` sets, of which some may be empty, of nearly equal size with few edges between them.
-/// A graph without edges, where there is nothing to optimise, is divided at random.
+/// Divides the nodes into `workers` sets, of which some may be empty, of nearly equal size with few
+/// edges between them. A graph without edges, where there is nothing to optimise, is divided at
+/// random.
 pub fn partition(
     graph: &Csr,
     workers: usize,

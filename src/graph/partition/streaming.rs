@@ -1,5 +1,6 @@
-//! Streaming partitioners: nodes come one after another, in random order, and go where they have most neighbours already, less a
-//! penalty for full parts. One pass: O(edges + nodes · workers), for graphs that METIS takes too long for.
+//! Streaming partitioners: nodes come one after another, in random order, and go where they have
+//! most neighbours already, less a penalty for full parts. One pass: O(edges + nodes · workers),
+//! for graphs that METIS takes too long for.
 
 use rand::Rng;
 use rand::seq::SliceRandom;
@@ -9,11 +10,12 @@ use crate::graph::Csr;
 /// How full parts are penalised.
 #[derive(Clone, Copy, Debug)]
 pub enum Penalty {
-    /// `|N(v) ∩ P| · (1 − |P| / C)` with `C = ⌈nodes / workers⌉`: linear deterministic greedy (Stanton and Kliot, *Streaming Graph
-    /// Partitioning for Large Distributed Graphs*, 2012).
+    /// `|N(v) ∩ P| · (1 − |P| / C)` with `C = ⌈nodes / workers⌉`: linear deterministic greedy
+    /// (Stanton and Kliot, *Streaming Graph Partitioning for Large Distributed Graphs*, 2012).
     Linear,
-    /// `|N(v) ∩ P| − αγ|P|^(γ−1)` with `γ = 3/2` and `α = √workers · edges / nodes^(3/2)`, no part above 1.1 times the mean
-    /// (Tsourakakis and others, *FENNEL: Streaming Graph Partitioning for Massive Scale Graphs*, 2014).
+    /// `|N(v) ∩ P| − αγ|P|^(γ−1)` with `γ = 3/2` and `α = √workers · edges / nodes^(3/2)`, no part
+    /// above 1.1 times the mean (Tsourakakis and others, *FENNEL: Streaming Graph Partitioning for
+    /// Massive Scale Graphs*, 2014).
     Fennel,
 }
 
@@ -27,7 +29,8 @@ impl Penalty {
     }
 }
 
-/// Assigns every node to a part that is not full, the best by the score above; of equally good ones to the smallest, of those to the first.
+/// Assigns every node to a part that is not full, the best by the score above; of equally good ones
+/// to the smallest, of those to the first.
 pub fn partition(graph: &Csr, workers: usize, penalty: Penalty, random: &mut impl Rng) -> Vec<u32> {
     let nodes = graph.nodes();
     let capacity = penalty.capacity(nodes, workers);

@@ -1,5 +1,5 @@
-//! Attention on graphics devices: one lane per output element of a sum, one per entry and head of a dot product, and one per row and head
-//! of a softmax.
+//! Attention on graphics devices: one lane per output element of a sum, one per entry and head of a
+//! dot product, and one per row and head of a softmax.
 
 use burn::backend::tensor::FloatTensor;
 use burn_cubecl::CubeBackend;

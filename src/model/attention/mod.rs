@@ -1,12 +1,15 @@
-//! Attention over the neighbours of each node (Veličković et al., 2018), on every backend and with gradients.
+//! Attention over the neighbours of each node (Veličković et al., 2018), on every backend and with
+//! gradients.
 //!
 //! Two operations over the entries of a sparse structure `[m, n]`, whose values play no part:
 //!
-//! - [`edge_softmax`] turns a score of each output and one of each input into weights `[entries, heads]`;
+//! - [`edge_softmax`] turns a score of each output and one of each input into weights
+//!   `[entries, heads]`;
 //! - [`edge_sum`] adds up input rows `[n, heads · d]` with such weights, head by head.
 //!
-//! Between them the weights are an ordinary tensor, so that dropout of weights is an ordinary product. As in the sparse product, one
-//! thread or lane owns each result and adds its terms in the order of the entries: no atomics, the same bits always.
+//! Between them the weights are an ordinary tensor, so that dropout of weights is an ordinary
+//! product. As in the sparse product, one thread or lane owns each result and adds its terms in the
+//! order of the entries: no atomics, the same bits always.
 
 #![cfg_attr(feature = "ndarray", allow(deprecated))] // the backend is kept for those who name it
 
@@ -28,7 +31,8 @@ use super::{Merge, SparseMatrix};
 /// Slope of the `LeakyReLU` below zero (Veličković et al., 2018, section 2.1).
 pub const NEGATIVE_SLOPE: f32 = 0.2;
 
-/// The passes that a backend carries out itself; gradients are made of them. All tensors have two dimensions.
+/// The passes that a backend carries out itself; gradients are made of them. All tensors have two
+/// dimensions.
 pub trait AttentionKernels: Backend {
     /// Weights `[entries, heads]` of `left [m, heads]` and `right [n, heads]`.
     fn weigh(
@@ -37,7 +41,8 @@ pub trait AttentionKernels: Backend {
         matrix: &SparseMatrix,
     ) -> FloatTensor<Self>;
 
-    /// The gradient `[entries, heads]` with respect to `left_v + right_u` of each entry, from that of the weights.
+    /// The gradient `[entries, heads]` with respect to `left_v + right_u` of each entry, from that
+    /// of the weights.
     fn weigh_gradient(
         left: FloatTensor<Self>,
         right: FloatTensor<Self>,
@@ -46,8 +51,8 @@ pub trait AttentionKernels: Backend {
         matrix: &SparseMatrix,
     ) -> FloatTensor<Self>;
 
-    /// `Σ_u w_vu x_u` for each output `v`; when `transposed`, `Σ_v w_vu x_v` for each input `u`. Every head `k` weights its own part of the
-    /// columns of `x`.
+    /// `Σ_u w_vu x_u` for each output `v`; when `transposed`, `Σ_v w_vu x_v` for each input `u`.
+    /// Every head `k` weights its own part of the columns of `x`.
     fn sum(
         weights: FloatTensor<Self>,
         x: FloatTensor<Self>,
@@ -140,8 +145,9 @@ pub trait AttentionBackend: Backend {
     ) -> FloatTensor<Self>;
 }
 
-/// `softmax_u(LeakyReLU(left_v + right_u))` over the entries `u` of each row `v`, for each head (Veličković et al., 2018, eq. 3, whose
-/// `aᵀ[W h_v ‖ W h_u]` is the sum of a score of `v` and one of `u`).
+/// `softmax_u(LeakyReLU(left_v + right_u))` over the entries `u` of each row `v`, for each head
+/// (Veličković et al., 2018, eq. 3, whose `aᵀ[W h_v ‖ W h_u]` is the sum of a score of `v` and one
+/// of `u`).
 ///
 /// # Shapes
 /// - left: `[matrix.rows, heads]`
@@ -167,8 +173,9 @@ pub fn edge_softmax(matrix: &Arc<SparseMatrix>, left: Tensor<2>, right: Tensor<2
     Tensor::from_dispatch(weights)
 }
 
-/// `Σ_u w_vu x_u` over the entries `u` of each row `v`: head `k` of `heads` weights columns `k·d..(k + 1)·d` (Veličković et al., 2018, eq. 4
-/// and 5 before the non-linearity, the heads side by side; or eq. 6, their mean).
+/// `Σ_u w_vu x_u` over the entries `u` of each row `v`: head `k` of `heads` weights columns
+/// `k·d..(k + 1)·d` (Veličković et al., 2018, eq. 4 and 5 before the non-linearity, the heads side
+/// by side; or eq. 6, their mean).
 ///
 /// # Shapes
 /// - weights: `[matrix.entries, heads]`
@@ -233,7 +240,8 @@ fn merged<B: AttentionKernels>(
     }
 }
 
-/// `[rows, columns]` of ones where `like` lies: what [`AttentionKernels::sum`] adds up to get sums of the weights themselves.
+/// `[rows, columns]` of ones where `like` lies: what [`AttentionKernels::sum`] adds up to get sums
+/// of the weights themselves.
 fn ones<B: Backend>(rows: usize, columns: usize, like: &FloatTensor<B>) -> FloatTensor<B> {
     B::float_ones(Shape::new([rows, columns]), &like.device(), FloatDType::F32)
 }

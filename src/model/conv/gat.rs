@@ -62,8 +62,9 @@ impl GatConv {
         activated(merged, &self.bias, activation)
     }
 
-    /// What an input row is multiplied with to get its scores, `[inputs, 2 · heads]`: first of the node that reads, then of the node that is
-    /// read. `⟨a_k, (x·W)_k⟩ = x·(W_k·a_k)`, and `W` has far fewer rows than the graph has edges.
+    /// What an input row is multiplied with to get its scores, `[inputs, 2 · heads]`: first of the
+    /// node that reads, then of the node that is read. `⟨a_k, (x·W)_k⟩ = x·(W_k·a_k)`, and `W` has
+    /// far fewer rows than the graph has edges.
     fn score_weights(&self) -> Tensor<2> {
         let (own, other) = (self.score_own.val(), self.score_other.val());
         let [heads, width] = own.dims();

@@ -6,10 +6,12 @@ use burn::tensor::Tensor;
 use super::{Draws, activated, aggregate};
 use crate::model::{Activation, Block, Input, LayerSpec, Matrix};
 
-/// `ReLU((x_v + Σ_u x_u)·W₁ + b₁)·W₂ + b₂` (Xu, Hu, Leskovec and Jegelka, 2019, eq. 4.1 with a perceptron of two layers).
+/// `ReLU((x_v + Σ_u x_u)·W₁ + b₁)·W₂ + b₂` (Xu, Hu, Leskovec and Jegelka, 2019, eq. 4.1 with a
+/// perceptron of two layers).
 ///
-/// ε is fixed at 0: the paper's GIN-0, which it found to generalise at least as well as a trained ε. There is no batch
-/// normalisation inside, which would mix the nodes of a worker; `norm = "layer"` normalises between layers.
+/// ε is fixed at 0: the paper's GIN-0, which it found to generalise at least as well as a trained
+/// ε. There is no batch normalisation inside, which would mix the nodes of a worker;
+/// `norm = "layer"` normalises between layers.
 #[derive(Module, Debug)]
 pub struct GinConv {
     /// `[inputs, inner]`

@@ -35,7 +35,8 @@ pub enum Conv {
 }
 
 impl Conv {
-    /// A layer with parameters drawn on the host for (`seed`, `layer`): uniform after Glorot and Bengio (2010), biases zero.
+    /// A layer with parameters drawn on the host for (`seed`, `layer`): uniform after Glorot and
+    /// Bengio (2010), biases zero.
     #[must_use]
     pub fn new(spec: &LayerSpec, seed: u64, layer: usize, device: &Device) -> Self {
         let draws = Draws {
@@ -93,12 +94,14 @@ struct Draws<'a> {
 }
 
 impl Draws<'_> {
-    /// Weight `number` of the layer (2 is that of [`dense_parameters`]), `[inputs, outputs]`, uniform in ±√(6 / (inputs + outputs)).
+    /// Weight `number` of the layer (2 is that of [`dense_parameters`]), `[inputs, outputs]`,
+    /// uniform in ±√(6 / (inputs + outputs)).
     fn weight(&self, number: u64, inputs: usize, outputs: usize) -> Param<Tensor<2>> {
         self.heads(number, inputs, 1, outputs)
     }
 
-    /// Weight `number` of the layer for several heads side by side, `[inputs, heads · outputs]`, each as if it were alone.
+    /// Weight `number` of the layer for several heads side by side, `[inputs, heads · outputs]`,
+    /// each as if it were alone.
     fn heads(&self, number: u64, inputs: usize, heads: usize, outputs: usize) -> Param<Tensor<2>> {
         let bound = (6.0 / (inputs + outputs) as f64).sqrt();
         self.uniform(number, bound, [inputs, heads * outputs])
@@ -117,7 +120,8 @@ impl Draws<'_> {
     }
 }
 
-/// Parameters of a dense layer `[inputs, outputs]`, drawn for (`seed`, `layer`) apart from those of the message-passing layer.
+/// Parameters of a dense layer `[inputs, outputs]`, drawn for (`seed`, `layer`) apart from those of
+/// the message-passing layer.
 #[must_use]
 pub fn dense_parameters(
     inputs: usize,

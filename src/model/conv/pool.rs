@@ -6,8 +6,9 @@ use burn::tensor::Tensor;
 use super::{Draws, activated};
 use crate::model::{Activation, Block, Input, LayerSpec, Matrix, tiles};
 
-/// `x_v·W_self + (max over neighbours u of ReLU(x_u·W_pool + b_pool))·W_neighbour + b` (Hamilton, Ying and Leskovec, 2017, eq. 3, with
-/// concatenation). A node without neighbours has a maximum of zero.
+/// `x_v·W_self + (max over neighbours u of ReLU(x_u·W_pool + b_pool))·W_neighbour + b` (Hamilton,
+/// Ying and Leskovec, 2017, eq. 3, with concatenation). A node without neighbours has a maximum of
+/// zero.
 #[derive(Module, Debug)]
 pub struct PoolConv {
     /// `[inputs, inner]`

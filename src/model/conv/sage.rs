@@ -6,7 +6,8 @@ use burn::tensor::Tensor;
 use super::{Draws, activated, aggregate};
 use crate::model::{Activation, Block, Input, LayerSpec, Matrix};
 
-/// `x_v·W_self + (mean of neighbours)·W_neighbour + b` (Hamilton, Ying and Leskovec, 2017, with concatenation).
+/// `x_v·W_self + (mean of neighbours)·W_neighbour + b` (Hamilton, Ying and Leskovec, 2017, with
+/// concatenation).
 #[derive(Module, Debug)]
 pub struct SageConv {
     /// `[inputs, outputs]`

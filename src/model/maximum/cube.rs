@@ -1,4 +1,5 @@
-//! The maximum on graphics devices: one lane per output element, neighbouring lanes on neighbouring columns.
+//! The maximum on graphics devices: one lane per output element, neighbouring lanes on neighbouring
+//! columns.
 
 use burn::backend::tensor::FloatTensor;
 use burn_cubecl::CubeBackend;

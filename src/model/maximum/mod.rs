@@ -1,7 +1,9 @@
-//! The largest value of each column among the neighbours of a node, on every backend and with its gradient.
+//! The largest value of each column among the neighbours of a node, on every backend and with its
+//! gradient.
 //!
-//! Where several neighbours have the largest value, the first entry of the row wins, and it alone receives the gradient. Each result is
-//! made by one thread or lane: no atomics, the same bits always.
+//! Where several neighbours have the largest value, the first entry of the row wins, and it alone
+//! receives the gradient. Each result is made by one thread or lane: no atomics, the same bits
+//! always.
 
 #![cfg_attr(feature = "ndarray", allow(deprecated))] // the backend is kept for those who name it
 
@@ -20,10 +22,12 @@ use burn::tensor::Tensor;
 
 use super::SparseMatrix;
 
-/// The passes that a backend carries out itself, over a structure `[m, n]` whose values play no part.
+/// The passes that a backend carries out itself, over a structure `[m, n]` whose values play no
+/// part.
 pub trait MaximumKernels: Backend {
-    /// For each row and column of `x [n, width]`, which entry of the row has the largest value, counted from the first; −1 for a row without
-    /// entries. Kept as floats, which are exact below 2²⁴ neighbours.
+    /// For each row and column of `x [n, width]`, which entry of the row has the largest value,
+    /// counted from the first; −1 for a row without entries. Kept as floats, which are exact below
+    /// 2²⁴ neighbours.
     fn winners(x: FloatTensor<Self>, matrix: &SparseMatrix) -> FloatTensor<Self>;
 
     /// The winners' values `[m, width]`; 0 without entries.
@@ -63,7 +67,8 @@ pub trait MaximumBackend: Backend {
     fn neighbour_max(x: FloatTensor<Self>, matrix: Arc<SparseMatrix>) -> FloatTensor<Self>;
 }
 
-/// The largest value of each column of `x` over the entries of each row; 0 for a row without entries.
+/// The largest value of each column of `x` over the entries of each row; 0 for a row without
+/// entries.
 ///
 /// # Shapes
 /// - x: `[matrix.columns, width]`

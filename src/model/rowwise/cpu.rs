@@ -9,7 +9,8 @@ use super::{Activation, EPSILON, RowwiseKernels};
 use crate::model::dropout::Mask;
 use crate::model::host::{Host, rows_in_blocks};
 
-/// Rows whose sums are added up on one thread; fixed, so that sums do not depend on the number of threads.
+/// Rows whose sums are added up on one thread; fixed, so that sums do not depend on the number of
+/// threads.
 const BLOCK: usize = 1024;
 
 /// Sums over rows `0..rows` of what `add(row, sums)` adds, block by block.

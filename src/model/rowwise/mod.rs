@@ -1,12 +1,14 @@
-//! What happens to a dense row between two products, in one pass over memory each way: bias and activation, layer normalisation, dropout,
-//! loss.
+//! What happens to a dense row between two products, in one pass over memory each way: bias and
+//! activation, layer normalisation, dropout, loss.
 //!
-//! As tensor operations each of these is several passes, and on processors most of them run on one thread; beside a fast aggregation they
-//! would take a third of an epoch. Here each is one operation with its own gradient: `cpu` has the passes for processors, shared between
-//! threads, and `plain` the same as tensor operations, for graphics devices and as the reference of the tests.
+//! As tensor operations each of these is several passes, and on processors most of them run on one
+//! thread; beside a fast aggregation they would take a third of an epoch. Here each is one
+//! operation with its own gradient: `cpu` has the passes for processors, shared between threads,
+//! and `plain` the same as tensor operations, for graphics devices and as the reference of the
+//! tests.
 //!
-//! Results do not depend on the number of threads: rows are independent of each other, and sums over rows are added up in blocks of
-//! a fixed size.
+//! Results do not depend on the number of threads: rows are independent of each other, and sums
+//! over rows are added up in blocks of a fixed size.
 
 #![cfg_attr(feature = "ndarray", allow(deprecated))] // the backend is kept for those who name it
 
@@ -59,11 +61,12 @@ impl Activation {
     }
 }
 
-/// Added to variances before a root is taken, so that constant rows do not divide by zero; the default of layer normalisation everywhere.
+/// Added to variances before a root is taken, so that constant rows do not divide by zero; the
+/// default of layer normalisation everywhere.
 const EPSILON: f32 = 1e-5;
 
-/// The passes of a backend. All tensors have two dimensions: `x`, `y` and `g` are `[rows, width]`, parameters and sums over rows
-/// `[1, width]`, scalars `[1, 1]`.
+/// The passes of a backend. All tensors have two dimensions: `x`, `y` and `g` are `[rows, width]`,
+/// parameters and sums over rows `[1, width]`, scalars `[1, 1]`.
 pub trait RowwiseKernels: Backend {
     /// `y = activation(x + bias)`.
     fn activate(
@@ -88,7 +91,8 @@ pub trait RowwiseKernels: Backend {
         plain::column_sums::<Self>(g)
     }
 
-    /// `activation(gain ⊙ (x − mean) / √(variance + ε) + shift)`, with mean and variance of each row.
+    /// `activation(gain ⊙ (x − mean) / √(variance + ε) + shift)`, with mean and variance of each
+    /// row.
     fn normalise(
         x: FloatTensor<Self>,
         gain: FloatTensor<Self>,
@@ -98,7 +102,8 @@ pub trait RowwiseKernels: Backend {
         plain::normalise::<Self>(x, gain, shift, activation)
     }
 
-    /// The gradients of `x`, `gain` and `shift` of [`RowwiseKernels::normalise`]; `g` has been through [`RowwiseKernels::slope`].
+    /// The gradients of `x`, `gain` and `shift` of [`RowwiseKernels::normalise`]; `g` has been
+    /// through [`RowwiseKernels::slope`].
     fn normalise_gradients(
         g: FloatTensor<Self>,
         x: FloatTensor<Self>,
@@ -188,7 +193,8 @@ pub fn activate(x: Tensor<2>, bias: Tensor<1>, activation: Activation) -> Tensor
     ))
 }
 
-/// `activation(gain ⊙ (x − mean) / √(variance + 10⁻⁵) + shift)`: layer normalisation (Ba, Kiros and Hinton, 2016) over the columns of each row.
+/// `activation(gain ⊙ (x − mean) / √(variance + 10⁻⁵) + shift)`: layer normalisation (Ba, Kiros and
+/// Hinton, 2016) over the columns of each row.
 ///
 /// # Shapes
 /// - x, result: `[rows, width]`
@@ -228,8 +234,8 @@ pub(super) fn loss(logits: Tensor<2>, targets: Tensor<2>) -> Tensor<1> {
     loss.reshape([1])
 }
 
-/// A scalar whose derivative with respect to `output` is `upstream`, for going on backwards where another differentiation has stopped. Its
-/// value is zero and means nothing.
+/// A scalar whose derivative with respect to `output` is `upstream`, for going on backwards where
+/// another differentiation has stopped. Its value is zero and means nothing.
 ///
 /// # Shapes
 /// - output, upstream: `[rows, width]`

@@ -1,4 +1,5 @@
-//! The passes as tensor operations: for graphics devices, and what the kernels of processors are tested against.
+//! The passes as tensor operations: for graphics devices, and what the kernels of processors are
+//! tested against.
 
 use burn::backend::Backend;
 use burn::backend::tensor::FloatTensor;

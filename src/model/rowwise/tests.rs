@@ -1,4 +1,5 @@
-//! The kernels of processors against the same passes as tensor operations, and all gradients against finite differences.
+//! The kernels of processors against the same passes as tensor operations, and all gradients
+//! against finite differences.
 
 use burn::backend::Flex;
 use burn::backend::tensor::FloatTensor;

@@ -1,5 +1,5 @@
-//! The product on processors: rayon over blocks of rows with about equally many entries, or over strips of columns where a tall matrix
-//! is transposed.
+//! The product on processors: rayon over blocks of rows with about equally many entries, or over
+//! strips of columns where a tall matrix is transposed.
 
 use std::sync::Arc;
 

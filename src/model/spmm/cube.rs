@@ -1,4 +1,5 @@
-//! The product on graphics devices: one lane per output element, neighbouring lanes on neighbouring columns.
+//! The product on graphics devices: one lane per output element, neighbouring lanes on neighbouring
+//! columns.
 
 use std::sync::Arc;
 

@@ -1,8 +1,9 @@
 //! Sparse × dense products on every backend, with their gradient.
 //!
-//! `spmm(A, x) = A·x` for a constant sparse `A [m, n]` and a dense `x [n, width]`; the gradient with respect to `x` is `Aᵀ·g`. One
-//! thread (or one lane of a graphics device) owns each output element and adds its terms in the order of the entries: no
-//! atomics, and the same bits whatever the number of threads.
+//! `spmm(A, x) = A·x` for a constant sparse `A [m, n]` and a dense `x [n, width]`; the gradient
+//! with respect to `x` is `Aᵀ·g`. One thread (or one lane of a graphics device) owns each output
+//! element and adds its terms in the order of the entries: no atomics, and the same bits whatever
+//! the number of threads.
 
 #![cfg_attr(feature = "ndarray", allow(deprecated))] // the backend is kept for those who name it
 

@@ -6,13 +6,13 @@ use crate::net::codec::check_length;
 use crate::net::selection::{join, split};
 use crate::net::{Bytes, Codec, CodecKey, NetError, RelativeError, Rows, Selection};
 
-/// Keeps the entries that `first` chooses, and sends their values, as rows of `first.kept(n)` floats,
-/// through `second`. The draws of the two are independent.
+/// Keeps the entries that `first` chooses, and sends their values, as rows of `first.kept(n)`
+/// floats, through `second`. The draws of the two are independent.
 ///
-/// With errors e₁ and e₂ of the two, the first not rescaled: what is dropped and what is coarse lie in
-/// different entries, so the error is e₁ + e₂ · (the share of ‖x‖² that is kept), at most max(e₂, e₁ + (1 − e₁) e₂) where
-/// the share is at least 1 − e₁. Rescaled by f = n/k: e₁ + f e₂ if the second is unbiased, and at most (√e₁ + √(f e₂))²
-/// otherwise (both derived).
+/// With errors e₁ and e₂ of the two, the first not rescaled: what is dropped and what is coarse lie
+/// in different entries, so the error is e₁ + e₂ · (the share of ‖x‖² that is kept), at most
+/// max(e₂, e₁ + (1 − e₁) e₂) where the share is at least 1 − e₁. Rescaled by f = n/k: e₁ + f e₂ if
+/// the second is unbiased, and at most (√e₁ + √(f e₂))² otherwise (both derived).
 ///
 /// Encoded: the index of `first`, then what `second` makes of the values.
 #[derive(Clone)]

@@ -7,8 +7,9 @@ use crate::net::{Bytes, Codec, CodecKey, CodecLane, NetError, RelativeError, Row
 
 /// What the messages of one worker have told so far, by layer, lane and end.
 ///
-/// A worker has one for all its messages in a run, which codecs of different ratios may share. It holds
-/// one copy of all rows that the worker sends and receives: as many floats as one uncompressed exchange.
+/// A worker has one for all its messages in a run, which codecs of different ratios may share. It
+/// holds one copy of all rows that the worker sends and receives: as many floats as one
+/// uncompressed exchange.
 #[derive(Debug, Default)]
 pub struct DifferenceMemory(Mutex<BTreeMap<Place, Vec<f32>>>);
 
@@ -27,7 +28,8 @@ impl DifferenceMemory {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the receiver of a message holds, zeros before the first; none for a message without a lane.
+    /// What the receiver of a message holds, zeros before the first; none for a message without a
+    /// lane.
     fn held(&self, key: CodecKey, end: End, values: usize) -> Option<(Place, Vec<f32>)> {
         let place = (key.layer, key.lane?, end);
         let held = self.lock().get(&place).cloned();
@@ -37,17 +39,18 @@ impl DifferenceMemory {
     }
 }
 
-/// Sends C(x − x̂) through another codec C, where x̂ is what the receiver holds; both ends then take
-/// x̂ + C(x − x̂) for x̂, which is what is decoded. (For activations: Wang et al., *Fine-tuning Language Models over
-/// Slow Networks using Activation Quantization with Guarantees*, `NeurIPS` 2022; for gradients: EF21, Richtárik, Sokolov
-/// and Fatkhullin, `NeurIPS` 2021.)
+/// Sends C(x − x̂) through another codec C, where x̂ is what the receiver holds; both ends then
+/// take x̂ + C(x − x̂) for x̂, which is what is decoded. (For activations: Wang et al.,
+/// *Fine-tuning Language Models over Slow Networks using Activation Quantization with Guarantees*,
+/// `NeurIPS` 2022; for gradients: EF21, Richtárik, Sokolov and Fatkhullin, `NeurIPS` 2021.)
 ///
 /// If C loses a share e < 1 of ‖·‖² and x stands still, the error falls as eᵗ; entries that
-/// [`TopK`](super::TopK) passes over wait until their difference is among the largest. A codec with e > 1,
-/// such as a rescaled one, makes it grow without bound. Biased if and only if C is.
+/// [`TopK`](super::TopK) passes over wait until their difference is among the largest. A codec with
+/// e > 1, such as a rescaled one, makes it grow without bound. Biased if and only if C is.
 ///
 /// The round of a lane's messages must be encoded and decoded once each and in order, which a
-/// [`Communicator`](crate::net::Communicator) sees to. A message whose key has no lane is sent through C alone.
+/// [`Communicator`](crate::net::Communicator) sees to. A message whose key has no lane is sent
+/// through C alone.
 ///
 /// Encoded: as C does, to the byte.
 #[derive(Clone)]

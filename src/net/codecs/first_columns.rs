@@ -4,8 +4,8 @@ use super::draw::all_columns;
 use crate::net::selection::kept_at;
 use crate::net::{CodecKey, Columns, NetError, RelativeError, Rows, Selection};
 
-/// Keeps the first k = ⌊n / ratio⌋ columns, at least 1: always the same, so the others are never heard
-/// of. Biased; E‖x̃ − x‖² ≤ ‖x‖², and no better for rows that live in the other columns.
+/// Keeps the first k = ⌊n / ratio⌋ columns, at least 1: always the same, so the others are never
+/// heard of. Biased; E‖x̃ − x‖² ≤ ‖x‖², and no better for rows that live in the other columns.
 ///
 /// Encoded: 4·rows·k bytes, row after row.
 #[derive(Clone, Copy, Debug, PartialEq)]

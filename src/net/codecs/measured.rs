@@ -52,7 +52,8 @@ impl CodingError {
 /// Errors by layer and lane.
 pub type CodingErrors = BTreeMap<(u32, CodecLane), CodingError>;
 
-/// The errors of one worker's messages since they were last taken. Messages whose key has no lane do not count.
+/// The errors of one worker's messages since they were last taken. Messages whose key has no lane
+/// do not count.
 #[derive(Debug, Default)]
 pub struct Gauge(Mutex<CodingErrors>);
 
@@ -71,8 +72,8 @@ impl Gauge {
     }
 }
 
-/// A codec whose error is measured as it encodes: what it makes is decoded on the spot, which takes the time
-/// that it takes.
+/// A codec whose error is measured as it encodes: what it makes is decoded on the spot, which takes
+/// the time that it takes.
 #[derive(Clone)]
 pub struct Measured {
     /// What is measured.

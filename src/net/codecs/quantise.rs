@@ -35,17 +35,19 @@ impl Bits {
     }
 }
 
-/// Sends each entry as the number q of one of 2ᵇ levels, evenly spaced from its row's `low` to its `high`;
-/// it decodes as low + q·(high − low)/(2ᵇ − 1).
+/// Sends each entry as the number q of one of 2ᵇ levels, evenly spaced from its row's `low` to its
+/// `high`; it decodes as low + q·(high − low)/(2ᵇ − 1).
 ///
-/// * **2, 4, 8 bits**: `low` and `high` are the row's extremes, and rounding is stochastic: up with a chance equal
-///   to the way there, drawn for each message alone (as in QSGD, Alistarh et al., `NeurIPS` 2017, and `AdaQP`, Wan,
-///   Zhao and Wu, `MLSys` 2023). Unbiased; with s = (high − low)/(2ᵇ − 1) an entry's variance is at most s²/4 and that of
-///   the extremes is 0, so E‖x̃ − x‖² ≤ (n − 2) s²/4 ≤ (n − 2) ‖x‖² / (2 (2ᵇ − 1)²) (derived: (high − low)² ≤ 2 ‖x‖²).
-/// * **1 bit**: two levels at the extremes would lose up to n/2 times what there is, so the levels are the means
-///   of the entries below the row's mean and of the others (Seide et al., *1-Bit Stochastic Gradient
-///   Descent*, INTERSPEECH 2014), without chance. Biased; the row's mean is kept; ‖x̃ − x‖² ≤ (1 − 1/n) ‖x‖²
-///   (derived: with y = x − mean, what is kept is at least n·mean² + ‖y‖₁²/n ≥ ‖x‖²/n).
+/// * **2, 4, 8 bits**: `low` and `high` are the row's extremes, and rounding is stochastic: up with
+///   a chance equal to the way there, drawn for each message alone (as in QSGD, Alistarh et al.,
+///   `NeurIPS` 2017, and `AdaQP`, Wan, Zhao and Wu, `MLSys` 2023). Unbiased; with s = (high −
+///   low)/(2ᵇ − 1) an entry's variance is at most s²/4 and that of the extremes is 0, so E‖x̃ − x‖²
+///   ≤ (n − 2) s²/4 ≤ (n − 2) ‖x‖² / (2 (2ᵇ − 1)²) (derived: (high − low)² ≤ 2 ‖x‖²).
+/// * **1 bit**: two levels at the extremes would lose up to n/2 times what there is, so the levels
+///   are the means of the entries below the row's mean and of the others (Seide et al., *1-Bit
+///   Stochastic Gradient Descent*, INTERSPEECH 2014), without chance. Biased; the row's mean is
+///   kept; ‖x̃ − x‖² ≤ (1 − 1/n) ‖x‖² (derived: with y = x − mean, what is kept is at least n·mean² +
+///   ‖y‖₁²/n ≥ ‖x‖²/n).
 ///
 /// A row with a value that is not finite decodes as not a number throughout.
 ///
@@ -77,8 +79,8 @@ impl Grid {
         }
     }
 
-    /// The mean of the entries below `mean`, and that of the others; where none is below, as in a constant row,
-    /// both are the latter.
+    /// The mean of the entries below `mean`, and that of the others; where none is below, as in a
+    /// constant row, both are the latter.
     fn of_two_means(row: &[f32], mean: f64) -> Self {
         let values = || row.iter().map(|&value| f64::from(value));
         let high = average(values().filter(|&value| value >= mean)).unwrap_or(mean);
@@ -89,7 +91,8 @@ impl Grid {
         }
     }
 
-    /// From one level to the next. In double precision: the range of a row may exceed the largest float.
+    /// From one level to the next. In double precision: the range of a row may exceed the largest
+    /// float.
     fn step(self, top: u32) -> f64 {
         (f64::from(self.high) - f64::from(self.low)) / f64::from(top)
     }

@@ -1,4 +1,5 @@
-//! `AdaQP`'s quantiser: rows of different bits in one message, each with a zero point and a step of two bytes.
+//! `AdaQP`'s quantiser: rows of different bits in one message, each with a zero point and a step of
+//! two bytes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,9 +16,11 @@ use crate::net::{Bits, Bytes, Codec, CodecKey, CodecLane, NetError, RelativeErro
 pub enum RowBits {
     /// All with the same.
     Uniform(Bits),
-    /// A third each with 2, 4 and 8, the first of these more if thirds are not whole; which ones is drawn for each message.
+    /// A third each with 2, 4 and 8, the first of these more if thirds are not whole; which ones is
+    /// drawn for each message.
     Random,
-    /// By model layer and lane, for each group of so many rows one after another; 8 where nothing is said.
+    /// By model layer and lane, for each group of so many rows one after another; 8 where nothing
+    /// is said.
     Assigned {
         /// Rows of a group.
         group: usize,
@@ -29,18 +32,22 @@ pub enum RowBits {
 /// Bits that rows are given, at random or by assignment (`AdaQP`).
 pub const ROW_BITS: [Bits; 3] = [Bits::Two, Bits::Four, Bits::Eight];
 
-/// Sends each entry of a row with b bits as the number q of one of 2ᵇ levels; it decodes as z + q·s (Wan, Zhao and Wu, *Adaptive
-/// Message Quantization and Parallelization for Distributed Full-graph GNN Training*, `MLSys` 2023).
+/// Sends each entry of a row with b bits as the number q of one of 2ᵇ levels; it decodes as z + q·s
+/// (Wan, Zhao and Wu, *Adaptive Message Quantization and Parallelization for Distributed Full-graph
+/// GNN Training*, `MLSys` 2023).
 ///
-/// Zero point z and step s are bfloat16s: z is the smallest entry, rounded down, and s is what reaches the largest in 2ᵇ − 1 steps, rounded
-/// up. (The authors round both to nearest, which biases.) Rounding to a level is stochastic, up with a chance equal to the way there, drawn
-/// for each message alone: unbiased, with a variance of s² f (1 − f) for an entry that is f of a step above a level, which is at most s²/4, and s²/6 on
-/// average over f. E‖x̃ − x‖² ≤ 0.52 n ‖x‖² / (2ᵇ − 1)² (derived: s ≤ (1 + 2⁻⁷)(√2 + 2⁻⁷) ‖x‖ / (2ᵇ − 1)).
+/// Zero point z and step s are bfloat16s: z is the smallest entry, rounded down, and s is what
+/// reaches the largest in 2ᵇ − 1 steps, rounded up. (The authors round both to nearest, which
+/// biases.) Rounding to a level is stochastic, up with a chance equal to the way there, drawn for
+/// each message alone: unbiased, with a variance of s² f (1 − f) for an entry that is f of a step
+/// above a level, which is at most s²/4, and s²/6 on average over f. E‖x̃ − x‖² ≤ 0.52 n ‖x‖² / (2ᵇ
+/// − 1)² (derived: s ≤ (1 + 2⁻⁷)(√2 + 2⁻⁷) ‖x‖ / (2ᵇ − 1)).
 ///
-/// A row with a value that is not finite decodes as not a number throughout; values beyond the largest bfloat16 may become the nearest that can be
-/// sent.
+/// A row with a value that is not finite decodes as not a number throughout; values beyond the
+/// largest bfloat16 may become the nearest that can be sent.
 ///
-/// Encoded: for each row z and s, 4 bytes, then all levels packed without gaps: 4·rows + ⌈n·Σb/8⌉ bytes; none for rows without width.
+/// Encoded: for each row z and s, 4 bytes, then all levels packed without gaps: 4·rows + ⌈n·Σb/8⌉
+/// bytes; none for rows without width.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuantiseRows {
     /// Bits of each row.
@@ -93,7 +100,8 @@ fn at_most(value: f32) -> bf16 {
     bf16::from_bits(cut + beyond).max(bf16::MIN)
 }
 
-/// The smallest bfloat16 that is at least `value`, which is not negative; the largest of all if there is none.
+/// The smallest bfloat16 that is at least `value`, which is not negative; the largest of all if
+/// there is none.
 fn at_least(value: f64) -> bf16 {
     let mut short = value as f32;
     if f64::from(short) < value {
@@ -143,7 +151,8 @@ impl Codec for QuantiseRows {
         format!("quantise_rows(bits={bits})")
     }
 
-    /// Where bits are assigned, the most that a message can have; what it has is [`Codec::message_bytes`].
+    /// Where bits are assigned, the most that a message can have; what it has is
+    /// [`Codec::message_bytes`].
     fn encoded_bytes(&self, rows: usize, width: usize) -> Bytes {
         self.message_bytes(rows, width, CodecKey::new(0, 0, 0))
     }

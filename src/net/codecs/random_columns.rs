@@ -4,12 +4,12 @@ use super::draw::{all_columns, shuffle_front};
 use crate::net::selection::{kept_at, random_error};
 use crate::net::{CodecKey, Columns, NetError, RelativeError, Rows, Selection};
 
-/// Keeps k of n columns, drawn at random, the same for all rows (Cerviño et al., *Distributed Training
-/// of Large Graph Neural Networks with Variable Communication Rates*, arXiv 2406.17611, as in the
-/// authors' code).
+/// Keeps k of n columns, drawn at random, the same for all rows (Cerviño et al., *Distributed
+/// Training of Large Graph Neural Networks with Variable Communication Rates*, arXiv 2406.17611, as
+/// in the authors' code).
 ///
-/// k = ⌊n / ratio⌋, at least 1. Both ends draw the columns from the key, so no index is sent. One draw
-/// serves all rows, senders and receivers of an exchange, and the way back of the same key.
+/// k = ⌊n / ratio⌋, at least 1. Both ends draw the columns from the key, so no index is sent. One
+/// draw serves all rows, senders and receivers of an exchange, and the way back of the same key.
 ///
 /// * As it is: E\[x̃\] = (k/n) x, so biased; E‖x̃ − x‖² = (1 − k/n) ‖x‖².
 /// * Rescaled by n/k on decoding: unbiased; E‖x̃ − x‖² = (n/k − 1) ‖x‖².

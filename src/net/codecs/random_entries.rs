@@ -4,12 +4,12 @@ use super::draw::{all_columns, shuffle_front};
 use crate::net::selection::{kept_at, random_error};
 use crate::net::{CodecKey, Columns, NetError, RelativeError, Rows, Selection};
 
-/// Keeps k of the n entries of every row, each row's own draw (random-k sparsification: Stich, Cordonnier
-/// and Jaggi, *Sparsified SGD with Memory*, `NeurIPS` 2018).
+/// Keeps k of the n entries of every row, each row's own draw (random-k sparsification: Stich,
+/// Cordonnier and Jaggi, *Sparsified SGD with Memory*, `NeurIPS` 2018).
 ///
-/// k = ⌊n / ratio⌋, at least 1. Both ends draw the entries from the key, so no index is sent; two workers
-/// draw the same for the way back. Beside [`RandomColumns`](super::RandomColumns), what is lost differs
-/// from row to row, so a mean over neighbours loses less.
+/// k = ⌊n / ratio⌋, at least 1. Both ends draw the entries from the key, so no index is sent; two
+/// workers draw the same for the way back. Beside [`RandomColumns`](super::RandomColumns), what is
+/// lost differs from row to row, so a mean over neighbours loses less.
 ///
 /// * As it is: E\[x̃\] = (k/n) x, so biased; E‖x̃ − x‖² = (1 − k/n) ‖x‖².
 /// * Rescaled by n/k on decoding: unbiased; E‖x̃ − x‖² = (n/k − 1) ‖x‖².

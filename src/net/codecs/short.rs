@@ -9,16 +9,17 @@ use crate::net::{Bytes, Codec, CodecKey, NetError, RelativeError, Rows};
 
 /// Sends each entry as an IEEE 754 half-precision float, rounded to nearest.
 ///
-/// Biased, if slightly; ‖x̃ − x‖² ≤ 2⁻²² ‖x‖² while magnitudes lie between 2⁻¹⁴ and 65504. Smaller ones are off by at
-/// most 2⁻²⁵, which may be all there is, larger ones become ±65504: so the bound for any row is ‖x‖². What is not finite stays so.
+/// Biased, if slightly; ‖x̃ − x‖² ≤ 2⁻²² ‖x‖² while magnitudes lie between 2⁻¹⁴ and 65504. Smaller
+/// ones are off by at most 2⁻²⁵, which may be all there is, larger ones become ±65504: so the bound
+/// for any row is ‖x‖². What is not finite stays so.
 ///
 /// Encoded: 2·rows·n bytes.
 pub const F16: Short<f16> = Short(PhantomData);
 
 /// Sends each entry as a bfloat16: the upper half of a float, rounded to nearest.
 ///
-/// Biased, if slightly; ‖x̃ − x‖² ≤ 2⁻¹⁶ ‖x‖² for magnitudes of at least 2⁻¹²⁶, that is, in practice. Those
-/// beyond the largest bfloat16 become that; what is not finite stays so.
+/// Biased, if slightly; ‖x̃ − x‖² ≤ 2⁻¹⁶ ‖x‖² for magnitudes of at least 2⁻¹²⁶, that is, in
+/// practice. Those beyond the largest bfloat16 become that; what is not finite stays so.
 ///
 /// Encoded: 2·rows·n bytes.
 pub const BF16: Short<bf16> = Short(PhantomData);

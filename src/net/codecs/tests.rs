@@ -82,7 +82,8 @@ fn any_rows() -> impl Strategy<Value = (usize, usize, Vec<f32>)> {
     })
 }
 
-/// A row of entries of very different magnitudes, with zeros and equal ones among them, which no 16-bit float need hold.
+/// A row of entries of very different magnitudes, with zeros and equal ones among them, which no
+/// 16-bit float need hold.
 fn any_row() -> impl Strategy<Value = Vec<f32>> {
     let magnitudes = (-40..40_i32, 1.0..2.0_f32, any::<bool>());
     let entry = magnitudes.prop_map(|(power, digits, negative)| {
@@ -209,15 +210,16 @@ proptest! {
     }
 }
 
-/// Two rows with large, small, negative, equal and absent entries; all in the normal range of 16-bit floats.
+/// Two rows with large, small, negative, equal and absent entries; all in the normal range of
+/// 16-bit floats.
 const ROWS: [f32; 32] = [
     0.0, 1.0, -2.0, 3.5, 0.25, 0.25, 0.0, -0.75, 1.5, 2.5, -1.0, 0.125, 0.0, 6.0, -0.5,
     0.3, //
     1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0,
 ];
 
-/// Decoded rows over many keys: mean, and variance of that mean, of each entry; mean and standard error of
-/// the relative error of each row.
+/// Decoded rows over many keys: mean, and variance of that mean, of each entry; mean and standard
+/// error of the relative error of each row.
 struct Sample {
     mean: Vec<(f64, f64)>,
     error: Vec<(f64, f64)>,

@@ -4,21 +4,22 @@ use super::bits::{BitReader, BitWriter, packed_bytes};
 use super::draw::all_columns;
 use crate::net::{CodecKey, Columns, NetError, RelativeError, Rows, Selection};
 
-/// Keeps the k entries of every row that are largest in magnitude (Stich, Cordonnier and Jaggi, *Sparsified
-/// SGD with Memory*, `NeurIPS` 2018); of equal ones the first, and what is not a number before all.
+/// Keeps the k entries of every row that are largest in magnitude (Stich, Cordonnier and Jaggi,
+/// *Sparsified SGD with Memory*, `NeurIPS` 2018); of equal ones the first, and what is not a number
+/// before all.
 ///
-/// Places cost bytes too: k is the largest for which values and places together take at most 1/ratio of
-/// a plain row, at least 1. The places of a row take min(n, k·⌈log₂ n⌉) bits: a map with one bit an entry,
-/// or a list, whichever is shorter. Where k = n there are none.
+/// Places cost bytes too: k is the largest for which values and places together take at most
+/// 1/ratio of a plain row, at least 1. The places of a row take min(n, k·⌈log₂ n⌉) bits: a map with
+/// one bit an entry, or a list, whichever is shorter. Where k = n there are none.
 ///
 /// Biased; ‖x̃ − x‖² ≤ (1 − k/n) ‖x‖², with equality only where all entries are equally large.
 ///
-/// The way back carries the k largest entries of the gradient with their own places: those of the way
-/// forward would save the places, but say nothing about where the gradient is large, and a receiver would
-/// have to remember them.
+/// The way back carries the k largest entries of the gradient with their own places: those of the
+/// way forward would save the places, but say nothing about where the gradient is large, and a
+/// receiver would have to remember them.
 ///
-/// Encoded: ⌈rows·min(n, k·⌈log₂ n⌉)/8⌉ bytes of places, packed without gaps, then 4·rows·k bytes of values,
-/// row after row, columns ascending.
+/// Encoded: ⌈rows·min(n, k·⌈log₂ n⌉)/8⌉ bytes of places, packed without gaps, then 4·rows·k bytes
+/// of values, row after row, columns ascending.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TopK {
     /// Bits of a plain row over bits sent, 1 or more. Any other number sends all entries.

@@ -119,8 +119,8 @@ impl AllReduceKind {
         }
     }
 
-    /// The algorithm for `payload` bytes among `size` workers: itself, or for `auto` the one with the
-    /// least time by its closed form, the first in the order ring, halving-doubling, tree,
+    /// The algorithm for `payload` bytes among `size` workers: itself, or for `auto` the one with
+    /// the least time by its closed form, the first in the order ring, halving-doubling, tree,
     /// parameter-server among equals.
     ///
     /// Thakur, Rabenseifner and Gropp (IJHPCA 19(1), 2005) choose among algorithms by the same

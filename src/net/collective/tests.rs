@@ -1,5 +1,5 @@
-//! Schedules carried out in memory. That they take the time of their closed forms is tested where they are carried out in
-//! virtual time.
+//! Schedules carried out in memory. That they take the time of their closed forms is tested where
+//! they are carried out in virtual time.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -12,17 +12,17 @@
 //! it has finished transmitting, and arrives no earlier than that one.
 //!
 //! Jitter and lost packets add to the latency of a message, and lost packets to the bytes that its
-//! links carry; see [`super::Jitter`] and [`super::Loss`]. A link that is down has no capacity: what
-//! is on it waits and goes on when the link is back.
+//! links carry; see [`super::Jitter`] and [`super::Loss`]. A link that is down has no capacity:
+//! what is on it waits and goes on when the link is back.
 //!
 //! Time does not depend on anything but the messages and the seed: not on map order, threads or a
 //! clock.
 //!
-//! **Cost.** Each instant at which transmissions start or end costs one [`Sharing::solve`] and a look
-//! at every link. N equal messages sent together cost O(N·R) over routes of R links. N messages that
-//! all end at different times cost at most O(N²·R); in practice the solves are the cost, and visit
-//! only flows that end up at a higher rate than the one that ended. Memory is O(messages not yet
-//! delivered + links).
+//! **Cost.** Each instant at which transmissions start or end costs one [`Sharing::solve`] and a
+//! look at every link. N equal messages sent together cost O(N·R) over routes of R links. N
+//! messages that all end at different times cost at most O(N²·R); in practice the solves are the
+//! cost, and visit only flows that end up at a higher rate than the one that ended. Memory is
+//! O(messages not yet delivered + links).
 
 mod members;
 mod progress;
@@ -218,8 +218,8 @@ impl Fabric {
     }
 
     /// Moves time on to the next delivery and returns all deliveries of that instant in the order
-    /// in which they were sent; nothing if nothing is in flight, or if what is in flight waits for a
-    /// link that never comes back, which [`Fabric::stalled`] tells.
+    /// in which they were sent; nothing if nothing is in flight, or if what is in flight waits for
+    /// a link that never comes back, which [`Fabric::stalled`] tells.
     pub fn advance(&mut self) -> Option<Vec<Delivery>> {
         loop {
             let start = self.waiting.first_key_value().map(|(&(start, _), _)| start);

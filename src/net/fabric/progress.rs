@@ -1,8 +1,9 @@
 //! How far transmissions are.
 //!
 //! All flows with the same bottleneck have the same rate. So each link keeps one clock of service,
-//! the bytes that each of its flows has got; a flow is done when the clock shows what it showed when
-//! the flow came, and the flow's bytes. A new rate then costs one number a link, not one a flow.
+//! the bytes that each of its flows has got; a flow is done when the clock shows what it showed
+//! when the flow came, and the flow's bytes. A new rate then costs one number a link, not one a
+//! flow.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;

@@ -1,16 +1,17 @@
 //! Sharing between two sides, as between the workers of a star.
 //!
-//! Where every route is one link of one side and one link of the other, and many of the pairs are in
-//! use, the numbers of flows are kept as a table, link by link of the other side. What a link's flows
-//! leave it is then one pass over a row of the table and the rates of the other side's links, without
-//! a look at a flow; the row lies together in memory.
+//! Where every route is one link of one side and one link of the other, and many of the pairs are
+//! in use, the numbers of flows are kept as a table, link by link of the other side. What a link's
+//! flows leave it is then one pass over a row of the table and the rates of the other side's links,
+//! without a look at a flow; the row lies together in memory.
 //!
 //! After a change the links from the first that it concerns are filled again, as they come in the
-//! order of last time. A link's state is worked out when it comes into a *window* of the next ones and
-//! kept up to date there; of the window the link that fills first is taken. If that is at a level below
-//! the last, it should have been taken earlier: links are emptied until it fits, and from then on all
-//! of them are compared. So levels never fall, and in an order in which they do not, progressive filling
-//! gives each link the rate that it has in the one max-min fair allocation.
+//! order of last time. A link's state is worked out when it comes into a *window* of the next ones
+//! and kept up to date there; of the window the link that fills first is taken. If that is at a
+//! level below the last, it should have been taken earlier: links are emptied until it fits, and
+//! from then on all of them are compared. So levels never fall, and in an order in which they do
+//! not, progressive filling gives each link the rate that it has in the one max-min fair
+//! allocation.
 
 use super::table::{Bipartite, Candidate};
 use super::{FEW_LINKS, Filling, NONE, OVERFULL, SAME, SAME_LEVEL, Sharing};
@@ -143,8 +144,8 @@ impl Sharing {
         rest
     }
 
-    /// Takes a link into the window, unless it is out of use, or its flows have all settled and there was
-    /// room for them.
+    /// Takes a link into the window, unless it is out of use, or its flows have all settled and
+    /// there was room for them.
     fn look(&self, sides: &mut Bipartite, rest: &mut Rest, link: u32) {
         if self.total[link as usize] > 0.0 {
             let candidate = bipartite.candidate(link, &self.capacity, &self.total);
@@ -158,8 +159,8 @@ impl Sharing {
         }
     }
 
-    /// Looks at the links that were not full last time and whose flows may have got too much by now, and
-    /// returns by how much the rates of each side have risen.
+    /// Looks at the links that were not full last time and whose flows may have got too much by
+    /// now, and returns by how much the rates of each side have risen.
     fn wake(&self, sides: &mut Bipartite, rest: &mut Rest) -> [f64; 2] {
         let mut rise = [0.0_f64; 2];
         for &link in &self.solution.order[rest.start..] {
@@ -276,7 +277,8 @@ impl Sharing {
     }
 
     /// Empties links that have filled too early, before one that fills at a lower level. They are
-    /// compared with all others from now on; so there is an end to it. After too many attempts: all.
+    /// compared with all others from now on; so there is an end to it. After too many attempts:
+    /// all.
     fn undo(&mut self, sides: &mut Bipartite, rest: &mut Rest, mut first: Candidate, all: bool) {
         let mut waiting: Vec<u32> = rest.window.drain(..).map(|one| one.link).collect();
         waiting.push(first.link);

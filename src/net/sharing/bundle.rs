@@ -2,8 +2,8 @@
 
 use super::{Filling, LinkId};
 
-/// The bundles on a link, `[bundles]` each. Apart from each other, because filling again mostly visits
-/// the first only.
+/// The bundles on a link, `[bundles]` each. Apart from each other, because filling again mostly
+/// visits the first only.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Crossing {
     /// The other link of each route, or [`MANY`].

@@ -6,23 +6,25 @@
 //! it: every flow has a full link on which none is faster, its *bottleneck* here.
 //!
 //! Flows on the same route always have the same rate and are kept together, as a *bundle* with a
-//! count. Every link knows the bundles that it holds back, and one number, its level, is the rate of
-//! them all. A change of one flow leaves all links alone that fill before its bottleneck; what
+//! count. Every link knows the bundles that it holds back, and one number, its level, is the rate
+//! of them all. A change of one flow leaves all links alone that fill before its bottleneck; what
 //! fills later is filled again, in almost the order in which it filled before.
 //!
-//! Where many pairs of two sides of links talk, as in an all-to-all over a star, flows are kept as a table
-//! instead, and a solve reads rows of it; see `bipartite.rs`.
+//! Where many pairs of two sides of links talk, as in an all-to-all over a star, flows are kept as
+//! a table instead, and a solve reads rows of it; see `bipartite.rs`.
 //!
-//! **Cost**, with B bundles over at most R links each and L links in use: from nothing O(B·R + L log
-//! L) when few links fill at different levels and at most O(B·R·log L); after a change of a few
+//! **Cost**, with B bundles over at most R links each and L links in use: from nothing O(B·R + L
+//! log L) when few links fill at different levels and at most O(B·R·log L); after a change of a few
 //! flows O(B' + L), with B' the bundles whose bottleneck fills no earlier than the first that is
-//! concerned. As a table: O(L²) from nothing; after a change O(L'·L), with L' the links that fill no
-//! earlier than the first that is concerned, but 16 pairs of links at a time. Memory is O(B·R + L) and a
-//! few copies of two numbers a link; the tables have at most 16 entries of 8 bytes a bundle.
+//! concerned. As a table: O(L²) from nothing; after a change O(L'·L), with L' the links that fill
+//! no earlier than the first that is concerned, but 16 pairs of links at a time. Memory is O(B·R +
+//! L) and a few copies of two numbers a link; the tables have at most 16 entries of 8 bytes a
+//! bundle.
 //!
-//! An all-to-all of P workers whose messages all end at different times is P² − P solves, one for each
-//! end: O(P⁴) in all. On one of two shared cores of an AVX-512 server CPU, of which AVX2 is used, that took 0.93 ms,
-//! 31 ms and 2.8 s for 16, 64 and 256 workers: 260 000, 130 000 and 24 000 flows per second.
+//! An all-to-all of P workers whose messages all end at different times is P² − P solves, one for
+//! each end: O(P⁴) in all. On one of two shared cores of an AVX-512 server CPU, of which AVX2 is
+//! used, that took 0.93 ms, 31 ms and 2.8 s for 16, 64 and 256 workers: 260 000, 130 000 and 24 000
+//! flows per second.
 
 mod bipartite;
 mod bundle;
@@ -42,8 +44,8 @@ use table::{Bipartite, Shape};
 /// what is symmetric into many levels.
 const SAME_LEVEL: f64 = 1e-12;
 
-/// Links that fill one after another at levels closer than this, relatively, fill together. Links of
-/// hundreds of flows each, which do so by symmetry, are that far apart by rounding.
+/// Links that fill one after another at levels closer than this, relatively, fill together. Links
+/// of hundreds of flows each, which do so by symmetry, are that far apart by rounding.
 const SAME: f64 = 1e-11;
 
 /// A share of its capacity by which rounding may overfill a link.

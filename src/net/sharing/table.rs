@@ -67,8 +67,8 @@ pub(super) struct Bipartite {
     bundles: Vec<u32>,
     /// First and second link of each bundle.
     ends: Vec<[u32; 2]>,
-    /// Links that are not full, when that was last worked out: the capacity to spare, and how much the
-    /// rates across might have risen until then.
+    /// Links that are not full, when that was last worked out: the capacity to spare, and how much
+    /// the rates across might have risen until then.
     pub(super) slack: Vec<(f64, f64)>,
     /// By side: how much the rates of its links may have risen since the beginning, at most.
     pub(super) rise: [f64; 2],
@@ -84,11 +84,11 @@ pub(super) struct Bipartite {
 
 #[derive(Clone, Debug, Default)]
 struct Side {
-    /// Flows between each link and those of the other side, `[links, width of the other side]`. Short,
-    /// because reading it is what takes time.
+    /// Flows between each link and those of the other side, `[links, width of the other side]`.
+    /// Short, because reading it is what takes time.
     flows: Vec<u16>,
-    /// By column, rounded up to whole lanes: the rate of a full link, and a mask of ones; 0 and 0 of
-    /// others.
+    /// By column, rounded up to whole lanes: the rate of a full link, and a mask of ones; 0 and 0
+    /// of others.
     rate: Vec<f64>,
     full: Vec<u32>,
 }
@@ -226,8 +226,8 @@ impl Bipartite {
     }
 }
 
-/// `Σ flows · rate` and `Σ flows` over the full links, apart by lanes. Always in the same order, and
-/// without contracting products and sums, so the bits do not depend on the processor.
+/// `Σ flows · rate` and `Σ flows` over the full links, apart by lanes. Always in the same order,
+/// and without contracting products and sums, so the bits do not depend on the processor.
 struct Settled<'a> {
     flows: &'a [u16],
     rate: &'a [f64],

@@ -21,7 +21,8 @@ impl Kernel {
         })
     }
 
-    /// Sends all of `traffic` at the conductor's clock and in its epoch, and waits for it. Everybody else waits too.
+    /// Sends all of `traffic` at the conductor's clock and in its epoch, and waits for it.
+    /// Everybody else waits too.
     pub fn carry(&mut self, traffic: &Traffic) {
         let (clock, epoch) = (self.actors[CONDUCTOR].clock, self.actors[CONDUCTOR].epoch);
         for actor in &mut self.actors {

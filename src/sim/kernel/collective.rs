@@ -1,4 +1,5 @@
-//! Collectives in the background: their steps are taken when messages arrive, whatever the worker does then.
+//! Collectives in the background: their steps are taken when messages arrive, whatever the worker
+//! does then.
 
 use std::collections::VecDeque;
 
@@ -9,8 +10,8 @@ use crate::net::{
 
 /// A collective of one worker that has not come to its end.
 pub(super) struct Collective {
-    /// Number among the worker's collectives. All workers start the same ones in the same order, so it tells the messages of
-    /// one from those of another.
+    /// Number among the worker's collectives. All workers start the same ones in the same order, so
+    /// it tells the messages of one from those of another.
     number: u64,
     /// The epoch under which its messages are counted.
     epoch: usize,
@@ -77,7 +78,8 @@ impl Kernel {
         self.progress_collectives(rank);
     }
 
-    /// Waits for a collective; its result is taken with [`Self::take_reduced`] when the turn comes back.
+    /// Waits for a collective; its result is taken with [`Self::take_reduced`] when the turn comes
+    /// back.
     pub fn finish_collective(&mut self, rank: usize, number: u64) {
         self.block(rank, Phase::Collecting(number));
     }
@@ -98,8 +100,8 @@ impl Kernel {
         self.unblock(rank);
     }
 
-    /// Takes the steps of a worker's first collective, and of the next when it has come to its end, as far as what has arrived
-    /// allows.
+    /// Takes the steps of a worker's first collective, and of the next when it has come to its end,
+    /// as far as what has arrived allows.
     pub(super) fn progress_collectives(&mut self, rank: usize) {
         while let Some(mut collective) = self.actors[rank].collectives.pop_front() {
             let done = self.take_steps(rank, &mut collective);

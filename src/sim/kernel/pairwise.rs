@@ -35,7 +35,8 @@ pub(super) struct Exchanged {
 }
 
 impl Kernel {
-    /// Starts a pairwise exchange at the worker's clock. Those of the same kind and layer take place one after another.
+    /// Starts a pairwise exchange at the worker's clock. Those of the same kind and layer take
+    /// place one after another.
     pub fn start_pairwise(
         &mut self,
         rank: usize,
@@ -98,7 +99,8 @@ impl Kernel {
         self.block(rank, Phase::Exchanging(Tag::Pairwise { kind, layer }));
     }
 
-    /// A worker that waits for a pairwise exchange goes on when it has come to its end, at that time.
+    /// A worker that waits for a pairwise exchange goes on when it has come to its end, at that
+    /// time.
     pub(super) fn progress_exchanging(&mut self, rank: usize, tag: Tag) {
         let actor = &mut self.actors[rank];
         let Some(place) = actor.exchanged.iter().position(|done| done.tag == tag) else {

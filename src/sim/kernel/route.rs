@@ -36,8 +36,8 @@ impl Tag {
         }
     }
 
-    /// The sender's channel for such messages. Those of rounds leave while their worker is already ahead in time, so they
-    /// must not stand in line behind what it sends from there.
+    /// The sender's channel for such messages. Those of rounds leave while their worker is already
+    /// ahead in time, so they must not stand in line behind what it sends from there.
     pub const fn channel(self) -> u64 {
         let kind = self.what().0 as u64;
         match self {

@@ -7,8 +7,9 @@ use crate::sim::WorkerTimes;
 
 /// Clock and ledger of a worker that is a process.
 ///
-/// The clock is real time as far as the training takes it: computing, and the time inside calls that communicate.
-/// What happens between them, such as evaluation, does not count, as in the simulation.
+/// The clock is real time as far as the training takes it: computing, and the time inside calls
+/// that communicate. What happens between them, such as evaluation, does not count, as in the
+/// simulation.
 pub(super) struct Account {
     pub epoch: usize,
     pub ledger: Ledger,

@@ -1,7 +1,9 @@
-//! Collectives under way on a process: their steps are taken in the calls of the communicator, as far as messages have come.
+//! Collectives under way on a process: their steps are taken in the calls of the communicator, as
+//! far as messages have come.
 //!
-//! MPI moves messages in the background as far as the library does so by itself; the next step waits for the next call. A
-//! step that is to last until its message has arrived lasts until MPI has taken it.
+//! MPI moves messages in the background as far as the library does so by itself; the next step
+//! waits for the next call. A step that is to last until its message has arrived lasts until MPI
+//! has taken it.
 
 use std::collections::{BTreeMap, VecDeque};
 

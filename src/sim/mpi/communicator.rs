@@ -48,7 +48,8 @@ impl MpiCommunicator {
         self.account.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does something that communicates, and counts the time it takes, less what `action` says does not count.
+    /// Does something that communicates, and counts the time it takes, less what `action` says does
+    /// not count.
     fn timed<T>(
         &self,
         action: impl FnOnce(&mut Port, &mut Account) -> Result<(T, Duration), NetError>,
@@ -202,7 +203,8 @@ impl Communicator for MpiCommunicator {
         outcome
     }
 
-    /// Worker 0 also says how long it was busy with what does not count, for which the others wait without counting it.
+    /// Worker 0 also says how long it was busy with what does not count, for which the others wait
+    /// without counting it.
     fn share(&mut self, value: Option<Vec<u8>>) -> Result<Vec<u8>, NetError> {
         let (rank, size) = (self.rank(), self.size());
         let start = Instant::now();

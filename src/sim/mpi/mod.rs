@@ -7,9 +7,10 @@
 //!                  MpiCommunicator ─→ Account: clock, ledger ────────────┘ at the end
 //! ```
 //!
-//! Every process prepares the whole experiment by itself, which is deterministic, and trains on its own shard alone.
-//! Process 0 evaluates, keeps the tables and talks to the person. Collectives run the same message schedules as in the
-//! simulation, in the same order, so that results agree to the bit wherever computing does.
+//! Every process prepares the whole experiment by itself, which is deterministic, and trains on its
+//! own shard alone. Process 0 evaluates, keeps the tables and talks to the person. Collectives run
+//! the same message schedules as in the simulation, in the same order, so that results agree to the
+//! bit wherever computing does.
 
 // What needs no MPI is tested without.
 #[cfg(any(feature = "mpi", test))]

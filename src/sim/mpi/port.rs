@@ -1,7 +1,9 @@
-//! MPI's point-to-point calls, as far as they are needed, with errors instead of aborts and with an ear for failures.
+//! MPI's point-to-point calls, as far as they are needed, with errors instead of aborts and with an
+//! ear for failures.
 //!
-//! Nothing here blocks inside MPI. Whoever waits asks again and again, so that a worker that failed reaches all others
-//! wherever they wait, and so that messages under way move on (many MPI libraries move them only inside their calls).
+//! Nothing here blocks inside MPI. Whoever waits asks again and again, so that a worker that failed
+//! reaches all others wherever they wait, and so that messages under way move on (many MPI
+//! libraries move them only inside their calls).
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::{ManuallyDrop, MaybeUninit};
@@ -36,7 +38,8 @@ struct Sending {
     payload: ManuallyDrop<Vec<u8>>,
 }
 
-/// A message that MPI may still write. One that is given up is never freed, for MPI may write it later.
+/// A message that MPI may still write. One that is given up is never freed, for MPI may write it
+/// later.
 pub(super) struct Receiving {
     from: usize,
     request: ffi::MPI_Request,
@@ -275,8 +278,8 @@ impl Port {
         })
     }
 
-    /// Waits for one message with this tag from each of `peers`, in their order. All of them travel at the same time; `meanwhile` is
-    /// done again and again.
+    /// Waits for one message with this tag from each of `peers`, in their order. All of them travel
+    /// at the same time; `meanwhile` is done again and again.
     pub fn receive_from_all(
         &mut self,
         peers: &[usize],
@@ -372,8 +375,8 @@ impl Port {
         }
     }
 
-    /// Takes note of a failure that every process has been told of in another way, so that none tells it again: whoever heard
-    /// that before the other would take it for a second failure.
+    /// Takes note of a failure that every process has been told of in another way, so that none
+    /// tells it again: whoever heard that before the other would take it for a second failure.
     pub fn note_failure(&mut self, rank: usize, reason: &str) {
         self.failure
             .get_or_insert_with(|| (rank, reason.to_owned()));
@@ -415,8 +418,8 @@ fn check(code: c_int, what: &str) -> Result<(), NetError> {
     Err(NetError::Disconnected(format!("MPI cannot {what}: {text}")))
 }
 
-/// How long to wait before asking again: not at all at first, for short waits are measured; then as other processes on
-/// the same cores need.
+/// How long to wait before asking again: not at all at first, for short waits are measured; then as
+/// other processes on the same cores need.
 #[derive(Default)]
 struct Patience {
     asked: u32,

@@ -22,12 +22,13 @@ pub struct Processes {
     port: Mutex<Port>,
     pub(super) rank: usize,
     size: usize,
-    /// Reports of epochs that this process has sent, or that process 0 has taken from others, in this run.
+    /// Reports of epochs that this process has sent, or that process 0 has taken from others, in
+    /// this run.
     pub(super) reports: AtomicUsize,
 }
 
-/// Divides the cores of a machine among its processes, unless the person has said how many threads there are to be. Results do
-/// not depend on it.
+/// Divides the cores of a machine among its processes, unless the person has said how many threads
+/// there are to be. Results do not depend on it.
 fn share_cores(processes: usize) {
     if std::env::var_os("RAYON_NUM_THREADS").is_none() {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -65,8 +66,8 @@ impl Processes {
         self.port.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gathers what every process has to say, and gives all of them the same verdict: the complaint of the first that has one,
-    /// with which the run has failed on every process.
+    /// Gathers what every process has to say, and gives all of them the same verdict: the complaint
+    /// of the first that has one, with which the run has failed on every process.
     pub(in crate::sim) fn agree(
         &self,
         vote: &Result<Vec<u8>, Complaint>,
@@ -138,7 +139,8 @@ impl Processes {
         goodbye
     }
 
-    /// Where reports of epochs go: process 0 keeps them with those that have come in, the others send them there.
+    /// Where reports of epochs go: process 0 keeps them with those that have come in, the others
+    /// send them there.
     pub(in crate::sim) fn relay(self: &Arc<Self>) -> Relay {
         let processes = Arc::clone(self);
         Box::new(move |report| {

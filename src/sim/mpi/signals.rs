@@ -1,6 +1,7 @@
 //! Last words of a process that is ended from outside.
 //!
-//! When a process of the run dies, `mpirun` and `srun` end the others with SIGTERM. Each then says so, and leaves with exit code 1.
+//! When a process of the run dies, `mpirun` and `srun` end the others with SIGTERM. Each then says
+//! so, and leaves with exit code 1.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 static LAST_WORDS: OnceLock<String> = OnceLock::new();
 static TOLD: AtomicBool = AtomicBool::new(false);
 
-/// How long a process stays after its last words, in milliseconds: `mpirun` passes them on, but not always those of a process that has gone.
-/// A second after SIGTERM it sends SIGKILL.
+/// How long a process stays after its last words, in milliseconds: `mpirun` passes them on, but not
+/// always those of a process that has gone. A second after SIGTERM it sends SIGKILL.
 const HEARD_AFTER: libc::c_int = 300;
 
 /// Has this process say that it was ended, if it is.

@@ -5,8 +5,8 @@
 //!   worker 1   compute ────────── send ──── receive ── compute ── all-reduce ─┘
 //! ```
 //!
-//! A strategy's [`Planner`] makes one [`Timeline`] after the other. Three things follow from it, and
-//! nothing else says them a second time:
+//! A strategy's [`Planner`] makes one [`Timeline`] after the other. Three things follow from it,
+//! and nothing else says them a second time:
 //!
 //! 1. every message, which the ledger of a run must equal ([`Timeline::traffic`]);
 //! 2. the time of a run without training: [`play`] takes the phases on the simulation's own kernel,
@@ -31,8 +31,8 @@ pub use track::{Collective, Exchange, Phase, Track};
 
 /// Makes the plans of a training, epoch by epoch, from epoch 0 on.
 pub trait Planner: Send {
-    /// The plan of the next epoch. `decided` is what the training decided for it on its way; without
-    /// a decision, and before there is any, the plan is the most that can be sent.
+    /// The plan of the next epoch. `decided` is what the training decided for it on its way;
+    /// without a decision, and before there is any, the plan is the most that can be sent.
     fn next(&mut self, decided: Option<&Decision>) -> Arc<Timeline>;
 }
 
@@ -41,7 +41,8 @@ pub trait Planner: Send {
 pub struct Timeline {
     /// Number of the epoch.
     pub epoch: usize,
-    /// The phases of each worker, in order. Where worker 0 plays all of them, the others' are empty.
+    /// The phases of each worker, in order. Where worker 0 plays all of them, the others' are
+    /// empty.
     pub workers: Arc<[Track]>,
 }
 

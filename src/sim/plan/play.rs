@@ -27,15 +27,16 @@ struct Place {
     next: usize,
     /// The epoch it goes to next.
     epoch: usize,
-    /// Whom it expects messages from, by exchange: the oldest of a kind and layer is waited for first.
+    /// Whom it expects messages from, by exchange: the oldest of a kind and layer is waited for
+    /// first.
     expects: Vec<Exchange>,
     /// Collectives that it started, and the next one it waits for.
     started: u64,
     collected: u64,
 }
 
-/// Plays `epochs` epochs of a plan, given what the training decided, where there was one. `together`
-/// says that worker 0 plays all of them; `progress` hears of each epoch that is planned.
+/// Plays `epochs` epochs of a plan, given what the training decided, where there was one.
+/// `together` says that worker 0 plays all of them; `progress` hears of each epoch that is planned.
 ///
 /// # Errors
 /// If a message cannot be carried, or workers wait for each other for ever.

@@ -1,6 +1,7 @@
 //! Evaluation, on worker 0's device: exact, with full neighbourhoods, neither timed nor counted.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
 
 use super::Worker;
 use crate::graph::Features;
@@ -9,7 +10,8 @@ use crate::model::{
 };
 use crate::sim::{Scores, Setting, SimError};
 
-/// The whole graph on worker 0's device, for evaluation only: exact, with full neighbourhoods, neither timed nor counted.
+/// The whole graph on worker 0's device, for evaluation only: exact, with full neighbourhoods,
+/// neither timed nor counted.
 pub struct WholeGraph {
     setting: Arc<Setting>,
     place: Place,
@@ -18,6 +20,15 @@ pub struct WholeGraph {
 }
 
 impl WholeGraph {
+    pub(super) fn new(setting: &Arc<Setting>, place: &Place) -> Self {
+        Self {
+            setting: Arc::clone(setting),
+            place: place.clone(),
+            features: OnceLock::new(),
+            blocks: Mutex::new(Vec::new()),
+        }
+    }
+
     /// Features of all nodes.
     #[must_use]
     pub fn features(&self) -> &Input {
@@ -50,7 +61,8 @@ impl Worker {
         result
     }
 
-    /// Accuracies on the whole graph of the logits that `infer` computes, on worker 0 alone. Takes no virtual time and no bytes.
+    /// Accuracies on the whole graph of the logits that `infer` computes, on worker 0 alone. Takes
+    /// no virtual time and no bytes.
     ///
     /// # Errors
     /// If another worker failed.
@@ -82,8 +94,8 @@ impl Worker {
         Ok(scores)
     }
 
-    /// The scores that worker 0 has, on all workers, for strategies whose training depends on them. Takes no bytes; who comes
-    /// before worker 0 waits for it.
+    /// The scores that worker 0 has, on all workers, for strategies whose training depends on them.
+    /// Takes no bytes; who comes before worker 0 waits for it.
     ///
     /// # Errors
     /// If another worker failed.
@@ -93,7 +105,8 @@ impl Worker {
         Ok(Scores::from_bytes(&self.communicator.share(mine)?))
     }
 
-    /// Accuracies of the experiment's own model on worker 0, if this epoch is one of those evaluated.
+    /// Accuracies of the experiment's own model on worker 0, if this epoch is one of those
+    /// evaluated.
     ///
     /// # Errors
     /// If another worker failed.

@@ -1,15 +1,18 @@
 //! How many bits the rows of every message are sent with, from how far their entries spread.
 //!
-//! A group of `n_g` rows with `Σ (max − min)²` of `β_g` loses, at `b` bits, at most about `β_g / (2ᵇ − 1)²` times `n/6` for width `n` (in variance), and takes `b n_g n` bits.
-//! For each layer and direction the groups of all messages get the bits that minimise
+//! A group of `n_g` rows with `Σ (max − min)²` of `β_g` loses, at `b` bits, at most about
+//! `β_g / (2ᵇ − 1)²` times `n/6` for width `n` (in variance), and takes `b n_g n` bits. For each
+//! layer and direction the groups of all messages get the bits that minimise
 //!
 //! ```text
 //!   λ · (V(b) − V(8)) / (V(2) − V(8)) + (1 − λ) · (T(b) − T(2)) / (T(8) − T(2))     V = Σ_g β_g / (2^{b_g} − 1)²,  T = Σ_g n_g b_g
 //! ```
 //!
-//! This is the objective of `AdaQP`'s paper and code, with their normalisation from the worst to the best of either term, but for the time: there `T` is the sum over
-//! rounds of the slowest message, by a measured latency and bandwidth of each pair, which takes an integer program to solve; here it is the time of all messages over equal links. So
-//! each group has its own best choice, and no solver is needed.
+//! This is the objective of `AdaQP`'s paper and code, with their normalisation from the worst to
+//! the best of either term, but for the time: there `T` is the sum over rounds of the slowest
+//! message, by a measured latency and bandwidth of each pair, which takes an integer program to
+//! solve; here it is the time of all messages over equal links. So each group has its own best
+//! choice, and no solver is needed.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -35,7 +38,8 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Those of the inputs of `layers`: rows forward and, above the first layer, their gradients back.
+    /// Those of the inputs of `layers`: rows forward and, above the first layer, their gradients
+    /// back.
     #[must_use]
     #[allow(clippy::cast_possible_truncation)] // layers and ranks are few
     pub fn new(boundary: &BoundaryCounts, layers: Range<usize>, size: usize) -> Self {
@@ -131,7 +135,8 @@ fn loss(bits: Bits) -> f64 {
     f64::from((1_u32 << bits.count()) - 1).powi(-2)
 }
 
-/// The bits of each group of one exchange, given its spread and rows; the fewest of equally good ones.
+/// The bits of each group of one exchange, given its spread and rows; the fewest of equally good
+/// ones.
 fn best(groups: &[(f64, usize)], lambda: f64) -> Vec<Bits> {
     let [lowest, .., highest] = ROW_BITS;
     let spread: f64 = groups.iter().map(|(spread, _)| spread).sum();

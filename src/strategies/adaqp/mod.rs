@@ -1,22 +1,31 @@
-//! `adaqp`: boundary rows and their gradients in few bits, rounded at random, as in `AdaQP` (Wan, Zhao and Wu, `MLSys` 2023).
+//! `adaqp`: boundary rows and their gradients in few bits, rounded at random, as in `AdaQP` (Wan,
+//! Zhao and Wu, `MLSys` 2023).
 //!
-//! As `full`, but each row that crosses, of every layer and in both directions, is quantised to 2, 4 or 8 bits an entry ([`QuantiseRows`]): levels from its smallest to
-//! its largest entry, stochastic rounding, a zero point and a step of 2 bytes each. Unbiased; an entry's variance is at most a quarter of a step
-//! squared, and a sixth on average. How many bits a row gets is
+//! As `full`, but each row that crosses, of every layer and in both directions, is quantised to 2,
+//! 4 or 8 bits an entry ([`QuantiseRows`]): levels from its smallest to its largest entry,
+//! stochastic rounding, a zero point and a step of 2 bytes each. Unbiased; an entry's variance is
+//! at most a quarter of a step squared, and a sixth on average. How many bits a row gets is
 //!
 //! * the same for all (`bits = 2`, `4` or `8`),
-//! * drawn for each message (`"random"`): a third of the rows each, so that bytes are known in advance, where the authors draw each row alone,
-//! * or assigned (`"adaptive"`): 8 at first; at the end of every `assign_every` epochs all workers tell each other, with an all-reduce (`control`), how far the entries of each
-//!   group of rows spread, and so derive the same assignment, which minimises variance and time ([`assign`]). It is used until the next one.
+//! * drawn for each message (`"random"`): a third of the rows each, so that bytes are known in
+//!   advance, where the authors draw each row alone,
+//! * or assigned (`"adaptive"`): 8 at first; at the end of every `assign_every` epochs all workers
+//!   tell each other, with an all-reduce (`control`), how far the entries of each group of rows
+//!   spread, and so derive the same assignment, which minimises variance and time ([`assign`]). It
+//!   is used until the next one.
 //!
-//! A message of `r` rows of width `n` takes `4r + ⌈n Σ b / 8⌉` bytes, so an epoch about `V·b/32 + 4` a row; features are resent in every epoch unless they are cached, whole. With
-//! `G` groups an adaptive epoch before an assignment has one all-reduce of `G` floats more; The plan has 8 bits for all rows, the most it can be, until bits are
-//! decided.
+//! A message of `r` rows of width `n` takes `4r + ⌈n Σ b / 8⌉` bytes, so an epoch about
+//! `V·b/32 + 4` a row; features are resent in every epoch unless they are cached, whole. With `G`
+//! groups an adaptive epoch before an assignment has one all-reduce of `G` floats more; The plan
+//! has 8 bits for all rows, the most it can be, until bits are decided.
 //!
-//! Evidence, in the authors' code: the quantiser but for the direction in which its two parameters are rounded, the three ways to choose bits, `λ`, the cycle and the
-//! group size; features resent. Simplified here: groups are of rows one after another, not sorted by variance; spreads are those of the last epoch of a cycle, not summed over
-//! it, and not weighted by how readers weigh a row; every worker solves for itself what their worker 0 does; [`assign`] says what the time is. The
-//! overlap of inner nodes' computing with communication, which is the paper's other half, is not here.
+//! Evidence, in the authors' code: the quantiser but for the direction in which its two parameters
+//! are rounded, the three ways to choose bits, `λ`, the cycle and the group size; features resent.
+//! Simplified here: groups are of rows one after another, not sorted by variance; spreads are those
+//! of the last epoch of a cycle, not summed over it, and not weighted by how readers weigh a row;
+//! every worker solves for itself what their worker 0 does; [`assign`] says what the time is. The
+//! overlap of inner nodes' computing with communication, which is the paper's other half, is not
+//! here.
 
 pub mod assign;
 

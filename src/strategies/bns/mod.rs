@@ -1,20 +1,28 @@
-//! `bns`: a random share of the boundary in each epoch, as in BNS-GCN (Wan, Li, Kim and Lin, `MLSys` 2022).
+//! `bns`: a random share of the boundary in each epoch, as in BNS-GCN (Wan, Li, Kim and Lin,
+//! `MLSys` 2022).
 //!
-//! In each epoch every worker draws, of the `b` rows that each other worker reads of it, `s = ⌊p·b⌋` without replacement, and
-//! tells that worker their ids (8 bytes each, `sample`). All layers and both directions use this draw: the drawn rows travel forward, their
-//! gradients back, as in `full`. A reader drops its edges from rows that were not drawn, and multiplies messages from the others by `b/s`,
-//! which is to divide rows and returned gradients by the exact ratio `s/b`; degrees are those of the whole graph. So sums and means over neighbours are
-//! unbiased given the rows of the layer (with variance `b²(1 − s/b)S²/s` of a sum over a boundary whose rows have variance `S²`), what nonlinear layers make of them is
-//! not; attention and maxima are over what was drawn.
+//! In each epoch every worker draws, of the `b` rows that each other worker reads of it,
+//! `s = ⌊p·b⌋` without replacement, and tells that worker their ids (8 bytes each, `sample`). All
+//! layers and both directions use this draw: the drawn rows travel forward, their gradients back,
+//! as in `full`. A reader drops its edges from rows that were not drawn, and multiplies messages
+//! from the others by `b/s`, which is to divide rows and returned gradients by the exact ratio
+//! `s/b`; degrees are those of the whole graph. So sums and means over neighbours are unbiased
+//! given the rows of the layer (with variance `b²(1 − s/b)S²/s` of a sum over a boundary whose rows
+//! have variance `S²`), what nonlinear layers make of them is not; attention and maxima are over
+//! what was drawn.
 //!
-//! With `B' = Σ ⌊p·b⌋` over ordered pairs of workers, an epoch moves `4B' Σ_{1≤l<L} d_l` bytes forward, as many back, and `8B'` of ids: about
-//! `pV + 8pB`, where `V` is what `full` moves. The features of the whole boundary come once, `4B d_0`, and those of drawn
-//! rows are used; if they are not cached, those of drawn rows come in each epoch, `4B' d_0`.
+//! With `B' = Σ ⌊p·b⌋` over ordered pairs of workers, an epoch moves `4B' Σ_{1≤l<L} d_l` bytes
+//! forward, as many back, and `8B'` of ids: about `pV + 8pB`, where `V` is what `full` moves. The
+//! features of the whole boundary come once, `4B d_0`, and those of drawn rows are used; if they
+//! are not cached, those of drawn rows come in each epoch, `4B' d_0`.
 //!
-//! Evidence, in the authors' code: the draw, `s = int(p·b)`, 8-byte ids from owner to reader, the division by `s/b` both ways, means over true in-degrees, features
-//! fetched once. Different there: its `GraphSAGE` takes the mean of the first layer over the whole boundary, once, and it divides rows by `s/b` for attention too, of which it
-//! says itself that it should not. Derived here: a pair with `b < 1/p` never exchanges anything, which leaves its rows out of the sum. With
-//! `p = 1` it is `full`, and with `p = 0` it is `isolated` but for degrees, which `isolated` counts within a part.
+//! Evidence, in the authors' code: the draw, `s = int(p·b)`, 8-byte ids from owner to reader, the
+//! division by `s/b` both ways, means over true in-degrees, features fetched once. Different there:
+//! its `GraphSAGE` takes the mean of the first layer over the whole boundary, once, and it divides
+//! rows by `s/b` for attention too, of which it says itself that it should not. Derived here: a
+//! pair with `b < 1/p` never exchanges anything, which leaves its rows out of the sum. With `p = 1`
+//! it is `full`, and with `p = 0` it is `isolated` but for degrees, which `isolated` counts within
+//! a part.
 
 use serde::Deserialize;
 

@@ -1,15 +1,20 @@
-//! `cluster`: Cluster-GCN with its clusters dealt to workers (Chiang, Liu, Si, Li, Bengio and Hsieh, *Cluster-GCN: An Efficient Algorithm for
-//! Training Deep and Large Graph Convolutional Networks*, KDD 2019).
+//! `cluster`: Cluster-GCN with its clusters dealt to workers (Chiang, Liu, Si, Li, Bengio and
+//! Hsieh, *Cluster-GCN: An Efficient Algorithm for Training Deep and Large Graph Convolutional
+//! Networks*, KDD 2019).
 //!
-//! The graph is cut into `c` clusters, equally many for each worker, which keeps them. In every epoch each worker shuffles its own and takes `q` of them
-//! at a time: a batch is the graph among their nodes, with all edges inside and none out of it. Gradients of the mean loss over the training nodes of
-//! all workers' batches of a step are summed. With `m = c/P` clusters of each of `P` workers an epoch has `m/q` steps, and moves the bytes of as
-//! many all-reduces. No node data travels.
+//! The graph is cut into `c` clusters, equally many for each worker, which keeps them. In every
+//! epoch each worker shuffles its own and takes `q` of them at a time: a batch is the graph among
+//! their nodes, with all edges inside and none out of it. Gradients of the mean loss over the
+//! training nodes of all workers' batches of a step are summed. With `m = c/P` clusters of each of
+//! `P` workers an epoch has `m/q` steps, and moves the bytes of as many all-reduces. No node data
+//! travels.
 //!
-//! An edge inside a cluster is seen in every epoch, one between two clusters of a worker with probability `(q − 1)/(m − 1)`, and one between workers
-//! never; what is missing is not corrected for, as in the paper. So with `q = m` this is `isolated`, and for one worker training on all nodes.
-//! Degrees, by which a model divides, are those in the batch (the paper's section 3.2 normalises anew after putting clusters together).
-//! The normalisation itself stays the model's, `1/√((d_v + 1)(d_u + 1))` for `gcn`, so that training and evaluation agree: the paper's is
+//! An edge inside a cluster is seen in every epoch, one between two clusters of a worker with
+//! probability `(q − 1)/(m − 1)`, and one between workers never; what is missing is not corrected
+//! for, as in the paper. So with `q = m` this is `isolated`, and for one worker training on all
+//! nodes. Degrees, by which a model divides, are those in the batch (the paper's section 3.2
+//! normalises anew after putting clusters together). The normalisation itself stays the model's,
+//! `1/√((d_v + 1)(d_u + 1))` for `gcn`, so that training and evaluation agree: the paper's is
 //! `(D + I)⁻¹(A + I)`, for very deep models with `λ` times its diagonal added, which we leave out.
 
 mod deal;

@@ -157,7 +157,8 @@ impl FetchingTrainer {
         })
     }
 
-    /// The features of these nodes, of which remote ones that are not kept are fetched; none for no nodes.
+    /// The features of these nodes, of which remote ones that are not kept are fetched; none for no
+    /// nodes.
     fn features(
         &mut self,
         worker: &mut Worker,
@@ -278,7 +279,8 @@ fn take(bytes: &mut &[u8], count: usize) -> Result<Vec<Neighbour>, SimError> {
         .collect())
 }
 
-/// The block of a layer whose outputs are a frontier for which these neighbours were drawn, and its inputs, which are the next one.
+/// The block of a layer whose outputs are a frontier for which these neighbours were drawn, and its
+/// inputs, which are the next one.
 fn next(worker: &Worker, frontier: Frontier, drawn: &[Vec<Neighbour>]) -> (Block, Frontier) {
     let all = worker.setting().dataset.graph.nodes();
     let mut known: Vec<Neighbour> = drawn.iter().flatten().copied().collect();

@@ -1,21 +1,29 @@
-//! `distdgl`: mini-batches whose neighbourhoods are sampled over the whole graph, and whose input features are fetched (Zheng et al.,
-//! *`DistDGL`: Distributed Graph Neural Network Training for Billion-Scale Graphs*, IA³ 2020).
+//! `distdgl`: mini-batches whose neighbourhoods are sampled over the whole graph, and whose input
+//! features are fetched (Zheng et al., *`DistDGL`: Distributed Graph Neural Network Training for
+//! Billion-Scale Graphs*, IA³ 2020).
 //!
-//! In each step a worker takes a batch of its own training nodes and draws neighbours hop by hop (`training.batch`). From the second hop on some of
-//! the nodes to draw for belong to others: it sends their numbers to the owners, 4 bytes a node, which draw for them and answer with the number and the
-//! degree of each neighbour drawn, 8 bytes (both `sample`; the authors' code answers with source, destination and edge number of 8 bytes each,
-//! 24 in all, and does without degrees, as its normalisations are those of what was drawn). Then it fetches the input features of the sampled
-//! nodes that are not its own, each once: numbers to the owners, rows back (`feature`). All layers are computed where the batch is: no activation
-//! and no gradient of one travels, only parameter gradients are summed. A step of a worker with `a_h` remote nodes at hop `h ≥ 1`, `n_h` neighbours
-//! drawn for them and `r` remote inputs moves `Σ_h (4 a_h + 8 n_h) + 4r + 4rF` bytes; all workers together one all-reduce more.
+//! In each step a worker takes a batch of its own training nodes and draws neighbours hop by hop
+//! (`training.batch`). From the second hop on some of the nodes to draw for belong to others: it
+//! sends their numbers to the owners, 4 bytes a node, which draw for them and answer with the
+//! number and the degree of each neighbour drawn, 8 bytes (both `sample`; the authors' code answers
+//! with source, destination and edge number of 8 bytes each, 24 in all, and does without degrees,
+//! as its normalisations are those of what was drawn). Then it fetches the input features of the
+//! sampled nodes that are not its own, each once: numbers to the owners, rows back (`feature`). All
+//! layers are computed where the batch is: no activation and no gradient of one travels, only
+//! parameter gradients are summed. A step of a worker with `a_h` remote nodes at hop `h ≥ 1`, `n_h`
+//! neighbours drawn for them and `r` remote inputs moves `Σ_h (4 a_h + 8 n_h) + 4r + 4rF` bytes;
+//! all workers together one all-reduce more.
 //!
-//! What is paid for that is computing: a node that several workers sample is computed by each of them. Sums and means over neighbours are
-//! unbiased given their inputs, as in all mini-batches here; draws depend on the seed, epoch, step, hop and node alone, so that the losses are those of
-//! `full` in the same mini-batches, up to the order of sums (the authors' workers draw independently of each other).
+//! What is paid for that is computing: a node that several workers sample is computed by each of
+//! them. Sums and means over neighbours are unbiased given their inputs, as in all mini-batches
+//! here; draws depend on the seed, epoch, step, hop and node alone, so that the losses are those of
+//! `full` in the same mini-batches, up to the order of sums (the authors' workers draw
+//! independently of each other).
 //!
-//! With `cache` a share of the remote nodes, those with most neighbours, has its features kept once they came (as the static cache of `PaGraph`, `SoCC`
-//! 2020, by degree; `DistDGL` has none). Which ones these are is known from the partition, and 1 keeps all. With a `codec` the features that are fetched
-//! are compressed; what is kept of them is what came.
+//! With `cache` a share of the remote nodes, those with most neighbours, has its features kept once
+//! they came (as the static cache of `PaGraph`, `SoCC` 2020, by degree; `DistDGL` has none). Which
+//! ones these are is known from the partition, and 1 keeps all. With a `codec` the features that
+//! are fetched are compressed; what is kept of them is what came.
 
 mod fetching;
 mod plan;

@@ -1,4 +1,5 @@
-//! Sampling played through for all workers at once: who asks whom for what. And what they keep of it.
+//! Sampling played through for all workers at once: who asks whom for what. And what they keep of
+//! it.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -41,8 +42,8 @@ pub struct Hop {
 pub struct Requests {
     /// For each hop and worker.
     pub hops: Vec<Vec<Hop>>,
-    /// For each worker the nodes whose features it reads: its own, those that it keeps, and by owner
-    /// those that come.
+    /// For each worker the nodes whose features it reads: its own, those that it keeps, and by
+    /// owner those that come.
     pub read: Vec<Read>,
 }
 
@@ -74,7 +75,8 @@ enum State {
 }
 
 impl Cache {
-    /// Room for a `share` of the nodes that others own, for those with most neighbours; of equals the one that comes first.
+    /// Room for a `share` of the nodes that others own, for those with most neighbours; of equals
+    /// the one that comes first.
     #[must_use]
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of a count
     pub fn new(graph: &Csr, owner: &[u32], rank: usize, share: f64) -> Self {
@@ -216,7 +218,8 @@ impl Rehearsal {
     }
 }
 
-/// The neighbours drawn at one hop. What is drawn for a node is the same for all workers, and drawn once.
+/// The neighbours drawn at one hop. What is drawn for a node is the same for all workers, and drawn
+/// once.
 struct Drawn {
     /// Of each node its place in `neighbours`; [`NOWHERE`] if nobody asks about it.
     places: Vec<u32>,

@@ -1,7 +1,8 @@
 //! `fixed`: compression at one ratio throughout, VARCO's main rival.
 //!
-//! As `varco`, with a constant ratio `c`: of a row of width `n`, by default `max(1, ⌊n/c⌋)` columns travel, the same for all rows, in all
-//! layers but the last. An epoch moves about `1/c` of the compressed layers' bytes. Mini-batches are those of `full`, with rows through the codec.
+//! As `varco`, with a constant ratio `c`: of a row of width `n`, by default `max(1, ⌊n/c⌋)` columns
+//! travel, the same for all rows, in all layers but the last. An epoch moves about `1/c` of the
+//! compressed layers' bytes. Mini-batches are those of `full`, with rows through the codec.
 
 use super::parts::options::{CACHE_FEATURES, CODEC, MEASURE_ERROR, OVERLAP, RESCALE};
 use super::parts::{RowExchange, Schedule};

@@ -1,15 +1,18 @@
 //! `full`: exact partition-parallel training, the baseline of all others.
 //!
-//! Every epoch and layer, each worker sends the rows of its boundary nodes to the workers that need them, and receives the gradients of
-//! those rows back; parameter gradients are summed by all-reduce. The result is that of one device. With `B` boundary rows over
-//! ordered pairs of workers, widths `d_l` and `L` layers, an epoch moves `4B Σ_{l<L} d_l` bytes forward and
-//! `4B Σ_{1≤l<L} d_l` back; features never change, so by default they are sent in the first epoch only (as DGCL, SAR and the code of BNS-GCN
-//! and `PipeGCN` do).
+//! Every epoch and layer, each worker sends the rows of its boundary nodes to the workers that need
+//! them, and receives the gradients of those rows back; parameter gradients are summed by
+//! all-reduce. The result is that of one device. With `B` boundary rows over ordered pairs of
+//! workers, widths `d_l` and `L` layers, an epoch moves `4B Σ_{l<L} d_l` bytes forward and
+//! `4B Σ_{1≤l<L} d_l` back; features never change, so by default they are sent in the first epoch
+//! only (as DGCL, SAR and the code of BNS-GCN and `PipeGCN` do).
 //!
-//! In mini-batches the workers sample together. For each layer, from the last down, a worker draws neighbours for the rows that it has to compute and asks
-//! the owners of those it lacks for them, with 4 bytes a row (`sample`); these compute them, draw for them in turn, and send them forward and get their
-//! gradients back as boundary rows otherwise. By default a feature row that came once is kept. A step with `r_l` rows asked for at layer `l` moves `4 Σ_l r_l`
-//! bytes of ids, `4 Σ_{l<L} r_l d_l` forward and `4 Σ_{1≤l<L} r_l d_l` back, and one sum of parameter gradients.
+//! In mini-batches the workers sample together. For each layer, from the last down, a worker draws
+//! neighbours for the rows that it has to compute and asks the owners of those it lacks for them,
+//! with 4 bytes a row (`sample`); these compute them, draw for them in turn, and send them forward
+//! and get their gradients back as boundary rows otherwise. By default a feature row that came once
+//! is kept. A step with `r_l` rows asked for at layer `l` moves `4 Σ_l r_l` bytes of ids,
+//! `4 Σ_{l<L} r_l d_l` forward and `4 Σ_{1≤l<L} r_l d_l` back, and one sum of parameter gradients.
 
 use serde::Deserialize;
 

@@ -1,4 +1,5 @@
-//! Mini-batches over a working graph: neighbours are drawn among those that the worker holds, and each batch has weights of its own.
+//! Mini-batches over a working graph: neighbours are drawn among those that the worker holds, and
+//! each batch has weights of its own.
 
 use super::chances::inverse_chances;
 use super::estimators::{Weight, share_of_loss};
@@ -17,7 +18,8 @@ pub struct At {
     pub epoch: usize,
     /// Of the epoch.
     pub step: usize,
-    /// Steps before it in all epochs, which may have different numbers of them. Numbers the draws of dropout.
+    /// Steps before it in all epochs, which may have different numbers of them. Numbers the draws
+    /// of dropout.
     pub taken: u64,
 }
 

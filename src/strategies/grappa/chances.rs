@@ -3,8 +3,9 @@
 use super::estimators::edge_ht;
 use super::layout::Layout;
 
-/// What `edge_ht` multiplies the message from `u` to `v` by, rows of a working graph whose first `inner` rows have in-edges: one over the
-/// probability that the worker of `v` holds `u`, and nothing if this worker does not hold it now. `chunks` are those of the rows.
+/// What `edge_ht` multiplies the message from `u` to `v` by, rows of a working graph whose first
+/// `inner` rows have in-edges: one over the probability that the worker of `v` holds `u`, and
+/// nothing if this worker does not hold it now. `chunks` are those of the rows.
 pub fn inverse_chances(
     layout: &Layout<'_>,
     chunks: &[usize],

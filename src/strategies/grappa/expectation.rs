@@ -8,10 +8,12 @@ use crate::net::{Bytes, Message, Outbox, TrafficKind, floats, to_bytes};
 use crate::sim::{Activity, SimError, Track, Worker};
 use crate::strategies::parts::plan::{exchange_of, peers};
 
-/// The expected weight of each owned node, for `normalise = "rho"`: its coverage over `hops` steps as if each were seen independently,
-/// `(P ∘ π)^hops · 1` *(derived; exact for one hop)*, or for `node_hajek` the probability `1 − p0` that it sees any neighbour.
+/// The expected weight of each owned node, for `normalise = "rho"`: its coverage over `hops` steps
+/// as if each were seen independently, `(P ∘ π)^hops · 1` *(derived; exact for one hop)*, or for
+/// `node_hajek` the probability `1 − p0` that it sees any neighbour.
 ///
-/// Each hop but the first needs what the one before gave for halo nodes: one number per boundary row travels (`control`), see [`plan`].
+/// Each hop but the first needs what the one before gave for halo nodes: one number per boundary
+/// row travels (`control`), see [`plan`].
 ///
 /// # Errors
 /// If communication fails.

@@ -9,8 +9,9 @@ use crate::net::Bytes;
 use crate::rng::{Purpose, mix, stream};
 use crate::strategies::parts::chunks::{Carried, chunk_bytes, halo_bytes};
 
-/// The variable chunk of `worker` in a super-epoch, of `each` chunks that every worker keeps: round-robin over those of the others, so that in
-/// `each · (workers − 1)` super-epochs each worker meets each of them once. None for one worker.
+/// The variable chunk of `worker` in a super-epoch, of `each` chunks that every worker keeps:
+/// round-robin over those of the others, so that in `each · (workers − 1)` super-epochs each worker
+/// meets each of them once. None for one worker.
 #[must_use]
 pub const fn variable_chunk(
     worker: usize,
@@ -110,8 +111,8 @@ impl<'a> Layout<'a> {
         self.first
     }
 
-    /// The steps of an epoch in which every worker trains the nodes of its chunks, at most `size` at
-    /// a time.
+    /// The steps of an epoch in which every worker trains the nodes of its chunks, at most `size`
+    /// at a time.
     #[must_use]
     pub fn steps(&self, size: usize) -> Steps {
         let trained = |worker| self.trained(worker).iter();
@@ -203,7 +204,8 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// In-neighbours that `from` stores of nodes in the chunks `into`, which `to` does not hold itself; ascending.
+    /// In-neighbours that `from` stores of nodes in the chunks `into`, which `to` does not hold
+    /// itself; ascending.
     fn sources(&self, from: usize, to: usize, into: &[usize]) -> Vec<u32> {
         let home = from * self.each()..(from + 1) * self.each();
         let mut nodes: Vec<u32> = home
@@ -227,8 +229,9 @@ impl<'a> Layout<'a> {
         self.sources(from, to, self.held(to))
     }
 
-    /// Halo nodes that travel at the switch. With base chunks, their halo is kept for ever and that of the variable chunk comes anew: what is held
-    /// already, or comes with a chunk itself, is not sent.
+    /// Halo nodes that travel at the switch. With base chunks, their halo is kept for ever and that
+    /// of the variable chunk comes anew: what is held already, or comes with a chunk itself, is not
+    /// sent.
     #[must_use]
     pub fn halo(&self, from: usize, to: usize) -> Vec<u32> {
         if !self.rules.halo || from == to {
@@ -243,7 +246,8 @@ impl<'a> Layout<'a> {
         nodes
     }
 
-    /// Halo nodes that travel in one epoch when a share of them is fetched: as many in every epoch, others in each.
+    /// Halo nodes that travel in one epoch when a share of them is fetched: as many in every epoch,
+    /// others in each.
     #[must_use]
     pub fn sampled(&self, from: usize, to: usize, seed: u64, epoch: usize) -> Vec<u32> {
         let mut nodes = self.surroundings(from, to);
@@ -285,8 +289,8 @@ impl<'a> Layout<'a> {
         (self.rules.sampling * rows as f64).round() as usize
     }
 
-    /// Whether chunks come with all in-edges of their nodes; if not, only with those inside, as the worker knows the ones from and to its
-    /// own.
+    /// Whether chunks come with all in-edges of their nodes; if not, only with those inside, as the
+    /// worker knows the ones from and to its own.
     #[must_use]
     pub fn all_edges(&self) -> bool {
         self.rules.halo || self.rules.sampling > 0.0 || self.rules.schedule == Schedule::Regroup

@@ -1,31 +1,43 @@
 //! `grappa`: gradient-only communication (Xu, Siebenbrunner and Bindschaedler, arXiv 2602.01872).
 //!
-//! The graph is cut into chunks, one per worker or equally many for each. A worker trains on its *base* chunks, which never change, together with
-//! one *variable* chunk, which moves on round-robin every `repartition_every` epochs (a super-epoch), so that a cycle brings every worker together with
-//! every other's chunk. With the schedule `regroup` all chunks are dealt out anew instead, and a worker trains what it was dealt.
-//! At a switch those chunks' structure and features move from where they are stored, and with `halo` the features of the sources of all edges into the
-//! chunks; these bytes are counted as `repartition`. (Two workers with a chunk each have one variable chunk only, which moves once. A chunk that `regroup`
-//! deals to the worker that held it before moves anew.) In between *only parameter gradients* travel: `2(N − 1)/N · 4|θ|` bytes per worker and
-//! step. Each training node is used once per epoch, where its base chunk is, or its group.
+//! The graph is cut into chunks, one per worker or equally many for each. A worker trains on its
+//! *base* chunks, which never change, together with one *variable* chunk, which moves on
+//! round-robin every `repartition_every` epochs (a super-epoch), so that a cycle brings every
+//! worker together with every other's chunk. With the schedule `regroup` all chunks are dealt out
+//! anew instead, and a worker trains what it was dealt. At a switch those chunks' structure and
+//! features move from where they are stored, and with `halo` the features of the sources of all
+//! edges into the chunks; these bytes are counted as `repartition`. (Two workers with a chunk each
+//! have one variable chunk only, which moves once. A chunk that `regroup` deals to the worker that
+//! held it before moves anew.) In between *only parameter gradients* travel: `2(N − 1)/N · 4|θ|`
+//! bytes per worker and step. Each training node is used once per epoch, where its base chunk is,
+//! or its group.
 //!
-//! With `remote_sampling` a share of the sources that `halo` would load is fetched anew in each epoch, `4 · rows · (features + 1)` bytes (`feature`).
+//! With `remote_sampling` a share of the sources that `halo` would load is fetched anew in each
+//! epoch, `4 · rows · (features + 1)` bytes (`feature`).
 //!
-//! In mini-batches neighbours are drawn from the working graph, each step sums gradients, and weights are those of the batch's own training nodes: what workers
-//! tell each other about weights, they tell in each step.
+//! In mini-batches neighbours are drawn from the working graph, each step sums gradients, and
+//! weights are those of the batch's own training nodes: what workers tell each other about weights,
+//! they tell in each step.
 //!
-//! What a worker does not see biases its gradient. Each gradient is therefore weighted by the *coverage* of its training nodes'
-//! neighbourhoods, per node or per batch, or each message by the probability that it is seen. What workers have to tell each other for that is `control`, at
-//! each switch (with `remote_sampling`, in each epoch; in mini-batches, in each step): an all-reduce of one number for `normalise = "mean"`, and of two for `shrinkage = "james_stein"`.
-//! `normalise = "rho"` compares coverage with its expectation over `L` hops (with the halo one less), taken as `(P ∘ π)^L · 1`, for which one number per
-//! boundary row travels for each hop but the first, once, before training. For one hop that is exact; for more it ignores that walks come back to units
-//! they have seen.
+//! What a worker does not see biases its gradient. Each gradient is therefore weighted by the
+//! *coverage* of its training nodes' neighbourhoods, per node or per batch, or each message by the
+//! probability that it is seen. What workers have to tell each other for that is `control`, at each
+//! switch (with `remote_sampling`, in each epoch; in mini-batches, in each step): an all-reduce of
+//! one number for `normalise = "mean"`, and of two for `shrinkage = "james_stein"`.
+//! `normalise = "rho"` compares coverage with its expectation over `L` hops (with the halo one
+//! less), taken as `(P ∘ π)^L · 1`, for which one number per boundary row travels for each hop but
+//! the first, once, before training. For one hop that is exact; for more it ignores that walks come
+//! back to units they have seen.
 //!
-//! Choices where the paper's code leaves a trap or says nothing: coverage is over as many hops as the model has layers
-//! (its one-hop weight is 1 up to `d/(d + 1)` with the halo on); chunks normalise by the neighbours they see, halo nodes by their degree in
-//! the whole graph. `batch_gram` takes gradients for uncorrelated and their norms from the last layer, and measures these by a forward pass without
-//! dropout when it weighs, not in every step. `edge_ht` normalises by degrees in the whole graph; with the halo the first layer is exact, and those above it
-//! read no halo rows. It makes the sums of one layer unbiased given their inputs, and not the gradient of several layers. Chances are those of a
-//! random super-epoch, and a step's do not depend on where the walk has been.
+//! Choices where the paper's code leaves a trap or says nothing: coverage is over as many hops as
+//! the model has layers (its one-hop weight is 1 up to `d/(d + 1)` with the halo on); chunks
+//! normalise by the neighbours they see, halo nodes by their degree in the whole graph.
+//! `batch_gram` takes gradients for uncorrelated and their norms from the last layer, and measures
+//! these by a forward pass without dropout when it weighs, not in every step. `edge_ht` normalises
+//! by degrees in the whole graph; with the halo the first layer is exact, and those above it read
+//! no halo rows. It makes the sums of one layer unbiased given their inputs, and not the gradient
+//! of several layers. Chances are those of a random super-epoch, and a step's do not depend on
+//! where the walk has been.
 
 mod batches;
 mod chances;
@@ -130,7 +142,8 @@ impl Sweeping {
         }
     }
 
-    /// Whether there is one variable chunk only, that of the other of two workers, which then stays.
+    /// Whether there is one variable chunk only, that of the other of two workers, which then
+    /// stays.
     fn only_partner(&self) -> bool {
         let workers = self.setting.workers();
         workers == 2 && self.options.chunks.is_none_or(|chunks| chunks == workers)

@@ -6,9 +6,10 @@ use super::estimators::squared_gradient_norm;
 use crate::model::{Block, Gnn, Input};
 use crate::sim::{Activity, Worker};
 
-/// `γ_v = ‖softmax − onehot‖² (1 + ‖h_v‖²)` of each seed, `h_v` being its row of the last layer's input, by one forward pass without dropout. *(Derived,
-/// §4.7.)* `blocks` has one per layer, `seeds` the rows of the last layer's outputs with their
-/// classes. It takes the time of that pass, and no bytes.
+/// `γ_v = ‖softmax − onehot‖² (1 + ‖h_v‖²)` of each seed, `h_v` being its row of the last layer's
+/// input, by one forward pass without dropout. *(Derived, §4.7.)* `blocks` has one per layer,
+/// `seeds` the rows of the last layer's outputs with their classes. It takes the time of that pass,
+/// and no bytes.
 #[must_use]
 pub fn squared(
     worker: &mut Worker,

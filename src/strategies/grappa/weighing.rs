@@ -64,8 +64,9 @@ impl Weighing {
         self.normalise == Normalise::Mean && !matches!(self.weight, Weight::None | Weight::EdgeHt)
     }
 
-    /// Final weights: over their mean, capped, and made one per batch. `norms` are the seeds' squared gradient norms, for `batch_gram`, and
-    /// `nodes` the training nodes of all workers, of which everyone knows the number.
+    /// Final weights: over their mean, capped, and made one per batch. `norms` are the seeds'
+    /// squared gradient norms, for `batch_gram`, and `nodes` the training nodes of all workers, of
+    /// which everyone knows the number.
     ///
     /// # Errors
     /// If communication fails.
@@ -115,8 +116,8 @@ impl Weighing {
         Ok(weights)
     }
 
-    /// What a worker does in [`Self::agreed`]: an all-reduce of one number for the mean, and of two for
-    /// James and Stein's λ.
+    /// What a worker does in [`Self::agreed`]: an all-reduce of one number for the mean, and of two
+    /// for James and Stein's λ.
     pub fn plan(&self, track: &mut Track) {
         if self.takes_mean() {
             track.all_reduce(1, TrafficKind::Control);

@@ -1,20 +1,28 @@
-//! `llcg`: learn locally, correct globally (Ramezani, Cong, Mahdavi, Kandemir and Sivasubramaniam, ICLR 2022).
+//! `llcg`: learn locally, correct globally (Ramezani, Cong, Mahdavi, Kandemir and Sivasubramaniam,
+//! ICLR 2022).
 //!
-//! In round `r = 0, 1, …` every worker takes `⌊K ρ^r⌋` steps on its own part of the graph, cut edges dropped and degrees counted within, with the
-//! mean loss of its own training nodes. Then all send their models to a server, which is worker 0; it takes their mean, weighted by training
-//! nodes (the authors' code), and corrects it by `S` steps with all nodes, all edges and the loss of all training nodes, which no
-//! worker sees by itself. The result goes back to all. Optimisers keep their state, the server's being its own (the authors' code).
+//! In round `r = 0, 1, …` every worker takes `⌊K ρ^r⌋` steps on its own part of the graph, cut
+//! edges dropped and degrees counted within, with the mean loss of its own training nodes. Then all
+//! send their models to a server, which is worker 0; it takes their mean, weighted by training
+//! nodes (the authors' code), and corrects it by `S` steps with all nodes, all edges and the loss
+//! of all training nodes, which no worker sees by itself. The result goes back to all. Optimisers
+//! keep their state, the server's being its own (the authors' code).
 //!
-//! A round moves `2 · 4|θ|` bytes for each worker but the server's, as `parameter`. The server needs the graph: before the first round each of the other
-//! workers sends it its part, once, as nothing of it changes: for each node degree, row end, class if it trains and in-neighbours,
-//! `4 Σ (3 + d_v)` bytes (`repartition`), and its features, `4F` (`feature`). Without server steps nobody sends it.
+//! A round moves `2 · 4|θ|` bytes for each worker but the server's, as `parameter`. The server
+//! needs the graph: before the first round each of the other workers sends it its part, once, as
+//! nothing of it changes: for each node degree, row end, class if it trains and in-neighbours,
+//! `4 Σ (3 + d_v)` bytes (`repartition`), and its features, `4F` (`feature`). Without server steps
+//! nobody sends it.
 //!
-//! *A round is what is recorded as an epoch*, and evaluated after its correction; `training.epochs` is how many local steps each worker takes in all,
-//! each with all of its training nodes, as in an epoch elsewhere. So there are as many rounds as that takes, growing as they do, and the
-//! last one has the steps that are left. With `K = 0` there are `training.epochs` rounds of the server alone.
+//! *A round is what is recorded as an epoch*, and evaluated after its correction; `training.epochs`
+//! is how many local steps each worker takes in all, each with all of its training nodes, as in an
+//! epoch elsewhere. So there are as many rounds as that takes, growing as they do, and the last one
+//! has the steps that are left. With `K = 0` there are `training.epochs` rounds of the server
+//! alone.
 //!
-//! Local steps are biased, for they miss the cut edges; the paper's bound on this bias falls with the correction, whose gradient is exact here (there it is of a
-//! batch, and in the authors' code of sampled neighbours).
+//! Local steps are biased, for they miss the cut edges; the paper's bound on this bias falls with
+//! the correction, whose gradient is exact here (there it is of a batch, and in the authors' code
+//! of sampled neighbours).
 
 mod server;
 

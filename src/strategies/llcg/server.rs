@@ -90,7 +90,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Sends a worker's part of the graph to the server, which puts them together; none on the other workers.
+    /// Sends a worker's part of the graph to the server, which puts them together; none on the
+    /// other workers.
     ///
     /// # Errors
     /// If communication fails.
@@ -140,7 +141,8 @@ impl Server {
         }))
     }
 
-    /// The model after one step, and the loss before it; `round` is the number of the step in the training, for dropout.
+    /// The model after one step, and the loss before it; `round` is the number of the step in the
+    /// training, for dropout.
     ///
     /// # Errors
     /// If the step fails.
@@ -161,7 +163,8 @@ impl Server {
     }
 }
 
-/// The whole graph from the parts of all workers, in their order; nodes in ascending order, as the experiment has them.
+/// The whole graph from the parts of all workers, in their order; nodes in ascending order, as the
+/// experiment has them.
 fn whole(worker: &Worker, parts: Vec<Chunk>) -> (LocalGraph, Input) {
     let boundary = &worker.setting().boundary;
     let count = boundary.nodes;

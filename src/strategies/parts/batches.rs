@@ -1,4 +1,5 @@
-//! Mini-batches of a worker that trains the nodes it owns: neighbours drawn alone or together with the other workers.
+//! Mini-batches of a worker that trains the nodes it owns: neighbours drawn alone or together with
+//! the other workers.
 //!
 //! ```text
 //!   seeds ─ draw ─ ask the owners of drawn halo rows ─┐   ids, `sample`
@@ -7,8 +8,9 @@
 //!   loss ◀── layers, each reading rows that came with the strategy's codec; gradients back the same way
 //! ```
 //!
-//! So every worker computes the rows that it owns and that any worker needs, once each. Who will be asked by whom is no message: the plan
-//! tells a worker which requests to wait for ([`Worker::planned_senders`]).
+//! So every worker computes the rows that it owns and that any worker needs, once each. Who will be
+//! asked by whom is no message: the plan tells a worker which requests to wait for
+//! ([`Worker::planned_senders`]).
 
 use super::buckets::Buckets;
 use super::requests::{Kept, ask, exchange_features};
@@ -21,7 +23,8 @@ use crate::sim::{Activity, SimError, Worker};
 pub struct BatchTrainer {
     steps: Steps,
     fanouts: Vec<usize>,
-    /// Own rows alone, cut edges dropped, with degrees counted within; none where neighbours are drawn across the cut.
+    /// Own rows alone, cut edges dropped, with degrees counted within; none where neighbours are
+    /// drawn across the cut.
     alone: Option<(Csr, Vec<usize>)>,
     dropout: Dropout,
     /// Training rows in the order of an epoch.
@@ -40,7 +43,8 @@ struct Layer {
 }
 
 impl BatchTrainer {
-    /// The mini-batches of a worker, if the run has any; with `exchange`, neighbours are drawn across the cut.
+    /// The mini-batches of a worker, if the run has any; with `exchange`, neighbours are drawn
+    /// across the cut.
     #[must_use]
     pub fn new(worker: &Worker, exchange: bool) -> Option<Self> {
         let setting = worker.setting();
@@ -187,7 +191,8 @@ impl BatchTrainer {
         })
     }
 
-    /// The features of a step: own ones, and below them those of others, which come when they are needed, or once.
+    /// The features of a step: own ones, and below them those of others, which come when they are
+    /// needed, or once.
     fn features(
         &mut self,
         worker: &mut Worker,
@@ -229,8 +234,8 @@ impl BatchTrainer {
     }
 }
 
-/// Constant side of the loss of a step, `[seeds, classes]`: the mean over the step's training nodes of all workers, of which this one
-/// adds its own, which are the rows `seeds`.
+/// Constant side of the loss of a step, `[seeds, classes]`: the mean over the step's training nodes
+/// of all workers, of which this one adds its own, which are the rows `seeds`.
 #[must_use]
 pub fn batch_targets(worker: &Worker, steps: &Steps, seeds: &[u32], step: usize) -> Matrix {
     #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
@@ -242,8 +247,8 @@ pub fn batch_targets(worker: &Worker, steps: &Steps, seeds: &[u32], step: usize)
     targets(rows, count, weighted, worker.place())
 }
 
-/// The layers of a step whose neighbourhoods lie within what the worker holds, from the first layer on; `seeds` are the outputs of
-/// the last.
+/// The layers of a step whose neighbourhoods lie within what the worker holds, from the first layer
+/// on; `seeds` are the outputs of the last.
 #[must_use]
 pub fn draw_alone(
     worker: &mut Worker,

@@ -30,7 +30,8 @@ pub(super) struct Drawn {
 }
 
 impl BoundaryShare {
-    /// How many of `rows` are drawn: ⌊p·b⌋, as in the authors' code; so of a pair with fewer than 1/p none ever is.
+    /// How many of `rows` are drawn: ⌊p·b⌋, as in the authors' code; so of a pair with fewer than
+    /// 1/p none ever is.
     #[must_use]
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // between 0 and `rows`
     pub fn of(self, rows: usize) -> usize {
@@ -43,8 +44,8 @@ impl BoundaryShare {
         Bytes(8 * rows as u64)
     }
 
-    /// Of the rows that `owner` has for each reader, those that cross in an epoch: drawn without replacement, in the order of
-    /// the halo. Readers that get none are left out.
+    /// Of the rows that `owner` has for each reader, those that cross in an epoch: drawn without
+    /// replacement, in the order of the halo. Readers that get none are left out.
     #[must_use]
     pub fn draw(
         self,
@@ -152,8 +153,10 @@ impl Readable {
         readable
     }
 
-    /// The owned nodes' neighbours among these rows, with degrees of the whole graph. The message of a drawn row is multiplied by b / s: that
-    /// is the same as to divide the row and its gradient by s / b, and makes sums and means unbiased. Attention and maxima are over what was drawn.
+    /// The owned nodes' neighbours among these rows, with degrees of the whole graph. The message
+    /// of a drawn row is multiplied by b / s: that is the same as to divide the row and its
+    /// gradient by s / b, and makes sums and means unbiased. Attention and maxima are over what was
+    /// drawn.
     #[allow(clippy::cast_possible_truncation)] // rows of a worker are numbered by u32
     fn block(&self, shard: &Shard, aggregation: Aggregation) -> Block {
         let mut place = vec![None; shard.nodes.len()];

@@ -195,8 +195,9 @@ const fn count(number: usize) -> u32 {
     number as u32
 }
 
-/// In-neighbours as rows of `nodes`, whose first have these global in-neighbours: sources that are not there are dropped. Edges
-/// between those first nodes are known to both ends, as graphs are stored in both directions.
+/// In-neighbours as rows of `nodes`, whose first have these global in-neighbours: sources that are
+/// not there are dropped. Edges between those first nodes are known to both ends, as graphs are
+/// stored in both directions.
 #[must_use]
 pub fn local_adjacency(nodes: &[u32], sources: &[Vec<u32>]) -> Csr {
     let mut order: Vec<(u32, u32)> = nodes.iter().copied().zip(0_u32..).collect();

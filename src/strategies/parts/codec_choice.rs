@@ -14,10 +14,11 @@ use crate::net::{
 use crate::strategies::OptionError;
 
 /// A codec as experiment files name it: `"top_k"`, `{ kind = "quantise", bits = 4 }`,
-/// `{ kind = "compose", first = "random_columns", second = "f16" }`, `{ kind = "difference", of = "top_k" }`.
+/// `{ kind = "compose", first = "random_columns", second = "f16" }`,
+/// `{ kind = "difference", of = "top_k" }`.
 ///
-/// A ratio c asks for 1/c of the bytes of plain floats. At c = 1 nothing is lost. Above, each kind takes the nearest cost that
-/// is not above, as far as it goes:
+/// A ratio c asks for 1/c of the bytes of plain floats. At c = 1 nothing is lost. Above, each kind
+/// takes the nearest cost that is not above, as far as it goes:
 ///
 /// | kind | at ratio c |
 /// |---|---|
@@ -28,7 +29,8 @@ use crate::strategies::OptionError;
 /// | `difference` | as the codec it is of |
 /// | `identity`, `f16`, `bf16`, `quantise` with `bits` | their own cost, 1/1, 1/2, 1/2, bits/32, at any ratio |
 ///
-/// The two levels of each quantised row, 8 bytes, are not part of the ratio; they are counted with all other bytes.
+/// The two levels of each quantised row, 8 bytes, are not part of the ratio; they are counted with
+/// all other bytes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CodecChoice(Kind);
 
@@ -105,8 +107,9 @@ impl CodecChoice {
     /// Whether the parts fit together, and with `rescale`.
     ///
     /// # Errors
-    /// If the first of a composition does not choose entries or the second has no cost of its own, if a difference is taken of a
-    /// difference, or if `rescale` is asked of a codec that does not draw at random.
+    /// If the first of a composition does not choose entries or the second has no cost of its own,
+    /// if a difference is taken of a difference, or if `rescale` is asked of a codec that does not
+    /// draw at random.
     pub fn check(&self, rescale: bool) -> Result<(), OptionError> {
         match &self.0 {
             Kind::Compose { first, second } => {
@@ -146,7 +149,8 @@ impl CodecChoice {
     /// Whether it works with mini-batches, if there are any.
     ///
     /// # Errors
-    /// If it takes differences: other rows travel in each step, so nothing is left of the last one to take them from.
+    /// If it takes differences: other rows travel in each step, so nothing is left of the last one
+    /// to take them from.
     pub fn check_batches(&self, mini_batch: bool) -> Result<(), OptionError> {
         if mini_batch && self.remembers() {
             return Err(OptionError::key(
@@ -222,7 +226,8 @@ impl CodecChoice {
         }
     }
 
-    /// A codec that chooses entries, the values of which will be `smaller` times smaller than floats.
+    /// A codec that chooses entries, the values of which will be `smaller` times smaller than
+    /// floats.
     fn selection(&self, ratio: f64, smaller: f64, rescale: bool) -> Option<Arc<dyn Selection>> {
         let (whole, ratio) = (ratio, (ratio / smaller).max(1.0));
         Some(match self.0 {

@@ -1,4 +1,5 @@
-//! Boundary rows through a codec, at a ratio that may change with the epoch: the options that all strategies share that exchange rows.
+//! Boundary rows through a codec, at a ratio that may change with the epoch: the options that all
+//! strategies share that exchange rows.
 
 use std::sync::Arc;
 
@@ -75,8 +76,9 @@ impl Compression {
         }
     }
 
-    /// The options of strategies that compress on request, and a table of the others. Without `codec` rows travel as they are; with one that
-    /// follows a ratio, at 8 unless something else is said.
+    /// The options of strategies that compress on request, and a table of the others. Without
+    /// `codec` rows travel as they are; with one that follows a ratio, at 8 unless something else
+    /// is said.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -139,7 +141,8 @@ impl Compression {
         }
     }
 
-    /// Whether codec and schedule go together; `given` is the key by which a ratio was asked for, if one was.
+    /// Whether codec and schedule go together; `given` is the key by which a ratio was asked for,
+    /// if one was.
     ///
     /// # Errors
     /// What does not.
@@ -162,8 +165,8 @@ impl Compression {
     ///
     /// # Errors
     /// If nothing is left to compress, as neither the last layer's rows nor cached features are and
-    /// a ratio of 1 asks for nothing; if the codec does not go with mini-batches; or if the data lack
-    /// what the schedule looks at.
+    /// a ratio of 1 asks for nothing; if the codec does not go with mini-batches; or if the data
+    /// lack what the schedule looks at.
     pub fn fit(&self, setting: &Setting, epochs: usize) -> Result<RowWires, OptionError> {
         let layers = setting.model.layers();
         if let Some(codec) = &self.codec {
@@ -263,7 +266,8 @@ impl RowWires {
         }
     }
 
-    /// The ratio of the compressed rows where `asked` is asked for: that, or the codec's own; none without a codec.
+    /// The ratio of the compressed rows where `asked` is asked for: that, or the codec's own; none
+    /// without a codec.
     #[must_use]
     pub fn ratio(&self, asked: f64) -> Option<f64> {
         Some(self.compression.codec.as_ref()?.ratio(asked))
@@ -271,8 +275,9 @@ impl RowWires {
 
     /// What travels in one epoch, at a ratio.
     ///
-    /// The input of every layer but the last is compressed, the raw features among them. The gradient of a compressed row goes through the same
-    /// codec; where its entries are drawn, those are exactly the ones that were sent (VARCO's code).
+    /// The input of every layer but the last is compressed, the raw features among them. The
+    /// gradient of a compressed row goes through the same codec; where its entries are drawn, those
+    /// are exactly the ones that were sent (VARCO's code).
     #[must_use]
     pub fn exchange(&self, ratio: f64, epoch: usize, state: &CodecState) -> EpochExchange {
         let keeps_features = self.keeps_features();

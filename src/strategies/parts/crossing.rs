@@ -1,4 +1,5 @@
-//! Rows of a layer's input between workers: forward to those who read them, gradients back to those who made them.
+//! Rows of a layer's input between workers: forward to those who read them, gradients back to those
+//! who made them.
 
 use std::ops::Range;
 
@@ -11,8 +12,9 @@ use crate::model::Matrix;
 use crate::net::{Inbox, Message, NetError, Outbox, Rows, TrafficKind, Way};
 use crate::sim::{Activity, SimError, Worker};
 
-/// Which rows of a layer's input cross between this worker and the others. The worker has made `made` rows, of which it reads the first `own`
-/// itself; the rows of others that it reads stand below these, grouped by owner in ascending order.
+/// Which rows of a layer's input cross between this worker and the others. The worker has made
+/// `made` rows, of which it reads the first `own` itself; the rows of others that it reads stand
+/// below these, grouped by owner in ascending order.
 pub struct Crossing {
     /// For each worker that reads some, the rows made here.
     pub sends: Peers<Vec<u32>>,
@@ -136,7 +138,8 @@ impl Crossing {
         })
     }
 
-    /// Sends the gradient of others' rows to their owners, and adds what arrives for the rows made here.
+    /// Sends the gradient of others' rows to their owners, and adds what arrives for the rows made
+    /// here.
     ///
     /// # Shapes
     /// - gradient: `[own + halo, width]`, none for no rows

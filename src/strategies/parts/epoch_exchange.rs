@@ -9,7 +9,8 @@ use crate::sim::Decision;
 /// What travels in one epoch.
 #[derive(Default)]
 pub struct EpochExchange {
-    /// For each layer, how the boundary rows of its input travel; `None` for what is not sent in this epoch.
+    /// For each layer, how the boundary rows of its input travel; `None` for what is not sent in
+    /// this epoch.
     pub wires: Vec<Option<Wire>>,
     /// How many times smaller than uncompressed the compressed rows are.
     pub compression_ratio: Option<f64>,
@@ -19,29 +20,34 @@ pub struct EpochExchange {
     pub shares_error: bool,
     /// Whether every worker needs the accuracies of evaluations, for what it sends next.
     pub shares_scores: bool,
-    /// In mini-batches, whether features that came in an earlier step are kept and not asked for again. Then the first wire is there in
-    /// every epoch. With a share of the boundary, whether those of all of it are sent and kept, to choose from.
+    /// In mini-batches, whether features that came in an earlier step are kept and not asked for
+    /// again. Then the first wire is there in every epoch. With a share of the boundary, whether
+    /// those of all of it are sent and kept, to choose from.
     pub keeps_features: bool,
-    /// Numbers of which every worker needs the sum over all workers at the end of the epoch, for what it sends next.
+    /// Numbers of which every worker needs the sum over all workers at the end of the epoch, for
+    /// what it sends next.
     pub tally: Option<Arc<Tally>>,
     /// What the training decided for this epoch, if it did.
     pub decided: Option<Decision>,
-    /// The share of the boundary that crosses, if not all does; with all training nodes at once only.
+    /// The share of the boundary that crosses, if not all does; with all training nodes at once
+    /// only.
     pub share: Option<BoundaryShare>,
 }
 
 /// What travels in an epoch, given its number and what the epochs before it showed.
 pub type Exchange<'a> = &'a dyn Fn(usize, &[Feedback]) -> EpochExchange;
 
-/// What travels while the workers compute. The default is nothing: everything is waited for at once.
+/// What travels while the workers compute. The default is nothing: everything is waited for at
+/// once.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct When {
     /// The gradients of a layer are summed while the layers below go back.
     pub gradients_overlap: bool,
-    /// The features of an epoch travel during the one before, unless their error is measured or training is in mini-batches. What is sent must not depend
-    /// on how the training goes.
+    /// The features of an epoch travel during the one before, unless their error is measured or
+    /// training is in mini-batches. What is sent must not depend on how the training goes.
     pub features_ahead: bool,
-    /// Rows and their gradients travel until the next epoch, where they are used in place of its own; with all training nodes and the whole boundary
-    /// at once only. This changes what is trained.
+    /// Rows and their gradients travel until the next epoch, where they are used in place of its
+    /// own; with all training nodes and the whole boundary at once only. This changes what is
+    /// trained.
     pub staleness: Option<Staleness>,
 }

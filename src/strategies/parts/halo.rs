@@ -1,4 +1,5 @@
-//! Boundary rows across the cut: forward to those who need them, gradients back to those who own them.
+//! Boundary rows across the cut: forward to those who need them, gradients back to those who own
+//! them.
 
 use super::crossing::{encode, outbox};
 use super::{Crossing, Staleness, Wire};
@@ -34,7 +35,8 @@ impl HaloExchange {
         }
     }
 
-    /// One whose rows and gradients, but not features, are used an exchange after they were sent; see [`Crossing::stale`].
+    /// One whose rows and gradients, but not features, are used an exchange after they were sent;
+    /// see [`Crossing::stale`].
     #[must_use]
     pub fn stale(self, staleness: Staleness) -> Self {
         Self {
@@ -49,7 +51,8 @@ impl HaloExchange {
         &self.crossing
     }
 
-    /// The features of owned rows for who needs them, encoded; what comes back is for [`Self::finish_features`].
+    /// The features of owned rows for who needs them, encoded; what comes back is for
+    /// [`Self::finish_features`].
     pub fn outgoing_features(&mut self, worker: &mut Worker, wire: &Wire) -> Outbox {
         let width = worker.shard().features.width();
         let mut outbox = outbox(TrafficKind::Feature, 0, self.crossing.receives.ranks());
@@ -99,7 +102,8 @@ impl HaloExchange {
         Ok(())
     }
 
-    /// The features of owned and halo rows; the halo's are fetched when `wire` is given, and kept otherwise.
+    /// The features of owned and halo rows; the halo's are fetched when `wire` is given, and kept
+    /// otherwise.
     ///
     /// # Errors
     /// If communication fails, or nothing was ever fetched.

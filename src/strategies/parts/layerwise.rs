@@ -54,8 +54,8 @@ impl LocalGraph {
         }
     }
 
-    /// Constant side of a loss that is the mean over so many training nodes, of which this worker adds its own. Where these are all of the graph,
-    /// gradients are summed over workers.
+    /// Constant side of a loss that is the mean over so many training nodes, of which this worker
+    /// adds its own. Where these are all of the graph, gradients are summed over workers.
     #[must_use]
     pub fn mean_targets(worker: &Worker, nodes: usize) -> Matrix {
         #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
@@ -91,9 +91,9 @@ impl LayerwiseTrainer {
         }
     }
 
-    /// One that sums gradients over workers itself, those of a layer while the layers below go back. All workers must do so.
-    /// Sums of more than two workers may have other last bits than if all were summed at once, for the order of an element's
-    /// terms can depend on its place.
+    /// One that sums gradients over workers itself, those of a layer while the layers below go
+    /// back. All workers must do so. Sums of more than two workers may have other last bits than if
+    /// all were summed at once, for the order of an element's terms can depend on its place.
     #[must_use]
     pub fn summing_by_layer(self, worker: &Worker) -> Self {
         Self {
@@ -113,8 +113,8 @@ impl LayerwiseTrainer {
         self.graph = graph;
     }
 
-    /// One forward and backward pass. `wires[l]` says how the boundary rows of layer `l`'s input travel; without a wire the layer
-    /// reads local rows only.
+    /// One forward and backward pass. `wires[l]` says how the boundary rows of layer `l`'s input
+    /// travel; without a wire the layer reads local rows only.
     ///
     /// # Errors
     /// If communication fails.

@@ -1,5 +1,5 @@
-//! The training loop of every strategy that exchanges a halo and sums parameter gradients: they differ in the wires of an
-//! epoch only.
+//! The training loop of every strategy that exchanges a halo and sums parameter gradients: they
+//! differ in the wires of an epoch only.
 
 use super::{
     BatchTrainer, EpochExchange, Exchange, Feedback, HaloExchange, LayerwiseTrainer, LocalGraph,
@@ -34,7 +34,8 @@ struct Sent {
 }
 
 impl Whole {
-    /// The input of the first layer. Sends what is sent of it, for the next epoch too where that is wanted.
+    /// The input of the first layer. Sends what is sent of it, for the next epoch too where that is
+    /// wanted.
     fn features(
         &mut self,
         worker: &mut Worker,
@@ -153,8 +154,8 @@ impl Trainer {
     }
 }
 
-/// Trains the experiment's model, in mini-batches where `training.batch` is given; `exchange` says what travels; it is `None` if nothing
-/// ever does.
+/// Trains the experiment's model, in mini-batches where `training.batch` is given; `exchange` says
+/// what travels; it is `None` if nothing ever does.
 ///
 /// # Errors
 /// If communication fails.
@@ -241,7 +242,8 @@ pub fn forward_error(errors: &CodingErrors) -> CodingError {
         .fold(CodingError::default(), |sum, (_, error)| sum.plus(*error))
 }
 
-/// The relative error of all rows that any worker sent forward in this epoch, the same number on all of them.
+/// The relative error of all rows that any worker sent forward in this epoch, the same number on
+/// all of them.
 #[allow(clippy::cast_possible_truncation)] // what travels is single precision
 fn global_error(worker: &mut Worker, own: CodingError) -> Result<f64, SimError> {
     let mut sums = [own.lost as f32, own.sent as f32];

@@ -1,7 +1,9 @@
-//! One forward and backward pass over the layers of a worker, which stops at each of them, so that rows can cross the cut in between.
+//! One forward and backward pass over the layers of a worker, which stops at each of them, so that
+//! rows can cross the cut in between.
 //!
-//! Automatic differentiation works inside a layer. The inputs of a layer are leaves; their gradient, with what other workers
-//! send for the rows made here, is the gradient of the layer below.
+//! Automatic differentiation works inside a layer. The inputs of a layer are leaves; their
+//! gradient, with what other workers send for the rows made here, is the gradient of the layer
+//! below.
 
 use burn::tensor::Tensor;
 
@@ -32,7 +34,8 @@ pub struct PassLayer<'a> {
 
 /// One forward and backward pass over the layers of a worker.
 pub struct Pass<'a> {
-    /// One per layer of the model; the outputs of each are what the crossing of the next takes as made here.
+    /// One per layer of the model; the outputs of each are what the crossing of the next takes as
+    /// made here.
     pub layers: &'a [PassLayer<'a>],
     /// Constant side of the loss, `[outputs of the last layer, classes]`.
     pub targets: &'a Matrix,
@@ -40,7 +43,8 @@ pub struct Pass<'a> {
     pub dropout: &'a Dropout,
     /// Number of the pass in the training, for dropout's draws: the epoch, where that is one step.
     pub round: u64,
-    /// Sums the gradients of a layer over workers while the layers below go back, if given; all workers must do so.
+    /// Sums the gradients of a layer over workers while the layers below go back, if given; all
+    /// workers must do so.
     pub buckets: Option<&'a Buckets>,
 }
 
@@ -152,8 +156,8 @@ impl Pass<'_> {
     }
 }
 
-/// Gradients of the scalar that ends a segment: the parameters' are added to `gradient`, the input's is returned with the
-/// scalar's value.
+/// Gradients of the scalar that ends a segment: the parameters' are added to `gradient`, the
+/// input's is returned with the scalar's value.
 fn backward(
     worker: &mut Worker,
     model: &Gnn,

@@ -16,7 +16,8 @@ pub struct Asked {
     pub by_me: Peers<Range<usize>>,
 }
 
-/// Asks the owners of halo rows, in ascending order, for them, and hears what others ask for; 4 bytes a row.
+/// Asks the owners of halo rows, in ascending order, for them, and hears what others ask for; 4
+/// bytes a row.
 pub(super) fn ask(worker: &mut Worker, layer: usize, wanted: &[u32]) -> Result<Asked, SimError> {
     ask_owners(worker, layer, |worker| {
         let shard = worker.shard();
@@ -26,8 +27,8 @@ pub(super) fn ask(worker: &mut Worker, layer: usize, wanted: &[u32]) -> Result<A
     })
 }
 
-/// Asks the owners of nodes for them, and hears what others ask for; 4 bytes a node. `wanted` says which nodes, and which of them
-/// each owner has.
+/// Asks the owners of nodes for them, and hears what others ask for; 4 bytes a node. `wanted` says
+/// which nodes, and which of them each owner has.
 ///
 /// # Errors
 /// If communication fails.
@@ -63,7 +64,8 @@ pub fn ask_owners(
     Ok(Asked { of_me, by_me })
 }
 
-/// Sends the features that others asked for, and returns those that were asked for here, dense, in the order in which they were.
+/// Sends the features that others asked for, and returns those that were asked for here, dense, in
+/// the order in which they were.
 ///
 /// # Errors
 /// If communication fails.

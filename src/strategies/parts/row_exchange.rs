@@ -1,5 +1,5 @@
-//! Strategies that differ in what becomes of boundary rows alone: how they are encoded, which of them
-//! cross, and when they are used.
+//! Strategies that differ in what becomes of boundary rows alone: how they are encoded, which of
+//! them cross, and when they are used.
 
 use std::sync::Arc;
 
@@ -23,7 +23,8 @@ pub struct RowExchange {
     pub share: Option<BoundaryShare>,
     /// How rows that are used an epoch late are smoothed, if they are.
     pub staleness: Option<Staleness>,
-    /// Whether gradients, and what is known in advance of features, travel while the workers compute.
+    /// Whether gradients, and what is known in advance of features, travel while the workers
+    /// compute.
     pub overlap: bool,
 }
 
@@ -49,8 +50,8 @@ impl RowExchange {
         }
     }
 
-    /// All rows through a codec, by default random columns, at the ratio that `schedule` says unless
-    /// the table does under `key`.
+    /// All rows through a codec, by default random columns, at the ratio that `schedule` says
+    /// unless the table does under `key`.
     ///
     /// # Errors
     /// What is of the wrong type, out of range, or does nothing.

@@ -14,7 +14,8 @@ pub enum Schedule {
     /// The same throughout, which experiment files call `ratio`.
     #[serde(skip)]
     Constant(f64),
-    /// `max(from − slope·t·(from − to)/(T − 2), to)`: the schedule of VARCO's code, reaching `to` after 1/slope of the training.
+    /// `max(from − slope·t·(from − to)/(T − 2), to)`: the schedule of VARCO's code, reaching `to`
+    /// after 1/slope of the training.
     Linear {
         /// Ratio at the start. Default 128.
         #[serde(default = "start")]
@@ -55,8 +56,8 @@ pub enum Schedule {
         /// Epochs of each step.
         every: usize,
     },
-    /// Divided by `factor` whenever the validation loss has not fallen below the least so far by more than `tolerance` in `patience`
-    /// evaluations in a row; or the accuracy has not risen so.
+    /// Divided by `factor` whenever the validation loss has not fallen below the least so far by
+    /// more than `tolerance` in `patience` evaluations in a row; or the accuracy has not risen so.
     AdaptiveValidation {
         /// What stalls. Default: the loss.
         #[serde(default)]
@@ -77,8 +78,9 @@ pub enum Schedule {
         #[serde(default = "tolerance")]
         tolerance: f64,
     },
-    /// Divided by `factor` whenever the relative compression error of all rows sent forward, over layers and workers, has not fallen below the least
-    /// so far by more than `tolerance` in `patience` epochs in a row. Measuring it takes an all-reduce of two numbers in every epoch.
+    /// Divided by `factor` whenever the relative compression error of all rows sent forward, over
+    /// layers and workers, has not fallen below the least so far by more than `tolerance` in
+    /// `patience` epochs in a row. Measuring it takes an all-reduce of two numbers in every epoch.
     AdaptiveError {
         /// Ratio at the start. Default 128.
         #[serde(default = "start")]
@@ -116,7 +118,8 @@ pub struct Feedback {
     pub accuracy: Option<f64>,
     /// Validation loss after it, if it was evaluated.
     pub loss: Option<f64>,
-    /// Relative compression error ‖x̃ − x‖² / ‖x‖² of all rows sent forward in it, if it was measured.
+    /// Relative compression error ‖x̃ − x‖² / ‖x‖² of all rows sent forward in it, if it was
+    /// measured.
     pub error: Option<f64>,
 }
 
@@ -207,8 +210,8 @@ impl Schedule {
         ))
     }
 
-    /// The ratio in epoch `epoch` of `epochs`, after what the epochs before it showed. What is in `seen` matters to the adaptive
-    /// schedules only.
+    /// The ratio in epoch `epoch` of `epochs`, after what the epochs before it showed. What is in
+    /// `seen` matters to the adaptive schedules only.
     #[must_use]
     pub fn ratio(&self, epoch: usize, epochs: usize, seen: &[Feedback]) -> f64 {
         let (from, to) = self.bounds();
@@ -252,8 +255,9 @@ impl Schedule {
         ratio.clamp(to, from)
     }
 
-    /// The lowest ratio that epoch `epoch` of `epochs` can have: of an adaptive schedule, that of a training in which nothing ever
-    /// improves; of the others, the ratio. Plans in advance take it, and so are never too low.
+    /// The lowest ratio that epoch `epoch` of `epochs` can have: of an adaptive schedule, that of a
+    /// training in which nothing ever improves; of the others, the ratio. Plans in advance take it,
+    /// and so are never too low.
     #[must_use]
     pub fn least_ratio(&self, epoch: usize, epochs: usize) -> f64 {
         let hopeless = Feedback {
@@ -290,8 +294,8 @@ impl Schedule {
     }
 }
 
-/// How often `patience` values in a row failed to exceed the best so far by more than `tolerance`; after each time the wait
-/// starts anew. What is not a number exceeds nothing.
+/// How often `patience` values in a row failed to exceed the best so far by more than `tolerance`;
+/// after each time the wait starts anew. What is not a number exceeds nothing.
 fn stalls(values: impl Iterator<Item = f64>, patience: usize, tolerance: f64) -> i32 {
     let (mut best, mut waited, mut stalls) = (f64::NEG_INFINITY, 0, 0);
     for value in values {

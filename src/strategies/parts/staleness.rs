@@ -11,8 +11,8 @@ use super::Wire;
 use crate::net::{Inbox, Outbox, TrafficKind};
 use crate::sim::{PendingExchange, SimError, Worker};
 
-/// How what arrives late is smoothed: into a running mean, `γ` of what it was and `1 − γ` of what arrived, from zero on and without
-/// correction for that. Without `γ` it is used as it is.
+/// How what arrives late is smoothed: into a running mean, `γ` of what it was and `1 − γ` of what
+/// arrived, from zero on and without correction for that. Without `γ` it is used as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Staleness {
     /// `γ` of rows.
@@ -40,7 +40,8 @@ impl Delay {
         }
     }
 
-    /// Sends, and returns what came of the exchange before this one, with its wire; nothing at first.
+    /// Sends, and returns what came of the exchange before this one, with its wire; nothing at
+    /// first.
     pub fn exchange(
         &self,
         worker: &mut Worker,

@@ -1,12 +1,14 @@
-//! The training loop of strategies whose epochs have steps of their own, with one sum of gradients in each.
+//! The training loop of strategies whose epochs have steps of their own, with one sum of gradients
+//! in each.
 
 use super::Step;
 use crate::model::Gnn;
 use crate::net::{Reduce, TrafficKind};
 use crate::sim::{EpochReport, SimError, Worker};
 
-/// Trains the experiment's model: in each of the `steps` of an epoch, `step` gives this worker's loss and gradient, given the model, epoch
-/// and step, and gradients are summed over workers. `report` says what else there is to tell of an epoch.
+/// Trains the experiment's model: in each of the `steps` of an epoch, `step` gives this worker's
+/// loss and gradient, given the model, epoch and step, and gradients are summed over workers.
+/// `report` says what else there is to tell of an epoch.
 ///
 /// # Errors
 /// If communication or a step fails.

@@ -1,19 +1,23 @@
-//! `pipe`: boundary rows and gradients of the epoch before, sent while the workers compute, as in `PipeGCN` (Wan, Li, Wolfe, Kyrillidis, Kim and
-//! Lin, ICLR 2022).
+//! `pipe`: boundary rows and gradients of the epoch before, sent while the workers compute, as in
+//! `PipeGCN` (Wan, Li, Wolfe, Kyrillidis, Kim and Lin, ICLR 2022).
 //!
-//! In each epoch and layer a worker waits for the boundary rows that the others sent in the epoch before, sends its own, and goes
-//! on with the former, zeros in the first epoch. On the way back it adds the gradients of its rows that were sent in the epoch
-//! before. So messages have an epoch to arrive, and cost time only if they take longer. Parameter gradients are those of this epoch, summed
-//! by all of them before the step; evaluation is exact. With smoothing (`PipeGCN-F`, `-G` and `-GF`), what is used is a running mean,
-//! `γ` of what it was and `1 − γ` of what arrived, from zero on and not corrected for that.
+//! In each epoch and layer a worker waits for the boundary rows that the others sent in the epoch
+//! before, sends its own, and goes on with the former, zeros in the first epoch. On the way back it
+//! adds the gradients of its rows that were sent in the epoch before. So messages have an epoch to
+//! arrive, and cost time only if they take longer. Parameter gradients are those of this epoch,
+//! summed by all of them before the step; evaluation is exact. With smoothing (`PipeGCN-F`, `-G`
+//! and `-GF`), what is used is a running mean, `γ` of what it was and `1 − γ` of what arrived, from
+//! zero on and not corrected for that.
 //!
-//! An epoch moves what one of `full` does, `V = 8B Σ_{1≤l<L} d_l` bytes for `B` boundary rows; nobody uses what the last one sends. Features
-//! do not change: they come once, exact, `4B d_0`, or, if they are not cached, in every epoch, an epoch ahead. Biased: rows and gradients are one epoch old, with smoothing about
-//! `1 + γ/(1 − γ)` epochs. While parameters rest, rows of layer `l` are exact from epoch `l` on, and gradients of layer `l` from epoch
-//! `2(L − 1) − l` on (derived, and tested).
+//! An epoch moves what one of `full` does, `V = 8B Σ_{1≤l<L} d_l` bytes for `B` boundary rows;
+//! nobody uses what the last one sends. Features do not change: they come once, exact, `4B d_0`,
+//! or, if they are not cached, in every epoch, an epoch ahead. Biased: rows and gradients are one
+//! epoch old, with smoothing about `1 + γ/(1 − γ)` epochs. While parameters rest, rows of layer `l`
+//! are exact from epoch `l` on, and gradients of layer `l` from epoch `2(L − 1) − l` on (derived,
+//! and tested).
 //!
-//! Evidence, in the authors' code: wait, then send, for each layer and direction; zeros at first; the running mean and its `γ`; synchronous parameter
-//! gradients; features fetched once.
+//! Evidence, in the authors' code: wait, then send, for each layer and direction; zeros at first;
+//! the running mean and its `γ`; synchronous parameter gradients; features fetched once.
 
 use serde::Deserialize;
 

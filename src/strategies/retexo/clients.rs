@@ -1,14 +1,17 @@
-//! RETEXO among clients that hold a node each, or any parts of the graph: the fully distributed form of the authors' code.
+//! RETEXO among clients that hold a node each, or any parts of the graph: the fully distributed
+//! form of the authors' code.
 //!
 //! ```text
 //!   features ──▶ M_0 ──▶ logits ──edges──▶ M_1 ──▶ logits ──edges──▶ … M_K      trained one after another, R rounds each
 //! ```
 //!
-//! Raw features never leave their client. Sub-model `k > 0` reads the detached class logits of sub-model `k − 1`, its client's own and its
-//! neighbours', which are sent along the edges *once*. Client 0 is also the server. In a round it sends the parameters to every client
-//! with a training node, each returns its gradient, and the server takes the step. After the `R` rounds it sends those with the best
-//! validation accuracy to all clients, for their logits; those of the last sub-model need not be sent. With `T` clients with training
-//! nodes besides the server, `B` boundary rows (edges, counted both ways, for one node each), `C` classes and `P` clients,
+//! Raw features never leave their client. Sub-model `k > 0` reads the detached class logits of
+//! sub-model `k − 1`, its client's own and its neighbours', which are sent along the edges *once*.
+//! Client 0 is also the server. In a round it sends the parameters to every client with a training
+//! node, each returns its gradient, and the server takes the step. After the `R` rounds it sends
+//! those with the best validation accuracy to all clients, for their logits; those of the last
+//! sub-model need not be sent. With `T` clients with training nodes besides the server, `B`
+//! boundary rows (edges, counted both ways, for one node each), `C` classes and `P` clients,
 //!
 //! ```text
 //!   4 B C K                    logits, as activations of layer 1..=K           [derived from the authors' protocol]
@@ -17,18 +20,22 @@
 //!   4 (P − 1) Σ_{k<K} |θ_k|    finished parameters to all
 //! ```
 //!
-//! As in that code: the learning rate falls linearly to zero over the rounds of each sub-model, from what `[optimizer]` says; the
-//! authors take `kind = "sgd"`, `momentum = 0.9`, `weight_decay = 5e-4` and 400 rounds.
+//! As in that code: the learning rate falls linearly to zero over the rounds of each sub-model,
+//! from what `[optimizer]` says; the authors take `kind = "sgd"`, `momentum = 0.9`,
+//! `weight_decay = 5e-4` and 400 rounds.
 //!
-//! With `training.batch`, `size` clients in all, drawn anew in each round without replacement, train in it (the authors: 512), and each listens to `fanouts[k − 1]` of
-//! its neighbours in sub-model `k > 0` (the authors: 25), drawn anew too; logits still travel along every edge once, as a client needs those of any
-//! neighbour sooner or later. Without it, every training client takes part in every round and hears all its neighbours.
+//! With `training.batch`, `size` clients in all, drawn anew in each round without replacement,
+//! train in it (the authors: 512), and each listens to `fanouts[k − 1]` of its neighbours in
+//! sub-model `k > 0` (the authors: 25), drawn anew too; logits still travel along every edge once,
+//! as a client needs those of any neighbour sooner or later. Without it, every training client
+//! takes part in every round and hears all its neighbours.
 //!
-//! **How thousands of clients are held.** All have the same parameters at all times, so these are held once: worker 0 plays all
-//! clients, computing what each would for itself as one batch, and the network carries every message of every client at its
-//! size, counted and timed like any others. A client is charged its share of the time of the batch, and waits for the slowest
-//! message of each phase. Memory is that of the graph, one sub-model, the boundary plan
-//! (O(nodes + B)) and the record of messages, a row for each client and round.
+//! **How thousands of clients are held.** All have the same parameters at all times, so these are
+//! held once: worker 0 plays all clients, computing what each would for itself as one batch, and
+//! the network carries every message of every client at its size, counted and timed like any
+//! others. A client is charged its share of the time of the batch, and waits for the slowest
+//! message of each phase. Memory is that of the graph, one sub-model, the boundary plan (O(nodes +
+//! B)) and the record of messages, a row for each client and round.
 
 use std::sync::Arc;
 
@@ -124,7 +131,8 @@ fn train(worker: &mut Worker, rounds: &Rounds) -> Result<(), SimError> {
 }
 
 impl Shared {
-    /// What the clients that train in a round compute on: their own nodes and, but in sub-model 0, the neighbours that they draw.
+    /// What the clients that train in a round compute on: their own nodes and, but in sub-model 0,
+    /// the neighbours that they draw.
     fn batch(
         &self,
         worker: &mut Worker,

@@ -1,30 +1,36 @@
-//! `retexo`: lazy message passing (Kolluri, Choudhary, Hooi and Saxena, arXiv 2302.13053), in the two forms of the authors' code.
+//! `retexo`: lazy message passing (Kolluri, Choudhary, Hooi and Saxena, arXiv 2302.13053), in the
+//! two forms of the authors' code.
 //!
 //! # `form = "layers"`, between workers that hold parts of the graph
 //!
-//! The layers are trained one after another. Sub-model `k` reads frozen representations of layer `k`: their boundary rows are
-//! exchanged *once*, before its `R` rounds of full-batch training begin; within the rounds only its parameter gradients travel. The parameters with the best
-//! validation accuracy of the rounds that are evaluated (`training.evaluate_every`; in the authors' code all) are restored, the representations for the next sub-model computed, a fresh optimiser taken. Gradients never cross
-//! sub-models. With `B` boundary rows over ordered pairs the whole training moves `4B Σ_{k<K} d_k` bytes of node data, whatever
-//! `R` is, and `2(P − 1)·4 Σ_k R |θ_k|` bytes of gradients.
+//! The layers are trained one after another. Sub-model `k` reads frozen representations of layer
+//! `k`: their boundary rows are exchanged *once*, before its `R` rounds of full-batch training
+//! begin; within the rounds only its parameter gradients travel. The parameters with the best
+//! validation accuracy of the rounds that are evaluated (`training.evaluate_every`; in the authors'
+//! code all) are restored, the representations for the next sub-model computed, a fresh optimiser
+//! taken. Gradients never cross sub-models. With `B` boundary rows over ordered pairs the whole
+//! training moves `4B Σ_{k<K} d_k` bytes of node data, whatever `R` is, and
+//! `2(P − 1)·4 Σ_k R |θ_k|` bytes of gradients.
 //!
-//! The layers are the paper's whatever `[model]` says of `norm` and `residual`: layer normalisation in each but the last, no residual
-//! connections. GAT averages its heads in every layer, and its attention weights are not dropped. The convolution of the authors' GCN leaves
-//! a node's own row out: that is `model.self_loops = false`.
+//! The layers are the paper's whatever `[model]` says of `norm` and `residual`: layer normalisation
+//! in each but the last, no residual connections. GAT averages its heads in every layer, and its
+//! attention weights are not dropped. The convolution of the authors' GCN leaves a node's own row
+//! out: that is `model.self_loops = false`.
 //!
-//! Degrees are those of the whole graph, so the result does not depend on the partition. Every sub-model trains `R` epochs of the
-//! result tables: `K·R` in all. Accuracies are reported from the last sub-model's epochs only, since before them there is no model of `K` layers.
+//! Degrees are those of the whole graph, so the result does not depend on the partition. Every
+//! sub-model trains `R` epochs of the result tables: `K·R` in all. Accuracies are reported from the
+//! last sub-model's epochs only, since before them there is no model of `K` layers.
 //!
-//! With a `codec` the rows that are exchanged are compressed, but for those that the last sub-model reads; with a `schedule`, at the ratio of the epoch
-//! in which their sub-model begins.
+//! With a `codec` the rows that are exchanged are compressed, but for those that the last sub-model
+//! reads; with a `schedule`, at the ratio of the epoch in which their sub-model begins.
 //!
-//! In mini-batches each sub-model draws neighbours one hop away, `fanouts[k]` in sub-model `k`, among its frozen inputs: nothing but
-//! parameter gradients moves for it.
+//! In mini-batches each sub-model draws neighbours one hop away, `fanouts[k]` in sub-model `k`,
+//! among its frozen inputs: nothing but parameter gradients moves for it.
 //!
 //! # `form = "distributed"`, between clients that hold a node each
 //!
-//! `K + 1` sub-models, the first of which reads raw features, that never leave their client, and the others the class logits of the one
-//! before; see [`clients`].
+//! `K + 1` sub-models, the first of which reads raw features, that never leave their client, and
+//! the others the class logits of the one before; see [`clients`].
 
 pub mod clients;
 mod clients_plan;

@@ -14,8 +14,8 @@ pub struct Reads {
     pub targets: Matrix,
 }
 
-/// The mini-batches of sub-model `layer`. All frozen inputs are there, those of boundary rows too: so neighbours are drawn across the cut without
-/// a message.
+/// The mini-batches of sub-model `layer`. All frozen inputs are there, those of boundary rows too:
+/// so neighbours are drawn across the cut without a message.
 pub struct OneHop {
     /// The layer's own.
     fanout: [usize; 1],
@@ -36,7 +36,8 @@ impl OneHop {
         })
     }
 
-    /// What is read in a step of an epoch, of all frozen rows in `input`; nothing where no node of this worker trains in it.
+    /// What is read in a step of an epoch, of all frozen rows in `input`; nothing where no node of
+    /// this worker trains in it.
     #[must_use]
     pub fn step(
         &mut self,

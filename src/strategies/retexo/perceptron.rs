@@ -9,14 +9,16 @@ use crate::model::{
 };
 use crate::strategies::OptionError;
 
-/// Sub-model `k`, to class logits. Sub-model 0 is `MLP(x_v)` on raw features. The others read the logits `z` of the one before:
+/// Sub-model `k`, to class logits. Sub-model 0 is `MLP(x_v)` on raw features. The others read the
+/// logits `z` of the one before:
 ///
 /// - GCN: `MLP[z_v ‖ mean of z_u]`,
 /// - SAGE: `MLP[z_v ‖ max of ReLU(W z_u + b)]`,
 /// - GAT: attention heads side by side, `ELU`, and a linear layer.
 ///
-/// A linear layer on rows side by side is the sum of one on each: so the first layers of the MLPs are [`Conv`]s of the library.
-/// The authors' code leaves the width of the MLPs open; here it is `model.hidden`.
+/// A linear layer on rows side by side is the sum of one on each: so the first layers of the MLPs
+/// are [`Conv`]s of the library. The authors' code leaves the width of the MLPs open; here it is
+/// `model.hidden`.
 #[derive(Module, Debug)]
 pub struct Perceptron {
     /// Of sub-model 0, `[features, hidden]`.
@@ -30,10 +32,12 @@ pub struct Perceptron {
     elu: bool,
 }
 
-/// The first layer of sub-model 0 is drawn apart from the second layers, of which there is one per stage.
+/// The first layer of sub-model 0 is drawn apart from the second layers, of which there is one per
+/// stage.
 const FIRST: usize = 1 << 20;
 
-/// From logits to hidden columns to logits, as a model of two layers, of which the first is the one that listens to neighbours.
+/// From logits to hidden columns to logits, as a model of two layers, of which the first is the one
+/// that listens to neighbours.
 fn listening(spec: &ModelSpec) -> ModelSpec {
     let kind = match spec.kind {
         ModelKind::Gcn => ModelKind::Sage,
@@ -52,7 +56,8 @@ pub fn aggregation(spec: &ModelSpec) -> Aggregation {
     listening(spec).kind.into()
 }
 
-/// Whether there are such sub-models: the authors have some kinds of models only, and heads must divide the hidden columns.
+/// Whether there are such sub-models: the authors have some kinds of models only, and heads must
+/// divide the hidden columns.
 ///
 /// # Errors
 /// An explanation.
@@ -104,7 +109,8 @@ impl Perceptron {
         first + (hidden + 1) * classes
     }
 
-    /// Class logits, `[block.outputs, classes]`; sub-model 0 reads the rows themselves, the others their neighbours' too.
+    /// Class logits, `[block.outputs, classes]`; sub-model 0 reads the rows themselves, the others
+    /// their neighbours' too.
     #[must_use]
     pub fn logits(&self, block: &Block, input: &Input) -> Matrix {
         let activation = if self.elu {
@@ -133,7 +139,8 @@ impl Perceptron {
         first + second
     }
 
-    /// Arithmetic of the two passes of a step: to the class logits, and back to rows that have no gradient.
+    /// Arithmetic of the two passes of a step: to the class logits, and back to rows that have no
+    /// gradient.
     #[must_use]
     pub fn step_work(
         spec: &ModelSpec,

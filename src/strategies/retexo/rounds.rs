@@ -5,7 +5,8 @@ use serde::de::{Deserializer, Error};
 
 use crate::strategies::OptionError;
 
-/// Rounds of each sub-model, one after another: epochs of the run are numbered through. `rounds_per_layer` of an experiment file.
+/// Rounds of each sub-model, one after another: epochs of the run are numbered through.
+/// `rounds_per_layer` of an experiment file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rounds {
     /// As many for all.

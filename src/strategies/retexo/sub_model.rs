@@ -8,7 +8,8 @@ use crate::model::{
     Norm, Work, activate, dense_parameters,
 };
 
-/// The message-passing layer of sub-model `layer`: the paper's, but that attention heads are averaged in every layer, not in the last alone.
+/// The message-passing layer of sub-model `layer`: the paper's, but that attention heads are
+/// averaged in every layer, not in the last alone.
 pub fn layer_spec(spec: &ModelSpec, layer: usize) -> LayerSpec {
     LayerSpec {
         merge: Merge::Average,
@@ -16,8 +17,8 @@ pub fn layer_spec(spec: &ModelSpec, layer: usize) -> LayerSpec {
     }
 }
 
-/// Sub-model `k`: a message-passing layer and, unless it is the last, layer normalisation, ReLU and an auxiliary linear head to the
-/// classes, which is thrown away after training.
+/// Sub-model `k`: a message-passing layer and, unless it is the last, layer normalisation, ReLU and
+/// an auxiliary linear head to the classes, which is thrown away after training.
 #[derive(Module, Debug)]
 pub struct SubModel {
     conv: Conv,
@@ -61,7 +62,8 @@ impl SubModel {
         layer_spec(spec, layer).parameters() + head
     }
 
-    /// Arithmetic of what the next sub-model reads: message passing and, unless it is the last, normalisation.
+    /// Arithmetic of what the next sub-model reads: message passing and, unless it is the last,
+    /// normalisation.
     #[must_use]
     pub fn work(spec: &ModelSpec, layer: usize, block: BlockShape, input: InputShape) -> Work {
         let passing = Work::message_passing(&layer_spec(spec, layer), block, input);
@@ -71,7 +73,8 @@ impl SubModel {
         passing + Work::norm(block.outputs * spec.widths[layer + 1])
     }
 
-    /// Arithmetic of the two passes of a step, the head's with it: to the class logits, and back to rows that have no gradient.
+    /// Arithmetic of the two passes of a step, the head's with it: to the class logits, and back to
+    /// rows that have no gradient.
     #[must_use]
     pub fn step_work(
         spec: &ModelSpec,
@@ -89,7 +92,8 @@ impl SubModel {
         [below + head, below.backward(false) + head.backward(true)]
     }
 
-    /// What the next sub-model reads: `ReLU(LayerNorm(u))`, `[block.outputs, hidden]`; the logits for the last.
+    /// What the next sub-model reads: `ReLU(LayerNorm(u))`, `[block.outputs, hidden]`; the logits
+    /// for the last.
     #[must_use]
     pub fn representation(&self, block: &Block, input: &Input) -> Matrix {
         let output = self.conv.forward(block, input, Activation::Identity);

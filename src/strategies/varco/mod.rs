@@ -1,10 +1,13 @@
-//! `varco`: activations compressed at a rate that falls during training (Cerviño et al., arXiv 2406.17611).
+//! `varco`: activations compressed at a rate that falls during training (Cerviño et al., arXiv
+//! 2406.17611).
 //!
-//! As `full`, but boundary rows go through a codec in every layer but the last. By default, of each row of width `n` only
-//! `max(1, ⌊n/c⌋)` columns travel, and what is missing counts as zero. The columns are drawn anew for each layer and epoch by both ends from a common seed, so no index is sent. The gradient
-//! of a row comes back in the same columns. The ratio `c` follows a schedule, by default from 128 down to 1 after a fifth of the
-//! epochs; from there on the training is exact. An adaptive schedule depends on how the training goes, so its plan in advance is an
-//! upper bound. Features are resent in every epoch, as in the authors' code. An epoch moves
+//! As `full`, but boundary rows go through a codec in every layer but the last. By default, of each
+//! row of width `n` only `max(1, ⌊n/c⌋)` columns travel, and what is missing counts as zero. The
+//! columns are drawn anew for each layer and epoch by both ends from a common seed, so no index is
+//! sent. The gradient of a row comes back in the same columns. The ratio `c` follows a schedule, by
+//! default from 128 down to 1 after a fifth of the epochs; from there on the training is exact. An
+//! adaptive schedule depends on how the training goes, so its plan in advance is an upper bound.
+//! Features are resent in every epoch, as in the authors' code. An epoch moves
 //! `4B (Σ_{l<L−1} max(1, ⌊d_l/c⌋) + d_{L−1})` bytes forward, and the same without layer 0 back.
 
 use super::parts::options::{CACHE_FEATURES, CODEC, MEASURE_ERROR, OVERLAP, RESCALE};

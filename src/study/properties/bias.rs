@@ -1,9 +1,12 @@
-//! Exact biases of the gradient of one mean-aggregation layer with a linear head `W` and squared loss `½‖W z − y‖²` (§4.4 T5). *(All derived.)*
+//! Exact biases of the gradient of one mean-aggregation layer with a linear head `W` and squared
+//! loss `½‖W z − y‖²` (§4.4 T5). *(All derived.)*
 //!
-//! The gradient `(W z − y) zᵀ` is quadratic in the aggregate z, so its bias is `W` times what the estimator adds to `E z zᵀ`. For the mean
-//! over a simple random sample of m of d neighbours, `E[z̄ z̄ᵀ | m] = z zᵀ + S² (1/m − 1/d)`; averaging over m, weighted or not, gives the rest.
+//! The gradient `(W z − y) zᵀ` is quadratic in the aggregate z, so its bias is `W` times what the
+//! estimator adds to `E z zᵀ`. For the mean over a simple random sample of m of d neighbours,
+//! `E[z̄ z̄ᵀ | m] = z zᵀ + S² (1/m − 1/d)`; averaging over m, weighted or not, gives the rest.
 
-/// `S²`, the covariance of a node's d neighbours with divisor `d − 1`, `[width, width]` row by row; zero for fewer than two.
+/// `S²`, the covariance of a node's d neighbours with divisor `d − 1`, `[width, width]` row by row;
+/// zero for fewer than two.
 #[must_use]
 pub fn population_covariance(rows: &[Vec<f64>]) -> Vec<f64> {
     let Some(width) = rows.first().map(Vec::len) else {
@@ -25,9 +28,9 @@ pub fn population_covariance(rows: &[Vec<f64>]) -> Vec<f64> {
         .collect()
 }
 
-/// The covariance of `Σ_u a_u I_u x_u / π_u`, `Σ_u Σ_u' a_u a_u' (π_uu'/(π_u π_u') − 1) x_u x_u'ᵀ`, `[width, width]` row by row. `joint(u, u')` is the
-/// probability that both are seen, `π_u` on the diagonal. If all are seen independently with chance 1/K this is
-/// `(K − 1) Σ a² x xᵀ` (§4.2).
+/// The covariance of `Σ_u a_u I_u x_u / π_u`, `Σ_u Σ_u' a_u a_u' (π_uu'/(π_u π_u') − 1) x_u x_u'ᵀ`,
+/// `[width, width]` row by row. `joint(u, u')` is the probability that both are seen, `π_u` on the
+/// diagonal. If all are seen independently with chance 1/K this is `(K − 1) Σ a² x xᵀ` (§4.2).
 #[must_use]
 pub fn ht_covariance(
     coefficients: &[f64],
@@ -55,8 +58,9 @@ pub fn node_weight_factor(rho: f64, empty: f64, degree: usize) -> f64 {
     (1.0 - empty) / (rho * d) - 1.0 / d
 }
 
-/// `E(1/m | m ≥ 1) − 1/d`: times `W S²` the bias of the plain local mean, given that it is not of nothing. By Jensen never less than
-/// [`node_weight_factor`], for `(1 − p0)/(ρ d) = 1/E(m | m ≥ 1)`.
+/// `E(1/m | m ≥ 1) − 1/d`: times `W S²` the bias of the plain local mean, given that it is not of
+/// nothing. By Jensen never less than [`node_weight_factor`], for
+/// `(1 − p0)/(ρ d) = 1/E(m | m ≥ 1)`.
 #[must_use]
 pub fn nonempty_factor(mean_inverse: f64, degree: usize) -> f64 {
     mean_inverse - 1.0 / degree as f64
@@ -74,7 +78,8 @@ pub fn mean_inverse(distribution: &[f64]) -> f64 {
     if chance > 0.0 { sum / chance } else { 0.0 }
 }
 
-/// The distribution over 0…`draws` of how many independent draws of chance `probability` succeed: of `d_local` under independent assignment.
+/// The distribution over 0…`draws` of how many independent draws of chance `probability` succeed:
+/// of `d_local` under independent assignment.
 #[must_use]
 pub fn binomial(draws: usize, probability: f64) -> Vec<f64> {
     let mut distribution = vec![1.0];
@@ -89,7 +94,8 @@ pub fn binomial(draws: usize, probability: f64) -> Vec<f64> {
     distribution
 }
 
-/// The bias `W · C` of the gradient, `[classes, width]`, for a head `[classes, width]` and what is added to `E z zᵀ`, `[width, width]`.
+/// The bias `W · C` of the gradient, `[classes, width]`, for a head `[classes, width]` and what is
+/// added to `E z zᵀ`, `[width, width]`.
 #[must_use]
 pub fn squared_loss_bias(head: &[f64], added: &[f64], width: usize) -> Vec<f64> {
     let entry = |row: &[f64], column: usize| {

@@ -13,7 +13,8 @@ use bias::*;
 
 const WIDTH: usize = 2;
 
-/// A design over the nodes of [`graph`] with all of its outcomes: for every node, what its worker sees.
+/// A design over the nodes of [`graph`] with all of its outcomes: for every node, what its worker
+/// sees.
 struct Design {
     name: &'static str,
     inclusion: Inclusion,

@@ -1,8 +1,8 @@
 //! Estimates that gather what several repartitions show.
 
-/// The ratio estimator of a mean over phases, `Σ_s Σ_u I x/π / Σ_s Σ_u I/π`: as phases gather it goes to the full mean with a bias of the
-/// order 1/S, if every neighbour can be seen. With `π = 1` for all, it goes to the mean weighted by how often each is seen
-/// instead. *(Derived, §4.4 T3.)*
+/// The ratio estimator of a mean over phases, `Σ_s Σ_u I x/π / Σ_s Σ_u I/π`: as phases gather it
+/// goes to the full mean with a bias of the order 1/S, if every neighbour can be seen. With `π = 1`
+/// for all, it goes to the mean weighted by how often each is seen instead. *(Derived, §4.4 T3.)*
 #[derive(Clone, Debug)]
 pub struct Ratio {
     sum: Vec<f64>,
@@ -19,7 +19,8 @@ impl Ratio {
         }
     }
 
-    /// One neighbour that a phase shows, `[width]`, and how likely a phase is to show it (more than 0).
+    /// One neighbour that a phase shows, `[width]`, and how likely a phase is to show it (more than
+    /// 0).
     pub fn add(&mut self, row: &[f64], inclusion: f64) {
         for (sum, value) in self.sum.iter_mut().zip(row) {
             *sum += value / inclusion;
@@ -39,8 +40,8 @@ mod tests {
     use super::super::binomial;
     use super::*;
 
-    /// The exact expectation over S independent phases that always show the neighbour `own` and show `other` with this probability,
-    /// which `weighted` as such.
+    /// The exact expectation over S independent phases that always show the neighbour `own` and
+    /// show `other` with this probability, which `weighted` as such.
     fn expectation(phases: usize, probability: f64, weighted: f64) -> f64 {
         let (own, other) = (1.0, 5.0);
         let shown = binomial(phases, probability);

@@ -3,19 +3,20 @@
 use super::Inclusion;
 use crate::graph::Csr;
 
-/// L-hop coverage `c^(L) = P_π^L · 1` with `P = D⁻¹A` on global degrees restricted to local edges: the probability that a
-/// random walk of `hops` steps from a node stays where the worker sees it. Nodes without neighbours are covered: `c = 1`. *(Derived, §4.5; the
-/// authors' code uses one hop.)*
+/// L-hop coverage `c^(L) = P_π^L · 1` with `P = D⁻¹A` on global degrees restricted to local edges:
+/// the probability that a random walk of `hops` steps from a node stays where the worker sees it.
+/// Nodes without neighbours are covered: `c = 1`. *(Derived, §4.5; the authors' code uses one
+/// hop.)*
 ///
-/// `adjacency` has a row per local node, and `degrees` are global. The result is in `[0, 1]`; it takes `hops` passes over the
-/// local edges.
+/// `adjacency` has a row per local node, and `degrees` are global. The result is in `[0, 1]`; it
+/// takes `hops` passes over the local edges.
 #[must_use]
 pub fn coverage(adjacency: &Csr, degrees: &[usize], hops: usize) -> Vec<f64> {
     by_hop(adjacency, degrees, hops, |_, _| 1.0)
 }
 
-/// The hops to give to [`coverage`] when the worker holds a 1-hop halo, whose rows end walks: their last step may leave,
-/// `P_π^(L−1) · 1`. *(Derived, §4.5.)*
+/// The hops to give to [`coverage`] when the worker holds a 1-hop halo, whose rows end walks: their
+/// last step may leave, `P_π^(L−1) · 1`. *(Derived, §4.5.)*
 #[must_use]
 pub const fn halo_hops(hops: usize, halo: bool) -> usize {
     if halo { hops.saturating_sub(1) } else { hops }
@@ -41,8 +42,9 @@ pub fn by_hop(
     stays
 }
 
-/// The chance that a walk stays whose next step is to one of a node's local neighbours, out of so many
-/// neighbours: the mean of what `seen` says of each. A node without any stays. *(Derived, §4.5.)*
+/// The chance that a walk stays whose next step is to one of a node's local neighbours, out of so
+/// many neighbours: the mean of what `seen` says of each. A node without any stays. *(Derived,
+/// §4.5.)*
 #[must_use]
 pub fn stay(local: &[u32], degree: usize, seen: impl Fn(usize) -> f64) -> f64 {
     if degree == 0 {
@@ -51,9 +53,9 @@ pub fn stay(local: &[u32], degree: usize, seen: impl Fn(usize) -> f64) -> f64 {
     local.iter().map(|&u| seen(u as usize)).sum::<f64>() / degree as f64
 }
 
-/// `p0`, the probability that a node's worker sees none of its neighbours, which are in these `units`:
-/// 0 for a node without any and for one with a neighbour that is always seen `together` with it,
-/// otherwise by how many distinct units there are. *(Derived, §4.4 T2 for any design.)*
+/// `p0`, the probability that a node's worker sees none of its neighbours, which are in these
+/// `units`: 0 for a node without any and for one with a neighbour that is always seen `together`
+/// with it, otherwise by how many distinct units there are. *(Derived, §4.4 T2 for any design.)*
 #[must_use]
 pub fn none_seen(
     inclusion: Inclusion,
@@ -93,7 +95,8 @@ mod tests {
         (0..graph.nodes()).map(|v| graph.degree(v)).collect()
     }
 
-    /// The share of all walks of `hops` steps from `v` whose first `kept` steps stay local, walk by walk.
+    /// The share of all walks of `hops` steps from `v` whose first `kept` steps stay local, walk by
+    /// walk.
     fn walks_that_stay(graph: &Csr, local: &[bool], v: usize, hops: usize, kept: usize) -> f64 {
         if hops == 0 || graph.degree(v) == 0 {
             return 1.0;

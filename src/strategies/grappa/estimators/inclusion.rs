@@ -1,7 +1,7 @@
 //! How likely a random design shows one node to the worker of another.
 
-/// A design over *units*: nodes, or chunks of nodes that stay together. Two nodes of one unit always see each other; what follows
-/// is about others. *(Derived, by counting; §4.1.)*
+/// A design over *units*: nodes, or chunks of nodes that stay together. Two nodes of one unit
+/// always see each other; what follows is about others. *(Derived, by counting; §4.1.)*
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inclusion {
     /// Every unit goes to one of the workers, independently and with equal chances.
@@ -9,15 +9,16 @@ pub enum Inclusion {
         /// Number of workers, at least 1.
         workers: usize,
     },
-    /// Units are dealt to workers in random order, so that counts differ by at most one: balanced random nodes, or a random grouping of
-    /// chunks.
+    /// Units are dealt to workers in random order, so that counts differ by at most one: balanced
+    /// random nodes, or a random grouping of chunks.
     Balanced {
         /// Number of units, at least `workers`.
         units: usize,
         /// Number of workers, at least 1.
         workers: usize,
     },
-    /// One worker a chunk, which sees its own and one other, all others equally often: a random super-epoch of the sweep.
+    /// One worker a chunk, which sees its own and one other, all others equally often: a random
+    /// super-epoch of the sweep.
     Sweep {
         /// Number of chunks, which is that of workers.
         chunks: usize,
@@ -27,15 +28,17 @@ pub enum Inclusion {
 }
 
 impl Inclusion {
-    /// `π_uv`, the probability that `v`'s worker sees `u`: 1 within a unit; otherwise `1/K` (independent), `(n/K − 1)/(n − 1)` (balanced,
-    /// if K divides n), `1/(N − 1)` (sweep). *(Derived, §4.1.)*
+    /// `π_uv`, the probability that `v`'s worker sees `u`: 1 within a unit; otherwise `1/K`
+    /// (independent), `(n/K − 1)/(n − 1)` (balanced, if K divides n), `1/(N − 1)` (sweep).
+    /// *(Derived, §4.1.)*
     #[must_use]
     pub fn pair(self, same_unit: bool) -> f64 {
         if same_unit { 1.0 } else { self.joint(1) }
     }
 
-    /// The probability that a worker sees all of `others` further distinct units beside its own: `K^−m`, the product of
-    /// `(s − i)/(n − i)` over i = 1…m averaged over sizes s, and in the sweep 1, `1/(N − 1)`, 0, 0, …. *(Derived: draws without replacement.)*
+    /// The probability that a worker sees all of `others` further distinct units beside its own:
+    /// `K^−m`, the product of `(s − i)/(n − i)` over i = 1…m averaged over sizes s, and in the
+    /// sweep 1, `1/(N − 1)`, 0, 0, …. *(Derived: draws without replacement.)*
     #[must_use]
     pub fn joint(self, others: usize) -> f64 {
         match self {
@@ -52,8 +55,9 @@ impl Inclusion {
         }
     }
 
-    /// The probability that a worker sees none of `others` distinct units beside its own: `(1 − 1/K)^m`, the product of
-    /// `(n − s − i)/(n − 1 − i)` over i = 0…m−1, and in the sweep `1 − m/(N − 1)`. *(Derived; §4.4 T2 for the first.)*
+    /// The probability that a worker sees none of `others` distinct units beside its own:
+    /// `(1 − 1/K)^m`, the product of `(n − s − i)/(n − 1 − i)` over i = 0…m−1, and in the sweep
+    /// `1 − m/(N − 1)`. *(Derived; §4.4 T2 for the first.)*
     #[must_use]
     pub fn none_of(self, others: usize) -> f64 {
         match self {
@@ -71,7 +75,8 @@ impl Inclusion {
     }
 }
 
-/// The mean of `value(s)` over a random unit, `s` being the size (in units) of the worker it is dealt to.
+/// The mean of `value(s)` over a random unit, `s` being the size (in units) of the worker it is
+/// dealt to.
 fn average_over_sizes(units: usize, workers: usize, value: impl Fn(usize) -> f64) -> f64 {
     let (size, larger) = (units / workers, units % workers);
     let share = |count: usize, size: usize| (count * size) as f64 / units as f64;

@@ -1,9 +1,11 @@
-//! The mathematics of coverage and of the weights that correct for what a worker does not see. Plain functions of plain
-//! numbers: nothing here trains, sends or reads.
+//! The mathematics of coverage and of the weights that correct for what a worker does not see.
+//! Plain functions of plain numbers: nothing here trains, sends or reads.
 //!
-//! The estimated thing is the full gradient `g = (1/n) Σ_v ∇ℓ_v`. A random design decides what `v`'s worker sees; `d` is a node's degree in the
-//! whole graph, `d_local` how many of its neighbours are seen, both without the self-loop; the *coverage* is `c = d_local/d`, and
-//! `ρ = E c`. Every function says where its formula is from: *the paper's*, *the authors' code's*, or *derived* here.
+//! The estimated thing is the full gradient `g = (1/n) Σ_v ∇ℓ_v`. A random design decides what
+//! `v`'s worker sees; `d` is a node's degree in the whole graph, `d_local` how many of its
+//! neighbours are seen, both without the self-loop; the *coverage* is `c = d_local/d`, and
+//! `ρ = E c`. Every function says where its formula is from: *the paper's*, *the authors' code's*,
+//! or *derived* here.
 //!
 //! | file | what it computes |
 //! |---|---|

@@ -8,16 +8,19 @@ use serde::{Deserialize, Serialize};
 pub enum Weight {
     /// Nothing (the paper's ablation UW).
     None,
-    /// Each node's loss by its coverage (the paper's node-level form; the authors' code averages it).
+    /// Each node's loss by its coverage (the paper's node-level form; the authors' code averages
+    /// it).
     NodeHt,
     /// Each node's loss by 1 if any neighbour is seen and by 0 if none is (derived).
     NodeHajek,
     /// The batch's gradient by the mean coverage of its nodes (the authors' code).
     #[default]
     BatchMean,
-    /// The batch's gradient by the factor that brings it nearest to the node-weighted one (the paper's v2 calls it "minimum-distance"; the formula is derived).
+    /// The batch's gradient by the factor that brings it nearest to the node-weighted one (the
+    /// paper's v2 calls it "minimum-distance"; the formula is derived).
     BatchGram,
-    /// Each message by one over the probability that it is seen, with global degrees (derived; `GraphSAINT`'s aggregator).
+    /// Each message by one over the probability that it is seen, with global degrees (derived;
+    /// `GraphSAINT`'s aggregator).
     EdgeHt,
 }
 
@@ -57,7 +60,8 @@ pub enum Shrinkage {
     None,
     /// Coverages smoothed by κ, node by node.
     Kappa,
-    /// Batch weights by `1 + λ (w − 1)`, with a given λ; in the study of estimators, if none is given, the one estimated from all workers.
+    /// Batch weights by `1 + λ (w − 1)`, with a given λ; in the study of estimators, if none is
+    /// given, the one estimated from all workers.
     Lambda,
     /// As lambda, with the factor of James and Stein.
     JamesStein,
@@ -83,8 +87,9 @@ pub enum Normalise {
     /// Nothing: the step shrinks with the coverage (the authors' code).
     #[default]
     None,
-    /// The expected weight of each node under the design, which makes the weight Horvitz and Thompson's where that expectation is exact: in
-    /// training for one hop, and for more as if the walk never came back to units it has seen.
+    /// The expected weight of each node under the design, which makes the weight Horvitz and
+    /// Thompson's where that expectation is exact: in training for one hop, and for more as if the
+    /// walk never came back to units it has seen.
     Rho,
     /// The mean weight over all training nodes: one scalar all-reduce.
     Mean,

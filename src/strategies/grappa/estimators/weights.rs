@@ -1,8 +1,9 @@
 //! What the loss of a node, the gradient of a batch or the message of an edge is multiplied by.
 
-/// Horvitz and Thompson's weight of a node, `w = c/ρ`: with the mean over seen neighbours, `c z̄ = (1/d) Σ I x`, so its expectation is the full mean
-/// exactly if all neighbours are seen equally often; otherwise it is their mean weighted by how often. 0 for what is
-/// never seen. *(Derived, §4.3; the authors' code has `c` alone.)*
+/// Horvitz and Thompson's weight of a node, `w = c/ρ`: with the mean over seen neighbours,
+/// `c z̄ = (1/d) Σ I x`, so its expectation is the full mean exactly if all neighbours are seen
+/// equally often; otherwise it is their mean weighted by how often. 0 for what is never seen.
+/// *(Derived, §4.3; the authors' code has `c` alone.)*
 ///
 /// It divides any weight by its expectation; `normalise = "rho"`.
 #[must_use]
@@ -14,16 +15,18 @@ pub fn over_expectation(weight: f64, expected: f64) -> f64 {
     }
 }
 
-/// Hájek's weight of a node whose neighbours are averaged: 1, because the mean over seen neighbours is already divided by how
-/// many there are, and 0 for a node none of whose neighbours is seen, which says nothing. Divided by its expectation `1 − p0` it is unbiased for
-/// any exchangeable design (§4.4 T2). A node without neighbours counts fully. *(Derived.)*
+/// Hájek's weight of a node whose neighbours are averaged: 1, because the mean over seen neighbours
+/// is already divided by how many there are, and 0 for a node none of whose neighbours is seen,
+/// which says nothing. Divided by its expectation `1 − p0` it is unbiased for any exchangeable
+/// design (§4.4 T2). A node without neighbours counts fully. *(Derived.)*
 #[must_use]
 pub fn node_hajek(seen: usize, degree: usize) -> f64 {
     if seen > 0 || degree == 0 { 1.0 } else { 0.0 }
 }
 
-/// Horvitz and Thompson's weight of one message, `1/π`; 0 for one that is never seen. With global degrees, `Σ_u a I x/π` is unbiased if every
-/// message can be seen. *(Derived, §4.2; `GraphSAINT`'s `1/α` when every part runs each step.)*
+/// Horvitz and Thompson's weight of one message, `1/π`; 0 for one that is never seen. With global
+/// degrees, `Σ_u a I x/π` is unbiased if every message can be seen. *(Derived, §4.2; `GraphSAINT`'s
+/// `1/α` when every part runs each step.)*
 #[must_use]
 pub fn edge_ht(inclusion: f64) -> f64 {
     if inclusion > 0.0 {
@@ -39,14 +42,15 @@ pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The batch weight `mean(w_v)`, or 1 of no nodes. *(The authors' code's; the nearest to node weighting if gradients are exchangeable, §4.7.)*
+/// The batch weight `mean(w_v)`, or 1 of no nodes. *(The authors' code's; the nearest to node
+/// weighting if gradients are exchangeable, §4.7.)*
 #[must_use]
 pub fn mean_or_one(weights: &[f64]) -> f64 {
     mean(weights).unwrap_or(1.0)
 }
 
-/// The batch weight nearest to node weighting if gradients are uncorrelated: `Σ γ_v w_v / Σ γ_v` with
-/// `γ_v = E‖g_v‖²`. *(Derived, §4.7.)*
+/// The batch weight nearest to node weighting if gradients are uncorrelated: `Σ γ_v w_v / Σ γ_v`
+/// with `γ_v = E‖g_v‖²`. *(Derived, §4.7.)*
 #[must_use]
 pub fn batch_norms(squared_norms: &[f64], weights: &[f64]) -> f64 {
     let weighted = squared_norms
@@ -56,8 +60,9 @@ pub fn batch_norms(squared_norms: &[f64], weights: &[f64]) -> f64 {
     ratio(weighted.sum(), squared_norms.iter().sum(), weights)
 }
 
-/// A cheap `γ_v`: the squared gradient of cross-entropy in the last layer's weights and bias, `‖softmax − onehot‖² (1 + ‖h‖²)`, for errors
-/// `[classes]` and the last layer's inputs `[hidden]`. *(Derived, §4.7.)*
+/// A cheap `γ_v`: the squared gradient of cross-entropy in the last layer's weights and bias,
+/// `‖softmax − onehot‖² (1 + ‖h‖²)`, for errors `[classes]` and the last layer's inputs `[hidden]`.
+/// *(Derived, §4.7.)*
 #[must_use]
 pub fn squared_gradient_norm(error: &[f64], hidden: &[f64]) -> f64 {
     let square = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>();

@@ -3,7 +3,8 @@
 use super::*;
 use crate::graph::Features;
 
-/// Two owned nodes, five of worker 1 and four of worker 2 in the halo; node 0 reads all of worker 1, node 1 some of either.
+/// Two owned nodes, five of worker 1 and four of worker 2 in the halo; node 0 reads all of worker
+/// 1, node 1 some of either.
 fn shard() -> Shard {
     let edges = [
         (1, 0),

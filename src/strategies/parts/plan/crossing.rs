@@ -81,8 +81,8 @@ impl CrossingPlan {
         halo > 0 || (self.made > 0 && self.own > 0)
     }
 
-    /// Gradients of others' rows to their owners, if the worker `has` one; whether it has one of its
-    /// own rows then.
+    /// Gradients of others' rows to their owners, if the worker `has` one; whether it has one of
+    /// its own rows then.
     pub fn backward(
         &self,
         track: &mut Track,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::net::TrafficKind;
 use crate::sim::{Decision, Planner, Setting, Timeline, Track};
 
-/// Plans epochs of steps that each end with a sum of all gradients: `step` writes down what a worker
-/// does in one, and `before` what it does first in an epoch.
+/// Plans epochs of steps that each end with a sum of all gradients: `step` writes down what a
+/// worker does in one, and `before` what it does first in an epoch.
 pub struct StepPlanner<S> {
     setting: Arc<Setting>,
     steps: usize,
