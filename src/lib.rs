@@ -11,7 +11,7 @@
 //! | [`model`] | sparse aggregation, layers, loss, flat parameters on burn |
 //! | [`sim`] | workers, virtual time, devices, recording |
 //! | [`strategies`] | one folder per published method, and the parts they share |
-//! | [`study`] | how far estimated gradients are from the full one, on networks small enough to know |
+//! | [`study`] | how far estimated gradients are from the full one, on small networks |
 //! | [`experiment`] | TOML → cells → runs → tables, claims, verification |
 //! | [`report`] | tables → figures, Markdown and LaTeX tables, HTML |
 //! | [`cli`] | one file per subcommand |

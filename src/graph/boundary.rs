@@ -1,7 +1,6 @@
 //! What has to cross the cut: who sends which rows to whom.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use super::{Csr, Partition, Peers};
 
@@ -23,7 +22,7 @@ use super::{Csr, Partition, Peers};
 /// let plan = BoundaryPlan::new(&path, &partition);
 /// assert_eq!(plan.parts[0].halo, [3]);
 /// assert_eq!(plan.parts[1].halo, [2]);
-/// assert_eq!(plan.parts[0].sends, [(1, vec![2])]);
+/// assert_eq!(plan.parts[0].sends[1], [2]);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BoundaryPlan {
@@ -151,17 +150,6 @@ impl BoundaryPlan {
     /// is the sum of all halos.
     pub fn boundary_rows(&self) -> usize {
         self.parts.iter().map(|part| part.halo.len()).sum()
-    }
-}
-
-impl Chunks {
-    /// With the training nodes of a split; see [`BoundaryPlan::with_training`].
-    #[must_use]
-    pub fn with_training(self, train: &[u32]) -> Self {
-        Self {
-            plan: Arc::new(Arc::unwrap_or_clone(self.plan).with_training(train)),
-            ..self
-        }
     }
 }
 

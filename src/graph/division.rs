@@ -15,6 +15,17 @@ pub struct Chunks {
     pub seed: u64,
 }
 
+impl Chunks {
+    /// With the training nodes of a split; see [`BoundaryPlan::with_training`].
+    #[must_use]
+    pub fn with_training(self, train: &[u32]) -> Self {
+        Self {
+            plan: Arc::new(Arc::unwrap_or_clone(self.plan).with_training(train)),
+            ..self
+        }
+    }
+}
+
 /// A graph dealt out to workers.
 #[derive(Debug)]
 pub struct Division {

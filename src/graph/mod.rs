@@ -9,7 +9,7 @@
 //!                                                       │
 //!                                                 PartitionStats: cut, balance, coverage
 //!
-//!  Steps: which nodes train when ──→ Sampler: which neighbours they see ──→ SampledLayer, one per layer
+//!  Steps: which nodes train when ──→ Sampler: which neighbours they see ──→ SampledLayer each
 //! ```
 //!
 //! Nothing here trains or sends. Everything random is keyed by a seed, and nothing depends on how

@@ -71,7 +71,7 @@ impl DatasetSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::Format;
+    use crate::graph::{Format, SplitSpec};
 
     fn bundled(name: &str) -> DatasetSpec {
         DatasetSpec {

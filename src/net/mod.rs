@@ -1,8 +1,8 @@
 //! The emulated network: what it is made of, how long messages take, and what they weigh.
 //!
 //! ```text
-//!   NetworkSpec ──▶ Topology (links, routes) ──▶ Fabric: flows share links ──▶ deliveries in virtual time
-//!        │                                          ▲
+//!   NetworkSpec ──▶ Topology (links, routes) ──▶ Fabric: flows share links ──▶ deliveries
+//!        │                                          ▲                       in virtual time
 //!        └────────▶ Framing: payload ──▶ wire bytes ┘
 //!
 //!   rows of floats ──Codec──▶ payload ──Communicator──▶ payload ──Codec──▶ rows of floats

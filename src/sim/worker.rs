@@ -3,25 +3,21 @@
 mod evaluation;
 mod messages;
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use burn::module::Module;
 use burn::tensor::Device;
 
 use super::device::drain;
-use super::plan::{Collective, Decision, Following, Script};
+use super::plan::{Decision, Following, Script};
 use super::record::Recorder;
-use super::{Engine, EpochReport, Scores, Setting, Shard, SimError, WorkerDevice};
-use crate::graph::Features;
+use super::{Engine, EpochReport, Setting, Shard, SimError, WorkerDevice};
 use crate::model::{
-    Aggregation, Block, Dropout, Gnn, Input, Matrix, Optimizer, Place, accuracy, add_gradients,
-    cross_entropy, mean_loss, parameter_count, parameters, predictions, targets,
+    Block, Dropout, Gnn, Input, Matrix, Optimizer, Place, add_gradients, cross_entropy,
+    parameter_count, parameters, targets,
 };
-use crate::net::{
-    CodingErrors, Communicator, Inbox, Outbox, Pending, PendingCollective, Reduce, Seconds,
-    Traffic, TrafficKind,
-};
+use crate::net::{CodingErrors, Communicator, Seconds, Traffic};
 
 /// What a stretch of real time was spent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,8 +11,9 @@ use crate::sim::{Observer, Outcome, Planner, Run, Setting, SimError, Worker, sim
 /// has them.
 ///
 /// ```text
-///   Strategy ──needs──▶ data, partition, devices ──▶ Setting ──fit──▶ Training ─┬─ planner: what will be done
-///                                                                               └─ train: do it
+///   Strategy ──needs──▶ data, partition, devices ──▶ Setting ──fit──▶ Training
+///                                          planner: what will be done ◀──┤
+///                                          train: do it ◀────────────────┘
 /// ```
 ///
 /// # Example

@@ -1,8 +1,10 @@
 //! Which worker owns which node.
 //!
 //! ```text
-//! random   balanced, uniformly random        ldg, fennel   one pass over the nodes, fewer cut edges than at random
-//! metis    few cut edges, nearly balanced    given         read from a file
+//! random        balanced, uniformly random
+//! metis         few cut edges, nearly balanced
+//! ldg, fennel   one pass over the nodes, fewer cut edges than at random
+//! given         read from a file
 //! ```
 
 mod given;
@@ -147,6 +149,7 @@ fn fill_empty(assignment: &mut [u32], workers: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::graph::BoundaryPlan;
     use proptest::prelude::*;
 
     const METHODS: [PartitionMethod; 4] = [

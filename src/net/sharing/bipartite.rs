@@ -51,14 +51,14 @@ impl Sharing {
         if !self.shape.is_dense(self.in_use, DENSE) {
             return false;
         }
-        let mut sides = Bipartite::new(&self.shape);
+        let mut bipartite = Bipartite::new(&self.shape);
         for &id in self.by_route.values() {
             let bundle = &self.bundles[id as usize];
             if !bipartite.set_flows(&bundle.links, id, bundle.flows) {
                 return false;
             }
         }
-        self.bipartite = Some(Box::new(sides));
+        self.bipartite = Some(Box::new(bipartite));
         self.changes.everything = true;
         // Of links that fill together, the first is the bottleneck from now on.
         self.moved.extend(self.by_route.values());
@@ -82,18 +82,18 @@ impl Sharing {
 
     /// Fills again what the changes concern.
     pub(super) fn fill_bipartite(&mut self) {
-        let Some(mut sides) = self.bipartite.take() else {
+        let Some(mut bipartite) = self.bipartite.take() else {
             return;
         };
-        let rest = self.empty(&mut sides);
-        let anew = self.fill_in_order(&mut sides, rest);
-        self.bipartite = Some(sides);
+        let rest = self.empty(&mut bipartite);
+        let anew = self.fill_in_order(&mut bipartite, rest);
+        self.bipartite = Some(bipartite);
         let fills = &mut self.fills;
         *(if anew { &mut fills.0 } else { &mut fills.1 }) += 1;
     }
 
     /// Empties the links from the first that is concerned.
-    fn empty(&mut self, sides: &mut Bipartite) -> Rest {
+    fn empty(&mut self, bipartite: &mut Bipartite) -> Rest {
         let mut changed = self.changed_links();
         let mut start = bipartite.full.min(self.changes.left_at);
         for &link in &self.changes.joined {
@@ -139,14 +139,14 @@ impl Sharing {
             idle: Vec::new(),
         };
         for link in changed {
-            self.look(sides, &mut rest, link);
+            self.look(bipartite, &mut rest, link);
         }
         rest
     }
 
     /// Takes a link into the window, unless it is out of use, or its flows have all settled and
     /// there was room for them.
-    fn look(&self, sides: &mut Bipartite, rest: &mut Rest, link: u32) {
+    fn look(&self, bipartite: &mut Bipartite, rest: &mut Rest, link: u32) {
         if self.total[link as usize] > 0.0 {
             let candidate = bipartite.candidate(link, &self.capacity, &self.total);
             let Filling { spare, open } = candidate.filling;
@@ -161,7 +161,7 @@ impl Sharing {
 
     /// Looks at the links that were not full last time and whose flows may have got too much by
     /// now, and returns by how much the rates of each side have risen.
-    fn wake(&self, sides: &mut Bipartite, rest: &mut Rest) -> [f64; 2] {
+    fn wake(&self, bipartite: &mut Bipartite, rest: &mut Rest) -> [f64; 2] {
         let mut rise = [0.0_f64; 2];
         for &link in &self.solution.order[rest.start..] {
             let more = self.solution.level[link as usize] - bipartite.rated[link as usize];
@@ -175,7 +175,7 @@ impl Sharing {
             let most = bipartite.rise[across] + rise[across] - then;
             let sleeps = slack > most * self.total[link as usize];
             if !sleeps {
-                self.look(sides, rest, link);
+                self.look(bipartite, rest, link);
             }
             sleeps
         });
@@ -184,7 +184,7 @@ impl Sharing {
     }
 
     /// Fills what is left, and says whether all links were compared.
-    fn fill_in_order(&mut self, sides: &mut Bipartite, mut rest: Rest) -> bool {
+    fn fill_in_order(&mut self, bipartite: &mut Bipartite, mut rest: Rest) -> bool {
         let mut undone = 0;
         let mut rise;
         loop {
@@ -193,11 +193,11 @@ impl Sharing {
             {
                 rest.next += 1;
                 if !std::mem::replace(&mut bipartite.seen[link as usize], true) {
-                    self.look(sides, &mut rest, link);
+                    self.look(bipartite, &mut rest, link);
                 }
             }
             let Some(first) = take_first(&mut rest.window) else {
-                rise = self.wake(sides, &mut rest);
+                rise = self.wake(bipartite, &mut rest);
                 if rest.window.is_empty() {
                     break;
                 }
@@ -208,13 +208,13 @@ impl Sharing {
             let level = first.filling.level();
             if level < rate * (1.0 - SAME) && rest.most != usize::MAX {
                 undone += 1;
-                self.undo(sides, &mut rest, first, undone > self.total.len());
+                self.undo(bipartite, &mut rest, first, undone > self.total.len());
                 continue;
             }
             if level > rate * (1.0 + SAME) {
                 rate = level;
             }
-            self.fill_one(sides, &mut rest, first.link, rate);
+            self.fill_one(bipartite, &mut rest, first.link, rate);
         }
         bipartite.full = self.solution.order.len();
         bipartite.was.fill(NONE);
@@ -227,7 +227,7 @@ impl Sharing {
     }
 
     /// Gives a rate to the open flows of a link.
-    fn fill_one(&mut self, sides: &mut Bipartite, rest: &mut Rest, link: u32, rate: f64) {
+    fn fill_one(&mut self, bipartite: &mut Bipartite, rest: &mut Rest, link: u32, rate: f64) {
         self.solution.rank[link as usize] = self.solution.order.len() as u32;
         self.solution.order.push(link);
         self.solution.level[link as usize] = rate;
@@ -279,7 +279,13 @@ impl Sharing {
     /// Empties links that have filled too early, before one that fills at a lower level. They are
     /// compared with all others from now on; so there is an end to it. After too many attempts:
     /// all.
-    fn undo(&mut self, sides: &mut Bipartite, rest: &mut Rest, mut first: Candidate, all: bool) {
+    fn undo(
+        &mut self,
+        bipartite: &mut Bipartite,
+        rest: &mut Rest,
+        mut first: Candidate,
+        all: bool,
+    ) {
         let mut waiting: Vec<u32> = rest.window.drain(..).map(|one| one.link).collect();
         waiting.push(first.link);
         waiting.append(&mut rest.idle);
@@ -310,7 +316,7 @@ impl Sharing {
             rest.most = usize::MAX;
         }
         for link in waiting {
-            self.look(sides, rest, link);
+            self.look(bipartite, rest, link);
         }
     }
 }

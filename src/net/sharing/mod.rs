@@ -241,7 +241,7 @@ impl Sharing {
     /// after those of the network.
     #[must_use]
     pub fn bottleneck(&self, bundle: BundleId) -> usize {
-        if let Some(sides) = &self.bipartite {
+        if let Some(bipartite) = &self.bipartite {
             let [a, b] = bipartite.ends(bundle).map(|link| link as usize);
             let rank = &self.solution.rank;
             return if rank[a] <= rank[b] { a } else { b };
@@ -366,7 +366,7 @@ impl Sharing {
     fn count(&mut self, id: u32, change: i32) {
         let bundle = &mut self.bundles[id as usize];
         bundle.flows = bundle.flows.saturating_add_signed(change);
-        if let Some(sides) = &mut self.bipartite
+        if let Some(bipartite) = &mut self.bipartite
             && !bipartite.set_flows(&bundle.links, id, bundle.flows)
         {
             self.leave_bipartite();

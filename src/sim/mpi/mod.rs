@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!   mpirun -n P ─→ P × Processes ─(one Worker each)─→ Report, every epoch ─┐
-//!                     │ Port: MPI's messages, and failures               ├→ rank 0: Recorder, Outcome
-//!                     ▼                                                  │
-//!                  MpiCommunicator ─→ Account: clock, ledger ────────────┘ at the end
+//!                     │ Port: MPI's messages, and failures                 ├→ rank 0: Recorder,
+//!                     ▼                                                    │          Outcome
+//!                  MpiCommunicator ─→ Account: clock, ledger, at the end ──┘
 //! ```
 //!
 //! Every process prepares the whole experiment by itself, which is deterministic, and trains on its

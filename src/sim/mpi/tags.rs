@@ -3,6 +3,7 @@
 use crate::net::{NetError, TrafficKind};
 
 /// Tag of values that worker 0 shares, on the control channel.
+#[cfg(feature = "mpi")]
 pub(super) const SHARED: i32 = 1;
 
 /// Every MPI library takes tags up to this number.

@@ -3,6 +3,8 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
+use burn::module::Module;
+
 use super::Worker;
 use crate::graph::Features;
 use crate::model::{

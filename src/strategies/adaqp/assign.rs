@@ -5,7 +5,8 @@
 //! layer and direction the groups of all messages get the bits that minimise
 //!
 //! ```text
-//!   λ · (V(b) − V(8)) / (V(2) − V(8)) + (1 − λ) · (T(b) − T(2)) / (T(8) − T(2))     V = Σ_g β_g / (2^{b_g} − 1)²,  T = Σ_g n_g b_g
+//!   λ · (V(b) − V(8)) / (V(2) − V(8)) + (1 − λ) · (T(b) − T(2)) / (T(8) − T(2))
+//!   V = Σ_g β_g / (2^{b_g} − 1)²,  T = Σ_g n_g b_g
 //! ```
 //!
 //! This is the objective of `AdaQP`'s paper and code, with their normalisation from the worst to

@@ -33,7 +33,7 @@ pub struct Hop {
     pub edges: usize,
     /// Neighbours looked at to draw those of own nodes.
     pub looked_at: usize,
-    /// What is drawn by others, by owner; the batch itself is the worker's own, so nothing at hop 0.
+    /// What is drawn by others, by owner; the batch itself is the worker's own: nothing at hop 0.
     pub asks: Peers<Draws>,
 }
 

@@ -4,8 +4,9 @@
 //! ```text
 //!   seeds ─ draw ─ ask the owners of drawn halo rows ─┐   ids, `sample`
 //!     ▲                                               ▼
-//!     │            rows of the layer below = own inputs + what others asked for ─ draw ─ ask … ─ features
-//!   loss ◀── layers, each reading rows that came with the strategy's codec; gradients back the same way
+//!     │            rows of the layer below = own inputs + what others asked for ─ draw ─ ask … ─
+//!     │                                                                                 features
+//!   loss ◀── layers, each reading rows that came with the strategy's codec; gradients go back so
 //! ```
 //!
 //! So every worker computes the rows that it owns and that any worker needs, once each. Who will be

@@ -1,7 +1,7 @@
 //! A share of the boundary, drawn anew in every epoch, as in BNS-GCN.
 //!
 //! ```text
-//!   owner: draw rows for each reader ── their ids, `sample` ──▶ reader: columns of its graph, times b / s
+//!   owner: draw rows for each reader ── their ids, `sample` ──▶ reader: its columns, times b / s
 //!   then rows and gradients of these alone cross, in every layer
 //! ```
 

@@ -24,10 +24,11 @@ use crate::strategies::OptionError;
 /// |---|---|
 /// | `random_columns`, `random_entries`, `first_columns` | ⌊n/c⌋ of n entries of a row, at least 1 |
 /// | `top_k` | as many entries as n/c floats pay for with their places, at least 1 |
-/// | `quantise` | 8, 4, 2 or 1 bits, the most with 32/bits ≥ c; above 32, 1 bit of `random_columns` at c/32 |
-/// | `compose` | as many entries of `first` as n/c floats pay for when their values cost what `second` makes of them |
+/// | `quantise` | 8, 4, 2 or 1 bits, the most with 32/bits ≥ c; above c = 32, 1 bit of columns |
+/// | `compose` | as many entries of `first` as n/c floats pay for in `second` |
 /// | `difference` | as the codec it is of |
-/// | `identity`, `f16`, `bf16`, `quantise` with `bits` | their own cost, 1/1, 1/2, 1/2, bits/32, at any ratio |
+/// | `identity`, `f16`, `bf16` | their own cost, 1, 1/2, 1/2, at any ratio |
+/// | `quantise` with `bits` | bits/32 at any ratio |
 ///
 /// The two levels of each quantised row, 8 bytes, are not part of the ratio; they are counted with
 /// all other bytes.

@@ -1,7 +1,8 @@
 //! Rows and gradients that are used an exchange after they were sent, as in `PipeGCN`.
 //!
 //! ```text
-//!   epoch t   ── wait for what was sent in epoch t − 1 ── send ── compute with the former, while the latter travels ──▶
+//!   epoch t   ── wait for what was sent in epoch t − 1 ── send ── compute with the former ──▶
+//!                                                             while the latter travels
 //! ```
 
 use std::cell::RefCell;

@@ -2,7 +2,8 @@
 //! form of the authors' code.
 //!
 //! ```text
-//!   features ──▶ M_0 ──▶ logits ──edges──▶ M_1 ──▶ logits ──edges──▶ … M_K      trained one after another, R rounds each
+//!   features ──▶ M_0 ──▶ logits ──edges──▶ M_1 ──▶ logits ──edges──▶ … M_K
+//!   trained one after another, R rounds each
 //! ```
 //!
 //! Raw features never leave their client. Sub-model `k > 0` reads the detached class logits of
@@ -14,7 +15,7 @@
 //! boundary rows (edges, counted both ways, for one node each), `C` classes and `P` clients,
 //!
 //! ```text
-//!   4 B C K                    logits, as activations of layer 1..=K           [derived from the authors' protocol]
+//!   4 B C K                    logits, as activations of layer 1..=K [derived from their protocol]
 //!   4 T R Σ_k |θ_k|            parameters to the clients that train in a round
 //!   4 T R Σ_k |θ_k|            their gradients
 //!   4 (P − 1) Σ_{k<K} |θ_k|    finished parameters to all

@@ -17,7 +17,7 @@ use crate::model::{
 use crate::net::{CodingError, Reduce, TrafficKind};
 use crate::sim::{Activity, EpochReport, Planner, Scores, Setting, SimError, Worker};
 use crate::strategies::Training;
-use crate::strategies::parts::{CodecState, HaloExchange, LocalGraph, forward_error};
+use crate::strategies::parts::{HaloExchange, LocalGraph, forward_error};
 
 impl Training for Workers {
     fn setting(&self) -> &Arc<Setting> {
