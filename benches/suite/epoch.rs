@@ -6,7 +6,7 @@ use std::sync::Arc;
 use criterion::{BenchmarkId, Criterion};
 use grapevine::cli::{ExperimentArgs, read_experiment};
 use grapevine::experiment::Preparation;
-use grapevine::strategies::Registry;
+use grapevine::strategies::{Registry, run};
 
 /// One benchmark per strategy of the quickstart.
 pub fn epochs(criterion: &mut Criterion) {
@@ -36,15 +36,11 @@ fn ten_epochs(criterion: &mut Criterion, name: &str, sets: &[&str]) {
     let mut group = criterion.benchmark_group(name);
     group.sample_size(10);
     for cell in experiment.cells() {
-        let strategy = preparation.strategy(cell).expect("options fit");
-        let setting = preparation
-            .setting(cell, 0, strategy.as_ref())
-            .expect("the data are bundled");
+        let fitted = preparation.fit(cell, 0).expect("the options fit");
+        let together = fitted.needs.together;
         group.bench_function(BenchmarkId::from_parameter(&cell.name), |bencher| {
             bencher.iter(|| {
-                strategy
-                    .run(&setting, Arc::new(|_| {}))
-                    .expect("training succeeds")
+                run(fitted.training.as_ref(), together, Arc::new(|_| {})).expect("it trains")
             });
         });
     }

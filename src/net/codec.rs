@@ -106,7 +106,7 @@ impl RelativeError {
 ///         _: CodecKey,
 ///     ) -> Result<Vec<f32>, NetError> {
 ///         if bytes.len() != rows * width {
-///             return Err(NetError::Corrupt { codec: self.name(), reason: "its length".to_owned() });
+///             return Err(NetError::Corrupt { codec: self.name(), reason: "length".to_owned() });
 ///         }
 ///         Ok(bytes.iter().map(|sign| f32::from(*sign) * 2.0 - 1.0).collect())
 ///     }

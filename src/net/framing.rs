@@ -5,7 +5,7 @@ use super::Bytes;
 /// Headers around a message and around each of its packets.
 ///
 /// ```text
-///   message = header ∣ payload                      cut into packets of at most mtu − packet_header
+///   message = header ∣ payload                      cut into packets of ≤ mtu − packet_header
 ///   packet  = [ frame … packet_header ∣ piece … ]   mtu counts packet_header and piece, not frame
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

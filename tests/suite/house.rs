@@ -287,3 +287,44 @@ fn no_files_import_each_other_in_a_circle() {
         circles.join("\n")
     );
 }
+
+#[test]
+fn the_walk_names_functions_that_are_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let walk = fs::read_to_string(root.join("docs/walk.md")).expect("it can be read");
+    let mut stops = 0;
+    for line in walk.lines().filter(|line| line.starts_with("| `src/")) {
+        let mut cells = line
+            .split('|')
+            .skip(1)
+            .map(|cell| cell.trim().trim_matches('`'));
+        let (Some(file), Some(function)) = (cells.next(), cells.next()) else {
+            panic!("a row of two cells at least: {line}");
+        };
+        let code = fs::read_to_string(root.join(file)).expect(file);
+        let is_there = ["(", "<"]
+            .iter()
+            .any(|next| code.contains(&format!("fn {function}{next}")));
+        assert!(is_there, "{file} has no function {function}");
+        stops += 1;
+    }
+    assert!(stops > 40, "only {stops} stops were found");
+}
+
+#[test]
+fn lines_of_documentation_fit_100_columns() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut long = Vec::new();
+    for file in rust_files(&root) {
+        let text = fs::read_to_string(&file).expect("it can be read");
+        for (number, line) in text.lines().enumerate() {
+            let is_doc = ["///", "//!"]
+                .iter()
+                .any(|mark| line.trim_start().starts_with(mark));
+            if is_doc && line.chars().count() > 100 {
+                long.push(format!("{}:{}", file.display(), number + 1));
+            }
+        }
+    }
+    assert!(long.is_empty(), "too long:\n{}", long.join("\n"));
+}

@@ -46,8 +46,8 @@ impl Bits {
 /// * **1 bit**: two levels at the extremes would lose up to n/2 times what there is, so the levels
 ///   are the means of the entries below the row's mean and of the others (Seide et al., *1-Bit
 ///   Stochastic Gradient Descent*, INTERSPEECH 2014), without chance. Biased; the row's mean is
-///   kept; ‖x̃ − x‖² ≤ (1 − 1/n) ‖x‖² (derived: with y = x − mean, what is kept is at least n·mean² +
-///   ‖y‖₁²/n ≥ ‖x‖²/n).
+///   kept; ‖x̃ − x‖² ≤ (1 − 1/n) ‖x‖² (derived: with y = x − mean, what is kept is at least
+///   n·mean² + ‖y‖₁²/n ≥ ‖x‖²/n).
 ///
 /// A row with a value that is not finite decodes as not a number throughout.
 ///

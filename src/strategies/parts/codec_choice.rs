@@ -22,9 +22,9 @@ use crate::strategies::OptionError;
 ///
 /// | kind | at ratio c |
 /// |---|---|
-/// | `random_columns`, `random_entries`, `first_columns` | ⌊n/c⌋ of n entries of a row, at least 1 |
+/// | `random_columns`, `random_entries`, `first_columns` | ⌊n/c⌋ of n entries, at least 1 |
 /// | `top_k` | as many entries as n/c floats pay for with their places, at least 1 |
-/// | `quantise` | 8, 4, 2 or 1 bits, the most with 32/bits ≥ c; above c = 32, 1 bit of columns |
+/// | `quantise` | 8, 4, 2 or 1 bits, the most with 32/bits ≥ c; above 32, 1 bit of columns |
 /// | `compose` | as many entries of `first` as n/c floats pay for in `second` |
 /// | `difference` | as the codec it is of |
 /// | `identity`, `f16`, `bf16` | their own cost, 1, 1/2, 1/2, at any ratio |
