@@ -45,13 +45,32 @@ fn nothing_of_the_boundary_is_isolated_but_for_degrees_to_the_bit() {
             kind,
             ..Case::default()
         };
-        let (none, isolated) = (case.run("bns", "share = 0"), case.run("isolated", ""));
+        let nothing = "share = 0\ncache_features = false";
+        let (none, isolated) = (case.run("bns", nothing), case.run("isolated", ""));
         assert_eq!(none.ledger.traffic(), isolated.ledger.traffic());
         match kind {
             // Means and normalised sums are over true degrees here, and over those within a part there.
             ModelKind::Gcn | ModelKind::Sage => assert_ne!(losses(&none), losses(&isolated)),
             _ => assert_same(&none, &isolated, &format!("{kind:?}")),
         }
+    }
+}
+
+#[test]
+fn the_first_layer_reads_the_whole_boundary_whatever_is_drawn() {
+    // So with one layer there is nothing to draw for.
+    for kind in KINDS {
+        let case = Case {
+            kind,
+            layers: 1,
+            workers: 3,
+            ..Case::default()
+        };
+        let (full, none) = (case.run("full", ""), case.run("bns", "share = 0"));
+        assert_same(&none, &full, &format!("{kind:?}"));
+        assert_eq!(none.ledger.traffic(), full.ledger.traffic());
+        let drawn = case.run("bns", "share = 0.5\ncache_features = false");
+        assert_ne!(losses(&drawn), losses(&full), "{kind:?}");
     }
 }
 

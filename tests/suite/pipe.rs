@@ -7,7 +7,8 @@ use crate::common::{CORA, Case, KINDS, Plan, Program, losses};
 use grapevine::graph::BatchSpec;
 use grapevine::model::{ModelKind, OptimizerConfig};
 use grapevine::net::{
-    Bytes, Codec, CodecKey, Identity, NetError, Reduce, RelativeError, Rows, TrafficKind, Way,
+    Bytes, Codec, CodecKey, Identity, NetError, RandomColumns, Reduce, RelativeError, Rows,
+    TrafficKind, Way,
 };
 use grapevine::sim::{EpochReport, SimError, Worker};
 use grapevine::strategies::parts::plan::{ExchangePlanner, Sending};
@@ -30,7 +31,8 @@ struct Watch {
     ages: Mutex<BTreeMap<(u32, Way, u64), Vec<u64>>>,
 }
 
-/// Rows as they are, after the number of the epoch in which they were sent.
+/// Rows as they are, after the number of the epoch in which they were sent and the round of the
+/// wire they went through.
 struct Stamped(Arc<Watch>);
 
 impl Codec for Stamped {
@@ -39,11 +41,17 @@ impl Codec for Stamped {
     }
 
     fn encoded_bytes(&self, rows: usize, width: usize) -> Bytes {
-        Bytes(8 + 4 * (rows * width) as u64)
+        Bytes(16 + 4 * (rows * width) as u64)
     }
 
     fn encode(&self, rows: &Rows<'_>, key: CodecKey) -> Vec<u8> {
-        let mut bytes = key.round.to_le_bytes().to_vec();
+        let lane = key.lane.expect("a message has two ends");
+        let sender = match lane.way {
+            Way::Forward => lane.owner,
+            Way::Back => lane.reader,
+        };
+        let sent = self.0.now.lock().unwrap()[&sender];
+        let mut bytes = [sent, key.round].map(u64::to_le_bytes).concat();
         bytes.extend(Identity.encode(rows, key));
         bytes
     }
@@ -55,10 +63,11 @@ impl Codec for Stamped {
         width: usize,
         key: CodecKey,
     ) -> Result<Vec<f32>, NetError> {
-        let (stamp, values) = bytes.split_at(8);
-        let stamp = u64::from_le_bytes(stamp.try_into().expect("eight bytes"));
+        let (stamps, values) = bytes.split_at(16);
+        let (stamps, _) = stamps.as_chunks();
+        let [sent, round] = [stamps[0], stamps[1]].map(u64::from_le_bytes);
         assert_eq!(
-            stamp, key.round,
+            round, key.round,
             "it is read through the wire it was sent on"
         );
         let lane = key.lane.expect("a message has two ends");
@@ -69,7 +78,13 @@ impl Codec for Stamped {
         let now = self.0.now.lock().unwrap()[&reader];
         let mut ages = self.0.ages.lock().unwrap();
         let message = ages.entry((key.layer, lane.way, now)).or_default();
-        message.push(now - stamp);
+        message.push(now - sent);
+        // A gradient goes back through the wire that its rows came through, an epoch before.
+        let rows_of = match lane.way {
+            Way::Forward => sent,
+            Way::Back => sent.saturating_sub(1),
+        };
+        assert_eq!(round, rows_of, "the same entries both ways");
         Identity.decode(values, rows, width, key)
     }
 
@@ -291,6 +306,112 @@ fn an_epoch_sends_what_one_of_full_does_and_waits_less_for_it() {
             assert!(pipe.simulated() < full.simulated(), "{kind:?} {cached}");
         }
     }
+}
+
+#[test]
+fn late_gradients_come_back_in_the_columns_that_their_rows_had() {
+    /// Entries that are not zero, of each message.
+    type Columns = BTreeMap<(u32, u32, u32, u64, bool), Vec<usize>>;
+    /// Random columns, whose messages are noted.
+    struct Noting(RandomColumns, Arc<Mutex<Columns>>);
+    impl Codec for Noting {
+        fn name(&self) -> String {
+            self.0.name()
+        }
+        fn encoded_bytes(&self, rows: usize, width: usize) -> Bytes {
+            self.0.encoded_bytes(rows, width)
+        }
+        fn encode(&self, rows: &Rows<'_>, key: CodecKey) -> Vec<u8> {
+            // What of a row of ones arrives says which columns travel.
+            let ones = vec![1.0; rows.width()];
+            let bytes = self.0.encode(&Rows::new(&ones, rows.width()), key);
+            let arrived = self
+                .0
+                .decode(&bytes, 1, rows.width(), key)
+                .expect("its own bytes");
+            let columns = (0..rows.width()).filter(|&column| arrived[column] != 0.0);
+            let lane = key.lane.expect("a message has two ends");
+            let place = (
+                key.layer,
+                lane.owner,
+                lane.reader,
+                key.round,
+                lane.way == Way::Back,
+            );
+            let mut noted = self.1.lock().unwrap();
+            noted.insert(place, columns.collect());
+            self.0.encode(rows, key)
+        }
+        fn decode(
+            &self,
+            bytes: &[u8],
+            rows: usize,
+            width: usize,
+            key: CodecKey,
+        ) -> Result<Vec<f32>, NetError> {
+            self.0.decode(bytes, rows, width, key)
+        }
+        fn is_lossless(&self) -> bool {
+            false
+        }
+        fn is_biased(&self) -> bool {
+            self.0.is_biased()
+        }
+        fn expected_error(&self, width: usize) -> RelativeError {
+            self.0.expected_error(width)
+        }
+    }
+    let noted: Arc<Mutex<Columns>> = Arc::default();
+    let exchange = {
+        let noted = Arc::clone(&noted);
+        move |epoch: usize| {
+            let columns = RandomColumns {
+                ratio: 3.0,
+                rescale: false,
+            };
+            let codec = Arc::new(Noting(columns, Arc::clone(&noted)));
+            let wire = |layer: u32| match layer {
+                0 => (epoch == 0).then(Wire::plain),
+                _ => Some(Wire {
+                    codec: Arc::<Noting>::clone(&codec),
+                    key: CodecKey::new(0, layer, epoch as u64),
+                }),
+            };
+            EpochExchange {
+                wires: (0..3).map(wire).collect(),
+                ..EpochExchange::default()
+            }
+        }
+    };
+    let trains = exchange.clone();
+    let program = Program {
+        plan: plan(exchange, LATE),
+        train: Arc::new(move |worker| {
+            partition_parallel(worker, Some(&|epoch, _: &[_]| trains(epoch)), LATE)
+        }),
+    };
+    let case = Case {
+        epochs: 6,
+        ..Case::default()
+    };
+    case.train("noting", &program);
+    let noted = noted.lock().unwrap();
+    let forward = |place: &(u32, u32, u32, u64, bool)| (place.0, place.1, place.2, place.3, false);
+    let back: Vec<_> = noted.iter().filter(|(place, _)| place.4).collect();
+    assert!(back.len() > 10);
+    for (place, columns) in back {
+        assert_eq!(columns, &noted[&forward(place)], "{place:?}");
+    }
+    let rounds: Vec<u64> = noted
+        .keys()
+        .filter(|place| place.4)
+        .map(|place| place.3)
+        .collect();
+    assert_eq!(
+        rounds.iter().max(),
+        Some(&4),
+        "nobody sends gradients of rows of the last epoch"
+    );
 }
 
 #[test]

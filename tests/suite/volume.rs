@@ -136,7 +136,7 @@ fn bns_sends_a_share_of_every_pairs_rows_and_their_ids() {
             let run = Run::new(&case, "bns", &options);
             let resent = Run::new(&case, "bns", &format!("{options}\ncache_features = false"));
             let drawn = run.crossing(|rows| rows * share / over);
-            let whole = if share == 0 { 0 } else { run.boundary() };
+            let whole = run.boundary();
             let d = run.widths();
             let hidden: u64 = d[1..case.layers].iter().sum();
             for epoch in 0..case.epochs {

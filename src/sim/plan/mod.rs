@@ -91,7 +91,9 @@ impl Timeline {
                 let sent = phase.sent(all_reduce, rank, self.workers.len());
                 if !sent.is_empty() {
                     let traffic = by_epoch.entry(epoch).or_default();
-                    sent.into_iter().for_each(|sent| sent.add_to(traffic));
+                    for sent in sent {
+                        sent.add_to(traffic);
+                    }
                 }
             }
         }

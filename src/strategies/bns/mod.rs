@@ -3,8 +3,9 @@
 //!
 //! In each epoch every worker draws, of the `b` rows that each other worker reads of it,
 //! `s = ⌊p·b⌋` without replacement, and tells that worker their ids (8 bytes each, `sample`). All
-//! layers and both directions use this draw: the drawn rows travel forward, their gradients back,
-//! as in `full`. A reader drops its edges from rows that were not drawn, and multiplies messages
+//! layers above the first and both directions use this draw: the drawn rows travel forward, their
+//! gradients back, as in `full`. The first layer reads the features of the whole boundary, which
+//! came once, and is exact; if they are not cached, it reads those of drawn rows. A reader drops its edges from rows that were not drawn, and multiplies messages
 //! from the others by `b/s`, which is to divide rows and returned gradients by the exact ratio
 //! `s/b`; degrees are those of the whole graph. So sums and means over neighbours are unbiased
 //! given the rows of the layer (with variance `b²(1 − s/b)S²/s` of a sum over a boundary whose rows
@@ -13,16 +14,18 @@
 //!
 //! With `B' = Σ ⌊p·b⌋` over ordered pairs of workers, an epoch moves `4B' Σ_{1≤l<L} d_l` bytes
 //! forward, as many back, and `8B'` of ids: about `pV + 8pB`, where `V` is what `full` moves. The
-//! features of the whole boundary come once, `4B d_0`, and those of drawn rows are used; if they
-//! are not cached, those of drawn rows come in each epoch, `4B' d_0`.
+//! features of the whole boundary come once, `4B d_0`; if they are not cached, those of drawn rows
+//! come in each epoch, `4B' d_0`.
 //!
 //! Evidence, in the authors' code: the draw, `s = int(p·b)`, 8-byte ids from owner to reader, the
-//! division by `s/b` both ways, means over true in-degrees, features fetched once. Different there:
-//! its `GraphSAGE` takes the mean of the first layer over the whole boundary, once, and it divides
-//! rows by `s/b` for attention too, of which it says itself that it should not. Derived here: a
-//! pair with `b < 1/p` never exchanges anything, which leaves its rows out of the sum. With `p = 1`
-//! it is `full`, and with `p = 0` it is `isolated` but for degrees, which `isolated` counts within
-//! a part.
+//! division by `s/b` both ways, means over true in-degrees; features fetched once and the first layer over the
+//! whole boundary (`--use-pp`, in all scripts of the authors). Different there: that layer's
+//! aggregate is taken once, before dropout, where here each epoch takes it anew of rows after
+//! dropout, as every other strategy does; and rows are divided by `s/b` for attention too, of which
+//! the code says itself that it should not. Derived here: a pair with `b < 1/p` never exchanges
+//! anything, which leaves its rows out of the sum. With `p = 1` it is `full`; with `p = 0` and
+//! features that are not cached it is `isolated` but for degrees, which `isolated` counts within a
+//! part.
 
 use serde::Deserialize;
 
@@ -47,7 +50,7 @@ pub const REGISTRATION: Registration = Registration {
             OptionInfo {
                 name: "cache_features",
                 default: "true",
-                meaning: "Send the constant input features of the whole boundary in the first epoch only, as the authors' code does, and use those of drawn rows; without it, drawn rows bring theirs in each epoch.",
+                meaning: "Send the constant input features of the whole boundary in the first epoch only, and let the first layer read all of them (--use-pp in all scripts of the authors); without it, drawn rows bring theirs in each epoch, and the first layer reads those alone.",
             },
             ON_REQUEST_CODEC,
             RATIO,
@@ -90,9 +93,7 @@ fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
             "takes the difference from what the same rows were an epoch ago, and here other rows cross in each: choose another",
         ));
     }
-    // With no row drawn, no features are ever used.
-    let keeps = options.cache_features && options.share > 0.0;
-    let compression = compression.caching(keeps);
+    let compression = compression.caching(options.cache_features);
     Ok(Box::new(RowExchange {
         share: Some(BoundaryShare(options.share)),
         ..RowExchange::new(compression, options.overlap)

@@ -281,7 +281,7 @@ impl Sweeping {
         };
         let norms = match self.weighing.weight {
             Weight::BatchGram => {
-                let blocks: Vec<&Block> = (0..model.layers()).map(|l| local.block(l)).collect();
+                let blocks: Vec<&Block> = (0..model.layers()).map(|l| local.layer(l).0).collect();
                 let seeds = graph.seeds.iter().map(|seed| (seed.row, seed.class));
                 let seeds: Vec<(usize, u32)> = seeds.collect();
                 norms::squared(worker, model, &blocks, &features, &seeds)
@@ -296,7 +296,6 @@ impl Sweeping {
         let weighted = weighted.map(|(seed, weight)| (seed.row, seed.class, share(weight)));
         let classes = worker.setting().model.classes();
         local.targets = targets(rows, classes, weighted, worker.place());
-        local.nodes = graph.nodes;
         let whole = Whole {
             trainer: LayerwiseTrainer::new(worker, local),
             features,
@@ -321,7 +320,7 @@ impl Sweeping {
         (0..graph.nodes.len()).map(degree).collect()
     }
 
-    /// The form of a working graph that layers compute on, its targets and node numbers left open.
+    /// The form of a working graph that layers compute on, its targets left open.
     fn local(&self, worker: &Worker, layout: &Layout, graph: &WorkingGraph) -> LocalGraph {
         let by_edge = self.weighing.weight == Weight::EdgeHt;
         let degrees = self.degrees(graph);
@@ -332,14 +331,14 @@ impl Sweeping {
             block.scaled(inverse_chances(layout, &chunks, graph.inner))
         });
         let (block, upper) = match weighted {
-            Some(weighted) if self.rules.halo => (block, Some(weighted)),
+            Some(weighted) if self.rules.halo => (block, Some((weighted, graph.nodes.clone()))),
             Some(weighted) => (weighted, None),
             None => (block, None),
         };
         LocalGraph {
             block,
             upper,
-            nodes: Vec::new(),
+            nodes: graph.nodes.clone(),
             targets: targets(0, worker.setting().model.classes(), [], worker.place()),
         }
     }

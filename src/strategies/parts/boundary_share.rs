@@ -2,15 +2,15 @@
 //!
 //! ```text
 //!   owner: draw rows for each reader ── their ids, `sample` ──▶ reader: its columns, times b / s
-//!   then rows and gradients of these alone cross, in every layer
+//!   then rows and gradients of these alone cross, in every layer above the first
 //! ```
 
 use rand::seq::SliceRandom;
 
 use super::crossing::outbox;
-use super::{Crossing, HaloExchange, LocalGraph};
+use super::{Crossing, HaloExchange};
 use crate::graph::{Csr, Peers};
-use crate::model::{Aggregation, Block, Matrix};
+use crate::model::{Aggregation, Block};
 use crate::net::{Bytes, Inbox, Message, TrafficKind};
 use crate::rng::{Purpose, stream};
 use crate::sim::{Activity, Shard, SimError, Worker};
@@ -21,11 +21,11 @@ pub struct BoundaryShare(pub f64);
 
 /// What a worker computes on in one epoch.
 pub(super) struct Drawn {
-    /// Own rows, and below them what was drawn of the halo.
-    pub graph: LocalGraph,
-    /// Which local rows these are, ascending.
-    pub rows: Vec<u32>,
-    /// How they cross.
+    /// Own rows, which read own ones and what was drawn of the halo.
+    pub block: Block,
+    /// Global numbers of the rows that are read.
+    pub nodes: Vec<u32>,
+    /// How the drawn ones cross.
     pub halo: HaloExchange,
 }
 
@@ -70,12 +70,7 @@ impl BoundaryShare {
     }
 
     /// Draws this worker's part, tells the others, and hears what they drew.
-    pub(super) fn cross(
-        self,
-        worker: &mut Worker,
-        epoch: usize,
-        targets: &Matrix,
-    ) -> Result<Drawn, SimError> {
+    pub(super) fn cross(self, worker: &mut Worker, epoch: usize) -> Result<Drawn, SimError> {
         let (seed, rank) = (worker.setting().seed, worker.rank());
         let receives = worker.shard().receives.iter();
         let expect = receives.filter(|(_, range)| self.of(range.len()) > 0);
@@ -99,14 +94,9 @@ impl BoundaryShare {
             let nodes = readable.rows.iter().map(|&row| shard.nodes[row as usize]);
             let owned = shard.owned;
             Drawn {
-                graph: LocalGraph {
-                    block: readable.block(shard, aggregation),
-                    upper: None,
-                    nodes: nodes.collect(),
-                    targets: targets.clone(),
-                },
+                block: readable.block(shard, aggregation),
+                nodes: nodes.collect(),
                 halo: HaloExchange::of(Crossing::new(owned, owned, sends, readable.receives)),
-                rows: readable.rows,
             }
         }))
     }

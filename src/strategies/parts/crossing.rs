@@ -157,6 +157,10 @@ impl Crossing {
     ) -> Result<Option<Matrix>, SimError> {
         let (made, own, halo) = (self.made, self.own, self.halo);
         let mut outbox = outbox(TrafficKind::ActivationGradient, layer, self.sends.ranks());
+        let wire = match &self.delay {
+            Some(delay) => &delay.back(outbox.layer, wire),
+            None => wire,
+        };
         let mut mine = gradient;
         if let Some(all) = mine.clone().filter(|_| halo > 0) {
             (mine, outbox.messages) = worker.compute(Activity::Exchange, |worker| {

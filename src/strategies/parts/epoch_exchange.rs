@@ -22,7 +22,7 @@ pub struct EpochExchange {
     pub shares_scores: bool,
     /// In mini-batches, whether features that came in an earlier step are kept and not asked for
     /// again. Then the first wire is there in every epoch. With a share of the boundary, whether
-    /// those of all of it are sent and kept, to choose from.
+    /// those of all of it are sent and kept: the first layer then reads all of it.
     pub keeps_features: bool,
     /// Numbers of which every worker needs the sum over all workers at the end of the epoch, for
     /// what it sends next.

@@ -9,8 +9,9 @@ use crate::sim::{SimError, Worker};
 pub struct LocalGraph {
     /// Aggregation over local rows.
     pub block: Block,
-    /// That of the layers above the first, where it is another.
-    pub upper: Option<Block>,
+    /// That of the layers above the first, where it is another, and the global numbers of its
+    /// inputs.
+    pub upper: Option<(Block, Vec<u32>)>,
     /// Global numbers of the block's inputs, for dropout.
     pub nodes: Vec<u32>,
     /// Constant side of the loss, `[block.outputs, classes]`.
@@ -45,12 +46,12 @@ impl LocalGraph {
         }
     }
 
-    /// Aggregation of one layer.
+    /// Aggregation of one layer, and the global numbers of its inputs.
     #[must_use]
-    pub fn block(&self, layer: usize) -> &Block {
+    pub fn layer(&self, layer: usize) -> (&Block, &[u32]) {
         match &self.upper {
-            Some(upper) if layer > 0 => upper,
-            _ => &self.block,
+            Some((block, nodes)) if layer > 0 => (block, nodes),
+            _ => (&self.block, &self.nodes),
         }
     }
 
@@ -102,15 +103,9 @@ impl LayerwiseTrainer {
         }
     }
 
-    /// The graph it computes on.
-    #[must_use]
-    pub const fn graph(&self) -> &LocalGraph {
-        &self.graph
-    }
-
-    /// Computes on another graph from now on.
-    pub fn set_graph(&mut self, graph: LocalGraph) {
-        self.graph = graph;
+    /// The graph it computes on, which may be another in each step.
+    pub const fn graph_mut(&mut self) -> &mut LocalGraph {
+        &mut self.graph
     }
 
     /// One forward and backward pass. `wires[l]` says how the boundary rows of layer `l`'s input
@@ -153,10 +148,13 @@ impl LayerwiseTrainer {
         crosses: &dyn Fn(usize) -> Option<(&'a Crossing, &'a Wire)>,
         epoch: usize,
     ) -> Result<Step, SimError> {
-        let layer = |layer: usize| PassLayer {
-            block: self.graph.block(layer),
-            nodes: &self.graph.nodes,
-            crosses: crosses(layer),
+        let layer = |layer: usize| {
+            let (block, nodes) = self.graph.layer(layer);
+            PassLayer {
+                block,
+                nodes,
+                crosses: crosses(layer),
+            }
         };
         let layers: Vec<PassLayer<'_>> = (0..model.layers()).map(layer).collect();
         let pass = Pass {

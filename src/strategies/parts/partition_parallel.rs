@@ -7,7 +7,7 @@ use super::{
 };
 use crate::model::{Gnn, Input};
 use crate::net::{CodingError, CodingErrors, Reduce, TrafficKind, Way};
-use crate::sim::{Activity, EpochReport, PendingExchange, SimError, Worker};
+use crate::sim::{EpochReport, PendingExchange, SimError, Worker};
 
 /// How a worker gets the loss and gradient of a step.
 enum Trainer {
@@ -75,19 +75,18 @@ impl Whole {
             let Self { trainer, halo, .. } = self;
             return trainer.step(worker, model, &features, halo, wires, epoch);
         };
-        let mut drawn = share.cross(worker, epoch, &self.trainer.graph().targets)?;
+        let mut drawn = share.cross(worker, epoch)?;
         let features = if sent.now.keeps_features {
-            let (all, rows) = (self.features(worker, sent, epoch)?, &drawn.rows);
-            worker.compute(Activity::Exchange, |_| {
-                if rows.len() == all.rows() {
-                    return all; // and a worker without any has none to choose from
-                }
-                all.select(rows)
-            })
+            // They are those of the whole boundary, so the first layer reads all of it.
+            let features = self.features(worker, sent, epoch)?;
+            self.trainer.graph_mut().upper = Some((drawn.block, drawn.nodes));
+            features
         } else {
-            drawn.halo.features(worker, wires[0].as_ref())?
+            let features = drawn.halo.features(worker, wires[0].as_ref())?;
+            let graph = self.trainer.graph_mut();
+            (graph.block, graph.nodes) = (drawn.block, drawn.nodes);
+            features
         };
-        self.trainer.set_graph(drawn.graph);
         let trainer = &self.trainer;
         trainer.step(worker, model, &features, &drawn.halo, wires, epoch)
     }

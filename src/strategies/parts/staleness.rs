@@ -29,6 +29,8 @@ type Tag = (TrafficKind, u32);
 pub(super) struct Delay {
     staleness: Staleness,
     under_way: RefCell<BTreeMap<Tag, (PendingExchange, Wire)>>,
+    /// Of each layer how the rows came that are read now, and so how their gradient goes back.
+    read: RefCell<BTreeMap<u32, Wire>>,
     means: RefCell<BTreeMap<Tag, Vec<f32>>>,
 }
 
@@ -37,6 +39,7 @@ impl Delay {
         Self {
             staleness,
             under_way: RefCell::new(BTreeMap::new()),
+            read: RefCell::new(BTreeMap::new()),
             means: RefCell::new(BTreeMap::new()),
         }
     }
@@ -55,9 +58,20 @@ impl Delay {
             Some((pending, wire)) => (worker.finish_exchange(pending)?, wire),
             None => (Inbox::new(), wire.clone()),
         };
+        if tag.0 == TrafficKind::Activation {
+            self.read.borrow_mut().insert(tag.1, arrived.1.clone());
+        }
         let started = (worker.start_exchange(outbox)?, wire.clone());
         self.under_way.borrow_mut().insert(tag, started);
         Ok(arrived)
+    }
+
+    /// How the gradient of the rows of a layer goes back: through the wire that they came through,
+    /// in the same entries, whatever wire is that of this epoch. In the first epoch, in which no
+    /// rows are there yet, that is `wire`.
+    pub fn back(&self, layer: u32, wire: &Wire) -> Wire {
+        let read = self.read.borrow();
+        read.get(&layer).unwrap_or(wire).clone()
     }
 
     /// Waits for what is under way, which nobody uses.

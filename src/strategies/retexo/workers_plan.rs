@@ -178,7 +178,9 @@ impl Planner for WorkersPlanner {
                 };
                 if let Some((block, input)) = reads {
                     let works = SubModel::step_work(model, layer, block, input);
-                    works.into_iter().for_each(|work| track.compute(work));
+                    for work in works {
+                        track.compute(work);
+                    }
                 }
                 track.all_reduce(parameters, TrafficKind::ParameterGradient);
                 track.update(parameters);

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Arrivals, Asks, CrossingPlan, LayerPlan, PassPlan, ask_owners, exchange_features};
+use super::{
+    Arrivals, Asks, Crosses, CrossingPlan, LayerPlan, PassPlan, ask_owners, exchange_features,
+};
 use crate::graph::{BatchForm, LayerDraw, Rehearsal, SampledLayer, StepDraws};
 use crate::model::{BlockShape, InputShape, Work};
 use crate::sim::{Setting, Track};
@@ -92,9 +94,11 @@ impl BatchPlan {
             let wire = wires.get(layer).and_then(Option::as_ref);
             LayerPlan {
                 block: BlockShape::of(draw.outputs, draw.inputs, draw.edges, aggregation),
-                crosses: wire
-                    .filter(|_| together && layer > 0)
-                    .map(|wire| (crossing, wire)),
+                crosses: wire.filter(|_| together && layer > 0).map(|wire| Crosses {
+                    plan: crossing,
+                    forward: wire,
+                    back: wire,
+                }),
             }
         };
         let pass = PassPlan {

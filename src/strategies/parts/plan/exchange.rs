@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::batches::BatchPlan;
 use super::crossing::{Wait, exchange, messages, peers};
 use super::share::{Drawn, HaloEdges};
-use super::{Arrivals, CrossingPlan, LayerPlan, PassPlan};
+use super::{Arrivals, Crosses, CrossingPlan, LayerPlan, PassPlan};
 use crate::graph::{BatchForm, PartCounts, Peers};
 use crate::model::{BlockShape, InputShape, Work};
 use crate::net::{TrafficKind, Way};
@@ -39,6 +39,8 @@ pub struct ExchangePlanner {
     /// Whether the features of this epoch were sent in the one before.
     ahead: bool,
     halo_edges: Option<HaloEdges>,
+    /// How the rows came that are read an epoch late, and so how their gradients go back.
+    late: Vec<Option<Wire>>,
     last: Arc<Timeline>,
 }
 
@@ -76,6 +78,7 @@ impl ExchangePlanner {
             sending,
             ahead: false,
             halo_edges: None,
+            late: Vec::new(),
             last: Arc::default(),
             setting: Arc::clone(setting),
         }
@@ -120,45 +123,54 @@ impl ExchangePlanner {
             return self.pass(
                 track,
                 rank,
-                block,
+                [block; 2],
                 self.features[rank],
                 &CrossingPlan::default(),
                 &[],
             );
         }
         let wires = &epoch.sent.wires;
-        if let Some((share, draws)) = &epoch.drawn {
-            let drawn = self.cross(track, rank, *share, draws);
-            let features = if epoch.sent.keeps_features {
-                let all = self.all_features(track, rank, epoch);
-                track.compute(Work::pass(drawn.block.inputs * model.features()));
-                InputShape {
-                    dense: all.dense,
-                    ..drawn.features
-                }
-            } else {
-                self.fetch(track, rank, &drawn.crossing, wires[0].as_ref(), None);
-                let others = drawn.nodes.iter();
-                let others = others.map(|(owner, nodes)| (*owner, &nodes[..]));
-                let wire = wires[0].clone().unwrap_or_else(Wire::plain);
-                self.arrivals.input(rank, part.own_values, others, &wire)
-            };
-            return self.pass(track, rank, drawn.block, features, &drawn.crossing, wires);
-        }
-        let features = self.all_features(track, rank, epoch);
-        let block = BlockShape::of(
+        let whole = BlockShape::of(
             part.owned,
             part.owned + part.halo,
             part.internal_edges + part.cut_edges,
             aggregation,
         );
+        if let Some((share, draws)) = &epoch.drawn {
+            let drawn = self.cross(track, rank, *share, draws);
+            if epoch.sent.keeps_features {
+                let features = self.all_features(track, rank, epoch);
+                return self.pass(
+                    track,
+                    rank,
+                    [whole, drawn.block],
+                    features,
+                    &drawn.crossing,
+                    wires,
+                );
+            }
+            self.fetch(track, rank, &drawn.crossing, wires[0].as_ref(), None);
+            let others = drawn.nodes.iter();
+            let others = others.map(|(owner, nodes)| (*owner, &nodes[..]));
+            let wire = wires[0].clone().unwrap_or_else(Wire::plain);
+            let features = self.arrivals.input(rank, part.own_values, others, &wire);
+            return self.pass(
+                track,
+                rank,
+                [drawn.block; 2],
+                features,
+                &drawn.crossing,
+                wires,
+            );
+        }
+        let features = self.all_features(track, rank, epoch);
         let mut crossing = CrossingPlan::whole(part);
         crossing.wait = match self.when.staleness {
             None => Wait::Now,
             Some(_) if epoch.number == 0 => Wait::Nothing,
             Some(_) => Wait::Before,
         };
-        self.pass(track, rank, block, features, &crossing, wires);
+        self.pass(track, rank, [whole; 2], features, &crossing, wires);
     }
 
     /// A worker draws its part of the boundary, tells the others, and hears what they drew.
@@ -232,21 +244,23 @@ impl ExchangePlanner {
         track.compute(work);
     }
 
-    fn pass(
-        &self,
+    fn pass<'a>(
+        &'a self,
         track: &mut Track,
         rank: usize,
-        block: BlockShape,
+        [first, above]: [BlockShape; 2],
         features: InputShape,
-        crossing: &CrossingPlan,
-        wires: &[Option<Wire>],
+        crossing: &'a CrossingPlan,
+        wires: &'a [Option<Wire>],
     ) {
+        let wire = |wires: &'a [Option<Wire>], layer| wires.get(layer).and_then(Option::as_ref);
         let layer = |layer: usize| LayerPlan {
-            block,
-            crosses: wires
-                .get(layer)
-                .and_then(Option::as_ref)
-                .map(|wire| (crossing, wire)),
+            block: if layer == 0 { first } else { above },
+            crosses: wire(wires, layer).map(|forward| Crosses {
+                plan: crossing,
+                forward,
+                back: wire(&self.late, layer).unwrap_or(forward),
+            }),
         };
         let model = &self.setting.model;
         let pass = PassPlan {
@@ -310,6 +324,9 @@ impl Planner for ExchangePlanner {
         }
         for track in &mut tracks {
             self.end(track, &epoch);
+        }
+        if self.when.staleness.is_some() {
+            self.late.clone_from(&epoch.sent.wires);
         }
         self.ahead = epoch.ahead.is_some();
         self.epoch += 1;

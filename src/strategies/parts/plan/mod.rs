@@ -24,6 +24,6 @@ pub use crossing::{CrossingPlan, exchange as exchange_of, messages, peers};
 pub use each::{pass_alone, pass_over, plan_each};
 pub use exchange::{ExchangePlanner, Exchanges, Sending};
 pub use features::Arrivals;
-pub use pass::{LayerPlan, PassPlan};
+pub use pass::{Crosses, LayerPlan, PassPlan};
 pub use requests::{Asks, ask_owners, exchange_features};
 pub use steps::{PlannedSteps, StepPlanner};

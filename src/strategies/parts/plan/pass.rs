@@ -23,7 +23,18 @@ pub struct LayerPlan<'a> {
     /// Sizes of its block.
     pub block: BlockShape,
     /// Which rows of its input cross the cut, if any do, and how they travel.
-    pub crosses: Option<(&'a CrossingPlan, &'a Wire)>,
+    pub crosses: Option<Crosses<'a>>,
+}
+
+/// How rows of a layer's input cross the cut.
+#[derive(Clone, Copy)]
+pub struct Crosses<'a> {
+    /// Which, and when they are waited for.
+    pub plan: &'a CrossingPlan,
+    /// How they travel forward.
+    pub forward: &'a Wire,
+    /// How the gradient of those that are read goes back: otherwise only where they came earlier.
+    pub back: &'a Wire,
 }
 
 impl PassPlan<'_> {
@@ -53,11 +64,11 @@ impl PassPlan<'_> {
             match self.layers.get(layer + 1) {
                 None => upstream = true, // the loss
                 Some(LayerPlan {
-                    crosses: Some((crossing, wire)),
+                    crosses: Some(Crosses { plan, back, .. }),
                     ..
                 }) => {
                     let width = model.widths[layer + 1];
-                    upstream = crossing.backward(track, rank, layer + 1, width, wire, upstream);
+                    upstream = plan.backward(track, rank, layer + 1, width, back, upstream);
                 }
                 Some(_) => {}
             }
@@ -83,8 +94,8 @@ impl PassPlan<'_> {
     fn reads(&self, track: &mut Track, rank: usize, layer: usize, below: bool) -> bool {
         match self.layers[layer].crosses {
             None => below,
-            Some((crossing, wire)) => {
-                crossing.forward(track, rank, layer, self.model.widths[layer], wire)
+            Some(Crosses { plan, forward, .. }) => {
+                plan.forward(track, rank, layer, self.model.widths[layer], forward)
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What a [`BoundaryShare`] draws in an epoch, in numbers.
 
 use crate::graph::{Csr, Peers};
-use crate::model::{BlockShape, InputShape};
+use crate::model::BlockShape;
 use crate::sim::Setting;
 use crate::strategies::parts::BoundaryShare;
 
@@ -34,8 +34,6 @@ pub struct Drawn {
     pub crossing: CrossingPlan,
     /// Rows that it computes on.
     pub block: BlockShape,
-    /// Features of these, as the data set has them.
-    pub features: InputShape,
     /// For each owner the global numbers of its nodes that were drawn, ascending.
     pub nodes: Vec<(usize, Vec<u32>)>,
 }
@@ -61,10 +59,9 @@ impl BoundaryShare {
         rank: usize,
     ) -> Drawn {
         let (parts, counts) = (&setting.boundary.parts, &setting.counts.parts[rank]);
-        let features = &setting.dataset.features;
         let part = &parts[rank];
         let (mut receives, mut nodes) = (Vec::new(), Vec::new());
-        let (mut entries, mut stored) = (counts.internal_edges, counts.own_values);
+        let mut entries = counts.internal_edges;
         for (owner, range) in part.receives.iter() {
             let drawn = &draws[owner][rank];
             if drawn.is_empty() {
@@ -75,7 +72,6 @@ impl BoundaryShare {
             let owned: Vec<u32> = owned.collect();
             let halo = &part.halo[range.clone()];
             for &node in &owned {
-                stored += features.stored_of(node);
                 if let (Some(edges), Ok(place)) = (edges, halo.binary_search(&node)) {
                     entries += edges.0[rank][range.start + place];
                 }
@@ -96,10 +92,6 @@ impl BoundaryShare {
         let aggregation = setting.model.aggregation();
         Drawn {
             block: BlockShape::of(part.owned.len(), inputs, entries, aggregation),
-            features: InputShape {
-                stored,
-                dense: features.is_dense(),
-            },
             crossing,
             nodes,
         }
