@@ -146,11 +146,11 @@ impl Progress for Terminal {
             return;
         }
         let row = run.row;
-        let result = match (row.is_ok(), row.test_accuracy) {
+        let result = match row.measured.map(|measured| measured.test_accuracy) {
             // Why is the program's last word.
-            (false, _) => "failed".to_owned(),
-            (true, Some(accuracy)) => format!("{:.1} % test accuracy", accuracy * 100.0),
-            (true, None) => "done".to_owned(),
+            None => "failed".to_owned(),
+            Some(Some(accuracy)) => format!("{:.1} % test accuracy", accuracy * 100.0),
+            Some(None) => "done".to_owned(),
         };
         let line = format!(
             "{:>3}/{} {}, seed {}: {result}, {:.1} s{}",
@@ -158,7 +158,8 @@ impl Progress for Terminal {
             run.of,
             row.cell,
             row.seed,
-            row.measured_seconds,
+            row.measured
+                .map_or(0.0, |measured| measured.measured_seconds),
             if run.kept { ", kept" } else { "" }
         );
         match self.bar.get() {

@@ -9,9 +9,7 @@ use super::output::{BadFolder, print, print_json, tell};
 use super::{Verdict, with_vocabulary};
 use crate::Error;
 use crate::experiment::config::PAPER;
-use crate::experiment::verify::{
-    Breach, verify, verify_csv, verify_manifest, verify_plan, verify_timeline,
-};
+use crate::experiment::verify::{Breach, verify, verify_manifest, verify_plan, verify_timeline};
 use crate::experiment::{Experiment, Preparation, Tables, judged_by, read_manifest};
 use crate::strategies::Registry;
 
@@ -46,7 +44,6 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
         finished.then_some((&claims[..], &statistics)),
     ));
     breaches.extend(verify_timeline(&tables.runs, &tables.timeline));
-    breaches.extend(verify_csv(&args.folder, &tables));
     let mut notes = match resolved(&manifest, registry) {
         Ok(experiment) => {
             let base = PathBuf::from(manifest["base"].as_str().unwrap_or_default());

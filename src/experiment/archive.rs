@@ -138,7 +138,6 @@ impl Archive {
         let mut words: Vec<Text> = Vec::new();
         for row in &mut rows.traffic {
             share(&mut row.cell, &mut words);
-            share(&mut row.kind, &mut words);
         }
         Some(rows)
     }
@@ -188,11 +187,12 @@ fn share(word: &mut Text, words: &mut Vec<Text>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::rows::{EpochRow, RunRow, TrafficRow};
+    use crate::experiment::rows::{EpochRow, Measured, RunRow, Sweep, TrafficRow};
+    use crate::net::TrafficKind;
 
     fn rows() -> Tables {
         let traffic = TrafficRow {
-            kind: "activation".into(),
+            kind: TrafficKind::Activation,
             compression_error: Some(0.1 + 0.2),
             ..TrafficRow::default()
         };
@@ -200,8 +200,11 @@ mod tests {
             runs: vec![RunRow {
                 cell: "full".into(),
                 seed: u64::MAX,
-                simulated_seconds: 1.0 / 3.0,
-                ..RunRow::default()
+                sweep: Sweep::default().with("workers", 4.into()),
+                ..RunRow::finished(Measured {
+                    simulated_seconds: 1.0 / 3.0,
+                    ..Measured::default()
+                })
             }],
             epochs: vec![EpochRow {
                 train_loss: Some(f64::INFINITY),

@@ -152,15 +152,17 @@ fn finished<'a>(runs: &'a [RunRow], cell: &'a str) -> impl Iterator<Item = &'a R
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::rows::Measured;
 
     fn run(cell: &str, seed: u64, accuracy: f64, bytes: u64) -> RunRow {
         RunRow {
             cell: cell.into(),
             seed,
-            test_accuracy: Some(accuracy),
-            payload_bytes: bytes,
-            status: RunRow::OK.into(),
-            ..RunRow::default()
+            ..RunRow::finished(Measured {
+                test_accuracy: Some(accuracy),
+                payload_bytes: bytes,
+                ..Measured::default()
+            })
         }
     }
 
@@ -187,7 +189,7 @@ mod tests {
         assert!((accuracy.first - 0.81).abs() < 1e-12);
         assert_eq!(of(&found, "full", "payload_bytes").verdict, Verdict::Equal);
         // Pairs that go both ways.
-        other[3].test_accuracy = Some(0.5);
+        other[3].measured.as_mut().unwrap().test_accuracy = Some(0.5);
         let unclear = compare(&first, &other);
         assert_eq!(
             of(&unclear, "full", "test_accuracy").verdict,
@@ -209,7 +211,7 @@ mod tests {
     #[test]
     fn cells_of_one_side_and_failed_runs_are_not_compared() {
         let failed = RunRow {
-            status: "failed: out of memory".into(),
+            measured: None,
             ..run("b", 0, 0.1, 1)
         };
         let first = [

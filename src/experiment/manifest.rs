@@ -181,14 +181,14 @@ pub fn read_manifest(folder: &Path) -> io::Result<Value> {
 /// What a reader of the figures should not miss.
 pub(super) fn notes(runs: &[RunRow]) -> Vec<String> {
     let mut notes = Vec::new();
-    let outweighed: Vec<(&str, f64)> = (runs.iter().filter(|run| run.is_ok()))
-        .map(|run| (run, run.node_data_bytes()))
-        .filter(|(run, node)| *node > 0 && run.parameter_gradient_bytes > *node)
-        .map(|(run, node)| {
-            (
-                run.cell.as_str(),
-                run.parameter_gradient_bytes as f64 / node as f64,
-            )
+    let outweighed: Vec<(&str, f64)> = (runs.iter())
+        .filter_map(|run| {
+            let measured = run.measured?;
+            let (node, gradients) = (
+                measured.node_data_bytes(),
+                measured.parameter_gradient_bytes,
+            );
+            (0 < node && node < gradients).then(|| (&*run.cell, gradients as f64 / node as f64))
         })
         .collect();
     if let Some((cell, factor)) = outweighed.iter().max_by(|a, b| a.1.total_cmp(&b.1)) {
@@ -213,7 +213,7 @@ fn diverged(runs: &[RunRow]) -> Option<String> {
     let mut named: Vec<String> = runs
         .iter()
         .filter_map(|run| {
-            let epoch = run.diverged_at?;
+            let epoch = run.measured?.diverged_at?;
             Some(format!(
                 "{}, seed {}, from epoch {epoch} on",
                 run.cell, run.seed

@@ -19,6 +19,7 @@ mod manifest;
 mod pace;
 mod prepare;
 mod project;
+mod rejudge;
 mod row_maker;
 pub mod rows;
 mod run;

@@ -30,7 +30,7 @@ pub struct Projection {
     /// With framing.
     pub wire_bytes: u64,
     /// Payload by kind, those that are not zero.
-    pub bytes_by_kind: BTreeMap<&'static str, u64>,
+    pub bytes_by_kind: BTreeMap<TrafficKind, u64>,
     /// Virtual time when the last worker ends.
     pub simulated_seconds: f64,
     /// Mean over workers of the time they compute: nothing where compute is measured, as nothing is
@@ -106,7 +106,7 @@ fn project_cell(cell: &str, fitted: &Fitted, done: impl Fn(usize)) -> Result<Pro
     let count = traffic.total(&setting.framing);
     let bytes_by_kind = TrafficKind::ALL
         .into_iter()
-        .map(|kind| (kind.name(), traffic.payload_of(kind).0))
+        .map(|kind| (kind, traffic.payload_of(kind).0))
         .filter(|(_, bytes)| *bytes > 0)
         .collect();
     let last = played.times.iter().map(|times| times.clock.0);

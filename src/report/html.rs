@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::figures::list;
 use super::format;
 use super::plot::Figure;
-use super::series::Cell;
+use super::series::Entrant;
 use super::story;
 use super::tables::{self, Table};
 use crate::experiment::rows::{ClaimRow, RunRow};
@@ -19,7 +19,7 @@ const TEMPLATE: (&str, &str) = ("report.html", include_str!("report.html.j2"));
 /// Everything the page shows.
 pub struct Page<'a> {
     /// The finished cells.
-    pub cells: &'a [Cell<'a>],
+    pub cells: &'a [Entrant<'a>],
     /// All runs, failed ones too.
     pub runs: &'a [RunRow],
     /// The claims.
@@ -185,7 +185,7 @@ impl Page<'_> {
                     run.model,
                     run.layers,
                     run.hidden,
-                    format::grouped(run.parameters as f64)
+                    format::grouped(run.parameters.unwrap_or(0) as f64)
                 )
             }),
         );
@@ -210,17 +210,10 @@ impl Page<'_> {
         add("Device", of(|run| run.device.clone()));
         add("Machine", machine(&self.manifest["machine"]));
         add("Peak memory", {
-            let peak = self
-                .runs
-                .iter()
-                .map(|run| run.peak_memory_bytes)
-                .max()
-                .unwrap_or(0);
-            if peak > 0 {
-                format::bytes(peak as f64)
-            } else {
-                String::new()
-            }
+            let measured = self.runs.iter().filter_map(|run| run.measured);
+            let peak = measured.map(|measured| measured.peak_memory_bytes).max();
+            let known = peak.filter(|&peak| peak > 0);
+            known.map_or(String::new(), |peak| format::bytes(peak as f64))
         });
         setting
     }

@@ -1,7 +1,7 @@
 //! How strategies are drawn: for each a colour, a dash and a marker that never change and of which the latter two alone
 //! tell it from others.
 
-use super::style::{BLUE, CYAN, Color, GREEN, GREY, PURPLE, RED, YELLOW};
+use super::style::{BLUE, CYAN, Color, GREEN, GREY, INK, PURPLE, RED, YELLOW};
 
 // Besides *bright*, from other palettes of Paul Tol's and near them.
 const ORANGE: Color = (0xEE, 0x77, 0x33);
@@ -105,21 +105,24 @@ pub struct Look {
     pub marker: Marker,
 }
 
-/// The strategy's kind: its label without options, `fixed` for `fixed(ratio=8)`.
-fn base(label: &str) -> &str {
-    label.split(['(', ' ', ':']).next().unwrap_or(label)
+impl Look {
+    /// A solid line of ink.
+    pub const PLAIN: Self = Self {
+        color: INK,
+        dash: DASHES[0],
+        marker: MARKERS[0],
+    };
 }
 
-/// One look for each strategy label, in the order given.
+/// One look for each strategy, given by its kind, in the order given.
 ///
-/// The colour belongs to the strategy's kind. Labels of one kind (with other options) share it and differ in
+/// The colour belongs to the kind. Strategies of one kind (with other options) share it and differ in
 /// dash and marker. Kinds without a place of their own follow in the order of their appearance.
-pub fn looks<'a>(labels: impl IntoIterator<Item = &'a str>) -> Vec<Look> {
+pub fn looks<'a>(kinds_in_order: impl IntoIterator<Item = &'a str>) -> Vec<Look> {
     let mut kinds: Vec<(&str, usize)> = PLACES.iter().map(|(kind, _)| (*kind, 0)).collect();
-    labels
+    kinds_in_order
         .into_iter()
-        .map(|label| {
-            let kind = base(label);
+        .map(|kind| {
             let place = kinds
                 .iter()
                 .position(|(known, _)| *known == kind)
@@ -155,7 +158,7 @@ mod tests {
 
     #[test]
     fn variants_share_a_colour_and_differ_in_dash_and_marker() {
-        let looks = looks(["fixed(ratio=2)", "fixed(ratio=8)"]);
+        let looks = looks(["fixed", "fixed"]);
         assert_eq!(looks[0].color, looks[1].color);
         assert_ne!(looks[0].dash, looks[1].dash);
         assert_ne!(looks[0].marker, looks[1].marker);
@@ -167,7 +170,7 @@ mod tests {
 
     #[test]
     fn no_two_strategies_share_a_colour_or_in_black_and_white_a_dash_and_a_marker() {
-        let looks = looks(placed().into_iter().chain(["a", "b", "fixed(ratio=2)"]));
+        let looks = looks(placed().into_iter().chain(["a", "b", "fixed"]));
         for (index, look) in looks.iter().enumerate() {
             for other in &looks[..index] {
                 let pair = |look: &Look| (look.dash, look.marker);

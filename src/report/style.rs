@@ -1,6 +1,8 @@
 //! The look of every figure: one column wide or two, small type, thin axes, and colours that survive
 //! black-and-white print.
 
+use crate::net::TrafficKind;
+
 /// A colour without transparency: red, green, blue.
 pub type Color = (u8, u8, u8);
 
@@ -47,111 +49,39 @@ pub struct Fill {
     pub hatched: bool,
 }
 
-/// The traffic kinds by their table names: node data plain and cool, everything else hatched and warm.
-pub const KINDS: [(&str, Fill); 8] = [
-    (
-        "feature",
-        Fill {
-            label: "features",
-            color: BLUE,
-            hatched: false,
-        },
-    ),
-    (
-        "activation",
-        Fill {
-            label: "activations",
-            color: CYAN,
-            hatched: false,
-        },
-    ),
-    (
-        "activation_gradient",
-        Fill {
-            label: "activation gradients",
-            color: GREEN,
-            hatched: false,
-        },
-    ),
-    (
-        "parameter_gradient",
-        Fill {
-            label: "parameter gradients",
-            color: RED,
-            hatched: true,
-        },
-    ),
-    (
-        "parameter",
-        Fill {
-            label: "parameters",
-            color: PURPLE,
-            hatched: true,
-        },
-    ),
-    (
-        "repartition",
-        Fill {
-            label: "repartition",
-            color: YELLOW,
-            hatched: true,
-        },
-    ),
-    (
-        "sample",
-        Fill {
-            label: "sampled ids",
-            color: GREY,
-            hatched: true,
-        },
-    ),
-    (
-        "control",
-        Fill {
-            label: "control",
-            color: (0x77, 0x77, 0x77),
-            hatched: true,
-        },
-    ),
-];
+/// How a kind of traffic is filled: node data plain and cool, everything else hatched and warm.
+pub fn fill_of(kind: TrafficKind) -> Fill {
+    let (label, color) = match kind {
+        TrafficKind::Feature => ("features", BLUE),
+        TrafficKind::Activation => ("activations", CYAN),
+        TrafficKind::ActivationGradient => ("activation gradients", GREEN),
+        TrafficKind::ParameterGradient => ("parameter gradients", RED),
+        TrafficKind::Parameter => ("parameters", PURPLE),
+        TrafficKind::Repartition => ("repartition", YELLOW),
+        TrafficKind::Sample => ("sampled ids", GREY),
+        TrafficKind::Control => ("control", (0x77, 0x77, 0x77)),
+    };
+    fill(label, color, !kind.is_node_data())
+}
 
-/// How many of [`KINDS`], from the front, are node data.
-pub const NODE_DATA_KINDS: usize = 3;
+const fn fill(label: &'static str, color: Color, hatched: bool) -> Fill {
+    Fill {
+        label,
+        color,
+        hatched,
+    }
+}
 
 /// Where a run's simulated time goes: computing, waiting for the network, waiting for other workers.
 pub const TIMES: [Fill; 3] = [
-    Fill {
-        label: "compute",
-        color: BLUE,
-        hatched: false,
-    },
-    Fill {
-        label: "exposed communication",
-        color: RED,
-        hatched: true,
-    },
-    Fill {
-        label: "waiting for others",
-        color: GREY,
-        hatched: false,
-    },
+    fill("compute", BLUE, false),
+    fill("exposed communication", RED, true),
+    fill("waiting for others", GREY, false),
 ];
 
 /// What a worker does, in timelines: computing and waiting fill its lane, messages are a thin line below.
 pub const DOINGS: [Fill; 3] = [
-    Fill {
-        label: "compute",
-        color: BLUE,
-        hatched: false,
-    },
-    Fill {
-        label: "wait for a message",
-        color: GREY,
-        hatched: false,
-    },
-    Fill {
-        label: "messages on their way",
-        color: RED,
-        hatched: false,
-    },
+    fill("compute", BLUE, false),
+    fill("wait for a message", GREY, false),
+    fill("messages on their way", RED, false),
 ];

@@ -1,9 +1,10 @@
 //! The condition of a claim, as it is written and as it is meant.
 
-use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+
+use crate::experiment::rows::{RunRow, Sweep};
 
 /// The condition of a claim: `compare = { strategy = "varco", to = "full", within = 0.01 }`.
 ///
@@ -224,30 +225,56 @@ impl Comparison {
         }
     }
 
-    /// What stands before the strategies' labels in the names of the cells that are compared, once
-    /// for each setting in which they exist. The empty text stands for an experiment without a
-    /// sweep, and for names of cells. `cells` are (name, strategy's label), in order.
+    /// The settings of a sweep in which the strategies that are compared exist; `None` stands for
+    /// names of cells, or an experiment without a sweep.
     pub(in crate::experiment) fn settings<'a>(
         &self,
-        cells: impl Iterator<Item = (&'a str, &'a str)>,
-    ) -> Vec<&'a str> {
-        let cells: Vec<(&str, &str)> = cells.collect();
-        let names: BTreeSet<&str> = cells.iter().map(|cell| cell.0).collect();
-        let exists =
-            |setting: &str, what: &str| names.contains(format!("{setting}{what}").as_str());
-        let mut settings = vec![""];
-        for setting in cells
-            .iter()
-            .filter_map(|(name, label)| name.strip_suffix(label))
-        {
-            if !settings.contains(&setting) {
-                settings.push(setting);
+        cells: impl Iterator<Item = Named<'a>>,
+    ) -> Vec<Option<&'a Sweep>> {
+        let cells: Vec<Named<'_>> = cells.collect();
+        let mut settings = vec![None];
+        for cell in &cells {
+            // Without a sweep a cell is called as its strategy is.
+            if !cell.sweep.is_empty() && !settings.contains(&Some(cell.sweep)) {
+                settings.push(Some(cell.sweep));
             }
         }
-        settings.retain(|setting| {
+        let exists = |setting, what: &str| cells.iter().any(|cell| cell.is(setting, what));
+        settings.retain(|&setting| {
             exists(setting, &self.strategy) && self.baseline().is_none_or(|to| exists(setting, to))
         });
         settings
+    }
+}
+
+/// What a cell is called, and what in it.
+#[derive(Clone, Copy)]
+pub(in crate::experiment) struct Named<'a> {
+    /// Its whole name.
+    pub name: &'a str,
+    /// What the sweep gives it.
+    pub sweep: &'a Sweep,
+    /// Its strategy's label.
+    pub label: &'a str,
+}
+
+impl Named<'_> {
+    /// Whether it is what a claim calls so, in one setting of a sweep or by its whole name.
+    pub(super) fn is(&self, setting: Option<&Sweep>, what: &str) -> bool {
+        match setting {
+            Some(sweep) => self.sweep == sweep && self.label == what,
+            None => self.name == what,
+        }
+    }
+}
+
+impl<'a> From<&'a RunRow> for Named<'a> {
+    fn from(run: &'a RunRow) -> Self {
+        Self {
+            name: &run.cell,
+            sweep: &run.sweep,
+            label: &run.strategy,
+        }
     }
 }
 

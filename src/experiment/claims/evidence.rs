@@ -3,9 +3,9 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use super::compare::Condition;
+use super::compare::{Condition, Named};
 use super::{ClaimSpec, measure};
-use crate::experiment::rows::{ClaimRow, RunRow};
+use crate::experiment::rows::{ClaimRow, RunRow, Sweep};
 use crate::experiment::statistics::{Sample, Statistics};
 
 /// Rounding that a condition forgives, relative to its bound (absolute below 1): 0.81 − 0.80 is
@@ -53,14 +53,16 @@ impl Evidence {
     };
 
     /// What the runs of one setting of the sweep say about a claim.
-    pub fn of(claim: &ClaimSpec, runs: &[RunRow], setting: &str, statistics: &Statistics) -> Self {
-        let own = values(
-            claim,
-            runs,
-            &format!("{setting}{}", claim.compare.strategy()),
-        );
+    pub fn of(
+        claim: &ClaimSpec,
+        runs: &[RunRow],
+        setting: Option<&Sweep>,
+        statistics: &Statistics,
+    ) -> Self {
+        let values = |what: &str| values(claim, runs, setting, what);
+        let own = values(claim.compare.strategy());
         let paired = |to: &str, of: fn(Bounds, Bounds) -> Bounds| -> Vec<Bounds> {
-            let base = values(claim, runs, &format!("{setting}{to}"));
+            let base = values(to);
             own.iter()
                 .filter_map(|(seed, &x)| Some(of(x, *base.get(seed)?)))
                 .collect()
@@ -194,10 +196,15 @@ impl Evidence {
     }
 }
 
-/// The measure of the finished runs of a cell, by seed.
-fn values(claim: &ClaimSpec, runs: &[RunRow], cell: &str) -> BTreeMap<u64, Bounds> {
+/// The measure of the finished runs of a strategy in a setting, or of a cell, by seed.
+fn values(
+    claim: &ClaimSpec,
+    runs: &[RunRow],
+    setting: Option<&Sweep>,
+    what: &str,
+) -> BTreeMap<u64, Bounds> {
     runs.iter()
-        .filter(|run| run.cell == cell && run.is_ok())
+        .filter(|run| Named::from(*run).is(setting, what))
         .filter_map(|run| Some((run.seed, measure(run, &claim.measure)?)))
         .collect()
 }

@@ -343,13 +343,9 @@ fn seeds(document: &Document) -> Result<Vec<u64>, ConfigError> {
 
 fn claims(document: &Document, cells: &[Cell]) -> Result<Vec<ClaimSpec>, ConfigError> {
     let claims: Vec<ClaimSpec> = optional(document, "claim")?.unwrap_or_default();
-    let pairs = || {
-        cells
-            .iter()
-            .map(|cell| (cell.name.as_str(), cell.strategy.label.as_str()))
-    };
+    let named = || cells.iter().map(Cell::named);
     let mut known: Vec<&str> = Vec::new();
-    for name in pairs().map(|pair| pair.1).chain(pairs().map(|pair| pair.0)) {
+    for name in (named().map(|cell| cell.label)).chain(named().map(|cell| cell.name)) {
         if !known.contains(&name) {
             known.push(name);
         }
@@ -391,13 +387,13 @@ fn claims(document: &Document, cells: &[Cell]) -> Result<Vec<ClaimSpec>, ConfigE
             return Err(document.unknown(&path.join("measure"), &claim.measure, measures));
         }
         if let (true, Some(message)) = (
-            claim.measure.contains("accuracy"),
+            claims::is_accuracy(&claim.measure),
             claim.compare.misfit_of_shares(),
         ) {
             let problem = Problem::Other { message };
             return Err(document.error(&path.join("compare"), problem));
         }
-        if claim.compare.settings(pairs()).is_empty() {
+        if claim.compare.settings(named()).is_empty() {
             let path = path.join("compare");
             let exists = |name: &str| known.contains(&name);
             return Err(match claim.compare.baseline() {

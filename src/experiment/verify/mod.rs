@@ -4,7 +4,6 @@
 //! Rows of finished runs are held to everything; of a failed run only its row is checked. Counts
 //! must agree to the byte, times to rounding (one part in 10⁹).
 
-mod csv;
 mod manifest;
 mod plan;
 mod rules;
@@ -14,11 +13,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::claims::{ClaimSpec, judge};
-use super::rows::{ClaimRow, DecisionRow, EpochRow, Row, RunRow, TimelineRow, TrafficRow};
+use super::rows::{ClaimRow, EpochRow, Row, RunRow, TrafficRow};
 use super::statistics::Statistics;
+use super::tables;
 
-pub(super) use csv::records;
-pub use csv::verify_csv;
 pub use manifest::verify_manifest;
 pub use plan::verify_plan;
 pub use timeline::verify_timeline;
@@ -73,14 +71,24 @@ pub fn verify(
         checker.known::<TrafficRow>(row, by_key.contains_key(&key), key);
         traffic_of.entry(key).or_default().push((row, sent));
     }
-    for (row, run) in runs.iter().enumerate().filter(|(_, run)| run.is_ok()) {
+    for (row, run) in runs.iter().enumerate() {
+        checker.ensure::<RunRow>(run.is_ok() == (run.status == RunRow::OK), row, || {
+            let what = if run.is_ok() { "is" } else { "is not" };
+            format!(
+                "status is `{}`, but what was to be measured {what} there",
+                run.status
+            )
+        });
+        let Some(measured) = &run.measured else {
+            continue;
+        };
         let key = (run.cell.as_str(), run.seed);
         let epochs = epochs_of.get(&key).map_or(&[][..], Vec::as_slice);
         let traffic = traffic_of.get(&key).map_or(&[][..], Vec::as_slice);
-        checker.run(row, run);
+        checker.run(row, measured);
         checker.epochs(row, run, epochs);
-        checker.best(row, run, epochs);
-        checker.traffic(row, run, traffic);
+        checker.best(row, measured, epochs);
+        checker.traffic(row, run, measured, traffic);
         checker.cumulative(epochs, traffic);
     }
     let judged = claims.map(|(claims, statistics)| judge(claims, runs, statistics));
@@ -92,17 +100,8 @@ pub fn verify(
 }
 
 fn order(table: &str) -> usize {
-    [
-        RunRow::TABLE,
-        EpochRow::TABLE,
-        TrafficRow::TABLE,
-        ClaimRow::TABLE,
-        TimelineRow::TABLE,
-        DecisionRow::TABLE,
-    ]
-    .iter()
-    .position(|name| *name == table)
-    .unwrap_or_default()
+    let mut all = tables::ALL.into_iter();
+    all.position(|name| name == table).unwrap_or_default()
 }
 
 struct Checker {

@@ -5,16 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Breach;
 use crate::experiment::Error;
+use crate::experiment::Tables;
 use crate::experiment::config::{Cell, Experiment};
 use crate::experiment::decisions::decisions_of;
 use crate::experiment::prepare::{Fitted, Preparation};
-use crate::experiment::row_maker::{Milestones, RowMaker};
-use crate::experiment::rows::{EpochRow, Row, RunRow, TrafficRow, Values};
-use crate::experiment::{Tables, rows::ColumnSpec};
+use crate::experiment::row_maker::{RowMaker, milestones};
+use crate::experiment::rows::{ColumnKind, ColumnSpec, EpochRow, Row, RunRow, TrafficRow, Values};
+use crate::net::TrafficKind;
 use crate::sim::DeviceConfig;
 
 /// Columns of `runs` that follow from the configuration, the data and the partition.
-const KNOWN: [&str; 13] = [
+const KNOWN: [&str; 15] = [
     "experiment",
     "strategy",
     "dataset",
@@ -28,6 +29,8 @@ const KNOWN: [&str; 13] = [
     "epochs",
     "edge_cut",
     "boundary_rows",
+    "strategy_kind",
+    "sweep",
 ];
 
 /// Columns of `runs` that follow from the epochs, given the target and the budgets of the configuration.
@@ -40,7 +43,7 @@ const MILESTONES: [&str; 5] = [
 ];
 
 /// Messages, payload and wire bytes by epoch, layer, sender, receiver and kind.
-type Lanes<'a> = BTreeMap<(u64, u64, u64, u64, &'a str), (u64, u64, u64)>;
+type Lanes = BTreeMap<(u64, u64, u64, u64, TrafficKind), (u64, u64, u64)>;
 
 /// What of the tables does not agree with the experiment, and notes on what could not be checked. If it did not `finish`, runs may be
 /// missing.
@@ -180,12 +183,7 @@ impl PlanCheck<'_> {
         let epochs: Vec<EpochRow> = self.epochs.get(&key).map_or(Vec::new(), |rows| {
             rows.iter().map(|&row| row.clone()).collect()
         });
-        let reached = Milestones::of(&fitted.setting.training, &epochs);
-        expected.diverged_at = reached.diverged_at;
-        expected.seconds_to_target = reached.seconds_to_target;
-        expected.bytes_to_target = reached.bytes_to_target;
-        expected.accuracy_at_byte_budget = reached.accuracy_at_byte_budget;
-        expected.accuracy_at_time_budget = reached.accuracy_at_time_budget;
+        expected.measured = Some(milestones(&fitted.setting.training, &epochs));
         self.columns(row, run, &expected, &MILESTONES, "its epochs say");
         self.plan(row, run, fitted);
     }
@@ -199,6 +197,11 @@ impl PlanCheck<'_> {
             names.contains(&column.name) && found != expected
         };
         for (column, (found, expected)) in all.filter(differs) {
+            let text = |values: &Values| match (column.kind, values.text(0)) {
+                (_, None) => "null".to_owned(),
+                (ColumnKind::Text, Some(text)) => format!("`{text}`"),
+                (_, Some(number)) => number,
+            };
             let (found, expected) = (text(found), text(expected));
             self.breach::<RunRow>(
                 row,
@@ -217,8 +220,8 @@ impl PlanCheck<'_> {
             .into_iter()
             .flatten()
         {
-            let lane = (traffic.epoch, traffic.layer, traffic.from, traffic.to);
-            let lane = (lane.0, lane.1, lane.2, lane.3, traffic.kind.as_str());
+            let (from, to) = (traffic.from, traffic.to);
+            let lane = (traffic.epoch, traffic.layer, from, to, traffic.kind);
             let bytes = (traffic.messages, traffic.payload_bytes, traffic.wire_bytes);
             sent.insert(lane, bytes);
         }
@@ -235,13 +238,13 @@ impl PlanCheck<'_> {
             for (lane, count) in plan.by_lane(&setting.framing) {
                 let (layer, from, to) = (lane.layer.into(), lane.from.into(), lane.to.into());
                 planned.insert(
-                    (epoch as u64, layer, from, to, lane.kind.name()),
+                    (epoch as u64, layer, from, to, lane.kind),
                     (count.messages, count.payload.0, count.wire.0),
                 );
             }
         }
         let lanes: BTreeSet<_> = planned.keys().chain(sent.keys()).copied().collect();
-        let of = |lanes: &Lanes<'_>, lane| lanes.get(lane).copied().unwrap_or_default();
+        let of = |lanes: &Lanes, lane| lanes.get(lane).copied().unwrap_or_default();
         let differ: Vec<_> = lanes
             .iter()
             .filter(|lane| of(&planned, lane) != of(&sent, lane))
@@ -262,15 +265,5 @@ impl PlanCheck<'_> {
                 ),
             );
         }
-    }
-}
-
-/// The one cell of a column.
-fn text(values: &Values) -> String {
-    let show = |value: Option<String>| value.unwrap_or_else(|| "null".to_owned());
-    match values {
-        Values::Text(cells) => format!("`{}`", cells[0]),
-        Values::Count(cells) => show(cells[0].map(|count| count.to_string())),
-        Values::Real(cells) => show(cells[0].map(|number| number.to_string())),
     }
 }

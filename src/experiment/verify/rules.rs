@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Checker, no_more};
-use crate::experiment::rows::{EpochRow, Row, RunRow, TrafficRow};
+use crate::experiment::rows::{EpochRow, Measured, Row, RunRow, TrafficRow};
+use crate::net::TrafficKind;
 
 /// Messages, payload and wire bytes.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -23,10 +24,9 @@ impl Sum {
 
 impl Checker {
     /// What a row of `runs` says about itself.
-    pub(super) fn run(&mut self, row: usize, run: &RunRow) {
-        let kinds: u64 = kinds(run)
-            .iter()
-            .fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes));
+    pub(super) fn run(&mut self, row: usize, run: &Measured) {
+        let kinds = TrafficKind::ALL.map(|kind| run.bytes_of(kind));
+        let kinds = kinds.into_iter().fold(0, u64::saturating_add);
         self.equal::<RunRow, _>(
             row,
             "payload_bytes",
@@ -170,7 +170,7 @@ impl Checker {
     }
 
     /// `best_epoch` is where the validation accuracy is highest, and the accuracies are its.
-    pub(super) fn best(&mut self, row: usize, run: &RunRow, epochs: &[(usize, &EpochRow)]) {
+    pub(super) fn best(&mut self, row: usize, run: &Measured, epochs: &[(usize, &EpochRow)]) {
         let highest = epochs
             .iter()
             .filter_map(|(_, epoch)| epoch.val_accuracy)
@@ -217,20 +217,20 @@ impl Checker {
     }
 
     /// The traffic rows add up to the run's columns.
-    pub(super) fn traffic(&mut self, row: usize, run: &RunRow, traffic: &[(usize, &TrafficRow)]) {
-        let columns = kinds(run);
+    pub(super) fn traffic(
+        &mut self,
+        row: usize,
+        run: &RunRow,
+        measured: &Measured,
+        traffic: &[(usize, &TrafficRow)],
+    ) {
         let mut total = Sum::default();
-        let mut per_kind: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut per_kind: BTreeMap<TrafficKind, u64> = BTreeMap::new();
         let mut lanes = BTreeSet::new();
         for &(row, sent) in traffic {
             total.add(sent);
-            let sum = per_kind.entry(sent.kind.as_str()).or_default();
+            let sum = per_kind.entry(sent.kind).or_default();
             *sum = sum.saturating_add(sent.payload_bytes);
-            self.ensure::<TrafficRow>(
-                columns.iter().any(|(kind, _)| sent.kind == **kind),
-                row,
-                || format!("`{}` is no kind of traffic", sent.kind),
-            );
             self.ensure::<TrafficRow>(
                 sent.from < run.workers && sent.to < run.workers && sent.from != sent.to,
                 row,
@@ -247,31 +247,25 @@ impl Checker {
                     sent.wire_bytes, sent.payload_bytes
                 )
             });
-            let lane = (
-                sent.epoch,
-                sent.layer,
-                sent.from,
-                sent.to,
-                sent.kind.as_str(),
-            );
+            let lane = (sent.epoch, sent.layer, sent.from, sent.to, sent.kind);
             self.ensure::<TrafficRow>(lanes.insert(lane), row, || {
                 "an earlier row has the same cell, seed, epoch, layer, direction and kind"
                     .to_owned()
             });
         }
-        for (kind, bytes) in columns {
-            let sum = per_kind.get(kind).copied().unwrap_or_default();
+        for kind in TrafficKind::ALL {
+            let sum = per_kind.get(&kind).copied().unwrap_or_default();
             self.equal::<RunRow, _>(
                 row,
                 &format!("{kind}_bytes"),
-                bytes,
+                measured.bytes_of(kind),
                 "its sum in traffic",
                 sum,
             );
         }
         let sum = "the sum in traffic";
-        self.equal::<RunRow, _>(row, "messages", run.messages, sum, total.messages);
-        self.equal::<RunRow, _>(row, "wire_bytes", run.wire_bytes, sum, total.wire);
+        self.equal::<RunRow, _>(row, "messages", measured.messages, sum, total.messages);
+        self.equal::<RunRow, _>(row, "wire_bytes", measured.wire_bytes, sum, total.wire);
     }
 
     /// The cumulative bytes of every epoch are those of the traffic up to it.
@@ -305,18 +299,4 @@ impl Checker {
             );
         }
     }
-}
-
-/// The byte columns by kind of traffic, named as in the ledger.
-fn kinds(run: &RunRow) -> [(&'static str, u64); 8] {
-    [
-        ("feature", run.feature_bytes),
-        ("activation", run.activation_bytes),
-        ("activation_gradient", run.activation_gradient_bytes),
-        ("parameter_gradient", run.parameter_gradient_bytes),
-        ("parameter", run.parameter_bytes),
-        ("repartition", run.repartition_bytes),
-        ("sample", run.sample_bytes),
-        ("control", run.control_bytes),
-    ]
 }

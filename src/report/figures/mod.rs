@@ -11,7 +11,7 @@ mod time_breakdown;
 mod timeline;
 
 use super::plot::Figure;
-use super::series::Cell;
+use super::series::Entrant;
 
 /// A kind of figure.
 #[derive(Clone, Copy)]
@@ -21,7 +21,7 @@ pub struct Kind {
     /// Without what it has nothing to show.
     pub needs: &'static str,
     /// Makes the figure; `None` if the cells hold nothing that it shows.
-    draw: fn(&[Cell]) -> Option<Figure>,
+    draw: fn(&[Entrant]) -> Option<Figure>,
 }
 
 /// Every kind, in the order of the report.
@@ -85,13 +85,13 @@ impl Kind {
     }
 
     /// The figure; `None` if the cells hold nothing that it shows.
-    pub fn figure(&self, cells: &[Cell]) -> Option<Figure> {
+    pub fn figure(&self, cells: &[Entrant]) -> Option<Figure> {
         (self.draw)(cells)
     }
 }
 
 /// `mean of 3 seeds`, or `one seed`.
-fn seeds(cells: &[Cell]) -> String {
+fn seeds(cells: &[Entrant]) -> String {
     match cells.iter().map(|cell| cell.runs.len()).max() {
         Some(seeds) if seeds > 1 => format!("mean of {seeds} seeds"),
         _ => "one seed".into(),
@@ -99,7 +99,7 @@ fn seeds(cells: &[Cell]) -> String {
 }
 
 /// [`seeds`], and what their spread is drawn as.
-fn seeds_with(cells: &[Cell], spread: &str) -> String {
+fn seeds_with(cells: &[Entrant], spread: &str) -> String {
     let seeds = seeds(cells);
     if seeds == "one seed" {
         return seeds;

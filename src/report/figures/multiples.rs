@@ -2,7 +2,7 @@
 
 use super::list;
 use crate::report::plot::{Bars, Headed, Panel, Reach, Row, Unit};
-use crate::report::series::Cell;
+use crate::report::series::Entrant;
 use crate::report::settings::{self, Setting};
 use crate::report::style::Fill;
 
@@ -21,9 +21,9 @@ pub struct Multiples<'c, 'a> {
 
 impl<'c, 'a> Multiples<'c, 'a> {
     /// Those of `cells`, for a figure with `each` (1 to 3) panels for every setting.
-    pub fn of(cells: impl IntoIterator<Item = &'c Cell<'a>>, each: usize) -> Self {
+    pub fn of(cells: impl IntoIterator<Item = &'c Entrant<'a>>, each: usize) -> Self {
         let mut settings = settings::settings(cells);
-        let names: Vec<&str> = settings.iter().map(|(name, _)| *name).collect();
+        let names: Vec<String> = settings.iter().map(|(name, _)| name.to_string()).collect();
         let note = left_out(&names, MOST[each - 1]);
         settings.truncate(MOST[each - 1]);
         Self { settings, note }
@@ -50,10 +50,10 @@ impl<'c, 'a> Multiples<'c, 'a> {
     }
 
     /// What a person who cannot see the figure should know: a clause for each cell, or, of many panels, what they are.
-    pub fn told(&self, clause: impl Fn(&Cell<'a>) -> Option<String>) -> String {
+    pub fn told(&self, clause: impl Fn(&Entrant<'a>) -> Option<String>) -> String {
         if self.several() {
             let names: Vec<String> = (self.settings.iter())
-                .map(|(name, _)| (*name).to_owned())
+                .map(|(name, _)| name.to_string())
                 .collect();
             return format!("one panel for each of {}", list(&names));
         }
@@ -67,11 +67,11 @@ impl<'c, 'a> Multiples<'c, 'a> {
     pub fn bars(
         &self,
         (name, unit, fills): (&str, Unit, Vec<Fill>),
-        row: impl Fn(&Cell<'a>) -> Option<Row>,
+        row: impl Fn(&Entrant<'a>) -> Option<Row>,
     ) -> Vec<Headed> {
         let cells = self.settings.iter().flat_map(|(_, cells)| cells.iter());
         let strategies = settings::strategies(cells.copied());
-        let rows_of = |members: &[&Cell<'a>]| -> Vec<Row> {
+        let rows_of = |members: &[&Entrant<'a>]| -> Vec<Row> {
             let of = |strategy: &&str| {
                 let cell = members.iter().find(|cell| cell.strategy == *strategy);
                 cell.and_then(|cell| row(cell)).unwrap_or_else(|| Row {
@@ -107,16 +107,13 @@ impl<'c, 'a> Multiples<'c, 'a> {
 
     /// The panels under the names of their settings.
     pub fn headed(&self, panels: impl IntoIterator<Item = Panel>) -> Vec<Headed> {
-        let headings = self
-            .settings
-            .iter()
-            .map(|(name, _)| settings::heading(name));
+        let headings = self.settings.iter().map(|(setting, _)| setting.heading());
         headings.zip(panels).collect()
     }
 }
 
 /// What is said about names after the first `most`.
-pub fn left_out(names: &[&str], most: usize) -> String {
+pub fn left_out(names: &[String], most: usize) -> String {
     match names.get(most..).unwrap_or_default() {
         [] => String::new(),
         [one] => format!("{one} is in the tables alone"),
@@ -163,7 +160,7 @@ mod tests {
 
     #[test]
     fn settings_beyond_the_most_are_named_as_left_out() {
-        let names = ["a=1", "a=2", "a=3", "a=4"];
+        let names = ["a=1", "a=2", "a=3", "a=4"].map(str::to_owned);
         assert_eq!(left_out(&names, 4), "");
         assert_eq!(left_out(&names, 3), "a=4 is in the tables alone");
         let several = "The first 1 of 4 settings; a=2 to a=4 are in the tables alone";

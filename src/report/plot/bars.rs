@@ -1,12 +1,8 @@
 //! A panel of horizontal stacked bars, one a row, each with a note at its end.
 
-use plotters::style::text_anchor::{HPos, VPos};
-
-use super::backend::Glyphs;
-use super::canvas::{Canvas, Failure};
-use super::frame::Frame;
+use super::canvas::{Anchor, Canvas};
+use super::frame::{Frame, Labels};
 use super::legend::{Entries, Sample};
-use super::panel::Labels;
 use super::scale::{Axis, Unit};
 use super::text;
 use crate::report::style::{Fill, SMALL, WIDTH};
@@ -116,24 +112,16 @@ impl Bars {
     }
 
     /// Draws the panel.
-    ///
-    /// # Errors
-    /// The backend's.
-    pub fn draw<B: Glyphs>(
-        &self,
-        canvas: &Canvas<B>,
-        frame: Frame,
-        labels: Labels,
-    ) -> Result<(), Failure<B>> {
+    pub fn draw(&self, canvas: &mut Canvas, frame: Frame, labels: Labels) {
         let end = self.reach.end(frame.right - frame.left);
         let axis = Axis::from_zero(&self.name, self.unit, end);
-        frame.draw(canvas, &axis, None)?;
-        frame.horizontal(canvas, &axis, labels.below)?;
+        frame.draw(canvas, &axis, None);
+        frame.horizontal(canvas, &axis, labels.below);
         for (index, (row, label)) in self.rows.iter().zip(self.labels()).enumerate() {
             let middle = frame.top + 1.5 + (index as f64 + 0.5) * self.row();
             if labels.left {
                 let at = (frame.left - 3.0, middle);
-                canvas.text(&label, at, SMALL, (HPos::Right, VPos::Center))?;
+                canvas.text(&label, at, SMALL, Anchor::Right);
             }
             let mut start = 0.0;
             for (fill, length) in self.fills.iter().zip(&row.lengths) {
@@ -144,12 +132,11 @@ impl Bars {
                 if to - from > 0.05 {
                     let half = BAR * self.row() / 2.0;
                     let (upper, lower) = (middle - half, middle + half);
-                    canvas.bar((from, upper), (to, lower), fill.color, fill.hatched)?;
+                    canvas.bar((from, upper), (to, lower), fill.color, fill.hatched);
                 }
             }
             let end = frame.at(axis.position(start), 0.0).0 + GAP;
-            canvas.text(&row.note, (end, middle), SMALL, (HPos::Left, VPos::Center))?;
+            canvas.text(&row.note, (end, middle), SMALL, Anchor::Left);
         }
-        Ok(())
     }
 }

@@ -1,12 +1,8 @@
 //! A panel of lanes over one axis of time: what happened when, in groups with a heading each.
 
-use plotters::style::text_anchor::{HPos, VPos};
-
-use super::backend::Glyphs;
-use super::canvas::{Canvas, Failure};
-use super::frame::Frame;
+use super::canvas::{Anchor, Canvas};
+use super::frame::{Frame, Labels};
 use super::legend::{Entries, Sample};
-use super::panel::Labels;
 use super::scale::{Axis, Unit};
 use super::text;
 use crate::report::style::{Fill, SMALL};
@@ -89,27 +85,19 @@ impl Lanes {
     }
 
     /// Draws the panel.
-    ///
-    /// # Errors
-    /// The backend's.
-    pub fn draw<B: Glyphs>(
-        &self,
-        canvas: &Canvas<B>,
-        frame: Frame,
-        labels: Labels,
-    ) -> Result<(), Failure<B>> {
+    pub fn draw(&self, canvas: &mut Canvas, frame: Frame, labels: Labels) {
         let last = self.pieces().map(|piece| piece.end).fold(0.0, f64::max);
         let axis = Axis::from_zero(&self.name, self.unit, last);
         let mut y = frame.top + 1.0;
         for group in &self.groups {
             let label = text::fit(&group.label, SMALL, frame.right - frame.left - 6.0);
             let at = (frame.left + 3.0, y + 0.5 * HEADING);
-            canvas.text(&label, at, SMALL, (HPos::Left, VPos::Center))?;
+            canvas.text(&label, at, SMALL, Anchor::Left);
             y += HEADING;
             for lane in &group.lanes {
                 if labels.left {
                     let at = (frame.left - 3.0, y + 0.5 * (FULL + THIN));
-                    canvas.text(&lane.label, at, SMALL, (HPos::Right, VPos::Center))?;
+                    canvas.text(&lane.label, at, SMALL, Anchor::Right);
                 }
                 for piece in &lane.pieces {
                     let place = |value: f64| frame.at(axis.position(value).clamp(0.0, 1.0), 0.0).0;
@@ -122,13 +110,13 @@ impl Lanes {
                     // What is thinner than a hair cannot be seen.
                     if to - from > 0.05 {
                         let fill = self.fills[piece.part];
-                        canvas.bar((from, upper), (to, lower), fill.color, fill.hatched)?;
+                        canvas.bar((from, upper), (to, lower), fill.color, fill.hatched);
                     }
                 }
                 y += LANE;
             }
         }
-        frame.draw(canvas, &axis, None)?;
-        frame.horizontal(canvas, &axis, labels.below)
+        frame.draw(canvas, &axis, None);
+        frame.horizontal(canvas, &axis, labels.below);
     }
 }

@@ -1,8 +1,8 @@
 //! Where the panels of a figure lie. Labels that two neighbours would share are written once: on the left of a row of
 //! panels, and below a column of them.
 
-use super::frame::Frame;
-use super::panel::{Headed, Labels, Panel};
+use super::frame::{Frame, Labels};
+use super::panel::{Headed, Panel};
 
 /// Room for a heading, and above a frame without one, pt.
 const HEADING: f64 = 12.0;

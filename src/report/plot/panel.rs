@@ -1,10 +1,9 @@
 //! What every kind of panel can do.
 
-use super::backend::Glyphs;
 use super::bars::Bars;
-use super::canvas::{Canvas, Failure};
+use super::canvas::Canvas;
 use super::curves::Curves;
-use super::frame::{self, BELOW, Frame};
+use super::frame::{self, BELOW, Frame, Labels};
 use super::heat::Heat;
 use super::lanes::Lanes;
 use super::legend;
@@ -24,15 +23,6 @@ pub enum Panel {
 
 /// A panel under its heading, which may be empty.
 pub type Headed = (String, Panel);
-
-/// Which sides of a panel are labelled: not those that share the labels of a neighbour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Labels {
-    /// The vertical axis, or the rows.
-    pub left: bool,
-    /// The horizontal axis, or the columns.
-    pub below: bool,
-}
 
 impl Panel {
     /// The legend's entries.
@@ -102,15 +92,7 @@ impl Panel {
     }
 
     /// Draws the panel.
-    ///
-    /// # Errors
-    /// The backend's.
-    pub fn draw<B: Glyphs>(
-        &self,
-        canvas: &Canvas<B>,
-        frame: Frame,
-        labels: Labels,
-    ) -> Result<(), Failure<B>> {
+    pub fn draw(&self, canvas: &mut Canvas, frame: Frame, labels: Labels) {
         match self {
             Self::Curves(curves) => curves.draw(canvas, frame, labels),
             Self::Bars(bars) => bars.draw(canvas, frame, labels),

@@ -161,6 +161,15 @@ impl Axis {
         }
     }
 
+    /// The axis' name without its scale, where the label has that.
+    pub fn short_label(&self) -> Option<&str> {
+        let with_scale = matches!(
+            (self.unit, self.mapping),
+            (Unit::Bytes | Unit::Seconds, Mapping::Log { .. })
+        );
+        with_scale.then_some(&self.name)
+    }
+
     /// The ticks in range, from low to high.
     pub fn ticks(&self) -> Vec<Tick> {
         if !self.marks.is_empty() {

@@ -5,6 +5,9 @@ use std::sync::LazyLock;
 
 use ab_glyph::{Font, FontRef, GlyphId, OutlineCurve, Point, PxScale, ScaleFont};
 
+/// A place, right and up.
+type At = (f64, f64);
+
 /// The condensed face leaves room for data in a narrow column.
 static FONT: LazyLock<FontRef<'static>> = LazyLock::new(|| {
     FontRef::try_from_slice(dejavu::sans_condensed::regular())
@@ -71,62 +74,41 @@ pub fn unit(size: f64) -> f64 {
     f64::from(FONT.as_scaled(scale(size)).v_scale_factor())
 }
 
-/// The outline of the glyph of this number as SVG path commands, in the font's own units, up being positive; empty for a blank.
-pub fn outline(number: u16) -> String {
-    use std::fmt::Write;
-    let Some(outline) = FONT.outline(GlyphId(number)) else {
-        return String::new();
-    };
-    let mut path = String::new();
-    let mut here: Option<Point> = None;
-    let point = |path: &mut String, command: &str, points: &[Point]| {
-        let mut sign = command;
-        for p in points {
-            // Writing to a string cannot fail.
-            let _ = write!(path, "{sign}{:.0} {:.0}", p.x, p.y);
-            sign = " ";
-        }
-    };
-    for curve in &outline.curves {
-        let (start, end) = match curve {
-            OutlineCurve::Line(a, b)
-            | OutlineCurve::Quad(a, _, b)
-            | OutlineCurve::Cubic(a, _, _, b) => (*a, *b),
-        };
-        if here != Some(start) {
-            point(&mut path, "M", &[start]);
-        }
-        match curve {
-            OutlineCurve::Line(_, b) => point(&mut path, "L", &[*b]),
-            OutlineCurve::Quad(_, c, b) => point(&mut path, "Q", &[*c, *b]),
-            OutlineCurve::Cubic(_, c, d, b) => point(&mut path, "C", &[*c, *d, *b]),
-        }
-        here = Some(end);
-    }
-    if !path.is_empty() {
-        path.push('Z');
-    }
-    path
+/// A piece of an outline, from where the last one ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Piece {
+    /// Begins a contour.
+    Move(At),
+    /// A straight line.
+    Line(At),
+    /// A curve with one control point.
+    Quad(At, At),
+    /// A curve with two control points.
+    Cubic(At, At, At),
 }
 
-/// Calls `ink` with every pixel the glyph covers (right, down, from the start of the line on the baseline)
-/// and how much of it is covered, 0 to 1.
-pub fn pixels(glyph: &Placed, size: f64, mut ink: impl FnMut(f64, f64, f32)) {
-    // Positions in pixels are far below the precision of `f32`.
-    #[allow(clippy::cast_possible_truncation)]
-    let placed = glyph
-        .id
-        .with_scale_and_position(scale(size), ab_glyph::point(glyph.x as f32, 0.0));
-    if let Some(outline) = FONT.outline_glyph(placed) {
-        let corner = outline.px_bounds().min;
-        outline.draw(|x, y, coverage| {
-            ink(
-                f64::from(corner.x) + f64::from(x),
-                f64::from(corner.y) + f64::from(y),
-                coverage,
-            );
-        });
+/// The outline of the glyph of this number, in the font's own units, up being positive; empty for a blank.
+pub fn outline(number: u16) -> Vec<Piece> {
+    let at = |point: &Point| (f64::from(point.x), f64::from(point.y));
+    let mut pieces = Vec::new();
+    let mut here: Option<Point> = None;
+    for curve in FONT
+        .outline(GlyphId(number))
+        .iter()
+        .flat_map(|all| &all.curves)
+    {
+        let (start, piece, end) = match curve {
+            OutlineCurve::Line(a, b) => (a, Piece::Line(at(b)), b),
+            OutlineCurve::Quad(a, c, b) => (a, Piece::Quad(at(c), at(b)), b),
+            OutlineCurve::Cubic(a, c, d, b) => (a, Piece::Cubic(at(c), at(d), at(b)), b),
+        };
+        if here != Some(*start) {
+            pieces.push(Piece::Move(at(start)));
+        }
+        pieces.push(piece);
+        here = Some(*end);
     }
+    pieces
 }
 
 /// Type size (the em square) to the font library's scale (ascent to descent).
@@ -171,7 +153,8 @@ mod tests {
     fn a_letter_with_a_hole_has_two_contours() {
         let (glyphs, _) = layout("o ", 100.0);
         let outline_of = |glyph: &Placed| outline(glyph.number());
-        assert_eq!(outline_of(&glyphs[0]).matches('M').count(), 2);
-        assert_eq!(outline_of(&glyphs[1]), "", "a space");
+        let begins = |piece: &&Piece| matches!(piece, Piece::Move(_));
+        assert_eq!(outline_of(&glyphs[0]).iter().filter(begins).count(), 2);
+        assert!(outline_of(&glyphs[1]).is_empty(), "a space");
     }
 }

@@ -2,8 +2,8 @@
 
 use super::{Entry, Table, columns};
 use crate::report::format;
-use crate::report::series::Cell;
-use crate::report::settings::distinct;
+use crate::report::series::Entrant;
+use crate::report::settings::settings;
 
 /// How a column's best entry is found.
 #[derive(Clone, Copy, PartialEq)]
@@ -14,7 +14,7 @@ enum Best {
 
 /// One row per cell; of each setting of a sweep, the best of each column in bold. A single worker has nobody to send to, and is
 /// best at nothing but accuracy.
-pub fn summary(cells: &[Cell]) -> Table {
+pub fn summary(cells: &[Entrant]) -> Table {
     let mut rows: Vec<Vec<Entry>> = Vec::new();
     let mut numbers: Vec<[Option<f64>; 6]> = Vec::new();
     for cell in cells {
@@ -31,7 +31,7 @@ pub fn summary(cells: &[Cell]) -> Table {
         let full = cells
             .iter()
             .find(|other| other.strategy == "full" && other.setting == cell.setting);
-        let fewer = match (full.and_then(Cell::node_data), node_data) {
+        let fewer = match (full.and_then(Entrant::node_data), node_data) {
             (Some(_), _) if cell.strategy == "full" => "1×".into(),
             (Some(full), Some(mine)) if mine > full.mean => {
                 format!("{} more", format::factor(mine / full.mean))
@@ -73,13 +73,13 @@ pub fn summary(cells: &[Cell]) -> Table {
         (6, 4, Best::Lowest),
         (7, 5, Best::Lowest),
     ];
-    let several_workers = |cell: &Cell| cell.runs.iter().any(|run| run.workers > 1);
+    let several_workers = |cell: &Entrant| cell.runs.iter().any(|(run, _)| run.workers > 1);
     for (cell, numbers) in cells.iter().zip(&mut numbers) {
         if !several_workers(cell) {
             numbers[1..].fill(None);
         }
     }
-    for setting in distinct(cells.iter().map(|cell| cell.setting)) {
+    for (setting, _) in settings(cells) {
         let mut members: Vec<(&mut Vec<Entry>, &[Option<f64>; 6])> = (rows.iter_mut())
             .zip(&numbers)
             .zip(cells)
@@ -143,7 +143,7 @@ fn mark(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::rows::RunRow;
+    use crate::experiment::rows::{Measured, RunRow, Sweep};
     use crate::report::series;
 
     #[test]
@@ -152,14 +152,15 @@ mod tests {
             cell: cell.into(),
             strategy: cell.into(),
             workers,
-            test_accuracy: Some(accuracy),
-            payload_bytes: 3 * bytes,
-            activation_bytes: bytes,
-            parameter_gradient_bytes: 2 * bytes,
-            simulated_seconds: 1.0 + bytes as f64,
-            exposed_communication_seconds: bytes as f64,
-            status: RunRow::OK.into(),
-            ..RunRow::default()
+            ..RunRow::finished(Measured {
+                test_accuracy: Some(accuracy),
+                payload_bytes: 3 * bytes,
+                activation_bytes: bytes,
+                parameter_gradient_bytes: 2 * bytes,
+                simulated_seconds: 1.0 + bytes as f64,
+                exposed_communication_seconds: bytes as f64,
+                ..Measured::default()
+            })
         };
         let runs = [
             run("one worker", 1, 0.9, 0),
@@ -178,20 +179,22 @@ mod tests {
     }
     #[test]
     fn each_setting_of_a_sweep_has_its_own_best_and_its_own_reference() {
-        let run = |cell: &str, strategy: &str, bytes: u64| RunRow {
-            cell: cell.into(),
+        let run = |workers: u64, strategy: &str, bytes: u64| RunRow {
+            cell: format!("workers={workers} {strategy}"),
             strategy: strategy.into(),
-            workers: 4,
-            payload_bytes: bytes,
-            activation_bytes: bytes,
-            status: RunRow::OK.into(),
-            ..RunRow::default()
+            sweep: Sweep::default().with("workers", workers.into()),
+            workers,
+            ..RunRow::finished(Measured {
+                payload_bytes: bytes,
+                activation_bytes: bytes,
+                ..Measured::default()
+            })
         };
         let runs = [
-            run("workers=2 full", "full", 100),
-            run("workers=2 fixed", "fixed", 50),
-            run("workers=8 full", "full", 800),
-            run("workers=8 fixed", "fixed", 200),
+            run(2, "full", 100),
+            run(2, "fixed", 50),
+            run(8, "full", 800),
+            run(8, "fixed", 200),
         ];
         let rows = summary(&series::cells(&runs, &[])).rows;
         let node_data: Vec<(&str, bool, &str)> = rows
