@@ -13,7 +13,6 @@ pub mod compare;
 pub mod config;
 mod decisions;
 mod error;
-mod estimator;
 mod folder;
 mod manifest;
 mod pace;
@@ -24,18 +23,19 @@ mod row_maker;
 pub mod rows;
 mod run;
 pub mod statistics;
+mod study;
 pub mod tables;
 mod trace;
 pub mod verify;
 
 pub use config::{ConfigError, EstimatorStudy, Experiment, FlowFile, FlowRow};
 pub use error::{Error, RunError};
-pub use estimator::{EstimatorRow, estimate};
 pub use folder::default_out;
 pub use manifest::{MANIFEST, judged_by, read_manifest};
 pub use prepare::{Preparation, base_of, vocabulary_check};
 pub use project::{Projected, Projection, project};
 pub use run::{Finished, Progress, Runner, Silent, Summary};
+pub use study::{EstimatorRow, estimate};
 pub use tables::{Tables, TablesError};
 pub use trace::chrome_trace;
 

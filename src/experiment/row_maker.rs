@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::config::Cell;
 use super::decisions::rows_of;
-use super::prepare::{Fitted, partitioner_name};
+use super::prepare::Fitted;
 use super::rows::{
     Activity, DecisionRow, EpochRow, Measured, RunRow, Text, TimelineRow, TrafficRow,
 };
@@ -70,7 +70,7 @@ impl RowMaker<'_> {
             model: lower_name(&settings.model.kind),
             layers: setting.model.layers() as u64,
             hidden: settings.model.hidden as u64,
-            partitioner: partitioner_name(asked.method).to_owned(),
+            partitioner: lower_name(&asked.method),
             workers: setting.workers() as u64,
             network: settings.network.name(),
             engine: setting.engine.name().to_owned(),

@@ -14,8 +14,9 @@ use serde::{Deserialize, Serialize};
 use crate::net::TrafficKind;
 use crate::sim::Doing;
 use field::Field;
+pub use field::{ColumnKind, Values};
 pub use sweep::Sweep;
-pub use table::{ColumnKind, ColumnSpec, Row, RowError, Values};
+pub use table::{ColumnSpec, Row, RowError};
 use table::{Rest, height, spec, table};
 pub use text::Text;
 

@@ -73,6 +73,21 @@ pub enum Marker {
     HollowInverted,
 }
 
+impl Marker {
+    /// Whether it is an outline.
+    pub fn is_hollow(self) -> bool {
+        use Marker::{HollowDiamond, HollowInverted, HollowSquare, HollowTriangle, Ring};
+        [
+            Ring,
+            HollowSquare,
+            HollowTriangle,
+            HollowDiamond,
+            HollowInverted,
+        ]
+        .contains(&self)
+    }
+}
+
 /// As many as strategies with a place: where points are not joined, the marker alone survives black-and-white print.
 const MARKERS: [Marker; PLACES.len()] = [
     Marker::Circle,

@@ -1,7 +1,6 @@
 //! Tables → figures, Markdown and LaTeX tables, and one HTML page. Floor 6: reads result rows and a manifest,
 //! trains nothing.
 
-mod estimator;
 mod figures;
 pub mod format;
 mod html;
@@ -10,6 +9,7 @@ mod plot;
 mod series;
 mod settings;
 mod story;
+mod study;
 mod style;
 mod tables;
 
@@ -25,7 +25,7 @@ use crate::experiment::{Tables, judged_by};
 use figures::{KINDS, Kind};
 use plot::Figure;
 
-pub use estimator::{estimator_tables, write_estimator};
+pub use study::{estimator_tables, write_estimator};
 pub use tables::{measured, p_value};
 
 /// Names of the figure kinds an experiment file may ask for, in the order of the report.

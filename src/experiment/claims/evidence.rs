@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use super::compare::{Condition, Named};
+use super::compare::{Condition, Form, Named};
 use super::{ClaimSpec, measure};
 use crate::experiment::rows::{ClaimRow, RunRow, Sweep};
 use crate::experiment::statistics::{Sample, Statistics};
@@ -61,39 +61,32 @@ impl Evidence {
     ) -> Self {
         let values = |what: &str| values(claim, runs, setting, what);
         let own = values(claim.compare.strategy());
-        let paired = |to: &str, of: fn(Bounds, Bounds) -> Bounds| -> Vec<Bounds> {
-            let base = values(to);
-            own.iter()
-                .filter_map(|(seed, &x)| Some(of(x, *base.get(seed)?)))
-                .collect()
-        };
-        let difference = |x: Bounds, to: Bounds| (x.0 - to.1, x.1 - to.0);
-        let quotient = |x: Bounds, to: Bounds| (x.0 / to.1, x.1 / to.0);
-        match &claim.compare.condition {
-            Condition::Within { to, margin } => {
-                Self::between(&paired(to, difference), -margin, *margin, statistics)
-            }
-            Condition::AtMostBelow { to, margin } => {
-                Self::between(&paired(to, difference), -margin, f64::INFINITY, statistics)
-            }
-            Condition::AtLeastAbove { to, margin } => {
-                Self::between(&paired(to, difference), *margin, f64::INFINITY, statistics)
-            }
-            Condition::AtLeastBelow { to, margin } => Self::between(
-                &paired(to, difference),
-                f64::NEG_INFINITY,
-                -margin,
-                statistics,
-            ),
-            Condition::TimesLess { to, factor } => {
-                let quotients = paired(to, quotient);
-                Self::between(&quotients, f64::NEG_INFINITY, 1.0 / factor, statistics).inverse()
-            }
+        let (form, to, by) = match &claim.compare.condition {
+            Condition::Relative { form, to, by } => (form, values(to), *by),
             Condition::Between { low, high } => {
-                let values: Vec<Bounds> = own.values().copied().collect();
-                Self::between(&values, *low, *high, statistics)
+                let own: Vec<Bounds> = own.into_values().collect();
+                return Self::between(&own, *low, *high, statistics);
             }
-        }
+        };
+        let paired = |of: fn(Bounds, Bounds) -> Bounds| -> Vec<Bounds> {
+            let pairs = own
+                .iter()
+                .filter_map(|(seed, &x)| Some((x, *to.get(seed)?)));
+            pairs.map(|(x, to)| of(x, to)).collect()
+        };
+        let (low, high) = match form {
+            Form::Within => (-by, by),
+            Form::AtMostBelow => (-by, f64::INFINITY),
+            Form::AtLeastAbove => (by, f64::INFINITY),
+            Form::AtLeastBelow => (f64::NEG_INFINITY, -by),
+            Form::TimesLess => {
+                let quotients = paired(|x, to| (x.0 / to.1, x.1 / to.0));
+                let most = 1.0 / by;
+                return Self::between(&quotients, f64::NEG_INFINITY, most, statistics).inverse();
+            }
+        };
+        let differences = paired(|x, to| (x.0 - to.1, x.1 - to.0));
+        Self::between(&differences, low, high, statistics)
     }
 
     /// What values, or bounds of them, say about low ≤ mean ≤ high.

@@ -3,13 +3,12 @@
 use crate::graph::{DatasetSpec, PartitionMethod, PartitionSpec, SplitSpec, SyntheticSpec};
 use crate::model::{ModelConfig, ModelKind, OptimizerConfig};
 use crate::net::{Bytes, NetError, NetworkSpec, PRESETS, Seconds};
-use crate::sim::{Timing, TrainingConfig};
+use crate::sim::TrainingConfig;
 
 use super::Vocabulary;
 use super::error::{ConfigError, Problem};
 use super::locate::Document;
 use super::path::KeyPath;
-use super::settings::Settings;
 
 /// More columns than any layer has had: a slip of the hand beyond, that would ask for all memory there is.
 const WIDEST: usize = 1 << 16;
@@ -61,7 +60,7 @@ impl Checks<'_> {
         self.that(holds, key, &format!("must be {range}, not {value}"))
     }
 
-    fn known(&self, value: &str, key: &str, known: &[&str]) -> Result<(), ConfigError> {
+    pub fn known(&self, value: &str, key: &str, known: &[&str]) -> Result<(), ConfigError> {
         if known.contains(&value) {
             return Ok(());
         }
@@ -85,37 +84,7 @@ impl Checks<'_> {
     }
 }
 
-/// Checks every section.
-///
-/// # Errors
-/// The first value out of range, with its place.
-pub(super) fn settings(
-    settings: &Settings,
-    document: &Document,
-    vocabulary: &Vocabulary<'_>,
-) -> Result<(), ConfigError> {
-    let of = |section: &str| Checks {
-        document,
-        section: KeyPath::dotted(section),
-    };
-    dataset(&settings.dataset, &of("dataset"), vocabulary)?;
-    model(&settings.model, &of("model"))?;
-    optimizer(&settings.optimizer, &of("optimizer"))?;
-    training(&settings.training, settings.model.layers, &of("training"))?;
-    partition(&settings.partition, &of("partition"))?;
-    network(
-        &settings.network,
-        settings.partition.workers,
-        &of("network"),
-        vocabulary,
-    )?;
-    if let Timing::Modelled(timing) = &settings.compute.timing {
-        of("compute.timing").known(&timing.profile, "profile", vocabulary.profiles)?;
-    }
-    Ok(())
-}
-
-fn dataset(
+pub(super) fn dataset(
     spec: &DatasetSpec,
     check: &Checks<'_>,
     vocabulary: &Vocabulary<'_>,
@@ -257,7 +226,7 @@ pub(super) fn synthetic(spec: &SyntheticSpec, check: &Checks<'_>) -> Result<(), 
     }
 }
 
-fn model(config: &ModelConfig, check: &Checks<'_>) -> Result<(), ConfigError> {
+pub(super) fn model(config: &ModelConfig, check: &Checks<'_>) -> Result<(), ConfigError> {
     check.positive(config.layers, "layers")?;
     check.that(
         config.layers <= DEEPEST,
@@ -283,7 +252,7 @@ fn model(config: &ModelConfig, check: &Checks<'_>) -> Result<(), ConfigError> {
     )
 }
 
-fn optimizer(config: &OptimizerConfig, check: &Checks<'_>) -> Result<(), ConfigError> {
+pub(super) fn optimizer(config: &OptimizerConfig, check: &Checks<'_>) -> Result<(), ConfigError> {
     let above_zero = |value: f64| value > 0.0 && value.is_finite();
     let (rate, decay) = match *config {
         OptimizerConfig::Adam {
@@ -313,7 +282,11 @@ fn optimizer(config: &OptimizerConfig, check: &Checks<'_>) -> Result<(), ConfigE
     )
 }
 
-fn training(config: &TrainingConfig, layers: usize, check: &Checks<'_>) -> Result<(), ConfigError> {
+pub(super) fn training(
+    config: &TrainingConfig,
+    layers: usize,
+    check: &Checks<'_>,
+) -> Result<(), ConfigError> {
     check.positive(config.epochs, "epochs")?;
     check.positive(config.evaluate_every, "evaluate_every")?;
     if let Some(batch) = &config.batch {
@@ -349,7 +322,7 @@ fn training(config: &TrainingConfig, layers: usize, check: &Checks<'_>) -> Resul
     })
 }
 
-fn partition(spec: &PartitionSpec, check: &Checks<'_>) -> Result<(), ConfigError> {
+pub(super) fn partition(spec: &PartitionSpec, check: &Checks<'_>) -> Result<(), ConfigError> {
     check.positive(spec.workers, "workers")?;
     check.that(
         spec.workers <= MOST_WORKERS,
@@ -369,7 +342,7 @@ fn partition(spec: &PartitionSpec, check: &Checks<'_>) -> Result<(), ConfigError
     )
 }
 
-fn network(
+pub(super) fn network(
     spec: &NetworkSpec,
     workers: usize,
     check: &Checks<'_>,

@@ -11,7 +11,6 @@ mod bad_inputs;
 mod check;
 mod decode;
 mod error;
-mod estimator;
 mod flows;
 mod locate;
 mod overrides;
@@ -19,6 +18,7 @@ mod path;
 mod scale;
 mod settings;
 mod strategy;
+mod study;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -35,11 +35,11 @@ use locate::Document;
 use path::KeyPath;
 
 pub use error::{ConfigError, Place, Problem};
-pub use estimator::{Chunking, DesignSpec, EstimatorStudy, ToyModel};
 pub use flows::{FlowFile, FlowRow};
 pub use scale::PAPER;
 pub use settings::Settings;
 pub use strategy::{OptionError, StrategyEntry};
+pub use study::{Chunking, DesignSpec, EstimatorStudy, ToyModel};
 pub use sweep::{Cell, SweepAxis};
 
 /// The names that an experiment file may use, as far as they are kept elsewhere.

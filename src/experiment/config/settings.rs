@@ -6,10 +6,10 @@ use toml::Value;
 use crate::graph::{DatasetSpec, PartitionSpec, SplitFractions, SplitPerClass, SyntheticSpec};
 use crate::model::{ModelConfig, OptimizerConfig};
 use crate::net::NetworkSpec;
-use crate::sim::{ComputeConfig, DeviceConfig, ModelledTiming, TrainingConfig};
+use crate::sim::{ComputeConfig, DeviceConfig, ModelledTiming, Timing, TrainingConfig};
 
 use super::Vocabulary;
-use super::check;
+use super::check::{self, Checks};
 use super::decode::{decode, decode_tagged};
 use super::error::{ConfigError, Problem};
 use super::locate::Document;
@@ -89,9 +89,39 @@ impl Settings {
                 .transpose()?
                 .unwrap_or_default(),
         };
-        check::settings(&settings, document, vocabulary)?;
+        check(&settings, document, vocabulary)?;
         Ok(settings)
     }
+}
+
+/// Checks every section.
+///
+/// # Errors
+/// The first value out of range, with its place.
+fn check(
+    settings: &Settings,
+    document: &Document,
+    vocabulary: &Vocabulary<'_>,
+) -> Result<(), ConfigError> {
+    let of = |section: &str| Checks {
+        document,
+        section: KeyPath::dotted(section),
+    };
+    check::dataset(&settings.dataset, &of("dataset"), vocabulary)?;
+    check::model(&settings.model, &of("model"))?;
+    check::optimizer(&settings.optimizer, &of("optimizer"))?;
+    check::training(&settings.training, settings.model.layers, &of("training"))?;
+    check::partition(&settings.partition, &of("partition"))?;
+    check::network(
+        &settings.network,
+        settings.partition.workers,
+        &of("network"),
+        vocabulary,
+    )?;
+    if let Timing::Modelled(timing) = &settings.compute.timing {
+        of("compute.timing").known(&timing.profile, "profile", vocabulary.profiles)?;
+    }
+    Ok(())
 }
 
 /// A section that says what `kind` it is: the default one where it does not say.

@@ -1,9 +1,49 @@
-//! What a field of a row is as one entry of a column.
+//! What columns hold, and what a field of a row is in one.
 
 use super::sweep::Sweep;
-use super::table::{ColumnKind, Values};
 use super::{Activity, DecisionKind, Text};
 use crate::net::TrafficKind;
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnKind {
+    /// UTF-8 text.
+    Text,
+    /// Unsigned 64-bit whole numbers: counts, bytes, seeds, indices.
+    Count,
+    /// 64-bit floating-point numbers.
+    Real,
+}
+
+/// The entries of one column, top to bottom.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    /// Text, never null. Shared, because millions of rows say the same few words.
+    Text(Vec<Text>),
+    /// Whole numbers.
+    Count(Vec<Option<u64>>),
+    /// Floating-point numbers.
+    Real(Vec<Option<f64>>),
+}
+
+impl Values {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Text(entries) => entries.len(),
+            Self::Count(entries) => entries.len(),
+            Self::Real(entries) => entries.len(),
+        }
+    }
+
+    /// The entry as a person reads it; `None` for null.
+    pub(crate) fn text(&self, row: usize) -> Option<String> {
+        match self {
+            Self::Text(entries) => Some(entries[row].to_string()),
+            Self::Count(entries) => entries[row].map(|count| count.to_string()),
+            Self::Real(entries) => entries[row].map(|real| real.to_string()),
+        }
+    }
+}
 
 /// A type that can stand in a column.
 pub(super) trait Field: Sized {

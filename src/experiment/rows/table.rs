@@ -2,19 +2,7 @@
 
 use thiserror::Error;
 
-use super::Text;
-use super::field::Field;
-
-/// What a column holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ColumnKind {
-    /// UTF-8 text.
-    Text,
-    /// Unsigned 64-bit whole numbers: counts, bytes, seeds, indices.
-    Count,
-    /// 64-bit floating-point numbers.
-    Real,
-}
+use super::field::{ColumnKind, Field, Values};
 
 /// One column of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,36 +15,6 @@ pub struct ColumnSpec {
     pub nullable: bool,
     /// What it says, in the words of its documentation, line by line.
     pub about: &'static [&'static str],
-}
-
-/// The entries of one column, top to bottom.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Values {
-    /// Text, never null. Shared, because millions of rows say the same few words.
-    Text(Vec<Text>),
-    /// Whole numbers.
-    Count(Vec<Option<u64>>),
-    /// Floating-point numbers.
-    Real(Vec<Option<f64>>),
-}
-
-impl Values {
-    fn len(&self) -> usize {
-        match self {
-            Self::Text(entries) => entries.len(),
-            Self::Count(entries) => entries.len(),
-            Self::Real(entries) => entries.len(),
-        }
-    }
-
-    /// The entry as a person reads it; `None` for null.
-    pub(crate) fn text(&self, row: usize) -> Option<String> {
-        match self {
-            Self::Text(entries) => Some(entries[row].to_string()),
-            Self::Count(entries) => entries[row].map(|count| count.to_string()),
-            Self::Real(entries) => entries[row].map(|real| real.to_string()),
-        }
-    }
 }
 
 /// Why columns do not make up a table.

@@ -90,7 +90,7 @@ fn runs_come_back_from_csv_where_only_that_was_kept() {
     fs::write(folder.path().join("runs.csv"), "cell,seed\nfull,x\n").unwrap();
     let broken = Tables::read_runs(folder.path()).unwrap_err().to_string();
     assert!(
-        broken.contains("runs.csv") && broken.contains("experiment"),
+        broken.contains("runs.csv") && broken.contains("seed"),
         "{broken}"
     );
     let text = csv.replacen(&u64::MAX.to_string(), "many", 1);

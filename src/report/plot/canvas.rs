@@ -1,5 +1,7 @@
 //! What is drawn on a page, in points, before it becomes a file.
 
+use tiny_skia::{Path, PathBuilder};
+
 use super::text;
 use crate::report::looks::Marker;
 use crate::report::style::{Color, INK};
@@ -49,19 +51,6 @@ pub enum Anchor {
     Top,
 }
 
-/// Straight lines from corner to corner, filled, drawn or both.
-#[derive(Clone, Debug)]
-pub struct Path {
-    /// The corners.
-    pub points: Vec<At>,
-    /// Whether the last one is joined with the first.
-    pub closed: bool,
-    /// Colour and opacity inside.
-    pub fill: Option<(Color, f64)>,
-    /// How its line is drawn.
-    pub stroke: Option<Stroke>,
-}
-
 /// A line of text.
 #[derive(Clone, Debug)]
 pub struct Line {
@@ -80,8 +69,12 @@ pub struct Line {
 /// One thing on the page.
 #[derive(Clone, Debug)]
 pub enum Shape {
-    /// Lines and areas.
-    Path(Path),
+    /// An area, in this colour and opacity.
+    Fill(Path, Color, f64),
+    /// A line.
+    Stroke(Path, Stroke),
+    /// A rectangle: those that touch leave no seam between them.
+    Bar(Path, Color),
     /// Text.
     Text(Line),
 }
@@ -99,29 +92,42 @@ pub struct Canvas {
     pub shapes: Vec<Shape>,
 }
 
-impl Canvas {
-    fn path(&mut self, points: &[At], fill: Option<(Color, f64)>, stroke: Option<Stroke>) {
-        self.shapes.push(Shape::Path(Path {
-            points: points.to_vec(),
-            closed: fill.is_some(),
-            fill,
-            stroke,
-        }));
+/// Straight lines from corner to corner, in points; nothing where they have no length.
+fn path(points: &[At], closed: bool) -> Option<Path> {
+    let mut path = PathBuilder::new();
+    for (place, &(x, y)) in points.iter().enumerate() {
+        if place == 0 {
+            path.move_to(x as f32, y as f32);
+        } else {
+            path.line_to(x as f32, y as f32);
+        }
     }
+    if closed {
+        path.close();
+    }
+    path.finish()
+}
 
+impl Canvas {
     /// A line through `points`.
     pub fn line(&mut self, points: &[At], stroke: Stroke) {
-        self.path(points, None, Some(stroke));
+        let path = path(points, false);
+        self.shapes
+            .extend(path.map(|path| Shape::Stroke(path, stroke)));
     }
 
     /// A filled area; `alpha` 1 hides what is below.
     pub fn fill(&mut self, points: &[At], color: Color, alpha: f64) {
-        self.path(points, Some((color, alpha)), None);
+        let path = path(points, true);
+        self.shapes
+            .extend(path.map(|path| Shape::Fill(path, color, alpha)));
     }
 
     /// A filled rectangle between two corners, with diagonal strokes if `hatched`.
     pub fn bar(&mut self, from: At, to: At, color: Color, hatched: bool) {
-        self.fill(&[from, (to.0, from.1), to, (from.0, to.1)], color, 1.0);
+        let corners = [from, (to.0, from.1), to, (from.0, to.1)];
+        let path = path(&corners, true);
+        self.shapes.extend(path.map(|path| Shape::Bar(path, color)));
         if !hatched {
             return;
         }
@@ -196,20 +202,12 @@ impl Canvas {
         let disc: Vec<At> = (0..24_u32)
             .map(|step| (f64::from(step) * std::f64::consts::TAU / 24.0).sin_cos())
             .collect();
-        // White inside, so that an outline is told from a curve that passes through it.
-        let (full, hollow) = ((color, 1.0), ((0xFF, 0xFF, 0xFF), 1.0));
-        let outline = Stroke::solid(color, size / 5.0);
-        let (points, fill): (&[At], _) = match marker {
-            Marker::Circle => (&disc, full),
-            Marker::Square => (&SQUARE, full),
-            Marker::Diamond => (&DIAMOND, full),
-            Marker::Triangle => (&TRIANGLE, full),
-            Marker::Inverted => (&INVERTED, full),
-            Marker::Ring => (&disc, hollow),
-            Marker::HollowSquare => (&SQUARE, hollow),
-            Marker::HollowDiamond => (&DIAMOND, hollow),
-            Marker::HollowTriangle => (&TRIANGLE, hollow),
-            Marker::HollowInverted => (&INVERTED, hollow),
+        let points: &[At] = match marker {
+            Marker::Circle | Marker::Ring => &disc,
+            Marker::Square | Marker::HollowSquare => &SQUARE,
+            Marker::Diamond | Marker::HollowDiamond => &DIAMOND,
+            Marker::Triangle | Marker::HollowTriangle => &TRIANGLE,
+            Marker::Inverted | Marker::HollowInverted => &INVERTED,
             Marker::Cross | Marker::Plus => {
                 let arms = if marker == Marker::Cross {
                     [[(-0.9, -0.9), (0.9, 0.9)], [(-0.9, 0.9), (0.9, -0.9)]]
@@ -222,10 +220,15 @@ impl Canvas {
                 return;
             }
         };
-        self.path(
-            &corners(points),
-            Some(fill),
-            (fill == hollow).then_some(outline),
-        );
+        let points = corners(points);
+        if !marker.is_hollow() {
+            return self.fill(&points, color, 1.0);
+        }
+        // White inside, so that an outline is told from a curve that passes through it.
+        self.fill(&points, (0xFF, 0xFF, 0xFF), 1.0);
+        let outline = Stroke::solid(color, size / 5.0);
+        let path = path(&points, true);
+        self.shapes
+            .extend(path.map(|path| Shape::Stroke(path, outline)));
     }
 }

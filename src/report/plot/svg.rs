@@ -1,10 +1,11 @@
 //! A page as an SVG document, without a background and without any font: text is drawn as outlines.
 
-use std::collections::BTreeSet;
-use std::fmt::{self, Write};
+use std::collections::BTreeMap;
 
-use super::canvas::{At, Canvas, Line, Path, Shape};
-use super::text::{self, Piece};
+use tiny_skia::{Path, PathSegment, Point};
+
+use super::canvas::{At, Canvas, Line, Shape};
+use super::text;
 use crate::report::style::Color;
 
 /// Units to the point: whole numbers of them are finer than print.
@@ -12,14 +13,40 @@ const SCALE: f64 = 20.0;
 
 /// The document of a page of `size` pt that is called `title`.
 pub(super) fn document(canvas: &Canvas, (width, height): At, title: &str) -> String {
-    let (mut shapes, mut used) = (String::new(), BTreeSet::new());
-    let mut outlines = String::new();
-    // Writing to a string cannot fail.
-    let _ = draw(canvas, &mut shapes, &mut used);
-    let _ = used.iter().try_for_each(|&number| {
-        let outline = outline(number);
-        writeln!(outlines, "<path id=\"glyph-{number}\" d=\"{outline}\"/>")
+    let (mut shapes, mut used) = (String::new(), BTreeMap::new());
+    for shape in &canvas.shapes {
+        match shape {
+            Shape::Fill(path, color, alpha) => {
+                let (path, color) = (commands(path, SCALE), hexadecimal(*color));
+                shapes +=
+                    &format!("<path d=\"{path}\" fill=\"{color}\" fill-opacity=\"{alpha}\"/>\n");
+            }
+            Shape::Bar(path, color) => {
+                let (path, color) = (commands(path, SCALE), hexadecimal(*color));
+                shapes += &format!("<path d=\"{path}\" fill=\"{color}\"/>\n");
+            }
+            Shape::Stroke(path, stroke) => {
+                let (path, color) = (commands(path, SCALE), hexadecimal(stroke.color));
+                let width = stroke.width * SCALE;
+                let dash: Vec<String> = (stroke.dash.iter())
+                    .map(|length| format!("{:.0}", length * SCALE))
+                    .collect();
+                shapes += &format!(
+                    "<path d=\"{path}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"{width:.0}\""
+                );
+                if !dash.is_empty() {
+                    shapes += &format!(" stroke-dasharray=\"{}\"", dash.join(" "));
+                }
+                shapes += "/>\n";
+            }
+            Shape::Text(line) => shapes += &text_of(line, &mut used),
+        }
+    }
+    let outlines = used.into_iter().filter_map(|(number, outline)| {
+        let outline = outline?;
+        Some(format!("<path id=\"glyph-{number}\" d=\"{outline}\"/>\n"))
     });
+    let outlines: String = outlines.collect();
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.1}pt\" height=\"{height:.1}pt\" \
          viewBox=\"0 0 {:.0} {:.0}\" role=\"img\">\n<title>{}</title>\n<defs>\n{outlines}</defs>\n{shapes}</svg>\n",
@@ -29,83 +56,43 @@ pub(super) fn document(canvas: &Canvas, (width, height): At, title: &str) -> Str
     )
 }
 
-fn draw(canvas: &Canvas, shapes: &mut String, used: &mut BTreeSet<u16>) -> fmt::Result {
-    canvas.shapes.iter().try_for_each(|shape| match shape {
-        Shape::Path(path) => draw_path(path, shapes),
-        Shape::Text(line) => draw_text(line, shapes, used),
-    })
-}
-
-fn draw_path(path: &Path, shapes: &mut String) -> fmt::Result {
-    shapes.push_str("<path d=\"");
-    let mut sign = 'M';
-    for (x, y) in &path.points {
-        write!(shapes, "{sign}{:.0} {:.0}", x * SCALE, y * SCALE)?;
-        sign = if sign == 'M' { 'L' } else { ' ' };
-    }
-    shapes.push_str(if path.closed { "Z\"" } else { "\"" });
-    match path.fill {
-        Some((color, 1.0)) => write!(shapes, " fill=\"{}\"", hexadecimal(color))?,
-        Some((color, alpha)) => {
-            write!(
-                shapes,
-                " fill=\"{}\" fill-opacity=\"{alpha}\"",
-                hexadecimal(color)
-            )?;
-        }
-        None => shapes.push_str(" fill=\"none\""),
-    }
-    if let Some(stroke) = path.stroke {
-        let (color, width) = (hexadecimal(stroke.color), stroke.width * SCALE);
-        write!(shapes, " stroke=\"{color}\" stroke-width=\"{width:.0}\"")?;
-        let dash: Vec<String> = (stroke.dash.iter())
-            .map(|length| format!("{:.0}", length * SCALE))
-            .collect();
-        if !dash.is_empty() {
-            write!(shapes, " stroke-dasharray=\"{}\"", dash.join(" "))?;
-        }
-    }
-    shapes.push_str("/>\n");
-    Ok(())
-}
-
-fn draw_text(line: &Line, shapes: &mut String, used: &mut BTreeSet<u16>) -> fmt::Result {
+/// A line of text, by the names of outlines, which are added to those that are `used`.
+fn text_of(line: &Line, used: &mut BTreeMap<u16, Option<String>>) -> String {
     let (x, y) = (line.start.0 * SCALE, line.start.1 * SCALE);
     let turn = if line.upwards { " rotate(-90)" } else { "" };
     let unit = text::unit(line.size);
     let (color, scale) = (hexadecimal(line.color), unit * SCALE);
-    write!(
-        shapes,
+    let mut text = format!(
         "<g fill=\"{color}\" transform=\"translate({x:.0} {y:.0}){turn} scale({scale:.5} -{scale:.5})\">"
-    )?;
+    );
     for glyph in &line.glyphs {
         let number = glyph.number();
-        if used.contains(&number) || !text::outline(number).is_empty() {
-            used.insert(number);
+        let new = || Some(commands(&text::outline(number)?, 1.0));
+        if used.entry(number).or_insert_with(new).is_some() {
             let right = glyph.x / unit;
-            write!(shapes, "<use href=\"#glyph-{number}\" x=\"{right:.0}\"/>")?;
+            text += &format!("<use href=\"#glyph-{number}\" x=\"{right:.0}\"/>");
         }
     }
-    shapes.push_str("</g>\n");
-    Ok(())
+    text + "</g>\n"
 }
 
-/// The outline of a glyph as path commands, in the font's own units, up being positive.
-fn outline(number: u16) -> String {
-    let command = |(letter, points): (char, &[At])| {
-        let points: Vec<String> = (points.iter())
-            .map(|(x, y)| format!("{x:.0} {y:.0}"))
-            .collect();
-        format!("{letter}{}", points.join(" "))
+/// A path as commands, in whole numbers after scaling.
+fn commands(path: &Path, scale: f64) -> String {
+    let command = |letter: &str, points: &[Point]| {
+        let place = |at: &Point| {
+            let [x, y] = [at.x, at.y].map(|length| f64::from(length) * scale);
+            format!("{x:.0} {y:.0}")
+        };
+        letter.to_owned() + &points.iter().map(place).collect::<Vec<String>>().join(" ")
     };
-    let pieces = text::outline(number);
-    let commands = pieces.iter().map(|piece| match piece {
-        Piece::Move(to) => command(('M', &[*to])),
-        Piece::Line(to) => command(('L', &[*to])),
-        Piece::Quad(over, to) => command(('Q', &[*over, *to])),
-        Piece::Cubic(first, second, to) => command(('C', &[*first, *second, *to])),
+    let commands = path.segments().map(|segment| match segment {
+        PathSegment::MoveTo(to) => command("M", &[to]),
+        PathSegment::LineTo(to) => command("L", &[to]),
+        PathSegment::QuadTo(over, to) => command("Q", &[over, to]),
+        PathSegment::CubicTo(first, second, to) => command("C", &[first, second, to]),
+        PathSegment::Close => "Z".to_owned(),
     });
-    commands.chain(["Z".to_owned()]).collect()
+    commands.collect()
 }
 
 fn hexadecimal((red, green, blue): Color) -> String {

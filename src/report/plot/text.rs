@@ -4,9 +4,7 @@
 use std::sync::LazyLock;
 
 use ab_glyph::{Font, FontRef, GlyphId, OutlineCurve, Point, PxScale, ScaleFont};
-
-/// A place, right and up.
-type At = (f64, f64);
+use tiny_skia::{Path, PathBuilder};
 
 /// The condensed face leaves room for data in a narrow column.
 static FONT: LazyLock<FontRef<'static>> = LazyLock::new(|| {
@@ -74,41 +72,27 @@ pub fn unit(size: f64) -> f64 {
     f64::from(FONT.as_scaled(scale(size)).v_scale_factor())
 }
 
-/// A piece of an outline, from where the last one ended.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Piece {
-    /// Begins a contour.
-    Move(At),
-    /// A straight line.
-    Line(At),
-    /// A curve with one control point.
-    Quad(At, At),
-    /// A curve with two control points.
-    Cubic(At, At, At),
-}
-
-/// The outline of the glyph of this number, in the font's own units, up being positive; empty for a blank.
-pub fn outline(number: u16) -> Vec<Piece> {
-    let at = |point: &Point| (f64::from(point.x), f64::from(point.y));
-    let mut pieces = Vec::new();
+/// The outline of the glyph of this number, in the font's own units, up being positive; none of a blank.
+pub fn outline(number: u16) -> Option<Path> {
+    let mut path = PathBuilder::new();
     let mut here: Option<Point> = None;
-    for curve in FONT
-        .outline(GlyphId(number))
-        .iter()
-        .flat_map(|all| &all.curves)
-    {
-        let (start, piece, end) = match curve {
-            OutlineCurve::Line(a, b) => (a, Piece::Line(at(b)), b),
-            OutlineCurve::Quad(a, c, b) => (a, Piece::Quad(at(c), at(b)), b),
-            OutlineCurve::Cubic(a, c, d, b) => (a, Piece::Cubic(at(c), at(d), at(b)), b),
-        };
-        if here != Some(*start) {
-            pieces.push(Piece::Move(at(start)));
+    for curve in FONT.outline(GlyphId(number))?.curves {
+        let (OutlineCurve::Line(start, end)
+        | OutlineCurve::Quad(start, _, end)
+        | OutlineCurve::Cubic(start, _, _, end)) = curve;
+        if here != Some(start) {
+            path.close();
+            path.move_to(start.x, start.y);
         }
-        pieces.push(piece);
-        here = Some(*end);
+        match curve {
+            OutlineCurve::Line(..) => path.line_to(end.x, end.y),
+            OutlineCurve::Quad(_, over, _) => path.quad_to(over.x, over.y, end.x, end.y),
+            OutlineCurve::Cubic(_, a, b, _) => path.cubic_to(a.x, a.y, b.x, b.y, end.x, end.y),
+        }
+        here = Some(end);
     }
-    pieces
+    path.close();
+    path.finish()
 }
 
 /// Type size (the em square) to the font library's scale (ascent to descent).
@@ -121,6 +105,8 @@ fn scale(size: f64) -> PxScale {
 
 #[cfg(test)]
 mod tests {
+    use tiny_skia::PathSegment;
+
     use super::*;
 
     #[test]
@@ -153,8 +139,9 @@ mod tests {
     fn a_letter_with_a_hole_has_two_contours() {
         let (glyphs, _) = layout("o ", 100.0);
         let outline_of = |glyph: &Placed| outline(glyph.number());
-        let begins = |piece: &&Piece| matches!(piece, Piece::Move(_));
-        assert_eq!(outline_of(&glyphs[0]).iter().filter(begins).count(), 2);
-        assert!(outline_of(&glyphs[1]).is_empty(), "a space");
+        let begins = |piece: &PathSegment| matches!(piece, PathSegment::MoveTo(_));
+        let letter = outline_of(&glyphs[0]).unwrap();
+        assert_eq!(letter.segments().filter(begins).count(), 2);
+        assert!(outline_of(&glyphs[1]).is_none(), "a space");
     }
 }

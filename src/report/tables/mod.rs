@@ -28,7 +28,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    fn new(text: impl Into<String>) -> Self {
+    pub fn new(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
             best: false,
@@ -59,7 +59,7 @@ pub struct Table {
 }
 
 /// Columns from names; a leading `#` marks numbers.
-fn columns(names: &[&'static str]) -> Vec<Column> {
+pub fn columns(names: &[&'static str]) -> Vec<Column> {
     names
         .iter()
         .map(|name| Column {
