@@ -19,7 +19,7 @@ use crate::sim::{
 
 /// Arguments of `calibrate`.
 #[derive(ClapArgs)]
-pub struct Args {
+pub(super) struct Args {
     /// File for the section [default: standard output]
     #[arg(long, value_name = "FILE", conflicts_with = "only")]
     out: Option<PathBuf>,

@@ -14,7 +14,7 @@ use crate::experiment::{Tables, read_manifest};
 
 /// Arguments of `compare`.
 #[derive(ClapArgs)]
-pub struct Args {
+pub(super) struct Args {
     /// Result folders; the others are compared with the first
     #[arg(required = true, num_args = 2.., value_name = "DIR")]
     folders: Vec<PathBuf>,

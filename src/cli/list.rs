@@ -13,7 +13,7 @@ use crate::strategies::Registry;
 
 /// Arguments of `list`.
 #[derive(ClapArgs)]
-pub struct Args {
+pub(super) struct Args {
     /// What to list
     what: What,
     /// Print one JSON document

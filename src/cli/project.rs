@@ -12,7 +12,7 @@ use crate::strategies::Registry;
 
 /// Arguments of `project`.
 #[derive(ClapArgs)]
-pub struct Args {
+pub(super) struct Args {
     #[command(flatten)]
     experiment: ExperimentArgs,
     /// Print one JSON document

@@ -11,7 +11,7 @@ use crate::experiment::{Tables, read_manifest};
 
 /// Arguments of `report`.
 #[derive(ClapArgs)]
-pub struct Args {
+pub(super) struct Args {
     /// Result folder
     folder: PathBuf,
 }

@@ -25,7 +25,7 @@ use crate::strategies::Registry;
 /// Arguments of `run`.
 #[derive(ClapArgs)]
 #[allow(clippy::struct_excessive_bools)] // each is a flag
-pub struct Args {
+pub(super) struct Args {
     #[command(flatten)]
     experiment: ExperimentArgs,
     /// Folder for results [default: results/<name of the experiment>]

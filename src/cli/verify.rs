@@ -15,7 +15,7 @@ use crate::strategies::Registry;
 
 /// Arguments of `verify`.
 #[derive(ClapArgs)]
-pub struct Args {
+pub(super) struct Args {
     /// Result folder
     folder: PathBuf,
     /// Print one JSON document

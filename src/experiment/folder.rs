@@ -11,7 +11,7 @@ use super::tables::Tables;
 
 /// The default folder of an experiment's results.
 #[must_use]
-pub fn default_out(experiment: &Experiment) -> PathBuf {
+pub(crate) fn default_out(experiment: &Experiment) -> PathBuf {
     Path::new("results").join(&experiment.name)
 }
 

@@ -18,7 +18,7 @@ use super::tables::Tables;
 use crate::sim::{Engine, Setting};
 
 /// Name of the file in a result folder.
-pub const MANIFEST: &str = "manifest.json";
+pub(crate) const MANIFEST: &str = "manifest.json";
 
 /// The facts of a run of an experiment.
 pub(super) struct Manifest {
@@ -29,7 +29,7 @@ pub(super) struct Manifest {
 }
 
 impl Manifest {
-    pub fn new(
+    pub(super) fn new(
         program: &str,
         experiment: &Experiment,
         base: &Path,
@@ -65,7 +65,7 @@ impl Manifest {
     }
 
     /// Adds what a setting says of data and devices.
-    pub fn describe(&mut self, setting: &Setting) {
+    pub(super) fn describe(&mut self, setting: &Setting) {
         for device in &setting.devices {
             if !self.devices.contains(&device.description) {
                 self.devices.push(device.description.clone());
@@ -86,7 +86,7 @@ impl Manifest {
         });
     }
 
-    pub fn write(
+    pub(super) fn write(
         &self,
         folder: &Path,
         elapsed: Duration,
@@ -117,7 +117,7 @@ impl Manifest {
 ///
 /// # Errors
 /// A sentence, if they are not there or make no sense.
-pub fn judged_by(manifest: &Value) -> Result<(Vec<ClaimSpec>, Statistics), String> {
+pub(crate) fn judged_by(manifest: &Value) -> Result<(Vec<ClaimSpec>, Statistics), String> {
     let claims = serde_json::from_value(manifest["claims"].clone())
         .map_err(|error| format!("claims: {error}"))?;
     let statistics: Statistics = match &manifest["statistics"] {

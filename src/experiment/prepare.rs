@@ -22,7 +22,7 @@ use crate::strategies::{Needs, Registry, Strategy, Training};
 ///
 /// # Errors
 /// What is wrong with the options.
-pub fn vocabulary_check(
+pub(crate) fn vocabulary_check(
     registry: &Registry,
     kind: &str,
     options: &toml::Table,
@@ -375,6 +375,6 @@ fn misfit(cell: &Cell, files: &str, error: &GraphError) -> ConfigError {
 
 /// The folder that relative paths of an experiment file start from.
 #[must_use]
-pub fn base_of(file: &Path) -> PathBuf {
+pub(crate) fn base_of(file: &Path) -> PathBuf {
     file.parent().map_or_else(PathBuf::new, Path::to_path_buf)
 }

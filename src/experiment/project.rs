@@ -13,7 +13,7 @@ use crate::sim::{WorkerTimes, play};
 /// What a cell would send and how long that would take. Times have the names that they have in the
 /// table of runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Projection {
+pub(crate) struct Projection {
     /// Name of the cell.
     pub cell: String,
     /// The seed of the partition: the experiment's first.
@@ -44,7 +44,7 @@ pub struct Projection {
 
 /// How far projecting has come.
 #[derive(Clone, Copy, Debug)]
-pub struct Projected<'a> {
+pub(crate) struct Projected<'a> {
     /// Name of the cell.
     pub cell: &'a str,
     /// Its place among all that are projected, from 1.
@@ -61,7 +61,7 @@ pub struct Projected<'a> {
 ///
 /// # Errors
 /// If data or settings are wrong.
-pub fn project(
+pub(crate) fn project(
     experiment: &Experiment,
     preparation: &mut Preparation<'_>,
     progress: impl Fn(&Projected),

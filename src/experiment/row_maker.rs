@@ -58,7 +58,7 @@ pub(super) fn milestones(training: &TrainingConfig, epochs: &[EpochRow]) -> Meas
 
 impl RowMaker<'_> {
     /// The row of a run of which nothing is known but what it was to be.
-    pub fn blank(&self) -> RunRow {
+    pub(super) fn blank(&self) -> RunRow {
         let (cell, setting) = (self.cell, &self.fitted.setting);
         let settings = &cell.settings;
         let asked = &self.fitted.needs.partition;
@@ -89,14 +89,14 @@ impl RowMaker<'_> {
         }
     }
 
-    pub fn failed(&self, error: &SimError) -> RunRow {
+    pub(super) fn failed(&self, error: &SimError) -> RunRow {
         RunRow {
             status: format!("failed: {error}"),
             ..self.blank()
         }
     }
 
-    pub fn run(&self, outcome: &Outcome) -> RunRow {
+    pub(super) fn run(&self, outcome: &Outcome) -> RunRow {
         let ledger = outcome.ledger.traffic();
         let total = ledger.total(&self.fitted.setting.framing);
         let of = |kind| ledger.payload_of(kind).0;
@@ -146,7 +146,7 @@ impl RowMaker<'_> {
             .collect()
     }
 
-    pub fn epochs(&self, outcome: &Outcome) -> Vec<EpochRow> {
+    pub(super) fn epochs(&self, outcome: &Outcome) -> Vec<EpochRow> {
         let so_far = self.cumulative(outcome);
         let (cell, seed) = (self.cell, self.fitted.setting.seed);
         outcome
@@ -177,7 +177,7 @@ impl RowMaker<'_> {
             .collect()
     }
 
-    pub fn traffic(&self, outcome: &Outcome) -> Vec<TrafficRow> {
+    pub(super) fn traffic(&self, outcome: &Outcome) -> Vec<TrafficRow> {
         let cell = Text::from(self.cell.name.clone());
         let mut rows = Vec::new();
         for (epoch, traffic) in outcome.ledger.iter() {
@@ -204,7 +204,7 @@ impl RowMaker<'_> {
     }
 
     /// What the training decided.
-    pub fn decisions(&self, outcome: &Outcome) -> Vec<DecisionRow> {
+    pub(super) fn decisions(&self, outcome: &Outcome) -> Vec<DecisionRow> {
         let blank = || DecisionRow {
             cell: self.cell.name.clone(),
             strategy: self.cell.strategy.label.clone(),
@@ -217,7 +217,7 @@ impl RowMaker<'_> {
     }
 
     /// What each worker did, in order of time, by worker and what it is.
-    pub fn timeline(&self, outcome: &Outcome) -> Vec<TimelineRow> {
+    pub(super) fn timeline(&self, outcome: &Outcome) -> Vec<TimelineRow> {
         let row = |worker: usize, epoch: usize, span: Stretch| TimelineRow {
             cell: self.cell.name.clone(),
             strategy: self.cell.strategy.label.clone(),

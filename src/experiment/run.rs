@@ -24,7 +24,7 @@ use crate::strategies::{self, Registry};
 use sha2::{Digest, Sha256};
 
 /// Told how an experiment goes on.
-pub trait Progress: Send + Sync {
+pub(crate) trait Progress: Send + Sync {
     /// All runs are known: how many, and how many epochs they have in all.
     fn begin(&self, runs: usize, epochs: usize);
     /// Something to know before it begins: results that are replaced, cells that are left out and why.
@@ -36,7 +36,7 @@ pub trait Progress: Send + Sync {
 }
 
 /// A run that ended.
-pub struct Finished<'a> {
+pub(crate) struct Finished<'a> {
     /// Its row in the table of runs.
     pub row: &'a RunRow,
     /// Its number, from 1.
@@ -48,7 +48,7 @@ pub struct Finished<'a> {
 }
 
 /// What an experiment left behind.
-pub struct Summary {
+pub(crate) struct Summary {
     /// All rows.
     pub tables: Tables,
     /// Time from start to end.
@@ -62,7 +62,7 @@ pub struct Summary {
 }
 
 /// Runs one experiment into one folder.
-pub struct Runner<'a> {
+pub(crate) struct Runner<'a> {
     /// The experiment.
     pub experiment: &'a Experiment,
     /// What its strategies can be.
@@ -150,7 +150,7 @@ impl Runner<'_> {
     /// # Errors
     /// Bad input is reported before anything is trained or written. A failing run ends the experiment; its row and everything before it
     /// are kept. Where workers are processes, process 0 alone writes and has the tables.
-    pub fn run(&self, progress: &Arc<dyn Progress>) -> Result<Summary, RunError> {
+    pub(crate) fn run(&self, progress: &Arc<dyn Progress>) -> Result<Summary, RunError> {
         let started = Instant::now();
         let mut preparation = Preparation::new(self.registry, self.base.clone())
             .with_timeline(self.trace_epochs)
@@ -457,14 +457,4 @@ impl Runner<'_> {
             .map_err(|source| unwritten(&archive.path(&run.address), source))?;
         Ok((tables, outcome.model))
     }
-}
-
-/// A progress that says nothing.
-pub struct Silent;
-
-impl Progress for Silent {
-    fn begin(&self, _: usize, _: usize) {}
-    fn note(&self, _: &str) {}
-    fn epoch(&self, _: &str, _: u64, _: &EpochRecord) {}
-    fn finished(&self, _: &Finished<'_>) {}
 }

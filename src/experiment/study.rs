@@ -15,7 +15,7 @@ use crate::study::{Design, Estimator, Problem, Toy};
 /// One estimator under one design. Lengths are in lengths of the full gradient; see
 /// [`Summary`](crate::study::Summary).
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct EstimatorRow {
+pub(crate) struct EstimatorRow {
     /// Name of the graph.
     pub graph: String,
     /// Name of the design.
@@ -58,7 +58,7 @@ pub struct EstimatorRow {
 ///
 /// # Errors
 /// If a graph cannot be generated or divided, or its gradient is zero.
-pub fn estimate(
+pub(crate) fn estimate(
     study: &EstimatorStudy,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Vec<EstimatorRow>, Error> {

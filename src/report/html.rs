@@ -17,7 +17,7 @@ use crate::experiment::statistics::Statistics;
 const TEMPLATE: (&str, &str) = ("report.html", include_str!("report.html.j2"));
 
 /// Everything the page shows.
-pub struct Page<'a> {
+pub(super) struct Page<'a> {
     /// The finished cells.
     pub cells: &'a [Entrant<'a>],
     /// All runs, failed ones too.
@@ -74,7 +74,7 @@ impl Page<'_> {
     ///
     /// # Errors
     /// The template's, which the tests rule out.
-    pub fn render(&self) -> Result<String, minijinja::Error> {
+    pub(super) fn render(&self) -> Result<String, minijinja::Error> {
         let mut environment = Environment::new();
         environment.add_template(TEMPLATE.0, TEMPLATE.1)?;
         let claims: Vec<Claim> = self.claims.iter().map(|row| self.claim(row)).collect();

@@ -46,7 +46,7 @@ const DASHES: [&[f64]; 5] = [
 
 /// The shape that marks points of a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Marker {
+pub(super) enum Marker {
     /// A disc.
     Circle,
     /// An upright square.
@@ -75,7 +75,7 @@ pub enum Marker {
 
 impl Marker {
     /// Whether it is an outline.
-    pub fn is_hollow(self) -> bool {
+    pub(super) fn is_hollow(self) -> bool {
         use Marker::{HollowDiamond, HollowInverted, HollowSquare, HollowTriangle, Ring};
         [
             Ring,
@@ -111,7 +111,7 @@ const VARIANT: usize = 17;
 
 /// How one curve is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Look {
+pub(super) struct Look {
     /// Colour of line, band and marker.
     pub color: Color,
     /// Dash pattern in pt; empty for a solid line.
@@ -122,7 +122,7 @@ pub struct Look {
 
 impl Look {
     /// A solid line of ink.
-    pub const PLAIN: Self = Self {
+    pub(super) const PLAIN: Self = Self {
         color: INK,
         dash: DASHES[0],
         marker: MARKERS[0],
@@ -133,7 +133,7 @@ impl Look {
 ///
 /// The colour belongs to the kind. Strategies of one kind (with other options) share it and differ in
 /// dash and marker. Kinds without a place of their own follow in the order of their appearance.
-pub fn looks<'a>(kinds_in_order: impl IntoIterator<Item = &'a str>) -> Vec<Look> {
+pub(super) fn looks<'a>(kinds_in_order: impl IntoIterator<Item = &'a str>) -> Vec<Look> {
     let mut kinds: Vec<(&str, usize)> = PLACES.iter().map(|(kind, _)| (*kind, 0)).collect();
     kinds_in_order
         .into_iter()

@@ -2,7 +2,7 @@
 //! trains nothing.
 
 mod figures;
-pub mod format;
+pub(crate) mod format;
 mod html;
 mod looks;
 mod plot;
@@ -25,11 +25,11 @@ use crate::experiment::{Tables, judged_by};
 use figures::{KINDS, Kind};
 use plot::Figure;
 
-pub use study::{estimator_tables, write_estimator};
-pub use tables::{measured, p_value};
+pub(crate) use study::{estimator_tables, write_estimator};
+pub(crate) use tables::{measured, p_value};
 
 /// Names of the figure kinds an experiment file may ask for, in the order of the report.
-pub fn figure_kinds() -> Vec<&'static str> {
+pub(crate) fn figure_kinds() -> Vec<&'static str> {
     KINDS.iter().map(|kind| kind.name).collect()
 }
 
@@ -69,7 +69,7 @@ pub enum ReportError {
 
 /// A report that was written.
 #[derive(Debug)]
-pub struct Written {
+pub(crate) struct Written {
     /// Its files: figures, tables, the page.
     pub files: Vec<PathBuf>,
     /// Sentences about what was asked for and left out.
@@ -85,7 +85,11 @@ pub struct Written {
 ///
 /// # Errors
 /// A file cannot be written or removed, or the manifest names an unknown figure.
-pub fn build(folder: &Path, tables: &Tables, manifest: &Value) -> Result<Written, ReportError> {
+pub(crate) fn build(
+    folder: &Path,
+    tables: &Tables,
+    manifest: &Value,
+) -> Result<Written, ReportError> {
     let (mut written, mut notes) = (Vec::new(), Vec::new());
     let mut cells = series::cells(&tables.runs, &tables.epochs);
     series::add_timeline(&mut cells, &tables.timeline);
@@ -152,7 +156,7 @@ pub fn build(folder: &Path, tables: &Tables, manifest: &Value) -> Result<Written
 
 /// All files that a report may consist of, whether they are there or not.
 #[must_use]
-pub fn files(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let tables = [
         "summary",
         "traffic",

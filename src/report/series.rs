@@ -8,7 +8,7 @@ use crate::experiment::statistics::Summary;
 
 /// One cell's finished runs, epoch by epoch, with the name and look it has in every figure.
 #[derive(Clone, Debug)]
-pub struct Entrant<'a> {
+pub(super) struct Entrant<'a> {
     /// What the legend says: the strategy's label, or the cell's name where a sweep has several cells of a
     /// strategy.
     pub label: String,
@@ -28,7 +28,7 @@ pub struct Entrant<'a> {
 
 /// One epoch of a cell, averaged over seeds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Point {
+pub(super) struct Point {
     /// Epoch, counted from 0.
     pub epoch: f64,
     /// Cumulative payload in bytes, mean over seeds.
@@ -41,33 +41,33 @@ pub struct Point {
 
 impl<'a> Entrant<'a> {
     /// One number of every finished run, over seeds; `None` if no run has it.
-    pub fn over_seeds(&self, number: impl Fn(&Measured) -> Option<f64>) -> Option<Summary> {
+    pub(super) fn over_seeds(&self, number: impl Fn(&Measured) -> Option<f64>) -> Option<Summary> {
         Summary::of((self.runs.iter()).filter_map(|(_, measured)| number(measured)))
     }
 
     /// The named column of `runs`, over seeds.
-    pub fn column(&self, column: &str) -> Option<Summary> {
+    pub(super) fn column(&self, column: &str) -> Option<Summary> {
         Summary::of((self.runs.iter()).filter_map(|(run, _)| run.number(column)))
     }
 
     /// Its name in the tables.
-    pub fn name(&self) -> &'a str {
+    pub(super) fn name(&self) -> &'a str {
         self.runs.first().map_or("", |(run, _)| &run.cell)
     }
 
     /// Node-data payload in bytes, over seeds.
-    pub fn node_data(&self) -> Option<Summary> {
+    pub(super) fn node_data(&self) -> Option<Summary> {
         self.over_seeds(|measured| Some(measured.node_data_bytes() as f64))
     }
 
     /// The epochs of one seed, in order.
-    pub fn epochs_of(&self, seed: u64) -> impl Iterator<Item = &EpochRow> {
+    pub(super) fn epochs_of(&self, seed: u64) -> impl Iterator<Item = &EpochRow> {
         let rows = self.epochs.values().flatten();
         rows.copied().filter(move |row| row.seed == seed)
     }
 
     /// One value of every epoch where at least one seed has it.
-    pub fn curve(&self, value: impl Fn(&EpochRow) -> Option<f64>) -> Vec<Point> {
+    pub(super) fn curve(&self, value: impl Fn(&EpochRow) -> Option<f64>) -> Vec<Point> {
         self.epochs
             .iter()
             .filter_map(|(epoch, rows)| {
@@ -87,7 +87,7 @@ impl<'a> Entrant<'a> {
 }
 
 /// All cells with at least one finished run, in the order of the `runs` table.
-pub fn cells<'a>(runs: &'a [RunRow], epochs: &'a [EpochRow]) -> Vec<Entrant<'a>> {
+pub(super) fn cells<'a>(runs: &'a [RunRow], epochs: &'a [EpochRow]) -> Vec<Entrant<'a>> {
     let mut strategies: Vec<(&str, &str)> = Vec::new();
     let mut place: BTreeMap<&str, usize> = BTreeMap::new();
     let mut cells: Vec<Entrant> = Vec::new();
@@ -138,7 +138,7 @@ pub fn cells<'a>(runs: &'a [RunRow], epochs: &'a [EpochRow]) -> Vec<Entrant<'a>>
 }
 
 /// Gives each cell its rows of the timeline.
-pub fn add_timeline<'a>(cells: &mut [Entrant<'a>], timeline: &'a [TimelineRow]) {
+pub(super) fn add_timeline<'a>(cells: &mut [Entrant<'a>], timeline: &'a [TimelineRow]) {
     for cell in cells {
         let name = cell.name();
         cell.timeline = timeline.iter().filter(|row| row.cell == name).collect();

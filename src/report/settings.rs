@@ -4,10 +4,10 @@ use super::series::Entrant;
 use crate::experiment::rows::Sweep;
 
 /// The cells of one setting of a sweep.
-pub type Setting<'c, 'a> = (&'a Sweep, Vec<&'c Entrant<'a>>);
+pub(super) type Setting<'c, 'a> = (&'a Sweep, Vec<&'c Entrant<'a>>);
 
 /// The cells by setting, in the order of their appearance; one without a name where nothing is swept.
-pub fn settings<'c, 'a: 'c>(
+pub(super) fn settings<'c, 'a: 'c>(
     cells: impl IntoIterator<Item = &'c Entrant<'a>>,
 ) -> Vec<Setting<'c, 'a>> {
     let mut settings: Vec<Setting> = Vec::new();
@@ -21,12 +21,14 @@ pub fn settings<'c, 'a: 'c>(
 }
 
 /// The strategies' labels, each once, in the order of their appearance.
-pub fn strategies<'c, 'a: 'c>(cells: impl IntoIterator<Item = &'c Entrant<'a>>) -> Vec<&'a str> {
+pub(super) fn strategies<'c, 'a: 'c>(
+    cells: impl IntoIterator<Item = &'c Entrant<'a>>,
+) -> Vec<&'a str> {
     distinct(cells.into_iter().map(|cell| cell.strategy))
 }
 
 /// The labels, each once.
-pub fn distinct<'a>(labels: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+pub(super) fn distinct<'a>(labels: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut known = Vec::new();
     for label in labels {
         if !known.contains(&label) {
@@ -37,7 +39,7 @@ pub fn distinct<'a>(labels: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 }
 
 /// The strategy that others are compared with: `full`, or the first where there is none.
-pub fn yardstick<'a>(cells: &[Entrant<'a>]) -> Option<&'a str> {
+pub(super) fn yardstick<'a>(cells: &[Entrant<'a>]) -> Option<&'a str> {
     let full = cells.iter().find(|cell| cell.strategy == "full");
     full.or(cells.first()).map(|cell| cell.strategy)
 }

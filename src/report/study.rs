@@ -12,7 +12,7 @@ use crate::experiment::{EstimatorRow, EstimatorStudy};
 const NOTHING: f64 = 1e-9;
 
 /// Both tables as Markdown.
-pub fn estimator_tables(rows: &[EstimatorRow]) -> String {
+pub(crate) fn estimator_tables(rows: &[EstimatorRow]) -> String {
     format!(
         "{}\n{}",
         markdown(&against_none(rows)),
@@ -24,7 +24,7 @@ pub fn estimator_tables(rows: &[EstimatorRow]) -> String {
 ///
 /// # Errors
 /// A file cannot be written, or the figure not be drawn.
-pub fn write_estimator(
+pub(crate) fn write_estimator(
     folder: &Path,
     study: &EstimatorStudy,
     rows: &[EstimatorRow],

@@ -40,7 +40,7 @@ type Bounds = (f64, f64);
 
 impl Evidence {
     /// Nothing to measure.
-    pub const NOTHING: Self = Self {
+    pub(super) const NOTHING: Self = Self {
         mean: None,
         low: None,
         high: None,
@@ -53,7 +53,7 @@ impl Evidence {
     };
 
     /// What the runs of one setting of the sweep say about a claim.
-    pub fn of(
+    pub(super) fn of(
         claim: &ClaimSpec,
         runs: &[RunRow],
         setting: Option<&Sweep>,
@@ -163,13 +163,13 @@ impl Evidence {
     }
 
     /// Two-sided p-value of what the runs speak for; `None` if there is nothing to measure or there are too few seeds.
-    pub fn p_value(&self) -> Option<f64> {
+    pub(super) fn p_value(&self) -> Option<f64> {
         self.judged
             .then(|| (2.0 * self.holds.min(self.fails)).min(1.0))
     }
 
     /// What the runs speak for, should they be enough.
-    pub fn verdict(&self) -> &'static str {
+    pub(super) fn verdict(&self) -> &'static str {
         if self.holds <= self.fails {
             ClaimRow::REPRODUCED
         } else {
@@ -178,7 +178,7 @@ impl Evidence {
     }
 
     /// Orders from worst to best: what fails at this one-sided p-value, what neither does, what holds; then by what is to spare.
-    pub fn compare(&self, other: &Self, tail: f64) -> Ordering {
+    pub(super) fn compare(&self, other: &Self, tail: f64) -> Ordering {
         let place = |one: &Self| match (one.fails <= tail, one.holds <= tail) {
             (true, _) => 0,
             (_, true) => 2,

@@ -32,7 +32,7 @@ pub(super) struct Checks<'a> {
 }
 
 impl Checks<'_> {
-    pub fn that(&self, holds: bool, key: &str, message: &str) -> Result<(), ConfigError> {
+    pub(super) fn that(&self, holds: bool, key: &str, message: &str) -> Result<(), ConfigError> {
         if holds {
             Ok(())
         } else {
@@ -40,17 +40,17 @@ impl Checks<'_> {
         }
     }
 
-    pub fn positive(&self, value: usize, key: &str) -> Result<(), ConfigError> {
+    pub(super) fn positive(&self, value: usize, key: &str) -> Result<(), ConfigError> {
         self.that(value >= 1, key, "must be at least 1, not 0")
     }
 
-    pub fn columns(&self, hidden: usize) -> Result<(), ConfigError> {
+    pub(super) fn columns(&self, hidden: usize) -> Result<(), ConfigError> {
         self.positive(hidden, "hidden")?;
         let message = format!("must be at most {WIDEST} columns, not {hidden}");
         self.that(hidden <= WIDEST, "hidden", &message)
     }
 
-    pub fn range(
+    pub(super) fn range(
         &self,
         holds: bool,
         key: &str,
@@ -60,7 +60,7 @@ impl Checks<'_> {
         self.that(holds, key, &format!("must be {range}, not {value}"))
     }
 
-    pub fn known(&self, value: &str, key: &str, known: &[&str]) -> Result<(), ConfigError> {
+    pub(super) fn known(&self, value: &str, key: &str, known: &[&str]) -> Result<(), ConfigError> {
         if known.contains(&value) {
             return Ok(());
         }

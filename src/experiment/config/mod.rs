@@ -31,16 +31,17 @@ use toml::{Table, Value};
 use super::claims::{self, ClaimSpec};
 use super::statistics::Statistics;
 use decode::decode;
+use error::Problem;
 use locate::Document;
 use path::KeyPath;
 
-pub use error::{ConfigError, Place, Problem};
-pub use flows::{FlowFile, FlowRow};
-pub use scale::PAPER;
-pub use settings::Settings;
-pub use strategy::{OptionError, StrategyEntry};
-pub use study::{Chunking, DesignSpec, EstimatorStudy, ToyModel};
-pub use sweep::{Cell, SweepAxis};
+pub use error::ConfigError;
+pub(crate) use flows::FlowFile;
+pub(crate) use scale::PAPER;
+pub(crate) use settings::Settings;
+pub(crate) use strategy::{OptionError, StrategyEntry};
+pub(crate) use study::{Chunking, DesignSpec, EstimatorStudy};
+pub(crate) use sweep::{Cell, SweepAxis};
 
 /// The names that an experiment file may use, as far as they are kept elsewhere.
 #[derive(Clone, Copy)]

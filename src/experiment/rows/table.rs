@@ -84,7 +84,7 @@ pub(super) struct Rest<'a> {
 
 impl Rest<'_> {
     /// The field in the next column.
-    pub fn next<F: Field>(&mut self, column: &'static str) -> Result<F, RowError> {
+    pub(super) fn next<F: Field>(&mut self, column: &'static str) -> Result<F, RowError> {
         let (first, rest) = self.columns.split_first().unzip();
         self.columns = rest.unwrap_or_default();
         let wanted = F::WANTED;
@@ -99,7 +99,7 @@ impl Rest<'_> {
     }
 
     /// Whether the next columns are all null; they are passed over then.
-    pub fn passes_nulls(&mut self, count: usize) -> bool {
+    pub(super) fn passes_nulls(&mut self, count: usize) -> bool {
         let (next, rest) = self.columns.split_at(count.min(self.columns.len()));
         let nothing = next.iter().all(|values| values.text(self.row).is_none());
         if nothing {

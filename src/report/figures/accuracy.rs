@@ -7,7 +7,7 @@ use crate::report::plot::{Axis, Curves, Figure, Panel, Series, Spot, Unit};
 use crate::report::series::{Entrant, Point};
 
 /// Against the epoch, counted from 1 as people do.
-pub fn against_epoch(cells: &[Entrant]) -> Option<Figure> {
+pub(super) fn against_epoch(cells: &[Entrant]) -> Option<Figure> {
     let x = |point: &Point| point.epoch + 1.0;
     figure(cells, "accuracy-vs-epoch", "epoch", x, |xs| {
         Axis::linear("epoch", Unit::Plain, xs)
@@ -15,7 +15,7 @@ pub fn against_epoch(cells: &[Entrant]) -> Option<Figure> {
 }
 
 /// Against the cumulative payload; strategies that sent nothing yet stand at zero, left of the break.
-pub fn against_bytes(cells: &[Entrant]) -> Option<Figure> {
+pub(super) fn against_bytes(cells: &[Entrant]) -> Option<Figure> {
     figure(
         cells,
         "accuracy-vs-bytes",
@@ -26,7 +26,7 @@ pub fn against_bytes(cells: &[Entrant]) -> Option<Figure> {
 }
 
 /// Against the cumulative simulated time.
-pub fn against_time(cells: &[Entrant]) -> Option<Figure> {
+pub(super) fn against_time(cells: &[Entrant]) -> Option<Figure> {
     figure(
         cells,
         "accuracy-vs-time",

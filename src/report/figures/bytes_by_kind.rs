@@ -9,7 +9,7 @@ use crate::report::series::Entrant;
 use crate::report::style::fill_of;
 
 /// Payload by kind, mean over seeds.
-pub fn figure(cells: &[Entrant]) -> Option<Figure> {
+pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
     if cells.is_empty() {
         return None;
     }

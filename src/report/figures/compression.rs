@@ -14,7 +14,7 @@ type Number = fn(&EpochRow) -> Option<f64>;
 type Around = fn(Vec<f64>) -> Axis;
 
 /// Compression ratio, error and coverage against epoch, each if any strategy has it.
-pub fn figure(cells: &[Entrant]) -> Option<Figure> {
+pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
     let ratio: Around = |values| Axis::log("compression ratio", Unit::Plain, values);
     let coverage: Around = |values| Axis::linear("coverage", Unit::Percent, values);
     let error: Around = |values| {

@@ -15,7 +15,7 @@ const FACTOR: f64 = 10.0;
 const POINTS: f64 = 10.0;
 
 /// Time, and accuracy: strategies are rows and settings columns. `None` without two settings and two strategies.
-pub fn figure(cells: &[Entrant]) -> Option<Figure> {
+pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
     let mut settings = settings::settings(cells);
     let strategies = settings::strategies(cells);
     let yardstick = settings::yardstick(cells)?;

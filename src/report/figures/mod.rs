@@ -18,7 +18,7 @@ type Draw = fn(&[Entrant]) -> Option<Figure>;
 
 /// A kind of figure.
 #[derive(Clone, Copy)]
-pub struct Kind {
+pub(super) struct Kind {
     /// Its name in experiment files, and of the files it makes.
     pub name: &'static str,
     /// Without what it has nothing to show.
@@ -28,7 +28,7 @@ pub struct Kind {
 }
 
 /// Every kind, in the order of the report.
-pub const KINDS: [Kind; 10] = [
+pub(super) const KINDS: [Kind; 10] = [
     kind(
         "accuracy-vs-epoch",
         accuracy::against_epoch,
@@ -75,12 +75,12 @@ const fn kind(name: &'static str, draw: Draw, needs: &'static str) -> Kind {
 
 impl Kind {
     /// The kind of that name.
-    pub fn named(name: &str) -> Option<Self> {
+    pub(super) fn named(name: &str) -> Option<Self> {
         KINDS.into_iter().find(|kind| kind.name == name)
     }
 
     /// The figure; `None` if the cells hold nothing that it shows.
-    pub fn figure(&self, cells: &[Entrant]) -> Option<Figure> {
+    pub(super) fn figure(&self, cells: &[Entrant]) -> Option<Figure> {
         (self.draw)(cells)
     }
 }

@@ -42,7 +42,7 @@ struct Group {
 }
 
 /// Panels against node data alone, against all that was sent, and against time.
-pub fn figure(cells: &[Entrant]) -> Option<Figure> {
+pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
     let evaluated = |cell: &&Entrant| cell.column("test_accuracy").is_some();
     // Settings that are alike share a panel, and more of them fit.
     let with = |each| {

@@ -27,7 +27,7 @@ type Measure = (&'static str, Unit, fn(&Entrant) -> Option<Summary>);
 type Sized<'c, 'a> = (f64, &'c Entrant<'a>);
 
 /// One panel of time and one of bytes for each combination of what else is swept; `None` with fewer than two sizes.
-pub fn figure(cells: &[Entrant]) -> Option<Figure> {
+pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
     let (size, name) = SIZES.into_iter().find(|(size, _)| {
         let mut sizes: Vec<f64> = cells
             .iter()

@@ -8,7 +8,7 @@ use crate::report::series::Entrant;
 use crate::report::style::TIMES;
 
 /// Stacked bars of computing, exposed communication, and waiting for other workers.
-pub fn figure(cells: &[Entrant]) -> Option<Figure> {
+pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
     let takes_time =
         |cell: &Entrant| row(cell).is_some_and(|row| row.lengths.iter().sum::<f64>() > 0.0);
     if !cells.iter().any(takes_time) {

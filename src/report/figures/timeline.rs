@@ -15,7 +15,7 @@ const WORKERS: u64 = 8;
 
 /// The last but one traced epoch of each cell, from its own start, under one axis of time: the first have their peculiarities,
 /// and what travels ahead belongs to the one after.
-pub fn figure(cells: &[Entrant]) -> Option<Figure> {
+pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
     let traced: Vec<&Entrant> = (cells.iter())
         .filter(|cell| !cell.timeline.is_empty())
         .collect();

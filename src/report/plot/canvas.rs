@@ -7,11 +7,11 @@ use crate::report::looks::Marker;
 use crate::report::style::{Color, INK};
 
 /// A place on the page, pt from its upper left corner.
-pub type At = (f64, f64);
+pub(super) type At = (f64, f64);
 
 /// A stroke: colour, width in pt, dash pattern in pt (empty: solid).
 #[derive(Clone, Copy, Debug)]
-pub struct Stroke {
+pub(crate) struct Stroke {
     /// Colour.
     pub color: Color,
     /// Width, pt.
@@ -22,7 +22,7 @@ pub struct Stroke {
 
 impl Stroke {
     /// A solid line.
-    pub const fn solid(color: Color, width: f64) -> Self {
+    pub(crate) const fn solid(color: Color, width: f64) -> Self {
         Self {
             color,
             width,
@@ -32,7 +32,7 @@ impl Stroke {
 }
 
 /// How lines to compare with are drawn.
-pub const GUIDE: Stroke = Stroke {
+pub(super) const GUIDE: Stroke = Stroke {
     color: (0x55, 0x55, 0x55),
     width: 0.7,
     dash: &[2.5, 1.5],
@@ -40,7 +40,7 @@ pub const GUIDE: Stroke = Stroke {
 
 /// Which part of a line of text stands at its place; up and down its capitals count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Anchor {
+pub(crate) enum Anchor {
     /// The middle of its left end.
     Left,
     /// The middle of its right end.
@@ -53,7 +53,7 @@ pub enum Anchor {
 
 /// A line of text.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub(crate) struct Line {
     /// Its glyphs.
     pub glyphs: Vec<text::Placed>,
     /// Type size, pt.
@@ -68,7 +68,7 @@ pub struct Line {
 
 /// One thing on the page.
 #[derive(Clone, Debug)]
-pub enum Shape {
+pub(crate) enum Shape {
     /// An area, in this colour and opacity.
     Fill(Path, Color, f64),
     /// A line.
@@ -87,7 +87,7 @@ const INVERTED: [At; 3] = [(-1.05, -0.8), (1.05, -0.8), (0.0, 1.1)];
 
 /// A page: what is on it, from the back to the front.
 #[derive(Clone, Debug, Default)]
-pub struct Canvas {
+pub(crate) struct Canvas {
     /// The shapes.
     pub shapes: Vec<Shape>,
 }
@@ -110,21 +110,21 @@ fn path(points: &[At], closed: bool) -> Option<Path> {
 
 impl Canvas {
     /// A line through `points`.
-    pub fn line(&mut self, points: &[At], stroke: Stroke) {
+    pub(crate) fn line(&mut self, points: &[At], stroke: Stroke) {
         let path = path(points, false);
         self.shapes
             .extend(path.map(|path| Shape::Stroke(path, stroke)));
     }
 
     /// A filled area; `alpha` 1 hides what is below.
-    pub fn fill(&mut self, points: &[At], color: Color, alpha: f64) {
+    pub(crate) fn fill(&mut self, points: &[At], color: Color, alpha: f64) {
         let path = path(points, true);
         self.shapes
             .extend(path.map(|path| Shape::Fill(path, color, alpha)));
     }
 
     /// A filled rectangle between two corners, with diagonal strokes if `hatched`.
-    pub fn bar(&mut self, from: At, to: At, color: Color, hatched: bool) {
+    pub(crate) fn bar(&mut self, from: At, to: At, color: Color, hatched: bool) {
         let corners = [from, (to.0, from.1), to, (from.0, to.1)];
         let path = path(&corners, true);
         self.shapes.extend(path.map(|path| Shape::Bar(path, color)));
@@ -148,17 +148,17 @@ impl Canvas {
     }
 
     /// A line of text.
-    pub fn text(&mut self, text: &str, at: At, size: f64, anchor: Anchor) {
+    pub(crate) fn text(&mut self, text: &str, at: At, size: f64, anchor: Anchor) {
         self.set(text, at, (size, INK), anchor, false);
     }
 
     /// A line of text on a coloured ground, centred at `at`.
-    pub fn text_on(&mut self, text: &str, at: At, size: f64, color: Color) {
+    pub(crate) fn text_on(&mut self, text: &str, at: At, size: f64, color: Color) {
         self.set(text, at, (size, color), Anchor::Middle, false);
     }
 
     /// A line of text that reads upwards.
-    pub fn text_upwards(&mut self, text: &str, at: At, size: f64, anchor: Anchor) {
+    pub(crate) fn text_upwards(&mut self, text: &str, at: At, size: f64, anchor: Anchor) {
         self.set(text, at, (size, INK), anchor, true);
     }
 
@@ -193,7 +193,7 @@ impl Canvas {
     }
 
     /// A marker of about `size` pt across.
-    pub fn marker(&mut self, (x, y): At, size: f64, color: Color, marker: Marker) {
+    pub(crate) fn marker(&mut self, (x, y): At, size: f64, color: Color, marker: Marker) {
         let r = size / 2.0;
         let corners = |points: &[At]| -> Vec<At> {
             let points = points.iter();

@@ -19,7 +19,7 @@ const MANY: usize = 7;
 const MARKER: f64 = 3.8;
 /// A point with the standard deviation of either coordinate.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Spot {
+pub(crate) struct Spot {
     /// Horizontal value.
     pub x: f64,
     /// Its standard deviation over seeds.
@@ -32,7 +32,7 @@ pub struct Spot {
 
 /// One curve, or one group of points.
 #[derive(Clone, Debug)]
-pub struct Series {
+pub(crate) struct Series {
     /// Legend text.
     pub label: String,
     /// Colour, dash and marker.
@@ -43,7 +43,7 @@ pub struct Series {
 
 /// A thin line to compare with, behind everything else.
 #[derive(Clone, Debug)]
-pub struct Guide {
+pub(crate) struct Guide {
     /// Legend text.
     pub label: &'static str,
     /// Its corners.
@@ -52,7 +52,7 @@ pub struct Guide {
 
 /// A panel with two axes.
 #[derive(Clone, Debug)]
-pub struct Curves {
+pub(crate) struct Curves {
     /// Horizontal axis.
     pub x: Axis,
     /// Vertical axis.
@@ -67,7 +67,7 @@ pub struct Curves {
 
 impl Curves {
     /// The legend's entries.
-    pub fn legend(&self) -> Entries {
+    pub(crate) fn legend(&self) -> Entries {
         let sample = |series: &Series| Sample::Curve {
             look: series.look,
             joined: self.joined,
@@ -81,12 +81,12 @@ impl Curves {
     }
 
     /// Height of a data rectangle of `width` pt, pt.
-    pub fn inside(width: f64) -> f64 {
+    pub(crate) fn inside(width: f64) -> f64 {
         (0.75 * width).clamp(LOW, HEIGHT)
     }
 
     /// Draws the panel.
-    pub fn draw(&self, canvas: &mut Canvas, frame: Frame, labels: Labels) {
+    pub(crate) fn draw(&self, canvas: &mut Canvas, frame: Frame, labels: Labels) {
         let place = |x: f64, y: f64| frame.at(self.x.position(x), self.y.position(y));
         if let Some(guide) = &self.guide {
             let points = guide.points.iter().map(|(x, y)| place(*x, *y));

@@ -12,11 +12,11 @@ const PAD: f64 = 3.0;
 /// How far labels below may stick out of the frame where another panel may stand beside it, pt.
 const OUT: f64 = 4.5;
 /// Height below the frame for tick labels and the axis' name, pt.
-pub const BELOW: f64 = 25.0;
+pub(super) const BELOW: f64 = 25.0;
 
 /// The rectangle that holds the data, pt.
 #[derive(Clone, Copy, Debug)]
-pub struct Frame {
+pub(crate) struct Frame {
     /// Left end of the room for labels.
     pub edge: f64,
     /// Left border.
@@ -31,7 +31,7 @@ pub struct Frame {
 
 /// Which sides of a panel are labelled: not those that share the labels of a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Labels {
+pub(crate) struct Labels {
     /// The vertical axis, or the rows.
     pub left: bool,
     /// The horizontal axis, or the columns.
@@ -40,7 +40,7 @@ pub struct Labels {
 
 impl Frame {
     /// The place at shares `x` (from the left) and `y` (from below).
-    pub fn at(&self, x: f64, y: f64) -> At {
+    pub(crate) fn at(&self, x: f64, y: f64) -> At {
         (
             self.left + x * (self.right - self.left),
             self.bottom - y * (self.bottom - self.top),
@@ -48,7 +48,7 @@ impl Frame {
     }
 
     /// The place in the frame that is nearest to `at`.
-    pub fn nearest(&self, at: At) -> At {
+    pub(crate) fn nearest(&self, at: At) -> At {
         (
             at.0.clamp(self.left, self.right),
             at.1.clamp(self.top, self.bottom),
@@ -56,7 +56,7 @@ impl Frame {
     }
 
     /// The pieces of a line that are not below the frame.
-    pub fn above_bottom(&self, line: &[At]) -> Vec<Vec<At>> {
+    pub(crate) fn above_bottom(&self, line: &[At]) -> Vec<Vec<At>> {
         let mut pieces: Vec<Vec<At>> = vec![Vec::new()];
         let mut before: Option<At> = None;
         for &at in line {
@@ -84,7 +84,7 @@ impl Frame {
     }
 
     /// Draws the four sides, with a gap in the lower and in the left one where those axes are broken.
-    pub fn draw(&self, canvas: &mut Canvas, x: &Axis, y: Option<&Axis>) {
+    pub(crate) fn draw(&self, canvas: &mut Canvas, x: &Axis, y: Option<&Axis>) {
         let stroke = Stroke::solid(INK, THIN);
         let sides = [
             ((0.0, 0.0), (1.0, 0.0), Some(x)),
@@ -114,7 +114,7 @@ impl Frame {
     }
 
     /// Ticks of the horizontal axis and, if they are `shown`, their labels and its name.
-    pub fn horizontal(&self, canvas: &mut Canvas, axis: &Axis, shown: bool) {
+    pub(crate) fn horizontal(&self, canvas: &mut Canvas, axis: &Axis, shown: bool) {
         let mut free = f64::NEG_INFINITY;
         for tick in axis.ticks() {
             let x = self.at(tick.at, 0.0).0;
@@ -148,7 +148,7 @@ impl Frame {
     }
 
     /// Ticks of the vertical axis and, if they are `shown`, their labels and its name.
-    pub fn vertical(&self, canvas: &mut Canvas, axis: &Axis, shown: bool) {
+    pub(crate) fn vertical(&self, canvas: &mut Canvas, axis: &Axis, shown: bool) {
         for tick in axis.ticks() {
             let y = self.at(0.0, tick.at).1;
             let reach = length(&tick);
@@ -183,7 +183,7 @@ fn length(tick: &Tick) -> f64 {
 }
 
 /// Width left of the frame that a vertical axis needs, pt.
-pub fn beside(axis: &Axis) -> f64 {
+pub(super) fn beside(axis: &Axis) -> f64 {
     let ticks = axis.ticks();
     let labels = ticks.iter().filter_map(|tick| tick.text.as_deref());
     13.5 + PAD

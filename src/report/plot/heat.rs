@@ -25,7 +25,7 @@ const COLORS: [Color; 5] = [
 
 /// A number's colour and text.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tint {
+pub(crate) struct Tint {
     /// Where it stands on the scale: 0 is the bright end, 1 the dark one; beyond is the same as at the ends.
     pub at: f64,
     /// The number.
@@ -34,7 +34,7 @@ pub struct Tint {
 
 /// A panel of numbers.
 #[derive(Clone, Debug)]
-pub struct Heat {
+pub(crate) struct Heat {
     /// The rows' labels, top to bottom.
     pub rows: Vec<String>,
     /// The columns' labels, left to right.
@@ -49,15 +49,15 @@ pub struct Heat {
 
 impl Heat {
     /// Room for the scale of colours, pt.
-    pub const ABOVE: f64 = 11.0;
+    pub(crate) const ABOVE: f64 = 11.0;
 
     /// Room for the rows' labels, pt.
-    pub fn beside(&self) -> f64 {
+    pub(crate) fn beside(&self) -> f64 {
         5.0 + widest(&self.rows)
     }
 
     /// Room for the columns' labels and what they are, below a frame of `width` pt, pt.
-    pub fn below(&self, width: f64) -> f64 {
+    pub(crate) fn below(&self, width: f64) -> f64 {
         self.columns_end(width) + 14.0
     }
 
@@ -81,12 +81,12 @@ impl Heat {
     }
 
     /// Height of the data rectangle, pt.
-    pub fn inside(&self) -> f64 {
+    pub(crate) fn inside(&self) -> f64 {
         self.rows.len() as f64 * ROW
     }
 
     /// Draws the panel.
-    pub fn draw(&self, canvas: &mut Canvas, frame: Frame, labels: Labels) {
+    pub(crate) fn draw(&self, canvas: &mut Canvas, frame: Frame, labels: Labels) {
         self.scale(canvas, frame);
         let whole = frame.right - frame.left;
         let width = self.column(whole);

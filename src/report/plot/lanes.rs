@@ -15,7 +15,7 @@ const THIN: f64 = 1.6;
 
 /// A stretch of a lane.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Piece {
+pub(crate) struct Piece {
     /// Which of [`Lanes::fills`].
     pub part: usize,
     /// From where on the axis.
@@ -28,7 +28,7 @@ pub struct Piece {
 
 /// One row.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Lane {
+pub(crate) struct Lane {
     /// What stands left of it.
     pub label: String,
     /// What is in it.
@@ -37,7 +37,7 @@ pub struct Lane {
 
 /// Rows under a heading.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Group {
+pub(crate) struct Group {
     /// The heading.
     pub label: String,
     /// The rows, top to bottom.
@@ -46,7 +46,7 @@ pub struct Group {
 
 /// A panel of lanes.
 #[derive(Clone, Debug)]
-pub struct Lanes {
+pub(crate) struct Lanes {
     /// What the axis measures.
     pub name: String,
     /// Its unit.
@@ -59,7 +59,7 @@ pub struct Lanes {
 
 impl Lanes {
     /// The legend's entries.
-    pub fn legend(&self) -> Entries {
+    pub(crate) fn legend(&self) -> Entries {
         self.fills
             .iter()
             .map(|fill| (Sample::Fill(*fill), fill.label.to_owned()))
@@ -67,14 +67,14 @@ impl Lanes {
     }
 
     /// Room for the labels, pt.
-    pub fn beside(&self) -> f64 {
+    pub(crate) fn beside(&self) -> f64 {
         let lanes = self.groups.iter().flat_map(|group| &group.lanes);
         let widths = lanes.map(|lane| text::width(&lane.label, SMALL));
         5.0 + widths.fold(0.0, f64::max)
     }
 
     /// Height of the data rectangle, pt.
-    pub fn inside(&self) -> f64 {
+    pub(crate) fn inside(&self) -> f64 {
         let group = |group: &Group| HEADING + group.lanes.len() as f64 * LANE;
         self.groups.iter().map(group).sum::<f64>() + 3.0
     }
@@ -85,7 +85,7 @@ impl Lanes {
     }
 
     /// Draws the panel.
-    pub fn draw(&self, canvas: &mut Canvas, frame: Frame, labels: Labels) {
+    pub(crate) fn draw(&self, canvas: &mut Canvas, frame: Frame, labels: Labels) {
         let last = self.pieces().map(|piece| piece.end).fold(0.0, f64::max);
         let axis = Axis::from_zero(&self.name, self.unit, last);
         let mut y = frame.top + 1.0;

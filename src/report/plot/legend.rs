@@ -17,7 +17,7 @@ const MARGIN: f64 = 4.0;
 
 /// What stands beside a legend's text.
 #[derive(Clone, Copy, Debug)]
-pub enum Sample {
+pub(crate) enum Sample {
     /// A piece of a curve, or only its marker.
     Curve {
         /// Its look.
@@ -32,7 +32,7 @@ pub enum Sample {
 }
 
 /// Sample and text of every entry.
-pub type Entries = Vec<(Sample, String)>;
+pub(super) type Entries = Vec<(Sample, String)>;
 
 /// Room for a label, pt; longer ones are cut.
 fn longest(width: f64) -> f64 {
@@ -74,7 +74,7 @@ fn columns(entries: &Entries, width: f64) -> Vec<f64> {
 }
 
 /// Height the legend takes on a page of `width` pt, pt.
-pub fn height(entries: &Entries, width: f64) -> f64 {
+pub(super) fn height(entries: &Entries, width: f64) -> f64 {
     if entries.is_empty() {
         return 0.0;
     }
@@ -82,7 +82,7 @@ pub fn height(entries: &Entries, width: f64) -> f64 {
 }
 
 /// Draws the legend at the top of a page of `width` pt, centred.
-pub fn draw(canvas: &mut Canvas, entries: &Entries, width: f64) {
+pub(super) fn draw(canvas: &mut Canvas, entries: &Entries, width: f64) {
     let columns = columns(entries, width);
     let count = columns.len();
     let page = columns.iter().map(|column| column + BETWEEN).sum::<f64>() - BETWEEN;

@@ -16,19 +16,19 @@ mod scale;
 mod svg;
 mod text;
 
-pub use bars::{Bars, Reach, Row};
-pub use curves::{Curves, Guide, Series, Spot};
-pub use heat::{Heat, Tint};
-pub use lanes::{Group, Lane, Lanes, Piece};
-pub use panel::{Headed, Panel};
-pub use scale::{Axis, Unit};
+pub(super) use bars::{Bars, Reach, Row};
+pub(super) use curves::{Curves, Guide, Series, Spot};
+pub(super) use heat::{Heat, Tint};
+pub(super) use lanes::{Group, Lane, Lanes, Piece};
+pub(super) use panel::{Headed, Panel};
+pub(super) use scale::{Axis, Unit};
 
 use super::style::{LABEL, SMALL, WIDE, WIDTH};
 use canvas::{Anchor, Canvas};
 
 /// A figure: a grid of panels with one legend.
 #[derive(Clone, Debug)]
-pub struct Figure {
+pub(super) struct Figure {
     /// Its kind, also the name of its files.
     pub kind: &'static str,
     /// A few words.
@@ -50,7 +50,7 @@ const NOTE: f64 = 11.0;
 
 impl Figure {
     /// Whether it takes both columns of a page: where panels stand side by side, and maps always.
-    pub fn wide(&self) -> bool {
+    pub(super) fn wide(&self) -> bool {
         let map = |(_, panel): &Headed| matches!(panel, Panel::Heat(_));
         (self.rows.iter()).any(|row| row.len() > 1 || row.iter().any(map))
     }
@@ -61,7 +61,7 @@ impl Figure {
 
     /// The figure as an SVG document, 3.4 or 7 inches wide, without a background and without any font: text is
     /// drawn as outlines.
-    pub fn svg(&self) -> String {
+    pub(super) fn svg(&self) -> String {
         svg::document(&self.drawn(), self.size(), &self.alt)
     }
 
@@ -69,7 +69,7 @@ impl Figure {
     ///
     /// # Errors
     /// What the encoding library says.
-    pub fn png(&self) -> Result<Vec<u8>, String> {
+    pub(super) fn png(&self) -> Result<Vec<u8>, String> {
         bitmap::png(&self.drawn(), self.size())
     }
 

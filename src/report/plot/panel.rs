@@ -10,7 +10,7 @@ use super::legend;
 
 /// One part of a figure.
 #[derive(Clone, Debug)]
-pub enum Panel {
+pub(crate) enum Panel {
     /// Curves or points.
     Curves(Curves),
     /// Stacked bars.
@@ -22,11 +22,11 @@ pub enum Panel {
 }
 
 /// A panel under its heading, which may be empty.
-pub type Headed = (String, Panel);
+pub(crate) type Headed = (String, Panel);
 
 impl Panel {
     /// The legend's entries.
-    pub fn legend(&self) -> legend::Entries {
+    pub(crate) fn legend(&self) -> legend::Entries {
         match self {
             Self::Curves(curves) => curves.legend(),
             Self::Bars(bars) => bars.legend(),
@@ -36,7 +36,7 @@ impl Panel {
     }
 
     /// Room for the labels on the left, pt.
-    pub fn beside(&self) -> f64 {
+    pub(crate) fn beside(&self) -> f64 {
         match self {
             Self::Curves(curves) => frame::beside(&curves.y),
             Self::Bars(bars) => bars.beside(),
@@ -46,7 +46,7 @@ impl Panel {
     }
 
     /// Room for the labels below a data rectangle of `width` pt, pt.
-    pub fn below(&self, width: f64) -> f64 {
+    pub(crate) fn below(&self, width: f64) -> f64 {
         match self {
             Self::Heat(heat) => heat.below(width),
             _ => BELOW,
@@ -54,7 +54,7 @@ impl Panel {
     }
 
     /// Room between heading and data rectangle, pt.
-    pub fn above(&self) -> f64 {
+    pub(crate) fn above(&self) -> f64 {
         match self {
             Self::Heat(_) => Heat::ABOVE,
             _ => 0.0,
@@ -62,7 +62,7 @@ impl Panel {
     }
 
     /// Height of a data rectangle of `width` pt, pt.
-    pub fn inside(&self, width: f64) -> f64 {
+    pub(crate) fn inside(&self, width: f64) -> f64 {
         match self {
             Self::Curves(_) => Curves::inside(width),
             Self::Bars(bars) => bars.inside(),
@@ -72,7 +72,7 @@ impl Panel {
     }
 
     /// Whether what stands on the left says the same.
-    pub fn same_left(&self, other: &Self) -> bool {
+    pub(crate) fn same_left(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Curves(one), Self::Curves(other)) => one.y == other.y,
             (Self::Bars(one), Self::Bars(other)) => one.same_rows(other),
@@ -82,7 +82,7 @@ impl Panel {
     }
 
     /// Whether what stands below says the same.
-    pub fn same_below(&self, other: &Self) -> bool {
+    pub(crate) fn same_below(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Curves(one), Self::Curves(other)) => one.x == other.x,
             (Self::Bars(one), Self::Bars(other)) => one.same_axis(other),
@@ -92,7 +92,7 @@ impl Panel {
     }
 
     /// Draws the panel.
-    pub fn draw(&self, canvas: &mut Canvas, frame: Frame, labels: Labels) {
+    pub(crate) fn draw(&self, canvas: &mut Canvas, frame: Frame, labels: Labels) {
         match self {
             Self::Curves(curves) => curves.draw(canvas, frame, labels),
             Self::Bars(bars) => bars.draw(canvas, frame, labels),

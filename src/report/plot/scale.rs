@@ -4,7 +4,7 @@ use crate::report::format;
 
 /// What an axis measures; it decides how ticks are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub(crate) enum Unit {
     /// A number as it is.
     Plain,
     /// Bytes, in decimal units.
@@ -27,7 +27,7 @@ enum Mapping {
 
 /// An axis: its name, its range and its mapping.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Axis {
+pub(crate) struct Axis {
     name: String,
     unit: Unit,
     low: f64,
@@ -39,7 +39,7 @@ pub struct Axis {
 
 /// A tick: where it stands in 0 to 1 along the axis, and its text; minor ticks have none.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tick {
+pub(crate) struct Tick {
     /// Position along the axis, 0 to 1.
     pub at: f64,
     /// The text; `None` for a minor tick.
@@ -56,7 +56,7 @@ const MARGIN: f64 = 0.04;
 
 impl Axis {
     /// A linear axis around `values`, with a margin at both ends.
-    pub fn linear(name: &str, unit: Unit, values: impl IntoIterator<Item = f64>) -> Self {
+    pub(crate) fn linear(name: &str, unit: Unit, values: impl IntoIterator<Item = f64>) -> Self {
         let (low, high) = range(values).unwrap_or((0.0, 1.0));
         // Values that differ in their last digits only are equal: ticks between them could not be told apart.
         let margin = if high - low > 1e-9 * high.abs().max(low.abs()) {
@@ -79,7 +79,7 @@ impl Axis {
     }
 
     /// A linear axis from zero to `high`, for bars.
-    pub fn from_zero(name: &str, unit: Unit, high: f64) -> Self {
+    pub(crate) fn from_zero(name: &str, unit: Unit, high: f64) -> Self {
         let high = if high > 0.0 { high } else { 1.0 };
         Self {
             name: name.into(),
@@ -93,7 +93,7 @@ impl Axis {
 
     /// A logarithmic axis around the positive `values`. Zero has no logarithm: if it occurs, it gets a place
     /// of its own at the start, left of a break in the axis.
-    pub fn log(name: &str, unit: Unit, values: impl IntoIterator<Item = f64>) -> Self {
+    pub(crate) fn log(name: &str, unit: Unit, values: impl IntoIterator<Item = f64>) -> Self {
         let mut zero = false;
         let positive = range(values.into_iter().filter(|value| {
             zero |= *value == 0.0;
@@ -115,13 +115,13 @@ impl Axis {
     }
 
     /// The axis with ticks at `values` alone.
-    pub fn marked(self, values: impl IntoIterator<Item = f64>) -> Self {
+    pub(crate) fn marked(self, values: impl IntoIterator<Item = f64>) -> Self {
         let marks = values.into_iter().collect();
         Self { marks, ..self }
     }
 
     /// Where `value` stands along the axis, 0 to 1 for values in range.
-    pub fn position(&self, value: f64) -> f64 {
+    pub(crate) fn position(&self, value: f64) -> f64 {
         match self.mapping {
             Mapping::Linear => (value - self.low) / (self.high - self.low),
             Mapping::Log { zero: true } if value <= 0.0 => ZERO_AT,
@@ -135,17 +135,17 @@ impl Axis {
     }
 
     /// Whether `value` lies beyond the axis' beginning; on a logarithmic one what lies before it has no place among the rest.
-    pub fn begins_before(&self, value: f64) -> bool {
+    pub(crate) fn begins_before(&self, value: f64) -> bool {
         self.mapping == Mapping::Linear || value >= self.low
     }
 
     /// Where the break between zero and the first decade lies, 0 to 1.
-    pub fn break_at(&self) -> Option<f64> {
+    pub(crate) fn break_at(&self) -> Option<f64> {
         (self.mapping == Mapping::Log { zero: true }).then_some(f64::midpoint(ZERO_AT, AFTER_BREAK))
     }
 
     /// The axis' name with its unit.
-    pub fn label(&self) -> String {
+    pub(crate) fn label(&self) -> String {
         match (self.unit, self.mapping) {
             (Unit::Plain, _) => self.name.clone(),
             (Unit::Percent, _) => format!("{} (%)", self.name),
@@ -162,7 +162,7 @@ impl Axis {
     }
 
     /// The axis' name without its scale, where the label has that.
-    pub fn short_label(&self) -> Option<&str> {
+    pub(crate) fn short_label(&self) -> Option<&str> {
         let with_scale = matches!(
             (self.unit, self.mapping),
             (Unit::Bytes | Unit::Seconds, Mapping::Log { .. })
@@ -171,7 +171,7 @@ impl Axis {
     }
 
     /// The ticks in range, from low to high.
-    pub fn ticks(&self) -> Vec<Tick> {
+    pub(crate) fn ticks(&self) -> Vec<Tick> {
         if !self.marks.is_empty() {
             let tick = |value: &f64| Tick {
                 at: self.position(*value),

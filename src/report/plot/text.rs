@@ -13,18 +13,18 @@ static FONT: LazyLock<FontRef<'static>> = LazyLock::new(|| {
 });
 
 /// Height of capitals over the type size in the embedded font.
-pub const CAPITALS: f64 = 0.729;
+pub(super) const CAPITALS: f64 = 0.729;
 
 /// One glyph of a line of text.
 #[derive(Clone, Copy, Debug)]
-pub struct Placed {
+pub(crate) struct Placed {
     id: GlyphId,
     /// Left end on the baseline, from the start of the line.
     pub x: f64,
 }
 
 /// The glyphs of `text` at type size `size`, and the width of the line; in the unit of `size`.
-pub fn layout(text: &str, size: f64) -> (Vec<Placed>, f64) {
+pub(super) fn layout(text: &str, size: f64) -> (Vec<Placed>, f64) {
     let font = FONT.as_scaled(scale(size));
     let mut x = 0.0;
     let mut before: Option<GlyphId> = None;
@@ -41,12 +41,12 @@ pub fn layout(text: &str, size: f64) -> (Vec<Placed>, f64) {
 }
 
 /// Width of `text` at type size `size`, in the unit of `size`.
-pub fn width(text: &str, size: f64) -> f64 {
+pub(super) fn width(text: &str, size: f64) -> f64 {
     layout(text, size).1
 }
 
 /// `text`, or as much of its start as fits into `room` with an ellipsis; in the unit of `size`.
-pub fn fit(text: &str, size: f64, room: f64) -> String {
+pub(super) fn fit(text: &str, size: f64, room: f64) -> String {
     if width(text, size) <= room {
         return text.to_owned();
     }
@@ -62,18 +62,18 @@ pub fn fit(text: &str, size: f64, room: f64) -> String {
 
 impl Placed {
     /// What tells its outline from others of the font.
-    pub const fn number(&self) -> u16 {
+    pub(crate) const fn number(&self) -> u16 {
         self.id.0
     }
 }
 
 /// Type size over the units that [`outline`] has.
-pub fn unit(size: f64) -> f64 {
+pub(super) fn unit(size: f64) -> f64 {
     f64::from(FONT.as_scaled(scale(size)).v_scale_factor())
 }
 
 /// The outline of the glyph of this number, in the font's own units, up being positive; none of a blank.
-pub fn outline(number: u16) -> Option<Path> {
+pub(super) fn outline(number: u16) -> Option<Path> {
     let mut path = PathBuilder::new();
     let mut here: Option<Point> = None;
     for curve in FONT.outline(GlyphId(number))?.curves {

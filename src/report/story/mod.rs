@@ -12,7 +12,7 @@ use crate::experiment::statistics::Summary;
 
 /// One number that stands out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Headline {
+pub(super) struct Headline {
     /// What it is.
     pub name: &'static str,
     /// Whose it is.
@@ -23,7 +23,7 @@ pub struct Headline {
 
 /// The report's opening: headlines, then one paragraph.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Story {
+pub(super) struct Story {
     /// Numbers that stand out.
     pub headlines: Vec<Headline>,
     /// Whole sentences.
@@ -46,7 +46,7 @@ fn ranked<'a, 'b>(
 }
 
 /// Tells the story of the finished cells.
-pub fn tell(cells: &[Entrant]) -> Story {
+pub(super) fn tell(cells: &[Entrant]) -> Story {
     let settings = settings(cells);
     if settings.len() > 1 {
         return sweep::tell(cells, &settings);

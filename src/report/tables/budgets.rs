@@ -37,7 +37,7 @@ struct Contest<'a> {
 ///
 /// A budget is a share of the node data that `full` sends in its whole run with the same seed (where there is no `full`, the strategy that
 /// sends most). What is reached within it is the test accuracy at the best validation accuracy among the epochs that end within the budget, seed by seed.
-pub fn budgets(cells: &[Entrant], traffic: &[TrafficRow]) -> Option<[Table; 2]> {
+pub(crate) fn budgets(cells: &[Entrant], traffic: &[TrafficRow]) -> Option<[Table; 2]> {
     let contests = contests(cells, &spent(traffic));
     if contests.is_empty() {
         return None;

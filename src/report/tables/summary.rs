@@ -14,7 +14,7 @@ enum Best {
 
 /// One row per cell; of each setting of a sweep, the best of each column in bold. A single worker has nobody to send to, and is
 /// best at nothing but accuracy.
-pub fn summary(cells: &[Entrant]) -> Table {
+pub(crate) fn summary(cells: &[Entrant]) -> Table {
     let mut rows: Vec<Vec<Entry>> = Vec::new();
     let mut numbers: Vec<[Option<f64>; 6]> = Vec::new();
     for cell in cells {

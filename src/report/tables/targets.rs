@@ -8,7 +8,7 @@ use crate::report::series::Entrant;
 /// One row per cell; `None` where no target is `stated` and none was reached.
 ///
 /// A run that does not reach the target takes at least its whole time and payload: with those, the mean is a lower bound.
-pub fn targets(cells: &[Entrant], stated: Option<f64>) -> Option<Table> {
+pub(crate) fn targets(cells: &[Entrant], stated: Option<f64>) -> Option<Table> {
     let reached = |run: &&(&RunRow, &Measured)| run.1.seconds_to_target.is_some();
     let any = cells
         .iter()

@@ -10,7 +10,7 @@ use crate::report::series::Entrant;
 use crate::report::style::fill_of;
 
 /// One row per cell and kind that occurs; means over finished seeds.
-pub fn traffic(cells: &[Entrant], traffic: &[TrafficRow]) -> Table {
+pub(crate) fn traffic(cells: &[Entrant], traffic: &[TrafficRow]) -> Table {
     let mut sums: BTreeMap<(&str, TrafficKind), [u64; 3]> = BTreeMap::new();
     // A failed run's traffic stays out.
     let runs = cells.iter().flat_map(|cell| &cell.runs);

@@ -20,7 +20,7 @@ const LARGEST: usize = 2000;
 
 /// A checked study.
 #[derive(Clone, Debug, PartialEq)]
-pub struct EstimatorStudy {
+pub(crate) struct EstimatorStudy {
     /// Its name: lower-case letters, digits, `-` and `_`.
     pub name: String,
     /// What it is about, in a sentence or two.
@@ -44,7 +44,7 @@ pub struct EstimatorStudy {
 /// The `[model]` of a study: two layers of means over neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct ToyModel {
+pub(crate) struct ToyModel {
     /// Width of the hidden layer.
     pub hidden: usize,
     /// What is minimised.
@@ -72,7 +72,7 @@ impl Default for ToyModel {
 /// How chunks are made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Chunking {
+pub(crate) enum Chunking {
     /// Balanced and uniformly random.
     #[default]
     Random,
@@ -83,7 +83,7 @@ pub enum Chunking {
 /// One `[[design]]`: a design for each number of workers, with and without halo as listed.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct DesignSpec {
+pub(crate) struct DesignSpec {
     /// Which design.
     pub kind: DesignKind,
     /// Numbers of workers.
@@ -110,7 +110,7 @@ const fn two() -> usize {
 impl DesignSpec {
     /// How many chunks there are for so many workers; `None` where nodes are dealt.
     #[must_use]
-    pub fn chunks(&self, workers: usize) -> Option<usize> {
+    pub(crate) fn chunks(&self, workers: usize) -> Option<usize> {
         match self.kind {
             DesignKind::Independent | DesignKind::Random => None,
             DesignKind::Grouping => Some(workers * self.chunks_per_worker),
@@ -120,7 +120,7 @@ impl DesignSpec {
 
     /// What tables call it.
     #[must_use]
-    pub fn label(&self) -> String {
+    pub(crate) fn label(&self) -> String {
         match self.chunking {
             Chunking::Metis if self.kind.has_chunks() => format!("{}(metis)", self.kind.name()),
             _ => self.kind.name().to_owned(),
@@ -200,7 +200,7 @@ impl EstimatorStudy {
     ///
     /// # Errors
     /// [`ConfigError`]: the file cannot be read, is not TOML, or says something that makes no sense.
-    pub fn read(path: &Path, sets: &[String]) -> Result<Self, ConfigError> {
+    pub(crate) fn read(path: &Path, sets: &[String]) -> Result<Self, ConfigError> {
         let (file, text) = text_of(path)?;
         Self::parse(&text, &file, sets)
     }
@@ -209,7 +209,7 @@ impl EstimatorStudy {
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub fn parse(text: &str, file: &str, sets: &[String]) -> Result<Self, ConfigError> {
+    pub(crate) fn parse(text: &str, file: &str, sets: &[String]) -> Result<Self, ConfigError> {
         let mut document = Document::parse(text, file)?;
         overrides::apply(&mut document, sets)?;
         known_at_top_level(&document, &Self::KEYS)?;
