@@ -1,9 +1,14 @@
 //! Text for terminals: aligned columns, sizes, JSON.
 
+use std::fmt::Display;
 use std::io::{self, Write};
+use std::path::Path;
 
 use serde::Serialize;
+use serde_json::Value;
 use thiserror::Error;
+
+use crate::experiment::read_manifest;
 
 /// A folder that holds no results.
 #[derive(Debug, Error)]
@@ -15,6 +20,21 @@ pub(super) struct BadFolder {
     pub folder: String,
     /// What is missing.
     pub reason: String,
+}
+
+impl BadFolder {
+    /// The error of what is missing in a folder.
+    pub(crate) fn of(folder: &Path, reason: impl Display) -> Self {
+        Self {
+            folder: folder.display().to_string(),
+            reason: reason.to_string(),
+        }
+    }
+
+    /// The manifest of a result folder.
+    pub(crate) fn or_manifest(folder: &Path) -> Result<Value, Self> {
+        read_manifest(folder).map_err(|error| Self::of(folder, format!("manifest.json: {error}")))
+    }
 }
 
 /// An argument that does not go with the others or with the data.

@@ -256,10 +256,7 @@ impl Runner<'_> {
         let addresses: Vec<Address> = runs.map(|run| run.address.clone()).collect();
         Archive::of(&self.out)
             .keep_only(&addresses)
-            .map_err(|source| RunError::Folder {
-                path: self.out.clone(),
-                source,
-            })
+            .map_err(RunError::folder(&self.out))
     }
 
     /// What a reader of these tables should see beside the figures.
@@ -341,7 +338,7 @@ impl Runner<'_> {
                 "a verdict needs {needed} seeds and there are {seeds}: claims are inconclusive (statistics.minimum_seeds changes that)"
             ));
         }
-        if experiment.name.ends_with("-smoke") {
+        if experiment.scale == "smoke" {
             let caution = "size smoke: it shows that the experiment runs; what comes out of it, verdicts too, means nothing";
             cautions.push(caution.to_owned());
         }
@@ -367,10 +364,7 @@ impl Runner<'_> {
         tables.write(&self.out)?;
         manifest
             .write(&self.out, started.elapsed(), model, notes, complete)
-            .map_err(|source| RunError::Folder {
-                path: self.out.clone(),
-                source,
-            })
+            .map_err(RunError::folder(&self.out))
     }
 
     /// Whether the other runs go on after a failure. Where one result cannot be written, none can.
@@ -440,10 +434,7 @@ impl Runner<'_> {
             decisions: rows.decisions(&outcome),
             ..Tables::default()
         };
-        let unwritten = |path: &Path, source| {
-            let path = path.to_owned();
-            (None, RunError::Folder { path, source }.into())
-        };
+        let unwritten = |path: &Path, source| (None, RunError::folder(path)(source).into());
         if self.trace_epochs > 0 {
             let text = chrome_trace(&outcome.timeline, &setting.topology);
             atomic::write_bytes(&run.trace, text.as_bytes())

@@ -50,13 +50,24 @@ impl Checks<'_> {
         self.that(hidden <= WIDEST, "hidden", &message)
     }
 
-    pub(super) fn range(
-        &self,
-        holds: bool,
-        key: &str,
-        range: &str,
-        value: f64,
-    ) -> Result<(), ConfigError> {
+    pub(super) fn above_zero(&self, value: f64, key: &str) -> Result<(), ConfigError> {
+        self.range(value > 0.0 && value.is_finite(), key, "more than 0", value)
+    }
+
+    fn not_negative(&self, value: f64, key: &str) -> Result<(), ConfigError> {
+        self.range(value >= 0.0 && value.is_finite(), key, "0 or more", value)
+    }
+
+    fn below_one(&self, value: f64, key: &str) -> Result<(), ConfigError> {
+        let holds = (0.0..1.0).contains(&value);
+        self.range(holds, key, "0 or more and less than 1", value)
+    }
+
+    fn share(&self, value: f64, key: &str) -> Result<(), ConfigError> {
+        self.range(value > 0.0 && value < 1.0, key, "between 0 and 1", value)
+    }
+
+    fn range(&self, holds: bool, key: &str, range: &str, value: f64) -> Result<(), ConfigError> {
         self.that(holds, key, &format!("must be {range}, not {value}"))
     }
 
@@ -127,14 +138,8 @@ pub(super) fn dataset(
     match spec.split {
         SplitSpec::Named(_) => {}
         SplitSpec::Fractions(split) => {
-            let share = |value: f64| value > 0.0 && value < 1.0;
-            check.range(
-                share(split.train),
-                "split.train",
-                "between 0 and 1",
-                split.train,
-            )?;
-            check.range(share(split.val), "split.val", "between 0 and 1", split.val)?;
+            check.share(split.train, "split.train")?;
+            check.share(split.val, "split.val")?;
             check.that(
                 split.train + split.val < 1.0,
                 "split",
@@ -156,9 +161,6 @@ pub(super) fn dataset(
 }
 
 pub(super) fn synthetic(spec: &SyntheticSpec, check: &Checks<'_>) -> Result<(), ConfigError> {
-    let not_negative = |value: f64, key: &str| {
-        check.range(value >= 0.0 && value.is_finite(), key, "0 or more", value)
-    };
     let of_features = |features: usize, nodes: usize| {
         check.positive(features, "features")?;
         let values = features.checked_mul(nodes);
@@ -182,9 +184,9 @@ pub(super) fn synthetic(spec: &SyntheticSpec, check: &Checks<'_>) -> Result<(), 
             check.positive(*classes, "classes")?;
             of_features(*features, *nodes)?;
             check.that(nodes >= classes, "nodes", "must be at least `classes`")?;
-            not_negative(*degree_within, "degree_within")?;
-            not_negative(*degree_between, "degree_between")?;
-            not_negative(*noise, "noise")
+            check.not_negative(*degree_within, "degree_within")?;
+            check.not_negative(*degree_between, "degree_between")?;
+            check.not_negative(*noise, "noise")
         }
         SyntheticSpec::Rmat {
             scale,
@@ -243,24 +245,17 @@ pub(super) fn model(config: &ModelConfig, check: &Checks<'_>) -> Result<(), Conf
             "must divide `hidden`, the width of all heads of a layer together: {heads} does not divide {hidden}"
         ),
     )?;
-    let dropout = config.dropout;
-    check.range(
-        (0.0..1.0).contains(&dropout),
-        "dropout",
-        "0 or more and less than 1",
-        dropout,
-    )
+    check.below_one(config.dropout, "dropout")
 }
 
 pub(super) fn optimizer(config: &OptimizerConfig, check: &Checks<'_>) -> Result<(), ConfigError> {
-    let above_zero = |value: f64| value > 0.0 && value.is_finite();
     let (rate, decay) = match *config {
         OptimizerConfig::Adam {
             learning_rate,
             weight_decay,
             epsilon,
         } => {
-            check.range(above_zero(epsilon), "epsilon", "more than 0", epsilon)?;
+            check.above_zero(epsilon, "epsilon")?;
             (learning_rate, weight_decay)
         }
         OptimizerConfig::Sgd {
@@ -268,18 +263,12 @@ pub(super) fn optimizer(config: &OptimizerConfig, check: &Checks<'_>) -> Result<
             weight_decay,
             momentum,
         } => {
-            let holds = (0.0..1.0).contains(&momentum);
-            check.range(holds, "momentum", "0 or more and less than 1", momentum)?;
+            check.below_one(momentum, "momentum")?;
             (learning_rate, weight_decay)
         }
     };
-    check.range(above_zero(rate), "learning_rate", "more than 0", rate)?;
-    check.range(
-        decay >= 0.0 && decay.is_finite(),
-        "weight_decay",
-        "0 or more",
-        decay,
-    )
+    check.above_zero(rate, "learning_rate")?;
+    check.not_negative(decay, "weight_decay")
 }
 
 pub(super) fn training(
@@ -370,8 +359,7 @@ pub(super) fn network(
             &format!("{rank} was described before; keep one entry for it"),
         )?;
         if let Some(factor) = worker.compute {
-            let holds = factor > 0.0 && factor.is_finite();
-            check.range(holds, &key("compute"), "more than 0", factor)?;
+            check.above_zero(factor, &key("compute"))?;
         }
     }
     // Without any figures there is nothing to check yet; that is said when a cell is prepared.

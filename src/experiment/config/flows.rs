@@ -11,7 +11,7 @@ use super::decode::decode;
 use super::error::{ConfigError, Problem};
 use super::locate::Document;
 use super::path::KeyPath;
-use super::{known_at_top_level, optional, overrides, required, text_of};
+use super::{opened, optional, required, text_of};
 use crate::net::{
     FlowSpec, Framing, Links, NamedLinkSpec, NetError, NetworkSpec, RouteSpec, Topology, run_flows,
 };
@@ -73,9 +73,7 @@ impl FlowFile {
     /// # Errors
     /// As [`Self::read`].
     pub(crate) fn parse(text: &str, file: &str, sets: &[String]) -> Result<Self, ConfigError> {
-        let mut document = Document::parse(text, file)?;
-        overrides::apply(&mut document, sets)?;
-        known_at_top_level(&document, &Self::KEYS)?;
+        let document = opened(text, file, sets, &Self::KEYS)?;
         let _: Option<String> = optional(&document, "name")?;
         let _: Option<String> = optional(&document, "description")?;
         let seed = optional(&document, "seed")?.unwrap_or(0);

@@ -78,6 +78,8 @@ pub struct Experiment {
     pub name: String,
     /// What it is about, in a sentence or two.
     pub description: Option<String>,
+    /// The size in which the file was read.
+    pub scale: String,
     /// Every cell runs once with each; distinct, at least one.
     pub seeds: Vec<u64>,
     /// The sections, without the sweep's changes.
@@ -179,6 +181,7 @@ impl Experiment {
         Ok(Self {
             name,
             description,
+            scale: scale.to_owned(),
             seeds,
             settings,
             strategies,
@@ -284,6 +287,14 @@ fn required<T: serde::de::DeserializeOwned>(
             },
         )
     })
+}
+
+/// A file for another command than `run`, with overrides, as far as its keys are known.
+fn opened(text: &str, file: &str, sets: &[String], keys: &[&str]) -> Result<Document, ConfigError> {
+    let mut document = Document::parse(text, file)?;
+    overrides::apply(&mut document, sets)?;
+    known_at_top_level(&document, keys)?;
+    Ok(document)
 }
 
 /// The name of a file in messages, and what it says.

@@ -76,14 +76,8 @@ impl Settings {
                 .unwrap_or_default(),
             training: decode(document, &at("training"), required(document, "training")?)?,
             partition: decode(document, &at("partition"), required(document, "partition")?)?,
-            network: optional("network")
-                .map(|(path, value)| decode(document, &path, value))
-                .transpose()?
-                .unwrap_or_default(),
-            device: optional("device")
-                .map(|(path, value)| decode(document, &path, value))
-                .transpose()?
-                .unwrap_or_default(),
+            network: super::optional(document, "network")?.unwrap_or_default(),
+            device: super::optional(document, "device")?.unwrap_or_default(),
             compute: optional("compute")
                 .map(|(path, value)| compute(document, &path, value))
                 .transpose()?

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::claims::{ClaimSpec, judge};
-use super::rows::{ClaimRow, EpochRow, Row, RunRow, TrafficRow};
+use super::rows::{ClaimRow, DecisionRow, EpochRow, Row, RunRow, TrafficRow};
 use super::statistics::Statistics;
 use super::tables;
 
@@ -44,6 +44,34 @@ impl fmt::Display for Breach {
 /// One cell and seed: what rows of the tables belong together by.
 type Key<'a> = (&'a str, u64);
 
+/// A row that belongs to a run.
+trait OfRun: Row {
+    fn key(&self) -> Key<'_>;
+}
+
+macro_rules! of_run {
+    ($($row:ty),*) => {$(
+        impl OfRun for $row {
+            fn key(&self) -> Key<'_> {
+                (&self.cell, self.seed)
+            }
+        }
+    )*};
+}
+
+of_run!(RunRow, EpochRow, TrafficRow, DecisionRow);
+
+/// Rows with their places in the table, by the run they belong to.
+type ByRun<'a, R> = BTreeMap<Key<'a>, Vec<(usize, &'a R)>>;
+
+fn by_run<R: OfRun>(rows: &[R]) -> ByRun<'_, R> {
+    let mut by_run = ByRun::new();
+    for (place, row) in rows.iter().enumerate() {
+        by_run.entry(row.key()).or_default().push((place, row));
+    }
+    by_run
+}
+
 /// Everything that does not hold, in the order of the tables; empty if the tables are sound.
 ///
 /// `claims` are the experiment's, and how they are judged, to judge them again; none if it did not
@@ -55,22 +83,11 @@ pub fn verify(
     claim_rows: &[ClaimRow],
     claims: Option<(&[ClaimSpec], &Statistics)>,
 ) -> Vec<Breach> {
-    let mut checker = Checker {
-        breaches: Vec::new(),
-    };
+    let mut checker = Checker::default();
     let by_key = checker.grid(runs, claims.is_some());
-    let mut epochs_of: BTreeMap<Key<'_>, Vec<(usize, &EpochRow)>> = BTreeMap::new();
-    for (row, epoch) in epochs.iter().enumerate() {
-        let key = (epoch.cell.as_str(), epoch.seed);
-        checker.known::<EpochRow>(row, by_key.contains_key(&key), key);
-        epochs_of.entry(key).or_default().push((row, epoch));
-    }
-    let mut traffic_of: BTreeMap<Key<'_>, Vec<(usize, &TrafficRow)>> = BTreeMap::new();
-    for (row, sent) in traffic.iter().enumerate() {
-        let key = (sent.cell.as_str(), sent.seed);
-        checker.known::<TrafficRow>(row, by_key.contains_key(&key), key);
-        traffic_of.entry(key).or_default().push((row, sent));
-    }
+    let (epochs_of, traffic_of) = (by_run(epochs), by_run(traffic));
+    checker.known(&epochs_of, &by_key);
+    checker.known(&traffic_of, &by_key);
     for (row, run) in runs.iter().enumerate() {
         checker.ensure::<RunRow>(run.is_ok() == (run.status == RunRow::OK), row, || {
             let what = if run.is_ok() { "is" } else { "is not" };
@@ -82,9 +99,8 @@ pub fn verify(
         let Some(measured) = &run.measured else {
             continue;
         };
-        let key = (run.cell.as_str(), run.seed);
-        let epochs = epochs_of.get(&key).map_or(&[][..], Vec::as_slice);
-        let traffic = traffic_of.get(&key).map_or(&[][..], Vec::as_slice);
+        let epochs = epochs_of.get(&run.key()).map_or(&[][..], Vec::as_slice);
+        let traffic = traffic_of.get(&run.key()).map_or(&[][..], Vec::as_slice);
         checker.run(row, measured);
         checker.epochs(row, run, epochs);
         checker.best(row, measured, epochs);
@@ -104,6 +120,7 @@ fn order(table: &str) -> usize {
     all.position(|name| name == table).unwrap_or_default()
 }
 
+#[derive(Default)]
 struct Checker {
     breaches: Vec<Breach>,
 }
@@ -143,7 +160,7 @@ impl Checker {
         let mut seeds = BTreeSet::new();
         for (row, run) in runs.iter().enumerate() {
             seeds.insert(run.seed);
-            if let Some(first) = by_key.insert((run.cell.as_str(), run.seed), row) {
+            if let Some(first) = by_key.insert(run.key(), row) {
                 self.breach::<RunRow>(
                     row,
                     format!(
@@ -168,10 +185,14 @@ impl Checker {
         by_key
     }
 
-    fn known<R: Row>(&mut self, row: usize, known: bool, (cell, seed): Key<'_>) {
-        self.ensure::<R>(known, row, || {
-            format!("cell `{cell}` with seed {seed} is not in the table of runs")
-        });
+    /// Every row belongs to a run.
+    fn known<R: OfRun>(&mut self, rows: &ByRun<'_, R>, runs: &BTreeMap<Key<'_>, usize>) {
+        for ((cell, seed), rows) in rows.iter().filter(|(key, _)| !runs.contains_key(*key)) {
+            for (row, _) in rows {
+                let what = format!("cell `{cell}` with seed {seed} is not in the table of runs");
+                self.breach::<R>(*row, what);
+            }
+        }
     }
 
     fn share<R: Row>(&mut self, row: usize, name: &str, value: Option<f64>) {

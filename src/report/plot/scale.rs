@@ -64,29 +64,26 @@ impl Axis {
         } else {
             0.05 * high.abs().max(0.1)
         };
-        let mut axis = Self {
-            name: name.into(),
-            unit,
-            low: low - margin,
-            high: high + margin,
-            mapping: Mapping::Linear,
-            marks: Vec::new(),
-        };
+        let (mut low, mut high) = (low - margin, high + margin);
         if unit == Unit::Percent {
-            (axis.low, axis.high) = (axis.low.max(0.0), axis.high.min(1.0));
+            (low, high) = (low.max(0.0), high.min(1.0));
         }
-        axis
+        Self::new(name, unit, (low, high), Mapping::Linear)
     }
 
     /// A linear axis from zero to `high`, for bars.
     pub(crate) fn from_zero(name: &str, unit: Unit, high: f64) -> Self {
         let high = if high > 0.0 { high } else { 1.0 };
+        Self::new(name, unit, (0.0, high), Mapping::Linear)
+    }
+
+    fn new(name: &str, unit: Unit, (low, high): (f64, f64), mapping: Mapping) -> Self {
         Self {
             name: name.into(),
             unit,
-            low: 0.0,
+            low,
             high,
-            mapping: Mapping::Linear,
+            mapping,
             marks: Vec::new(),
         }
     }
@@ -103,15 +100,8 @@ impl Axis {
         // Less than a third of a decade would leave no room for ticks.
         let widen = ((0.35 - (high / low).log10()) / 2.0).max(0.0);
         let margin = 10_f64.powf(((high / low).log10() + 2.0 * widen) * MARGIN + widen);
-        let mapping = Mapping::Log { zero };
-        Self {
-            name: name.into(),
-            unit,
-            low: low / margin,
-            high: high * margin,
-            mapping,
-            marks: Vec::new(),
-        }
+        let ends = (low / margin, high * margin);
+        Self::new(name, unit, ends, Mapping::Log { zero })
     }
 
     /// The axis with ticks at `values` alone.
@@ -149,15 +139,8 @@ impl Axis {
         match (self.unit, self.mapping) {
             (Unit::Plain, _) => self.name.clone(),
             (Unit::Percent, _) => format!("{} (%)", self.name),
-            (Unit::Bytes, Mapping::Linear) => {
-                format!("{} ({})", self.name, format::byte_unit(self.high).1)
-            }
-            (Unit::Seconds, Mapping::Linear) => {
-                format!("{} ({})", self.name, second_unit(self.high).1)
-            }
-            (Unit::Bytes | Unit::Seconds, Mapping::Log { .. }) => {
-                format!("{} (log scale)", self.name)
-            }
+            (unit, Mapping::Linear) => format!("{} ({})", self.name, unit.at(self.high).1),
+            (_, Mapping::Log { .. }) => format!("{} (log scale)", self.name),
         }
     }
 
@@ -186,12 +169,7 @@ impl Axis {
     }
 
     fn linear_ticks(&self) -> Vec<Tick> {
-        let size = match self.unit {
-            Unit::Plain => 1.0,
-            Unit::Bytes => format::byte_unit(self.high).0,
-            Unit::Seconds => second_unit(self.high).0,
-            Unit::Percent => 0.01,
-        };
+        let size = self.unit.at(self.high).0;
         let (low, high) = (self.low / size, self.high / size);
         let step = nice_step((high - low) / 6.0);
         let decimals = usize::from(step < 1.0) + usize::from(step < 0.1) + usize::from(step < 0.01);
@@ -255,13 +233,9 @@ impl Axis {
                 text.to_owned()
             }
         };
+        let (size, name) = self.unit.at(value);
         match self.unit {
-            Unit::Bytes => {
-                let (size, name) = format::byte_unit(value);
-                format!("{} {name}", short(&format!("{:.1}", value / size)))
-            }
-            Unit::Seconds => {
-                let (size, name) = second_unit(value);
+            Unit::Bytes | Unit::Seconds => {
                 format!("{} {name}", short(&format!("{:.1}", value / size)))
             }
             Unit::Percent => short(&format!("{:.2}", value * 100.0)),
@@ -270,11 +244,17 @@ impl Axis {
     }
 }
 
-fn second_unit(seconds: f64) -> (f64, &'static str) {
-    match seconds {
-        s if s >= 0.9995 => (1.0, "s"),
-        s if s >= 0.9995e-3 => (1e-3, "ms"),
-        _ => (1e-6, "µs"),
+impl Unit {
+    /// Size and name of what a value like this is counted in.
+    fn at(self, value: f64) -> (f64, &'static str) {
+        match self {
+            Self::Plain => (1.0, ""),
+            Self::Percent => (0.01, "%"),
+            Self::Bytes => format::byte_unit(value),
+            Self::Seconds if value >= 0.9995 => (1.0, "s"),
+            Self::Seconds if value >= 0.9995e-3 => (1e-3, "ms"),
+            Self::Seconds => (1e-6, "µs"),
+        }
     }
 }
 

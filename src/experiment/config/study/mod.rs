@@ -10,7 +10,7 @@ use super::decode::{decode, decode_tagged};
 use super::error::ConfigError;
 use super::locate::Document;
 use super::path::KeyPath;
-use super::{known_at_top_level, name, optional, overrides, required, text_of};
+use super::{name, opened, optional, required, text_of};
 use crate::graph::SyntheticSpec;
 use crate::strategies::grappa::estimators::{Normalise, Shrinkage, Weight};
 use crate::study::{DesignKind, Estimator, LAYERS, Loss, Sampling};
@@ -210,9 +210,7 @@ impl EstimatorStudy {
     /// # Errors
     /// As [`Self::read`].
     pub(crate) fn parse(text: &str, file: &str, sets: &[String]) -> Result<Self, ConfigError> {
-        let mut document = Document::parse(text, file)?;
-        overrides::apply(&mut document, sets)?;
-        known_at_top_level(&document, &Self::KEYS)?;
+        let document = opened(text, file, sets, &Self::KEYS)?;
         let seed = optional(&document, "seed")?.unwrap_or(0);
         let graphs = graphs(&document)?;
         let smallest = graphs.iter().map(nodes).min().unwrap_or(0);
@@ -305,13 +303,7 @@ fn model(document: &Document) -> Result<ToyModel, ConfigError> {
     let model: ToyModel = section(document, "model")?;
     let check = at(document, KeyPath::dotted("model"));
     check.columns(model.hidden)?;
-    let rate = model.learning_rate;
-    check.range(
-        rate > 0.0 && rate.is_finite(),
-        "learning_rate",
-        "more than 0",
-        rate,
-    )?;
+    check.above_zero(model.learning_rate, "learning_rate")?;
     Ok(model)
 }
 
