@@ -12,14 +12,14 @@ use super::output::{BadArgument, columns, print, print_json, tell};
 use crate::Error;
 use crate::experiment::atomic;
 use crate::net::{Bytes, Framing, Ledger, LineFit, NetworkSpec, Seconds, fit_line, fit_star};
-use crate::report::format::percent;
+use crate::report::format;
 use crate::sim::{
     Calibration, CalibrationPlan, Engine, Load, Pattern, SimError, calibrate, calibrate_emulated,
 };
 
 /// Arguments of `calibrate`.
 #[derive(ClapArgs)]
-pub struct Args {
+pub(super) struct Args {
     /// File for the section [default: standard output]
     #[arg(long, value_name = "FILE", conflicts_with = "only")]
     out: Option<PathBuf>,
@@ -205,8 +205,8 @@ impl Found {
                         format!("{a} and {b}"),
                         fit.latency.to_string(),
                         fit.bandwidth.to_string(),
-                        percent(fit.median_error),
-                        percent(fit.worst_error),
+                        format::percent(fit.median_error),
+                        format::percent(fit.worst_error),
                     ]
                 })
                 .collect();
@@ -224,7 +224,7 @@ impl Found {
             .map(|(load, measured, emulated)| {
                 vec![
                     load.pattern.name().to_owned(),
-                    Bytes(load.bytes).to_string(),
+                    format::bytes(load.bytes as f64),
                     measured.to_string(),
                     emulated.to_string(),
                     format!("{:.2}", emulated.0 / measured.0),

@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 
 use super::Verdict as Ending;
 use super::output::{BadFolder, columns, print, print_json};
+use crate::experiment::Tables;
 use crate::experiment::compare::{Change, Comparison, Verdict, compare};
 use crate::experiment::rows::RunRow;
-use crate::experiment::{Tables, read_manifest};
 
 /// Arguments of `compare`.
 #[derive(ClapArgs)]
-pub struct Args {
+pub(super) struct Args {
     /// Result folders; the others are compared with the first
     #[arg(required = true, num_args = 2.., value_name = "DIR")]
     folders: Vec<PathBuf>,
@@ -35,18 +35,10 @@ struct Folder {
 
 impl Folder {
     fn read(path: &Path) -> anyhow::Result<Self> {
-        let name = path.display().to_string();
-        let bad = |reason: String| BadFolder {
-            folder: name.clone(),
-            reason,
-        };
-        let manifest =
-            read_manifest(path).map_err(|error| bad(format!("manifest.json: {error}")))?;
-        let runs = Tables::read_runs(path).map_err(|error| bad(error.to_string()))?;
         Ok(Self {
-            name,
-            manifest,
-            runs,
+            name: path.display().to_string(),
+            manifest: BadFolder::or_manifest(path)?,
+            runs: Tables::read_runs(path).map_err(|error| BadFolder::of(path, error))?,
         })
     }
 

@@ -7,7 +7,7 @@ use super::output::print;
 
 /// Arguments of `completions`.
 #[derive(ClapArgs)]
-pub struct Args {
+pub(super) struct Args {
     /// Which shell
     shell: Shell,
 }

@@ -12,7 +12,7 @@ use crate::sim::Engine;
 
 /// Engines as arguments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum EngineChoice {
+pub(super) enum EngineChoice {
     /// All workers in this process, on an emulated network in virtual time
     #[default]
     Simulated,
@@ -27,7 +27,7 @@ const PASSING_ON: Duration = Duration::from_millis(500);
 /// An error that has been told.
 #[derive(Debug, Error)]
 #[error("the run has ended, as was told")]
-pub struct Told {
+pub(super) struct Told {
     /// Whether the input was wrong.
     pub input: bool,
 }
@@ -38,7 +38,7 @@ impl EngineChoice {
     ///
     /// # Errors
     /// That of the engine or of `work`.
-    pub fn run(
+    pub(super) fn run(
         self,
         work: impl FnOnce(&Engine) -> anyhow::Result<Verdict>,
     ) -> anyhow::Result<Verdict> {

@@ -12,7 +12,7 @@ use crate::report;
 
 /// Arguments of `estimator`.
 #[derive(ClapArgs)]
-pub struct Args {
+pub(super) struct Args {
     /// File of the study
     file: PathBuf,
     /// Folder for estimator.csv, tables and figures [default: print only]

@@ -13,7 +13,7 @@ use crate::strategies::Registry;
 
 /// Arguments of `list`.
 #[derive(ClapArgs)]
-pub struct Args {
+pub(super) struct Args {
     /// What to list
     what: What,
     /// Print one JSON document
@@ -137,12 +137,9 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
         print_json(&document(args.what, registry))?;
         return Ok(Verdict::Good);
     }
-    match args.what {
-        What::Strategies => print(&strategies(registry)),
-        What::Datasets => pairs(&["data set", "what it is"], &DATA),
-        What::Models => pairs(&["model", "what it is"], &MODELS),
-        What::Partitioners => pairs(&["method", "what it is"], &PARTITIONERS),
-        What::Networks => {
+    match (args.what, named(args.what)) {
+        (What::Strategies, _) => print(&strategies(registry)),
+        (What::Networks, _) => {
             let header = ["network", "bandwidth", "latency", "source"].map(str::to_owned);
             let presets = PRESETS.iter().map(|preset| {
                 [
@@ -158,71 +155,76 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
                 .collect();
             print(&left_columns(&rows));
             print("\n");
-            pairs(&["topology", "how workers are wired"], &TopologyKind::ALL);
-            print("\nlatency a, 1/b bytes a second, P workers, S bytes:\n");
             pairs(
-                &["all_reduce", "what it is, and its time on equal links"],
-                &ALL_REDUCE_CHOICES,
+                &["topology", "how workers are wired"],
+                owned(&TopologyKind::ALL),
             );
+            print("\nlatency a, 1/b bytes a second, P workers, S bytes:\n");
+            let header = ["all_reduce", "what it is, and its time on equal links"];
+            pairs(&header, owned(&ALL_REDUCE_CHOICES));
             print("\n");
-            pairs(&["exchange", "what it is"], &EXCHANGES);
+            pairs(&["exchange", "what it is"], owned(&EXCHANGES));
         }
-        What::Columns => {
-            let all = columns::all();
-            let rows: Vec<(&str, &str)> =
-                all.iter().map(|(name, what)| (&**name, &**what)).collect();
-            pairs(&["column", "what it says"], &rows);
-        }
-        What::Devices => {
-            let rows: Vec<Vec<String>> = backends()
-                .into_iter()
-                .map(|(name, what)| vec![name, what])
-                .chain(DEVICE_PROFILES.iter().map(|profile| {
-                    vec![
-                        format!("profile {}", profile.name),
-                        profile.source.to_owned(),
-                    ]
-                }))
-                .collect();
+        (What::Datasets, rows) => pairs(&["data set", "what it is"], rows),
+        (What::Models, rows) => pairs(&["model", "what it is"], rows),
+        (What::Partitioners, rows) => pairs(&["method", "what it is"], rows),
+        (What::Columns, rows) => pairs(&["column", "what it says"], rows),
+        (What::Devices, rows) => {
+            let rows: Vec<Vec<String>> = rows.into_iter().map(Vec::from).collect();
             print(&left_columns(&rows));
         }
     }
     Ok(Verdict::Good)
 }
 
-fn pairs(header: &[&str; 2], rows: &[(&str, &str)]) {
-    let rows: Vec<Vec<String>> = std::iter::once((header[0], header[1]))
-        .chain(rows.iter().copied())
-        .map(|(name, what)| vec![name.to_owned(), what.to_owned()])
-        .collect();
-    print(&left_columns(&rows));
+/// A name, and what it stands for.
+type Named = [String; 2];
+
+fn owned(rows: &[(&str, &str)]) -> Vec<Named> {
+    let rows = rows.iter();
+    rows.map(|&(name, what)| [name.to_owned(), what.to_owned()])
+        .collect()
 }
 
-/// Tensor backends of this build, and the adapters that wgpu finds.
-fn backends() -> Vec<(String, String)> {
+/// What is a name and a sentence about it, and no more.
+fn named(what: What) -> Vec<Named> {
+    match what {
+        What::Datasets => owned(&DATA),
+        What::Models => owned(&MODELS),
+        What::Partitioners => owned(&PARTITIONERS),
+        What::Columns => columns::all(),
+        What::Devices => devices(),
+        What::Strategies | What::Networks => Vec::new(),
+    }
+}
+
+fn pairs(header: &[&str; 2], rows: Vec<Named>) {
+    let header = header.map(str::to_owned);
+    let rows = std::iter::once(header).chain(rows);
+    print(&left_columns(&rows.map(Vec::from).collect::<Vec<_>>()));
+}
+
+/// Tensor backends of this build, the adapters that wgpu finds, and profiles.
+fn devices() -> Vec<Named> {
     let mut rows = vec![("backend flex".to_owned(), "burn-flex on the CPU".to_owned())];
+    let mut add = |name: &str, what: &str| rows.push((name.to_owned(), what.to_owned()));
     if cfg!(feature = "ndarray") {
-        rows.push((
-            "backend ndarray".to_owned(),
-            "burn-ndarray on the CPU".to_owned(),
-        ));
+        add("backend ndarray", "burn-ndarray on the CPU");
     }
     #[cfg(feature = "wgpu")]
     {
         let adapters = crate::sim::adapter_names();
         if adapters.is_empty() {
-            rows.push((
-                "backend wgpu".to_owned(),
-                "no adapter on this machine".to_owned(),
-            ));
+            add("backend wgpu", "no adapter on this machine");
         }
-        rows.extend(
-            adapters
-                .into_iter()
-                .map(|name| ("backend wgpu".to_owned(), name)),
-        );
+        for name in adapters {
+            add("backend wgpu", &name);
+        }
     }
-    rows
+    for profile in DEVICE_PROFILES {
+        add(&format!("profile {}", profile.name), profile.source);
+    }
+    rows.into_iter().map(<[String; 2]>::from).collect()
 }
 
 fn strategies(registry: &Registry) -> String {
@@ -233,12 +235,8 @@ fn strategies(registry: &Registry) -> String {
             "{}\n  paper  {}\n  sends  {}\n",
             info.name, info.paper, info.sends
         ));
-        let width = info
-            .options
-            .iter()
-            .map(|option| option.name.len())
-            .max()
-            .unwrap_or(0);
+        let names = info.options.iter().map(|option| option.name.len());
+        let width = names.max().unwrap_or(0);
         for option in info.options {
             text.push_str(&format!(
                 "  option {:width$}  {} [default: {}]\n",
@@ -251,27 +249,7 @@ fn strategies(registry: &Registry) -> String {
 }
 
 fn document(what: What, registry: &Registry) -> Value {
-    let named = |rows: &[(&str, &str)]| -> Value {
-        rows.iter()
-            .map(|(name, what)| json!({ "name": name, "what": what }))
-            .collect()
-    };
     match what {
-        What::Datasets => {
-            let all: Vec<Value> = DATA
-                .iter()
-                .map(|(name, what)| {
-                    json!({ "name": name, "what": what, "bundled": BUNDLED.contains(name) })
-                })
-                .collect();
-            Value::Array(all)
-        }
-        What::Columns => columns::all()
-            .iter()
-            .map(|(name, what)| json!({ "name": name, "what": what }))
-            .collect(),
-        What::Models => named(&MODELS),
-        What::Partitioners => named(&PARTITIONERS),
         What::Networks => PRESETS
             .iter()
             .map(|preset| {
@@ -283,36 +261,35 @@ fn document(what: What, registry: &Registry) -> Value {
                 })
             })
             .collect(),
-        What::Devices => backends()
-            .into_iter()
-            .map(|(name, what)| json!({ "name": name, "what": what }))
-            .chain(DEVICE_PROFILES.iter().map(|profile| {
-                json!({ "name": format!("profile {}", profile.name), "what": profile.source })
-            }))
-            .collect(),
         What::Strategies => registry
             .all()
             .iter()
             .map(|registration| {
                 let info = registration.info;
-                let options: Vec<Value> = info
-                    .options
-                    .iter()
-                    .map(|option| {
-                        json!({
-                            "name": option.name,
-                            "default": option.default,
-                            "meaning": option.meaning,
-                        })
+                let options = info.options.iter().map(|option| {
+                    json!({
+                        "name": option.name,
+                        "default": option.default,
+                        "meaning": option.meaning,
                     })
-                    .collect();
+                });
                 json!({
                     "name": info.name,
                     "paper": info.paper,
                     "sends": info.sends,
-                    "options": options,
+                    "options": options.collect::<Vec<Value>>(),
                 })
             })
             .collect(),
+        _ => {
+            let row = |[name, about]: Named| {
+                let mut row = json!({ "name": name, "what": about });
+                if matches!(what, What::Datasets) {
+                    row["bundled"] = BUNDLED.contains(&&*name).into();
+                }
+                row
+            };
+            named(what).into_iter().map(row).collect()
+        }
     }
 }

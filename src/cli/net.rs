@@ -12,7 +12,7 @@ use crate::experiment::FlowFile;
 
 /// Arguments of `net`.
 #[derive(ClapArgs)]
-pub struct Args {
+pub(super) struct Args {
     /// File with a [network] and a list of [[flow]]; docs/network.md describes it
     file: PathBuf,
     /// Override a value of the file; may be given several times

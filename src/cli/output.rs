@@ -1,26 +1,46 @@
 //! Text for terminals: aligned columns, sizes, JSON.
 
+use std::fmt::Display;
 use std::io::{self, Write};
+use std::path::Path;
 
 use serde::Serialize;
+use serde_json::Value;
 use thiserror::Error;
+
+use crate::experiment::read_manifest;
 
 /// A folder that holds no results.
 #[derive(Debug, Error)]
 #[error(
     "{folder} is not a result folder, or a damaged one ({reason}); give the folder that `grapevine run` wrote, with its tables"
 )]
-pub struct BadFolder {
+pub(super) struct BadFolder {
     /// What was given.
     pub folder: String,
     /// What is missing.
     pub reason: String,
 }
 
+impl BadFolder {
+    /// The error of what is missing in a folder.
+    pub(crate) fn of(folder: &Path, reason: impl Display) -> Self {
+        Self {
+            folder: folder.display().to_string(),
+            reason: reason.to_string(),
+        }
+    }
+
+    /// The manifest of a result folder.
+    pub(crate) fn or_manifest(folder: &Path) -> Result<Value, Self> {
+        read_manifest(folder).map_err(|error| Self::of(folder, format!("manifest.json: {error}")))
+    }
+}
+
 /// An argument that does not go with the others or with the data.
 #[derive(Debug, Error)]
 #[error("{flag}: {what}")]
-pub struct BadArgument {
+pub(super) struct BadArgument {
     /// The flag.
     pub flag: &'static str,
     /// What is wrong, and what to give instead.
@@ -29,7 +49,7 @@ pub struct BadArgument {
 
 /// Rows of text with aligned columns; the first column to the left, the others to the right.
 #[must_use]
-pub fn columns(header: &[&str], rows: &[Vec<String>]) -> String {
+pub(super) fn columns(header: &[&str], rows: &[Vec<String>]) -> String {
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
         let widest = cells.map(|cell| cell.chars().count()).max().unwrap_or(0);
@@ -62,7 +82,7 @@ const WIDTH: usize = 100;
 
 /// Rows of text with all columns to the left, the last one in as many lines as it needs.
 #[must_use]
-pub fn left_columns(rows: &[Vec<String>]) -> String {
+pub(super) fn left_columns(rows: &[Vec<String>]) -> String {
     let fixed = rows.iter().map(|row| row.len() - 1).max().unwrap_or(0);
     let widths: Vec<usize> = (0..fixed)
         .map(|column| {
@@ -98,18 +118,18 @@ pub fn left_columns(rows: &[Vec<String>]) -> String {
 }
 
 /// Prints to standard output; a reader that went away is no error.
-pub fn print(text: &str) {
+pub(super) fn print(text: &str) {
     let _ = io::stdout().lock().write_all(text.as_bytes());
 }
 
 /// Prints to standard error; a reader that went away is no error.
-pub fn tell(text: &str) {
+pub(super) fn tell(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
 /// What happened and why. Many messages have their cause in them already; it is not said again.
 #[must_use]
-pub fn told(error: &anyhow::Error) -> String {
+pub(super) fn told(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1) {
         let cause = cause.to_string();
@@ -124,7 +144,7 @@ pub fn told(error: &anyhow::Error) -> String {
 ///
 /// # Errors
 /// If the value cannot be written as JSON.
-pub fn print_json<T: Serialize>(value: &T) -> anyhow::Result<()> {
+pub(super) fn print_json<T: Serialize>(value: &T) -> anyhow::Result<()> {
     let mut text = serde_json::to_string_pretty(value)?;
     text.push('\n');
     print(&text);

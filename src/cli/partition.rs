@@ -26,7 +26,7 @@ const FORMATS: [&str; 9] = [
 
 /// Arguments of `partition`.
 #[derive(ClapArgs)]
-pub struct Args {
+pub(super) struct Args {
     /// A bundled data set, or the path of one with --format
     dataset: String,
     /// Number of workers

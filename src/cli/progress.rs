@@ -12,7 +12,7 @@ use crate::experiment::{Finished, Progress, Projected};
 use crate::sim::EpochRecord;
 
 /// Progress on standard error.
-pub struct Terminal {
+pub(super) struct Terminal {
     quiet: bool,
     bar: OnceLock<ProgressBar>,
     /// Epochs of all runs, and when the first of them began.
@@ -24,7 +24,7 @@ pub struct Terminal {
 impl Terminal {
     /// Progress, or silence.
     #[must_use]
-    pub const fn new(quiet: bool) -> Self {
+    pub(super) const fn new(quiet: bool) -> Self {
         Self {
             quiet,
             bar: OnceLock::new(),
@@ -43,7 +43,7 @@ impl Terminal {
 }
 
 /// Progress of projecting: a bar for each cell on a terminal, a line elsewhere.
-pub struct Projecting {
+pub(super) struct Projecting {
     quiet: bool,
     bar: Option<ProgressBar>,
 }
@@ -51,7 +51,7 @@ pub struct Projecting {
 impl Projecting {
     /// Progress, or silence.
     #[must_use]
-    pub fn new(quiet: bool) -> Self {
+    pub(super) fn new(quiet: bool) -> Self {
         let shown = !quiet && std::io::stderr().is_terminal();
         Self {
             quiet,
@@ -60,7 +60,7 @@ impl Projecting {
     }
 
     /// Tells how far it has come.
-    pub fn tell(&self, done: &Projected) {
+    pub(super) fn tell(&self, done: &Projected) {
         let Projected {
             cell,
             number,
@@ -83,7 +83,7 @@ impl Projecting {
     }
 
     /// Takes the bar away.
-    pub fn end(&self) {
+    pub(super) fn end(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
@@ -146,11 +146,11 @@ impl Progress for Terminal {
             return;
         }
         let row = run.row;
-        let result = match (row.is_ok(), row.test_accuracy) {
+        let result = match row.measured.map(|measured| measured.test_accuracy) {
             // Why is the program's last word.
-            (false, _) => "failed".to_owned(),
-            (true, Some(accuracy)) => format!("{:.1} % test accuracy", accuracy * 100.0),
-            (true, None) => "done".to_owned(),
+            None => "failed".to_owned(),
+            Some(Some(accuracy)) => format!("{:.1} % test accuracy", accuracy * 100.0),
+            Some(None) => "done".to_owned(),
         };
         let line = format!(
             "{:>3}/{} {}, seed {}: {result}, {:.1} s{}",
@@ -158,7 +158,8 @@ impl Progress for Terminal {
             run.of,
             row.cell,
             row.seed,
-            row.measured_seconds,
+            row.measured
+                .map_or(0.0, |measured| measured.measured_seconds),
             if run.kept { ", kept" } else { "" }
         );
         match self.bar.get() {

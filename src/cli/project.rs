@@ -6,12 +6,13 @@ use super::output::{columns, print, print_json};
 use super::progress::Projecting;
 use super::{ExperimentArgs, Verdict, read_experiment};
 use crate::experiment::{Preparation, base_of, project};
+use crate::net::TrafficKind;
 use crate::report::format::{bytes, seconds};
 use crate::strategies::Registry;
 
 /// Arguments of `project`.
 #[derive(ClapArgs)]
-pub struct Args {
+pub(super) struct Args {
     #[command(flatten)]
     experiment: ExperimentArgs,
     /// Print one JSON document
@@ -36,9 +37,15 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     let rows: Vec<Vec<String>> = projections
         .iter()
         .map(|cell| {
-            let kind = |name| cell.bytes_by_kind.get(name).copied().unwrap_or(0);
-            let node = kind("feature") + kind("activation") + kind("activation_gradient");
-            let gradients = kind("parameter_gradient");
+            let of = |wanted: fn(TrafficKind) -> bool| -> u64 {
+                let kinds = cell.bytes_by_kind.iter();
+                kinds
+                    .filter(|(kind, _)| wanted(**kind))
+                    .map(|(_, bytes)| bytes)
+                    .sum()
+            };
+            let node = of(TrafficKind::is_node_data);
+            let gradients = of(|kind| kind == TrafficKind::ParameterGradient);
             let most = if cell.exact { "" } else { "≤ " };
             let upper = |text: String| format!("{most}{text}");
             vec![

@@ -7,24 +7,19 @@ use clap::Args as ClapArgs;
 use super::Verdict;
 use super::output::{BadFolder, print, tell};
 use crate::Error;
-use crate::experiment::{Tables, read_manifest};
+use crate::experiment::Tables;
 
 /// Arguments of `report`.
 #[derive(ClapArgs)]
-pub struct Args {
+pub(super) struct Args {
     /// Result folder
     folder: PathBuf,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
-    let mut manifest = read_manifest(&args.folder).map_err(|error| BadFolder {
-        folder: args.folder.display().to_string(),
-        reason: format!("manifest.json: {error}"),
-    })?;
-    let mut tables = Tables::read(&args.folder).map_err(|error| BadFolder {
-        folder: args.folder.display().to_string(),
-        reason: error.to_string(),
-    })?;
+    let mut manifest = BadFolder::or_manifest(&args.folder)?;
+    let mut tables =
+        Tables::read(&args.folder).map_err(|error| BadFolder::of(&args.folder, error))?;
     tables
         .judge_again(&args.folder, &mut manifest)
         .map_err(Error::from)?;

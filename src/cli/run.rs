@@ -12,7 +12,7 @@ use super::output::{columns, print, print_json};
 use super::progress::Terminal;
 use super::{ExperimentArgs, Verdict, read_experiment};
 use crate::Error;
-use crate::experiment::rows::{ClaimRow, RunRow};
+use crate::experiment::rows::{ClaimRow, Measured};
 use crate::experiment::statistics;
 use crate::experiment::{
     Progress, RunError, Runner, Summary, Tables, base_of, default_out, read_manifest,
@@ -25,7 +25,7 @@ use crate::strategies::Registry;
 /// Arguments of `run`.
 #[derive(ClapArgs)]
 #[allow(clippy::struct_excessive_bools)] // each is a flag
-pub struct Args {
+pub(super) struct Args {
     #[command(flatten)]
     experiment: ExperimentArgs,
     /// Folder for results [default: results/<name of the experiment>]
@@ -143,12 +143,8 @@ fn text(summary: &Summary, out: &std::path::Path) -> String {
     let rows: Vec<Vec<String>> = cells
         .iter()
         .map(|cell| {
-            let runs: Vec<&RunRow> = summary
-                .tables
-                .runs
-                .iter()
-                .filter(|run| run.cell == *cell && run.is_ok())
-                .collect();
+            let runs = summary.tables.runs.iter().filter(|run| run.cell == *cell);
+            let runs: Vec<Measured> = runs.filter_map(|run| run.measured).collect();
             cell_row(cell, &runs)
         })
         .collect();
@@ -184,21 +180,21 @@ fn text(summary: &Summary, out: &std::path::Path) -> String {
     text
 }
 
-fn cell_row(cell: &str, runs: &[&RunRow]) -> Vec<String> {
+fn cell_row(cell: &str, runs: &[Measured]) -> Vec<String> {
     if runs.is_empty() {
         return [cell, "failed", "–", "–", "–", "–"]
             .map(str::to_owned)
             .into();
     }
-    let mean = |of: &dyn Fn(&RunRow) -> f64| {
+    let mean = |of: &dyn Fn(&Measured) -> f64| {
         runs.iter().map(|run| of(run)).sum::<f64>() / runs.len() as f64
     };
-    let size = |of: &dyn Fn(&RunRow) -> u64| bytes(mean(&|run| of(run) as f64));
+    let size = |of: &dyn Fn(&Measured) -> u64| bytes(mean(&|run| of(run) as f64));
     let accuracy = statistics::Summary::of(runs.iter().filter_map(|run| run.test_accuracy));
     vec![
         cell.to_owned(),
         accuracy.map_or("–".to_owned(), |summary| percent_summary(&summary)),
-        size(&RunRow::node_data_bytes),
+        size(&Measured::node_data_bytes),
         size(&|run| run.parameter_gradient_bytes),
         size(&|run| run.payload_bytes - run.node_data_bytes() - run.parameter_gradient_bytes),
         seconds(mean(&|run| run.simulated_seconds)),

@@ -1,5 +1,6 @@
 //! `grapevine verify`: every invariant of a result folder.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
@@ -9,15 +10,13 @@ use super::output::{BadFolder, print, print_json, tell};
 use super::{Verdict, with_vocabulary};
 use crate::Error;
 use crate::experiment::config::PAPER;
-use crate::experiment::verify::{
-    Breach, verify, verify_csv, verify_manifest, verify_plan, verify_timeline,
-};
-use crate::experiment::{Experiment, Preparation, Tables, judged_by, read_manifest};
+use crate::experiment::verify::{Breach, verify, verify_manifest, verify_plan, verify_timeline};
+use crate::experiment::{Experiment, Preparation, Tables, judged_by};
 use crate::strategies::Registry;
 
 /// Arguments of `verify`.
 #[derive(ClapArgs)]
-pub struct Args {
+pub(super) struct Args {
     /// Result folder
     folder: PathBuf,
     /// Print one JSON document
@@ -27,15 +26,11 @@ pub struct Args {
 
 pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     let folder = args.folder.display().to_string();
-    let bad = |reason: String| BadFolder {
-        folder: folder.clone(),
-        reason,
-    };
-    let manifest =
-        read_manifest(&args.folder).map_err(|error| bad(format!("manifest.json: {error}")))?;
-    let tables = Tables::read(&args.folder).map_err(|error| bad(error.to_string()))?;
+    let bad = |reason: &dyn Display| BadFolder::of(&args.folder, reason);
+    let manifest = BadFolder::or_manifest(&args.folder)?;
+    let tables = Tables::read(&args.folder).map_err(|error| bad(&error))?;
     let (claims, statistics) =
-        judged_by(&manifest).map_err(|reason| bad(format!("manifest.json: {reason}")))?;
+        judged_by(&manifest).map_err(|reason| bad(&format!("manifest.json: {reason}")))?;
     let finished = !manifest["finished"].is_null();
     let mut breaches = verify_manifest(&args.folder, &manifest, &tables);
     breaches.extend(verify(
@@ -46,7 +41,6 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
         finished.then_some((&claims[..], &statistics)),
     ));
     breaches.extend(verify_timeline(&tables.runs, &tables.timeline));
-    breaches.extend(verify_csv(&args.folder, &tables));
     let mut notes = match resolved(&manifest, registry) {
         Ok(experiment) => {
             let base = PathBuf::from(manifest["base"].as_str().unwrap_or_default());

@@ -41,7 +41,7 @@ pub(super) struct Addresser {
 impl Addresser {
     /// Addresses of the runs of an experiment by a program with this hash. `traced` is the number of epochs of which a timeline is
     /// kept.
-    pub fn new(program: &str, experiment: &str, traced: usize) -> Self {
+    pub(super) fn new(program: &str, experiment: &str, traced: usize) -> Self {
         let mut common = Sha256::new();
         absorb(&mut common, program.as_bytes());
         absorb(&mut common, experiment.as_bytes());
@@ -53,7 +53,7 @@ impl Addresser {
     }
 
     /// The address of one run.
-    pub fn of(&mut self, cell: &Cell, setting: &Setting, epochs: usize) -> Address {
+    pub(super) fn of(&mut self, cell: &Cell, setting: &Setting, epochs: usize) -> Address {
         let mut hash = self.common.clone();
         let entry = &cell.strategy;
         let settings = Value::try_from(&cell.settings).unwrap_or(Value::Table(Table::new()));
@@ -113,19 +113,19 @@ pub(super) struct Archive {
 
 impl Archive {
     /// Those in the result folder `out`.
-    pub fn of(out: &Path) -> Self {
+    pub(super) fn of(out: &Path) -> Self {
         Self {
             folder: out.join(FOLDER),
         }
     }
 
     /// Where a run is, or would be.
-    pub fn path(&self, address: &Address) -> PathBuf {
+    pub(super) fn path(&self, address: &Address) -> PathBuf {
         self.folder.join(format!("{}{EXTENSION}", address.0))
     }
 
     /// The rows of the run of a cell with a seed; nothing if it has not finished, or its file is not whole or of another run.
-    pub fn get(&self, address: &Address, cell: &str, seed: u64) -> Option<Tables> {
+    pub(super) fn get(&self, address: &Address, cell: &str, seed: u64) -> Option<Tables> {
         let file = fs::read(self.path(address)).ok()?;
         // Read to the end, where the checksum is.
         let mut content = Vec::new();
@@ -138,7 +138,6 @@ impl Archive {
         let mut words: Vec<Text> = Vec::new();
         for row in &mut rows.traffic {
             share(&mut row.cell, &mut words);
-            share(&mut row.kind, &mut words);
         }
         Some(rows)
     }
@@ -147,7 +146,7 @@ impl Archive {
     ///
     /// # Errors
     /// The file system's.
-    pub fn put(&self, address: &Address, rows: &Tables) -> io::Result<()> {
+    pub(super) fn put(&self, address: &Address, rows: &Tables) -> io::Result<()> {
         atomic::write(&self.path(address), |file| {
             let mut packed = GzEncoder::new(file, Compression::fast());
             ciborium::into_writer(rows, &mut packed).map_err(io::Error::other)?;
@@ -159,7 +158,7 @@ impl Archive {
     ///
     /// # Errors
     /// The file system's.
-    pub fn keep_only(&self, addresses: &[Address]) -> io::Result<()> {
+    pub(super) fn keep_only(&self, addresses: &[Address]) -> io::Result<()> {
         let wanted: Vec<PathBuf> = addresses.iter().map(|address| self.path(address)).collect();
         let entries = match fs::read_dir(&self.folder) {
             // No run has finished.
@@ -188,11 +187,12 @@ fn share(word: &mut Text, words: &mut Vec<Text>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::rows::{EpochRow, RunRow, TrafficRow};
+    use crate::experiment::rows::{EpochRow, Measured, RunRow, Sweep, TrafficRow};
+    use crate::net::TrafficKind;
 
     fn rows() -> Tables {
         let traffic = TrafficRow {
-            kind: "activation".into(),
+            kind: TrafficKind::Activation,
             compression_error: Some(0.1 + 0.2),
             ..TrafficRow::default()
         };
@@ -200,8 +200,11 @@ mod tests {
             runs: vec![RunRow {
                 cell: "full".into(),
                 seed: u64::MAX,
-                simulated_seconds: 1.0 / 3.0,
-                ..RunRow::default()
+                sweep: Sweep::default().with("workers", 4.into()),
+                ..RunRow::finished(Measured {
+                    simulated_seconds: 1.0 / 3.0,
+                    ..Measured::default()
+                })
             }],
             epochs: vec![EpochRow {
                 train_loss: Some(f64::INFINITY),

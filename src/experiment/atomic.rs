@@ -11,7 +11,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// What `fill` returns, or the file system's error; nothing is left behind in either case.
-pub fn write<E: From<io::Error>>(
+pub(crate) fn write<E: From<io::Error>>(
     path: &Path,
     fill: impl FnOnce(&mut BufWriter<&File>) -> Result<(), E>,
 ) -> Result<(), E> {
@@ -39,7 +39,7 @@ pub fn write<E: From<io::Error>>(
 ///
 /// # Errors
 /// The file system's error.
-pub fn write_bytes(path: &Path, content: &[u8]) -> io::Result<()> {
+pub(crate) fn write_bytes(path: &Path, content: &[u8]) -> io::Result<()> {
     write(path, |file| file.write_all(content))
 }
 

@@ -6,7 +6,7 @@ use super::rows::{Row, RunRow};
 use super::statistics::{IntervalMethod, Sample};
 
 /// What is compared: columns of the table of runs that are outcomes, not settings.
-pub const MEASURES: [&str; 9] = [
+pub(crate) const MEASURES: [&str; 9] = [
     "test_accuracy",
     "val_accuracy",
     "payload_bytes",
@@ -21,7 +21,7 @@ pub const MEASURES: [&str; 9] = [
 /// What can be said of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// Every pair of runs has the same value, to the bit.
     Equal,
     /// The interval of the mean difference does not contain zero.
@@ -34,7 +34,7 @@ pub enum Verdict {
 
 impl Verdict {
     /// In words.
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Equal => "equal",
             Self::Differs => "differs",
@@ -46,7 +46,7 @@ impl Verdict {
 
 /// One measure of one cell in two folders, over the seeds that both have.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Change {
+pub(crate) struct Change {
     /// Name of the cell.
     pub cell: String,
     /// A column of the table of runs.
@@ -67,7 +67,7 @@ pub struct Change {
 
 /// The comparison of two folders.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Comparison {
+pub(crate) struct Comparison {
     /// Cell by cell, in the first folder's order.
     pub changes: Vec<Change>,
     /// Cells that the first folder alone has.
@@ -80,7 +80,7 @@ pub struct Comparison {
 
 /// Compares the finished runs of two tables, joined by cell and seed. Of a measure, seeds count for which both have a value.
 #[must_use]
-pub fn compare(first: &[RunRow], other: &[RunRow]) -> Comparison {
+pub(crate) fn compare(first: &[RunRow], other: &[RunRow]) -> Comparison {
     let mut comparison = Comparison::default();
     for cell in cells(first) {
         let theirs = finished(other, cell).count();
@@ -152,15 +152,17 @@ fn finished<'a>(runs: &'a [RunRow], cell: &'a str) -> impl Iterator<Item = &'a R
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::rows::Measured;
 
     fn run(cell: &str, seed: u64, accuracy: f64, bytes: u64) -> RunRow {
         RunRow {
             cell: cell.into(),
             seed,
-            test_accuracy: Some(accuracy),
-            payload_bytes: bytes,
-            status: RunRow::OK.into(),
-            ..RunRow::default()
+            ..RunRow::finished(Measured {
+                test_accuracy: Some(accuracy),
+                payload_bytes: bytes,
+                ..Measured::default()
+            })
         }
     }
 
@@ -187,7 +189,7 @@ mod tests {
         assert!((accuracy.first - 0.81).abs() < 1e-12);
         assert_eq!(of(&found, "full", "payload_bytes").verdict, Verdict::Equal);
         // Pairs that go both ways.
-        other[3].test_accuracy = Some(0.5);
+        other[3].measured.as_mut().unwrap().test_accuracy = Some(0.5);
         let unclear = compare(&first, &other);
         assert_eq!(
             of(&unclear, "full", "test_accuracy").verdict,
@@ -209,7 +211,7 @@ mod tests {
     #[test]
     fn cells_of_one_side_and_failed_runs_are_not_compared() {
         let failed = RunRow {
-            status: "failed: out of memory".into(),
+            measured: None,
             ..run("b", 0, 0.1, 1)
         };
         let first = [

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::rows::DecisionRow;
+use super::rows::{DecisionKind, DecisionRow};
 use crate::net::{Bits, CodecLane, ROW_BITS, RowBits, TrafficKind, Way};
 use crate::sim::Decision;
 
@@ -12,25 +12,25 @@ type Blank<'a> = &'a dyn Fn() -> DecisionRow;
 
 /// The rows of a decision.
 pub(super) fn rows_of(epoch: usize, decision: &Decision, blank: Blank<'_>) -> Vec<DecisionRow> {
-    let row = |value: f64, decision: &str| DecisionRow {
+    let row = |value: f64, decision: DecisionKind| DecisionRow {
         epoch: epoch as u64,
-        decision: decision.to_owned(),
+        decision,
         value,
         ..blank()
     };
     match decision {
-        Decision::Ratio(ratio) => vec![row(*ratio, DecisionRow::RATIO)],
+        Decision::Ratio(ratio) => vec![row(*ratio, DecisionKind::Ratio)],
         Decision::Bits(RowBits::Assigned { group, bits }) => {
             let message = |(&(layer, lane), bits): (&(u32, CodecLane), &Vec<Bits>)| {
                 let lane = lane.lane(layer);
                 let row = |(number, bits): (usize, &Bits)| DecisionRow {
-                    kind: lane.kind.name().to_owned(),
+                    kind: Some(lane.kind),
                     layer: Some(layer.into()),
                     from: Some(lane.from.into()),
                     to: Some(lane.to.into()),
                     group: Some(number as u64),
                     rows: Some(*group as u64),
-                    ..row(bits.count().into(), DecisionRow::BITS)
+                    ..row(bits.count().into(), DecisionKind::Bits)
                 };
                 bits.iter().enumerate().map(row).collect::<Vec<_>>()
             };
@@ -49,7 +49,7 @@ pub(super) fn decisions_of<'a>(
     let mut assigned: BTreeMap<usize, (usize, BTreeMap<_, Vec<Bits>>)> = BTreeMap::new();
     for row in rows {
         let epoch = row.epoch as usize;
-        if row.decision == DecisionRow::RATIO {
+        if row.decision == DecisionKind::Ratio {
             decisions.insert(epoch, Decision::Ratio(row.value));
             continue;
         }
@@ -63,7 +63,7 @@ pub(super) fn decisions_of<'a>(
         ) else {
             continue;
         };
-        let way = if row.kind == TrafficKind::ActivationGradient.name() {
+        let way = if row.kind == Some(TrafficKind::ActivationGradient) {
             Way::Back
         } else {
             Way::Forward

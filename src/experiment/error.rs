@@ -1,6 +1,6 @@
 //! What ends an experiment before its end.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
@@ -64,6 +64,12 @@ pub enum RunError {
 }
 
 impl RunError {
+    /// Makes an error of what the file system says of a file or folder of results.
+    pub(super) fn folder(path: &Path) -> impl FnOnce(std::io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |source| Self::Folder { path, source }
+    }
+
     /// Whether the cause is something a person wrote (exit code 2), not a failure of the run (exit code 1).
     #[must_use]
     pub fn is_input(&self) -> bool {

@@ -11,7 +11,7 @@ use super::tables::Tables;
 
 /// The default folder of an experiment's results.
 #[must_use]
-pub fn default_out(experiment: &Experiment) -> PathBuf {
+pub(crate) fn default_out(experiment: &Experiment) -> PathBuf {
     Path::new("results").join(&experiment.name)
 }
 
@@ -54,12 +54,8 @@ const LOCK: &str = ".lock";
 /// # Errors
 /// If somebody writes results there now, or the folder cannot be made.
 pub(super) fn occupy(folder: &Path) -> Result<File, RunError> {
-    let unwritable = |source| RunError::Folder {
-        path: folder.to_owned(),
-        source,
-    };
-    std::fs::create_dir_all(folder).map_err(unwritable)?;
-    let lock = File::create(folder.join(LOCK)).map_err(unwritable)?;
+    std::fs::create_dir_all(folder).map_err(RunError::folder(folder))?;
+    let lock = File::create(folder.join(LOCK)).map_err(RunError::folder(folder))?;
     match lock.try_lock() {
         Err(TryLockError::WouldBlock) => Err(RunError::Taken {
             path: folder.to_owned(),
@@ -106,8 +102,5 @@ fn replaced(folder: &Path) -> Option<String> {
 }
 
 fn remove(path: &Path) -> Result<(), RunError> {
-    std::fs::remove_file(path).map_err(|source| RunError::Folder {
-        path: path.to_owned(),
-        source,
-    })
+    std::fs::remove_file(path).map_err(RunError::folder(path))
 }

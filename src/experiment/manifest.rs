@@ -18,7 +18,7 @@ use super::tables::Tables;
 use crate::sim::{Engine, Setting};
 
 /// Name of the file in a result folder.
-pub const MANIFEST: &str = "manifest.json";
+pub(crate) const MANIFEST: &str = "manifest.json";
 
 /// The facts of a run of an experiment.
 pub(super) struct Manifest {
@@ -29,7 +29,7 @@ pub(super) struct Manifest {
 }
 
 impl Manifest {
-    pub fn new(
+    pub(super) fn new(
         program: &str,
         experiment: &Experiment,
         base: &Path,
@@ -65,7 +65,7 @@ impl Manifest {
     }
 
     /// Adds what a setting says of data and devices.
-    pub fn describe(&mut self, setting: &Setting) {
+    pub(super) fn describe(&mut self, setting: &Setting) {
         for device in &setting.devices {
             if !self.devices.contains(&device.description) {
                 self.devices.push(device.description.clone());
@@ -86,7 +86,7 @@ impl Manifest {
         });
     }
 
-    pub fn write(
+    pub(super) fn write(
         &self,
         folder: &Path,
         elapsed: Duration,
@@ -117,7 +117,7 @@ impl Manifest {
 ///
 /// # Errors
 /// A sentence, if they are not there or make no sense.
-pub fn judged_by(manifest: &Value) -> Result<(Vec<ClaimSpec>, Statistics), String> {
+pub(crate) fn judged_by(manifest: &Value) -> Result<(Vec<ClaimSpec>, Statistics), String> {
     let claims = serde_json::from_value(manifest["claims"].clone())
         .map_err(|error| format!("claims: {error}"))?;
     let statistics: Statistics = match &manifest["statistics"] {
@@ -181,14 +181,14 @@ pub fn read_manifest(folder: &Path) -> io::Result<Value> {
 /// What a reader of the figures should not miss.
 pub(super) fn notes(runs: &[RunRow]) -> Vec<String> {
     let mut notes = Vec::new();
-    let outweighed: Vec<(&str, f64)> = (runs.iter().filter(|run| run.is_ok()))
-        .map(|run| (run, run.node_data_bytes()))
-        .filter(|(run, node)| *node > 0 && run.parameter_gradient_bytes > *node)
-        .map(|(run, node)| {
-            (
-                run.cell.as_str(),
-                run.parameter_gradient_bytes as f64 / node as f64,
-            )
+    let outweighed: Vec<(&str, f64)> = (runs.iter())
+        .filter_map(|run| {
+            let measured = run.measured?;
+            let (node, gradients) = (
+                measured.node_data_bytes(),
+                measured.parameter_gradient_bytes,
+            );
+            (0 < node && node < gradients).then(|| (&*run.cell, gradients as f64 / node as f64))
         })
         .collect();
     if let Some((cell, factor)) = outweighed.iter().max_by(|a, b| a.1.total_cmp(&b.1)) {
@@ -213,7 +213,7 @@ fn diverged(runs: &[RunRow]) -> Option<String> {
     let mut named: Vec<String> = runs
         .iter()
         .filter_map(|run| {
-            let epoch = run.diverged_at?;
+            let epoch = run.measured?.diverged_at?;
             Some(format!(
                 "{}, seed {}, from epoch {epoch} on",
                 run.cell, run.seed

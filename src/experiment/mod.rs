@@ -7,36 +7,39 @@
 //! ```
 
 mod archive;
-pub mod atomic;
+pub(crate) mod atomic;
 pub mod claims;
-pub mod compare;
-pub mod config;
+pub(crate) mod compare;
+pub(crate) mod config;
 mod decisions;
 mod error;
-mod estimator;
 mod folder;
 mod manifest;
 mod pace;
 mod prepare;
 mod project;
+mod rejudge;
 mod row_maker;
 pub mod rows;
 mod run;
 pub mod statistics;
-pub mod tables;
+mod study;
+mod tables;
 mod trace;
 pub mod verify;
 
-pub use config::{ConfigError, EstimatorStudy, Experiment, FlowFile, FlowRow};
+pub use config::{ConfigError, Experiment};
+pub(crate) use config::{EstimatorStudy, FlowFile};
 pub use error::{Error, RunError};
-pub use estimator::{EstimatorRow, estimate};
-pub use folder::default_out;
-pub use manifest::{MANIFEST, judged_by, read_manifest};
-pub use prepare::{Preparation, base_of, vocabulary_check};
-pub use project::{Projected, Projection, project};
-pub use run::{Finished, Progress, Runner, Silent, Summary};
+pub(crate) use folder::default_out;
+pub(crate) use manifest::judged_by;
+pub use manifest::read_manifest;
+pub use prepare::Preparation;
+pub(crate) use prepare::{base_of, vocabulary_check};
+pub(crate) use project::{Projected, project};
+pub(crate) use run::{Finished, Progress, Runner, Summary};
+pub(crate) use study::{EstimatorRow, estimate};
 pub use tables::{Tables, TablesError};
-pub use trace::chrome_trace;
 
 /// Folder of traces in a result folder.
-pub const TRACES: &str = "traces";
+pub(crate) const TRACES: &str = "traces";

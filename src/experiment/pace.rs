@@ -19,7 +19,7 @@ impl Pace {
     const FAST: Duration = Duration::from_millis(200);
 
     /// From now on.
-    pub fn start() -> Self {
+    pub(super) fn start() -> Self {
         Self {
             ended: Instant::now(),
             took: Duration::ZERO,
@@ -30,7 +30,7 @@ impl Pace {
     ///
     /// # Errors
     /// Those of `write`.
-    pub fn time<E>(&mut self, write: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+    pub(super) fn time<E>(&mut self, write: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
         let begun = Instant::now();
         write()?;
         *self = Self {
@@ -41,7 +41,7 @@ impl Pace {
     }
 
     /// Whether to write, at the end of a cell or within one.
-    pub fn is_due(&self, cell_ended: bool) -> bool {
+    pub(super) fn is_due(&self, cell_ended: bool) -> bool {
         let wait = if cell_ended {
             Duration::ZERO
         } else {

@@ -8,7 +8,7 @@ use super::Error;
 use super::config::{Cell, ConfigError, Experiment, OptionError};
 use crate::graph::{
     Batches, BoundaryCounts, BoundaryPlan, Chunks, Dataset, DatasetSpec, Division, GraphError,
-    Partition, PartitionMethod, PartitionSpec, RawDataset,
+    Partition, PartitionSpec, RawDataset,
 };
 use crate::model::{LayerSpec, ModelSpec};
 use crate::net::Framing;
@@ -22,7 +22,7 @@ use crate::strategies::{Needs, Registry, Strategy, Training};
 ///
 /// # Errors
 /// What is wrong with the options.
-pub fn vocabulary_check(
+pub(crate) fn vocabulary_check(
     registry: &Registry,
     kind: &str,
     options: &toml::Table,
@@ -72,10 +72,10 @@ pub struct Preparation<'a> {
     registry: &'a Registry,
     base: PathBuf,
     engine: Engine,
-    raw: Vec<(DatasetSpec, RawDataset)>,
-    split: Vec<(DatasetSpec, u64, Arc<Dataset>)>,
-    parts: Vec<(DatasetSpec, PartitionSpec, usize, u64, Parts)>,
-    devices: Vec<(DeviceConfig, usize, Vec<WorkerDevice>)>,
+    raw: Memo<DatasetSpec, Arc<RawDataset>>,
+    split: Memo<(DatasetSpec, u64), Arc<Dataset>>,
+    parts: Memo<(DatasetSpec, PartitionSpec, usize, u64), Parts>,
+    devices: Vec<(DeviceConfig, Vec<WorkerDevice>)>,
     timeline_epochs: usize,
 }
 
@@ -87,9 +87,9 @@ impl<'a> Preparation<'a> {
             registry,
             base,
             engine: Engine::Simulated,
-            raw: Vec::new(),
-            split: Vec::new(),
-            parts: Vec::new(),
+            raw: Memo(Vec::new()),
+            split: Memo(Vec::new()),
+            parts: Memo(Vec::new()),
             devices: Vec::new(),
             timeline_epochs: 0,
         }
@@ -283,22 +283,11 @@ impl<'a> Preparation<'a> {
     }
 
     fn dataset(&mut self, spec: &DatasetSpec, seed: u64) -> Result<Arc<Dataset>, GraphError> {
-        if let Some((_, _, found)) = self
-            .split
-            .iter()
-            .find(|(s, at, _)| s == spec && *at == seed)
-        {
-            return Ok(Arc::clone(found));
-        }
-        let place = if let Some(place) = self.raw.iter().position(|(s, _)| s == spec) {
-            place
-        } else {
-            self.raw.push((spec.clone(), spec.read(&self.base)?));
-            self.raw.len() - 1
-        };
-        let dataset = Arc::new(self.raw[place].1.split(&spec.split, seed)?);
-        self.split.push((spec.clone(), seed, Arc::clone(&dataset)));
-        Ok(dataset)
+        let (raw, base) = (&mut self.raw, &self.base);
+        self.split.get((spec.clone(), seed), || {
+            let raw = raw.get(spec.clone(), || spec.read(base).map(Arc::new))?;
+            Ok(Arc::new(raw.split(&spec.split, seed)?))
+        })
     }
 
     fn partition(
@@ -309,30 +298,25 @@ impl<'a> Preparation<'a> {
         workers: usize,
         seed: u64,
     ) -> Result<Parts, GraphError> {
-        let known = |(d, s, of, at, _): &&(DatasetSpec, PartitionSpec, usize, u64, Parts)| {
-            d == data && s == spec && *of == workers && *at == seed
-        };
-        if let Some((.., parts)) = self.parts.iter().find(known) {
-            return Ok(parts.clone());
-        }
-        let begun = Instant::now();
-        let Division {
-            partition,
-            boundary,
-            chunks,
-        } = spec.divide(&dataset.graph, &self.base, seed, workers)?;
-        let train = &dataset.split.train;
-        let boundary = boundary.with_training(train);
-        let parts = Parts {
-            partition: Arc::new(partition),
-            counts: Arc::new(BoundaryCounts::new(&boundary, &dataset.features)),
-            boundary: Arc::new(boundary),
-            chunks: chunks.map(|chunks| Arc::new(chunks.with_training(train))),
-            took: begun.elapsed(),
-        };
-        self.parts
-            .push((data.clone(), spec.clone(), workers, seed, parts.clone()));
-        Ok(parts)
+        let base = &self.base;
+        let key = (data.clone(), spec.clone(), workers, seed);
+        self.parts.get(key, || {
+            let begun = Instant::now();
+            let Division {
+                partition,
+                boundary,
+                chunks,
+            } = spec.divide(&dataset.graph, base, seed, workers)?;
+            let train = &dataset.split.train;
+            let boundary = boundary.with_training(train);
+            Ok(Parts {
+                partition: Arc::new(partition),
+                counts: Arc::new(BoundaryCounts::new(&boundary, &dataset.features)),
+                boundary: Arc::new(boundary),
+                chunks: chunks.map(|chunks| Arc::new(chunks.with_training(train))),
+                took: begun.elapsed(),
+            })
+        })
     }
 
     fn devices(
@@ -340,17 +324,29 @@ impl<'a> Preparation<'a> {
         config: &DeviceConfig,
         workers: usize,
     ) -> Result<Vec<WorkerDevice>, SimError> {
-        let known = self
-            .devices
-            .iter()
-            .find(|(c, count, _)| c == config && *count >= workers);
-        if let Some((_, _, devices)) = known {
+        let enough = |(known, devices): &&(DeviceConfig, Vec<WorkerDevice>)| {
+            known == config && devices.len() >= workers
+        };
+        if let Some((_, devices)) = self.devices.iter().find(enough) {
             return Ok(devices[..workers].to_vec());
         }
         let devices = open_devices(config, workers)?;
-        self.devices
-            .push((config.clone(), workers, devices.clone()));
+        self.devices.push((config.clone(), devices.clone()));
         Ok(devices)
+    }
+}
+
+/// What has been made, by what it was made from. There are few of each.
+struct Memo<K, V>(Vec<(K, V)>);
+
+impl<K: PartialEq, V: Clone> Memo<K, V> {
+    fn get<E>(&mut self, key: K, make: impl FnOnce() -> Result<V, E>) -> Result<V, E> {
+        if let Some((_, known)) = self.0.iter().find(|(known, _)| *known == key) {
+            return Ok(known.clone());
+        }
+        let made = make()?;
+        self.0.push((key, made.clone()));
+        Ok(made)
     }
 }
 
@@ -377,20 +373,8 @@ fn misfit(cell: &Cell, files: &str, error: &GraphError) -> ConfigError {
     }
 }
 
-/// How a partitioner is called in tables.
-#[must_use]
-pub const fn partitioner_name(method: PartitionMethod) -> &'static str {
-    match method {
-        PartitionMethod::Random => "random",
-        PartitionMethod::Metis => "metis",
-        PartitionMethod::Ldg => "ldg",
-        PartitionMethod::Fennel => "fennel",
-        PartitionMethod::Given => "given",
-    }
-}
-
 /// The folder that relative paths of an experiment file start from.
 #[must_use]
-pub fn base_of(file: &Path) -> PathBuf {
+pub(crate) fn base_of(file: &Path) -> PathBuf {
     file.parent().map_or_else(PathBuf::new, Path::to_path_buf)
 }

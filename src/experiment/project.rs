@@ -13,7 +13,7 @@ use crate::sim::{WorkerTimes, play};
 /// What a cell would send and how long that would take. Times have the names that they have in the
 /// table of runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Projection {
+pub(crate) struct Projection {
     /// Name of the cell.
     pub cell: String,
     /// The seed of the partition: the experiment's first.
@@ -30,7 +30,7 @@ pub struct Projection {
     /// With framing.
     pub wire_bytes: u64,
     /// Payload by kind, those that are not zero.
-    pub bytes_by_kind: BTreeMap<&'static str, u64>,
+    pub bytes_by_kind: BTreeMap<TrafficKind, u64>,
     /// Virtual time when the last worker ends.
     pub simulated_seconds: f64,
     /// Mean over workers of the time they compute: nothing where compute is measured, as nothing is
@@ -44,7 +44,7 @@ pub struct Projection {
 
 /// How far projecting has come.
 #[derive(Clone, Copy, Debug)]
-pub struct Projected<'a> {
+pub(crate) struct Projected<'a> {
     /// Name of the cell.
     pub cell: &'a str,
     /// Its place among all that are projected, from 1.
@@ -61,7 +61,7 @@ pub struct Projected<'a> {
 ///
 /// # Errors
 /// If data or settings are wrong.
-pub fn project(
+pub(crate) fn project(
     experiment: &Experiment,
     preparation: &mut Preparation<'_>,
     progress: impl Fn(&Projected),
@@ -106,7 +106,7 @@ fn project_cell(cell: &str, fitted: &Fitted, done: impl Fn(usize)) -> Result<Pro
     let count = traffic.total(&setting.framing);
     let bytes_by_kind = TrafficKind::ALL
         .into_iter()
-        .map(|kind| (kind.name(), traffic.payload_of(kind).0))
+        .map(|kind| (kind, traffic.payload_of(kind).0))
         .filter(|(_, bytes)| *bytes > 0)
         .collect();
     let last = played.times.iter().map(|times| times.clock.0);

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use super::config::Cell;
 use super::decisions::rows_of;
-use super::prepare::{Fitted, partitioner_name};
-use super::rows::{DecisionRow, EpochRow, RunRow, Text, TimelineRow, TrafficRow};
+use super::prepare::Fitted;
+use super::rows::{
+    Activity, DecisionRow, EpochRow, Measured, RunRow, Text, TimelineRow, TrafficRow,
+};
 use crate::net::{Count, Seconds, TrafficKind};
 use crate::sim::{Outcome, SimError, TrainingConfig};
 
@@ -19,59 +21,44 @@ pub(super) struct RowMaker<'a> {
     pub fitted: &'a Fitted,
 }
 
-/// What a run had reached when: columns of `runs` that follow from its rows of `epochs`.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Milestones {
-    /// See [`RunRow::diverged_at`].
-    pub diverged_at: Option<u64>,
-    /// See [`RunRow::seconds_to_target`].
-    pub seconds_to_target: Option<f64>,
-    /// See [`RunRow::bytes_to_target`].
-    pub bytes_to_target: Option<u64>,
-    /// See [`RunRow::accuracy_at_byte_budget`].
-    pub accuracy_at_byte_budget: Option<f64>,
-    /// See [`RunRow::accuracy_at_time_budget`].
-    pub accuracy_at_time_budget: Option<f64>,
-}
-
-impl Milestones {
-    /// Those of the epochs of one run, which are in order.
-    pub fn of(training: &TrainingConfig, epochs: &[EpochRow]) -> Self {
-        let target = training.target_accuracy.and_then(|target| {
-            let reached = |epoch: &&EpochRow| epoch.val_accuracy.is_some_and(|it| it >= target);
-            epochs.iter().find(reached)
-        });
-        // The first of the best, as for the whole run.
-        let best = |within: &dyn Fn(&EpochRow) -> bool| {
-            let evaluated = epochs.iter().filter(|epoch| within(epoch));
-            let evaluated = evaluated.filter(|epoch| epoch.val_accuracy.is_some());
-            evaluated
-                .reduce(|best, epoch| {
-                    if epoch.val_accuracy > best.val_accuracy {
-                        epoch
-                    } else {
-                        best
-                    }
-                })?
-                .test_accuracy
-        };
-        let (bytes, seconds) = (training.byte_budget, training.time_budget);
-        let lost = |epoch: &&EpochRow| epoch.train_loss.is_some_and(|loss| !loss.is_finite());
-        Self {
-            diverged_at: epochs.iter().find(lost).map(|epoch| epoch.epoch),
-            seconds_to_target: target.map(|epoch| epoch.simulated_seconds),
-            bytes_to_target: target.map(|epoch| epoch.payload_bytes),
-            accuracy_at_byte_budget: bytes
-                .and_then(|bytes| best(&|epoch| epoch.payload_bytes <= bytes.0)),
-            accuracy_at_time_budget: seconds
-                .and_then(|seconds| best(&|epoch| epoch.simulated_seconds <= seconds.0)),
-        }
+/// What a run had reached when: of the columns of `runs`, those that follow from its rows of
+/// `epochs`, which are in order.
+pub(super) fn milestones(training: &TrainingConfig, epochs: &[EpochRow]) -> Measured {
+    let target = training.target_accuracy.and_then(|target| {
+        let reached = |epoch: &&EpochRow| epoch.val_accuracy.is_some_and(|it| it >= target);
+        epochs.iter().find(reached)
+    });
+    // The first of the best, as for the whole run.
+    let best = |within: &dyn Fn(&EpochRow) -> bool| {
+        let evaluated = epochs.iter().filter(|epoch| within(epoch));
+        let evaluated = evaluated.filter(|epoch| epoch.val_accuracy.is_some());
+        evaluated
+            .reduce(|best, epoch| {
+                if epoch.val_accuracy > best.val_accuracy {
+                    epoch
+                } else {
+                    best
+                }
+            })?
+            .test_accuracy
+    };
+    let (bytes, seconds) = (training.byte_budget, training.time_budget);
+    let lost = |epoch: &&EpochRow| epoch.train_loss.is_some_and(|loss| !loss.is_finite());
+    Measured {
+        diverged_at: epochs.iter().find(lost).map(|epoch| epoch.epoch),
+        seconds_to_target: target.map(|epoch| epoch.simulated_seconds),
+        bytes_to_target: target.map(|epoch| epoch.payload_bytes),
+        accuracy_at_byte_budget: bytes
+            .and_then(|bytes| best(&|epoch| epoch.payload_bytes <= bytes.0)),
+        accuracy_at_time_budget: seconds
+            .and_then(|seconds| best(&|epoch| epoch.simulated_seconds <= seconds.0)),
+        ..Measured::default()
     }
 }
 
 impl RowMaker<'_> {
     /// The row of a run of which nothing is known but what it was to be.
-    pub fn blank(&self) -> RunRow {
+    pub(super) fn blank(&self) -> RunRow {
         let (cell, setting) = (self.cell, &self.fitted.setting);
         let settings = &cell.settings;
         let asked = &self.fitted.needs.partition;
@@ -83,7 +70,7 @@ impl RowMaker<'_> {
             model: lower_name(&settings.model.kind),
             layers: setting.model.layers() as u64,
             hidden: settings.model.hidden as u64,
-            partitioner: partitioner_name(asked.method).to_owned(),
+            partitioner: lower_name(&asked.method),
             workers: setting.workers() as u64,
             network: settings.network.name(),
             engine: setting.engine.name().to_owned(),
@@ -91,59 +78,34 @@ impl RowMaker<'_> {
             device: setting.devices[0].description.clone(),
             seed: setting.seed,
             epochs: self.fitted.training.epochs() as u64,
-            parameters: 0,
+            parameters: None,
             edge_cut: setting.partition.edge_cut(&setting.dataset.graph) as u64,
             partition_seconds: Some(setting.partitioning.as_secs_f64()),
             boundary_rows: setting.boundary.boundary_rows() as u64,
-            best_epoch: None,
-            val_accuracy: None,
-            test_accuracy: None,
-            diverged_at: None,
-            payload_bytes: 0,
-            wire_bytes: 0,
-            both_ends_bytes: 0,
-            feature_bytes: 0,
-            activation_bytes: 0,
-            activation_gradient_bytes: 0,
-            parameter_gradient_bytes: 0,
-            parameter_bytes: 0,
-            repartition_bytes: 0,
-            sample_bytes: 0,
-            control_bytes: 0,
-            messages: 0,
-            simulated_seconds: 0.0,
-            compute_seconds: 0.0,
-            communication_seconds: 0.0,
-            exposed_communication_seconds: 0.0,
-            measured_seconds: 0.0,
-            seconds_to_target: None,
-            bytes_to_target: None,
-            accuracy_at_byte_budget: None,
-            accuracy_at_time_budget: None,
-            peak_memory_bytes: 0,
+            measured: None,
             status: RunRow::OK.to_owned(),
+            strategy_kind: Some(cell.strategy.kind.clone()),
+            sweep: cell.sweep.clone(),
         }
     }
 
-    pub fn failed(&self, error: &SimError) -> RunRow {
+    pub(super) fn failed(&self, error: &SimError) -> RunRow {
         RunRow {
             status: format!("failed: {error}"),
             ..self.blank()
         }
     }
 
-    pub fn run(&self, outcome: &Outcome) -> RunRow {
+    pub(super) fn run(&self, outcome: &Outcome) -> RunRow {
         let ledger = outcome.ledger.traffic();
         let total = ledger.total(&self.fitted.setting.framing);
         let of = |kind| ledger.payload_of(kind).0;
         let best = outcome.best();
-        let until = Milestones::of(&self.fitted.setting.training, &self.epochs(outcome));
-        RunRow {
-            parameters: outcome.parameters as u64,
+        let until = milestones(&self.fitted.setting.training, &self.epochs(outcome));
+        let measured = Measured {
             best_epoch: best.map(|(epoch, _)| epoch as u64),
             val_accuracy: best.and_then(|(_, scores)| scores.validation),
             test_accuracy: best.and_then(|(_, scores)| scores.test),
-            diverged_at: until.diverged_at,
             payload_bytes: total.payload.0,
             wire_bytes: total.wire.0,
             both_ends_bytes: 2 * total.payload.0,
@@ -161,11 +123,12 @@ impl RowMaker<'_> {
             communication_seconds: outcome.mean_time(|times| times.communication).0,
             exposed_communication_seconds: outcome.mean_time(|times| times.exposed).0,
             measured_seconds: outcome.measured.as_secs_f64(),
-            seconds_to_target: until.seconds_to_target,
-            bytes_to_target: until.bytes_to_target,
-            accuracy_at_byte_budget: until.accuracy_at_byte_budget,
-            accuracy_at_time_budget: until.accuracy_at_time_budget,
             peak_memory_bytes: outcome.peak_memory_bytes,
+            ..until
+        };
+        RunRow {
+            parameters: Some(outcome.parameters as u64),
+            measured: Some(measured),
             ..self.blank()
         }
     }
@@ -183,7 +146,7 @@ impl RowMaker<'_> {
             .collect()
     }
 
-    pub fn epochs(&self, outcome: &Outcome) -> Vec<EpochRow> {
+    pub(super) fn epochs(&self, outcome: &Outcome) -> Vec<EpochRow> {
         let so_far = self.cumulative(outcome);
         let (cell, seed) = (self.cell, self.fitted.setting.seed);
         outcome
@@ -214,9 +177,8 @@ impl RowMaker<'_> {
             .collect()
     }
 
-    pub fn traffic(&self, outcome: &Outcome) -> Vec<TrafficRow> {
+    pub(super) fn traffic(&self, outcome: &Outcome) -> Vec<TrafficRow> {
         let cell = Text::from(self.cell.name.clone());
-        let kinds = TrafficKind::ALL.map(|kind| Text::from(kind.name()));
         let mut rows = Vec::new();
         for (epoch, traffic) in outcome.ledger.iter() {
             for (lane, count) in traffic.by_lane(&self.fitted.setting.framing) {
@@ -227,8 +189,7 @@ impl RowMaker<'_> {
                     layer: u64::from(lane.layer),
                     from: u64::from(lane.from),
                     to: u64::from(lane.to),
-                    // Kinds are numbered in the order of `ALL`.
-                    kind: kinds[lane.kind as usize].clone(),
+                    kind: lane.kind,
                     messages: count.messages,
                     payload_bytes: count.payload.0,
                     wire_bytes: count.wire.0,
@@ -243,7 +204,7 @@ impl RowMaker<'_> {
     }
 
     /// What the training decided.
-    pub fn decisions(&self, outcome: &Outcome) -> Vec<DecisionRow> {
+    pub(super) fn decisions(&self, outcome: &Outcome) -> Vec<DecisionRow> {
         let blank = || DecisionRow {
             cell: self.cell.name.clone(),
             strategy: self.cell.strategy.label.clone(),
@@ -256,23 +217,21 @@ impl RowMaker<'_> {
     }
 
     /// What each worker did, in order of time, by worker and what it is.
-    pub fn timeline(&self, outcome: &Outcome) -> Vec<TimelineRow> {
-        let row =
-            |worker: usize, epoch: usize, activity: &str, kind: &str, span: Stretch| TimelineRow {
-                cell: self.cell.name.clone(),
-                strategy: self.cell.strategy.label.clone(),
-                seed: self.fitted.setting.seed,
-                epoch: epoch as u64,
-                worker: worker as u64,
-                activity: activity.to_owned(),
-                kind: kind.to_owned(),
-                start_seconds: span.0.0,
-                end_seconds: span.1.0,
-            };
+    pub(super) fn timeline(&self, outcome: &Outcome) -> Vec<TimelineRow> {
+        let row = |worker: usize, epoch: usize, span: Stretch| TimelineRow {
+            cell: self.cell.name.clone(),
+            strategy: self.cell.strategy.label.clone(),
+            seed: self.fitted.setting.seed,
+            epoch: epoch as u64,
+            worker: worker as u64,
+            start_seconds: span.0.0,
+            end_seconds: span.1.0,
+            ..TimelineRow::default()
+        };
         let mut rows: Vec<TimelineRow> = (outcome.timeline.spans().iter())
-            .map(|span| {
-                let stretch = (span.start, span.end);
-                row(span.worker, span.epoch, span.doing.name(), "", stretch)
+            .map(|span| TimelineRow {
+                activity: span.doing.into(),
+                ..row(span.worker, span.epoch, (span.start, span.end))
             })
             .collect();
         let mut sends: BTreeMap<(usize, usize, TrafficKind), Vec<Stretch>> = BTreeMap::new();
@@ -282,11 +241,11 @@ impl RowMaker<'_> {
             stretches.push((flight.start, flight.end));
         }
         for ((worker, epoch, kind), stretches) in sends {
-            rows.extend(
-                union(stretches)
-                    .into_iter()
-                    .map(|stretch| row(worker, epoch, "send", kind.name(), stretch)),
-            );
+            rows.extend(union(stretches).into_iter().map(|stretch| TimelineRow {
+                activity: Activity::Send,
+                kind: Some(kind),
+                ..row(worker, epoch, stretch)
+            }));
         }
         rows.sort_by(|a, b| {
             (a.worker.cmp(&b.worker))
@@ -350,13 +309,13 @@ mod tests {
             time_budget: Some(Seconds(0.5)),
             batch: None,
         };
-        let found = Milestones::of(&training, &epochs);
-        let expected = Milestones {
+        let found = milestones(&training, &epochs);
+        let expected = Measured {
             diverged_at: Some(1),
             seconds_to_target: Some(2.0),
             bytes_to_target: Some(200),
             accuracy_at_byte_budget: Some(0.7),
-            accuracy_at_time_budget: None,
+            ..Measured::default()
         };
         assert_eq!(found, expected);
     }

@@ -2,192 +2,27 @@
 //!
 //! Each table is defined once, here: the struct *is* the schema, and its fields, in order, are the
 //! columns of the Parquet and CSV files. `Option` marks a column that may be null: not evaluated
-//! or not meaningful, never "zero". Of a run that failed, nothing is known that was to be measured: those
-//! columns are null in files, so that no mean takes them for zeros.
+//! or not meaningful, never "zero".
 
-mod cell;
+mod field;
+mod sweep;
+mod table;
 mod text;
 
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
-use cell::Cell;
+use crate::net::TrafficKind;
+use crate::sim::Doing;
+use field::Field;
+pub use field::{ColumnKind, Values};
+pub use sweep::Sweep;
+pub use table::{ColumnSpec, Row, RowError};
+use table::{Rest, height, spec, table};
 pub use text::Text;
-
-/// What a column holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ColumnKind {
-    /// UTF-8 text.
-    Text,
-    /// Unsigned 64-bit whole numbers: counts, bytes, seeds, indices.
-    Count,
-    /// 64-bit floating-point numbers.
-    Real,
-}
-
-/// One column of a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ColumnSpec {
-    /// The name, `snake_case`.
-    pub name: &'static str,
-    /// What it holds.
-    pub kind: ColumnKind,
-    /// Whether null is allowed.
-    pub nullable: bool,
-    /// What it says, in the words of its documentation, line by line.
-    pub about: &'static [&'static str],
-}
-
-/// The cells of one column, top to bottom.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Values {
-    /// Text, never null. Shared, because millions of rows say the same few words.
-    Text(Vec<Text>),
-    /// Whole numbers.
-    Count(Vec<Option<u64>>),
-    /// Floating-point numbers.
-    Real(Vec<Option<f64>>),
-}
-
-impl Values {
-    /// Number of cells.
-    pub fn len(&self) -> usize {
-        match self {
-            Self::Text(cells) => cells.len(),
-            Self::Count(cells) => cells.len(),
-            Self::Real(cells) => cells.len(),
-        }
-    }
-
-    /// Whether there is no cell.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-/// Why columns do not make up a table.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum RowError {
-    /// Not every column was given, or columns differ in length.
-    #[error("column `{column}` has {found} rows where {expected} were expected")]
-    Length {
-        /// The column.
-        column: &'static str,
-        /// Its number of cells; 0 if it is absent.
-        found: usize,
-        /// Number of cells of the first column.
-        expected: usize,
-    },
-    /// A null or a value of another kind where this column allows none.
-    #[error("column `{column}`, row {row}: a {wanted} is needed and none is there")]
-    Cell {
-        /// The column.
-        column: &'static str,
-        /// The row, counted from 0.
-        row: usize,
-        /// What the column holds.
-        wanted: &'static str,
-    },
-}
-
-/// A row of one of the result tables.
-pub trait Row: Sized + Clone {
-    /// The table's name, and its files' without the extension.
-    const TABLE: &'static str;
-    /// The columns, in the order of the files.
-    const COLUMNS: &'static [ColumnSpec];
-
-    /// The columns' cells, in the order of [`Self::COLUMNS`].
-    fn to_columns(rows: &[Self]) -> Vec<Values>;
-
-    /// Rows from columns in the order of [`Self::COLUMNS`].
-    ///
-    /// # Errors
-    /// A column is missing, is shorter than others, holds another kind or a null it must not.
-    fn from_columns(columns: &[Values]) -> Result<Vec<Self>, RowError>;
-
-    /// The number in the named column; `None` for null, for text and for a name that is no column.
-    fn number(&self, column: &str) -> Option<f64>;
-
-    /// Whether this row has nothing to say in the named column, whatever its field holds: it is null in files.
-    fn unknown(&self, _column: &str) -> bool {
-        false
-    }
-}
-
-macro_rules! table {
-    (
-        $(#[$about:meta])*
-        $row:ident = $table:literal $(but $unknown:path)? { $( $(#[doc = $doc:literal])* $field:ident: $cell:ty, )* }
-    ) => {
-        $(#[$about])*
-        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-        pub struct $row {
-            $( $(#[doc = $doc])* pub $field: $cell, )*
-        }
-
-        impl Row for $row {
-            const TABLE: &'static str = $table;
-            const COLUMNS: &'static [ColumnSpec] = &[$(ColumnSpec {
-                name: stringify!($field),
-                kind: <$cell as Cell>::KIND,
-                nullable: <$cell as Cell>::NULLABLE,
-                about: &[$($doc),*],
-            },)*];
-
-            fn to_columns(rows: &[Self]) -> Vec<Values> {
-                vec![$( <$cell as Cell>::collect(rows.iter().map(|row| {
-                    (!row.unknown(stringify!($field))).then_some(&row.$field)
-                })), )*]
-            }
-
-            fn from_columns(columns: &[Values]) -> Result<Vec<Self>, RowError> {
-                let expected = columns.first().map_or(0, Values::len);
-                for (index, column) in Self::COLUMNS.iter().enumerate() {
-                    let found = columns.get(index).map_or(0, Values::len);
-                    if found != expected {
-                        return Err(RowError::Length { column: column.name, found, expected });
-                    }
-                }
-                (0..expected)
-                    .map(|row| {
-                        let mut rest = columns.iter();
-                        let mut missing = Vec::new();
-                        let read = Self {
-                            $( $field: rest
-                                .next()
-                                .and_then(|values| <$cell as Cell>::at(values, row))
-                                .unwrap_or_else(|| {
-                                    missing.push((stringify!($field), <$cell as Cell>::WANTED));
-                                    Default::default()
-                                }), )*
-                        };
-                        match missing.into_iter().find(|(column, _)| !read.unknown(column)) {
-                            None => Ok(read),
-                            Some((column, wanted)) => Err(RowError::Cell { column, row, wanted }),
-                        }
-                    })
-                    .collect()
-            }
-
-            fn number(&self, column: &str) -> Option<f64> {
-                match column {
-                    _ if self.unknown(column) => None,
-                    $( stringify!($field) => self.$field.number(), )*
-                    _ => None,
-                }
-            }
-
-            $( fn unknown(&self, column: &str) -> bool {
-                $unknown(self, column)
-            } )?
-        }
-    };
-}
 
 table! {
     /// One cell and seed. Byte columns of the eight kinds sum to `payload_bytes`. Of a run that failed, what was to be measured is null.
-    RunRow = "runs" but RunRow::unmeasured {
+    RunRow = "runs" {
         /// Name of the experiment.
         experiment: String,
         /// Name of the cell: the sweep's values, if any, and the strategy's label.
@@ -219,7 +54,7 @@ table! {
         /// Epochs trained.
         epochs: u64,
         /// Number of model parameters.
-        parameters: u64,
+        parameters: Option<u64>,
         /// Undirected edges whose two ends are on different workers.
         edge_cut: u64,
         /// Time on the clock of the emulating machine for cutting the graph, boundary plan included; no part of any other time; null in
@@ -227,6 +62,9 @@ table! {
         partition_seconds: Option<f64>,
         /// Rows that cross the boundary in one exact exchange: (node, receiving worker) pairs.
         boundary_rows: u64,
+    =>
+    /// What is known of a run that finished.
+    Measured {
         /// Epoch of the highest validation accuracy.
         best_epoch: Option<u64>,
         /// Validation accuracy at `best_epoch`, in 0 to 1.
@@ -284,8 +122,13 @@ table! {
         accuracy_at_time_budget: Option<f64>,
         /// Peak resident memory of the emulating process.
         peak_memory_bytes: u64,
+    }
         /// `ok`, or `failed: ` and why.
         status: String,
+        /// The strategy's kind, as experiment files name it; null in tables of earlier versions.
+        strategy_kind: Option<String>,
+        /// The swept keys and their values in this cell, as a JSON object; empty without a sweep.
+        sweep: Sweep,
     }
 }
 
@@ -295,22 +138,41 @@ impl RunRow {
 
     /// Whether the run finished.
     pub fn is_ok(&self) -> bool {
-        self.status == Self::OK
+        self.measured.is_some()
     }
 
-    /// Whether the column is what was to be measured in a run that failed.
-    fn unmeasured(&self, column: &str) -> bool {
-        let measured = || {
-            let place = |name| Self::COLUMNS.iter().position(|of| of.name == name);
-            let (first, last) = (place("best_epoch"), place("status"));
-            column == "parameters" || (first..last).contains(&place(column))
-        };
-        !self.is_ok() && measured()
+    /// What is known of it, if it finished.
+    pub fn finished(measured: Measured) -> Self {
+        Self {
+            measured: Some(measured),
+            status: Self::OK.to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
+impl Measured {
+    /// Payload of one kind.
+    pub fn bytes_of(&self, kind: TrafficKind) -> u64 {
+        match kind {
+            TrafficKind::Feature => self.feature_bytes,
+            TrafficKind::Activation => self.activation_bytes,
+            TrafficKind::ActivationGradient => self.activation_gradient_bytes,
+            TrafficKind::ParameterGradient => self.parameter_gradient_bytes,
+            TrafficKind::Parameter => self.parameter_bytes,
+            TrafficKind::Repartition => self.repartition_bytes,
+            TrafficKind::Sample => self.sample_bytes,
+            TrafficKind::Control => self.control_bytes,
+        }
     }
 
-    /// Features, activations and their gradients: the payload that grows with the graph's cut.
+    /// Payload of the kinds that are node data, which grows with the graph's cut.
     pub fn node_data_bytes(&self) -> u64 {
-        self.feature_bytes + self.activation_bytes + self.activation_gradient_bytes
+        let kinds = TrafficKind::ALL.into_iter();
+        kinds
+            .filter(|kind| kind.is_node_data())
+            .map(|kind| self.bytes_of(kind))
+            .sum()
     }
 }
 
@@ -374,7 +236,7 @@ table! {
         /// Receiving worker.
         to: u64,
         /// What it carries, by its name in the ledger.
-        kind: Text,
+        kind: TrafficKind,
         /// Number of messages.
         messages: u64,
         /// Encoded values, without framing.
@@ -434,9 +296,9 @@ table! {
         /// Which worker.
         worker: u64,
         /// `compute`, `wait` (for a message) or `send`.
-        activity: String,
+        activity: Activity,
         /// What is sent; empty for the rest.
-        kind: String,
+        kind: Option<TrafficKind>,
         /// From when, in virtual time.
         start_seconds: f64,
         /// Until when; messages until they have arrived.
@@ -457,9 +319,9 @@ table! {
         /// The first epoch for which it holds: ratios for one, bits until others are decided.
         epoch: u64,
         /// `ratio` (of compression) or `bits` (of the values of a group of rows).
-        decision: String,
+        decision: DecisionKind,
         /// What the message carries; empty for a ratio, which is that of all.
-        kind: String,
+        kind: Option<TrafficKind>,
         /// Layer whose input or gradient the message carries; null for a ratio.
         layer: Option<u64>,
         /// Sending worker; null for a ratio.
@@ -475,11 +337,59 @@ table! {
     }
 }
 
-impl DecisionRow {
+/// What a worker does in a span of the timeline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Activity {
+    /// It computes.
+    #[default]
+    Compute,
+    /// It waits for a message.
+    Wait,
+    /// Messages of one kind that it sent are under way.
+    Send,
+}
+
+impl Activity {
+    const ALL: [Self; 3] = [Self::Compute, Self::Wait, Self::Send];
+
+    /// The name used in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Compute => Doing::Compute.name(),
+            Self::Wait => Doing::Wait.name(),
+            Self::Send => "send",
+        }
+    }
+}
+
+impl From<Doing> for Activity {
+    fn from(doing: Doing) -> Self {
+        match doing {
+            Doing::Compute => Self::Compute,
+            Doing::Wait => Self::Wait,
+        }
+    }
+}
+
+/// What a decision is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DecisionKind {
     /// A compression ratio.
-    pub const RATIO: &'static str = "ratio";
+    #[default]
+    Ratio,
     /// Bits of a group of rows.
-    pub const BITS: &'static str = "bits";
+    Bits,
+}
+
+impl DecisionKind {
+    const ALL: [Self; 2] = [Self::Ratio, Self::Bits];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Ratio => "ratio",
+            Self::Bits => "bits",
+        }
+    }
 }
 
 impl ClaimRow {

@@ -24,7 +24,7 @@ use crate::strategies::{self, Registry};
 use sha2::{Digest, Sha256};
 
 /// Told how an experiment goes on.
-pub trait Progress: Send + Sync {
+pub(crate) trait Progress: Send + Sync {
     /// All runs are known: how many, and how many epochs they have in all.
     fn begin(&self, runs: usize, epochs: usize);
     /// Something to know before it begins: results that are replaced, cells that are left out and why.
@@ -36,7 +36,7 @@ pub trait Progress: Send + Sync {
 }
 
 /// A run that ended.
-pub struct Finished<'a> {
+pub(crate) struct Finished<'a> {
     /// Its row in the table of runs.
     pub row: &'a RunRow,
     /// Its number, from 1.
@@ -48,7 +48,7 @@ pub struct Finished<'a> {
 }
 
 /// What an experiment left behind.
-pub struct Summary {
+pub(crate) struct Summary {
     /// All rows.
     pub tables: Tables,
     /// Time from start to end.
@@ -62,7 +62,7 @@ pub struct Summary {
 }
 
 /// Runs one experiment into one folder.
-pub struct Runner<'a> {
+pub(crate) struct Runner<'a> {
     /// The experiment.
     pub experiment: &'a Experiment,
     /// What its strategies can be.
@@ -150,7 +150,7 @@ impl Runner<'_> {
     /// # Errors
     /// Bad input is reported before anything is trained or written. A failing run ends the experiment; its row and everything before it
     /// are kept. Where workers are processes, process 0 alone writes and has the tables.
-    pub fn run(&self, progress: &Arc<dyn Progress>) -> Result<Summary, RunError> {
+    pub(crate) fn run(&self, progress: &Arc<dyn Progress>) -> Result<Summary, RunError> {
         let started = Instant::now();
         let mut preparation = Preparation::new(self.registry, self.base.clone())
             .with_timeline(self.trace_epochs)
@@ -256,10 +256,7 @@ impl Runner<'_> {
         let addresses: Vec<Address> = runs.map(|run| run.address.clone()).collect();
         Archive::of(&self.out)
             .keep_only(&addresses)
-            .map_err(|source| RunError::Folder {
-                path: self.out.clone(),
-                source,
-            })
+            .map_err(RunError::folder(&self.out))
     }
 
     /// What a reader of these tables should see beside the figures.
@@ -341,7 +338,7 @@ impl Runner<'_> {
                 "a verdict needs {needed} seeds and there are {seeds}: claims are inconclusive (statistics.minimum_seeds changes that)"
             ));
         }
-        if experiment.name.ends_with("-smoke") {
+        if experiment.scale == "smoke" {
             let caution = "size smoke: it shows that the experiment runs; what comes out of it, verdicts too, means nothing";
             cautions.push(caution.to_owned());
         }
@@ -367,10 +364,7 @@ impl Runner<'_> {
         tables.write(&self.out)?;
         manifest
             .write(&self.out, started.elapsed(), model, notes, complete)
-            .map_err(|source| RunError::Folder {
-                path: self.out.clone(),
-                source,
-            })
+            .map_err(RunError::folder(&self.out))
     }
 
     /// Whether the other runs go on after a failure. Where one result cannot be written, none can.
@@ -440,10 +434,7 @@ impl Runner<'_> {
             decisions: rows.decisions(&outcome),
             ..Tables::default()
         };
-        let unwritten = |path: &Path, source| {
-            let path = path.to_owned();
-            (None, RunError::Folder { path, source }.into())
-        };
+        let unwritten = |path: &Path, source| (None, RunError::folder(path)(source).into());
         if self.trace_epochs > 0 {
             let text = chrome_trace(&outcome.timeline, &setting.topology);
             atomic::write_bytes(&run.trace, text.as_bytes())
@@ -457,14 +448,4 @@ impl Runner<'_> {
             .map_err(|source| unwritten(&archive.path(&run.address), source))?;
         Ok((tables, outcome.model))
     }
-}
-
-/// A progress that says nothing.
-pub struct Silent;
-
-impl Progress for Silent {
-    fn begin(&self, _: usize, _: usize) {}
-    fn note(&self, _: &str) {}
-    fn epoch(&self, _: &str, _: u64, _: &EpochRecord) {}
-    fn finished(&self, _: &Finished<'_>) {}
 }

@@ -19,7 +19,7 @@ const LANES: usize = 100_000;
 
 /// One JSON document, an event a line.
 #[must_use]
-pub fn chrome_trace(timeline: &Trace, topology: &Topology) -> String {
+pub(super) fn chrome_trace(timeline: &Trace, topology: &Topology) -> String {
     let mut events = vec![
         named_process(WORKERS, "workers"),
         named_process(MESSAGES, "messages"),
@@ -139,13 +139,13 @@ const LONGEST_NAME: usize = 200;
 
 /// File names of traces: those of cells, with a dash for what not every file system takes, and the seed.
 #[derive(Debug, Default)]
-pub struct TraceNames {
+pub(super) struct TraceNames {
     taken: BTreeSet<String>,
 }
 
 impl TraceNames {
     /// A name that no other run of the experiment has.
-    pub fn name(&mut self, cell: &str, seed: u64) -> String {
+    pub(super) fn name(&mut self, cell: &str, seed: u64) -> String {
         let plain = |c: char| c.is_alphanumeric() || "._=,".contains(c);
         let words: Vec<&str> = cell
             .split(|c| !plain(c))

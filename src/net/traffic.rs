@@ -8,10 +8,13 @@ use serde::{Deserialize, Serialize};
 use super::{Bytes, Framing};
 
 /// What a message carries. Every byte belongs to exactly one kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum TrafficKind {
     /// Raw node features.
+    #[default]
     Feature,
     /// Hidden node representations on the way forward.
     Activation,

@@ -12,7 +12,7 @@ const BYTE_UNITS: [(f64, &str); 5] = [
 ];
 
 /// The largest decimal unit in which `bytes` is at least 1: its size in bytes and its name.
-pub fn byte_unit(bytes: f64) -> (f64, &'static str) {
+pub(crate) fn byte_unit(bytes: f64) -> (f64, &'static str) {
     // Rounding to three digits may carry into the next unit: 999.9 kB is 1 MB.
     BYTE_UNITS
         .into_iter()
@@ -21,7 +21,7 @@ pub fn byte_unit(bytes: f64) -> (f64, &'static str) {
 }
 
 /// Bytes in decimal units with three significant digits: `1.23 MB`.
-pub fn bytes(bytes: f64) -> String {
+pub(crate) fn bytes(bytes: f64) -> String {
     let (size, name) = byte_unit(bytes);
     if size < 10.0 {
         format!("{bytes:.0} B")
@@ -31,7 +31,7 @@ pub fn bytes(bytes: f64) -> String {
 }
 
 /// A non-negative number with about three significant digits and no exponent: `0.0123`, `4.56`, `789`.
-pub fn digits(value: f64) -> String {
+pub(crate) fn digits(value: f64) -> String {
     let magnitude = value.abs();
     let decimals = match magnitude {
         m if m >= 99.95 || m == 0.0 => 0,
@@ -44,7 +44,7 @@ pub fn digits(value: f64) -> String {
 }
 
 /// A duration: `350 µs`, `12.3 ms`, `4.56 s`, `3 min 20 s`, `2 h 5 min`.
-pub fn seconds(seconds: f64) -> String {
+pub(crate) fn seconds(seconds: f64) -> String {
     if seconds == 0.0 {
         return "0 s".into();
     }
@@ -68,7 +68,7 @@ pub fn seconds(seconds: f64) -> String {
 }
 
 /// How many times: `1.04×`, `12.3×`, `580×`.
-pub fn factor(factor: f64) -> String {
+pub(crate) fn factor(factor: f64) -> String {
     if factor >= 9_999.5 {
         return format!("{}×", grouped(factor));
     }
@@ -76,12 +76,12 @@ pub fn factor(factor: f64) -> String {
 }
 
 /// A share of one as a percentage with one decimal: `81.5 %`.
-pub fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
 /// Mean and deviation of shares of one, in percent: `81.5 ± 0.4 %`; without deviation for one seed.
-pub fn percent_summary(summary: &Summary) -> String {
+pub(crate) fn percent_summary(summary: &Summary) -> String {
     match summary.sd {
         Some(sd) => format!("{:.1} ± {:.1} %", summary.mean * 100.0, sd * 100.0),
         None => percent(summary.mean),
@@ -89,7 +89,7 @@ pub fn percent_summary(summary: &Summary) -> String {
 }
 
 /// A whole number with thin spaces between groups of three digits: `10 556`.
-pub fn grouped(count: f64) -> String {
+pub(crate) fn grouped(count: f64) -> String {
     let plain = format!("{:.0}", count.abs());
     let mut grouped = String::from(if count < 0.0 { "−" } else { "" });
     for (index, digit) in plain.chars().enumerate() {
@@ -102,7 +102,7 @@ pub fn grouped(count: f64) -> String {
 }
 
 /// A measured quantity of unknown unit: about four significant digits, whole numbers as such.
-pub fn quantity(value: f64) -> String {
+pub(crate) fn quantity(value: f64) -> String {
     let magnitude = value.abs();
     if magnitude >= 9_999.5 {
         return grouped(value);

@@ -1,13 +1,13 @@
 //! One self-contained page: claims, tables, figures, setting, and how to do it again.
 
+use minijinja::value::Value as Shown;
 use minijinja::{Environment, context};
-use serde::Serialize;
 use serde_json::Value;
 
 use super::figures::list;
 use super::format;
 use super::plot::Figure;
-use super::series::Cell;
+use super::series::Entrant;
 use super::story;
 use super::tables::{self, Table};
 use crate::experiment::rows::{ClaimRow, RunRow};
@@ -17,9 +17,9 @@ use crate::experiment::statistics::Statistics;
 const TEMPLATE: (&str, &str) = ("report.html", include_str!("report.html.j2"));
 
 /// Everything the page shows.
-pub struct Page<'a> {
+pub(super) struct Page<'a> {
     /// The finished cells.
-    pub cells: &'a [Cell<'a>],
+    pub cells: &'a [Entrant<'a>],
     /// All runs, failed ones too.
     pub runs: &'a [RunRow],
     /// The claims.
@@ -42,54 +42,26 @@ pub struct Page<'a> {
     pub manifest: &'a Value,
 }
 
-#[derive(Serialize)]
-struct Claim<'a> {
-    statement: &'a str,
-    source: &'a str,
-    expected: &'a str,
-    measured: String,
-    /// The p-value that decided.
-    p: String,
-    /// What the source says, if it says a number.
-    paper: &'a str,
-    seeds: u64,
-    verdict: &'a str,
-    /// The experiment file's own remark.
-    note: Option<&'a str>,
-    /// The badge's class in the style sheet.
-    class: &'static str,
-}
-
-#[derive(Serialize)]
-struct Picture<'a> {
-    kind: &'a str,
-    title: &'a str,
-    caption: &'a str,
-    wide: bool,
-    svg: String,
-}
-
 impl Page<'_> {
     /// The page's HTML.
     ///
     /// # Errors
     /// The template's, which the tests rule out.
-    pub fn render(&self) -> Result<String, minijinja::Error> {
+    pub(super) fn render(&self) -> Result<String, minijinja::Error> {
         let mut environment = Environment::new();
         environment.add_template(TEMPLATE.0, TEMPLATE.1)?;
-        let claims: Vec<Claim> = self.claims.iter().map(|row| self.claim(row)).collect();
-        let pictures: Vec<Picture> = self
-            .figures
-            .iter()
-            .map(|(figure, svg)| Picture {
-                kind: figure.kind,
-                title: &figure.title,
-                caption: &figure.caption,
-                wide: figure.wide(),
+        let claims: Vec<Shown> = self.claims.iter().map(|row| self.claim(row)).collect();
+        let picture = |(figure, svg): &(Figure, String)| {
+            context! {
+                kind => figure.kind,
+                title => figure.title,
+                caption => figure.caption,
+                wide => figure.wide(),
                 // Ink follows the page's colour, so that figures are legible on dark screens.
-                svg: svg.replace("#000000", "currentColor"),
-            })
-            .collect();
+                svg => svg.replace("#000000", "currentColor"),
+            }
+        };
+        let pictures: Vec<Shown> = self.figures.iter().map(picture).collect();
         let failed: Vec<String> = self
             .runs
             .iter()
@@ -119,20 +91,16 @@ impl Page<'_> {
         })
     }
 
-    fn claim<'a>(&'a self, claim: &'a ClaimRow) -> Claim<'a> {
+    /// A row of the claims, with the experiment file's own remark and the badge's class in the style sheet.
+    fn claim(&self, row: &ClaimRow) -> Shown {
         let stated = self.manifest["config"]["claim"].as_array();
-        let stated = stated.and_then(|all| all.iter().find(|stated| stated["id"] == *claim.id));
-        Claim {
-            statement: &claim.statement,
-            source: &claim.source,
-            expected: &claim.expected,
-            measured: tables::measured(claim),
-            p: tables::p_value(claim),
-            paper: &claim.paper,
-            seeds: claim.seeds,
-            verdict: &claim.verdict,
-            note: stated.and_then(|stated| stated["note"].as_str()),
-            class: match claim.verdict.as_str() {
+        let stated = stated.and_then(|all| all.iter().find(|stated| stated["id"] == *row.id));
+        context! {
+            row,
+            measured => tables::measured(row),
+            p => tables::p_value(row),
+            note => stated.and_then(|stated| stated["note"].as_str()),
+            class => match row.verdict.as_str() {
                 ClaimRow::REPRODUCED => "good",
                 ClaimRow::NOT_REPRODUCED => "bad",
                 _ => "open",
@@ -185,7 +153,7 @@ impl Page<'_> {
                     run.model,
                     run.layers,
                     run.hidden,
-                    format::grouped(run.parameters as f64)
+                    format::grouped(run.parameters.unwrap_or(0) as f64)
                 )
             }),
         );
@@ -210,17 +178,10 @@ impl Page<'_> {
         add("Device", of(|run| run.device.clone()));
         add("Machine", machine(&self.manifest["machine"]));
         add("Peak memory", {
-            let peak = self
-                .runs
-                .iter()
-                .map(|run| run.peak_memory_bytes)
-                .max()
-                .unwrap_or(0);
-            if peak > 0 {
-                format::bytes(peak as f64)
-            } else {
-                String::new()
-            }
+            let measured = self.runs.iter().filter_map(|run| run.measured);
+            let peak = measured.map(|measured| measured.peak_memory_bytes).max();
+            let known = peak.filter(|&peak| peak > 0);
+            known.map_or(String::new(), |peak| format::bytes(peak as f64))
         });
         setting
     }

@@ -1,7 +1,7 @@
 //! How strategies are drawn: for each a colour, a dash and a marker that never change and of which the latter two alone
 //! tell it from others.
 
-use super::style::{BLUE, CYAN, Color, GREEN, GREY, PURPLE, RED, YELLOW};
+use super::style::{BLUE, CYAN, Color, GREEN, GREY, INK, PURPLE, RED, YELLOW};
 
 // Besides *bright*, from other palettes of Paul Tol's and near them.
 const ORANGE: Color = (0xEE, 0x77, 0x33);
@@ -46,7 +46,7 @@ const DASHES: [&[f64]; 5] = [
 
 /// The shape that marks points of a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Marker {
+pub(super) enum Marker {
     /// A disc.
     Circle,
     /// An upright square.
@@ -73,6 +73,21 @@ pub enum Marker {
     HollowInverted,
 }
 
+impl Marker {
+    /// Whether it is an outline.
+    pub(super) fn is_hollow(self) -> bool {
+        use Marker::{HollowDiamond, HollowInverted, HollowSquare, HollowTriangle, Ring};
+        [
+            Ring,
+            HollowSquare,
+            HollowTriangle,
+            HollowDiamond,
+            HollowInverted,
+        ]
+        .contains(&self)
+    }
+}
+
 /// As many as strategies with a place: where points are not joined, the marker alone survives black-and-white print.
 const MARKERS: [Marker; PLACES.len()] = [
     Marker::Circle,
@@ -96,7 +111,7 @@ const VARIANT: usize = 17;
 
 /// How one curve is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Look {
+pub(super) struct Look {
     /// Colour of line, band and marker.
     pub color: Color,
     /// Dash pattern in pt; empty for a solid line.
@@ -105,21 +120,24 @@ pub struct Look {
     pub marker: Marker,
 }
 
-/// The strategy's kind: its label without options, `fixed` for `fixed(ratio=8)`.
-fn base(label: &str) -> &str {
-    label.split(['(', ' ', ':']).next().unwrap_or(label)
+impl Look {
+    /// A solid line of ink.
+    pub(super) const PLAIN: Self = Self {
+        color: INK,
+        dash: DASHES[0],
+        marker: MARKERS[0],
+    };
 }
 
-/// One look for each strategy label, in the order given.
+/// One look for each strategy, given by its kind, in the order given.
 ///
-/// The colour belongs to the strategy's kind. Labels of one kind (with other options) share it and differ in
+/// The colour belongs to the kind. Strategies of one kind (with other options) share it and differ in
 /// dash and marker. Kinds without a place of their own follow in the order of their appearance.
-pub fn looks<'a>(labels: impl IntoIterator<Item = &'a str>) -> Vec<Look> {
+pub(super) fn looks<'a>(kinds_in_order: impl IntoIterator<Item = &'a str>) -> Vec<Look> {
     let mut kinds: Vec<(&str, usize)> = PLACES.iter().map(|(kind, _)| (*kind, 0)).collect();
-    labels
+    kinds_in_order
         .into_iter()
-        .map(|label| {
-            let kind = base(label);
+        .map(|kind| {
             let place = kinds
                 .iter()
                 .position(|(known, _)| *known == kind)
@@ -155,7 +173,7 @@ mod tests {
 
     #[test]
     fn variants_share_a_colour_and_differ_in_dash_and_marker() {
-        let looks = looks(["fixed(ratio=2)", "fixed(ratio=8)"]);
+        let looks = looks(["fixed", "fixed"]);
         assert_eq!(looks[0].color, looks[1].color);
         assert_ne!(looks[0].dash, looks[1].dash);
         assert_ne!(looks[0].marker, looks[1].marker);
@@ -167,7 +185,7 @@ mod tests {
 
     #[test]
     fn no_two_strategies_share_a_colour_or_in_black_and_white_a_dash_and_a_marker() {
-        let looks = looks(placed().into_iter().chain(["a", "b", "fixed(ratio=2)"]));
+        let looks = looks(placed().into_iter().chain(["a", "b", "fixed"]));
         for (index, look) in looks.iter().enumerate() {
             for other in &looks[..index] {
                 let pair = |look: &Look| (look.dash, look.marker);

@@ -1,15 +1,15 @@
 //! Tables → figures, Markdown and LaTeX tables, and one HTML page. Floor 6: reads result rows and a manifest,
 //! trains nothing.
 
-mod estimator;
 mod figures;
-pub mod format;
+pub(crate) mod format;
 mod html;
 mod looks;
 mod plot;
 mod series;
 mod settings;
 mod story;
+mod study;
 mod style;
 mod tables;
 
@@ -21,16 +21,15 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::experiment::atomic;
-use crate::experiment::judged_by;
-use crate::experiment::tables::Tables;
+use crate::experiment::{Tables, judged_by};
 use figures::{KINDS, Kind};
 use plot::Figure;
 
-pub use estimator::{estimator_tables, write_estimator};
-pub use tables::{measured, p_value};
+pub(crate) use study::{estimator_tables, write_estimator};
+pub(crate) use tables::{measured, p_value};
 
 /// Names of the figure kinds an experiment file may ask for, in the order of the report.
-pub fn figure_kinds() -> Vec<&'static str> {
+pub(crate) fn figure_kinds() -> Vec<&'static str> {
     KINDS.iter().map(|kind| kind.name).collect()
 }
 
@@ -70,7 +69,7 @@ pub enum ReportError {
 
 /// A report that was written.
 #[derive(Debug)]
-pub struct Written {
+pub(crate) struct Written {
     /// Its files: figures, tables, the page.
     pub files: Vec<PathBuf>,
     /// Sentences about what was asked for and left out.
@@ -86,7 +85,11 @@ pub struct Written {
 ///
 /// # Errors
 /// A file cannot be written or removed, or the manifest names an unknown figure.
-pub fn build(folder: &Path, tables: &Tables, manifest: &Value) -> Result<Written, ReportError> {
+pub(crate) fn build(
+    folder: &Path,
+    tables: &Tables,
+    manifest: &Value,
+) -> Result<Written, ReportError> {
     let (mut written, mut notes) = (Vec::new(), Vec::new());
     let mut cells = series::cells(&tables.runs, &tables.epochs);
     series::add_timeline(&mut cells, &tables.timeline);
@@ -153,7 +156,7 @@ pub fn build(folder: &Path, tables: &Tables, manifest: &Value) -> Result<Written
 
 /// All files that a report may consist of, whether they are there or not.
 #[must_use]
-pub fn files(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let tables = [
         "summary",
         "traffic",
@@ -198,7 +201,7 @@ fn write_figure(folder: &Path, figure: &Figure) -> Result<(String, [PathBuf; 2])
         kind: figure.kind,
         message,
     };
-    let svg = figure.svg().map_err(failed)?;
+    let svg = figure.svg();
     let name = |extension| format!("figures/{}.{extension}", figure.kind);
     let first = write_file(folder, &name("svg"), svg.as_bytes())?;
     let second = write_file(folder, &name("png"), &figure.png().map_err(failed)?)?;

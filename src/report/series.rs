@@ -3,24 +3,23 @@
 use std::collections::BTreeMap;
 
 use super::looks::{self, Look};
-use super::settings::distinct;
-use crate::experiment::rows::{EpochRow, RunRow, TimelineRow};
+use crate::experiment::rows::{EpochRow, Measured, Row, RunRow, Sweep, TimelineRow};
 use crate::experiment::statistics::Summary;
 
 /// One cell's finished runs, epoch by epoch, with the name and look it has in every figure.
 #[derive(Clone, Debug)]
-pub struct Cell<'a> {
+pub(super) struct Entrant<'a> {
     /// What the legend says: the strategy's label, or the cell's name where a sweep has several cells of a
     /// strategy.
     pub label: String,
     /// The strategy's label.
     pub strategy: &'a str,
-    /// The sweep's values, what the cell's name says before the strategy; empty without a sweep.
-    pub setting: &'a str,
+    /// What the sweep gives it.
+    pub setting: &'a Sweep,
     /// Colour, dash and marker.
     pub look: Look,
-    /// Finished runs, one a seed.
-    pub runs: Vec<&'a RunRow>,
+    /// Finished runs, one a seed, and what was measured in them.
+    pub runs: Vec<(&'a RunRow, &'a Measured)>,
     /// Their epochs.
     epochs: BTreeMap<u64, Vec<&'a EpochRow>>,
     /// What their workers did in the first epochs of one run; empty if it was not traced.
@@ -29,7 +28,7 @@ pub struct Cell<'a> {
 
 /// One epoch of a cell, averaged over seeds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Point {
+pub(super) struct Point {
     /// Epoch, counted from 0.
     pub epoch: f64,
     /// Cumulative payload in bytes, mean over seeds.
@@ -40,31 +39,35 @@ pub struct Point {
     pub value: Summary,
 }
 
-impl Cell<'_> {
+impl<'a> Entrant<'a> {
     /// One number of every finished run, over seeds; `None` if no run has it.
-    pub fn over_seeds(&self, number: impl Fn(&RunRow) -> Option<f64>) -> Option<Summary> {
-        Summary::of(self.runs.iter().filter_map(|run| number(run)))
+    pub(super) fn over_seeds(&self, number: impl Fn(&Measured) -> Option<f64>) -> Option<Summary> {
+        Summary::of((self.runs.iter()).filter_map(|(_, measured)| number(measured)))
     }
 
     /// The named column of `runs`, over seeds.
-    pub fn column(&self, column: &str) -> Option<Summary> {
-        use crate::experiment::rows::Row;
-        self.over_seeds(|run| run.number(column))
+    pub(super) fn column(&self, column: &str) -> Option<Summary> {
+        Summary::of((self.runs.iter()).filter_map(|(run, _)| run.number(column)))
+    }
+
+    /// Its name in the tables.
+    pub(super) fn name(&self) -> &'a str {
+        self.runs.first().map_or("", |(run, _)| &run.cell)
     }
 
     /// Node-data payload in bytes, over seeds.
-    pub fn node_data(&self) -> Option<Summary> {
-        self.over_seeds(|run| Some(run.node_data_bytes() as f64))
+    pub(super) fn node_data(&self) -> Option<Summary> {
+        self.over_seeds(|measured| Some(measured.node_data_bytes() as f64))
     }
 
     /// The epochs of one seed, in order.
-    pub fn epochs_of(&self, seed: u64) -> impl Iterator<Item = &EpochRow> {
+    pub(super) fn epochs_of(&self, seed: u64) -> impl Iterator<Item = &EpochRow> {
         let rows = self.epochs.values().flatten();
         rows.copied().filter(move |row| row.seed == seed)
     }
 
     /// One value of every epoch where at least one seed has it.
-    pub fn curve(&self, value: impl Fn(&EpochRow) -> Option<f64>) -> Vec<Point> {
+    pub(super) fn curve(&self, value: impl Fn(&EpochRow) -> Option<f64>) -> Vec<Point> {
         self.epochs
             .iter()
             .filter_map(|(epoch, rows)| {
@@ -84,38 +87,41 @@ impl Cell<'_> {
 }
 
 /// All cells with at least one finished run, in the order of the `runs` table.
-pub fn cells<'a>(runs: &'a [RunRow], epochs: &'a [EpochRow]) -> Vec<Cell<'a>> {
-    let mut names: Vec<(&str, &str)> = Vec::new();
-    for run in runs.iter().filter(|run| run.is_ok()) {
-        if !names.iter().any(|(cell, _)| *cell == run.cell) {
-            names.push((&run.cell, &run.strategy));
+pub(super) fn cells<'a>(runs: &'a [RunRow], epochs: &'a [EpochRow]) -> Vec<Entrant<'a>> {
+    let mut strategies: Vec<(&str, &str)> = Vec::new();
+    let mut place: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut cells: Vec<Entrant> = Vec::new();
+    for run in runs {
+        let Some(measured) = &run.measured else {
+            continue;
+        };
+        let index = *place.entry(&run.cell).or_insert(cells.len());
+        if index == cells.len() {
+            let kind = run.strategy_kind.as_deref().unwrap_or_default();
+            if !strategies.iter().any(|(label, _)| *label == run.strategy) {
+                strategies.push((&run.strategy, kind));
+            }
+            cells.push(Entrant {
+                label: String::new(),
+                strategy: &run.strategy,
+                setting: &run.sweep,
+                look: Look::PLAIN,
+                runs: Vec::new(),
+                epochs: BTreeMap::new(),
+                timeline: Vec::new(),
+            });
+        }
+        cells[index].runs.push((run, measured));
+    }
+    let looks = looks::looks(strategies.iter().map(|(_, kind)| *kind));
+    for ((strategy, _), look) in strategies.iter().zip(looks) {
+        let mine = cells.iter().filter(|cell| cell.strategy == *strategy);
+        let repeated = mine.count() > 1;
+        for cell in cells.iter_mut().filter(|cell| cell.strategy == *strategy) {
+            let label = if repeated { cell.name() } else { strategy };
+            (cell.label, cell.look) = (label.to_owned(), look);
         }
     }
-    let strategies = distinct(names.iter().map(|(_, strategy)| *strategy));
-    let looks: BTreeMap<&str, Look> = (strategies.iter().copied())
-        .zip(looks::looks(strategies.iter().copied()))
-        .collect();
-    let repeated = |strategy: &str| names.iter().filter(|(_, s)| *s == strategy).count() > 1;
-    let mut cells: Vec<Cell> = names
-        .iter()
-        .map(|&(cell, strategy)| Cell {
-            label: if repeated(strategy) { cell } else { strategy }.to_owned(),
-            strategy,
-            setting: cell.strip_suffix(strategy).map_or(cell, str::trim_end),
-            look: looks[strategy],
-            runs: runs
-                .iter()
-                .filter(|run| run.is_ok() && run.cell == cell)
-                .collect(),
-            epochs: BTreeMap::new(),
-            timeline: Vec::new(),
-        })
-        .collect();
-    let place: BTreeMap<&str, usize> = names
-        .iter()
-        .enumerate()
-        .map(|(index, (cell, _))| (*cell, index))
-        .collect();
     for epoch in epochs {
         let Some(cell) = place
             .get(epoch.cell.as_str())
@@ -124,7 +130,7 @@ pub fn cells<'a>(runs: &'a [RunRow], epochs: &'a [EpochRow]) -> Vec<Cell<'a>> {
             continue;
         };
         // A run that failed leaves epochs behind; they are not part of the cell's mean.
-        if cell.runs.iter().any(|run| run.seed == epoch.seed) {
+        if cell.runs.iter().any(|(run, _)| run.seed == epoch.seed) {
             cell.epochs.entry(epoch.epoch).or_default().push(epoch);
         }
     }
@@ -132,13 +138,10 @@ pub fn cells<'a>(runs: &'a [RunRow], epochs: &'a [EpochRow]) -> Vec<Cell<'a>> {
 }
 
 /// Gives each cell its rows of the timeline.
-pub fn add_timeline<'a>(cells: &mut [Cell<'a>], timeline: &'a [TimelineRow]) {
+pub(super) fn add_timeline<'a>(cells: &mut [Entrant<'a>], timeline: &'a [TimelineRow]) {
     for cell in cells {
-        let name = cell.runs.first().map(|run| run.cell.as_str());
-        let mine = timeline
-            .iter()
-            .filter(|row| Some(row.cell.as_str()) == name);
-        cell.timeline = mine.collect();
+        let name = cell.name();
+        cell.timeline = timeline.iter().filter(|row| row.cell == name).collect();
     }
 }
 
@@ -147,13 +150,24 @@ mod tests {
     use super::*;
     use crate::report::settings;
 
-    fn run(cell: &str, strategy: &str, seed: u64, status: &str) -> RunRow {
+    fn run(workers: Option<u64>, strategy: &str, seed: u64) -> RunRow {
+        let sweep = workers.map(|workers| Sweep::default().with("workers", workers.into()));
+        let setting = sweep
+            .as_ref()
+            .map_or(String::new(), |sweep| format!("{sweep} "));
         RunRow {
-            cell: cell.into(),
+            cell: format!("{setting}{strategy}"),
             strategy: strategy.into(),
+            sweep: sweep.unwrap_or_default(),
             seed,
-            status: status.into(),
-            ..RunRow::default()
+            ..RunRow::finished(Measured::default())
+        }
+    }
+
+    fn failed(strategy: &str, seed: u64) -> RunRow {
+        RunRow {
+            measured: None,
+            ..run(None, strategy, seed)
         }
     }
 
@@ -170,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_curve_averages_each_epoch_over_the_seeds_that_have_a_value() {
-        let runs = [run("full", "full", 0, "ok"), run("full", "full", 1, "ok")];
+        let runs = [run(None, "full", 0), run(None, "full", 1)];
         let epochs = [
             epoch("full", 0, 0, Some(0.5), 100),
             epoch("full", 1, 0, Some(0.7), 300),
@@ -196,11 +210,7 @@ mod tests {
 
     #[test]
     fn failed_runs_take_no_part_and_a_cell_of_only_failures_is_absent() {
-        let runs = [
-            run("full", "full", 0, "ok"),
-            run("full", "full", 1, "failed: out of memory"),
-            run("varco", "varco", 0, "failed: out of memory"),
-        ];
+        let runs = [run(None, "full", 0), failed("full", 1), failed("varco", 0)];
         let epochs = [
             epoch("full", 0, 0, Some(0.5), 1),
             epoch("full", 1, 0, Some(0.9), 1),
@@ -214,9 +224,9 @@ mod tests {
     #[test]
     fn a_sweep_names_the_cell_and_a_single_cell_the_strategy() {
         let runs = [
-            run("workers=2 full", "full", 0, "ok"),
-            run("workers=4 full", "full", 0, "ok"),
-            run("workers=2 varco", "varco", 0, "ok"),
+            run(Some(2), "full", 0),
+            run(Some(4), "full", 0),
+            run(Some(2), "varco", 0),
         ];
         let labels: Vec<String> = cells(&runs, &[])
             .into_iter()
@@ -228,14 +238,14 @@ mod tests {
     #[test]
     fn a_strategy_looks_the_same_in_every_setting_of_a_sweep() {
         let runs = [
-            run("workers=2 full", "full", 0, "ok"),
-            run("workers=2 fixed(ratio=2)", "fixed(ratio=2)", 0, "ok"),
-            run("workers=4 full", "full", 0, "ok"),
-            run("workers=4 fixed(ratio=2)", "fixed(ratio=2)", 0, "ok"),
+            run(Some(2), "full", 0),
+            run(Some(2), "fixed(ratio=2)", 0),
+            run(Some(4), "full", 0),
+            run(Some(4), "fixed(ratio=2)", 0),
         ];
         let cells = cells(&runs, &[]);
         let grouped = settings::settings(&cells);
-        let names: Vec<&str> = grouped.iter().map(|(name, _)| *name).collect();
+        let names: Vec<String> = grouped.iter().map(|(name, _)| name.to_string()).collect();
         assert_eq!(names, ["workers=2", "workers=4"]);
         for (one, other) in grouped[0].1.iter().zip(&grouped[1].1) {
             assert_eq!(one.look, other.look, "{}", one.strategy);

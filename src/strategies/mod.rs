@@ -19,12 +19,14 @@ pub mod isolated;
 pub mod llcg;
 pub mod parts;
 pub mod pipe;
+mod registration;
 mod registry;
 pub mod retexo;
 mod strategy;
 pub mod varco;
 
-pub use registry::{Read, Registration, Registry, options};
+pub use registration::{Read, Registration, options};
+pub use registry::Registry;
 pub use strategy::{
     BatchUse, Needs, OptionError, OptionInfo, Strategy, StrategyInfo, Training, run,
 };

@@ -456,7 +456,7 @@ fn all_strategies_and_models_run_in_batches_and_their_results_hold_together() {
     let tables = Tables::read(&folder.path().join("out")).unwrap();
     assert_eq!(tables.runs.len(), 18, "six strategies, three models");
     assert!(tables.runs.iter().all(RunRow::is_ok));
-    let asks = |run: &&RunRow| run.sample_bytes > 0;
+    let asks = |run: &&RunRow| run.measured.unwrap().sample_bytes > 0;
     assert_eq!(
         tables.runs.iter().filter(asks).count(),
         9,
@@ -475,7 +475,8 @@ fn all_strategies_and_models_run_in_batches_and_their_results_hold_together() {
     let cells = projected.as_array().expect("a list of cells");
     assert_eq!(cells.len(), 18);
     for (cell, run) in cells.iter().zip(&tables.runs) {
-        assert_eq!(cell["payload_bytes"], run.payload_bytes, "{}", run.cell);
-        assert_eq!(cell["messages"], run.messages, "{}", run.cell);
+        let sent = run.measured.unwrap();
+        assert_eq!(cell["payload_bytes"], sent.payload_bytes, "{}", run.cell);
+        assert_eq!(cell["messages"], sent.messages, "{}", run.cell);
     }
 }

@@ -120,11 +120,12 @@ fn looking_at_the_model_changes_no_time() {
             .into_iter()
             .filter(|run| run.strategy != "retexo");
         let times = runs.map(|run| {
+            let measured = run.measured.unwrap();
             let times = [
-                run.simulated_seconds,
-                run.compute_seconds,
-                run.communication_seconds,
-                run.exposed_communication_seconds,
+                measured.simulated_seconds,
+                measured.compute_seconds,
+                measured.communication_seconds,
+                measured.exposed_communication_seconds,
             ];
             (run.cell, times.map(f64::to_bits))
         });

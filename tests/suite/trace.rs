@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::command::{EXPERIMENT, folder_with, grapevine};
 use grapevine::experiment::Tables;
+use grapevine::experiment::rows::Activity;
 
 const SHORT: [&str; 4] = ["--quiet", "--out", "out", "--set"];
 
@@ -96,13 +97,17 @@ fn the_timeline_is_of_the_first_seed_and_goes_with_the_next_run() {
     assert!(tables.timeline.iter().any(|row| row.epoch == 2));
     for run in tables.runs.iter().filter(|run| run.seed == 0) {
         for worker in 0..run.workers {
-            let mine = |activity: &str| {
+            let mine = |activity| {
                 let rows = tables.timeline.iter();
                 rows.filter(|row| row.cell == run.cell && row.worker == worker)
                     .filter(|row| row.activity == activity)
                     .count()
             };
-            assert!(mine("compute") > 0 && mine("send") > 0, "{}", run.cell);
+            assert!(
+                mine(Activity::Compute) > 0 && mine(Activity::Send) > 0,
+                "{}",
+                run.cell
+            );
         }
     }
     grapevine(folder.path(), &["verify", "out"]).expect(0);
@@ -128,7 +133,7 @@ fn a_trace_changes_nothing_else() {
         tables
             .runs
             .iter()
-            .map(|run| run.simulated_seconds.to_bits())
+            .map(|run| run.measured.unwrap().simulated_seconds.to_bits())
             .collect::<Vec<_>>()
     };
     let traced = (read(), simulated());
@@ -166,8 +171,8 @@ fn algorithms_of_the_network_are_keys_that_can_be_swept() {
             .runs
             .iter()
             .find(|run| run.cell.contains(cell) && run.strategy == "isolated");
-        run.unwrap_or_else(|| panic!("no {cell}"))
-            .parameter_gradient_bytes
+        let run = run.unwrap_or_else(|| panic!("no {cell}"));
+        run.measured.unwrap().parameter_gradient_bytes
     };
     // Of three workers, four trees or stars of messages of all parameters, in each of four epochs.
     assert_eq!(found("tree"), found("parameter-server"));

@@ -1,9 +1,10 @@
 //! The condition of a claim, as it is written and as it is meant.
 
-use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+
+use crate::experiment::rows::{RunRow, Sweep};
 
 /// The condition of a claim: `compare = { strategy = "varco", to = "full", within = 0.01 }`.
 ///
@@ -16,23 +17,51 @@ pub struct Comparison {
     pub(super) condition: Condition,
 }
 
-/// What is asked of the mean over seeds; `strategy` and `to` stand for the two cells' values.
+/// What is asked of the mean over seeds.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Condition {
+    /// Against another cell.
+    Relative { form: Form, to: String, by: f64 },
+    /// `equals`, `at_least`, `at_most` and `between`: low ≤ strategy ≤ high.
+    Between { low: f64, high: f64 },
+}
+
+/// How two cells are compared; `strategy` and `to` stand for their values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Form {
     /// `within = m`: |strategy − to| ≤ m.
-    Within { to: String, margin: f64 },
+    Within,
     /// `at_most_below = m`: strategy ≥ to − m.
-    AtMostBelow { to: String, margin: f64 },
+    AtMostBelow,
     /// `at_least_above = m`: strategy ≥ to + m.
-    AtLeastAbove { to: String, margin: f64 },
+    AtLeastAbove,
     /// `at_least_below = m`: strategy ≤ to − m.
-    AtLeastBelow { to: String, margin: f64 },
+    AtLeastBelow,
     /// `times_less = r`: strategy / to ≤ 1 / r. The quotient with the baseline below is finite
     /// when nothing at all was sent; the reported figure is its inverse, so the measured factor is
     /// the harmonic mean of the seeds' factors, and infinite where nothing was sent.
-    TimesLess { to: String, factor: f64 },
-    /// `equals`, `at_least`, `at_most` and `between`: low ≤ strategy ≤ high.
-    Between { low: f64, high: f64 },
+    TimesLess,
+}
+
+impl Form {
+    const ALL: [Self; 5] = [
+        Self::Within,
+        Self::AtMostBelow,
+        Self::AtLeastAbove,
+        Self::AtLeastBelow,
+        Self::TimesLess,
+    ];
+
+    /// Its key, and where its value is written.
+    fn key(self, keys: &mut CompareKeys) -> (&'static str, &mut Option<f64>) {
+        match self {
+            Self::Within => ("within", &mut keys.within),
+            Self::AtMostBelow => ("at_most_below", &mut keys.at_most_below),
+            Self::AtLeastAbove => ("at_least_above", &mut keys.at_least_above),
+            Self::AtLeastBelow => ("at_least_below", &mut keys.at_least_below),
+            Self::TimesLess => ("times_less", &mut keys.times_less),
+        }
+    }
 }
 
 /// The keys of `compare` as they are written.
@@ -66,17 +95,13 @@ impl Comparison {
     /// Why the condition makes no sense for shares such as accuracies, if it does not.
     pub fn misfit_of_shares(&self) -> Option<String> {
         match self.condition {
-            Condition::Within { margin, .. }
-            | Condition::AtMostBelow { margin, .. }
-            | Condition::AtLeastAbove { margin, .. }
-            | Condition::AtLeastBelow { margin, .. } => (margin > 1.0).then(|| {
-                format!("{margin} is no difference of shares: accuracies are from 0 to 1, and 0.05 is five points")
+            Condition::Relative { form, by, .. } => (form != Form::TimesLess && by > 1.0).then(|| {
+                format!("{by} is no difference of shares: accuracies are from 0 to 1, and 0.05 is five points")
             }),
             Condition::Between { low, high } => [low, high]
                 .into_iter()
                 .find(|end| end.is_finite() && !(0.0..=1.0).contains(end))
                 .map(|end| format!("{end} is no share: accuracies are from 0 to 1, and 0.8 is 80 %")),
-            Condition::TimesLess { .. } => None,
         }
     }
 }
@@ -84,16 +109,13 @@ impl Comparison {
 impl TryFrom<CompareKeys> for Comparison {
     type Error = String;
 
-    fn try_from(keys: CompareKeys) -> Result<Self, String> {
+    fn try_from(mut keys: CompareKeys) -> Result<Self, String> {
         const FORMS: &str = "within, at_most_below, at_least_above, at_least_below and times_less \
                              (with `to`), equals, at_least, at_most and between (without)";
-        let relative = [
-            ("within", keys.within),
-            ("at_most_below", keys.at_most_below),
-            ("at_least_above", keys.at_least_above),
-            ("at_least_below", keys.at_least_below),
-            ("times_less", keys.times_less),
-        ];
+        let relative = Form::ALL.map(|form| {
+            let (key, by) = form.key(&mut keys);
+            by.map(|by| (form, key, by))
+        });
         let absolute = [
             ("equals", keys.equals.map(|x| (x, x))),
             ("at_least", keys.at_least.map(|x| (x, f64::INFINITY))),
@@ -106,33 +128,24 @@ impl TryFrom<CompareKeys> for Comparison {
         if let Some(bound) = written.find(|bound| !bound.is_finite()) {
             return Err(format!("a bound must be a finite number, not {bound}"));
         }
-        let mut forms = relative.iter().filter_map(|&(form, x)| Some((form, x?)));
+        let mut forms = relative.into_iter().flatten();
         let mut ranges = absolute
             .iter()
             .filter_map(|&(form, range)| Some((form, range?)));
         let condition = match (forms.next(), forms.next(), ranges.next(), ranges.next()) {
-            (Some((form, x)), None, None, None) => {
+            (Some((form, key, by)), None, None, None) => {
                 let to = keys.to.ok_or_else(|| {
-                    format!("`{form}` needs `to` beside it: the strategy to compare with")
+                    format!("`{key}` needs `to` beside it: the strategy to compare with")
                 })?;
                 if to == keys.strategy {
                     return Err(format!("`strategy` and `to` are both \"{to}\""));
                 }
-                if !(x.is_finite() && x >= 0.0) || (form == "times_less" && x == 0.0) {
-                    let least = if form == "times_less" {
-                        "above 0"
-                    } else {
-                        "of 0 or more"
-                    };
-                    return Err(format!("`{form}` must be a number {least}, not {x}"));
+                let factor = form == Form::TimesLess;
+                if !(by.is_finite() && by >= 0.0) || (factor && by == 0.0) {
+                    let least = if factor { "above 0" } else { "of 0 or more" };
+                    return Err(format!("`{key}` must be a number {least}, not {by}"));
                 }
-                match form {
-                    "within" => Condition::Within { to, margin: x },
-                    "at_most_below" => Condition::AtMostBelow { to, margin: x },
-                    "at_least_above" => Condition::AtLeastAbove { to, margin: x },
-                    "at_least_below" => Condition::AtLeastBelow { to, margin: x },
-                    _ => Condition::TimesLess { to, factor: x },
-                }
+                Condition::Relative { form, to, by }
             }
             (None, None, Some((form, (low, high))), None) => {
                 if keys.to.is_some() {
@@ -156,53 +169,21 @@ impl TryFrom<CompareKeys> for Comparison {
 
 impl From<Comparison> for CompareKeys {
     fn from(comparison: Comparison) -> Self {
-        let keys = Self {
+        let mut keys = Self {
             strategy: comparison.strategy,
             ..Self::default()
         };
         match comparison.condition {
-            Condition::Within { to, margin } => Self {
-                to: Some(to),
-                within: Some(margin),
-                ..keys
-            },
-            Condition::AtMostBelow { to, margin } => Self {
-                to: Some(to),
-                at_most_below: Some(margin),
-                ..keys
-            },
-            Condition::AtLeastAbove { to, margin } => Self {
-                to: Some(to),
-                at_least_above: Some(margin),
-                ..keys
-            },
-            Condition::AtLeastBelow { to, margin } => Self {
-                to: Some(to),
-                at_least_below: Some(margin),
-                ..keys
-            },
-            Condition::TimesLess { to, factor } => Self {
-                to: Some(to),
-                times_less: Some(factor),
-                ..keys
-            },
-            Condition::Between { low, high } if low.is_infinite() => Self {
-                at_most: Some(high),
-                ..keys
-            },
-            Condition::Between { low, high } if high.is_infinite() => Self {
-                at_least: Some(low),
-                ..keys
-            },
-            Condition::Between { low, high } if low >= high => Self {
-                equals: Some(low),
-                ..keys
-            },
-            Condition::Between { low, high } => Self {
-                between: Some([low, high]),
-                ..keys
-            },
+            Condition::Relative { form, to, by } => {
+                keys.to = Some(to);
+                *form.key(&mut keys).1 = Some(by);
+            }
+            Condition::Between { low, high } if low.is_infinite() => keys.at_most = Some(high),
+            Condition::Between { low, high } if high.is_infinite() => keys.at_least = Some(low),
+            Condition::Between { low, high } if low >= high => keys.equals = Some(low),
+            Condition::Between { low, high } => keys.between = Some([low, high]),
         }
+        keys
     }
 }
 
@@ -215,39 +196,61 @@ impl Comparison {
     /// The strategy or cell it is compared with, if any.
     pub fn baseline(&self) -> Option<&str> {
         match &self.condition {
-            Condition::Within { to, .. }
-            | Condition::AtMostBelow { to, .. }
-            | Condition::AtLeastAbove { to, .. }
-            | Condition::AtLeastBelow { to, .. }
-            | Condition::TimesLess { to, .. } => Some(to),
+            Condition::Relative { to, .. } => Some(to),
             Condition::Between { .. } => None,
         }
     }
 
-    /// What stands before the strategies' labels in the names of the cells that are compared, once
-    /// for each setting in which they exist. The empty text stands for an experiment without a
-    /// sweep, and for names of cells. `cells` are (name, strategy's label), in order.
+    /// The settings of a sweep in which the strategies that are compared exist; `None` stands for
+    /// names of cells, or an experiment without a sweep.
     pub(in crate::experiment) fn settings<'a>(
         &self,
-        cells: impl Iterator<Item = (&'a str, &'a str)>,
-    ) -> Vec<&'a str> {
-        let cells: Vec<(&str, &str)> = cells.collect();
-        let names: BTreeSet<&str> = cells.iter().map(|cell| cell.0).collect();
-        let exists =
-            |setting: &str, what: &str| names.contains(format!("{setting}{what}").as_str());
-        let mut settings = vec![""];
-        for setting in cells
-            .iter()
-            .filter_map(|(name, label)| name.strip_suffix(label))
-        {
-            if !settings.contains(&setting) {
-                settings.push(setting);
+        cells: impl Iterator<Item = Named<'a>>,
+    ) -> Vec<Option<&'a Sweep>> {
+        let cells: Vec<Named<'_>> = cells.collect();
+        let mut settings = vec![None];
+        for cell in &cells {
+            // Without a sweep a cell is called as its strategy is.
+            if !cell.sweep.is_empty() && !settings.contains(&Some(cell.sweep)) {
+                settings.push(Some(cell.sweep));
             }
         }
-        settings.retain(|setting| {
+        let exists = |setting, what: &str| cells.iter().any(|cell| cell.is(setting, what));
+        settings.retain(|&setting| {
             exists(setting, &self.strategy) && self.baseline().is_none_or(|to| exists(setting, to))
         });
         settings
+    }
+}
+
+/// What a cell is called, and what in it.
+#[derive(Clone, Copy)]
+pub(in crate::experiment) struct Named<'a> {
+    /// Its whole name.
+    pub name: &'a str,
+    /// What the sweep gives it.
+    pub sweep: &'a Sweep,
+    /// Its strategy's label.
+    pub label: &'a str,
+}
+
+impl Named<'_> {
+    /// Whether it is what a claim calls so, in one setting of a sweep or by its whole name.
+    pub(super) fn is(&self, setting: Option<&Sweep>, what: &str) -> bool {
+        match setting {
+            Some(sweep) => self.sweep == sweep && self.label == what,
+            None => self.name == what,
+        }
+    }
+}
+
+impl<'a> From<&'a RunRow> for Named<'a> {
+    fn from(run: &'a RunRow) -> Self {
+        Self {
+            name: &run.cell,
+            sweep: &run.sweep,
+            label: &run.strategy,
+        }
     }
 }
 
@@ -259,14 +262,14 @@ impl fmt::Display for Comparison {
             condition,
         } = self;
         let what = match condition {
-            Condition::Within { to, margin } => format!("within {margin} of {to}"),
-            Condition::AtMostBelow { to, margin } => format!("at most {margin} below {to}"),
-            Condition::AtLeastAbove { to, margin } => format!("at least {margin} above {to}"),
-            Condition::AtLeastBelow { to, margin } => format!("at least {margin} below {to}"),
-            Condition::TimesLess { to, factor: 1.0 } => format!("no more than {to}"),
-            Condition::TimesLess { to, factor } => {
-                format!("at least {factor} times less than {to}")
-            }
+            Condition::Relative { form, to, by } => match form {
+                Form::Within => format!("within {by} of {to}"),
+                Form::AtMostBelow => format!("at most {by} below {to}"),
+                Form::AtLeastAbove => format!("at least {by} above {to}"),
+                Form::AtLeastBelow => format!("at least {by} below {to}"),
+                Form::TimesLess if *by == 1.0 => format!("no more than {to}"),
+                Form::TimesLess => format!("at least {by} times less than {to}"),
+            },
             Condition::Between { low, high } if low.is_infinite() => format!("at most {high}"),
             Condition::Between { low, high } if high.is_infinite() => format!("at least {low}"),
             Condition::Between { low, high } if low >= high => format!("equal to {low}"),

@@ -3,9 +3,9 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use super::compare::Condition;
+use super::compare::{Condition, Form, Named};
 use super::{ClaimSpec, measure};
-use crate::experiment::rows::{ClaimRow, RunRow};
+use crate::experiment::rows::{ClaimRow, RunRow, Sweep};
 use crate::experiment::statistics::{Sample, Statistics};
 
 /// Rounding that a condition forgives, relative to its bound (absolute below 1): 0.81 − 0.80 is
@@ -40,7 +40,7 @@ type Bounds = (f64, f64);
 
 impl Evidence {
     /// Nothing to measure.
-    pub const NOTHING: Self = Self {
+    pub(super) const NOTHING: Self = Self {
         mean: None,
         low: None,
         high: None,
@@ -53,45 +53,40 @@ impl Evidence {
     };
 
     /// What the runs of one setting of the sweep say about a claim.
-    pub fn of(claim: &ClaimSpec, runs: &[RunRow], setting: &str, statistics: &Statistics) -> Self {
-        let own = values(
-            claim,
-            runs,
-            &format!("{setting}{}", claim.compare.strategy()),
-        );
-        let paired = |to: &str, of: fn(Bounds, Bounds) -> Bounds| -> Vec<Bounds> {
-            let base = values(claim, runs, &format!("{setting}{to}"));
-            own.iter()
-                .filter_map(|(seed, &x)| Some(of(x, *base.get(seed)?)))
-                .collect()
-        };
-        let difference = |x: Bounds, to: Bounds| (x.0 - to.1, x.1 - to.0);
-        let quotient = |x: Bounds, to: Bounds| (x.0 / to.1, x.1 / to.0);
-        match &claim.compare.condition {
-            Condition::Within { to, margin } => {
-                Self::between(&paired(to, difference), -margin, *margin, statistics)
-            }
-            Condition::AtMostBelow { to, margin } => {
-                Self::between(&paired(to, difference), -margin, f64::INFINITY, statistics)
-            }
-            Condition::AtLeastAbove { to, margin } => {
-                Self::between(&paired(to, difference), *margin, f64::INFINITY, statistics)
-            }
-            Condition::AtLeastBelow { to, margin } => Self::between(
-                &paired(to, difference),
-                f64::NEG_INFINITY,
-                -margin,
-                statistics,
-            ),
-            Condition::TimesLess { to, factor } => {
-                let quotients = paired(to, quotient);
-                Self::between(&quotients, f64::NEG_INFINITY, 1.0 / factor, statistics).inverse()
-            }
+    pub(super) fn of(
+        claim: &ClaimSpec,
+        runs: &[RunRow],
+        setting: Option<&Sweep>,
+        statistics: &Statistics,
+    ) -> Self {
+        let values = |what: &str| values(claim, runs, setting, what);
+        let own = values(claim.compare.strategy());
+        let (form, to, by) = match &claim.compare.condition {
+            Condition::Relative { form, to, by } => (form, values(to), *by),
             Condition::Between { low, high } => {
-                let values: Vec<Bounds> = own.values().copied().collect();
-                Self::between(&values, *low, *high, statistics)
+                let own: Vec<Bounds> = own.into_values().collect();
+                return Self::between(&own, *low, *high, statistics);
             }
-        }
+        };
+        let paired = |of: fn(Bounds, Bounds) -> Bounds| -> Vec<Bounds> {
+            let pairs = own
+                .iter()
+                .filter_map(|(seed, &x)| Some((x, *to.get(seed)?)));
+            pairs.map(|(x, to)| of(x, to)).collect()
+        };
+        let (low, high) = match form {
+            Form::Within => (-by, by),
+            Form::AtMostBelow => (-by, f64::INFINITY),
+            Form::AtLeastAbove => (by, f64::INFINITY),
+            Form::AtLeastBelow => (f64::NEG_INFINITY, -by),
+            Form::TimesLess => {
+                let quotients = paired(|x, to| (x.0 / to.1, x.1 / to.0));
+                let most = 1.0 / by;
+                return Self::between(&quotients, f64::NEG_INFINITY, most, statistics).inverse();
+            }
+        };
+        let differences = paired(|x, to| (x.0 - to.1, x.1 - to.0));
+        Self::between(&differences, low, high, statistics)
     }
 
     /// What values, or bounds of them, say about low ≤ mean ≤ high.
@@ -168,13 +163,13 @@ impl Evidence {
     }
 
     /// Two-sided p-value of what the runs speak for; `None` if there is nothing to measure or there are too few seeds.
-    pub fn p_value(&self) -> Option<f64> {
+    pub(super) fn p_value(&self) -> Option<f64> {
         self.judged
             .then(|| (2.0 * self.holds.min(self.fails)).min(1.0))
     }
 
     /// What the runs speak for, should they be enough.
-    pub fn verdict(&self) -> &'static str {
+    pub(super) fn verdict(&self) -> &'static str {
         if self.holds <= self.fails {
             ClaimRow::REPRODUCED
         } else {
@@ -183,7 +178,7 @@ impl Evidence {
     }
 
     /// Orders from worst to best: what fails at this one-sided p-value, what neither does, what holds; then by what is to spare.
-    pub fn compare(&self, other: &Self, tail: f64) -> Ordering {
+    pub(super) fn compare(&self, other: &Self, tail: f64) -> Ordering {
         let place = |one: &Self| match (one.fails <= tail, one.holds <= tail) {
             (true, _) => 0,
             (_, true) => 2,
@@ -194,10 +189,15 @@ impl Evidence {
     }
 }
 
-/// The measure of the finished runs of a cell, by seed.
-fn values(claim: &ClaimSpec, runs: &[RunRow], cell: &str) -> BTreeMap<u64, Bounds> {
+/// The measure of the finished runs of a strategy in a setting, or of a cell, by seed.
+fn values(
+    claim: &ClaimSpec,
+    runs: &[RunRow],
+    setting: Option<&Sweep>,
+    what: &str,
+) -> BTreeMap<u64, Bounds> {
     runs.iter()
-        .filter(|run| run.cell == cell && run.is_ok())
+        .filter(|run| Named::from(*run).is(setting, what))
         .filter_map(|run| Some((run.seed, measure(run, &claim.measure)?)))
         .collect()
 }

@@ -37,6 +37,7 @@ use super::statistics::{Correction, Statistics, holm};
 use evidence::Evidence;
 
 pub use compare::Comparison;
+pub(super) use compare::Named;
 
 /// A derived measure: payload of features, activations and their gradients.
 const NODE_DATA_BYTES: &str = "node_data_bytes";
@@ -92,20 +93,26 @@ pub fn measures() -> Vec<&'static str> {
         .collect()
 }
 
+/// Whether a measure is an accuracy, which is from 0 to 1.
+pub(super) fn is_accuracy(measure: &str) -> bool {
+    measure.contains("accuracy")
+}
+
 /// The measure's value for a run, or the two bounds it lies between: a target that was not reached takes more than the run, and the
 /// accuracy of a run that was not evaluated within a budget, or that diverged, may be anything.
 fn measure(run: &RunRow, name: &str) -> Option<(f64, f64)> {
+    let measured = run.measured?;
     if name == NODE_DATA_BYTES {
-        let bytes = run.node_data_bytes() as f64;
+        let bytes = measured.node_data_bytes() as f64;
         return Some((bytes, bytes));
     }
     let bounds = match name {
-        "seconds_to_target" => Some((run.simulated_seconds, f64::INFINITY)),
-        "bytes_to_target" => Some((run.payload_bytes as f64, f64::INFINITY)),
+        "seconds_to_target" => Some((measured.simulated_seconds, f64::INFINITY)),
+        "bytes_to_target" => Some((measured.payload_bytes as f64, f64::INFINITY)),
         "accuracy_at_byte_budget" | "accuracy_at_time_budget" => Some((0.0, 1.0)),
         _ => None,
     };
-    if run.diverged_at.is_some() && name.contains("accuracy") {
+    if measured.diverged_at.is_some() && is_accuracy(name) {
         return Some((0.0, 1.0));
     }
     run.number(name).map(|value| (value, value)).or(bounds)
@@ -120,13 +127,11 @@ impl ClaimSpec {
     /// All that the finished runs say about the claim: of its worst setting, and how strongly the settings together speak
     /// for and against it. Settings of a sweep that have no runs yet are not looked at.
     fn evidence(&self, runs: &[RunRow], statistics: &Statistics) -> (String, Evidence) {
-        let cells = runs
-            .iter()
-            .map(|run| (run.cell.as_str(), run.strategy.as_str()));
+        let cells = runs.iter().map(Named::from);
         let settings = self.compare.settings(cells);
         let all: Vec<Evidence> = settings
             .iter()
-            .map(|setting| Evidence::of(self, runs, setting, statistics))
+            .map(|setting| Evidence::of(self, runs, *setting, statistics))
             .collect();
         let tail = (1.0 - statistics.level) / 2.0;
         // The first of the worst: `min_by` keeps the first of equals.
@@ -142,7 +147,7 @@ impl ClaimSpec {
             count => format!(
                 "{}, in each of {count} settings (worst: {})",
                 self.expected(),
-                setting.trim_end()
+                setting.map_or(String::new(), ToString::to_string)
             ),
         };
         let fails = all.iter().map(|one| one.fails).fold(1.0, f64::min);

@@ -1,6 +1,7 @@
 //! Verdicts on small tables of runs.
 
 use super::*;
+use crate::experiment::rows::{Measured, Sweep};
 
 fn claim(measure: &str, compare: &str) -> Result<ClaimSpec, String> {
     let text = format!(
@@ -13,14 +14,26 @@ fn claim(measure: &str, compare: &str) -> Result<ClaimSpec, String> {
 fn runs(cell: &str, accuracies: &[f64], bytes: &[u64]) -> Vec<RunRow> {
     let run = |(seed, (&accuracy, &bytes)): (usize, (&f64, &u64))| RunRow {
         cell: cell.to_owned(),
-        strategy: cell.rsplit(' ').next().unwrap_or_default().to_owned(),
+        strategy: cell.to_owned(),
         seed: seed as u64,
-        test_accuracy: Some(accuracy),
-        feature_bytes: bytes,
-        status: RunRow::OK.to_owned(),
-        ..RunRow::default()
+        ..RunRow::finished(Measured {
+            test_accuracy: Some(accuracy),
+            feature_bytes: bytes,
+            ..Measured::default()
+        })
     };
     accuracies.iter().zip(bytes).enumerate().map(run).collect()
+}
+
+/// The same in a setting of a sweep.
+fn swept(workers: u64, strategy: &str, accuracies: &[f64]) -> Vec<RunRow> {
+    let name = format!("workers={workers} {strategy}");
+    let mut rows = runs(&name, accuracies, &vec![0; accuracies.len()]);
+    for row in &mut rows {
+        row.strategy = strategy.to_owned();
+        row.sweep = Sweep::default().with("workers", workers.into());
+    }
+    rows
 }
 
 /// A claim judged by itself, however few the seeds.
@@ -124,7 +137,7 @@ fn times_less_is_the_baseline_over_the_strategy() {
 fn only_seeds_that_both_have_finished_count() {
     let mut rows = runs("full", &[0.8, 0.8, 0.8], &[0; 3]);
     rows.extend(runs("varco", &[0.8, 0.1], &[0; 2]));
-    rows[4].status = "failed: out of memory".to_owned();
+    rows[4].measured = None;
     let compare = "{ strategy = 'varco', to = 'full', within = 0 }";
     let row = judge("test_accuracy", compare, &rows);
     assert_eq!((row.measured, row.low), (Some(0.0), None));
@@ -141,10 +154,10 @@ fn only_seeds_that_both_have_finished_count() {
 
 #[test]
 fn a_claim_about_strategies_must_hold_in_every_setting_of_a_sweep() {
-    let mut rows = runs("workers=2 full", &[0.8], &[0]);
-    rows.extend(runs("workers=2 varco", &[0.8], &[0]));
-    rows.extend(runs("workers=4 full", &[0.8], &[0]));
-    rows.extend(runs("workers=4 varco", &[0.7], &[0]));
+    let mut rows = swept(2, "full", &[0.8]);
+    rows.extend(swept(2, "varco", &[0.8]));
+    rows.extend(swept(4, "full", &[0.8]));
+    rows.extend(swept(4, "varco", &[0.7]));
     let row = judge(
         "test_accuracy",
         "{ strategy = 'varco', to = 'full', within = 0.01 }",
@@ -177,9 +190,9 @@ fn a_claim_about_strategies_must_hold_in_every_setting_of_a_sweep() {
 
 #[test]
 fn a_setting_without_a_finished_run_leaves_a_claim_open_but_does_not_hide_a_refutation() {
-    let mut rows = runs("workers=2 full", &[0.8], &[0]);
-    rows.extend(runs("workers=4 full", &[0.8], &[0]));
-    rows[0].status = "failed: out of memory".to_owned();
+    let mut rows = swept(2, "full", &[0.8]);
+    rows.extend(swept(4, "full", &[0.8]));
+    rows[0].measured = None;
     let verdict = |compare: &str| judge("test_accuracy", compare, &rows).verdict;
     assert_eq!(
         verdict("{ strategy = 'full', at_least = 0.5 }"),
@@ -250,10 +263,9 @@ fn claims_of_a_family_are_corrected_together_and_others_do_not_count() {
 fn one_setting_that_fails_is_held_to_the_number_of_settings() {
     let mut rows = Vec::new();
     for workers in 2..12 {
-        let name = format!("workers={workers} full");
-        rows.extend(runs(&name, &[0.80, 0.81, 0.82, 0.83], &[0; 4]));
+        rows.extend(swept(workers, "full", &[0.80, 0.81, 0.82, 0.83]));
     }
-    rows.extend(runs("workers=12 full", &[0.75, 0.77, 0.78, 0.78], &[0; 4]));
+    rows.extend(swept(12, "full", &[0.75, 0.77, 0.78, 0.78]));
     let compare = "{ strategy = 'full', at_least = 0.80 }";
     let row = judge_by("test_accuracy", compare, &rows, &Statistics::default());
     assert!(row.expected.contains("worst: workers=12"));
@@ -266,9 +278,10 @@ fn one_setting_that_fails_is_held_to_the_number_of_settings() {
 fn until_target(cell: &str, seconds: &[Option<f64>]) -> Vec<RunRow> {
     let mut rows = runs(cell, &vec![0.8; seconds.len()], &vec![0; seconds.len()]);
     for (row, reached) in rows.iter_mut().zip(seconds) {
-        row.simulated_seconds = 100.0;
-        row.payload_bytes = 1000;
-        row.seconds_to_target = *reached;
+        let measured = row.measured.as_mut().unwrap();
+        measured.simulated_seconds = 100.0;
+        measured.payload_bytes = 1000;
+        measured.seconds_to_target = *reached;
     }
     rows
 }
@@ -312,7 +325,7 @@ fn accuracies_of_a_run_that_diverged_decide_nothing() {
     assert_eq!(verdict("test_accuracy", &rows).0, "reproduced");
     let bytes = verdict("payload_bytes", &rows);
     // The rival was ahead of where it would have stopped, or behind.
-    rows[5].diverged_at = Some(7);
+    rows[5].measured.as_mut().unwrap().diverged_at = Some(7);
     assert_eq!(
         verdict("test_accuracy", &rows),
         ("inconclusive".to_owned(), None, 1)

@@ -3,13 +3,12 @@
 use crate::graph::{DatasetSpec, PartitionMethod, PartitionSpec, SplitSpec, SyntheticSpec};
 use crate::model::{ModelConfig, ModelKind, OptimizerConfig};
 use crate::net::{Bytes, NetError, NetworkSpec, PRESETS, Seconds};
-use crate::sim::{Timing, TrainingConfig};
+use crate::sim::TrainingConfig;
 
 use super::Vocabulary;
 use super::error::{ConfigError, Problem};
 use super::locate::Document;
 use super::path::KeyPath;
-use super::settings::Settings;
 
 /// More columns than any layer has had: a slip of the hand beyond, that would ask for all memory there is.
 const WIDEST: usize = 1 << 16;
@@ -33,7 +32,7 @@ pub(super) struct Checks<'a> {
 }
 
 impl Checks<'_> {
-    pub fn that(&self, holds: bool, key: &str, message: &str) -> Result<(), ConfigError> {
+    pub(super) fn that(&self, holds: bool, key: &str, message: &str) -> Result<(), ConfigError> {
         if holds {
             Ok(())
         } else {
@@ -41,27 +40,38 @@ impl Checks<'_> {
         }
     }
 
-    pub fn positive(&self, value: usize, key: &str) -> Result<(), ConfigError> {
+    pub(super) fn positive(&self, value: usize, key: &str) -> Result<(), ConfigError> {
         self.that(value >= 1, key, "must be at least 1, not 0")
     }
 
-    pub fn columns(&self, hidden: usize) -> Result<(), ConfigError> {
+    pub(super) fn columns(&self, hidden: usize) -> Result<(), ConfigError> {
         self.positive(hidden, "hidden")?;
         let message = format!("must be at most {WIDEST} columns, not {hidden}");
         self.that(hidden <= WIDEST, "hidden", &message)
     }
 
-    pub fn range(
-        &self,
-        holds: bool,
-        key: &str,
-        range: &str,
-        value: f64,
-    ) -> Result<(), ConfigError> {
+    pub(super) fn above_zero(&self, value: f64, key: &str) -> Result<(), ConfigError> {
+        self.range(value > 0.0 && value.is_finite(), key, "more than 0", value)
+    }
+
+    fn not_negative(&self, value: f64, key: &str) -> Result<(), ConfigError> {
+        self.range(value >= 0.0 && value.is_finite(), key, "0 or more", value)
+    }
+
+    fn below_one(&self, value: f64, key: &str) -> Result<(), ConfigError> {
+        let holds = (0.0..1.0).contains(&value);
+        self.range(holds, key, "0 or more and less than 1", value)
+    }
+
+    fn share(&self, value: f64, key: &str) -> Result<(), ConfigError> {
+        self.range(value > 0.0 && value < 1.0, key, "between 0 and 1", value)
+    }
+
+    fn range(&self, holds: bool, key: &str, range: &str, value: f64) -> Result<(), ConfigError> {
         self.that(holds, key, &format!("must be {range}, not {value}"))
     }
 
-    fn known(&self, value: &str, key: &str, known: &[&str]) -> Result<(), ConfigError> {
+    pub(super) fn known(&self, value: &str, key: &str, known: &[&str]) -> Result<(), ConfigError> {
         if known.contains(&value) {
             return Ok(());
         }
@@ -85,37 +95,7 @@ impl Checks<'_> {
     }
 }
 
-/// Checks every section.
-///
-/// # Errors
-/// The first value out of range, with its place.
-pub(super) fn settings(
-    settings: &Settings,
-    document: &Document,
-    vocabulary: &Vocabulary<'_>,
-) -> Result<(), ConfigError> {
-    let of = |section: &str| Checks {
-        document,
-        section: KeyPath::dotted(section),
-    };
-    dataset(&settings.dataset, &of("dataset"), vocabulary)?;
-    model(&settings.model, &of("model"))?;
-    optimizer(&settings.optimizer, &of("optimizer"))?;
-    training(&settings.training, settings.model.layers, &of("training"))?;
-    partition(&settings.partition, &of("partition"))?;
-    network(
-        &settings.network,
-        settings.partition.workers,
-        &of("network"),
-        vocabulary,
-    )?;
-    if let Timing::Modelled(timing) = &settings.compute.timing {
-        of("compute.timing").known(&timing.profile, "profile", vocabulary.profiles)?;
-    }
-    Ok(())
-}
-
-fn dataset(
+pub(super) fn dataset(
     spec: &DatasetSpec,
     check: &Checks<'_>,
     vocabulary: &Vocabulary<'_>,
@@ -158,14 +138,8 @@ fn dataset(
     match spec.split {
         SplitSpec::Named(_) => {}
         SplitSpec::Fractions(split) => {
-            let share = |value: f64| value > 0.0 && value < 1.0;
-            check.range(
-                share(split.train),
-                "split.train",
-                "between 0 and 1",
-                split.train,
-            )?;
-            check.range(share(split.val), "split.val", "between 0 and 1", split.val)?;
+            check.share(split.train, "split.train")?;
+            check.share(split.val, "split.val")?;
             check.that(
                 split.train + split.val < 1.0,
                 "split",
@@ -187,9 +161,6 @@ fn dataset(
 }
 
 pub(super) fn synthetic(spec: &SyntheticSpec, check: &Checks<'_>) -> Result<(), ConfigError> {
-    let not_negative = |value: f64, key: &str| {
-        check.range(value >= 0.0 && value.is_finite(), key, "0 or more", value)
-    };
     let of_features = |features: usize, nodes: usize| {
         check.positive(features, "features")?;
         let values = features.checked_mul(nodes);
@@ -213,9 +184,9 @@ pub(super) fn synthetic(spec: &SyntheticSpec, check: &Checks<'_>) -> Result<(), 
             check.positive(*classes, "classes")?;
             of_features(*features, *nodes)?;
             check.that(nodes >= classes, "nodes", "must be at least `classes`")?;
-            not_negative(*degree_within, "degree_within")?;
-            not_negative(*degree_between, "degree_between")?;
-            not_negative(*noise, "noise")
+            check.not_negative(*degree_within, "degree_within")?;
+            check.not_negative(*degree_between, "degree_between")?;
+            check.not_negative(*noise, "noise")
         }
         SyntheticSpec::Rmat {
             scale,
@@ -257,7 +228,7 @@ pub(super) fn synthetic(spec: &SyntheticSpec, check: &Checks<'_>) -> Result<(), 
     }
 }
 
-fn model(config: &ModelConfig, check: &Checks<'_>) -> Result<(), ConfigError> {
+pub(super) fn model(config: &ModelConfig, check: &Checks<'_>) -> Result<(), ConfigError> {
     check.positive(config.layers, "layers")?;
     check.that(
         config.layers <= DEEPEST,
@@ -274,24 +245,17 @@ fn model(config: &ModelConfig, check: &Checks<'_>) -> Result<(), ConfigError> {
             "must divide `hidden`, the width of all heads of a layer together: {heads} does not divide {hidden}"
         ),
     )?;
-    let dropout = config.dropout;
-    check.range(
-        (0.0..1.0).contains(&dropout),
-        "dropout",
-        "0 or more and less than 1",
-        dropout,
-    )
+    check.below_one(config.dropout, "dropout")
 }
 
-fn optimizer(config: &OptimizerConfig, check: &Checks<'_>) -> Result<(), ConfigError> {
-    let above_zero = |value: f64| value > 0.0 && value.is_finite();
+pub(super) fn optimizer(config: &OptimizerConfig, check: &Checks<'_>) -> Result<(), ConfigError> {
     let (rate, decay) = match *config {
         OptimizerConfig::Adam {
             learning_rate,
             weight_decay,
             epsilon,
         } => {
-            check.range(above_zero(epsilon), "epsilon", "more than 0", epsilon)?;
+            check.above_zero(epsilon, "epsilon")?;
             (learning_rate, weight_decay)
         }
         OptimizerConfig::Sgd {
@@ -299,21 +263,19 @@ fn optimizer(config: &OptimizerConfig, check: &Checks<'_>) -> Result<(), ConfigE
             weight_decay,
             momentum,
         } => {
-            let holds = (0.0..1.0).contains(&momentum);
-            check.range(holds, "momentum", "0 or more and less than 1", momentum)?;
+            check.below_one(momentum, "momentum")?;
             (learning_rate, weight_decay)
         }
     };
-    check.range(above_zero(rate), "learning_rate", "more than 0", rate)?;
-    check.range(
-        decay >= 0.0 && decay.is_finite(),
-        "weight_decay",
-        "0 or more",
-        decay,
-    )
+    check.above_zero(rate, "learning_rate")?;
+    check.not_negative(decay, "weight_decay")
 }
 
-fn training(config: &TrainingConfig, layers: usize, check: &Checks<'_>) -> Result<(), ConfigError> {
+pub(super) fn training(
+    config: &TrainingConfig,
+    layers: usize,
+    check: &Checks<'_>,
+) -> Result<(), ConfigError> {
     check.positive(config.epochs, "epochs")?;
     check.positive(config.evaluate_every, "evaluate_every")?;
     if let Some(batch) = &config.batch {
@@ -349,7 +311,7 @@ fn training(config: &TrainingConfig, layers: usize, check: &Checks<'_>) -> Resul
     })
 }
 
-fn partition(spec: &PartitionSpec, check: &Checks<'_>) -> Result<(), ConfigError> {
+pub(super) fn partition(spec: &PartitionSpec, check: &Checks<'_>) -> Result<(), ConfigError> {
     check.positive(spec.workers, "workers")?;
     check.that(
         spec.workers <= MOST_WORKERS,
@@ -369,7 +331,7 @@ fn partition(spec: &PartitionSpec, check: &Checks<'_>) -> Result<(), ConfigError
     )
 }
 
-fn network(
+pub(super) fn network(
     spec: &NetworkSpec,
     workers: usize,
     check: &Checks<'_>,
@@ -397,8 +359,7 @@ fn network(
             &format!("{rank} was described before; keep one entry for it"),
         )?;
         if let Some(factor) = worker.compute {
-            let holds = factor > 0.0 && factor.is_finite();
-            check.range(holds, &key("compute"), "more than 0", factor)?;
+            check.above_zero(factor, &key("compute"))?;
         }
     }
     // Without any figures there is nothing to check yet; that is said when a cell is prepared.

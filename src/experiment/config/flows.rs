@@ -11,14 +11,14 @@ use super::decode::decode;
 use super::error::{ConfigError, Problem};
 use super::locate::Document;
 use super::path::KeyPath;
-use super::{known_at_top_level, optional, overrides, required, text_of};
+use super::{opened, optional, required, text_of};
 use crate::net::{
     FlowSpec, Framing, Links, NamedLinkSpec, NetError, NetworkSpec, RouteSpec, Topology, run_flows,
 };
 
 /// A checked file of flows.
 #[derive(Clone, Debug)]
-pub struct FlowFile {
+pub(crate) struct FlowFile {
     /// The network, with the file's `seed`.
     pub topology: Arc<Topology>,
     /// Headers around messages.
@@ -29,7 +29,7 @@ pub struct FlowFile {
 
 /// What became of one flow, as a row of a table. Times are seconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct FlowRow {
+pub(crate) struct FlowRow {
     /// Its place in the file, from 0.
     pub flow: usize,
     /// Sending worker.
@@ -63,7 +63,7 @@ impl FlowFile {
     ///
     /// # Errors
     /// [`ConfigError`]: the file cannot be read, is not TOML, or says something that makes no sense.
-    pub fn read(path: &Path, sets: &[String]) -> Result<Self, ConfigError> {
+    pub(crate) fn read(path: &Path, sets: &[String]) -> Result<Self, ConfigError> {
         let (file, text) = text_of(path)?;
         Self::parse(&text, &file, sets)
     }
@@ -72,10 +72,8 @@ impl FlowFile {
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub fn parse(text: &str, file: &str, sets: &[String]) -> Result<Self, ConfigError> {
-        let mut document = Document::parse(text, file)?;
-        overrides::apply(&mut document, sets)?;
-        known_at_top_level(&document, &Self::KEYS)?;
+    pub(crate) fn parse(text: &str, file: &str, sets: &[String]) -> Result<Self, ConfigError> {
+        let document = opened(text, file, sets, &Self::KEYS)?;
         let _: Option<String> = optional(&document, "name")?;
         let _: Option<String> = optional(&document, "description")?;
         let seed = optional(&document, "seed")?.unwrap_or(0);
@@ -96,7 +94,7 @@ impl FlowFile {
     ///
     /// # Errors
     /// [`NetError::LinkDown`] if a flow needs a link that fails and never comes back.
-    pub fn run(&self) -> Result<Vec<FlowRow>, NetError> {
+    pub(crate) fn run(&self) -> Result<Vec<FlowRow>, NetError> {
         let results = run_flows(&self.topology, self.framing, &self.flows)?;
         let rows = self.flows.iter().zip(results).enumerate();
         let row = |(flow, (spec, result)): (usize, (&FlowSpec, crate::net::FlowResult))| FlowRow {

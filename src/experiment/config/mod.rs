@@ -11,7 +11,6 @@ mod bad_inputs;
 mod check;
 mod decode;
 mod error;
-mod estimator;
 mod flows;
 mod locate;
 mod overrides;
@@ -19,6 +18,7 @@ mod path;
 mod scale;
 mod settings;
 mod strategy;
+mod study;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -31,16 +31,17 @@ use toml::{Table, Value};
 use super::claims::{self, ClaimSpec};
 use super::statistics::Statistics;
 use decode::decode;
+use error::Problem;
 use locate::Document;
 use path::KeyPath;
 
-pub use error::{ConfigError, Place, Problem};
-pub use estimator::{Chunking, DesignSpec, EstimatorStudy, ToyModel};
-pub use flows::{FlowFile, FlowRow};
-pub use scale::PAPER;
-pub use settings::Settings;
-pub use strategy::{OptionError, StrategyEntry};
-pub use sweep::{Cell, SweepAxis};
+pub use error::ConfigError;
+pub(crate) use flows::FlowFile;
+pub(crate) use scale::PAPER;
+pub(crate) use settings::Settings;
+pub(crate) use strategy::{OptionError, StrategyEntry};
+pub(crate) use study::{Chunking, DesignSpec, EstimatorStudy};
+pub(crate) use sweep::{Cell, SweepAxis};
 
 /// The names that an experiment file may use, as far as they are kept elsewhere.
 #[derive(Clone, Copy)]
@@ -77,6 +78,8 @@ pub struct Experiment {
     pub name: String,
     /// What it is about, in a sentence or two.
     pub description: Option<String>,
+    /// The size in which the file was read.
+    pub scale: String,
     /// Every cell runs once with each; distinct, at least one.
     pub seeds: Vec<u64>,
     /// The sections, without the sweep's changes.
@@ -178,6 +181,7 @@ impl Experiment {
         Ok(Self {
             name,
             description,
+            scale: scale.to_owned(),
             seeds,
             settings,
             strategies,
@@ -285,6 +289,14 @@ fn required<T: serde::de::DeserializeOwned>(
     })
 }
 
+/// A file for another command than `run`, with overrides, as far as its keys are known.
+fn opened(text: &str, file: &str, sets: &[String], keys: &[&str]) -> Result<Document, ConfigError> {
+    let mut document = Document::parse(text, file)?;
+    overrides::apply(&mut document, sets)?;
+    known_at_top_level(&document, keys)?;
+    Ok(document)
+}
+
 /// The name of a file in messages, and what it says.
 fn text_of(path: &Path) -> Result<(String, String), ConfigError> {
     let file = path.display().to_string();
@@ -343,13 +355,9 @@ fn seeds(document: &Document) -> Result<Vec<u64>, ConfigError> {
 
 fn claims(document: &Document, cells: &[Cell]) -> Result<Vec<ClaimSpec>, ConfigError> {
     let claims: Vec<ClaimSpec> = optional(document, "claim")?.unwrap_or_default();
-    let pairs = || {
-        cells
-            .iter()
-            .map(|cell| (cell.name.as_str(), cell.strategy.label.as_str()))
-    };
+    let named = || cells.iter().map(Cell::named);
     let mut known: Vec<&str> = Vec::new();
-    for name in pairs().map(|pair| pair.1).chain(pairs().map(|pair| pair.0)) {
+    for name in (named().map(|cell| cell.label)).chain(named().map(|cell| cell.name)) {
         if !known.contains(&name) {
             known.push(name);
         }
@@ -391,13 +399,13 @@ fn claims(document: &Document, cells: &[Cell]) -> Result<Vec<ClaimSpec>, ConfigE
             return Err(document.unknown(&path.join("measure"), &claim.measure, measures));
         }
         if let (true, Some(message)) = (
-            claim.measure.contains("accuracy"),
+            claims::is_accuracy(&claim.measure),
             claim.compare.misfit_of_shares(),
         ) {
             let problem = Problem::Other { message };
             return Err(document.error(&path.join("compare"), problem));
         }
-        if claim.compare.settings(pairs()).is_empty() {
+        if claim.compare.settings(named()).is_empty() {
             let path = path.join("compare");
             let exists = |name: &str| known.contains(&name);
             return Err(match claim.compare.baseline() {

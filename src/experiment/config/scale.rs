@@ -22,7 +22,7 @@ const WHOLE: [&str; 6] = [
 ];
 
 /// The file as it stands. No table of sizes may be called that.
-pub const PAPER: &str = "paper";
+pub(crate) const PAPER: &str = "paper";
 
 /// The names of the sizes in the document.
 pub(super) fn names(document: &Document) -> Vec<String> {

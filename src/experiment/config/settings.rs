@@ -6,10 +6,10 @@ use toml::Value;
 use crate::graph::{DatasetSpec, PartitionSpec, SplitFractions, SplitPerClass, SyntheticSpec};
 use crate::model::{ModelConfig, OptimizerConfig};
 use crate::net::NetworkSpec;
-use crate::sim::{ComputeConfig, DeviceConfig, ModelledTiming, TrainingConfig};
+use crate::sim::{ComputeConfig, DeviceConfig, ModelledTiming, Timing, TrainingConfig};
 
 use super::Vocabulary;
-use super::check;
+use super::check::{self, Checks};
 use super::decode::{decode, decode_tagged};
 use super::error::{ConfigError, Problem};
 use super::locate::Document;
@@ -76,22 +76,46 @@ impl Settings {
                 .unwrap_or_default(),
             training: decode(document, &at("training"), required(document, "training")?)?,
             partition: decode(document, &at("partition"), required(document, "partition")?)?,
-            network: optional("network")
-                .map(|(path, value)| decode(document, &path, value))
-                .transpose()?
-                .unwrap_or_default(),
-            device: optional("device")
-                .map(|(path, value)| decode(document, &path, value))
-                .transpose()?
-                .unwrap_or_default(),
+            network: super::optional(document, "network")?.unwrap_or_default(),
+            device: super::optional(document, "device")?.unwrap_or_default(),
             compute: optional("compute")
                 .map(|(path, value)| compute(document, &path, value))
                 .transpose()?
                 .unwrap_or_default(),
         };
-        check::settings(&settings, document, vocabulary)?;
+        check(&settings, document, vocabulary)?;
         Ok(settings)
     }
+}
+
+/// Checks every section.
+///
+/// # Errors
+/// The first value out of range, with its place.
+fn check(
+    settings: &Settings,
+    document: &Document,
+    vocabulary: &Vocabulary<'_>,
+) -> Result<(), ConfigError> {
+    let of = |section: &str| Checks {
+        document,
+        section: KeyPath::dotted(section),
+    };
+    check::dataset(&settings.dataset, &of("dataset"), vocabulary)?;
+    check::model(&settings.model, &of("model"))?;
+    check::optimizer(&settings.optimizer, &of("optimizer"))?;
+    check::training(&settings.training, settings.model.layers, &of("training"))?;
+    check::partition(&settings.partition, &of("partition"))?;
+    check::network(
+        &settings.network,
+        settings.partition.workers,
+        &of("network"),
+        vocabulary,
+    )?;
+    if let Timing::Modelled(timing) = &settings.compute.timing {
+        of("compute.timing").known(&timing.profile, "profile", vocabulary.profiles)?;
+    }
+    Ok(())
 }
 
 /// A section that says what `kind` it is: the default one where it does not say.

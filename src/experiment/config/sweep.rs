@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde_json::Value as Json;
 use toml::{Table, Value};
 
 use super::Vocabulary;
@@ -11,6 +12,8 @@ use super::locate::Document;
 use super::path::KeyPath;
 use super::settings::Settings;
 use super::strategy::{StrategyEntry, plain};
+use crate::experiment::claims::Named;
+use crate::experiment::rows::Sweep;
 
 /// One key of `[sweep]` and the values it takes in turn.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +34,8 @@ pub struct Cell {
     pub settings: Settings,
     /// How it communicates.
     pub strategy: StrategyEntry,
+    /// The sweep's values.
+    pub sweep: Sweep,
     origin: Origin,
 }
 
@@ -49,6 +54,15 @@ impl PartialEq for Origin {
 }
 
 impl Cell {
+    /// What claims may call it.
+    pub(super) fn named(&self) -> Named<'_> {
+        Named {
+            name: &self.name,
+            sweep: &self.sweep,
+            label: &self.strategy.label,
+        }
+    }
+
     /// An error about a key of the settings (`partition.workers`) that shows only with the data, at the key's place.
     pub(in crate::experiment) fn refuse(&self, key: &str, message: String) -> ConfigError {
         self.refuse_at(&KeyPath::dotted(key), message)
@@ -147,45 +161,53 @@ pub(super) fn cells(
     axes: &[SweepAxis],
     strategies: &[StrategyEntry],
 ) -> Result<Vec<Cell>, ConfigError> {
-    let mut combinations = vec![(String::new(), document.clone())];
+    let mut combinations = vec![(Sweep::default(), document.clone())];
     for axis in axes {
         let short = short_key(axis, axes);
         let path = KeyPath::dotted(&axis.key);
         let written = KeyPath::dotted("sweep").join(&axis.key);
         let mut next = Vec::new();
-        for (name, base) in &combinations {
+        for (sweep, base) in &combinations {
             for (index, value) in axis.values.iter().enumerate() {
                 let place = document.place(&written.join(&index.to_string()));
                 let mut changed = base.clone();
                 changed
                     .set(&path, value.clone(), &place)
                     .map_err(|message| document.error(&written, Problem::Other { message }))?;
-                next.push((format!("{name}{short}={} ", brief(value)), changed));
+                next.push((sweep.with(short, brief(value)), changed));
             }
         }
         combinations = next;
     }
-    for (place, (name, _)) in combinations.iter().enumerate() {
-        if combinations[..place].iter().any(|(other, _)| other == name) {
+    for (place, (sweep, _)) in combinations.iter().enumerate() {
+        let name = sweep.to_string();
+        if combinations[..place]
+            .iter()
+            .any(|(other, _)| other.to_string() == name)
+        {
             let message = format!(
-                "two settings would be called \"{}\"; only one of them can be in an experiment",
-                name.trim_end()
+                "two settings would be called \"{name}\"; only one of them can be in an experiment"
             );
             let path = KeyPath::dotted("sweep");
             return Err(document.error(&path, Problem::Other { message }));
         }
     }
     let mut cells = Vec::new();
-    for (name, document) in combinations {
+    for (sweep, document) in combinations {
         let document = Arc::new(document);
         let settings = Settings::read(&document, vocabulary)?;
         for (index, strategy) in strategies.iter().enumerate() {
             let own = own_settings(&document, vocabulary, index, strategy)?;
             let (document, settings) = own.unwrap_or_else(|| (document.clone(), settings.clone()));
             cells.push(Cell {
-                name: format!("{name}{}", strategy.label),
+                name: if sweep.is_empty() {
+                    strategy.label.clone()
+                } else {
+                    format!("{sweep} {}", strategy.label)
+                },
                 settings,
                 strategy: strategy.clone(),
+                sweep: sweep.clone(),
                 origin: Origin {
                     document,
                     strategy: index,
@@ -223,7 +245,7 @@ fn own_settings(
 
 /// A value as it reads in the name of a cell: a whole `dataset` section is called by its name, by the last part of its path, or as
 /// synthetic graphs are, `rmat-4096`.
-fn brief(value: &Value) -> String {
+fn brief(value: &Value) -> Json {
     let text = |key: &str| value.get(key).and_then(Value::as_str);
     let last = |path: &str| {
         path.rsplit('/')
@@ -236,11 +258,20 @@ fn brief(value: &Value) -> String {
         let nodes = number("nodes").or_else(|| Some(1 << number("scale")?.clamp(0, 62)))?;
         Some(format!("{}-{nodes}", spec.get("kind")?.as_str()?))
     };
-    text("name")
+    let section = text("name")
         .map(str::to_owned)
         .or_else(|| text("path").and_then(last))
-        .or_else(synthetic)
-        .unwrap_or_else(|| plain(value))
+        .or_else(synthetic);
+    let word = |word: String| Json::String(word);
+    // A number stays one where JSON writes it as TOML does.
+    let same = |json: &Json| json.to_string() == value.to_string();
+    match (section, value) {
+        (Some(name), _) => word(name),
+        (None, &Value::Integer(number)) => number.into(),
+        (None, &Value::Boolean(truth)) => truth.into(),
+        (None, &Value::Float(number)) if same(&number.into()) => number.into(),
+        (None, other) => word(plain(other)),
+    }
 }
 
 /// The last part of the key, or all of it where another key ends alike.

@@ -23,7 +23,7 @@ fn claims_have_the_documented_columns_in_order() {
         more,
         ["paper", "seeds", "censored", "p_value", "p_adjusted"]
     );
-    assert_eq!(names::<RunRow>().len(), 46);
+    assert_eq!(names::<RunRow>().len(), 48);
     assert_eq!(names::<EpochRow>().len(), 19);
     assert_eq!(names::<TrafficRow>().len(), 11);
 }
@@ -49,11 +49,16 @@ fn rows_survive_the_way_through_columns() {
 
 #[test]
 fn what_was_to_be_measured_is_null_where_a_run_failed() {
-    let rows = ["failed: out of memory", RunRow::OK].map(|status| RunRow {
+    let failed = RunRow {
         edge_cut: 7,
-        status: status.into(),
+        status: "failed: out of memory".into(),
         ..RunRow::default()
-    });
+    };
+    let finished = RunRow {
+        parameters: Some(0),
+        ..RunRow::finished(Measured::default())
+    };
+    let rows = [failed, finished];
     let columns = RunRow::to_columns(&rows);
     let nulls = |row: usize| {
         let named = RunRow::COLUMNS.iter().zip(&columns);
@@ -80,17 +85,14 @@ fn what_was_to_be_measured_is_null_where_a_run_failed() {
     assert_eq!(rows[0].number("edge_cut"), Some(7.0));
     assert_eq!(RunRow::from_columns(&columns), Ok(rows.to_vec()));
 
-    // The status is what allows them.
-    let healed = [RunRow::OK, RunRow::OK].map(|status| RunRow {
-        status: status.into(),
-        ..RunRow::default()
-    });
+    // All of them or none.
     let mut columns = columns;
-    columns[RunRow::COLUMNS.len() - 1] = RunRow::to_columns(&healed).pop().unwrap();
+    let place = |name| RunRow::COLUMNS.iter().position(|of| of.name == name);
+    columns[place("messages").unwrap()] = Values::Count(vec![Some(1), Some(1)]);
     assert_eq!(
         RunRow::from_columns(&columns).unwrap_err(),
-        RowError::Cell {
-            column: "parameters",
+        RowError::Entry {
+            column: "payload_bytes",
             row: 0,
             wanted: "whole number"
         }
@@ -105,12 +107,42 @@ fn a_null_where_none_is_allowed_is_named() {
     let wanted = "whole number";
     assert_eq!(
         error,
-        RowError::Cell {
+        RowError::Entry {
             column: "payload_bytes",
             row: 1,
             wanted
         }
     );
+}
+
+#[test]
+fn names_are_columns_of_text_and_no_other_text_is_one() {
+    let rows = [None, Some(TrafficKind::Sample)].map(|kind| TimelineRow {
+        activity: Activity::Send,
+        kind,
+        ..TimelineRow::default()
+    });
+    let mut columns = TimelineRow::to_columns(&rows);
+    assert_eq!(columns[6], Values::Text(vec!["".into(), "sample".into()]));
+    assert_eq!(TimelineRow::from_columns(&columns), Ok(rows.to_vec()));
+    columns[5] = Values::Text(vec!["send".into(), "gossip".into()]);
+    assert_eq!(
+        TimelineRow::from_columns(&columns).unwrap_err().to_string(),
+        "column `activity`, row 1: no activity is there, and one is needed"
+    );
+}
+
+#[test]
+fn node_data_are_features_activations_and_their_gradients() {
+    let measured = Measured {
+        feature_bytes: 1,
+        activation_bytes: 2,
+        activation_gradient_bytes: 4,
+        parameter_gradient_bytes: 8,
+        control_bytes: 16,
+        ..Measured::default()
+    };
+    assert_eq!(measured.node_data_bytes(), 7);
 }
 
 #[test]
@@ -130,12 +162,11 @@ fn a_short_column_is_named() {
 
 #[test]
 fn numbers_are_found_by_column_name() {
-    let run = RunRow {
+    let run = RunRow::finished(Measured {
         messages: 7,
         test_accuracy: Some(0.8),
-        status: RunRow::OK.into(),
-        ..RunRow::default()
-    };
+        ..Measured::default()
+    });
     assert_eq!(run.number("messages"), Some(7.0));
     assert_eq!(run.number("test_accuracy"), Some(0.8));
     assert_eq!(run.number("val_accuracy"), None, "null");

@@ -4,7 +4,6 @@
 //! Rows of finished runs are held to everything; of a failed run only its row is checked. Counts
 //! must agree to the byte, times to rounding (one part in 10⁹).
 
-mod csv;
 mod manifest;
 mod plan;
 mod rules;
@@ -14,11 +13,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::claims::{ClaimSpec, judge};
-use super::rows::{ClaimRow, DecisionRow, EpochRow, Row, RunRow, TimelineRow, TrafficRow};
+use super::rows::{ClaimRow, DecisionRow, EpochRow, Row, RunRow, TrafficRow};
 use super::statistics::Statistics;
+use super::tables;
 
-pub(super) use csv::records;
-pub use csv::verify_csv;
 pub use manifest::verify_manifest;
 pub use plan::verify_plan;
 pub use timeline::verify_timeline;
@@ -46,6 +44,34 @@ impl fmt::Display for Breach {
 /// One cell and seed: what rows of the tables belong together by.
 type Key<'a> = (&'a str, u64);
 
+/// A row that belongs to a run.
+trait OfRun: Row {
+    fn key(&self) -> Key<'_>;
+}
+
+macro_rules! of_run {
+    ($($row:ty),*) => {$(
+        impl OfRun for $row {
+            fn key(&self) -> Key<'_> {
+                (&self.cell, self.seed)
+            }
+        }
+    )*};
+}
+
+of_run!(RunRow, EpochRow, TrafficRow, DecisionRow);
+
+/// Rows with their places in the table, by the run they belong to.
+type ByRun<'a, R> = BTreeMap<Key<'a>, Vec<(usize, &'a R)>>;
+
+fn by_run<R: OfRun>(rows: &[R]) -> ByRun<'_, R> {
+    let mut by_run = ByRun::new();
+    for (place, row) in rows.iter().enumerate() {
+        by_run.entry(row.key()).or_default().push((place, row));
+    }
+    by_run
+}
+
 /// Everything that does not hold, in the order of the tables; empty if the tables are sound.
 ///
 /// `claims` are the experiment's, and how they are judged, to judge them again; none if it did not
@@ -57,30 +83,28 @@ pub fn verify(
     claim_rows: &[ClaimRow],
     claims: Option<(&[ClaimSpec], &Statistics)>,
 ) -> Vec<Breach> {
-    let mut checker = Checker {
-        breaches: Vec::new(),
-    };
+    let mut checker = Checker::default();
     let by_key = checker.grid(runs, claims.is_some());
-    let mut epochs_of: BTreeMap<Key<'_>, Vec<(usize, &EpochRow)>> = BTreeMap::new();
-    for (row, epoch) in epochs.iter().enumerate() {
-        let key = (epoch.cell.as_str(), epoch.seed);
-        checker.known::<EpochRow>(row, by_key.contains_key(&key), key);
-        epochs_of.entry(key).or_default().push((row, epoch));
-    }
-    let mut traffic_of: BTreeMap<Key<'_>, Vec<(usize, &TrafficRow)>> = BTreeMap::new();
-    for (row, sent) in traffic.iter().enumerate() {
-        let key = (sent.cell.as_str(), sent.seed);
-        checker.known::<TrafficRow>(row, by_key.contains_key(&key), key);
-        traffic_of.entry(key).or_default().push((row, sent));
-    }
-    for (row, run) in runs.iter().enumerate().filter(|(_, run)| run.is_ok()) {
-        let key = (run.cell.as_str(), run.seed);
-        let epochs = epochs_of.get(&key).map_or(&[][..], Vec::as_slice);
-        let traffic = traffic_of.get(&key).map_or(&[][..], Vec::as_slice);
-        checker.run(row, run);
+    let (epochs_of, traffic_of) = (by_run(epochs), by_run(traffic));
+    checker.known(&epochs_of, &by_key);
+    checker.known(&traffic_of, &by_key);
+    for (row, run) in runs.iter().enumerate() {
+        checker.ensure::<RunRow>(run.is_ok() == (run.status == RunRow::OK), row, || {
+            let what = if run.is_ok() { "is" } else { "is not" };
+            format!(
+                "status is `{}`, but what was to be measured {what} there",
+                run.status
+            )
+        });
+        let Some(measured) = &run.measured else {
+            continue;
+        };
+        let epochs = epochs_of.get(&run.key()).map_or(&[][..], Vec::as_slice);
+        let traffic = traffic_of.get(&run.key()).map_or(&[][..], Vec::as_slice);
+        checker.run(row, measured);
         checker.epochs(row, run, epochs);
-        checker.best(row, run, epochs);
-        checker.traffic(row, run, traffic);
+        checker.best(row, measured, epochs);
+        checker.traffic(row, run, measured, traffic);
         checker.cumulative(epochs, traffic);
     }
     let judged = claims.map(|(claims, statistics)| judge(claims, runs, statistics));
@@ -92,19 +116,11 @@ pub fn verify(
 }
 
 fn order(table: &str) -> usize {
-    [
-        RunRow::TABLE,
-        EpochRow::TABLE,
-        TrafficRow::TABLE,
-        ClaimRow::TABLE,
-        TimelineRow::TABLE,
-        DecisionRow::TABLE,
-    ]
-    .iter()
-    .position(|name| *name == table)
-    .unwrap_or_default()
+    let mut all = tables::ALL.into_iter();
+    all.position(|name| name == table).unwrap_or_default()
 }
 
+#[derive(Default)]
 struct Checker {
     breaches: Vec<Breach>,
 }
@@ -144,7 +160,7 @@ impl Checker {
         let mut seeds = BTreeSet::new();
         for (row, run) in runs.iter().enumerate() {
             seeds.insert(run.seed);
-            if let Some(first) = by_key.insert((run.cell.as_str(), run.seed), row) {
+            if let Some(first) = by_key.insert(run.key(), row) {
                 self.breach::<RunRow>(
                     row,
                     format!(
@@ -169,10 +185,14 @@ impl Checker {
         by_key
     }
 
-    fn known<R: Row>(&mut self, row: usize, known: bool, (cell, seed): Key<'_>) {
-        self.ensure::<R>(known, row, || {
-            format!("cell `{cell}` with seed {seed} is not in the table of runs")
-        });
+    /// Every row belongs to a run.
+    fn known<R: OfRun>(&mut self, rows: &ByRun<'_, R>, runs: &BTreeMap<Key<'_>, usize>) {
+        for ((cell, seed), rows) in rows.iter().filter(|(key, _)| !runs.contains_key(*key)) {
+            for (row, _) in rows {
+                let what = format!("cell `{cell}` with seed {seed} is not in the table of runs");
+                self.breach::<R>(*row, what);
+            }
+        }
     }
 
     fn share<R: Row>(&mut self, row: usize, name: &str, value: Option<f64>) {

@@ -3,18 +3,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Breach;
+use super::{Breach, ByRun, Checker, Key, OfRun, by_run};
 use crate::experiment::Error;
+use crate::experiment::Tables;
 use crate::experiment::config::{Cell, Experiment};
 use crate::experiment::decisions::decisions_of;
 use crate::experiment::prepare::{Fitted, Preparation};
-use crate::experiment::row_maker::{Milestones, RowMaker};
-use crate::experiment::rows::{EpochRow, Row, RunRow, TrafficRow, Values};
-use crate::experiment::{Tables, rows::ColumnSpec};
+use crate::experiment::row_maker::{RowMaker, milestones};
+use crate::experiment::rows::{
+    ColumnKind, ColumnSpec, DecisionRow, EpochRow, Row, RunRow, TrafficRow, Values,
+};
+use crate::net::TrafficKind;
 use crate::sim::DeviceConfig;
 
 /// Columns of `runs` that follow from the configuration, the data and the partition.
-const KNOWN: [&str; 13] = [
+const KNOWN: [&str; 15] = [
     "experiment",
     "strategy",
     "dataset",
@@ -28,6 +31,8 @@ const KNOWN: [&str; 13] = [
     "epochs",
     "edge_cut",
     "boundary_rows",
+    "strategy_kind",
+    "sweep",
 ];
 
 /// Columns of `runs` that follow from the epochs, given the target and the budgets of the configuration.
@@ -40,7 +45,7 @@ const MILESTONES: [&str; 5] = [
 ];
 
 /// Messages, payload and wire bytes by epoch, layer, sender, receiver and kind.
-type Lanes<'a> = BTreeMap<(u64, u64, u64, u64, &'a str), (u64, u64, u64)>;
+type Lanes = BTreeMap<(u64, u64, u64, u64, TrafficKind), (u64, u64, u64)>;
 
 /// What of the tables does not agree with the experiment, and notes on what could not be checked. If it did not `finish`, runs may be
 /// missing.
@@ -53,19 +58,10 @@ pub fn verify_plan(
     let mut check = PlanCheck {
         experiment,
         tables,
-        epochs: by_run(
-            tables
-                .epochs
-                .iter()
-                .map(|row| ((row.cell.as_str(), row.seed), row)),
-        ),
-        traffic: by_run(
-            tables
-                .traffic
-                .iter()
-                .map(|row| ((row.cell.as_str(), row.seed), row)),
-        ),
-        breaches: Vec::new(),
+        epochs: by_run(&tables.epochs),
+        traffic: by_run(&tables.traffic),
+        decisions: by_run(&tables.decisions),
+        found: Checker::default(),
     };
     let mut notes = BTreeSet::new();
     let (present, absent) = match preparation.present(experiment) {
@@ -84,11 +80,11 @@ pub fn verify_plan(
     );
     for (row, run) in tables.runs.iter().enumerate() {
         if !experiment.cells().iter().any(|cell| cell.name == run.cell) {
-            check.breach::<RunRow>(row, format!("the experiment has no cell `{}`", run.cell));
+            let what = format!("the experiment has no cell `{}`", run.cell);
+            check.found.breach::<RunRow>(row, what);
         }
     }
-    let runs = tables.runs.iter();
-    let ran: BTreeSet<(&str, u64)> = runs.map(|run| (run.cell.as_str(), run.seed)).collect();
+    let ran: BTreeSet<Key<'_>> = tables.runs.iter().map(OfRun::key).collect();
     let mut missing = Vec::new();
     for cell in present {
         let name = &cell.name;
@@ -99,11 +95,7 @@ pub fn verify_plan(
             let what = format!("cell `{name}` with seed {seed} has no row");
             // Optional data may have come later.
             if finished && !cell.settings.dataset.optional {
-                check.breaches.push(Breach {
-                    table: RunRow::TABLE,
-                    row: None,
-                    what,
-                });
+                check.found.breach::<RunRow>(None, what);
             } else {
                 missing.push(what);
             }
@@ -121,37 +113,19 @@ pub fn verify_plan(
         }
         few => notes.extend(few.iter().cloned()),
     }
-    (check.breaches, notes.into_iter().collect())
-}
-
-/// Rows by the run they belong to, in order.
-fn by_run<'a, R>(
-    rows: impl Iterator<Item = ((&'a str, u64), &'a R)>,
-) -> BTreeMap<(&'a str, u64), Vec<&'a R>> {
-    let mut by_run: BTreeMap<(&str, u64), Vec<&R>> = BTreeMap::new();
-    for (key, row) in rows {
-        by_run.entry(key).or_default().push(row);
-    }
-    by_run
+    (check.found.breaches, notes.into_iter().collect())
 }
 
 struct PlanCheck<'a> {
     experiment: &'a Experiment,
     tables: &'a Tables,
-    epochs: BTreeMap<(&'a str, u64), Vec<&'a EpochRow>>,
-    traffic: BTreeMap<(&'a str, u64), Vec<&'a TrafficRow>>,
-    breaches: Vec<Breach>,
+    epochs: ByRun<'a, EpochRow>,
+    traffic: ByRun<'a, TrafficRow>,
+    decisions: ByRun<'a, DecisionRow>,
+    found: Checker,
 }
 
 impl PlanCheck<'_> {
-    fn breach<R: Row>(&mut self, row: usize, what: String) {
-        self.breaches.push(Breach {
-            table: R::TABLE,
-            row: Some(row),
-            what,
-        });
-    }
-
     fn cell(&mut self, cell: &Cell, preparation: &mut Preparation<'_>) -> Result<(), Error> {
         // Whatever it ran on: nothing is trained here.
         let mut without_device = cell.clone();
@@ -166,7 +140,6 @@ impl PlanCheck<'_> {
     }
 
     fn run(&mut self, row: usize, run: &RunRow, cell: &Cell, fitted: &Fitted) {
-        let key = (run.cell.as_str(), run.seed);
         let mut expected = RowMaker {
             experiment: &self.experiment.name,
             cell,
@@ -177,15 +150,9 @@ impl PlanCheck<'_> {
         if !run.is_ok() {
             return;
         }
-        let epochs: Vec<EpochRow> = self.epochs.get(&key).map_or(Vec::new(), |rows| {
-            rows.iter().map(|&row| row.clone()).collect()
-        });
-        let reached = Milestones::of(&fitted.setting.training, &epochs);
-        expected.diverged_at = reached.diverged_at;
-        expected.seconds_to_target = reached.seconds_to_target;
-        expected.bytes_to_target = reached.bytes_to_target;
-        expected.accuracy_at_byte_budget = reached.accuracy_at_byte_budget;
-        expected.accuracy_at_time_budget = reached.accuracy_at_time_budget;
+        let epochs = self.epochs.get(&run.key()).into_iter().flatten();
+        let epochs: Vec<EpochRow> = epochs.map(|(_, row)| (*row).clone()).collect();
+        expected.measured = Some(milestones(&fitted.setting.training, &epochs));
         self.columns(row, run, &expected, &MILESTONES, "its epochs say");
         self.plan(row, run, fitted);
     }
@@ -199,8 +166,13 @@ impl PlanCheck<'_> {
             names.contains(&column.name) && found != expected
         };
         for (column, (found, expected)) in all.filter(differs) {
+            let text = |values: &Values| match (column.kind, values.text(0)) {
+                (_, None) => "null".to_owned(),
+                (ColumnKind::Text, Some(text)) => format!("`{text}`"),
+                (_, Some(number)) => number,
+            };
             let (found, expected) = (text(found), text(expected));
-            self.breach::<RunRow>(
+            self.found.breach::<RunRow>(
                 row,
                 format!("{} is {found}, but {who} {expected}", column.name),
             );
@@ -211,21 +183,15 @@ impl PlanCheck<'_> {
     fn plan(&mut self, row: usize, run: &RunRow, fitted: &Fitted) {
         let (setting, training) = (&fitted.setting, &fitted.training);
         let mut sent = Lanes::new();
-        for traffic in self
-            .traffic
-            .get(&(run.cell.as_str(), run.seed))
-            .into_iter()
-            .flatten()
-        {
-            let lane = (traffic.epoch, traffic.layer, traffic.from, traffic.to);
-            let lane = (lane.0, lane.1, lane.2, lane.3, traffic.kind.as_str());
+        for (_, traffic) in self.traffic.get(&run.key()).into_iter().flatten() {
+            let (from, to) = (traffic.from, traffic.to);
+            let lane = (traffic.epoch, traffic.layer, from, to, traffic.kind);
             let bytes = (traffic.messages, traffic.payload_bytes, traffic.wire_bytes);
             sent.insert(lane, bytes);
         }
         let mut planned = Lanes::new();
-        let mine = self.tables.decisions.iter();
-        let mine = mine.filter(|decided| decided.cell == run.cell && decided.seed == run.seed);
-        let decisions = decisions_of(mine);
+        let decided = self.decisions.get(&run.key()).into_iter().flatten();
+        let decisions = decisions_of(decided.map(|(_, row)| *row));
         let (mut planner, mut plans) = (training.planner(), BTreeMap::new());
         for epoch in 0..training.epochs() {
             let timeline = planner.next(decisions.get(&epoch));
@@ -235,13 +201,13 @@ impl PlanCheck<'_> {
             for (lane, count) in plan.by_lane(&setting.framing) {
                 let (layer, from, to) = (lane.layer.into(), lane.from.into(), lane.to.into());
                 planned.insert(
-                    (epoch as u64, layer, from, to, lane.kind.name()),
+                    (epoch as u64, layer, from, to, lane.kind),
                     (count.messages, count.payload.0, count.wire.0),
                 );
             }
         }
         let lanes: BTreeSet<_> = planned.keys().chain(sent.keys()).copied().collect();
-        let of = |lanes: &Lanes<'_>, lane| lanes.get(lane).copied().unwrap_or_default();
+        let of = |lanes: &Lanes, lane| lanes.get(lane).copied().unwrap_or_default();
         let differ: Vec<_> = lanes
             .iter()
             .filter(|lane| of(&planned, lane) != of(&sent, lane))
@@ -253,7 +219,7 @@ impl PlanCheck<'_> {
                 1 => String::new(),
                 count => format!(", and {} others", count - 1),
             };
-            self.breach::<RunRow>(
+            self.found.breach::<RunRow>(
                 row,
                 format!(
                     "in traffic, {kind} of layer {layer} from worker {from} to {to} in epoch {epoch} is {} messages, {} bytes and {} \
@@ -262,15 +228,5 @@ impl PlanCheck<'_> {
                 ),
             );
         }
-    }
-}
-
-/// The one cell of a column.
-fn text(values: &Values) -> String {
-    let show = |value: Option<String>| value.unwrap_or_else(|| "null".to_owned());
-    match values {
-        Values::Text(cells) => format!("`{}`", cells[0]),
-        Values::Count(cells) => show(cells[0].map(|count| count.to_string())),
-        Values::Real(cells) => show(cells[0].map(|number| number.to_string())),
     }
 }

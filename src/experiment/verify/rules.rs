@@ -3,7 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Checker, no_more};
-use crate::experiment::rows::{EpochRow, Row, RunRow, TrafficRow};
+use crate::experiment::rows::{EpochRow, Measured, Row, RunRow, TrafficRow};
+use crate::net::TrafficKind;
+
+/// Columns of epochs that never fall, and end at the run's.
+const CUMULATIVE: [&str; 4] = [
+    "simulated_seconds",
+    "measured_seconds",
+    "payload_bytes",
+    "wire_bytes",
+];
 
 /// Messages, payload and wire bytes.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -23,10 +32,9 @@ impl Sum {
 
 impl Checker {
     /// What a row of `runs` says about itself.
-    pub(super) fn run(&mut self, row: usize, run: &RunRow) {
-        let kinds: u64 = kinds(run)
-            .iter()
-            .fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes));
+    pub(super) fn run(&mut self, row: usize, run: &Measured) {
+        let kinds = TrafficKind::ALL.map(|kind| run.bytes_of(kind));
+        let kinds = kinds.into_iter().fold(0, u64::saturating_add);
         self.equal::<RunRow, _>(
             row,
             "payload_bytes",
@@ -41,12 +49,7 @@ impl Checker {
             "twice payload_bytes",
             run.payload_bytes.saturating_mul(2),
         );
-        self.ensure::<RunRow>(run.wire_bytes >= run.payload_bytes, row, || {
-            format!(
-                "wire_bytes {} is less than payload_bytes {}",
-                run.wire_bytes, run.payload_bytes
-            )
-        });
+        self.framed::<RunRow>(row, run.payload_bytes, run.wire_bytes);
         self.share::<RunRow>(row, "val_accuracy", run.val_accuracy);
         self.share::<RunRow>(row, "test_accuracy", run.test_accuracy);
         for (name, seconds) in [
@@ -63,36 +66,40 @@ impl Checker {
                 format!("{name} is {seconds}, not a time")
             });
         }
-        let mut at_most = |name: &str, value: f64, limit_name: &str, limit: f64| {
+        let exposed = run.exposed_communication_seconds;
+        let busy = run.compute_seconds + exposed;
+        let (whole, payload) = (run.simulated_seconds, run.payload_bytes as f64);
+        let (seconds, bytes) = (run.seconds_to_target, run.bytes_to_target);
+        let both = "compute_seconds + exposed_communication_seconds";
+        let communication = run.communication_seconds;
+        for (name, value, limit_name, limit) in [
+            (both, Some(busy), "simulated_seconds", whole),
+            (
+                "exposed_communication_seconds",
+                Some(exposed),
+                "communication_seconds",
+                communication,
+            ),
+            ("seconds_to_target", seconds, "simulated_seconds", whole),
+            (
+                "bytes_to_target",
+                bytes.map(|bytes| bytes as f64),
+                "payload_bytes",
+                payload,
+            ),
+        ] {
+            let Some(value) = value else { continue };
             self.ensure::<RunRow>(no_more(value, limit), row, || {
                 format!("{name} {value} is more than {limit_name} {limit}")
             });
-        };
-        let exposed = run.exposed_communication_seconds;
-        at_most(
-            "compute_seconds + exposed_communication_seconds",
-            run.compute_seconds + exposed,
-            "simulated_seconds",
-            run.simulated_seconds,
-        );
-        at_most(
-            "exposed_communication_seconds",
-            exposed,
-            "communication_seconds",
-            run.communication_seconds,
-        );
-        if let Some(seconds) = run.seconds_to_target {
-            at_most(
-                "seconds_to_target",
-                seconds,
-                "simulated_seconds",
-                run.simulated_seconds,
-            );
         }
-        if let Some(bytes) = run.bytes_to_target {
-            let (bytes, total) = (bytes as f64, run.payload_bytes as f64);
-            at_most("bytes_to_target", bytes, "payload_bytes", total);
-        }
+    }
+
+    /// Framing only adds.
+    fn framed<R: Row>(&mut self, row: usize, payload: u64, wire: u64) {
+        self.ensure::<R>(wire >= payload, row, || {
+            format!("wire_bytes {wire} is less than payload_bytes {payload}")
+        });
     }
 
     /// The epochs of a run are there, in order, and their cumulative columns never fall.
@@ -129,21 +136,11 @@ impl Checker {
                     )
                 },
             );
-            self.ensure::<EpochRow>(epoch.wire_bytes >= epoch.payload_bytes, row, || {
-                format!(
-                    "wire_bytes {} is less than payload_bytes {}",
-                    epoch.wire_bytes, epoch.payload_bytes
-                )
-            });
+            self.framed::<EpochRow>(row, epoch.payload_bytes, epoch.wire_bytes);
         }
         for pair in epochs.windows(2) {
             let ((_, before), (row, after)) = (pair[0], pair[1]);
-            for name in [
-                "simulated_seconds",
-                "measured_seconds",
-                "payload_bytes",
-                "wire_bytes",
-            ] {
+            for name in CUMULATIVE {
                 let (before, after) = (before.number(name), after.number(name));
                 self.ensure::<EpochRow>(before <= after, row, || {
                     let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
@@ -152,12 +149,7 @@ impl Checker {
             }
         }
         if let Some(&(row, last)) = epochs.last() {
-            for name in [
-                "simulated_seconds",
-                "measured_seconds",
-                "payload_bytes",
-                "wire_bytes",
-            ] {
+            for name in CUMULATIVE {
                 let (at_end, total) = (
                     last.number(name).unwrap_or_default(),
                     run.number(name).unwrap_or_default(),
@@ -170,7 +162,7 @@ impl Checker {
     }
 
     /// `best_epoch` is where the validation accuracy is highest, and the accuracies are its.
-    pub(super) fn best(&mut self, row: usize, run: &RunRow, epochs: &[(usize, &EpochRow)]) {
+    pub(super) fn best(&mut self, row: usize, run: &Measured, epochs: &[(usize, &EpochRow)]) {
         let highest = epochs
             .iter()
             .filter_map(|(_, epoch)| epoch.val_accuracy)
@@ -186,29 +178,21 @@ impl Checker {
             return self.breach::<RunRow>(row, format!("best_epoch {best} is not in epochs"));
         };
         let show = |value: Option<f64>| value.map_or("null".to_owned(), |value| value.to_string());
-        let mut same = |name: &str, found: Option<f64>, of: &str, expected: Option<f64>| {
+        let (validation, own) = ("val_accuracy", "that of best_epoch");
+        for (name, found, of, expected) in [
+            (validation, run.val_accuracy, own, epoch.val_accuracy),
+            ("test_accuracy", run.test_accuracy, own, epoch.test_accuracy),
+            (
+                validation,
+                run.val_accuracy,
+                "the highest of its epochs",
+                highest,
+            ),
+        ] {
             self.ensure::<RunRow>(found == expected, row, || {
                 format!("{name} is {}, but {of} is {}", show(found), show(expected))
             });
-        };
-        same(
-            "val_accuracy",
-            run.val_accuracy,
-            "that of best_epoch",
-            epoch.val_accuracy,
-        );
-        same(
-            "test_accuracy",
-            run.test_accuracy,
-            "that of best_epoch",
-            epoch.test_accuracy,
-        );
-        same(
-            "val_accuracy",
-            run.val_accuracy,
-            "the highest of its epochs",
-            highest,
-        );
+        }
         let mut evaluated = epochs.iter().filter(|_| highest.is_some());
         if let Some((_, first)) = evaluated.find(|(_, epoch)| epoch.val_accuracy == highest) {
             let of = "the first with the highest validation accuracy";
@@ -217,20 +201,20 @@ impl Checker {
     }
 
     /// The traffic rows add up to the run's columns.
-    pub(super) fn traffic(&mut self, row: usize, run: &RunRow, traffic: &[(usize, &TrafficRow)]) {
-        let columns = kinds(run);
+    pub(super) fn traffic(
+        &mut self,
+        row: usize,
+        run: &RunRow,
+        measured: &Measured,
+        traffic: &[(usize, &TrafficRow)],
+    ) {
         let mut total = Sum::default();
-        let mut per_kind: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut per_kind: BTreeMap<TrafficKind, u64> = BTreeMap::new();
         let mut lanes = BTreeSet::new();
         for &(row, sent) in traffic {
             total.add(sent);
-            let sum = per_kind.entry(sent.kind.as_str()).or_default();
+            let sum = per_kind.entry(sent.kind).or_default();
             *sum = sum.saturating_add(sent.payload_bytes);
-            self.ensure::<TrafficRow>(
-                columns.iter().any(|(kind, _)| sent.kind == **kind),
-                row,
-                || format!("`{}` is no kind of traffic", sent.kind),
-            );
             self.ensure::<TrafficRow>(
                 sent.from < run.workers && sent.to < run.workers && sent.from != sent.to,
                 row,
@@ -241,37 +225,26 @@ impl Checker {
                     )
                 },
             );
-            self.ensure::<TrafficRow>(sent.wire_bytes >= sent.payload_bytes, row, || {
-                format!(
-                    "wire_bytes {} is less than payload_bytes {}",
-                    sent.wire_bytes, sent.payload_bytes
-                )
-            });
-            let lane = (
-                sent.epoch,
-                sent.layer,
-                sent.from,
-                sent.to,
-                sent.kind.as_str(),
-            );
+            self.framed::<TrafficRow>(row, sent.payload_bytes, sent.wire_bytes);
+            let lane = (sent.epoch, sent.layer, sent.from, sent.to, sent.kind);
             self.ensure::<TrafficRow>(lanes.insert(lane), row, || {
                 "an earlier row has the same cell, seed, epoch, layer, direction and kind"
                     .to_owned()
             });
         }
-        for (kind, bytes) in columns {
-            let sum = per_kind.get(kind).copied().unwrap_or_default();
+        for kind in TrafficKind::ALL {
+            let sum = per_kind.get(&kind).copied().unwrap_or_default();
             self.equal::<RunRow, _>(
                 row,
                 &format!("{kind}_bytes"),
-                bytes,
+                measured.bytes_of(kind),
                 "its sum in traffic",
                 sum,
             );
         }
         let sum = "the sum in traffic";
-        self.equal::<RunRow, _>(row, "messages", run.messages, sum, total.messages);
-        self.equal::<RunRow, _>(row, "wire_bytes", run.wire_bytes, sum, total.wire);
+        self.equal::<RunRow, _>(row, "messages", measured.messages, sum, total.messages);
+        self.equal::<RunRow, _>(row, "wire_bytes", measured.wire_bytes, sum, total.wire);
     }
 
     /// The cumulative bytes of every epoch are those of the traffic up to it.
@@ -305,18 +278,4 @@ impl Checker {
             );
         }
     }
-}
-
-/// The byte columns by kind of traffic, named as in the ledger.
-fn kinds(run: &RunRow) -> [(&'static str, u64); 8] {
-    [
-        ("feature", run.feature_bytes),
-        ("activation", run.activation_bytes),
-        ("activation_gradient", run.activation_gradient_bytes),
-        ("parameter_gradient", run.parameter_gradient_bytes),
-        ("parameter", run.parameter_bytes),
-        ("repartition", run.repartition_bytes),
-        ("sample", run.sample_bytes),
-        ("control", run.control_bytes),
-    ]
 }

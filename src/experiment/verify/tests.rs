@@ -1,7 +1,11 @@
 //! Sound tables pass; every tampering is found.
 
+use TrafficKind::{Control, Feature, ParameterGradient};
+
 use super::*;
+use crate::experiment::rows::Measured;
 use crate::experiment::statistics::{Correction, IntervalMethod};
+use crate::net::TrafficKind;
 
 /// Two seeds are enough.
 const LENIENT: Statistics = Statistics {
@@ -37,7 +41,7 @@ fn sound() -> Tables {
     for (cell, seed) in [("full", 0), ("full", 1), ("fixed", 0), ("fixed", 1)] {
         let name = || cell.to_owned();
         for epoch in 0..3_u64 {
-            for (kind, payload_bytes) in [("feature", 100), ("parameter_gradient", 50)] {
+            for (kind, payload_bytes) in [(Feature, 100), (ParameterGradient, 50)] {
                 for from in 0..2 {
                     tables.traffic.push(TrafficRow {
                         cell: name().into(),
@@ -46,7 +50,7 @@ fn sound() -> Tables {
                         layer: 0,
                         from,
                         to: 1 - from,
-                        kind: kind.into(),
+                        kind,
                         messages: 1,
                         payload_bytes,
                         wire_bytes: payload_bytes + 78,
@@ -75,24 +79,25 @@ fn sound() -> Tables {
             seed,
             workers: 2,
             epochs: 3,
-            best_epoch: Some(1),
-            val_accuracy: Some(0.8),
-            test_accuracy: Some(0.8 - 0.01 * seed as f64),
-            payload_bytes: 900,
-            wire_bytes: 1836,
-            both_ends_bytes: 1800,
-            feature_bytes: 600,
-            parameter_gradient_bytes: 300,
-            messages: 12,
-            simulated_seconds: 3.0,
-            compute_seconds: 2.0,
-            communication_seconds: 1.5,
-            exposed_communication_seconds: 1.0,
-            measured_seconds: 4.0,
-            seconds_to_target: Some(2.0),
-            bytes_to_target: Some(600),
-            status: RunRow::OK.to_owned(),
-            ..RunRow::default()
+            ..RunRow::finished(Measured {
+                best_epoch: Some(1),
+                val_accuracy: Some(0.8),
+                test_accuracy: Some(0.8 - 0.01 * seed as f64),
+                payload_bytes: 900,
+                wire_bytes: 1836,
+                both_ends_bytes: 1800,
+                feature_bytes: 600,
+                parameter_gradient_bytes: 300,
+                messages: 12,
+                simulated_seconds: 3.0,
+                compute_seconds: 2.0,
+                communication_seconds: 1.5,
+                exposed_communication_seconds: 1.0,
+                measured_seconds: 4.0,
+                seconds_to_target: Some(2.0),
+                bytes_to_target: Some(600),
+                ..Measured::default()
+            })
         });
     }
     tables.claim_rows = judge(&tables.claims, &tables.runs, &LENIENT);
@@ -122,62 +127,66 @@ fn sound_tables_have_no_breach() {
 
 type Change = fn(&mut Tables);
 
+fn of(tables: &mut Tables, row: usize) -> &mut Measured {
+    tables.runs[row].measured.as_mut().unwrap()
+}
+
 /// What is changed, and one of the breaches that this must cause.
 const TAMPERED: &[(Change, &str)] = &[
     (
-        |t| t.runs[0].payload_bytes += 1,
+        |t| of(t, 0).payload_bytes += 1,
         "runs, row 0: payload_bytes is 901, but the sum of the kinds is 900",
     ),
     (
-        |t| t.runs[1].feature_bytes += 1,
+        |t| of(t, 1).feature_bytes += 1,
         "runs, row 1: feature_bytes is 601, but its sum in traffic is 600",
     ),
     (
-        |t| t.runs[1].activation_bytes += 1,
+        |t| of(t, 1).activation_bytes += 1,
         "runs, row 1: activation_bytes is 1, but its sum in traffic is 0",
     ),
     (
-        |t| t.runs[1].control_bytes += 1,
+        |t| of(t, 1).control_bytes += 1,
         "runs, row 1: payload_bytes is 900, but the sum of the kinds is 901",
     ),
     (
-        |t| t.runs[0].messages += 1,
+        |t| of(t, 0).messages += 1,
         "runs, row 0: messages is 13, but the sum in traffic is 12",
     ),
     (
-        |t| t.runs[0].wire_bytes += 1,
+        |t| of(t, 0).wire_bytes += 1,
         "runs, row 0: wire_bytes is 1837, but the sum in traffic is 1836",
     ),
     (
-        |t| t.runs[0].both_ends_bytes += 1,
+        |t| of(t, 0).both_ends_bytes += 1,
         "runs, row 0: both_ends_bytes is 1801, but twice payload_bytes is 1800",
     ),
     (
-        |t| t.runs[0].wire_bytes = 1,
+        |t| of(t, 0).wire_bytes = 1,
         "runs, row 0: wire_bytes 1 is less than payload_bytes 900",
     ),
     (
-        |t| t.runs[0].test_accuracy = Some(0.9),
+        |t| of(t, 0).test_accuracy = Some(0.9),
         "runs, row 0: test_accuracy is 0.9, but that of best_epoch is 0.8",
     ),
     (
-        |t| t.runs[0].val_accuracy = Some(1.1),
+        |t| of(t, 0).val_accuracy = Some(1.1),
         "runs, row 0: val_accuracy is 1.1, not in 0 to 1",
     ),
     (
-        |t| t.runs[0].val_accuracy = None,
+        |t| of(t, 0).val_accuracy = None,
         "runs, row 0: val_accuracy is null, but that of best_epoch is 0.8",
     ),
     (
-        |t| t.runs[0].best_epoch = Some(2),
+        |t| of(t, 0).best_epoch = Some(2),
         "runs, row 0: val_accuracy is 0.8, but that of best_epoch is 0.7",
     ),
     (
-        |t| t.runs[0].best_epoch = Some(9),
+        |t| of(t, 0).best_epoch = Some(9),
         "runs, row 0: best_epoch 9 is not in epochs",
     ),
     (
-        |t| t.runs[0].best_epoch = None,
+        |t| of(t, 0).best_epoch = None,
         "runs, row 0: best_epoch is missing, though epochs were evaluated",
     ),
     (
@@ -189,27 +198,27 @@ const TAMPERED: &[(Change, &str)] = &[
         "runs, row 0: epochs is 4, but the number of its rows in epochs is 3",
     ),
     (
-        |t| t.runs[0].compute_seconds = 2.1,
+        |t| of(t, 0).compute_seconds = 2.1,
         "runs, row 0: compute_seconds + exposed_communication_seconds 3.1 is more than simulated_seconds 3",
     ),
     (
-        |t| t.runs[0].communication_seconds = 0.5,
+        |t| of(t, 0).communication_seconds = 0.5,
         "runs, row 0: exposed_communication_seconds 1 is more than communication_seconds 0.5",
     ),
     (
-        |t| t.runs[0].measured_seconds = f64::NAN,
+        |t| of(t, 0).measured_seconds = f64::NAN,
         "runs, row 0: measured_seconds is NaN, not a time",
     ),
     (
-        |t| t.runs[0].compute_seconds = -1.0,
+        |t| of(t, 0).compute_seconds = -1.0,
         "runs, row 0: compute_seconds is -1, not a time",
     ),
     (
-        |t| t.runs[0].seconds_to_target = Some(3.5),
+        |t| of(t, 0).seconds_to_target = Some(3.5),
         "runs, row 0: seconds_to_target 3.5 is more than simulated_seconds 3",
     ),
     (
-        |t| t.runs[0].bytes_to_target = Some(901),
+        |t| of(t, 0).bytes_to_target = Some(901),
         "runs, row 0: bytes_to_target 901 is more than payload_bytes 900",
     ),
     (
@@ -269,8 +278,16 @@ const TAMPERED: &[(Change, &str)] = &[
         "traffic, row 0: wire_bytes 99 is less than payload_bytes 100",
     ),
     (
-        |t| t.traffic[0].kind = "gossip".into(),
-        "traffic, row 0: `gossip` is no kind of traffic",
+        |t| t.traffic[0].kind = Control,
+        "runs, row 0: control_bytes is 0, but its sum in traffic is 100",
+    ),
+    (
+        |t| t.runs[0].status = "fine".to_owned(),
+        "runs, row 0: status is `fine`, but what was to be measured is there",
+    ),
+    (
+        |t| t.runs[0].measured = None,
+        "runs, row 0: status is `ok`, but what was to be measured is not there",
     ),
     (
         |t| t.traffic[0].to = 2,
@@ -317,7 +334,7 @@ fn a_claim_judged_otherwise_than_the_runs_say_is_found() {
 fn a_failed_run_needs_only_its_row() {
     let found = breaches(|tables| {
         tables.runs[3].status = "failed: out of memory".to_owned();
-        tables.runs[3].payload_bytes = 0;
+        tables.runs[3].measured = None;
         tables.epochs.truncate(10);
     });
     assert_eq!(found, [""; 0]);

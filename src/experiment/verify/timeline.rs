@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Breach;
-use crate::experiment::rows::{Row, RunRow, TimelineRow};
+use crate::experiment::rows::{Activity, Row, RunRow, TimelineRow};
 
 /// Everything that does not hold of a timeline: its rows are of finished runs and their workers, end after they start and
 /// before the run does, and no worker computes and waits at once.
@@ -19,8 +19,9 @@ pub fn verify_timeline(runs: &[RunRow], timeline: &[TimelineRow]) -> Vec<Breach>
                 what,
             });
         };
-        let mut finished = runs.iter().filter(|run| run.is_ok());
-        let Some(run) = finished.find(|run| run.cell == span.cell && run.seed == span.seed) else {
+        let of = |run: &&RunRow| run.cell == span.cell && run.seed == span.seed;
+        let run = runs.iter().find(of);
+        let Some((run, measured)) = run.and_then(|run| Some((run, run.measured?))) else {
             breach(format!(
                 "no run of cell \"{}\" and seed {} has finished",
                 span.cell, span.seed
@@ -29,10 +30,9 @@ pub fn verify_timeline(runs: &[RunRow], timeline: &[TimelineRow]) -> Vec<Breach>
         };
         let (start, end) = (span.start_seconds, span.end_seconds);
         // A worker that ends a run by sending does not see its message arrive.
-        let sends = span.activity == "send";
-        let last = run.simulated_seconds * (1.0 + 1e-9);
-        if !(0.0 <= start && start < end && (sends || end <= last)) {
-            let last = run.simulated_seconds;
+        let sends = span.activity == Activity::Send;
+        let last = measured.simulated_seconds;
+        if !(0.0 <= start && start < end && (sends || end <= last * (1.0 + 1e-9))) {
             breach(format!(
                 "it lasts from {start} to {end} of a run of {last} seconds"
             ));
@@ -50,7 +50,8 @@ pub fn verify_timeline(runs: &[RunRow], timeline: &[TimelineRow]) -> Vec<Breach>
         if start < *until {
             breach(format!(
                 "worker {} is still busy until {until} when it begins to {} at {start}",
-                span.worker, span.activity
+                span.worker,
+                span.activity.name()
             ));
         }
         *until = until.max(end);
@@ -61,26 +62,28 @@ pub fn verify_timeline(runs: &[RunRow], timeline: &[TimelineRow]) -> Vec<Breach>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::rows::Measured;
 
     fn found(change: impl Fn(&mut Vec<TimelineRow>)) -> String {
         let run = RunRow {
             cell: "full".into(),
             workers: 2,
-            simulated_seconds: 3.0,
-            status: RunRow::OK.into(),
-            ..RunRow::default()
+            ..RunRow::finished(Measured {
+                simulated_seconds: 3.0,
+                ..Measured::default()
+            })
         };
-        let span = |activity: &str, start_seconds, end_seconds| TimelineRow {
+        let span = |activity: Activity, start_seconds, end_seconds| TimelineRow {
             cell: "full".into(),
-            activity: activity.into(),
+            activity,
             start_seconds,
             end_seconds,
             ..TimelineRow::default()
         };
         let mut rows = vec![
-            span("compute", 0.0, 1.0),
-            span("wait", 1.0, 3.0),
-            span("send", 0.5, 3.5),
+            span(Activity::Compute, 0.0, 1.0),
+            span(Activity::Wait, 1.0, 3.0),
+            span(Activity::Send, 0.5, 3.5),
         ];
         change(&mut rows);
         let breaches = verify_timeline(&[run], &rows);

@@ -4,10 +4,10 @@ use super::multiples::{Multiples, alike, rows};
 use super::seeds_with;
 use crate::report::format;
 use crate::report::plot::{Axis, Curves, Figure, Panel, Series, Spot, Unit};
-use crate::report::series::{Cell, Point};
+use crate::report::series::{Entrant, Point};
 
 /// Against the epoch, counted from 1 as people do.
-pub fn against_epoch(cells: &[Cell]) -> Option<Figure> {
+pub(super) fn against_epoch(cells: &[Entrant]) -> Option<Figure> {
     let x = |point: &Point| point.epoch + 1.0;
     figure(cells, "accuracy-vs-epoch", "epoch", x, |xs| {
         Axis::linear("epoch", Unit::Plain, xs)
@@ -15,7 +15,7 @@ pub fn against_epoch(cells: &[Cell]) -> Option<Figure> {
 }
 
 /// Against the cumulative payload; strategies that sent nothing yet stand at zero, left of the break.
-pub fn against_bytes(cells: &[Cell]) -> Option<Figure> {
+pub(super) fn against_bytes(cells: &[Entrant]) -> Option<Figure> {
     figure(
         cells,
         "accuracy-vs-bytes",
@@ -26,7 +26,7 @@ pub fn against_bytes(cells: &[Cell]) -> Option<Figure> {
 }
 
 /// Against the cumulative simulated time.
-pub fn against_time(cells: &[Cell]) -> Option<Figure> {
+pub(super) fn against_time(cells: &[Entrant]) -> Option<Figure> {
     figure(
         cells,
         "accuracy-vs-time",
@@ -37,13 +37,13 @@ pub fn against_time(cells: &[Cell]) -> Option<Figure> {
 }
 
 fn figure(
-    cells: &[Cell],
+    cells: &[Entrant],
     kind: &'static str,
     against: &str,
     x: impl Fn(&Point) -> f64,
     axis: impl Fn(Vec<f64>) -> Axis,
 ) -> Option<Figure> {
-    let evaluated = |cell: &&Cell| !cell.curve(|row| row.test_accuracy).is_empty();
+    let evaluated = |cell: &&Entrant| !cell.curve(|row| row.test_accuracy).is_empty();
     let shown = Multiples::of(cells.iter().filter(evaluated), 1);
     let panels: Vec<Vec<Series>> = (shown.settings.iter())
         .map(|(_, members)| members.iter().map(|cell| series(cell, &x)).collect())
@@ -110,7 +110,7 @@ fn figure(
 }
 
 /// A cell's accuracy at every evaluated epoch.
-fn series(cell: &Cell, x: impl Fn(&Point) -> f64) -> Series {
+fn series(cell: &Entrant, x: impl Fn(&Point) -> f64) -> Series {
     Series {
         label: cell.strategy.to_owned(),
         look: cell.look,

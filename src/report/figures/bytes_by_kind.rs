@@ -2,13 +2,14 @@
 
 use super::multiples::{Multiples, rows};
 use super::seeds;
+use crate::net::TrafficKind;
 use crate::report::format;
 use crate::report::plot::{Figure, Row, Unit};
-use crate::report::series::Cell;
-use crate::report::style::{KINDS, NODE_DATA_KINDS};
+use crate::report::series::Entrant;
+use crate::report::style::fill_of;
 
 /// Payload by kind, mean over seeds.
-pub fn figure(cells: &[Cell]) -> Option<Figure> {
+pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
     if cells.is_empty() {
         return None;
     }
@@ -16,10 +17,10 @@ pub fn figure(cells: &[Cell]) -> Option<Figure> {
     let longest = (cells.iter())
         .map(|cell| lengths(cell).iter().sum())
         .fold(0.0, f64::max);
-    let row = |cell: &Cell| {
+    let row = |cell: &Entrant| {
         let lengths = lengths(cell);
         let total = format::bytes(lengths.iter().sum());
-        let node_data = node_data(&lengths);
+        let node_data = node_data(cell);
         // Too little to be seen is said in numbers, where there is room.
         let note = if !shown.several() && node_data > 0.0 && node_data < 0.05 * longest {
             format!("{total} (node data {})", format::bytes(node_data))
@@ -32,7 +33,7 @@ pub fn figure(cells: &[Cell]) -> Option<Figure> {
             note,
         })
     };
-    let fills = KINDS.iter().map(|(_, fill)| *fill).collect();
+    let fills = TrafficKind::ALL.map(fill_of).to_vec();
     let panels = shown.bars(("payload", Unit::Bytes, fills), row);
     let told = shown.told(|cell| {
         let lengths = lengths(cell);
@@ -40,7 +41,7 @@ pub fn figure(cells: &[Cell]) -> Option<Figure> {
             "{} sent {}, of which node data {}",
             cell.label,
             format::bytes(lengths.iter().sum()),
-            format::bytes(node_data(&lengths))
+            format::bytes(node_data(cell))
         ))
     });
     Some(Figure {
@@ -59,14 +60,14 @@ pub fn figure(cells: &[Cell]) -> Option<Figure> {
 }
 
 /// Bytes of each kind, mean over seeds.
-fn lengths(cell: &Cell) -> Vec<f64> {
-    let mean = |kind: &str| {
-        let column = cell.column(&format!("{kind}_bytes"));
-        column.map_or(0.0, |sum| sum.mean)
+fn lengths(cell: &Entrant) -> Vec<f64> {
+    let mean = |kind| {
+        let sent = cell.over_seeds(|measured| Some(measured.bytes_of(kind) as f64));
+        sent.map_or(0.0, |sum| sum.mean)
     };
-    KINDS.iter().map(|(kind, _)| mean(kind)).collect()
+    TrafficKind::ALL.map(mean).to_vec()
 }
 
-fn node_data(lengths: &[f64]) -> f64 {
-    lengths[..NODE_DATA_KINDS].iter().sum()
+fn node_data(cell: &Entrant) -> f64 {
+    cell.node_data().map_or(0.0, |sum| sum.mean)
 }

@@ -4,7 +4,7 @@ use super::multiples::{Multiples, rows};
 use super::{list, seeds_with};
 use crate::experiment::rows::EpochRow;
 use crate::report::plot::{Axis, Curves, Figure, Headed, Panel, Series, Spot, Unit};
-use crate::report::series::Cell;
+use crate::report::series::Entrant;
 use crate::report::settings;
 
 /// A number of an epoch that not every strategy has.
@@ -14,7 +14,7 @@ type Number = fn(&EpochRow) -> Option<f64>;
 type Around = fn(Vec<f64>) -> Axis;
 
 /// Compression ratio, error and coverage against epoch, each if any strategy has it.
-pub fn figure(cells: &[Cell]) -> Option<Figure> {
+pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
     let ratio: Around = |values| Axis::log("compression ratio", Unit::Plain, values);
     let coverage: Around = |values| Axis::linear("coverage", Unit::Percent, values);
     let error: Around = |values| {
@@ -33,8 +33,8 @@ pub fn figure(cells: &[Cell]) -> Option<Figure> {
         ),
         ("coverage of neighbourhoods", |row| row.coverage, coverage),
     ];
-    let has = |cell: &Cell, number: Number| !cell.curve(number).is_empty();
-    let either = |cell: &&Cell| numbers.iter().any(|(_, number, _)| has(cell, *number));
+    let has = |cell: &Entrant, number: Number| !cell.curve(number).is_empty();
+    let either = |cell: &&Entrant| numbers.iter().any(|(_, number, _)| has(cell, *number));
     let shown = Multiples::of(cells.iter().filter(either), 2);
     let (mut groups, mut labels) = (Vec::new(), Vec::new());
     for (name, number, axis) in numbers {
@@ -92,7 +92,7 @@ fn group(shown: &Multiples, number: Number, axis: Around) -> Option<Vec<Headed>>
     Some(shown.headed(panels.collect::<Vec<Panel>>()))
 }
 
-fn curve(cell: &Cell, number: Number) -> Option<Series> {
+fn curve(cell: &Entrant, number: Number) -> Option<Series> {
     let points = cell.curve(number);
     let spots = points.iter().map(|point| Spot {
         x: point.epoch + 1.0,

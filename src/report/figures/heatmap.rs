@@ -4,7 +4,7 @@ use super::multiples::left_out;
 use super::seeds;
 use crate::report::format;
 use crate::report::plot::{Figure, Heat, Panel, Tint};
-use crate::report::series::Cell;
+use crate::report::series::Entrant;
 use crate::report::settings::{self, Setting};
 
 /// More columns are not shown; with more than so many, panels stand one below the other.
@@ -15,14 +15,14 @@ const FACTOR: f64 = 10.0;
 const POINTS: f64 = 10.0;
 
 /// Time, and accuracy: strategies are rows and settings columns. `None` without two settings and two strategies.
-pub fn figure(cells: &[Cell]) -> Option<Figure> {
+pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
     let mut settings = settings::settings(cells);
     let strategies = settings::strategies(cells);
     let yardstick = settings::yardstick(cells)?;
     if settings.len() < 2 || strategies.len() < 2 {
         return None;
     }
-    let names: Vec<&str> = settings.iter().map(|(name, _)| *name).collect();
+    let names: Vec<String> = settings.iter().map(|(name, _)| name.to_string()).collect();
     let note = left_out(&names, MOST);
     settings.truncate(MOST);
     let matrix = Matrix {
@@ -71,7 +71,7 @@ struct Matrix<'c, 'a> {
 
 impl Matrix<'_, '_> {
     /// A number of every strategy in every setting, from its own cell and the yardstick's.
-    fn compare(&self, number: impl Fn(&Cell, &Cell) -> Option<f64>) -> Vec<Vec<Option<f64>>> {
+    fn compare(&self, number: impl Fn(&Entrant, &Entrant) -> Option<f64>) -> Vec<Vec<Option<f64>>> {
         let of = |strategy: &str, (_, cells): &Setting| {
             let cell = |label: &str| cells.iter().find(|cell| cell.strategy == label);
             number(cell(strategy)?, cell(self.yardstick)?)
@@ -82,7 +82,7 @@ impl Matrix<'_, '_> {
 
     fn times(&self) -> Vec<Vec<Option<f64>>> {
         self.compare(|mine, full| {
-            let seconds = |cell: &Cell| Some(cell.column("simulated_seconds")?.mean);
+            let seconds = |cell: &Entrant| Some(cell.column("simulated_seconds")?.mean);
             let factor = seconds(mine)? / seconds(full)?;
             (factor.is_finite() && factor > 0.0).then_some(factor)
         })
@@ -101,7 +101,7 @@ impl Matrix<'_, '_> {
     /// Differences in percentage points on a linear scale around 0.
     fn accuracy(&self) -> Heat {
         let points = self.compare(|mine, full| {
-            let accuracy = |cell: &Cell| Some(cell.column("test_accuracy")?.mean);
+            let accuracy = |cell: &Entrant| Some(cell.column("test_accuracy")?.mean);
             Some(100.0 * (accuracy(mine)? - accuracy(full)?))
         });
         let tint = |point: f64| Tint {
@@ -119,19 +119,15 @@ impl Matrix<'_, '_> {
         ends: [String; 2],
     ) -> Heat {
         // What every column's key is stands once, below; the columns have the values.
-        let keys = settings::values(self.settings[0].0);
         let values = |(setting, _): &Setting| {
-            let values = settings::values(setting)
-                .into_iter()
-                .map(|(_, value)| value);
+            let values = setting.values().map(|(_, value)| value);
             values.collect::<Vec<String>>().join(", ")
         };
+        let keys = self.settings[0].0.values().map(|(key, _)| key);
         Heat {
             rows: self.strategies.iter().map(|&label| label.into()).collect(),
             columns: self.settings.iter().map(values).collect(),
-            name: (keys.iter().map(|(key, _)| *key))
-                .collect::<Vec<&str>>()
-                .join(", "),
+            name: keys.collect::<Vec<&str>>().join(", "),
             tints: (numbers.iter())
                 .map(|row| row.iter().map(|number| number.map(&tint)).collect())
                 .collect(),
@@ -184,17 +180,19 @@ fn signed(points: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::rows::RunRow;
+    use crate::experiment::rows::{Measured, RunRow, Sweep};
     use crate::report::series;
 
-    fn run(setting: &str, strategy: &str, seconds: f64, accuracy: f64) -> RunRow {
+    fn run(preset: &str, strategy: &str, seconds: f64, accuracy: f64) -> RunRow {
         RunRow {
-            cell: format!("{setting} {strategy}").trim_start().into(),
+            cell: format!("preset={preset} {strategy}"),
             strategy: strategy.into(),
-            simulated_seconds: seconds,
-            test_accuracy: Some(accuracy),
-            status: RunRow::OK.into(),
-            ..RunRow::default()
+            sweep: Sweep::default().with("preset", preset.into()),
+            ..RunRow::finished(Measured {
+                simulated_seconds: seconds,
+                test_accuracy: Some(accuracy),
+                ..Measured::default()
+            })
         }
     }
 
@@ -214,10 +212,10 @@ mod tests {
     #[test]
     fn every_strategy_is_compared_with_full_in_its_own_setting() {
         let texts = texts(&[
-            run("preset=lte", "varco", 2.0, 0.81),
-            run("preset=lte", "full", 8.0, 0.80),
-            run("preset=nvlink", "full", 0.5, 0.80),
-            run("preset=nvlink", "varco", 2.0, 0.80),
+            run("lte", "varco", 2.0, 0.81),
+            run("lte", "full", 8.0, 0.80),
+            run("nvlink", "full", 0.5, 0.80),
+            run("nvlink", "varco", 2.0, 0.80),
         ]);
         let [time, accuracy] = <[_; 2]>::try_from(texts.unwrap()).unwrap();
         assert_eq!(time, [["0.25", "4.0"], ["1.00", "1.00"]]);
@@ -226,12 +224,12 @@ mod tests {
 
     #[test]
     fn a_strategy_without_a_finished_run_leaves_its_cell_open() {
-        let mut failed = run("workers=4", "varco", 2.0, 0.8);
-        failed.status = "failed: out of memory".into();
+        let mut failed = run("lan", "varco", 2.0, 0.8);
+        failed.measured = None;
         let texts = texts(&[
-            run("workers=2", "full", 8.0, 0.80),
-            run("workers=2", "varco", 2.0, 0.81),
-            run("workers=4", "full", 8.0, 0.80),
+            run("wan", "full", 8.0, 0.80),
+            run("wan", "varco", 2.0, 0.81),
+            run("lan", "full", 8.0, 0.80),
             failed,
         ]);
         assert_eq!(texts.unwrap()[0], [["1.00", "1.00"], ["0.25", "–"]]);

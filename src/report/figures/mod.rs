@@ -11,87 +11,82 @@ mod time_breakdown;
 mod timeline;
 
 use super::plot::Figure;
-use super::series::Cell;
+use super::series::Entrant;
+
+/// Makes a figure; `None` if the cells hold nothing that it shows.
+type Draw = fn(&[Entrant]) -> Option<Figure>;
 
 /// A kind of figure.
 #[derive(Clone, Copy)]
-pub struct Kind {
+pub(super) struct Kind {
     /// Its name in experiment files, and of the files it makes.
     pub name: &'static str,
     /// Without what it has nothing to show.
     pub needs: &'static str,
     /// Makes the figure; `None` if the cells hold nothing that it shows.
-    draw: fn(&[Cell]) -> Option<Figure>,
+    draw: Draw,
 }
 
 /// Every kind, in the order of the report.
-pub const KINDS: [Kind; 10] = [
-    Kind {
-        name: "accuracy-vs-epoch",
-        needs: "a run that was evaluated",
-        draw: accuracy::against_epoch,
-    },
-    Kind {
-        name: "accuracy-vs-bytes",
-        needs: "a run that was evaluated",
-        draw: accuracy::against_bytes,
-    },
-    Kind {
-        name: "accuracy-vs-time",
-        needs: "a run that was evaluated",
-        draw: accuracy::against_time,
-    },
-    Kind {
-        name: "bytes-by-kind",
-        needs: "a run that finished",
-        draw: bytes_by_kind::figure,
-    },
-    Kind {
-        name: "pareto",
-        needs: "a run with a test accuracy",
-        draw: pareto::figure,
-    },
-    Kind {
-        name: "time-breakdown",
-        needs: "a run that takes time",
-        draw: time_breakdown::figure,
-    },
-    Kind {
-        name: "scaling",
-        needs: "a sweep over two or more sizes",
-        draw: scaling::figure,
-    },
-    Kind {
-        name: "heatmap",
-        needs: "a sweep with two or more settings, and two strategies",
-        draw: heatmap::figure,
-    },
-    Kind {
-        name: "compression",
-        needs: "a strategy that compresses, or covers a part of the neighbours",
-        draw: compression::figure,
-    },
-    Kind {
-        name: "timeline",
-        needs: "a run with --trace",
-        draw: timeline::figure,
-    },
+pub(super) const KINDS: [Kind; 10] = [
+    kind(
+        "accuracy-vs-epoch",
+        accuracy::against_epoch,
+        "a run that was evaluated",
+    ),
+    kind(
+        "accuracy-vs-bytes",
+        accuracy::against_bytes,
+        "a run that was evaluated",
+    ),
+    kind(
+        "accuracy-vs-time",
+        accuracy::against_time,
+        "a run that was evaluated",
+    ),
+    kind(
+        "bytes-by-kind",
+        bytes_by_kind::figure,
+        "a run that finished",
+    ),
+    kind("pareto", pareto::figure, "a run with a test accuracy"),
+    kind(
+        "time-breakdown",
+        time_breakdown::figure,
+        "a run that takes time",
+    ),
+    kind("scaling", scaling::figure, "a sweep over two or more sizes"),
+    kind(
+        "heatmap",
+        heatmap::figure,
+        "a sweep with two or more settings, and two strategies",
+    ),
+    kind(
+        "compression",
+        compression::figure,
+        "a strategy that compresses, or covers a part of the neighbours",
+    ),
+    kind("timeline", timeline::figure, "a run with --trace"),
 ];
+
+const fn kind(name: &'static str, draw: Draw, needs: &'static str) -> Kind {
+    Kind { name, needs, draw }
+}
 
 impl Kind {
     /// The kind of that name.
-    pub fn named(name: &str) -> Option<Self> {
+    pub(super) fn named(name: &str) -> Option<Self> {
         KINDS.into_iter().find(|kind| kind.name == name)
     }
 
     /// The figure; `None` if the cells hold nothing that it shows.
-    pub fn figure(&self, cells: &[Cell]) -> Option<Figure> {
+    pub(super) fn figure(&self, cells: &[Entrant]) -> Option<Figure> {
         (self.draw)(cells)
     }
 }
 
 /// `mean of 3 seeds`, or `one seed`.
-fn seeds(cells: &[Cell]) -> String {
+fn seeds(cells: &[Entrant]) -> String {
     match cells.iter().map(|cell| cell.runs.len()).max() {
         Some(seeds) if seeds > 1 => format!("mean of {seeds} seeds"),
         _ => "one seed".into(),
@@ -99,7 +94,7 @@ fn seeds(cells: &[Cell]) -> String {
 }
 
 /// [`seeds`], and what their spread is drawn as.
-fn seeds_with(cells: &[Cell], spread: &str) -> String {
+fn seeds_with(cells: &[Entrant], spread: &str) -> String {
     let seeds = seeds(cells);
     if seeds == "one seed" {
         return seeds;

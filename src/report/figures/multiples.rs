@@ -2,7 +2,7 @@
 
 use super::list;
 use crate::report::plot::{Bars, Headed, Panel, Reach, Row, Unit};
-use crate::report::series::Cell;
+use crate::report::series::Entrant;
 use crate::report::settings::{self, Setting};
 use crate::report::style::Fill;
 
@@ -12,7 +12,7 @@ const MOST: [usize; 3] = [12, 8, 6];
 const ALIKE: f64 = 4.0;
 
 /// The settings that a figure shows.
-pub struct Multiples<'c, 'a> {
+pub(super) struct Multiples<'c, 'a> {
     /// The first ones of the sweep, or the only one.
     pub settings: Vec<Setting<'c, 'a>>,
     /// Which ones it leaves out; empty if none.
@@ -21,21 +21,21 @@ pub struct Multiples<'c, 'a> {
 
 impl<'c, 'a> Multiples<'c, 'a> {
     /// Those of `cells`, for a figure with `each` (1 to 3) panels for every setting.
-    pub fn of(cells: impl IntoIterator<Item = &'c Cell<'a>>, each: usize) -> Self {
+    pub(super) fn of(cells: impl IntoIterator<Item = &'c Entrant<'a>>, each: usize) -> Self {
         let mut settings = settings::settings(cells);
-        let names: Vec<&str> = settings.iter().map(|(name, _)| *name).collect();
+        let names: Vec<String> = settings.iter().map(|(name, _)| name.to_string()).collect();
         let note = left_out(&names, MOST[each - 1]);
         settings.truncate(MOST[each - 1]);
         Self { settings, note }
     }
 
     /// Whether there is one panel a setting.
-    pub fn several(&self) -> bool {
+    pub(super) fn several(&self) -> bool {
         self.settings.len() > 1
     }
 
     /// What the caption says about panels.
-    pub fn caption(&self) -> String {
+    pub(super) fn caption(&self) -> String {
         let panels = if self.several() {
             " One panel for each setting of the sweep, with an axis of its own where they differ much."
         } else {
@@ -50,10 +50,10 @@ impl<'c, 'a> Multiples<'c, 'a> {
     }
 
     /// What a person who cannot see the figure should know: a clause for each cell, or, of many panels, what they are.
-    pub fn told(&self, clause: impl Fn(&Cell<'a>) -> Option<String>) -> String {
+    pub(super) fn told(&self, clause: impl Fn(&Entrant<'a>) -> Option<String>) -> String {
         if self.several() {
             let names: Vec<String> = (self.settings.iter())
-                .map(|(name, _)| (*name).to_owned())
+                .map(|(name, _)| name.to_string())
                 .collect();
             return format!("one panel for each of {}", list(&names));
         }
@@ -64,14 +64,14 @@ impl<'c, 'a> Multiples<'c, 'a> {
 
     /// Panels of stacked bars, a row for each strategy: the same rows in every panel, and the same axis where the lengths
     /// are alike.
-    pub fn bars(
+    pub(super) fn bars(
         &self,
         (name, unit, fills): (&str, Unit, Vec<Fill>),
-        row: impl Fn(&Cell<'a>) -> Option<Row>,
+        row: impl Fn(&Entrant<'a>) -> Option<Row>,
     ) -> Vec<Headed> {
         let cells = self.settings.iter().flat_map(|(_, cells)| cells.iter());
         let strategies = settings::strategies(cells.copied());
-        let rows_of = |members: &[&Cell<'a>]| -> Vec<Row> {
+        let rows_of = |members: &[&Entrant<'a>]| -> Vec<Row> {
             let of = |strategy: &&str| {
                 let cell = members.iter().find(|cell| cell.strategy == *strategy);
                 cell.and_then(|cell| row(cell)).unwrap_or_else(|| Row {
@@ -106,17 +106,14 @@ impl<'c, 'a> Multiples<'c, 'a> {
     }
 
     /// The panels under the names of their settings.
-    pub fn headed(&self, panels: impl IntoIterator<Item = Panel>) -> Vec<Headed> {
-        let headings = self
-            .settings
-            .iter()
-            .map(|(name, _)| settings::heading(name));
+    pub(super) fn headed(&self, panels: impl IntoIterator<Item = Panel>) -> Vec<Headed> {
+        let headings = self.settings.iter().map(|(setting, _)| setting.heading());
         headings.zip(panels).collect()
     }
 }
 
 /// What is said about names after the first `most`.
-pub fn left_out(names: &[&str], most: usize) -> String {
+pub(super) fn left_out(names: &[String], most: usize) -> String {
     match names.get(most..).unwrap_or_default() {
         [] => String::new(),
         [one] => format!("{one} is in the tables alone"),
@@ -128,7 +125,7 @@ pub fn left_out(names: &[&str], most: usize) -> String {
 }
 
 /// Whether panels that reach so far can share an axis.
-pub fn alike(reaches: &[f64]) -> bool {
+pub(super) fn alike(reaches: &[f64]) -> bool {
     let most = reaches.iter().copied().fold(0.0, f64::max);
     let least = reaches.iter().copied().filter(|reach| *reach > 0.0);
     most <= ALIKE * least.fold(f64::INFINITY, f64::min)
@@ -136,7 +133,7 @@ pub fn alike(reaches: &[f64]) -> bool {
 
 /// Groups of panels as the rows of a figure: each begins a row if it does not fit into the last one, and all rows have about
 /// the same length.
-pub fn rows(groups: Vec<Vec<Headed>>) -> Vec<Vec<Headed>> {
+pub(super) fn rows(groups: Vec<Vec<Headed>>) -> Vec<Vec<Headed>> {
     let columns = match groups.iter().map(Vec::len).max().unwrap_or(0) {
         few @ 0..=4 => few,
         5 | 6 | 9 => 3,
@@ -163,7 +160,7 @@ mod tests {
 
     #[test]
     fn settings_beyond_the_most_are_named_as_left_out() {
-        let names = ["a=1", "a=2", "a=3", "a=4"];
+        let names = ["a=1", "a=2", "a=3", "a=4"].map(str::to_owned);
         assert_eq!(left_out(&names, 4), "");
         assert_eq!(left_out(&names, 3), "a=4 is in the tables alone");
         let several = "The first 1 of 4 settings; a=2 to a=4 are in the tables alone";

@@ -2,10 +2,10 @@
 
 use super::multiples::{Multiples, alike, rows};
 use super::{list, seeds_with};
+use crate::experiment::rows::Sweep;
 use crate::experiment::statistics::Summary;
 use crate::report::plot::{Axis, Curves, Figure, Guide, Headed, Panel, Series, Spot, Unit};
-use crate::report::series::Cell;
-use crate::report::settings::heading;
+use crate::report::series::Entrant;
 
 /// More panels than these do not fit a page.
 const MOST_PANELS: usize = 18;
@@ -14,7 +14,7 @@ const MOST_PANELS: usize = 18;
 struct Cost {
     name: &'static str,
     unit: Unit,
-    of: fn(&Cell) -> Option<Summary>,
+    of: fn(&Entrant) -> Option<Summary>,
 }
 
 const COSTS: [Cost; 3] = [
@@ -42,8 +42,8 @@ struct Group {
 }
 
 /// Panels against node data alone, against all that was sent, and against time.
-pub fn figure(cells: &[Cell]) -> Option<Figure> {
-    let evaluated = |cell: &&Cell| cell.column("test_accuracy").is_some();
+pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
+    let evaluated = |cell: &&Entrant| cell.column("test_accuracy").is_some();
     // Settings that are alike share a panel, and more of them fit.
     let with = |each| {
         let shown = Multiples::of(cells.iter().filter(evaluated), each);
@@ -97,7 +97,7 @@ pub fn figure(cells: &[Cell]) -> Option<Figure> {
 
 /// The panels of one cost, those of settings between which nothing differs drawn once; `None` where nothing is known.
 fn group(shown: &Multiples, cost: &Cost) -> Option<Group> {
-    let mut panels: Vec<(Vec<&str>, Vec<Series>)> = Vec::new();
+    let mut panels: Vec<(Vec<&Sweep>, Vec<Series>)> = Vec::new();
     for (setting, cells) in &shown.settings {
         let series: Vec<Series> = (cells.iter())
             .filter_map(|cell| point(cell, cost.of))
@@ -137,9 +137,9 @@ fn group(shown: &Multiples, cost: &Cost) -> Option<Group> {
             .map(|index| series[*index].label.clone())
             .collect();
         let name = match settings[..] {
-            [only] => heading(only),
+            [only] => only.heading(),
             _ if settings.len() == every => "every setting".to_owned(),
-            [first, ..] => format!("{} and {} alike", heading(first), settings.len() - 1),
+            [first, ..] => format!("{} and {} alike", first.heading(), settings.len() - 1),
             [] => String::new(),
         };
         let colon = if name.is_empty() { "" } else { ": " };
@@ -166,7 +166,7 @@ fn same(one: &[Series], other: &[Series]) -> bool {
     one.len() == other.len() && one.iter().zip(other).all(pair)
 }
 
-fn point(cell: &Cell, cost: impl Fn(&Cell) -> Option<Summary>) -> Option<Series> {
+fn point(cell: &Entrant, cost: impl Fn(&Entrant) -> Option<Summary>) -> Option<Series> {
     let (cost, accuracy) = (cost(cell)?, cell.column("test_accuracy")?);
     Some(Series {
         label: cell.strategy.to_owned(),
@@ -215,7 +215,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::experiment::rows::RunRow;
+    use crate::experiment::rows::{Measured, RunRow};
     use crate::report::series;
 
     #[test]
@@ -232,21 +232,23 @@ mod tests {
 
     #[test]
     fn settings_between_which_nothing_differs_share_a_panel() {
-        let run = |setting: &str, strategy: &str, bytes: u64, seconds: f64| RunRow {
-            cell: format!("{setting} {strategy}"),
+        let run = |preset: &str, strategy: &str, bytes: u64, seconds: f64| RunRow {
+            cell: format!("preset={preset} {strategy}"),
             strategy: strategy.into(),
-            test_accuracy: Some(0.8),
-            activation_bytes: bytes,
-            payload_bytes: bytes,
-            simulated_seconds: seconds,
-            status: RunRow::OK.into(),
-            ..RunRow::default()
+            sweep: Sweep::default().with("preset", preset.into()),
+            ..RunRow::finished(Measured {
+                test_accuracy: Some(0.8),
+                activation_bytes: bytes,
+                payload_bytes: bytes,
+                simulated_seconds: seconds,
+                ..Measured::default()
+            })
         };
         let runs = [
-            run("preset=wan", "full", 900, 9.0),
-            run("preset=wan", "varco", 300, 3.0),
-            run("preset=lte", "full", 900, 90.0),
-            run("preset=lte", "varco", 300, 30.0),
+            run("wan", "full", 900, 9.0),
+            run("wan", "varco", 300, 3.0),
+            run("lte", "full", 900, 90.0),
+            run("lte", "varco", 300, 30.0),
         ];
         let figure = figure(&series::cells(&runs, &[])).unwrap();
         let headings: Vec<Vec<&str>> = (figure.rows.iter())

@@ -2,9 +2,10 @@
 
 use super::multiples::{left_out, rows};
 use super::seeds_with;
+use crate::experiment::rows::{Measured, Sweep};
 use crate::experiment::statistics::Summary;
 use crate::report::plot::{Axis, Curves, Figure, Guide, Headed, Panel, Series, Spot, Unit};
-use crate::report::series::Cell;
+use crate::report::series::Entrant;
 use crate::report::settings;
 
 /// What may stand on the horizontal axis, if it is swept: the last part of its key, and its name; the first comes first.
@@ -20,42 +21,43 @@ const SIZES: [(&str, &str); 5] = [
 const MOST: usize = 8;
 
 /// What is measured per epoch: its name, its unit and its value for a cell.
-type Measure = (&'static str, Unit, fn(&Cell) -> Option<Summary>);
+type Measure = (&'static str, Unit, fn(&Entrant) -> Option<Summary>);
 
 /// A cell with its place on the horizontal axis.
-type Sized<'c, 'a> = (f64, &'c Cell<'a>);
+type Sized<'c, 'a> = (f64, &'c Entrant<'a>);
 
 /// One panel of time and one of bytes for each combination of what else is swept; `None` with fewer than two sizes.
-pub fn figure(cells: &[Cell]) -> Option<Figure> {
+pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
     let (size, name) = SIZES.into_iter().find(|(size, _)| {
         let mut sizes: Vec<f64> = cells
             .iter()
-            .filter_map(|cell| split(cell, size)?.0)
+            .filter_map(|cell| size_of(cell, size))
             .collect();
         sizes.sort_by(f64::total_cmp);
         sizes.dedup();
         sizes.len() > 1
     })?;
-    let mut panels: Vec<(String, Vec<Sized>)> = Vec::new();
+    let mut panels: Vec<(Sweep, Vec<Sized>)> = Vec::new();
     for cell in cells {
-        let Some((Some(x), rest)) = split(cell, size) else {
+        let Some(x) = size_of(cell, size) else {
             continue;
         };
+        let rest = cell.setting.without(size);
         match panels.iter_mut().find(|(known, _)| *known == rest) {
             Some((_, members)) => members.push((x, cell)),
             None => panels.push((rest, vec![(x, cell)])),
         }
     }
-    let names: Vec<&str> = panels.iter().map(|(name, _)| name.as_str()).collect();
+    let names: Vec<String> = panels.iter().map(|(rest, _)| rest.to_string()).collect();
     let note = left_out(&names, MOST);
     panels.truncate(MOST);
     let yardstick = settings::yardstick(cells).filter(|_| size == "workers");
     let measures: [Measure; 2] = [
         ("time per epoch", Unit::Seconds, |cell| {
-            cell.over_seeds(|run| per_epoch(run.simulated_seconds, run.epochs))
+            per_epoch(cell, |measured| measured.simulated_seconds)
         }),
         ("payload per epoch", Unit::Bytes, |cell| {
-            cell.over_seeds(|run| per_epoch(run.payload_bytes as f64, run.epochs))
+            per_epoch(cell, |measured| measured.payload_bytes as f64)
         }),
     ];
     let groups = measures.map(|measure| {
@@ -85,32 +87,25 @@ pub fn figure(cells: &[Cell]) -> Option<Figure> {
     })
 }
 
-/// The cell's size, if it has a positive one, and what else its setting says.
-fn split(cell: &Cell, size: &str) -> Option<(Option<f64>, String)> {
-    let values = settings::values(cell.setting);
-    let is_size = |key: &str| key.rsplit('.').next() == Some(size);
-    let (_, value) = values.iter().find(|(key, _)| is_size(key))?;
-    let number = value.parse().ok().filter(|number: &f64| *number > 0.0);
-    let rest: Vec<String> = (values.iter())
-        .filter(|(key, _)| !is_size(key))
-        .map(|(key, value)| format!("{key}={value}"))
-        .collect();
-    Some((number, rest.join(" ")))
+/// The cell's size, if it has a positive one.
+fn size_of(cell: &Entrant, size: &str) -> Option<f64> {
+    cell.setting.number(size).filter(|number| *number > 0.0)
 }
 
-fn per_epoch(sum: f64, epochs: u64) -> Option<f64> {
-    (epochs > 0).then(|| sum / epochs as f64)
+fn per_epoch(cell: &Entrant, sum: impl Fn(&Measured) -> f64) -> Option<Summary> {
+    let runs = cell.runs.iter().filter(|(run, _)| run.epochs > 0);
+    Summary::of(runs.map(|(run, measured)| sum(measured) / run.epochs as f64))
 }
 
 /// A panel of one measure for each combination, all with the same axes.
 fn group(
-    panels: &[(String, Vec<Sized>)],
+    panels: &[(Sweep, Vec<Sized>)],
     name: &str,
     (measure, unit, value): Measure,
     ideal: Option<&str>,
 ) -> Option<Vec<Headed>> {
-    let drawn: Vec<(&String, Vec<Series>)> = (panels.iter())
-        .map(|(heading, members)| (heading, curves(members, value)))
+    let drawn: Vec<(&Sweep, Vec<Series>)> = (panels.iter())
+        .map(|(rest, members)| (rest, curves(members, value)))
         .collect();
     let spots = || {
         let all = drawn.iter().flat_map(|(_, series)| series);
@@ -137,7 +132,7 @@ fn group(
         .iter()
         .filter_map(|(_, series)| Some(line(series)?.points[1].1));
     let y = Axis::log(measure, unit, spots().map(|spot| spot.y).chain(ends));
-    let panels = drawn.iter().map(|(heading, series)| {
+    let panels = drawn.iter().map(|(rest, series)| {
         let guide = line(series);
         let curves = Curves {
             x: x.clone(),
@@ -146,13 +141,13 @@ fn group(
             guide,
             series: series.clone(),
         };
-        (settings::heading(heading), Panel::Curves(curves))
+        (rest.heading(), Panel::Curves(curves))
     });
     Some(panels.collect())
 }
 
 /// One curve a strategy, by growing size.
-fn curves(members: &[Sized], value: impl Fn(&Cell) -> Option<Summary>) -> Vec<Series> {
+fn curves(members: &[Sized], value: impl Fn(&Entrant) -> Option<Summary>) -> Vec<Series> {
     let mut curves: Vec<Series> = Vec::new();
     for (x, cell) in members {
         let Some(summary) = value(cell) else { continue };
@@ -180,25 +175,35 @@ fn curves(members: &[Sized], value: impl Fn(&Cell) -> Option<Summary>) -> Vec<Se
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Value;
+
     use crate::experiment::rows::RunRow;
     use crate::report::series;
 
     /// Runs of full with these settings; seconds of each are ten times its place, over ten epochs.
-    fn runs(settings: &[&str]) -> Vec<RunRow> {
-        let run = |(place, setting): (usize, &&str)| RunRow {
+    fn runs(settings: &[Sweep]) -> Vec<RunRow> {
+        let run = |(place, setting): (usize, &Sweep)| RunRow {
             cell: format!("{setting} full"),
             strategy: "full".into(),
+            sweep: setting.clone(),
             epochs: 10,
-            simulated_seconds: 10.0 * (place + 1) as f64,
-            payload_bytes: 1000,
-            status: RunRow::OK.into(),
-            ..RunRow::default()
+            ..RunRow::finished(Measured {
+                simulated_seconds: 10.0 * (place + 1) as f64,
+                payload_bytes: 1000,
+                ..Measured::default()
+            })
         };
         settings.iter().enumerate().map(run).collect()
     }
 
-    fn panels(settings: &[&str]) -> Option<Vec<(String, Curves)>> {
-        let runs = runs(settings);
+    fn panels(settings: &[&[(&str, Value)]]) -> Option<Vec<(String, Curves)>> {
+        let sweep = |setting: &&[(&str, Value)]| {
+            let pairs = setting.iter();
+            pairs.fold(Sweep::default(), |sweep, (key, value)| {
+                sweep.with(key, value.clone())
+            })
+        };
+        let runs = runs(&settings.iter().map(sweep).collect::<Vec<Sweep>>());
         let figure = figure(&series::cells(&runs, &[]))?;
         let panels = figure.rows.into_iter().flatten();
         let curves = panels.filter_map(|(heading, panel)| match panel {
@@ -210,14 +215,25 @@ mod tests {
 
     #[test]
     fn one_size_alone_or_a_sweep_of_something_else_does_not_scale() {
-        assert!(panels(&["workers=4"]).is_none());
-        assert!(panels(&["preset=wan", "preset=lte"]).is_none());
-        assert!(panels(&["workers=4 preset=wan", "workers=4 preset=lte"]).is_none());
+        assert!(panels(&[&[("workers", 4.into())]]).is_none());
+        assert!(panels(&[&[("preset", "wan".into())], &[("preset", "lte".into())]]).is_none());
+        assert!(
+            panels(&[
+                &[("workers", 4.into()), ("preset", "wan".into())],
+                &[("workers", 4.into()), ("preset", "lte".into())]
+            ])
+            .is_none()
+        );
     }
 
     #[test]
     fn curves_grow_along_the_axis_and_the_ideal_line_halves_as_workers_double() {
-        let panels = panels(&["workers=8", "workers=2", "workers=16"]).unwrap();
+        let panels = panels(&[
+            &[("workers", 8.into())],
+            &[("workers", 2.into())],
+            &[("workers", 16.into())],
+        ])
+        .unwrap();
         assert_eq!(panels.len(), 2, "time and payload");
         let (_, time) = &panels[0];
         let points: Vec<(f64, f64)> = (time.series[0].spots.iter())
@@ -231,10 +247,10 @@ mod tests {
 
     #[test]
     fn what_else_is_swept_becomes_panels_and_workers_come_before_layers() {
-        let both = [
-            "layers=2 workers=2",
-            "layers=2 workers=4",
-            "layers=4 workers=2",
+        let both: [&[(&str, Value)]; 3] = [
+            &[("layers", 2.into()), ("workers", 2.into())],
+            &[("layers", 2.into()), ("workers", 4.into())],
+            &[("layers", 4.into()), ("workers", 2.into())],
         ];
         let panels = panels(&both).unwrap();
         let headings: Vec<&str> = panels.iter().map(|(heading, _)| heading.as_str()).collect();
@@ -243,7 +259,7 @@ mod tests {
 
     #[test]
     fn without_workers_there_is_no_ideal() {
-        let panels = panels(&["layers=2", "layers=8"]).unwrap();
+        let panels = panels(&[&[("layers", 2.into())], &[("layers", 8.into())]]).unwrap();
         assert!(panels.iter().all(|(_, curves)| curves.guide.is_none()));
     }
 }

@@ -4,13 +4,13 @@ use super::multiples::{Multiples, rows};
 use super::seeds;
 use crate::report::format;
 use crate::report::plot::{Figure, Row, Unit};
-use crate::report::series::Cell;
+use crate::report::series::Entrant;
 use crate::report::style::TIMES;
 
 /// Stacked bars of computing, exposed communication, and waiting for other workers.
-pub fn figure(cells: &[Cell]) -> Option<Figure> {
+pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
     let takes_time =
-        |cell: &Cell| row(cell).is_some_and(|row| row.lengths.iter().sum::<f64>() > 0.0);
+        |cell: &Entrant| row(cell).is_some_and(|row| row.lengths.iter().sum::<f64>() > 0.0);
     if !cells.iter().any(takes_time) {
         return None;
     }
@@ -40,7 +40,7 @@ pub fn figure(cells: &[Cell]) -> Option<Figure> {
     })
 }
 
-fn row(cell: &Cell) -> Option<Row> {
+fn row(cell: &Entrant) -> Option<Row> {
     let mean = |column: &str| cell.column(column).map(|sum| sum.mean);
     let total = mean("simulated_seconds")?;
     let compute = mean("compute_seconds")?;

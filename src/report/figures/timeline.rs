@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::list;
-use crate::experiment::rows::TimelineRow;
+use crate::experiment::rows::{Activity, TimelineRow};
 use crate::report::format;
 use crate::report::plot::{Figure, Group, Lane, Lanes, Panel, Piece, Unit};
-use crate::report::series::Cell;
+use crate::report::series::Entrant;
 use crate::report::style::DOINGS;
 
 /// More cells and workers than these would not fit a page.
@@ -15,8 +15,8 @@ const WORKERS: u64 = 8;
 
 /// The last but one traced epoch of each cell, from its own start, under one axis of time: the first have their peculiarities,
 /// and what travels ahead belongs to the one after.
-pub fn figure(cells: &[Cell]) -> Option<Figure> {
-    let traced: Vec<&Cell> = (cells.iter())
+pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
+    let traced: Vec<&Entrant> = (cells.iter())
         .filter(|cell| !cell.timeline.is_empty())
         .collect();
     let shown = &traced[..traced.len().min(CELLS)];
@@ -55,10 +55,10 @@ pub fn figure(cells: &[Cell]) -> Option<Figure> {
 }
 
 /// The lanes of a cell in its epoch, whatever happens then, how long it takes, and its number.
-fn group(cell: &Cell) -> Option<(Group, f64, u64)> {
+fn group(cell: &Entrant) -> Option<(Group, f64, u64)> {
     let epochs: BTreeSet<u64> = cell.timeline.iter().map(|row| row.epoch).collect();
     let epoch = *epochs.iter().rev().nth(1).or(epochs.last())?;
-    let of_epoch = |row: &&&TimelineRow| row.epoch == epoch && row.activity != "send";
+    let of_epoch = |row: &&&TimelineRow| row.epoch == epoch && row.activity != Activity::Send;
     let spans = || cell.timeline.iter().filter(of_epoch);
     let start = spans()
         .map(|row| row.start_seconds)
@@ -67,14 +67,14 @@ fn group(cell: &Cell) -> Option<(Group, f64, u64)> {
     let workers = spans().map(|row| row.worker).max()? + 1;
     let within = |row: &&&TimelineRow| row.end_seconds > start && row.start_seconds < end;
     let piece = |row: &TimelineRow| Piece {
-        part: match row.activity.as_str() {
-            "compute" => 0,
-            "wait" => 1,
-            _ => 2,
+        part: match row.activity {
+            Activity::Compute => 0,
+            Activity::Wait => 1,
+            Activity::Send => 2,
         },
         start: row.start_seconds.max(start) - start,
         end: row.end_seconds.min(end) - start,
-        thin: row.activity == "send",
+        thin: row.activity == Activity::Send,
     };
     let lanes = (0..workers.min(WORKERS)).map(|worker| Lane {
         label: format!("worker {worker}"),

@@ -1,12 +1,8 @@
 //! A panel of horizontal stacked bars, one a row, each with a note at its end.
 
-use plotters::style::text_anchor::{HPos, VPos};
-
-use super::backend::Glyphs;
-use super::canvas::{Canvas, Failure};
-use super::frame::Frame;
+use super::canvas::{Anchor, Canvas};
+use super::frame::{Frame, Labels};
 use super::legend::{Entries, Sample};
-use super::panel::Labels;
 use super::scale::{Axis, Unit};
 use super::text;
 use crate::report::style::{Fill, SMALL, WIDTH};
@@ -22,7 +18,7 @@ const LONGEST: f64 = 0.45 * WIDTH;
 
 /// One bar.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub(crate) struct Row {
     /// What stands left of it.
     pub label: String,
     /// One length for each of [`Bars::fills`].
@@ -33,7 +29,7 @@ pub struct Row {
 
 /// A panel of stacked bars.
 #[derive(Clone, Debug)]
-pub struct Bars {
+pub(crate) struct Bars {
     /// What lengths measure.
     pub name: String,
     /// Their unit.
@@ -50,11 +46,11 @@ pub struct Bars {
 
 /// Lengths of bars, each with the width of the note at its end, pt.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Reach(Vec<(f64, f64)>);
+pub(crate) struct Reach(Vec<(f64, f64)>);
 
 impl Reach {
     /// Room for all of these.
-    pub fn of<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Self {
+    pub(crate) fn of<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Self {
         let end = |row: &Row| (row.lengths.iter().sum(), text::width(&row.note, SMALL));
         Self(rows.into_iter().map(end).collect())
     }
@@ -71,7 +67,7 @@ impl Reach {
 
 impl Bars {
     /// The legend's entries: the parts that occur.
-    pub fn legend(&self) -> Entries {
+    pub(crate) fn legend(&self) -> Entries {
         let occurs = |part: usize| {
             self.rows
                 .iter()
@@ -95,45 +91,37 @@ impl Bars {
     }
 
     /// Room for the labels, pt.
-    pub fn beside(&self) -> f64 {
+    pub(crate) fn beside(&self) -> f64 {
         let widths = self.labels().map(|label| text::width(&label, SMALL));
         5.0 + widths.fold(0.0, f64::max)
     }
 
     /// Whether rows have the same labels.
-    pub fn same_rows(&self, other: &Self) -> bool {
+    pub(crate) fn same_rows(&self, other: &Self) -> bool {
         self.labels().eq(other.labels())
     }
 
     /// Whether the axes are the same.
-    pub fn same_axis(&self, other: &Self) -> bool {
+    pub(crate) fn same_axis(&self, other: &Self) -> bool {
         self.reach == other.reach && self.unit == other.unit && self.name == other.name
     }
 
     /// Height of the data rectangle, pt.
-    pub fn inside(&self) -> f64 {
+    pub(crate) fn inside(&self) -> f64 {
         self.rows.len() as f64 * self.row() + 3.0
     }
 
     /// Draws the panel.
-    ///
-    /// # Errors
-    /// The backend's.
-    pub fn draw<B: Glyphs>(
-        &self,
-        canvas: &Canvas<B>,
-        frame: Frame,
-        labels: Labels,
-    ) -> Result<(), Failure<B>> {
+    pub(crate) fn draw(&self, canvas: &mut Canvas, frame: Frame, labels: Labels) {
         let end = self.reach.end(frame.right - frame.left);
         let axis = Axis::from_zero(&self.name, self.unit, end);
-        frame.draw(canvas, &axis, None)?;
-        frame.horizontal(canvas, &axis, labels.below)?;
+        frame.draw(canvas, &axis, None);
+        frame.horizontal(canvas, &axis, labels.below);
         for (index, (row, label)) in self.rows.iter().zip(self.labels()).enumerate() {
             let middle = frame.top + 1.5 + (index as f64 + 0.5) * self.row();
             if labels.left {
                 let at = (frame.left - 3.0, middle);
-                canvas.text(&label, at, SMALL, (HPos::Right, VPos::Center))?;
+                canvas.text(&label, at, SMALL, Anchor::Right);
             }
             let mut start = 0.0;
             for (fill, length) in self.fills.iter().zip(&row.lengths) {
@@ -144,12 +132,11 @@ impl Bars {
                 if to - from > 0.05 {
                     let half = BAR * self.row() / 2.0;
                     let (upper, lower) = (middle - half, middle + half);
-                    canvas.bar((from, upper), (to, lower), fill.color, fill.hatched)?;
+                    canvas.bar((from, upper), (to, lower), fill.color, fill.hatched);
                 }
             }
             let end = frame.at(axis.position(start), 0.0).0 + GAP;
-            canvas.text(&row.note, (end, middle), SMALL, (HPos::Left, VPos::Center))?;
+            canvas.text(&row.note, (end, middle), SMALL, Anchor::Left);
         }
-        Ok(())
     }
 }

@@ -1,10 +1,8 @@
 //! A panel of curves or points over two axes, with bands or error bars.
 
-use super::backend::Glyphs;
-use super::canvas::{At, Canvas, Failure, Stroke};
-use super::frame::Frame;
+use super::canvas::{At, Canvas, GUIDE, Stroke};
+use super::frame::{Frame, Labels};
 use super::legend::{Entries, Sample};
-use super::panel::Labels;
 use super::scale::Axis;
 use crate::report::looks::Look;
 use crate::report::style::{CURVE, THIN};
@@ -19,16 +17,9 @@ const APART: f64 = 20.0;
 const MANY: usize = 7;
 /// Size of a marker on a curve, pt.
 const MARKER: f64 = 3.8;
-/// How lines to compare with are drawn.
-pub const GUIDE: Stroke = Stroke {
-    color: (0x55, 0x55, 0x55),
-    width: 0.7,
-    dash: &[2.5, 1.5],
-};
-
 /// A point with the standard deviation of either coordinate.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Spot {
+pub(crate) struct Spot {
     /// Horizontal value.
     pub x: f64,
     /// Its standard deviation over seeds.
@@ -41,7 +32,7 @@ pub struct Spot {
 
 /// One curve, or one group of points.
 #[derive(Clone, Debug)]
-pub struct Series {
+pub(crate) struct Series {
     /// Legend text.
     pub label: String,
     /// Colour, dash and marker.
@@ -52,7 +43,7 @@ pub struct Series {
 
 /// A thin line to compare with, behind everything else.
 #[derive(Clone, Debug)]
-pub struct Guide {
+pub(crate) struct Guide {
     /// Legend text.
     pub label: &'static str,
     /// Its corners.
@@ -61,7 +52,7 @@ pub struct Guide {
 
 /// A panel with two axes.
 #[derive(Clone, Debug)]
-pub struct Curves {
+pub(crate) struct Curves {
     /// Horizontal axis.
     pub x: Axis,
     /// Vertical axis.
@@ -76,7 +67,7 @@ pub struct Curves {
 
 impl Curves {
     /// The legend's entries.
-    pub fn legend(&self) -> Entries {
+    pub(crate) fn legend(&self) -> Entries {
         let sample = |series: &Series| Sample::Curve {
             look: series.look,
             joined: self.joined,
@@ -90,25 +81,17 @@ impl Curves {
     }
 
     /// Height of a data rectangle of `width` pt, pt.
-    pub fn inside(width: f64) -> f64 {
+    pub(crate) fn inside(width: f64) -> f64 {
         (0.75 * width).clamp(LOW, HEIGHT)
     }
 
     /// Draws the panel.
-    ///
-    /// # Errors
-    /// The backend's.
-    pub fn draw<B: Glyphs>(
-        &self,
-        canvas: &Canvas<B>,
-        frame: Frame,
-        labels: Labels,
-    ) -> Result<(), Failure<B>> {
+    pub(crate) fn draw(&self, canvas: &mut Canvas, frame: Frame, labels: Labels) {
         let place = |x: f64, y: f64| frame.at(self.x.position(x), self.y.position(y));
         if let Some(guide) = &self.guide {
             let points = guide.points.iter().map(|(x, y)| place(*x, *y));
             for piece in frame.above_bottom(&points.collect::<Vec<At>>()) {
-                canvas.line(&piece, GUIDE)?;
+                canvas.line(&piece, GUIDE);
             }
         }
         if self.joined {
@@ -118,19 +101,19 @@ impl Curves {
                 let joined = self.joined_of(series);
                 band(canvas, series, &joined, alpha, |x, y| {
                     frame.nearest(place(x, y))
-                })?;
+                });
             }
         }
         for (index, series) in self.series.iter().enumerate() {
             if self.joined {
-                self.draw_curve(canvas, series, index, &frame)?;
+                self.draw_curve(canvas, series, index, &frame);
             } else {
-                error_bars(canvas, series, |x, y| frame.nearest(place(x, y)))?;
+                error_bars(canvas, series, |x, y| frame.nearest(place(x, y)));
             }
         }
-        frame.draw(canvas, &self.x, Some(&self.y))?;
-        frame.horizontal(canvas, &self.x, labels.below)?;
-        frame.vertical(canvas, &self.y, labels.left)
+        frame.draw(canvas, &self.x, Some(&self.y));
+        frame.horizontal(canvas, &self.x, labels.below);
+        frame.vertical(canvas, &self.y, labels.left);
     }
 
     /// The points that are joined: not those before the axis begins, or beside its break.
@@ -139,13 +122,7 @@ impl Curves {
         spots.filter(|spot| self.x.begins_before(spot.x)).collect()
     }
 
-    fn draw_curve<B: Glyphs>(
-        &self,
-        canvas: &Canvas<B>,
-        series: &Series,
-        index: usize,
-        frame: &Frame,
-    ) -> Result<(), Failure<B>> {
+    fn draw_curve(&self, canvas: &mut Canvas, series: &Series, index: usize, frame: &Frame) {
         let place = |spot: &Spot| frame.at(self.x.position(spot.x), self.y.position(spot.y));
         let stroke = Stroke {
             color: series.look.color,
@@ -154,7 +131,7 @@ impl Curves {
         };
         let joined: Vec<At> = self.joined_of(series).into_iter().map(place).collect();
         for piece in frame.above_bottom(&joined) {
-            canvas.line(&piece, stroke)?;
+            canvas.line(&piece, stroke);
         }
         // Markers at even distances along the axis, each curve's a little further than the last one's, so that
         // curves that lie on one another can be told apart.
@@ -165,7 +142,7 @@ impl Curves {
             .filter(|at| at.1 <= frame.bottom);
         let places: Vec<At> = places.collect();
         let (Some(first), Some(last)) = (places.first(), places.last()) else {
-            return Ok(());
+            return;
         };
         let distance = ((last.0 - first.0) / MARKERS as f64).max(APART);
         let mut next = first.0 + distance * (index as f64 * 0.37).fract();
@@ -174,23 +151,23 @@ impl Curves {
         for at in &places[..places.len() - 1] {
             // Two markers on top of each other are none: the last point always has its own.
             if few || (at.0 >= next && last.0 - at.0 > 0.6 * distance) {
-                canvas.marker(*at, MARKER, series.look.color, series.look.marker)?;
+                canvas.marker(*at, MARKER, series.look.color, series.look.marker);
                 next = at.0 + distance;
             }
         }
-        canvas.marker(*last, MARKER, series.look.color, series.look.marker)
+        canvas.marker(*last, MARKER, series.look.color, series.look.marker);
     }
 }
 
-fn band<B: Glyphs>(
-    canvas: &Canvas<B>,
+fn band(
+    canvas: &mut Canvas,
     series: &Series,
     spots: &[&Spot],
     alpha: f64,
     place: impl Fn(f64, f64) -> At,
-) -> Result<(), Failure<B>> {
+) {
     if spots.iter().all(|spot| spot.y_sd == 0.0) {
-        return Ok(());
+        return;
     }
     let upper = spots.iter().map(|spot| place(spot.x, spot.y + spot.y_sd));
     let lower = spots
@@ -198,14 +175,10 @@ fn band<B: Glyphs>(
         .rev()
         .map(|spot| place(spot.x, spot.y - spot.y_sd));
     let outline: Vec<At> = upper.chain(lower).collect();
-    canvas.fill(&outline, series.look.color, alpha)
+    canvas.fill(&outline, series.look.color, alpha);
 }
 
-fn error_bars<B: Glyphs>(
-    canvas: &Canvas<B>,
-    series: &Series,
-    place: impl Fn(f64, f64) -> At,
-) -> Result<(), Failure<B>> {
+fn error_bars(canvas: &mut Canvas, series: &Series, place: impl Fn(f64, f64) -> At) {
     let stroke = Stroke::solid(series.look.color, THIN + 0.2);
     for spot in &series.spots {
         let (up, down) = (
@@ -217,20 +190,19 @@ fn error_bars<B: Glyphs>(
             place(spot.x + spot.x_sd, spot.y),
         );
         if spot.y_sd > 0.0 {
-            canvas.line(&[up, down], stroke)?;
+            canvas.line(&[up, down], stroke);
             for (x, y) in [up, down] {
-                canvas.line(&[(x - 1.6, y), (x + 1.6, y)], stroke)?;
+                canvas.line(&[(x - 1.6, y), (x + 1.6, y)], stroke);
             }
         }
         if spot.x_sd > 0.0 {
-            canvas.line(&[left, right], stroke)?;
+            canvas.line(&[left, right], stroke);
         }
         canvas.marker(
             place(spot.x, spot.y),
             5.2,
             series.look.color,
             series.look.marker,
-        )?;
+        );
     }
-    Ok(())
 }

@@ -1,9 +1,6 @@
 //! The frame of a panel: thin axes on four sides, ticks inward, labels outside.
 
-use plotters::style::text_anchor::{HPos, VPos};
-
-use super::backend::Glyphs;
-use super::canvas::{At, Canvas, Failure, Stroke};
+use super::canvas::{Anchor, At, Canvas, Stroke};
 use super::scale::{Axis, Tick};
 use super::text;
 use crate::report::style::{INK, LABEL, SMALL, THIN};
@@ -15,11 +12,11 @@ const PAD: f64 = 3.0;
 /// How far labels below may stick out of the frame where another panel may stand beside it, pt.
 const OUT: f64 = 4.5;
 /// Height below the frame for tick labels and the axis' name, pt.
-pub const BELOW: f64 = 25.0;
+pub(super) const BELOW: f64 = 25.0;
 
 /// The rectangle that holds the data, pt.
 #[derive(Clone, Copy, Debug)]
-pub struct Frame {
+pub(crate) struct Frame {
     /// Left end of the room for labels.
     pub edge: f64,
     /// Left border.
@@ -32,9 +29,18 @@ pub struct Frame {
     pub bottom: f64,
 }
 
+/// Which sides of a panel are labelled: not those that share the labels of a neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Labels {
+    /// The vertical axis, or the rows.
+    pub left: bool,
+    /// The horizontal axis, or the columns.
+    pub below: bool,
+}
+
 impl Frame {
     /// The place at shares `x` (from the left) and `y` (from below).
-    pub fn at(&self, x: f64, y: f64) -> At {
+    pub(crate) fn at(&self, x: f64, y: f64) -> At {
         (
             self.left + x * (self.right - self.left),
             self.bottom - y * (self.bottom - self.top),
@@ -42,7 +48,7 @@ impl Frame {
     }
 
     /// The place in the frame that is nearest to `at`.
-    pub fn nearest(&self, at: At) -> At {
+    pub(crate) fn nearest(&self, at: At) -> At {
         (
             at.0.clamp(self.left, self.right),
             at.1.clamp(self.top, self.bottom),
@@ -50,7 +56,7 @@ impl Frame {
     }
 
     /// The pieces of a line that are not below the frame.
-    pub fn above_bottom(&self, line: &[At]) -> Vec<Vec<At>> {
+    pub(crate) fn above_bottom(&self, line: &[At]) -> Vec<Vec<At>> {
         let mut pieces: Vec<Vec<At>> = vec![Vec::new()];
         let mut before: Option<At> = None;
         for &at in line {
@@ -78,53 +84,44 @@ impl Frame {
     }
 
     /// Draws the four sides, with a gap in the lower and in the left one where those axes are broken.
-    pub fn draw<B: Glyphs>(
-        &self,
-        canvas: &Canvas<B>,
-        x: &Axis,
-        y: Option<&Axis>,
-    ) -> Result<(), Failure<B>> {
-        let side = |from: (f64, f64), to: (f64, f64), axis: Option<&Axis>| {
-            let stroke = Stroke::solid(INK, THIN);
+    pub(crate) fn draw(&self, canvas: &mut Canvas, x: &Axis, y: Option<&Axis>) {
+        let stroke = Stroke::solid(INK, THIN);
+        let sides = [
+            ((0.0, 0.0), (1.0, 0.0), Some(x)),
+            ((0.0, 0.0), (0.0, 1.0), y),
+            ((0.0, 1.0), (1.0, 1.0), None),
+            ((1.0, 0.0), (1.0, 1.0), None),
+        ];
+        for (from, to, axis) in sides {
             let (start, end) = (self.at(from.0, from.1), self.at(to.0, to.1));
             let Some(gap) = axis.and_then(Axis::break_at) else {
-                return canvas.line(&[start, end], stroke);
+                canvas.line(&[start, end], stroke);
+                continue;
             };
             // Half the gap, along the side; the strokes at its ends lean across.
             let (dx, dy) = ((to.0 - from.0) * 1.5, (from.1 - to.1) * 1.5);
             let middle = self.at(gap * to.0, gap * to.1);
             let before = (middle.0 - dx, middle.1 - dy);
             let after = (middle.0 + dx, middle.1 + dy);
-            canvas.line(&[start, before], stroke)?;
-            canvas.line(&[after, end], stroke)?;
+            canvas.line(&[start, before], stroke);
+            canvas.line(&[after, end], stroke);
             let lean = if dx > 0.0 { (1.2, -2.6) } else { (2.6, -1.2) };
-            [before, after].iter().try_for_each(|(x, y)| {
-                canvas.line(
-                    &[(x - lean.0, y - lean.1), (x + lean.0, y + lean.1)],
-                    stroke,
-                )
-            })
-        };
-        side((0.0, 0.0), (1.0, 0.0), Some(x))?;
-        side((0.0, 0.0), (0.0, 1.0), y)?;
-        side((0.0, 1.0), (1.0, 1.0), None)?;
-        side((1.0, 0.0), (1.0, 1.0), None)
+            for (x, y) in [before, after] {
+                let ends = [(x - lean.0, y - lean.1), (x + lean.0, y + lean.1)];
+                canvas.line(&ends, stroke);
+            }
+        }
     }
 
     /// Ticks of the horizontal axis and, if they are `shown`, their labels and its name.
-    pub fn horizontal<B: Glyphs>(
-        &self,
-        canvas: &Canvas<B>,
-        axis: &Axis,
-        shown: bool,
-    ) -> Result<(), Failure<B>> {
+    pub(crate) fn horizontal(&self, canvas: &mut Canvas, axis: &Axis, shown: bool) {
         let mut free = f64::NEG_INFINITY;
         for tick in axis.ticks() {
             let x = self.at(tick.at, 0.0).0;
             let reach = length(&tick);
             let stroke = Stroke::solid(INK, THIN);
-            canvas.line(&[(x, self.bottom), (x, self.bottom - reach)], stroke)?;
-            canvas.line(&[(x, self.top), (x, self.top + reach)], stroke)?;
+            canvas.line(&[(x, self.bottom), (x, self.bottom - reach)], stroke);
+            canvas.line(&[(x, self.top), (x, self.top + reach)], stroke);
             let Some(label) = tick.text.as_ref().filter(|_| shown) else {
                 continue;
             };
@@ -133,17 +130,12 @@ impl Frame {
             // The outer labels stay by their panel, a little beside their ticks if need be.
             let x = x.min(self.right + OUT - half).max(self.left - OUT + half);
             if x - half > free + 3.0 {
-                canvas.text(
-                    label,
-                    (x, self.bottom + PAD + 0.5),
-                    SMALL,
-                    (HPos::Center, VPos::Top),
-                )?;
+                canvas.text(label, (x, self.bottom + PAD + 0.5), SMALL, Anchor::Top);
                 free = x + half;
             }
         }
         if !shown {
-            return Ok(());
+            return;
         }
         let middle = f64::midpoint(self.left, self.right);
         let room = self.right - self.left + 2.0 * OUT;
@@ -151,39 +143,29 @@ impl Frame {
             &title(axis, room),
             (middle, self.bottom + 14.0),
             LABEL,
-            (HPos::Center, VPos::Top),
-        )
+            Anchor::Top,
+        );
     }
 
     /// Ticks of the vertical axis and, if they are `shown`, their labels and its name.
-    pub fn vertical<B: Glyphs>(
-        &self,
-        canvas: &Canvas<B>,
-        axis: &Axis,
-        shown: bool,
-    ) -> Result<(), Failure<B>> {
+    pub(crate) fn vertical(&self, canvas: &mut Canvas, axis: &Axis, shown: bool) {
         for tick in axis.ticks() {
             let y = self.at(0.0, tick.at).1;
             let reach = length(&tick);
             let stroke = Stroke::solid(INK, THIN);
-            canvas.line(&[(self.left, y), (self.left + reach, y)], stroke)?;
-            canvas.line(&[(self.right, y), (self.right - reach, y)], stroke)?;
+            canvas.line(&[(self.left, y), (self.left + reach, y)], stroke);
+            canvas.line(&[(self.right, y), (self.right - reach, y)], stroke);
             if let Some(label) = tick.text.as_ref().filter(|_| shown) {
-                canvas.text(
-                    label,
-                    (self.left - PAD, y),
-                    SMALL,
-                    (HPos::Right, VPos::Center),
-                )?;
+                canvas.text(label, (self.left - PAD, y), SMALL, Anchor::Right);
             }
         }
         if !shown {
-            return Ok(());
+            return;
         }
         let at = (self.edge + 5.5, f64::midpoint(self.top, self.bottom));
         // Above a frame are a few points more, and below it.
         let room = self.bottom - self.top + 2.0 * OUT;
-        canvas.text_upwards(&title(axis, room), at, LABEL, HPos::Center)
+        canvas.text_upwards(&title(axis, room), at, LABEL, Anchor::Middle);
     }
 }
 
@@ -193,7 +175,7 @@ fn title(axis: &Axis, room: f64) -> String {
     if text::width(&label, LABEL) <= room {
         return label;
     }
-    text::fit(label.trim_end_matches(" (log scale)"), LABEL, room)
+    text::fit(axis.short_label().unwrap_or(&label), LABEL, room)
 }
 
 fn length(tick: &Tick) -> f64 {
@@ -201,7 +183,7 @@ fn length(tick: &Tick) -> f64 {
 }
 
 /// Width left of the frame that a vertical axis needs, pt.
-pub fn beside(axis: &Axis) -> f64 {
+pub(super) fn beside(axis: &Axis) -> f64 {
     let ticks = axis.ticks();
     let labels = ticks.iter().filter_map(|tick| tick.text.as_deref());
     13.5 + PAD

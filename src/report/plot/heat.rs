@@ -1,11 +1,7 @@
 //! A panel of numbers in rows and columns, on colours from bright to dark, with the scale of colours above it.
 
-use plotters::style::text_anchor::{HPos, VPos};
-
-use super::backend::Glyphs;
-use super::canvas::{Canvas, Failure, Stroke};
-use super::frame::Frame;
-use super::panel::Labels;
+use super::canvas::{Anchor, Canvas, Stroke};
+use super::frame::{Frame, Labels};
 use super::text;
 use crate::report::style::{Color, INK, LABEL, SMALL, THIN};
 
@@ -29,7 +25,7 @@ const COLORS: [Color; 5] = [
 
 /// A number's colour and text.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tint {
+pub(crate) struct Tint {
     /// Where it stands on the scale: 0 is the bright end, 1 the dark one; beyond is the same as at the ends.
     pub at: f64,
     /// The number.
@@ -38,7 +34,7 @@ pub struct Tint {
 
 /// A panel of numbers.
 #[derive(Clone, Debug)]
-pub struct Heat {
+pub(crate) struct Heat {
     /// The rows' labels, top to bottom.
     pub rows: Vec<String>,
     /// The columns' labels, left to right.
@@ -53,15 +49,15 @@ pub struct Heat {
 
 impl Heat {
     /// Room for the scale of colours, pt.
-    pub const ABOVE: f64 = 11.0;
+    pub(crate) const ABOVE: f64 = 11.0;
 
     /// Room for the rows' labels, pt.
-    pub fn beside(&self) -> f64 {
+    pub(crate) fn beside(&self) -> f64 {
         5.0 + widest(&self.rows)
     }
 
     /// Room for the columns' labels and what they are, below a frame of `width` pt, pt.
-    pub fn below(&self, width: f64) -> f64 {
+    pub(crate) fn below(&self, width: f64) -> f64 {
         self.columns_end(width) + 14.0
     }
 
@@ -85,21 +81,13 @@ impl Heat {
     }
 
     /// Height of the data rectangle, pt.
-    pub fn inside(&self) -> f64 {
+    pub(crate) fn inside(&self) -> f64 {
         self.rows.len() as f64 * ROW
     }
 
     /// Draws the panel.
-    ///
-    /// # Errors
-    /// The backend's.
-    pub fn draw<B: Glyphs>(
-        &self,
-        canvas: &Canvas<B>,
-        frame: Frame,
-        labels: Labels,
-    ) -> Result<(), Failure<B>> {
-        self.scale(canvas, frame)?;
+    pub(crate) fn draw(&self, canvas: &mut Canvas, frame: Frame, labels: Labels) {
+        self.scale(canvas, frame);
         let whole = frame.right - frame.left;
         let width = self.column(whole);
         let size = self.size(width);
@@ -112,22 +100,22 @@ impl Heat {
                 let to = (from.0 + width, from.1 + ROW);
                 let middle = (f64::midpoint(from.0, to.0), f64::midpoint(from.1, to.1));
                 if let Some(tint) = tint {
-                    canvas.bar(from, to, color(tint.at), false)?;
-                    canvas.text_on(&tint.text, middle, size, on(tint.at))?;
+                    canvas.bar(from, to, color(tint.at), false);
+                    canvas.text_on(&tint.text, middle, size, on(tint.at));
                 } else {
-                    canvas.bar(from, to, WHITE, true)?;
+                    canvas.bar(from, to, WHITE, true);
                     let corner = |sign: f64| (middle.0 + sign * 4.0, middle.1 + sign * 3.0);
-                    canvas.bar(corner(-1.0), corner(1.0), WHITE, false)?;
-                    canvas.text_on("–", middle, LARGEST, DARK)?;
+                    canvas.bar(corner(-1.0), corner(1.0), WHITE, false);
+                    canvas.text_on("–", middle, LARGEST, DARK);
                 }
             }
         }
-        self.lines(canvas, frame, width)?;
+        self.lines(canvas, frame, width);
         if labels.left {
             for (row, label) in self.rows.iter().enumerate() {
                 let at = (frame.left - 3.0, frame.top + (row as f64 + 0.5) * ROW);
                 let label = text::fit(label, SMALL, LONGEST);
-                canvas.text(&label, at, SMALL, (HPos::Right, VPos::Center))?;
+                canvas.text(&label, at, SMALL, Anchor::Right);
             }
         }
         if labels.below {
@@ -136,16 +124,15 @@ impl Heat {
                 let label = text::fit(label, SMALL, LONGEST);
                 let at = (x, frame.bottom + 3.0);
                 if self.level(whole) {
-                    canvas.text(&label, at, SMALL, (HPos::Center, VPos::Top))?;
+                    canvas.text(&label, at, SMALL, Anchor::Top);
                 } else {
-                    canvas.text_upwards(&label, at, SMALL, HPos::Right)?;
+                    canvas.text_upwards(&label, at, SMALL, Anchor::Right);
                 }
             }
             let middle = f64::midpoint(frame.left, frame.right);
             let at = (middle, frame.bottom + self.columns_end(whole) + 4.0);
-            canvas.text(&self.name, at, LABEL, (HPos::Center, VPos::Top))?;
+            canvas.text(&self.name, at, LABEL, Anchor::Top);
         }
-        Ok(())
     }
 
     /// The type size in which every number fits a column.
@@ -157,7 +144,7 @@ impl Heat {
     }
 
     /// The scale of colours, above the frame, with what its ends mean.
-    fn scale<B: Glyphs>(&self, canvas: &Canvas<B>, frame: Frame) -> Result<(), Failure<B>> {
+    fn scale(&self, canvas: &mut Canvas, frame: Frame) {
         const STEPS: u32 = 56;
         let (width, height) = SCALE;
         let left = f64::midpoint(frame.left, frame.right) - width / 2.0;
@@ -170,34 +157,29 @@ impl Heat {
                 (left + to * width, top + height),
                 color(f64::midpoint(from, to)),
                 false,
-            )?;
+            );
         }
         let y = top + height / 2.0;
         let [bright, dark] = &self.ends;
         let (left, right) = (left - 3.0, left + width + 3.0);
-        canvas.text(bright, (left, y), SMALL, (HPos::Right, VPos::Center))?;
-        canvas.text(dark, (right, y), SMALL, (HPos::Left, VPos::Center))
+        canvas.text(bright, (left, y), SMALL, Anchor::Right);
+        canvas.text(dark, (right, y), SMALL, Anchor::Left);
     }
 
     /// White lines between the cells, and the frame.
-    fn lines<B: Glyphs>(
-        &self,
-        canvas: &Canvas<B>,
-        frame: Frame,
-        width: f64,
-    ) -> Result<(), Failure<B>> {
+    fn lines(&self, canvas: &mut Canvas, frame: Frame, width: f64) {
         let white = Stroke::solid(WHITE, 0.6);
         for column in 1..self.columns.len() {
             let x = frame.left + column as f64 * width;
-            canvas.line(&[(x, frame.top), (x, frame.bottom)], white)?;
+            canvas.line(&[(x, frame.top), (x, frame.bottom)], white);
         }
         for row in 1..self.rows.len() {
             let y = frame.top + row as f64 * ROW;
-            canvas.line(&[(frame.left, y), (frame.right, y)], white)?;
+            canvas.line(&[(frame.left, y), (frame.right, y)], white);
         }
         let corners = [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0), (0.0, 0.0)];
         let border: Vec<_> = corners.iter().map(|(x, y)| frame.at(*x, *y)).collect();
-        canvas.line(&border, Stroke::solid(INK, THIN))
+        canvas.line(&border, Stroke::solid(INK, THIN));
     }
 }
 

@@ -1,12 +1,8 @@
 //! A panel of lanes over one axis of time: what happened when, in groups with a heading each.
 
-use plotters::style::text_anchor::{HPos, VPos};
-
-use super::backend::Glyphs;
-use super::canvas::{Canvas, Failure};
-use super::frame::Frame;
+use super::canvas::{Anchor, Canvas};
+use super::frame::{Frame, Labels};
 use super::legend::{Entries, Sample};
-use super::panel::Labels;
 use super::scale::{Axis, Unit};
 use super::text;
 use crate::report::style::{Fill, SMALL};
@@ -19,7 +15,7 @@ const THIN: f64 = 1.6;
 
 /// A stretch of a lane.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Piece {
+pub(crate) struct Piece {
     /// Which of [`Lanes::fills`].
     pub part: usize,
     /// From where on the axis.
@@ -32,7 +28,7 @@ pub struct Piece {
 
 /// One row.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Lane {
+pub(crate) struct Lane {
     /// What stands left of it.
     pub label: String,
     /// What is in it.
@@ -41,7 +37,7 @@ pub struct Lane {
 
 /// Rows under a heading.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Group {
+pub(crate) struct Group {
     /// The heading.
     pub label: String,
     /// The rows, top to bottom.
@@ -50,7 +46,7 @@ pub struct Group {
 
 /// A panel of lanes.
 #[derive(Clone, Debug)]
-pub struct Lanes {
+pub(crate) struct Lanes {
     /// What the axis measures.
     pub name: String,
     /// Its unit.
@@ -63,7 +59,7 @@ pub struct Lanes {
 
 impl Lanes {
     /// The legend's entries.
-    pub fn legend(&self) -> Entries {
+    pub(crate) fn legend(&self) -> Entries {
         self.fills
             .iter()
             .map(|fill| (Sample::Fill(*fill), fill.label.to_owned()))
@@ -71,14 +67,14 @@ impl Lanes {
     }
 
     /// Room for the labels, pt.
-    pub fn beside(&self) -> f64 {
+    pub(crate) fn beside(&self) -> f64 {
         let lanes = self.groups.iter().flat_map(|group| &group.lanes);
         let widths = lanes.map(|lane| text::width(&lane.label, SMALL));
         5.0 + widths.fold(0.0, f64::max)
     }
 
     /// Height of the data rectangle, pt.
-    pub fn inside(&self) -> f64 {
+    pub(crate) fn inside(&self) -> f64 {
         let group = |group: &Group| HEADING + group.lanes.len() as f64 * LANE;
         self.groups.iter().map(group).sum::<f64>() + 3.0
     }
@@ -89,27 +85,19 @@ impl Lanes {
     }
 
     /// Draws the panel.
-    ///
-    /// # Errors
-    /// The backend's.
-    pub fn draw<B: Glyphs>(
-        &self,
-        canvas: &Canvas<B>,
-        frame: Frame,
-        labels: Labels,
-    ) -> Result<(), Failure<B>> {
+    pub(crate) fn draw(&self, canvas: &mut Canvas, frame: Frame, labels: Labels) {
         let last = self.pieces().map(|piece| piece.end).fold(0.0, f64::max);
         let axis = Axis::from_zero(&self.name, self.unit, last);
         let mut y = frame.top + 1.0;
         for group in &self.groups {
             let label = text::fit(&group.label, SMALL, frame.right - frame.left - 6.0);
             let at = (frame.left + 3.0, y + 0.5 * HEADING);
-            canvas.text(&label, at, SMALL, (HPos::Left, VPos::Center))?;
+            canvas.text(&label, at, SMALL, Anchor::Left);
             y += HEADING;
             for lane in &group.lanes {
                 if labels.left {
                     let at = (frame.left - 3.0, y + 0.5 * (FULL + THIN));
-                    canvas.text(&lane.label, at, SMALL, (HPos::Right, VPos::Center))?;
+                    canvas.text(&lane.label, at, SMALL, Anchor::Right);
                 }
                 for piece in &lane.pieces {
                     let place = |value: f64| frame.at(axis.position(value).clamp(0.0, 1.0), 0.0).0;
@@ -122,13 +110,13 @@ impl Lanes {
                     // What is thinner than a hair cannot be seen.
                     if to - from > 0.05 {
                         let fill = self.fills[piece.part];
-                        canvas.bar((from, upper), (to, lower), fill.color, fill.hatched)?;
+                        canvas.bar((from, upper), (to, lower), fill.color, fill.hatched);
                     }
                 }
                 y += LANE;
             }
         }
-        frame.draw(canvas, &axis, None)?;
-        frame.horizontal(canvas, &axis, labels.below)
+        frame.draw(canvas, &axis, None);
+        frame.horizontal(canvas, &axis, labels.below);
     }
 }

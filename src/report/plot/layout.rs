@@ -1,8 +1,8 @@
 //! Where the panels of a figure lie. Labels that two neighbours would share are written once: on the left of a row of
 //! panels, and below a column of them.
 
-use super::frame::Frame;
-use super::panel::{Headed, Labels, Panel};
+use super::frame::{Frame, Labels};
+use super::panel::{Headed, Panel};
 
 /// Room for a heading, and above a frame without one, pt.
 const HEADING: f64 = 12.0;
@@ -14,7 +14,7 @@ const BOTTOM: f64 = 3.0;
 const LEFT: f64 = 4.5;
 
 /// A panel and its place.
-pub struct Placed<'a> {
+pub(super) struct Placed<'a> {
     /// Its heading; may be empty.
     pub heading: &'a str,
     /// Where the heading has its upper end, pt.
@@ -30,7 +30,7 @@ pub struct Placed<'a> {
 }
 
 /// All panels, and where the last row ends.
-pub struct Grid<'a> {
+pub(super) struct Grid<'a> {
     /// The panels, row by row.
     pub panels: Vec<Placed<'a>>,
     /// Below them is nothing, pt.
@@ -39,7 +39,7 @@ pub struct Grid<'a> {
 
 /// Places rows of panels on a page of `width` pt, from `top` pt on. All frames have the same width, and those of a row the
 /// same height.
-pub fn grid(rows: &[Vec<Headed>], width: f64, top: f64) -> Grid<'_> {
+pub(super) fn grid(rows: &[Vec<Headed>], width: f64, top: f64) -> Grid<'_> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let labels = |row: usize, column: usize| labels(rows, row, column);
     let beside = |column: usize| {

@@ -1,10 +1,6 @@
 //! Legends: above the plot, without a frame, in as many columns as fit.
 
-use plotters::style::text_anchor::{HPos, VPos};
-
-use super::backend::Glyphs;
-use super::canvas::{Canvas, Failure, Stroke};
-use super::curves::GUIDE;
+use super::canvas::{Anchor, Canvas, GUIDE, Stroke};
 use super::text;
 use crate::report::looks::Look;
 use crate::report::style::{CURVE, Fill, SMALL};
@@ -21,7 +17,7 @@ const MARGIN: f64 = 4.0;
 
 /// What stands beside a legend's text.
 #[derive(Clone, Copy, Debug)]
-pub enum Sample {
+pub(crate) enum Sample {
     /// A piece of a curve, or only its marker.
     Curve {
         /// Its look.
@@ -36,7 +32,7 @@ pub enum Sample {
 }
 
 /// Sample and text of every entry.
-pub type Entries = Vec<(Sample, String)>;
+pub(super) type Entries = Vec<(Sample, String)>;
 
 /// Room for a label, pt; longer ones are cut.
 fn longest(width: f64) -> f64 {
@@ -78,7 +74,7 @@ fn columns(entries: &Entries, width: f64) -> Vec<f64> {
 }
 
 /// Height the legend takes on a page of `width` pt, pt.
-pub fn height(entries: &Entries, width: f64) -> f64 {
+pub(super) fn height(entries: &Entries, width: f64) -> f64 {
     if entries.is_empty() {
         return 0.0;
     }
@@ -86,14 +82,7 @@ pub fn height(entries: &Entries, width: f64) -> f64 {
 }
 
 /// Draws the legend at the top of a page of `width` pt, centred.
-///
-/// # Errors
-/// The backend's.
-pub fn draw<B: Glyphs>(
-    canvas: &Canvas<B>,
-    entries: &Entries,
-    width: f64,
-) -> Result<(), Failure<B>> {
+pub(super) fn draw(canvas: &mut Canvas, entries: &Entries, width: f64) {
     let columns = columns(entries, width);
     let count = columns.len();
     let page = columns.iter().map(|column| column + BETWEEN).sum::<f64>() - BETWEEN;
@@ -112,11 +101,11 @@ pub fn draw<B: Glyphs>(
                         width: CURVE,
                         dash: look.dash,
                     };
-                    canvas.line(&[(x, y), (x + SAMPLE, y)], stroke)?;
+                    canvas.line(&[(x, y), (x + SAMPLE, y)], stroke);
                 }
-                canvas.marker((x + SAMPLE / 2.0, y), 4.0, look.color, look.marker)?;
+                canvas.marker((x + SAMPLE / 2.0, y), 4.0, look.color, look.marker);
             }
-            Sample::Guide => canvas.line(&[(x, y), (x + SAMPLE, y)], GUIDE)?,
+            Sample::Guide => canvas.line(&[(x, y), (x + SAMPLE, y)], GUIDE),
             Sample::Fill(fill) => {
                 let box_left = x + SAMPLE - 11.0;
                 canvas.bar(
@@ -124,16 +113,10 @@ pub fn draw<B: Glyphs>(
                     (x + SAMPLE, y + 2.8),
                     fill.color,
                     fill.hatched,
-                )?;
+                );
             }
         }
         let label = text::fit(label, SMALL, longest(width));
-        canvas.text(
-            &label,
-            (x + SAMPLE + GAP, y),
-            SMALL,
-            (HPos::Left, VPos::Center),
-        )?;
+        canvas.text(&label, (x + SAMPLE + GAP, y), SMALL, Anchor::Left);
     }
-    Ok(())
 }

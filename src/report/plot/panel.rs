@@ -1,17 +1,16 @@
 //! What every kind of panel can do.
 
-use super::backend::Glyphs;
 use super::bars::Bars;
-use super::canvas::{Canvas, Failure};
+use super::canvas::Canvas;
 use super::curves::Curves;
-use super::frame::{self, BELOW, Frame};
+use super::frame::{self, BELOW, Frame, Labels};
 use super::heat::Heat;
 use super::lanes::Lanes;
 use super::legend;
 
 /// One part of a figure.
 #[derive(Clone, Debug)]
-pub enum Panel {
+pub(crate) enum Panel {
     /// Curves or points.
     Curves(Curves),
     /// Stacked bars.
@@ -23,20 +22,11 @@ pub enum Panel {
 }
 
 /// A panel under its heading, which may be empty.
-pub type Headed = (String, Panel);
-
-/// Which sides of a panel are labelled: not those that share the labels of a neighbour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Labels {
-    /// The vertical axis, or the rows.
-    pub left: bool,
-    /// The horizontal axis, or the columns.
-    pub below: bool,
-}
+pub(crate) type Headed = (String, Panel);
 
 impl Panel {
     /// The legend's entries.
-    pub fn legend(&self) -> legend::Entries {
+    pub(crate) fn legend(&self) -> legend::Entries {
         match self {
             Self::Curves(curves) => curves.legend(),
             Self::Bars(bars) => bars.legend(),
@@ -46,7 +36,7 @@ impl Panel {
     }
 
     /// Room for the labels on the left, pt.
-    pub fn beside(&self) -> f64 {
+    pub(crate) fn beside(&self) -> f64 {
         match self {
             Self::Curves(curves) => frame::beside(&curves.y),
             Self::Bars(bars) => bars.beside(),
@@ -56,7 +46,7 @@ impl Panel {
     }
 
     /// Room for the labels below a data rectangle of `width` pt, pt.
-    pub fn below(&self, width: f64) -> f64 {
+    pub(crate) fn below(&self, width: f64) -> f64 {
         match self {
             Self::Heat(heat) => heat.below(width),
             _ => BELOW,
@@ -64,7 +54,7 @@ impl Panel {
     }
 
     /// Room between heading and data rectangle, pt.
-    pub fn above(&self) -> f64 {
+    pub(crate) fn above(&self) -> f64 {
         match self {
             Self::Heat(_) => Heat::ABOVE,
             _ => 0.0,
@@ -72,7 +62,7 @@ impl Panel {
     }
 
     /// Height of a data rectangle of `width` pt, pt.
-    pub fn inside(&self, width: f64) -> f64 {
+    pub(crate) fn inside(&self, width: f64) -> f64 {
         match self {
             Self::Curves(_) => Curves::inside(width),
             Self::Bars(bars) => bars.inside(),
@@ -82,7 +72,7 @@ impl Panel {
     }
 
     /// Whether what stands on the left says the same.
-    pub fn same_left(&self, other: &Self) -> bool {
+    pub(crate) fn same_left(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Curves(one), Self::Curves(other)) => one.y == other.y,
             (Self::Bars(one), Self::Bars(other)) => one.same_rows(other),
@@ -92,7 +82,7 @@ impl Panel {
     }
 
     /// Whether what stands below says the same.
-    pub fn same_below(&self, other: &Self) -> bool {
+    pub(crate) fn same_below(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Curves(one), Self::Curves(other)) => one.x == other.x,
             (Self::Bars(one), Self::Bars(other)) => one.same_axis(other),
@@ -102,15 +92,7 @@ impl Panel {
     }
 
     /// Draws the panel.
-    ///
-    /// # Errors
-    /// The backend's.
-    pub fn draw<B: Glyphs>(
-        &self,
-        canvas: &Canvas<B>,
-        frame: Frame,
-        labels: Labels,
-    ) -> Result<(), Failure<B>> {
+    pub(crate) fn draw(&self, canvas: &mut Canvas, frame: Frame, labels: Labels) {
         match self {
             Self::Curves(curves) => curves.draw(canvas, frame, labels),
             Self::Bars(bars) => bars.draw(canvas, frame, labels),

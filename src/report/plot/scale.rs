@@ -4,7 +4,7 @@ use crate::report::format;
 
 /// What an axis measures; it decides how ticks are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub(crate) enum Unit {
     /// A number as it is.
     Plain,
     /// Bytes, in decimal units.
@@ -27,7 +27,7 @@ enum Mapping {
 
 /// An axis: its name, its range and its mapping.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Axis {
+pub(crate) struct Axis {
     name: String,
     unit: Unit,
     low: f64,
@@ -39,7 +39,7 @@ pub struct Axis {
 
 /// A tick: where it stands in 0 to 1 along the axis, and its text; minor ticks have none.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tick {
+pub(crate) struct Tick {
     /// Position along the axis, 0 to 1.
     pub at: f64,
     /// The text; `None` for a minor tick.
@@ -56,7 +56,7 @@ const MARGIN: f64 = 0.04;
 
 impl Axis {
     /// A linear axis around `values`, with a margin at both ends.
-    pub fn linear(name: &str, unit: Unit, values: impl IntoIterator<Item = f64>) -> Self {
+    pub(crate) fn linear(name: &str, unit: Unit, values: impl IntoIterator<Item = f64>) -> Self {
         let (low, high) = range(values).unwrap_or((0.0, 1.0));
         // Values that differ in their last digits only are equal: ticks between them could not be told apart.
         let margin = if high - low > 1e-9 * high.abs().max(low.abs()) {
@@ -64,36 +64,33 @@ impl Axis {
         } else {
             0.05 * high.abs().max(0.1)
         };
-        let mut axis = Self {
-            name: name.into(),
-            unit,
-            low: low - margin,
-            high: high + margin,
-            mapping: Mapping::Linear,
-            marks: Vec::new(),
-        };
+        let (mut low, mut high) = (low - margin, high + margin);
         if unit == Unit::Percent {
-            (axis.low, axis.high) = (axis.low.max(0.0), axis.high.min(1.0));
+            (low, high) = (low.max(0.0), high.min(1.0));
         }
-        axis
+        Self::new(name, unit, (low, high), Mapping::Linear)
     }
 
     /// A linear axis from zero to `high`, for bars.
-    pub fn from_zero(name: &str, unit: Unit, high: f64) -> Self {
+    pub(crate) fn from_zero(name: &str, unit: Unit, high: f64) -> Self {
         let high = if high > 0.0 { high } else { 1.0 };
+        Self::new(name, unit, (0.0, high), Mapping::Linear)
+    }
+
+    fn new(name: &str, unit: Unit, (low, high): (f64, f64), mapping: Mapping) -> Self {
         Self {
             name: name.into(),
             unit,
-            low: 0.0,
+            low,
             high,
-            mapping: Mapping::Linear,
+            mapping,
             marks: Vec::new(),
         }
     }
 
     /// A logarithmic axis around the positive `values`. Zero has no logarithm: if it occurs, it gets a place
     /// of its own at the start, left of a break in the axis.
-    pub fn log(name: &str, unit: Unit, values: impl IntoIterator<Item = f64>) -> Self {
+    pub(crate) fn log(name: &str, unit: Unit, values: impl IntoIterator<Item = f64>) -> Self {
         let mut zero = false;
         let positive = range(values.into_iter().filter(|value| {
             zero |= *value == 0.0;
@@ -103,25 +100,18 @@ impl Axis {
         // Less than a third of a decade would leave no room for ticks.
         let widen = ((0.35 - (high / low).log10()) / 2.0).max(0.0);
         let margin = 10_f64.powf(((high / low).log10() + 2.0 * widen) * MARGIN + widen);
-        let mapping = Mapping::Log { zero };
-        Self {
-            name: name.into(),
-            unit,
-            low: low / margin,
-            high: high * margin,
-            mapping,
-            marks: Vec::new(),
-        }
+        let ends = (low / margin, high * margin);
+        Self::new(name, unit, ends, Mapping::Log { zero })
     }
 
     /// The axis with ticks at `values` alone.
-    pub fn marked(self, values: impl IntoIterator<Item = f64>) -> Self {
+    pub(crate) fn marked(self, values: impl IntoIterator<Item = f64>) -> Self {
         let marks = values.into_iter().collect();
         Self { marks, ..self }
     }
 
     /// Where `value` stands along the axis, 0 to 1 for values in range.
-    pub fn position(&self, value: f64) -> f64 {
+    pub(crate) fn position(&self, value: f64) -> f64 {
         match self.mapping {
             Mapping::Linear => (value - self.low) / (self.high - self.low),
             Mapping::Log { zero: true } if value <= 0.0 => ZERO_AT,
@@ -135,34 +125,36 @@ impl Axis {
     }
 
     /// Whether `value` lies beyond the axis' beginning; on a logarithmic one what lies before it has no place among the rest.
-    pub fn begins_before(&self, value: f64) -> bool {
+    pub(crate) fn begins_before(&self, value: f64) -> bool {
         self.mapping == Mapping::Linear || value >= self.low
     }
 
     /// Where the break between zero and the first decade lies, 0 to 1.
-    pub fn break_at(&self) -> Option<f64> {
+    pub(crate) fn break_at(&self) -> Option<f64> {
         (self.mapping == Mapping::Log { zero: true }).then_some(f64::midpoint(ZERO_AT, AFTER_BREAK))
     }
 
     /// The axis' name with its unit.
-    pub fn label(&self) -> String {
+    pub(crate) fn label(&self) -> String {
         match (self.unit, self.mapping) {
             (Unit::Plain, _) => self.name.clone(),
             (Unit::Percent, _) => format!("{} (%)", self.name),
-            (Unit::Bytes, Mapping::Linear) => {
-                format!("{} ({})", self.name, format::byte_unit(self.high).1)
-            }
-            (Unit::Seconds, Mapping::Linear) => {
-                format!("{} ({})", self.name, second_unit(self.high).1)
-            }
-            (Unit::Bytes | Unit::Seconds, Mapping::Log { .. }) => {
-                format!("{} (log scale)", self.name)
-            }
+            (unit, Mapping::Linear) => format!("{} ({})", self.name, unit.at(self.high).1),
+            (_, Mapping::Log { .. }) => format!("{} (log scale)", self.name),
         }
     }
 
+    /// The axis' name without its scale, where the label has that.
+    pub(crate) fn short_label(&self) -> Option<&str> {
+        let with_scale = matches!(
+            (self.unit, self.mapping),
+            (Unit::Bytes | Unit::Seconds, Mapping::Log { .. })
+        );
+        with_scale.then_some(&self.name)
+    }
+
     /// The ticks in range, from low to high.
-    pub fn ticks(&self) -> Vec<Tick> {
+    pub(crate) fn ticks(&self) -> Vec<Tick> {
         if !self.marks.is_empty() {
             let tick = |value: &f64| Tick {
                 at: self.position(*value),
@@ -177,12 +169,7 @@ impl Axis {
     }
 
     fn linear_ticks(&self) -> Vec<Tick> {
-        let size = match self.unit {
-            Unit::Plain => 1.0,
-            Unit::Bytes => format::byte_unit(self.high).0,
-            Unit::Seconds => second_unit(self.high).0,
-            Unit::Percent => 0.01,
-        };
+        let size = self.unit.at(self.high).0;
         let (low, high) = (self.low / size, self.high / size);
         let step = nice_step((high - low) / 6.0);
         let decimals = usize::from(step < 1.0) + usize::from(step < 0.1) + usize::from(step < 0.01);
@@ -246,13 +233,9 @@ impl Axis {
                 text.to_owned()
             }
         };
+        let (size, name) = self.unit.at(value);
         match self.unit {
-            Unit::Bytes => {
-                let (size, name) = format::byte_unit(value);
-                format!("{} {name}", short(&format!("{:.1}", value / size)))
-            }
-            Unit::Seconds => {
-                let (size, name) = second_unit(value);
+            Unit::Bytes | Unit::Seconds => {
                 format!("{} {name}", short(&format!("{:.1}", value / size)))
             }
             Unit::Percent => short(&format!("{:.2}", value * 100.0)),
@@ -261,11 +244,17 @@ impl Axis {
     }
 }
 
-fn second_unit(seconds: f64) -> (f64, &'static str) {
-    match seconds {
-        s if s >= 0.9995 => (1.0, "s"),
-        s if s >= 0.9995e-3 => (1e-3, "ms"),
-        _ => (1e-6, "µs"),
+impl Unit {
+    /// Size and name of what a value like this is counted in.
+    fn at(self, value: f64) -> (f64, &'static str) {
+        match self {
+            Self::Plain => (1.0, ""),
+            Self::Percent => (0.01, "%"),
+            Self::Bytes => format::byte_unit(value),
+            Self::Seconds if value >= 0.9995 => (1.0, "s"),
+            Self::Seconds if value >= 0.9995e-3 => (1e-3, "ms"),
+            Self::Seconds => (1e-6, "µs"),
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 use std::sync::LazyLock;
 
 use ab_glyph::{Font, FontRef, GlyphId, OutlineCurve, Point, PxScale, ScaleFont};
+use tiny_skia::{Path, PathBuilder};
 
 /// The condensed face leaves room for data in a narrow column.
 static FONT: LazyLock<FontRef<'static>> = LazyLock::new(|| {
@@ -12,18 +13,18 @@ static FONT: LazyLock<FontRef<'static>> = LazyLock::new(|| {
 });
 
 /// Height of capitals over the type size in the embedded font.
-pub const CAPITALS: f64 = 0.729;
+pub(super) const CAPITALS: f64 = 0.729;
 
 /// One glyph of a line of text.
 #[derive(Clone, Copy, Debug)]
-pub struct Placed {
+pub(crate) struct Placed {
     id: GlyphId,
     /// Left end on the baseline, from the start of the line.
     pub x: f64,
 }
 
 /// The glyphs of `text` at type size `size`, and the width of the line; in the unit of `size`.
-pub fn layout(text: &str, size: f64) -> (Vec<Placed>, f64) {
+pub(super) fn layout(text: &str, size: f64) -> (Vec<Placed>, f64) {
     let font = FONT.as_scaled(scale(size));
     let mut x = 0.0;
     let mut before: Option<GlyphId> = None;
@@ -40,12 +41,12 @@ pub fn layout(text: &str, size: f64) -> (Vec<Placed>, f64) {
 }
 
 /// Width of `text` at type size `size`, in the unit of `size`.
-pub fn width(text: &str, size: f64) -> f64 {
+pub(super) fn width(text: &str, size: f64) -> f64 {
     layout(text, size).1
 }
 
 /// `text`, or as much of its start as fits into `room` with an ellipsis; in the unit of `size`.
-pub fn fit(text: &str, size: f64, room: f64) -> String {
+pub(super) fn fit(text: &str, size: f64, room: f64) -> String {
     if width(text, size) <= room {
         return text.to_owned();
     }
@@ -61,72 +62,37 @@ pub fn fit(text: &str, size: f64, room: f64) -> String {
 
 impl Placed {
     /// What tells its outline from others of the font.
-    pub const fn number(&self) -> u16 {
+    pub(crate) const fn number(&self) -> u16 {
         self.id.0
     }
 }
 
 /// Type size over the units that [`outline`] has.
-pub fn unit(size: f64) -> f64 {
+pub(super) fn unit(size: f64) -> f64 {
     f64::from(FONT.as_scaled(scale(size)).v_scale_factor())
 }
 
-/// The outline of the glyph of this number as SVG path commands, in the font's own units, up being positive; empty for a blank.
-pub fn outline(number: u16) -> String {
-    use std::fmt::Write;
-    let Some(outline) = FONT.outline(GlyphId(number)) else {
-        return String::new();
-    };
-    let mut path = String::new();
+/// The outline of the glyph of this number, in the font's own units, up being positive; none of a blank.
+pub(super) fn outline(number: u16) -> Option<Path> {
+    let mut path = PathBuilder::new();
     let mut here: Option<Point> = None;
-    let point = |path: &mut String, command: &str, points: &[Point]| {
-        let mut sign = command;
-        for p in points {
-            // Writing to a string cannot fail.
-            let _ = write!(path, "{sign}{:.0} {:.0}", p.x, p.y);
-            sign = " ";
-        }
-    };
-    for curve in &outline.curves {
-        let (start, end) = match curve {
-            OutlineCurve::Line(a, b)
-            | OutlineCurve::Quad(a, _, b)
-            | OutlineCurve::Cubic(a, _, _, b) => (*a, *b),
-        };
+    for curve in FONT.outline(GlyphId(number))?.curves {
+        let (OutlineCurve::Line(start, end)
+        | OutlineCurve::Quad(start, _, end)
+        | OutlineCurve::Cubic(start, _, _, end)) = curve;
         if here != Some(start) {
-            point(&mut path, "M", &[start]);
+            path.close();
+            path.move_to(start.x, start.y);
         }
         match curve {
-            OutlineCurve::Line(_, b) => point(&mut path, "L", &[*b]),
-            OutlineCurve::Quad(_, c, b) => point(&mut path, "Q", &[*c, *b]),
-            OutlineCurve::Cubic(_, c, d, b) => point(&mut path, "C", &[*c, *d, *b]),
+            OutlineCurve::Line(..) => path.line_to(end.x, end.y),
+            OutlineCurve::Quad(_, over, _) => path.quad_to(over.x, over.y, end.x, end.y),
+            OutlineCurve::Cubic(_, a, b, _) => path.cubic_to(a.x, a.y, b.x, b.y, end.x, end.y),
         }
         here = Some(end);
     }
-    if !path.is_empty() {
-        path.push('Z');
-    }
-    path
-}
-
-/// Calls `ink` with every pixel the glyph covers (right, down, from the start of the line on the baseline)
-/// and how much of it is covered, 0 to 1.
-pub fn pixels(glyph: &Placed, size: f64, mut ink: impl FnMut(f64, f64, f32)) {
-    // Positions in pixels are far below the precision of `f32`.
-    #[allow(clippy::cast_possible_truncation)]
-    let placed = glyph
-        .id
-        .with_scale_and_position(scale(size), ab_glyph::point(glyph.x as f32, 0.0));
-    if let Some(outline) = FONT.outline_glyph(placed) {
-        let corner = outline.px_bounds().min;
-        outline.draw(|x, y, coverage| {
-            ink(
-                f64::from(corner.x) + f64::from(x),
-                f64::from(corner.y) + f64::from(y),
-                coverage,
-            );
-        });
-    }
+    path.close();
+    path.finish()
 }
 
 /// Type size (the em square) to the font library's scale (ascent to descent).
@@ -139,6 +105,8 @@ fn scale(size: f64) -> PxScale {
 
 #[cfg(test)]
 mod tests {
+    use tiny_skia::PathSegment;
+
     use super::*;
 
     #[test]
@@ -171,7 +139,9 @@ mod tests {
     fn a_letter_with_a_hole_has_two_contours() {
         let (glyphs, _) = layout("o ", 100.0);
         let outline_of = |glyph: &Placed| outline(glyph.number());
-        assert_eq!(outline_of(&glyphs[0]).matches('M').count(), 2);
-        assert_eq!(outline_of(&glyphs[1]), "", "a space");
+        let begins = |piece: &PathSegment| matches!(piece, PathSegment::MoveTo(_));
+        let letter = outline_of(&glyphs[0]).unwrap();
+        assert_eq!(letter.segments().filter(begins).count(), 2);
+        assert!(outline_of(&glyphs[1]).is_none(), "a space");
     }
 }

@@ -6,13 +6,13 @@ use serde::Serialize;
 
 use super::figures::list;
 use super::format;
-use super::series::Cell;
+use super::series::Entrant;
 use super::settings::{settings, strategies};
 use crate::experiment::statistics::Summary;
 
 /// One number that stands out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Headline {
+pub(super) struct Headline {
     /// What it is.
     pub name: &'static str,
     /// Whose it is.
@@ -23,7 +23,7 @@ pub struct Headline {
 
 /// The report's opening: headlines, then one paragraph.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Story {
+pub(super) struct Story {
     /// Numbers that stand out.
     pub headlines: Vec<Headline>,
     /// Whole sentences.
@@ -31,11 +31,11 @@ pub struct Story {
 }
 
 /// A cell with one of its numbers.
-type Ranked<'a, 'b> = (&'a Cell<'b>, Summary);
+type Ranked<'a, 'b> = (&'a Entrant<'b>, Summary);
 
 fn ranked<'a, 'b>(
-    cells: &'a [Cell<'b>],
-    number: impl Fn(&Cell<'b>) -> Option<Summary>,
+    cells: &'a [Entrant<'b>],
+    number: impl Fn(&Entrant<'b>) -> Option<Summary>,
 ) -> Vec<Ranked<'a, 'b>> {
     let mut ranked: Vec<Ranked> = cells
         .iter()
@@ -46,7 +46,7 @@ fn ranked<'a, 'b>(
 }
 
 /// Tells the story of the finished cells.
-pub fn tell(cells: &[Cell]) -> Story {
+pub(super) fn tell(cells: &[Entrant]) -> Story {
     let settings = settings(cells);
     if settings.len() > 1 {
         return sweep::tell(cells, &settings);
@@ -59,7 +59,7 @@ pub fn tell(cells: &[Cell]) -> Story {
     story
 }
 
-fn accuracy(cells: &[Cell], story: &mut Story) {
+fn accuracy(cells: &[Entrant], story: &mut Story) {
     let ranked = ranked(cells, |cell| cell.column("test_accuracy"));
     let Some((best, accuracy)) = ranked.last() else {
         return;
@@ -95,8 +95,8 @@ fn accuracy(cells: &[Cell], story: &mut Story) {
     });
 }
 
-fn node_data(cells: &[Cell], story: &mut Story) {
-    let ranked = ranked(cells, Cell::node_data);
+fn node_data(cells: &[Entrant], story: &mut Story) {
+    let ranked = ranked(cells, Entrant::node_data);
     let (none, some): (Vec<_>, Vec<_>) = ranked.iter().partition(|(_, sum)| sum.mean == 0.0);
     let none: Vec<String> = none.iter().map(|(cell, _)| cell.label.clone()).collect();
     if !none.is_empty() {
@@ -157,8 +157,8 @@ fn node_data(cells: &[Cell], story: &mut Story) {
 }
 
 /// Which strategies' gradients weigh more than their node data, and by how much at most.
-fn outweighed(cells: &[Cell], story: &mut Story) {
-    let factor = |cell: &Cell| {
+fn outweighed(cells: &[Entrant], story: &mut Story) {
+    let factor = |cell: &Entrant| {
         let node_data = cell.node_data()?.mean;
         let gradients = cell.column("parameter_gradient_bytes")?.mean;
         (node_data > 0.0 && gradients > node_data).then_some(gradients / node_data)
@@ -166,7 +166,7 @@ fn outweighed(cells: &[Cell], story: &mut Story) {
     let outweighed: Vec<String> = strategies(cells)
         .into_iter()
         .filter_map(|strategy| {
-            let mine: Vec<&Cell> = (cells.iter())
+            let mine: Vec<&Entrant> = (cells.iter())
                 .filter(|cell| cell.strategy == strategy)
                 .collect();
             let most = mine.iter().filter_map(|cell| factor(cell));
@@ -184,7 +184,7 @@ fn outweighed(cells: &[Cell], story: &mut Story) {
     }
 }
 
-fn time(cells: &[Cell], story: &mut Story) {
+fn time(cells: &[Entrant], story: &mut Story) {
     let ranked = ranked(cells, |cell| cell.column("simulated_seconds"));
     let (Some((fastest, least)), Some((slowest, most))) = (ranked.first(), ranked.last()) else {
         return;
@@ -209,7 +209,7 @@ fn time(cells: &[Cell], story: &mut Story) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::rows::RunRow;
+    use crate::experiment::rows::{Measured, RunRow};
     use crate::report::series;
 
     fn run(strategy: &str, seed: u64, accuracy: f64, node_data: u64, gradients: u64) -> RunRow {
@@ -217,13 +217,14 @@ mod tests {
             cell: strategy.into(),
             strategy: strategy.into(),
             seed,
-            test_accuracy: Some(accuracy),
-            activation_bytes: node_data,
-            parameter_gradient_bytes: gradients,
-            payload_bytes: node_data + gradients,
-            simulated_seconds: 1.0 + node_data as f64 / 1e6,
-            status: RunRow::OK.into(),
-            ..RunRow::default()
+            ..RunRow::finished(Measured {
+                test_accuracy: Some(accuracy),
+                activation_bytes: node_data,
+                parameter_gradient_bytes: gradients,
+                payload_bytes: node_data + gradients,
+                simulated_seconds: 1.0 + node_data as f64 / 1e6,
+                ..Measured::default()
+            })
         }
     }
 

@@ -2,25 +2,25 @@
 
 use super::super::figures::list;
 use super::super::format;
-use super::super::series::Cell;
+use super::super::series::Entrant;
 use super::super::settings::{Setting, strategies};
 use super::{Headline, Story, outweighed};
 
 /// Tells the story of several settings, each with the cells of its strategies.
-pub(super) fn tell(cells: &[Cell], settings: &[Setting]) -> Story {
+pub(super) fn tell(cells: &[Entrant], settings: &[Setting]) -> Story {
     let mut story = Story::default();
     let compared: Vec<&Setting> = settings
         .iter()
         .filter(|(_, cells)| cells.len() > 1)
         .collect();
     if !compared.is_empty() {
-        let accuracy = |cell: &Cell| {
+        let accuracy = |cell: &Entrant| {
             cell.column("test_accuracy")
                 .map(|sum| (sum.mean, sum.spread()))
         };
         leaders(&compared, "most accurate", accuracy, &mut story);
         node_data(cells, &compared, &mut story);
-        let speed = |cell: &Cell| {
+        let speed = |cell: &Entrant| {
             cell.column("simulated_seconds")
                 .map(|sum| (-sum.mean, sum.spread()))
         };
@@ -34,7 +34,7 @@ pub(super) fn tell(cells: &[Cell], settings: &[Setting]) -> Story {
 fn leaders(
     settings: &[&Setting],
     name: &'static str,
-    number: impl Fn(&Cell) -> Option<(f64, f64)>,
+    number: impl Fn(&Entrant) -> Option<(f64, f64)>,
     story: &mut Story,
 ) {
     // In how many settings a strategy is ahead, and in how many of them by more than one standard deviation.
@@ -90,9 +90,9 @@ fn leaders(
 }
 
 /// How many times less node data than `full` each strategy sends, from the least to the most favourable setting.
-fn node_data(cells: &[Cell], settings: &[&Setting], story: &mut Story) {
+fn node_data(cells: &[Entrant], settings: &[&Setting], story: &mut Story) {
     let labels = strategies(cells);
-    let sends = |cell: &Cell| cell.node_data().map_or(0.0, |sum| sum.mean);
+    let sends = |cell: &Entrant| cell.node_data().map_or(0.0, |sum| sum.mean);
     let silent: Vec<String> = (labels.iter())
         .filter(|label| {
             let mut mine = cells.iter().filter(|cell| cell.strategy == **label);
@@ -105,7 +105,7 @@ fn node_data(cells: &[Cell], settings: &[&Setting], story: &mut Story) {
         story.sentences.push(said);
     }
     let factors = |label: &str| -> Vec<f64> {
-        let of = |cells: &[&Cell], label: &str| {
+        let of = |cells: &[&Entrant], label: &str| {
             let cell = cells.iter().find(|cell| cell.strategy == label);
             cell.map(|cell| sends(cell)).filter(|bytes| *bytes > 0.0)
         };
@@ -153,33 +153,35 @@ fn node_data(cells: &[Cell], settings: &[&Setting], story: &mut Story) {
 
 #[cfg(test)]
 mod tests {
-    use crate::experiment::rows::RunRow;
+    use crate::experiment::rows::{Measured, RunRow, Sweep};
     use crate::report::series;
 
-    fn run(cell: &str, strategy: &str, accuracy: f64, node_data: u64) -> RunRow {
+    fn run(workers: u64, strategy: &str, accuracy: f64, node_data: u64) -> RunRow {
         RunRow {
-            cell: format!("{cell} {strategy}"),
+            cell: format!("workers={workers} {strategy}"),
             strategy: strategy.into(),
-            test_accuracy: Some(accuracy),
-            activation_bytes: node_data,
-            payload_bytes: node_data,
-            simulated_seconds: 1.0 + node_data as f64,
-            status: RunRow::OK.into(),
-            ..RunRow::default()
+            sweep: Sweep::default().with("workers", workers.into()),
+            ..RunRow::finished(Measured {
+                test_accuracy: Some(accuracy),
+                activation_bytes: node_data,
+                payload_bytes: node_data,
+                simulated_seconds: 1.0 + node_data as f64,
+                ..Measured::default()
+            })
         }
     }
 
     #[test]
     fn a_lead_within_the_spread_over_seeds_is_told_from_a_clear_one() {
-        let setting = |cell: &'static str, full: [f64; 2], fixed: [f64; 2]| {
+        let setting = |workers: u64, full: [f64; 2], fixed: [f64; 2]| {
             let of = move |strategy: &'static str, accuracies: [f64; 2]| {
-                accuracies.map(|accuracy| run(cell, strategy, accuracy, 100))
+                accuracies.map(|accuracy| run(workers, strategy, accuracy, 100))
             };
             [of("full", full), of("fixed", fixed)].concat()
         };
         let runs = [
-            setting("workers=2", [0.80, 0.82], [0.70, 0.72]),
-            setting("workers=4", [0.80, 0.90], [0.79, 0.81]),
+            setting(2, [0.80, 0.82], [0.70, 0.72]),
+            setting(4, [0.80, 0.90], [0.79, 0.81]),
         ]
         .concat();
         let story = super::super::tell(&series::cells(&runs, &[]));
@@ -190,15 +192,15 @@ mod tests {
     #[test]
     fn settings_are_told_apart() {
         let runs = [
-            run("workers=2", "full", 0.8, 100),
-            run("workers=2", "fixed", 0.7, 50),
-            run("workers=2", "isolated", 0.6, 0),
-            run("workers=4", "full", 0.8, 400),
-            run("workers=4", "fixed", 0.9, 100),
-            run("workers=4", "isolated", 0.6, 0),
-            run("workers=8", "full", 0.8, 1_600),
-            run("workers=8", "fixed", 0.9, 400),
-            run("workers=8", "isolated", 0.6, 0),
+            run(2, "full", 0.8, 100),
+            run(2, "fixed", 0.7, 50),
+            run(2, "isolated", 0.6, 0),
+            run(4, "full", 0.8, 400),
+            run(4, "fixed", 0.9, 100),
+            run(4, "isolated", 0.6, 0),
+            run(8, "full", 0.8, 1_600),
+            run(8, "fixed", 0.9, 400),
+            run(8, "isolated", 0.6, 0),
         ];
         let story = super::super::tell(&series::cells(&runs, &[]));
         let expected = [
@@ -221,10 +223,7 @@ mod tests {
 
     #[test]
     fn a_sweep_of_one_strategy_has_nobody_ahead() {
-        let runs = [
-            run("workers=2", "full", 0.8, 100),
-            run("workers=4", "full", 0.8, 400),
-        ];
+        let runs = [run(2, "full", 0.8, 100), run(4, "full", 0.8, 400)];
         let story = super::super::tell(&series::cells(&runs, &[]));
         assert!(story.headlines.is_empty() && story.sentences.is_empty());
     }

@@ -3,17 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::{Entry, Table, columns};
-use crate::experiment::rows::TrafficRow;
+use crate::experiment::rows::{Sweep, TrafficRow};
 use crate::experiment::statistics::{IntervalMethod, Sample, Summary};
 use crate::report::format;
-use crate::report::series::Cell;
+use crate::report::series::Entrant;
 use crate::report::settings;
 
 /// Budgets as shares of what the yardstick sends in its whole run.
 const SHARES: [f64; 5] = [0.05, 0.1, 0.25, 0.5, 1.0];
-
-/// Kinds of traffic that are node data.
-const NODE_DATA: [&str; 3] = ["feature", "activation", "activation_gradient"];
 
 /// Node data sent up to the end of each epoch, by cell and seed.
 type Spent<'a> = BTreeMap<(&'a str, u64), BTreeMap<u64, u64>>;
@@ -29,7 +26,7 @@ struct Contender<'a> {
 
 /// All strategies of one setting of a sweep.
 struct Contest<'a> {
-    setting: &'a str,
+    setting: &'a Sweep,
     /// Bytes of each budget.
     budgets: Vec<f64>,
     contenders: Vec<Contender<'a>>,
@@ -40,7 +37,7 @@ struct Contest<'a> {
 ///
 /// A budget is a share of the node data that `full` sends in its whole run with the same seed (where there is no `full`, the strategy that
 /// sends most). What is reached within it is the test accuracy at the best validation accuracy among the epochs that end within the budget, seed by seed.
-pub fn budgets(cells: &[Cell], traffic: &[TrafficRow]) -> Option<[Table; 2]> {
+pub(crate) fn budgets(cells: &[Entrant], traffic: &[TrafficRow]) -> Option<[Table; 2]> {
     let contests = contests(cells, &spent(traffic));
     if contests.is_empty() {
         return None;
@@ -52,7 +49,7 @@ fn spent(traffic: &[TrafficRow]) -> Spent<'_> {
     let mut spent = Spent::new();
     for row in traffic {
         let epochs = spent.entry((&row.cell, row.seed)).or_default();
-        let bytes = if NODE_DATA.contains(&row.kind.as_str()) {
+        let bytes = if row.kind.is_node_data() {
             row.payload_bytes
         } else {
             0
@@ -69,14 +66,14 @@ fn spent(traffic: &[TrafficRow]) -> Spent<'_> {
     spent
 }
 
-fn contests<'a>(cells: &'a [Cell], spent: &Spent) -> Vec<Contest<'a>> {
-    let sends = |cell: &&Cell| cell.node_data().is_some_and(|data| data.mean > 0.0);
+fn contests<'a>(cells: &'a [Entrant], spent: &Spent) -> Vec<Contest<'a>> {
+    let sends = |cell: &&Entrant| cell.node_data().is_some_and(|data| data.mean > 0.0);
     let mut settings = settings::settings(cells.iter().filter(sends));
     settings.retain(|(_, members)| members.len() > 1);
     settings
         .into_iter()
         .filter_map(|(setting, members)| {
-            let data = |cell: &&Cell| cell.node_data().map_or(0.0, |data| data.mean);
+            let data = |cell: &&Entrant| cell.node_data().map_or(0.0, |data| data.mean);
             let full = members.iter().find(|cell| cell.strategy == "full");
             let most = members.iter().max_by(|a, b| data(a).total_cmp(&data(b)))?;
             let whole = data(full.unwrap_or(most));
@@ -84,7 +81,7 @@ fn contests<'a>(cells: &'a [Cell], spent: &Spent) -> Vec<Contest<'a>> {
             // Partitions differ between seeds, and what crosses them with them.
             let runs = full.unwrap_or(most).runs.iter();
             let whole: BTreeMap<u64, f64> = runs
-                .map(|run| (run.seed, run.node_data_bytes() as f64))
+                .map(|(run, measured)| (run.seed, measured.node_data_bytes() as f64))
                 .collect();
             let contenders = members.iter().map(|cell| Contender {
                 label: cell.strategy,
@@ -103,11 +100,10 @@ fn contests<'a>(cells: &'a [Cell], spent: &Spent) -> Vec<Contest<'a>> {
 }
 
 /// Per seed, the test accuracy at the best validation accuracy within the seed's budget; nothing unless every seed has one.
-fn reached(cell: &Cell, spent: &Spent, budget: impl Fn(u64) -> Option<f64>) -> Option<BySeed> {
+fn reached(cell: &Entrant, spent: &Spent, budget: impl Fn(u64) -> Option<f64>) -> Option<BySeed> {
     let of_seed = |seed: u64| {
         let budget = budget(seed)?;
-        let name = cell.runs.first().map_or("", |run| run.cell.as_str());
-        let bytes = spent.get(&(name, seed));
+        let bytes = spent.get(&(cell.name(), seed));
         let mut best: Option<(f64, f64)> = None;
         for epoch in cell.epochs_of(seed) {
             // An epoch without a row of traffic sent nothing: what was spent is what was spent before it.
@@ -122,7 +118,9 @@ fn reached(cell: &Cell, spent: &Spent, budget: impl Fn(u64) -> Option<f64>) -> O
         }
         best.map(|(_, test)| (seed, test))
     };
-    cell.runs.iter().map(|run| of_seed(run.seed)).collect()
+    (cell.runs.iter())
+        .map(|(run, _)| of_seed(run.seed))
+        .collect()
 }
 
 fn summary(reached: Option<&BySeed>) -> Option<Summary> {
@@ -142,7 +140,10 @@ fn matrix(contests: &[Contest]) -> Table {
             })
             .collect();
         for contender in &contest.contenders {
-            let mut row = vec![Entry::new(contest.setting), Entry::new(contender.label)];
+            let mut row = vec![
+                Entry::new(contest.setting.to_string()),
+                Entry::new(contender.label),
+            ];
             row.extend(contender.reached.iter().zip(&best).map(|(reached, best)| {
                 summary(reached.as_ref()).map_or(Entry::new("–"), |sum| Entry {
                     text: format::percent_summary(&sum),
@@ -193,7 +194,7 @@ fn winners(contests: &[Contest]) -> Table {
             );
             let full = ranked.iter().find(|(label, ..)| *label == "full");
             rows.push(vec![
-                Entry::new(contest.setting),
+                Entry::new(contest.setting.to_string()),
                 Entry::new(format!("{:.0} %", SHARES[at] * 100.0)),
                 Entry::new(format::bytes(budget)),
                 Entry::new(*winner),
@@ -251,7 +252,8 @@ fn lead(mine: &[(u64, f64)], theirs: &[(u64, f64)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::rows::{EpochRow, RunRow};
+    use crate::experiment::rows::{EpochRow, Measured, RunRow};
+    use crate::net::TrafficKind;
     use crate::report::series;
 
     /// Two seeds of two epochs; the second epoch is better, and each epoch sends `bytes`.
@@ -266,10 +268,12 @@ mod tests {
             runs.push(RunRow {
                 cell: cell.clone(),
                 strategy: name.into(),
+                sweep: Sweep::default().with("workers", 2.into()),
                 seed,
-                status: RunRow::OK.into(),
-                activation_bytes: 2 * bytes,
-                ..RunRow::default()
+                ..RunRow::finished(Measured {
+                    activation_bytes: 2 * bytes,
+                    ..Measured::default()
+                })
             });
             for epoch in [0, 1] {
                 let value = accuracy + 0.1 * epoch as f64 + 0.01 * seed as f64;
@@ -282,12 +286,15 @@ mod tests {
                     test_accuracy: Some(value),
                     ..EpochRow::default()
                 });
-                for (kind, payload_bytes) in [("activation", bytes), ("parameter_gradient", 9999)] {
+                for (kind, payload_bytes) in [
+                    (TrafficKind::Activation, bytes),
+                    (TrafficKind::Control, 9999),
+                ] {
                     traffic.push(TrafficRow {
                         cell: cell.as_str().into(),
                         seed,
                         epoch,
-                        kind: kind.into(),
+                        kind,
                         payload_bytes,
                         ..TrafficRow::default()
                     });
@@ -343,7 +350,7 @@ mod tests {
         traffic.extend(t);
         // The second partition has a larger cut.
         for run in runs.iter_mut().filter(|run| run.seed == 1) {
-            run.activation_bytes *= 2;
+            run.measured.as_mut().unwrap().activation_bytes *= 2;
         }
         for row in traffic.iter_mut().filter(|row| row.seed == 1) {
             row.payload_bytes *= 2;

@@ -7,7 +7,7 @@ use crate::report::format;
 
 /// The measured value with its interval: `0.012 [0.004, 0.02]`; where of some runs a bound alone is known, such as of those that
 /// never reached a target, the interval alone, and how many those are.
-pub fn measured(claim: &ClaimRow) -> String {
+pub(crate) fn measured(claim: &ClaimRow) -> String {
     let end = |end: Option<f64>| end.map_or("?".to_owned(), format::quantity);
     let finite = |end: Option<f64>| end.filter(|end| end.is_finite());
     let interval = match (claim.low, claim.high) {
@@ -37,7 +37,7 @@ pub fn measured(claim: &ClaimRow) -> String {
 }
 
 /// The p-value that decided, corrected for the family.
-pub fn p_value(claim: &ClaimRow) -> String {
+pub(crate) fn p_value(claim: &ClaimRow) -> String {
     match claim.p_adjusted {
         None => "–".into(),
         Some(p) if p < 0.001 => "< 0.001".into(),
@@ -46,7 +46,7 @@ pub fn p_value(claim: &ClaimRow) -> String {
 }
 
 /// One row per claim; `judging` says how verdicts come about, if that is known.
-pub fn claims(claims: &[ClaimRow], judging: Option<&Statistics>) -> Table {
+pub(crate) fn claims(claims: &[ClaimRow], judging: Option<&Statistics>) -> Table {
     let paper = |text: &str| Entry::new(if text.is_empty() { "–" } else { text });
     Table {
         name: "claims",

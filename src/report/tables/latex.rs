@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::Table;
 
 /// A `table` environment with rules of `booktabs`; best entries in bold.
-pub fn latex(table: &Table) -> String {
+pub(crate) fn latex(table: &Table) -> String {
     let align: String = table
         .columns
         .iter()

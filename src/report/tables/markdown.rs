@@ -3,7 +3,7 @@
 use super::Table;
 
 /// The table with its caption above it; best entries in bold.
-pub fn markdown(table: &Table) -> String {
+pub(crate) fn markdown(table: &Table) -> String {
     let mut text = format!("{}\n\n", escape(&table.caption));
     let mut line = |cells: Vec<String>| {
         text += "| ";

@@ -8,19 +8,20 @@ mod summary;
 mod targets;
 mod traffic;
 
-pub use budgets::budgets;
-pub use claims::{claims, measured, p_value};
-pub use latex::latex;
-pub use markdown::markdown;
-pub use summary::summary;
-pub use targets::targets;
-pub use traffic::traffic;
+pub(super) use budgets::budgets;
+pub(super) use claims::claims;
+pub(crate) use claims::{measured, p_value};
+pub(super) use latex::latex;
+pub(super) use markdown::markdown;
+pub(super) use summary::summary;
+pub(super) use targets::targets;
+pub(super) use traffic::traffic;
 
 use serde::Serialize;
 
 /// One cell of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Entry {
+pub(super) struct Entry {
     /// What it says.
     pub text: String,
     /// Whether it is the best of its column.
@@ -28,7 +29,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    fn new(text: impl Into<String>) -> Self {
+    pub(super) fn new(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
             best: false,
@@ -38,7 +39,7 @@ impl Entry {
 
 /// One column's heading.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Column {
+pub(super) struct Column {
     /// What it says.
     pub name: &'static str,
     /// Whether its entries are numbers, which stand to the right.
@@ -47,7 +48,7 @@ pub struct Column {
 
 /// A table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Table {
+pub(super) struct Table {
     /// The name of its files.
     pub name: &'static str,
     /// What it shows, in a sentence.
@@ -59,7 +60,7 @@ pub struct Table {
 }
 
 /// Columns from names; a leading `#` marks numbers.
-fn columns(names: &[&'static str]) -> Vec<Column> {
+pub(super) fn columns(names: &[&'static str]) -> Vec<Column> {
     names
         .iter()
         .map(|name| Column {
@@ -70,6 +71,6 @@ fn columns(names: &[&'static str]) -> Vec<Column> {
 }
 
 /// The files' contents as `(extension, text)`.
-pub fn files(table: &Table) -> [(&'static str, String); 2] {
+pub(super) fn files(table: &Table) -> [(&'static str, String); 2] {
     [("md", markdown(table)), ("tex", latex(table))]
 }

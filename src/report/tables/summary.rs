@@ -2,91 +2,44 @@
 
 use super::{Entry, Table, columns};
 use crate::report::format;
-use crate::report::series::Cell;
-use crate::report::settings::distinct;
+use crate::report::series::Entrant;
+use crate::report::settings::settings;
 
-/// How a column's best entry is found.
-#[derive(Clone, Copy, PartialEq)]
-enum Best {
-    Highest,
-    Lowest,
-}
+/// What a column says of a cell, and the number by which entries of it are ranked.
+type Ranked = (String, Option<f64>);
 
 /// One row per cell; of each setting of a sweep, the best of each column in bold. A single worker has nobody to send to, and is
 /// best at nothing but accuracy.
-pub fn summary(cells: &[Cell]) -> Table {
-    let mut rows: Vec<Vec<Entry>> = Vec::new();
-    let mut numbers: Vec<[Option<f64>; 6]> = Vec::new();
-    for cell in cells {
-        let mean = |column: &str| cell.column(column).map(|sum| sum.mean);
-        let accuracy = cell.column("test_accuracy");
-        let node_data = cell.node_data().map(|sum| sum.mean);
-        let gradients = mean("parameter_gradient_bytes");
-        let total = mean("payload_bytes");
-        let seconds = mean("simulated_seconds");
-        let exposed = cell.over_seeds(|run| {
-            (run.simulated_seconds > 0.0)
-                .then(|| run.exposed_communication_seconds / run.simulated_seconds)
-        });
-        let full = cells
-            .iter()
-            .find(|other| other.strategy == "full" && other.setting == cell.setting);
-        let fewer = match (full.and_then(Cell::node_data), node_data) {
-            (Some(_), _) if cell.strategy == "full" => "1×".into(),
-            (Some(full), Some(mine)) if mine > full.mean => {
-                format!("{} more", format::factor(mine / full.mean))
-            }
-            (Some(full), Some(mine)) if mine > 0.0 => format::factor(full.mean / mine),
-            (Some(_), Some(_)) => "none sent".into(),
-            _ => "–".into(),
-        };
-        let bytes = |number: Option<f64>| number.map_or("–".into(), format::bytes);
-        rows.push(vec![
-            Entry::new(&cell.label),
-            Entry::new(
-                accuracy
-                    .as_ref()
-                    .map_or("–".into(), format::percent_summary),
-            ),
-            Entry::new(bytes(node_data)),
-            Entry::new(fewer),
-            Entry::new(bytes(gradients)),
-            Entry::new(bytes(total)),
-            Entry::new(seconds.map_or("–".into(), format::seconds)),
-            Entry::new(exposed.map_or("–".into(), |share| format::percent(share.mean))),
-        ]);
-        let accuracy = accuracy.map(|sum| sum.mean);
-        numbers.push([
-            accuracy,
-            node_data,
-            gradients,
-            total,
-            seconds,
-            exposed.map(|s| s.mean),
-        ]);
+pub(crate) fn summary(cells: &[Entrant]) -> Table {
+    let mut rows: Vec<Vec<Entry>> = vec![Vec::new(); cells.len()];
+    for (row, cell) in rows.iter_mut().zip(cells) {
+        row.push(Entry::new(&cell.label));
+        row.extend(columns_of(cells, cell).map(|(text, _)| Entry::new(text)));
     }
-    let best_of = [
-        (1, 0, Best::Highest),
-        (2, 1, Best::Lowest),
-        (4, 2, Best::Lowest),
-        (5, 3, Best::Lowest),
-        (6, 4, Best::Lowest),
-        (7, 5, Best::Lowest),
-    ];
-    let several_workers = |cell: &Cell| cell.runs.iter().any(|run| run.workers > 1);
-    for (cell, numbers) in cells.iter().zip(&mut numbers) {
-        if !several_workers(cell) {
-            numbers[1..].fill(None);
-        }
-    }
-    for setting in distinct(cells.iter().map(|cell| cell.setting)) {
-        let mut members: Vec<(&mut Vec<Entry>, &[Option<f64>; 6])> = (rows.iter_mut())
-            .zip(&numbers)
-            .zip(cells)
-            .filter_map(|(row, cell)| (cell.setting == setting).then_some(row))
+    for (setting, _) in settings(cells) {
+        let members: Vec<usize> = (0..cells.len())
+            .filter(|&place| cells[place].setting == setting)
             .collect();
-        for (column, number, best) in best_of {
-            mark(&mut members, column, number, best);
+        let ranked: Vec<[Ranked; 7]> = (members.iter())
+            .map(|&place| columns_of(cells, &cells[place]))
+            .collect();
+        for column in 0..7 {
+            // Accuracy is best where it is highest, everything else where it is lowest.
+            let sign = if column == 0 { 1.0 } else { -1.0 };
+            let known = || {
+                ranked
+                    .iter()
+                    .filter_map(|row| Some((&row[column].0, row[column].1?)))
+            };
+            let best = known().max_by(|a, b| (a.1 * sign).total_cmp(&(b.1 * sign)));
+            let Some((best, _)) = best.filter(|best| known().any(|(text, _)| text != best.0))
+            else {
+                continue;
+            };
+            for (&place, row) in members.iter().zip(&ranked) {
+                // What reads the same is as good.
+                rows[place][column + 1].best = row[column].1.is_some() && row[column].0 == *best;
+            }
         }
     }
     let seeds = match cells.iter().map(|cell| cell.runs.len()).max() {
@@ -114,36 +67,52 @@ pub fn summary(cells: &[Cell]) -> Table {
     }
 }
 
-/// Marks what reads the same as the best entry, among the rows with a number; nothing where all of them are equal.
-fn mark(
-    rows: &mut [(&mut Vec<Entry>, &[Option<f64>; 6])],
-    column: usize,
-    number: usize,
-    best: Best,
-) {
-    let sign = if best == Best::Highest { 1.0 } else { -1.0 };
-    let winner = (rows.iter())
-        .filter_map(|(row, numbers)| Some((&row[column], numbers[number]? * sign)))
-        .max_by(|a, b| a.1.total_cmp(&b.1));
-    let Some((winner, _)) = winner else { return };
-    let text = winner.text.clone();
-    let mut compared: Vec<&mut Entry> = rows
-        .iter_mut()
-        .filter(|(_, numbers)| numbers[number].is_some())
-        .map(|(row, _)| &mut row[column])
-        .collect();
-    if compared.iter().all(|entry| entry.text == text) {
-        return;
-    }
-    for entry in &mut compared {
-        entry.best = entry.text == text;
-    }
+/// What a cell's row says after its name.
+fn columns_of(cells: &[Entrant], cell: &Entrant) -> [Ranked; 7] {
+    let none = || "–".to_owned();
+    let mean = |column: &str| cell.column(column).map(|sum| sum.mean);
+    let accuracy = cell.column("test_accuracy");
+    let node_data = cell.node_data().map(|sum| sum.mean);
+    let seconds = mean("simulated_seconds");
+    let exposed = cell.over_seeds(|run| {
+        (run.simulated_seconds > 0.0)
+            .then(|| run.exposed_communication_seconds / run.simulated_seconds)
+    });
+    let exposed = exposed.map(|share| share.mean);
+    let full = cells
+        .iter()
+        .find(|other| other.strategy == "full" && other.setting == cell.setting);
+    let fewer = match (full.and_then(Entrant::node_data), node_data) {
+        (Some(_), _) if cell.strategy == "full" => "1×".into(),
+        (Some(full), Some(mine)) if mine > full.mean => {
+            format!("{} more", format::factor(mine / full.mean))
+        }
+        (Some(full), Some(mine)) if mine > 0.0 => format::factor(full.mean / mine),
+        (Some(_), Some(_)) => "none sent".into(),
+        _ => none(),
+    };
+    let shown = |number: Option<f64>, text: fn(f64) -> String| {
+        let ranked = number.filter(|_| cell.runs.iter().any(|(run, _)| run.workers > 1));
+        (number.map_or_else(none, text), ranked)
+    };
+    [
+        (
+            accuracy.as_ref().map_or_else(none, format::percent_summary),
+            accuracy.as_ref().map(|sum| sum.mean),
+        ),
+        shown(node_data, format::bytes),
+        (fewer, None),
+        shown(mean("parameter_gradient_bytes"), format::bytes),
+        shown(mean("payload_bytes"), format::bytes),
+        shown(seconds, format::seconds),
+        shown(exposed, format::percent),
+    ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::rows::RunRow;
+    use crate::experiment::rows::{Measured, RunRow, Sweep};
     use crate::report::series;
 
     #[test]
@@ -152,14 +121,15 @@ mod tests {
             cell: cell.into(),
             strategy: cell.into(),
             workers,
-            test_accuracy: Some(accuracy),
-            payload_bytes: 3 * bytes,
-            activation_bytes: bytes,
-            parameter_gradient_bytes: 2 * bytes,
-            simulated_seconds: 1.0 + bytes as f64,
-            exposed_communication_seconds: bytes as f64,
-            status: RunRow::OK.into(),
-            ..RunRow::default()
+            ..RunRow::finished(Measured {
+                test_accuracy: Some(accuracy),
+                payload_bytes: 3 * bytes,
+                activation_bytes: bytes,
+                parameter_gradient_bytes: 2 * bytes,
+                simulated_seconds: 1.0 + bytes as f64,
+                exposed_communication_seconds: bytes as f64,
+                ..Measured::default()
+            })
         };
         let runs = [
             run("one worker", 1, 0.9, 0),
@@ -178,20 +148,22 @@ mod tests {
     }
     #[test]
     fn each_setting_of_a_sweep_has_its_own_best_and_its_own_reference() {
-        let run = |cell: &str, strategy: &str, bytes: u64| RunRow {
-            cell: cell.into(),
+        let run = |workers: u64, strategy: &str, bytes: u64| RunRow {
+            cell: format!("workers={workers} {strategy}"),
             strategy: strategy.into(),
-            workers: 4,
-            payload_bytes: bytes,
-            activation_bytes: bytes,
-            status: RunRow::OK.into(),
-            ..RunRow::default()
+            sweep: Sweep::default().with("workers", workers.into()),
+            workers,
+            ..RunRow::finished(Measured {
+                payload_bytes: bytes,
+                activation_bytes: bytes,
+                ..Measured::default()
+            })
         };
         let runs = [
-            run("workers=2 full", "full", 100),
-            run("workers=2 fixed", "fixed", 50),
-            run("workers=8 full", "full", 800),
-            run("workers=8 fixed", "fixed", 200),
+            run(2, "full", 100),
+            run(2, "fixed", 50),
+            run(8, "full", 800),
+            run(8, "fixed", 200),
         ];
         let rows = summary(&series::cells(&runs, &[])).rows;
         let node_data: Vec<(&str, bool, &str)> = rows

@@ -1,15 +1,15 @@
 //! How long, and how many bytes, until the target accuracy; runs that never get there are counted, not dropped.
 
 use super::{Entry, Table, columns};
-use crate::experiment::rows::RunRow;
+use crate::experiment::rows::{Measured, RunRow};
 use crate::report::format;
-use crate::report::series::Cell;
+use crate::report::series::Entrant;
 
 /// One row per cell; `None` where no target is `stated` and none was reached.
 ///
 /// A run that does not reach the target takes at least its whole time and payload: with those, the mean is a lower bound.
-pub fn targets(cells: &[Cell], stated: Option<f64>) -> Option<Table> {
-    let reached = |run: &&&RunRow| run.seconds_to_target.is_some();
+pub(crate) fn targets(cells: &[Entrant], stated: Option<f64>) -> Option<Table> {
+    let reached = |run: &&(&RunRow, &Measured)| run.1.seconds_to_target.is_some();
     let any = cells
         .iter()
         .any(|cell| cell.runs.iter().any(|run| reached(&run)));
@@ -60,12 +60,13 @@ mod tests {
             cell: "full".into(),
             strategy: "full".into(),
             seed,
-            simulated_seconds: 9.0,
-            payload_bytes: 9_000,
-            seconds_to_target: reached,
-            bytes_to_target: reached.map(|_| 1_000),
-            status: RunRow::OK.into(),
-            ..RunRow::default()
+            ..RunRow::finished(Measured {
+                simulated_seconds: 9.0,
+                payload_bytes: 9_000,
+                seconds_to_target: reached,
+                bytes_to_target: reached.map(|_| 1_000),
+                ..Measured::default()
+            })
         }
     }
 

@@ -1,29 +1,23 @@
 //! What every strategy sent, by kind, from the ledger's table.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Entry, Table, columns};
 use crate::experiment::rows::TrafficRow;
+use crate::net::TrafficKind;
 use crate::report::format;
-use crate::report::series::Cell;
-use crate::report::style::KINDS;
+use crate::report::series::Entrant;
+use crate::report::style::fill_of;
 
 /// One row per cell and kind that occurs; means over finished seeds.
-pub fn traffic(cells: &[Cell], traffic: &[TrafficRow]) -> Table {
-    let mut sums: BTreeMap<(&str, &str), [u64; 3]> = BTreeMap::new();
-    // Per cell: its seeds, so that a failed run's traffic stays out.
-    let mut place: BTreeMap<&str, &Cell> = BTreeMap::new();
-    for cell in cells {
-        if let Some(run) = cell.runs.first() {
-            place.insert(&run.cell, cell);
-        }
-    }
+pub(crate) fn traffic(cells: &[Entrant], traffic: &[TrafficRow]) -> Table {
+    let mut sums: BTreeMap<(&str, TrafficKind), [u64; 3]> = BTreeMap::new();
+    // A failed run's traffic stays out.
+    let runs = cells.iter().flat_map(|cell| &cell.runs);
+    let finished: BTreeSet<(&str, u64)> = runs.map(|(run, _)| (&*run.cell, run.seed)).collect();
     for row in traffic {
-        let finished = place
-            .get(row.cell.as_str())
-            .is_some_and(|cell| cell.runs.iter().any(|run| run.seed == row.seed));
-        if finished {
-            let sum = sums.entry((&row.cell, &row.kind)).or_default();
+        if finished.contains(&(&*row.cell, row.seed)) {
+            let sum = sums.entry((&row.cell, row.kind)).or_default();
             sum[0] += row.messages;
             sum[1] += row.payload_bytes;
             sum[2] += row.wire_bytes;
@@ -31,22 +25,20 @@ pub fn traffic(cells: &[Cell], traffic: &[TrafficRow]) -> Table {
     }
     let mut rows = Vec::new();
     for cell in cells {
-        let Some(run) = cell.runs.first() else {
-            continue;
-        };
         let seeds = cell.runs.len() as f64;
-        let total: u64 = KINDS
+        let sent = TrafficKind::ALL.map(|kind| (kind, sums.get(&(cell.name(), kind))));
+        let total: u64 = sent
             .iter()
-            .filter_map(|(kind, _)| sums.get(&(run.cell.as_str(), *kind)))
+            .filter_map(|(_, sum)| *sum)
             .map(|sum| sum[1])
             .sum();
-        for (kind, fill) in KINDS {
-            let Some([messages, payload, wire]) = sums.get(&(run.cell.as_str(), kind)) else {
+        for (kind, sum) in sent {
+            let Some([messages, payload, wire]) = sum else {
                 continue;
             };
             rows.push(vec![
                 Entry::new(&cell.label),
-                Entry::new(fill.label),
+                Entry::new(fill_of(kind).label),
                 Entry::new(format::quantity(*messages as f64 / seeds)),
                 Entry::new(format::bytes(*payload as f64 / seeds)),
                 Entry::new(format::bytes(*wire as f64 / seeds)),
@@ -67,7 +59,7 @@ pub fn traffic(cells: &[Cell], traffic: &[TrafficRow]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::rows::RunRow;
+    use crate::experiment::rows::{Measured, RunRow};
     use crate::report::series;
 
     #[test]
@@ -76,15 +68,14 @@ mod tests {
             cell: "full".into(),
             strategy: "full".into(),
             seed,
-            status: RunRow::OK.into(),
-            ..RunRow::default()
+            ..RunRow::finished(Measured::default())
         };
-        let row = |seed, epoch, from, kind: &str, bytes| TrafficRow {
+        let row = |seed, epoch, from, kind, bytes| TrafficRow {
             cell: "full".into(),
             seed,
             epoch,
             from,
-            kind: kind.into(),
+            kind,
             messages: 1,
             payload_bytes: bytes,
             wire_bytes: bytes + 78,
@@ -92,11 +83,11 @@ mod tests {
         };
         let runs = [run(0), run(1)];
         let ledger = [
-            row(0, 0, 0, "activation", 100),
-            row(0, 1, 1, "activation", 200),
-            row(1, 0, 0, "activation", 300),
-            row(1, 0, 0, "control", 200),
-            row(9, 0, 0, "control", 999),
+            row(0, 0, 0, TrafficKind::Activation, 100),
+            row(0, 1, 1, TrafficKind::Activation, 200),
+            row(1, 0, 0, TrafficKind::Activation, 300),
+            row(1, 0, 0, TrafficKind::Control, 200),
+            row(9, 0, 0, TrafficKind::Control, 999),
         ];
         let table = traffic(&series::cells(&runs, &[]), &ledger);
         let texts: Vec<Vec<&str>> = table

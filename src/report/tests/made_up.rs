@@ -2,18 +2,21 @@
 
 use serde_json::{Value, json};
 
-use crate::experiment::rows::{ClaimRow, EpochRow, RunRow, TimelineRow, TrafficRow};
-use crate::experiment::tables::Tables;
+use crate::experiment::Tables;
+use crate::experiment::rows::{
+    Activity, ClaimRow, EpochRow, Measured, RunRow, Sweep, TimelineRow, TrafficRow,
+};
+use crate::net::TrafficKind;
 
-/// A strategy as made up here: name, final accuracy, node-data and gradient bytes an epoch, seconds an epoch.
-const STRATEGIES: [(&str, f64, u64, u64, f64); 7] = [
-    ("full", 0.815, 610_000, 276_000, 0.021),
-    ("isolated", 0.742, 0, 276_000, 0.009),
-    ("fixed(ratio=4)", 0.806, 152_000, 276_000, 0.013),
-    ("fixed(ratio=16)", 0.781, 38_000, 276_000, 0.011),
-    ("varco", 0.812, 90_000, 276_000, 0.012),
-    ("grappa", 0.799, 4_000, 276_000, 0.010),
-    ("retexo", 0.808, 9_000, 276_000, 0.008),
+/// A strategy as made up here: name, kind, final accuracy, node-data and gradient bytes an epoch, seconds an epoch.
+const STRATEGIES: [(&str, &str, f64, u64, u64, f64); 7] = [
+    ("full", "full", 0.815, 610_000, 276_000, 0.021),
+    ("isolated", "isolated", 0.742, 0, 276_000, 0.009),
+    ("fixed(ratio=4)", "fixed", 0.806, 152_000, 276_000, 0.013),
+    ("fixed(ratio=16)", "fixed", 0.781, 38_000, 276_000, 0.011),
+    ("varco", "varco", 0.812, 90_000, 276_000, 0.012),
+    ("grappa", "grappa", 0.799, 4_000, 276_000, 0.010),
+    ("retexo", "retexo", 0.808, 9_000, 276_000, 0.008),
 ];
 
 const EPOCHS: u64 = 100;
@@ -34,9 +37,13 @@ impl Made {
         STRATEGIES[usize::try_from(self.number).unwrap()].0.into()
     }
 
+    fn kind(&self) -> &'static str {
+        STRATEGIES[usize::try_from(self.number).unwrap()].1
+    }
+
     /// Final accuracy, node-data and gradient bytes an epoch, seconds an epoch.
     fn costs(&self) -> (f64, u64, u64, f64) {
-        let (_, accuracy, node_data, gradients, seconds) =
+        let (_, _, accuracy, node_data, gradients, seconds) =
             STRATEGIES[usize::try_from(self.number).unwrap()];
         (
             accuracy + wobble(self.seed, self.number) * 0.006,
@@ -62,19 +69,21 @@ impl Made {
             network: "ethernet-1g".into(),
             seed: self.seed,
             epochs: EPOCHS,
-            parameters: 23_063,
+            parameters: Some(23_063),
             edge_cut: 401,
             boundary_rows: 633,
-            test_accuracy: Some(accuracy),
-            payload_bytes: (node_data + gradients) * EPOCHS,
-            activation_bytes: node_data * EPOCHS / 2,
-            activation_gradient_bytes: node_data * EPOCHS / 2,
-            parameter_gradient_bytes: gradients * EPOCHS,
-            simulated_seconds: total,
-            compute_seconds: 0.55,
-            exposed_communication_seconds: total - 0.62,
-            status: RunRow::OK.into(),
-            ..RunRow::default()
+            strategy_kind: Some(self.kind().into()),
+            ..RunRow::finished(Measured {
+                test_accuracy: Some(accuracy),
+                payload_bytes: (node_data + gradients) * EPOCHS,
+                activation_bytes: node_data * EPOCHS / 2,
+                activation_gradient_bytes: node_data * EPOCHS / 2,
+                parameter_gradient_bytes: gradients * EPOCHS,
+                simulated_seconds: total,
+                compute_seconds: 0.55,
+                exposed_communication_seconds: total - 0.62,
+                ..Measured::default()
+            })
         }
     }
 
@@ -101,13 +110,13 @@ impl Made {
     /// Four workers compute, send and wait, one longer than the others.
     fn timeline(&self) -> Vec<TimelineRow> {
         let seconds = self.costs().3;
-        let span = |worker: u64, activity: &str, start: f64, end: f64| TimelineRow {
+        let span = |worker: u64, activity, start: f64, end: f64| TimelineRow {
             cell: self.strategy(),
             strategy: self.strategy(),
             seed: self.seed,
             epoch: 2,
             worker,
-            activity: activity.into(),
+            activity,
             start_seconds: seconds * (2.0 + start),
             end_seconds: seconds * (2.0 + end),
             ..TimelineRow::default()
@@ -115,19 +124,19 @@ impl Made {
         let spans = |worker: u64| {
             let half = 0.4 + 0.05 * worker as f64;
             [
-                span(worker, "compute", 0.0, half),
-                span(worker, "send", half, 1.0),
-                span(worker, "wait", half, 1.0),
+                span(worker, Activity::Compute, 0.0, half),
+                span(worker, Activity::Send, half, 1.0),
+                span(worker, Activity::Wait, half, 1.0),
             ]
         };
         (0..4).flat_map(spans).collect()
     }
 
-    fn traffic(&self, kind: &str, bytes: u64) -> TrafficRow {
+    fn traffic(&self, kind: TrafficKind, bytes: u64) -> TrafficRow {
         TrafficRow {
             cell: self.strategy().into(),
             seed: self.seed,
-            kind: kind.into(),
+            kind,
             to: 1,
             messages: 12 * EPOCHS,
             payload_bytes: bytes * EPOCHS,
@@ -157,14 +166,14 @@ pub fn made_up(seeds: &[u64]) -> Tables {
             if node_data > 0 {
                 tables
                     .traffic
-                    .push(made.traffic("activation", node_data / 2));
+                    .push(made.traffic(TrafficKind::Activation, node_data / 2));
                 tables
                     .traffic
-                    .push(made.traffic("activation_gradient", node_data / 2));
+                    .push(made.traffic(TrafficKind::ActivationGradient, node_data / 2));
             }
             tables
                 .traffic
-                .push(made.traffic("parameter_gradient", gradients));
+                .push(made.traffic(TrafficKind::ParameterGradient, gradients));
         }
     }
     tables
@@ -212,28 +221,25 @@ fn claims() -> Vec<ClaimRow> {
     ]
 }
 
-/// The same rows in every setting of a sweep.
-pub fn swept(tables: &Tables, settings: &[&str]) -> Tables {
-    fn each<R: Clone>(rows: &[R], settings: &[&str], name: impl Fn(&mut R, &str)) -> Vec<R> {
-        let renamed = |setting: &&str| {
-            let rename = |row: &R| {
-                let mut row = row.clone();
-                name(&mut row, setting);
-                row
-            };
-            rows.iter().map(rename).collect::<Vec<R>>()
-        };
-        settings.iter().flat_map(renamed).collect()
+/// The same rows in every setting of a sweep over numbers.
+pub fn swept(tables: &Tables, key: &str, values: &[f64]) -> Tables {
+    let mut swept = Tables::default();
+    for &value in values {
+        let sweep = Sweep::default().with(key, value.into());
+        let cell = |name: &str| format!("{sweep} {name}");
+        swept.runs.extend(tables.runs.iter().map(|run| RunRow {
+            cell: cell(&run.cell),
+            sweep: sweep.clone(),
+            ..run.clone()
+        }));
+        swept
+            .epochs
+            .extend(tables.epochs.iter().map(|epoch| EpochRow {
+                cell: cell(&epoch.cell),
+                ..epoch.clone()
+            }));
     }
-    Tables {
-        runs: each(&tables.runs, settings, |run, setting| {
-            run.cell = format!("{setting} {}", run.cell);
-        }),
-        epochs: each(&tables.epochs, settings, |epoch, setting| {
-            epoch.cell = format!("{setting} {}", epoch.cell);
-        }),
-        ..Tables::default()
-    }
+    swept
 }
 
 pub fn manifest() -> Value {

@@ -10,12 +10,12 @@ use crate::graph::{
     Csr, DatasetSpec, GraphError, PartitionMethod, PartitionSpec, SplitSpec, SyntheticSpec,
 };
 use crate::rng::{Purpose, stream};
-use crate::study::{Design, Estimator, Problem, Summary, Toy};
+use crate::study::{Design, Estimator, Problem, Toy};
 
 /// One estimator under one design. Lengths are in lengths of the full gradient; see
-/// [`Summary`].
+/// [`Summary`](crate::study::Summary).
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct EstimatorRow {
+pub(crate) struct EstimatorRow {
     /// Name of the graph.
     pub graph: String,
     /// Name of the design.
@@ -58,7 +58,7 @@ pub struct EstimatorRow {
 ///
 /// # Errors
 /// If a graph cannot be generated or divided, or its gradient is zero.
-pub fn estimate(
+pub(crate) fn estimate(
     study: &EstimatorStudy,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Vec<EstimatorRow>, Error> {
@@ -85,57 +85,32 @@ pub fn estimate(
                     ));
                     let found =
                         problem.measure(&design, halo, &study.estimators, study.sampling)?;
-                    rows.extend(
-                        labels
-                            .iter()
-                            .zip(&found.estimators)
-                            .map(|(label, summary)| {
-                                let setting = EstimatorRow {
-                                    graph: graph.clone(),
-                                    design: spec.label(),
-                                    workers,
-                                    halo,
-                                    coverage: found.coverage,
-                                    outcomes: found.outcomes,
-                                    exact: found.exact,
-                                    ..EstimatorRow::of(summary)
-                                };
-                                EstimatorRow {
-                                    estimator: label.clone(),
-                                    ..setting
-                                }
-                            }),
-                    );
+                    let all = labels.iter().zip(&found.estimators);
+                    rows.extend(all.map(|(label, summary)| EstimatorRow {
+                        graph: graph.clone(),
+                        design: spec.label(),
+                        workers,
+                        halo,
+                        coverage: found.coverage,
+                        outcomes: found.outcomes,
+                        exact: found.exact,
+                        estimator: label.clone(),
+                        bias: summary.bias.value,
+                        bias_error: summary.bias.error.unwrap_or(0.0),
+                        sd: summary.sd.value,
+                        sd_error: summary.sd.error.unwrap_or(0.0),
+                        rmse: summary.rmse.value,
+                        rmse_error: summary.rmse.error.unwrap_or(0.0),
+                        cosine: summary.cosine,
+                        scaled_rmse: summary.scaled_rmse,
+                        best_lambda: summary.best_lambda,
+                        best_rmse: summary.best_rmse,
+                    }));
                 }
             }
         }
     }
     Ok(rows)
-}
-
-impl EstimatorRow {
-    fn of(summary: &Summary) -> Self {
-        Self {
-            graph: String::new(),
-            design: String::new(),
-            workers: 0,
-            halo: false,
-            coverage: 0.0,
-            outcomes: 0,
-            exact: false,
-            estimator: String::new(),
-            bias: summary.bias.value,
-            bias_error: summary.bias.error.unwrap_or(0.0),
-            sd: summary.sd.value,
-            sd_error: summary.sd.error.unwrap_or(0.0),
-            rmse: summary.rmse.value,
-            rmse_error: summary.rmse.error.unwrap_or(0.0),
-            cosine: summary.cosine,
-            scaled_rmse: summary.scaled_rmse,
-            best_lambda: summary.best_lambda,
-            best_rmse: summary.best_rmse,
-        }
-    }
 }
 
 /// The generated graph with its training nodes, and the toy network after its steps.

@@ -10,7 +10,7 @@ use super::decode::{decode, decode_tagged};
 use super::error::ConfigError;
 use super::locate::Document;
 use super::path::KeyPath;
-use super::{known_at_top_level, name, optional, overrides, required, text_of};
+use super::{name, opened, optional, required, text_of};
 use crate::graph::SyntheticSpec;
 use crate::strategies::grappa::estimators::{Normalise, Shrinkage, Weight};
 use crate::study::{DesignKind, Estimator, LAYERS, Loss, Sampling};
@@ -20,7 +20,7 @@ const LARGEST: usize = 2000;
 
 /// A checked study.
 #[derive(Clone, Debug, PartialEq)]
-pub struct EstimatorStudy {
+pub(crate) struct EstimatorStudy {
     /// Its name: lower-case letters, digits, `-` and `_`.
     pub name: String,
     /// What it is about, in a sentence or two.
@@ -44,7 +44,7 @@ pub struct EstimatorStudy {
 /// The `[model]` of a study: two layers of means over neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct ToyModel {
+pub(crate) struct ToyModel {
     /// Width of the hidden layer.
     pub hidden: usize,
     /// What is minimised.
@@ -72,7 +72,7 @@ impl Default for ToyModel {
 /// How chunks are made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Chunking {
+pub(crate) enum Chunking {
     /// Balanced and uniformly random.
     #[default]
     Random,
@@ -83,7 +83,7 @@ pub enum Chunking {
 /// One `[[design]]`: a design for each number of workers, with and without halo as listed.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct DesignSpec {
+pub(crate) struct DesignSpec {
     /// Which design.
     pub kind: DesignKind,
     /// Numbers of workers.
@@ -110,7 +110,7 @@ const fn two() -> usize {
 impl DesignSpec {
     /// How many chunks there are for so many workers; `None` where nodes are dealt.
     #[must_use]
-    pub fn chunks(&self, workers: usize) -> Option<usize> {
+    pub(crate) fn chunks(&self, workers: usize) -> Option<usize> {
         match self.kind {
             DesignKind::Independent | DesignKind::Random => None,
             DesignKind::Grouping => Some(workers * self.chunks_per_worker),
@@ -120,7 +120,7 @@ impl DesignSpec {
 
     /// What tables call it.
     #[must_use]
-    pub fn label(&self) -> String {
+    pub(crate) fn label(&self) -> String {
         match self.chunking {
             Chunking::Metis if self.kind.has_chunks() => format!("{}(metis)", self.kind.name()),
             _ => self.kind.name().to_owned(),
@@ -200,7 +200,7 @@ impl EstimatorStudy {
     ///
     /// # Errors
     /// [`ConfigError`]: the file cannot be read, is not TOML, or says something that makes no sense.
-    pub fn read(path: &Path, sets: &[String]) -> Result<Self, ConfigError> {
+    pub(crate) fn read(path: &Path, sets: &[String]) -> Result<Self, ConfigError> {
         let (file, text) = text_of(path)?;
         Self::parse(&text, &file, sets)
     }
@@ -209,10 +209,8 @@ impl EstimatorStudy {
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub fn parse(text: &str, file: &str, sets: &[String]) -> Result<Self, ConfigError> {
-        let mut document = Document::parse(text, file)?;
-        overrides::apply(&mut document, sets)?;
-        known_at_top_level(&document, &Self::KEYS)?;
+    pub(crate) fn parse(text: &str, file: &str, sets: &[String]) -> Result<Self, ConfigError> {
+        let document = opened(text, file, sets, &Self::KEYS)?;
         let seed = optional(&document, "seed")?.unwrap_or(0);
         let graphs = graphs(&document)?;
         let smallest = graphs.iter().map(nodes).min().unwrap_or(0);
@@ -305,13 +303,7 @@ fn model(document: &Document) -> Result<ToyModel, ConfigError> {
     let model: ToyModel = section(document, "model")?;
     let check = at(document, KeyPath::dotted("model"));
     check.columns(model.hidden)?;
-    let rate = model.learning_rate;
-    check.range(
-        rate > 0.0 && rate.is_finite(),
-        "learning_rate",
-        "more than 0",
-        rate,
-    )?;
+    check.above_zero(model.learning_rate, "learning_rate")?;
     Ok(model)
 }
 

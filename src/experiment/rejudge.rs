@@ -1,0 +1,36 @@
+//! The verdicts of a result folder anew, by the statistics that its manifest names.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::claims::judge;
+use super::manifest::{MANIFEST, judged_by, table_hashes, write_manifest};
+use super::rows::{ClaimRow, Row};
+use super::tables::{Tables, TablesError};
+
+impl Tables {
+    /// Judges an experiment's claims again, and writes their table and its hashes in the manifest.
+    /// What did not finish decides nothing.
+    ///
+    /// # Errors
+    /// The manifest's claims or statistics make no sense, or a file cannot be written.
+    pub fn judge_again(&mut self, folder: &Path, manifest: &mut Value) -> Result<(), TablesError> {
+        let (claims, statistics) = judged_by(manifest).map_err(TablesError::Manifest)?;
+        self.claims = judge(&claims, &self.runs, &statistics);
+        if manifest["finished"].is_null() {
+            for claim in &mut self.claims {
+                ClaimRow::INCONCLUSIVE.clone_into(&mut claim.verdict);
+            }
+        }
+        self.write_claims(folder)?;
+        let failed = || TablesError::io("write", &folder.join(MANIFEST));
+        // Those of the other tables stay as they were written.
+        let hashes = table_hashes(folder).map_err(failed())?;
+        for extension in ["parquet", "csv"] {
+            let file = format!("{}.{extension}", ClaimRow::TABLE);
+            manifest["tables"][&file] = json!(hashes.get(&file));
+        }
+        write_manifest(folder, manifest).map_err(failed())
+    }
+}

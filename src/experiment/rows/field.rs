@@ -1,0 +1,174 @@
+//! What columns hold, and what a field of a row is in one.
+
+use super::sweep::Sweep;
+use super::{Activity, DecisionKind, Text};
+use crate::net::TrafficKind;
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnKind {
+    /// UTF-8 text.
+    Text,
+    /// Unsigned 64-bit whole numbers: counts, bytes, seeds, indices.
+    Count,
+    /// 64-bit floating-point numbers.
+    Real,
+}
+
+/// The entries of one column, top to bottom.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    /// Text, never null. Shared, because millions of rows say the same few words.
+    Text(Vec<Text>),
+    /// Whole numbers.
+    Count(Vec<Option<u64>>),
+    /// Floating-point numbers.
+    Real(Vec<Option<f64>>),
+}
+
+impl Values {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Text(entries) => entries.len(),
+            Self::Count(entries) => entries.len(),
+            Self::Real(entries) => entries.len(),
+        }
+    }
+
+    /// The entry as a person reads it; `None` for null.
+    pub(crate) fn text(&self, row: usize) -> Option<String> {
+        match self {
+            Self::Text(entries) => Some(entries[row].to_string()),
+            Self::Count(entries) => entries[row].map(|count| count.to_string()),
+            Self::Real(entries) => entries[row].map(|real| real.to_string()),
+        }
+    }
+}
+
+/// A type that can stand in a column.
+pub(super) trait Field: Sized {
+    const KIND: ColumnKind;
+    /// Whether the column may be absent or empty.
+    const NULLABLE: bool = false;
+    /// What is missed where there is none.
+    const WANTED: &'static str;
+    /// A column; what is `None` is null, but text is empty.
+    fn collect<'a>(fields: impl Iterator<Item = Option<&'a Self>>) -> Values
+    where
+        Self: 'a;
+    fn at(values: &Values, row: usize) -> Option<Self>;
+    /// The field as a number: `None` for text and for null.
+    fn number(&self) -> Option<f64> {
+        None
+    }
+}
+
+macro_rules! numbers {
+    ($($number:ty, $kind:ident, $wanted:literal;)*) => {$(
+        impl Field for $number {
+            const KIND: ColumnKind = ColumnKind::$kind;
+            const WANTED: &'static str = $wanted;
+            fn collect<'a>(fields: impl Iterator<Item = Option<&'a Self>>) -> Values {
+                Values::$kind(fields.map(Option::<&_>::copied).collect())
+            }
+            fn at(values: &Values, row: usize) -> Option<Self> {
+                <Option<$number>>::at(values, row)?
+            }
+            fn number(&self) -> Option<f64> {
+                Some(*self as f64)
+            }
+        }
+
+        impl Field for Option<$number> {
+            const KIND: ColumnKind = ColumnKind::$kind;
+            const NULLABLE: bool = true;
+            const WANTED: &'static str = $wanted;
+            fn collect<'a>(fields: impl Iterator<Item = Option<&'a Self>>) -> Values {
+                Values::$kind(fields.map(|field| field.copied().flatten()).collect())
+            }
+            fn at(values: &Values, row: usize) -> Option<Self> {
+                let Values::$kind(entries) = values else { return None };
+                entries.get(row).copied()
+            }
+            fn number(&self) -> Option<f64> {
+                self.map(|number| number as f64)
+            }
+        }
+    )*};
+}
+
+numbers! {
+    u64, Count, "whole number";
+    f64, Real, "number";
+}
+
+macro_rules! texts {
+    ($($type:ty, $nullable:literal, $wanted:literal, $to:expr, $from:expr;)*) => {$(
+        impl Field for $type {
+            const KIND: ColumnKind = ColumnKind::Text;
+            const NULLABLE: bool = $nullable;
+            const WANTED: &'static str = $wanted;
+            fn collect<'a>(fields: impl Iterator<Item = Option<&'a Self>>) -> Values {
+                let to: fn(&Self) -> Text = $to;
+                Values::Text(fields.map(|field| field.map_or_else(Text::default, to)).collect())
+            }
+            fn at(values: &Values, row: usize) -> Option<Self> {
+                let Values::Text(entries) = values else { return None };
+                let from: fn(&Text) -> Option<Self> = $from;
+                entries.get(row).and_then(from)
+            }
+        }
+    )*};
+}
+
+texts! {
+    String, false, "text", |text| Text::from(text.as_str()), |text| Some(text.to_string());
+    Option<String>, true, "text", |text| Text::from(text.as_deref().unwrap_or_default()),
+        |text| Some(Some(text.to_string()).filter(|text| !text.is_empty()));
+    Text, false, "text", Text::clone, |text| Some(text.clone());
+    Sweep, true, "sweep", |sweep| Text::from(sweep.to_json()), |text| Sweep::from_json(text);
+}
+
+macro_rules! names {
+    ($($type:ty, $wanted:literal;)*) => {$(
+        impl Field for $type {
+            const KIND: ColumnKind = ColumnKind::Text;
+            const WANTED: &'static str = $wanted;
+            fn collect<'a>(fields: impl Iterator<Item = Option<&'a Self>>) -> Values {
+                // A column has millions of entries and few names.
+                let names = Self::ALL.map(|one| (one, Text::from(one.name())));
+                let name = |field: &Self| {
+                    let known = names.iter().find(|(one, _)| one == field);
+                    known.map_or_else(Text::default, |(_, name)| name.clone())
+                };
+                Values::Text(fields.map(|field| field.map_or_else(Text::default, name)).collect())
+            }
+            fn at(values: &Values, row: usize) -> Option<Self> {
+                let Values::Text(entries) = values else { return None };
+                let name = entries.get(row)?;
+                Self::ALL.into_iter().find(|one| *name == *one.name())
+            }
+        }
+    )*};
+}
+
+names! {
+    TrafficKind, "kind of traffic";
+    Activity, "activity";
+    DecisionKind, "kind of decision";
+}
+
+/// Empty for what is sent by nobody.
+impl Field for Option<TrafficKind> {
+    const KIND: ColumnKind = ColumnKind::Text;
+    const WANTED: &'static str = TrafficKind::WANTED;
+    fn collect<'a>(fields: impl Iterator<Item = Option<&'a Self>>) -> Values {
+        TrafficKind::collect(fields.map(|field| field.and_then(Option::as_ref)))
+    }
+    fn at(values: &Values, row: usize) -> Option<Self> {
+        match values {
+            Values::Text(entries) if entries.get(row)?.is_empty() => Some(None),
+            _ => TrafficKind::at(values, row).map(Some),
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! One table on disk.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use polars::prelude::{
+    Column, CsvReadOptions, CsvWriter, DataFrame, DataType, IntoColumn, NewChunkedArray,
+    ParquetReader, ParquetWriter, PolarsError, SerReader, SerWriter, StringChunked,
+};
+
+use super::TablesError;
+use crate::experiment::atomic;
+use crate::experiment::rows::{ColumnKind, ColumnSpec, Row, Text, Values};
+
+/// The Parquet file of a table.
+pub(super) fn path_of<R: Row>(folder: &Path) -> PathBuf {
+    folder.join(R::TABLE).with_extension("parquet")
+}
+
+/// Writes a table that not every run has; without rows there are no files of it.
+pub(super) fn write_if_any<R: Row>(folder: &Path, rows: &[R]) -> Result<(), TablesError> {
+    if !rows.is_empty() {
+        return write(folder, rows);
+    }
+    let parquet = path_of::<R>(folder);
+    for path in [parquet.with_extension("csv"), parquet] {
+        match fs::remove_file(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                return Err(TablesError::io("remove", &path)(source));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The rows of a table that not every run has.
+pub(super) fn read_if_there<R: Row>(folder: &Path) -> Result<Vec<R>, TablesError> {
+    if path_of::<R>(folder).exists() {
+        read_parquet(folder)
+    } else {
+        Ok(Vec::new())
+    }
+}
+
+/// The rows as a data frame with the columns of [`Row::COLUMNS`].
+fn to_frame<R: Row>(rows: &[R]) -> Result<DataFrame, PolarsError> {
+    let columns = R::COLUMNS
+        .iter()
+        .zip(R::to_columns(rows))
+        .map(|(column, values)| match values {
+            Values::Text(entries) => {
+                let entries = entries.iter().map(Text::as_str);
+                StringChunked::from_iter_values(column.name.into(), entries).into_column()
+            }
+            Values::Count(entries) => Column::new(column.name.into(), entries),
+            Values::Real(entries) => Column::new(column.name.into(), entries),
+        })
+        .collect();
+    DataFrame::new(rows.len(), columns)
+}
+
+fn column_values(frame: &DataFrame, column: &ColumnSpec) -> Result<Values, PolarsError> {
+    // Columns that may be null, of a folder from before there were any.
+    if column.nullable && frame.column(column.name).is_err() {
+        let height = frame.height();
+        return Ok(match column.kind {
+            ColumnKind::Text => Values::Text(vec![Text::default(); height]),
+            ColumnKind::Count => Values::Count(vec![None; height]),
+            ColumnKind::Real => Values::Real(vec![None; height]),
+        });
+    }
+    let entries = frame.column(column.name)?.as_materialized_series();
+    Ok(match column.kind {
+        // A null text is read as an empty one: no text column may be null.
+        ColumnKind::Text => {
+            let mut last = Text::default();
+            let mut shared = |entry: Option<&str>| {
+                let entry = entry.unwrap_or_default();
+                if last != *entry {
+                    last = Text::from(entry);
+                }
+                last.clone()
+            };
+            Values::Text(entries.str()?.iter().map(&mut shared).collect())
+        }
+        ColumnKind::Count => Values::Count(entries.u64()?.iter().collect()),
+        ColumnKind::Real => Values::Real(entries.f64()?.iter().collect()),
+    })
+}
+
+/// What stops a file of a table from being written, before the file is known.
+enum WriteError {
+    Io(io::Error),
+    Format(PolarsError),
+}
+
+impl From<io::Error> for WriteError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<PolarsError> for WriteError {
+    fn from(error: PolarsError) -> Self {
+        Self::Format(error)
+    }
+}
+
+pub(super) fn write<R: Row>(folder: &Path, rows: &[R]) -> Result<(), TablesError> {
+    let parquet = path_of::<R>(folder);
+    let mut frame = to_frame(rows).map_err(TablesError::format("write", &parquet))?;
+    let csv = parquet.with_extension("csv");
+    let written = |path: &Path, done: Result<(), WriteError>| {
+        done.map_err(|error| match error {
+            WriteError::Io(source) => TablesError::io("write", path)(source),
+            WriteError::Format(source) => TablesError::format("write", path)(source),
+        })
+    };
+    let done = atomic::write(&parquet, |file| {
+        ParquetWriter::new(file).finish(&mut frame)?;
+        Ok(())
+    });
+    written(&parquet, done)?;
+    let done = atomic::write(&csv, |file| Ok(CsvWriter::new(file).finish(&mut frame)?));
+    written(&csv, done)
+}
+
+pub(super) fn read_parquet<R: Row>(folder: &Path) -> Result<Vec<R>, TablesError> {
+    let path = path_of::<R>(folder);
+    let file = File::open(&path).map_err(TablesError::io("read", &path))?;
+    let frame = ParquetReader::new(file).finish();
+    rows_of(path, frame)
+}
+
+/// The rows of a table of which the CSV file alone was kept.
+pub(super) fn read_csv<R: Row>(path: PathBuf) -> Result<Vec<R>, TablesError> {
+    let file = File::open(&path).map_err(TablesError::io("read", &path))?;
+    // Without looking at values every column is text.
+    let options = CsvReadOptions::default().with_infer_schema_length(Some(0));
+    let typed = |mut frame: DataFrame| {
+        for column in R::COLUMNS {
+            let kind = match column.kind {
+                ColumnKind::Text => continue,
+                ColumnKind::Count => DataType::UInt64,
+                ColumnKind::Real => DataType::Float64,
+            };
+            if let Ok(text) = frame.column(column.name) {
+                let numbers = text.strict_cast(&kind)?;
+                frame.with_column(numbers)?;
+            }
+        }
+        Ok(frame)
+    };
+    let frame = options.into_reader_with_file_handle(file).finish();
+    rows_of(path, frame.and_then(typed))
+}
+
+fn rows_of<R: Row>(
+    path: PathBuf,
+    frame: Result<DataFrame, PolarsError>,
+) -> Result<Vec<R>, TablesError> {
+    let columns = frame.and_then(|frame| {
+        let columns = R::COLUMNS.iter();
+        let values = columns.map(|column| column_values(&frame, column));
+        values.collect::<Result<Vec<Values>, _>>()
+    });
+    let columns = columns.map_err(TablesError::format("read", &path))?;
+    R::from_columns(&columns).map_err(|source| TablesError::Rows { path, source })
+}

@@ -1,0 +1,183 @@
+//! The result tables of a folder: rows in memory, Parquet and CSV on disk.
+
+mod files;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use polars::prelude::PolarsError;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::rows::{
+    ClaimRow, DecisionRow, EpochRow, Row, RowError, RunRow, TimelineRow, TrafficRow,
+};
+use files::{path_of, read_csv, read_if_there, read_parquet, write, write_if_any};
+
+/// Names of all tables, in their order.
+pub(super) const ALL: [&str; 6] = [
+    RunRow::TABLE,
+    EpochRow::TABLE,
+    TrafficRow::TABLE,
+    ClaimRow::TABLE,
+    TimelineRow::TABLE,
+    DecisionRow::TABLE,
+];
+
+/// Everything a result folder says in numbers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tables {
+    /// One row per cell and seed.
+    pub runs: Vec<RunRow>,
+    /// One row per cell, seed and epoch.
+    pub epochs: Vec<EpochRow>,
+    /// One row per cell, seed, epoch, layer, direction and kind.
+    pub traffic: Vec<TrafficRow>,
+    /// One row per claim.
+    pub claims: Vec<ClaimRow>,
+    /// One row per span of a worker's time; empty unless the runs were traced.
+    pub timeline: Vec<TimelineRow>,
+    /// One row per decision of a training; empty unless one decided.
+    #[serde(default)]
+    pub decisions: Vec<DecisionRow>,
+}
+
+/// Why tables could not be written or read.
+#[derive(Debug, Error)]
+pub enum TablesError {
+    /// The file system refused.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// `read`, `write` or `remove`.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Its error.
+        source: io::Error,
+    },
+    /// A file is not a table, or lacks a column.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Format {
+        /// `read` or `write`.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the table library says.
+        source: PolarsError,
+    },
+    /// The manifest does not say how claims are judged.
+    #[error("manifest.json: {0}")]
+    Manifest(String),
+    /// A table's columns do not make up its rows.
+    #[error("cannot read {}: {source}; it was not written by this version of the program", path.display())]
+    Rows {
+        /// The file.
+        path: PathBuf,
+        /// What is amiss.
+        source: RowError,
+    },
+}
+
+impl TablesError {
+    /// Makes an error of what the file system says of a file.
+    pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |source| Self::Io {
+            action,
+            path,
+            source,
+        }
+    }
+
+    /// The same of what the table library says.
+    fn format(action: &'static str, path: &Path) -> impl FnOnce(PolarsError) -> Self + use<> {
+        let path = path.to_owned();
+        move |source| Self::Format {
+            action,
+            path,
+            source,
+        }
+    }
+}
+
+impl Tables {
+    /// Adds the rows of other runs below.
+    pub fn append(&mut self, mut more: Self) {
+        self.runs.append(&mut more.runs);
+        self.epochs.append(&mut more.epochs);
+        self.traffic.append(&mut more.traffic);
+        self.claims.append(&mut more.claims);
+        self.timeline.append(&mut more.timeline);
+        self.decisions.append(&mut more.decisions);
+    }
+
+    /// Writes `<table>.parquet` and `<table>.csv` for all tables into `folder`, each file atomically. Of a table
+    /// that not every run has there are no files then, and those of an earlier run are removed.
+    ///
+    /// # Errors
+    /// A file cannot be written; finished files stay, and what they replaced is never half-written.
+    pub fn write(&self, folder: &Path) -> Result<(), TablesError> {
+        write(folder, &self.runs)?;
+        write(folder, &self.epochs)?;
+        write(folder, &self.traffic)?;
+        self.write_claims(folder)?;
+        write_if_any(folder, &self.timeline)?;
+        write_if_any(folder, &self.decisions)
+    }
+
+    /// Writes the table of claims alone.
+    pub(super) fn write_claims(&self, folder: &Path) -> Result<(), TablesError> {
+        write(folder, &self.claims)
+    }
+
+    /// Reads the Parquet files of `folder`; those of tables that not every run has if they are there.
+    ///
+    /// # Errors
+    /// A file is missing, is no Parquet, lacks a column or holds values of another type.
+    pub fn read(folder: &Path) -> Result<Self, TablesError> {
+        let runs: Vec<RunRow> = read_parquet(folder)?;
+        let unsaid = |run: &RunRow| run.sweep.is_empty() && run.cell != run.strategy;
+        if let Some(row) = runs.iter().position(unsaid) {
+            let (column, wanted) = ("sweep", "sweep");
+            return Err(TablesError::Rows {
+                path: path_of::<RunRow>(folder),
+                source: RowError::Entry {
+                    column,
+                    row,
+                    wanted,
+                },
+            });
+        }
+        Ok(Self {
+            runs,
+            epochs: read_parquet(folder)?,
+            traffic: read_parquet(folder)?,
+            claims: read_parquet(folder)?,
+            timeline: read_if_there(folder)?,
+            decisions: read_if_there(folder)?,
+        })
+    }
+
+    /// The table of runs alone, from its Parquet file or, where that was not kept, from its CSV file.
+    ///
+    /// # Errors
+    /// Neither is there, or it is no table of runs.
+    pub fn read_runs(folder: &Path) -> Result<Vec<RunRow>, TablesError> {
+        let parquet = path_of::<RunRow>(folder);
+        let csv = parquet.with_extension("csv");
+        if !parquet.exists() && csv.exists() {
+            return read_csv(csv);
+        }
+        read_parquet(folder)
+    }
+
+    /// Names of the tables' files in `folder`.
+    pub(super) fn files(folder: &Path) -> Vec<String> {
+        let files = ALL
+            .iter()
+            .flat_map(|table| ["parquet", "csv"].map(|extension| format!("{table}.{extension}")));
+        files.filter(|file| folder.join(file).exists()).collect()
+    }
+}
