@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
@@ -15,6 +16,7 @@ use super::config::Experiment;
 use super::rows::RunRow;
 use super::statistics::Statistics;
 use super::tables::Tables;
+use crate::graph::{Csr, DataSummary};
 use crate::sim::{Engine, Setting};
 
 /// Name of the file in a result folder.
@@ -25,7 +27,8 @@ pub(super) struct Manifest {
     fixed: Value,
     started: String,
     devices: Vec<String>,
-    data: Option<Value>,
+    /// Every data set that is trained on, with its graph, by which it is known.
+    data: Vec<(Arc<Csr>, DataSummary)>,
 }
 
 impl Manifest {
@@ -60,7 +63,7 @@ impl Manifest {
             fixed,
             started: now(),
             devices: Vec::new(),
-            data: None,
+            data: Vec::new(),
         }
     }
 
@@ -72,18 +75,16 @@ impl Manifest {
             }
         }
         let dataset = &setting.dataset;
-        self.data.get_or_insert_with(|| {
-            json!({
-                "name": dataset.name,
-                "nodes": dataset.graph.nodes(),
-                "edges": dataset.graph.edges() / 2,
-                "features": dataset.features.width(),
-                "classes": dataset.classes,
-                "train": dataset.split.train.len(),
-                "validation": dataset.split.validation.len(),
-                "test": dataset.split.test.len(),
-            })
-        });
+        let known = |(graph, _): &(Arc<Csr>, DataSummary)| Arc::ptr_eq(graph, &dataset.graph);
+        if !self.data.iter().any(known) {
+            let graph = Arc::clone(&dataset.graph);
+            self.data.push((graph, dataset.summary()));
+        }
+    }
+
+    /// What was read, a text for each data set.
+    pub fn data(&self) -> impl Iterator<Item = String> {
+        self.data.iter().map(|(_, summary)| summary.text())
     }
 
     pub fn write(
@@ -97,7 +98,8 @@ impl Manifest {
         let mut all = self.fixed.clone();
         let rest = json!({
             "devices": self.devices,
-            "data": self.data,
+            "data": self.data.first().map(|(_, summary)| summary),
+            "data_sets": self.data.iter().map(|(_, summary)| summary).collect::<Vec<_>>(),
             "notes": notes,
             "started": self.started,
             // Null while it runs, and for ever where it was stopped.

@@ -193,9 +193,15 @@ impl<'a> Preparation<'a> {
         let dataset = self
             .dataset(&settings.dataset, seed)
             .map_err(|error| misfit(cell, "dataset.path", &error))?;
-        if dataset.classes == 0 || dataset.features.width() == 0 {
+        let lacks = match (dataset.classes, dataset.features.width()) {
+            (0, 0) => Some("neither labels nor features"),
+            (0, _) => Some("no labels"),
+            (_, 0) => Some("no features"),
+            _ => None,
+        };
+        if let Some(lacks) = lacks {
             let message = format!(
-                "data set \"{}\" has no labels to train on; it serves `grapevine partition` only",
+                "data set \"{}\" has {lacks} to train on; it serves `grapevine partition` only",
                 dataset.name
             );
             return Err(cell.refuse("dataset.path", message).into());

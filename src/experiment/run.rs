@@ -186,6 +186,9 @@ impl Runner<'_> {
         for note in &skipped {
             progress.note(note);
         }
+        for read in manifest.data() {
+            progress.note(&read);
+        }
 
         let mut tables = Tables::default();
         let mut model = Duration::ZERO;

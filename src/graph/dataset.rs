@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Csr, DatasetSpec, Features, GraphError, Split, SplitFractions, SplitSpec};
+use super::{Csr, DatasetSpec, Features, GraphError, Reading, Split, SplitFractions, SplitSpec};
 use super::{bundled, loaders, synthetic};
 
 /// A data set as it was published or generated, before a seed chooses a split. The large parts are
@@ -23,6 +23,8 @@ pub struct RawDataset {
     pub classes: usize,
     /// The splits that come with the data: `public` is the first, `public-1` the second.
     pub splits: Vec<Split>,
+    /// How it was read.
+    pub reading: Arc<Reading>,
 }
 
 /// A data set with the nodes that train, validate and test.
@@ -40,6 +42,8 @@ pub struct Dataset {
     pub classes: usize,
     /// Which nodes train, validate and test; empty for data that is topology only.
     pub split: Split,
+    /// How it was read.
+    pub reading: Arc<Reading>,
 }
 
 impl RawDataset {
@@ -60,7 +64,15 @@ impl RawDataset {
             labels: labels.into(),
             classes,
             splits,
+            reading: Arc::default(),
         }
+    }
+
+    /// The same with an account of how it was read.
+    #[must_use]
+    pub(super) fn read_as(mut self, reading: Reading) -> Self {
+        self.reading = Arc::new(reading);
+        self
     }
 
     /// Gives generated data a split of its own, 60 % for training, 20 % for validation and 20 % for
@@ -89,6 +101,7 @@ impl RawDataset {
             labels: Arc::clone(&self.labels),
             classes: self.classes,
             split: Split::choose(spec, self, seed)?,
+            reading: Arc::clone(&self.reading),
         })
     }
 }
@@ -126,7 +139,11 @@ impl DatasetSpec {
                         \"planetoid\"",
                     )
                 })?;
-                loaders::read(format, &base.join(path))?
+                let options = loaders::Options {
+                    header: self.header,
+                    features: self.features.as_deref(),
+                };
+                loaders::read(format, &base.join(path), &options)?
             }
             (None, None, Some(spec)) => synthetic::generate(spec)?,
             _ => {
@@ -140,6 +157,14 @@ impl DatasetSpec {
             .unwrap_or_else(|| data.features.is_bag_of_words())
         {
             Arc::make_mut(&mut data.features).row_normalise();
+        }
+        if let Some((row, column, value)) = data.features.first_not_finite() {
+            let what = format!(
+                "feature {column} of node {row} of \"{}\" (both from 0) is {value}, not a finite number, \
+                 as it is generated or normalised; change `normalise_features`, or what is generated",
+                data.name
+            );
+            return Err(GraphError::key("dataset.normalise_features", what));
         }
         let features = Arc::unwrap_or_clone(data.features);
         data.features = Arc::new(features.expanded());

@@ -29,6 +29,7 @@ mod normal;
 mod order;
 mod partition;
 mod peers;
+mod reading;
 mod rehearsal;
 mod rmat;
 mod sampler;
@@ -48,6 +49,7 @@ pub use error::GraphError;
 pub use features::Features;
 pub use partition::{Division, Partition};
 pub use peers::Peers;
+pub use reading::{DataSummary, EdgeCount, Reading};
 pub use rehearsal::{Form as BatchForm, LayerDraw, Rehearsal, StepDraws, seeds_of};
 pub use sampler::{SampledLayer, Sampler, View};
 pub use spec::{

@@ -17,6 +17,13 @@ pub struct DatasetSpec {
     /// How the files at `path` are written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,
+    /// Whether the first line of the CSV files names their columns. Default: it does where it holds no node ids.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub header: Option<bool>,
+    /// For `csv`: the file in the folder with a node id and its features, numbers, in each line. Default: each node is its own
+    /// feature.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub features: Option<PathBuf>,
     /// Whether cells with this data set are left out, and that said, where `path` does not exist. Default false: an error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,

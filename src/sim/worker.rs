@@ -506,6 +506,7 @@ impl Worker {
     }
 
     /// Accuracies on the whole graph of the logits that `infer` computes, on worker 0 alone. Takes no virtual time and no bytes.
+    /// Logits that are not finite are a divergence, as gradients are in [`Self::update`].
     ///
     /// # Errors
     /// If another worker failed.
@@ -517,10 +518,11 @@ impl Worker {
             self.evaluation(|graph| {
                 let dataset = &self.setting.dataset;
                 let logits = infer(graph).into_values();
+                let sound = is_finite(&logits);
                 let predicted = predictions(&logits, dataset.classes);
                 let of = |nodes: &[u32]| accuracy(&predicted, &dataset.labels, nodes);
                 let split = &dataset.split;
-                Scores {
+                let scores = Scores {
                     train: of(&split.train),
                     validation: of(&split.validation),
                     test: of(&split.test),
@@ -530,11 +532,14 @@ impl Worker {
                         &dataset.labels,
                         &split.validation,
                     ),
-                }
+                };
+                (scores, sound)
             })
         });
+        // What is not a number has no largest entry: it would be class 0, and so many right.
+        self.lost |= scores.is_some_and(|(_, sound)| !sound);
         self.communicator.stand_by()?;
-        Ok(scores)
+        Ok(scores.map(|(scores, _)| scores))
     }
 
     /// The scores that worker 0 has, on all workers, for strategies whose training depends on them. Takes no bytes; who comes

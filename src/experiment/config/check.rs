@@ -1,6 +1,6 @@
 //! The values that make sense: ranges, and keys that need or exclude each other.
 
-use crate::graph::{DatasetSpec, PartitionMethod, PartitionSpec, SplitSpec, SyntheticSpec};
+use crate::graph::{DatasetSpec, Format, PartitionMethod, PartitionSpec, SplitSpec, SyntheticSpec};
 use crate::model::{ModelConfig, ModelKind, OptimizerConfig};
 use crate::net::{Bytes, NetError, NetworkSpec, PRESETS, Seconds};
 use crate::sim::{Timing, TrainingConfig};
@@ -149,6 +149,17 @@ fn dataset(
         spec.path.is_some() || spec.format.is_none(),
         "format",
         "goes with `path`; remove it",
+    )?;
+    let csv = matches!(spec.format, Some(Format::Csv | Format::CsvJson));
+    check.that(
+        csv || spec.header.is_none(),
+        "header",
+        "goes with `format = \"csv\"` and \"csv-json\": other formats have none; remove it",
+    )?;
+    check.that(
+        spec.format == Some(Format::Csv) || spec.features.is_none(),
+        "features",
+        "goes with `format = \"csv\"`: other formats say where features are; remove it",
     )?;
     check.that(
         spec.path.is_some() || !spec.optional,

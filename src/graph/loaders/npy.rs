@@ -94,6 +94,12 @@ impl<'a> Npz<'a> {
         T::view(&bytes).map_err(|error| broken(&error))
     }
 
+    /// Whether there is an array called `name`.
+    pub fn has(&self, name: &str) -> bool {
+        let member = format!("{name}.npy");
+        self.archive.file_names().any(|file| file == member)
+    }
+
     /// An error about this file.
     pub fn error(&self, what: impl Into<String>) -> GraphError {
         GraphError::file(self.path, what)
