@@ -53,8 +53,8 @@ pub use reading::{DataSummary, EdgeCount, Reading};
 pub use rehearsal::{Form as BatchForm, LayerDraw, Rehearsal, StepDraws, seeds_of};
 pub use sampler::{SampledLayer, Sampler, View};
 pub use spec::{
-    DatasetSpec, Format, NodeOrder, PartitionMethod, PartitionSpec, SplitFractions, SplitPerClass,
-    SplitSpec, SyntheticSpec,
+    DatasetSpec, EDGE_FACTOR, Format, NodeOrder, PartitionMethod, PartitionSpec, SplitFractions,
+    SplitPerClass, SplitSpec, SyntheticSpec,
 };
 pub use split::Split;
 pub use stats::PartitionStats;

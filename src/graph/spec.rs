@@ -117,8 +117,8 @@ pub enum SyntheticSpec {
         /// 2^`scale` nodes, unless `nodes` says how many to keep.
         scale: u32,
         /// Edges drawn per node, before duplicates are removed. Default 16 (Graph500).
-        #[serde(default = "sixteen")]
-        edge_factor: usize,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        edge_factor: Option<usize>,
         /// Keeps only the first so many nodes of a random relabelling.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         nodes: Option<usize>,
@@ -139,11 +139,11 @@ pub enum SyntheticSpec {
     },
 }
 
+/// Edges drawn per node of an R-MAT graph where nothing is said (Graph500).
+pub const EDGE_FACTOR: usize = 16;
+
 const fn one() -> f64 {
     1.0
-}
-const fn sixteen() -> usize {
-    16
 }
 const fn graph500() -> [f64; 3] {
     [0.57, 0.19, 0.19]

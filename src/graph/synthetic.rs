@@ -1,6 +1,6 @@
 //! Generated data sets: the checks that all share.
 
-use super::{GraphError, RawDataset, SyntheticSpec, rmat, sbm};
+use super::{EDGE_FACTOR, GraphError, RawDataset, SyntheticSpec, rmat, sbm};
 
 /// Generates what the section asks for. Equal sections give equal data sets, whatever the number of
 /// threads.
@@ -63,7 +63,7 @@ pub fn generate(spec: &SyntheticSpec) -> Result<RawDataset, GraphError> {
             ..
         } => {
             let draws = edges.map_or(
-                rmat::Size::Draws(edge_factor << scale),
+                rmat::Size::Draws(edge_factor.unwrap_or(EDGE_FACTOR) << scale),
                 rmat::Size::Distinct,
             );
             let graph = rmat::graph(*scale, nodes, draws, *quadrants, seed)?;

@@ -38,6 +38,7 @@ mod sparse;
 mod stripes;
 mod timeline;
 mod trace;
+mod twice;
 mod varco;
 mod variant;
 mod volume;

@@ -3,13 +3,14 @@
 use crate::graph::{DatasetSpec, Format, PartitionMethod, PartitionSpec, SplitSpec, SyntheticSpec};
 use crate::model::{ModelConfig, ModelKind, OptimizerConfig};
 use crate::net::{Bytes, NetError, NetworkSpec, PRESETS, Seconds};
-use crate::sim::{Timing, TrainingConfig};
+use crate::sim::{Backend, Timing, TrainingConfig};
 
 use super::Vocabulary;
 use super::error::{ConfigError, Problem};
 use super::locate::Document;
 use super::path::KeyPath;
 use super::settings::Settings;
+use super::twice;
 
 /// More columns than any layer has had: a slip of the hand beyond, that would ask for all memory there is.
 const WIDEST: usize = 1 << 16;
@@ -108,6 +109,12 @@ pub(super) fn settings(
         settings.partition.workers,
         &of("network"),
         vocabulary,
+    )?;
+    let device = &settings.device;
+    of("device").that(
+        device.backend == Backend::Wgpu || device.adapters.is_empty(),
+        "adapters",
+        "are for backend = \"wgpu\" only: leave them out",
     )?;
     if let Timing::Modelled(timing) = &settings.compute.timing {
         of("compute.timing").known(&timing.profile, "profile", vocabulary.profiles)?;
@@ -231,6 +238,7 @@ pub(super) fn synthetic(spec: &SyntheticSpec, check: &Checks<'_>) -> Result<(), 
         SyntheticSpec::Rmat {
             scale,
             edge_factor,
+            edges,
             nodes,
             classes,
             features,
@@ -242,9 +250,15 @@ pub(super) fn synthetic(spec: &SyntheticSpec, check: &Checks<'_>) -> Result<(), 
                 "scale",
                 &format!("must be 1 to 31 (2^scale nodes), not {scale}"),
             )?;
-            check.positive(*edge_factor, "edge_factor")?;
             check.that(
-                *edge_factor <= MOST_DRAWS >> scale,
+                edges.is_none() || edge_factor.is_none(),
+                "edges",
+                "says how many there are, and so does `edge_factor`, which would do nothing: keep one",
+            )?;
+            let factor = edge_factor.unwrap_or(1);
+            check.positive(factor, "edge_factor")?;
+            check.that(
+                factor <= MOST_DRAWS >> scale,
                 "edge_factor",
                 &format!("draws more than {MOST_DRAWS} edges with scale = {scale}"),
             )?;
@@ -377,7 +391,8 @@ fn partition(spec: &PartitionSpec, check: &Checks<'_>) -> Result<(), ConfigError
         given || spec.file.is_none(),
         "file",
         "goes with `method = \"given\"` only",
-    )
+    )?;
+    twice::partition(spec, check)
 }
 
 fn network(

@@ -22,6 +22,7 @@ mod strategy;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod twice;
 
 use std::path::Path;
 
@@ -161,7 +162,7 @@ impl Experiment {
     ) -> Result<Self, ConfigError> {
         let mut document = Document::parse(text, file)?;
         scale::apply(&mut document, scale)?;
-        overrides::apply(&mut document, sets)?;
+        let set = overrides::apply(&mut document, sets)?;
         scale::none_left(&document)?;
         let known: Vec<&str> = TOP_LEVEL.into_iter().chain(Settings::SECTIONS).collect();
         known_at_top_level(&document, &known)?;
@@ -171,7 +172,9 @@ impl Experiment {
         let settings = Settings::read(&document, vocabulary)?;
         let strategies = strategy::entries(&document, vocabulary)?;
         let sweep = sweep::axes(&document)?;
+        twice::overrides(&document, &set, &sweep)?;
         let cells = sweep::cells(&document, vocabulary, &sweep, &strategies)?;
+        twice::cells(&document, &cells)?;
         let claims = claims(&document, &cells)?;
         let statistics = statistics(&document)?;
         let figures = figures(&document, vocabulary)?;

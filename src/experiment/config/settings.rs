@@ -3,7 +3,9 @@
 use serde::Serialize;
 use toml::Value;
 
-use crate::graph::{DatasetSpec, PartitionSpec, SplitFractions, SplitPerClass, SyntheticSpec};
+use crate::graph::{
+    DatasetSpec, EDGE_FACTOR, PartitionSpec, SplitFractions, SplitPerClass, SyntheticSpec,
+};
 use crate::model::{ModelConfig, OptimizerConfig};
 use crate::net::NetworkSpec;
 use crate::sim::{ComputeConfig, DeviceConfig, ModelledTiming, TrainingConfig};
@@ -139,7 +141,17 @@ fn dataset(document: &Document, value: &Value) -> Result<DatasetSpec, ConfigErro
             }
         }
     }
-    decode(document, &path, value)
+    let mut spec: DatasetSpec = decode(document, &path, value)?;
+    // Said only where it is used, so that what is resolved can be read again.
+    if let Some(SyntheticSpec::Rmat {
+        edge_factor,
+        edges: None,
+        ..
+    }) = &mut spec.synthetic
+    {
+        edge_factor.get_or_insert(EDGE_FACTOR);
+    }
+    Ok(spec)
 }
 
 /// As [`dataset`], for the forms of `timing`.

@@ -31,7 +31,7 @@ pub fn read(folder: &Path, form: Form, options: &Options<'_>) -> Result<RawDatas
     let mut notes = Vec::new();
     let targets = only_file(folder, "target.csv")?;
     let mut listed: Vec<(u64, Option<String>)> = Vec::new();
-    let header = each_record(
+    let headed = each_record(
         &targets,
         open(&targets)?,
         |record| header(options, &record[..1]),
@@ -44,7 +44,7 @@ pub fn read(folder: &Path, form: Form, options: &Options<'_>) -> Result<RawDatas
             Ok(())
         },
     )?;
-    notes.extend(headless(&targets, header));
+    notes.extend(headless(&targets, headed));
     let ids = Ids::new(listed.iter().map(|&(id, _)| id).collect())
         .map_err(|what| GraphError::file(&targets, what))?;
     if ids.len() != listed.len() {
@@ -59,7 +59,7 @@ pub fn read(folder: &Path, form: Form, options: &Options<'_>) -> Result<RawDatas
 
     let pairs = only_file(folder, "edges.csv")?;
     let mut edges = Vec::new();
-    let header = each_record(
+    let headed = each_record(
         &pairs,
         open(&pairs)?,
         |record| header(options, record),
@@ -76,7 +76,7 @@ pub fn read(folder: &Path, form: Form, options: &Options<'_>) -> Result<RawDatas
             Ok(())
         },
     )?;
-    notes.extend(headless(&pairs, header));
+    notes.extend(headless(&pairs, headed));
     let (graph, count) = EdgeCount::undirected(ids.len(), edges);
     let mut reading = Reading::of(count, [targets.clone(), pairs]);
     let features = match (options.features, form) {
@@ -153,7 +153,7 @@ fn listed_features(
 ) -> Result<(Features, bool), GraphError> {
     let mut rows: Vec<Option<Vec<f32>>> = vec![None; ids.len()];
     let mut width = 0;
-    let header = each_record(
+    let headed = each_record(
         path,
         open(path)?,
         |record| header(options, &record[..1]),
@@ -188,7 +188,7 @@ fn listed_features(
         return Err(GraphError::file(path, what));
     }
     let values = rows.into_iter().flatten().flatten().collect();
-    Ok((Features::Dense { width, values }.compact(), header))
+    Ok((Features::Dense { width, values }.compact(), headed))
 }
 
 fn json_features(path: &Path, ids: &Ids) -> Result<Features, GraphError> {
