@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::Verdict;
 use super::columns;
-use super::output::{left_columns, print, print_json};
+use super::output::{Unwritten, left_columns, print, print_json};
 use crate::graph::BUNDLED;
 use crate::net::{ALL_REDUCE_CHOICES, PRESETS, TopologyKind};
 use crate::sim::DEVICE_PROFILES;
@@ -138,10 +138,10 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
         return Ok(Verdict::Good);
     }
     match args.what {
-        What::Strategies => print(&strategies(registry)),
-        What::Datasets => pairs(&["data set", "what it is"], &DATA),
-        What::Models => pairs(&["model", "what it is"], &MODELS),
-        What::Partitioners => pairs(&["method", "what it is"], &PARTITIONERS),
+        What::Strategies => print(&strategies(registry))?,
+        What::Datasets => pairs(&["data set", "what it is"], &DATA)?,
+        What::Models => pairs(&["model", "what it is"], &MODELS)?,
+        What::Partitioners => pairs(&["method", "what it is"], &PARTITIONERS)?,
         What::Networks => {
             let header = ["network", "bandwidth", "latency", "source"].map(str::to_owned);
             let presets = PRESETS.iter().map(|preset| {
@@ -156,22 +156,22 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
                 .chain(presets)
                 .map(Vec::from)
                 .collect();
-            print(&left_columns(&rows));
-            print("\n");
-            pairs(&["topology", "how workers are wired"], &TopologyKind::ALL);
-            print("\nlatency a, 1/b bytes a second, P workers, S bytes:\n");
+            print(&left_columns(&rows))?;
+            print("\n")?;
+            pairs(&["topology", "how workers are wired"], &TopologyKind::ALL)?;
+            print("\nlatency a, 1/b bytes a second, P workers, S bytes:\n")?;
             pairs(
                 &["all_reduce", "what it is, and its time on equal links"],
                 &ALL_REDUCE_CHOICES,
-            );
-            print("\n");
-            pairs(&["exchange", "what it is"], &EXCHANGES);
+            )?;
+            print("\n")?;
+            pairs(&["exchange", "what it is"], &EXCHANGES)?;
         }
         What::Columns => {
             let all = columns::all();
             let rows: Vec<(&str, &str)> =
                 all.iter().map(|(name, what)| (&**name, &**what)).collect();
-            pairs(&["column", "what it says"], &rows);
+            pairs(&["column", "what it says"], &rows)?;
         }
         What::Devices => {
             let rows: Vec<Vec<String>> = backends()
@@ -184,18 +184,18 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
                     ]
                 }))
                 .collect();
-            print(&left_columns(&rows));
+            print(&left_columns(&rows))?;
         }
     }
     Ok(Verdict::Good)
 }
 
-fn pairs(header: &[&str; 2], rows: &[(&str, &str)]) {
+fn pairs(header: &[&str; 2], rows: &[(&str, &str)]) -> Result<(), Unwritten> {
     let rows: Vec<Vec<String>> = std::iter::once((header[0], header[1]))
         .chain(rows.iter().copied())
         .map(|(name, what)| vec![name.to_owned(), what.to_owned()])
         .collect();
-    print(&left_columns(&rows));
+    print(&left_columns(&rows))
 }
 
 /// Tensor backends of this build, and the adapters that wgpu finds.

@@ -174,10 +174,19 @@ pub(super) fn hexadecimal(bytes: &[u8]) -> String {
 /// The manifest of a result folder.
 ///
 /// # Errors
-/// If it is not there, or not JSON.
+/// If it is not there, not JSON, or JSON that is no manifest.
 pub fn read_manifest(folder: &Path) -> io::Result<Value> {
     let text = fs::read_to_string(folder.join(MANIFEST))?;
-    serde_json::from_str(&text).map_err(io::Error::from)
+    let manifest: Value = serde_json::from_str(&text)?;
+    let lacks = if !manifest["name"].is_string() {
+        "the `name` of an experiment"
+    } else if !manifest["config"].is_object() {
+        "its `config`"
+    } else {
+        return Ok(manifest);
+    };
+    let what = format!("it is JSON, but no manifest: it has not {lacks}");
+    Err(io::Error::new(io::ErrorKind::InvalidData, what))
 }
 
 /// What a reader of the figures should not miss.
@@ -206,6 +215,7 @@ pub(super) fn notes(runs: &[RunRow]) -> Vec<String> {
         ));
     }
     notes.extend(diverged(runs));
+    notes.extend(super::noise::note(runs));
     notes
 }
 

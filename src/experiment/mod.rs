@@ -15,7 +15,11 @@ mod decisions;
 mod error;
 mod estimator;
 mod folder;
+#[cfg(test)]
+mod fuzz;
 mod manifest;
+mod noise;
+mod outlook;
 mod pace;
 mod prepare;
 mod project;

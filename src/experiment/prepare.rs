@@ -10,10 +10,12 @@ use crate::graph::{
     Batches, BoundaryCounts, BoundaryPlan, Chunks, Dataset, DatasetSpec, Division, GraphError,
     Partition, PartitionMethod, PartitionSpec, RawDataset,
 };
+use crate::memory;
 use crate::model::{LayerSpec, ModelSpec};
 use crate::net::Framing;
 use crate::sim::{
-    ComputeTiming, DeviceConfig, Engine, Setting, SimError, WorkerDevice, divide, open_devices,
+    ComputeTiming, DeviceConfig, Engine, EpochRecord, Setting, SimError, WorkerDevice, divide,
+    open_devices,
 };
 use crate::strategies::{Needs, Registry, Strategy, Training};
 
@@ -214,6 +216,7 @@ impl<'a> Preparation<'a> {
             return Err(cell.refuse("dataset.split", message).into());
         }
         let workers = settings.partition.workers;
+        fits(cell, &dataset, needs)?;
         let parts = self
             .partition(&settings.dataset, &dataset, &needs.partition, workers, seed)
             .map_err(|error| misfit(cell, "partition.file", &error))?;
@@ -358,6 +361,39 @@ impl<'a> Preparation<'a> {
             .push((config.clone(), workers, devices.clone()));
         Ok(devices)
     }
+}
+
+/// Whether there is memory for what the cell holds at least: each worker's parameters with their gradient and what the optimiser keeps, the
+/// outputs of the widest layer for all nodes, and a record of every epoch.
+fn fits(cell: &Cell, dataset: &Dataset, needs: &Needs) -> Result<(), ConfigError> {
+    /// Parameters, their gradient, and at least one value more of each.
+    const COPIES: usize = 3;
+    let settings = &cell.settings;
+    let model = ModelSpec::new(&settings.model, dataset.features.width(), dataset.classes);
+    let replicas = if needs.together {
+        1
+    } else {
+        settings.partition.workers
+    };
+    let mut parameters = 0_usize;
+    for layer in 0..model.layers() {
+        // The weights alone: what a layer has besides is small.
+        let weights = model.widths[layer].saturating_mul(model.widths[layer + 1]);
+        parameters = parameters.saturating_add(weights);
+    }
+    let widest = model.widths[1..].iter().copied().max().unwrap_or(0);
+    let rows = memory::bytes(&[dataset.graph.nodes(), widest], 4);
+    let held = memory::bytes(&[parameters, replicas, COPIES], 4);
+    let what = || {
+        let (hidden, workers) = (settings.model.hidden, settings.partition.workers);
+        format!("a model of {parameters} weights with {hidden} hidden columns on {workers} workers")
+    };
+    memory::need(what, held.saturating_add(rows))
+        .map_err(|shortage| cell.refuse("model.hidden", shortage.to_string()))?;
+    let epochs = settings.training.epochs;
+    let records = memory::bytes(&[epochs], size_of::<EpochRecord>());
+    memory::need(|| format!("the record of {epochs} epochs"), records)
+        .map_err(|shortage| cell.refuse("training.epochs", shortage.to_string()))
 }
 
 /// Data that do not fit a cell, at the key that says so, or else at the key that names the files.

@@ -120,6 +120,9 @@ impl RowMaker<'_> {
             bytes_to_target: None,
             accuracy_at_byte_budget: None,
             accuracy_at_time_budget: None,
+            load_before: None,
+            load_during: None,
+            calibration_spread: None,
             peak_memory_bytes: 0,
             status: RunRow::OK.to_owned(),
         }

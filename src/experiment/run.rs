@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Error;
@@ -11,6 +11,8 @@ use super::claims::judge;
 use super::config::{Cell, Experiment};
 use super::error::RunError;
 use super::manifest::Manifest;
+use super::noise::{Seen, Watch};
+use super::outlook::Outlook;
 use super::pace::Pace;
 use super::prepare::Preparation;
 use super::row_maker::RowMaker;
@@ -29,6 +31,12 @@ pub trait Progress: Send + Sync {
     fn begin(&self, runs: usize, epochs: usize);
     /// Something to know before it begins: results that are replaced, cells that are left out and why.
     fn note(&self, note: &str);
+    /// Whether it is worth a trial of each strategy to say how long all will take.
+    fn wants_outlook(&self) -> bool {
+        false
+    }
+    /// Seconds that are left, as far as is known: said before the first run, and again after each.
+    fn outlook(&self, _seconds: f64) {}
     /// An epoch of a run ended.
     fn epoch(&self, cell: &str, seed: u64, record: &EpochRecord);
     /// A run ended.
@@ -190,6 +198,8 @@ impl Runner<'_> {
             progress.note(&read);
         }
 
+        let mut outlook = self.outlook(&mut preparation, &jobs, progress);
+        let mut watch = Watch::start();
         let mut tables = Tables::default();
         let mut model = Duration::ZERO;
         let mut failures = Vec::new();
@@ -199,7 +209,14 @@ impl Runner<'_> {
             runs.map(move |(place, run)| (job, place, run))
         });
         for (number, (job, place, run)) in all.enumerate() {
-            let ended = self.rows_of(&mut preparation, job, run, progress);
+            let begun = Instant::now();
+            let ended = self.rows_of(&mut preparation, job, run, &mut watch, progress);
+            if !run.kept {
+                outlook.ended(begun.elapsed().as_secs_f64());
+            }
+            if let Some(left) = outlook.left() {
+                progress.outlook(left);
+            }
             let mut failure = None;
             match ended {
                 Ok((mut rows, spent)) => {
@@ -251,6 +268,63 @@ impl Runner<'_> {
             notes,
             failures,
         })
+    }
+
+    /// What is known of the time that all will take, by a trial of two epochs of each strategy: where that is asked for, and where the trials
+    /// are a small part of the whole.
+    fn outlook(
+        &self,
+        preparation: &mut Preparation<'_>,
+        jobs: &[Job<'_>],
+        progress: &Arc<dyn Progress>,
+    ) -> Outlook {
+        const TRIAL: usize = 2;
+        const SMALL_PART: usize = 50;
+        let mut outlook = Outlook::default();
+        let mut strategies: Vec<(&Job<'_>, u64)> = Vec::new();
+        let mut epochs = 0;
+        for job in jobs {
+            let label = &job.cell.strategy.label;
+            for run in job.runs.iter().filter(|run| !run.kept) {
+                outlook.add(&job.cell.name, label, job.epochs);
+                epochs += job.epochs;
+                if strategies
+                    .iter()
+                    .all(|(known, _)| known.cell.strategy.label != *label)
+                {
+                    strategies.push((job, run.seed));
+                }
+            }
+        }
+        let worth = epochs >= SMALL_PART * TRIAL * strategies.len();
+        if !worth || !progress.wants_outlook() || self.engine.processes().is_some() {
+            return outlook;
+        }
+        for (job, seed) in strategies {
+            let mut cell = job.cell.clone();
+            cell.settings.training.epochs = TRIAL;
+            // What cannot be tried in so few epochs is not known before it has run.
+            let Ok(fitted) = preparation.fit(&cell, seed) else {
+                continue;
+            };
+            let begun = Instant::now();
+            let ends = Arc::new(Mutex::new(Vec::new()));
+            let observer: Observer = {
+                let ends = Arc::clone(&ends);
+                Arc::new(move |_| {
+                    let mut ends = ends.lock().unwrap_or_else(PoisonError::into_inner);
+                    ends.push(begun.elapsed().as_secs_f64());
+                })
+            };
+            if strategies::run(&*fitted.training, fitted.needs.together, observer).is_ok() {
+                let ends = ends.lock().unwrap_or_else(PoisonError::into_inner);
+                outlook.tried(&cell.strategy.label, &ends);
+            }
+        }
+        if let Some(left) = outlook.left() {
+            progress.outlook(left);
+        }
+        outlook
     }
 
     /// Removes the finished runs of other settings and other programs.
@@ -389,6 +463,7 @@ impl Runner<'_> {
         preparation: &mut Preparation<'_>,
         job: &Job<'_>,
         run: &Planned,
+        watch: &mut Watch,
         progress: &Arc<dyn Progress>,
     ) -> Result<Ended, Failing> {
         let archive = Archive::of(&self.out);
@@ -398,7 +473,7 @@ impl Runner<'_> {
             .flatten()
         {
             Some(rows) => Ok((rows, Duration::ZERO)),
-            None => self.one(preparation, job, run, progress),
+            None => self.one(preparation, job, run, watch, progress),
         }
     }
 
@@ -411,6 +486,7 @@ impl Runner<'_> {
         preparation: &mut Preparation<'_>,
         job: &Job<'_>,
         run: &Planned,
+        watch: &mut Watch,
         progress: &Arc<dyn Progress>,
     ) -> Result<Ended, Failing> {
         let seed = run.seed;
@@ -428,7 +504,16 @@ impl Runner<'_> {
             Arc::new(move |record| progress.epoch(&cell, seed, record))
         };
         let together = fitted.needs.together;
+        let measured = !setting.models_compute() && setting.engine.processes().is_none();
+        if measured {
+            watch.begin();
+        }
         let outcome = strategies::run(&*fitted.training, together, observer);
+        let seen = if measured {
+            watch.end()
+        } else {
+            Seen::default()
+        };
         if !self.engine.leads() {
             return outcome
                 .map(|outcome| (Tables::default(), outcome.model))
@@ -436,8 +521,10 @@ impl Runner<'_> {
         }
         let outcome =
             outcome.map_err(|error| (Some(Box::new(rows.failed(&error))), error.into()))?;
+        let mut row = rows.run(&outcome);
+        seen.note_in(&mut row);
         let mut tables = Tables {
-            runs: vec![rows.run(&outcome)],
+            runs: vec![row],
             epochs: rows.epochs(&outcome),
             traffic: rows.traffic(&outcome),
             decisions: rows.decisions(&outcome),

@@ -256,7 +256,7 @@ impl Worker {
         model: M,
         gradient: &[f32],
     ) -> M {
-        self.lost |= !is_finite(gradient);
+        self.lost |= !has_finite_squares(gradient);
         self.compute(Activity::Model, |worker| {
             let model = optimizer.step(model, gradient);
             if worker.device.queued {
@@ -576,6 +576,18 @@ impl Worker {
     fn recorder(&self) -> std::sync::MutexGuard<'_, Recorder> {
         self.recorder.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether all values are finite, and their squares too, by which Adam divides.
+fn has_finite_squares(values: &[f32]) -> bool {
+    let groups = values.chunks(1024);
+    groups
+        .map(|group| {
+            group
+                .iter()
+                .fold(0.0, |sum, value| sum + value * value * 0.0)
+        })
+        .all(|sum| sum == 0.0)
 }
 
 /// Whether all values are finite.

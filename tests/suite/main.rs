@@ -42,4 +42,5 @@ mod twice;
 mod varco;
 mod variant;
 mod volume;
+mod watch;
 mod work;

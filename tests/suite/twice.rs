@@ -119,7 +119,10 @@ const PAIRS: &[Pair<'_>] = &[
         "`edges` says how many there are, and so does `edge_factor`",
     ),
     (
-        CORA,
+        &[
+            ("dataset.name", "\"cora\""),
+            ("dataset.split.val_per_class", "30"),
+        ],
         ("dataset.split.train_per_class", "20"),
         ("dataset.split.train", "0.5"),
         "unknown key `train`",

@@ -127,7 +127,19 @@ impl Experiment {
         vocabulary: &Vocabulary<'_>,
     ) -> Result<Self, ConfigError> {
         let (file, text) = text_of(path)?;
-        Self::parse(&text, &file, scale, sets, vocabulary)
+        let experiment = Self::parse(&text, &file, scale, sets, vocabulary)?;
+        // A size may leave out the kind that a key is for, and so may --set; who sets such a key means it.
+        let means = |set: &String| {
+            ["model.heads", "model.self_loops"]
+                .iter()
+                .any(|key| set.trim_start().starts_with(key))
+        };
+        if scale == PAPER && (sets.is_empty() || sets.iter().any(means)) {
+            let mut document = Document::parse(&text, &file)?;
+            overrides::apply(&mut document, sets)?;
+            twice::idle(&document, &experiment.cells)?;
+        }
+        Ok(experiment)
     }
 
     /// Reads the text of an experiment file, which goes by the name `file` in messages.

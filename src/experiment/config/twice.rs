@@ -54,9 +54,8 @@ pub(super) fn overrides(
     Ok(())
 }
 
-/// Refuses cells that would be the same training under two names, and keys of the model that no cell uses.
+/// Refuses cells that would be the same training under two names.
 pub(super) fn cells(document: &Document, cells: &[Cell]) -> Result<(), ConfigError> {
-    idle(document, cells)?;
     let strategies = 1 + cells.iter().map(Cell::number).max().unwrap_or(0);
     let grid = || cells.chunks(strategies);
     // A strategy's `with` may hold still what the sweep varies, as a baseline does; not all of them may.
@@ -100,8 +99,9 @@ pub(super) fn cells(document: &Document, cells: &[Cell]) -> Result<(), ConfigErr
     Ok(())
 }
 
-/// Keys of the model that some kinds do not have: where no cell is of a kind that does, they do nothing.
-fn idle(document: &Document, cells: &[Cell]) -> Result<(), ConfigError> {
+/// Refuses keys of the model that some kinds do not have, where no cell is of a kind that does. For a file as it stands: one of its sizes may
+/// leave such a kind out.
+pub(super) fn idle(document: &Document, cells: &[Cell]) -> Result<(), ConfigError> {
     let any = |kind| cells.iter().any(|cell| cell.settings.model.kind == kind);
     let of = |key: &str, kind: &str| {
         let message = format!(

@@ -346,7 +346,7 @@ mod tests {
             ),
             (
                 "id,x,y\n1,2,nan\n2,3,1\n",
-                "x.csv:2: column 2: expected a number, and `nan` is not finite",
+                "x.csv:2: column 3: expected a number, and `nan` is not finite",
             ),
             (
                 "id\n1\n2\n",

@@ -1,13 +1,20 @@
 //! Text files: lines with their numbers, compressed or not, and CSV records.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::str::FromStr;
 
 use flate2::read::GzDecoder;
 
 use crate::graph::GraphError;
+use crate::memory;
+
+/// Longest line: the neighbours of the largest nodes of published graphs fit.
+const LONGEST: u64 = 32 << 20;
+
+/// After so many bytes it is asked whether there is memory for several times as many.
+const ASK_AFTER: usize = 32 << 20;
 
 /// Opens a text file, unpacking it on the way if its name ends in `.gz`.
 pub fn open(path: &Path) -> Result<Box<dyn BufRead>, GraphError> {
@@ -29,13 +36,28 @@ pub fn each_line(
     mut each: impl FnMut(&str) -> Result<(), String>,
 ) -> Result<(), GraphError> {
     let mut buffer = String::new();
+    let mut unasked = 0;
     for number in 1.. {
         buffer.clear();
-        let bytes = reader
+        let bytes = (&mut reader)
+            .take(LONGEST)
             .read_line(&mut buffer)
             .map_err(|source| GraphError::read(path, source))?;
         if bytes == 0 {
             break;
+        }
+        if bytes as u64 == LONGEST && !buffer.ends_with('\n') {
+            let what = format!("is longer than {LONGEST} bytes; is this a text file?");
+            return Err(GraphError::line(path, number, what));
+        }
+        // A packed file may hold any amount, and a plain one becomes several times its size.
+        unasked += bytes;
+        if unasked >= ASK_AFTER {
+            unasked = 0;
+            memory::need(
+                || format!("the rest of {}", path.display()),
+                4 * ASK_AFTER as u64,
+            )?;
         }
         each(buffer.trim_end_matches(['\r', '\n']))
             .map_err(|what| GraphError::line(path, number, what))?;
