@@ -34,6 +34,7 @@ mod program;
 mod reference;
 mod resume;
 mod retexo;
+mod silence;
 mod sparse;
 mod stripes;
 mod timeline;
