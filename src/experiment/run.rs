@@ -1,8 +1,10 @@
 //! Runs an experiment cell by cell and writes what is there after each.
 
+mod trial;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Error;
@@ -12,7 +14,6 @@ use super::config::{Cell, Experiment};
 use super::error::RunError;
 use super::manifest::Manifest;
 use super::noise::{Seen, Watch};
-use super::outlook::Outlook;
 use super::pace::Pace;
 use super::prepare::Preparation;
 use super::row_maker::RowMaker;
@@ -99,6 +100,8 @@ struct Job<'a> {
     /// How its parts are made.
     method: PartitionMethod,
     epochs: usize,
+    /// Whether one program plays all workers.
+    together: bool,
     /// One for each seed.
     runs: Vec<Planned>,
 }
@@ -198,7 +201,7 @@ impl Runner<'_> {
             progress.note(&read);
         }
 
-        let mut outlook = self.outlook(&mut preparation, &jobs, progress);
+        let mut outlook = trial::outlook(&self.engine, &mut preparation, &jobs, progress);
         let mut watch = Watch::start();
         let mut tables = Tables::default();
         let mut model = Duration::ZERO;
@@ -270,63 +273,6 @@ impl Runner<'_> {
         })
     }
 
-    /// What is known of the time that all will take, by a trial of two epochs of each strategy: where that is asked for, and where the trials
-    /// are a small part of the whole.
-    fn outlook(
-        &self,
-        preparation: &mut Preparation<'_>,
-        jobs: &[Job<'_>],
-        progress: &Arc<dyn Progress>,
-    ) -> Outlook {
-        const TRIAL: usize = 2;
-        const SMALL_PART: usize = 50;
-        let mut outlook = Outlook::default();
-        let mut strategies: Vec<(&Job<'_>, u64)> = Vec::new();
-        let mut epochs = 0;
-        for job in jobs {
-            let label = &job.cell.strategy.label;
-            for run in job.runs.iter().filter(|run| !run.kept) {
-                outlook.add(&job.cell.name, label, job.epochs);
-                epochs += job.epochs;
-                if strategies
-                    .iter()
-                    .all(|(known, _)| known.cell.strategy.label != *label)
-                {
-                    strategies.push((job, run.seed));
-                }
-            }
-        }
-        let worth = epochs >= SMALL_PART * TRIAL * strategies.len();
-        if !worth || !progress.wants_outlook() || self.engine.processes().is_some() {
-            return outlook;
-        }
-        for (job, seed) in strategies {
-            let mut cell = job.cell.clone();
-            cell.settings.training.epochs = TRIAL;
-            // What cannot be tried in so few epochs is not known before it has run.
-            let Ok(fitted) = preparation.fit(&cell, seed) else {
-                continue;
-            };
-            let begun = Instant::now();
-            let ends = Arc::new(Mutex::new(Vec::new()));
-            let observer: Observer = {
-                let ends = Arc::clone(&ends);
-                Arc::new(move |_| {
-                    let mut ends = ends.lock().unwrap_or_else(PoisonError::into_inner);
-                    ends.push(begun.elapsed().as_secs_f64());
-                })
-            };
-            if strategies::run(&*fitted.training, fitted.needs.together, observer).is_ok() {
-                let ends = ends.lock().unwrap_or_else(PoisonError::into_inner);
-                outlook.tried(&cell.strategy.label, &ends);
-            }
-        }
-        if let Some(left) = outlook.left() {
-            progress.outlook(left);
-        }
-        outlook
-    }
-
     /// Removes the finished runs of other settings and other programs.
     fn forget_all_but(&self, jobs: &[Job<'_>]) -> Result<(), RunError> {
         let runs = jobs.iter().flat_map(|job| &job.runs);
@@ -371,10 +317,12 @@ impl Runner<'_> {
         for cell in cells {
             let mut runs = Vec::new();
             let (mut method, mut epochs) = (cell.settings.partition.method, 0);
+            let mut together = false;
             for &seed in &self.experiment.seeds {
                 let fitted = preparation.fit(cell, seed).map_err(input)?;
                 let setting = fitted.setting;
                 (method, epochs) = (fitted.needs.partition.method, fitted.training.epochs());
+                together = fitted.needs.together;
                 manifest.describe(&setting);
                 digest.update(setting.dataset.graph.edges().to_le_bytes());
                 absorb_partition(&mut digest, &setting);
@@ -395,6 +343,7 @@ impl Runner<'_> {
                 cell,
                 method,
                 epochs,
+                together,
                 runs,
             });
         }
