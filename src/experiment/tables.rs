@@ -264,24 +264,47 @@ fn column_values(frame: &DataFrame, column: &ColumnSpec) -> Result<Values, Polar
     })
 }
 
-/// Rows from the text of a CSV file; a column that is not there is null.
+/// Rows from the text of a CSV file; a column that is not there is null, but for the first: without that it is no such table.
 fn rows_of<R: Row>(text: &str) -> Result<Vec<R>, RowError> {
     let mut records = records(text).into_iter();
     let header = records.next().unwrap_or_default();
     let records: Vec<Vec<String>> = records.collect();
     let columns = R::COLUMNS.iter().map(|column| {
         let place = header.iter().position(|name| name == column.name);
+        if place.is_none() && *column == R::COLUMNS[0] {
+            return Err(RowError::Length {
+                column: column.name,
+                found: 0,
+                expected: records.len(),
+            });
+        }
         let cells = records.iter().map(|record| {
             let cell = place.and_then(|place| record.get(place));
             cell.map_or("", String::as_str)
         });
-        match column.kind {
+        Ok(match column.kind {
             ColumnKind::Text => Values::Text(cells.map(Text::from).collect()),
-            ColumnKind::Count => Values::Count(cells.map(|cell| cell.parse().ok()).collect()),
-            ColumnKind::Real => Values::Real(cells.map(|cell| cell.parse().ok()).collect()),
-        }
+            ColumnKind::Count => Values::Count(numbers(column.name, cells)?),
+            ColumnKind::Real => Values::Real(numbers(column.name, cells)?),
+        })
     });
-    R::from_columns(&columns.collect::<Vec<Values>>())
+    R::from_columns(&columns.collect::<Result<Vec<Values>, RowError>>()?)
+}
+
+/// The numbers of a column; an empty cell is null.
+fn numbers<'a, T: std::str::FromStr>(
+    column: &'static str,
+    cells: impl Iterator<Item = &'a str>,
+) -> Result<Vec<Option<T>>, RowError> {
+    let number = |(row, cell): (usize, &str)| match cell {
+        "" => Ok(None),
+        cell => cell.parse().map(Some).map_err(|_| RowError::Cell {
+            column,
+            row,
+            wanted: "number",
+        }),
+    };
+    cells.enumerate().map(number).collect()
 }
 
 /// The error of either half of writing, before the file is known.

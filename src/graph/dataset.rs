@@ -94,6 +94,19 @@ impl RawDataset {
     /// If the data set has no such published split, if shares are out of range, or if a class is
     /// too small.
     pub fn split(&self, spec: &SplitSpec, seed: u64) -> Result<Dataset, GraphError> {
+        let published = match self.splits.len() {
+            1 => "the split that comes with the data is".to_owned(),
+            several => format!("the {several} splits that come with the data are"),
+        };
+        // Generated data have a split of no meaning.
+        let unused = self.reading.edges.is_some() && !self.splits.is_empty();
+        let reading = if unused && !matches!(spec, SplitSpec::Named(_)) {
+            let note =
+                format!("{published} not used: dataset.split asks for one by shares or counts");
+            Arc::new(Reading::clone(&self.reading).with_note(note))
+        } else {
+            Arc::clone(&self.reading)
+        };
         Ok(Dataset {
             name: self.name.clone(),
             graph: Arc::clone(&self.graph),
@@ -101,7 +114,7 @@ impl RawDataset {
             labels: Arc::clone(&self.labels),
             classes: self.classes,
             split: Split::choose(spec, self, seed)?,
-            reading: Arc::clone(&self.reading),
+            reading,
         })
     }
 }
@@ -209,6 +222,19 @@ mod tests {
             ..bundled("cora")
         };
         assert!((total(kept) - 49_216.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_published_split_that_is_not_used_is_said() {
+        let raw = bundled("cora").read(Path::new("")).unwrap();
+        let notes = |spec: &SplitSpec| raw.split(spec, 1).unwrap().reading.notes.join("; ");
+        assert_eq!(notes(&SplitSpec::default()), "");
+        let shares = SplitSpec::Fractions(SplitFractions {
+            train: 0.6,
+            val: 0.2,
+            seed: None,
+        });
+        assert!(notes(&shares).starts_with("the split that comes with the data is not used"));
     }
 
     #[test]

@@ -13,7 +13,8 @@ use super::{Engine, EpochReport, Scores, Setting, Shard, SimError, WorkerDevice}
 use crate::graph::Features;
 use crate::model::{
     Aggregation, Block, Dropout, Gnn, Input, Matrix, Optimizer, Place, accuracy, add_gradients,
-    cross_entropy, mean_loss, parameter_count, parameters, predictions, targets,
+    cross_entropy, has_finite_squares, is_finite, mean_loss, parameter_count, parameters,
+    predictions, targets,
 };
 use crate::net::{
     CodingErrors, Communicator, Inbox, Outbox, Pending, PendingCollective, Reduce, Seconds,
@@ -576,25 +577,4 @@ impl Worker {
     fn recorder(&self) -> std::sync::MutexGuard<'_, Recorder> {
         self.recorder.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Whether all values are finite, and their squares too, by which Adam divides.
-fn has_finite_squares(values: &[f32]) -> bool {
-    let groups = values.chunks(1024);
-    groups
-        .map(|group| {
-            group
-                .iter()
-                .fold(0.0, |sum, value| sum + value * value * 0.0)
-        })
-        .all(|sum| sum == 0.0)
-}
-
-/// Whether all values are finite.
-fn is_finite(values: &[f32]) -> bool {
-    // Without a branch for each, so that it is done several at a time.
-    let groups = values.chunks(1024);
-    groups
-        .map(|group| group.iter().fold(0.0, |sum, value| sum + value * 0.0))
-        .all(|sum| sum == 0.0)
 }

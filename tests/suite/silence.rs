@@ -256,3 +256,55 @@ fn measured_runs_say_how_busy_the_machine_was_and_modelled_ones_do_not() {
     );
     grapevine(folder.path(), &["verify", "measured"]).expect(0);
 }
+
+#[test]
+fn a_table_of_runs_that_is_none_is_no_result_without_runs() {
+    let folder = folder_with(EXPERIMENT);
+    for name in ["a", "b"] {
+        grapevine(
+            folder.path(),
+            &[
+                "run",
+                "x.toml",
+                "-q",
+                "--out",
+                name,
+                "--set",
+                "training.epochs=1",
+            ],
+        )
+        .expect(0);
+    }
+    fs::remove_file(folder.path().join("b/runs.parquet")).unwrap();
+    grapevine(folder.path(), &["compare", "a", "b"]).expect(0);
+    let path = folder.path().join("b/runs.csv");
+    let text = fs::read_to_string(&path).unwrap();
+    for none in ["", "a,b\n1,2\n"] {
+        fs::write(&path, none).unwrap();
+        let ran = grapevine(folder.path(), &["compare", "a", "b"]).expect(2);
+        assert!(
+            ran.stderr.contains("column `experiment` has 0 rows"),
+            "{}",
+            ran.stderr
+        );
+    }
+    let header = text.lines().next().unwrap();
+    let seed = header.split(',').position(|name| name == "seed").unwrap();
+    let changed: Vec<String> = (text.lines().enumerate())
+        .map(|(line, text)| {
+            let mut cells: Vec<&str> = text.split(',').collect();
+            if line == 1 {
+                cells[seed] = "x";
+            }
+            cells.join(",")
+        })
+        .collect();
+    fs::write(&path, changed.join("\n")).unwrap();
+    let ran = grapevine(folder.path(), &["compare", "a", "b"]).expect(2);
+    assert!(
+        ran.stderr
+            .contains("column `seed`, row 0: a number is needed"),
+        "{}",
+        ran.stderr
+    );
+}
