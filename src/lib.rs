@@ -6,6 +6,7 @@
 //! | folder | what it holds |
 //! |---|---|
 //! | [`rng`] | random streams keyed by their purpose |
+//! | [`memory`] | how much memory there is, before it is taken |
 //! | [`graph`] | data sets, generators, partitioners, boundary plans |
 //! | [`net`] | links, bandwidth sharing, collectives, codecs, the ledger of bytes |
 //! | [`model`] | sparse aggregation, layers, loss, flat parameters on burn |
@@ -17,6 +18,7 @@
 //! | [`cli`] | one file per subcommand |
 
 pub mod graph;
+pub mod memory;
 pub mod net;
 pub mod rng;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use burn::tensor::{Device, Tensor, TensorData};
 use criterion::{BenchmarkId, Criterion, Throughput};
 use grapevine::graph::{Csr, DatasetSpec};
-use grapevine::model::{SparseMatrix, spmm};
+use grapevine::model::{SparseMatrix, has_finite_squares, spmm};
 use rayon::prelude::*;
 
 /// Nodes of ogbn-arxiv (Hu et al., 2020).
@@ -161,6 +161,22 @@ pub fn dense_layer(criterion: &mut Criterion) {
         group.throughput(Throughput::Elements((2 * NODES * width * width) as u64));
         group.bench_with_input(BenchmarkId::from_parameter(width), &x, |bencher, x| {
             bencher.iter(|| black_box(x.clone().matmul(weight.clone())));
+        });
+    }
+    group.finish();
+}
+
+/// What it costs to see that nothing has become no number: a gradient of Cora's two-layer GCN in every step, and its logits at every
+/// evaluation.
+pub fn watch(criterion: &mut Criterion) {
+    const PARAMETERS: usize = 1433 * 16 + 16 + 16 * 7 + 7;
+    const LOGITS: usize = 2708 * 7;
+    let mut group = criterion.benchmark_group("watch");
+    for (what, count) in [("gradient", PARAMETERS), ("logits", LOGITS)] {
+        let values = vec![0.01_f32; count];
+        group.throughput(Throughput::Elements(count as u64));
+        group.bench_function(what, |bencher| {
+            bencher.iter(|| has_finite_squares(black_box(&values)));
         });
     }
     group.finish();

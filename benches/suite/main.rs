@@ -16,6 +16,7 @@ criterion_group!(
     kernels::aggregation,
     kernels::peak,
     kernels::dense_layer,
+    kernels::watch,
     epoch::models,
     epoch::epochs,
     graphs::partitioners,

@@ -163,8 +163,8 @@ fn run_on(args: &Args, engine: &Engine) -> anyhow::Result<Verdict> {
     }
     tell(&found.tables());
     match (&args.out, section) {
-        (Some(file), _) => print(&format!("{}\n", file.display())),
-        (None, Some(section)) => print(&section),
+        (Some(file), _) => print(&format!("{}\n", file.display()))?,
+        (None, Some(section)) => print(&section)?,
         (None, None) => {}
     }
     Ok(Verdict::Good)

@@ -115,7 +115,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Ending> {
         print_json(&comparisons.collect::<Vec<_>>())?;
     } else {
         for (other, comparison) in compared {
-            print(&text(first, other, &comparison, args.all));
+            print(&text(first, other, &comparison, args.all))?;
         }
     }
     Ok(Ending::Good)

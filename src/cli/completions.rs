@@ -12,10 +12,12 @@ pub(super) struct Args {
     shell: Shell,
 }
 
-pub(super) fn run(args: &Args) {
+/// # Errors
+/// If they cannot be written.
+pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let mut command = super::Cli::command();
     // Into memory first: the generator panics when what it writes to is closed.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, "grapevine", &mut script);
-    print(&String::from_utf8_lossy(&script));
+    Ok(print(&String::from_utf8_lossy(&script))?)
 }

@@ -46,7 +46,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
     if args.json {
         print_json(&rows)?;
     } else {
-        print(&report::estimator_tables(&rows));
+        print(&report::estimator_tables(&rows))?;
     }
     Ok(Verdict::Good)
 }

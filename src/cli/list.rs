@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::Verdict;
 use super::columns;
-use super::output::{left_columns, print, print_json};
+use super::output::{Unwritten, left_columns, print, print_json};
 use crate::graph::BUNDLED;
 use crate::net::{ALL_REDUCE_CHOICES, PRESETS, TopologyKind};
 use crate::sim::DEVICE_PROFILES;
@@ -138,7 +138,7 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
         return Ok(Verdict::Good);
     }
     match (args.what, named(args.what)) {
-        (What::Strategies, _) => print(&strategies(registry)),
+        (What::Strategies, _) => print(&strategies(registry))?,
         (What::Networks, _) => {
             let header = ["network", "bandwidth", "latency", "source"].map(str::to_owned);
             let presets = PRESETS.iter().map(|preset| {
@@ -153,25 +153,25 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
                 .chain(presets)
                 .map(Vec::from)
                 .collect();
-            print(&left_columns(&rows));
-            print("\n");
+            print(&left_columns(&rows))?;
+            print("\n")?;
             pairs(
                 &["topology", "how workers are wired"],
                 owned(&TopologyKind::ALL),
-            );
-            print("\nlatency a, 1/b bytes a second, P workers, S bytes:\n");
+            )?;
+            print("\nlatency a, 1/b bytes a second, P workers, S bytes:\n")?;
             let header = ["all_reduce", "what it is, and its time on equal links"];
-            pairs(&header, owned(&ALL_REDUCE_CHOICES));
-            print("\n");
-            pairs(&["exchange", "what it is"], owned(&EXCHANGES));
+            pairs(&header, owned(&ALL_REDUCE_CHOICES))?;
+            print("\n")?;
+            pairs(&["exchange", "what it is"], owned(&EXCHANGES))?;
         }
-        (What::Datasets, rows) => pairs(&["data set", "what it is"], rows),
-        (What::Models, rows) => pairs(&["model", "what it is"], rows),
-        (What::Partitioners, rows) => pairs(&["method", "what it is"], rows),
-        (What::Columns, rows) => pairs(&["column", "what it says"], rows),
+        (What::Datasets, rows) => pairs(&["data set", "what it is"], rows)?,
+        (What::Models, rows) => pairs(&["model", "what it is"], rows)?,
+        (What::Partitioners, rows) => pairs(&["method", "what it is"], rows)?,
+        (What::Columns, rows) => pairs(&["column", "what it says"], rows)?,
         (What::Devices, rows) => {
             let rows: Vec<Vec<String>> = rows.into_iter().map(Vec::from).collect();
-            print(&left_columns(&rows));
+            print(&left_columns(&rows))?;
         }
     }
     Ok(Verdict::Good)
@@ -198,10 +198,10 @@ fn named(what: What) -> Vec<Named> {
     }
 }
 
-fn pairs(header: &[&str; 2], rows: Vec<Named>) {
+fn pairs(header: &[&str; 2], rows: Vec<Named>) -> Result<(), Unwritten> {
     let header = header.map(str::to_owned);
     let rows = std::iter::once(header).chain(rows);
-    print(&left_columns(&rows.map(Vec::from).collect::<Vec<_>>()));
+    print(&left_columns(&rows.map(Vec::from).collect::<Vec<_>>()))
 }
 
 /// Tensor backends of this build, the adapters that wgpu finds, and profiles.

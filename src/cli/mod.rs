@@ -19,6 +19,7 @@ mod report;
 mod run;
 mod verify;
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -27,15 +28,18 @@ use clap::{Parser, Subcommand};
 use crate::experiment::config::{PAPER, Vocabulary};
 use crate::experiment::{ConfigError, Experiment};
 use crate::graph::BUNDLED;
-use crate::net::PRESETS;
+use crate::net::{Bytes, PRESETS};
 use crate::sim::{DEVICE_PROFILES, keep_freed_memory};
 use crate::strategies::Registry;
-use crate::{Error, experiment, report as reports};
+use crate::{Error, experiment, memory, report as reports};
 
 /// Train graph neural networks across emulated machines and measure what each way of communicating costs.
 #[derive(Parser)]
 #[command(name = "grapevine", version, propagate_version = true)]
 struct Cli {
+    /// Most memory to take, such as 8GB [default: what is free on the machine and in its container]
+    #[arg(long, global = true, value_name = "SIZE")]
+    memory: Option<Bytes>,
     #[command(subcommand)]
     command: Command,
 }
@@ -77,7 +81,17 @@ enum Verdict {
 #[must_use]
 pub fn run_with(registry: &Registry) -> ExitCode {
     keep_freed_memory();
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        // Help and version come this way, too.
+        Err(said) => {
+            let written = said.print();
+            let unwritten = written.is_err_and(|error| error.kind() != ErrorKind::BrokenPipe);
+            let code = if unwritten { 1 } else { said.exit_code() };
+            return ExitCode::from(u8::try_from(code).unwrap_or(1));
+        }
+    };
+    memory::limit_to(cli.memory.map(|memory| memory.0));
     let outcome = match cli.command {
         Command::Run(args) => run::run(&args, registry),
         Command::Report(args) => report::run(&args),
@@ -89,10 +103,7 @@ pub fn run_with(registry: &Registry) -> ExitCode {
         Command::Net(args) => net::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),
         Command::List(args) => list::run(&args, registry),
-        Command::Completions(args) => {
-            completions::run(&args);
-            Ok(Verdict::Good)
-        }
+        Command::Completions(args) => completions::run(&args).map(|()| Verdict::Good),
     };
     match outcome {
         Ok(Verdict::Good) => ExitCode::SUCCESS,

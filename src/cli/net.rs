@@ -56,6 +56,6 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
             ]
         })
         .collect();
-    print(&columns(&header, &rows));
+    print(&columns(&header, &rows))?;
     Ok(Verdict::Good)
 }

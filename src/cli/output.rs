@@ -117,9 +117,24 @@ pub(super) fn left_columns(rows: &[Vec<String>]) -> String {
     text
 }
 
+/// What was asked for could not be written.
+#[derive(Debug, Error)]
+#[error("cannot write to standard output: {0}")]
+pub struct Unwritten(io::Error);
+
 /// Prints to standard output; a reader that went away is no error.
-pub(super) fn print(text: &str) {
-    let _ = io::stdout().lock().write_all(text.as_bytes());
+///
+/// # Errors
+/// [`Unwritten`]: a full disk, say.
+pub(super) fn print(text: &str) -> Result<(), Unwritten> {
+    write_out(&mut io::stdout().lock(), text)
+}
+
+fn write_out(out: &mut impl Write, text: &str) -> Result<(), Unwritten> {
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Unwritten(error)),
+        _ => Ok(()),
+    }
 }
 
 /// Prints to standard error; a reader that went away is no error.
@@ -143,12 +158,11 @@ pub(super) fn told(error: &anyhow::Error) -> String {
 /// Prints one JSON document.
 ///
 /// # Errors
-/// If the value cannot be written as JSON.
+/// If the value cannot be written as JSON, or not at all.
 pub(super) fn print_json<T: Serialize>(value: &T) -> anyhow::Result<()> {
     let mut text = serde_json::to_string_pretty(value)?;
     text.push('\n');
-    print(&text);
-    Ok(())
+    Ok(print(&text)?)
 }
 
 #[cfg(test)]
@@ -169,6 +183,27 @@ mod tests {
         assert_eq!(lines[2], "long  1  end");
         assert!(lines.iter().all(|line| line.len() <= WIDTH), "{text}");
         assert_eq!(text.matches("word").count(), 30);
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_an_error_unless_the_reader_went_away() {
+        struct Broken(io::ErrorKind);
+        impl Write for Broken {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                Ok(bytes.len())
+            }
+            // Where a buffer is between, a full disk shows last.
+            fn flush(&mut self) -> io::Result<()> {
+                Err(self.0.into())
+            }
+        }
+        assert!(write_out(&mut Broken(io::ErrorKind::BrokenPipe), "a").is_ok());
+        let error = write_out(&mut Broken(io::ErrorKind::StorageFull), "a").unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("cannot write to standard output: ")
+        );
     }
 
     #[test]

@@ -68,7 +68,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
             vec![name.replace('_', " "), value]
         })
         .collect();
-    print(&columns(&["", &args.dataset], &rows));
+    print(&columns(&["", &args.dataset], &rows))?;
     Ok(Verdict::Good)
 }
 

@@ -1,8 +1,7 @@
 //! A bar on a terminal, a line per run elsewhere; nothing with `--quiet`.
 
 use std::io::IsTerminal;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -15,10 +14,8 @@ use crate::sim::EpochRecord;
 pub(super) struct Terminal {
     quiet: bool,
     bar: OnceLock<ProgressBar>,
-    /// Epochs of all runs, and when the first of them began.
-    whole: OnceLock<(usize, Instant)>,
-    /// Epochs done.
-    done: AtomicUsize,
+    /// Seconds that are left, and when that was said.
+    left: Mutex<Option<(f64, Instant)>>,
 }
 
 impl Terminal {
@@ -28,17 +25,15 @@ impl Terminal {
         Self {
             quiet,
             bar: OnceLock::new(),
-            whole: OnceLock::new(),
-            done: AtomicUsize::new(0),
+            left: Mutex::new(None),
         }
     }
 
-    /// `, about 12 min left`, by what the epochs so far have taken; nothing that is below a minute, or known after less.
+    /// `, about 12 min left`; nothing where little is left, or not known.
     fn left(&self) -> String {
-        let done = self.done.load(Ordering::Relaxed);
-        self.whole.get().map_or(String::new(), |(epochs, begin)| {
-            left(begin.elapsed().as_secs_f64(), done, *epochs)
-        })
+        let said = *self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let seconds = said.map_or(0.0, |(left, when)| left - when.elapsed().as_secs_f64());
+        about(seconds).map_or(String::new(), |about| format!(", about {about} left"))
     }
 }
 
@@ -99,24 +94,44 @@ fn bar(template: &str) -> ProgressBar {
     bar
 }
 
-fn left(elapsed: f64, done: usize, epochs: usize) -> String {
-    let minutes = elapsed / done as f64 * epochs.saturating_sub(done) as f64 / 60.0;
+/// A time as people say it; none below a minute.
+fn about(seconds: f64) -> Option<String> {
+    let minutes = seconds / 60.0;
     match minutes {
-        _ if done == 0 || elapsed < 10.0 || minutes < 1.0 => String::new(),
-        minutes if minutes < 99.5 => format!(", about {minutes:.0} min left"),
-        minutes => format!(", about {:.1} h left", minutes / 60.0),
+        little if little < 1.0 => None,
+        minutes if minutes < 99.5 => Some(format!("{minutes:.0} min")),
+        minutes if minutes < 99.5 * 60.0 => Some(format!("{:.1} h", minutes / 60.0)),
+        minutes if minutes < 1e6 => Some(format!("{:.0} days", minutes / 1440.0)),
+        minutes => Some(format!("{:.0} years", minutes / 525_960.0)),
     }
 }
 
 impl Progress for Terminal {
     fn begin(&self, _runs: usize, epochs: usize) {
-        let _ = self.whole.set((epochs, Instant::now()));
         if self.quiet || !std::io::stderr().is_terminal() {
             return;
         }
-        let bar = bar("{bar:24} {percent:>3}%  {msg}  {elapsed} gone, {eta} left");
+        let bar = bar("{bar:24} {percent:>3}%  {msg}  {elapsed} gone{prefix}");
         bar.set_length(epochs as u64);
         let _ = self.bar.set(bar);
+    }
+
+    fn wants_outlook(&self) -> bool {
+        !self.quiet
+    }
+
+    fn outlook(&self, seconds: f64) {
+        let said = Some((seconds, Instant::now()));
+        let before = {
+            let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *left, said)
+        };
+        // Before the first run it is said by itself, and later with each run.
+        if let (None, Some(about)) = (before, about(seconds)) {
+            self.note(&format!(
+                "this will take about {about}, by what is measured so far"
+            ));
+        }
     }
 
     fn note(&self, note: &str) {
@@ -128,9 +143,9 @@ impl Progress for Terminal {
     }
 
     fn epoch(&self, cell: &str, seed: u64, record: &EpochRecord) {
-        self.done.fetch_add(1, Ordering::Relaxed);
         let Some(bar) = self.bar.get() else { return };
         bar.inc(1);
+        bar.set_prefix(self.left());
         if let Some(accuracy) = record.scores.and_then(|scores| scores.validation) {
             let percent = accuracy * 100.0;
             bar.set_message(format!(
@@ -176,14 +191,27 @@ impl Progress for Terminal {
 
 #[cfg(test)]
 mod tests {
-    use super::left;
+    use super::*;
 
     #[test]
-    fn what_is_left_is_told_in_minutes_and_hours() {
-        assert_eq!(left(60.0, 10, 100), ", about 9 min left");
-        assert_eq!(left(3600.0, 1, 4), ", about 3.0 h left");
-        for nothing in [left(9.0, 1, 100), left(60.0, 99, 100), left(60.0, 0, 100)] {
-            assert_eq!(nothing, "");
+    fn times_are_told_in_the_unit_that_people_use() {
+        for (seconds, said) in [
+            (540.0, "9 min"),
+            (10_800.0, "3.0 h"),
+            (1e6, "12 days"),
+            (1e9, "32 years"),
+        ] {
+            assert_eq!(about(seconds).as_deref(), Some(said));
         }
+        assert_eq!(about(59.0), None);
+    }
+
+    #[test]
+    fn what_is_left_is_what_was_said_last() {
+        let progress = Terminal::new(true);
+        assert_eq!(progress.left(), "");
+        progress.outlook(3600.0);
+        progress.outlook(605.0);
+        assert_eq!(progress.left(), ", about 10 min left");
     }
 }

@@ -82,6 +82,6 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
             "note: with seed {first} only, the first of {seeds}; others may cut the graph otherwise\n"
         ));
     }
-    print(&text);
+    print(&text)?;
     Ok(Verdict::Good)
 }

@@ -25,7 +25,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
         .map_err(Error::from)?;
     let written = crate::report::build(&args.folder, &tables, &manifest)?;
     for path in written.files {
-        print(&format!("{}\n", path.display()));
+        print(&format!("{}\n", path.display()))?;
     }
     for note in written.notes {
         tell(&format!("note: {note}\n"));

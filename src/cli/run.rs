@@ -123,7 +123,7 @@ fn run_on(args: &Args, registry: &Registry, engine: &Engine) -> anyhow::Result<V
             "model_seconds": summary.model.as_secs_f64(),
         }))?;
     } else {
-        print(&text(&summary, &out));
+        print(&text(&summary, &out))?;
     }
     if summary.failures.is_empty() {
         return Ok(Verdict::Good);

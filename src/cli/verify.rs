@@ -77,10 +77,10 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
             } else {
                 "that could be checked "
             }
-        ));
+        ))?;
     } else {
         for breach in &breaches {
-            print(&format!("{breach}\n"));
+            print(&format!("{breach}\n"))?;
         }
         let count = match breaches.len() {
             1 => "1 breach".to_owned(),

@@ -30,6 +30,14 @@ const EXTENSION: &str = ".cbor.gz";
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Address(String);
 
+#[cfg(test)]
+impl Address {
+    /// One of a test's own.
+    pub fn of_text(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
 /// Works out addresses.
 pub(super) struct Addresser {
     /// Hash of what all runs of an experiment have in common.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
@@ -15,6 +16,7 @@ use super::config::Experiment;
 use super::rows::RunRow;
 use super::statistics::Statistics;
 use super::tables::Tables;
+use crate::graph::{Csr, DataSummary};
 use crate::sim::{Engine, Setting};
 
 /// Name of the file in a result folder.
@@ -25,7 +27,8 @@ pub(super) struct Manifest {
     fixed: Value,
     started: String,
     devices: Vec<String>,
-    data: Option<Value>,
+    /// Every data set that is trained on, with its graph, by which it is known.
+    data: Vec<(Arc<Csr>, DataSummary)>,
 }
 
 impl Manifest {
@@ -60,7 +63,7 @@ impl Manifest {
             fixed,
             started: now(),
             devices: Vec::new(),
-            data: None,
+            data: Vec::new(),
         }
     }
 
@@ -72,18 +75,16 @@ impl Manifest {
             }
         }
         let dataset = &setting.dataset;
-        self.data.get_or_insert_with(|| {
-            json!({
-                "name": dataset.name,
-                "nodes": dataset.graph.nodes(),
-                "edges": dataset.graph.edges() / 2,
-                "features": dataset.features.width(),
-                "classes": dataset.classes,
-                "train": dataset.split.train.len(),
-                "validation": dataset.split.validation.len(),
-                "test": dataset.split.test.len(),
-            })
-        });
+        let known = |(graph, _): &(Arc<Csr>, DataSummary)| Arc::ptr_eq(graph, &dataset.graph);
+        if !self.data.iter().any(known) {
+            let graph = Arc::clone(&dataset.graph);
+            self.data.push((graph, dataset.summary()));
+        }
+    }
+
+    /// What was read, a text for each data set.
+    pub fn data(&self) -> impl Iterator<Item = String> {
+        self.data.iter().map(|(_, summary)| summary.text())
     }
 
     pub(super) fn write(
@@ -97,7 +98,8 @@ impl Manifest {
         let mut all = self.fixed.clone();
         let rest = json!({
             "devices": self.devices,
-            "data": self.data,
+            "data": self.data.first().map(|(_, summary)| summary),
+            "data_sets": self.data.iter().map(|(_, summary)| summary).collect::<Vec<_>>(),
             "notes": notes,
             "started": self.started,
             // Null while it runs, and for ever where it was stopped.
@@ -172,10 +174,19 @@ pub(super) fn hexadecimal(bytes: &[u8]) -> String {
 /// The manifest of a result folder.
 ///
 /// # Errors
-/// If it is not there, or not JSON.
+/// If it is not there, not JSON, or JSON that is no manifest.
 pub fn read_manifest(folder: &Path) -> io::Result<Value> {
     let text = fs::read_to_string(folder.join(MANIFEST))?;
-    serde_json::from_str(&text).map_err(io::Error::from)
+    let manifest: Value = serde_json::from_str(&text)?;
+    let lacks = if !manifest["name"].is_string() {
+        "the `name` of an experiment"
+    } else if !manifest["config"].is_object() {
+        "its `config`"
+    } else {
+        return Ok(manifest);
+    };
+    let what = format!("it is JSON, but no manifest: it has not {lacks}");
+    Err(io::Error::new(io::ErrorKind::InvalidData, what))
 }
 
 /// What a reader of the figures should not miss.
@@ -204,6 +215,7 @@ pub(super) fn notes(runs: &[RunRow]) -> Vec<String> {
         ));
     }
     notes.extend(diverged(runs));
+    notes.extend(super::noise::note(runs));
     notes
 }
 

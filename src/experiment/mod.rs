@@ -14,7 +14,11 @@ pub(crate) mod config;
 mod decisions;
 mod error;
 mod folder;
+#[cfg(test)]
+mod fuzz;
 mod manifest;
+mod noise;
+mod outlook;
 mod pace;
 mod prepare;
 mod project;

@@ -10,10 +10,12 @@ use crate::graph::{
     Batches, BoundaryCounts, BoundaryPlan, Chunks, Dataset, DatasetSpec, Division, GraphError,
     Partition, PartitionSpec, RawDataset,
 };
+use crate::memory;
 use crate::model::{LayerSpec, ModelSpec};
 use crate::net::Framing;
 use crate::sim::{
-    ComputeTiming, DeviceConfig, Engine, Setting, SimError, WorkerDevice, divide, open_devices,
+    ComputeTiming, DeviceConfig, Engine, EpochRecord, Setting, SimError, WorkerDevice, divide,
+    open_devices,
 };
 use crate::strategies::{Needs, Registry, Strategy, Training};
 
@@ -193,9 +195,15 @@ impl<'a> Preparation<'a> {
         let dataset = self
             .dataset(&settings.dataset, seed)
             .map_err(|error| misfit(cell, "dataset.path", &error))?;
-        if dataset.classes == 0 || dataset.features.width() == 0 {
+        let lacks = match (dataset.classes, dataset.features.width()) {
+            (0, 0) => Some("neither labels nor features"),
+            (0, _) => Some("no labels"),
+            (_, 0) => Some("no features"),
+            _ => None,
+        };
+        if let Some(lacks) = lacks {
             let message = format!(
-                "data set \"{}\" has no labels to train on; it serves `grapevine partition` only",
+                "data set \"{}\" has {lacks} to train on; it serves `grapevine partition` only",
                 dataset.name
             );
             return Err(cell.refuse("dataset.path", message).into());
@@ -208,6 +216,7 @@ impl<'a> Preparation<'a> {
             return Err(cell.refuse("dataset.split", message).into());
         }
         let workers = settings.partition.workers;
+        fits(cell, &dataset, needs)?;
         let parts = self
             .partition(&settings.dataset, &dataset, &needs.partition, workers, seed)
             .map_err(|error| misfit(cell, "partition.file", &error))?;
@@ -348,6 +357,39 @@ impl<K: PartialEq, V: Clone> Memo<K, V> {
         self.0.push((key, made.clone()));
         Ok(made)
     }
+}
+
+/// Whether there is memory for what the cell holds at least: each worker's parameters with their gradient and what the optimiser keeps, the
+/// outputs of the widest layer for all nodes, and a record of every epoch.
+fn fits(cell: &Cell, dataset: &Dataset, needs: &Needs) -> Result<(), ConfigError> {
+    /// Parameters, their gradient, and at least one value more of each.
+    const COPIES: usize = 3;
+    let settings = &cell.settings;
+    let model = ModelSpec::new(&settings.model, dataset.features.width(), dataset.classes);
+    let replicas = if needs.together {
+        1
+    } else {
+        settings.partition.workers
+    };
+    let mut parameters = 0_usize;
+    for layer in 0..model.layers() {
+        // The weights alone: what a layer has besides is small.
+        let weights = model.widths[layer].saturating_mul(model.widths[layer + 1]);
+        parameters = parameters.saturating_add(weights);
+    }
+    let widest = model.widths[1..].iter().copied().max().unwrap_or(0);
+    let rows = memory::bytes(&[dataset.graph.nodes(), widest], 4);
+    let held = memory::bytes(&[parameters, replicas, COPIES], 4);
+    let what = || {
+        let (hidden, workers) = (settings.model.hidden, settings.partition.workers);
+        format!("a model of {parameters} weights with {hidden} hidden columns on {workers} workers")
+    };
+    memory::need(what, held.saturating_add(rows))
+        .map_err(|shortage| cell.refuse("model.hidden", shortage.to_string()))?;
+    let epochs = settings.training.epochs;
+    let records = memory::bytes(&[epochs], size_of::<EpochRecord>());
+    memory::need(|| format!("the record of {epochs} epochs"), records)
+        .map_err(|shortage| cell.refuse("training.epochs", shortage.to_string()))
 }
 
 /// Data that do not fit a cell, at the key that says so, or else at the key that names the files.

@@ -120,6 +120,12 @@ table! {
         accuracy_at_byte_budget: Option<f64>,
         /// The same within `training.time_budget` seconds of the run.
         accuracy_at_time_budget: Option<f64>,
+        /// Share of the processors that other programs took before the run; null unless compute is measured.
+        load_before: Option<f64>,
+        /// The same during the run.
+        load_during: Option<f64>,
+        /// How much longer a fixed calculation took around the run than at its best; null unless compute is measured.
+        calibration_spread: Option<f64>,
         /// Peak resident memory of the emulating process.
         peak_memory_bytes: u64,
     }

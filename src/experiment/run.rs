@@ -1,5 +1,7 @@
 //! Runs an experiment cell by cell and writes what is there after each.
 
+mod trial;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,6 +13,7 @@ use super::claims::judge;
 use super::config::{Cell, Experiment};
 use super::error::RunError;
 use super::manifest::Manifest;
+use super::noise::{Seen, Watch};
 use super::pace::Pace;
 use super::prepare::Preparation;
 use super::row_maker::RowMaker;
@@ -29,6 +32,12 @@ pub(crate) trait Progress: Send + Sync {
     fn begin(&self, runs: usize, epochs: usize);
     /// Something to know before it begins: results that are replaced, cells that are left out and why.
     fn note(&self, note: &str);
+    /// Whether it is worth a trial of each strategy to say how long all will take.
+    fn wants_outlook(&self) -> bool {
+        false
+    }
+    /// Seconds that are left, as far as is known: said before the first run, and again after each.
+    fn outlook(&self, _seconds: f64) {}
     /// An epoch of a run ended.
     fn epoch(&self, cell: &str, seed: u64, record: &EpochRecord);
     /// A run ended.
@@ -91,6 +100,8 @@ struct Job<'a> {
     /// How its parts are made.
     method: PartitionMethod,
     epochs: usize,
+    /// Whether one program plays all workers.
+    together: bool,
     /// One for each seed.
     runs: Vec<Planned>,
 }
@@ -186,7 +197,12 @@ impl Runner<'_> {
         for note in &skipped {
             progress.note(note);
         }
+        for read in manifest.data() {
+            progress.note(&read);
+        }
 
+        let mut outlook = trial::outlook(&self.engine, &mut preparation, &jobs, progress);
+        let mut watch = Watch::start();
         let mut tables = Tables::default();
         let mut model = Duration::ZERO;
         let mut failures = Vec::new();
@@ -196,7 +212,14 @@ impl Runner<'_> {
             runs.map(move |(place, run)| (job, place, run))
         });
         for (number, (job, place, run)) in all.enumerate() {
-            let ended = self.rows_of(&mut preparation, job, run, progress);
+            let begun = Instant::now();
+            let ended = self.rows_of(&mut preparation, job, run, &mut watch, progress);
+            if !run.kept {
+                outlook.ended(begun.elapsed().as_secs_f64());
+            }
+            if let Some(left) = outlook.left() {
+                progress.outlook(left);
+            }
             let mut failure = None;
             match ended {
                 Ok((mut rows, spent)) => {
@@ -291,10 +314,12 @@ impl Runner<'_> {
         for cell in cells {
             let mut runs = Vec::new();
             let (mut method, mut epochs) = (cell.settings.partition.method, 0);
+            let mut together = false;
             for &seed in &self.experiment.seeds {
                 let fitted = preparation.fit(cell, seed).map_err(input)?;
                 let setting = fitted.setting;
                 (method, epochs) = (fitted.needs.partition.method, fitted.training.epochs());
+                together = fitted.needs.together;
                 manifest.describe(&setting);
                 digest.update(setting.dataset.graph.edges().to_le_bytes());
                 absorb_partition(&mut digest, &setting);
@@ -315,6 +340,7 @@ impl Runner<'_> {
                 cell,
                 method,
                 epochs,
+                together,
                 runs,
             });
         }
@@ -380,6 +406,7 @@ impl Runner<'_> {
         preparation: &mut Preparation<'_>,
         job: &Job<'_>,
         run: &Planned,
+        watch: &mut Watch,
         progress: &Arc<dyn Progress>,
     ) -> Result<Ended, Failing> {
         let archive = Archive::of(&self.out);
@@ -389,7 +416,7 @@ impl Runner<'_> {
             .flatten()
         {
             Some(rows) => Ok((rows, Duration::ZERO)),
-            None => self.one(preparation, job, run, progress),
+            None => self.one(preparation, job, run, watch, progress),
         }
     }
 
@@ -402,6 +429,7 @@ impl Runner<'_> {
         preparation: &mut Preparation<'_>,
         job: &Job<'_>,
         run: &Planned,
+        watch: &mut Watch,
         progress: &Arc<dyn Progress>,
     ) -> Result<Ended, Failing> {
         let seed = run.seed;
@@ -419,7 +447,16 @@ impl Runner<'_> {
             Arc::new(move |record| progress.epoch(&cell, seed, record))
         };
         let together = fitted.needs.together;
+        let measured = !setting.models_compute() && setting.engine.processes().is_none();
+        if measured {
+            watch.begin();
+        }
         let outcome = strategies::run(&*fitted.training, together, observer);
+        let seen = if measured {
+            watch.end()
+        } else {
+            Seen::default()
+        };
         if !self.engine.leads() {
             return outcome
                 .map(|outcome| (Tables::default(), outcome.model))
@@ -427,8 +464,12 @@ impl Runner<'_> {
         }
         let outcome =
             outcome.map_err(|error| (Some(Box::new(rows.failed(&error))), error.into()))?;
+        let mut row = rows.run(&outcome);
+        if let Some(measured) = &mut row.measured {
+            seen.note_in(measured);
+        }
         let mut tables = Tables {
-            runs: vec![rows.run(&outcome)],
+            runs: vec![row],
             epochs: rows.epochs(&outcome),
             traffic: rows.traffic(&outcome),
             decisions: rows.decisions(&outcome),

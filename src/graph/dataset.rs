@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Csr, Features};
+use super::{Csr, Features, Reading};
 
 /// Three disjoint sets of nodes, each in ascending order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,6 +43,8 @@ pub struct RawDataset {
     pub classes: usize,
     /// The splits that come with the data: `public` is the first, `public-1` the second.
     pub splits: Vec<Split>,
+    /// How it was read.
+    pub reading: Arc<Reading>,
 }
 
 /// A data set with the nodes that train, validate and test.
@@ -70,6 +72,8 @@ pub struct Dataset {
     pub classes: usize,
     /// Which nodes train, validate and test; empty for data that is topology only.
     pub split: Split,
+    /// How it was read.
+    pub reading: Arc<Reading>,
 }
 
 impl RawDataset {
@@ -90,6 +94,14 @@ impl RawDataset {
             labels: labels.into(),
             classes,
             splits,
+            reading: Arc::default(),
         }
+    }
+
+    /// The same with an account of how it was read.
+    #[must_use]
+    pub(super) fn read_as(mut self, reading: Reading) -> Self {
+        self.reading = Arc::new(reading);
+        self
     }
 }

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::memory::Shortage;
+
 /// An error in the input: every variant says what is wrong, where, and what to do about it. The
 /// program ends with exit code 2 on any of them, for none can be cured by running again.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +47,9 @@ pub enum GraphError {
         /// What is wrong.
         what: String,
     },
+    /// There is not enough memory for it.
+    #[error(transparent)]
+    Memory(#[from] Shortage),
     /// A key of the `[dataset]` or `[partition]` section has a value that cannot be used.
     #[error("{key}: {what}")]
     Key {

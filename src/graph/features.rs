@@ -155,6 +155,22 @@ impl Features {
         }
     }
 
+    /// The first stored value that is not a finite number: its row, its column, and what it is.
+    #[must_use]
+    pub fn first_not_finite(&self) -> Option<(usize, usize, f32)> {
+        let place = self.values().iter().position(|value| !value.is_finite())?;
+        let value = self.values()[place];
+        Some(match self {
+            Self::Dense { width, .. } => (place / width, place % width, value),
+            Self::Sparse {
+                offsets, columns, ..
+            } => {
+                let row = offsets.partition_point(|&start| start <= place) - 1;
+                (row, columns[place] as usize, value)
+            }
+        })
+    }
+
     /// Share of values that are stored, in [0, 1]; 1 for the dense form.
     pub fn density(&self) -> f64 {
         match self.rows() * self.width() {

@@ -30,6 +30,7 @@ mod normal;
 mod order;
 mod partition;
 mod peers;
+mod reading;
 mod rehearsal;
 mod rmat;
 mod sampler;
@@ -51,10 +52,11 @@ pub use error::GraphError;
 pub use features::Features;
 pub use partition::Partition;
 pub use peers::Peers;
+pub use reading::{DataSummary, EdgeCount, Reading};
 pub use rehearsal::{Form as BatchForm, LayerDraw, Rehearsal, StepDraws, seeds_of};
 pub use sampler::{SampledLayer, Sampler, View};
 pub use spec::{
-    DatasetSpec, Format, NodeOrder, PartitionMethod, PartitionSpec, SplitFractions, SplitPerClass,
-    SplitSpec, SyntheticSpec,
+    DatasetSpec, EDGE_FACTOR, Format, NodeOrder, PartitionMethod, PartitionSpec, SplitFractions,
+    SplitPerClass, SplitSpec, SyntheticSpec,
 };
 pub use stats::PartitionStats;

@@ -39,7 +39,11 @@ impl DatasetSpec {
                         \"planetoid\"",
                     )
                 })?;
-                loaders::read(format, &base.join(path))?
+                let options = loaders::Options {
+                    header: self.header,
+                    features: self.features.as_deref(),
+                };
+                loaders::read(format, &base.join(path), &options)?
             }
             (None, None, Some(spec)) => synthetic::generate(spec)?,
             _ => {
@@ -53,6 +57,14 @@ impl DatasetSpec {
             .unwrap_or_else(|| data.features.is_bag_of_words())
         {
             Arc::make_mut(&mut data.features).row_normalise();
+        }
+        if let Some((row, column, value)) = data.features.first_not_finite() {
+            let what = format!(
+                "feature {column} of node {row} of \"{}\" (both from 0) is {value}, not a finite number, \
+                 as it is generated or normalised; change `normalise_features`, or what is generated",
+                data.name
+            );
+            return Err(GraphError::key("dataset.normalise_features", what));
         }
         let features = Arc::unwrap_or_clone(data.features);
         data.features = Arc::new(features.expanded());
@@ -71,7 +83,7 @@ impl DatasetSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::{Format, SplitSpec};
+    use crate::graph::{Format, SplitFractions, SplitSpec};
 
     fn bundled(name: &str) -> DatasetSpec {
         DatasetSpec {
@@ -97,6 +109,19 @@ mod tests {
             ..bundled("cora")
         };
         assert!((total(kept) - 49_216.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_published_split_that_is_not_used_is_said() {
+        let raw = bundled("cora").read(Path::new("")).unwrap();
+        let notes = |spec: &SplitSpec| raw.split(spec, 1).unwrap().reading.notes.join("; ");
+        assert_eq!(notes(&SplitSpec::default()), "");
+        let shares = SplitSpec::Fractions(SplitFractions {
+            train: 0.6,
+            val: 0.2,
+            seed: None,
+        });
+        assert!(notes(&shares).starts_with("the split that comes with the data is not used"));
     }
 
     #[test]

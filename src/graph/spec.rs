@@ -17,6 +17,14 @@ pub struct DatasetSpec {
     /// How the files at `path` are written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,
+    /// Whether the first line of the CSV files names their columns. Default: it does where it holds
+    /// no node ids.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub header: Option<bool>,
+    /// For `csv`: the file in the folder with a node id and its features, numbers, in each line.
+    /// Default: each node is its own feature.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub features: Option<PathBuf>,
     /// Whether cells with this data set are left out, and that said, where `path` does not exist.
     /// Default false: an error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -112,8 +120,8 @@ pub enum SyntheticSpec {
         /// 2^`scale` nodes, unless `nodes` says how many to keep.
         scale: u32,
         /// Edges drawn per node, before duplicates are removed. Default 16 (Graph500).
-        #[serde(default = "sixteen")]
-        edge_factor: usize,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        edge_factor: Option<usize>,
         /// Keeps only the first so many nodes of a random relabelling.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         nodes: Option<usize>,
@@ -134,11 +142,11 @@ pub enum SyntheticSpec {
     },
 }
 
+/// Edges drawn per node of an R-MAT graph where nothing is said (Graph500).
+pub const EDGE_FACTOR: usize = 16;
+
 const fn one() -> f64 {
     1.0
-}
-const fn sixteen() -> usize {
-    16
 }
 const fn graph500() -> [f64; 3] {
     [0.57, 0.19, 0.19]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rand::seq::SliceRandom;
 
-use super::{Dataset, GraphError, RawDataset, Split, SplitFractions, SplitSpec};
+use super::{Dataset, GraphError, RawDataset, Reading, Split, SplitFractions, SplitSpec};
 use crate::rng::{Purpose, stream};
 
 const KEY: &str = "dataset.split";
@@ -29,6 +29,19 @@ impl RawDataset {
     /// If the data set has no such published split, if shares are out of range, or if a class is
     /// too small.
     pub fn split(&self, spec: &SplitSpec, seed: u64) -> Result<Dataset, GraphError> {
+        let published = match self.splits.len() {
+            1 => "the split that comes with the data is".to_owned(),
+            several => format!("the {several} splits that come with the data are"),
+        };
+        // Generated data have a split of no meaning.
+        let unused = self.reading.edges.is_some() && !self.splits.is_empty();
+        let reading = if unused && !matches!(spec, SplitSpec::Named(_)) {
+            let note =
+                format!("{published} not used: dataset.split asks for one by shares or counts");
+            Arc::new(Reading::clone(&self.reading).with_note(note))
+        } else {
+            Arc::clone(&self.reading)
+        };
         Ok(Dataset {
             name: self.name.clone(),
             graph: Arc::clone(&self.graph),
@@ -36,6 +49,7 @@ impl RawDataset {
             labels: Arc::clone(&self.labels),
             classes: self.classes,
             split: choose(spec, self, seed)?,
+            reading,
         })
     }
 }

@@ -1,6 +1,7 @@
 //! Generated data sets: the checks that all share.
 
-use super::{GraphError, RawDataset, SyntheticSpec, rmat, sbm};
+use super::{EDGE_FACTOR, GraphError, RawDataset, SyntheticSpec, rmat, sbm};
+use crate::memory;
 
 /// Generates what the section asks for. Equal sections give equal data sets, whatever the number of
 /// threads.
@@ -45,6 +46,7 @@ pub fn generate(spec: &SyntheticSpec) -> Result<RawDataset, GraphError> {
     if width == 0 {
         return Err(GraphError::synthetic("features", "must be at least 1"));
     }
+    memory::need(|| "dataset.synthetic".to_owned(), least(spec, nodes, width))?;
     let data = match spec {
         SyntheticSpec::Sbm {
             degree_within,
@@ -63,7 +65,7 @@ pub fn generate(spec: &SyntheticSpec) -> Result<RawDataset, GraphError> {
             ..
         } => {
             let draws = edges.map_or(
-                rmat::Size::Draws(edge_factor << scale),
+                rmat::Size::Draws(edge_factor.unwrap_or(EDGE_FACTOR) << scale),
                 rmat::Size::Distinct,
             );
             let graph = rmat::graph(*scale, nodes, draws, *quadrants, seed)?;
@@ -71,6 +73,34 @@ pub fn generate(spec: &SyntheticSpec) -> Result<RawDataset, GraphError> {
         }
     };
     data?.with_own_split(seed)
+}
+
+/// Bytes that generating takes at least: features, and the pairs of nodes that are drawn, with the two forms of the graph that is made of
+/// them.
+fn least(spec: &SyntheticSpec, nodes: usize, width: usize) -> u64 {
+    const PAIR: u64 = 16;
+    let pairs = match spec {
+        SyntheticSpec::Sbm {
+            degree_within,
+            degree_between,
+            ..
+        } => (nodes as f64 * (degree_within + degree_between) / 2.0) as u64,
+        SyntheticSpec::Rmat {
+            scale,
+            edge_factor,
+            edges,
+            ..
+        } => edges.map_or_else(
+            || {
+                // Of what is drawn, the pairs whose ends are both kept.
+                let all = (1_u64 << scale) as f64;
+                let kept = nodes as f64 / all;
+                (edge_factor.unwrap_or(EDGE_FACTOR) as f64 * all * kept * kept) as u64
+            },
+            |edges| edges as u64,
+        ),
+    };
+    memory::bytes(&[nodes, width], 4).saturating_add(pairs.saturating_mul(PAIR))
 }
 
 #[cfg(test)]

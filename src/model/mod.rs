@@ -18,6 +18,7 @@ mod conv;
 #[cfg(feature = "wgpu")]
 mod device;
 mod dropout;
+mod finite;
 mod gather;
 mod gnn;
 mod host;
@@ -41,6 +42,7 @@ pub use attention::{AttentionBackend, edge_softmax, edge_sum};
 pub use block::{Aggregation, Block};
 pub use conv::{Conv, GatConv, GcnConv, GinConv, PoolConv, SageConv, dense_parameters};
 pub use dropout::{Dropout, Mask};
+pub use finite::{has_finite_squares, is_finite};
 pub use gnn::{Gnn, ModelSpec};
 pub use input::Input;
 pub use layer::{LayerSpec, Merge};

@@ -218,6 +218,7 @@ mod tests {
             labels: labels.into(),
             classes: 3,
             split: Split::default(),
+            reading: Arc::default(),
         }
     }
 

@@ -15,7 +15,7 @@ use super::record::Recorder;
 use super::{Engine, EpochReport, Setting, Shard, SimError, WorkerDevice};
 use crate::model::{
     Block, Dropout, Gnn, Input, Matrix, Optimizer, Place, add_gradients, cross_entropy,
-    parameter_count, parameters, targets,
+    has_finite_squares, parameter_count, parameters, targets,
 };
 use crate::net::{CodingErrors, Communicator, Seconds, Traffic};
 
@@ -242,7 +242,7 @@ impl Worker {
         model: M,
         gradient: &[f32],
     ) -> M {
-        self.lost |= !is_finite(gradient);
+        self.lost |= !has_finite_squares(gradient);
         self.compute(Activity::Model, |worker| {
             let model = optimizer.step(model, gradient);
             if worker.device.queued {
@@ -364,13 +364,4 @@ impl Worker {
     fn recorder(&self) -> std::sync::MutexGuard<'_, Recorder> {
         self.recorder.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Whether all values are finite.
-fn is_finite(values: &[f32]) -> bool {
-    // Without a branch for each, so that it is done several at a time.
-    let groups = values.chunks(1024);
-    groups
-        .map(|group| group.iter().fold(0.0, |sum, value| sum + value * 0.0))
-        .all(|sum| sum == 0.0)
 }

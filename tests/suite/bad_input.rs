@@ -373,7 +373,10 @@ fn data_that_are_not_there_are_named() {
     }
     Bad::data("path = \"nowhere\"", &["x.toml:4", "`format`"]).check();
     let edges = "path = \"edges.txt\"\nformat = \"edge-list\"\nsplit = \"public\"";
-    let bad = Bad::data(edges, &["x.toml:4: in [dataset]", "no labels"]);
+    let bad = Bad::data(
+        edges,
+        &["x.toml:4: in [dataset]", "neither labels nor features"],
+    );
     fs::write(bad.path().join("edges.txt"), "0 1\n1 2\n").unwrap();
     bad.check();
     let split = DATA.replace("{ train = 0.5, val = 0.2 }", "\"public-7\"");
@@ -481,7 +484,12 @@ fn backends_that_are_not_there_are_named_with_a_way_on() {
     )
     .check();
     let adapters = "[device]\nadapters = [\"x\"]\n[compute]";
-    Bad::new("[compute]", adapters, &["device.adapters", "wgpu"]).check();
+    Bad::new(
+        "[compute]",
+        adapters,
+        &["x.toml:19", "`adapters` are for backend = \"wgpu\" only"],
+    )
+    .check();
 }
 
 #[test]

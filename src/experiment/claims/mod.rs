@@ -99,7 +99,8 @@ pub(super) fn is_accuracy(measure: &str) -> bool {
 }
 
 /// The measure's value for a run, or the two bounds it lies between: a target that was not reached takes more than the run, and the
-/// accuracy of a run that was not evaluated within a budget, or that diverged, may be anything.
+/// accuracy of a run that was not evaluated within a budget, or that diverged, may be anything, and so may times that were measured beside
+/// other programs.
 fn measure(run: &RunRow, name: &str) -> Option<(f64, f64)> {
     let measured = run.measured?;
     if name == NODE_DATA_BYTES {
@@ -114,6 +115,13 @@ fn measure(run: &RunRow, name: &str) -> Option<(f64, f64)> {
     };
     if measured.diverged_at.is_some() && is_accuracy(name) {
         return Some((0.0, 1.0));
+    }
+    if measured.is_noisy() {
+        match name {
+            "accuracy_at_time_budget" => return Some((0.0, 1.0)),
+            _ if name.contains("seconds") => return Some((0.0, f64::INFINITY)),
+            _ => {}
+        }
     }
     run.number(name).map(|value| (value, value)).or(bounds)
 }

@@ -1,6 +1,6 @@
 //! The values that make sense: ranges, and keys that need or exclude each other.
 
-use crate::graph::{DatasetSpec, PartitionMethod, PartitionSpec, SplitSpec, SyntheticSpec};
+use crate::graph::{DatasetSpec, Format, PartitionMethod, PartitionSpec, SplitSpec, SyntheticSpec};
 use crate::model::{ModelConfig, ModelKind, OptimizerConfig};
 use crate::net::{Bytes, NetError, NetworkSpec, PRESETS, Seconds};
 use crate::sim::TrainingConfig;
@@ -9,6 +9,7 @@ use super::Vocabulary;
 use super::error::{ConfigError, Problem};
 use super::locate::Document;
 use super::path::KeyPath;
+use super::twice;
 
 /// More columns than any layer has had: a slip of the hand beyond, that would ask for all memory there is.
 const WIDEST: usize = 1 << 16;
@@ -130,6 +131,17 @@ pub(super) fn dataset(
         "format",
         "goes with `path`; remove it",
     )?;
+    let csv = matches!(spec.format, Some(Format::Csv | Format::CsvJson));
+    check.that(
+        csv || spec.header.is_none(),
+        "header",
+        "goes with `format = \"csv\"` and \"csv-json\": other formats have none; remove it",
+    )?;
+    check.that(
+        spec.format == Some(Format::Csv) || spec.features.is_none(),
+        "features",
+        "goes with `format = \"csv\"`: other formats say where features are; remove it",
+    )?;
     check.that(
         spec.path.is_some() || !spec.optional,
         "optional",
@@ -191,6 +203,7 @@ pub(super) fn synthetic(spec: &SyntheticSpec, check: &Checks<'_>) -> Result<(), 
         SyntheticSpec::Rmat {
             scale,
             edge_factor,
+            edges,
             nodes,
             classes,
             features,
@@ -202,9 +215,15 @@ pub(super) fn synthetic(spec: &SyntheticSpec, check: &Checks<'_>) -> Result<(), 
                 "scale",
                 &format!("must be 1 to 31 (2^scale nodes), not {scale}"),
             )?;
-            check.positive(*edge_factor, "edge_factor")?;
             check.that(
-                *edge_factor <= MOST_DRAWS >> scale,
+                edges.is_none() || edge_factor.is_none(),
+                "edges",
+                "says how many there are, and so does `edge_factor`, which would do nothing: keep one",
+            )?;
+            let factor = edge_factor.unwrap_or(1);
+            check.positive(factor, "edge_factor")?;
+            check.that(
+                factor <= MOST_DRAWS >> scale,
                 "edge_factor",
                 &format!("draws more than {MOST_DRAWS} edges with scale = {scale}"),
             )?;
@@ -328,7 +347,8 @@ pub(super) fn partition(spec: &PartitionSpec, check: &Checks<'_>) -> Result<(), 
         given || spec.file.is_none(),
         "file",
         "goes with `method = \"given\"` only",
-    )
+    )?;
+    twice::partition(spec, check)
 }
 
 pub(super) fn network(

@@ -267,9 +267,9 @@ mod tests {
                 "x.toml:2: in [network]: `racks` goes with",
             ),
             (
-                "[network]",
-                "[network]\npreset = \"wam\"",
-                "x.toml:2: in [network]: `preset` cannot be \"wam\"; did you mean `wan`?",
+                "link = { bandwidth = \"8Mbps\", latency = \"100ms\" }",
+                "preset = \"wam\"",
+                "x.toml:4: in [network]: `preset` cannot be \"wam\"; did you mean `wan`?",
             ),
             (
                 "[network]",

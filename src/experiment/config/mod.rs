@@ -22,6 +22,7 @@ mod study;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod twice;
 
 use std::path::Path;
 
@@ -129,7 +130,19 @@ impl Experiment {
         vocabulary: &Vocabulary<'_>,
     ) -> Result<Self, ConfigError> {
         let (file, text) = text_of(path)?;
-        Self::parse(&text, &file, scale, sets, vocabulary)
+        let experiment = Self::parse(&text, &file, scale, sets, vocabulary)?;
+        // A size may leave out the kind that a key is for, and so may --set; who sets such a key means it.
+        let means = |set: &String| {
+            ["model.heads", "model.self_loops"]
+                .iter()
+                .any(|key| set.trim_start().starts_with(key))
+        };
+        if scale == PAPER && (sets.is_empty() || sets.iter().any(means)) {
+            let mut document = Document::parse(&text, &file)?;
+            overrides::apply(&mut document, sets)?;
+            twice::idle(&document, &experiment.cells)?;
+        }
+        Ok(experiment)
     }
 
     /// Reads the text of an experiment file, which goes by the name `file` in messages.
@@ -164,7 +177,7 @@ impl Experiment {
     ) -> Result<Self, ConfigError> {
         let mut document = Document::parse(text, file)?;
         scale::apply(&mut document, scale)?;
-        overrides::apply(&mut document, sets)?;
+        let set = overrides::apply(&mut document, sets)?;
         scale::none_left(&document)?;
         let known: Vec<&str> = TOP_LEVEL.into_iter().chain(Settings::SECTIONS).collect();
         known_at_top_level(&document, &known)?;
@@ -174,7 +187,9 @@ impl Experiment {
         let settings = Settings::read(&document, vocabulary)?;
         let strategies = strategy::entries(&document, vocabulary)?;
         let sweep = sweep::axes(&document)?;
+        twice::overrides(&document, &set, &sweep)?;
         let cells = sweep::cells(&document, vocabulary, &sweep, &strategies)?;
+        twice::cells(&document, &cells)?;
         let claims = claims(&document, &cells)?;
         let statistics = statistics(&document)?;
         let figures = figures(&document, vocabulary)?;

@@ -6,7 +6,7 @@ use super::error::{ConfigError, Place};
 use super::locate::Document;
 use super::path::KeyPath;
 
-/// Puts the entries into the document, in order, so that a later one wins.
+/// Puts the entries into the document, in order, and returns their paths with what was written.
 ///
 /// The key is a TOML key: parts with dots in them are quoted (`sweep."partition.workers"=[2, 4]`);
 /// entries of lists are numbered from 0 (`strategy.1.schedule.from=64`). The value is a TOML value;
@@ -14,7 +14,11 @@ use super::path::KeyPath;
 ///
 /// # Errors
 /// [`ConfigError::Set`], if an entry has no `=` or no key, or its path leads nowhere.
-pub(super) fn apply(document: &mut Document, sets: &[String]) -> Result<(), ConfigError> {
+pub(super) fn apply(
+    document: &mut Document,
+    sets: &[String],
+) -> Result<Vec<(KeyPath, String)>, ConfigError> {
+    let mut paths = Vec::new();
     for entry in sets {
         let wrong = |message: String| ConfigError::Set {
             entry: entry.clone(),
@@ -34,8 +38,9 @@ pub(super) fn apply(document: &mut Document, sets: &[String]) -> Result<(), Conf
         document
             .set(&path, value_of(value), &place)
             .map_err(wrong)?;
+        paths.push((path, entry.clone()));
     }
-    Ok(())
+    Ok(paths)
 }
 
 /// Reads a key path by letting TOML read `path = 0`.

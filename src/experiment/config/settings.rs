@@ -3,10 +3,12 @@
 use serde::Serialize;
 use toml::Value;
 
-use crate::graph::{DatasetSpec, PartitionSpec, SplitFractions, SplitPerClass, SyntheticSpec};
+use crate::graph::{
+    DatasetSpec, EDGE_FACTOR, PartitionSpec, SplitFractions, SplitPerClass, SyntheticSpec,
+};
 use crate::model::{ModelConfig, OptimizerConfig};
 use crate::net::NetworkSpec;
-use crate::sim::{ComputeConfig, DeviceConfig, ModelledTiming, Timing, TrainingConfig};
+use crate::sim::{Backend, ComputeConfig, DeviceConfig, ModelledTiming, Timing, TrainingConfig};
 
 use super::Vocabulary;
 use super::check::{self, Checks};
@@ -112,6 +114,12 @@ fn check(
         &of("network"),
         vocabulary,
     )?;
+    let device = &settings.device;
+    of("device").that(
+        device.backend == Backend::Wgpu || device.adapters.is_empty(),
+        "adapters",
+        "are for backend = \"wgpu\" only: leave them out",
+    )?;
     if let Timing::Modelled(timing) = &settings.compute.timing {
         of("compute.timing").known(&timing.profile, "profile", vocabulary.profiles)?;
     }
@@ -163,7 +171,17 @@ fn dataset(document: &Document, value: &Value) -> Result<DatasetSpec, ConfigErro
             }
         }
     }
-    decode(document, &path, value)
+    let mut spec: DatasetSpec = decode(document, &path, value)?;
+    // Said only where it is used, so that what is resolved can be read again.
+    if let Some(SyntheticSpec::Rmat {
+        edge_factor,
+        edges: None,
+        ..
+    }) = &mut spec.synthetic
+    {
+        edge_factor.get_or_insert(EDGE_FACTOR);
+    }
+    Ok(spec)
 }
 
 /// As [`dataset`], for the forms of `timing`.

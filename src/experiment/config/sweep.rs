@@ -1,5 +1,6 @@
 //! From one file to the cells of its grid: sweep values × strategies.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
@@ -63,6 +64,11 @@ impl Cell {
         }
     }
 
+    /// The number of its strategy among all of the file.
+    pub(super) fn number(&self) -> usize {
+        self.origin.strategy
+    }
+
     /// An error about a key of the settings (`partition.workers`) that shows only with the data, at the key's place.
     pub(in crate::experiment) fn refuse(&self, key: &str, message: String) -> ConfigError {
         self.refuse_at(&KeyPath::dotted(key), message)
@@ -88,6 +94,9 @@ impl Cell {
         self.origin.document.error(path, problem)
     }
 }
+
+/// Most cells of an experiment: a slip of the hand beyond, which nobody has the time to run.
+const MOST_CELLS: usize = 10_000;
 
 /// Reads `[sweep]`.
 ///
@@ -161,6 +170,15 @@ pub(super) fn cells(
     axes: &[SweepAxis],
     strategies: &[StrategyEntry],
 ) -> Result<Vec<Cell>, ConfigError> {
+    let count = (axes.iter().map(|axis| axis.values.len()))
+        .try_fold(strategies.len(), usize::checked_mul)
+        .unwrap_or(usize::MAX);
+    if count > MOST_CELLS {
+        let message = format!(
+            "the sweep and the strategies make {count} cells, and at most {MOST_CELLS} can be run; sweep fewer keys or values"
+        );
+        return Err(document.error(&KeyPath::dotted("sweep"), Problem::Other { message }));
+    }
     let mut combinations = vec![(Sweep::default(), document.clone())];
     for axis in axes {
         let short = short_key(axis, axes);
@@ -179,12 +197,10 @@ pub(super) fn cells(
         }
         combinations = next;
     }
-    for (place, (sweep, _)) in combinations.iter().enumerate() {
+    let mut names = BTreeSet::new();
+    for (sweep, _) in &combinations {
         let name = sweep.to_string();
-        if combinations[..place]
-            .iter()
-            .any(|(other, _)| other.to_string() == name)
-        {
+        if !names.insert(name.clone()) {
             let message = format!(
                 "two settings would be called \"{name}\"; only one of them can be in an experiment"
             );

@@ -212,9 +212,8 @@ fn the_last_sweep_key_varies_fastest_and_keys_that_end_alike_are_told_apart() {
 }
 
 #[test]
-fn overrides_reach_every_key_and_the_last_one_wins() {
+fn overrides_reach_every_key() {
     let sets = [
-        "training.epochs=3",
         "training.epochs=5",
         "network.preset=wan",
         "strategy.1.ratio=32",

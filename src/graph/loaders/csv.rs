@@ -1,29 +1,50 @@
 //! `*edges.csv` and `*target.csv`, with or without `*features.json` (Rozemberczki, Allen and
-//! Sarkar, 2021; Rozemberczki and Sarkar, 2020).
+//! Sarkar, 2021; Rozemberczki and Sarkar, 2020), or a CSV file of features.
 //!
-//! The first column of the target file is the node id and the last the class; nodes are numbered by
-//! ascending id. The JSON object maps an id to the list of its features, each of value 1. Without
-//! it each node is its own feature.
+//! The first column of the target file is the node id and the last the class, empty or `nan` where it
+//! is not known; nodes are numbered by ascending id. The JSON object maps an id to the list of its
+//! features, each of value 1; a CSV file of features has an id and numbers in each line. Without
+//! either each node is its own feature, and that is said.
+//!
+//! A first line without a node id is a header; one with an id is data, unless the section says
+//! otherwise.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::ids::{Ids, number_classes};
-use super::text::{each_record, number, open};
-use super::{file_name, only_file};
-use crate::graph::{Csr, Features, GraphError, RawDataset};
+use super::ids::{Ids, is_known, number_classes};
+use super::text::{each_record, finite, number, open};
+use super::{EdgeCount, Options, Reading, file_name, only_file};
+use crate::graph::{Features, GraphError, RawDataset};
+
+/// Where features come from unless a file is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Nowhere.
+    Plain,
+    /// `*features.json`.
+    Json,
+}
 
 /// Reads the folder.
-pub fn read(folder: &Path, with_features: bool) -> Result<RawDataset, GraphError> {
+pub fn read(folder: &Path, form: Form, options: &Options<'_>) -> Result<RawDataset, GraphError> {
+    let mut notes = Vec::new();
     let targets = only_file(folder, "target.csv")?;
-    let mut listed: Vec<(u64, String)> = Vec::new();
-    each_record(&targets, open(&targets)?, |record| {
-        let [id, .., class] = record else {
-            return Err("expected a node id and a class".to_owned());
-        };
-        listed.push((number(id, "a node id")?, class.clone()));
-        Ok(())
-    })?;
+    let mut listed: Vec<(u64, Option<String>)> = Vec::new();
+    let headed = each_record(
+        &targets,
+        open(&targets)?,
+        |record| header(options, &record[..1]),
+        |record| {
+            let [id, .., class] = record else {
+                return Err("expected a node id and a class".to_owned());
+            };
+            let class = is_known(class).then(|| class.clone());
+            listed.push((number(id, "a node id")?, class));
+            Ok(())
+        },
+    )?;
+    notes.extend(headless(&targets, headed));
     let ids = Ids::new(listed.iter().map(|&(id, _)| id).collect())
         .map_err(|what| GraphError::file(&targets, what))?;
     if ids.len() != listed.len() {
@@ -33,64 +54,153 @@ pub fn read(folder: &Path, with_features: bool) -> Result<RawDataset, GraphError
         ));
     }
     listed.sort_unstable_by_key(|&(id, _)| id);
-    let names: Vec<Option<String>> = listed.into_iter().map(|(_, class)| Some(class)).collect();
+    let names: Vec<Option<String>> = listed.into_iter().map(|(_, class)| class).collect();
     let (labels, classes) = number_labels(&names);
 
     let pairs = only_file(folder, "edges.csv")?;
     let mut edges = Vec::new();
-    each_record(&pairs, open(&pairs)?, |record| {
-        let [a, b] = record else {
-            return Err("expected two node ids".to_owned());
-        };
-        let node = |field: &String| {
-            let id = number(field, "a node id")?;
-            ids.node(id)
-                .ok_or_else(|| format!("node {id} has no line in `{}`", file_name(&targets)))
-        };
-        edges.push((node(a)?, node(b)?));
-        Ok(())
-    })?;
-    let graph = Csr::undirected(ids.len(), edges.into_iter());
-    let features = if with_features {
-        features(folder, &ids)?
-    } else {
-        Features::identity(ids.len())
+    let headed = each_record(
+        &pairs,
+        open(&pairs)?,
+        |record| header(options, record),
+        |record| {
+            let [a, b] = record else {
+                return Err("expected two node ids".to_owned());
+            };
+            let node = |field: &String| {
+                let id = number(field, "a node id")?;
+                ids.node(id)
+                    .ok_or_else(|| format!("node {id} has no line in `{}`", file_name(&targets)))
+            };
+            edges.push((node(a)?, node(b)?));
+            Ok(())
+        },
+    )?;
+    notes.extend(headless(&pairs, headed));
+    let (graph, count) = EdgeCount::undirected(ids.len(), edges);
+    let mut reading = Reading::of(count, [targets.clone(), pairs]);
+    let features = match (options.features, form) {
+        (Some(name), _) => {
+            let path = folder.join(name);
+            let (features, header) = listed_features(&path, &ids, options)?;
+            notes.extend(headless(&path, header));
+            reading.files.push(path);
+            features
+        }
+        (None, Form::Json) => {
+            let path = only_file(folder, "features.json")?;
+            let features = json_features(&path, &ids)?;
+            reading.files.push(path);
+            features
+        }
+        (None, Form::Plain) => {
+            notes.push(format!(
+                "no features: each of the {} nodes is its own, an identity matrix; `features` of [dataset] names a CSV file of them",
+                ids.len()
+            ));
+            Features::identity(ids.len())
+        }
     };
+    reading.notes = notes;
     let name = file_name(&targets);
     let name = name
         .trim_end_matches("target.csv")
         .trim_end_matches('_')
         .to_owned();
-    Ok(RawDataset::new(
-        name,
-        graph,
-        features,
-        labels,
-        classes,
-        vec![],
-    ))
+    Ok(RawDataset::new(name, graph, features, labels, classes, vec![]).read_as(reading))
+}
+
+/// Whether a record is a header, by its fields that would hold ids.
+fn header(options: &Options<'_>, ids: &[String]) -> Result<bool, String> {
+    if let Some(said) = options.header {
+        return Ok(said);
+    }
+    let numbers = ids
+        .iter()
+        .filter(|id| number::<u64>(id, "").is_ok())
+        .count();
+    match numbers {
+        0 => Ok(true),
+        all if all == ids.len() => Ok(false),
+        _ => Err(format!(
+            "this may be a header or data (`{}`); say which with `header = true` or `header = false` in [dataset]",
+            ids.join(",")
+        )),
+    }
+}
+
+/// What to say of a file that starts with data.
+fn headless(path: &Path, header: bool) -> Option<String> {
+    let name = file_name(path);
+    (!header).then(|| format!("`{name}` has no header: its first line is data"))
 }
 
 /// Classes that are all numbers are ordered as numbers, others as text.
 fn number_labels(names: &[Option<String>]) -> (Vec<Option<u32>>, usize) {
-    let numbers: Option<Vec<Option<i64>>> = names
-        .iter()
-        .map(|name| name.as_ref().and_then(|name| name.parse().ok()).map(Some))
-        .collect();
+    let number = |name: &Option<String>| match name {
+        None => Some(None),
+        Some(name) => name.trim().parse::<i64>().ok().map(Some),
+    };
+    let numbers: Option<Vec<Option<i64>>> = names.iter().map(number).collect();
     numbers.map_or_else(|| number_classes(names), |numbers| number_classes(&numbers))
 }
 
-fn features(folder: &Path, ids: &Ids) -> Result<Features, GraphError> {
-    let path = only_file(folder, "features.json")?;
-    let text = std::fs::read(&path).map_err(|source| GraphError::read(&path, source))?;
+/// Features from a CSV file: a node id and numbers in each line, one line for each node. Also whether it had a header.
+fn listed_features(
+    path: &Path,
+    ids: &Ids,
+    options: &Options<'_>,
+) -> Result<(Features, bool), GraphError> {
+    let mut rows: Vec<Option<Vec<f32>>> = vec![None; ids.len()];
+    let mut width = 0;
+    let headed = each_record(
+        path,
+        open(path)?,
+        |record| header(options, &record[..1]),
+        |record| {
+            let id = number(&record[0], "a node id")?;
+            let node = ids
+                .node(id)
+                .ok_or_else(|| format!("node {id} is not in the target file"))?;
+            let value = |(column, field): (usize, &String)| {
+                finite(field, "a number").map_err(|what| format!("column {}: {what}", column + 1))
+            };
+            let row: Vec<f32> = (record.iter().enumerate().skip(1))
+                .map(value)
+                .collect::<Result<_, _>>()?;
+            width = row.len();
+            match rows[node as usize].replace(row) {
+                None => Ok(()),
+                Some(_) => Err(format!("node {id} is there a second time; remove one")),
+            }
+        },
+    )?;
+    if width == 0 {
+        let what = "expected a node id and at least one number in each line";
+        return Err(GraphError::file(path, what));
+    }
+    let missing = rows.iter().filter(|row| row.is_none()).count();
+    if missing > 0 {
+        let what = format!(
+            "has no line for {missing} of the {} nodes; give each its features",
+            ids.len()
+        );
+        return Err(GraphError::file(path, what));
+    }
+    let values = rows.into_iter().flatten().flatten().collect();
+    Ok((Features::Dense { width, values }.compact(), headed))
+}
+
+fn json_features(path: &Path, ids: &Ids) -> Result<Features, GraphError> {
+    let text = std::fs::read(path).map_err(|source| GraphError::read(path, source))?;
     let listed: BTreeMap<u64, Vec<u32>> = serde_json::from_slice(&text).map_err(|error| {
         let what = format!("expected an object of lists of feature numbers: {error}");
-        GraphError::file(&path, what)
+        GraphError::file(path, what)
     })?;
     let mut rows = vec![Vec::new(); ids.len()];
     for (id, columns) in listed {
         let node = ids.node(id).ok_or_else(|| {
-            GraphError::file(&path, format!("node {id} is not in the target file"))
+            GraphError::file(path, format!("node {id} is not in the target file"))
         })?;
         rows[node as usize] = columns.into_iter().map(|column| (column, 1.0)).collect();
     }
@@ -117,6 +227,10 @@ mod tests {
         folder
     }
 
+    fn of(folder: &Path, form: Form) -> Result<RawDataset, GraphError> {
+        read(folder, form, &Options::default())
+    }
+
     #[test]
     fn ids_with_gaps_and_features_of_some_nodes_are_read() {
         let folder = folder(
@@ -124,7 +238,7 @@ mod tests {
             "id,name,kind\n30,\"x, y\",tv\n10,z,shop\n20,w,tv\n",
             Some("{\"30\": [4, 0, 4], \"10\": []}"),
         );
-        let data = read(folder.path(), true).unwrap();
+        let data = of(folder.path(), Form::Json).unwrap();
         assert_eq!(data.name, "tiny");
         assert_eq!(data.labels[..], [Some(0), Some(1), Some(1)]);
         assert_eq!(
@@ -138,7 +252,7 @@ mod tests {
     #[test]
     fn without_a_feature_file_each_node_is_its_own_feature() {
         let folder = folder("a,b\n1,2\n", "id,target\n1,10\n2,9\n", None);
-        let data = read(folder.path(), false).unwrap();
+        let data = of(folder.path(), Form::Plain).unwrap();
         assert_eq!(*data.features, Features::identity(2));
         assert_eq!(
             data.labels[..],
@@ -146,7 +260,7 @@ mod tests {
             "9 comes before 10 among numbers"
         );
         assert!(
-            read(folder.path(), true)
+            of(folder.path(), Form::Json)
                 .unwrap_err()
                 .to_string()
                 .contains("features.json")
@@ -156,10 +270,91 @@ mod tests {
     #[test]
     fn an_edge_of_an_unknown_node_is_named_by_line() {
         let folder = folder("a,b\n1,2\n1,3\n", "id,target\n1,0\n2,1\n", None);
-        let error = read(folder.path(), false).unwrap_err().to_string();
+        let error = of(folder.path(), Form::Plain).unwrap_err().to_string();
         assert!(
             error.ends_with("tiny_edges.csv:3: node 3 has no line in `tiny_target.csv`"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn without_a_header_the_first_line_is_data_and_that_is_said() {
+        let folder = folder("1,2\n2,3\n", "1,a\n2,b\n3,a\n", None);
+        let data = of(folder.path(), Form::Plain).unwrap();
+        assert_eq!((data.graph.nodes(), data.graph.edges()), (3, 4));
+        let notes = data.reading.notes.join("; ");
+        for said in [
+            "`tiny_target.csv` has no header",
+            "`tiny_edges.csv` has no header",
+            "an identity matrix",
+        ] {
+            assert!(notes.contains(said), "{notes}");
+        }
+        let skipped = Options {
+            header: Some(true),
+            ..Options::default()
+        };
+        assert_eq!(
+            read(folder.path(), Form::Plain, &skipped)
+                .unwrap()
+                .graph
+                .nodes(),
+            2
+        );
+    }
+
+    #[test]
+    fn a_first_line_that_may_be_either_is_asked_about() {
+        let folder = folder("1,b\n1,2\n", "id,target\n1,0\n2,1\n", None);
+        let error = of(folder.path(), Form::Plain).unwrap_err().to_string();
+        assert!(
+            error.contains("tiny_edges.csv:1: this may be a header or data (`1,b`)"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn empty_and_nan_labels_are_no_classes() {
+        let folder = folder("a,b\n1,2\n", "id,target\n1,\n2,7\n3,NaN\n4,10\n", None);
+        let data = of(folder.path(), Form::Plain).unwrap();
+        assert_eq!(data.labels[..], [None, Some(0), None, Some(1)]);
+        assert_eq!(data.classes, 2);
+    }
+
+    #[test]
+    fn features_come_from_a_csv_file_that_is_named() {
+        let folder = folder("a,b\n1,2\n", "id,target\n1,0\n2,1\n", None);
+        let path = folder.path().join("x.csv");
+        let options = Options {
+            features: Some(Path::new("x.csv")),
+            ..Options::default()
+        };
+        let of = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            read(folder.path(), Form::Plain, &options)
+        };
+        let data = of("id,x,y\n2,0.5,1\n1,-3,4e-1\n").unwrap();
+        let values = vec![-3.0, 0.4, 0.5, 1.0];
+        assert_eq!(*data.features, Features::Dense { width: 2, values });
+        assert!(data.reading.notes.is_empty() && data.reading.files.contains(&path));
+        for (text, message) in [
+            ("id,x\n1,2\n", "x.csv: has no line for 1 of the 2 nodes"),
+            ("id,x\n1,2\n1,3\n", "x.csv:3: node 1 is there a second time"),
+            (
+                "id,x\n1,2\n3,3\n",
+                "x.csv:3: node 3 is not in the target file",
+            ),
+            (
+                "id,x,y\n1,2,nan\n2,3,1\n",
+                "x.csv:2: column 3: expected a number, and `nan` is not finite",
+            ),
+            (
+                "id\n1\n2\n",
+                "x.csv: expected a node id and at least one number",
+            ),
+        ] {
+            let error = of(text).unwrap_err().to_string();
+            assert!(error.contains(message), "{error}");
+        }
     }
 }

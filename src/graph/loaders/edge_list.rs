@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::ids::Ids;
 use super::text::{each_line, number, open};
-use super::{data_set_name, only_file};
-use crate::graph::{Csr, Features, GraphError, RawDataset};
+use super::{EdgeCount, Reading, data_set_name, only_file};
+use crate::graph::{Features, GraphError, RawDataset};
 
 /// Reads the file, or the only `.txt` (or `.txt.gz`) file of the folder.
 pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
@@ -37,7 +37,7 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
     let pairs = ends
         .chunks_exact(2)
         .filter_map(|pair| ids.node(pair[0]).zip(ids.node(pair[1])));
-    let graph = Csr::undirected(ids.len(), pairs);
+    let (graph, count) = EdgeCount::undirected(ids.len(), pairs.collect());
     let nodes = ids.len();
     let name = data_set_name(&path);
     Ok(RawDataset::new(
@@ -47,7 +47,8 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
         vec![None; nodes],
         0,
         vec![],
-    ))
+    )
+    .read_as(Reading::of(count, [path])))
 }
 
 #[cfg(test)]

@@ -54,6 +54,12 @@ pub fn number_classes<T: Ord + Clone>(names: &[Option<T>]) -> (Vec<Option<u32>>,
     )
 }
 
+/// Whether a field names a class: nothing and `nan`, which programs write for missing values, do not.
+pub fn is_known(label: &str) -> bool {
+    let label = label.trim();
+    !label.is_empty() && !label.eq_ignore_ascii_case("nan")
+}
+
 /// Checks that a node number is one of `nodes`.
 pub fn in_range(node: u64, nodes: usize) -> Result<u32, String> {
     u32::try_from(node)

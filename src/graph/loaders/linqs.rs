@@ -11,10 +11,10 @@ use std::collections::HashMap;
 use std::io::BufRead;
 use std::path::Path;
 
-use super::ids::number_classes;
-use super::text::{each_line, each_record, number, open};
-use super::{data_set_name, only_file};
-use crate::graph::{Csr, Features, GraphError, RawDataset, Split};
+use super::ids::{is_known, number_classes};
+use super::text::{each_line, each_record, finite, open};
+use super::{data_set_name, file_name, only_file};
+use crate::graph::{EdgeCount, Features, GraphError, RawDataset, Reading, Split};
 
 /// A file that is open for reading, with the path that errors shall name.
 pub type Source<'a> = (&'a Path, Box<dyn BufRead + 'a>);
@@ -56,7 +56,9 @@ pub fn parse(
         let mut columns: u32 = 0;
         for field in fields {
             if field != "0" {
-                row.push((columns, number::<f32>(field, "a number for each word")?));
+                let value = finite(field, "a number for each word")
+                    .map_err(|what| format!("word {columns}: {what}"))?;
+                row.push((columns, value));
             }
             columns += 1;
         }
@@ -73,11 +75,11 @@ pub fn parse(
             ));
         }
         rows.push(row);
-        classes.push(Some(class.to_owned()));
+        classes.push(is_known(class).then(|| class.to_owned()));
         Ok(())
     })?;
 
-    let mut edges = Vec::new();
+    let (mut edges, mut dangling) = (Vec::new(), 0_usize);
     each_line(cites.0, cites.1, |line| {
         let mut fields = line.split('\t');
         let (Some(to), Some(from), None) = (fields.next(), fields.next(), fields.next()) else {
@@ -87,44 +89,58 @@ pub fn parse(
         };
         if let (Some(&to), Some(&from)) = (nodes.get(to), nodes.get(from)) {
             edges.push((to, from));
+        } else {
+            dangling += 1;
         }
         Ok(())
     })?;
 
+    let mut files = vec![content.0.to_owned(), cites.0.to_owned()];
+    files.extend(split.as_ref().map(|(path, _)| path.to_path_buf()));
     let splits = match split {
         Some(source) => vec![parse_split(source, &nodes)?],
         None => vec![],
     };
     let (labels, classes) = number_classes(&classes);
-    let graph = Csr::undirected(labels.len(), edges.into_iter());
+    let (graph, count) = EdgeCount::undirected(labels.len(), edges);
+    let mut reading = Reading::of(count, files);
+    if dangling > 0 {
+        let papers = file_name(content.0);
+        reading = reading.with_note(format!(
+            "{dangling} citations of papers without a line in `{papers}` left out"
+        ));
+    }
     let features = Features::from_rows(width.unwrap_or(0) as usize, rows.into_iter());
-    Ok(RawDataset::new(
-        name, graph, features, labels, classes, splits,
-    ))
+    Ok(RawDataset::new(name, graph, features, labels, classes, splits).read_as(reading))
 }
 
 fn parse_split(source: Source, nodes: &HashMap<String, u32>) -> Result<Split, GraphError> {
     let mut split = Split::default();
-    each_record(source.0, source.1, |record| {
-        let [id, .., kind] = record else {
-            return Err("expected paper_id,planetoid_index,split".to_owned());
-        };
-        let node = *nodes
-            .get(id)
-            .ok_or_else(|| format!("there is no paper `{id}`"))?;
-        match kind.as_str() {
-            "train" => split.train.push(node),
-            "val" | "validation" => split.validation.push(node),
-            "test" => split.test.push(node),
-            "none" => {}
-            other => {
-                return Err(format!(
-                    "expected train, val, test or none, found `{other}`"
-                ));
+    each_record(
+        source.0,
+        source.1,
+        |_| Ok(true),
+        |record| {
+            let [id, .., kind] = record else {
+                return Err("expected paper_id,planetoid_index,split".to_owned());
+            };
+            let node = *nodes
+                .get(id)
+                .ok_or_else(|| format!("there is no paper `{id}`"))?;
+            match kind.as_str() {
+                "train" => split.train.push(node),
+                "val" | "validation" => split.validation.push(node),
+                "test" => split.test.push(node),
+                "none" => {}
+                other => {
+                    return Err(format!(
+                        "expected train, val, test or none, found `{other}`"
+                    ));
+                }
             }
-        }
-        Ok(())
-    })?;
+            Ok(())
+        },
+    )?;
     Ok(split.sorted())
 }
 
@@ -169,7 +185,7 @@ mod tests {
             (
                 "p\tx\tA\n",
                 "",
-                "a.content:1: expected a number for each word, found `x`",
+                "a.content:1: word 0: expected a number for each word, found `x`",
             ),
             (
                 "p\t1\tA\np\t1\tA\n",

@@ -5,8 +5,8 @@
 use std::path::Path;
 
 use super::text::{each_line, number, open};
-use super::{data_set_name, only_file};
-use crate::graph::{Csr, Features, GraphError, RawDataset};
+use super::{EdgeCount, Reading, data_set_name, only_file};
+use crate::graph::{Features, GraphError, RawDataset};
 
 /// What the first line says.
 struct Header {
@@ -71,7 +71,7 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
         return Err(GraphError::file(&path, what));
     }
     let nodes = header.nodes as usize;
-    let graph = Csr::undirected(nodes, edges.into_iter());
+    let (graph, count) = EdgeCount::undirected(nodes, edges);
     let name = data_set_name(&path);
     Ok(RawDataset::new(
         name,
@@ -80,7 +80,8 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
         vec![None; nodes],
         0,
         vec![],
-    ))
+    )
+    .read_as(Reading::of(count, [path])))
 }
 
 fn parse_header(line: &str) -> Result<Header, String> {

@@ -8,8 +8,10 @@
 //! planetoid   linqs   npz_csr   npz_edges   csv (and JSON)   edge_list   metis_graph   ogb
 //! ```
 //!
-//! What all of them do: symmetrise, drop duplicates and self-loops, number nodes and classes from
-//! 0, check every number before it is used as an index, and allocate no more than the file is long.
+//! What all of them do: symmetrise, drop duplicates and self-loops and count them, number nodes and
+//! classes from 0, check every number before it is used as an index, refuse features that are no
+//! finite numbers, and allocate no more than the file is long. What lies in the folder and was not
+//! read is named afterwards.
 
 mod csv;
 mod edge_list;
@@ -30,23 +32,87 @@ mod text;
 
 use std::path::{Path, PathBuf};
 
-use super::{Format, GraphError, RawDataset};
+use std::sync::Arc;
+
+use super::reading::finite;
+use super::{EdgeCount, Format, GraphError, RawDataset, Reading};
 
 pub(super) use text::{each_line, number, open};
 
+/// What a section says of how its files are to be read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Options<'a> {
+    /// Whether CSV files start with the names of their columns; recognised where it is not said.
+    pub header: Option<bool>,
+    /// A CSV file of features.
+    pub features: Option<&'a Path>,
+}
+
 /// Reads the data set at `path`, a folder or a file.
-pub(super) fn read(format: Format, path: &Path) -> Result<RawDataset, GraphError> {
-    match format {
+pub(super) fn read(
+    format: Format,
+    path: &Path,
+    options: &Options<'_>,
+) -> Result<RawDataset, GraphError> {
+    let mut data = match format {
         Format::Planetoid => planetoid::read(path),
         Format::Linqs => linqs::read(path),
         Format::NpzCsr => npz_csr::read(path),
         Format::NpzEdges => npz_edges::read(path),
-        Format::CsvJson => csv::read(path, true),
-        Format::Csv => csv::read(path, false),
+        Format::CsvJson => csv::read(path, csv::Form::Json, options),
+        Format::Csv => csv::read(path, csv::Form::Plain, options),
         Format::EdgeList => edge_list::read(path),
         Format::Metis => metis_graph::read(path),
         Format::Ogb => ogb::read(path),
+    }?;
+    if data.name.is_empty() {
+        data.name = name_of_folder(path);
     }
+    if path.is_dir() {
+        let reading = Arc::make_mut(&mut data.reading);
+        left(path, "", &reading.files, &mut reading.unread)?;
+    }
+    Ok(data)
+}
+
+/// The last part of a path that has a name, for data whose files have none.
+fn name_of_folder(path: &Path) -> String {
+    let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let folder = if whole.is_dir() {
+        Some(whole.as_path())
+    } else {
+        whole.parent()
+    };
+    let name = folder.map_or(String::new(), |folder| file_name(folder).to_lowercase());
+    if name.is_empty() {
+        "data".to_owned()
+    } else {
+        name
+    }
+}
+
+/// What is in a folder and not among the files that were read: files by name, folders in which none was read as a whole. Hidden ones
+/// are passed over.
+fn left(
+    folder: &Path,
+    within: &str,
+    read: &[PathBuf],
+    unread: &mut Vec<String>,
+) -> Result<(), GraphError> {
+    for entry in entries(folder)? {
+        let name = file_name(&entry);
+        if name.starts_with('.') || read.contains(&entry) {
+            continue;
+        }
+        if !entry.is_dir() {
+            unread.push(format!("{within}{name}"));
+        } else if read.iter().any(|file| file.starts_with(&entry)) {
+            left(&entry, &format!("{within}{name}/"), read, unread)?;
+        } else {
+            unread.push(format!("{within}{name}/"));
+        }
+    }
+    Ok(())
 }
 
 /// The file at `path`, or the only file in the folder `path` whose name ends in `ending`.

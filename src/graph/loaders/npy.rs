@@ -9,6 +9,7 @@ use ndarray_npy::{ViewElement, ViewNpyError, ViewNpyExt};
 use zip::ZipArchive;
 
 use crate::graph::GraphError;
+use crate::memory;
 
 /// An open `.npz` file.
 pub struct Npz<'a> {
@@ -22,6 +23,40 @@ pub struct Array<T> {
     pub shape: Vec<usize>,
     /// All values.
     pub values: Vec<T>,
+}
+
+/// Bytes in which the header of a member ends, if it is any that a program writes.
+const HEADER: u64 = 4096;
+
+/// Most bytes that are allocated because a file says so, before they are there.
+const MOST_AT_ONCE: u64 = 64 << 20;
+
+/// The length that the start of an `.npy` file says the whole has: its header, and the values of its type and shape. None where it cannot
+/// be told; whoever reads the whole then says what is wrong.
+fn promised(start: &[u8]) -> Option<u64> {
+    let (header, values) = match start.get(..10)? {
+        [0x93, b'N', b'U', b'M', b'P', b'Y', 1, _, low, high] => {
+            (u64::from(u16::from_le_bytes([*low, *high])), 10)
+        }
+        _ => return None,
+    };
+    let end = usize::try_from(header).ok()?.checked_add(values)?;
+    let text = std::str::from_utf8(start.get(values..end)?).ok()?;
+    let after = |name: &str| Some(text.split_once(name)?.1.split_once(':')?.1.trim_start());
+    let kind = after("'descr'")?.strip_prefix('\'')?.split('\'').next()?;
+    let size: u64 = kind
+        .trim_start_matches(|c: char| !c.is_ascii_digit())
+        .parse()
+        .ok()?;
+    let shape = after("'shape'")?.strip_prefix('(')?.split(')').next()?;
+    let extents = shape
+        .split(',')
+        .map(str::trim)
+        .filter(|extent| !extent.is_empty());
+    let all = extents
+        .map(str::parse::<u64>)
+        .try_fold(size, |all, extent| all.checked_mul(extent.ok()?))?;
+    all.checked_add(end as u64)
 }
 
 /// What members may hold; `read` tries the types that files use for one meaning.
@@ -83,15 +118,40 @@ impl<'a> Npz<'a> {
         let broken = |error: &dyn std::fmt::Display| {
             GraphError::file(path, format!("member `{name}` cannot be read: {error}"))
         };
-        let mut bytes = Vec::new();
         let mut member = self
             .archive
             .by_name(&format!("{name}.npy"))
             .map_err(|e| broken(&e))?;
-        member
+        let size = member.size();
+        // What it says of itself is read first, so that nothing is unpacked in vain.
+        let mut bytes = Vec::new();
+        let mut start = (&mut member).take(HEADER);
+        start
+            .read_to_end(&mut bytes)
+            .map_err(|error| broken(&error))?;
+        if let Some(promised) = promised(&bytes).filter(|promised| *promised != size) {
+            let what = format!("its header promises {promised} bytes, and it has {size}");
+            return Err(broken(&what));
+        }
+        // As it is packed, and its values.
+        let what = || format!("member `{name}` of {}", path.display());
+        memory::need(what, size.saturating_mul(2))?;
+        bytes.reserve_exact(
+            usize::try_from(size.min(MOST_AT_ONCE))
+                .unwrap_or(0)
+                .saturating_sub(bytes.len()),
+        );
+        (&mut member)
+            .take(size.saturating_sub(bytes.len() as u64))
             .read_to_end(&mut bytes)
             .map_err(|error| broken(&error))?;
         T::view(&bytes).map_err(|error| broken(&error))
+    }
+
+    /// Whether there is an array called `name`.
+    pub fn has(&self, name: &str) -> bool {
+        let member = format!("{name}.npy");
+        self.archive.file_names().any(|file| file == member)
     }
 
     /// An error about this file.
@@ -104,7 +164,8 @@ impl<'a> Npz<'a> {
 pub mod tests {
     use super::*;
     use ndarray::{Array as Owned, Ix1, Ix2};
-    use ndarray_npy::{NpzWriter, WritableElement};
+    use ndarray_npy::{NpzWriter, WritableElement, WriteNpyExt};
+    use std::io::Write;
 
     /// Adds a one-dimensional array.
     pub fn add1<T: WritableElement + Clone>(npz: &mut NpzWriter<File>, name: &str, values: &[T]) {
@@ -135,6 +196,36 @@ pub mod tests {
         add2(&mut npz, "words", 2, &[0.5_f64, 1.0, 2.0, 4.0]);
         npz.finish().unwrap();
         path
+    }
+
+    #[test]
+    fn a_member_that_is_not_as_long_as_it_says_is_refused_before_it_is_unpacked() {
+        let mut bytes = Vec::new();
+        Owned::<f32, Ix2>::zeros((3, 5))
+            .write_npy(&mut bytes)
+            .unwrap();
+        assert_eq!(promised(&bytes), Some(bytes.len() as u64));
+        assert_eq!(promised(b"\x93NUMPY\x01\0"), None);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.npz");
+        let mut zip = zip::ZipWriter::new(File::create(&path).unwrap());
+        let options = zip::write::SimpleFileOptions::default();
+        zip.start_file("x.npy", options).unwrap();
+        zip.write_all(&bytes).unwrap();
+        zip.write_all(&[0; 1000]).unwrap();
+        zip.finish().unwrap();
+        let error = Npz::open(&path)
+            .unwrap()
+            .read::<f32>("x")
+            .err()
+            .unwrap()
+            .to_string();
+        let said = format!(
+            "its header promises {} bytes, and it has {}",
+            bytes.len(),
+            bytes.len() + 1000
+        );
+        assert!(error.contains(&said), "{error}");
     }
 
     #[test]

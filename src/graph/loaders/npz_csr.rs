@@ -7,8 +7,8 @@ use std::path::Path;
 use super::ids::{in_range, number_classes};
 use super::npy::Npz;
 use super::numpy::Matrix;
-use super::{data_set_name, only_file};
-use crate::graph::{Csr, Features, GraphError, RawDataset};
+use super::{EdgeCount, Reading, data_set_name, finite, only_file};
+use crate::graph::{Features, GraphError, RawDataset};
 
 /// Reads the file, or the only `.npz` file of the folder.
 pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
@@ -31,6 +31,11 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
     let mut edges = Vec::with_capacity(adjacency.columns.len());
     for row in 0..nodes {
         let from = in_range(row as u64, nodes).map_err(|what| npz.error(what))?;
+        if let Some((to, weight)) = (adjacency.row(row).into_iter()).find(|(_, w)| !w.is_finite()) {
+            let what =
+                format!("`adj_*`, row {row}, column {to}: the weight {weight} is not finite");
+            return Err(npz.error(what));
+        }
         // A stored zero is no edge.
         let stored = adjacency
             .row(row)
@@ -43,8 +48,9 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
         .map(|label| (label >= 0).then_some(label))
         .collect();
     let (labels, classes) = number_classes(&names);
-    let graph = Csr::undirected(nodes, edges.into_iter());
+    let (graph, count) = EdgeCount::undirected(nodes, edges);
     let features = Features::from_rows(words.width, (0..nodes).map(|row| words.row(row)));
+    let features = finite(&path, "`attr_*`", features)?;
     Ok(RawDataset::new(
         data_set_name(&path),
         graph,
@@ -52,7 +58,8 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
         labels,
         classes,
         vec![],
-    ))
+    )
+    .read_as(Reading::of(count, [path.clone()])))
 }
 
 /// The matrix of the four members `<prefix>_{shape,indptr,indices,data}`.

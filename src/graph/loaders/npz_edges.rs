@@ -1,12 +1,13 @@
 //! One zip with `node_features`, `node_labels`, `edges` and ten splits as `{train,val,test}_masks`
-//! (Platonov et al., *A Critical Look at the Evaluation of GNNs under Heterophily*, 2023).
+//! (Platonov et al., *A Critical Look at the Evaluation of GNNs under Heterophily*, 2023). Without
+//! any masks the data come without a split, and take a seeded one.
 
 use std::path::Path;
 
 use super::ids::{in_range, number_classes};
 use super::npy::Npz;
-use super::{data_set_name, only_file};
-use crate::graph::{Csr, Features, GraphError, RawDataset, Split};
+use super::{EdgeCount, Reading, data_set_name, finite, only_file};
+use crate::graph::{Features, GraphError, RawDataset, Split};
 
 /// Reads the file, or the only `.npz` file of the folder.
 pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
@@ -32,16 +33,21 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
         .map(|end| in_range(u64::try_from(end).unwrap_or(u64::MAX), nodes))
         .collect();
     let ends = ends.map_err(|what| npz.error(format!("`edges`: {what}")))?;
-    let graph = Csr::undirected(nodes, ends.chunks_exact(2).map(|pair| (pair[0], pair[1])));
+    let pairs = ends.chunks_exact(2).map(|pair| (pair[0], pair[1]));
+    let (graph, count) = EdgeCount::undirected(nodes, pairs.collect());
     let names: Vec<Option<i64>> = labels
         .into_iter()
         .map(|label| (label >= 0).then_some(label))
         .collect();
     let (labels, classes) = number_classes(&names);
 
-    let train = masks(&mut npz, "train_masks", nodes)?;
-    let validation = masks(&mut npz, "val_masks", nodes)?;
-    let test = masks(&mut npz, "test_masks", nodes)?;
+    let names = ["train_masks", "val_masks", "test_masks"];
+    let [train, validation, test] = if names.iter().any(|name| npz.has(name)) {
+        let mut of = |name| masks(&mut npz, name, nodes);
+        [of(names[0])?, of(names[1])?, of(names[2])?]
+    } else {
+        [vec![], vec![], vec![]]
+    };
     if train.len() != validation.len() || train.len() != test.len() {
         return Err(npz.error("has different numbers of training, validation and test masks"));
     }
@@ -56,8 +62,8 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
     let features = Features::Dense {
         width,
         values: features.values,
-    }
-    .compact();
+    };
+    let features = finite(&path, "`node_features`", features)?.compact();
     Ok(RawDataset::new(
         data_set_name(&path),
         graph,
@@ -65,7 +71,8 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
         labels,
         classes,
         splits,
-    ))
+    )
+    .read_as(Reading::of(count, [path.clone()])))
 }
 
 /// The node numbers of each row of a mask, ascending.

@@ -14,15 +14,16 @@
 
 use std::path::{Path, PathBuf};
 
-use super::ids::{in_range, number_classes};
-use super::text::{each_line, number, open};
-use super::{entries, file_name};
-use crate::graph::{Csr, Features, GraphError, RawDataset, Split};
+use super::ids::{in_range, is_known, number_classes};
+use super::text::{each_line, finite, number, open};
+use super::{EdgeCount, Reading, entries, file_name};
+use crate::graph::{Features, GraphError, RawDataset, Split};
 
 /// Reads the folder.
 pub fn read(folder: &Path) -> Result<RawDataset, GraphError> {
     let raw = folder.join("raw");
-    let nodes = single_number(&find(&raw, "num-node-list.csv")?)?;
+    let mut files = vec![find(&raw, "num-node-list.csv")?];
+    let nodes = single_number(&files[0])?;
 
     let path = find(&raw, "edge.csv")?;
     let mut edges = Vec::new();
@@ -32,19 +33,21 @@ pub fn read(folder: &Path) -> Result<RawDataset, GraphError> {
         edges.push((node(source)?, node(destination)?));
         Ok(())
     })?;
+    files.push(path);
     if let Ok(path) = find(&raw, "num-edge-list.csv") {
         let promised = single_number(&path)?;
         if promised != edges.len() {
             let what = format!("promises {promised} edges, but there are {}", edges.len());
             return Err(GraphError::file(&path, what));
         }
+        files.push(path);
     }
 
     let path = find(&raw, "node-label.csv")?;
     let mut names: Vec<Option<i64>> = Vec::new();
     each_line(&path, open(&path)?, |line| {
         names.push(match line.trim() {
-            "" | "nan" => None,
+            label if !is_known(label) => None,
             label if label.contains(',') => {
                 return Err(
                     "several labels per node (multi-task data) are not supported".to_owned(),
@@ -60,8 +63,11 @@ pub fn read(folder: &Path) -> Result<RawDataset, GraphError> {
         return Err(GraphError::file(&path, what));
     }
     let (labels, classes) = number_classes(&names);
-    let features = features(&find(&raw, "node-feat.csv")?, nodes)?;
-    let graph = Csr::undirected(nodes, edges.into_iter());
+    files.push(path);
+    let path = find(&raw, "node-feat.csv")?;
+    let features = features(&path, nodes)?;
+    files.push(path);
+    let (graph, count) = EdgeCount::undirected(nodes, edges);
 
     let mut splits = Vec::new();
     let schemes = folder.join("split");
@@ -71,7 +77,7 @@ pub fn read(folder: &Path) -> Result<RawDataset, GraphError> {
         vec![]
     } {
         if scheme.is_dir() {
-            splits.push(split(&scheme, nodes)?);
+            splits.push(split(&scheme, nodes, &mut files)?);
         }
     }
     Ok(RawDataset::new(
@@ -81,7 +87,8 @@ pub fn read(folder: &Path) -> Result<RawDataset, GraphError> {
         labels,
         classes,
         splits,
-    ))
+    )
+    .read_as(Reading::of(count, files)))
 }
 
 /// The file, or its compressed form.
@@ -120,7 +127,10 @@ fn features(path: &Path, nodes: usize) -> Result<Features, GraphError> {
     each_line(path, open(path)?, |line| {
         let before = values.len();
         for field in line.split(',') {
-            values.push(number::<f32>(field, "a number")?);
+            let column = values.len() - before;
+            let value =
+                finite(field, "a number").map_err(|what| format!("column {column}: {what}"))?;
+            values.push(value);
         }
         let found = values.len() - before;
         if rows == 0 {
@@ -144,14 +154,15 @@ fn features(path: &Path, nodes: usize) -> Result<Features, GraphError> {
     Ok(Features::Dense { width, values }.compact())
 }
 
-fn split(scheme: &Path, nodes: usize) -> Result<Split, GraphError> {
-    let part = |name| {
+fn split(scheme: &Path, nodes: usize, files: &mut Vec<PathBuf>) -> Result<Split, GraphError> {
+    let mut part = |name| {
         let path = find(scheme, name)?;
         let mut chosen = Vec::new();
         each_line(&path, open(&path)?, |line| {
             chosen.push(in_range(number(line, "a node number")?, nodes)?);
             Ok(())
         })?;
+        files.push(path);
         Ok::<_, GraphError>(chosen)
     };
     let (train, validation, test) = (part("train.csv")?, part("valid.csv")?, part("test.csv")?);

@@ -11,8 +11,8 @@ use super::ids::in_range;
 use super::numpy::{Array, Matrix, array, matrix};
 use super::pickle::{Pickle, Value};
 use super::text::{each_line, number, open};
-use super::{file_name, only_file};
-use crate::graph::{Csr, Features, GraphError, RawDataset, Split};
+use super::{EdgeCount, Reading, file_name, finite, only_file};
+use crate::graph::{Features, GraphError, RawDataset, Split};
 
 /// Validation nodes of the public split.
 const VALIDATION: usize = 500;
@@ -46,6 +46,14 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
 
     let known = matrix_of(&file("allx"))?;
     let tested = matrix_of(&file("tx"))?;
+    for (part, matrix) in [("allx", &known), ("tx", &tested)] {
+        let rows = (0..matrix.rows()).map(|row| matrix.row(row));
+        finite(
+            &file(part),
+            "features",
+            Features::from_rows(matrix.width, rows),
+        )?;
+    }
     let known_labels = array_of(&file("ally"))?;
     let tested_labels = array_of(&file("ty"))?;
     let training = array_of(&file("y"))?.shape[0];
@@ -97,7 +105,9 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
         labels[node as usize] = class(&tested_labels, row);
     }
 
-    let graph = Csr::undirected(nodes, edges(&graph_file, nodes)?.into_iter());
+    let (graph, count) = EdgeCount::undirected(nodes, edges(&graph_file, nodes)?);
+    let read = ["graph", "test.index", "allx", "tx", "ally", "ty", "y"].map(file);
+    let reading = Reading::of(count, read);
     let labelled = |node: &u32| labels[*node as usize].is_some();
     // Row numbers are below the number of nodes, which fits because node numbers in the files are
     // `u32`.
@@ -115,7 +125,8 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
         labels,
         classes,
         vec![split.sorted()],
-    ))
+    )
+    .read_as(reading))
 }
 
 /// The neighbour lists of `graph` as edges.
@@ -164,6 +175,14 @@ fn array_of(path: &Path) -> Result<Array, GraphError> {
     let array = array(&pickle, pickle.root())?;
     if array.shape.len() != 2 {
         return Err(pickle.error("expected an array of one row per node"));
+    }
+    if let Some(at) = array.values.iter().position(|value| !value.is_finite()) {
+        let (row, column) = (at / array.shape[1], at % array.shape[1]);
+        let what = format!(
+            "row {row}, column {column} is {}, not a finite number",
+            array.values[at]
+        );
+        return Err(pickle.error(what));
     }
     Ok(array)
 }

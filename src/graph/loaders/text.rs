@@ -1,13 +1,20 @@
 //! Text files: lines with their numbers, compressed or not, and CSV records.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::str::FromStr;
 
 use flate2::read::GzDecoder;
 
 use crate::graph::GraphError;
+use crate::memory;
+
+/// Longest line: the neighbours of the largest nodes of published graphs fit.
+const LONGEST: u64 = 32 << 20;
+
+/// After so many bytes it is asked whether there is memory for several times as many.
+const ASK_AFTER: usize = 32 << 20;
 
 /// Opens a text file, unpacking it on the way if its name ends in `.gz`.
 pub fn open(path: &Path) -> Result<Box<dyn BufRead>, GraphError> {
@@ -29,13 +36,28 @@ pub fn each_line(
     mut each: impl FnMut(&str) -> Result<(), String>,
 ) -> Result<(), GraphError> {
     let mut buffer = String::new();
+    let mut unasked = 0;
     for number in 1.. {
         buffer.clear();
-        let bytes = reader
+        let bytes = (&mut reader)
+            .take(LONGEST)
             .read_line(&mut buffer)
             .map_err(|source| GraphError::read(path, source))?;
         if bytes == 0 {
             break;
+        }
+        if bytes as u64 == LONGEST && !buffer.ends_with('\n') {
+            let what = format!("is longer than {LONGEST} bytes; is this a text file?");
+            return Err(GraphError::line(path, number, what));
+        }
+        // A packed file may hold any amount, and a plain one becomes several times its size.
+        unasked += bytes;
+        if unasked >= ASK_AFTER {
+            unasked = 0;
+            memory::need(
+                || format!("the rest of {}", path.display()),
+                4 * ASK_AFTER as u64,
+            )?;
         }
         each(buffer.trim_end_matches(['\r', '\n']))
             .map_err(|what| GraphError::line(path, number, what))?;
@@ -51,16 +73,29 @@ pub fn number<T: FromStr>(field: &str, expected: &str) -> Result<T, String> {
         .map_err(|_| format!("expected {expected}, found `{field}`"))
 }
 
+/// A field as a finite number in single precision, or a sentence that says what was expected.
+pub fn finite(field: &str, expected: &str) -> Result<f32, String> {
+    let value: f32 = number(field, expected)?;
+    if value.is_finite() {
+        return Ok(value);
+    }
+    Err(format!(
+        "expected {expected}, and `{field}` is not finite in single precision; mend the file, or leave the node out"
+    ))
+}
+
 /// Calls `each` with the fields of every CSV record after the header (RFC 4180: fields may be
 /// quoted, and then hold commas, doubled quotes and line ends). Every record must have as many
-/// fields as the header.
+/// fields as the first, of which `is_header` says whether it is one, or what keeps it from saying.
+/// Returns whether it was.
 pub fn each_record(
     path: &Path,
     reader: impl BufRead,
+    is_header: impl Fn(&[String]) -> Result<bool, String>,
     mut each: impl FnMut(&[String]) -> Result<(), String>,
-) -> Result<(), GraphError> {
+) -> Result<bool, GraphError> {
     let (mut record, mut quoted) = (vec![String::new()], false);
-    let mut columns = None;
+    let (mut columns, mut header) = (None, false);
     each_line(path, reader, |line| {
         if !quoted && line.is_empty() {
             return Ok(());
@@ -70,10 +105,14 @@ pub fn each_record(
             return Ok(());
         }
         quoted = false;
-        let fields = std::mem::replace(&mut record, vec![String::new()]);
+        let mut fields = std::mem::replace(&mut record, vec![String::new()]);
         let Some(expected) = columns else {
+            if let Some(rest) = fields[0].strip_prefix('\u{feff}') {
+                fields[0] = rest.to_owned();
+            }
             columns = Some(fields.len());
-            return Ok(());
+            header = is_header(&fields)?;
+            return if header { Ok(()) } else { each(&fields) };
         };
         if fields.len() != expected {
             return Err(format!(
@@ -89,7 +128,7 @@ pub fn each_record(
             "ends within a quoted field; the file is cut short",
         ));
     }
-    Ok(())
+    Ok(header)
 }
 
 /// Appends the fields of one line to `record`; true if the line ends within quotes. `quoted` says
@@ -127,11 +166,28 @@ mod tests {
 
     fn records(text: &str) -> Result<Vec<Vec<String>>, GraphError> {
         let mut all = Vec::new();
-        each_record(Path::new("a.csv"), text.as_bytes(), |record| {
+        let names = |record: &[String]| Ok(record[0] == "id");
+        each_record(Path::new("a.csv"), text.as_bytes(), names, |record| {
             all.push(record.to_vec());
             Ok(())
         })?;
         Ok(all)
+    }
+
+    #[test]
+    fn a_first_record_that_is_no_header_counts_and_a_byte_order_mark_does_not() {
+        assert_eq!(records("1,x\n2,y\n").unwrap(), [["1", "x"], ["2", "y"]]);
+        assert_eq!(records("\u{feff}id,name\n2,y\n").unwrap(), [["2", "y"]]);
+        assert_eq!(records("\u{feff}1,x\n").unwrap(), [["1", "x"]]);
+    }
+
+    #[test]
+    fn a_number_that_is_not_finite_is_none() {
+        assert_eq!(finite(" 1e3", "a number"), Ok(1000.0));
+        for field in ["nan", "inf", "-Infinity", "1e39"] {
+            let error = finite(field, "a number").unwrap_err();
+            assert!(error.starts_with(&format!("expected a number, and `{field}` is not finite")));
+        }
     }
 
     #[test]

@@ -36,7 +36,8 @@ fn winners(rows: &Rows, x: &[f32], width: usize) -> Vec<f32> {
         for place in 1..columns.len() {
             let values = source(place).iter().enumerate();
             for ((column, value), winner) in values.zip(winners.iter_mut()) {
-                if *value > source(*winner as usize)[column] {
+                // What is not a number wins, so that it is not hidden.
+                if *value > source(*winner as usize)[column] || value.is_nan() {
                     *winner = place as f32;
                 }
             }

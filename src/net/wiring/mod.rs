@@ -111,7 +111,7 @@ fn cables(ends: &[End], half: bool) -> Vec<Link> {
 }
 
 impl NetworkSpec {
-    /// The network described, for this many workers: the preset's figures, replaced by `link`,
+    /// The network described, for this many workers: the preset's figures, or those of `link`,
     /// replaced by `up` and `down`, replaced by each `[[network.worker]]`.
     ///
     /// # Errors
@@ -133,7 +133,7 @@ impl NetworkSpec {
         Ok(topology)
     }
 
-    /// Refuses keys that the topology does not have, and misses those that it needs.
+    /// Refuses keys that the topology does not have or that say what others say, and misses those that it needs.
     fn check_keys(&self) -> Result<(), NetError> {
         use TopologyKind::{Custom, Edge, Racks, Regions};
         let is = |kind| self.topology == kind;
@@ -153,6 +153,18 @@ impl NetworkSpec {
             if !given && is(kind) {
                 let reason = format!("is missing; topology = \"{name}\" needs it");
                 return Err(wrong(key, reason));
+            }
+        }
+        if self.preset.is_some() && matches!(self.link, Some(Links::Each(_))) {
+            let reason = "has all the figures that `preset` has, which would do nothing: keep one of the two (with --set, \
+                          put in the section as a whole: network={ link = { bandwidth = …, latency = … } })";
+            return Err(wrong("network.link", reason));
+        }
+        for (index, own) in self.workers.iter().enumerate() {
+            if own.bandwidth.is_some() && own.up.is_some() && own.down.is_some() {
+                let reason =
+                    "is that of both directions, and `up` and `down` say both: leave it out";
+                return Err(wrong(format!("network.worker.{index}.bandwidth"), reason));
             }
         }
         let named = matches!(self.link, Some(Links::Named(_)));

@@ -59,7 +59,6 @@ fn a_preset_that_was_changed_is_not_called_by_its_name_alone() {
         "custom"
     );
     for change in [
-        "link = { bandwidth = \"1Gbps\", latency = 0 }",
         "up = \"1Mbps\"",
         "loss = 0.1",
         "topology = \"ring\"",
@@ -73,13 +72,14 @@ fn a_preset_that_was_changed_is_not_called_by_its_name_alone() {
 }
 
 #[test]
-fn a_link_in_the_file_replaces_the_presets_and_keeps_its_framing() {
+fn a_preset_and_a_link_exclude_each_other_and_framing_is_that_of_either() {
     let text = "preset = \"nvlink\"\nlink = { bandwidth = \"1Gbps\", latency = \"1us\" }";
-    assert_eq!(
-        spec(text).topology(1).unwrap().links()[0].bandwidth.bps(),
-        1e9
+    let error = spec(text).topology(1).unwrap_err().to_string();
+    assert!(
+        error.contains("all the figures that `preset` has"),
+        "{error}"
     );
-    assert_eq!(spec(text).framing(), Framing::none());
+    assert_eq!(spec("preset = \"nvlink\"").framing(), Framing::none());
     assert_eq!(
         spec("framing = \"ethernet\"\npreset = \"nvlink\"").framing(),
         Framing::ethernet()

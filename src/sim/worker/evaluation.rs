@@ -8,7 +8,7 @@ use burn::module::Module;
 use super::Worker;
 use crate::graph::Features;
 use crate::model::{
-    Aggregation, Block, Gnn, Input, Matrix, Place, accuracy, mean_loss, predictions,
+    Aggregation, Block, Gnn, Input, Matrix, Place, accuracy, is_finite, mean_loss, predictions,
 };
 use crate::sim::{Scores, Setting, SimError};
 
@@ -64,7 +64,8 @@ impl Worker {
     }
 
     /// Accuracies on the whole graph of the logits that `infer` computes, on worker 0 alone. Takes
-    /// no virtual time and no bytes.
+    /// no virtual time and no bytes. Logits that are not finite are a divergence, as gradients
+    /// are in [`Self::update`].
     ///
     /// # Errors
     /// If another worker failed.
@@ -76,10 +77,11 @@ impl Worker {
             self.evaluation(|graph| {
                 let dataset = &self.setting.dataset;
                 let logits = infer(graph).into_values();
+                let sound = is_finite(&logits);
                 let predicted = predictions(&logits, dataset.classes);
                 let of = |nodes: &[u32]| accuracy(&predicted, &dataset.labels, nodes);
                 let split = &dataset.split;
-                Scores {
+                let scores = Scores {
                     train: of(&split.train),
                     validation: of(&split.validation),
                     test: of(&split.test),
@@ -89,11 +91,14 @@ impl Worker {
                         &dataset.labels,
                         &split.validation,
                     ),
-                }
+                };
+                (scores, sound)
             })
         });
+        // What is not a number has no largest entry: it would be class 0, and so many right.
+        self.lost |= scores.is_some_and(|(_, sound)| !sound);
         self.communicator.stand_by()?;
-        Ok(scores)
+        Ok(scores.map(|(scores, _)| scores))
     }
 
     /// The scores that worker 0 has, on all workers, for strategies whose training depends on them.

@@ -1,0 +1,133 @@
+//! Keys that say what another key says already, or that another key switches off: one of the two would pass in silence, so that both are
+//! refused. And sweeps whose values make one experiment twice.
+//!
+//! Pairs that one floor knows by itself are refused where that floor checks its section; here are those between sections, between the file
+//! and `--set`, and between cells.
+
+use std::collections::BTreeMap;
+
+use crate::graph::{PartitionMethod, PartitionSpec};
+use crate::model::ModelKind;
+
+use super::check::Checks;
+use super::error::{ConfigError, Problem};
+use super::locate::Document;
+use super::path::KeyPath;
+use super::sweep::{Cell, SweepAxis};
+
+/// `[partition]`: a seed where nothing is drawn.
+pub(super) fn partition(spec: &PartitionSpec, check: &Checks<'_>) -> Result<(), ConfigError> {
+    check.that(
+        spec.method != PartitionMethod::Given || spec.seed.is_none(),
+        "seed",
+        "does nothing with `method = \"given\"`, which draws nothing: leave it out",
+    )
+}
+
+/// Refuses two `--set` of which the second undoes the first, and one of a key that a sweep sets in every cell.
+pub(super) fn overrides(
+    document: &Document,
+    sets: &[(KeyPath, String)],
+    axes: &[SweepAxis],
+) -> Result<(), ConfigError> {
+    for (later, (path, entry)) in sets.iter().enumerate() {
+        let wrong = |message: String| ConfigError::Set {
+            entry: entry.clone(),
+            message,
+        };
+        let within =
+            |inner: &KeyPath, outer: &KeyPath| inner.segments().starts_with(outer.segments());
+        if let Some((_, earlier)) = sets[..later].iter().find(|(early, _)| within(early, path)) {
+            return Err(wrong(format!(
+                "undoes --set {earlier}; leave one of them out"
+            )));
+        }
+        let swept = |axis: &&SweepAxis| within(path, &KeyPath::dotted(&axis.key));
+        if let Some(axis) = axes.iter().find(swept) {
+            let at = document.place(&KeyPath::dotted("sweep").join(&axis.key));
+            return Err(wrong(format!(
+                "does nothing, for `{0}` is swept ({at}); set its values, like sweep.\"{0}\"=[…], or take out the sweep, sweep={{}}",
+                axis.key
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses cells that would be the same training under two names.
+pub(super) fn cells(document: &Document, cells: &[Cell]) -> Result<(), ConfigError> {
+    let strategies = 1 + cells.iter().map(Cell::number).max().unwrap_or(0);
+    let grid = || cells.chunks(strategies);
+    // A strategy's `with` may hold still what the sweep varies, as a baseline does; not all of them may.
+    let free: Vec<usize> = (0..strategies)
+        .filter(|&s| cells[s].strategy.with.is_empty())
+        .collect();
+    let all: Vec<usize> = (0..strategies).collect();
+    let looked_at = if free.is_empty() {
+        all
+    } else {
+        free[..1].to_vec()
+    };
+    let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+    for combination in grid() {
+        let what: Vec<String> = (looked_at.iter())
+            .map(|&s| format!("{:?}", used(&combination[s])))
+            .collect();
+        let name = combination[looked_at[0]].name.as_str();
+        if let Some(earlier) = seen.insert(what.concat(), name) {
+            let message = format!(
+                "\"{earlier}\" and \"{name}\" would be the same training: between them the sweep changes nothing that is used; leave out \
+                 one of the values"
+            );
+            return Err(document.error(&KeyPath::dotted("sweep"), Problem::Other { message }));
+        }
+    }
+    for (place, cell) in cells.iter().take(strategies).enumerate() {
+        let same = |other: &&Cell| {
+            let (one, other) = (&cell.strategy, &other.strategy);
+            one.kind == other.kind && one.options == other.options && one.with == other.with
+        };
+        if let Some(other) = cells[..place].iter().find(same) {
+            let message = format!(
+                "\"{}\" and \"{}\" are the same strategy with the same options; leave one out",
+                other.strategy.label, cell.strategy.label
+            );
+            let path = KeyPath::dotted("strategy").join(&place.to_string());
+            return Err(document.error(&path.join("*"), Problem::Other { message }));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses keys of the model that some kinds do not have, where no cell is of a kind that does. For a file as it stands: one of its sizes may
+/// leave such a kind out.
+pub(super) fn idle(document: &Document, cells: &[Cell]) -> Result<(), ConfigError> {
+    let any = |kind| cells.iter().any(|cell| cell.settings.model.kind == kind);
+    let of = |key: &str, kind: &str| {
+        let message = format!(
+            "does nothing: it is for kind = \"{kind}\" alone, and no cell has that; leave it out"
+        );
+        Err(document.bad(&KeyPath::dotted("model").join(key), message))
+    };
+    let model = |cell: &Cell| cell.settings.model.clone();
+    if cells.iter().any(|cell| model(cell).heads != 1) && !any(ModelKind::Gat) {
+        return of("heads", "gat");
+    }
+    if cells.iter().any(|cell| !model(cell).self_loops) && !any(ModelKind::Gcn) {
+        return of("self_loops", "gcn");
+    }
+    Ok(())
+}
+
+/// The settings of a cell as far as they are used.
+fn used(cell: &Cell) -> super::Settings {
+    let mut settings = cell.settings.clone();
+    let model = &mut settings.model;
+    if model.kind != ModelKind::Gat {
+        model.heads = 1;
+    }
+    if model.kind != ModelKind::Gcn {
+        model.self_loops = true;
+    }
+    settings
+}

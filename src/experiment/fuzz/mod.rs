@@ -1,0 +1,309 @@
+//! Every reader on files that were valid and are not any more: no panic, no hang, and memory of at most 16 times the files and 64 MB.
+//!
+//! A valid file is changed in a few places (`mutate`), within what is packed or as packed, and read again: whatever comes out, a value or an
+//! error, is fine. Each execution follows from its target and number alone. The test below does a few of each; with `GRAPEVINE_FUZZ=n` it
+//! does n of each target, from number `GRAPEVINE_FUZZ_FROM` on, which is what `scripts/fuzz` is for.
+
+mod heap;
+mod mutate;
+mod samples;
+
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::archive::{Address, Archive};
+use super::config::{PAPER, Vocabulary};
+use super::{Experiment, FlowFile, Tables, read_manifest, vocabulary_check};
+use crate::graph::{BUNDLED, Csr, DatasetSpec, Format, PartitionMethod, PartitionSpec};
+use crate::net::PRESETS;
+use crate::sim::DEVICE_PROFILES;
+use crate::strategies::Registry;
+use mutate::mutate;
+use samples::{Packing, Sample};
+
+/// Executions of each target in the test suite.
+const FEW: u64 = 250;
+
+/// Longest time of an execution on this thread's processor.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// A reader with a valid input.
+struct Target {
+    name: &'static str,
+    files: Vec<Sample>,
+    /// Reads the folder; whether it was accepted.
+    read: fn(&Path) -> bool,
+    /// How many times fewer executions it gets than the others, for it is so much slower.
+    slower: u64,
+}
+
+fn data(format: Format, folder: &Path) -> bool {
+    let spec = DatasetSpec {
+        path: Some(folder.to_owned()),
+        format: Some(format),
+        ..DatasetSpec::default()
+    };
+    spec.read(Path::new("")).is_ok()
+}
+
+fn experiment(path: &Path) -> bool {
+    let registry = Registry::builtin();
+    let names = registry.names();
+    let networks: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
+    let profiles: Vec<&str> = DEVICE_PROFILES.iter().map(|profile| profile.name).collect();
+    let vocabulary = Vocabulary {
+        strategies: &names,
+        check_options: &|kind, options| vocabulary_check(&registry, kind, options),
+        datasets: BUNDLED,
+        networks: &networks,
+        profiles: &profiles,
+        figures: &[
+            "accuracy-vs-bytes",
+            "accuracy-vs-time",
+            "bytes-by-kind",
+            "pareto",
+            "time-breakdown",
+            "accuracy-vs-epoch",
+            "compression",
+        ],
+    };
+    Experiment::read(path, PAPER, &[], &vocabulary).is_ok()
+}
+
+fn targets() -> Vec<Target> {
+    let target = |name, files, read| Target {
+        name,
+        files,
+        read,
+        slower: 1,
+    };
+    let slower = |slower, target| Target { slower, ..target };
+    vec![
+        target("planetoid: pickle", samples::planetoid(), |at| {
+            data(Format::Planetoid, at)
+        }),
+        target("npz-csr: zip, npy", samples::npz_csr(), |at| {
+            data(Format::NpzCsr, at)
+        }),
+        target("npz-edges: zip, npy", samples::npz_edges(), |at| {
+            data(Format::NpzEdges, at)
+        }),
+        target("csv", samples::csv(), |at| {
+            let spec = DatasetSpec {
+                path: Some(at.to_owned()),
+                format: Some(Format::Csv),
+                features: Some("x.csv".into()),
+                ..DatasetSpec::default()
+            };
+            spec.read(Path::new("")).is_ok()
+        }),
+        target("csv-json", samples::csv_json(), |at| {
+            data(Format::CsvJson, at)
+        }),
+        target("edge-list", samples::edge_list(false), |at| {
+            data(Format::EdgeList, at)
+        }),
+        target("edge-list.gz", samples::edge_list(true), |at| {
+            data(Format::EdgeList, at)
+        }),
+        target("metis", samples::metis(), |at| data(Format::Metis, at)),
+        target("linqs", samples::linqs(), |at| data(Format::Linqs, at)),
+        target("ogb: csv, gz", samples::ogb(), |at| data(Format::Ogb, at)),
+        target("given", samples::given(), |at| {
+            let spec = PartitionSpec {
+                method: PartitionMethod::Given,
+                workers: 2,
+                file: Some("parts.txt".into()),
+                seed: None,
+            };
+            let graph = Csr::undirected(8, (0..7).map(|v| (v, v + 1)));
+            spec.partition(&graph, at, 0).is_ok()
+        }),
+        slower(
+            10,
+            target("experiment: toml", samples::experiment(), |at| {
+                experiment(&at.join("x.toml"))
+            }),
+        ),
+        slower(
+            10,
+            target("flows: toml", samples::flows(), |at| {
+                FlowFile::read(&at.join("x.toml"), &[]).is_ok()
+            }),
+        ),
+        slower(
+            10,
+            target(
+                "result folder: parquet, json",
+                samples::result_folder(),
+                |at| {
+                    let manifest =
+                        read_manifest(at).is_ok_and(|manifest| super::judged_by(&manifest).is_ok());
+                    Tables::read(at).is_ok() && manifest
+                },
+            ),
+        ),
+        target("runs.csv", samples::reference(), |at| {
+            Tables::read_runs(at).is_ok()
+        }),
+        target("finished: gz, cbor", samples::finished(), |at| {
+            Archive::of(at)
+                .get(&Address::of_text("0123"), "full", 7)
+                .is_some()
+        }),
+    ]
+}
+
+/// What came of the executions of a target.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    executions: u64,
+    accepted: u64,
+    /// The most memory, in bytes.
+    peak: usize,
+}
+
+/// The file of this execution that is changed, and what becomes of it.
+fn changed(target: &Target, execution: u64) -> (usize, Vec<u8>) {
+    let mut random = ChaCha8Rng::seed_from_u64(execution);
+    let which = random.random_range(0..target.files.len());
+    let file = &target.files[which];
+    // Packed bytes rarely survive their checksums, so that what is in them is changed more often.
+    if file.packing == Packing::Plain || random.random_bool(0.3) {
+        let mut bytes = file.packed();
+        mutate(&mut bytes, &mut random);
+        return (which, bytes);
+    }
+    let bytes = match &file.packing {
+        Packing::Zip(members) => {
+            let mut members = members.clone();
+            let member = random.random_range(0..members.len());
+            mutate(&mut members[member].1, &mut random);
+            samples::zip(&members)
+        }
+        _ => {
+            let mut content = file.content.clone();
+            mutate(&mut content, &mut random);
+            samples::gzip(&content)
+        }
+    };
+    (which, bytes)
+}
+
+/// Does the executions with these numbers.
+fn run(
+    target: &Target,
+    executions: std::ops::Range<u64>,
+    begun: &AtomicU64,
+    start: Instant,
+) -> Tally {
+    // In memory, where there is such a place.
+    let shared = Path::new("/dev/shm");
+    let folder = if shared.is_dir() {
+        tempfile::tempdir_in(shared)
+    } else {
+        tempfile::tempdir()
+    }
+    .unwrap();
+    let write = |file: &Sample, bytes: &[u8]| {
+        let path = folder.path().join(&file.name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    };
+    let sizes: usize = target.files.iter().map(|file| file.packed().len()).sum();
+    for file in &target.files {
+        write(file, &file.packed());
+    }
+    assert!(
+        (target.read)(folder.path()),
+        "{}: what is valid is refused",
+        target.name
+    );
+    let mut tally = Tally::default();
+    for execution in executions {
+        let (which, bytes) = changed(target, execution);
+        let file = &target.files[which];
+        write(file, &bytes);
+        begun.store(start.elapsed().as_millis() as u64, Ordering::Relaxed);
+        let read = || catch_unwind(AssertUnwindSafe(|| (target.read)(folder.path())));
+        let (outcome, peak) = heap::peak_of(target.name, execution, read);
+        begun.store(u64::MAX, Ordering::Relaxed);
+        let Ok(accepted) = outcome else {
+            panic!("{}, execution {execution}: a panic", target.name);
+        };
+        let most = 16 * (sizes + bytes.len()) + (64 << 20);
+        assert!(
+            peak <= most,
+            "{}, execution {execution}: {peak} bytes of memory",
+            target.name
+        );
+        tally.executions += 1;
+        tally.accepted += u64::from(accepted);
+        tally.peak = tally.peak.max(peak);
+        write(file, &file.packed());
+    }
+    tally
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+#[test]
+fn no_reader_panics_hangs_or_takes_too_much_memory() {
+    let each = number("GRAPEVINE_FUZZ");
+    let from = number("GRAPEVINE_FUZZ_FROM").unwrap_or(0);
+    let only = std::env::var("GRAPEVINE_FUZZ_ONLY").unwrap_or_default();
+    let (begun, start) = (AtomicU64::new(u64::MAX), Instant::now());
+    let done = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        // An execution that does not come back cannot be stopped, but told.
+        scope.spawn(|| {
+            while done.load(Ordering::Relaxed) == 0 {
+                std::thread::sleep(Duration::from_millis(20));
+                let since = begun.load(Ordering::Relaxed);
+                let now = start.elapsed().as_millis() as u64;
+                if since != u64::MAX && now.saturating_sub(since) > 6 * LONGEST.as_millis() as u64 {
+                    eprintln!("an execution has not ended after {:?}", 6 * LONGEST);
+                    std::process::abort();
+                }
+            }
+        });
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            for target in targets()
+                .iter()
+                .filter(|target| target.name.starts_with(&only))
+            {
+                let executions =
+                    each.unwrap_or(FEW) / if each.is_some() { target.slower } else { 1 };
+                let time = Instant::now();
+                let tally = run(target, from..from + executions, &begun, start);
+                println!(
+                    "{:30} {:>9} executions, {:>8} accepted, {:>6} kB at most, {:>6.1} s",
+                    target.name,
+                    tally.executions,
+                    tally.accepted,
+                    tally.peak / 1000,
+                    time.elapsed().as_secs_f64()
+                );
+                // Changes that are always or never refused test little.
+                let refused = tally.executions - tally.accepted;
+                assert!(
+                    executions < FEW || (refused > 0),
+                    "{}: nothing was refused",
+                    target.name
+                );
+            }
+        }));
+        done.store(1, Ordering::Relaxed);
+        if let Err(panic) = outcome {
+            std::panic::resume_unwind(panic);
+        }
+    });
+}

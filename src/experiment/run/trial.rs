@@ -1,0 +1,111 @@
+//! How long all will take, before it begins: what is known of very many workers, and a trial of each strategy.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use super::{Job, Progress};
+use crate::experiment::outlook::Outlook;
+use crate::experiment::prepare::Preparation;
+use crate::net::AllReduceChoice;
+use crate::sim::{Engine, Observer};
+use crate::strategies;
+
+/// Epochs of a trial.
+const TRIAL: usize = 2;
+
+/// Trials are made where all epochs are so many times as many.
+const SMALL_PART: usize = 50;
+
+/// What is known of the time that all will take, by a trial of two epochs of each strategy: where that is asked for, and where the trials
+/// are a small part of the whole.
+pub(super) fn outlook(
+    engine: &Engine,
+    preparation: &mut Preparation<'_>,
+    jobs: &[Job<'_>],
+    progress: &Arc<dyn Progress>,
+) -> Outlook {
+    let mut outlook = Outlook::default();
+    if engine.processes().is_some() {
+        return outlook;
+    }
+    crowded(jobs).iter().for_each(|note| progress.note(note));
+    let mut strategies: Vec<(&Job<'_>, u64)> = Vec::new();
+    let mut epochs = 0;
+    for job in jobs {
+        let label = &job.cell.strategy.label;
+        for run in job.runs.iter().filter(|run| !run.kept) {
+            outlook.add(&job.cell.name, label, job.epochs);
+            epochs += job.epochs;
+            let new = |(known, _): &(&Job<'_>, u64)| known.cell.strategy.label != *label;
+            // A trial among very many workers would take long itself, and they have a note of their own.
+            if ring_seconds(job).is_none() && strategies.iter().all(new) {
+                strategies.push((job, run.seed));
+            }
+        }
+    }
+    let worth = epochs >= SMALL_PART * TRIAL * strategies.len();
+    if !worth || !progress.wants_outlook() {
+        return outlook;
+    }
+    for (job, seed) in strategies {
+        if let Some(ends) = tried(preparation, job, seed) {
+            outlook.tried(&job.cell.strategy.label, &ends);
+        }
+    }
+    if let Some(left) = outlook.left() {
+        progress.outlook(left);
+    }
+    outlook
+}
+
+/// When the epochs of a short training of the cell ended, in seconds; none where it cannot be so short.
+fn tried(preparation: &mut Preparation<'_>, job: &Job<'_>, seed: u64) -> Option<Vec<f64>> {
+    let mut cell = job.cell.clone();
+    cell.settings.training.epochs = TRIAL;
+    let fitted = preparation.fit(&cell, seed).ok()?;
+    let begun = Instant::now();
+    let ends = Arc::new(Mutex::new(Vec::new()));
+    let observer: Observer = {
+        let ends = Arc::clone(&ends);
+        Arc::new(move |_| {
+            let mut ends = ends.lock().unwrap_or_else(PoisonError::into_inner);
+            ends.push(begun.elapsed().as_secs_f64());
+        })
+    };
+    strategies::run(&*fitted.training, fitted.needs.together, observer).ok()?;
+    let ends = ends.lock().unwrap_or_else(PoisonError::into_inner);
+    Some(ends.clone())
+}
+
+/// Seconds that emulating an epoch takes where very many workers sum gradients around a ring: of their P workers each sends 2 (P − 1)
+/// messages, and each is carried by itself. By what 64 to 1,024 workers took on one core of a server, to an order of magnitude.
+fn ring_seconds(job: &Job<'_>) -> Option<f64> {
+    const MANY: usize = 192;
+    const EACH: f64 = 4e-5;
+    let workers = job.cell.settings.partition.workers;
+    let ring = job.cell.settings.network.all_reduce == AllReduceChoice::Ring;
+    let counts = ring && !job.together && workers >= MANY;
+    counts.then(|| 2.0 * workers as f64 * (workers as f64 - 1.0) * EACH)
+}
+
+/// What to know before very many workers are waited for, once for each number of them.
+fn crowded(jobs: &[Job<'_>]) -> Vec<String> {
+    let mut notes: Vec<String> = Vec::new();
+    for job in jobs {
+        let Some(seconds) = ring_seconds(job) else {
+            continue;
+        };
+        let workers = job.cell.settings.partition.workers;
+        let hours = seconds * (job.epochs * job.runs.len()) as f64 / 3600.0;
+        let note = format!(
+            "{workers} workers around a ring send {} messages for each sum of gradients, which takes some {seconds:.0} s an epoch to \
+             emulate, some {hours:.1} h for each cell; network.all_reduce = \"tree\" sends {}",
+            2 * workers * (workers - 1),
+            2 * (workers - 1)
+        );
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    notes
+}

@@ -1,0 +1,225 @@
+//! What came of reading a data set: what was dropped, what is missing, what was left unread.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::{Csr, Dataset, Features, GraphError};
+
+/// Unread files that are named; of more, the number.
+const NAMED: usize = 6;
+
+/// The pairs of nodes that a file lists, and how many of them are no edge of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct EdgeCount {
+    /// Pairs that are listed.
+    pub listed: usize,
+    /// Pairs of a node with itself: dropped.
+    pub self_loops: usize,
+    /// Pairs listed before, in the same order: dropped.
+    pub repeated: usize,
+    /// Pairs listed before, in the other order: the same edge.
+    pub reversed: usize,
+}
+
+impl EdgeCount {
+    /// The undirected graph on `nodes` nodes of listed pairs, and what became of them.
+    ///
+    /// # Panics
+    /// If an end is not below `nodes`: loaders check ids where they can still name the line.
+    pub fn undirected(nodes: usize, pairs: Vec<(u32, u32)>) -> (Csr, Self) {
+        let listed = pairs.len();
+        let self_loops = pairs.iter().filter(|(a, b)| a == b).count();
+        let directed = Csr::from_edges(nodes, pairs.into_iter());
+        let graph = Csr::undirected(nodes, directed.iter_edges());
+        let count = Self {
+            listed,
+            self_loops,
+            repeated: listed - self_loops - directed.edges(),
+            reversed: directed.edges() - graph.edges() / 2,
+        };
+        (graph, count)
+    }
+}
+
+/// How a data set was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// What its files list; none of generated data.
+    pub edges: Option<EdgeCount>,
+    /// The files that were read.
+    pub files: Vec<PathBuf>,
+    /// What lies beside them in the data folder and was not.
+    pub unread: Vec<String>,
+    /// What was made up or guessed, in sentences.
+    pub notes: Vec<String>,
+}
+
+impl Reading {
+    /// Of these files, with these edges.
+    pub fn of(edges: EdgeCount, files: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self {
+            edges: Some(edges),
+            files: files.into_iter().collect(),
+            ..Self::default()
+        }
+    }
+
+    /// The same with one more sentence.
+    #[must_use]
+    pub fn with_note(mut self, note: impl Into<String>) -> Self {
+        self.notes.push(note.into());
+        self
+    }
+}
+
+/// What a data set holds, for the reader of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DataSummary {
+    /// Name for tables.
+    pub name: String,
+    /// Number of nodes.
+    pub nodes: usize,
+    /// Undirected edges.
+    pub edges: usize,
+    /// The pairs that they were made of; none of generated data.
+    pub listed: Option<EdgeCount>,
+    /// Columns of the features.
+    pub features: usize,
+    /// Number of classes.
+    pub classes: usize,
+    /// Nodes without a label.
+    pub unlabelled: usize,
+    /// Nodes without an edge.
+    pub isolated: usize,
+    /// Training nodes.
+    pub train: usize,
+    /// Validation nodes.
+    pub validation: usize,
+    /// Test nodes.
+    pub test: usize,
+    /// Files of the data folder that were not read.
+    pub unread: Vec<String>,
+    /// What was made up or guessed.
+    pub notes: Vec<String>,
+}
+
+impl Dataset {
+    /// Counts of what is there, and how it was read.
+    #[must_use]
+    pub fn summary(&self) -> DataSummary {
+        let nodes = self.graph.nodes();
+        DataSummary {
+            name: self.name.clone(),
+            nodes,
+            edges: self.graph.edges() / 2,
+            listed: self.reading.edges,
+            features: self.features.width(),
+            classes: self.classes,
+            unlabelled: self.labels.iter().filter(|label| label.is_none()).count(),
+            isolated: (0..nodes).filter(|&v| self.graph.degree(v) == 0).count(),
+            train: self.split.train.len(),
+            validation: self.split.validation.len(),
+            test: self.split.test.len(),
+            unread: self.reading.unread.clone(),
+            notes: self.reading.notes.clone(),
+        }
+    }
+}
+
+impl DataSummary {
+    /// The summary as text: one line, and one for each thing that a reader may not expect.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let dropped = self.listed.map_or(String::new(), |listed| {
+            format!(
+                " (of {} listed pairs: {} repeated and {} self-loops dropped, {} the other way round)",
+                listed.listed, listed.repeated, listed.self_loops, listed.reversed
+            )
+        });
+        let mut text = format!(
+            "{}: {} nodes, {} edges{dropped}, {} features, {} classes; {} unlabelled, {} isolated",
+            self.name,
+            self.nodes,
+            self.edges,
+            self.features,
+            self.classes,
+            self.unlabelled,
+            self.isolated
+        );
+        for note in &self.notes {
+            text.push_str(&format!("\n{}: {note}", self.name));
+        }
+        if !self.unread.is_empty() {
+            let named: Vec<&str> = (self.unread.iter().map(String::as_str))
+                .take(NAMED)
+                .collect();
+            let more = match self.unread.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            text.push_str(&format!(
+                "\n{}: not read from its folder: {}{more}",
+                self.name,
+                named.join(", ")
+            ));
+        }
+        text
+    }
+}
+
+/// The features, if every value is a finite number.
+///
+/// # Errors
+/// The first value that is none, by its place in `what` of the file.
+pub(super) fn finite(path: &Path, what: &str, features: Features) -> Result<Features, GraphError> {
+    match features.first_not_finite() {
+        None => Ok(features),
+        Some((row, column, value)) => Err(GraphError::file(
+            path,
+            format!(
+                "{what}, row {row}, column {column} (both from 0): {value} is not a finite number in \
+                 single precision; mend the file, or leave the node out"
+            ),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_listed_pair_is_an_edge_or_counted_as_what_it_is() {
+        let pairs = vec![(0, 1), (0, 1), (1, 0), (2, 2), (1, 2), (2, 2)];
+        let (graph, count) = EdgeCount::undirected(4, pairs);
+        assert_eq!(graph.edges() / 2, 2);
+        let expected = EdgeCount {
+            listed: 6,
+            self_loops: 2,
+            repeated: 1,
+            reversed: 1,
+        };
+        assert_eq!(count, expected);
+        assert_eq!(graph, Csr::undirected(4, [(0, 1), (1, 2)].into_iter()));
+    }
+
+    #[test]
+    fn a_value_that_is_no_number_is_named_by_row_and_column() {
+        let dense = |values: Vec<f32>| Features::Dense { width: 2, values };
+        let error = finite(
+            Path::new("a.npz"),
+            "`x`",
+            dense(vec![0.0, 1.0, 2.0, f32::NAN]),
+        );
+        let error = error.unwrap_err().to_string();
+        assert!(
+            error.starts_with("a.npz: `x`, row 1, column 1 (both from 0): NaN is not"),
+            "{error}"
+        );
+        let sparse = [vec![(5, 1.0)], vec![], vec![(3, f32::INFINITY)]];
+        let sparse = Features::from_rows(6, sparse.into_iter());
+        assert_eq!(sparse.first_not_finite(), Some((2, 3, f32::INFINITY)));
+        assert!(finite(Path::new("a"), "", dense(vec![f32::MAX, -0.0])).is_ok());
+    }
+}
