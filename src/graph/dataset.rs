@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Csr, DatasetSpec, Features, GraphError, Reading, Split, SplitFractions, SplitSpec};
+use super::{
+    Csr, DataSummary, DatasetSpec, Features, GraphError, Reading, Split, SplitFractions, SplitSpec,
+};
 use super::{bundled, loaders, synthetic};
 
 /// A data set as it was published or generated, before a seed chooses a split. The large parts are
@@ -116,6 +118,29 @@ impl RawDataset {
             split: Split::choose(spec, self, seed)?,
             reading,
         })
+    }
+}
+
+impl Dataset {
+    /// Counts of what is there, and how it was read.
+    #[must_use]
+    pub fn summary(&self) -> DataSummary {
+        let nodes = self.graph.nodes();
+        DataSummary {
+            name: self.name.clone(),
+            nodes,
+            edges: self.graph.edges() / 2,
+            listed: self.reading.edges,
+            features: self.features.width(),
+            classes: self.classes,
+            unlabelled: self.labels.iter().filter(|label| label.is_none()).count(),
+            isolated: (0..nodes).filter(|&v| self.graph.degree(v) == 0).count(),
+            train: self.split.train.len(),
+            validation: self.split.validation.len(),
+            test: self.split.test.len(),
+            unread: self.reading.unread.clone(),
+            notes: self.reading.notes.clone(),
+        }
     }
 }
 
