@@ -1,5 +1,7 @@
 //! How long an experiment will take: from a measured epoch of each strategy before it begins, and from what its runs have taken since.
 
+use std::time::Duration;
+
 /// One run that is to be done.
 #[derive(Clone, Debug)]
 struct Run {
@@ -50,11 +52,13 @@ impl Outlook {
             .push((strategy.to_owned(), Trial { first, epoch }));
     }
 
-    /// Notes that the next run has ended, and what it took.
-    pub fn ended(&mut self, seconds: f64) {
-        if let Some(run) = self.runs.iter_mut().find(|run| run.took.is_none()) {
-            run.took = Some(seconds);
+    /// Notes what the next run took, if it was one to be done, and returns the seconds that are left.
+    pub fn ended(&mut self, took: Option<Duration>) -> Option<f64> {
+        let next = self.runs.iter_mut().find(|run| run.took.is_none());
+        if let (Some(run), Some(took)) = (next, took) {
+            run.took = Some(took.as_secs_f64());
         }
+        self.left()
     }
 
     /// Seconds that are left; none where nothing is known of one of the runs.
@@ -105,13 +109,14 @@ mod tests {
         assert_eq!(outlook.left(), None, "nothing is known of one strategy");
         outlook.tried("grappa", &[1.0, 1.5, 2.0]);
         assert_eq!(outlook.left(), Some(3.0 * 13.0 + 6.0));
-        outlook.ended(22.0);
-        assert_eq!(outlook.left(), Some(22.0 + 22.0 + 6.0));
-        outlook.ended(44.0);
+        let after = |seconds| Some(Duration::from_secs(seconds));
+        assert_eq!(outlook.ended(after(22)), Some(22.0 + 22.0 + 6.0));
+        assert_eq!(outlook.ended(None), Some(50.0), "a run that was kept");
+        outlook.ended(after(44));
         // The other cell is not known yet: by the mean epoch of the strategy.
         assert_eq!(outlook.left(), Some(33.0 + 6.0));
-        outlook.ended(1.0);
-        outlook.ended(1.0);
+        outlook.ended(after(1));
+        outlook.ended(after(1));
         assert_eq!(outlook.left(), Some(0.0));
     }
 }

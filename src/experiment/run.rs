@@ -106,6 +106,13 @@ struct Job<'a> {
     runs: Vec<Planned>,
 }
 
+impl Job<'_> {
+    /// Epochs of all runs that have not finished before.
+    fn epochs_to_run(&self) -> usize {
+        self.epochs * self.runs.iter().filter(|run| !run.kept).count()
+    }
+}
+
 /// One run that is to be there in the end.
 struct Planned {
     seed: u64,
@@ -191,14 +198,9 @@ impl Runner<'_> {
             progress.note(&note);
         }
         let runs: usize = jobs.iter().map(|job| job.runs.len()).sum();
-        let to_run = |job: &Job<'_>| job.runs.iter().filter(|run| !run.kept).count();
-        let epochs: usize = jobs.iter().map(|job| job.epochs * to_run(job)).sum();
-        progress.begin(runs, epochs);
-        for note in &skipped {
-            progress.note(note);
-        }
-        for read in manifest.data() {
-            progress.note(&read);
+        progress.begin(runs, jobs.iter().map(Job::epochs_to_run).sum());
+        for note in skipped.iter().cloned().chain(manifest.data()) {
+            progress.note(&note);
         }
 
         let mut outlook = trial::outlook(&self.engine, &mut preparation, &jobs, progress);
@@ -214,10 +216,8 @@ impl Runner<'_> {
         for (number, (job, place, run)) in all.enumerate() {
             let begun = Instant::now();
             let ended = self.rows_of(&mut preparation, job, run, &mut watch, progress);
-            if !run.kept {
-                outlook.ended(begun.elapsed().as_secs_f64());
-            }
-            if let Some(left) = outlook.left() {
+            let took = (!run.kept).then(|| begun.elapsed());
+            if let Some(left) = outlook.ended(took) {
                 progress.outlook(left);
             }
             let mut failure = None;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Csr, Features, Reading};
+use super::{Csr, DataSummary, Features, Reading};
 
 /// Three disjoint sets of nodes, each in ascending order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -103,5 +103,28 @@ impl RawDataset {
     pub(super) fn read_as(mut self, reading: Reading) -> Self {
         self.reading = Arc::new(reading);
         self
+    }
+}
+
+impl Dataset {
+    /// Counts of what is there, and how it was read.
+    #[must_use]
+    pub fn summary(&self) -> DataSummary {
+        let nodes = self.graph.nodes();
+        DataSummary {
+            name: self.name.clone(),
+            nodes,
+            edges: self.graph.edges() / 2,
+            listed: self.reading.edges,
+            features: self.features.width(),
+            classes: self.classes,
+            unlabelled: self.labels.iter().filter(|label| label.is_none()).count(),
+            isolated: (0..nodes).filter(|&v| self.graph.degree(v) == 0).count(),
+            train: self.split.train.len(),
+            validation: self.split.validation.len(),
+            test: self.split.test.len(),
+            unread: self.reading.unread.clone(),
+            notes: self.reading.notes.clone(),
+        }
     }
 }

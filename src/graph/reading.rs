@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{Csr, Dataset, Features, GraphError};
+use super::{Csr, Features, GraphError};
 
 /// Unread files that are named; of more, the number.
 const NAMED: usize = 6;
@@ -102,29 +102,6 @@ pub struct DataSummary {
     pub unread: Vec<String>,
     /// What was made up or guessed.
     pub notes: Vec<String>,
-}
-
-impl Dataset {
-    /// Counts of what is there, and how it was read.
-    #[must_use]
-    pub fn summary(&self) -> DataSummary {
-        let nodes = self.graph.nodes();
-        DataSummary {
-            name: self.name.clone(),
-            nodes,
-            edges: self.graph.edges() / 2,
-            listed: self.reading.edges,
-            features: self.features.width(),
-            classes: self.classes,
-            unlabelled: self.labels.iter().filter(|label| label.is_none()).count(),
-            isolated: (0..nodes).filter(|&v| self.graph.degree(v) == 0).count(),
-            train: self.split.train.len(),
-            validation: self.split.validation.len(),
-            test: self.split.test.len(),
-            unread: self.reading.unread.clone(),
-            notes: self.reading.notes.clone(),
-        }
-    }
 }
 
 impl DataSummary {

@@ -487,7 +487,7 @@ fn backends_that_are_not_there_are_named_with_a_way_on() {
     Bad::new(
         "[compute]",
         adapters,
-        &["x.toml:19", "`adapters` are for backend = \"wgpu\" only"],
+        &["x.toml:18", "`adapters` are for backend = \"wgpu\" only"],
     )
     .check();
 }

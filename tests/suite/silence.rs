@@ -146,7 +146,7 @@ fn what_does_not_fit_into_memory_is_refused_before_it_is_taken() {
     ];
     let ran = grapevine(folder.path(), &wide).expect(2);
     for says in [
-        "x.toml",
+        "model.hidden=65536",
         "65536 hidden columns on 3 workers needs at least",
         "--memory",
     ] {

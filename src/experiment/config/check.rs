@@ -9,7 +9,6 @@ use super::Vocabulary;
 use super::error::{ConfigError, Problem};
 use super::locate::Document;
 use super::path::KeyPath;
-use super::twice;
 
 /// More columns than any layer has had: a slip of the hand beyond, that would ask for all memory there is.
 const WIDEST: usize = 1 << 16;
@@ -348,7 +347,11 @@ pub(super) fn partition(spec: &PartitionSpec, check: &Checks<'_>) -> Result<(), 
         "file",
         "goes with `method = \"given\"` only",
     )?;
-    twice::partition(spec, check)
+    check.that(
+        !given || spec.seed.is_none(),
+        "seed",
+        "does nothing with `method = \"given\"`, which draws nothing: leave it out",
+    )
 }
 
 pub(super) fn network(

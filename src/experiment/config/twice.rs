@@ -6,23 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::graph::{PartitionMethod, PartitionSpec};
 use crate::model::ModelKind;
 
-use super::check::Checks;
 use super::error::{ConfigError, Problem};
 use super::locate::Document;
 use super::path::KeyPath;
 use super::sweep::{Cell, SweepAxis};
-
-/// `[partition]`: a seed where nothing is drawn.
-pub(super) fn partition(spec: &PartitionSpec, check: &Checks<'_>) -> Result<(), ConfigError> {
-    check.that(
-        spec.method != PartitionMethod::Given || spec.seed.is_none(),
-        "seed",
-        "does nothing with `method = \"given\"`, which draws nothing: leave it out",
-    )
-}
 
 /// Refuses two `--set` of which the second undoes the first, and one of a key that a sweep sets in every cell.
 pub(super) fn overrides(

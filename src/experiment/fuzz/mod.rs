@@ -30,6 +30,13 @@ use samples::{Packing, Sample};
 /// Executions of each target in the test suite.
 const FEW: u64 = 250;
 
+/// What was found, by target and number, so that it is tried again: a library that panicked on the description of a Parquet file, and one
+/// that made room for an `npy` header as long as that says it is.
+const FINDS: [(&str, u64); 2] = [
+    ("result folder: parquet, json", 82),
+    ("npz-csr: zip, npy", 1499),
+];
+
 /// Longest time of an execution on this thread's processor.
 const LONGEST: Duration = Duration::from_secs(10);
 
@@ -180,18 +187,15 @@ fn changed(target: &Target, execution: u64) -> (usize, Vec<u8>) {
         mutate(&mut bytes, &mut random);
         return (which, bytes);
     }
-    let bytes = match &file.packing {
-        Packing::Zip(members) => {
-            let mut members = members.clone();
-            let member = random.random_range(0..members.len());
-            mutate(&mut members[member].1, &mut random);
-            samples::zip(&members)
-        }
-        _ => {
-            let mut content = file.content.clone();
-            mutate(&mut content, &mut random);
-            samples::gzip(&content)
-        }
+    let bytes = if let Packing::Zip(members) = &file.packing {
+        let mut members = members.clone();
+        let member = random.random_range(0..members.len());
+        mutate(&mut members[member].1, &mut random);
+        samples::zip(&members)
+    } else {
+        let mut content = file.content.clone();
+        mutate(&mut content, &mut random);
+        samples::gzip(&content)
     };
     (which, bytes)
 }
@@ -282,6 +286,9 @@ fn no_reader_panics_hangs_or_takes_too_much_memory() {
             {
                 let executions =
                     each.unwrap_or(FEW) / if each.is_some() { target.slower } else { 1 };
+                for (_, find) in FINDS.iter().filter(|(name, _)| *name == target.name) {
+                    run(target, *find..*find + 1, &begun, start);
+                }
                 let time = Instant::now();
                 let tally = run(target, from..from + executions, &begun, start);
                 println!(

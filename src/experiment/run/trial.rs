@@ -28,7 +28,9 @@ pub(super) fn outlook(
     if engine.processes().is_some() {
         return outlook;
     }
-    crowded(jobs).iter().for_each(|note| progress.note(note));
+    for note in crowded(jobs) {
+        progress.note(&note);
+    }
     let mut strategies: Vec<(&Job<'_>, u64)> = Vec::new();
     let mut epochs = 0;
     for job in jobs {
@@ -85,7 +87,7 @@ fn ring_seconds(job: &Job<'_>) -> Option<f64> {
     let workers = job.cell.settings.partition.workers;
     let ring = job.cell.settings.network.all_reduce == AllReduceChoice::Ring;
     let counts = ring && !job.together && workers >= MANY;
-    counts.then(|| 2.0 * workers as f64 * (workers as f64 - 1.0) * EACH)
+    counts.then_some(2.0 * workers as f64 * (workers as f64 - 1.0) * EACH)
 }
 
 /// What to know before very many workers are waited for, once for each number of them.

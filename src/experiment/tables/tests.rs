@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use super::files::without_panics;
 use super::*;
 use crate::experiment::rows::{Activity, Measured, Sweep};
 use crate::net::TrafficKind;
@@ -177,4 +178,26 @@ fn swept_tables_that_do_not_say_over_what_are_refused() {
         "{refused}"
     );
     assert_eq!(Tables::read_runs(folder.path()).unwrap(), tables.runs);
+}
+
+#[test]
+fn a_parquet_file_whose_end_is_altered_is_an_error_and_no_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    sample().write(folder.path()).unwrap();
+    let path = path_of::<RunRow>(folder.path());
+    let whole = fs::read(&path).unwrap();
+    // The description of the columns lies at the end.
+    for place in (whole.len() / 2..whole.len()).step_by(97) {
+        let mut altered = whole.clone();
+        altered[place] ^= 0x41;
+        fs::write(&path, altered).unwrap();
+        let _ = Tables::read(folder.path());
+    }
+    let found = without_panics(|| panic!("as the library does"));
+    assert!(
+        found
+            .unwrap_err()
+            .to_string()
+            .contains("the file is damaged")
+    );
 }

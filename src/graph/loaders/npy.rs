@@ -31,16 +31,24 @@ const HEADER: u64 = 4096;
 /// Most bytes that are allocated because a file says so, before they are there.
 const MOST_AT_ONCE: u64 = 64 << 20;
 
+/// Where the header of an `.npy` file ends, as its first bytes say.
+fn header_end(start: &[u8]) -> Option<u64> {
+    match *start.get(..12)? {
+        [0x93, b'N', b'U', b'M', b'P', b'Y', 1, _, low, high, ..] => {
+            Some(10 + u64::from(u16::from_le_bytes([low, high])))
+        }
+        [0x93, b'N', b'U', b'M', b'P', b'Y', _, _, a, b, c, d] => {
+            Some(12 + u64::from(u32::from_le_bytes([a, b, c, d])))
+        }
+        _ => None,
+    }
+}
+
 /// The length that the start of an `.npy` file says the whole has: its header, and the values of its type and shape. None where it cannot
 /// be told; whoever reads the whole then says what is wrong.
 fn promised(start: &[u8]) -> Option<u64> {
-    let (header, values) = match start.get(..10)? {
-        [0x93, b'N', b'U', b'M', b'P', b'Y', 1, _, low, high] => {
-            (u64::from(u16::from_le_bytes([*low, *high])), 10)
-        }
-        _ => return None,
-    };
-    let end = usize::try_from(header).ok()?.checked_add(values)?;
+    let end = usize::try_from(header_end(start)?).ok()?;
+    let values = if start[6] == 1 { 10 } else { 12 };
     let text = std::str::from_utf8(start.get(values..end)?).ok()?;
     let after = |name: &str| Some(text.split_once(name)?.1.split_once(':')?.1.trim_start());
     let kind = after("'descr'")?.strip_prefix('\'')?.split('\'').next()?;
@@ -129,6 +137,11 @@ impl<'a> Npz<'a> {
         start
             .read_to_end(&mut bytes)
             .map_err(|error| broken(&error))?;
+        if let Some(end) = header_end(&bytes).filter(|end| *end > size) {
+            // Whoever reads it would make room for all of it first.
+            let what = format!("its header ends at byte {end}, and it has {size}");
+            return Err(broken(&what));
+        }
         if let Some(promised) = promised(&bytes).filter(|promised| *promised != size) {
             let what = format!("its header promises {promised} bytes, and it has {size}");
             return Err(broken(&what));
@@ -206,6 +219,11 @@ pub mod tests {
             .unwrap();
         assert_eq!(promised(&bytes), Some(bytes.len() as u64));
         assert_eq!(promised(b"\x93NUMPY\x01\0"), None);
+        // A header of the second version, of four gigabytes.
+        assert_eq!(
+            header_end(b"\x93NUMPY\x02\0\xff\xff\xff\xff"),
+            Some(12 + 0xffff_ffff)
+        );
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.npz");
         let mut zip = zip::ZipWriter::new(File::create(&path).unwrap());

@@ -107,8 +107,9 @@ pub fn each_record(
         quoted = false;
         let mut fields = std::mem::replace(&mut record, vec![String::new()]);
         let Some(expected) = columns else {
-            if let Some(rest) = fields[0].strip_prefix('\u{feff}') {
-                fields[0] = rest.to_owned();
+            // A byte order mark, as some programs write it, is no part of the first field.
+            if fields[0].starts_with('\u{feff}') {
+                fields[0].remove(0);
             }
             columns = Some(fields.len());
             header = is_header(&fields)?;

@@ -43,10 +43,9 @@ impl Activation {
     #[inline]
     fn at(self, x: f32) -> f32 {
         match self {
-            Self::Identity => x,
             // Not `x.max(0.0)`, which would hide what is not a number.
             Self::Relu if x <= 0.0 => 0.0,
-            Self::Relu => x,
+            Self::Identity | Self::Relu => x,
             Self::Elu if x > 0.0 => x,
             Self::Elu => x.exp() - 1.0,
         }
