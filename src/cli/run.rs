@@ -190,7 +190,7 @@ fn cell_row(cell: &str, runs: &[Measured]) -> Vec<String> {
             .into();
     }
     let mean = |of: &dyn Fn(&Measured) -> f64| {
-        runs.iter().map(|run| of(run)).sum::<f64>() / runs.len() as f64
+        runs.iter().map(of).sum::<f64>() / runs.len() as f64
     };
     let size = |of: &dyn Fn(&Measured) -> u64| bytes(mean(&|run| of(run) as f64));
     let accuracy = statistics::Summary::of(runs.iter().filter_map(|run| run.test_accuracy));
