@@ -62,15 +62,18 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
 }
 
 fn run_on(args: &Args, registry: &Registry, engine: &Engine) -> anyhow::Result<Verdict> {
-    if args.trace && engine.processes().is_some() {
-        let what = "--trace is kept by the simulated engine only; leave out one of --trace and --engine mpi";
-        let refused = Err(Error::from(SimError::Input(what.to_owned())));
-        engine.agree(refused, |()| Vec::new(), Error::is_input)?;
-    }
-    if args.keep_going && engine.processes().is_some() {
-        let what = "--keep-going is for the simulated engine only: over MPI a run that fails ends its processes; \
-                    leave it out, and go on later with --resume";
-        let refused = Err(Error::from(SimError::Input(what.to_owned())));
+    let refused = match engine.processes() {
+        Some(_) if args.trace => {
+            "--trace is kept by the simulated engine only; leave out one of --trace and --engine mpi"
+        }
+        Some(_) if args.keep_going => {
+            "--keep-going is for the simulated engine only: over MPI a run that fails ends its processes; \
+             leave it out, and go on later with --resume"
+        }
+        _ => "",
+    };
+    if !refused.is_empty() {
+        let refused = Err(Error::from(SimError::Input(refused.to_owned())));
         engine.agree(refused, |()| Vec::new(), Error::is_input)?;
     }
     let experiment = engine.agree(
@@ -187,7 +190,7 @@ fn cell_row(cell: &str, runs: &[Measured]) -> Vec<String> {
             .into();
     }
     let mean = |of: &dyn Fn(&Measured) -> f64| {
-        runs.iter().map(|run| of(run)).sum::<f64>() / runs.len() as f64
+        runs.iter().map(of).sum::<f64>() / runs.len() as f64
     };
     let size = |of: &dyn Fn(&Measured) -> u64| bytes(mean(&|run| of(run) as f64));
     let accuracy = statistics::Summary::of(runs.iter().filter_map(|run| run.test_accuracy));

@@ -129,24 +129,25 @@ impl Look {
     };
 }
 
-/// One look for each strategy, given by its kind, in the order given.
+/// One look for each strategy, given by its label and its kind.
 ///
-/// The colour belongs to the kind. Strategies of one kind (with other options) share it and differ in
-/// dash and marker. Kinds without a place of their own follow in the order of their appearance.
-pub(super) fn looks<'a>(kinds_in_order: impl IntoIterator<Item = &'a str>) -> Vec<Look> {
-    let mut kinds: Vec<(&str, usize)> = PLACES.iter().map(|(kind, _)| (*kind, 0)).collect();
-    kinds_in_order
-        .into_iter()
-        .map(|kind| {
-            let place = kinds
-                .iter()
-                .position(|(known, _)| *known == kind)
-                .unwrap_or_else(|| {
-                    kinds.push((kind, 0));
-                    kinds.len() - 1
-                });
-            let variant = kinds[place].1;
-            kinds[place].1 += 1;
+/// The colour belongs to the kind. Strategies of one kind share it and differ in dash and marker; one that is called as
+/// its kind is has those of the kind. Kinds without a place of their own follow in the order of their appearance.
+pub(super) fn looks(strategies: &[(&str, &str)]) -> Vec<Look> {
+    let first = |kind| usize::from(strategies.contains(&(kind, kind)));
+    // Of each kind which variant is next.
+    let mut kinds: Vec<(&str, usize)> = PLACES.map(|(kind, _)| (kind, first(kind))).to_vec();
+    strategies
+        .iter()
+        .map(|&(label, kind)| {
+            let known = kinds.iter().position(|(known, _)| *known == kind);
+            let place = known.unwrap_or_else(|| {
+                kinds.push((kind, first(kind)));
+                kinds.len() - 1
+            });
+            let next = &mut kinds[place].1;
+            let variant = if label == kind { 0 } else { *next };
+            *next += usize::from(label != kind);
             // Kinds without a place take what is left from the end.
             let other = place.checked_sub(PLACES.len());
             let first = other.map_or(place, |other| PAIRS - 1 - other % PAIRS);
@@ -166,17 +167,30 @@ mod tests {
 
     #[test]
     fn a_strategy_keeps_its_look_whatever_the_company() {
-        let alone = looks(["retexo"]);
-        let among = looks(["full", "mine", "varco", "retexo"]);
+        let alone = looks(&[("retexo", "retexo")]);
+        let among = looks(&plain(&["full", "mine", "varco", "retexo"]));
         assert_eq!(alone[0], among[3]);
     }
 
     #[test]
     fn variants_share_a_colour_and_differ_in_dash_and_marker() {
-        let looks = looks(["fixed", "fixed"]);
+        let looks = looks(&[("fixed(ratio=2)", "fixed"), ("fixed(ratio=8)", "fixed")]);
         assert_eq!(looks[0].color, looks[1].color);
         assert_ne!(looks[0].dash, looks[1].dash);
         assert_ne!(looks[0].marker, looks[1].marker);
+    }
+
+    #[test]
+    fn a_kind_keeps_its_look_where_others_of_it_have_labels_of_their_own() {
+        let looks = looks(&[("one worker", "full"), ("full", "full")]);
+        assert_eq!(looks[1], super::looks(&[("full", "full")])[0]);
+        assert_eq!(looks[0].color, looks[1].color);
+        assert_ne!(looks[0].marker, looks[1].marker);
+    }
+
+    /// Strategies that are called as their kinds are.
+    fn plain<'a>(kinds: &[&'a str]) -> Vec<(&'a str, &'a str)> {
+        kinds.iter().map(|&kind| (kind, kind)).collect()
     }
 
     fn placed() -> Vec<&'static str> {
@@ -185,7 +199,9 @@ mod tests {
 
     #[test]
     fn no_two_strategies_share_a_colour_or_in_black_and_white_a_dash_and_a_marker() {
-        let looks = looks(placed().into_iter().chain(["a", "b", "fixed"]));
+        let mut all = plain(&[&placed()[..], &["a", "b"]].concat());
+        all.push(("fixed(ratio=2)", "fixed"));
+        let looks = looks(&all);
         for (index, look) in looks.iter().enumerate() {
             for other in &looks[..index] {
                 let pair = |look: &Look| (look.dash, look.marker);
@@ -198,7 +214,7 @@ mod tests {
 
     #[test]
     fn single_points_of_known_strategies_differ_by_marker_alone() {
-        let looks = looks(placed());
+        let looks = looks(&plain(&placed()));
         for (index, look) in looks.iter().enumerate() {
             let before = looks[..index].iter();
             assert!(

@@ -113,7 +113,7 @@ pub(super) fn cells<'a>(runs: &'a [RunRow], epochs: &'a [EpochRow]) -> Vec<Entra
         }
         cells[index].runs.push((run, measured));
     }
-    let looks = looks::looks(strategies.iter().map(|(_, kind)| *kind));
+    let looks = looks::looks(&strategies);
     for ((strategy, _), look) in strategies.iter().zip(looks) {
         let mine = cells.iter().filter(|cell| cell.strategy == *strategy);
         let repeated = mine.count() > 1;

@@ -7,6 +7,7 @@ use super::plot::{Axis, Curves, Figure, Panel, Series, Spot, Unit};
 use super::tables::{Entry, Table, columns, files, markdown};
 use super::{ReportError, write_figure, write_file};
 use crate::experiment::{EstimatorRow, EstimatorStudy};
+use crate::study::Estimator;
 
 /// Errors below this are rounding: the worker sees everything.
 const NOTHING: f64 = 1e-9;
@@ -195,12 +196,15 @@ fn against_none(rows: &[EstimatorRow]) -> Table {
 }
 
 /// Bias and error against coverage, one point a setting.
-fn figure(rows: &[EstimatorRow], wanted: &[String]) -> Option<Figure> {
-    let shown: Vec<&str> = labels(rows)
-        .into_iter()
-        .filter(|label| wanted.iter().any(|known| known == label))
-        .collect();
-    let looks = looks::looks(shown.iter().copied());
+fn figure(rows: &[EstimatorRow], wanted: &[Estimator]) -> Option<Figure> {
+    let named = |label| {
+        let mut wanted = wanted.iter();
+        let estimator = wanted.find(|estimator| estimator.label() == label)?;
+        Some((label, estimator.weight.name()))
+    };
+    let shown: Vec<(&str, &str)> = labels(rows).into_iter().filter_map(named).collect();
+    let looks = looks::looks(&shown);
+    let shown: Vec<&str> = shown.into_iter().map(|(label, _)| label).collect();
     let panel = |graph: &str, name: &str, value: fn(&EstimatorRow) -> (f64, f64)| {
         let spots = |label: &str| -> Vec<Spot> {
             rows.iter()
@@ -333,7 +337,7 @@ mod tests {
 
     #[test]
     fn the_figure_has_a_point_for_every_row_that_is_asked_for() {
-        let figure = figure(&rows(), &["none".into()]).unwrap();
+        let figure = figure(&rows(), &[Estimator::default()]).unwrap();
         let Panel::Curves(bias) = &figure.rows[0][0].1 else {
             panic!("points")
         };
@@ -346,7 +350,7 @@ mod tests {
         assert!(
             figure(
                 &[row("none", 1, 0.0)].map(|row| EstimatorRow { rmse: 0.0, ..row }),
-                &["none".into()]
+                &[Estimator::default()]
             )
             .is_none()
         );

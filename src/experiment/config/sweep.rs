@@ -280,7 +280,7 @@ fn brief(value: &Value) -> Json {
         .or_else(synthetic);
     let word = |word: String| Json::String(word);
     // A number stays one where JSON writes it as TOML does.
-    let same = |json: &Json| json.to_string() == value.to_string();
+    let same = |json: &Json| format!("{json}") == format!("{value}");
     match (section, value) {
         (Some(name), _) => word(name),
         (None, &Value::Integer(number)) => number.into(),

@@ -179,6 +179,27 @@ fn the_grid_is_sweep_times_strategies_with_the_sweep_in_the_name() {
 }
 
 #[test]
+fn a_swept_number_stays_one_and_everything_else_is_a_word() {
+    let (head, _) = FILE.split_once("\"partition.workers\" =").unwrap();
+    let swept = |line: &str| {
+        let experiment = parse(&format!("{head}{line}\n"), &[]).unwrap();
+        experiment.cells()[2].sweep.clone()
+    };
+    let epochs = swept("\"training.epochs\" = [2, 30]");
+    assert_eq!(
+        (epochs.number("epochs"), epochs.to_string()),
+        (Some(30.0), "epochs=30".into())
+    );
+    let rates = swept("\"optimizer.learning_rate\" = [0.5, 1e-3]");
+    assert_eq!(rates.number("learning_rate"), Some(1e-3));
+    let presets = swept("\"network.preset\" = [\"wan\", \"ethernet-1g\"]");
+    assert_eq!(
+        (presets.number("preset"), presets.heading()),
+        (None, "ethernet-1g".into())
+    );
+}
+
+#[test]
 fn without_a_sweep_a_cell_is_called_by_its_strategy() {
     let (head, _) = FILE.split_once("[sweep]").unwrap();
     let experiment = parse(head, &[]).unwrap();

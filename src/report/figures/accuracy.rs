@@ -164,7 +164,7 @@ mod tests {
         };
         let series = |ys: &[f64]| Series {
             label: String::new(),
-            look: looks::looks(["full"])[0],
+            look: looks::looks(&[("full", "full")])[0],
             spots: ys.iter().map(|y| spot(*y)).collect(),
         };
         let both = [series(&[0.1, 0.7, 0.8]), series(&[0.2, 0.75, 0.7])];

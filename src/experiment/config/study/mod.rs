@@ -37,8 +37,8 @@ pub(crate) struct EstimatorStudy {
     pub designs: Vec<DesignSpec>,
     /// `[[estimator]]` with different labels, one of them unweighted.
     pub estimators: Vec<Estimator>,
-    /// Labels of the estimators that the figure shows.
-    pub figure: Vec<String>,
+    /// The estimators that the figure shows.
+    pub figure: Vec<Estimator>,
 }
 
 /// The `[model]` of a study: two layers of means over neighbours.
@@ -392,18 +392,19 @@ fn estimators(document: &Document) -> Result<Vec<Estimator>, ConfigError> {
     Ok(read)
 }
 
-fn figure(document: &Document, estimators: &[Estimator]) -> Result<Vec<String>, ConfigError> {
-    let labels: Vec<String> = estimators.iter().map(Estimator::label).collect();
+fn figure(document: &Document, estimators: &[Estimator]) -> Result<Vec<Estimator>, ConfigError> {
     let Some(wanted) = optional::<Vec<String>>(document, "figure")? else {
-        return Ok(labels);
+        return Ok(estimators.to_vec());
     };
-    for (index, label) in wanted.iter().enumerate() {
-        if !labels.contains(label) {
+    let labels: Vec<String> = estimators.iter().map(Estimator::label).collect();
+    let chosen = wanted.iter().enumerate().map(|(index, label)| {
+        let place = labels.iter().position(|known| known == label);
+        place.map(|place| estimators[place].clone()).ok_or_else(|| {
             let path = KeyPath::dotted("figure").join(&index.to_string());
-            return Err(document.unknown(&path, label, labels.iter().map(String::as_str)));
-        }
-    }
-    Ok(wanted)
+            document.unknown(&path, label, labels.iter().map(String::as_str))
+        })
+    });
+    chosen.collect()
 }
 
 #[cfg(test)]
