@@ -33,10 +33,14 @@ enum What {
 }
 
 /// Formats and generators, with what they hold.
-const DATA: [(&str, &str); 12] = [
+const DATA: [(&str, &str); 13] = [
     (
         "cora",
         "part of the program: 2,708 papers, 5,278 citations, the public split",
+    ),
+    (
+        "amazon-photo",
+        "part of the program: 7,650 products, 119,081 pairs bought together; no published split",
     ),
     (
         "planetoid",
