@@ -39,8 +39,8 @@ const DATA: [(&str, &str); 13] = [
         "part of the program: 2,708 papers, 5,278 citations, the public split",
     ),
     (
-        "amazon-photo",
-        "part of the program: 7,650 products, 119,081 pairs bought together; no published split",
+        "minesweeper",
+        "part of the program: 10,000 cells of a board, 39,402 pairs of neighbours, a published split",
     ),
     (
         "planetoid",

@@ -33,7 +33,7 @@ impl Terminal {
         }
     }
 
-    /// `, about 12 min left`, by what the epochs so far have taken; nothing that is below a minute, or known after less.
+    /// `, about 40 s left`, by what the epochs so far have taken; nothing after less than three seconds.
     fn left(&self) -> String {
         let done = self.done.load(Ordering::Relaxed);
         self.whole.get().map_or(String::new(), |(epochs, begin)| {
@@ -100,18 +100,30 @@ fn bar(template: &str) -> ProgressBar {
 }
 
 fn left(elapsed: f64, done: usize, epochs: usize) -> String {
-    let minutes = elapsed / done as f64 * epochs.saturating_sub(done) as f64 / 60.0;
+    let seconds = elapsed / done as f64 * epochs.saturating_sub(done) as f64;
+    let minutes = seconds / 60.0;
     match minutes {
-        _ if done == 0 || elapsed < 10.0 || minutes < 1.0 => String::new(),
+        _ if done == 0 || elapsed < 3.0 || seconds < 1.0 => String::new(),
+        minutes if minutes < 1.5 => format!(", about {seconds:.0} s left"),
         minutes if minutes < 99.5 => format!(", about {minutes:.0} min left"),
         minutes => format!(", about {:.1} h left", minutes / 60.0),
     }
 }
 
 impl Progress for Terminal {
-    fn begin(&self, _runs: usize, epochs: usize) {
+    fn begin(&self, runs: usize, epochs: usize) {
         let _ = self.whole.set((epochs, Instant::now()));
-        if self.quiet || !std::io::stderr().is_terminal() {
+        if self.quiet {
+            return;
+        }
+        let runs = match runs {
+            1 => "1 run".to_owned(),
+            runs => format!("{runs} runs"),
+        };
+        tell(&format!(
+            "Training {runs}, {epochs} epochs in all; one line for each run that ends\n"
+        ));
+        if !std::io::stderr().is_terminal() {
             return;
         }
         let bar = bar("{bar:24} {percent:>3}%  {msg}  {elapsed} gone, {eta} left");
@@ -178,10 +190,11 @@ mod tests {
     use super::left;
 
     #[test]
-    fn what_is_left_is_told_in_minutes_and_hours() {
+    fn what_is_left_is_told_in_seconds_minutes_and_hours() {
         assert_eq!(left(60.0, 10, 100), ", about 9 min left");
         assert_eq!(left(3600.0, 1, 4), ", about 3.0 h left");
-        for nothing in [left(9.0, 1, 100), left(60.0, 99, 100), left(60.0, 0, 100)] {
+        assert_eq!(left(20.0, 10, 30), ", about 40 s left");
+        for nothing in [left(2.0, 1, 100), left(60.0, 99, 100), left(60.0, 0, 100)] {
             assert_eq!(nothing, "");
         }
     }

@@ -9,7 +9,7 @@ use super::loaders::linqs;
 use super::{GraphError, RawDataset};
 
 /// The names that `dataset.name` may have.
-pub const BUNDLED: &[&str] = &["cora", "amazon-photo"];
+pub const BUNDLED: &[&str] = &["cora", "minesweeper"];
 
 /// The published files, compressed; `data/README.md` says where they are from.
 const CONTENT: &[u8] = include_bytes!("../../data/cora/cora.content.gz");
@@ -17,8 +17,9 @@ const CITES: &[u8] = include_bytes!("../../data/cora/cora.cites.gz");
 const SPLIT: &[u8] = include_bytes!("../../data/cora/planetoid-split.csv.gz");
 
 /// The published arrays, written as Cora is.
-const PHOTO_CONTENT: &[u8] = include_bytes!("../../data/amazon-photo/amazon-photo.content.gz");
-const PHOTO_CITES: &[u8] = include_bytes!("../../data/amazon-photo/amazon-photo.cites.gz");
+const MINES_CONTENT: &[u8] = include_bytes!("../../data/minesweeper/minesweeper.content.gz");
+const MINES_CITES: &[u8] = include_bytes!("../../data/minesweeper/minesweeper.cites.gz");
+const MINES_SPLIT: &[u8] = include_bytes!("../../data/minesweeper/split.csv.gz");
 
 /// A bundled data set by its name.
 ///
@@ -27,7 +28,7 @@ const PHOTO_CITES: &[u8] = include_bytes!("../../data/amazon-photo/amazon-photo.
 pub fn bundled(name: &str) -> Result<RawDataset, GraphError> {
     match name {
         "cora" => cora(),
-        "amazon-photo" => amazon_photo(),
+        "minesweeper" => minesweeper(),
         _ => {
             let known = BUNDLED.join(", ");
             let what = format!(
@@ -53,17 +54,18 @@ pub fn cora() -> Result<RawDataset, GraphError> {
     )
 }
 
-/// Amazon Photo (Shchur et al., 2018): 7,650 products, 119,081 pairs bought together, 745 words of
-/// reviews, 8 categories. It has no published split.
+/// Minesweeper (Platonov et al., 2023): 10,000 cells of a board, 39,402 pairs of neighbours, 7
+/// features, 2 classes (80 % have no mine), and the first of the ten published splits: 5,000
+/// training, 2,500 validation, 2,500 test nodes.
 ///
 /// # Errors
 /// None with the files as they are in the repository.
-pub fn amazon_photo() -> Result<RawDataset, GraphError> {
+pub fn minesweeper() -> Result<RawDataset, GraphError> {
     linqs::parse(
-        "amazon-photo".to_owned(),
-        file("data/amazon-photo/amazon-photo.content.gz", PHOTO_CONTENT),
-        file("data/amazon-photo/amazon-photo.cites.gz", PHOTO_CITES),
-        None,
+        "minesweeper".to_owned(),
+        file("data/minesweeper/minesweeper.content.gz", MINES_CONTENT),
+        file("data/minesweeper/minesweeper.cites.gz", MINES_CITES),
+        Some(file("data/minesweeper/split.csv.gz", MINES_SPLIT)),
     )
 }
 
@@ -97,12 +99,16 @@ mod tests {
                 "0b1fa6423dc53819a671a97d953304e6089bdbd57cf2d222efa17cc8eab5704d",
             ),
             (
-                PHOTO_CONTENT,
-                "1ae549d636b0e59882a99eb93958de76c45c1a37b5a04cbe666d5d0ff7902db1",
+                MINES_CONTENT,
+                "a80f9efecbded8c0631a867cbc1c63880c7f08ba63a1b072fa26664e4f8f8c1e",
             ),
             (
-                PHOTO_CITES,
-                "fbcb2ba58a1d94f3d80b1ea0af60b08ba667b672ab0be266f6bb92beb1f08922",
+                MINES_CITES,
+                "ad2722d007feda5d8f62f5552c338611399aee5a569c312597c92ca639708240",
+            ),
+            (
+                MINES_SPLIT,
+                "55b300c8a8e89482d4b77577b6b69b9aebe29e76eb064b779d3728e2cbf3fff1",
             ),
         ] {
             let mut text = Vec::new();
@@ -128,20 +134,20 @@ mod tests {
     }
 
     #[test]
-    fn amazon_photo_has_the_size_that_everyone_reports() {
-        let photo = amazon_photo().unwrap();
+    fn minesweeper_has_the_size_that_everyone_reports() {
+        let board = minesweeper().unwrap();
         assert_eq!(
-            (photo.graph.nodes(), photo.graph.edges()),
-            (7650, 2 * 119_081)
+            (board.graph.nodes(), board.graph.edges()),
+            (10_000, 2 * 39_402)
         );
-        assert_eq!((photo.features.width(), photo.classes), (745, 8));
-        assert_eq!(photo.features.values().len(), 1_979_909);
-        let mut of_class = [0; 8];
-        for class in photo.labels.iter().flatten() {
-            of_class[*class as usize] += 1;
-        }
-        assert_eq!(of_class, [369, 1686, 703, 915, 882, 823, 1941, 331]);
-        assert!(photo.splits.is_empty());
+        assert_eq!((board.features.width(), board.classes), (7, 2));
+        let mines = board.labels.iter().filter(|label| **label == Some(1));
+        assert_eq!(mines.count(), 2_000);
+        let split = &board.splits[0];
+        let sizes = [&split.train, &split.validation, &split.test].map(Vec::len);
+        assert_eq!(sizes, [5_000, 2_500, 2_500]);
+        // A cell inside the board has eight neighbours.
+        assert_eq!((0..10_000).map(|v| board.graph.degree(v)).max(), Some(8));
     }
 
     #[test]
@@ -150,12 +156,12 @@ mod tests {
             assert_eq!(bundled(name).unwrap().name, *name);
         }
         let error = bundled("coral").err().unwrap().to_string();
-        assert!(error.contains("cora, amazon-photo"), "{error}");
+        assert!(error.contains("cora, minesweeper"), "{error}");
     }
 
     #[test]
     fn the_bundled_files_stay_small() {
         assert!(CONTENT.len() + CITES.len() + SPLIT.len() < 300_000);
-        assert!(PHOTO_CONTENT.len() + PHOTO_CITES.len() < 1_300_000);
+        assert!(MINES_CONTENT.len() + MINES_CITES.len() + MINES_SPLIT.len() < 200_000);
     }
 }

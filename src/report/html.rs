@@ -275,7 +275,7 @@ impl Page<'_> {
             quoted(slow)
         );
         let network = "network={ link = { bandwidth = \"100Mbps\", latency = \"5ms\" } }";
-        let lines = [
+        let mut lines = vec![
             vec![
                 "grapevine",
                 "run",
@@ -286,7 +286,11 @@ impl Page<'_> {
             vec!["--set", network],
             vec!["--set", &claim],
         ];
-        let lines: Result<Vec<String>, _> = lines.map(shlex::try_join).into_iter().collect();
+        let sweep = self.manifest["config"]["sweep"].as_object();
+        if sweep.is_some_and(|sweep| sweep.keys().any(|key| key.starts_with("network"))) {
+            lines.push(vec!["--set", "sweep={}"]);
+        }
+        let lines: Result<Vec<String>, _> = lines.into_iter().map(shlex::try_join).collect();
         Some(Recipe {
             question: format!("Is {fast} faster than {slow} on your network?"),
             command: lines.ok()?.join(" \\\n    "),

@@ -475,10 +475,21 @@ fn the_quickstart_is_a_sound_experiment() {
         "isolated",
         "fixed",
         "varco",
+        "bns",
+        "pipe",
+        "adaqp",
+        "distdgl",
+        "llcg",
+        "cluster",
         "grappa",
         "retexo",
     ];
     assert_eq!(names, expected);
+    // What it is for: node data is what costs there.
+    let full = &cells[1];
+    let of = |kind: &str| full["bytes_by_kind"][kind].as_u64().unwrap_or(0);
+    let node_data = of("feature") + of("activation") + of("activation_gradient");
+    assert!(node_data >= 5 * of("parameter_gradient"), "{full}");
 }
 
 #[test]

@@ -138,10 +138,11 @@ fn seen(series: &Series, in_sight: impl Fn(&[Spot]) -> bool) -> Vec<f64> {
 /// final one. The steep first epochs, alike for all, would press the rest together.
 fn worth_seeing<'s>(series: impl Iterator<Item = &'s Series> + Clone) -> (f64, f64) {
     let spots = series.clone().flat_map(|series| &series.spots);
-    let high = spots
-        .map(|spot| spot.y + spot.y_sd)
-        .fold(f64::NEG_INFINITY, f64::max);
     let last = series.filter_map(|series| series.spots.last());
+    // Bands of early epochs may be wide, and do not count.
+    let high = (spots.map(|spot| spot.y))
+        .chain(last.clone().map(|spot| spot.y + spot.y_sd))
+        .fold(f64::NEG_INFINITY, f64::max);
     let worst = last
         .map(|spot| spot.y - spot.y_sd)
         .fold(f64::INFINITY, f64::min);
