@@ -18,7 +18,7 @@ pub(super) struct Args {
     /// Folder for estimator.csv, tables and figures [default: print only]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Override a value of the file; may be given several times
+    /// Change a value of the file; may be given several times
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
     /// Print one JSON document instead of tables

@@ -33,10 +33,14 @@ enum What {
 }
 
 /// Formats and generators, with what they hold.
-const DATA: [(&str, &str); 12] = [
+const DATA: [(&str, &str); 13] = [
     (
         "cora",
         "part of the program: 2,708 papers, 5,278 citations, the public split",
+    ),
+    (
+        "minesweeper",
+        "part of the program: 10,000 cells of a board, 39,402 pairs of neighbours, a published split",
     ),
     (
         "planetoid",

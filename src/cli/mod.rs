@@ -52,21 +52,21 @@ enum Command {
     Report(report::Args),
     /// Check every invariant of a result folder
     Verify(verify::Args),
-    /// What changed between result folders, run by run, with intervals
+    /// Show what changed between result folders, run by run, with intervals
     Compare(compare::Args),
-    /// Traffic and communication time from the plan alone, without training, for the first seed
+    /// Bytes and time from the plan alone, without training, for the first seed
     Project(project::Args),
-    /// Statistics of a partition: cut, boundary rows, balance, coverage
+    /// Cut a graph: print cut, boundary rows, balance and coverage; write the partition to a file
     Partition(partition::Args),
-    /// Bias, variance and error of Grappa's gradient weights on small graphs, exactly or by sampling
+    /// Measure bias, variance and error of Grappa's gradient weights on small graphs
     Estimator(estimator::Args),
-    /// When flows over a network start and finish, without any graph
+    /// Emulate a list of flows over a network: when each starts and finishes
     Net(net::Args),
     /// Measure the network between the processes that mpirun started, and write it as a [network] section
     Calibrate(calibrate::Args),
-    /// What experiment files can name
+    /// List what experiment files can name
     List(list::Args),
-    /// Completions for a shell
+    /// Print completions for a shell
     Completions(completions::Args),
 }
 
@@ -136,7 +136,7 @@ pub struct ExperimentArgs {
     /// Size of the experiment: `paper` is the file as it stands; the others are its `[scale.…]` tables
     #[arg(long, value_name = "SIZE", default_value = PAPER)]
     pub scale: String,
-    /// Override a value of the file, such as `training.epochs=20`; may be given several times
+    /// Change a value of the file, such as `training.epochs=20`; may be given several times
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
 }

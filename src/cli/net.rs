@@ -15,7 +15,7 @@ use crate::experiment::FlowFile;
 pub(super) struct Args {
     /// File with a [network] and a list of [[flow]]; docs/network.md describes it
     file: PathBuf,
-    /// Override a value of the file; may be given several times
+    /// Change a value of the file; may be given several times
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
     /// Print one JSON document, with times in seconds

@@ -1,14 +1,20 @@
-//! `grapevine partition`: how good a partition is, before training on it.
+//! `grapevine partition`: how good a partition is, before training on it, and the partition as a file.
 
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::Verdict;
 use super::output::{BadArgument, columns, print, print_json};
 use crate::Error;
-use crate::graph::{BUNDLED, BoundaryPlan, DatasetSpec, GraphError, PartitionSpec, PartitionStats};
+use crate::experiment::atomic;
+use crate::graph::{
+    BUNDLED, BoundaryPlan, DatasetSpec, GraphError, Partition, PartitionSpec, PartitionStats,
+    SyntheticSpec,
+};
 
 const METHODS: [&str; 5] = ["random", "metis", "ldg", "fennel", "given"];
 
@@ -27,7 +33,8 @@ const FORMATS: [&str; 9] = [
 /// Arguments of `partition`.
 #[derive(ClapArgs)]
 pub(super) struct Args {
-    /// A bundled data set, or the path of one with --format
+    /// A bundled data set, the path of files with --format, or a generated graph as experiment files
+    /// write it: '{ kind = "rmat", scale = 12, classes = 4, features = 16 }'
     dataset: String,
     /// Number of workers
     #[arg(long, short)]
@@ -44,6 +51,9 @@ pub(super) struct Args {
     /// Seed of the partitioner
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// Write the partition to a file, one worker number per line, as `method = "given"` reads it
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -72,12 +82,23 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
     Ok(Verdict::Good)
 }
 
-fn statistics(args: &Args) -> anyhow::Result<PartitionStats> {
-    let here = PathBuf::new();
+/// The data set that the arguments name, and no other.
+fn source(args: &Args) -> anyhow::Result<DatasetSpec> {
     let dataset = &args.dataset;
-    let named = BUNDLED.contains(&dataset.as_str());
-    let given = args.method == "given";
     let bad = |flag, what| Err(BadArgument { flag, what }.into());
+    if dataset.trim_start().starts_with('{') {
+        if args.format.is_some() {
+            return bad(
+                "--format",
+                "a generated graph has none; remove it".to_owned(),
+            );
+        }
+        return Ok(DatasetSpec {
+            synthetic: Some(synthetic(dataset)?),
+            ..DatasetSpec::default()
+        });
+    }
+    let named = BUNDLED.contains(&dataset.as_str());
     if named && args.format.is_some() {
         let what = format!(
             "\"{dataset}\" is bundled and has no format; remove it, or write ./{dataset} for files \
@@ -88,23 +109,48 @@ fn statistics(args: &Args) -> anyhow::Result<PartitionStats> {
     if !named && args.format.is_none() {
         let bundled = BUNDLED.join(", ");
         let what = format!(
-            "\"{dataset}\" is not bundled ({bundled} is); for files of yours, say how they are \
-             written"
+            "\"{dataset}\" is not bundled (these are: {bundled}); for files of yours, say how they \
+             are written"
         );
         return bad("--format", what);
     }
-    if given != args.file.is_some() {
-        let what =
-            "goes with --method given, and that with it: one worker number per node and line";
-        return bad("--file", what.to_owned());
-    }
-    let spec = DatasetSpec {
+    Ok(DatasetSpec {
         name: named.then(|| dataset.clone()),
         path: (!named).then(|| PathBuf::from(dataset)),
         format: args.format.as_deref().map(named_value).transpose()?,
         ..DatasetSpec::default()
-    };
-    let data = spec.read(&here).map_err(Error::from)?;
+    })
+}
+
+/// A generated graph from an inline table.
+fn synthetic(text: &str) -> anyhow::Result<SyntheticSpec> {
+    let value = toml::de::ValueDeserializer::parse(text);
+    value.and_then(SyntheticSpec::deserialize).map_err(|error| {
+        let what = format!(
+            "{}; write a generated graph as in an experiment file, for example {}",
+            error.message(),
+            "'{ kind = \"rmat\", scale = 12, classes = 4, features = 16 }'"
+        );
+        BadArgument {
+            flag: "DATASET",
+            what,
+        }
+        .into()
+    })
+}
+
+fn statistics(args: &Args) -> anyhow::Result<PartitionStats> {
+    let here = PathBuf::new();
+    if (args.method == "given") != args.file.is_some() {
+        let what =
+            "goes with --method given, and that with it: one worker number per node and line";
+        return Err(BadArgument {
+            flag: "--file",
+            what: what.to_owned(),
+        }
+        .into());
+    }
+    let data = source(args)?.read(&here).map_err(Error::from)?;
     let partition = PartitionSpec {
         method: named_value(&args.method)?,
         workers: args.workers,
@@ -123,8 +169,24 @@ fn statistics(args: &Args) -> anyhow::Result<PartitionStats> {
         .into(),
         other => anyhow::Error::from(Error::from(other)),
     })?;
+    if let Some(path) = &args.out {
+        write(&partition, path).map_err(|error| BadArgument {
+            flag: "--out",
+            what: format!(
+                "cannot write {}: {error}; give another path",
+                path.display()
+            ),
+        })?;
+    }
     let boundary = BoundaryPlan::new(&data.graph, &partition);
     Ok(PartitionStats::new(&data.graph, &partition, &boundary))
+}
+
+/// Writes the worker of each node, one per line.
+fn write(partition: &Partition, path: &Path) -> io::Result<()> {
+    atomic::write(path, |file| {
+        (partition.assignment.iter()).try_for_each(|worker| writeln!(file, "{worker}"))
+    })
 }
 
 /// A value of an enumeration by the name that experiment files use.

@@ -29,7 +29,7 @@ impl Terminal {
         }
     }
 
-    /// `, about 12 min left`; nothing where little is left, or not known.
+    /// `, about 40 s left`; nothing where little is left, or not known.
     fn left(&self) -> String {
         let said = *self.left.lock().unwrap_or_else(PoisonError::into_inner);
         let seconds = said.map_or(0.0, |(left, when)| left - when.elapsed().as_secs_f64());
@@ -94,11 +94,12 @@ fn bar(template: &str) -> ProgressBar {
     bar
 }
 
-/// A time as people say it; none below a minute.
+/// A time as people say it; none below three seconds.
 fn about(seconds: f64) -> Option<String> {
     let minutes = seconds / 60.0;
     match minutes {
-        little if little < 1.0 => None,
+        _ if seconds < 3.0 => None,
+        minutes if minutes < 1.5 => Some(format!("{seconds:.0} s")),
         minutes if minutes < 99.5 => Some(format!("{minutes:.0} min")),
         minutes if minutes < 99.5 * 60.0 => Some(format!("{:.1} h", minutes / 60.0)),
         minutes if minutes < 1e6 => Some(format!("{:.0} days", minutes / 1440.0)),
@@ -107,8 +108,18 @@ fn about(seconds: f64) -> Option<String> {
 }
 
 impl Progress for Terminal {
-    fn begin(&self, _runs: usize, epochs: usize) {
-        if self.quiet || !std::io::stderr().is_terminal() {
+    fn begin(&self, runs: usize, epochs: usize) {
+        if self.quiet {
+            return;
+        }
+        let runs = match runs {
+            1 => "1 run".to_owned(),
+            runs => format!("{runs} runs"),
+        };
+        tell(&format!(
+            "Training {runs}, {epochs} epochs in all; one line for each run that ends\n"
+        ));
+        if !std::io::stderr().is_terminal() {
             return;
         }
         let bar = bar("{bar:24} {percent:>3}%  {msg}  {elapsed} gone{prefix}");
@@ -203,7 +214,8 @@ mod tests {
         ] {
             assert_eq!(about(seconds).as_deref(), Some(said));
         }
-        assert_eq!(about(59.0), None);
+        assert_eq!(about(40.0).as_deref(), Some("40 s"));
+        assert_eq!(about(2.0), None);
     }
 
     #[test]

@@ -34,17 +34,16 @@ pub(super) struct Args {
     /// What carries out the runs
     #[arg(long, value_enum, default_value_t)]
     engine: EngineChoice,
-    /// Keep the runs that have finished in the result folder, if they were of the same settings, data and program, and run
-    /// the rest
+    /// Keep finished runs of the same settings, data and program in the result folder, and do the rest
     #[arg(long)]
     resume: bool,
-    /// Go on with the other runs when one fails; the exit code is 1 all the same
+    /// Go on with the other runs when one fails; the exit code is still 1
     #[arg(long)]
     keep_going: bool,
     /// Print one JSON document instead of a table
     #[arg(long)]
     json: bool,
-    /// No progress
+    /// Print no progress
     #[arg(long, short)]
     quiet: bool,
     /// Leave a trace of every run in traces/<cell>-<seed>.json (open it in Perfetto or `chrome://tracing`), and
@@ -189,9 +188,7 @@ fn cell_row(cell: &str, runs: &[Measured]) -> Vec<String> {
             .map(str::to_owned)
             .into();
     }
-    let mean = |of: &dyn Fn(&Measured) -> f64| {
-        runs.iter().map(of).sum::<f64>() / runs.len() as f64
-    };
+    let mean = |of: &dyn Fn(&Measured) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
     let size = |of: &dyn Fn(&Measured) -> u64| bytes(mean(&|run| of(run) as f64));
     let accuracy = statistics::Summary::of(runs.iter().filter_map(|run| run.test_accuracy));
     vec![

@@ -1,6 +1,6 @@
-//! The data set that is part of the program, so that a first experiment needs no download.
+//! The data sets that are part of the program, so that a first experiment needs no download.
 
-use std::io::{BufReader, Read};
+use std::io::BufReader;
 use std::path::Path;
 
 use flate2::read::GzDecoder;
@@ -9,12 +9,36 @@ use super::loaders::linqs;
 use super::{GraphError, RawDataset};
 
 /// The names that `dataset.name` may have.
-pub const BUNDLED: &[&str] = &["cora"];
+pub const BUNDLED: &[&str] = &["cora", "minesweeper"];
 
 /// The published files, compressed; `data/README.md` says where they are from.
 const CONTENT: &[u8] = include_bytes!("../../data/cora/cora.content.gz");
 const CITES: &[u8] = include_bytes!("../../data/cora/cora.cites.gz");
 const SPLIT: &[u8] = include_bytes!("../../data/cora/planetoid-split.csv.gz");
+
+/// The published arrays, written as Cora is.
+const MINES_CONTENT: &[u8] = include_bytes!("../../data/minesweeper/minesweeper.content.gz");
+const MINES_CITES: &[u8] = include_bytes!("../../data/minesweeper/minesweeper.cites.gz");
+const MINES_SPLIT: &[u8] = include_bytes!("../../data/minesweeper/split.csv.gz");
+
+/// A bundled data set by its name.
+///
+/// # Errors
+/// If there is none of that name.
+pub fn bundled(name: &str) -> Result<RawDataset, GraphError> {
+    match name {
+        "cora" => cora(),
+        "minesweeper" => minesweeper(),
+        _ => {
+            let known = BUNDLED.join(", ");
+            let what = format!(
+                "there is no bundled data set `{name}` (there are: {known}); for others give `path` \
+                 and `format`"
+            );
+            Err(GraphError::key("dataset.name", what))
+        }
+    }
+}
 
 /// Cora: 2,708 papers, 5,278 citations, 1,433 words, 7 classes, and the public split of Yang et al.
 /// (2016): 140 training, 500 validation, 1,000 test nodes.
@@ -24,27 +48,38 @@ const SPLIT: &[u8] = include_bytes!("../../data/cora/planetoid-split.csv.gz");
 pub fn cora() -> Result<RawDataset, GraphError> {
     linqs::parse(
         "cora".to_owned(),
-        (
-            Path::new("data/cora/cora.content.gz"),
-            Box::new(BufReader::new(unpack(CONTENT))),
-        ),
-        (
-            Path::new("data/cora/cora.cites.gz"),
-            Box::new(BufReader::new(unpack(CITES))),
-        ),
-        Some((
-            Path::new("data/cora/planetoid-split.csv.gz"),
-            Box::new(BufReader::new(unpack(SPLIT))),
-        )),
+        file("data/cora/cora.content.gz", CONTENT),
+        file("data/cora/cora.cites.gz", CITES),
+        Some(file("data/cora/planetoid-split.csv.gz", SPLIT)),
     )
 }
 
-fn unpack(compressed: &'static [u8]) -> impl Read {
-    GzDecoder::new(compressed)
+/// Minesweeper (Platonov et al., 2023): 10,000 cells of a board, 39,402 pairs of neighbours, 7
+/// features, 2 classes (80 % have no mine), and the first of the ten published splits: 5,000
+/// training, 2,500 validation, 2,500 test nodes.
+///
+/// # Errors
+/// None with the files as they are in the repository.
+pub fn minesweeper() -> Result<RawDataset, GraphError> {
+    linqs::parse(
+        "minesweeper".to_owned(),
+        file("data/minesweeper/minesweeper.content.gz", MINES_CONTENT),
+        file("data/minesweeper/minesweeper.cites.gz", MINES_CITES),
+        Some(file("data/minesweeper/split.csv.gz", MINES_SPLIT)),
+    )
+}
+
+fn file(path: &'static str, compressed: &'static [u8]) -> linqs::Source<'static> {
+    (
+        Path::new(path),
+        Box::new(BufReader::new(GzDecoder::new(compressed))),
+    )
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
     use super::*;
     use sha2::{Digest, Sha256};
 
@@ -63,9 +98,21 @@ mod tests {
                 SPLIT,
                 "0b1fa6423dc53819a671a97d953304e6089bdbd57cf2d222efa17cc8eab5704d",
             ),
+            (
+                MINES_CONTENT,
+                "a80f9efecbded8c0631a867cbc1c63880c7f08ba63a1b072fa26664e4f8f8c1e",
+            ),
+            (
+                MINES_CITES,
+                "ad2722d007feda5d8f62f5552c338611399aee5a569c312597c92ca639708240",
+            ),
+            (
+                MINES_SPLIT,
+                "55b300c8a8e89482d4b77577b6b69b9aebe29e76eb064b779d3728e2cbf3fff1",
+            ),
         ] {
             let mut text = Vec::new();
-            unpack(file).read_to_end(&mut text).unwrap();
+            GzDecoder::new(file).read_to_end(&mut text).unwrap();
             let found = format!("{:x}", Sha256::digest(&text));
             assert_eq!(found, checksum);
         }
@@ -87,7 +134,34 @@ mod tests {
     }
 
     #[test]
+    fn minesweeper_has_the_size_that_everyone_reports() {
+        let board = minesweeper().unwrap();
+        assert_eq!(
+            (board.graph.nodes(), board.graph.edges()),
+            (10_000, 2 * 39_402)
+        );
+        assert_eq!((board.features.width(), board.classes), (7, 2));
+        let mines = board.labels.iter().filter(|label| **label == Some(1));
+        assert_eq!(mines.count(), 2_000);
+        let split = &board.splits[0];
+        let sizes = [&split.train, &split.validation, &split.test].map(Vec::len);
+        assert_eq!(sizes, [5_000, 2_500, 2_500]);
+        // A cell inside the board has eight neighbours.
+        assert_eq!((0..10_000).map(|v| board.graph.degree(v)).max(), Some(8));
+    }
+
+    #[test]
+    fn every_name_has_its_data() {
+        for name in BUNDLED {
+            assert_eq!(bundled(name).unwrap().name, *name);
+        }
+        let error = bundled("coral").err().unwrap().to_string();
+        assert!(error.contains("cora, minesweeper"), "{error}");
+    }
+
+    #[test]
     fn the_bundled_files_stay_small() {
         assert!(CONTENT.len() + CITES.len() + SPLIT.len() < 300_000);
+        assert!(MINES_CONTENT.len() + MINES_CITES.len() + MINES_SPLIT.len() < 200_000);
     }
 }

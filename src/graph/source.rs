@@ -22,15 +22,7 @@ impl DatasetSpec {
     /// If the section does not name exactly one source, or the source cannot be read.
     pub fn read(&self, base: &Path) -> Result<RawDataset, GraphError> {
         let mut data = match (&self.name, &self.path, &self.synthetic) {
-            (Some(name), None, None) if name == "cora" => bundled::cora()?,
-            (Some(name), None, None) => {
-                let known = bundled::BUNDLED.join(", ");
-                let what = format!(
-                    "there is no bundled data set `{name}` (there is: {known}); for others give \
-                    `path` and `format`"
-                );
-                return Err(GraphError::key("dataset.name", what));
-            }
+            (Some(name), None, None) => bundled::bundled(name)?,
             (None, Some(path), None) => {
                 let format = self.format.ok_or_else(|| {
                     GraphError::key(

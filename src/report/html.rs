@@ -82,6 +82,7 @@ impl Page<'_> {
             unfinished => self.manifest["started"].is_string() && self.manifest["finished"].is_null(),
             runs => self.runs.len(),
             command => self.command(),
+            recipe => self.recipe(),
             summary => self.summary,
             traffic => self.traffic,
             targets => self.targets,
@@ -161,16 +162,7 @@ impl Page<'_> {
             "Partition",
             of(|run| format!("{}, {} workers", run.partitioner, run.workers)),
         );
-        add(
-            "Cut",
-            of(|run| {
-                format!(
-                    "{} edges, {} boundary rows",
-                    format::grouped(run.edge_cut as f64),
-                    format::grouped(run.boundary_rows as f64)
-                )
-            }),
-        );
+        add("Cut", self.cuts());
         add("Network", of(|run| run.network.clone()));
         add("Epochs", of(|run| run.epochs.to_string()));
         add("Seeds", of(|run| run.seed.to_string()));
@@ -184,6 +176,79 @@ impl Page<'_> {
             known.map_or(String::new(), |peak| format::bytes(peak as f64))
         });
         setting
+    }
+
+    /// What each way of cutting the graph leaves, over seeds; one worker cuts nothing.
+    fn cuts(&self) -> String {
+        let cut = |run: &&RunRow| run.workers > 1;
+        let name = |run: &RunRow| {
+            format!(
+                "{}, {}, {} workers",
+                run.dataset, run.partitioner, run.workers
+            )
+        };
+        let mut names: Vec<String> = Vec::new();
+        for run in self.runs.iter().filter(cut) {
+            if !names.contains(&name(run)) {
+                names.push(name(run));
+            }
+        }
+        let told = names.into_iter().map(|one| {
+            let range = |of: fn(&RunRow) -> u64| {
+                let mine = self.runs.iter().filter(cut).filter(|run| name(run) == one);
+                let (mut least, mut most) = (u64::MAX, 0);
+                for value in mine.map(of) {
+                    (least, most) = (least.min(value), most.max(value));
+                }
+                let [least, most] = [least, most].map(|end| format::grouped(end as f64));
+                if least == most {
+                    least
+                } else {
+                    format!("{least} to {most}")
+                }
+            };
+            let (edges, rows) = (range(|run| run.edge_cut), range(|run| run.boundary_rows));
+            format!("{one}: {edges} edges, {rows} boundary rows")
+        });
+        told.collect::<Vec<String>>().join("; ")
+    }
+
+    /// The command that asks whether the fastest strategy is faster than another on a network of the reader's; none with
+    /// fewer than two strategies.
+    fn recipe(&self) -> Option<Shown> {
+        let [fast, slow] = story::rivals(self.cells)?;
+        let quoted = |text: &str| Value::from(text).to_string();
+        let words = self.manifest["command"].as_array();
+        let mut words = words.into_iter().flatten().filter_map(Value::as_str);
+        let file = words.find(|word| word.ends_with(".toml"));
+        let claim = format!(
+            "claim=[{{ id = \"faster\", source = \"ours\", statement = {}, measure = \"simulated_seconds\", \
+             compare = {{ strategy = {}, to = {}, times_less = 1 }} }}]",
+            quoted(&format!("{fast} is faster than {slow}")),
+            quoted(fast),
+            quoted(slow)
+        );
+        let network = "network={ link = { bandwidth = \"100Mbps\", latency = \"5ms\" } }";
+        let mut lines = vec![
+            vec![
+                "grapevine",
+                "run",
+                file.unwrap_or("FILE.toml"),
+                "--out",
+                "results/mine",
+            ],
+            vec!["--set", network],
+            vec!["--set", &claim],
+        ];
+        let sweep = self.manifest["config"]["sweep"].as_object();
+        if sweep.is_some_and(|sweep| sweep.keys().any(|key| key.starts_with("network"))) {
+            lines.push(vec!["--set", "sweep={}"]);
+        }
+        let lines: Result<Vec<String>, _> = lines.into_iter().map(shlex::try_join).collect();
+        Some(context! {
+            question => format!("Is {fast} faster than {slow} on your network?"),
+            command => lines.ok()?.join(" \\\n    "),
+        })
     }
 
     /// How long it took to emulate, and how much of that was the model's own computation.

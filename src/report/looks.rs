@@ -1,7 +1,7 @@
 //! How strategies are drawn: for each a colour, a dash and a marker that never change and of which the latter two alone
 //! tell it from others.
 
-use super::style::{BLUE, CYAN, Color, GREEN, GREY, INK, PURPLE, RED, YELLOW};
+use super::style::{BLUE, CYAN, Color, GREEN, INK, PURPLE, RED, YELLOW};
 
 // Besides *bright*, from other palettes of Paul Tol's and near them.
 const ORANGE: Color = (0xEE, 0x77, 0x33);
@@ -9,6 +9,8 @@ const INDIGO: Color = (0x33, 0x22, 0x88);
 const TEAL: Color = (0x00, 0x99, 0x88);
 const BROWN: Color = (0x72, 0x19, 0x0E);
 const LAVENDER: Color = (0xA9, 0x8B, 0xDC);
+// The palette's own grey is too pale for a thin line.
+const SLATE: Color = (0x77, 0x77, 0x77);
 
 /// Colours of strategies without a place, unlike those that have one.
 const OTHERS: [Color; 5] = [
@@ -22,7 +24,7 @@ const OTHERS: [Color; 5] = [
 /// Strategies with a place of their own, and their colours.
 const PLACES: [(&str, Color); 12] = [
     ("full", BLUE),
-    ("isolated", GREY),
+    ("isolated", SLATE),
     ("fixed", YELLOW),
     ("varco", RED),
     ("grappa", GREEN),
@@ -178,6 +180,16 @@ mod tests {
         assert_eq!(looks[0].color, looks[1].color);
         assert_ne!(looks[0].dash, looks[1].dash);
         assert_ne!(looks[0].marker, looks[1].marker);
+    }
+
+    #[test]
+    fn every_colour_is_seen_on_white() {
+        for (kind, (red, green, blue)) in PLACES {
+            let light = [red, green, blue].map(u32::from);
+            // Relative luminance, roughly; the palest that prints is yellow.
+            let light = (2 * light[0] + 7 * light[1] + light[2]) / 10;
+            assert!(light <= 185, "{kind}: {light}");
+        }
     }
 
     #[test]

@@ -31,6 +31,7 @@ mod overlap;
 mod pipe;
 mod probe;
 mod program;
+mod readme;
 mod reference;
 mod resume;
 mod retexo;

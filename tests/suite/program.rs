@@ -369,6 +369,24 @@ fn partition_statistics_of_cora_are_printed() {
 }
 
 #[test]
+fn a_partition_that_was_written_is_the_one_that_given_reads() {
+    let folder = folder_with("");
+    let graph = "{ kind = \"rmat\", scale = 8, classes = 4, features = 8 }";
+    for data in ["cora", graph] {
+        let with = |more: &[&str]| {
+            let arguments = [&["partition", data, "-w", "3", "--json"][..], more].concat();
+            grapevine(folder.path(), &arguments).expect(0).json()
+        };
+        let made = with(&["-m", "random", "--seed", "7", "--out", "new/parts.txt"]);
+        let read = with(&["-m", "given", "--file", "new/parts.txt"]);
+        assert_eq!(made, read, "{data}");
+        assert_ne!(made, with(&["-m", "random"]), "{data}");
+        let text = fs::read_to_string(folder.path().join("new/parts.txt")).unwrap();
+        assert_eq!(made["nodes"], text.lines().count(), "{data}");
+    }
+}
+
+#[test]
 fn an_outage_is_projected_once() {
     let folder = folder_with(EXPERIMENT);
     let seconds = |sets: &[&str]| {
@@ -464,10 +482,21 @@ fn the_quickstart_is_a_sound_experiment() {
         "isolated",
         "fixed",
         "varco",
+        "bns",
+        "pipe",
+        "adaqp",
+        "distdgl",
+        "llcg",
+        "cluster",
         "grappa",
         "retexo",
     ];
     assert_eq!(names, expected);
+    // What it is for: node data is what costs there.
+    let full = &cells[1];
+    let of = |kind: &str| full["bytes_by_kind"][kind].as_u64().unwrap_or(0);
+    let node_data = of("feature") + of("activation") + of("activation_gradient");
+    assert!(node_data >= 5 * of("parameter_gradient"), "{full}");
 }
 
 #[test]
@@ -624,6 +653,15 @@ fn flags_of_partition_that_do_not_go_together_are_named() {
         ("cora -w 0", &["--workers: 0", "2708"]),
         ("cora -w 2 -m met", &["--method", "'metis'"]),
         ("here -w 2 --format planetoi", &["--format", "'planetoid'"]),
+        (
+            "{kind=\"rma\"} -w 2",
+            &["DATASET", "`rma`", "features = 16"],
+        ),
+        (
+            "{kind=\"rmat\"} -w 2 --format ogb",
+            &["--format", "remove it"],
+        ),
+        ("cora -w 2 --out .", &["--out: cannot write ."]),
     ] {
         let arguments: Vec<&str> = ["partition"]
             .into_iter()

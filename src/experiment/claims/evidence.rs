@@ -31,7 +31,7 @@ pub(super) struct Evidence {
     pub holds: f64,
     /// P-value of the condition being met: small if the runs show that it fails.
     pub fails: f64,
-    /// How far the interval's worse end is inside the condition; negative outside.
+    /// How far the mean is inside the condition; negative outside.
     pub spare: f64,
 }
 
@@ -115,9 +115,12 @@ impl Evidence {
             _ => None,
         };
         let ends = (end(&least, |ends| ends.0), end(&most, |ends| ends.1));
+        // By the mean, not by the interval's end, which would put the noisiest setting first. Without a bound that is
+        // known, the mean may be anywhere.
+        let of = |sample: &Option<Sample>| sample.as_ref().map(|sample| sample.mean);
         let (from, to) = (
-            ends.0.or(mean).unwrap_or(f64::NEG_INFINITY),
-            ends.1.or(mean).unwrap_or(f64::INFINITY),
+            of(&least).unwrap_or(f64::NEG_INFINITY),
+            of(&most).unwrap_or(f64::INFINITY),
         );
         let evidence = Self {
             mean,
@@ -177,7 +180,8 @@ impl Evidence {
         }
     }
 
-    /// Orders from worst to best: what fails at this one-sided p-value, what neither does, what holds; then by what is to spare.
+    /// Orders from worst to best: what fails at this one-sided p-value, what neither does, what holds;
+    /// among these by the mean.
     pub(super) fn compare(&self, other: &Self, tail: f64) -> Ordering {
         let place = |one: &Self| match (one.fails <= tail, one.holds <= tail) {
             (true, _) => 0,

@@ -17,7 +17,8 @@
 //!
 //! A claim about strategies in a swept experiment must hold in every setting of the sweep: it is as
 //! good as in its worst setting, whose figures are shown, and broken if one setting breaks it, at
-//! a p-value times the number of settings.
+//! a p-value times the number of settings. Settings that break it are worse than those that leave it
+//! open, these are worse than those that meet it, and among equals the mean decides.
 //!
 //! A run that never reached the target accuracy has no `seconds_to_target` and `bytes_to_target`,
 //! but one knows that they are more than the run took: it is censored, not left out, and a verdict

@@ -274,6 +274,21 @@ fn one_setting_that_fails_is_held_to_the_number_of_settings() {
     assert_eq!(row.verdict, "inconclusive");
 }
 
+#[test]
+fn the_worst_setting_is_the_one_with_the_worst_mean_and_not_the_noisiest() {
+    let mut rows = runs("noisy full", &[0.70, 0.80, 0.95], &[0; 3]);
+    rows.extend(runs("noisy varco", &[0.79, 0.81, 0.845], &[0; 3]));
+    rows.extend(runs("worse full", &[0.80, 0.81, 0.82], &[0; 3]));
+    rows.extend(runs("worse varco", &[0.791, 0.794, 0.803], &[0; 3]));
+    let compare = "{ strategy = 'varco', to = 'full', at_most_below = 0.01 }";
+    let row = judge("test_accuracy", compare, &rows);
+    assert!(row.expected.ends_with("(worst: worse)"), "{}", row.expected);
+    close(row.measured, -0.014);
+    // The noisy one's interval reaches farther down.
+    assert!(row.low.unwrap() > -0.03, "{row:?}");
+    assert_eq!(row.verdict, "inconclusive");
+}
+
 /// Runs that took 100 s and 1,000 bytes, and reached the target after these seconds, if they did.
 fn until_target(cell: &str, seconds: &[Option<f64>]) -> Vec<RunRow> {
     let mut rows = runs(cell, &vec![0.8; seconds.len()], &vec![0; seconds.len()]);

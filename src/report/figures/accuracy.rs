@@ -134,18 +134,19 @@ fn seen(series: &Series, in_sight: impl Fn(&[Spot]) -> bool) -> Vec<f64> {
     spots.map(|spot| spot.x).collect()
 }
 
-/// The range of accuracies that tells strategies apart: from the highest value down to as far below the worst
-/// final one as that is below the highest. The steep first epochs, alike for all, would press the rest together.
+/// The range of accuracies that tells strategies apart: from the highest value down to a little below the worst
+/// final one. The steep first epochs, alike for all, would press the rest together.
 fn worth_seeing<'s>(series: impl Iterator<Item = &'s Series> + Clone) -> (f64, f64) {
     let spots = series.clone().flat_map(|series| &series.spots);
-    let high = spots
-        .map(|spot| spot.y + spot.y_sd)
-        .fold(f64::NEG_INFINITY, f64::max);
     let last = series.filter_map(|series| series.spots.last());
+    // Bands of early epochs may be wide, and do not count.
+    let high = (spots.map(|spot| spot.y))
+        .chain(last.clone().map(|spot| spot.y + spot.y_sd))
+        .fold(f64::NEG_INFINITY, f64::max);
     let worst = last
         .map(|spot| spot.y - spot.y_sd)
         .fold(f64::INFINITY, f64::min);
-    let low = worst - (high - worst).max(0.04);
+    let low = worst - (0.25 * (high - worst)).max(0.02);
     (low, high)
 }
 
@@ -170,7 +171,7 @@ mod tests {
         let both = [series(&[0.1, 0.7, 0.8]), series(&[0.2, 0.75, 0.7])];
         let (low, high) = worth_seeing(both.iter());
         assert!(
-            (low - 0.6).abs() < 1e-12 && (high - 0.8).abs() < 1e-12,
+            (low - 0.675).abs() < 1e-12 && (high - 0.8).abs() < 1e-12,
             "{low} {high}"
         );
     }

@@ -2,6 +2,8 @@
 
 mod sweep;
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::figures::list;
@@ -52,10 +54,10 @@ pub(super) fn tell(cells: &[Entrant]) -> Story {
         return sweep::tell(cells, &settings);
     }
     let mut story = Story::default();
-    accuracy(cells, &mut story);
-    node_data(cells, &mut story);
-    outweighed(cells, &mut story);
     time(cells, &mut story);
+    node_data(cells, &mut story);
+    accuracy(cells, &mut story);
+    outweighed(cells, &mut story);
     story
 }
 
@@ -184,26 +186,74 @@ fn outweighed(cells: &[Entrant], story: &mut Story) {
     }
 }
 
+/// Whether a cell has one worker alone: it sends nothing, so how workers communicate is no question there.
+fn alone(cell: &Entrant) -> bool {
+    cell.runs.iter().all(|(run, _)| run.workers == 1)
+}
+
+/// The cells across workers, by growing simulated time; all cells where none is.
+fn by_time<'a, 'b>(cells: &'a [Entrant<'b>]) -> Vec<Ranked<'a, 'b>> {
+    let every = cells.iter().all(alone);
+    ranked(cells, |cell| {
+        (every || !alone(cell))
+            .then(|| cell.column("simulated_seconds"))
+            .flatten()
+    })
+}
+
+/// The two strategies whose times a reader wants to compare: the fastest across workers, and `full`, or else the slowest.
+pub(super) fn rivals<'a>(cells: &'a [Entrant<'_>]) -> Option<[&'a str; 2]> {
+    let ranked = by_time(cells);
+    let fastest = ranked.first()?.0.strategy;
+    let full = ranked.iter().find(|(cell, _)| cell.strategy == "full");
+    let other = [full, ranked.last()].into_iter().flatten();
+    let mut other = other.map(|(cell, _)| cell.strategy);
+    Some([fastest, other.find(|label| *label != fastest)?])
+}
+
 fn time(cells: &[Entrant], story: &mut Story) {
-    let ranked = ranked(cells, |cell| cell.column("simulated_seconds"));
+    let ranked = by_time(cells);
     let (Some((fastest, least)), Some((slowest, most))) = (ranked.first(), ranked.last()) else {
         return;
     };
     if ranked.len() < 2 || least.mean <= 0.0 {
         return;
     }
+    let runs = ranked.iter().flat_map(|(cell, _)| &cell.runs);
+    let workers: BTreeSet<u64> = runs.map(|(run, _)| run.workers).collect();
+    let across = match workers.first() {
+        Some(number) if workers.len() == 1 && *number > 1 => format!(" across {number} workers"),
+        Some(_) if workers.len() > 1 => " across workers".to_owned(),
+        _ => String::new(),
+    };
     let value = format::seconds(least.mean);
+    let full = ranked.iter().find(|(cell, _)| cell.strategy == "full");
+    let factor = full.filter(|(cell, _)| cell.label != fastest.label);
+    let factor = factor.map(|(_, full)| format::factor(full.mean / least.mean));
+    let than_full = factor.as_ref().map_or(String::new(), |factor| {
+        format!(", {factor} faster than full")
+    });
     story.sentences.push(format!(
-        "In simulated time {} is the fastest with {value}, {} the slowest with {}.",
+        "In simulated time, {} is the fastest{across}: {value}{than_full}. The slowest is {} with {}.",
         fastest.label,
         slowest.label,
         format::seconds(most.mean)
     ));
     story.headlines.push(Headline {
-        name: "fastest",
+        name: "fastest across workers",
         label: fastest.label.clone(),
-        value,
+        value: factor.map_or(value, |factor| format!("{factor} faster than full")),
     });
+    let lone = cells.iter().filter(|cell| alone(cell) && !alone(fastest));
+    for cell in lone {
+        if let Some(time) = cell.column("simulated_seconds") {
+            story.sentences.push(format!(
+                "A single machine ({}) would take {}, and would have to hold the whole graph.",
+                cell.label,
+                format::seconds(time.mean)
+            ));
+        }
+    }
 }
 
 #[cfg(test)]
@@ -256,9 +306,10 @@ mod tests {
             "{story}"
         );
         assert!(
-            story.contains("isolated is the fastest with 1.00 s, full the slowest"),
+            story.contains("isolated is the fastest: 1.00 s, 6.00× faster than full."),
             "{story}"
         );
+        assert!(story.starts_with("In simulated time"), "{story}");
     }
 
     #[test]
@@ -285,6 +336,26 @@ mod tests {
             story.contains("within one standard deviation of it: varco (80.5 %)."),
             "{story}"
         );
+    }
+
+    #[test]
+    fn a_single_machine_is_told_apart_and_is_not_the_fastest() {
+        let on = |workers: u64, run: RunRow| RunRow { workers, ..run };
+        let runs = [
+            on(1, run("one worker", 0, 0.8, 0, 0)),
+            on(4, run("full", 0, 0.8, 3_000_000, 1)),
+            on(4, run("bns", 0, 0.8, 1_000_000, 1)),
+        ];
+        let story = sentences(&runs);
+        for says in [
+            "bns is the fastest across 4 workers: 2.00 s, 2.00× faster than full.",
+            "A single machine (one worker) would take 1.00 s, and would have to hold the whole graph.",
+        ] {
+            assert!(story.contains(says), "{story}");
+        }
+        let cells = series::cells(&runs, &[]);
+        assert_eq!(rivals(&cells), Some(["bns", "full"]));
+        assert_eq!(rivals(&cells[..1]), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::super::figures::list;
 use super::super::format;
 use super::super::series::Entrant;
 use super::super::settings::{Setting, strategies};
-use super::{Headline, Story, outweighed};
+use super::{Headline, Story, alone, outweighed};
 
 /// Tells the story of several settings, each with the cells of its strategies.
 pub(super) fn tell(cells: &[Entrant], settings: &[Setting]) -> Story {
@@ -21,10 +21,10 @@ pub(super) fn tell(cells: &[Entrant], settings: &[Setting]) -> Story {
         leaders(&compared, "most accurate", accuracy, &mut story);
         node_data(cells, &compared, &mut story);
         let speed = |cell: &Entrant| {
-            cell.column("simulated_seconds")
-                .map(|sum| (-sum.mean, sum.spread()))
+            let time = cell.column("simulated_seconds").filter(|_| !alone(cell));
+            time.map(|sum| (-sum.mean, sum.spread()))
         };
-        leaders(&compared, "fastest", speed, &mut story);
+        leaders(&compared, "fastest across workers", speed, &mut story);
     }
     outweighed(cells, &mut story);
     story
@@ -207,7 +207,7 @@ mod tests {
             "By the mean over seeds, fixed is the most accurate in 2 of 3 settings, full in 1.",
             "No node data at all is sent by isolated.",
             "Times less node data than full in the same setting: fixed 2.00× to 4.00×.",
-            "By the mean over seeds, isolated is the fastest in 3 of 3 settings.",
+            "By the mean over seeds, isolated is the fastest across workers in 3 of 3 settings.",
         ];
         assert_eq!(story.sentences, expected);
         let values: Vec<&str> = (story.headlines.iter())
