@@ -342,7 +342,8 @@ impl Runner<'_> {
             ));
         }
         if experiment.name.ends_with("-smoke") {
-            let caution = "size smoke: it shows that the experiment runs; what comes out of it, verdicts too, means nothing";
+            let caution =
+                "size smoke shows that the experiment runs; its numbers and verdicts mean nothing";
             cautions.push(caution.to_owned());
         }
         cautions
