@@ -75,8 +75,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
 /// What is to be measured, and the network to compare with, if it is given.
 fn planned(args: &Args, workers: usize) -> Result<(CalibrationPlan, Option<NetworkSpec>), Error> {
     if workers < 2 {
-        let what =
-            "one process has nobody to talk to; start it with `mpirun -n 4 grapevine calibrate`";
+        let what = "calibration needs two processes or more; start it with `mpirun -n 4 grapevine calibrate`";
         return Err(SimError::Input(what.to_owned()).into());
     }
     let given = args.network.as_deref().map(read_section).transpose()?;

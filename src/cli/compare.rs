@@ -146,7 +146,7 @@ fn text(first: &Folder, other: &Folder, comparison: &Comparison, all: bool) -> S
     }
     if comparison.unpaired > 0 {
         text.push_str(&format!(
-            "finished runs with seeds that the other folder lacks, compared with nothing: {}\n",
+            "finished runs left out, because the other folder lacks their seeds: {}\n",
             comparison.unpaired
         ));
     }

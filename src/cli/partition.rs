@@ -127,7 +127,7 @@ fn synthetic(text: &str) -> anyhow::Result<SyntheticSpec> {
     let value = toml::de::ValueDeserializer::parse(text);
     value.and_then(SyntheticSpec::deserialize).map_err(|error| {
         let what = format!(
-            "{}; write a generated graph as in an experiment file, for example {}",
+            "{}; write a generated graph as `synthetic` of [dataset], for example {}",
             error.message(),
             "'{ kind = \"rmat\", scale = 12, classes = 4, features = 16 }'"
         );
@@ -142,8 +142,7 @@ fn synthetic(text: &str) -> anyhow::Result<SyntheticSpec> {
 fn statistics(args: &Args) -> anyhow::Result<PartitionStats> {
     let here = PathBuf::new();
     if (args.method == "given") != args.file.is_some() {
-        let what =
-            "goes with --method given, and that with it: one worker number per node and line";
+        let what = "and --method given need each other; the file has one worker number per line, for each node";
         return Err(BadArgument {
             flag: "--file",
             what: what.to_owned(),

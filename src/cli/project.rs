@@ -79,7 +79,7 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     if let [first, _, ..] = experiment.seeds[..] {
         let seeds = experiment.seeds.len();
         text.push_str(&format!(
-            "note: with seed {first} only, the first of {seeds}; others may cut the graph otherwise\n"
+            "note: with seed {first} only, the first of {seeds}; other seeds may cut the graph in other ways\n"
         ));
     }
     print(&text)?;

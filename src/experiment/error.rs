@@ -49,9 +49,7 @@ pub enum RunError {
         out: PathBuf,
     },
     /// The program cannot tell which version of it is running.
-    #[error(
-        "cannot read the program's own file, by which finished runs of the same code are told from others: {0}"
-    )]
+    #[error("cannot read the program's own file, whose hash marks the runs that it finished: {0}")]
     Program(std::io::Error),
     /// Results cannot be written.
     #[error("cannot write {}: {source}", path.display())]

@@ -241,7 +241,7 @@ fn diverged(runs: &[RunRow]) -> Option<String> {
     }
     (!named.is_empty()).then(|| {
         format!(
-            "training diverged, so that accuracies are those of epochs before and decide no claim: the loss is no number in {}",
+            "training diverged, and accuracies count as unknown in claims: the loss is not a number in {}",
             named.join("; ")
         )
     })

@@ -41,7 +41,7 @@ table! {
         partitioner: String,
         /// Number of workers.
         workers: u64,
-        /// Name of the network: its preset, `wan (changed)` where more of it was set than how messages are framed and exchanged, or `custom`.
+        /// Name of the network: its preset, `wan (changed)` if its links were overridden, or `custom`.
         network: String,
         /// What carried out the run: `simulated` in one process, or `mpi` on one process per worker.
         engine: String,

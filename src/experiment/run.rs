@@ -365,7 +365,8 @@ impl Runner<'_> {
             ));
         }
         if experiment.scale == "smoke" {
-            let caution = "size smoke: it shows that the experiment runs; what comes out of it, verdicts too, means nothing";
+            let caution =
+                "size smoke shows that the experiment runs; its numbers and verdicts mean nothing";
             cautions.push(caution.to_owned());
         }
         cautions

@@ -161,7 +161,7 @@ mod tests {
             ),
             (
                 bundled("coral"),
-                "dataset.name: there is no bundled data set `coral` (there is: cora)",
+                "dataset.name: there is no bundled data set `coral` (there are: cora, minesweeper)",
             ),
             (
                 DatasetSpec {

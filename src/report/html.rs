@@ -1,5 +1,7 @@
 //! One self-contained page: claims, tables, figures, setting, and how to do it again.
 
+use std::path::Path;
+
 use minijinja::value::Value as Shown;
 use minijinja::{Environment, context};
 use serde_json::Value;
@@ -220,7 +222,7 @@ impl Page<'_> {
         let quoted = |text: &str| Value::from(text).to_string();
         let words = self.manifest["command"].as_array();
         let mut words = words.into_iter().flatten().filter_map(Value::as_str);
-        let file = words.find(|word| word.ends_with(".toml"));
+        let file = words.find(|word| Path::new(word).extension().is_some_and(|end| end == "toml"));
         let claim = format!(
             "claim=[{{ id = \"faster\", source = \"ours\", statement = {}, measure = \"simulated_seconds\", \
              compare = {{ strategy = {}, to = {}, times_less = 1 }} }}]",
@@ -235,7 +237,7 @@ impl Page<'_> {
                 "run",
                 file.unwrap_or("FILE.toml"),
                 "--out",
-                "results/mine",
+                "results/my-network",
             ],
             vec!["--set", network],
             vec!["--set", &claim],

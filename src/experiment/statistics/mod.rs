@@ -68,7 +68,7 @@ impl fmt::Display for Statistics {
         };
         write!(
             f,
-            "Intervals of {} % and p-values are those of {method}, the latter {corrected}; fewer than {} seeds decide nothing.",
+            "Intervals of {} % and p-values are those of {method}. P-values are {corrected}. A verdict needs {} seeds.",
             self.level * 100.0,
             self.minimum_seeds
         )

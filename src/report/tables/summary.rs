@@ -49,9 +49,9 @@ pub(crate) fn summary(cells: &[Entrant]) -> Table {
     Table {
         name: "summary",
         caption: format!(
-            "Per strategy: test accuracy at the epoch of best validation accuracy ({seeds}), \
-             payload of node data and how many times fewer than full sent, of parameter \
-             gradients and of everything, simulated time, and the share of it that is exposed communication."
+            "One row per strategy ({seeds}). Test accuracy is that at the epoch of best validation accuracy. Node \
+             data, parameter gradients and total are payload. The fourth column is how many times less node data than \
+             full a strategy sends. Exposed communication is a share of simulated time."
         ),
         columns: columns(&[
             "strategy",
