@@ -1,8 +1,9 @@
-//! How much memory there is, asked before anything large is allocated: a program that takes more is ended by the system without a word,
-//! or drags the machine down with it.
+//! How much memory there is, asked before anything large is allocated: a program that takes more is
+//! ended by the system without a word, or drags the machine down with it.
 //!
-//! What there is: what the machine has free, what the limits of its control groups (a container's, say) leave, and what `--memory`
-//! leaves, whichever is least. What is needed is a lower bound: whatever is refused would not have fitted.
+//! What there is: what the machine has free, what the limits of its control groups (a container's,
+//! say) leave, and what `--memory` leaves, whichever is least. What is needed is a lower bound:
+//! whatever is refused would not have fitted.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -108,7 +109,8 @@ fn field(path: &Path, name: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// What the control groups of this process leave, the least of them: `groups` is `/proc/self/cgroup`, `root` where they are mounted.
+/// What the control groups of this process leave, the least of them: `groups` is
+/// `/proc/self/cgroup`, `root` where they are mounted.
 fn in_groups(groups: &str, root: &Path) -> Option<u64> {
     let lines = groups.lines().filter_map(|line| {
         let mut parts = line.splitn(3, ':');

@@ -1,4 +1,5 @@
-//! `mpirun -n P grapevine calibrate`: the network between real processes, as a section of an experiment file.
+//! `mpirun -n P grapevine calibrate`: the network between real processes, as a section of an
+//! experiment file.
 
 use std::path::{Path, PathBuf};
 

@@ -20,8 +20,8 @@ pub(super) enum EngineChoice {
     Mpi,
 }
 
-/// The first process that ends with an error has `mpirun` end the others and stop passing on what they say: so long do all wait
-/// before they end.
+/// The first process that ends with an error has `mpirun` end the others and stop passing on what
+/// they say: so long do all wait before they end.
 const PASSING_ON: Duration = Duration::from_millis(500);
 
 /// An error that has been told.
@@ -33,8 +33,8 @@ pub(super) struct Told {
 }
 
 impl EngineChoice {
-    /// Does `work` on this engine. Where workers are processes, every one of them tells how it failed, unless another has
-    /// told the same already, and all end with the same exit code.
+    /// Does `work` on this engine. Where workers are processes, every one of them tells how it
+    /// failed, unless another has told the same already, and all end with the same exit code.
     ///
     /// # Errors
     /// That of the engine or of `work`.

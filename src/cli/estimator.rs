@@ -1,4 +1,5 @@
-//! `grapevine estimator`: how far Grappa's gradients are from the full one, and what each weight does about it.
+//! `grapevine estimator`: how far Grappa's gradients are from the full one, and what each weight
+//! does about it.
 
 use std::path::PathBuf;
 

@@ -1,7 +1,7 @@
 //! The command line: one file per subcommand.
 //!
-//! Results go to standard output, progress and messages to standard error. Exit code 0: done; 1: failed while running; 2: the
-//! input was wrong.
+//! Results go to standard output, progress and messages to standard error. Exit code 0: done; 1:
+//! failed while running; 2: the input was wrong.
 
 mod calibrate;
 mod columns;
@@ -33,7 +33,8 @@ use crate::sim::{DEVICE_PROFILES, keep_freed_memory};
 use crate::strategies::Registry;
 use crate::{Error, experiment, memory, report as reports};
 
-/// Train graph neural networks across emulated machines and measure what each way of communicating costs.
+/// Train graph neural networks across emulated machines and measure what each way of communicating
+/// costs.
 #[derive(Parser)]
 #[command(name = "grapevine", version, propagate_version = true)]
 struct Cli {
@@ -62,7 +63,8 @@ enum Command {
     Estimator(estimator::Args),
     /// Emulate a list of flows over a network: when each starts and finishes
     Net(net::Args),
-    /// Measure the network between the processes that mpirun started, and write it as a [network] section
+    /// Measure the network between the processes that mpirun started, and write it as a [network]
+    /// section
     Calibrate(calibrate::Args),
     /// List what experiment files can name
     List(list::Args),
@@ -76,8 +78,9 @@ enum Verdict {
     Breached,
 }
 
-/// Runs the program with the strategies of `registry`, and returns its exit code. A crate of your own calls this with
-/// `Registry::builtin().with(…)` to get the whole program with its strategy in it.
+/// Runs the program with the strategies of `registry`, and returns its exit code. A crate of your
+/// own calls this with `Registry::builtin().with(…)` to get the whole program with its strategy in
+/// it.
 #[must_use]
 pub fn run_with(registry: &Registry) -> ExitCode {
     keep_freed_memory();
@@ -133,7 +136,8 @@ fn is_input(error: &anyhow::Error) -> bool {
 pub struct ExperimentArgs {
     /// Experiment file
     pub file: PathBuf,
-    /// Size of the experiment: `paper` is the file as it stands; the others are its `[scale.…]` tables
+    /// Size of the experiment: `paper` is the file as it stands; the others are its `[scale.…]`
+    /// tables
     #[arg(long, value_name = "SIZE", default_value = PAPER)]
     pub scale: String,
     /// Change a value of the file, such as `training.epochs=20`; may be given several times

@@ -1,4 +1,5 @@
-//! `grapevine partition`: how good a partition is, before training on it, and the partition as a file.
+//! `grapevine partition`: how good a partition is, before training on it, and the partition as a
+//! file.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -33,8 +34,8 @@ const FORMATS: [&str; 9] = [
 /// Arguments of `partition`.
 #[derive(ClapArgs)]
 pub(super) struct Args {
-    /// A bundled data set, the path of files with --format, or a generated graph as experiment files
-    /// write it: '{ kind = "rmat", scale = 12, classes = 4, features = 16 }'
+    /// A bundled data set, the path of files with --format, or a generated graph as experiment
+    /// files write it: '{ kind = "rmat", scale = 12, classes = 4, features = 16 }'
     dataset: String,
     /// Number of workers
     #[arg(long, short)]

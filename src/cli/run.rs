@@ -34,7 +34,8 @@ pub(super) struct Args {
     /// What carries out the runs
     #[arg(long, value_enum, default_value_t)]
     engine: EngineChoice,
-    /// Keep finished runs of the same settings, data and program in the result folder, and do the rest
+    /// Keep finished runs of the same settings, data and program in the result folder, and do the
+    /// rest
     #[arg(long)]
     resume: bool,
     /// Go on with the other runs when one fails; the exit code is still 1
@@ -46,8 +47,8 @@ pub(super) struct Args {
     /// Print no progress
     #[arg(long, short)]
     quiet: bool,
-    /// Leave a trace of every run in traces/<cell>-<seed>.json (open it in Perfetto or `chrome://tracing`), and
-    /// a timeline in the report
+    /// Leave a trace of every run in traces/<cell>-<seed>.json (open it in Perfetto or
+    /// `chrome://tracing`), and a timeline in the report
     #[arg(long)]
     trace: bool,
     /// How many epochs, from the first, are traced

@@ -1,8 +1,10 @@
 //! Runs that have finished, kept one by one, so that an experiment can go on where it was stopped.
 //!
-//! Each run is one file, `finished/<address>.cbor.gz` in the result folder, with its rows of all tables. The address is a hash of all that
-//! the rows depend on: the cell with its settings and options, the seed, the content of the data, the partition, the devices, the
-//! engine, and the program itself. A run with another address is another run; a file that is cut short or altered is none.
+//! Each run is one file, `finished/<address>.cbor.gz` in the result folder, with its rows of all
+//! tables. The address is a hash of all that the rows depend on: the cell with its settings and
+//! options, the seed, the content of the data, the partition, the devices, the engine, and the
+//! program itself. A run with another address is another run; a file that is cut short or altered
+//! is none.
 
 use std::fs;
 use std::io::{self, Read};
@@ -47,8 +49,8 @@ pub(super) struct Addresser {
 }
 
 impl Addresser {
-    /// Addresses of the runs of an experiment by a program with this hash. `traced` is the number of epochs of which a timeline is
-    /// kept.
+    /// Addresses of the runs of an experiment by a program with this hash. `traced` is the number
+    /// of epochs of which a timeline is kept.
     pub(super) fn new(program: &str, experiment: &str, traced: usize) -> Self {
         let mut common = Sha256::new();
         absorb(&mut common, program.as_bytes());
@@ -132,7 +134,8 @@ impl Archive {
         self.folder.join(format!("{}{EXTENSION}", address.0))
     }
 
-    /// The rows of the run of a cell with a seed; nothing if it has not finished, or its file is not whole or of another run.
+    /// The rows of the run of a cell with a seed; nothing if it has not finished, or its file is
+    /// not whole or of another run.
     pub(super) fn get(&self, address: &Address, cell: &str, seed: u64) -> Option<Tables> {
         let file = fs::read(self.path(address)).ok()?;
         // Read to the end, where the checksum is.

@@ -4,10 +4,11 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// Writes a file through `fill`, so that `path` holds either what it held before or all of the new content,
-/// whenever the process or the machine stops. Missing folders above it are made.
+/// Writes a file through `fill`, so that `path` holds either what it held before or all of the new
+/// content, whenever the process or the machine stops. Missing folders above it are made.
 ///
-/// The content goes to a temporary file in the same folder, is flushed to the disk and then renamed.
+/// The content goes to a temporary file in the same folder, is flushed to the disk and then
+/// renamed.
 ///
 /// # Errors
 /// What `fill` returns, or the file system's error; nothing is left behind in either case.

@@ -59,7 +59,8 @@ pub(crate) struct Change {
     pub other: f64,
     /// Mean of other − first.
     pub difference: f64,
-    /// The 95 % Student-t interval of the mean of the differences paired by seed; none for one pair.
+    /// The 95 % Student-t interval of the mean of the differences paired by seed; none for one
+    /// pair.
     pub interval: Option<(f64, f64)>,
     /// What can be said.
     pub verdict: Verdict,
@@ -74,11 +75,13 @@ pub(crate) struct Comparison {
     pub first_only: Vec<String>,
     /// Cells that the other folder alone has.
     pub other_only: Vec<String>,
-    /// Finished runs of cells that both have, with seeds that one folder alone has: they are compared with nothing.
+    /// Finished runs of cells that both have, with seeds that one folder alone has: they are
+    /// compared with nothing.
     pub unpaired: usize,
 }
 
-/// Compares the finished runs of two tables, joined by cell and seed. Of a measure, seeds count for which both have a value.
+/// Compares the finished runs of two tables, joined by cell and seed. Of a measure, seeds count for
+/// which both have a value.
 #[must_use]
 pub(crate) fn compare(first: &[RunRow], other: &[RunRow]) -> Comparison {
     let mut comparison = Comparison::default();

@@ -68,7 +68,8 @@ impl RunError {
         move |source| Self::Folder { path, source }
     }
 
-    /// Whether the cause is something a person wrote (exit code 2), not a failure of the run (exit code 1).
+    /// Whether the cause is something a person wrote (exit code 2), not a failure of the run (exit
+    /// code 1).
     #[must_use]
     pub fn is_input(&self) -> bool {
         match self {
@@ -97,7 +98,8 @@ impl From<SimError> for RunError {
     }
 }
 
-/// Anything that can go wrong. [`Error::is_input`] tells bad input (exit code 2) from failed work (exit code 1).
+/// Anything that can go wrong. [`Error::is_input`] tells bad input (exit code 2) from failed work
+/// (exit code 1).
 #[derive(Debug, Error)]
 pub enum Error {
     /// The experiment file.

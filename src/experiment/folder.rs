@@ -1,4 +1,5 @@
-//! The folder of an experiment's results: where it is, whose it is, and what of an earlier run has to leave it.
+//! The folder of an experiment's results: where it is, whose it is, and what of an earlier run has
+//! to leave it.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -15,8 +16,8 @@ pub(crate) fn default_out(experiment: &Experiment) -> PathBuf {
     Path::new("results").join(&experiment.name)
 }
 
-/// Whether results of the experiment `name` may go to `folder`: there is nothing, or results of an experiment of that name, or no
-/// results.
+/// Whether results of the experiment `name` may go to `folder`: there is nothing, or results of an
+/// experiment of that name, or no results.
 pub(super) fn free(folder: &Path, name: &str) -> Result<(), RunError> {
     let taken = |path: &Path, what: String| {
         Err(RunError::Taken {
@@ -49,7 +50,8 @@ pub(super) fn free(folder: &Path, name: &str) -> Result<(), RunError> {
 /// What tells other programs that results are being written to a folder.
 const LOCK: &str = ".lock";
 
-/// Makes `folder`, and keeps others from writing results to it as long as what is returned is there.
+/// Makes `folder`, and keeps others from writing results to it as long as what is returned is
+/// there.
 ///
 /// # Errors
 /// If somebody writes results there now, or the folder cannot be made.
@@ -66,8 +68,9 @@ pub(super) fn occupy(folder: &Path) -> Result<File, RunError> {
     }
 }
 
-/// Removes `drawn`, which tells of other tables than those that are written from now on, and the traces, unless the run is one that
-/// resumes. Returns what is to be said about the results that the run replaces.
+/// Removes `drawn`, which tells of other tables than those that are written from now on, and the
+/// traces, unless the run is one that resumes. Returns what is to be said about the results that
+/// the run replaces.
 pub(super) fn make_way(
     folder: &Path,
     drawn: &[PathBuf],

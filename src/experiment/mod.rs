@@ -1,9 +1,10 @@
 //! Experiments: from a TOML file to tables that can be checked.
 //!
 //! ```text
-//! file.toml ─→ config::Experiment ─→ Cell × seed ─→ prepare::Preparation ─→ run ─→ rows ─→ Tables (Parquet, CSV)
-//!                                                        │                        │
-//!                                                   project: plan alone      claims, verify
+//! file.toml ─→ config::Experiment ─→ Cell × seed ─→ prepare::Preparation ─→ run ─→ rows ─→ Tables
+//!                                                        │                        │  (Parquet,
+//!                                                   project: plan alone      claims, │      CSV)
+//!                                                                            verify ─┘
 //! ```
 
 mod archive;

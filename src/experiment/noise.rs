@@ -1,7 +1,8 @@
 //! Whether the machine was its own while a run was timed.
 //!
-//! With measured compute, what other programs do decides simulated times. Two things are watched around each run: how busy others kept the
-//! processors, and how long a calculation takes that is always the same. A run beside which either was amiss decides no claim about time.
+//! With measured compute, what other programs do decides simulated times. Two things are watched
+//! around each run: how busy others kept the processors, and how long a calculation takes that is
+//! always the same. A run beside which either was amiss decides no claim about time.
 
 use std::fs;
 use std::hint::black_box;

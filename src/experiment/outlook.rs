@@ -1,4 +1,5 @@
-//! How long an experiment will take: from a measured epoch of each strategy before it begins, and from what its runs have taken since.
+//! How long an experiment will take: from a measured epoch of each strategy before it begins, and
+//! from what its runs have taken since.
 
 use std::time::Duration;
 
@@ -52,7 +53,8 @@ impl Outlook {
             .push((strategy.to_owned(), Trial { first, epoch }));
     }
 
-    /// Notes what the next run took, if it was one to be done, and returns the seconds that are left.
+    /// Notes what the next run took, if it was one to be done, and returns the seconds that are
+    /// left.
     pub fn ended(&mut self, took: Option<Duration>) -> Option<f64> {
         let next = self.runs.iter_mut().find(|run| run.took.is_none());
         if let (Some(run), Some(took)) = (next, took) {
@@ -67,7 +69,8 @@ impl Outlook {
         to_come.map(|run| self.expected(run)).sum()
     }
 
-    /// What a run will take: as runs of its cell did; else as those of its strategy, by the epoch; else as its trial says.
+    /// What a run will take: as runs of its cell did; else as those of its strategy, by the epoch;
+    /// else as its trial says.
     fn expected(&self, run: &Run) -> Option<f64> {
         let mean = |of: &dyn Fn(&Run) -> bool| {
             let (mut seconds, mut epochs) = (0.0, 0);

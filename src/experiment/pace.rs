@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-/// Results are written after every cell, and within a cell after the first seed that ends so long after the last time.
+/// Results are written after every cell, and within a cell after the first seed that ends so long
+/// after the last time.
 const WRITE_EVERY: Duration = Duration::from_secs(5);
 
-/// When results are written: they are written whole, so that what takes long to write is written less often, and writing takes a small share of
-/// the whole.
+/// When results are written: they are written whole, so that what takes long to write is written
+/// less often, and writing takes a small share of the whole.
 pub(super) struct Pace {
     ended: Instant,
     took: Duration,

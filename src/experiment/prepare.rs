@@ -1,4 +1,5 @@
-//! From a cell and a seed to a setting that can run: data, partition, network and devices, each made once and shared.
+//! From a cell and a seed to a setting that can run: data, partition, network and devices, each
+//! made once and shared.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -269,7 +270,8 @@ impl<'a> Preparation<'a> {
         })
     }
 
-    /// Whether the engine can run the cell: where workers are processes, there must be one of each, with a program of its own.
+    /// Whether the engine can run the cell: where workers are processes, there must be one of each,
+    /// with a program of its own.
     fn suits_processes(&self, cell: &Cell, needs: &Needs) -> Result<(), ConfigError> {
         let Some(processes) = self.engine.processes() else {
             return Ok(());
@@ -359,8 +361,9 @@ impl<K: PartialEq, V: Clone> Memo<K, V> {
     }
 }
 
-/// Whether there is memory for what the cell holds at least: each worker's parameters with their gradient and what the optimiser keeps, the
-/// outputs of the widest layer for all nodes, and a record of every epoch.
+/// Whether there is memory for what the cell holds at least: each worker's parameters with their
+/// gradient and what the optimiser keeps, the outputs of the widest layer for all nodes, and a
+/// record of every epoch.
 fn fits(cell: &Cell, dataset: &Dataset, needs: &Needs) -> Result<(), ConfigError> {
     /// Parameters, their gradient, and at least one value more of each.
     const COPIES: usize = 3;

@@ -21,7 +21,8 @@ use table::{Rest, height, spec, table};
 pub use text::Text;
 
 table! {
-    /// One cell and seed. Byte columns of the eight kinds sum to `payload_bytes`. Of a run that failed, what was to be measured is null.
+    /// One cell and seed. Byte columns of the eight kinds sum to `payload_bytes`. Of a run that
+    /// failed, what was to be measured is null.
     RunRow = "runs" {
         /// Name of the experiment.
         experiment: String,
@@ -41,9 +42,11 @@ table! {
         partitioner: String,
         /// Number of workers.
         workers: u64,
-        /// Name of the network: its preset, `wan (changed)` if its links were overridden, or `custom`.
+        /// Name of the network: its preset, `wan (changed)` if its links were overridden, or
+        /// `custom`.
         network: String,
-        /// What carried out the run: `simulated` in one process, or `mpi` on one process per worker.
+        /// What carried out the run: `simulated` in one process, or `mpi` on one process per
+        /// worker.
         engine: String,
         /// The tensor backend.
         backend: String,
@@ -57,8 +60,8 @@ table! {
         parameters: Option<u64>,
         /// Undirected edges whose two ends are on different workers.
         edge_cut: u64,
-        /// Time on the clock of the emulating machine for cutting the graph, boundary plan included; no part of any other time; null in
-        /// tables of earlier versions.
+        /// Time on the clock of the emulating machine for cutting the graph, boundary plan
+        /// included; no part of any other time; null in tables of earlier versions.
         partition_seconds: Option<f64>,
         /// Rows that cross the boundary in one exact exchange: (node, receiving worker) pairs.
         boundary_rows: u64,
@@ -71,16 +74,17 @@ table! {
         val_accuracy: Option<f64>,
         /// Test accuracy at `best_epoch`, in 0 to 1.
         test_accuracy: Option<f64>,
-        /// First epoch whose training loss is no number; null where there is none, and in tables of earlier versions. Accuracies
-        /// are then those of an epoch before, and decide no claim.
+        /// First epoch whose training loss is no number; null where there is none, and in tables of
+        /// earlier versions. Accuracies are then those of an epoch before, and decide no claim.
         diverged_at: Option<u64>,
         /// All encoded values sent, without framing.
         payload_bytes: u64,
         /// All that the links carried: payload with framing.
         wire_bytes: u64,
-        /// Payload counted at both ends, what every worker sent and what it received, as the counter of RETEXO's authors does:
-        /// twice `payload_bytes`, because every message here has one sender and one receiver and none is lost. For comparing with
-        /// figures counted that way; everything else counts a message once, where it is sent.
+        /// Payload counted at both ends, what every worker sent and what it received, as the
+        /// counter of RETEXO's authors does: twice `payload_bytes`, because every message here has
+        /// one sender and one receiver and none is lost. For comparing with figures counted that
+        /// way; everything else counts a message once, where it is sent.
         both_ends_bytes: u64,
         /// Payload of raw node features.
         feature_bytes: u64,
@@ -100,8 +104,8 @@ table! {
         control_bytes: u64,
         /// Messages sent.
         messages: u64,
-        /// Time of the run on the workers' clocks: virtual with the simulated engine; with `mpi` that of the computing and the
-        /// communication calls, as measured.
+        /// Time of the run on the workers' clocks: virtual with the simulated engine; with `mpi`
+        /// that of the computing and the communication calls, as measured.
         simulated_seconds: f64,
         /// The part of it in computation, mean over workers.
         compute_seconds: f64,
@@ -115,16 +119,19 @@ table! {
         seconds_to_target: Option<f64>,
         /// Payload sent until the target accuracy; null if it was not reached or not set.
         bytes_to_target: Option<u64>,
-        /// Test accuracy at the epoch of highest validation accuracy among those that ended with no more payload sent than
-        /// `training.byte_budget`; null without a budget, or if no epoch was evaluated within it.
+        /// Test accuracy at the epoch of highest validation accuracy among those that ended with no
+        /// more payload sent than `training.byte_budget`; null without a budget, or if no epoch was
+        /// evaluated within it.
         accuracy_at_byte_budget: Option<f64>,
         /// The same within `training.time_budget` seconds of the run.
         accuracy_at_time_budget: Option<f64>,
-        /// Share of the processors that other programs took before the run; null unless compute is measured.
+        /// Share of the processors that other programs took before the run; null unless compute is
+        /// measured.
         load_before: Option<f64>,
         /// The same during the run.
         load_during: Option<f64>,
-        /// How much longer a fixed calculation took around the run than at its best; null unless compute is measured.
+        /// How much longer a fixed calculation took around the run than at its best; null unless
+        /// compute is measured.
         calibration_spread: Option<f64>,
         /// Peak resident memory of the emulating process.
         peak_memory_bytes: u64,
@@ -213,15 +220,19 @@ table! {
         test_accuracy: Option<f64>,
         /// Mean cross-entropy of the validation nodes; null where not evaluated.
         val_loss: Option<f64>,
-        /// Ratio asked of the codec; not bytes saved, for what travels whole is left out. Null for strategies that do not compress.
+        /// Ratio asked of the codec; not bytes saved, for what travels whole is left out. Null for
+        /// strategies that do not compress.
         compression_ratio: Option<f64>,
-        /// Share of training nodes' neighbourhoods seen, the mean over workers that have such nodes; null where not meaningful.
+        /// Share of training nodes' neighbourhoods seen, the mean over workers that have such
+        /// nodes; null where not meaningful.
         coverage: Option<f64>,
-        /// Mean of the gradient weights of workers that have training nodes; null where not meaningful.
+        /// Mean of the gradient weights of workers that have training nodes; null where not
+        /// meaningful.
         weight_mean: Option<f64>,
         /// Standard deviation of the gradient weights; null where not meaningful.
         weight_sd: Option<f64>,
-        /// Σ‖x̃ − x‖² / Σ‖x‖² of the rows sent forward, decoded and as they were; null where not measured.
+        /// Σ‖x̃ − x‖² / Σ‖x‖² of the rows sent forward, decoded and as they were; null where not
+        /// measured.
         compression_error: Option<f64>,
     }
 }
@@ -249,7 +260,8 @@ table! {
         payload_bytes: u64,
         /// Payload with framing.
         wire_bytes: u64,
-        /// Σ‖x̃ − x‖² / Σ‖x‖² of the rows of these messages, decoded and as they were; null where not measured.
+        /// Σ‖x̃ − x‖² / Σ‖x‖² of the rows of these messages, decoded and as they were; null where
+        /// not measured.
         compression_error: Option<f64>,
     }
 }
@@ -279,7 +291,8 @@ table! {
         seeds: u64,
         /// Those among them that never reached the target, so that a bound alone is known.
         censored: u64,
-        /// Two-sided p-value of the verdict by itself; null without enough seeds, or anything to measure.
+        /// Two-sided p-value of the verdict by itself; null without enough seeds, or anything to
+        /// measure.
         p_value: Option<f64>,
         /// The same, corrected for all claims of the family; it decides.
         p_adjusted: Option<f64>,

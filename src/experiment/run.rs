@@ -30,7 +30,8 @@ use sha2::{Digest, Sha256};
 pub(crate) trait Progress: Send + Sync {
     /// All runs are known: how many, and how many epochs they have in all.
     fn begin(&self, runs: usize, epochs: usize);
-    /// Something to know before it begins: results that are replaced, cells that are left out and why.
+    /// Something to know before it begins: results that are replaced, cells that are left out and
+    /// why.
     fn note(&self, note: &str);
     /// Whether it is worth a trial of each strategy to say how long all will take.
     fn wants_outlook(&self) -> bool {
@@ -80,7 +81,8 @@ pub(crate) struct Runner<'a> {
     pub base: PathBuf,
     /// Where results go.
     pub out: PathBuf,
-    /// What a report of an earlier run may have left there; removed before the first table is written.
+    /// What a report of an earlier run may have left there; removed before the first table is
+    /// written.
     pub drawn: Vec<PathBuf>,
     /// The command as it was given, for the manifest.
     pub command: Vec<String>,
@@ -162,12 +164,13 @@ fn parts_of_their_own(jobs: &[Job<'_>]) -> Vec<String> {
 }
 
 impl Runner<'_> {
-    /// Prepares every cell, then trains each with every seed; tables and manifest are written after each cell, and after each
-    /// seed that takes long.
+    /// Prepares every cell, then trains each with every seed; tables and manifest are written after
+    /// each cell, and after each seed that takes long.
     ///
     /// # Errors
-    /// Bad input is reported before anything is trained or written. A failing run ends the experiment; its row and everything before it
-    /// are kept. Where workers are processes, process 0 alone writes and has the tables.
+    /// Bad input is reported before anything is trained or written. A failing run ends the
+    /// experiment; its row and everything before it are kept. Where workers are processes, process
+    /// 0 alone writes and has the tables.
     pub(crate) fn run(&self, progress: &Arc<dyn Progress>) -> Result<Summary, RunError> {
         let started = Instant::now();
         let mut preparation = Preparation::new(self.registry, self.base.clone())
@@ -294,7 +297,8 @@ impl Runner<'_> {
         notes
     }
 
-    /// Everything that can be wrong with the input shows here, and the folder for results is there afterwards.
+    /// Everything that can be wrong with the input shows here, and the folder for results is there
+    /// afterwards.
     fn prepare<'a>(
         &'a self,
         program: &str,
@@ -354,7 +358,8 @@ impl Runner<'_> {
         })
     }
 
-    /// Why verdicts say little or nothing: too few seeds, or a size that only shows that everything runs.
+    /// Why verdicts say little or nothing: too few seeds, or a size that only shows that everything
+    /// runs.
     fn cautions(&self) -> Vec<String> {
         let experiment = self.experiment;
         let (seeds, needed) = (experiment.seeds.len(), experiment.statistics.minimum_seeds);
@@ -421,7 +426,8 @@ impl Runner<'_> {
         }
     }
 
-    /// One cell and seed. Returns its rows, which are in the archive then, and the time spent inside model computation.
+    /// One cell and seed. Returns its rows, which are in the archive then, and the time spent
+    /// inside model computation.
     ///
     /// # Errors
     /// See [`Failing`].

@@ -54,7 +54,8 @@ pub(crate) struct EstimatorRow {
     pub best_rmse: f64,
 }
 
-/// Measures every estimator under every design on every graph; `progress` hears of each design before it starts.
+/// Measures every estimator under every design on every graph; `progress` hears of each design
+/// before it starts.
 ///
 /// # Errors
 /// If a graph cannot be generated or divided, or its gradient is zero.

@@ -1,7 +1,9 @@
-//! A run's timeline in the format of Chrome's trace viewer (*Trace Event Format*, Google, 2016), which Perfetto opens too.
+//! A run's timeline in the format of Chrome's trace viewer (*Trace Event Format*, Google, 2016),
+//! which Perfetto opens too.
 //!
-//! Three groups of tracks: what each worker does (`compute`, `wait`), the messages each worker sends, and for each link
-//! how many messages are on it or stand in line for it. Times are virtual, in microseconds.
+//! Three groups of tracks: what each worker does (`compute`, `wait`), the messages each worker
+//! sends, and for each link how many messages are on it or stand in line for it. Times are virtual,
+//! in microseconds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +16,8 @@ const WORKERS: u32 = 1;
 const MESSAGES: u32 = 2;
 const LINKS: u32 = 3;
 
-/// Tracks of messages a worker can have: more than are ever under way at once, and less than would run into the next worker's.
+/// Tracks of messages a worker can have: more than are ever under way at once, and less than would
+/// run into the next worker's.
 const LANES: usize = 100_000;
 
 /// One JSON document, an event a line.
@@ -79,8 +82,8 @@ fn messages(flights: &[Flight], events: &mut Vec<Value>) {
     }
 }
 
-/// How many messages occupy each link, whenever that changes: from their start until their last byte has left, a latency
-/// before they arrive.
+/// How many messages occupy each link, whenever that changes: from their start until their last
+/// byte has left, a latency before they arrive.
 fn occupancy(flights: &[Flight], topology: &Topology, events: &mut Vec<Value>) {
     let mut changes: BTreeMap<(Seconds, usize), i64> = BTreeMap::new();
     for flight in flights {
@@ -137,7 +140,8 @@ fn microseconds(time: Seconds) -> f64 {
 /// Most bytes of a cell in a file name: file systems take 255 in all.
 const LONGEST_NAME: usize = 200;
 
-/// File names of traces: those of cells, with a dash for what not every file system takes, and the seed.
+/// File names of traces: those of cells, with a dash for what not every file system takes, and the
+/// seed.
 #[derive(Debug, Default)]
 pub(super) struct TraceNames {
     taken: BTreeSet<String>,

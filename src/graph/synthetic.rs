@@ -75,8 +75,8 @@ pub fn generate(spec: &SyntheticSpec) -> Result<RawDataset, GraphError> {
     data?.with_own_split(seed)
 }
 
-/// Bytes that generating takes at least: features, and the pairs of nodes that are drawn, with the two forms of the graph that is made of
-/// them.
+/// Bytes that generating takes at least: features, and the pairs of nodes that are drawn, with the
+/// two forms of the graph that is made of them.
 fn least(spec: &SyntheticSpec, nodes: usize, width: usize) -> u64 {
     const PAIR: u64 = 16;
     let pairs = match spec {

@@ -1,6 +1,7 @@
 //! Whether all of many values are finite numbers, in one pass that works on several at a time.
 
-/// The largest absolute value by its bits: infinity is beyond all numbers, and what is not a number beyond infinity.
+/// The largest absolute value by its bits: infinity is beyond all numbers, and what is not a number
+/// beyond infinity.
 fn largest(values: &[f32]) -> u32 {
     const WITHOUT_SIGN: u32 = !(1 << 31);
     values
@@ -14,8 +15,8 @@ pub fn is_finite(values: &[f32]) -> bool {
     largest(values) < f32::INFINITY.to_bits()
 }
 
-/// Whether all values and their squares are finite: Adam divides by the root of a mean of squares, and a parameter whose square was
-/// infinite once would never move again.
+/// Whether all values and their squares are finite: Adam divides by the root of a mean of squares,
+/// and a parameter whose square was infinite once would never move again.
 #[must_use]
 pub fn has_finite_squares(values: &[f32]) -> bool {
     largest(values) <= f32::MAX.sqrt().to_bits()

@@ -30,7 +30,8 @@ pub(crate) fn bytes(bytes: f64) -> String {
     }
 }
 
-/// A non-negative number with about three significant digits and no exponent: `0.0123`, `4.56`, `789`.
+/// A non-negative number with about three significant digits and no exponent: `0.0123`, `4.56`,
+/// `789`.
 pub(crate) fn digits(value: f64) -> String {
     let magnitude = value.abs();
     let decimals = match magnitude {

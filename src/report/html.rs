@@ -94,7 +94,8 @@ impl Page<'_> {
         })
     }
 
-    /// A row of the claims, with the experiment file's own remark and the badge's class in the style sheet.
+    /// A row of the claims, with the experiment file's own remark and the badge's class in the
+    /// style sheet.
     fn claim(&self, row: &ClaimRow) -> Shown {
         let stated = self.manifest["config"]["claim"].as_array();
         let stated = stated.and_then(|all| all.iter().find(|stated| stated["id"] == *row.id));
@@ -215,8 +216,8 @@ impl Page<'_> {
         told.collect::<Vec<String>>().join("; ")
     }
 
-    /// The command that asks whether the fastest strategy is faster than another on a network of the reader's; none with
-    /// fewer than two strategies.
+    /// The command that asks whether the fastest strategy is faster than another on a network of
+    /// the reader's; none with fewer than two strategies.
     fn recipe(&self) -> Option<Shown> {
         let [fast, slow] = story::rivals(self.cells)?;
         let quoted = |text: &str| Value::from(text).to_string();

@@ -1,5 +1,5 @@
-//! How strategies are drawn: for each a colour, a dash and a marker that never change and of which the latter two alone
-//! tell it from others.
+//! How strategies are drawn: for each a colour, a dash and a marker that never change and of which
+//! the latter two alone tell it from others.
 
 use super::style::{BLUE, CYAN, Color, GREEN, INK, PURPLE, RED, YELLOW};
 
@@ -90,7 +90,8 @@ impl Marker {
     }
 }
 
-/// As many as strategies with a place: where points are not joined, the marker alone survives black-and-white print.
+/// As many as strategies with a place: where points are not joined, the marker alone survives
+/// black-and-white print.
 const MARKERS: [Marker; PLACES.len()] = [
     Marker::Circle,
     Marker::Cross,
@@ -106,9 +107,11 @@ const MARKERS: [Marker; PLACES.len()] = [
     Marker::HollowInverted,
 ];
 
-/// Numbers of dashes and of markers have no common factor: so many numbers in a row make pairs of which none occurs twice.
+/// Numbers of dashes and of markers have no common factor: so many numbers in a row make pairs of
+/// which none occurs twice.
 const PAIRS: usize = DASHES.len() * MARKERS.len();
-/// From one variant of a kind to the next: with another dash, another marker, and a pair that is nobody's place.
+/// From one variant of a kind to the next: with another dash, another marker, and a pair that is
+/// nobody's place.
 const VARIANT: usize = 17;
 
 /// How one curve is drawn.
@@ -133,8 +136,9 @@ impl Look {
 
 /// One look for each strategy, given by its label and its kind.
 ///
-/// The colour belongs to the kind. Strategies of one kind share it and differ in dash and marker; one that is called as
-/// its kind is has those of the kind. Kinds without a place of their own follow in the order of their appearance.
+/// The colour belongs to the kind. Strategies of one kind share it and differ in dash and marker;
+/// one that is called as its kind is has those of the kind. Kinds without a place of their own
+/// follow in the order of their appearance.
 pub(super) fn looks(strategies: &[(&str, &str)]) -> Vec<Look> {
     let first = |kind| usize::from(strategies.contains(&(kind, kind)));
     // Of each kind which variant is next.

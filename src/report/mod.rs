@@ -1,5 +1,5 @@
-//! Tables → figures, Markdown and LaTeX tables, and one HTML page. Floor 6: reads result rows and a manifest,
-//! trains nothing.
+//! Tables → figures, Markdown and LaTeX tables, and one HTML page. Floor 6: reads result rows and a
+//! manifest, trains nothing.
 
 mod figures;
 pub(crate) mod format;
@@ -76,12 +76,13 @@ pub(crate) struct Written {
     pub notes: Vec<String>,
 }
 
-/// Writes `figures/*.svg`, `figures/*.png`, `tables/*.md`, `tables/*.tex` and `report.html` into `folder`, each
-/// file atomically. Figures and tables that an earlier report left and this one does not have are removed; nothing else in the
-/// folder is touched.
+/// Writes `figures/*.svg`, `figures/*.png`, `tables/*.md`, `tables/*.tex` and `report.html` into
+/// `folder`, each file atomically. Figures and tables that an earlier report left and this one does
+/// not have are removed; nothing else in the folder is touched.
 ///
-/// `manifest["figures"]` lists the figures (`{ "kind": …, "title": … }`); absent or empty means every kind. A
-/// figure with nothing to show is left out, with a note if it is listed. Every field of the manifest may be absent.
+/// `manifest["figures"]` lists the figures (`{ "kind": …, "title": … }`); absent or empty means
+/// every kind. A figure with nothing to show is left out, with a note if it is listed. Every field
+/// of the manifest may be absent.
 ///
 /// # Errors
 /// A file cannot be written or removed, or the manifest names an unknown figure.
@@ -222,7 +223,8 @@ fn remove_stale(folder: &Path, written: &[PathBuf]) -> Result<(), ReportError> {
 /// A figure that is asked for, and the title it shall have.
 type Asked = (Kind, Option<String>);
 
-/// The figures the manifest asks for, each kind once, with the titles it gives them; `None` if it lists none.
+/// The figures the manifest asks for, each kind once, with the titles it gives them; `None` if it
+/// lists none.
 fn listed(manifest: &Value) -> Result<Option<Vec<Asked>>, ReportError> {
     let listed = manifest["figures"]
         .as_array()

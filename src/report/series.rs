@@ -9,8 +9,8 @@ use crate::experiment::statistics::Summary;
 /// One cell's finished runs, epoch by epoch, with the name and look it has in every figure.
 #[derive(Clone, Debug)]
 pub(super) struct Entrant<'a> {
-    /// What the legend says: the strategy's label, or the cell's name where a sweep has several cells of a
-    /// strategy.
+    /// What the legend says: the strategy's label, or the cell's name where a sweep has several
+    /// cells of a strategy.
     pub label: String,
     /// The strategy's label.
     pub strategy: &'a str,

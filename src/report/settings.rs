@@ -6,7 +6,8 @@ use crate::experiment::rows::Sweep;
 /// The cells of one setting of a sweep.
 pub(super) type Setting<'c, 'a> = (&'a Sweep, Vec<&'c Entrant<'a>>);
 
-/// The cells by setting, in the order of their appearance; one without a name where nothing is swept.
+/// The cells by setting, in the order of their appearance; one without a name where nothing is
+/// swept.
 pub(super) fn settings<'c, 'a: 'c>(
     cells: impl IntoIterator<Item = &'c Entrant<'a>>,
 ) -> Vec<Setting<'c, 'a>> {

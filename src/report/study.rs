@@ -1,4 +1,5 @@
-//! What an estimator study found: a table of all rows, one of each estimator against no weight, and a figure.
+//! What an estimator study found: a table of all rows, one of each estimator against no weight, and
+//! a figure.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +22,8 @@ pub(crate) fn estimator_tables(rows: &[EstimatorRow]) -> String {
     )
 }
 
-/// Writes `estimator.csv` with all rows, `tables/estimator-against-none.md` and `.tex`, and `figures/estimator.svg` and `.png`, and returns their paths.
+/// Writes `estimator.csv` with all rows, `tables/estimator-against-none.md` and `.tex`, and
+/// `figures/estimator.svg` and `.png`, and returns their paths.
 ///
 /// # Errors
 /// A file cannot be written, or the figure not be drawn.

@@ -1,5 +1,5 @@
-//! The look of every figure: one column wide or two, small type, thin axes, and colours that survive
-//! black-and-white print.
+//! The look of every figure: one column wide or two, small type, thin axes, and colours that
+//! survive black-and-white print.
 
 use crate::net::TrafficKind;
 
@@ -72,14 +72,16 @@ const fn fill(label: &'static str, color: Color, hatched: bool) -> Fill {
     }
 }
 
-/// Where a run's simulated time goes: computing, waiting for the network, waiting for other workers.
+/// Where a run's simulated time goes: computing, waiting for the network, waiting for other
+/// workers.
 pub(super) const TIMES: [Fill; 3] = [
     fill("compute", BLUE, false),
     fill("exposed communication", RED, true),
     fill("waiting for others", GREY, false),
 ];
 
-/// What a worker does, in timelines: computing and waiting fill its lane, messages are a thin line below.
+/// What a worker does, in timelines: computing and waiting fill its lane, messages are a thin line
+/// below.
 pub(super) const DOINGS: [Fill; 3] = [
     fill("compute", BLUE, false),
     fill("wait for a message", GREY, false),

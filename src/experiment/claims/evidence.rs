@@ -15,7 +15,8 @@ const ROUNDING: f64 = 1e-12;
 /// What the runs of one setting say of a condition low ≤ mean ≤ high.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Evidence {
-    /// The mean over seeds; none if there is nothing to measure, or of some seeds a bound alone is known.
+    /// The mean over seeds; none if there is nothing to measure, or of some seeds a bound alone is
+    /// known.
     pub mean: Option<f64>,
     /// Lower end of its interval.
     pub low: Option<f64>,
@@ -154,7 +155,8 @@ impl Evidence {
         }
     }
 
-    /// The same of 1 / x for x ≥ 0; what reaches down to 0 reaches up to infinity. How it meets the condition stays as it is.
+    /// The same of 1 / x for x ≥ 0; what reaches down to 0 reaches up to infinity. How it meets the
+    /// condition stays as it is.
     fn inverse(self) -> Self {
         let inverse = |x: f64| if x > 0.0 { 1.0 / x } else { f64::INFINITY };
         Self {
@@ -165,7 +167,8 @@ impl Evidence {
         }
     }
 
-    /// Two-sided p-value of what the runs speak for; `None` if there is nothing to measure or there are too few seeds.
+    /// Two-sided p-value of what the runs speak for; `None` if there is nothing to measure or there
+    /// are too few seeds.
     pub(super) fn p_value(&self) -> Option<f64> {
         self.judged
             .then(|| (2.0 * self.holds.min(self.fails)).min(1.0))
@@ -180,8 +183,8 @@ impl Evidence {
         }
     }
 
-    /// Orders from worst to best: what fails at this one-sided p-value, what neither does, what holds;
-    /// among these by the mean.
+    /// Orders from worst to best: what fails at this one-sided p-value, what neither does, what
+    /// holds; among these by the mean.
     pub(super) fn compare(&self, other: &Self, tail: f64) -> Ordering {
         let place = |one: &Self| match (one.fails <= tail, one.holds <= tail) {
             (true, _) => 0,

@@ -16,15 +16,15 @@
 //! a large one is inconclusive, not reproduced.
 //!
 //! A claim about strategies in a swept experiment must hold in every setting of the sweep: it is as
-//! good as in its worst setting, whose figures are shown, and broken if one setting breaks it, at
-//! a p-value times the number of settings. Settings that break it are worse than those that leave it
+//! good as in its worst setting, whose figures are shown, and broken if one setting breaks it, at a
+//! p-value times the number of settings. Settings that break it are worse than those that leave it
 //! open, these are worse than those that meet it, and among equals the mean decides.
 //!
 //! A run that never reached the target accuracy has no `seconds_to_target` and `bytes_to_target`,
 //! but one knows that they are more than the run took: it is censored, not left out, and a verdict
 //! must hold wherever beyond that bound they may be. So with a run that was not evaluated within a
-//! budget, whose accuracy there may be anything, and with all accuracies of a run that diverged: what
-//! it had reached before is not what its training comes to.
+//! budget, whose accuracy there may be anything, and with all accuracies of a run that diverged:
+//! what it had reached before is not what its training comes to.
 
 mod compare;
 mod evidence;
@@ -99,9 +99,9 @@ pub(super) fn is_accuracy(measure: &str) -> bool {
     measure.contains("accuracy")
 }
 
-/// The measure's value for a run, or the two bounds it lies between: a target that was not reached takes more than the run, and the
-/// accuracy of a run that was not evaluated within a budget, or that diverged, may be anything, and so may times that were measured beside
-/// other programs.
+/// The measure's value for a run, or the two bounds it lies between: a target that was not reached
+/// takes more than the run, and the accuracy of a run that was not evaluated within a budget, or
+/// that diverged, may be anything, and so may times that were measured beside other programs.
 fn measure(run: &RunRow, name: &str) -> Option<(f64, f64)> {
     let measured = run.measured?;
     if name == NODE_DATA_BYTES {
@@ -133,8 +133,9 @@ impl ClaimSpec {
         format!("{} of {}", self.measure, self.compare)
     }
 
-    /// All that the finished runs say about the claim: of its worst setting, and how strongly the settings together speak
-    /// for and against it. Settings of a sweep that have no runs yet are not looked at.
+    /// All that the finished runs say about the claim: of its worst setting, and how strongly the
+    /// settings together speak for and against it. Settings of a sweep that have no runs yet are
+    /// not looked at.
     fn evidence(&self, runs: &[RunRow], statistics: &Statistics) -> (String, Evidence) {
         let cells = runs.iter().map(Named::from);
         let settings = self.compare.settings(cells);
@@ -170,8 +171,9 @@ impl ClaimSpec {
     }
 }
 
-/// One row of results for each claim: mean and interval over the seeds of finished runs, of strategy − to for `within` and
-/// `at_most_below`, of the factor to / strategy for `times_less`, and of the measure itself otherwise; and the verdict.
+/// One row of results for each claim: mean and interval over the seeds of finished runs, of
+/// strategy − to for `within` and `at_most_below`, of the factor to / strategy for `times_less`,
+/// and of the measure itself otherwise; and the verdict.
 pub fn judge(claims: &[ClaimSpec], runs: &[RunRow], statistics: &Statistics) -> Vec<ClaimRow> {
     let found: Vec<(String, Evidence)> = claims
         .iter()

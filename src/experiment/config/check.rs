@@ -10,7 +10,8 @@ use super::error::{ConfigError, Problem};
 use super::locate::Document;
 use super::path::KeyPath;
 
-/// More columns than any layer has had: a slip of the hand beyond, that would ask for all memory there is.
+/// More columns than any layer has had: a slip of the hand beyond, that would ask for all memory
+/// there is.
 const WIDEST: usize = 1 << 16;
 
 /// Most workers: what is kept for each pair of neighbours must have room.

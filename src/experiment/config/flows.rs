@@ -62,7 +62,8 @@ impl FlowFile {
     /// Reads a file of flows; `sets` are `key.path=value` overrides.
     ///
     /// # Errors
-    /// [`ConfigError`]: the file cannot be read, is not TOML, or says something that makes no sense.
+    /// [`ConfigError`]: the file cannot be read, is not TOML, or says something that makes no
+    /// sense.
     pub(crate) fn read(path: &Path, sets: &[String]) -> Result<Self, ConfigError> {
         let (file, text) = text_of(path)?;
         Self::parse(&text, &file, sets)

@@ -255,8 +255,8 @@ impl Experiment {
         table
     }
 
-    /// [`Self::resolved`] as the text of an experiment file. Sweep keys stay in their order, which names the cells, also where
-    /// one of them holds whole sections.
+    /// [`Self::resolved`] as the text of an experiment file. Sweep keys stay in their order, which
+    /// names the cells, also where one of them holds whole sections.
     pub fn resolved_text(&self) -> String {
         let mut table = self.resolved();
         table.remove("sweep");

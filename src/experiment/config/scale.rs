@@ -1,4 +1,5 @@
-//! Sizes of an experiment: `[scale.smoke]` changes some of the file's values, and `--scale smoke` chooses it.
+//! Sizes of an experiment: `[scale.smoke]` changes some of the file's values, and `--scale smoke`
+//! chooses it.
 
 use toml::{Table, Value};
 
@@ -33,8 +34,9 @@ pub(super) fn names(document: &Document) -> Vec<String> {
 
 /// Puts the values of one size into the document, and takes the sizes out of it.
 ///
-/// `[scale.NAME]` holds keys as `--set` takes them, in quotes where they have dots: `"training.epochs" = 20`. The experiment
-/// is called after its size, `compare-all-smoke`, so that results of several sizes lie side by side.
+/// `[scale.NAME]` holds keys as `--set` takes them, in quotes where they have dots:
+/// `"training.epochs" = 20`. The experiment is called after its size, `compare-all-smoke`, so that
+/// results of several sizes lie side by side.
 ///
 /// # Errors
 /// There is no such size, or one of its keys leads nowhere.

@@ -18,8 +18,8 @@ pub struct StrategyEntry {
     pub label: String,
     /// The name in the registry of strategies.
     pub kind: String,
-    /// The entry's `with`: settings that differ from the experiment's for this entry alone, by their key with dots
-    /// (`partition.workers`).
+    /// The entry's `with`: settings that differ from the experiment's for this entry alone, by
+    /// their key with dots (`partition.workers`).
     pub with: Table,
     /// All other keys of the entry.
     pub options: Table,
@@ -114,7 +114,8 @@ impl Given {
     }
 }
 
-/// Checks that an entry's `with` has keys of the sections of [`Settings`]; what they hold is checked with the cell.
+/// Checks that an entry's `with` has keys of the sections of [`Settings`]; what they hold is
+/// checked with the cell.
 fn with(document: &Document, entry: &KeyPath, value: Option<Value>) -> Result<Table, ConfigError> {
     let path = entry.join("with");
     let Some(value) = value else {

@@ -40,7 +40,8 @@ pub struct Cell {
     origin: Origin,
 }
 
-/// Where a cell was written: the document with the sweep's values in it, and the number of its strategy.
+/// Where a cell was written: the document with the sweep's values in it, and the number of its
+/// strategy.
 #[derive(Clone, Debug)]
 struct Origin {
     document: Arc<Document>,
@@ -69,7 +70,8 @@ impl Cell {
         self.origin.strategy
     }
 
-    /// An error about a key of the settings (`partition.workers`) that shows only with the data, at the key's place.
+    /// An error about a key of the settings (`partition.workers`) that shows only with the data, at
+    /// the key's place.
     pub(in crate::experiment) fn refuse(&self, key: &str, message: String) -> ConfigError {
         self.refuse_at(&KeyPath::dotted(key), message)
     }
@@ -259,8 +261,8 @@ fn own_settings(
     Ok(Some((Arc::new(changed), settings)))
 }
 
-/// A value as it reads in the name of a cell: a whole `dataset` section is called by its name, by the last part of its path, or as
-/// synthetic graphs are, `rmat-4096`.
+/// A value as it reads in the name of a cell: a whole `dataset` section is called by its name, by
+/// the last part of its path, or as synthetic graphs are, `rmat-4096`.
 fn brief(value: &Value) -> Json {
     let text = |key: &str| value.get(key).and_then(Value::as_str);
     let last = |path: &str| {

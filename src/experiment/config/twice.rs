@@ -1,8 +1,9 @@
-//! Keys that say what another key says already, or that another key switches off: one of the two would pass in silence, so that both are
-//! refused. And sweeps whose values make one experiment twice.
+//! Keys that say what another key says already, or that another key switches off: one of the two
+//! would pass in silence, so that both are refused. And sweeps whose values make one experiment
+//! twice.
 //!
-//! Pairs that one floor knows by itself are refused where that floor checks its section; here are those between sections, between the file
-//! and `--set`, and between cells.
+//! Pairs that one floor knows by itself are refused where that floor checks its section; here are
+//! those between sections, between the file and `--set`, and between cells.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,8 @@ use super::locate::Document;
 use super::path::KeyPath;
 use super::sweep::{Cell, SweepAxis};
 
-/// Refuses two `--set` of which the second undoes the first, and one of a key that a sweep sets in every cell.
+/// Refuses two `--set` of which the second undoes the first, and one of a key that a sweep sets in
+/// every cell.
 pub(super) fn overrides(
     document: &Document,
     sets: &[(KeyPath, String)],
@@ -88,8 +90,8 @@ pub(super) fn cells(document: &Document, cells: &[Cell]) -> Result<(), ConfigErr
     Ok(())
 }
 
-/// Refuses keys of the model that some kinds do not have, where no cell is of a kind that does. For a file as it stands: one of its sizes may
-/// leave such a kind out.
+/// Refuses keys of the model that some kinds do not have, where no cell is of a kind that does. For
+/// a file as it stands: one of its sizes may leave such a kind out.
 pub(super) fn idle(document: &Document, cells: &[Cell]) -> Result<(), ConfigError> {
     let any = |kind| cells.iter().any(|cell| cell.settings.model.kind == kind);
     let of = |key: &str, kind: &str| {

@@ -5,7 +5,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// One allocation of more than this, for files of a few kilobytes, is refused: the program then ends, after saying in which execution.
+/// One allocation of more than this, for files of a few kilobytes, is refused: the program then
+/// ends, after saying in which execution.
 const ABSURD: usize = 2 << 30;
 
 thread_local! {

@@ -1,8 +1,10 @@
-//! Every reader on files that were valid and are not any more: no panic, no hang, and memory of at most 16 times the files and 64 MB.
+//! Every reader on files that were valid and are not any more: no panic, no hang, and memory of at
+//! most 16 times the files and 64 MB.
 //!
-//! A valid file is changed in a few places (`mutate`), within what is packed or as packed, and read again: whatever comes out, a value or an
-//! error, is fine. Each execution follows from its target and number alone. The test below does a few of each; with `GRAPEVINE_FUZZ=n` it
-//! does n of each target, from number `GRAPEVINE_FUZZ_FROM` on, which is what `scripts/fuzz` is for.
+//! A valid file is changed in a few places (`mutate`), within what is packed or as packed, and read
+//! again: whatever comes out, a value or an error, is fine. Each execution follows from its target
+//! and number alone. The test below does a few of each; with `GRAPEVINE_FUZZ=n` it does n of each
+//! target, from number `GRAPEVINE_FUZZ_FROM` on, which is what `scripts/fuzz` is for.
 
 mod heap;
 mod mutate;
@@ -30,8 +32,9 @@ use samples::{Packing, Sample};
 /// Executions of each target in the test suite.
 const FEW: u64 = 250;
 
-/// What was found, by target and number, so that it is tried again: a library that panicked on the description of a Parquet file, and one
-/// that made room for an `npy` header as long as that says it is.
+/// What was found, by target and number, so that it is tried again: a library that panicked on the
+/// description of a Parquet file, and one that made room for an `npy` header as long as that says
+/// it is.
 const FINDS: [(&str, u64); 2] = [
     ("result folder: parquet, json", 82),
     ("npz-csr: zip, npy", 1499),

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// Text that is cheap to copy: a sweep's table of traffic has millions of rows that say the same few words.
+/// Text that is cheap to copy: a sweep's table of traffic has millions of rows that say the same
+/// few words.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub struct Text(Arc<str>);

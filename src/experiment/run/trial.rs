@@ -1,4 +1,5 @@
-//! How long all will take, before it begins: what is known of very many workers, and a trial of each strategy.
+//! How long all will take, before it begins: what is known of very many workers, and a trial of
+//! each strategy.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -16,8 +17,8 @@ const TRIAL: usize = 2;
 /// Trials are made where all epochs are so many times as many.
 const SMALL_PART: usize = 50;
 
-/// What is known of the time that all will take, by a trial of two epochs of each strategy: where that is asked for, and where the trials
-/// are a small part of the whole.
+/// What is known of the time that all will take, by a trial of two epochs of each strategy: where
+/// that is asked for, and where the trials are a small part of the whole.
 pub(super) fn outlook(
     engine: &Engine,
     preparation: &mut Preparation<'_>,
@@ -60,7 +61,8 @@ pub(super) fn outlook(
     outlook
 }
 
-/// When the epochs of a short training of the cell ended, in seconds; none where it cannot be so short.
+/// When the epochs of a short training of the cell ended, in seconds; none where it cannot be so
+/// short.
 fn tried(preparation: &mut Preparation<'_>, job: &Job<'_>, seed: u64) -> Option<Vec<f64>> {
     let mut cell = job.cell.clone();
     cell.settings.training.epochs = TRIAL;
@@ -79,8 +81,9 @@ fn tried(preparation: &mut Preparation<'_>, job: &Job<'_>, seed: u64) -> Option<
     Some(ends.clone())
 }
 
-/// Seconds that emulating an epoch takes where very many workers sum gradients around a ring: of their P workers each sends 2 (P − 1)
-/// messages, and each is carried by itself. By what 64 to 1,024 workers took on one core of a server, to an order of magnitude.
+/// Seconds that emulating an epoch takes where very many workers sum gradients around a ring: of
+/// their P workers each sends 2 (P − 1) messages, and each is carried by itself. By what 64 to
+/// 1,024 workers took on one core of a server, to an order of magnitude.
 fn ring_seconds(job: &Job<'_>) -> Option<f64> {
     const MANY: usize = 192;
     const EACH: f64 = 4e-5;

@@ -1,9 +1,10 @@
 //! Correction for several tests at once.
 
-/// P-values adjusted by Holm's step-down method (S. Holm, *A simple sequentially rejective multiple test procedure*,
-/// Scandinavian Journal of Statistics 6, 1979), in the order given: the smallest times *m*, the next times *m* − 1, and so on,
-/// never falling and at most 1. Rejecting where the result is at most α keeps the chance of one or more false rejections
-/// at α, whatever the dependence between the tests.
+/// P-values adjusted by Holm's step-down method (S. Holm, *A simple sequentially rejective multiple
+/// test procedure*, Scandinavian Journal of Statistics 6, 1979), in the order given: the smallest
+/// times *m*, the next times *m* − 1, and so on, never falling and at most 1. Rejecting where the
+/// result is at most α keeps the chance of one or more false rejections at α, whatever the
+/// dependence between the tests.
 pub fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));

@@ -1,5 +1,5 @@
-//! Statistics over seeds: means with intervals, the strength of evidence for and against a bound, and its correction where
-//! many claims are judged together.
+//! Statistics over seeds: means with intervals, the strength of evidence for and against a bound,
+//! and its correction where many claims are judged together.
 
 mod holm;
 mod sample;
@@ -19,7 +19,8 @@ pub use summary::Summary;
 pub struct Statistics {
     /// What intervals and p-values come from.
     pub interval: IntervalMethod,
-    /// Confidence of intervals; 1 − `level` is the chance of a wrong verdict that a family of claims may have.
+    /// Confidence of intervals; 1 − `level` is the chance of a wrong verdict that a family of
+    /// claims may have.
     pub level: f64,
     /// Verdicts need this many seeds; with fewer a claim is inconclusive.
     pub minimum_seeds: usize,
@@ -81,8 +82,9 @@ impl fmt::Display for Statistics {
 pub enum IntervalMethod {
     /// Student's t: exact for normally distributed values, and good for few seeds.
     StudentT,
-    /// Percentiles of the means of 10,000 seeded resamples (Efron, 1979): assumes no distribution, but is too narrow for fewer
-    /// than some ten seeds. No p-value is below that of a sign test, 1/2ⁿ for n seeds.
+    /// Percentiles of the means of 10,000 seeded resamples (Efron, 1979): assumes no distribution,
+    /// but is too narrow for fewer than some ten seeds. No p-value is below that of a sign test,
+    /// 1/2ⁿ for n seeds.
     Bootstrap,
 }
 

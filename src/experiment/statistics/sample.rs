@@ -83,8 +83,8 @@ impl Sample {
         })
     }
 
-    /// One-sided p-value of the mean not being above the bound: small where it clearly is. A value, or equal values, decide by
-    /// themselves.
+    /// One-sided p-value of the mean not being above the bound: small where it clearly is. A value,
+    /// or equal values, decide by themselves.
     pub fn not_above(&self, bound: f64) -> f64 {
         self.beyond(self.mean - bound, |mean| mean <= bound)
     }
@@ -116,7 +116,8 @@ impl Statistics {
     }
 }
 
-/// Means of resamples with replacement of as many values, ascending. What is drawn depends on the number of values alone.
+/// Means of resamples with replacement of as many values, ascending. What is drawn depends on the
+/// number of values alone.
 fn resampled(first: f64, shifts: &[f64]) -> Vec<f64> {
     let mut random = stream(0, Purpose::Statistics, 0, shifts.len() as u64);
     let mut means: Vec<f64> = (0..RESAMPLES)

@@ -130,8 +130,8 @@ pub(super) fn write<R: Row>(folder: &Path, rows: &[R]) -> Result<(), TablesError
     written(&csv, done)
 }
 
-/// What `read` reads. On a damaged file the table library panics, sometimes on a thread of its own, and says so: here that is an error
-/// like others.
+/// What `read` reads. On a damaged file the table library panics, sometimes on a thread of its own,
+/// and says so: here that is an error like others.
 pub(super) fn without_panics(
     read: impl FnOnce() -> Result<DataFrame, PolarsError>,
 ) -> Result<DataFrame, PolarsError> {

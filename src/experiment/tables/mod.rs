@@ -113,8 +113,9 @@ impl Tables {
         self.decisions.append(&mut more.decisions);
     }
 
-    /// Writes `<table>.parquet` and `<table>.csv` for all tables into `folder`, each file atomically. Of a table
-    /// that not every run has there are no files then, and those of an earlier run are removed.
+    /// Writes `<table>.parquet` and `<table>.csv` for all tables into `folder`, each file
+    /// atomically. Of a table that not every run has there are no files then, and those of an
+    /// earlier run are removed.
     ///
     /// # Errors
     /// A file cannot be written; finished files stay, and what they replaced is never half-written.
@@ -132,7 +133,8 @@ impl Tables {
         write(folder, &self.claims)
     }
 
-    /// Reads the Parquet files of `folder`; those of tables that not every run has if they are there.
+    /// Reads the Parquet files of `folder`; those of tables that not every run has if they are
+    /// there.
     ///
     /// # Errors
     /// A file is missing, is no Parquet, lacks a column or holds values of another type.
@@ -160,7 +162,8 @@ impl Tables {
         })
     }
 
-    /// The table of runs alone, from its Parquet file or, where that was not kept, from its CSV file.
+    /// The table of runs alone, from its Parquet file or, where that was not kept, from its CSV
+    /// file.
     ///
     /// # Errors
     /// Neither is there, or it is no table of runs.

@@ -11,8 +11,8 @@ use crate::experiment::manifest::{sha256, table_hashes};
 /// Where breaches of the manifest are.
 pub(super) const MANIFEST: &str = "manifest";
 
-/// What of the manifest of `folder` does not agree with itself (the configuration and its hash, as text and as values), with
-/// the rows (names and seeds), or with the hashes of the tables' files.
+/// What of the manifest of `folder` does not agree with itself (the configuration and its hash, as
+/// text and as values), with the rows (names and seeds), or with the hashes of the tables' files.
 pub fn verify_manifest(folder: &Path, manifest: &Value, tables: &Tables) -> Vec<Breach> {
     let mut found = Vec::new();
     let mut breach = |what: String| {

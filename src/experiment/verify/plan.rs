@@ -1,5 +1,5 @@
-//! The rows agree with the experiment itself: prepared again from the manifest's configuration, it says what every run was,
-//! and every message that its strategy had planned.
+//! The rows agree with the experiment itself: prepared again from the manifest's configuration, it
+//! says what every run was, and every message that its strategy had planned.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,7 +35,8 @@ const KNOWN: [&str; 15] = [
     "sweep",
 ];
 
-/// Columns of `runs` that follow from the epochs, given the target and the budgets of the configuration.
+/// Columns of `runs` that follow from the epochs, given the target and the budgets of the
+/// configuration.
 const MILESTONES: [&str; 5] = [
     "diverged_at",
     "seconds_to_target",
@@ -47,8 +48,8 @@ const MILESTONES: [&str; 5] = [
 /// Messages, payload and wire bytes by epoch, layer, sender, receiver and kind.
 type Lanes = BTreeMap<(u64, u64, u64, u64, TrafficKind), (u64, u64, u64)>;
 
-/// What of the tables does not agree with the experiment, and notes on what could not be checked. If it did not `finish`, runs may be
-/// missing.
+/// What of the tables does not agree with the experiment, and notes on what could not be checked.
+/// If it did not `finish`, runs may be missing.
 pub fn verify_plan(
     experiment: &Experiment,
     preparation: &mut Preparation<'_>,

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::Breach;
 use crate::experiment::rows::{Activity, Row, RunRow, TimelineRow};
 
-/// Everything that does not hold of a timeline: its rows are of finished runs and their workers, end after they start and
-/// before the run does, and no worker computes and waits at once.
+/// Everything that does not hold of a timeline: its rows are of finished runs and their workers,
+/// end after they start and before the run does, and no worker computes and waits at once.
 pub fn verify_timeline(runs: &[RunRow], timeline: &[TimelineRow]) -> Vec<Breach> {
     let mut breaches = Vec::new();
     // Until when a worker has been busy with computing or waiting.

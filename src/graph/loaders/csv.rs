@@ -1,10 +1,10 @@
 //! `*edges.csv` and `*target.csv`, with or without `*features.json` (Rozemberczki, Allen and
 //! Sarkar, 2021; Rozemberczki and Sarkar, 2020), or a CSV file of features.
 //!
-//! The first column of the target file is the node id and the last the class, empty or `nan` where it
-//! is not known; nodes are numbered by ascending id. The JSON object maps an id to the list of its
-//! features, each of value 1; a CSV file of features has an id and numbers in each line. Without
-//! either each node is its own feature, and that is said.
+//! The first column of the target file is the node id and the last the class, empty or `nan` where
+//! it is not known; nodes are numbered by ascending id. The JSON object maps an id to the list of
+//! its features, each of value 1; a CSV file of features has an id and numbers in each line.
+//! Without either each node is its own feature, and that is said.
 //!
 //! A first line without a node id is a header; one with an id is data, unless the section says
 //! otherwise.
@@ -145,7 +145,8 @@ fn number_labels(names: &[Option<String>]) -> (Vec<Option<u32>>, usize) {
     numbers.map_or_else(|| number_classes(names), |numbers| number_classes(&numbers))
 }
 
-/// Features from a CSV file: a node id and numbers in each line, one line for each node. Also whether it had a header.
+/// Features from a CSV file: a node id and numbers in each line, one line for each node. Also
+/// whether it had a header.
 fn listed_features(
     path: &Path,
     ids: &Ids,

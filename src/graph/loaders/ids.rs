@@ -54,7 +54,8 @@ pub fn number_classes<T: Ord + Clone>(names: &[Option<T>]) -> (Vec<Option<u32>>,
     )
 }
 
-/// Whether a field names a class: nothing and `nan`, which programs write for missing values, do not.
+/// Whether a field names a class: nothing and `nan`, which programs write for missing values, do
+/// not.
 pub fn is_known(label: &str) -> bool {
     let label = label.trim();
     !label.is_empty() && !label.eq_ignore_ascii_case("nan")

@@ -91,8 +91,8 @@ fn name_of_folder(path: &Path) -> String {
     }
 }
 
-/// What is in a folder and not among the files that were read: files by name, folders in which none was read as a whole. Hidden ones
-/// are passed over.
+/// What is in a folder and not among the files that were read: files by name, folders in which none
+/// was read as a whole. Hidden ones are passed over.
 fn left(
     folder: &Path,
     within: &str,

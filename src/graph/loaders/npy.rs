@@ -44,8 +44,9 @@ fn header_end(start: &[u8]) -> Option<u64> {
     }
 }
 
-/// The length that the start of an `.npy` file says the whole has: its header, and the values of its type and shape. None where it cannot
-/// be told; whoever reads the whole then says what is wrong.
+/// The length that the start of an `.npy` file says the whole has: its header, and the values of
+/// its type and shape. None where it cannot be told; whoever reads the whole then says what is
+/// wrong.
 fn promised(start: &[u8]) -> Option<u64> {
     let end = usize::try_from(header_end(start)?).ok()?;
     let values = if start[6] == 1 { 10 } else { 12 };

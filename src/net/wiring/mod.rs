@@ -133,7 +133,8 @@ impl NetworkSpec {
         Ok(topology)
     }
 
-    /// Refuses keys that the topology does not have or that say what others say, and misses those that it needs.
+    /// Refuses keys that the topology does not have or that say what others say, and misses those
+    /// that it needs.
     fn check_keys(&self) -> Result<(), NetError> {
         use TopologyKind::{Custom, Edge, Racks, Regions};
         let is = |kind| self.topology == kind;

@@ -14,7 +14,8 @@ pub(super) fn against_epoch(cells: &[Entrant]) -> Option<Figure> {
     })
 }
 
-/// Against the cumulative payload; strategies that sent nothing yet stand at zero, left of the break.
+/// Against the cumulative payload; strategies that sent nothing yet stand at zero, left of the
+/// break.
 pub(super) fn against_bytes(cells: &[Entrant]) -> Option<Figure> {
     figure(
         cells,
@@ -127,15 +128,16 @@ fn series(cell: &Entrant, x: impl Fn(&Point) -> f64) -> Series {
     }
 }
 
-/// Where the pieces of a curve that are in sight, and its last point, lie along the horizontal axis.
+/// Where the pieces of a curve that are in sight, and its last point, lie along the horizontal
+/// axis.
 fn seen(series: &Series, in_sight: impl Fn(&[Spot]) -> bool) -> Vec<f64> {
     let pairs = series.spots.windows(2).filter(|pair| in_sight(pair));
     let spots = pairs.flatten().chain(series.spots.last());
     spots.map(|spot| spot.x).collect()
 }
 
-/// The range of accuracies that tells strategies apart: from the highest value down to a little below the worst
-/// final one. The steep first epochs, alike for all, would press the rest together.
+/// The range of accuracies that tells strategies apart: from the highest value down to a little
+/// below the worst final one. The steep first epochs, alike for all, would press the rest together.
 fn worth_seeing<'s>(series: impl Iterator<Item = &'s Series> + Clone) -> (f64, f64) {
     let spots = series.clone().flat_map(|series| &series.spots);
     let last = series.filter_map(|series| series.spots.last());

@@ -1,4 +1,5 @@
-//! What each strategy sent, as stacked bars: node data first and plain, everything else behind it and hatched.
+//! What each strategy sent, as stacked bars: node data first and plain, everything else behind it
+//! and hatched.
 
 use super::multiples::{Multiples, rows};
 use super::seeds;

@@ -1,4 +1,5 @@
-//! Which strategy for which setting: time and accuracy of all strategies in all of them, against exact training.
+//! Which strategy for which setting: time and accuracy of all strategies in all of them, against
+//! exact training.
 
 use super::multiples::left_out;
 use super::seeds;
@@ -10,11 +11,13 @@ use crate::report::settings::{self, Setting};
 /// More columns are not shown; with more than so many, panels stand one below the other.
 const MOST: usize = 24;
 const BESIDE: usize = 12;
-/// The scales of colours end here, so that a few extremes do not make all the rest look alike: a factor, and points.
+/// The scales of colours end here, so that a few extremes do not make all the rest look alike: a
+/// factor, and points.
 const FACTOR: f64 = 10.0;
 const POINTS: f64 = 10.0;
 
-/// Time, and accuracy: strategies are rows and settings columns. `None` without two settings and two strategies.
+/// Time, and accuracy: strategies are rows and settings columns. `None` without two settings and
+/// two strategies.
 pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
     let mut settings = settings::settings(cells);
     let strategies = settings::strategies(cells);

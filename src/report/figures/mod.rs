@@ -1,4 +1,5 @@
-//! The kinds of figures: each turns cells into a [`Figure`], or into nothing where there is nothing to show.
+//! The kinds of figures: each turns cells into a [`Figure`], or into nothing where there is nothing
+//! to show.
 
 mod accuracy;
 mod bytes_by_kind;

@@ -6,7 +6,8 @@ use crate::report::series::Entrant;
 use crate::report::settings::{self, Setting};
 use crate::report::style::Fill;
 
-/// More settings than these are not shown: in figures with one panel for each, with two and with three.
+/// More settings than these are not shown: in figures with one panel for each, with two and with
+/// three.
 const MOST: [usize; 3] = [12, 8, 6];
 /// Panels whose ranges differ by more than this factor have an axis each.
 const ALIKE: f64 = 4.0;
@@ -49,7 +50,8 @@ impl<'c, 'a> Multiples<'c, 'a> {
         format!("{panels}{note}")
     }
 
-    /// What a person who cannot see the figure should know: a clause for each cell, or, of many panels, what they are.
+    /// What a person who cannot see the figure should know: a clause for each cell, or, of many
+    /// panels, what they are.
     pub(super) fn told(&self, clause: impl Fn(&Entrant<'a>) -> Option<String>) -> String {
         if self.several() {
             let names: Vec<String> = (self.settings.iter())
@@ -62,8 +64,8 @@ impl<'c, 'a> Multiples<'c, 'a> {
         list(&clauses)
     }
 
-    /// Panels of stacked bars, a row for each strategy: the same rows in every panel, and the same axis where the lengths
-    /// are alike.
+    /// Panels of stacked bars, a row for each strategy: the same rows in every panel, and the same
+    /// axis where the lengths are alike.
     pub(super) fn bars(
         &self,
         (name, unit, fills): (&str, Unit, Vec<Fill>),
@@ -131,8 +133,8 @@ pub(super) fn alike(reaches: &[f64]) -> bool {
     most <= ALIKE * least.fold(f64::INFINITY, f64::min)
 }
 
-/// Groups of panels as the rows of a figure: each begins a row if it does not fit into the last one, and all rows have about
-/// the same length.
+/// Groups of panels as the rows of a figure: each begins a row if it does not fit into the last
+/// one, and all rows have about the same length.
 pub(super) fn rows(groups: Vec<Vec<Headed>>) -> Vec<Vec<Headed>> {
     let columns = match groups.iter().map(Vec::len).max().unwrap_or(0) {
         few @ 0..=4 => few,

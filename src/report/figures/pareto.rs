@@ -95,7 +95,8 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
     })
 }
 
-/// The panels of one cost, those of settings between which nothing differs drawn once; `None` where nothing is known.
+/// The panels of one cost, those of settings between which nothing differs drawn once; `None` where
+/// nothing is known.
 fn group(shown: &Multiples, cost: &Cost) -> Option<Group> {
     let mut panels: Vec<(Vec<&Sweep>, Vec<Series>)> = Vec::new();
     for (setting, cells) in &shown.settings {

@@ -8,7 +8,8 @@ use crate::report::plot::{Axis, Curves, Figure, Guide, Headed, Panel, Series, Sp
 use crate::report::series::Entrant;
 use crate::report::settings;
 
-/// What may stand on the horizontal axis, if it is swept: the last part of its key, and its name; the first comes first.
+/// What may stand on the horizontal axis, if it is swept: the last part of its key, and its name;
+/// the first comes first.
 const SIZES: [(&str, &str); 5] = [
     ("workers", "workers"),
     ("layers", "model layers"),
@@ -26,7 +27,8 @@ type Measure = (&'static str, Unit, fn(&Entrant) -> Option<Summary>);
 /// A cell with its place on the horizontal axis.
 type Sized<'c, 'a> = (f64, &'c Entrant<'a>);
 
-/// One panel of time and one of bytes for each combination of what else is swept; `None` with fewer than two sizes.
+/// One panel of time and one of bytes for each combination of what else is swept; `None` with fewer
+/// than two sizes.
 pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
     let (size, name) = SIZES.into_iter().find(|(size, _)| {
         let mut sizes: Vec<f64> = cells

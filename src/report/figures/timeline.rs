@@ -13,8 +13,8 @@ use crate::report::style::DOINGS;
 const CELLS: usize = 8;
 const WORKERS: u64 = 8;
 
-/// The last but one traced epoch of each cell, from its own start, under one axis of time: the first have their peculiarities,
-/// and what travels ahead belongs to the one after.
+/// The last but one traced epoch of each cell, from its own start, under one axis of time: the
+/// first have their peculiarities, and what travels ahead belongs to the one after.
 pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
     let traced: Vec<&Entrant> = (cells.iter())
         .filter(|cell| !cell.timeline.is_empty())

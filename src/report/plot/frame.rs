@@ -83,7 +83,8 @@ impl Frame {
         pieces
     }
 
-    /// Draws the four sides, with a gap in the lower and in the left one where those axes are broken.
+    /// Draws the four sides, with a gap in the lower and in the left one where those axes are
+    /// broken.
     pub(crate) fn draw(&self, canvas: &mut Canvas, x: &Axis, y: Option<&Axis>) {
         let stroke = Stroke::solid(INK, THIN);
         let sides = [

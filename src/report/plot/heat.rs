@@ -1,4 +1,5 @@
-//! A panel of numbers in rows and columns, on colours from bright to dark, with the scale of colours above it.
+//! A panel of numbers in rows and columns, on colours from bright to dark, with the scale of
+//! colours above it.
 
 use super::canvas::{Anchor, Canvas, Stroke};
 use super::frame::{Frame, Labels};
@@ -13,8 +14,8 @@ const LARGEST: f64 = 6.8;
 const SCALE: (f64, f64) = (56.0, 5.0);
 /// Width beyond which the label of a row, or of a column, is cut, pt.
 const LONGEST: f64 = 100.0;
-/// From high to low, after *cividis* (Nuñez, Anderton and Renslow, 2018): luminance falls all the way, blue means below the
-/// middle and yellow above, for people with any sight.
+/// From high to low, after *cividis* (Nuñez, Anderton and Renslow, 2018): luminance falls all the
+/// way, blue means below the middle and yellow above, for people with any sight.
 const COLORS: [Color; 5] = [
     (0xFD, 0xEA, 0x65),
     (0xD5, 0xC6, 0x7A),
@@ -26,7 +27,8 @@ const COLORS: [Color; 5] = [
 /// A number's colour and text.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tint {
-    /// Where it stands on the scale: 0 is the bright end, 1 the dark one; beyond is the same as at the ends.
+    /// Where it stands on the scale: 0 is the bright end, 1 the dark one; beyond is the same as at
+    /// the ends.
     pub at: f64,
     /// The number.
     pub text: String,

@@ -1,5 +1,5 @@
-//! Where the panels of a figure lie. Labels that two neighbours would share are written once: on the left of a row of
-//! panels, and below a column of them.
+//! Where the panels of a figure lie. Labels that two neighbours would share are written once: on
+//! the left of a row of panels, and below a column of them.
 
 use super::frame::{Frame, Labels};
 use super::panel::{Headed, Panel};
@@ -37,8 +37,8 @@ pub(super) struct Grid<'a> {
     pub bottom: f64,
 }
 
-/// Places rows of panels on a page of `width` pt, from `top` pt on. All frames have the same width, and those of a row the
-/// same height.
+/// Places rows of panels on a page of `width` pt, from `top` pt on. All frames have the same width,
+/// and those of a row the same height.
 pub(super) fn grid(rows: &[Vec<Headed>], width: f64, top: f64) -> Grid<'_> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let labels = |row: usize, column: usize| labels(rows, row, column);

@@ -39,7 +39,8 @@ fn longest(width: f64) -> f64 {
     width - SAMPLE - GAP - MARGIN
 }
 
-/// The entries' columns on a page of `width` pt with the width of each, pt; entries fill row after row.
+/// The entries' columns on a page of `width` pt with the width of each, pt; entries fill row after
+/// row.
 fn columns(entries: &Entries, width: f64) -> Vec<f64> {
     let widths: Vec<f64> = entries
         .iter()

@@ -59,8 +59,8 @@ impl Figure {
         if self.wide() { WIDE } else { WIDTH }
     }
 
-    /// The figure as an SVG document, 3.4 or 7 inches wide, without a background and without any font: text is
-    /// drawn as outlines.
+    /// The figure as an SVG document, 3.4 or 7 inches wide, without a background and without any
+    /// font: text is drawn as outlines.
     pub(super) fn svg(&self) -> String {
         svg::document(&self.drawn(), self.size(), &self.alt)
     }

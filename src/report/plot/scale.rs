@@ -88,8 +88,8 @@ impl Axis {
         }
     }
 
-    /// A logarithmic axis around the positive `values`. Zero has no logarithm: if it occurs, it gets a place
-    /// of its own at the start, left of a break in the axis.
+    /// A logarithmic axis around the positive `values`. Zero has no logarithm: if it occurs, it
+    /// gets a place of its own at the start, left of a break in the axis.
     pub(crate) fn log(name: &str, unit: Unit, values: impl IntoIterator<Item = f64>) -> Self {
         let mut zero = false;
         let positive = range(values.into_iter().filter(|value| {
@@ -124,7 +124,8 @@ impl Axis {
         }
     }
 
-    /// Whether `value` lies beyond the axis' beginning; on a logarithmic one what lies before it has no place among the rest.
+    /// Whether `value` lies beyond the axis' beginning; on a logarithmic one what lies before it
+    /// has no place among the rest.
     pub(crate) fn begins_before(&self, value: f64) -> bool {
         self.mapping == Mapping::Linear || value >= self.low
     }

@@ -1,5 +1,5 @@
-//! Text as outlines of the embedded font, so that a figure looks the same on every machine, with fonts or
-//! without.
+//! Text as outlines of the embedded font, so that a figure looks the same on every machine, with
+//! fonts or without.
 
 use std::sync::LazyLock;
 
@@ -72,7 +72,8 @@ pub(super) fn unit(size: f64) -> f64 {
     f64::from(FONT.as_scaled(scale(size)).v_scale_factor())
 }
 
-/// The outline of the glyph of this number, in the font's own units, up being positive; none of a blank.
+/// The outline of the glyph of this number, in the font's own units, up being positive; none of a
+/// blank.
 pub(super) fn outline(number: u16) -> Option<Path> {
     let mut path = PathBuilder::new();
     let mut here: Option<Point> = None;

@@ -190,7 +190,8 @@ fn outweighed(cells: &[Entrant], story: &mut Story) {
     }
 }
 
-/// Whether a cell has one worker alone: it sends nothing, so how workers communicate is no question there.
+/// Whether a cell has one worker alone: it sends nothing, so how workers communicate is no question
+/// there.
 fn alone(cell: &Entrant) -> bool {
     cell.runs.iter().all(|(run, _)| run.workers == 1)
 }
@@ -205,7 +206,8 @@ fn by_time<'a, 'b>(cells: &'a [Entrant<'b>]) -> Vec<Ranked<'a, 'b>> {
     })
 }
 
-/// The two strategies whose times a reader wants to compare: the fastest across workers, and `full`, or else the slowest.
+/// The two strategies whose times a reader wants to compare: the fastest across workers, and
+/// `full`, or else the slowest.
 pub(super) fn rivals<'a>(cells: &'a [Entrant<'_>]) -> Option<[&'a str; 2]> {
     let ranked = by_time(cells);
     let fastest = ranked.first()?.0.strategy;

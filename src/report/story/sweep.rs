@@ -30,7 +30,8 @@ pub(super) fn tell(cells: &[Entrant], settings: &[Setting]) -> Story {
     story
 }
 
-/// Which strategies have the highest number, given with its standard deviation, in how many settings each.
+/// Which strategies have the highest number, given with its standard deviation, in how many
+/// settings each.
 fn leaders(
     settings: &[&Setting],
     name: &'static str,
@@ -89,7 +90,8 @@ fn leaders(
     });
 }
 
-/// How many times less node data than `full` each strategy sends, from the least to the most favourable setting.
+/// How many times less node data than `full` each strategy sends, from the least to the most
+/// favourable setting.
 fn node_data(cells: &[Entrant], settings: &[&Setting], story: &mut Story) {
     let labels = strategies(cells);
     let sends = |cell: &Entrant| cell.node_data().map_or(0.0, |sum| sum.mean);

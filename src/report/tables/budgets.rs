@@ -1,4 +1,5 @@
-//! Accuracy at equal budgets of node data: who is ahead when a given number of bytes is spent, and by how much.
+//! Accuracy at equal budgets of node data: who is ahead when a given number of bytes is spent, and
+//! by how much.
 
 use std::collections::BTreeMap;
 
@@ -32,11 +33,13 @@ struct Contest<'a> {
     contenders: Vec<Contender<'a>>,
 }
 
-/// Two tables: the accuracy of each strategy at each budget, and who is ahead. Nothing where no two strategies of a setting send
-/// node data.
+/// Two tables: the accuracy of each strategy at each budget, and who is ahead. Nothing where no two
+/// strategies of a setting send node data.
 ///
-/// A budget is a share of the node data that `full` sends in its whole run with the same seed (where there is no `full`, the strategy that
-/// sends most). What is reached within it is the test accuracy at the best validation accuracy among the epochs that end within the budget, seed by seed.
+/// A budget is a share of the node data that `full` sends in its whole run with the same seed
+/// (where there is no `full`, the strategy that sends most). What is reached within it is the test
+/// accuracy at the best validation accuracy among the epochs that end within the budget, seed by
+/// seed.
 pub(crate) fn budgets(cells: &[Entrant], traffic: &[TrafficRow]) -> Option<[Table; 2]> {
     let contests = contests(cells, &spent(traffic));
     if contests.is_empty() {
@@ -99,7 +102,8 @@ fn contests<'a>(cells: &'a [Entrant], spent: &Spent) -> Vec<Contest<'a>> {
         .collect()
 }
 
-/// Per seed, the test accuracy at the best validation accuracy within the seed's budget; nothing unless every seed has one.
+/// Per seed, the test accuracy at the best validation accuracy within the seed's budget; nothing
+/// unless every seed has one.
 fn reached(cell: &Entrant, spent: &Spent, budget: impl Fn(u64) -> Option<f64>) -> Option<BySeed> {
     let of_seed = |seed: u64| {
         let budget = budget(seed)?;

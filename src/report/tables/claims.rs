@@ -5,8 +5,8 @@ use crate::experiment::rows::ClaimRow;
 use crate::experiment::statistics::Statistics;
 use crate::report::format;
 
-/// The measured value with its interval: `0.012 [0.004, 0.02]`; where of some runs a bound alone is known, such as of those that
-/// never reached a target, the interval alone, and how many those are.
+/// The measured value with its interval: `0.012 [0.004, 0.02]`; where of some runs a bound alone is
+/// known, such as of those that never reached a target, the interval alone, and how many those are.
 pub(crate) fn measured(claim: &ClaimRow) -> String {
     let end = |end: Option<f64>| end.map_or("?".to_owned(), format::quantity);
     let finite = |end: Option<f64>| end.filter(|end| end.is_finite());

@@ -8,8 +8,8 @@ use crate::report::settings::settings;
 /// What a column says of a cell, and the number by which entries of it are ranked.
 type Ranked = (String, Option<f64>);
 
-/// One row per cell; of each setting of a sweep, the best of each column in bold. A single worker has nobody to send to, and is
-/// best at nothing but accuracy.
+/// One row per cell; of each setting of a sweep, the best of each column in bold. A single worker
+/// has nobody to send to, and is best at nothing but accuracy.
 pub(crate) fn summary(cells: &[Entrant]) -> Table {
     let mut rows: Vec<Vec<Entry>> = vec![Vec::new(); cells.len()];
     for (row, cell) in rows.iter_mut().zip(cells) {

@@ -1,4 +1,5 @@
-//! How long, and how many bytes, until the target accuracy; runs that never get there are counted, not dropped.
+//! How long, and how many bytes, until the target accuracy; runs that never get there are counted,
+//! not dropped.
 
 use super::{Entry, Table, columns};
 use crate::experiment::rows::{Measured, RunRow};
@@ -7,7 +8,8 @@ use crate::report::series::Entrant;
 
 /// One row per cell; `None` where no target is `stated` and none was reached.
 ///
-/// A run that does not reach the target takes at least its whole time and payload: with those, the mean is a lower bound.
+/// A run that does not reach the target takes at least its whole time and payload: with those, the
+/// mean is a lower bound.
 pub(crate) fn targets(cells: &[Entrant], stated: Option<f64>) -> Option<Table> {
     let reached = |run: &&(&RunRow, &Measured)| run.1.seconds_to_target.is_some();
     let any = cells

@@ -8,7 +8,8 @@ use crate::experiment::rows::{
 };
 use crate::net::TrafficKind;
 
-/// A strategy as made up here: name, kind, final accuracy, node-data and gradient bytes an epoch, seconds an epoch.
+/// A strategy as made up here: name, kind, final accuracy, node-data and gradient bytes an epoch,
+/// seconds an epoch.
 const STRATEGIES: [(&str, &str, f64, u64, u64, f64); 7] = [
     ("full", "full", 0.815, 610_000, 276_000, 0.021),
     ("isolated", "isolated", 0.742, 0, 276_000, 0.009),

@@ -5,12 +5,12 @@
 //! `s = ⌊p·b⌋` without replacement, and tells that worker their ids (8 bytes each, `sample`). All
 //! layers above the first and both directions use this draw: the drawn rows travel forward, their
 //! gradients back, as in `full`. The first layer reads the features of the whole boundary, which
-//! came once, and is exact; if they are not cached, it reads those of drawn rows. A reader drops its edges from rows that were not drawn, and multiplies messages
-//! from the others by `b/s`, which is to divide rows and returned gradients by the exact ratio
-//! `s/b`; degrees are those of the whole graph. So sums and means over neighbours are unbiased
-//! given the rows of the layer (with variance `b²(1 − s/b)S²/s` of a sum over a boundary whose rows
-//! have variance `S²`), what nonlinear layers make of them is not; attention and maxima are over
-//! what was drawn.
+//! came once, and is exact; if they are not cached, it reads those of drawn rows. A reader drops
+//! its edges from rows that were not drawn, and multiplies messages from the others by `b/s`, which
+//! is to divide rows and returned gradients by the exact ratio `s/b`; degrees are those of the
+//! whole graph. So sums and means over neighbours are unbiased given the rows of the layer (with
+//! variance `b²(1 − s/b)S²/s` of a sum over a boundary whose rows have variance `S²`), what
+//! nonlinear layers make of them is not; attention and maxima are over what was drawn.
 //!
 //! With `B' = Σ ⌊p·b⌋` over ordered pairs of workers, an epoch moves `4B' Σ_{1≤l<L} d_l` bytes
 //! forward, as many back, and `8B'` of ids: about `pV + 8pB`, where `V` is what `full` moves. The
@@ -18,14 +18,14 @@
 //! come in each epoch, `4B' d_0`.
 //!
 //! Evidence, in the authors' code: the draw, `s = int(p·b)`, 8-byte ids from owner to reader, the
-//! division by `s/b` both ways, means over true in-degrees; features fetched once and the first layer over the
-//! whole boundary (`--use-pp`, in all scripts of the authors). Different there: that layer's
-//! aggregate is taken once, before dropout, where here each epoch takes it anew of rows after
-//! dropout, as every other strategy does; and rows are divided by `s/b` for attention too, of which
-//! the code says itself that it should not. Derived here: a pair with `b < 1/p` never exchanges
-//! anything, which leaves its rows out of the sum. With `p = 1` it is `full`; with `p = 0` and
-//! features that are not cached it is `isolated` but for degrees, which `isolated` counts within a
-//! part.
+//! division by `s/b` both ways, means over true in-degrees; features fetched once and the first
+//! layer over the whole boundary (`--use-pp`, in all scripts of the authors). Different there: that
+//! layer's aggregate is taken once, before dropout, where here each epoch takes it anew of rows
+//! after dropout, as every other strategy does; and rows are divided by `s/b` for attention too, of
+//! which the code says itself that it should not. Derived here: a pair with `b < 1/p` never
+//! exchanges anything, which leaves its rows out of the sum. With `p = 1` it is `full`; with
+//! `p = 0` and features that are not cached it is `isolated` but for degrees, which `isolated`
+//! counts within a part.
 
 use serde::Deserialize;
 

@@ -1,4 +1,5 @@
-//! The file of an estimator study: graphs, a toy network, designs and estimators, and nothing about training.
+//! The file of an estimator study: graphs, a toy network, designs and estimators, and nothing about
+//! training.
 
 use std::path::Path;
 
@@ -199,7 +200,8 @@ impl EstimatorStudy {
     /// Reads the file of a study; `sets` are `key.path=value` overrides.
     ///
     /// # Errors
-    /// [`ConfigError`]: the file cannot be read, is not TOML, or says something that makes no sense.
+    /// [`ConfigError`]: the file cannot be read, is not TOML, or says something that makes no
+    /// sense.
     pub(crate) fn read(path: &Path, sets: &[String]) -> Result<Self, ConfigError> {
         let (file, text) = text_of(path)?;
         Self::parse(&text, &file, sets)
