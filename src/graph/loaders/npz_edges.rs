@@ -1,6 +1,7 @@
 //! One zip with `node_features`, `node_labels`, `edges` and ten splits as `{train,val,test}_masks`
 //! (Platonov et al., *A Critical Look at the Evaluation of GNNs under Heterophily*, 2023). Without
-//! any masks the data come without a split, and take a seeded one.
+//! any masks the data come without a split, and take a seeded one. So do the files in which
+//! `PyTorch` Geometric keeps Facebook and `LastFM` Asia, with `features`, `target` and `edges`.
 
 use std::path::Path;
 
@@ -13,12 +14,21 @@ use crate::graph::{Features, GraphError, RawDataset, Split};
 pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
     let path = only_file(path, ".npz")?;
     let mut npz = Npz::open(&path)?;
-    let features = npz.read::<f32>("node_features")?;
-    let labels = npz.read::<i64>("node_labels")?.values;
+    let named = |npz: &Npz<'_>, [here, there]: [&'static str; 2]| {
+        if npz.has(there) && !npz.has(here) {
+            there
+        } else {
+            here
+        }
+    };
+    let of_features = named(&npz, ["node_features", "features"]);
+    let features = npz.read::<f32>(of_features)?;
+    let of_labels = named(&npz, ["node_labels", "target"]);
+    let labels = npz.read::<i64>(of_labels)?.values;
     let pairs = npz.read::<i64>("edges")?;
     let nodes = labels.len();
     let [rows, width] = features.shape[..] else {
-        return Err(npz.error("`node_features` must have one row per node"));
+        return Err(npz.error(format!("`{of_features}` must have one row per node")));
     };
     if rows != nodes || width == 0 {
         let what = format!("has features of {rows} nodes, {width} each, and labels of {nodes}");
@@ -63,7 +73,7 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
         width,
         values: features.values,
     };
-    let features = finite(&path, "`node_features`", features)?.compact();
+    let features = finite(&path, &format!("`{of_features}`"), features)?.compact();
     Ok(RawDataset::new(
         data_set_name(&path),
         graph,
@@ -129,6 +139,22 @@ mod tests {
             &[false, false, true, false, false, true],
         );
         npz.finish().unwrap();
+    }
+
+    #[test]
+    fn the_names_of_pytorch_geometric_are_read_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("facebook.npz");
+        let mut npz = NpzWriter::new(File::create(&path).unwrap());
+        add2(&mut npz, "features", 2, &[1.5_f64, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        add1(&mut npz, "target", &[3_i64, 0, 3]);
+        add2(&mut npz, "edges", 2, &[0_i64, 1, 2, 1]);
+        npz.finish().unwrap();
+        let data = read(&path).unwrap();
+        assert_eq!((data.graph.nodes(), data.graph.edges()), (3, 4));
+        assert_eq!((data.features.width(), data.classes), (2, 2));
+        assert_eq!(&*data.labels, [Some(1), Some(0), Some(1)]);
+        assert!(data.splits.is_empty());
     }
 
     #[test]
