@@ -349,6 +349,28 @@ fn accuracies_of_a_run_that_diverged_decide_nothing() {
 }
 
 #[test]
+fn times_of_a_run_beside_other_programs_decide_nothing() {
+    let mut rows = runs("full", &[0.8; 4], &[900; 4]);
+    rows.extend(runs("fixed", &[0.8; 4], &[100; 4]));
+    for row in &mut rows {
+        row.simulated_seconds = if row.cell == "full" { 4.0 } else { 1.0 };
+        row.load_during = Some(0.01);
+    }
+    let verdict = |measure: &str, rows: &[RunRow]| {
+        let compare = "{ strategy = 'fixed', to = 'full', times_less = 2 }";
+        let row = judge_by(measure, compare, rows, &Statistics::default());
+        (row.verdict.clone(), row.measured, row.censored)
+    };
+    let quiet = ("reproduced".to_owned(), Some(4.0), 0);
+    assert_eq!(verdict("simulated_seconds", &rows), quiet);
+    let bytes = verdict("payload_bytes", &rows);
+    rows[2].load_during = Some(0.4);
+    let noisy = ("inconclusive".to_owned(), None, 1);
+    assert_eq!(verdict("simulated_seconds", &rows), noisy);
+    assert_eq!(verdict("payload_bytes", &rows), bytes);
+}
+
+#[test]
 fn better_and_worse_by_a_margin_are_each_others_opposite() {
     let mut rows = runs("full", &[0.80, 0.82, 0.84], &[0; 3]);
     rows.extend(runs("fixed", &[0.75, 0.77, 0.80], &[0; 3]));
