@@ -267,14 +267,16 @@ fn column_values(frame: &DataFrame, column: &ColumnSpec) -> Result<Values, Polar
     })
 }
 
-/// Rows from the text of a CSV file; a column that is not there is null, but for the first: without that it is no such table.
+/// Rows from the text of a CSV file; a column that is not there is null; without any of them it is no such table.
 fn rows_of<R: Row>(text: &str) -> Result<Vec<R>, RowError> {
     let mut records = records(text).into_iter();
     let header = records.next().unwrap_or_default();
     let records: Vec<Vec<String>> = records.collect();
+    let known = |column: &ColumnSpec| header.iter().any(|name| name == column.name);
+    let foreign = !R::COLUMNS.iter().any(known);
     let columns = R::COLUMNS.iter().map(|column| {
         let place = header.iter().position(|name| name == column.name);
-        if place.is_none() && *column == R::COLUMNS[0] {
+        if foreign {
             return Err(RowError::Length {
                 column: column.name,
                 found: 0,
@@ -287,8 +289,8 @@ fn rows_of<R: Row>(text: &str) -> Result<Vec<R>, RowError> {
         });
         Ok(match column.kind {
             ColumnKind::Text => Values::Text(cells.map(Text::from).collect()),
-            ColumnKind::Count => Values::Count(numbers(column.name, cells)?),
-            ColumnKind::Real => Values::Real(numbers(column.name, cells)?),
+            ColumnKind::Count => Values::Count(numbers(column.name, "whole number", cells)?),
+            ColumnKind::Real => Values::Real(numbers(column.name, "number", cells)?),
         })
     });
     R::from_columns(&columns.collect::<Result<Vec<Values>, RowError>>()?)
@@ -297,6 +299,7 @@ fn rows_of<R: Row>(text: &str) -> Result<Vec<R>, RowError> {
 /// The numbers of a column; an empty cell is null.
 fn numbers<'a, T: std::str::FromStr>(
     column: &'static str,
+    wanted: &'static str,
     cells: impl Iterator<Item = &'a str>,
 ) -> Result<Vec<Option<T>>, RowError> {
     let number = |(row, cell): (usize, &str)| match cell {
@@ -304,7 +307,7 @@ fn numbers<'a, T: std::str::FromStr>(
         cell => cell.parse().map(Some).map_err(|_| RowError::Cell {
             column,
             row,
-            wanted: "number",
+            wanted,
         }),
     };
     cells.enumerate().map(number).collect()
