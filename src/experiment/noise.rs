@@ -244,10 +244,10 @@ mod tests {
             ..Measured::default()
         };
         assert!(!quiet.is_noisy() && !Measured::default().is_noisy());
-        let mut noisy = quiet.clone();
+        let mut noisy = quiet;
         noisy.load_during = Some(0.5);
         assert!(noisy.is_noisy());
-        let mut slowed = quiet.clone();
+        let mut slowed = quiet;
         slowed.calibration_spread = Some(1.6);
         assert!(slowed.is_noisy());
         let runs = [quiet, noisy].map(RunRow::finished);

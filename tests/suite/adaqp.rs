@@ -37,7 +37,7 @@ fn a_row_costs_four_bytes_and_its_bits_in_every_layer_and_both_directions() {
             epochs: 2,
             ..Case::default()
         };
-        let strategy = case.strategy("adaqp", "");
+        let strategy = Case::strategy("adaqp", "");
         let setting = case.setting(strategy.as_ref());
         let widths: Vec<u64> = setting.model.widths.iter().map(|&w| w as u64).collect();
         for bits in [2, 4, 8] {
@@ -85,7 +85,7 @@ fn adaptive_bits_are_eight_at_first_and_then_what_lambda_says_and_never_more() {
     };
     let run = |group: usize, options: &str| {
         let options = format!("assign_every = 3\ngroup = {group}\n{options}");
-        let strategy = case.strategy("adaqp", &options);
+        let strategy = Case::strategy("adaqp", &options);
         let setting = case.setting(strategy.as_ref());
         let outcome = case.train("adaqp", strategy.as_ref());
         let plans = planned(strategy.as_ref(), &setting);

@@ -92,7 +92,7 @@ fn name(case: &Case) -> String {
 /// Losses and accuracies of every epoch, to the bit. As the loss of an epoch is that of the parameters after the one before, these
 /// are equal too.
 fn assert_trains_as_one_device(case: &Case, kind: &str, options: &str) {
-    let expected = single_device(&case.setting(case.strategy(kind, options).as_ref()));
+    let expected = single_device(&case.setting(Case::strategy(kind, options).as_ref()));
     let outcome = case.run(kind, options);
     let bits = |values: &[f64]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
     let what = format!("{kind} {options}, {}", name(case));
@@ -226,7 +226,7 @@ fn dropping_cut_edges_is_not_exact_so_the_anchor_can_fail() {
         optimizer: STEADY,
         ..Case::default()
     };
-    let expected = single_device(&case.setting(case.strategy("full", "").as_ref()));
+    let expected = single_device(&case.setting(Case::strategy("full", "").as_ref()));
     let isolated = losses(&case.run("isolated", ""));
     let apart = |losses: &[f64]| (losses[0] / expected.losses[0] - 1.0).abs();
     assert!(apart(&isolated) > 1e-3, "{isolated:?}");

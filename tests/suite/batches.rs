@@ -188,7 +188,7 @@ fn workers_that_sample_together_train_as_one_process_with_all_their_batches() {
                 ..case(kind, workers)
             };
             let spec = case.batch.clone().unwrap();
-            let setting = case.setting(case.strategy("full", "").as_ref());
+            let setting = case.setting(Case::strategy("full", "").as_ref());
             let steps = setting.steps();
             assert!(steps.count() > 1);
             let terms: Vec<[Term; 1]> = (0..case.epochs)
@@ -219,7 +219,7 @@ fn isolated_workers_sample_among_their_own_nodes() {
             ..case(kind, 4)
         };
         let spec = case.batch.clone().unwrap();
-        let setting = case.setting(case.strategy("isolated", "").as_ref());
+        let setting = case.setting(Case::strategy("isolated", "").as_ref());
         let steps = setting.steps();
         let owner = |v: u32| setting.partition.assignment[v as usize];
         let graph = &setting.dataset.graph;
@@ -293,7 +293,7 @@ fn grappa_samples_in_its_working_graph_and_weighs_each_batch_by_its_own_seeds() 
             };
             let spec = case.batch.clone().unwrap();
             let options = variant.options(case.workers);
-            let setting = case.setting(case.strategy("grappa", &options).as_ref());
+            let setting = case.setting(Case::strategy("grappa", &options).as_ref());
             let steps = setting.steps();
             assert!(steps.count() > 1);
             let terms: Vec<Vec<Term>> = (0..case.epochs)
@@ -325,7 +325,7 @@ fn ids_are_sent_for_every_row_and_features_that_are_kept_come_once() {
         batch: Some(batch(5, &[3, 2, 2])),
         ..case(ModelKind::Gcn, 4)
     };
-    let setting = case.setting(case.strategy("full", "").as_ref());
+    let setting = case.setting(Case::strategy("full", "").as_ref());
     let (kept, anew) = (
         case.run("full", ""),
         case.run("full", "cache_features = false"),
@@ -368,7 +368,7 @@ fn parameter_gradients_travel_once_a_step() {
         assert_eq!(all % one, 0, "{strategy}");
         assert!(all / one >= 4, "{strategy}: {} steps", all / one);
         if !options.contains("regroup") {
-            let setting = many.setting(many.strategy(strategy, options).as_ref());
+            let setting = many.setting(Case::strategy(strategy, options).as_ref());
             assert_eq!(all / one, setting.steps().count() as u64, "{strategy}");
         }
     }

@@ -52,7 +52,7 @@ fn bytes_are_those_of_the_formula_whoever_holds_how_many_nodes() {
                     ..case.clone()
                 };
                 let options = format!("form = \"distributed\"\nrounds_per_layer = {rounds}");
-                let setting = case.setting(case.strategy("retexo", &options).as_ref());
+                let setting = case.setting(Case::strategy("retexo", &options).as_ref());
                 let outcome = run(&case, rounds as usize);
                 let width = &setting.model.widths;
                 let [f, h, c] = [0, 1, 2].map(|at| width[at] as u64);
@@ -140,7 +140,7 @@ fn training_is_that_of_one_sub_model_after_another_on_frozen_logits() {
             },
             ..Case::default()
         };
-        let setting = case.setting(case.strategy("retexo", &options).as_ref());
+        let setting = case.setting(Case::strategy("retexo", &options).as_ref());
         let reference = |freezes| lazy::train(&setting, Form::Distributed, rounds, freezes);
         let expected = reference(Freezes::Best);
         let what = format!("{kind:?}, {layers} layers, dropout {dropout}");
@@ -172,7 +172,7 @@ fn each_sub_model_learns() {
 #[test]
 fn as_many_clients_train_in_a_round_as_a_batch_has() {
     for case in cases() {
-        let setting = case.setting(case.strategy("retexo", "form = \"distributed\"").as_ref());
+        let setting = case.setting(Case::strategy("retexo", "form = \"distributed\"").as_ref());
         let clients = setting.dataset.split.train.len();
         let batch = |size, fanouts: [usize; 2]| Case {
             batch: Some(BatchSpec {

@@ -26,7 +26,7 @@ fn one_batch_of_all_clusters_is_training_on_one_device_to_the_bit() {
             workers: 1,
             ..Case::default()
         };
-        let expected = single_device(&case.setting(case.strategy("full", "").as_ref()));
+        let expected = single_device(&case.setting(Case::strategy("full", "").as_ref()));
         let expected: Vec<u64> = expected.losses.iter().map(|loss| loss.to_bits()).collect();
         for options in [
             "clusters = 1\nclusters_per_batch = 1",
@@ -79,7 +79,7 @@ fn a_step_uses_the_edges_within_each_worker_s_batch_and_no_others() {
                 ..Case::default()
             };
             let options = format!("clusters = {count}\nclusters_per_batch = {per_batch}");
-            let setting = case.setting(case.strategy("cluster", &options).as_ref());
+            let setting = case.setting(Case::strategy("cluster", &options).as_ref());
             let (clusters, each) = (clusters(&setting), count / workers);
             let steps = each / per_batch;
             let graph = &setting.dataset.graph;

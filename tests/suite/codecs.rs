@@ -248,7 +248,7 @@ fn codec_options_that_do_nothing_are_refused() {
         let (_, says) = shallow.refused(kind, &format!("{more}\ncache_features = true"));
         assert!(says.contains("nothing to compress"), "{kind}: {says}");
     }
-    shallow.strategy("fixed", "ratio = 1\ncache_features = true");
+    Case::strategy("fixed", "ratio = 1\ncache_features = true");
     // The features alone are left, if they are sent anew.
     let run = shallow.run("bns", "codec = \"f16\"\ncache_features = false");
     assert_eq!(run.epochs[0].compression_ratio, Some(2.0));
@@ -286,7 +286,7 @@ fn retexo_compresses_what_it_sends_once_and_trains_on_what_arrived() {
 
 /// Ratios of a training by an adaptive schedule, which has been compared with its plan; nothing sent was above the plan in advance.
 fn adaptive(case: &Case, options: &str) -> (Vec<f64>, Outcome) {
-    let strategy = case.strategy("varco", options);
+    let strategy = Case::strategy("varco", options);
     let setting = case.setting(strategy.as_ref());
     let outcome = case.train("varco", strategy.as_ref());
     let plans = planned(strategy.as_ref(), &setting);

@@ -82,7 +82,7 @@ pub const KINDS: [ModelKind; 5] = [
 pub const CORA: &str = "name = \"cora\"";
 
 impl Case {
-    pub fn strategy(&self, kind: &str, options: &str) -> Box<dyn Strategy> {
+    pub fn strategy(kind: &str, options: &str) -> Box<dyn Strategy> {
         let options = options.parse().expect("options are TOML");
         let strategy = Registry::builtin().read(kind, &options);
         strategy.expect("options are valid")
@@ -194,7 +194,7 @@ impl Case {
 
     /// Trains with a built-in strategy; see [`Self::train`].
     pub fn run(&self, kind: &str, options: &str) -> Outcome {
-        self.train(kind, self.strategy(kind, options).as_ref())
+        self.train(kind, Self::strategy(kind, options).as_ref())
     }
 
     /// Trains with any strategy. What it sent has been compared with its plan then, and its times are

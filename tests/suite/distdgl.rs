@@ -82,7 +82,7 @@ fn it_trains_as_workers_do_that_sample_together() {
 fn remote_inputs_cost_their_features_and_their_numbers_and_remote_draws_twelve_bytes_and_more() {
     let case = case(ModelKind::Sage, 4, 6, &[3, 2, 2]);
     let outcome = case.run("distdgl", "");
-    let setting = case.setting(case.strategy("distdgl", "").as_ref());
+    let setting = case.setting(Case::strategy("distdgl", "").as_ref());
     let (graph, train) = (&setting.dataset.graph, &setting.dataset.split.train);
     let owner = |v: u32| setting.partition.assignment[v as usize] as usize;
     let (steps, width) = (setting.steps(), setting.model.features() as u64);
@@ -127,7 +127,7 @@ fn a_cache_saves_bytes_and_changes_no_loss() {
         epochs: 5,
         ..case(ModelKind::Gcn, 3, 9, &[3, 2])
     };
-    let setting = case.setting(case.strategy("distdgl", "").as_ref());
+    let setting = case.setting(Case::strategy("distdgl", "").as_ref());
     let all: Vec<Outcome> = ["", "cache = 0.1", "cache = 0.5", "cache = 1"]
         .iter()
         .map(|options| case.run("distdgl", options))

@@ -169,7 +169,7 @@ fn by_edge() -> impl Iterator<Item = Variant> {
 /// Trains, compares with the reference, and returns the losses.
 fn check(case: &Case, variant: &Variant) -> Vec<f64> {
     let options = variant.options(case.workers);
-    let setting = case.setting(case.strategy("grappa", &options).as_ref());
+    let setting = case.setting(Case::strategy("grappa", &options).as_ref());
     let terms: Vec<Vec<Term>> = (0..case.epochs)
         .map(|epoch| variant.terms(&setting, epoch))
         .collect();
@@ -311,7 +311,7 @@ fn one_worker_weighted_by_edges_is_single_device_training_to_the_bit() {
                 ..case(kind, 1)
             };
             let options = format!("weight = \"edge_ht\"\nhalo = {halo}");
-            let setting = case.setting(case.strategy("grappa", &options).as_ref());
+            let setting = case.setting(Case::strategy("grappa", &options).as_ref());
             let expected = single_device(&setting).losses;
             assert_eq!(losses(&case.run("grappa", &options)), expected, "{kind:?}");
         }
@@ -342,7 +342,7 @@ fn two_workers_with_a_halo_see_everything_and_train_as_one_device() {
                 ..case(kind, 2)
             };
             let options = Variant { weight, ..PLAIN }.options(2);
-            let setting = case.setting(case.strategy("grappa", &options).as_ref());
+            let setting = case.setting(Case::strategy("grappa", &options).as_ref());
             let expected = single_device(&setting);
             let outcome = case.run("grappa", &options);
             assert_close(&losses(&outcome), &expected.losses, 1e-5, &options);
@@ -399,7 +399,7 @@ fn in_mini_batches_at_most_one_number_per_worker_and_step_crosses_besides_gradie
         ("normalise = \"none\"\nshrinkage = \"james_stein\"", 2),
     ] {
         let options = format!("repartition_every = 3\n{options}");
-        let setting = case.setting(case.strategy("grappa", &options).as_ref());
+        let setting = case.setting(Case::strategy("grappa", &options).as_ref());
         let outcome = case.run("grappa", &options);
         for epoch in 1..3 {
             let traffic = outcome.ledger.epoch(epoch).expect("gradients are sent");
@@ -475,7 +475,7 @@ fn what_is_sampled_is_a_share_of_the_boundary_rows_with_features_and_degrees() {
             ..PLAIN
         };
         let options = variant.options(4);
-        let setting = case.setting(case.strategy("grappa", &options).as_ref());
+        let setting = case.setting(Case::strategy("grappa", &options).as_ref());
         let width = setting.dataset.features.width();
         let outcome = case.run("grappa", &options);
         for epoch in 0..case.epochs {
@@ -496,7 +496,7 @@ fn a_regrouping_moves_the_chunks_that_are_trained_away_from_home_with_all_their_
         ..PLAIN
     };
     let options = variant.options(3);
-    let setting = case.setting(case.strategy("grappa", &options).as_ref());
+    let setting = case.setting(Case::strategy("grappa", &options).as_ref());
     let (graph, chunk) = (&setting.dataset.graph, chunks(&setting));
     let width = setting.dataset.features.width();
     let outcome = case.run("grappa", &options);
@@ -602,7 +602,7 @@ fn a_switch_moves_one_chunk_to_each_worker_and_with_the_halo_its_surroundings() 
         halo: false,
         ..PLAIN
     };
-    let setting = case.setting(case.strategy("grappa", &without.options(4)).as_ref());
+    let setting = case.setting(Case::strategy("grappa", &without.options(4)).as_ref());
     let graph = &setting.dataset.graph;
     let owner = &setting.partition.assignment;
     let width = setting.dataset.features.width() as u64;
@@ -679,7 +679,7 @@ fn isolated_nodes_give_finite_losses_and_see_all_there_is() {
         data: "synthetic = { kind = \"sbm\", nodes = 60, classes = 3, features = 6, degree_within = 0.6, degree_between = 0.3 }\nsplit = { train = 0.5, val = 0.2 }",
         ..case(ModelKind::Sage, 3)
     };
-    let setting = case.setting(case.strategy("grappa", "").as_ref());
+    let setting = case.setting(Case::strategy("grappa", "").as_ref());
     assert!(
         degrees(&setting.dataset.graph).contains(&0),
         "the graph has isolated nodes"

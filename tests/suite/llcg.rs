@@ -51,7 +51,7 @@ fn one_worker_without_a_server_trains_as_one_device_however_often_it_averages() 
         epochs: 7,
         ..Case::default()
     };
-    let expected = single_device(&case.setting(case.strategy("full", "").as_ref()));
+    let expected = single_device(&case.setting(Case::strategy("full", "").as_ref()));
     // Losses are recorded by round: means over its steps.
     let found = losses(&case.run("llcg", "local_steps = 2\nrho = 1.5\nserver_steps = 0"));
     let mean = |steps: std::ops::Range<usize>| {
@@ -71,7 +71,7 @@ fn the_server_alone_trains_as_one_device_to_the_bit() {
                 kind,
                 ..Case::default()
             };
-            let expected = single_device(&case.setting(case.strategy("full", "").as_ref()));
+            let expected = single_device(&case.setting(Case::strategy("full", "").as_ref()));
             let outcome = case.run("llcg", SERVER);
             let what = format!("{kind:?}, {workers} workers");
             assert_eq!(bits(&losses(&outcome)), bits(&expected.losses), "{what}");
@@ -85,7 +85,7 @@ fn the_server_alone_trains_as_one_device_to_the_bit() {
         layers: 2,
         ..Case::default()
     };
-    let expected = single_device(&cora.setting(cora.strategy("full", "").as_ref()));
+    let expected = single_device(&cora.setting(Case::strategy("full", "").as_ref()));
     let found = losses(&cora.run("llcg", SERVER));
     assert_eq!(bits(&found), bits(&expected.losses), "sparse features");
 }
@@ -100,7 +100,7 @@ fn a_round_moves_every_other_worker_s_model_up_and_down_and_the_graph_moves_once
         };
         let options = "local_steps = 4\nrho = 1.5";
         let outcome = case.run("llcg", options);
-        let setting = case.setting(case.strategy("llcg", options).as_ref());
+        let setting = case.setting(Case::strategy("llcg", options).as_ref());
         assert_eq!(outcome.epochs.len(), 4, "of 4, 6, 9 and 1 steps");
         let (graph, width) = (&setting.dataset.graph, setting.model.features());
         let away = (0..graph.nodes()).filter(|&v| setting.partition.assignment[v] != 0);

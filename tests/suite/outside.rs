@@ -50,7 +50,7 @@ fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
 }
 
 impl Averaging {
-    fn averages(&self, epoch: usize) -> bool {
+    const fn averages(self, epoch: usize) -> bool {
         (epoch + 1).is_multiple_of(self.every)
     }
 }
@@ -212,7 +212,7 @@ fn a_program_that_departs_from_its_plan_ends_where_it_does() {
     let case = Case::default();
     let liar = Liar(Averaging { every: 2 });
     let found = std::panic::catch_unwind(|| case.train("liar", &liar));
-    let panic = found.err().expect("plan and program differ");
+    let panic = found.expect_err("plan and program differ");
     let text = panic.downcast_ref::<String>().expect("a text");
     assert!(text.contains("departs from its plan in epoch 0"), "{text}");
     assert!(text.contains("starting AllReduce"), "{text}");

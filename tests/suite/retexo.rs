@@ -54,7 +54,7 @@ fn each_layer_is_exchanged_once_however_long_it_trains() {
         let mut volumes = Vec::new();
         for rounds in [1, 3, 7] {
             let options = format!("rounds_per_layer = {rounds}");
-            let setting = case.setting(case.strategy("retexo", &options).as_ref());
+            let setting = case.setting(Case::strategy("retexo", &options).as_ref());
             let outcome = case.run("retexo", &options);
             let exchanges: Vec<usize> = outcome
                 .ledger
@@ -149,7 +149,7 @@ fn grows_with_the_rounds(kind: ModelKind, layers: impl Fn(u64, u64, u64) -> [u64
         layers: 2,
         ..Case::default()
     };
-    let setting = case.setting(case.strategy("retexo", "").as_ref());
+    let setting = case.setting(Case::strategy("retexo", "").as_ref());
     let width: Vec<u64> = setting.model.widths.iter().map(|&w| w as u64).collect();
     let (f, h, c) = (width[0], width[1], width[2]);
     let mut sizes = layers(f, h, c);
@@ -195,7 +195,7 @@ fn training_is_that_of_one_sub_model_after_another_on_frozen_inputs() {
                 optimizer: ADAM,
                 ..Case::default()
             };
-            let setting = case.setting(case.strategy("retexo", &options).as_ref());
+            let setting = case.setting(Case::strategy("retexo", &options).as_ref());
             let reference = |freezes| lazy::train(&setting, Form::Layers, rounds, freezes);
             let expected = reference(Freezes::Best);
             assert_eq!(expected.losses.len(), rounds * layers);

@@ -305,7 +305,7 @@ fn a_table_of_runs_that_is_none_is_no_result_without_runs() {
     let ran = grapevine(folder.path(), &["compare", "a", "b"]).expect(2);
     assert!(
         ran.stderr
-            .contains("column `seed`, row 0: a number is needed"),
+            .contains("column `seed`, row 0: a whole number is needed"),
         "{}",
         ran.stderr
     );

@@ -186,7 +186,7 @@ proptest! {
         // What does not go together is refused elsewhere.
         prop_assume!(!(options.contains("edge_ht") && case.kind == ModelKind::Gat));
         prop_assume!(!(options.contains("regroup") && case.workers == 1));
-        case.train(kind, case.strategy(kind, options).as_ref());
+        case.train(kind, Case::strategy(kind, options).as_ref());
     }
 }
 
@@ -207,7 +207,7 @@ fn every_training_of_the_list_is_played_once() {
                 }),
                 ..Case::default()
             };
-            case.train(kind, case.strategy(kind, options).as_ref());
+            case.train(kind, Case::strategy(kind, options).as_ref());
         }
     }
 }

@@ -193,7 +193,7 @@ fn training_is_that_of_one_process_in_which_rows_across_the_cut_have_the_drawn_c
             for rescale in [false, true] {
                 let options = format!("{options}\nrescale = {rescale}");
                 let what = format!("{:?}, {kind} {options}", case.kind);
-                let setting = case.setting(case.strategy(kind, &options).as_ref());
+                let setting = case.setting(Case::strategy(kind, &options).as_ref());
                 let expected = reference(&setting, ratio, rescale, Back::SameColumns);
                 let found = losses(&case.run(kind, &options));
                 assert_close(&found, &expected, 1e-4, &what);
@@ -213,7 +213,7 @@ fn training_is_that_of_one_process_in_which_rows_across_the_cut_have_the_drawn_c
 #[test]
 fn the_reference_at_ratio_one_is_training_that_loses_nothing() {
     for case in cases() {
-        let setting = case.setting(case.strategy("full", "").as_ref());
+        let setting = case.setting(Case::strategy("full", "").as_ref());
         let expected = reference(&setting, |_| 1.0, false, Back::SameColumns);
         let what = format!("{:?}", case.kind);
         assert_close(&losses(&case.run("full", "")), &expected, 1e-4, &what);

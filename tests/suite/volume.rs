@@ -13,7 +13,7 @@ struct Run {
 impl Run {
     fn new(case: &Case, kind: &str, options: &str) -> Self {
         Self {
-            setting: case.setting(case.strategy(kind, options).as_ref()),
+            setting: case.setting(Case::strategy(kind, options).as_ref()),
             outcome: case.run(kind, options),
         }
     }

@@ -11,7 +11,7 @@ use crate::common::{Case, KINDS};
 
 /// Trains with features that a loader would have refused: those of one node that is not trained on.
 fn train(case: &Case, kind: &str, options: &str, spoil: impl Fn(&mut [f32])) -> Outcome {
-    let strategy = case.strategy(kind, options);
+    let strategy = Case::strategy(kind, options);
     let sound = case.setting(strategy.as_ref());
     let mut setting: Setting = Arc::into_inner(sound).expect("nobody else has it");
     let mut dataset = Dataset::clone(&setting.dataset);

@@ -83,7 +83,7 @@ fn an_epoch_costs_each_layer_there_and_back_and_the_step() {
                 layers,
                 ..case(kind)
             };
-            let setting = case.setting(case.strategy("full", "").as_ref());
+            let setting = case.setting(Case::strategy("full", "").as_ref());
             let of_layer = |layer: usize| {
                 let spec = setting.model.layer(layer);
                 let forward = passing(&setting, spec.inputs, spec.transformed(), spec.outputs);
@@ -109,7 +109,7 @@ fn a_sub_model_of_retexo_is_charged_for_its_own_layer_and_its_head() {
         ModelKind::Gat,
     ] {
         let case = case(kind);
-        let setting = case.setting(case.strategy("retexo", "").as_ref());
+        let setting = case.setting(Case::strategy("retexo", "").as_ref());
         let (n, classes) = (setting.dataset.graph.nodes(), setting.model.classes());
         // Of attention all heads are as wide as the layer, and averaged.
         let columns = match kind {

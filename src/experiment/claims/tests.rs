@@ -353,8 +353,9 @@ fn times_of_a_run_beside_other_programs_decide_nothing() {
     let mut rows = runs("full", &[0.8; 4], &[900; 4]);
     rows.extend(runs("fixed", &[0.8; 4], &[100; 4]));
     for row in &mut rows {
-        row.simulated_seconds = if row.cell == "full" { 4.0 } else { 1.0 };
-        row.load_during = Some(0.01);
+        let measured = row.measured.as_mut().unwrap();
+        measured.simulated_seconds = if row.cell == "full" { 4.0 } else { 1.0 };
+        measured.load_during = Some(0.01);
     }
     let verdict = |measure: &str, rows: &[RunRow]| {
         let compare = "{ strategy = 'fixed', to = 'full', times_less = 2 }";
@@ -364,7 +365,7 @@ fn times_of_a_run_beside_other_programs_decide_nothing() {
     let quiet = ("reproduced".to_owned(), Some(4.0), 0);
     assert_eq!(verdict("simulated_seconds", &rows), quiet);
     let bytes = verdict("payload_bytes", &rows);
-    rows[2].load_during = Some(0.4);
+    rows[2].measured.as_mut().unwrap().load_during = Some(0.4);
     let noisy = ("inconclusive".to_owned(), None, 1);
     assert_eq!(verdict("simulated_seconds", &rows), noisy);
     assert_eq!(verdict("payload_bytes", &rows), bytes);
