@@ -149,7 +149,7 @@ impl Progress for Terminal {
         match self.bar.get() {
             _ if self.quiet => {}
             Some(bar) => bar.println(note),
-            None => eprintln!("{note}"),
+            None => tell(&format!("{note}\n")),
         }
     }
 

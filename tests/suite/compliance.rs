@@ -115,6 +115,9 @@ fn no_column_that_follows_from_others_can_be_changed() {
         "exposed_communication_seconds",
         "measured_seconds",
         "peak_memory_bytes",
+        "load_before",
+        "load_during",
+        "calibration_spread",
     ];
     results.every_column(0, &free, |tables| &mut tables.runs);
     let best = results.tables.runs[0].measured.unwrap().best_epoch;

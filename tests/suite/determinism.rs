@@ -85,8 +85,9 @@ fn sage_with_layer_normalisation_and_metis_repeats_itself_too() {
 fn attention_maxima_and_sums_repeat_themselves_too() {
     let folder = folder_with(EXPERIMENT);
     for kind in ["gat", "sage-pool", "gin"] {
-        let kind = format!("model.kind={kind}");
-        let sets = [&kind, "model.heads=2", "model.residual=true", "seeds=[5]"];
+        let heads = if kind == "gat" { 2 } else { 1 };
+        let model = format!("model={{ kind = \"{kind}\", heads = {heads}, residual = true }}");
+        let sets = [&*model, "seeds=[5]"];
         run(folder.path(), "first", "1", &sets);
         run(folder.path(), "two", "2", &sets);
         assert_same_tables(folder.path(), "first", "two");
