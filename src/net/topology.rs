@@ -40,7 +40,7 @@ pub struct Route {
 /// ```
 /// use grapevine::net::{NetworkSpec, Seconds};
 ///
-/// let text = "preset = 'ethernet-1g'\nworker = [{ rank = 2, down = '100 Mb/s' }]";
+/// let text = "preset = 'ethernet-1g'\nworker = [{ rank = 2, down = '100Mbps' }]";
 /// let network: NetworkSpec = toml::from_str(text).expect("it is TOML");
 /// let star = network.topology(3)?;
 /// // Out of worker 0, into worker 2, whose link is slower.

@@ -13,7 +13,7 @@ pub struct PendingExchange {
 }
 
 impl Worker {
-    /// Sparse all-to-all; see [`Communicator::exchange`].
+    /// Sparse all-to-all; see [`Communicator::exchange`](crate::net::Communicator::exchange).
     ///
     /// # Errors
     /// If another worker failed, or the exchange is not planned.
@@ -22,7 +22,7 @@ impl Worker {
         self.finish_exchange(pending)
     }
 
-    /// See [`Communicator::start_exchange`].
+    /// See [`Communicator::start_exchange`](crate::net::Communicator::start_exchange).
     ///
     /// # Errors
     /// If another worker failed, or the exchange is not planned.
@@ -37,7 +37,7 @@ impl Worker {
         })
     }
 
-    /// See [`Communicator::finish_exchange`].
+    /// See [`Communicator::finish_exchange`](crate::net::Communicator::finish_exchange).
     ///
     /// # Errors
     /// If another worker failed, or waiting is not planned here.
@@ -51,7 +51,7 @@ impl Worker {
         Ok(self.communicator.finish_exchange(pending)?)
     }
 
-    /// See [`Communicator::all_reduce`].
+    /// See [`Communicator::all_reduce`](crate::net::Communicator::all_reduce).
     ///
     /// # Errors
     /// If another worker failed, or the collective is not planned.
@@ -66,7 +66,7 @@ impl Worker {
         Ok(())
     }
 
-    /// See [`Communicator::start_all_reduce`].
+    /// See [`Communicator::start_all_reduce`](crate::net::Communicator::start_all_reduce).
     ///
     /// # Errors
     /// If another worker failed, or the collective is not planned.
@@ -81,7 +81,7 @@ impl Worker {
         Ok(self.communicator.start_all_reduce(values, op, kind)?)
     }
 
-    /// See [`Communicator::finish_collective`].
+    /// See [`Communicator::finish_collective`](crate::net::Communicator::finish_collective).
     ///
     /// # Errors
     /// If another worker failed, or waiting is not planned here.
@@ -90,7 +90,7 @@ impl Worker {
         Ok(self.communicator.finish_collective(pending)?)
     }
 
-    /// See [`Communicator::barrier`].
+    /// See [`Communicator::barrier`](crate::net::Communicator::barrier).
     ///
     /// # Errors
     /// If another worker failed, or the collective is not planned.
@@ -98,7 +98,7 @@ impl Worker {
         self.all_reduce(&mut [0.0], Reduce::Max, kind)
     }
 
-    /// See [`Communicator::broadcast`].
+    /// See [`Communicator::broadcast`](crate::net::Communicator::broadcast).
     ///
     /// # Errors
     /// If another worker failed, or the collective is not planned.
@@ -115,7 +115,7 @@ impl Worker {
         Ok(self.communicator.broadcast(root, values, kind)?)
     }
 
-    /// See [`Communicator::gather`].
+    /// See [`Communicator::gather`](crate::net::Communicator::gather).
     ///
     /// # Errors
     /// If another worker failed, the lengths are wrong, or the collective is not planned.
