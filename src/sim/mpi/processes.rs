@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::port::{Channel, Port};
 use super::results::{Part, packed, unpacked};
 use super::signals;
-use crate::net::NetError;
 use crate::sim::record::{Recorder, Relay, Report};
 use crate::sim::{Complaint, Outcome, SimError};
 
