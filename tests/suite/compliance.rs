@@ -3,7 +3,7 @@
 
 use grapevine::cli::{ExperimentArgs, read_experiment};
 use grapevine::experiment::claims::ClaimSpec;
-use grapevine::experiment::rows::{Row, Values};
+use grapevine::experiment::rows::{ColumnKind, Row, Values};
 use grapevine::experiment::statistics::Statistics;
 use grapevine::experiment::verify::{Breach, verify, verify_manifest, verify_plan};
 use grapevine::experiment::{Experiment, Preparation, Tables, read_manifest};
@@ -89,8 +89,15 @@ impl Results {
                 Values::Count(cells) => cells[row] = Some(cells[row].map_or(1, |count| count + 1)),
                 Values::Real(cells) => cells[row] = Some(cells[row].map_or(0.5, |x| x + 0.001)),
             }
-            // What no row can say is not even read.
+            // A word that is none of a column's is not even read; every number is.
             let Ok(changed) = R::from_columns(&columns) else {
+                assert_eq!(
+                    column.kind,
+                    ColumnKind::Text,
+                    "{}.{}",
+                    R::TABLE,
+                    column.name
+                );
                 continue;
             };
             *rows(&mut tables) = changed;

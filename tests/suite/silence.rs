@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use grapevine::experiment::Tables;
+use grapevine::experiment::rows::{Measured, RunRow};
 
 use crate::command::{EXPERIMENT, folder_with, grapevine};
 
@@ -190,24 +191,20 @@ fn output_that_cannot_be_written_is_an_error() {
     }
 }
 
-#[test]
-fn a_manifest_that_is_none_is_an_error() {
+/// A folder with two results of one epoch, `a` and `b`.
+fn two_runs() -> tempfile::TempDir {
     let folder = folder_with(EXPERIMENT);
     for name in ["a", "b"] {
-        grapevine(
-            folder.path(),
-            &[
-                "run",
-                "x.toml",
-                "-q",
-                "--out",
-                name,
-                "--set",
-                "training.epochs=1",
-            ],
-        )
-        .expect(0);
+        let short = ["-q", "--set", "training.epochs=1", "--out", name];
+        let arguments = [&["run", "x.toml"], &short[..]].concat();
+        grapevine(folder.path(), &arguments).expect(0);
     }
+    folder
+}
+
+#[test]
+fn a_manifest_that_is_none_is_an_error() {
+    let folder = two_runs();
     grapevine(folder.path(), &["compare", "a", "b"]).expect(0);
     for (text, says) in [
         ("{}", "no manifest: it has not the `name`"),
@@ -243,40 +240,24 @@ fn measured_runs_say_how_busy_the_machine_was_and_modelled_ones_do_not() {
         grapevine(folder.path(), &arguments).expect(0);
         Tables::read(&folder.path().join(out)).unwrap().runs
     };
-    assert!(
-        run("modelled", &[])
-            .iter()
-            .filter_map(|run| run.measured.as_ref())
-            .all(|run| run.calibration_spread.is_none() && !run.is_noisy())
-    );
+    let all = |runs: &[RunRow], holds: fn(&Measured) -> bool| {
+        !runs.is_empty()
+            && runs
+                .iter()
+                .all(|run| run.measured.as_ref().is_some_and(holds))
+    };
+    let modelled = run("modelled", &[]);
+    assert!(all(&modelled, |run| run.calibration_spread.is_none()
+        && !run.is_noisy()));
     let measured = run("measured", &["--set", "compute={}"]);
-    assert!(
-        measured
-            .iter()
-            .filter_map(|run| run.measured.as_ref())
-            .all(|run| run.calibration_spread.is_some_and(|spread| spread >= 1.0))
-    );
+    let slowed = |run: &Measured| run.calibration_spread.is_some_and(|spread| spread >= 1.0);
+    assert!(all(&measured, slowed));
     grapevine(folder.path(), &["verify", "measured"]).expect(0);
 }
 
 #[test]
 fn a_table_of_runs_that_is_none_is_no_result_without_runs() {
-    let folder = folder_with(EXPERIMENT);
-    for name in ["a", "b"] {
-        grapevine(
-            folder.path(),
-            &[
-                "run",
-                "x.toml",
-                "-q",
-                "--out",
-                name,
-                "--set",
-                "training.epochs=1",
-            ],
-        )
-        .expect(0);
-    }
+    let folder = two_runs();
     fs::remove_file(folder.path().join("b/runs.parquet")).unwrap();
     grapevine(folder.path(), &["compare", "a", "b"]).expect(0);
     let path = folder.path().join("b/runs.csv");

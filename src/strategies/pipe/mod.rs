@@ -16,6 +16,9 @@
 //! are exact from epoch `l` on, and gradients of layer `l` from epoch `2(L − 1) − l` on (derived,
 //! and tested).
 //!
+//! With a codec, a gradient goes back as the rows came that it is of: in the same entries, at the
+//! ratio of the epoch in which these were sent.
+//!
 //! Evidence, in the authors' code: wait, then send, for each layer and direction; zeros at first;
 //! the running mean and its `γ`; synchronous parameter gradients; features fetched once.
 

@@ -33,7 +33,8 @@ pub struct Crosses<'a> {
     pub plan: &'a CrossingPlan,
     /// How they travel forward.
     pub forward: &'a Wire,
-    /// How the gradient of those that are read goes back: otherwise only where they came earlier.
+    /// How the gradient of those that are read goes back: as they came, which with late rows was an
+    /// epoch ago.
     pub back: &'a Wire,
 }
 
