@@ -25,7 +25,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     let experiment = read_experiment(&args.experiment, registry)?;
-    let mut preparation = Preparation::new(registry, base_of(&args.experiment.file));
+    let mut preparation = Preparation::new(registry, base_of(&args.experiment.file)).for_plans();
     let progress = Projecting::new(args.quiet);
     let projections = project(&experiment, &mut preparation, |done| progress.tell(done));
     progress.end();
@@ -75,6 +75,17 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
         text.push_str(
             "note: ≤ is the most it can be; what is sent depends on how the training goes\n",
         );
+    }
+    let mut assumed: Vec<&str> = (projections.iter())
+        .filter_map(|cell| cell.assumed.as_deref())
+        .collect();
+    assumed.dedup();
+    for graph in &assumed {
+        text.push_str(&format!("note: {graph}\n"));
+    }
+    if !assumed.is_empty() {
+        print(&text)?;
+        return Ok(Verdict::Good);
     }
     if let [first, _, ..] = experiment.seeds[..] {
         let seeds = experiment.seeds.len();

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use super::Error;
 use super::config::{Cell, ConfigError, Experiment, OptionError};
 use crate::graph::{
-    Batches, BoundaryCounts, BoundaryPlan, Chunks, Dataset, DatasetSpec, Division, GraphError,
-    Partition, PartitionSpec, RawDataset,
+    Batches, BoundaryCounts, BoundaryPlan, Chunks, CountSpec, Dataset, DatasetSpec, Division,
+    GraphError, Part, Partition, PartitionMethod, PartitionSpec, RawDataset,
 };
 use crate::memory;
 use crate::model::{LayerSpec, ModelSpec};
@@ -80,6 +80,8 @@ pub struct Preparation<'a> {
     parts: Memo<(DatasetSpec, PartitionSpec, usize, u64), Parts>,
     devices: Vec<(DeviceConfig, Vec<WorkerDevice>)>,
     timeline_epochs: usize,
+    /// Whether nothing will be trained.
+    plans: bool,
 }
 
 impl<'a> Preparation<'a> {
@@ -95,6 +97,16 @@ impl<'a> Preparation<'a> {
             parts: Memo(Vec::new()),
             devices: Vec::new(),
             timeline_epochs: 0,
+            plans: false,
+        }
+    }
+
+    /// For plans alone, which graphs in numbers are enough for.
+    #[must_use]
+    pub fn for_plans(self) -> Self {
+        Self {
+            plans: true,
+            ..self
         }
     }
 
@@ -174,7 +186,11 @@ impl<'a> Preparation<'a> {
     pub fn fit(&mut self, cell: &Cell, seed: u64) -> Result<Fitted, Error> {
         let (strategy, needs) = self.strategy(cell)?;
         self.suits_processes(cell, &needs)?;
-        let setting = Arc::new(self.setting(cell, seed, strategy.as_ref(), &needs)?);
+        let setting = match &cell.settings.dataset.counts {
+            Some(counts) if self.plans => self.counted(cell, seed, strategy.as_ref(), counts)?,
+            _ => self.setting(cell, seed, strategy.as_ref(), &needs)?,
+        };
+        let setting = Arc::new(setting);
         let training = strategy
             .fit(&setting)
             .map_err(|error| cell.refuse_option(error.key.as_deref(), &error.message))?;
@@ -229,6 +245,95 @@ impl<'a> Preparation<'a> {
                 seed,
             })
         });
+        let model = ModelSpec::new(&settings.model, dataset.features.width(), dataset.classes);
+        let layer = |layer| strategy.layer(&model, layer);
+        let layers: Vec<LayerSpec> = (0..model.layers()).map(layer).collect();
+        let mut devices = self.open(cell)?;
+        divide(&mut devices, &layers, &dataset).map_err(|what| cell.refuse("device.*", what))?;
+        self.assemble(cell, seed, dataset, parts, batches, devices)
+    }
+
+    /// A cell whose graph is known in numbers alone, for a plan.
+    fn counted(
+        &mut self,
+        cell: &Cell,
+        seed: u64,
+        strategy: &dyn Strategy,
+        counts: &CountSpec,
+    ) -> Result<Setting, Error> {
+        let settings = &cell.settings;
+        if settings.training.batch.is_some() || !strategy.plans_from_counts() {
+            let what = "plans from the graph itself, and `dataset.counts` has only numbers; project it with a \
+                        `synthetic` graph or a data set that can be held";
+            return Err(cell.refuse_option(None, what).into());
+        }
+        let asked = &settings.partition;
+        if asked.method != PartitionMethod::Random {
+            let what =
+                "must be \"random\" with `dataset.counts`: other partitions have no closed form";
+            return Err(cell.refuse("partition.method", what.to_owned()).into());
+        }
+        let counted = counts
+            .read(&self.base)
+            .map_err(|error| misfit(cell, "dataset.counts", &error))?;
+        let (workers, nodes) = (asked.workers, counted.graph.nodes());
+        if workers as f64 > nodes {
+            let what = format!("is {workers}, more than the {nodes:.0} nodes of the graph");
+            return Err(cell.refuse("partition.workers", what).into());
+        }
+        let begun = Instant::now();
+        let numbers = counted
+            .graph
+            .counts(workers, counted.training, counts.features);
+        let part = |_| Part::default();
+        let parts = Parts {
+            partition: Arc::new(Partition {
+                parts: workers,
+                assignment: Vec::new(),
+            }),
+            boundary: Arc::new(BoundaryPlan {
+                parts: (0..workers).map(part).collect(),
+                nodes: numbers.nodes,
+                edges: numbers.edges,
+            }),
+            counts: Arc::new(numbers),
+            chunks: None,
+            took: begun.elapsed(),
+        };
+        let devices = self.open(cell)?;
+        self.assemble(
+            cell,
+            seed,
+            Arc::new(counts.widths(&counted)),
+            parts,
+            None,
+            devices,
+        )
+    }
+
+    fn open(&mut self, cell: &Cell) -> Result<Vec<WorkerDevice>, Error> {
+        let settings = &cell.settings;
+        let devices = self.devices(&settings.device, settings.partition.workers);
+        let refused = |error| match error {
+            SimError::Device(what) => cell.refuse("device.*", what),
+            other => cell.refuse("device.*", other.to_string()),
+        };
+        Ok(devices.map_err(refused)?)
+    }
+
+    /// The setting of these parts, with network and compute as the cell has them.
+    fn assemble(
+        &self,
+        cell: &Cell,
+        seed: u64,
+        dataset: Arc<Dataset>,
+        parts: Parts,
+        batches: Option<Arc<Batches>>,
+        devices: Vec<WorkerDevice>,
+    ) -> Result<Setting, Error> {
+        let settings = &cell.settings;
+        let workers = settings.partition.workers;
+        let model = ModelSpec::new(&settings.model, dataset.features.width(), dataset.classes);
         let topology = settings
             .network
             .topology(workers)
@@ -237,16 +342,6 @@ impl<'a> Preparation<'a> {
         let framing: Framing = settings.network.framing();
         let timing = ComputeTiming::new(&settings.compute.timing)
             .map_err(|error| cell.refuse("compute.timing", error.to_string()))?;
-        let mut devices = self
-            .devices(&settings.device, settings.partition.workers)
-            .map_err(|error| match error {
-                SimError::Device(what) => cell.refuse("device.*", what),
-                other => cell.refuse("device.*", other.to_string()),
-            })?;
-        let model = ModelSpec::new(&settings.model, dataset.features.width(), dataset.classes);
-        let layer = |layer| strategy.layer(&model, layer);
-        let layers: Vec<LayerSpec> = (0..model.layers()).map(layer).collect();
-        divide(&mut devices, &layers, &dataset).map_err(|what| cell.refuse("device.*", what))?;
         Ok(Setting {
             model,
             dataset,

@@ -23,6 +23,9 @@ pub(crate) struct Projection {
     /// Whether this is what is sent; if not, that depends on how the training goes, and this is the
     /// most it can be.
     pub exact: bool,
+    /// What is assumed of a graph that is known in numbers alone; then all here is an expectation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub assumed: Option<String>,
     /// Number of messages.
     pub messages: u64,
     /// Encoded values.
@@ -118,6 +121,7 @@ fn project_cell(cell: &str, fitted: &Fitted, done: impl Fn(usize)) -> Result<Pro
         seed: setting.seed,
         epochs: training.epochs(),
         exact: training.plans_exactly(),
+        assumed: (!setting.holds_graph()).then(|| setting.dataset.reading.notes.join("; ")),
         messages: count.messages,
         payload_bytes: count.payload.0,
         wire_bytes: count.wire.0,

@@ -35,7 +35,7 @@ pub struct BoundaryPlan {
 }
 
 /// What one worker holds, sends and receives.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Part {
     /// Global numbers of its nodes, ascending: local row i is node `owned[i]`.
     pub owned: Vec<u32>,

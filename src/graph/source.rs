@@ -21,6 +21,11 @@ impl DatasetSpec {
     /// # Errors
     /// If the section does not name exactly one source, or the source cannot be read.
     pub fn read(&self, base: &Path) -> Result<RawDataset, GraphError> {
+        if self.counts.is_some() {
+            let what = "is a graph in numbers alone, which `grapevine project` takes; anything else needs the graph \
+            itself: `name`, `path` or `synthetic`";
+            return Err(GraphError::key("dataset.counts", what));
+        }
         let mut data = match (&self.name, &self.path, &self.synthetic) {
             (Some(name), None, None) => bundled::bundled(name)?,
             (None, Some(path), None) => {

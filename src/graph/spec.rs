@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// The `[dataset]` section: exactly one of `name` (bundled), `path` with `format`, or `synthetic`.
+use super::CountSpec;
+
+/// The `[dataset]` section: exactly one of `name` (bundled), `path` with `format`, `synthetic`, or
+/// `counts`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DatasetSpec {
@@ -32,6 +35,9 @@ pub struct DatasetSpec {
     /// A generated graph.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub synthetic: Option<SyntheticSpec>,
+    /// A graph that is known in numbers alone, for `grapevine project`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counts: Option<CountSpec>,
     /// Which nodes train, validate and test. Default: the published split; generated data comes
     /// with one of 60, 20 and 20 %.
     // Left out where it is the default, so that a sweep can put shares there.
@@ -148,7 +154,7 @@ pub const EDGE_FACTOR: usize = 16;
 const fn one() -> f64 {
     1.0
 }
-const fn graph500() -> [f64; 3] {
+pub(super) const fn graph500() -> [f64; 3] {
     [0.57, 0.19, 0.19]
 }
 

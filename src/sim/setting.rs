@@ -65,7 +65,18 @@ impl Setting {
     /// mini-batches.
     #[must_use]
     pub fn steps(&self) -> Steps {
-        Steps::of(&self.boundary, self.batches.as_deref())
+        let size = |batches: &Arc<Batches>| batches.spec.size;
+        let training = self.counts.parts.iter().map(|part| part.training);
+        Steps::new(
+            self.batches.as_ref().map_or(usize::MAX, size),
+            training.collect(),
+        )
+    }
+
+    /// Whether the graph itself is here, and not its counts alone.
+    #[must_use]
+    pub fn holds_graph(&self) -> bool {
+        self.dataset.graph.nodes() == self.counts.nodes
     }
 
     /// The network of the run, for engines.

@@ -47,6 +47,12 @@ pub trait Strategy: Send + Sync {
         })
     }
 
+    /// Whether its plan follows from [`BoundaryCounts`](crate::graph::BoundaryCounts) alone, so that
+    /// graphs can be projected that nobody holds. Default: no, it reads the graph.
+    fn plans_from_counts(&self) -> bool {
+        false
+    }
+
     /// The sizes of a layer as it is trained here, for devices that hold so much and no more.
     /// Default: those of the model.
     fn layer(&self, model: &ModelSpec, layer: usize) -> LayerSpec {

@@ -13,6 +13,7 @@ mod codecs;
 mod command;
 mod common;
 mod compliance;
+mod counts;
 mod dense;
 mod determinism;
 mod distdgl;

@@ -327,14 +327,14 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
     (
         "name = \"cora\"",
         "",
-        "x.toml:3: in [dataset]: no data; give one of `name`, `path` (with `format`) and \
-         `synthetic`",
+        "x.toml:3: in [dataset]: no data; give one of `name`, `path` (with `format`), `synthetic` \
+         and `counts`",
     ),
     (
         "name = \"cora\"",
         "name = \"cora\"\npath = \"x\"",
-        "x.toml:3: in [dataset]: `name`, `path` and `synthetic` exclude each other; keep the one \
-         you mean",
+        "x.toml:3: in [dataset]: `name`, `path`, `synthetic` and `counts` exclude each other; \
+         keep the one you mean",
     ),
     (
         "name = \"cora\"",

@@ -1,6 +1,8 @@
 //! The values that make sense: ranges, and keys that need or exclude each other.
 
-use crate::graph::{DatasetSpec, Format, PartitionMethod, PartitionSpec, SplitSpec, SyntheticSpec};
+use crate::graph::{
+    DatasetSpec, Format, NodeOrder, PartitionMethod, PartitionSpec, SplitSpec, SyntheticSpec,
+};
 use crate::model::{ModelConfig, ModelKind, OptimizerConfig};
 use crate::net::{Bytes, NetError, NetworkSpec, PRESETS, Seconds};
 use crate::sim::TrainingConfig;
@@ -105,16 +107,18 @@ pub(super) fn dataset(
         spec.name.is_some(),
         spec.path.is_some(),
         spec.synthetic.is_some(),
+        spec.counts.is_some(),
     ];
     match sources.into_iter().filter(|&given| given).count() {
         0 => {
-            return Err(check
-                .section("no data; give one of `name`, `path` (with `format`) and `synthetic`"));
+            return Err(check.section(
+                "no data; give one of `name`, `path` (with `format`), `synthetic` and `counts`",
+            ));
         }
         1 => {}
         _ => {
             return Err(check.section(
-                "`name`, `path` and `synthetic` exclude each other; keep the one you mean",
+                "`name`, `path`, `synthetic` and `counts` exclude each other; keep the one you mean",
             ));
         }
     }
@@ -147,6 +151,20 @@ pub(super) fn dataset(
         "optional",
         "goes with `path`: nothing else can be missing; remove it",
     )?;
+    if spec.counts.is_some() {
+        let only = [
+            (spec.split == SplitSpec::default(), "split"),
+            (spec.normalise_features.is_none(), "normalise_features"),
+            (spec.order == NodeOrder::default(), "order"),
+        ];
+        for (absent, key) in only {
+            check.that(
+                absent,
+                key,
+                "needs the nodes themselves, and `counts` has only how many; remove it",
+            )?;
+        }
+    }
     match spec.split {
         SplitSpec::Named(_) => {}
         SplitSpec::Fractions(split) => {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::Value as Json;
 use toml::{Table, Value};
 
@@ -15,6 +16,7 @@ use super::settings::Settings;
 use super::strategy::{StrategyEntry, plain};
 use crate::experiment::claims::Named;
 use crate::experiment::rows::Sweep;
+use crate::graph::CountSpec;
 
 /// One key of `[sweep]` and the values it takes in turn.
 #[derive(Clone, Debug, PartialEq)]
@@ -279,7 +281,14 @@ fn brief(value: &Value) -> Json {
     let section = text("name")
         .map(str::to_owned)
         .or_else(|| text("path").and_then(last))
-        .or_else(synthetic);
+        .or_else(synthetic)
+        .or_else(|| {
+            Some(
+                CountSpec::deserialize(value.get("counts")?.clone())
+                    .ok()?
+                    .name(),
+            )
+        });
     let word = |word: String| Json::String(word);
     // A number stays one where JSON writes it as TOML does.
     let same = |json: &Json| format!("{json}") == format!("{value}");

@@ -8,7 +8,7 @@ use half::bf16;
 use rand::Rng;
 use rand::seq::SliceRandom;
 
-use super::bits::{BitReader, BitWriter, packed_bytes};
+use super::bits::{BitReader, BitWriter};
 use crate::net::{Bits, Bytes, Codec, CodecKey, CodecLane, NetError, RelativeError, Rows};
 
 /// How many bits the rows of a message are sent with.
@@ -132,12 +132,19 @@ impl QuantiseRows {
         }
     }
 
-    fn bytes_of(bits: &[Bits], width: usize) -> Bytes {
-        if width == 0 {
-            return Bytes(0);
+    /// Sum over the rows of a message of the bits of each of its values. In time that does not grow
+    /// with the rows, unless bits are assigned: plans have messages of billions of rows.
+    fn bits_a_column(&self, rows: usize, key: CodecKey) -> usize {
+        let count = |bits: &Bits| bits.count() as usize;
+        match &self.bits {
+            RowBits::Uniform(bits) => rows * count(bits),
+            RowBits::Random => {
+                let (rounds, rest) = (rows / ROW_BITS.len(), rows % ROW_BITS.len());
+                let sum = |bits: &[Bits]| bits.iter().map(count).sum::<usize>();
+                rounds * sum(&ROW_BITS) + sum(&ROW_BITS[..rest])
+            }
+            RowBits::Assigned { .. } => self.of_rows(rows, key).iter().map(count).sum(),
         }
-        let all: u32 = bits.iter().map(|bits| bits.count()).sum();
-        Bytes((4 * bits.len() + packed_bytes(width, all)) as u64)
     }
 }
 
@@ -158,7 +165,11 @@ impl Codec for QuantiseRows {
     }
 
     fn message_bytes(&self, rows: usize, width: usize, key: CodecKey) -> Bytes {
-        Self::bytes_of(&self.of_rows(rows, key), width)
+        if width == 0 {
+            return Bytes(0);
+        }
+        let packed = (width * self.bits_a_column(rows, key)).div_ceil(8);
+        Bytes((4 * rows + packed) as u64)
     }
 
     fn encode(&self, rows: &Rows<'_>, key: CodecKey) -> Vec<u8> {
@@ -194,7 +205,7 @@ impl Codec for QuantiseRows {
             reason,
         };
         let bits = self.of_rows(rows, key);
-        let expected = Self::bytes_of(&bits, width);
+        let expected = self.message_bytes(rows, width, key);
         if bytes.len() as u64 != expected.0 {
             let (found, expected) = (bytes.len(), expected.0);
             return Err(corrupt(format!(

@@ -174,6 +174,10 @@ impl Strategy for AdaQp {
         })
     }
 
+    fn plans_from_counts(&self) -> bool {
+        self.adaptive.is_none()
+    }
+
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
         Ok(Box::new(Quantised(Fitted {
             options: self.clone(),

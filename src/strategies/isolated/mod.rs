@@ -55,6 +55,10 @@ impl Strategy for Isolated {
         })
     }
 
+    fn plans_from_counts(&self) -> bool {
+        true
+    }
+
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
         Ok(Box::new(Alone {
             when: self.0,

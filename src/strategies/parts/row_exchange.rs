@@ -87,6 +87,11 @@ impl Strategy for RowExchange {
         })
     }
 
+    fn plans_from_counts(&self) -> bool {
+        // Which rows of a share are drawn is known for real ones only.
+        self.share.is_none()
+    }
+
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
         Ok(Box::new(RowTraining {
             wires: self.compression.fit(setting, setting.training.epochs)?,

@@ -143,6 +143,10 @@ impl Strategy for Retexo {
         })
     }
 
+    fn plans_from_counts(&self) -> bool {
+        matches!(self.form, Form::Layers)
+    }
+
     fn layer(&self, model: &ModelSpec, layer: usize) -> LayerSpec {
         match self.form {
             Form::Layers => sub_model::layer_spec(model, layer),

@@ -14,7 +14,8 @@ use crate::strategies::parts::plan::{Arrivals, CrossingPlan, exchange_of, messag
 pub struct WorkersPlanner {
     workers: Workers,
     epoch: usize,
-    /// Of each worker the values that are stored of each row that the first sub-model reads.
+    /// Of each worker the values that are stored of each row that the first sub-model reads; of all
+    /// together where all rows are dense and always read.
     features: Vec<Vec<usize>>,
     /// Of each worker its piece of the graph, where batches are drawn from it.
     local: Vec<Csr>,
@@ -32,6 +33,10 @@ impl WorkersPlanner {
         let draws = setting.batches.is_some() && setting.models_compute();
         let local = setting.boundary.parts.iter().filter(|_| draws);
         let rows = |(rank, part): (usize, &crate::graph::Part)| {
+            let counts = &setting.counts.parts[rank];
+            if setting.counts.dense && setting.batches.is_none() {
+                return vec![counts.own_values + counts.halo_values];
+            }
             let own = part.owned.iter().map(|&node| features.stored_of(node));
             let others = part.receives.iter();
             let others = others.map(|(owner, range)| (owner, &part.halo[range.clone()]));

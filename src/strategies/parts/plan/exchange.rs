@@ -202,7 +202,9 @@ impl ExchangePlanner {
         let crossing = CrossingPlan::whole(part);
         let wire = epoch.sent.wires[0].as_ref();
         self.fetch(track, rank, &crossing, wire, Some(self.ahead));
-        if let Some(wire) = wire {
+        if setting.counts.dense {
+            self.features[rank].stored = part.own_values + part.halo_values;
+        } else if let Some(wire) = wire {
             let boundary = &setting.boundary.parts[rank];
             let others = boundary.receives.iter();
             let others = others.map(|(owner, range)| (owner, &boundary.halo[range.clone()]));

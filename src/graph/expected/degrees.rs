@@ -1,0 +1,86 @@
+//! Graphs known by their degrees: a node is in a halo with a chance that follows from its degree
+//! alone, and a neighbour is of a class as often as that class has ends of edges.
+
+use super::{ExpectedGraph, Law, NodeClass};
+
+/// A graph in which so many nodes have so many neighbours, `(degree, nodes)`, in any order.
+/// Neighbours are drawn as in the configuration model: a class is met in proportion to its ends of
+/// edges.
+#[must_use]
+pub fn graph(degrees: &[(f64, f64)]) -> ExpectedGraph {
+    let ends: f64 = degrees.iter().map(|(degree, nodes)| degree * nodes).sum();
+    let share = |(degree, nodes): &(f64, f64)| {
+        if ends > 0.0 {
+            degree * nodes / ends
+        } else {
+            0.0
+        }
+    };
+    let shares: Vec<f64> = degrees.iter().map(share).collect();
+    let class = |&(degree, nodes): &(f64, f64)| NodeClass {
+        nodes,
+        degree,
+        neighbours: shares.iter().map(|share| degree * share).collect(),
+    };
+    ExpectedGraph {
+        classes: degrees.iter().map(class).collect(),
+        law: Law::Degrees,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::cora;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn a_star_has_the_boundary_that_can_be_counted_by_hand() {
+        // One centre with 3 leaves on 2 workers: the centre is missed by the other worker with
+        // chance 1/8, a leaf with chance 1/2.
+        let star = graph(&[(3.0, 1.0), (1.0, 3.0)]);
+        assert!((star.boundary_rows(2) - (7.0 / 8.0 + 3.0 / 2.0)).abs() < 1e-12);
+        assert_eq!((star.nodes(), star.edges()), (4.0, 6.0));
+    }
+
+    #[test]
+    fn the_degrees_of_cora_give_the_sum_over_its_nodes() {
+        let cora = cora().unwrap().graph;
+        let mut degrees: BTreeMap<usize, f64> = BTreeMap::new();
+        for node in 0..cora.nodes() {
+            *degrees.entry(cora.degree(node)).or_default() += 1.0;
+        }
+        let degrees: Vec<(f64, f64)> = degrees.into_iter().map(|(d, n)| (d as f64, n)).collect();
+        let expected: f64 = (0..cora.nodes())
+            .map(|node| 3.0 * (1.0 - 0.75_f64.powi(i32::try_from(cora.degree(node)).unwrap())))
+            .sum();
+        assert!((graph(&degrees).boundary_rows(4) - expected).abs() < 1e-6);
+    }
+
+    #[test]
+    fn equal_parts_hold_everything_once() {
+        let graph = graph(&[(3.0, 1.0), (1.0, 3.0), (0.0, 6.0), (7.0, 93.0)]);
+        let counts = graph.counts(4, 51.0, 8);
+        let sum = |of: fn(&crate::graph::PartCounts) -> usize| -> usize {
+            counts.parts.iter().map(of).sum()
+        };
+        assert_eq!(sum(|part| part.owned), 103);
+        assert_eq!(sum(|part| part.training), 51);
+        assert_eq!(
+            sum(|part| part.internal_edges + part.cut_edges),
+            counts.edges
+        );
+        let rows = graph.boundary_rows(4);
+        assert!(
+            (counts.boundary_rows() as f64 - rows).abs() <= 12.0,
+            "{rows}"
+        );
+        for (rank, part) in (0_u32..).zip(&counts.parts) {
+            assert_eq!(part.own_values, part.owned * 8);
+            for (peer, rows) in &part.sends {
+                let back = &counts.parts[*peer as usize].receives;
+                assert!(back.contains(&(rank, *rows)), "{rank} {peer}");
+            }
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! R-MAT graphs in closed form.
+//!
+//! A draw picks one bit of both ends at a time, from the quadrants (a, b, c, d). Nodes with the same
+//! number k of one-bits are exchangeable, so a graph of scale s has s + 1 classes of C(s, k) nodes.
+//! A node u of class k, and a v that has j of u's ones and i ones where u has zeros:
+//!
+//! ```text
+//! P(u → v) = a^(s−k−i) b^i c^(k−j) d^j        P(v → u): b and c change places
+//! ```
+//!
+//! There are C(k, j) · C(s − k, i) such v, of class i + j. With M draws, taken as Poisson, an
+//! undirected edge is there with chance q = 1 − exp(−M (P(u → v) + P(v → u))).
+
+use statrs::function::gamma::ln_gamma;
+
+use super::{ExpectedGraph, Law, NodeClass};
+
+/// What is drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RmatLaw {
+    scale: u32,
+    /// Natural logarithms of the quadrants' chances.
+    ln_quadrants: [f64; 4],
+    draws: f64,
+    /// The share of nodes that are kept.
+    kept: f64,
+}
+
+/// The nodes v that stand in one relation to a node u.
+struct Relation {
+    /// How many there are, u itself left out.
+    count: f64,
+    /// Their class.
+    class: usize,
+    /// The chance that u and one of them have an edge.
+    edge: f64,
+}
+
+/// ln C(n, k).
+fn ln_choose(n: u32, k: u32) -> f64 {
+    let factorial = |n: u32| ln_gamma(f64::from(n) + 1.0);
+    factorial(n) - factorial(k) - factorial(n - k)
+}
+
+/// C(n, k), a whole number while that can be told.
+fn choose(n: u32, k: u32) -> f64 {
+    ln_choose(n, k).exp().round()
+}
+
+impl RmatLaw {
+    /// A graph of 2^`scale` nodes from `edge_factor` · 2^`scale` draws; d is what the quadrants
+    /// a, b, c leave of 1.
+    #[must_use]
+    pub fn new(scale: u32, edge_factor: f64, [a, b, c]: [f64; 3]) -> Self {
+        Self {
+            scale,
+            ln_quadrants: [a, b, c, 1.0 - a - b - c].map(f64::ln),
+            draws: edge_factor * f64::from(scale).exp2(),
+            kept: 1.0,
+        }
+    }
+
+    /// The same with so many of its nodes, chosen at random, and the edges between them.
+    #[must_use]
+    pub fn keeping(mut self, nodes: f64) -> Self {
+        self.kept = nodes / f64::from(self.scale).exp2();
+        self
+    }
+
+    /// The same with as many draws as give so many distinct undirected edges: what a generator does
+    /// that goes on drawing. `None` if the nodes cannot have so many.
+    #[must_use]
+    pub fn with_edges(mut self, edges: f64) -> Option<Self> {
+        let found = |law: &Self| law.clone().graph().edges() / 2.0;
+        // Repeated draws find ever fewer new edges: far above this the graph is as good as full.
+        let most = self.draws * 1e6;
+        let (mut low, mut high) = (0.0, edges.max(1.0));
+        while {
+            self.draws = high;
+            found(&self) < edges
+        } {
+            low = high;
+            high *= 2.0;
+            if high > most.max(edges * 1e6) {
+                return None;
+            }
+        }
+        // Halved until no number lies between.
+        for _ in 0..100 {
+            self.draws = f64::midpoint(low, high);
+            if found(&self) < edges {
+                low = self.draws;
+            } else {
+                high = self.draws;
+            }
+        }
+        Some(self)
+    }
+
+    /// The graph in expectation. O(scale³).
+    #[must_use]
+    pub fn graph(self) -> ExpectedGraph {
+        let class = |ones: u32| {
+            let mut neighbours = vec![0.0; self.scale as usize + 1];
+            for relation in self.relations(ones) {
+                neighbours[relation.class] += relation.count * relation.edge;
+            }
+            NodeClass {
+                nodes: choose(self.scale, ones) * self.kept,
+                degree: neighbours.iter().sum(),
+                neighbours,
+            }
+        };
+        ExpectedGraph {
+            classes: (0..=self.scale).map(class).collect(),
+            law: Law::Rmat(self),
+        }
+    }
+
+    /// ln of the chance that a node of class `ones` has no neighbour on a worker that each node is
+    /// on with chance `share`.
+    pub(super) fn ln_absent(&self, ones: usize, share: f64) -> f64 {
+        let ones = u32::try_from(ones).unwrap_or(u32::MAX);
+        let relations = self.relations(ones);
+        relations
+            .map(|relation| relation.count * (-relation.edge * share).ln_1p())
+            .sum()
+    }
+
+    /// How all other nodes stand to one with `ones` one-bits.
+    fn relations(&self, ones: u32) -> impl Iterator<Item = Relation> {
+        let zeros = self.scale - ones;
+        (0..=ones).flat_map(move |kept| {
+            (0..=zeros).map(move |gained| {
+                let all = choose(ones, kept) * choose(zeros, gained);
+                let itself = f64::from(u8::from(kept == ones && gained == 0));
+                let lost = ones - kept;
+                let chance = self.chance(zeros - gained, gained, lost, kept)
+                    + self.chance(zeros - gained, lost, gained, kept);
+                Relation {
+                    count: (all - itself) * self.kept,
+                    class: (kept + gained) as usize,
+                    edge: -(-self.draws * chance).exp_m1(),
+                }
+            })
+        })
+    }
+
+    /// The chance of a draw with so many bits in each quadrant.
+    fn chance(&self, a: u32, b: u32, c: u32, d: u32) -> f64 {
+        let bits = [a, b, c, d].into_iter().zip(self.ln_quadrants);
+        // A quadrant that is never drawn has the logarithm −∞, which times nothing is nothing.
+        let used = bits.filter(|(bits, _)| *bits > 0);
+        used.map(|(bits, ln)| f64::from(bits) * ln)
+            .sum::<f64>()
+            .exp()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::rmat::{Size, graph};
+    use crate::graph::{BoundaryPlan, PartitionMethod, PartitionSpec};
+    use std::path::Path;
+
+    const GRAPH500: [f64; 3] = [0.57, 0.19, 0.19];
+
+    /// Boundary rows that an earlier, independent calculation gave, and within which share of them
+    /// generated graphs were measured (scale, rows, of a generated graph).
+    const KNOWN: [(u32, f64, f64); 3] = [
+        (18, 1_104_605.0, 1_104_574.0),
+        (20, 3_990_260.0, 3_989_796.0),
+        (22, 14_430_771.0, 14_431_465.0),
+    ];
+
+    #[test]
+    fn sixteen_random_parts_have_the_boundary_that_generated_graphs_have() {
+        for (scale, closed, generated) in KNOWN {
+            let rows = RmatLaw::new(scale, 16.0, GRAPH500)
+                .graph()
+                .boundary_rows(16);
+            assert!((rows - closed).abs() <= 0.51, "scale {scale}: {rows}");
+            assert!(
+                (rows / generated - 1.0).abs() < 2e-4,
+                "scale {scale}: {rows}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_small_graph_has_the_edges_and_boundary_of_its_law() {
+        let (scale, draws) = (11, 16 << 11);
+        let law = RmatLaw::new(scale, 16.0, GRAPH500).graph();
+        let (mut edges, mut rows) = (0.0, 0.0);
+        for seed in 0..8 {
+            let graph = graph(scale, 1 << scale, Size::Draws(draws), GRAPH500, seed).unwrap();
+            let spec = PartitionSpec {
+                method: PartitionMethod::Random,
+                workers: 4,
+                file: None,
+                seed: None,
+            };
+            let partition = spec.partition(&graph, Path::new(""), seed).unwrap();
+            edges += graph.edges() as f64 / 8.0;
+            rows += BoundaryPlan::new(&graph, &partition).boundary_rows() as f64 / 8.0;
+        }
+        assert!(
+            (edges / law.edges() - 1.0).abs() < 0.003,
+            "{edges} {}",
+            law.edges()
+        );
+        let closed = law.boundary_rows(4);
+        assert!((rows / closed - 1.0).abs() < 0.005, "{rows} {closed}");
+    }
+
+    #[test]
+    fn a_stand_in_of_given_size_has_the_boundary_that_generated_ones_have() {
+        // A fifth of ogbn-arxiv's size by `nodes` and `edges`.
+        let (scale, nodes, edges) = (16, 33_869_u32, 231_560_usize);
+        let law = RmatLaw::new(scale, 16.0, GRAPH500).keeping(f64::from(nodes));
+        let law = law.with_edges(edges as f64).unwrap().graph();
+        assert!((law.edges() / 2.0 / edges as f64 - 1.0).abs() < 1e-9);
+        assert!((law.nodes() - f64::from(nodes)).abs() < 1e-6);
+        let nodes = nodes as usize;
+        let graph = graph(scale, nodes, Size::Distinct(edges), GRAPH500, 3).unwrap();
+        let spec = PartitionSpec {
+            method: PartitionMethod::Random,
+            workers: 16,
+            file: None,
+            seed: None,
+        };
+        let partition = spec.partition(&graph, Path::new(""), 1).unwrap();
+        let rows = BoundaryPlan::new(&graph, &partition).boundary_rows() as f64;
+        let closed = law.boundary_rows(16);
+        assert!((rows / closed - 1.0).abs() < 0.01, "{rows} {closed}");
+    }
+
+    #[test]
+    fn a_full_graph_has_no_more_edges() {
+        let law = RmatLaw::new(4, 16.0, [0.25; 3]);
+        assert!(law.clone().with_edges(119.9).is_some());
+        assert!(law.with_edges(120.1).is_none());
+    }
+
+    #[test]
+    fn every_edge_has_two_ends() {
+        let graph = RmatLaw::new(9, 16.0, GRAPH500).graph();
+        for (k, one) in graph.classes.iter().enumerate() {
+            for (l, other) in graph.classes.iter().enumerate() {
+                let (there, back) = (
+                    one.nodes * one.neighbours[l],
+                    other.nodes * other.neighbours[k],
+                );
+                assert!((there - back).abs() <= 1e-9 * there.max(1.0), "{k} {l}");
+            }
+        }
+        assert_eq!(graph.nodes(), 512.0);
+    }
+
+    #[test]
+    fn equal_quadrants_are_a_uniform_random_graph() {
+        let graph = RmatLaw::new(8, 4.0, [0.25; 3]).graph();
+        let edge = -(-2.0 * 4.0 * 256.0 / 65_536.0_f64).exp_m1();
+        for class in &graph.classes {
+            assert!((class.degree - 255.0 * edge).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn a_trillion_edges_take_no_longer_to_describe() {
+        let graph = RmatLaw::new(36, 16.0, GRAPH500).graph();
+        assert_eq!(graph.nodes(), f64::from(36).exp2());
+        let rows = graph.boundary_rows(1024);
+        // Between a worker for every node and one for every end of an edge.
+        assert!(rows > graph.nodes() && rows < graph.edges());
+    }
+}

@@ -1,0 +1,208 @@
+//! Plans from counts alone: the same as those from the graph, where both can be made.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::sync::Arc;
+
+use crate::common::Case;
+use grapevine::graph::{BoundaryPlan, Csr, Dataset, Features, Part, Partition, Split};
+use grapevine::model::{ModelKind, NormKind};
+use grapevine::net::Traffic;
+use grapevine::sim::{Setting, WorkerTimes, play};
+use grapevine::strategies::Strategy;
+
+/// The setting without its graph: the counts stay, and the width of the features.
+fn counts_alone(setting: &Setting) -> Arc<Setting> {
+    let data = &setting.dataset;
+    let workers = setting.workers();
+    Arc::new(Setting {
+        dataset: Arc::new(Dataset {
+            name: data.name.clone(),
+            graph: Arc::new(Csr::undirected(0, std::iter::empty())),
+            features: Arc::new(Features::Dense {
+                width: data.features.width(),
+                values: Vec::new(),
+            }),
+            labels: [].into(),
+            classes: data.classes,
+            split: Split::default(),
+            reading: Arc::default(),
+        }),
+        partition: Arc::new(Partition {
+            parts: workers,
+            assignment: Vec::new(),
+        }),
+        boundary: Arc::new(BoundaryPlan {
+            parts: (0..workers).map(|_| Part::default()).collect(),
+            nodes: setting.counts.nodes,
+            edges: setting.counts.edges,
+        }),
+        ..setting.clone()
+    })
+}
+
+fn planned(strategy: &dyn Strategy, setting: &Arc<Setting>) -> (Traffic, Vec<WorkerTimes>) {
+    let training = strategy.fit(setting).expect("it fits");
+    let mut planner = training.planner();
+    let played = play(
+        &setting.cluster(),
+        &setting.timing,
+        planner.as_mut(),
+        training.epochs(),
+        false,
+        &BTreeMap::new(),
+        |_| (),
+    );
+    let played = played.expect("it can be played");
+    (played.ledger.traffic(), played.times)
+}
+
+#[test]
+fn what_plans_from_counts_plans_what_it_would_from_the_graph() {
+    let known = [
+        ("full", ""),
+        ("full", "cache_features = false\noverlap = true"),
+        ("isolated", ""),
+        ("fixed", "ratio = 4\ncodec = \"top_k\""),
+        ("varco", ""),
+        ("pipe", ""),
+        ("pipe", "cache_features = false\noverlap = true"),
+        ("adaqp", "bits = 4"),
+        ("adaqp", "bits = \"random\"\ncache_features = true"),
+        ("retexo", "rounds_per_layer = 2"),
+    ];
+    for kind in [ModelKind::Sage, ModelKind::Gcn, ModelKind::Gat] {
+        for (name, options) in known {
+            let case = Case {
+                kind,
+                norm: NormKind::Layer,
+                epochs: 4,
+                ..Case::default()
+            };
+            let strategy = Case::strategy(name, options);
+            assert!(strategy.plans_from_counts(), "{name} {options}");
+            let setting = case.setting(strategy.as_ref());
+            let from_graph = planned(strategy.as_ref(), &setting);
+            let from_counts = planned(strategy.as_ref(), &counts_alone(&setting));
+            assert!(from_graph == from_counts, "{name} {options} {kind:?}");
+        }
+    }
+}
+
+#[test]
+fn strategies_that_read_the_graph_say_that_they_do() {
+    for (name, options) in [
+        ("bns", "share = 0.5"),
+        ("distdgl", ""),
+        ("retexo", "form = \"distributed\""),
+        ("adaqp", ""),
+    ] {
+        assert!(
+            !Case::strategy(name, options).plans_from_counts(),
+            "{name} {options}"
+        );
+    }
+}
+
+const FILE: &str = "name = \"large\"
+seeds = [0]
+[dataset]
+counts = { rmat = { scale = 36, edge_factor = 16 } }
+[model]
+kind = \"sage\"
+layers = 3
+hidden = 128
+[training]
+epochs = 2
+[partition]
+method = \"random\"
+workers = 16
+[network]
+preset = \"ethernet-10g\"
+[compute]
+timing = { profile = \"a100\" }
+[[strategy]]
+kind = \"full\"
+[[strategy]]
+kind = \"retexo\"
+";
+
+fn program(command: &str, text: &str) -> (Option<i32>, String, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("large.toml");
+    std::fs::write(&path, text).expect("a file");
+    let output = Command::new(env!("CARGO_BIN_EXE_grapevine"))
+        .arg(command)
+        .arg(&path)
+        .arg("--json")
+        .arg("--quiet")
+        .current_dir(folder.path())
+        .output()
+        .expect("the program");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (
+        output.status.code(),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
+}
+
+#[test]
+fn a_trillion_edges_are_projected() {
+    let (code, out, error) = program("project", FILE);
+    assert_eq!(code, Some(0), "{error}");
+    let cells: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    let of = |cell: usize, key: &str| cells[cell][key].as_f64().expect("a number");
+    assert!(
+        cells[0]["assumed"]
+            .as_str()
+            .expect("a note")
+            .contains("equal random parts")
+    );
+    // Two epochs: features once, and two layers of activations and gradients each time.
+    let feature = cells[0]["bytes_by_kind"]["feature"]
+        .as_f64()
+        .expect("bytes");
+    let activation = cells[0]["bytes_by_kind"]["activation"]
+        .as_f64()
+        .expect("bytes");
+    assert_eq!(activation, 4.0 * feature);
+    assert!(of(0, "simulated_seconds") > of(1, "simulated_seconds"));
+}
+
+#[test]
+fn counts_are_refused_where_the_graph_is_needed() {
+    let with = |strategy: &str| FILE.replace("kind = \"retexo\"", strategy);
+    for (command, text, message) in [
+        ("run", FILE.to_owned(), "`grapevine project` takes"),
+        (
+            "project",
+            with("kind = \"bns\""),
+            "plans from the graph itself",
+        ),
+        (
+            "project",
+            FILE.replace("method = \"random\"", "method = \"metis\""),
+            "must be \"random\" with `dataset.counts`",
+        ),
+        (
+            "project",
+            FILE.replace("scale = 36", "scale = 3"),
+            "more than the 8 nodes",
+        ),
+        (
+            "project",
+            FILE.replace("edge_factor = 16", "edges = 1e30"),
+            "more than these nodes can have",
+        ),
+        (
+            "project",
+            FILE.replace("[model]", "split = { train = 0.5, val = 0.2 }\n[model]"),
+            "has only how many",
+        ),
+    ] {
+        let (code, _, error) = program(command, &text);
+        assert_eq!(code, Some(2), "{error}");
+        assert!(error.contains(message), "{error}");
+    }
+}
