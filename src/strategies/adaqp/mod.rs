@@ -35,14 +35,15 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use self::assign::{Groups, Traced};
-use super::parts::options::{CACHE_FEATURES, OVERLAP};
+use super::parts::options::{CACHE_FEATURES, EXCHANGE_INPUT, OVERLAP};
 use super::parts::plan::{ExchangePlanner, Sending};
-use super::parts::{EpochExchange, When, Wire, partition_parallel};
+use super::parts::{EpochExchange, ExchangePoint, When, Wire, partition_parallel};
 use super::{
     BatchUse, Needs, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training,
     options,
 };
 use crate::graph::PartitionSpec;
+use crate::model::RowForm;
 use crate::net::{Bits, Codec, CodecKey, QuantiseRows, ROW_BITS, RowBits, Tally};
 use crate::sim::{Decision, Planner, Setting, SimError, Worker};
 
@@ -74,6 +75,7 @@ pub const REGISTRATION: Registration = Registration {
                 meaning: "Rows of a message that are assigned bits together (100 in the authors' configuration for Reddit, 1000 and 2000 in others).",
             },
             CACHE_FEATURES,
+            EXCHANGE_INPUT,
             OVERLAP,
         ],
     },
@@ -89,6 +91,8 @@ struct Options {
     group: Option<usize>,
     #[serde(default)]
     cache_features: bool,
+    #[serde(default)]
+    exchange: ExchangePoint,
     #[serde(default)]
     overlap: bool,
 }
@@ -107,6 +111,7 @@ struct AdaQp {
     bits: RowBits,
     adaptive: Option<Adaptive>,
     cache_features: bool,
+    exchange: ExchangePoint,
     overlap: bool,
 }
 
@@ -156,6 +161,7 @@ fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
         bits,
         adaptive: is_adaptive.then_some(adaptive),
         cache_features: options.cache_features,
+        exchange: options.exchange,
         overlap: options.overlap,
     }))
 }
@@ -176,6 +182,7 @@ impl Strategy for AdaQp {
 
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
         Ok(Box::new(Quantised(Fitted {
+            forms: self.exchange.forms(setting, self.cache_features),
             options: self.clone(),
             setting: Arc::clone(setting),
         })))
@@ -186,6 +193,8 @@ impl Strategy for AdaQp {
 #[derive(Clone)]
 struct Fitted {
     options: AdaQp,
+    /// In which form the rows of each layer cross.
+    forms: Vec<RowForm>,
     setting: Arc<Setting>,
 }
 
@@ -214,7 +223,8 @@ impl Fitted {
             #[allow(clippy::cast_possible_truncation)] // layers are few
             let key = CodecKey::new(setting.seed, layer as u32, epoch as u64);
             let codec = Arc::clone(&codec);
-            Some(Wire { codec, key })
+            let form = self.forms[layer];
+            Some(Wire { codec, key, form })
         };
         EpochExchange {
             wires: (0..setting.model.layers()).map(wire).collect(),
@@ -240,8 +250,9 @@ impl Fitted {
     /// The groups of all messages that are quantised, if there are any.
     fn groups(&self) -> Option<Arc<Groups>> {
         let size = self.options.adaptive?.group;
-        let layers = usize::from(self.options.cache_features)..self.setting.model.layers();
-        let groups = Groups::new(&self.setting.counts, layers, size);
+        let layers = usize::from(self.options.cache_features)..self.forms.len();
+        let first = usize::from(self.forms[0] == RowForm::Input);
+        let groups = Groups::new(&self.setting.counts, layers, first, size);
         (groups.count() > 0).then(|| Arc::new(groups))
     }
 
@@ -258,7 +269,11 @@ impl Fitted {
             RowBits::Uniform(bits) => Some(32.0 / f64::from(bits.count())),
             RowBits::Random => Some(32.0 * 3.0 / 14.0),
             RowBits::Assigned { .. } => {
-                let mean = self.groups()?.mean_bits(bits, &self.setting.model.widths)?;
+                let width = |(layer, form): (usize, &RowForm)| {
+                    self.setting.model.layer(layer).width(*form)
+                };
+                let widths: Vec<usize> = self.forms.iter().enumerate().map(width).collect();
+                let mean = self.groups()?.mean_bits(bits, &widths)?;
                 Some(32.0 / mean)
             }
         }

@@ -30,9 +30,9 @@
 use serde::Deserialize;
 
 use super::parts::options::{
-    MEASURE_ERROR, ON_REQUEST_CODEC, OVERLAP_GRADIENTS, RATIO, RESCALE, SCHEDULE,
+    EXCHANGE_INPUT, MEASURE_ERROR, ON_REQUEST_CODEC, OVERLAP_GRADIENTS, RATIO, RESCALE, SCHEDULE,
 };
-use super::parts::{BoundaryShare, Compression, RowExchange};
+use super::parts::{BoundaryShare, Compression, ExchangePoint, RowExchange};
 use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
 
 /// How experiments name and make it.
@@ -52,6 +52,7 @@ pub const REGISTRATION: Registration = Registration {
                 default: "true",
                 meaning: "Send the constant input features of the whole boundary in the first epoch only, and let the first layer read all of them (--use-pp in all scripts of the authors); without it, drawn rows bring theirs in each epoch, and the first layer reads those alone.",
             },
+            EXCHANGE_INPUT,
             ON_REQUEST_CODEC,
             RATIO,
             SCHEDULE,
@@ -68,6 +69,7 @@ pub const REGISTRATION: Registration = Registration {
 struct Options {
     share: f64,
     cache_features: bool,
+    exchange: ExchangePoint,
     overlap: bool,
 }
 
@@ -76,6 +78,7 @@ impl Default for Options {
         Self {
             share: 0.1,
             cache_features: true,
+            exchange: ExchangePoint::Input,
             overlap: false,
         }
     }
@@ -93,7 +96,9 @@ fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
             "takes the difference from what the same rows were an epoch ago, and here other rows cross in each: choose another",
         ));
     }
-    let compression = compression.caching(options.cache_features);
+    let compression = compression
+        .caching(options.cache_features)
+        .exchanging(options.exchange);
     Ok(Box::new(RowExchange {
         share: Some(BoundaryShare(options.share)),
         ..RowExchange::new(compression, options.overlap)

@@ -25,9 +25,9 @@
 use serde::Deserialize;
 
 use super::parts::options::{
-    MEASURE_ERROR, ON_REQUEST_CODEC, OVERLAP_GRADIENTS, RATIO, RESCALE, SCHEDULE,
+    EXCHANGE_INPUT, MEASURE_ERROR, ON_REQUEST_CODEC, OVERLAP_GRADIENTS, RATIO, RESCALE, SCHEDULE,
 };
-use super::parts::{Compression, RowExchange, Staleness};
+use super::parts::{Compression, ExchangePoint, RowExchange, Staleness};
 use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
 
 /// How experiments name and make it.
@@ -52,6 +52,7 @@ pub const REGISTRATION: Registration = Registration {
                 default: "true",
                 meaning: "Send the constant input features in the first epoch only, as the authors' code does; without it they travel in every epoch, one ahead.",
             },
+            EXCHANGE_INPUT,
             ON_REQUEST_CODEC,
             RATIO,
             SCHEDULE,
@@ -82,6 +83,8 @@ struct Options {
     #[serde(default = "yes")]
     cache_features: bool,
     #[serde(default)]
+    exchange: ExchangePoint,
+    #[serde(default)]
     overlap: bool,
 }
 
@@ -102,7 +105,9 @@ fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
             return Err(OptionError::key("gamma", message));
         }
     }
-    let compression = compression.caching(options.cache_features);
+    let compression = compression
+        .caching(options.cache_features)
+        .exchanging(options.exchange);
     Ok(Box::new(RowExchange {
         staleness: Some(options.staleness()),
         ..RowExchange::new(compression, options.overlap)

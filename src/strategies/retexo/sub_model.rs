@@ -41,7 +41,7 @@ impl SubModel {
                 head_bias: None,
             };
         }
-        let (weight, bias) = dense_parameters(outputs, spec.classes(), seed, layer, device);
+        let (weight, bias) = dense_parameters(spec, [outputs, spec.classes()], seed, layer, device);
         Self {
             conv,
             norm: Some(Norm::new(outputs, device)),
