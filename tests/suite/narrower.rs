@@ -22,7 +22,7 @@ macro_rules! rows_of {
             $classes,
             ", features = ",
             $features,
-            ", degree_within = 4.0, degree_between = 2.0 }\nsplit = { train = 0.5, val = 0.2 }"
+            ", degree_within = 1.0, degree_between = 4.0 }\nsplit = { train = 0.5, val = 0.2 }"
         )
     };
 }

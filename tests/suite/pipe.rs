@@ -108,6 +108,7 @@ fn stamped(watch: &Arc<Watch>, epoch: usize) -> EpochExchange {
         _ => Some(Wire {
             codec: Arc::new(Stamped(Arc::clone(watch))),
             key: CodecKey::new(0, layer, epoch as u64),
+            ..Wire::plain()
         }),
     };
     EpochExchange {
@@ -375,6 +376,7 @@ fn late_gradients_come_back_in_the_columns_that_their_rows_had() {
                 _ => Some(Wire {
                     codec: Arc::<Noting>::clone(&codec),
                     key: CodecKey::new(0, layer, epoch as u64),
+                    ..Wire::plain()
                 }),
             };
             EpochExchange {

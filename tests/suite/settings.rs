@@ -25,7 +25,7 @@ fn layer(init: Init, gain: f64, biases: usize) -> Conv {
         gain,
         biases,
     };
-    let device = devices(Backend::Flex, 1).remove(0).place.device;
+    let device = flex().device.autodiff();
     let conv = Conv::new(&spec, 7, 1, &device);
     assert_eq!(parameters(&conv).len(), spec.parameters());
     conv
