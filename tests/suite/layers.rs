@@ -5,8 +5,8 @@ use burn::module::Module;
 use crate::common::{KINDS, devices};
 use grapevine::graph::Csr;
 use grapevine::model::{
-    Activation, Aggregation, Block, Conv, Gnn, Init, Input, LayerSpec, Merge, ModelConfig, ModelKind,
-    ModelSpec, NormKind, parameter_count, parameters,
+    Activation, Aggregation, Block, Conv, Gnn, Init, Input, LayerSpec, Merge, ModelConfig,
+    ModelKind, ModelSpec, NormKind, parameter_count, parameters,
 };
 use grapevine::sim::Backend;
 

@@ -41,10 +41,7 @@ fn authors(data: &'static str, epochs: usize) -> Case {
 
 /// Rows that cross the cut, one way, counted from the graph.
 fn boundary(setting: &Setting) -> u64 {
-    let (graph, owner) = (
-        &setting.dataset.graph,
-        &setting.partition.assignment,
-    );
+    let (graph, owner) = (&setting.dataset.graph, &setting.partition.assignment);
     let readers = |v: usize| {
         let read = graph.neighbours(v).iter();
         let mut readers: Vec<_> = read.map(|&u| owner[u as usize]).collect();
@@ -64,7 +61,12 @@ fn setting(case: &Case, kind: &str, options: &str) -> Arc<Setting> {
 fn node_data(case: &Case, kind: &str, options: &str) -> u64 {
     let strategy = Case::strategy(kind, options);
     let plans = planned(strategy.as_ref(), &case.setting(strategy.as_ref()));
-    let of = |traffic: &Traffic| NODE_DATA.map(|kind| traffic.payload_of(kind).0).iter().sum::<u64>();
+    let of = |traffic: &Traffic| {
+        NODE_DATA
+            .map(|kind| traffic.payload_of(kind).0)
+            .iter()
+            .sum::<u64>()
+    };
     plans.values().map(of).sum()
 }
 
@@ -102,9 +104,8 @@ fn the_shares_of_full_are_those_of_varcos_table() {
     for (case, shares) in tables {
         let full = node_data(case, "full", RESENT) as f64;
         let slopes = [1, 2, 3, 5, 7].map(|slope| {
-            let schedule = format!(
-                "schedule = {{ kind = \"linear\", from = 128, to = 1, slope = {slope} }}"
-            );
+            let schedule =
+                format!("schedule = {{ kind = \"linear\", from = 128, to = 1, slope = {slope} }}");
             ("varco", schedule)
         });
         let ratios = [2, 4, 8, 32, 128].map(|ratio| ("fixed", format!("ratio = {ratio}")));
@@ -220,7 +221,10 @@ fn all_of_the_boundary_and_rows_of_resting_parameters_are_those_of_full_after_th
         assert_close(&losses(&case.run("bns", &share)), &full, 1e-5, &what);
         // Rows of layer l are as old as l + 1 epochs, where the first layer's cross as well.
         let late = losses(&case.run("pipe", options));
-        assert!((late[0] / full[0] - 1.0).abs() > 1e-4, "{what}: zeros first");
+        assert!(
+            (late[0] / full[0] - 1.0).abs() > 1e-4,
+            "{what}: zeros first"
+        );
         assert_close(&late[3..], &full[3..], 1e-5, &what);
     }
 }

@@ -41,13 +41,21 @@ fn drawn(init: Init, gain: f64, biases: usize) -> (Vec<f32>, Vec<f32>) {
 /// All values are within a bound, and as spread as uniform ones.
 fn assert_uniform(values: &[f32], bound: f64) {
     let n = values.len() as f64;
-    let largest = values.iter().fold(0.0_f64, |most, v| most.max(f64::from(v.abs())));
-    assert!(largest <= bound && largest > bound * (1.0 - 20.0 / n), "{largest}");
+    let largest = values
+        .iter()
+        .fold(0.0_f64, |most, v| most.max(f64::from(v.abs())));
+    assert!(
+        largest <= bound && largest > bound * (1.0 - 20.0 / n),
+        "{largest}"
+    );
     let square = values.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>() / n;
     // The variance of a mean of squares of uniform values is 4/45 of the bound to the fourth.
     let expected = bound * bound / 3.0;
     let spread = (4.0 / 45.0 / n).sqrt() * bound * bound;
-    assert!((square - expected).abs() < 5.0 * spread, "{square}, {expected}");
+    assert!(
+        (square - expected).abs() < 5.0 * spread,
+        "{square}, {expected}"
+    );
 }
 
 #[test]
@@ -166,6 +174,9 @@ fn a_model_as_bns_gcns_or_varcos_authors_have_it_trains_on_many_workers_as_on_on
             self_loops: None,
             ..case.clone()
         };
-        assert_ne!(losses(&plain.run("full", "")), losses(&case.run("full", "")));
+        assert_ne!(
+            losses(&plain.run("full", "")),
+            losses(&case.run("full", ""))
+        );
     }
 }

@@ -181,17 +181,16 @@ fn cases() -> impl Iterator<Item = Case> {
     ]
     .into_iter()
     .map(|(kind, hidden)| Case {
-            kind,
-            layers: 3,
-            hidden,
-            workers: 2,
-            dropout: 0.0,
-            epochs: 10,
-            optimizer: SMOOTH,
-            ..Case::default()
-        })
+        kind,
+        layers: 3,
+        hidden,
+        workers: 2,
+        dropout: 0.0,
+        epochs: 10,
+        optimizer: SMOOTH,
+        ..Case::default()
+    })
 }
-
 
 /// The largest relative difference.
 fn apart(a: &[f64], b: &[f64]) -> f64 {

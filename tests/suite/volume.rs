@@ -140,7 +140,11 @@ fn full_sends_features_once_and_every_hidden_row_twice_an_epoch() {
         assert_eq!(b > 0, case.workers > 1);
         // By default where they are narrower.
         let default = Run::new(&case, "full", "cache_features = false");
-        let narrower = Run::new(&case, "full", "exchange = \"narrower\"\ncache_features = false");
+        let narrower = Run::new(
+            &case,
+            "full",
+            "exchange = \"narrower\"\ncache_features = false",
+        );
         assert_eq!(default.outcome.ledger, narrower.outcome.ledger);
     }
 }

@@ -274,11 +274,7 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
         "x.toml:7: in [model]: `biases` must be 1, or 2 for one of each product of a `sage` \
          layer, not 3",
     ),
-    (
-        "hidden = 16",
-        "init = \"he\"",
-        "x.toml:7: in [model]: …",
-    ),
+    ("hidden = 16", "init = \"he\"", "x.toml:7: in [model]: …"),
     (
         "weight_decay = 5e-4",
         "weight_decay = -1",

@@ -10,7 +10,7 @@ use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor, TensorData};
 use rand::RngExt;
 
-use super::{Activation, Block, Init, Input, LayerSpec, Matrix, ModelKind, ModelSpec, activate, tiles};
+use super::{Activation, Block, Init, Input, LayerSpec, Matrix, ModelKind, activate, tiles};
 use crate::rng::{Purpose, stream};
 
 pub use gat::GatConv;
@@ -197,10 +197,10 @@ const BIAS: u64 = 4;
 const SECOND_BIAS: u64 = 5;
 
 /// Parameters of a dense layer `[inputs, outputs]`, drawn for (`seed`, `layer`) apart from those of
-/// the message-passing layer, from what `spec` says.
+/// the message-passing layer, from `init` with bounds times `gain`.
 #[must_use]
 pub fn dense_parameters(
-    spec: &ModelSpec,
+    (init, gain): (Init, f64),
     [inputs, outputs]: [usize; 2],
     seed: u64,
     layer: usize,
@@ -212,8 +212,8 @@ pub fn dense_parameters(
         seed,
         layer,
         device,
-        init: spec.init,
-        gain: spec.gain,
+        init,
+        gain,
     };
     let weight = draws.weight(NUMBER, inputs, outputs);
     (weight, draws.bias(DENSE_BIAS, inputs, outputs))

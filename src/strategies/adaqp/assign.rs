@@ -42,12 +42,7 @@ impl Groups {
     /// Those of the rows of `layers`: forward and, from layer `first` on, their gradients back.
     #[must_use]
     #[allow(clippy::cast_possible_truncation)] // layers and ranks are few
-    pub fn new(
-        boundary: &BoundaryCounts,
-        layers: Range<usize>,
-        first: usize,
-        size: usize,
-    ) -> Self {
+    pub fn new(boundary: &BoundaryCounts, layers: Range<usize>, first: usize, size: usize) -> Self {
         let (mut messages, mut count) = (BTreeMap::new(), 0);
         for layer in layers {
             for (reader, part) in boundary.parts.iter().enumerate() {

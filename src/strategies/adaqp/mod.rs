@@ -269,9 +269,8 @@ impl Fitted {
             RowBits::Uniform(bits) => Some(32.0 / f64::from(bits.count())),
             RowBits::Random => Some(32.0 * 3.0 / 14.0),
             RowBits::Assigned { .. } => {
-                let width = |(layer, form): (usize, &RowForm)| {
-                    self.setting.model.layer(layer).width(*form)
-                };
+                let width =
+                    |(layer, form): (usize, &RowForm)| self.setting.model.layer(layer).width(*form);
                 let widths: Vec<usize> = self.forms.iter().enumerate().map(width).collect();
                 let mean = self.groups()?.mean_bits(bits, &widths)?;
                 Some(32.0 / mean)

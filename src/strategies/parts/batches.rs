@@ -130,21 +130,22 @@ impl BatchTrainer {
         }
         layers.reverse();
         let wire = |layer| wires.get(layer).and_then(Option::as_ref);
-        let layers: Vec<PassLayer<'_>> = layers
-            .iter()
-            .enumerate()
-            .map(|(layer, part)| PassLayer {
-                block: &part.block,
-                nodes: &part.nodes,
-                crosses: part.crossing.as_ref().zip(wire(layer)).map(
-                    |((crossing, made), wire)| Crosses {
-                        crossing,
-                        wire,
-                        made,
-                    },
-                ),
-            })
-            .collect();
+        let layers: Vec<PassLayer<'_>> =
+            layers
+                .iter()
+                .enumerate()
+                .map(|(layer, part)| PassLayer {
+                    block: &part.block,
+                    nodes: &part.nodes,
+                    crosses: part.crossing.as_ref().zip(wire(layer)).map(
+                        |((crossing, made), wire)| Crosses {
+                            crossing,
+                            wire,
+                            made,
+                        },
+                    ),
+                })
+                .collect();
         let pass = Pass {
             layers: &layers,
             targets: &constant,

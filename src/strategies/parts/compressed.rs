@@ -260,8 +260,8 @@ impl RowWires {
         }
     }
 
-    /// How the rows of a layer travel at a `ratio` in a `round` of draws. The last layer's are never
-    /// compressed (VARCO's code).
+    /// How the rows of a layer travel at a `ratio` in a `round` of draws. The last layer's are
+    /// never compressed (VARCO's code).
     #[must_use]
     pub fn wire(&self, layer: usize, ratio: f64, round: u64, state: &CodecState) -> Wire {
         let codec = self.compression.codec.as_ref();

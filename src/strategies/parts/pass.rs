@@ -139,16 +139,20 @@ impl Pass<'_> {
                 (found, loss) = backward(worker, model, scalar, leaves, &mut gradient);
             }
             below = match (product, self.layers[layer].product()) {
-                (Some(product), Some(crosses)) => {
-                    back_around(worker, model, layer, (product, crosses), found, &mut gradient)?
-                }
+                (Some(product), Some(crosses)) => back_around(
+                    worker,
+                    model,
+                    layer,
+                    (product, crosses),
+                    found,
+                    &mut gradient,
+                )?,
                 _ => found[0].take(),
             };
             if let Some(buckets) = self.buckets {
                 buckets.start(worker, layer, &gradient, &mut started)?;
             }
-            if let (1.., Some(Crosses { crossing, wire, .. })) =
-                (layer, self.layers[layer].input())
+            if let (1.., Some(Crosses { crossing, wire, .. })) = (layer, self.layers[layer].input())
             {
                 let width = worker.setting().model.widths[layer];
                 below = crossing.backward(worker, layer, below, width, wire)?;

@@ -122,7 +122,9 @@ impl BatchPlan {
         track.compute(Work::pass(rows.len() * self.setting.model.features()));
         let owned = &self.setting.boundary.parts[rank].owned;
         let features = &self.setting.dataset.features;
-        let stored = rows.iter().map(|&row| features.stored_of(owned[row as usize]));
+        let stored = rows
+            .iter()
+            .map(|&row| features.stored_of(owned[row as usize]));
         Some(InputShape {
             stored: stored.sum(),
             dense: features.is_dense(),

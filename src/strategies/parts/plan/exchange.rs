@@ -200,8 +200,8 @@ impl ExchangePlanner {
         share.drawn(&self.setting, self.halo_edges.as_ref(), draws, rank)
     }
 
-    /// The features of a worker's own nodes and of all its halo; of its own nodes alone, where their
-    /// product crosses.
+    /// The features of a worker's own nodes and of all its halo; of its own nodes alone, where
+    /// their product crosses.
     fn all_features(&mut self, track: &mut Track, rank: usize, epoch: &Epoch) -> InputShape {
         if epoch.sent.crosses_after_product(0) {
             return self.features[rank]; // of own nodes: no others' ever come

@@ -72,7 +72,10 @@ impl PassPlan<'_> {
                 track.compute(back(work));
             }
             below = own.is_some();
-            if let Some(Crosses { plan, back: wire, .. }) = part.product() {
+            if let Some(Crosses {
+                plan, back: wire, ..
+            }) = part.product()
+            {
                 let width = self.model.layer(layer).width(RowForm::Product);
                 let arrives = plan.backward(track, rank, layer, width, wire, below);
                 below = there.product.is_some() && arrives;
@@ -164,11 +167,13 @@ impl PassPlan<'_> {
 impl<'a> LayerPlan<'a> {
     /// How rows cross after the layer's product, if they do.
     fn product(&self) -> Option<Crosses<'a>> {
-        self.crosses.filter(|crosses| crosses.forward.takes_product())
+        self.crosses
+            .filter(|crosses| crosses.forward.takes_product())
     }
 
     /// How rows cross before the layer's product, if they do.
     fn input(&self) -> Option<Crosses<'a>> {
-        self.crosses.filter(|crosses| !crosses.forward.takes_product())
+        self.crosses
+            .filter(|crosses| !crosses.forward.takes_product())
     }
 }
