@@ -421,6 +421,7 @@ fn the_mean_of_the_sampled_matrices_over_all_samples_is_the_matrix() {
         Aggregation::SymmetricWithSelf,
         Aggregation::Symmetric,
         Aggregation::Mean,
+        Aggregation::MeanWithSelf,
         Aggregation::NeighboursAndSelf,
     ] {
         let mut mean = vec![0.0; nodes * nodes];

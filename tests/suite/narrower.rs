@@ -251,6 +251,29 @@ fn adaqp_quantises_rows_where_they_are_narrower_if_it_is_asked_to() {
 }
 
 #[test]
+fn rows_of_others_are_not_multiplied_again_where_their_product_arrives() {
+    for kind in [ModelKind::Gcn, ModelKind::Sage, ModelKind::Gat] {
+        // As wide everywhere, so that what crosses is as wide too.
+        let case = Case {
+            data: rows_of!("32", "32"),
+            kind,
+            hidden: 32,
+            heads: 1,
+            ..Case::default()
+        };
+        let of = |point: &str| {
+            let options = format!("exchange = \"{point}\"");
+            let outcome = case.run("full", &options);
+            let compute: f64 = outcome.times.iter().map(|times| times.compute.0).sum();
+            (node_data(&case, "full", &options), compute)
+        };
+        let ((input, more), (product, less)) = (of("input"), of("product"));
+        assert_eq!(input, product, "{kind:?}");
+        assert!(less < more, "{kind:?}: {less} and {more}");
+    }
+}
+
+#[test]
 fn a_point_that_there_is_not_is_refused() {
     for kind in ["full", "fixed", "varco", "bns", "pipe", "adaqp"] {
         let (key, message) = Case::default().refused(kind, "exchange = \"middle\"");

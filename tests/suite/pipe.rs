@@ -300,7 +300,8 @@ fn an_epoch_sends_what_one_of_full_does_and_waits_less_for_it() {
             ..Case::default()
         };
         for cached in ["", "cache_features = false"] {
-            let (full, pipe) = (case.run("full", cached), case.run("pipe", cached));
+            let input = format!("exchange = \"input\"\n{cached}");
+            let (full, pipe) = (case.run("full", &input), case.run("pipe", cached));
             assert_eq!(full.ledger, pipe.ledger, "{kind:?} {cached}");
             let exposed = pipe.mean_time(|times| times.exposed).0;
             assert!(exposed < full.mean_time(|times| times.exposed).0);

@@ -14,10 +14,12 @@
 //!   spread, and so derive the same assignment, which minimises variance and time ([`assign`]). It
 //!   is used until the next one.
 //!
-//! A message of `r` rows of width `n` takes `4r + ⌈n Σ b / 8⌉` bytes, so an epoch about
-//! `V·b/32 + 4` a row; features are resent in every epoch unless they are cached, whole. With `G`
-//! groups an adaptive epoch before an assignment has one all-reduce of `G` floats more; The plan
-//! has 8 bits for all rows, the most it can be, until bits are decided.
+//! Rows cross as the layer's input, unless `exchange` says otherwise: the authors' layers gather
+//! before their product (`AdaQP/model/distGCN.py` and `distSAGE.py` of raywan-110/AdaQP). A message
+//! of `r` rows of width `n` takes `4r + ⌈n Σ b / 8⌉` bytes, so an epoch about `V·b/32 + 4` a row;
+//! features are resent in every epoch unless they are cached, whole. With `G` groups an adaptive
+//! epoch before an assignment has one all-reduce of `G` floats more; The plan has 8 bits for all
+//! rows, the most it can be, until bits are decided.
 //!
 //! Evidence, in the authors' code: the quantiser but for the direction in which its two parameters
 //! are rounded, the three ways to choose bits, `λ`, the cycle and the group size; features resent.
