@@ -22,10 +22,13 @@ pub struct LayerDraw {
     pub looked_at: usize,
     /// Rows that the worker asks of each owner.
     pub asks: Peers<usize>,
-    /// Rows that the layer below has to make for it and for those who ask: none below the first.
+    /// Own rows that it and those who ask read, which the layer below has to make; 0 for the first
+    /// layer where features are kept.
     pub made: usize,
     /// The inputs of the first layer, as rows of the worker: own ones and then those of others.
     pub rows: Vec<u32>,
+    /// Those that [`Self::made`] counts, for the first layer.
+    pub made_rows: Vec<u32>,
 }
 
 /// What all workers draw in one step: for each layer, for each worker.
@@ -150,6 +153,7 @@ impl Rehearsal {
                     looked_at: sampled.degrees.iter().sum(),
                     asks,
                     made: 0,
+                    made_rows: Vec::new(),
                     rows: if layer == 0 {
                         sampled.rows.clone()
                     } else {
@@ -157,9 +161,16 @@ impl Rehearsal {
                     },
                 });
             }
-            for (rank, sampled) in drawn.iter().enumerate().filter(|_| layer > 0) {
-                outputs[rank] = sampled.below(&asked[rank]).0;
-                draws.layers[layer][rank].made = outputs[rank].len();
+            let counts = layer > 0 || self.form == Form::Together;
+            for (rank, sampled) in drawn.iter().enumerate().filter(|_| counts) {
+                let (made, _) = sampled.below(&asked[rank]);
+                let draw = &mut draws.layers[layer][rank];
+                draw.made = made.len();
+                if layer > 0 {
+                    outputs[rank] = made;
+                } else {
+                    draw.made_rows = made;
+                }
             }
         }
         draws

@@ -20,6 +20,9 @@ pub enum Aggregation {
     Symmetric,
     /// `1 / d_v` over neighbours (Hamilton, Ying and Leskovec, 2017).
     Mean,
+    /// `1 / (d_v + 1)` over neighbours and the node itself: a mean over a graph with self-loops, as
+    /// in the code of BNS-GCN's and VARCO's authors.
+    MeanWithSelf,
     /// 1 over neighbours: for maxima, which need no weights.
     Neighbours,
     /// 1 over neighbours and the node itself: the sum of GIN-0 (Xu et al., 2019, eq. 4.1 with ε =
@@ -31,7 +34,10 @@ impl Aggregation {
     /// Whether a node's own row is among its messages.
     #[must_use]
     pub const fn has_self(self) -> bool {
-        matches!(self, Self::SymmetricWithSelf | Self::NeighboursAndSelf)
+        matches!(
+            self,
+            Self::SymmetricWithSelf | Self::MeanWithSelf | Self::NeighboursAndSelf
+        )
     }
 }
 
@@ -80,6 +86,7 @@ impl Block {
                 Aggregation::SymmetricWithSelf => inverse_root((own + 1) * (degrees[u] + 1)),
                 Aggregation::Symmetric => inverse_root(own.max(1) * degrees[u].max(1)),
                 Aggregation::Mean => (1.0 / own.max(1) as f64) as f32,
+                Aggregation::MeanWithSelf => (1.0 / (own + 1) as f64) as f32,
                 Aggregation::Neighbours | Aggregation::NeighboursAndSelf => 1.0,
             };
             let mut own_pending = aggregation.has_self();

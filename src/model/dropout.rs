@@ -17,21 +17,47 @@ const SERIAL_VALUES: usize = 1 << 16;
 pub struct Dropout {
     /// A value is dropped when its 16 random bits are below this: the probability in units of 2⁻¹⁶.
     threshold: u32,
+    /// The same for the features.
+    of_features: u32,
     seed: u64,
+}
+
+/// A probability in units of 2⁻¹⁶.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // in 0..65536
+fn threshold(probability: f64) -> u32 {
+    (probability.clamp(0.0, 1.0) * 65_536.0)
+        .round()
+        .min(65_535.0) as u32
 }
 
 impl Dropout {
     /// Dropout with a probability in `[0, 1)`, rounded to a multiple of 2⁻¹⁶.
     #[must_use]
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // in 0..65536
     pub fn new(probability: f64, seed: u64) -> Self {
-        let threshold = (probability.clamp(0.0, 1.0) * 65_536.0)
-            .round()
-            .min(65_535.0) as u32;
+        let threshold = threshold(probability);
         Self {
             threshold,
+            of_features: threshold,
             seed: mix(seed, Purpose::Dropout as u64),
         }
+    }
+
+    /// With another probability for the features, which are the input of layer 0.
+    #[must_use]
+    pub fn with_features(self, probability: f64) -> Self {
+        Self {
+            of_features: threshold(probability),
+            ..self
+        }
+    }
+
+    /// That of the input of a layer.
+    #[must_use]
+    pub const fn of_input(mut self, layer: usize) -> Self {
+        if layer == 0 {
+            self.threshold = self.of_features;
+        }
+        self
     }
 
     /// Whether nothing is ever dropped.

@@ -6,8 +6,8 @@ use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 
 use super::{
-    Activation, Aggregation, Block, Conv, Input, LayerSpec, Matrix, Merge, ModelConfig, ModelKind,
-    Norm, NormKind,
+    Activation, Aggregation, Block, Conv, Init, Input, LayerSpec, Matrix, Merge, ModelConfig,
+    ModelKind, Norm, NormKind,
 };
 
 /// The sizes of a model: everything that decides what has to be sent.
@@ -19,10 +19,18 @@ pub struct ModelSpec {
     pub widths: Vec<usize>,
     /// Attention heads of each layer, for `gat`.
     pub heads: usize,
-    /// Dropout probability at the input of each layer, and of attention weights.
+    /// Dropout probability at the input of each layer above the first, and of attention weights.
     pub dropout: f64,
-    /// For `gcn`, whether its convolution reads a node's own row.
+    /// Dropout probability of the features.
+    pub input_dropout: f64,
+    /// For `gcn` and `sage`, whether a node's own row is among its neighbours'.
     pub self_loops: bool,
+    /// From what the first weights are drawn.
+    pub init: Init,
+    /// What their bounds are multiplied with.
+    pub gain: f64,
+    /// Biases of a layer of `sage`.
+    pub biases: usize,
     /// Normalisation between layers.
     pub norm: NormKind,
     /// Whether hidden layers after the first add their input to their output.
@@ -41,18 +49,25 @@ impl ModelSpec {
             widths,
             heads: config.heads,
             dropout: config.dropout,
-            self_loops: config.self_loops,
+            input_dropout: config.input_dropout.unwrap_or(config.dropout),
+            self_loops: config
+                .self_loops
+                .unwrap_or_else(|| config.kind.has_self_loops()),
+            init: config.init,
+            gain: config.gain,
+            biases: config.biases,
             norm: config.norm,
             residual: config.residual,
         }
     }
 
-    /// How messages are weighted: as the kind has it, but without a node's own row if the
-    /// configuration says so.
+    /// How messages are weighted: as the kind has it, but with or without a node's own row as the
+    /// configuration says.
     #[must_use]
     pub fn aggregation(&self) -> Aggregation {
         match (self.kind, self.self_loops) {
             (ModelKind::Gcn, false) => Aggregation::Symmetric,
+            (ModelKind::Sage, true) => Aggregation::MeanWithSelf,
             (kind, _) => Aggregation::from(kind),
         }
     }
@@ -105,6 +120,9 @@ impl ModelSpec {
             } else {
                 Merge::Concatenate
             },
+            init: self.init,
+            gain: self.gain,
+            biases: self.biases,
         }
     }
 
@@ -193,26 +211,69 @@ impl Gnn {
     /// - result: `[block.outputs, widths[layer + 1]]`
     #[must_use]
     pub fn layer(&self, layer: usize, block: &Block, input: &Input) -> Matrix {
-        let conv = &self.convs[layer];
+        let output = self.behind(layer, |activation| {
+            self.convs[layer].forward(block, input, activation)
+        });
+        if self.adds_input(layer) {
+            return added(output, &input.head(block.outputs()));
+        }
+        output
+    }
+
+    /// What the first product of a layer makes of rows that neighbours read: with it, and
+    /// [`Self::gather`], a layer is done in two steps, between which rows can cross the cut.
+    ///
+    /// # Shapes
+    /// - input: `[rows, widths[layer]]`
+    /// - result: `[rows, d]`, with the `d` of [`LayerSpec::transformed`]
+    #[must_use]
+    pub fn transform(&self, layer: usize, input: &Input) -> Matrix {
+        self.convs[layer].transform(input)
+    }
+
+    /// As [`Self::layer`], given what [`Self::transform`] made of the block's inputs, and the input
+    /// of its outputs alone, which some layers do not read ([`Self::reads_own`]).
+    ///
+    /// # Shapes
+    /// - rows: `[block.inputs, d]`
+    /// - own: `[block.outputs, widths[layer]]`
+    /// - result: `[block.outputs, widths[layer + 1]]`
+    #[must_use]
+    pub fn gather(&self, layer: usize, block: &Block, rows: &Matrix, own: &Input) -> Matrix {
+        let output = self.behind(layer, |activation| {
+            self.convs[layer].gather(block, rows, own, activation)
+        });
+        if self.adds_input(layer) {
+            return added(output, own);
+        }
+        output
+    }
+
+    /// Whether a layer reads the input of its outputs beside what is gathered.
+    #[must_use]
+    pub fn reads_own(&self, layer: usize) -> bool {
+        self.convs[layer].reads_own() || self.adds_input(layer)
+    }
+
+    /// Whether a layer adds its input to its output.
+    fn adds_input(&self, layer: usize) -> bool {
+        self.residual && (1..self.layers() - 1).contains(&layer)
+    }
+
+    /// What `conv` gives, with normalisation and activation unless the layer is the last.
+    fn behind(&self, layer: usize, conv: impl Fn(Activation) -> Matrix) -> Matrix {
         if layer + 1 == self.layers() {
-            return conv.forward(block, input, Activation::Identity);
+            return conv(Activation::Identity);
         }
         let activation = if self.elu {
             Activation::Elu
         } else {
             Activation::Relu
         };
-        let output = match self.norms.get(layer) {
-            Some(norm) => {
-                norm.forward(conv.forward(block, input, Activation::Identity), activation)
-            }
-            None => conv.forward(block, input, activation),
-        };
-        if let (true, 1.., Input::Dense(own)) = (self.residual, layer, input.head(block.outputs()))
-        {
-            return output.zip(own, Tensor::add);
+        match self.norms.get(layer) {
+            Some(norm) => norm.forward(conv(Activation::Identity), activation),
+            None => conv(activation),
         }
-        output
     }
 
     /// Logits of all outputs of a block that covers the whole graph, without dropout.
@@ -226,5 +287,13 @@ impl Gnn {
             Input::Dense(logits) => logits,
             Input::Sparse(..) => unreachable!("a model has at least one layer"),
         }
+    }
+}
+
+/// Rows with the input of a layer above the first, which is dense.
+fn added(rows: Matrix, own: &Input) -> Matrix {
+    match own {
+        Input::Dense(own) => rows.zip(own.clone(), Tensor::add),
+        Input::Sparse(..) => rows,
     }
 }

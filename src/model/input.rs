@@ -99,6 +99,7 @@ impl Input {
     /// draw.
     #[must_use]
     pub fn dropped(&self, dropout: &Dropout, epoch: u64, layer: usize, nodes: &[u32]) -> Self {
+        let dropout = &dropout.of_input(layer);
         if dropout.is_off() {
             return self.clone();
         }

@@ -1,9 +1,9 @@
 //! The sizes of one message-passing layer.
 
-use super::ModelKind;
+use super::{Init, ModelKind};
 
 /// One message-passing layer: what it maps to what.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LayerSpec {
     /// Which layer.
     pub kind: ModelKind,
@@ -18,6 +18,23 @@ pub struct LayerSpec {
     pub heads: usize,
     /// How attention heads become the output.
     pub merge: Merge,
+    /// From what the first weights are drawn.
+    pub init: Init,
+    /// What their bounds are multiplied with.
+    pub gain: f64,
+    /// Biases of `sage`: one, or one for each product.
+    pub biases: usize,
+}
+
+/// What a row of a layer is when neighbours read it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RowForm {
+    /// What the layer reads, `inputs` columns.
+    #[default]
+    Input,
+    /// What the layer's first product makes of that, [`LayerSpec::transformed`] columns. All kinds
+    /// of layers gather such rows, so it is the same layer.
+    Product,
 }
 
 /// How attention heads become the output of a layer (Veličković et al., 2018, eq. 5 and 6).
@@ -59,6 +76,26 @@ impl LayerSpec {
         }
     }
 
+    /// Columns of a row in this form.
+    #[must_use]
+    pub const fn width(&self, form: RowForm) -> usize {
+        match form {
+            RowForm::Input => self.inputs,
+            RowForm::Product => self.transformed(),
+        }
+    }
+
+    /// The form with fewer columns; the input where both have as many, as in DGL's `SAGEConv`
+    /// (`lin_before_mp`).
+    #[must_use]
+    pub const fn narrower(&self) -> RowForm {
+        if self.transformed() < self.inputs {
+            RowForm::Product
+        } else {
+            RowForm::Input
+        }
+    }
+
     /// Number of parameters.
     #[must_use]
     pub const fn parameters(&self) -> usize {
@@ -66,7 +103,7 @@ impl LayerSpec {
         let (outputs, inner) = (self.outputs, self.inner);
         match self.kind {
             ModelKind::Gcn => first + outputs,
-            ModelKind::Sage => 2 * first + outputs,
+            ModelKind::Sage => 2 * first + self.biases * outputs,
             ModelKind::SagePool => first + inner + (self.inputs + inner) * outputs + outputs,
             ModelKind::Gat => first + 2 * self.transformed() + outputs,
             ModelKind::Gin => first + inner + inner * outputs + outputs,

@@ -23,12 +23,28 @@ pub struct ModelConfig {
     /// attention weight is. Default 0.5.
     #[serde(default = "half")]
     pub dropout: f64,
-    /// For `gcn`, whether a node's own row is among those that its convolution adds up (Kipf and
-    /// Welling), or its neighbours' alone (the code of RETEXO's authors). Other kinds and RETEXO's
-    /// clients, who hear their own logits beside their neighbours', read no more than that it is
-    /// there, so that a sweep over kinds can set it. Default true.
-    #[serde(default = "yes")]
-    pub self_loops: bool,
+    /// The same of the features, which the first layer reads. Default: `dropout`. VARCO's authors
+    /// drop hidden rows alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_dropout: Option<f64>,
+    /// Whether a node's own row is among those of its neighbours: for `gcn`, whose paper has it
+    /// (the code of RETEXO's authors has not), and for `sage`, whose paper has it not (the code of
+    /// BNS-GCN's and VARCO's authors has). Other kinds and RETEXO's clients, who hear their own
+    /// logits beside their neighbours', read no more than that it is there, so that a sweep over
+    /// kinds can set it. Default: as in the paper of the kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub self_loops: Option<bool>,
+    /// From what the first weights are drawn. Default `glorot`.
+    #[serde(default)]
+    pub init: Init,
+    /// What the bounds of the first weights are multiplied with. Default 1; DGL's `SAGEConv`, which
+    /// VARCO's authors use, has √2.
+    #[serde(default = "whole")]
+    pub gain: f64,
+    /// For `sage`, biases of a layer: one, or one for each of its two products, as BNS-GCN's
+    /// authors have. Other kinds read no more than that it is there. Default 1.
+    #[serde(default = "one")]
+    pub biases: usize,
     /// Normalisation between layers. Default `none`.
     #[serde(default)]
     pub norm: NormKind,
@@ -44,7 +60,8 @@ pub struct ModelConfig {
 pub enum ModelKind {
     /// Graph convolution with symmetric normalisation and self-loops (Kipf and Welling, 2017).
     Gcn,
-    /// GraphSAGE with mean aggregation (Hamilton, Ying and Leskovec, 2017).
+    /// GraphSAGE with mean aggregation, by default without self-loops (Hamilton, Ying and Leskovec,
+    /// 2017).
     Sage,
     /// GraphSAGE with max-pooling aggregation (Hamilton, Ying and Leskovec, 2017, eq. 3).
     SagePool,
@@ -52,6 +69,26 @@ pub enum ModelKind {
     Gat,
     /// Graph isomorphism network with ε = 0, GIN-0 (Xu, Hu, Leskovec and Jegelka, 2019).
     Gin,
+}
+
+impl ModelKind {
+    /// Whether a node's own row is among those of its neighbours in the paper of this kind.
+    #[must_use]
+    pub const fn has_self_loops(self) -> bool {
+        !matches!(self, Self::Sage | Self::SagePool)
+    }
+}
+
+/// From what the first weights of a layer with `n` inputs and `m` outputs are drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Init {
+    /// Uniform in ±√(6 / (n + m)), biases zero (Glorot and Bengio, 2010).
+    #[default]
+    Glorot,
+    /// Uniform in ±1/√n, biases as well: `PyTorch`'s `Linear`, and the code of BNS-GCN's and
+    /// `PipeGCN`'s authors.
+    UniformFanIn,
 }
 
 /// Normalisation between layers.
@@ -65,8 +102,8 @@ pub enum NormKind {
     Layer,
 }
 
-const fn yes() -> bool {
-    true
+const fn whole() -> f64 {
+    1.0
 }
 const fn one() -> usize {
     1

@@ -128,46 +128,71 @@ impl Work {
         self * if of_input { 2.0 } else { 1.0 }
     }
 
+    /// What [`Gnn::transform`](super::Gnn::transform) takes for so many rows of an input.
+    #[must_use]
+    pub fn transform(spec: &LayerSpec, rows: usize, input: InputShape) -> Self {
+        let columns = spec.transformed();
+        let work =
+            Self::product(rows, input.stored, spec.inputs, columns) + Self::pass(input.stored);
+        match spec.kind {
+            ModelKind::SagePool => work + Self::pass(rows * columns) * 2.0,
+            ModelKind::Gcn | ModelKind::Sage | ModelKind::Gat | ModelKind::Gin => work,
+        }
+    }
+
+    /// What [`Gnn::gather`](super::Gnn::gather) takes, where so many values of the input of the
+    /// block's outputs are stored.
+    #[must_use]
+    pub fn gather(model: &ModelSpec, layer: usize, block: BlockShape, own: usize) -> Self {
+        let spec = &model.layer(layer);
+        let sums = Self::aggregation(block.outputs, block.entries, spec.transformed());
+        let work = sums + Self::behind(spec, block, own);
+        if !model.has_norm(layer) {
+            return work;
+        }
+        work + Self::norm(block.outputs * spec.outputs)
+    }
+
+    /// What is left of message passing when rows have been gathered: other products, bias and
+    /// activation.
+    fn behind(spec: &LayerSpec, block: BlockShape, own: usize) -> Self {
+        let (columns, outputs) = (spec.transformed(), block.outputs);
+        let first = || Self::product(outputs, own, spec.inputs, spec.outputs);
+        let second = || Self::product(outputs, outputs * columns, columns, spec.outputs);
+        let activation = Self::pass(outputs * spec.outputs) * 2.0;
+        activation
+            + match spec.kind {
+                ModelKind::Gcn => Self::default(),
+                ModelKind::Sage => first(),
+                ModelKind::SagePool => first() + second(),
+                ModelKind::Gin => second() + Self::pass(outputs * columns) * 2.0,
+                // Two scores of each row, and the softmax: three passes over the entries.
+                ModelKind::Gat => {
+                    Self::pass(block.inputs * columns) * 4.0
+                        + Self::pass(block.entries * spec.heads) * 3.0
+                }
+            }
+    }
+
     /// Forward pass of message passing over a block, with bias and activation.
     #[must_use]
     pub fn message_passing(spec: &LayerSpec, block: BlockShape, input: InputShape) -> Self {
-        let (inner, columns) = (spec.inputs, spec.transformed());
         let BlockShape {
-            outputs,
-            inputs,
-            entries,
+            outputs, inputs, ..
         } = block;
-        let stored = input.stored;
+        let (stored, inner, columns) = (input.stored, spec.inputs, spec.transformed());
+        let own = stored * outputs / inputs.max(1);
+        let behind = Self::behind(spec, block, own);
         let sums = matches!(spec.kind, ModelKind::Gcn | ModelKind::Sage | ModelKind::Gin);
-        let aggregate_first = sums && input.dense && inner < columns;
-        let (rows, width) = if aggregate_first {
-            (outputs, inner)
-        } else {
-            (inputs, columns)
-        };
-        let stored_in_product = if aggregate_first {
-            outputs * inner
-        } else {
-            stored
-        };
-        let work = Self::product(rows, stored_in_product, inner, columns)
-            + Self::aggregation(outputs, entries, width)
-            + Self::pass(outputs * spec.outputs) * 2.0
-            + Self::pass(stored);
-        let own = || {
-            let own = stored * outputs / inputs.max(1);
-            Self::product(outputs, own, inner, spec.outputs)
-        };
-        let second = || Self::product(outputs, outputs * columns, columns, spec.outputs);
-        work + match spec.kind {
-            ModelKind::Gcn => Self::default(),
-            ModelKind::Sage => own(),
-            ModelKind::SagePool => own() + second() + Self::pass(inputs * columns) * 2.0,
-            ModelKind::Gin => second() + Self::pass(outputs * columns) * 2.0,
-            // Two scores of each row, and the softmax: three passes over the entries.
-            ModelKind::Gat => {
-                Self::pass(inputs * columns) * 4.0 + Self::pass(entries * spec.heads) * 3.0
-            }
+        if sums && input.dense && inner < columns {
+            // Narrower rows are gathered.
+            return Self::product(outputs, outputs * inner, inner, columns)
+                + Self::aggregation(outputs, block.entries, inner)
+                + Self::pass(stored)
+                + behind;
         }
+        Self::transform(spec, inputs, input)
+            + Self::aggregation(outputs, block.entries, columns)
+            + behind
     }
 }

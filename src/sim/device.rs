@@ -183,7 +183,7 @@ mod tests {
 
     use super::*;
     use crate::graph::{Csr, Split};
-    use crate::model::{ModelConfig, ModelKind, ModelSpec, NormKind};
+    use crate::model::{Init, ModelConfig, ModelKind, ModelSpec, NormKind};
 
     fn bounded(bytes: u64) -> WorkerDevice {
         WorkerDevice {
@@ -199,9 +199,13 @@ mod tests {
             hidden: 16,
             heads: 4,
             dropout: 0.0,
+            input_dropout: None,
             norm: NormKind::None,
             residual: false,
-            self_loops: true,
+            self_loops: None,
+            init: Init::Glorot,
+            gain: 1.0,
+            biases: 1,
         };
         ModelSpec::new(&config, 10, 3)
     }

@@ -201,7 +201,8 @@ impl Worker {
     /// Dropout as the model wants it.
     #[must_use]
     pub fn dropout(&self) -> Dropout {
-        Dropout::new(self.setting.model.dropout, self.setting.seed)
+        let model = &self.setting.model;
+        Dropout::new(model.dropout, self.setting.seed).with_features(model.input_dropout)
     }
 
     /// Training nodes of the whole graph, over which the loss is averaged.

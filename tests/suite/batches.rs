@@ -327,17 +327,29 @@ fn ids_are_sent_for_every_row_and_features_that_are_kept_come_once() {
     };
     let setting = case.setting(Case::strategy("full", "").as_ref());
     let (kept, anew) = (
-        case.run("full", ""),
-        case.run("full", "cache_features = false"),
+        case.run("full", "exchange = \"input\""),
+        case.run("full", "exchange = \"input\"\ncache_features = false"),
     );
     assert_eq!(losses(&kept), losses(&anew));
-    for outcome in [&kept, &anew] {
+    let by_layer = |outcome: &Outcome| {
         let mut bytes: BTreeMap<(u32, TrafficKind), u64> = BTreeMap::new();
         for (_, traffic) in outcome.ledger.iter() {
             for (lane, payload, count) in traffic.iter() {
                 *bytes.entry((lane.layer, lane.kind)).or_default() += payload.0 * count;
             }
         }
+        bytes
+    };
+    // Ten features, eight hidden columns and three classes: the product is narrower in the first and the last layer.
+    let narrower = by_layer(&case.run("full", "cache_features = false"));
+    for (layer, width) in [(0, 8), (1, 8), (2, 3)] {
+        let rows = narrower[&(layer, TrafficKind::Sample)] * width;
+        assert_eq!(narrower[&(layer, TrafficKind::Activation)], rows);
+        assert_eq!(narrower[&(layer, TrafficKind::ActivationGradient)], rows);
+    }
+    assert_eq!(narrower.get(&(0, TrafficKind::Feature)), None);
+    for outcome in [&kept, &anew] {
+        let bytes = by_layer(outcome);
         for (layer, width) in (0_u32..).zip(&setting.model.widths[..3]) {
             let ids = bytes[&(layer, TrafficKind::Sample)];
             let rows = ids * *width as u64;
@@ -409,6 +421,7 @@ fn the_mean_of_the_sampled_matrices_over_all_samples_is_the_matrix() {
         Aggregation::SymmetricWithSelf,
         Aggregation::Symmetric,
         Aggregation::Mean,
+        Aggregation::MeanWithSelf,
         Aggregation::NeighboursAndSelf,
     ] {
         let mut mean = vec![0.0; nodes * nodes];

@@ -22,10 +22,15 @@ fn all_of_the_boundary_is_full_to_the_bit_but_for_the_ids() {
             workers: 3,
             ..Case::default()
         };
-        for cached in ["", "cache_features = false"] {
-            let full = case.run("full", cached);
-            let all = case.run("bns", &format!("share = 1\n{cached}"));
-            assert_same(&all, &full, &format!("{kind:?} {cached}"));
+        for how in [
+            "exchange = \"input\"",
+            "exchange = \"input\"\ncache_features = false",
+            "exchange = \"narrower\"",
+            "exchange = \"narrower\"\ncache_features = false",
+        ] {
+            let full = case.run("full", how);
+            let all = case.run("bns", &format!("share = 1\n{how}"));
+            assert_same(&all, &full, &format!("{kind:?} {how}"));
             for traffic in TrafficKind::ALL {
                 let of = |outcome: &Outcome| outcome.ledger.traffic().payload_of(traffic);
                 if traffic == TrafficKind::Sample {

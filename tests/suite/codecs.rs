@@ -391,31 +391,37 @@ fn measuring_what_is_lost_changes_nothing_and_finds_the_expected_share() {
         epochs: 40,
         ..case()
     };
-    let plain = case.run("fixed", "ratio = 2");
-    let measured = case.run("fixed", "ratio = 2\nmeasure_error = true");
-    assert_eq!(losses(&plain), losses(&measured));
-    assert_eq!(plain.ledger.traffic(), measured.ledger.traffic());
-    assert!(plain.coding_errors.is_empty());
-    // One entry for each epoch, direction, and kind of compressed row: layers 0 and 1 forward, layer 1 back.
-    let lanes = |kind| {
-        measured
-            .coding_errors
-            .keys()
-            .filter(|(_, lane)| lane.kind == kind)
-            .count()
-    };
-    let pairs = lanes(TrafficKind::Feature);
-    assert_eq!(pairs % case.epochs, 0);
-    assert!(pairs > 0);
-    assert_eq!(lanes(TrafficKind::Activation), pairs);
-    assert_eq!(lanes(TrafficKind::ActivationGradient), pairs);
-    // Half of the columns, drawn anew in every epoch, lose half of the squares in the mean.
-    let errors: Vec<f64> = measured
-        .epochs
-        .iter()
-        .filter_map(|record| record.compression_error)
-        .collect();
-    assert_eq!(errors.len(), case.epochs);
-    let mean = errors.iter().sum::<f64>() / errors.len() as f64;
-    assert!((mean - 0.5).abs() < 0.1, "{mean}");
+    let pairs = case.epochs * case.workers * (case.workers - 1);
+    // One entry for each epoch, direction, and kind of compressed row: layers 0 and 1 forward, layer 1 back; where the product of the
+    // features crosses, both back.
+    for (point, entries) in [("input", [1, 1, 1]), ("product", [0, 2, 2])] {
+        let options = format!("ratio = 2\nexchange = \"{point}\"");
+        let plain = case.run("fixed", &options);
+        let measured = case.run("fixed", &format!("{options}\nmeasure_error = true"));
+        assert_eq!(losses(&plain), losses(&measured));
+        assert_eq!(plain.ledger.traffic(), measured.ledger.traffic());
+        assert!(plain.coding_errors.is_empty());
+        let lanes = |kind| {
+            measured
+                .coding_errors
+                .keys()
+                .filter(|(_, lane)| lane.kind == kind)
+                .count()
+        };
+        let kinds = [
+            TrafficKind::Feature,
+            TrafficKind::Activation,
+            TrafficKind::ActivationGradient,
+        ];
+        assert_eq!(kinds.map(lanes), entries.map(|each| each * pairs));
+        // Half of the columns, drawn anew in every epoch, lose half of the squares in the mean.
+        let errors: Vec<f64> = measured
+            .epochs
+            .iter()
+            .filter_map(|record| record.compression_error)
+            .collect();
+        assert_eq!(errors.len(), case.epochs);
+        let mean = errors.iter().sum::<f64>() / errors.len() as f64;
+        assert!((mean - 0.5).abs() < 0.1, "{point}: {mean}");
+    }
 }

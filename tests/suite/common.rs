@@ -8,7 +8,7 @@ use std::time::Duration;
 use grapevine::graph::{
     BatchSpec, Batches, BoundaryCounts, DatasetSpec, Division, PartitionMethod, PartitionSpec,
 };
-use grapevine::model::{ModelConfig, ModelKind, ModelSpec, NormKind, OptimizerConfig};
+use grapevine::model::{Init, ModelConfig, ModelKind, ModelSpec, NormKind, OptimizerConfig};
 use grapevine::net::{AllReduceKind, ExchangeKind, NetworkSpec, Traffic};
 use grapevine::sim::{
     Backend, ComputeTiming, DeviceConfig, DeviceProfile, Engine, Outcome, Planner, Setting,
@@ -29,7 +29,11 @@ pub struct Case {
     pub dropout: f64,
     pub norm: NormKind,
     pub residual: bool,
-    pub self_loops: bool,
+    pub self_loops: Option<bool>,
+    pub input_dropout: Option<f64>,
+    pub init: Init,
+    pub gain: f64,
+    pub biases: usize,
     pub epochs: usize,
     pub seed: u64,
     pub backend: Backend,
@@ -56,7 +60,11 @@ impl Default for Case {
             dropout: 0.5,
             norm: NormKind::None,
             residual: false,
-            self_loops: true,
+            self_loops: None,
+            input_dropout: None,
+            init: Init::Glorot,
+            gain: 1.0,
+            biases: 1,
             epochs: 3,
             seed: 1,
             backend: Backend::Flex,
@@ -159,6 +167,10 @@ impl Case {
             norm: self.norm,
             residual: self.residual,
             self_loops: self.self_loops,
+            input_dropout: self.input_dropout,
+            init: self.init,
+            gain: self.gain,
+            biases: self.biases,
         };
         let preset = format!("preset = \"{}\"", self.network);
         let network: NetworkSpec = toml::from_str(&preset).expect("a network");

@@ -5,8 +5,8 @@ use burn::module::Module;
 use crate::common::{KINDS, devices};
 use grapevine::graph::Csr;
 use grapevine::model::{
-    Activation, Aggregation, Block, Conv, Gnn, Input, LayerSpec, Merge, ModelConfig, ModelKind,
-    ModelSpec, NormKind, parameter_count, parameters,
+    Activation, Aggregation, Block, Conv, Gnn, Init, Input, LayerSpec, Merge, ModelConfig,
+    ModelKind, ModelSpec, NormKind, parameter_count, parameters,
 };
 use grapevine::sim::Backend;
 
@@ -42,6 +42,9 @@ fn spec(kind: ModelKind, merge: Merge) -> LayerSpec {
         inner: 4,
         heads: 3,
         merge,
+        init: Init::Glorot,
+        gain: 1.0,
+        biases: 1,
     }
 }
 
@@ -214,9 +217,13 @@ fn a_model_has_as_many_parameters_as_it_states_and_rows_as_wide() {
                 hidden: 12,
                 heads,
                 dropout: 0.0,
+                input_dropout: None,
+                init: Init::Glorot,
+                gain: 1.0,
+                biases: 1,
                 norm,
                 residual,
-                self_loops: true,
+                self_loops: None,
             };
             let spec = ModelSpec::new(&config, 5, 3);
             let model = Gnn::new(&spec, 0, &device);
@@ -250,9 +257,13 @@ fn a_residual_layer_adds_its_input_between_the_first_and_the_last() {
             hidden: 4,
             heads: 1,
             dropout: 0.0,
+            input_dropout: None,
+            init: Init::Glorot,
+            gain: 1.0,
+            biases: 1,
             norm: NormKind::None,
             residual,
-            self_loops: true,
+            self_loops: None,
         };
         Gnn::new(&ModelSpec::new(&config, 4, 4), 0, &device)
     };
@@ -282,9 +293,13 @@ fn parameters_of_a_layer_stand_where_the_model_says_and_matter_to_it_alone() {
                 hidden: 4,
                 heads: 2,
                 dropout: 0.0,
+                input_dropout: None,
+                init: Init::Glorot,
+                gain: 1.0,
+                biases: 1,
                 norm,
                 residual: false,
-                self_loops: true,
+                self_loops: None,
             };
             let spec = ModelSpec::new(&config, 5, 3);
             let model = || Gnn::new(&spec, 1, &device.clone().autodiff());

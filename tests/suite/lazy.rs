@@ -357,7 +357,7 @@ fn of_normalised(upstream: &Matrix, rows: &Matrix, roots: &[f64]) -> Matrix {
 }
 
 /// Weights of the neighbours: `1 / √(d_v d_u)` of graph convolution between workers, `1 / √((d_v + 1)(d_u + 1))` with the node itself
-/// among them, `1 / d_v` otherwise. Those that listen have weights of their own.
+/// among them, `1 / d_v` otherwise, or `1 / (d_v + 1)` with the node itself. Those that listen have weights of their own.
 fn gathering(setting: &Setting, form: Form) -> Matrix {
     let (graph, kind) = (&setting.dataset.graph, setting.model.kind);
     let degree = degrees(graph);
@@ -366,10 +366,14 @@ fn gathering(setting: &Setting, form: Form) -> Matrix {
             let more = usize::from(setting.model.self_loops);
             1.0 / (((degree[v] + more) * (degree[u] + more)) as f64).sqrt()
         }
+        (Form::Layers, ModelKind::Sage) => {
+            1.0 / (degree[v] + usize::from(setting.model.self_loops)) as f64
+        }
         _ => 1.0 / degree[v] as f64,
     };
     let mut gather = Matrix::gathering(graph, weight);
-    if (form, kind) == (Form::Layers, ModelKind::Gcn) && setting.model.self_loops {
+    let has_choice = matches!(kind, ModelKind::Gcn | ModelKind::Sage);
+    if form == Form::Layers && has_choice && setting.model.self_loops {
         for v in 0..graph.nodes() {
             gather.values[v * graph.nodes() + v] = weight(v, v);
         }

@@ -5,9 +5,10 @@ use grapevine::net::{AllReduceKind, TrafficKind};
 use grapevine::sim::Outcome;
 
 /// Strategies that can overlap, with options under which features are resent.
-const STRATEGIES: [(&str, &str); 6] = [
+const STRATEGIES: [(&str, &str); 7] = [
     ("full", ""),
     ("full", "cache_features = false"),
+    ("full", "cache_features = false\nexchange = \"input\""),
     ("isolated", ""),
     ("fixed", "ratio = 4"),
     ("fixed", "ratio = 4\nmeasure_error = true"),

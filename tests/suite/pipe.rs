@@ -108,6 +108,7 @@ fn stamped(watch: &Arc<Watch>, epoch: usize) -> EpochExchange {
         _ => Some(Wire {
             codec: Arc::new(Stamped(Arc::clone(watch))),
             key: CodecKey::new(0, layer, epoch as u64),
+            ..Wire::plain()
         }),
     };
     EpochExchange {
@@ -299,7 +300,8 @@ fn an_epoch_sends_what_one_of_full_does_and_waits_less_for_it() {
             ..Case::default()
         };
         for cached in ["", "cache_features = false"] {
-            let (full, pipe) = (case.run("full", cached), case.run("pipe", cached));
+            let input = format!("exchange = \"input\"\n{cached}");
+            let (full, pipe) = (case.run("full", &input), case.run("pipe", cached));
             assert_eq!(full.ledger, pipe.ledger, "{kind:?} {cached}");
             let exposed = pipe.mean_time(|times| times.exposed).0;
             assert!(exposed < full.mean_time(|times| times.exposed).0);
@@ -375,6 +377,7 @@ fn late_gradients_come_back_in_the_columns_that_their_rows_had() {
                 _ => Some(Wire {
                     codec: Arc::<Noting>::clone(&codec),
                     key: CodecKey::new(0, layer, epoch as u64),
+                    ..Wire::plain()
                 }),
             };
             EpochExchange {

@@ -4,12 +4,12 @@
 use std::sync::{Arc, Mutex};
 
 use crate::common::{Case, Program, assert_close, distance, losses};
-use grapevine::model::{ModelKind, NormKind, OptimizerConfig, parameters};
+use grapevine::model::{Input, ModelKind, NormKind, OptimizerConfig, RowForm, parameters};
 use grapevine::net::{Reduce, TrafficKind};
 use grapevine::sim::{EpochReport, Setting, SimError, Worker};
 use grapevine::strategies::parts::plan::{ExchangePlanner, Sending};
 use grapevine::strategies::parts::{
-    EpochExchange, HaloExchange, LayerwiseTrainer, LocalGraph, When, Wire,
+    EpochExchange, ExchangePoint, HaloExchange, LayerwiseTrainer, LocalGraph, When, Wire,
 };
 use grapevine::strategies::{OptionError, Strategy, Training};
 
@@ -26,10 +26,13 @@ pub struct Seen {
 #[derive(Default)]
 pub struct Probe {
     pub seen: Arc<Mutex<Seen>>,
+    /// Where the exchange of a layer stands.
+    pub point: ExchangePoint,
 }
 
-fn wires(layers: usize) -> Vec<Option<Wire>> {
-    (0..layers).map(|_| Some(Wire::plain())).collect()
+fn wires(setting: &Setting, point: ExchangePoint) -> Vec<Option<Wire>> {
+    let forms = point.forms(setting, false).into_iter();
+    forms.map(|form| Some(Wire::plain().of(form))).collect()
 }
 
 /// Both cases have the same losses and gradients in every epoch, and in each the replicas agree.
@@ -70,34 +73,40 @@ pub fn steady(kind: ModelKind, norm: NormKind) -> Case {
 
 impl Probe {
     fn program(&self) -> Program {
-        let seen = Arc::clone(&self.seen);
+        let (seen, point) = (Arc::clone(&self.seen), self.point);
         Program {
-            plan: Arc::new(|setting| {
-                let layers = setting.model.layers();
+            plan: Arc::new(move |setting| {
+                let of = Arc::clone(setting);
                 let sending = Sending {
                     keeps_features: false,
                     exchange: Box::new(move |_, _| EpochExchange {
-                        wires: wires(layers),
+                        wires: wires(&of, point),
                         ..EpochExchange::default()
                     }),
                 };
                 let overlap = When::default();
                 Box::new(ExchangePlanner::new(setting, Some(sending), overlap))
             }),
-            train: Arc::new(move |worker| train(worker, &seen)),
+            train: Arc::new(move |worker| train(worker, &seen, point)),
         }
     }
 }
 
-fn train(worker: &mut Worker, seen: &Mutex<Seen>) -> Result<(), SimError> {
-    let wires = wires(worker.setting().model.layers());
+fn train(worker: &mut Worker, seen: &Mutex<Seen>, point: ExchangePoint) -> Result<(), SimError> {
+    let wires = wires(worker.setting(), point);
+    let is_product = |wire: &Wire| wire.form == RowForm::Product;
+    let product = wires[0].as_ref().is_some_and(is_product);
     let mut model = worker.new_model();
     let mut optimizer = worker.new_optimizer();
     let mut halo = HaloExchange::new(worker);
     let trainer = LayerwiseTrainer::new(worker, LocalGraph::with_halo(worker));
     for epoch in 0..worker.epochs() {
         worker.begin_epoch(epoch)?;
-        let features = halo.features(worker, wires[0].as_ref())?;
+        let features = if product {
+            Input::from_features(worker.shard().features.clone(), worker.place())
+        } else {
+            halo.features(worker, wires[0].as_ref())?
+        };
         let mut step = trainer.step(worker, &model, &features, &halo, &wires, epoch)?;
         worker.all_reduce(
             &mut step.gradient,

@@ -83,11 +83,13 @@ pub fn train<'a>(setting: &Setting, terms: impl Fn(usize) -> &'a [Term]) -> Trai
     let dataset = &setting.dataset;
     let aggregation = match (setting.model.kind, setting.model.self_loops) {
         (ModelKind::Gcn, false) => Aggregation::Symmetric,
+        (ModelKind::Sage, true) => Aggregation::MeanWithSelf,
         (kind, _) => Aggregation::from(kind),
     };
     let features = Input::from_features((*dataset.features).clone(), &place);
     let nodes: Vec<u32> = (0..).take(dataset.graph.nodes()).collect();
-    let dropout = Dropout::new(setting.model.dropout, setting.seed);
+    let dropout = Dropout::new(setting.model.dropout, setting.seed)
+        .with_features(setting.model.input_dropout);
     let everything = whole(setting);
     let complete = Block::new(&everything.graph, &everything.degrees, aggregation);
 

@@ -179,12 +179,13 @@ fn training_is_that_of_one_sub_model_after_another_on_frozen_inputs() {
     let options = format!("rounds_per_layer = {rounds}");
     let mut best_before_last = 0;
     for (kind, layers, self_loops) in [
-        (ModelKind::Gcn, 2, true),
-        (ModelKind::Gcn, 2, false),
-        (ModelKind::Sage, 2, true),
-        (ModelKind::Gcn, 3, false),
-        (ModelKind::SagePool, 2, true),
-        (ModelKind::Gat, 2, true),
+        (ModelKind::Gcn, 2, Some(true)),
+        (ModelKind::Gcn, 2, Some(false)),
+        (ModelKind::Sage, 2, None),
+        (ModelKind::Sage, 2, Some(true)),
+        (ModelKind::Gcn, 3, Some(false)),
+        (ModelKind::SagePool, 2, None),
+        (ModelKind::Gat, 2, None),
     ] {
         for dropout in [0.0, 0.3] {
             let case = Case {
@@ -206,7 +207,7 @@ fn training_is_that_of_one_sub_model_after_another_on_frozen_inputs() {
                 }
                 .run("retexo", &options);
                 let what = format!(
-                    "{kind:?}, {layers} layers, self-loops {self_loops}, dropout {dropout}, {workers}"
+                    "{kind:?}, {layers} layers, self-loops {self_loops:?}, dropout {dropout}, {workers}"
                 );
                 assert_close(&losses(&outcome), &expected.losses, 1e-4, &what);
                 let scores: Vec<_> = outcome.epochs.iter().map(|record| record.scores).collect();

@@ -158,6 +158,12 @@ fn every_strategy_learns_the_same_and_sends_the_same_in_stripes() {
     for (kind, options, workers, batched) in [
         ("full", "", 3, false),
         ("full", "", 3, true),
+        (
+            "full",
+            "exchange = \"product\"\ncache_features = false",
+            3,
+            false,
+        ),
         ("isolated", "", 3, false),
         ("fixed", "", 3, false),
         ("varco", "", 3, false),

@@ -9,8 +9,34 @@ use grapevine::model::{ModelKind, NormKind};
 use grapevine::net::{AllReduceKind, Bytes, ExchangeKind};
 
 /// Strategies with options, and whether they can, must or cannot train in mini-batches.
-const TRAININGS: [(&str, &str, Option<bool>); 34] = [
+const TRAININGS: [(&str, &str, Option<bool>); 40] = [
     ("full", "", None),
+    (
+        "full",
+        "cache_features = false\noverlap = true\nexchange = \"product\"",
+        None,
+    ),
+    ("fixed", "ratio = 3\nexchange = \"input\"", None),
+    (
+        "varco",
+        "codec = \"top_k\"\nexchange = \"product\"\nmeasure_error = true",
+        None,
+    ),
+    (
+        "bns",
+        "share = 0.5\ncache_features = false\nexchange = \"product\"",
+        Some(false),
+    ),
+    (
+        "pipe",
+        "smoothing = \"both\"\ncache_features = false\nexchange = \"product\"",
+        Some(false),
+    ),
+    (
+        "adaqp",
+        "assign_every = 2\ngroup = 5\nexchange = \"product\"",
+        Some(false),
+    ),
     ("full", "cache_features = false\noverlap = true", None),
     ("isolated", "", None),
     ("isolated", "overlap = true", None),
@@ -131,7 +157,12 @@ fn cases() -> impl Strategy<Value = (usize, bool, Case)> {
         network,
     );
     let model = (
-        prop::sample::select(vec![ModelKind::Gcn, ModelKind::Sage, ModelKind::Gat]),
+        prop::sample::select(vec![
+            ModelKind::Gcn,
+            ModelKind::Sage,
+            ModelKind::Gat,
+            ModelKind::Gin,
+        ]),
         prop::sample::select(vec![NormKind::None, NormKind::Layer]),
         2_usize..4,
     );

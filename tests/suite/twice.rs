@@ -147,9 +147,15 @@ const PAIRS: &[Pair<'_>] = &[
     ),
     (
         CORA,
-        ("model.kind", "\"sage\""),
+        ("model.kind", "\"gat\""),
         ("model.self_loops", "false"),
-        "`self_loops` does nothing",
+        "`self_loops` does nothing: it is for kind = \"gcn\" or \"sage\" alone",
+    ),
+    (
+        CORA,
+        ("model.kind", "\"gcn\""),
+        ("model.biases", "2"),
+        "`biases` does nothing: it is for kind = \"sage\" alone",
     ),
     (
         CORA,

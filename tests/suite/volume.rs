@@ -58,6 +58,26 @@ impl Run {
             .collect()
     }
 
+    /// Columns of what the first product of each layer makes of a row, as the definitions of the layers have it.
+    fn products(&self) -> Vec<u64> {
+        let (model, d) = (&self.setting.model, self.widths());
+        let product = |layer: usize| match model.kind {
+            ModelKind::Gcn | ModelKind::Sage => d[layer + 1],
+            // Heads side by side, or as many of the classes' width.
+            ModelKind::Gat if layer + 2 < d.len() => d[layer + 1],
+            ModelKind::Gat => model.heads as u64 * d[layer + 1],
+            ModelKind::SagePool | ModelKind::Gin => d[1],
+        };
+        (0..d.len() - 1).map(product).collect()
+    }
+
+    /// Columns with which rows of each layer cross where they are narrower.
+    fn narrower(&self) -> Vec<u64> {
+        let products = self.products().into_iter();
+        let both = products.zip(self.widths());
+        both.map(|(product, input)| product.min(input)).collect()
+    }
+
     fn epoch(&self, epoch: usize, kind: TrafficKind) -> u64 {
         let traffic = self.outcome.ledger.epoch(epoch);
         traffic.map_or(0, |traffic| traffic.payload_of(kind).0)
@@ -90,22 +110,42 @@ fn cases() -> impl Iterator<Item = Case> {
 fn full_sends_features_once_and_every_hidden_row_twice_an_epoch() {
     for case in cases() {
         let run = Run::new(&case, "full", "");
-        let (b, d) = (run.boundary(), run.widths());
-        let hidden: u64 = d[1..case.layers].iter().sum();
-        for epoch in 0..case.epochs {
-            let features = if epoch == 0 { 4 * b * d[0] } else { 0 };
-            assert_eq!(run.epoch(epoch, TrafficKind::Feature), features);
-            assert_eq!(run.epoch(epoch, TrafficKind::Activation), 4 * b * hidden);
-            assert_eq!(
-                run.epoch(epoch, TrafficKind::ActivationGradient),
-                4 * b * hidden
-            );
+        let (b, d, w) = (run.boundary(), run.widths(), run.narrower());
+        let points = [
+            ("narrower", w.clone()),
+            ("input", d[..case.layers].to_vec()),
+            ("product", run.products()),
+        ];
+        for (point, columns) in points {
+            let run = Run::new(&case, "full", &format!("exchange = \"{point}\""));
+            let hidden: u64 = columns[1..].iter().sum();
+            for epoch in 0..case.epochs {
+                let features = if epoch == 0 { 4 * b * d[0] } else { 0 };
+                let of = |kind| run.epoch(epoch, kind);
+                assert_eq!(of(TrafficKind::Feature), features, "{point}");
+                assert_eq!(of(TrafficKind::Activation), 4 * b * hidden, "{point}");
+                assert_eq!(of(TrafficKind::ActivationGradient), 4 * b * hidden);
+            }
+            let options = format!("exchange = \"{point}\"\ncache_features = false");
+            let resent = Run::new(&case, "full", &options);
+            let of = |kind| resent.epoch(1, kind);
+            // A product of the features is an activation, and has a gradient.
+            let product = point == "product" || (point == "narrower" && w[0] < d[0]);
+            let (features, first) = if product { (0, columns[0]) } else { (d[0], 0) };
+            assert_eq!(of(TrafficKind::Feature), 4 * b * features, "{point}");
+            assert_eq!(of(TrafficKind::Activation), 4 * b * (first + hidden));
+            let back = of(TrafficKind::ActivationGradient);
+            assert_eq!(back, 4 * b * (first + hidden), "{point}");
         }
         assert_eq!(b > 0, case.workers > 1);
-        let resent = Run::new(&case, "full", "cache_features = false");
-        for epoch in 0..case.epochs {
-            assert_eq!(resent.epoch(epoch, TrafficKind::Feature), 4 * b * d[0]);
-        }
+        // By default where they are narrower.
+        let default = Run::new(&case, "full", "cache_features = false");
+        let narrower = Run::new(
+            &case,
+            "full",
+            "exchange = \"narrower\"\ncache_features = false",
+        );
+        assert_eq!(default.outcome.ledger, narrower.outcome.ledger);
     }
 }
 
@@ -166,20 +206,25 @@ fn isolated_sends_no_node_data() {
     );
 }
 
-/// Bytes of one epoch at ratio `c`: everything but the last layer's input is compressed, and at least one column travels.
+/// Bytes of one epoch at ratio `c`: everything but the last layer's rows is compressed, and at least one column travels. First of
+/// features, then of other rows each way: of all layers where the product of the features crosses.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // columns are few
 fn compressed(run: &Run, c: f64) -> (u64, u64) {
-    let (b, d) = (run.boundary(), run.widths());
-    let last = d.len() - 2;
+    let (b, d, w) = (run.boundary(), run.widths(), run.narrower());
+    let last = w.len() - 1;
     let columns = |l: usize| {
         if l == last {
-            d[l]
+            w[l]
         } else {
-            ((d[l] as f64 / c).floor() as u64).max(1)
+            ((w[l] as f64 / c).floor() as u64).max(1)
         }
     };
     let hidden: u64 = (1..=last).map(columns).sum();
-    (4 * b * columns(0), 4 * b * hidden)
+    if w[0] < d[0] {
+        (0, 4 * b * (columns(0) + hidden))
+    } else {
+        (4 * b * columns(0), 4 * b * hidden)
+    }
 }
 
 fn assert_compressed(run: &Run, epoch: usize, c: f64) {
@@ -196,10 +241,17 @@ fn assert_compressed(run: &Run, epoch: usize, c: f64) {
 
 #[test]
 fn fixed_compression_sends_its_share_of_the_columns() {
-    for ratio in [1.0, 2.0, 2.5, 8.0, 128.0] {
-        let run = Run::new(&Case::default(), "fixed", &format!("ratio = {ratio}"));
-        for epoch in 0..3 {
-            assert_compressed(&run, epoch, ratio);
+    // Ten features, of which the product is narrower or wider.
+    for hidden in [8, 16] {
+        let case = Case {
+            hidden,
+            ..Case::default()
+        };
+        for ratio in [1.0, 2.0, 2.5, 8.0, 128.0] {
+            let run = Run::new(&case, "fixed", &format!("ratio = {ratio}"));
+            for epoch in 0..3 {
+                assert_compressed(&run, epoch, ratio);
+            }
         }
     }
 }

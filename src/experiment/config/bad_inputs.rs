@@ -7,7 +7,8 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
         "hidden = 16",
         "hiden = 16",
         "x.toml:7: in [model]: unknown key `hiden`; did you mean `hidden`? Possible keys: kind, \
-         layers, hidden, heads, dropout, self_loops, norm, residual",
+         layers, hidden, heads, dropout, input_dropout, self_loops, init, gain, biases, norm, \
+         residual",
     ),
     (
         "weight_decay",
@@ -257,6 +258,23 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
         "dropout = nan",
         "x.toml:7: in [model]: `dropout` must be 0 or more and less than 1, not NaN",
     ),
+    (
+        "hidden = 16",
+        "input_dropout = 1.0",
+        "x.toml:7: in [model]: `input_dropout` must be 0 or more and less than 1, not 1",
+    ),
+    (
+        "hidden = 16",
+        "gain = 0",
+        "x.toml:7: in [model]: `gain` must be …",
+    ),
+    (
+        "hidden = 16",
+        "biases = 3",
+        "x.toml:7: in [model]: `biases` must be 1, or 2 for one of each product of a `sage` \
+         layer, not 3",
+    ),
+    ("hidden = 16", "init = \"he\"", "x.toml:7: in [model]: …"),
     (
         "weight_decay = 5e-4",
         "weight_decay = -1",

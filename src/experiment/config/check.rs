@@ -282,7 +282,19 @@ pub(super) fn model(config: &ModelConfig, check: &Checks<'_>) -> Result<(), Conf
             "must divide `hidden`, the width of all heads of a layer together: {heads} does not divide {hidden}"
         ),
     )?;
-    check.below_one(config.dropout, "dropout")
+    check.below_one(config.dropout, "dropout")?;
+    if let Some(dropout) = config.input_dropout {
+        check.below_one(dropout, "input_dropout")?;
+    }
+    check.above_zero(config.gain, "gain")?;
+    check.that(
+        (1..=2).contains(&config.biases),
+        "biases",
+        &format!(
+            "must be 1, or 2 for one of each product of a `sage` layer, not {}",
+            config.biases
+        ),
+    )
 }
 
 pub(super) fn optimizer(config: &OptimizerConfig, check: &Checks<'_>) -> Result<(), ConfigError> {

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::ModelKind;
+use crate::model::{ModelConfig, ModelKind};
 
 use super::error::{ConfigError, Problem};
 use super::locate::Document;
@@ -93,22 +93,31 @@ pub(super) fn cells(document: &Document, cells: &[Cell]) -> Result<(), ConfigErr
 /// Refuses keys of the model that some kinds do not have, where no cell is of a kind that does. For
 /// a file as it stands: one of its sizes may leave such a kind out.
 pub(super) fn idle(document: &Document, cells: &[Cell]) -> Result<(), ConfigError> {
-    let any = |kind| cells.iter().any(|cell| cell.settings.model.kind == kind);
-    let of = |key: &str, kind: &str| {
+    let of = |key: &str, names: &str, kinds: &[ModelKind], given: fn(&ModelConfig) -> bool| {
+        let mut models = cells.iter().map(|cell| &cell.settings.model);
+        let suits = models.clone().any(|model| kinds.contains(&model.kind));
+        if suits || !models.any(given) {
+            return Ok(());
+        }
         let message = format!(
-            "does nothing: it is for kind = \"{kind}\" alone, and no cell has that; leave it out"
+            "does nothing: it is for kind = {names} alone, and no cell has that; leave it out"
         );
         Err(document.bad(&KeyPath::dotted("model").join(key), message))
     };
-    let model = |cell: &Cell| cell.settings.model.clone();
-    if cells.iter().any(|cell| model(cell).heads != 1) && !any(ModelKind::Gat) {
-        return of("heads", "gat");
-    }
-    if cells.iter().any(|cell| !model(cell).self_loops) && !any(ModelKind::Gcn) {
-        return of("self_loops", "gcn");
-    }
-    Ok(())
+    of("heads", "\"gat\"", &[ModelKind::Gat], |model| {
+        model.heads != 1
+    })?;
+    of("self_loops", "\"gcn\" or \"sage\"", &LOOPED, |model| {
+        let paper = model.kind.has_self_loops();
+        model.self_loops.is_some_and(|has| has != paper)
+    })?;
+    of("biases", "\"sage\"", &[ModelKind::Sage], |model| {
+        model.biases != 1
+    })
 }
+
+/// Kinds with a choice of self-loops.
+const LOOPED: [ModelKind; 2] = [ModelKind::Gcn, ModelKind::Sage];
 
 /// The settings of a cell as far as they are used.
 fn used(cell: &Cell) -> super::Settings {
@@ -117,8 +126,15 @@ fn used(cell: &Cell) -> super::Settings {
     if model.kind != ModelKind::Gat {
         model.heads = 1;
     }
-    if model.kind != ModelKind::Gcn {
-        model.self_loops = true;
+    if model.kind != ModelKind::Sage {
+        model.biases = 1;
+    }
+    let paper = model.kind.has_self_loops();
+    if !LOOPED.contains(&model.kind) || model.self_loops == Some(paper) {
+        model.self_loops = None;
+    }
+    if model.input_dropout == Some(model.dropout) {
+        model.input_dropout = None;
     }
     settings
 }

@@ -1,9 +1,9 @@
 //! Graph attention.
 
 use burn::module::{Module, Param};
-use burn::tensor::Tensor;
+use burn::tensor::{Tensor, TensorData};
 
-use super::{Draws, activated};
+use super::{BIAS, Draws, activated};
 use crate::model::{Activation, Block, Input, LayerSpec, Matrix, Merge, tiles};
 
 /// `Σ_u α_vu x_u·W + b` over neighbours and the node itself, for each head, with
@@ -25,12 +25,12 @@ impl GatConv {
     pub(super) fn new(spec: &LayerSpec, draws: &Draws) -> Self {
         let (heads, width) = (spec.heads, spec.head_width());
         // A product of one head with a column, as in the authors' code.
-        let bound = (6.0 / (width + 1) as f64).sqrt();
+        let bound = draws.bound(width, 1);
         Self {
             weight: draws.heads(0, spec.inputs, heads, width),
             score_own: draws.uniform(1, bound, [heads, width]),
             score_other: draws.uniform(3, bound, [heads, width]),
-            bias: draws.bias(spec.outputs),
+            bias: draws.bias(BIAS, spec.inputs, spec.outputs),
             average: spec.merge == Merge::Average,
         }
     }
@@ -46,9 +46,27 @@ impl GatConv {
             sparse @ Input::Sparse(..) => sparse.clone(),
         };
         let scores = input.times(self.score_weights());
+        self.attend(block, scores, &input.times(self.weight.val()), activation)
+    }
+
+    /// The output, given `x·W` of the block's inputs, from which the scores follow too.
+    pub(super) fn gather(&self, block: &Block, rows: &Matrix, activation: Activation) -> Matrix {
+        let vectors = self.score_columns();
+        let scores = rows.clone().map(|rows| rows.matmul(vectors.clone()));
+        self.attend(block, scores, rows, activation)
+    }
+
+    /// The output, given `x·W` of the block's inputs and their scores, `[inputs, 2 · heads]`.
+    fn attend(
+        &self,
+        block: &Block,
+        scores: Matrix,
+        rows: &Matrix,
+        activation: Activation,
+    ) -> Matrix {
         let stripe = scores.stripe();
         let scores = scores.into_tensor();
-        let [nodes, heads] = [input.rows(), self.score_own.val().dims()[0]];
+        let [nodes, heads] = [block.inputs(), self.score_own.val().dims()[0]];
         let own = scores.clone().slice([0..block.outputs(), 0..heads]);
         let other = scores.slice([0..nodes, heads..2 * heads]);
         let weights = tiles::attention(block, &own, &other, stripe);
@@ -57,9 +75,24 @@ impl GatConv {
         } else {
             Merge::Concatenate
         };
-        let rows = input.times(self.weight.val());
-        let merged = tiles::attend(block, &weights, &rows, merge);
+        let merged = tiles::attend(block, &weights, rows, merge);
         activated(merged, &self.bias, activation)
+    }
+
+    /// What a row `x·W` is multiplied with to get its scores, `[heads · head_width, 2 · heads]`:
+    /// each head has columns of its own, in which the other heads count for nothing.
+    fn score_columns(&self) -> Tensor<2> {
+        let (own, other) = (self.score_own.val(), self.score_other.val());
+        let [heads, width] = own.dims();
+        let mut of_head = vec![0.0_f32; heads * width * heads];
+        for column in 0..heads * width {
+            of_head[column * heads + column / width] = 1.0;
+        }
+        let shape = [heads * width, heads];
+        let device = own.device();
+        let of_head: Tensor<2> = Tensor::from_data(TensorData::new(of_head, shape), &device);
+        let spread = |vectors: Tensor<2>| vectors.reshape([heads * width, 1]) * of_head.clone();
+        Tensor::cat(vec![spread(own), spread(other)], 1)
     }
 
     /// What an input row is multiplied with to get its scores, `[inputs, 2 · heads]`: first of the

@@ -3,7 +3,7 @@
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 
-use super::{Draws, activated, aggregate};
+use super::{BIAS, Draws, activated, aggregate};
 use crate::model::{Activation, Block, Input, LayerSpec, Matrix};
 
 /// `A·x·W + b` (Kipf and Welling, 2017).
@@ -19,7 +19,7 @@ impl GcnConv {
     pub(super) fn new(spec: &LayerSpec, draws: &Draws) -> Self {
         Self {
             weight: draws.weight(0, spec.inputs, spec.outputs),
-            bias: draws.bias(spec.outputs),
+            bias: draws.bias(BIAS, spec.inputs, spec.outputs),
         }
     }
 

@@ -3,7 +3,7 @@
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 
-use super::{Draws, activated, aggregate};
+use super::{BIAS, Draws, SECOND_BIAS, activated, aggregate};
 use crate::model::{Activation, Block, Input, LayerSpec, Matrix};
 
 /// `ReLU((x_v + Σ_u x_u)·W₁ + b₁)·W₂ + b₂` (Xu, Hu, Leskovec and Jegelka, 2019, eq. 4.1 with a
@@ -28,14 +28,18 @@ impl GinConv {
     pub(super) fn new(spec: &LayerSpec, draws: &Draws) -> Self {
         Self {
             weight_inner: draws.weight(0, spec.inputs, spec.inner),
-            bias_inner: draws.bias(spec.inner),
+            bias_inner: draws.bias(SECOND_BIAS, spec.inputs, spec.inner),
             weight: draws.weight(1, spec.inner, spec.outputs),
-            bias: draws.bias(spec.outputs),
+            bias: draws.bias(BIAS, spec.inner, spec.outputs),
         }
     }
 
     pub(super) fn forward(&self, block: &Block, input: &Input, activation: Activation) -> Matrix {
-        let sums = aggregate(block, input, self.weight_inner.val());
+        self.perceptron(aggregate(block, input, self.weight_inner.val()), activation)
+    }
+
+    /// What the perceptron makes of sums that went through its first product.
+    pub(super) fn perceptron(&self, sums: Matrix, activation: Activation) -> Matrix {
         let inner = activated(sums, &self.bias_inner, Activation::Relu);
         let sums = inner.map(|inner| inner.matmul(self.weight.val()));
         activated(sums, &self.bias, activation)

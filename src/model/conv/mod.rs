@@ -10,7 +10,7 @@ use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor, TensorData};
 use rand::RngExt;
 
-use super::{Activation, Block, Input, LayerSpec, Matrix, ModelKind, activate, tiles};
+use super::{Activation, Block, Init, Input, LayerSpec, Matrix, ModelKind, activate, tiles};
 use crate::rng::{Purpose, stream};
 
 pub use gat::GatConv;
@@ -35,14 +35,15 @@ pub enum Conv {
 }
 
 impl Conv {
-    /// A layer with parameters drawn on the host for (`seed`, `layer`): uniform after Glorot and
-    /// Bengio (2010), biases zero.
+    /// A layer with parameters drawn on the host for (`seed`, `layer`), as `spec.init` says.
     #[must_use]
     pub fn new(spec: &LayerSpec, seed: u64, layer: usize, device: &Device) -> Self {
         let draws = Draws {
             seed,
             layer,
             device,
+            init: spec.init,
+            gain: spec.gain,
         };
         match spec.kind {
             ModelKind::Gcn => Self::Gcn(GcnConv::new(spec, &draws)),
@@ -68,16 +69,67 @@ impl Conv {
             Self::Gin(conv) => conv.forward(block, input, activation),
         }
     }
+
+    /// What the first product makes of rows before neighbours gather them; for `sage-pool` with its
+    /// bias and ReLU, for each row is on its own until the maximum is taken.
+    ///
+    /// # Shapes
+    /// - input: `[rows, d_in]`
+    /// - result: `[rows, d]`, with the `d` of [`LayerSpec::transformed`]
+    #[must_use]
+    pub fn transform(&self, input: &Input) -> Matrix {
+        match self {
+            Self::Gcn(conv) => input.times(conv.weight.val()),
+            Self::Sage(conv) => input.times(conv.weight_neighbour.val()),
+            Self::SagePool(conv) => conv.transform(input),
+            Self::Gat(conv) => input.times(conv.weight.val()),
+            Self::Gin(conv) => input.times(conv.weight_inner.val()),
+        }
+    }
+
+    /// As [`Self::forward`], given what [`Self::transform`] made of the block's inputs, and the
+    /// input of its outputs alone, which is not read unless [`Self::reads_own`].
+    ///
+    /// # Shapes
+    /// - rows: `[block.inputs, d]`
+    /// - own: `[block.outputs, d_in]`
+    /// - result: `[block.outputs, d_out]`
+    #[must_use]
+    pub fn gather(
+        &self,
+        block: &Block,
+        rows: &Matrix,
+        own: &Input,
+        activation: Activation,
+    ) -> Matrix {
+        match self {
+            Self::Gcn(conv) => activated(sums(block, rows), &conv.bias, activation),
+            Self::Sage(conv) => conv.combine(own, sums(block, rows), activation),
+            Self::SagePool(conv) => conv.gather(block, rows, own, activation),
+            Self::Gat(conv) => conv.gather(block, rows, activation),
+            Self::Gin(conv) => conv.perceptron(sums(block, rows), activation),
+        }
+    }
+
+    /// Whether the layer reads the input of its outputs beside what it gathers.
+    #[must_use]
+    pub const fn reads_own(&self) -> bool {
+        matches!(self, Self::Sage(_) | Self::SagePool(_))
+    }
+}
+
+/// `A·x`.
+fn sums(block: &Block, rows: &Matrix) -> Matrix {
+    tiles::product(&block.matrix, rows, rows.stripe())
 }
 
 /// `A·x·W`, in the order that gathers the narrower rows.
 fn aggregate(block: &Block, input: &Input, weight: Tensor<2>) -> Matrix {
-    let sums = |rows: &Matrix| tiles::product(&block.matrix, rows, rows.stripe());
     match input {
         Input::Dense(rows) if rows.width() < weight.dims()[1] => {
-            sums(rows).map(|sums| sums.matmul(weight.clone()))
+            sums(block, rows).map(|sums| sums.matmul(weight.clone()))
         }
-        _ => sums(&input.times(weight)),
+        _ => sums(block, &input.times(weight)),
     }
 }
 
@@ -91,11 +143,13 @@ struct Draws<'a> {
     seed: u64,
     layer: usize,
     device: &'a Device,
+    init: Init,
+    gain: f64,
 }
 
 impl Draws<'_> {
-    /// Weight `number` of the layer (2 is that of [`dense_parameters`]), `[inputs, outputs]`,
-    /// uniform in ±√(6 / (inputs + outputs)).
+    /// Weight `number` of the layer (2 is that of [`dense_parameters`], 4 and 5 are biases),
+    /// `[inputs, outputs]`.
     fn weight(&self, number: u64, inputs: usize, outputs: usize) -> Param<Tensor<2>> {
         self.heads(number, inputs, 1, outputs)
     }
@@ -103,38 +157,64 @@ impl Draws<'_> {
     /// Weight `number` of the layer for several heads side by side, `[inputs, heads · outputs]`,
     /// each as if it were alone.
     fn heads(&self, number: u64, inputs: usize, heads: usize, outputs: usize) -> Param<Tensor<2>> {
-        let bound = (6.0 / (inputs + outputs) as f64).sqrt();
+        let bound = self.bound(inputs, outputs);
         self.uniform(number, bound, [inputs, heads * outputs])
     }
 
+    /// What the values of a weight are between, of either sign.
+    fn bound(&self, inputs: usize, outputs: usize) -> f64 {
+        let bound = match self.init {
+            Init::Glorot => (6.0 / (inputs + outputs) as f64).sqrt(),
+            Init::UniformFanIn => 1.0 / (inputs as f64).sqrt(),
+        };
+        self.gain * bound
+    }
+
     fn uniform(&self, number: u64, bound: f64, shape: [usize; 2]) -> Param<Tensor<2>> {
-        let mut rng = stream(self.seed, Purpose::Parameters, number, self.layer as u64);
-        let values: Vec<f32> = (0..shape[0] * shape[1])
-            .map(|_| rng.random_range(-bound..bound) as f32)
-            .collect();
+        let values = self.values(number, bound, shape[0] * shape[1]);
         Param::from_data(TensorData::new(values, shape), self.device)
     }
 
-    fn bias(&self, width: usize) -> Param<Tensor<1>> {
-        Param::from_data(TensorData::new(vec![0.0_f32; width], [width]), self.device)
+    fn values(&self, number: u64, bound: f64, count: usize) -> Vec<f32> {
+        let mut rng = stream(self.seed, Purpose::Parameters, number, self.layer as u64);
+        (0..count)
+            .map(|_| rng.random_range(-bound..bound) as f32)
+            .collect()
+    }
+
+    /// Bias `number` of the layer, behind a product of so many `inputs`.
+    fn bias(&self, number: u64, inputs: usize, width: usize) -> Param<Tensor<1>> {
+        let values = match self.init {
+            Init::Glorot => vec![0.0; width],
+            Init::UniformFanIn => self.values(number, 1.0 / (inputs as f64).sqrt(), width),
+        };
+        Param::from_data(TensorData::new(values, [width]), self.device)
     }
 }
 
+/// Numbers of the biases of a layer among its draws.
+const BIAS: u64 = 4;
+const SECOND_BIAS: u64 = 5;
+
 /// Parameters of a dense layer `[inputs, outputs]`, drawn for (`seed`, `layer`) apart from those of
-/// the message-passing layer.
+/// the message-passing layer, from `init` with bounds times `gain`.
 #[must_use]
 pub fn dense_parameters(
-    inputs: usize,
-    outputs: usize,
+    (init, gain): (Init, f64),
+    [inputs, outputs]: [usize; 2],
     seed: u64,
     layer: usize,
     device: &Device,
 ) -> (Param<Tensor<2>>, Param<Tensor<1>>) {
     const NUMBER: u64 = 2;
+    const DENSE_BIAS: u64 = 6;
     let draws = Draws {
         seed,
         layer,
         device,
+        init,
+        gain,
     };
-    (draws.weight(NUMBER, inputs, outputs), draws.bias(outputs))
+    let weight = draws.weight(NUMBER, inputs, outputs);
+    (weight, draws.bias(DENSE_BIAS, inputs, outputs))
 }

@@ -3,7 +3,7 @@
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 
-use super::{Draws, activated};
+use super::{BIAS, Draws, SECOND_BIAS, activated};
 use crate::model::{Activation, Block, Input, LayerSpec, Matrix, tiles};
 
 /// `x_v·W_self + (max over neighbours u of ReLU(x_u·W_pool + b_pool))·W_neighbour + b` (Hamilton,
@@ -27,18 +27,33 @@ impl PoolConv {
     pub(super) fn new(spec: &LayerSpec, draws: &Draws) -> Self {
         Self {
             weight_pool: draws.weight(3, spec.inputs, spec.inner),
-            bias_pool: draws.bias(spec.inner),
+            bias_pool: draws.bias(SECOND_BIAS, spec.inputs, spec.inner),
             weight_self: draws.weight(0, spec.inputs, spec.outputs),
             weight_neighbour: draws.weight(1, spec.inner, spec.outputs),
-            bias: draws.bias(spec.outputs),
+            bias: draws.bias(BIAS, spec.inputs, spec.outputs),
         }
     }
 
     pub(super) fn forward(&self, block: &Block, input: &Input, activation: Activation) -> Matrix {
+        let own = input.head(block.outputs());
+        self.gather(block, &self.transform(input), &own, activation)
+    }
+
+    /// Rows of which neighbours take the maximum.
+    pub(super) fn transform(&self, input: &Input) -> Matrix {
         let pooled = input.times(self.weight_pool.val());
-        let pooled = activated(pooled, &self.bias_pool, Activation::Relu);
-        let largest = tiles::largest(&block.matrix, &pooled);
-        let own = input.head(block.outputs()).times(self.weight_self.val());
+        activated(pooled, &self.bias_pool, Activation::Relu)
+    }
+
+    pub(super) fn gather(
+        &self,
+        block: &Block,
+        pooled: &Matrix,
+        own: &Input,
+        activation: Activation,
+    ) -> Matrix {
+        let largest = tiles::largest(&block.matrix, pooled);
+        let own = own.times(self.weight_self.val());
         let sums = own.zip(largest, |own, largest| {
             own + largest.matmul(self.weight_neighbour.val())
         });

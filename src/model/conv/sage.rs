@@ -3,8 +3,8 @@
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 
-use super::{Draws, activated, aggregate};
-use crate::model::{Activation, Block, Input, LayerSpec, Matrix};
+use super::{BIAS, Draws, SECOND_BIAS, aggregate};
+use crate::model::{Activation, Block, Input, LayerSpec, Matrix, activate};
 
 /// `x_v·W_self + (mean of neighbours)·W_neighbour + b` (Hamilton, Ying and Leskovec, 2017, with
 /// concatenation).
@@ -16,6 +16,8 @@ pub struct SageConv {
     pub weight_neighbour: Param<Tensor<2>>,
     /// `[outputs]`
     pub bias: Param<Tensor<1>>,
+    /// `[outputs]`: that of the neighbours' product, where each product has one.
+    pub bias_neighbour: Option<Param<Tensor<1>>>,
 }
 
 impl SageConv {
@@ -23,14 +25,26 @@ impl SageConv {
         Self {
             weight_self: draws.weight(0, spec.inputs, spec.outputs),
             weight_neighbour: draws.weight(1, spec.inputs, spec.outputs),
-            bias: draws.bias(spec.outputs),
+            bias: draws.bias(BIAS, spec.inputs, spec.outputs),
+            bias_neighbour: (spec.biases > 1)
+                .then(|| draws.bias(SECOND_BIAS, spec.inputs, spec.outputs)),
         }
     }
 
     pub(super) fn forward(&self, block: &Block, input: &Input, activation: Activation) -> Matrix {
-        let own = input.head(block.outputs()).times(self.weight_self.val());
+        let own = input.head(block.outputs());
         let sums = aggregate(block, input, self.weight_neighbour.val());
+        self.combine(&own, sums, activation)
+    }
+
+    /// The output, given own rows and the neighbours' means after their product.
+    pub(super) fn combine(&self, own: &Input, sums: Matrix, activation: Activation) -> Matrix {
+        let own = own.times(self.weight_self.val());
         let sums = own.zip(sums, Tensor::add);
-        activated(sums, &self.bias, activation)
+        let mut bias = self.bias.val();
+        if let Some(other) = &self.bias_neighbour {
+            bias = bias + other.val();
+        }
+        sums.map(|rows| activate(rows, bias.clone(), activation))
     }
 }

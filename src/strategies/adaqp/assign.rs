@@ -39,17 +39,16 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Those of the inputs of `layers`: rows forward and, above the first layer, their gradients
-    /// back.
+    /// Those of the rows of `layers`: forward and, from layer `first` on, their gradients back.
     #[must_use]
     #[allow(clippy::cast_possible_truncation)] // layers and ranks are few
-    pub fn new(boundary: &BoundaryCounts, layers: Range<usize>, size: usize) -> Self {
+    pub fn new(boundary: &BoundaryCounts, layers: Range<usize>, first: usize, size: usize) -> Self {
         let (mut messages, mut count) = (BTreeMap::new(), 0);
         for layer in layers {
             for (reader, part) in boundary.parts.iter().enumerate() {
                 for &(owner, rows) in &part.receives {
                     for way in [Way::Forward, Way::Back] {
-                        if layer == 0 && way == Way::Back {
+                        if layer < first && way == Way::Back {
                             continue; // features have no gradient
                         }
                         let lane = CodecLane {
@@ -294,7 +293,7 @@ mod tests {
         };
         let boundary = BoundaryPlan::new(&graph, &partition);
         let boundary = BoundaryCounts::new(&boundary, &Features::none(7));
-        let groups = Arc::new(Groups::new(&boundary, 0..2, 2));
+        let groups = Arc::new(Groups::new(&boundary, 0..2, 1, 2));
         // Three groups of five rows and one of two; forward at layer 0, and both ways at layer 1.
         assert_eq!(groups.count(), 3 * (3 + 1));
         let spreads = Arc::new(Tally::new(12));

@@ -14,10 +14,12 @@
 //!   spread, and so derive the same assignment, which minimises variance and time ([`assign`]). It
 //!   is used until the next one.
 //!
-//! A message of `r` rows of width `n` takes `4r + ⌈n Σ b / 8⌉` bytes, so an epoch about
-//! `V·b/32 + 4` a row; features are resent in every epoch unless they are cached, whole. With `G`
-//! groups an adaptive epoch before an assignment has one all-reduce of `G` floats more; The plan
-//! has 8 bits for all rows, the most it can be, until bits are decided.
+//! Rows cross as the layer's input, unless `exchange` says otherwise: the authors' layers gather
+//! before their product (`AdaQP/model/distGCN.py` and `distSAGE.py` of raywan-110/AdaQP). A message
+//! of `r` rows of width `n` takes `4r + ⌈n Σ b / 8⌉` bytes, so an epoch about `V·b/32 + 4` a row;
+//! features are resent in every epoch unless they are cached, whole. With `G` groups an adaptive
+//! epoch before an assignment has one all-reduce of `G` floats more; The plan has 8 bits for all
+//! rows, the most it can be, until bits are decided.
 //!
 //! Evidence, in the authors' code: the quantiser but for the direction in which its two parameters
 //! are rounded, the three ways to choose bits, `λ`, the cycle and the group size; features resent.
@@ -35,14 +37,15 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use self::assign::{Groups, Traced};
-use super::parts::options::{CACHE_FEATURES, OVERLAP};
+use super::parts::options::{CACHE_FEATURES, EXCHANGE_INPUT, OVERLAP};
 use super::parts::plan::{ExchangePlanner, Sending};
-use super::parts::{EpochExchange, When, Wire, partition_parallel};
+use super::parts::{EpochExchange, ExchangePoint, When, Wire, partition_parallel};
 use super::{
     BatchUse, Needs, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training,
     options,
 };
 use crate::graph::PartitionSpec;
+use crate::model::RowForm;
 use crate::net::{Bits, Codec, CodecKey, QuantiseRows, ROW_BITS, RowBits, Tally};
 use crate::sim::{Decision, Planner, Setting, SimError, Worker};
 
@@ -74,6 +77,7 @@ pub const REGISTRATION: Registration = Registration {
                 meaning: "Rows of a message that are assigned bits together (100 in the authors' configuration for Reddit, 1000 and 2000 in others).",
             },
             CACHE_FEATURES,
+            EXCHANGE_INPUT,
             OVERLAP,
         ],
     },
@@ -89,6 +93,8 @@ struct Options {
     group: Option<usize>,
     #[serde(default)]
     cache_features: bool,
+    #[serde(default)]
+    exchange: ExchangePoint,
     #[serde(default)]
     overlap: bool,
 }
@@ -107,6 +113,7 @@ struct AdaQp {
     bits: RowBits,
     adaptive: Option<Adaptive>,
     cache_features: bool,
+    exchange: ExchangePoint,
     overlap: bool,
 }
 
@@ -156,6 +163,7 @@ fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
         bits,
         adaptive: is_adaptive.then_some(adaptive),
         cache_features: options.cache_features,
+        exchange: options.exchange,
         overlap: options.overlap,
     }))
 }
@@ -180,6 +188,7 @@ impl Strategy for AdaQp {
 
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
         Ok(Box::new(Quantised(Fitted {
+            forms: self.exchange.forms(setting, self.cache_features),
             options: self.clone(),
             setting: Arc::clone(setting),
         })))
@@ -190,6 +199,8 @@ impl Strategy for AdaQp {
 #[derive(Clone)]
 struct Fitted {
     options: AdaQp,
+    /// In which form the rows of each layer cross.
+    forms: Vec<RowForm>,
     setting: Arc<Setting>,
 }
 
@@ -218,7 +229,8 @@ impl Fitted {
             #[allow(clippy::cast_possible_truncation)] // layers are few
             let key = CodecKey::new(setting.seed, layer as u32, epoch as u64);
             let codec = Arc::clone(&codec);
-            Some(Wire { codec, key })
+            let form = self.forms[layer];
+            Some(Wire { codec, key, form })
         };
         EpochExchange {
             wires: (0..setting.model.layers()).map(wire).collect(),
@@ -244,8 +256,9 @@ impl Fitted {
     /// The groups of all messages that are quantised, if there are any.
     fn groups(&self) -> Option<Arc<Groups>> {
         let size = self.options.adaptive?.group;
-        let layers = usize::from(self.options.cache_features)..self.setting.model.layers();
-        let groups = Groups::new(&self.setting.counts, layers, size);
+        let layers = usize::from(self.options.cache_features)..self.forms.len();
+        let first = usize::from(self.forms[0] == RowForm::Input);
+        let groups = Groups::new(&self.setting.counts, layers, first, size);
         (groups.count() > 0).then(|| Arc::new(groups))
     }
 
@@ -262,7 +275,10 @@ impl Fitted {
             RowBits::Uniform(bits) => Some(32.0 / f64::from(bits.count())),
             RowBits::Random => Some(32.0 * 3.0 / 14.0),
             RowBits::Assigned { .. } => {
-                let mean = self.groups()?.mean_bits(bits, &self.setting.model.widths)?;
+                let width =
+                    |(layer, form): (usize, &RowForm)| self.setting.model.layer(layer).width(*form);
+                let widths: Vec<usize> = self.forms.iter().enumerate().map(width).collect();
+                let mean = self.groups()?.mean_bits(bits, &widths)?;
                 Some(32.0 / mean)
             }
         }

@@ -13,9 +13,11 @@
 //! nonlinear layers make of them is not; attention and maxima are over what was drawn.
 //!
 //! With `B' = Σ ⌊p·b⌋` over ordered pairs of workers, an epoch moves `4B' Σ_{1≤l<L} d_l` bytes
-//! forward, as many back, and `8B'` of ids: about `pV + 8pB`, where `V` is what `full` moves. The
-//! features of the whole boundary come once, `4B d_0`; if they are not cached, those of drawn rows
-//! come in each epoch, `4B' d_0`.
+//! forward, as many back, and `8B'` of ids: about `pV + 8pB`, where `V` is what `full` moves with
+//! the same `exchange`; here that is the layer's input, which the authors' layers gather before
+//! their product (`GraphSAGELayer` in `module/layer.py` of GATECH-EIC/BNS-GCN). The features of the
+//! whole boundary come once, `4B d_0`; if they are not cached, those of drawn rows come in each
+//! epoch, `4B' d_0`.
 //!
 //! Evidence, in the authors' code: the draw, `s = int(p·b)`, 8-byte ids from owner to reader, the
 //! division by `s/b` both ways, means over true in-degrees; features fetched once and the first
@@ -23,16 +25,16 @@
 //! layer's aggregate is taken once, before dropout, where here each epoch takes it anew of rows
 //! after dropout, as every other strategy does; and rows are divided by `s/b` for attention too, of
 //! which the code says itself that it should not. Derived here: a pair with `b < 1/p` never
-//! exchanges anything, which leaves its rows out of the sum. With `p = 1` it is `full`; with
-//! `p = 0` and features that are not cached it is `isolated` but for degrees, which `isolated`
-//! counts within a part.
+//! exchanges anything, which leaves its rows out of the sum. With `p = 1` it is `full` with the
+//! same `exchange`; with `p = 0` and features that are not cached it is `isolated` but for degrees,
+//! which `isolated` counts within a part.
 
 use serde::Deserialize;
 
 use super::parts::options::{
-    MEASURE_ERROR, ON_REQUEST_CODEC, OVERLAP_GRADIENTS, RATIO, RESCALE, SCHEDULE,
+    EXCHANGE_INPUT, MEASURE_ERROR, ON_REQUEST_CODEC, OVERLAP_GRADIENTS, RATIO, RESCALE, SCHEDULE,
 };
-use super::parts::{BoundaryShare, Compression, RowExchange};
+use super::parts::{BoundaryShare, Compression, ExchangePoint, RowExchange};
 use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
 
 /// How experiments name and make it.
@@ -52,6 +54,7 @@ pub const REGISTRATION: Registration = Registration {
                 default: "true",
                 meaning: "Send the constant input features of the whole boundary in the first epoch only, and let the first layer read all of them (--use-pp in all scripts of the authors); without it, drawn rows bring theirs in each epoch, and the first layer reads those alone.",
             },
+            EXCHANGE_INPUT,
             ON_REQUEST_CODEC,
             RATIO,
             SCHEDULE,
@@ -68,6 +71,7 @@ pub const REGISTRATION: Registration = Registration {
 struct Options {
     share: f64,
     cache_features: bool,
+    exchange: ExchangePoint,
     overlap: bool,
 }
 
@@ -76,6 +80,7 @@ impl Default for Options {
         Self {
             share: 0.1,
             cache_features: true,
+            exchange: ExchangePoint::Input,
             overlap: false,
         }
     }
@@ -93,7 +98,9 @@ fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
             "takes the difference from what the same rows were an epoch ago, and here other rows cross in each: choose another",
         ));
     }
-    let compression = compression.caching(options.cache_features);
+    let compression = compression
+        .caching(options.cache_features)
+        .exchanging(options.exchange);
     Ok(Box::new(RowExchange {
         share: Some(BoundaryShare(options.share)),
         ..RowExchange::new(compression, options.overlap)

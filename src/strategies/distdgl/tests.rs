@@ -36,6 +36,7 @@ fn the_mean_over_all_samples_of_an_aggregation_is_that_over_all_neighbours() {
     let degrees: Vec<usize> = (0..5).map(|v| graph.degree(v)).collect();
     for aggregation in [
         Aggregation::Mean,
+        Aggregation::MeanWithSelf,
         Aggregation::SymmetricWithSelf,
         Aggregation::NeighboursAndSelf,
     ] {

@@ -1,10 +1,12 @@
 //! `fixed`: compression at one ratio throughout, VARCO's main rival.
 //!
-//! As `varco`, with a constant ratio `c`: of a row of width `n`, by default `max(1, ⌊n/c⌋)` columns
+//! As `varco`, with a constant ratio `c`: of a row of width `w`, by default `max(1, ⌊w/c⌋)` columns
 //! travel, the same for all rows, in all layers but the last. An epoch moves about `1/c` of the
 //! compressed layers' bytes. Mini-batches are those of `full`, with rows through the codec.
 
-use super::parts::options::{CACHE_FEATURES, CODEC, MEASURE_ERROR, OVERLAP, RESCALE};
+use super::parts::options::{
+    CACHE_FEATURES, CODEC, EXCHANGE_NARROWER, MEASURE_ERROR, OVERLAP, RESCALE,
+};
 use super::parts::{RowExchange, Schedule};
 use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo};
 
@@ -23,6 +25,7 @@ pub const REGISTRATION: Registration = Registration {
             },
             RESCALE,
             CACHE_FEATURES,
+            EXCHANGE_NARROWER,
             MEASURE_ERROR,
             OVERLAP,
         ],

@@ -2,22 +2,26 @@
 //!
 //! Every epoch and layer, each worker sends the rows of its boundary nodes to the workers that need
 //! them, and receives the gradients of those rows back; parameter gradients are summed by
-//! all-reduce. The result is that of one device. With `B` boundary rows over ordered pairs of
-//! workers, widths `d_l` and `L` layers, an epoch moves `4B Σ_{l<L} d_l` bytes forward and
-//! `4B Σ_{1≤l<L} d_l` back; features never change, so by default they are sent in the first epoch
-//! only (as DGCL, SAR and the code of BNS-GCN and `PipeGCN` do).
+//! all-reduce. The result is that of one device. Rows of a layer cross with
+//! `w_l = min(d_l, d_{l+1})` columns, for widths `d_l`: after its product where that makes them
+//! narrower, as DGL's `SAGEConv` does, or with the `d_l` of its input (`exchange = "input"`). With
+//! `B` boundary rows over ordered pairs of workers and `L` layers, an epoch moves `4B Σ_{l<L} w_l`
+//! bytes forward and `4B Σ_{1≤l<L} w_l` back. Features never change, so by default they are sent as
+//! they are in the first epoch only (as DGCL, SAR and the code of BNS-GCN and `PipeGCN` do): that
+//! costs less than any product of them, which is another one in every epoch. If they are not kept
+//! and their product is narrower, it crosses in every epoch, and its gradient comes back.
 //!
 //! In mini-batches the workers sample together. For each layer, from the last down, a worker draws
 //! neighbours for the rows that it has to compute and asks the owners of those it lacks for them,
 //! with 4 bytes a row (`sample`); these compute them, draw for them in turn, and send them forward
 //! and get their gradients back as boundary rows otherwise. By default a feature row that came once
 //! is kept. A step with `r_l` rows asked for at layer `l` moves `4 Σ_l r_l` bytes of ids,
-//! `4 Σ_{l<L} r_l d_l` forward and `4 Σ_{1≤l<L} r_l d_l` back, and one sum of parameter gradients.
+//! `4 Σ_{l<L} r_l w_l` forward and `4 Σ_{1≤l<L} r_l w_l` back, and one sum of parameter gradients.
 
 use serde::Deserialize;
 
-use super::parts::options::OVERLAP;
-use super::parts::{Compression, RowExchange};
+use super::parts::options::{EXCHANGE_NARROWER, OVERLAP};
+use super::parts::{Compression, ExchangePoint, RowExchange};
 use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
 
 /// How experiments name and make it.
@@ -32,6 +36,7 @@ pub const REGISTRATION: Registration = Registration {
                 default: "true",
                 meaning: "Send the constant input features in the first epoch only, as the code of BNS-GCN and PipeGCN does; in mini-batches, when a row is first needed.",
             },
+            EXCHANGE_NARROWER,
             OVERLAP,
         ],
     },
@@ -43,6 +48,8 @@ pub const REGISTRATION: Registration = Registration {
 struct Options {
     #[serde(default = "yes")]
     cache_features: bool,
+    #[serde(default = "narrower")]
+    exchange: ExchangePoint,
     #[serde(default)]
     overlap: bool,
 }
@@ -51,8 +58,14 @@ const fn yes() -> bool {
     true
 }
 
+const fn narrower() -> ExchangePoint {
+    ExchangePoint::Narrower
+}
+
 fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
     let options: Options = options(table)?;
-    let compression = Compression::none().caching(options.cache_features);
+    let compression = Compression::none()
+        .caching(options.cache_features)
+        .exchanging(options.exchange);
     Ok(Box::new(RowExchange::new(compression, options.overlap)))
 }

@@ -15,7 +15,7 @@
 
 use super::buckets::Buckets;
 use super::requests::{Kept, ask, exchange_features};
-use super::{Crossing, EpochExchange, Pass, PassLayer, Step, Wire};
+use super::{Crosses, Crossing, EpochExchange, Pass, PassLayer, Step, Wire};
 use crate::graph::{Csr, SampledLayer, Sampler, Steps, View, seeds_of, shuffled};
 use crate::model::{Block, Dropout, Gnn, Input, Matrix, targets};
 use crate::sim::{Activity, SimError, Worker};
@@ -39,8 +39,9 @@ struct Layer {
     block: Block,
     /// Global numbers of its inputs.
     nodes: Vec<u32>,
-    /// Rows of its input that cross; none for features, and where none do.
-    crossing: Option<Crossing>,
+    /// Rows of it that cross, and the global numbers of those made here; none for features, and
+    /// where none do.
+    crossing: Option<(Crossing, Vec<u32>)>,
 }
 
 impl BatchTrainer {
@@ -106,7 +107,7 @@ impl BatchTrainer {
             let hop = model.layers() - 1 - layer;
             let sampled = self.draw(worker, hop, outputs, (epoch, step));
             let mut crossing = None;
-            outputs = if layer == 0 {
+            outputs = if layer == 0 && !sent.crosses_after_product(0) {
                 let wire = wires.first().and_then(Option::as_ref);
                 features = self.features(worker, &sampled, wire, sent.keeps_features)?;
                 Vec::new()
@@ -116,22 +117,35 @@ impl BatchTrainer {
                 let asked = ask(worker, layer, sampled.others())?;
                 let (made, sends) = sampled.below(&asked.of_me);
                 let (own, receives) = (sampled.own, asked.by_me);
-                crossing = Some(Crossing::new(made.len(), own, sends, receives));
+                let shard = worker.shard();
+                let nodes = made.iter().map(|&row| shard.nodes[row as usize]);
+                let nodes = nodes.collect();
+                crossing = Some((Crossing::new(made.len(), own, sends, receives), nodes));
+                if layer == 0 {
+                    features = own_features(worker, &made);
+                }
                 made
             };
             layers.push(self.layer(worker, &sampled, crossing));
         }
         layers.reverse();
         let wire = |layer| wires.get(layer).and_then(Option::as_ref);
-        let layers: Vec<PassLayer<'_>> = layers
-            .iter()
-            .enumerate()
-            .map(|(layer, part)| PassLayer {
-                block: &part.block,
-                nodes: &part.nodes,
-                crosses: part.crossing.as_ref().zip(wire(layer)),
-            })
-            .collect();
+        let layers: Vec<PassLayer<'_>> =
+            layers
+                .iter()
+                .enumerate()
+                .map(|(layer, part)| PassLayer {
+                    block: &part.block,
+                    nodes: &part.nodes,
+                    crosses: part.crossing.as_ref().zip(wire(layer)).map(
+                        |((crossing, made), wire)| Crosses {
+                            crossing,
+                            wire,
+                            made,
+                        },
+                    ),
+                })
+                .collect();
         let pass = Pass {
             layers: &layers,
             targets: &constant,
@@ -173,7 +187,7 @@ impl BatchTrainer {
         &self,
         worker: &mut Worker,
         sampled: &SampledLayer,
-        crossing: Option<Crossing>,
+        crossing: Option<(Crossing, Vec<u32>)>,
     ) -> Layer {
         worker.compute(Activity::Exchange, |worker| {
             let shard = worker.shard();
@@ -233,6 +247,17 @@ impl BatchTrainer {
         });
         Ok(Some(features))
     }
+}
+
+/// The features of own rows, none for no rows.
+fn own_features(worker: &mut Worker, rows: &[u32]) -> Option<Input> {
+    if rows.is_empty() {
+        return None;
+    }
+    Some(worker.compute(Activity::Exchange, |worker| {
+        let features = worker.shard().features.select(rows);
+        Input::from_features(features, worker.place())
+    }))
 }
 
 /// Constant side of the loss of a step, `[seeds, classes]`: the mean over the step's training nodes

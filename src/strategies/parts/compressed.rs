@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::{CodecChoice, EpochExchange, Feedback, HIGHEST_RATIO, Schedule, Wire};
+use super::{CodecChoice, EpochExchange, ExchangePoint, Feedback, HIGHEST_RATIO, Schedule, Wire};
+use crate::model::RowForm;
 use crate::net::{Codec, CodecKey, DifferenceMemory, Gauge, Measured};
 use crate::sim::{Decision, Setting};
 use crate::strategies::{OptionError, options};
@@ -23,13 +24,16 @@ pub struct Compression {
     pub measure_error: bool,
     /// Whether the features are sent once, whole, instead of compressed in every epoch.
     pub cache_features: bool,
+    /// Whether rows cross before or after a layer's product.
+    pub exchange: ExchangePoint,
 }
 
 /// How rows travel in each epoch of a training: compression that fits its setting.
 #[derive(Clone, Debug)]
 pub struct RowWires {
     compression: Compression,
-    layers: usize,
+    /// In which form the rows of each layer cross.
+    forms: Vec<RowForm>,
     epochs: usize,
     mini_batch: bool,
     seed: u64,
@@ -73,6 +77,7 @@ impl Compression {
             rescale: false,
             measure_error: false,
             cache_features: false,
+            exchange: ExchangePoint::Input,
         }
     }
 
@@ -141,6 +146,12 @@ impl Compression {
         }
     }
 
+    /// With the exchange of a layer at another point.
+    #[must_use]
+    pub fn exchanging(self, exchange: ExchangePoint) -> Self {
+        Self { exchange, ..self }
+    }
+
     /// Whether codec and schedule go together; `given` is the key by which a ratio was asked for,
     /// if one was.
     ///
@@ -188,7 +199,7 @@ impl Compression {
         }
         Ok(RowWires {
             compression: self.clone(),
-            layers,
+            forms: self.exchange.forms(setting, self.cache_features),
             epochs,
             mini_batch: setting.batches.is_some(),
             seed: setting.seed,
@@ -249,13 +260,14 @@ impl RowWires {
         }
     }
 
-    /// How the rows of a layer's input travel at a `ratio` in a `round` of draws. The last layer's
-    /// are never compressed (VARCO's code).
+    /// How the rows of a layer travel at a `ratio` in a `round` of draws. The last layer's are
+    /// never compressed (VARCO's code).
     #[must_use]
     pub fn wire(&self, layer: usize, ratio: f64, round: u64, state: &CodecState) -> Wire {
         let codec = self.compression.codec.as_ref();
-        let Some(codec) = codec.filter(|_| layer + 1 < self.layers) else {
-            return Wire::plain();
+        let form = self.forms[layer];
+        let Some(codec) = codec.filter(|_| layer + 1 < self.forms.len()) else {
+            return Wire::plain().of(form);
         };
         let codec = codec.at(ratio, self.compression.rescale, &state.memory);
         #[allow(clippy::cast_possible_truncation)] // layers are few
@@ -263,6 +275,7 @@ impl RowWires {
         Wire {
             codec: measured(codec, state.gauge.as_ref()),
             key,
+            form,
         }
     }
 
@@ -275,13 +288,13 @@ impl RowWires {
 
     /// What travels in one epoch, at a ratio.
     ///
-    /// The input of every layer but the last is compressed, the raw features among them. The
+    /// The rows of every layer but the last are compressed, the raw features among them. The
     /// gradient of a compressed row goes through the same codec; where its entries are drawn, those
     /// are exactly the ones that were sent (VARCO's code).
     #[must_use]
     pub fn exchange(&self, ratio: f64, epoch: usize, state: &CodecState) -> EpochExchange {
         let keeps_features = self.keeps_features();
-        let wires = (0..self.layers).map(|layer| {
+        let wires = (0..self.forms.len()).map(|layer| {
             if layer == 0 && keeps_features {
                 // In mini-batches, features that were not needed before come in any epoch.
                 return (epoch == 0 || self.mini_batch).then(Wire::plain);

@@ -9,8 +9,7 @@ use crate::sim::Decision;
 /// What travels in one epoch.
 #[derive(Default)]
 pub struct EpochExchange {
-    /// For each layer, how the boundary rows of its input travel; `None` for what is not sent in
-    /// this epoch.
+    /// For each layer, how its boundary rows travel; `None` for what is not sent in this epoch.
     pub wires: Vec<Option<Wire>>,
     /// How many times smaller than uncompressed the compressed rows are.
     pub compression_ratio: Option<f64>,
@@ -32,6 +31,22 @@ pub struct EpochExchange {
     /// The share of the boundary that crosses, if not all does; with all training nodes at once
     /// only.
     pub share: Option<BoundaryShare>,
+}
+
+impl EpochExchange {
+    /// Whether the rows of a layer cross after its product.
+    #[must_use]
+    pub fn crosses_after_product(&self, layer: usize) -> bool {
+        let wire = self.wires.get(layer).and_then(Option::as_ref);
+        wire.is_some_and(Wire::takes_product)
+    }
+
+    /// How the features travel, if they do.
+    #[must_use]
+    pub fn features(mut self) -> Option<Wire> {
+        let wire = self.wires.first_mut()?.take();
+        wire.filter(|wire| !wire.takes_product())
+    }
 }
 
 /// What travels in an epoch, given its number and what the epochs before it showed.

@@ -1,7 +1,7 @@
 //! Training steps on a worker's whole graph.
 
 use super::buckets::Buckets;
-use super::{Crossing, HaloExchange, Pass, PassLayer, Step, Wire};
+use super::{Crosses, HaloExchange, Pass, PassLayer, Step, Wire};
 use crate::model::{Block, Dropout, Gnn, Input, Matrix, targets};
 use crate::sim::{SimError, Worker};
 
@@ -108,8 +108,9 @@ impl LayerwiseTrainer {
         &mut self.graph
     }
 
-    /// One forward and backward pass. `wires[l]` says how the boundary rows of layer `l`'s input
-    /// travel; without a wire the layer reads local rows only.
+    /// One forward and backward pass. `wires[l]` says how the boundary rows of layer `l` travel;
+    /// without a wire the layer reads local rows only. `features` are the halo's as well, unless
+    /// their product crosses: then they are those of owned rows.
     ///
     /// # Errors
     /// If communication fails.
@@ -122,7 +123,14 @@ impl LayerwiseTrainer {
         wires: &'a [Option<Wire>],
         epoch: usize,
     ) -> Result<Step, SimError> {
-        let crosses = |layer: usize| Some((halo.crossing(), wires.get(layer)?.as_ref()?));
+        let crosses = |layer: usize| {
+            let (_, nodes) = self.graph.layer(layer);
+            Some(Crosses {
+                crossing: halo.crossing(),
+                wire: wires.get(layer)?.as_ref()?,
+                made: &nodes[..self.graph.block.outputs()],
+            })
+        };
         self.pass(worker, model, features, &crosses, epoch)
     }
 
@@ -145,7 +153,7 @@ impl LayerwiseTrainer {
         worker: &mut Worker,
         model: &Gnn,
         features: &Input,
-        crosses: &dyn Fn(usize) -> Option<(&'a Crossing, &'a Wire)>,
+        crosses: &dyn Fn(usize) -> Option<Crosses<'a>>,
         epoch: usize,
     ) -> Result<Step, SimError> {
         let layer = |layer: usize| {

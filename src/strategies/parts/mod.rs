@@ -8,6 +8,7 @@
 //! Staleness ────────── rows and gradients that are used an epoch after they were sent
 //! BatchTrainer ─────── the same over sampled neighbours, step by step
 //! sum_steps ────────── the loop of strategies with steps of their own
+//! ExchangePoint ────── whether rows cross before or after a layer's product
 //! RowExchange ──────── the strategies that differ in what becomes of boundary rows only
 //! Compression ──────── their codec and its ratio by epoch, as experiment files say it
 //! CodecChoice ──────── which codec, at whatever ratio
@@ -24,6 +25,7 @@ mod codec_choice;
 pub mod compressed;
 mod crossing;
 mod epoch_exchange;
+mod exchange_point;
 mod halo;
 mod layerwise;
 pub mod options;
@@ -44,10 +46,11 @@ pub use codec_choice::CodecChoice;
 pub use compressed::{CodecState, Compression, RowWires};
 pub use crossing::Crossing;
 pub use epoch_exchange::{EpochExchange, Exchange, When};
+pub use exchange_point::ExchangePoint;
 pub use halo::HaloExchange;
 pub use layerwise::{LayerwiseTrainer, LocalGraph};
 pub use partition_parallel::{forward_error, partition_parallel};
-pub use pass::{Pass, PassLayer, Step};
+pub use pass::{Crosses, Pass, PassLayer, Step};
 pub use requests::{Asked, ask_owners, exchange_features};
 pub use row_exchange::RowExchange;
 pub use schedule::{Feedback, HIGHEST_RATIO, Schedule, ValidationMeasure};

@@ -9,6 +9,20 @@ pub const CACHE_FEATURES: OptionInfo = OptionInfo {
     meaning: "Send the constant input features once, whole; the authors' code resends them compressed in every epoch.",
 };
 
+/// Of strategies whose authors' layers multiply first where that makes rows narrower.
+pub const EXCHANGE_NARROWER: OptionInfo = OptionInfo {
+    name: "exchange",
+    default: "narrower",
+    meaning: "Where the exchange of a layer stands: input (before its product), product (after it) or narrower (whichever has fewer columns, as DGL's SAGEConv with SAR, for VARCO; gradients come back in the same columns). Features that are kept cross as they are.",
+};
+
+/// Of strategies whose authors' layers gather their input.
+pub const EXCHANGE_INPUT: OptionInfo = OptionInfo {
+    name: "exchange",
+    default: "input",
+    meaning: "Where the exchange of a layer stands: input (before its product, as in the authors' code), product (after it) or narrower (whichever has fewer columns). Features that are kept cross as they are.",
+};
+
 /// Of strategies whose rows and features can travel while the workers compute.
 pub const OVERLAP: OptionInfo = OptionInfo {
     name: "overlap",

@@ -20,7 +20,9 @@ enum Trainer {
 struct Whole {
     trainer: LayerwiseTrainer,
     halo: HaloExchange,
-    /// Features of own rows, where no others are read.
+    /// Whether rows of others are read.
+    exchanges: bool,
+    /// Features of own rows, where those of no others are read.
     own: Option<Input>,
     /// Features that were sent in the epoch before.
     ahead: Option<PendingExchange>,
@@ -42,8 +44,9 @@ impl Whole {
         sent: &Sent,
         epoch: usize,
     ) -> Result<Input, SimError> {
-        if let Some(own) = &self.own {
-            return Ok(own.clone());
+        if !self.exchanges || sent.now.crosses_after_product(0) {
+            let own = || Input::from_features(worker.shard().features.clone(), worker.place());
+            return Ok(self.own.get_or_insert_with(own).clone());
         }
         let halo = &mut self.halo;
         let mut wire = sent.now.wires[0].as_ref();
@@ -82,7 +85,11 @@ impl Whole {
             self.trainer.graph_mut().upper = Some((drawn.block, drawn.nodes));
             features
         } else {
-            let features = drawn.halo.features(worker, wires[0].as_ref())?;
+            let features = if sent.now.crosses_after_product(0) {
+                self.features(worker, sent, epoch)?
+            } else {
+                drawn.halo.features(worker, wires[0].as_ref())?
+            };
             let graph = self.trainer.graph_mut();
             (graph.block, graph.nodes) = (drawn.block, drawn.nodes);
             features
@@ -101,7 +108,6 @@ impl Trainer {
             }
             return Self::Batches(Box::new(batches));
         }
-        let own = || Input::from_features(worker.shard().features.clone(), worker.place());
         let graph = if exchange {
             LocalGraph::with_halo(worker)
         } else {
@@ -118,7 +124,8 @@ impl Trainer {
         Self::Whole(Box::new(Whole {
             trainer,
             halo,
-            own: (!exchange).then(own),
+            exchanges: exchange,
+            own: None,
             ahead: None,
         }))
     }
@@ -177,7 +184,7 @@ pub fn partition_parallel(
         worker.begin_epoch_as(epoch, sent.now.decided.as_ref())?;
         let in_advance = when.features_ahead && sent.now.gauge.is_none() && epoch + 1 < epochs;
         if let (Some(exchange), true) = (exchange, in_advance) {
-            sent.ahead = exchange(epoch + 1, &seen).wires[0].take();
+            sent.ahead = exchange(epoch + 1, &seen).features();
         }
         let mut loss = 0.0;
         for step in 0..steps {

@@ -3,14 +3,20 @@
 //!
 //! Automatic differentiation works inside a layer. The inputs of a layer are leaves; their
 //! gradient, with what other workers send for the rows made here, is the gradient of the layer
-//! below.
+//! below. Where rows cross after a layer's product, it works on either side of the exchange:
+//!
+//! ```text
+//!   x ── dropout ── · W ── exchange ── gather ─┬─ output      the way back: gather, exchange,
+//!   └─ dropout ── own rows, if the layer reads them ─┘         product; both gradients of x add up
+//! ```
 
 use burn::tensor::Tensor;
 
 use super::buckets::{Buckets, Started};
 use super::{Crossing, Wire};
 use crate::model::{
-    Block, Dropout, Gnn, Input, Matrix, add_gradients, carrier, cross_entropy, parameter_count,
+    Block, Dropout, Gnn, Input, Matrix, Place, RowForm, add_gradients, carrier, cross_entropy,
+    parameter_count,
 };
 use crate::sim::{Activity, SimError, Worker};
 
@@ -28,8 +34,19 @@ pub struct PassLayer<'a> {
     pub block: &'a Block,
     /// Global numbers of its inputs, for dropout.
     pub nodes: &'a [u32],
-    /// Which rows of its input cross the cut, if any do, and how they travel.
-    pub crosses: Option<(&'a Crossing, &'a Wire)>,
+    /// Which of its rows cross the cut, if any do, and how they travel.
+    pub crosses: Option<Crosses<'a>>,
+}
+
+/// How rows of a layer cross the cut.
+#[derive(Clone, Copy)]
+pub struct Crosses<'a> {
+    /// Which.
+    pub crossing: &'a Crossing,
+    /// How they travel.
+    pub wire: &'a Wire,
+    /// Global numbers of the rows made here, for dropout before a product.
+    pub made: &'a [u32],
 }
 
 /// One forward and backward pass over the layers of a worker.
@@ -51,10 +68,24 @@ pub struct Pass<'a> {
 /// What one layer leaves for the way back.
 #[derive(Default)]
 struct Segment {
-    /// Its input rows, of which the gradient is wanted; none for the first layer.
+    /// Its input rows, of which the gradient is wanted; none for the first layer. Where a product
+    /// crosses, those of its outputs alone.
     input: Option<Matrix>,
     /// None where the worker has no rows to compute.
     output: Option<Matrix>,
+    /// Where rows cross after the product.
+    product: Option<Product>,
+}
+
+/// The rows of a layer that cross after its product; none where there are no rows.
+#[derive(Default)]
+struct Product {
+    /// The input of the rows made here, of which the gradient is wanted; none for the first layer.
+    input: Option<Matrix>,
+    /// What the product made of that.
+    made: Option<Matrix>,
+    /// Own ones and those of others, as the layer gathers them.
+    gathered: Option<Matrix>,
 }
 
 impl Pass<'_> {
@@ -70,38 +101,61 @@ impl Pass<'_> {
     ) -> Result<Step, SimError> {
         let mut segments: Vec<Segment> = Vec::with_capacity(self.layers.len());
         for (layer, part) in self.layers.iter().enumerate() {
-            let input = match segments.last() {
+            let made = match segments.last() {
                 None => features.take(),
-                Some(below) => self.input(worker, layer, below)?.map(Input::Dense),
+                Some(below) => below.output.clone().map(Matrix::inner).map(Input::Dense),
             };
-            let segment = match input {
-                Some(input) if part.block.outputs() > 0 => {
-                    self.forward(worker, model, layer, input)
+            let segment = if let Some(crosses) = part.product() {
+                self.forward_around(worker, model, layer, made, crosses)?
+            } else {
+                match self.input(worker, layer, made)? {
+                    Some(input) if part.block.outputs() > 0 => {
+                        self.forward(worker, model, layer, input)
+                    }
+                    _ => Segment::default(),
                 }
-                _ => Segment::default(),
             };
             segments.push(segment);
         }
         let mut gradient = vec![0.0_f32; parameter_count(model)];
         let (mut below, mut loss, mut started) = (None, 0.0, Started::default());
         for (layer, segment) in segments.into_iter().enumerate().rev() {
-            let Segment { input, output } = segment;
-            if let Some(above) = self.layers.get(layer + 1) {
-                let mut upstream = below.take();
-                if let Some((crossing, wire)) = above.crosses {
-                    let width = worker.setting().model.widths[layer + 1];
-                    upstream = crossing.backward(worker, layer + 1, upstream, width, wire)?;
-                }
+            let Segment {
+                input,
+                output,
+                product,
+            } = segment;
+            let upstream = below.take();
+            let gathered = product.as_ref().and_then(|rows| rows.gathered.clone());
+            let leaves = [input, gathered];
+            let mut found = [None, None];
+            if layer + 1 < self.layers.len() {
                 if let (Some(output), Some(upstream)) = (output, upstream) {
                     let scalar = || output.zip_sum(upstream, carrier);
-                    (below, _) = backward(worker, model, scalar, input, &mut gradient);
+                    (found, _) = backward(worker, model, scalar, leaves, &mut gradient);
                 }
             } else if let Some(output) = output {
                 let scalar = || cross_entropy(output, self.targets.clone());
-                (below, loss) = backward(worker, model, scalar, input, &mut gradient);
+                (found, loss) = backward(worker, model, scalar, leaves, &mut gradient);
             }
+            below = match (product, self.layers[layer].product()) {
+                (Some(product), Some(crosses)) => back_around(
+                    worker,
+                    model,
+                    layer,
+                    (product, crosses),
+                    found,
+                    &mut gradient,
+                )?,
+                _ => found[0].take(),
+            };
             if let Some(buckets) = self.buckets {
                 buckets.start(worker, layer, &gradient, &mut started)?;
+            }
+            if let (1.., Some(Crosses { crossing, wire, .. })) = (layer, self.layers[layer].input())
+            {
+                let width = worker.setting().model.widths[layer];
+                below = crossing.backward(worker, layer, below, width, wire)?;
             }
         }
         if let Some(buckets) = self.buckets {
@@ -110,35 +164,35 @@ impl Pass<'_> {
         Ok(Step { gradient, loss })
     }
 
-    /// The input of a layer above the first, given the layer below it.
+    /// The input of a layer, given the rows made here; features are there already.
     fn input(
         &self,
         worker: &mut Worker,
         layer: usize,
-        below: &Segment,
-    ) -> Result<Option<Matrix>, SimError> {
-        let made = below.output.clone().map(Matrix::inner);
+        made: Option<Input>,
+    ) -> Result<Option<Input>, SimError> {
         let part = &self.layers[layer];
-        if let Some((crossing, wire)) = part.crosses {
+        let made = match made {
+            made if layer == 0 => return Ok(made),
+            Some(Input::Dense(made)) => Some(made),
+            _ => None,
+        };
+        if let Some(Crosses { crossing, wire, .. }) = part.crosses {
             let width = worker.setting().model.widths[layer];
-            return crossing.forward(worker, layer, made, width, wire);
+            let all = crossing.forward(worker, layer, made, width, wire)?;
+            return Ok(all.map(Input::Dense));
         }
         if made.as_ref().map_or(0, Matrix::rows) == part.block.inputs() {
-            return Ok(made);
+            return Ok(made.map(Input::Dense));
         }
         Err(SimError::Strategy(format!(
             "layer {layer} reads halo rows, but nothing says how they travel"
         )))
     }
 
+    /// A layer in one piece.
     fn forward(&self, worker: &mut Worker, model: &Gnn, layer: usize, input: Input) -> Segment {
-        let (leaf, rows) = match input {
-            Input::Dense(rows) if layer > 0 => {
-                let leaf = rows.leaf();
-                (Some(leaf.clone()), Input::Dense(leaf))
-            }
-            features => (None, features),
-        };
+        let (leaf, rows) = as_leaf(layer, input);
         let PassLayer { block, nodes, .. } = self.layers[layer];
         let (round, dropout) = (self.round, self.dropout);
         let output = worker.compute(Activity::Model, |worker| {
@@ -152,24 +206,157 @@ impl Pass<'_> {
         Segment {
             input: leaf,
             output: Some(output),
+            product: None,
         }
+    }
+
+    /// A layer around its exchange, which stands after its product; `input` is that of the rows
+    /// made here.
+    fn forward_around(
+        &self,
+        worker: &mut Worker,
+        model: &Gnn,
+        layer: usize,
+        input: Option<Input>,
+        Crosses {
+            crossing,
+            wire,
+            made,
+        }: Crosses<'_>,
+    ) -> Result<Segment, SimError> {
+        let PassLayer { block, nodes, .. } = self.layers[layer];
+        let (round, dropout) = (self.round, self.dropout);
+        let input = input.filter(|rows| rows.rows() > 0);
+        let mut product = Product::default();
+        if let Some(rows) = &input {
+            let (leaf, rows) = as_leaf(layer, rows.clone());
+            let transformed = worker.compute(Activity::Model, |worker| {
+                let dropped = rows.dropped(dropout, round, layer, made);
+                let transformed = model.transform(layer, &dropped);
+                worker.wait_for(&transformed);
+                transformed
+            });
+            (product.input, product.made) = (leaf, Some(transformed));
+        }
+        let width = worker.setting().model.layer(layer).width(RowForm::Product);
+        let rows = product.made.clone().map(Matrix::inner);
+        let gathered = crossing.forward(worker, layer, rows, width, wire)?;
+        let outputs = block.outputs();
+        let (Some(gathered), Some(input)) = (gathered, input.filter(|_| outputs > 0)) else {
+            return Ok(Segment {
+                product: Some(product),
+                ..Segment::default()
+            });
+        };
+        let gathered = gathered.leaf();
+        let (leaf, own) = as_leaf(layer, input.head(outputs));
+        let output = worker.compute(Activity::Model, |worker| {
+            let own = if model.reads_own(layer) {
+                own.dropped(dropout, round, layer, &made[..outputs])
+            } else {
+                own
+            };
+            let heads = worker.setting().model.attention_heads();
+            let block = block.dropped(dropout, round, layer, nodes, heads, worker.place());
+            let output = model.gather(layer, &block, &gathered, &own);
+            worker.wait_for(&output);
+            output
+        });
+        product.gathered = Some(gathered);
+        Ok(Segment {
+            input: leaf,
+            output: Some(output),
+            product: Some(product),
+        })
     }
 }
 
+impl<'a> PassLayer<'a> {
+    /// How rows cross after the layer's product, if they do.
+    fn product(&self) -> Option<Crosses<'a>> {
+        self.crosses.filter(|crosses| crosses.wire.takes_product())
+    }
+
+    /// How rows cross before the layer's product, if they do.
+    fn input(&self) -> Option<Crosses<'a>> {
+        self.crosses.filter(|crosses| !crosses.wire.takes_product())
+    }
+}
+
+/// The input of a layer as something that gradients are asked of, and that; features have none.
+fn as_leaf(layer: usize, input: Input) -> (Option<Matrix>, Input) {
+    match input {
+        Input::Dense(rows) if layer > 0 => {
+            let leaf = rows.leaf();
+            (Some(leaf.clone()), Input::Dense(leaf))
+        }
+        features => (None, features),
+    }
+}
+
+/// Leaves of a segment, of which gradients are asked: its input, and gathered rows.
+type Leaves = [Option<Matrix>; 2];
+
 /// Gradients of the scalar that ends a segment: the parameters' are added to `gradient`, the
-/// input's is returned with the scalar's value.
+/// leaves' are returned with the scalar's value.
 fn backward(
     worker: &mut Worker,
     model: &Gnn,
     scalar: impl FnOnce() -> Tensor<1>,
-    input: Option<Matrix>,
+    leaves: Leaves,
     gradient: &mut [f32],
-) -> (Option<Matrix>, f64) {
+) -> (Leaves, f64) {
     worker.compute(Activity::Model, |_| {
-        let scalar = scalar();
-        let mut gradients = scalar.backward();
-        add_gradients(model, &mut gradients, gradient);
-        let value = f64::from(scalar.inner().into_scalar::<f32>());
-        (input.and_then(|leaf| leaf.gradient(&mut gradients)), value)
+        differentiate(model, &scalar(), leaves, gradient)
     })
+}
+
+fn differentiate(
+    model: &Gnn,
+    scalar: &Tensor<1>,
+    leaves: Leaves,
+    gradient: &mut [f32],
+) -> (Leaves, f64) {
+    let mut gradients = scalar.backward();
+    add_gradients(model, &mut gradients, gradient);
+    let value = f64::from(scalar.clone().inner().into_scalar::<f32>());
+    let of = |leaf: Option<Matrix>| leaf.and_then(|leaf| leaf.gradient(&mut gradients));
+    (leaves.map(of), value)
+}
+
+/// The way back through an exchange after a layer's product, and through the product: the gradient
+/// of the input of the rows made here, given those of the layer's own rows and of gathered ones.
+fn back_around(
+    worker: &mut Worker,
+    model: &Gnn,
+    layer: usize,
+    (rows, crosses): (Product, Crosses<'_>),
+    [own, gathered]: Leaves,
+    gradient: &mut [f32],
+) -> Result<Option<Matrix>, SimError> {
+    let Crosses { crossing, wire, .. } = crosses;
+    let width = worker.setting().model.layer(layer).width(RowForm::Product);
+    let arrived = crossing.backward(worker, layer, gathered, width, wire)?;
+    let (Some(made), Some(arrived)) = (rows.made, arrived) else {
+        return Ok(None);
+    };
+    Ok(worker.compute(Activity::Model, |worker| {
+        let scalar = made.zip_sum(arrived, carrier);
+        let ([found, _], _) = differentiate(model, &scalar, [rows.input, None], gradient);
+        plus(found, own, worker.place())
+    }))
+}
+
+/// The sum of the gradients of rows, and of some of them, the first.
+fn plus(all: Option<Matrix>, first: Option<Matrix>, place: &Place) -> Option<Matrix> {
+    let (Some(all), Some(first)) = (&all, first) else {
+        return all;
+    };
+    let rest = vec![0.0; (all.rows() - first.rows()) * all.width()];
+    let first = if rest.is_empty() {
+        first
+    } else {
+        first.followed_by(rest, place)
+    };
+    Some(all.clone().zip(first, Tensor::add))
 }

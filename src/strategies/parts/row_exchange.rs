@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::plan::{ExchangePlanner, Sending};
 use super::{
-    BoundaryShare, CodecChoice, CodecState, Compression, EpochExchange, RowWires, Schedule,
-    Staleness, When, partition_parallel,
+    BoundaryShare, CodecChoice, CodecState, Compression, EpochExchange, ExchangePoint, RowWires,
+    Schedule, Staleness, When, partition_parallel,
 };
 use crate::graph::PartitionSpec;
 use crate::sim::{Planner, Setting, SimError, Worker};
@@ -34,8 +34,14 @@ pub struct RowExchange {
 struct Options {
     #[serde(default)]
     cache_features: bool,
+    #[serde(default = "narrower")]
+    exchange: ExchangePoint,
     #[serde(default)]
     overlap: bool,
+}
+
+const fn narrower() -> ExchangePoint {
+    ExchangePoint::Narrower
 }
 
 impl RowExchange {
@@ -51,7 +57,7 @@ impl RowExchange {
     }
 
     /// All rows through a codec, by default random columns, at the ratio that `schedule` says
-    /// unless the table does under `key`.
+    /// unless the table does under `key`; where they are narrower, unless the table says otherwise.
     ///
     /// # Errors
     /// What is of the wrong type, out of range, or does nothing.
@@ -68,7 +74,9 @@ impl RowExchange {
         let keys = ["codec", key, "rescale", "measure_error"];
         let (compression, table) = default.read(table, &keys)?;
         let options: Options = options(&table)?;
-        let compression = compression.caching(options.cache_features);
+        let compression = compression
+            .caching(options.cache_features)
+            .exchanging(options.exchange);
         Ok(Self::new(compression, options.overlap))
     }
 }

@@ -1,7 +1,8 @@
-//! How rows travel: a codec, and what its draws are keyed by.
+//! How rows travel: in which form, through which codec, and what its draws are keyed by.
 
 use std::sync::Arc;
 
+use crate::model::RowForm;
 use crate::net::{Bytes, Codec, CodecKey, Identity, Way};
 
 /// How the rows of one layer travel in one exchange.
@@ -11,16 +12,31 @@ pub struct Wire {
     pub codec: Arc<dyn Codec>,
     /// From which both ends derive what the codec draws.
     pub key: CodecKey,
+    /// Whether rows travel before or after the layer's product; their gradients come back so.
+    pub form: RowForm,
 }
 
 impl Wire {
-    /// A wire that changes nothing.
+    /// A wire that changes nothing, for the input of a layer.
     #[must_use]
     pub fn plain() -> Self {
         Self {
             codec: Arc::new(Identity),
             key: CodecKey::new(0, 0, 0),
+            form: RowForm::Input,
         }
+    }
+
+    /// The same wire for rows in another form.
+    #[must_use]
+    pub fn of(self, form: RowForm) -> Self {
+        Self { form, ..self }
+    }
+
+    /// Whether the product of a layer's input travels, and not the input.
+    #[must_use]
+    pub fn takes_product(&self) -> bool {
+        self.form == RowForm::Product
     }
 
     /// This wire for the message that takes rows of `owner` to `reader`, or their gradient back.
@@ -28,6 +44,7 @@ impl Wire {
         Self {
             codec: Arc::clone(&self.codec),
             key: self.key.between(owner, reader, way),
+            form: self.form,
         }
     }
 

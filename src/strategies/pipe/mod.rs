@@ -9,12 +9,12 @@
 //! and `-GF`), what is used is a running mean, `γ` of what it was and `1 − γ` of what arrived, from
 //! zero on and not corrected for that.
 //!
-//! An epoch moves what one of `full` does, `V = 8B Σ_{1≤l<L} d_l` bytes for `B` boundary rows;
-//! nobody uses what the last one sends. Features do not change: they come once, exact, `4B d_0`,
-//! or, if they are not cached, in every epoch, an epoch ahead. Biased: rows and gradients are one
-//! epoch old, with smoothing about `1 + γ/(1 − γ)` epochs. While parameters rest, rows of layer `l`
-//! are exact from epoch `l` on, and gradients of layer `l` from epoch `2(L − 1) − l` on (derived,
-//! and tested).
+//! An epoch moves what one of `full` does with the same `exchange`, here that of the layer's input
+//! as in the authors' code: `V = 8B Σ_{1≤l<L} d_l` bytes for `B` boundary rows; nobody uses what
+//! the last one sends. Features do not change: they come once, exact, `4B d_0`, or, if they are not
+//! cached, in every epoch, an epoch ahead. Biased: rows and gradients are one epoch old, with
+//! smoothing about `1 + γ/(1 − γ)` epochs. While parameters rest, rows of layer `l` are exact from
+//! epoch `l` on, and gradients of layer `l` from epoch `2(L − 1) − l` on (derived, and tested).
 //!
 //! With a codec, a gradient goes back as the rows came that it is of: in the same entries, at the
 //! ratio of the epoch in which these were sent.
@@ -25,9 +25,9 @@
 use serde::Deserialize;
 
 use super::parts::options::{
-    MEASURE_ERROR, ON_REQUEST_CODEC, OVERLAP_GRADIENTS, RATIO, RESCALE, SCHEDULE,
+    EXCHANGE_INPUT, MEASURE_ERROR, ON_REQUEST_CODEC, OVERLAP_GRADIENTS, RATIO, RESCALE, SCHEDULE,
 };
-use super::parts::{Compression, RowExchange, Staleness};
+use super::parts::{Compression, ExchangePoint, RowExchange, Staleness};
 use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
 
 /// How experiments name and make it.
@@ -52,6 +52,7 @@ pub const REGISTRATION: Registration = Registration {
                 default: "true",
                 meaning: "Send the constant input features in the first epoch only, as the authors' code does; without it they travel in every epoch, one ahead.",
             },
+            EXCHANGE_INPUT,
             ON_REQUEST_CODEC,
             RATIO,
             SCHEDULE,
@@ -82,6 +83,8 @@ struct Options {
     #[serde(default = "yes")]
     cache_features: bool,
     #[serde(default)]
+    exchange: ExchangePoint,
+    #[serde(default)]
     overlap: bool,
 }
 
@@ -102,7 +105,9 @@ fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
             return Err(OptionError::key("gamma", message));
         }
     }
-    let compression = compression.caching(options.cache_features);
+    let compression = compression
+        .caching(options.cache_features)
+        .exchanging(options.exchange);
     Ok(Box::new(RowExchange {
         staleness: Some(options.staleness()),
         ..RowExchange::new(compression, options.overlap)

@@ -80,10 +80,11 @@ impl Perceptron {
     #[must_use]
     pub fn new(spec: &ModelSpec, stage: usize, seed: u64, device: &Device) -> Self {
         let (hidden, classes) = (spec.hidden(), spec.classes());
-        let (weight, bias) = dense_parameters(hidden, classes, seed, stage, device);
+        let start = (spec.init, spec.gain);
+        let (weight, bias) = dense_parameters(start, [hidden, classes], seed, stage, device);
         let (mut features, mut features_bias, mut conv) = (None, None, None);
         if stage == 0 {
-            let first = dense_parameters(spec.features(), hidden, seed, FIRST, device);
+            let first = dense_parameters(start, [spec.features(), hidden], seed, FIRST, device);
             (features, features_bias) = (Some(first.0), Some(first.1));
         } else {
             conv = Some(Conv::new(&listening(spec).layer(0), seed, stage, device));

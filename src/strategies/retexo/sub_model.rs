@@ -41,7 +41,9 @@ impl SubModel {
                 head_bias: None,
             };
         }
-        let (weight, bias) = dense_parameters(outputs, spec.classes(), seed, layer, device);
+        let start = (spec.init, spec.gain);
+        let (weight, bias) =
+            dense_parameters(start, [outputs, spec.classes()], seed, layer, device);
         Self {
             conv,
             norm: Some(Norm::new(outputs, device)),

@@ -2,15 +2,21 @@
 //! 2406.17611).
 //!
 //! As `full`, but boundary rows go through a codec in every layer but the last. By default, of each
-//! row of width `n` only `max(1, ⌊n/c⌋)` columns travel, and what is missing counts as zero. The
+//! row of width `w` only `max(1, ⌊w/c⌋)` columns travel, and what is missing counts as zero. The
 //! columns are drawn anew for each layer and epoch by both ends from a common seed, so no index is
 //! sent. The gradient of a row comes back in the same columns. The ratio `c` follows a schedule, by
 //! default from 128 down to 1 after a fifth of the epochs; from there on the training is exact. An
 //! adaptive schedule depends on how the training goes, so its plan in advance is an upper bound.
-//! Features are resent in every epoch, as in the authors' code. An epoch moves
-//! `4B (Σ_{l<L−1} max(1, ⌊d_l/c⌋) + d_{L−1})` bytes forward, and the same without layer 0 back.
+//! Features are resent in every epoch, as in the authors' code.
+//!
+//! Rows of a layer have `w_l = min(d_l, d_{l+1})` columns where they cross, as the authors' layer,
+//! DGL's `SAGEConv`, multiplies before it aggregates where that makes rows narrower. An epoch moves
+//! `4B (Σ_{l<L−1} max(1, ⌊w_l/c⌋) + w_{L−1})` bytes forward, and back the same without layer 0, or
+//! with it where the product of the features crosses.
 
-use super::parts::options::{CACHE_FEATURES, CODEC, MEASURE_ERROR, OVERLAP, RESCALE};
+use super::parts::options::{
+    CACHE_FEATURES, CODEC, EXCHANGE_NARROWER, MEASURE_ERROR, OVERLAP, RESCALE,
+};
 use super::parts::{RowExchange, Schedule};
 use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo};
 
@@ -29,6 +35,7 @@ pub const REGISTRATION: Registration = Registration {
             },
             RESCALE,
             CACHE_FEATURES,
+            EXCHANGE_NARROWER,
             MEASURE_ERROR,
             OVERLAP,
         ],

@@ -84,6 +84,7 @@ fn over_all_subsets_the_mean_aggregate_is_the_full_one() {
     let all: Vec<u32> = (0..11).collect();
     for aggregation in [
         Aggregation::Mean,
+        Aggregation::MeanWithSelf,
         Aggregation::SymmetricWithSelf,
         Aggregation::NeighboursAndSelf,
     ] {

@@ -70,7 +70,7 @@ impl BatchPlan {
             if together {
                 let asks = asks(layer);
                 ask_owners(track, layer, &asks);
-                if layer > 0 {
+                if layer > 0 || sent.crosses_after_product(0) {
                     crossings[layer] = CrossingPlan {
                         made: draw.made,
                         own: draw.own,
@@ -82,7 +82,9 @@ impl BatchPlan {
                     exchange_features(track, rank, &asks, model.features(), wire);
                 }
             }
-            if layer == 0 && draw.inputs > 0 {
+            if layer == 0 && sent.crosses_after_product(0) {
+                features = self.made_features(track, rank, &draw.made_rows);
+            } else if layer == 0 && draw.inputs > 0 {
                 track.compute(Work::pass(draw.inputs * model.features()));
                 features = Some(self.features(rank, draw, wires.first().and_then(Option::as_ref)));
             }
@@ -94,11 +96,13 @@ impl BatchPlan {
             let wire = wires.get(layer).and_then(Option::as_ref);
             LayerPlan {
                 block: BlockShape::of(draw.outputs, draw.inputs, draw.edges, aggregation),
-                crosses: wire.filter(|_| together && layer > 0).map(|wire| Crosses {
-                    plan: crossing,
-                    forward: wire,
-                    back: wire,
-                }),
+                crosses: wire
+                    .filter(|wire| together && (layer > 0 || wire.takes_product()))
+                    .map(|wire| Crosses {
+                        plan: crossing,
+                        forward: wire,
+                        back: wire,
+                    }),
             }
         };
         let pass = PassPlan {
@@ -108,6 +112,23 @@ impl BatchPlan {
             by_layer: self.by_layer,
         };
         pass.write(track, rank);
+    }
+
+    /// The features of own rows of which the product crosses; none for no rows.
+    fn made_features(&self, track: &mut Track, rank: usize, rows: &[u32]) -> Option<InputShape> {
+        if rows.is_empty() {
+            return None;
+        }
+        track.compute(Work::pass(rows.len() * self.setting.model.features()));
+        let owned = &self.setting.boundary.parts[rank].owned;
+        let features = &self.setting.dataset.features;
+        let stored = rows
+            .iter()
+            .map(|&row| features.stored_of(owned[row as usize]));
+        Some(InputShape {
+            stored: stored.sum(),
+            dense: features.is_dense(),
+        })
     }
 
     /// The features of a step as they lie in memory.

@@ -100,7 +100,7 @@ impl ExchangePlanner {
         };
         epoch.sent = (sending.exchange)(number, decided);
         if self.when.features_ahead && epoch.sent.gauge.is_none() && !is_last {
-            epoch.ahead = (sending.exchange)(number + 1, None).wires[0].take();
+            epoch.ahead = (sending.exchange)(number + 1, None).features();
         }
         if let Some(share) = epoch.sent.share {
             let draws = share.draws(&self.setting, number);
@@ -149,6 +149,11 @@ impl ExchangePlanner {
                     wires,
                 );
             }
+            if epoch.sent.crosses_after_product(0) {
+                let features = self.features[rank]; // of own nodes: no others' ever come
+                let (blocks, crossing) = ([drawn.block; 2], &drawn.crossing);
+                return self.pass(track, rank, blocks, features, crossing, wires);
+            }
             self.fetch(track, rank, &drawn.crossing, wires[0].as_ref(), None);
             let others = drawn.nodes.iter();
             let others = others.map(|(owner, nodes)| (*owner, &nodes[..]));
@@ -195,8 +200,12 @@ impl ExchangePlanner {
         share.drawn(&self.setting, self.halo_edges.as_ref(), draws, rank)
     }
 
-    /// The features of a worker's own nodes and of all its halo.
+    /// The features of a worker's own nodes and of all its halo; of its own nodes alone, where
+    /// their product crosses.
     fn all_features(&mut self, track: &mut Track, rank: usize, epoch: &Epoch) -> InputShape {
+        if epoch.sent.crosses_after_product(0) {
+            return self.features[rank]; // of own nodes: no others' ever come
+        }
         let setting = Arc::clone(&self.setting);
         let part = &setting.counts.parts[rank];
         let crossing = CrossingPlan::whole(part);
@@ -287,9 +296,10 @@ impl ExchangePlanner {
     fn end(&self, track: &mut Track, epoch: &Epoch) {
         let (sent, layers) = (&epoch.sent, self.setting.model.layers());
         if epoch.is_last && self.when.staleness.is_some() {
+            let first = usize::from(!sent.crosses_after_product(0));
             for kind in [TrafficKind::Activation, TrafficKind::ActivationGradient] {
                 #[allow(clippy::cast_possible_truncation)] // layers are few
-                (1..layers).for_each(|layer| track.finish_exchange(kind, layer as u32));
+                (first..layers).for_each(|layer| track.finish_exchange(kind, layer as u32));
             }
         }
         if sent.gauge.is_some() && sent.shares_error {

@@ -1,7 +1,7 @@
 //! What a [`Pass`](super::super::Pass) does.
 
 use super::CrossingPlan;
-use crate::model::{BlockShape, InputShape, ModelSpec, Work};
+use crate::model::{BlockShape, InputShape, ModelSpec, RowForm, Work};
 use crate::net::TrafficKind;
 use crate::sim::Track;
 use crate::strategies::parts::Wire;
@@ -12,7 +12,8 @@ pub struct PassPlan<'a> {
     pub model: &'a ModelSpec,
     /// One per layer.
     pub layers: Vec<LayerPlan<'a>>,
-    /// The input of the first layer, none for no rows.
+    /// The input of the first layer, none for no rows; of the rows made here alone, where their
+    /// product crosses.
     pub features: Option<InputShape>,
     /// Whether gradients of a layer are summed over workers while the layers below go back.
     pub by_layer: bool,
@@ -22,11 +23,11 @@ pub struct PassPlan<'a> {
 pub struct LayerPlan<'a> {
     /// Sizes of its block.
     pub block: BlockShape,
-    /// Which rows of its input cross the cut, if any do, and how they travel.
+    /// Which of its rows cross the cut, if any do, and how they travel.
     pub crosses: Option<Crosses<'a>>,
 }
 
-/// How rows of a layer's input cross the cut.
+/// How rows of a layer cross the cut.
 #[derive(Clone, Copy)]
 pub struct Crosses<'a> {
     /// Which, and when they are waited for.
@@ -38,52 +39,63 @@ pub struct Crosses<'a> {
     pub back: &'a Wire,
 }
 
+/// The work of the way through a layer, where there is any.
+#[derive(Clone, Copy, Default)]
+struct There {
+    /// Of the layer, or of what comes after the exchange where that stands after its product.
+    layer: Option<Work>,
+    /// Of the product before the exchange.
+    product: Option<Work>,
+}
+
 impl PassPlan<'_> {
     /// Writes down what worker `rank` does.
     pub fn write(&self, track: &mut Track, rank: usize) {
-        let model = self.model;
-        // Of each layer the work of the way there, where there is any.
-        let mut there: Vec<Option<Work>> = Vec::with_capacity(self.layers.len());
+        let mut there: Vec<There> = Vec::with_capacity(self.layers.len());
         for (layer, part) in self.layers.iter().enumerate() {
-            let input = match there.last() {
-                None => self.features,
-                Some(below) => self
-                    .reads(track, rank, layer, below.is_some())
-                    .then(|| InputShape::dense(part.block.inputs, model.widths[layer])),
+            let made = match there.last() {
+                None => self.features.is_some(),
+                Some(below) => below.layer.is_some(),
             };
-            let computes = input.filter(|_| part.block.outputs > 0);
-            let work = computes.map(|input| Work::layer(model, layer, part.block, input));
-            if let Some(work) = work {
-                track.compute(work);
-            }
-            there.push(work);
+            there.push(match part.product() {
+                Some(crosses) => self.around(track, rank, layer, made, crosses),
+                None => self.through(track, rank, layer, made),
+            });
         }
         let mut below = false;
         for (layer, there) in there.into_iter().enumerate().rev() {
-            let back = there.map(|work| work.backward(layer > 0));
-            let mut upstream = std::mem::take(&mut below);
-            match self.layers.get(layer + 1) {
-                None => upstream = true, // the loss
-                Some(LayerPlan {
-                    crosses: Some(Crosses { plan, back, .. }),
-                    ..
-                }) => {
-                    let width = model.widths[layer + 1];
-                    upstream = plan.backward(track, rank, layer + 1, width, back, upstream);
+            let back = |work: Work| work.backward(layer > 0);
+            let upstream = layer + 1 == self.layers.len() || std::mem::take(&mut below);
+            let part = &self.layers[layer];
+            let own = there.layer.filter(|_| upstream);
+            if let Some(work) = own {
+                track.compute(back(work));
+            }
+            below = own.is_some();
+            if let Some(Crosses {
+                plan, back: wire, ..
+            }) = part.product()
+            {
+                let width = self.model.layer(layer).width(RowForm::Product);
+                let arrives = plan.backward(track, rank, layer, width, wire, below);
+                below = there.product.is_some() && arrives;
+                if let Some(work) = there.product.filter(|_| below) {
+                    track.compute(back(work));
                 }
-                Some(_) => {}
             }
-            if let Some(back) = back.filter(|_| upstream) {
-                track.compute(back);
-                below = layer > 0;
-            }
+            below &= layer > 0;
             if self.by_layer {
-                let len = model
+                let len = self
+                    .model
                     .parameter_ranges(layer)
                     .iter()
                     .map(ExactSizeIterator::len)
                     .sum();
                 track.start_all_reduce(len, TrafficKind::ParameterGradient);
+            }
+            if let (1.., Some(Crosses { plan, back, .. })) = (layer, part.input()) {
+                let width = self.model.widths[layer];
+                below = plan.backward(track, rank, layer, width, back, below);
             }
         }
         if self.by_layer {
@@ -91,13 +103,77 @@ impl PassPlan<'_> {
         }
     }
 
-    /// Whether a layer above the first has an input, given whether the layer below has an output.
-    fn reads(&self, track: &mut Track, rank: usize, layer: usize, below: bool) -> bool {
-        match self.layers[layer].crosses {
-            None => below,
-            Some(Crosses { plan, forward, .. }) => {
-                plan.forward(track, rank, layer, self.model.widths[layer], forward)
-            }
+    /// A layer in one piece, given whether there are rows made here.
+    fn through(&self, track: &mut Track, rank: usize, layer: usize, made: bool) -> There {
+        let (model, part) = (self.model, &self.layers[layer]);
+        let input = match part.input() {
+            _ if layer == 0 => self.features,
+            Some(Crosses { plan, forward, .. }) => plan
+                .forward(track, rank, layer, model.widths[layer], forward)
+                .then(|| self.dense(layer, part.block.inputs)),
+            None => made.then(|| self.dense(layer, part.block.inputs)),
+        };
+        let input = input.filter(|_| part.block.outputs > 0);
+        let work = input.map(|input| Work::layer(model, layer, part.block, input));
+        if let Some(work) = work {
+            track.compute(work);
         }
+        There {
+            layer: work,
+            product: None,
+        }
+    }
+
+    /// A layer around its exchange, which stands after its product.
+    fn around(
+        &self,
+        track: &mut Track,
+        rank: usize,
+        layer: usize,
+        made: bool,
+        Crosses { plan, forward, .. }: Crosses<'_>,
+    ) -> There {
+        let (spec, block) = (self.model.layer(layer), self.layers[layer].block);
+        let input = match self.features {
+            _ if !made || plan.made == 0 => None,
+            features if layer == 0 => features,
+            _ => Some(self.dense(layer, plan.made)),
+        };
+        let product = input.map(|input| Work::transform(&spec, plan.made, input));
+        if let Some(work) = product {
+            track.compute(work);
+        }
+        let width = spec.width(RowForm::Product);
+        let reads = plan.forward(track, rank, layer, width, forward);
+        let input = input.filter(|_| reads && block.outputs > 0);
+        let work = input.map(|input| {
+            let own = input.stored * block.outputs / plan.made.max(1);
+            Work::gather(self.model, layer, block, own)
+        });
+        if let Some(work) = work {
+            track.compute(work);
+        }
+        There {
+            layer: work,
+            product,
+        }
+    }
+
+    fn dense(&self, layer: usize, rows: usize) -> InputShape {
+        InputShape::dense(rows, self.model.widths[layer])
+    }
+}
+
+impl<'a> LayerPlan<'a> {
+    /// How rows cross after the layer's product, if they do.
+    fn product(&self) -> Option<Crosses<'a>> {
+        self.crosses
+            .filter(|crosses| crosses.forward.takes_product())
+    }
+
+    /// How rows cross before the layer's product, if they do.
+    fn input(&self) -> Option<Crosses<'a>> {
+        self.crosses
+            .filter(|crosses| !crosses.forward.takes_product())
     }
 }

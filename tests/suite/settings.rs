@@ -1,0 +1,182 @@
+//! Settings in which the models of papers differ: self-loops, first weights, biases, dropout of the features.
+
+use grapevine::graph::Csr;
+use grapevine::model::{
+    Aggregation, Block, Conv, Dropout, Init, Input, LayerSpec, Matrix, Merge, ModelKind, Place,
+    parameters, with_parameters,
+};
+use grapevine::sim::Backend;
+
+use crate::common::{Case, assert_close, devices, losses};
+use crate::reference::{degrees, single_device};
+
+const INPUTS: usize = 50;
+const OUTPUTS: usize = 30;
+
+fn layer(init: Init, gain: f64, biases: usize) -> Conv {
+    let spec = LayerSpec {
+        kind: ModelKind::Sage,
+        inputs: INPUTS,
+        outputs: OUTPUTS,
+        inner: OUTPUTS,
+        heads: 1,
+        merge: Merge::Concatenate,
+        init,
+        gain,
+        biases,
+    };
+    let device = flex().device.autodiff();
+    let conv = Conv::new(&spec, 7, 1, &device);
+    assert_eq!(parameters(&conv).len(), spec.parameters());
+    conv
+}
+
+/// Weights and biases of such a layer.
+fn drawn(init: Init, gain: f64, biases: usize) -> (Vec<f32>, Vec<f32>) {
+    let mut weights = parameters(&layer(init, gain, biases));
+    let biases = weights.split_off(2 * INPUTS * OUTPUTS);
+    (weights, biases)
+}
+
+/// All values are within a bound, and as spread as uniform ones.
+fn assert_uniform(values: &[f32], bound: f64) {
+    let n = values.len() as f64;
+    let largest = values
+        .iter()
+        .fold(0.0_f64, |most, v| most.max(f64::from(v.abs())));
+    assert!(
+        largest <= bound && largest > bound * (1.0 - 20.0 / n),
+        "{largest}"
+    );
+    let square = values.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>() / n;
+    // The variance of a mean of squares of uniform values is 4/45 of the bound to the fourth.
+    let expected = bound * bound / 3.0;
+    let spread = (4.0 / 45.0 / n).sqrt() * bound * bound;
+    assert!(
+        (square - expected).abs() < 5.0 * spread,
+        "{square}, {expected}"
+    );
+}
+
+#[test]
+fn glorots_weights_are_as_wide_as_both_sides_and_biases_zero() {
+    let (weights, biases) = drawn(Init::Glorot, 1.0, 1);
+    assert_uniform(&weights, (6.0 / (INPUTS + OUTPUTS) as f64).sqrt());
+    assert!(biases.iter().all(|&bias| bias == 0.0));
+    // torch's xavier_uniform_ with the gain of ReLU, as in DGL's SAGEConv.
+    let (wider, _) = drawn(Init::Glorot, std::f64::consts::SQRT_2, 1);
+    assert_uniform(&wider, (12.0 / (INPUTS + OUTPUTS) as f64).sqrt());
+}
+
+#[test]
+fn uniform_fan_in_is_bns_gcns_and_has_biases_too() {
+    let (weights, biases) = drawn(Init::UniformFanIn, 1.0, 2);
+    let bound = 1.0 / (INPUTS as f64).sqrt();
+    assert_uniform(&weights, bound);
+    assert_eq!(biases.len(), 2 * OUTPUTS);
+    assert_uniform(&biases, bound);
+    let (first, second) = biases.split_at(OUTPUTS);
+    assert_ne!(first, second, "drawn apart");
+}
+
+fn flex() -> Place {
+    devices(Backend::Flex, 1).remove(0).place
+}
+
+fn square() -> Csr {
+    Csr::from_edges(4, [(0, 1), (1, 0), (2, 1), (1, 2), (3, 0)].into_iter())
+}
+
+#[test]
+fn two_biases_of_a_layer_add_up() {
+    let graph = square();
+    let block = Block::new(&graph, &degrees(&graph), Aggregation::Mean);
+    let rows: Vec<f32> = (0..4 * INPUTS).map(|v| (v % 17) as f32 / 17.0).collect();
+    let input = Input::Dense(Matrix::from_values(rows, INPUTS, &flex()));
+    let output = |conv: Conv, values: &[f32]| {
+        let conv = with_parameters(conv, values);
+        let activation = grapevine::model::Activation::Identity;
+        conv.forward(&block, &input, activation).into_values()
+    };
+    let two = parameters(&layer(Init::UniformFanIn, 1.0, 2));
+    let (weights, biases) = two.split_at(2 * INPUTS * OUTPUTS);
+    let (first, second) = biases.split_at(OUTPUTS);
+    let sums = first.iter().zip(second).map(|(a, b)| a + b);
+    let one: Vec<f32> = weights.iter().copied().chain(sums).collect();
+    let found = output(layer(Init::Glorot, 1.0, 2), &two);
+    assert_eq!(found, output(layer(Init::Glorot, 1.0, 1), &one));
+}
+
+#[test]
+fn self_loops_of_graphsage_are_those_of_the_graph_with_an_edge_from_each_node_to_itself() {
+    let graph = square();
+    let looped = graph.iter_edges().chain((0..4).map(|v| (v, v)));
+    let looped = Csr::from_edges(4, looped.collect::<Vec<_>>().into_iter());
+    let block = Block::new(&graph, &degrees(&graph), Aggregation::MeanWithSelf);
+    let expected: Vec<usize> = degrees(&graph).iter().map(|degree| degree + 1).collect();
+    for v in 0..4 {
+        let entries = block.matrix.by_row().entries(v);
+        let columns = &block.matrix.by_row().columns[entries.clone()];
+        let mut neighbours = looped.neighbours(v).to_vec();
+        if !neighbours.contains(&(v as u32)) {
+            neighbours.push(v as u32); // a Csr may leave out loops
+            neighbours.sort_unstable();
+        }
+        assert_eq!(columns, neighbours);
+        let mean = 1.0 / expected[v] as f32;
+        assert!(block.matrix.values()[entries].iter().all(|&w| w == mean));
+    }
+}
+
+#[test]
+fn features_can_be_dropped_less_than_hidden_rows() {
+    let place = flex();
+    let values: Vec<f32> = (1..=600).map(|v| v as f32).collect();
+    let nodes: Vec<u32> = (0..20).collect();
+    let rows = Input::Dense(Matrix::from_values(values.clone(), 30, &place));
+    let dropped = |dropout: &Dropout, layer| match rows.dropped(dropout, 0, layer, &nodes) {
+        Input::Dense(rows) => rows.into_values(),
+        Input::Sparse(..) => panic!("dense rows"),
+    };
+    let usual = Dropout::new(0.5, 3);
+    let none = usual.with_features(0.0);
+    assert_eq!(dropped(&none, 0), values);
+    assert_eq!(dropped(&none, 1), dropped(&usual, 1));
+    let lost = dropped(&usual, 0).iter().filter(|v| **v == 0.0).count();
+    assert!((200..400).contains(&lost), "{lost}");
+}
+
+#[test]
+fn a_model_as_bns_gcns_or_varcos_authors_have_it_trains_on_many_workers_as_on_one() {
+    let bns = Case {
+        kind: ModelKind::Sage,
+        self_loops: Some(true),
+        init: Init::UniformFanIn,
+        biases: 2,
+        epochs: 4,
+        ..Case::default()
+    };
+    let varco = Case {
+        init: Init::Glorot,
+        gain: std::f64::consts::SQRT_2,
+        biases: 1,
+        input_dropout: Some(0.0),
+        ..bns.clone()
+    };
+    for case in [bns, varco] {
+        let setting = case.setting(Case::strategy("full", "").as_ref());
+        let expected = single_device(&setting).losses;
+        for options in ["", "exchange = \"product\"\ncache_features = false"] {
+            let found = losses(&case.run("full", options));
+            assert_close(&found, &expected, 1e-5, options);
+        }
+        let plain = Case {
+            self_loops: None,
+            ..case.clone()
+        };
+        assert_ne!(
+            losses(&plain.run("full", "")),
+            losses(&case.run("full", ""))
+        );
+    }
+}
