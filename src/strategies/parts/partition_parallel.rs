@@ -24,6 +24,8 @@ struct Whole {
     own: Option<Input>,
     /// Features that were sent in the epoch before.
     ahead: Option<PendingExchange>,
+    /// Whether features are used an epoch after they were sent.
+    late: bool,
 }
 
 /// What travels in an epoch.
@@ -47,6 +49,9 @@ impl Whole {
         }
         let halo = &mut self.halo;
         let mut wire = sent.now.wires[0].as_ref();
+        if let (true, Some(wire)) = (self.late, wire) {
+            return halo.late_features(worker, wire);
+        }
         if let Some(started) = self.ahead.take()
             && let Some(wire) = wire.take()
         {
@@ -120,6 +125,7 @@ impl Trainer {
             halo,
             own: (!exchange).then(own),
             ahead: None,
+            late: when.staleness.is_some_and(|staleness| staleness.features),
         }))
     }
 
