@@ -18,7 +18,7 @@ pub fn partitioners(criterion: &mut Criterion) {
         let spec: PartitionSpec = toml::from_str(&spec).expect("a partition");
         group.bench_function(method, |bencher| {
             bencher.iter(|| {
-                spec.divide(&graph, Path::new("."), black_box(0), 8)
+                spec.divide(&graph, &[], Path::new("."), black_box(0), 8)
                     .expect("it can be cut")
             });
         });

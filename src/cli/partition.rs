@@ -156,8 +156,9 @@ fn statistics(args: &Args) -> anyhow::Result<PartitionStats> {
         workers: args.workers,
         file: args.file.clone(),
         seed: None,
+        balance: Vec::new(),
     }
-    .partition(&data.graph, &here, args.seed)
+    .partition(&data.graph, &[], &here, args.seed)
     .map_err(|error| match error {
         GraphError::Key {
             key: "partition.workers",

@@ -408,12 +408,12 @@ impl<'a> Preparation<'a> {
         let key = (data.clone(), spec.clone(), workers, seed);
         self.parts.get(key, || {
             let begun = Instant::now();
+            let train = &dataset.split.train;
             let Division {
                 partition,
                 boundary,
                 chunks,
-            } = spec.divide(&dataset.graph, base, seed, workers)?;
-            let train = &dataset.split.train;
+            } = spec.divide(&dataset.graph, train, base, seed, workers)?;
             let boundary = boundary.with_training(train);
             Ok(Parts {
                 partition: Arc::new(partition),

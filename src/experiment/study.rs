@@ -157,8 +157,9 @@ fn design(spec: &DesignSpec, graph: &Csr, workers: usize, seed: u64) -> Result<D
         workers: chunks,
         file: None,
         seed: None,
+        balance: Vec::new(),
     }
-    .partition(graph, Path::new(""), seed)?;
+    .partition(graph, &[], Path::new(""), seed)?;
     Ok(Design::of_chunks(
         spec.kind,
         partition.assignment,

@@ -283,10 +283,11 @@ mod tests {
                 workers,
                 file: None,
                 seed: None,
+                balance: Vec::new(),
             };
             let found: usize = (0..5)
                 .map(|seed| {
-                    let partition = spec.partition(&graph, Path::new(""), seed).unwrap();
+                    let partition = spec.partition(&graph, &[], Path::new(""), seed).unwrap();
                     BoundaryPlan::new(&graph, &partition).boundary_rows()
                 })
                 .sum();

@@ -46,12 +46,13 @@ impl PartitionSpec {
     pub fn divide(
         &self,
         graph: &Csr,
+        train: &[u32],
         base: &Path,
         seed: u64,
         workers: usize,
     ) -> Result<Division, GraphError> {
         if self.workers == workers {
-            let partition = self.partition(graph, base, seed)?;
+            let partition = self.partition(graph, train, base, seed)?;
             return Ok(Division {
                 boundary: BoundaryPlan::new(graph, &partition),
                 partition,
@@ -65,7 +66,7 @@ impl PartitionSpec {
             );
             return Err(GraphError::key("strategy.chunks", what));
         }
-        let chunks = self.partition(graph, base, seed)?;
+        let chunks = self.partition(graph, train, base, seed)?;
         let partition = chunks.merged(workers);
         Ok(Division {
             boundary: BoundaryPlan::new(graph, &partition),

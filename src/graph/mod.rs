@@ -58,7 +58,7 @@ pub use reading::{DataSummary, EdgeCount, Reading};
 pub use rehearsal::{Form as BatchForm, LayerDraw, Rehearsal, StepDraws, seeds_of};
 pub use sampler::{SampledLayer, Sampler, View};
 pub use spec::{
-    DatasetSpec, EDGE_FACTOR, Format, NodeOrder, PartitionMethod, PartitionSpec, SplitFractions,
-    SplitPerClass, SplitSpec, SyntheticSpec,
+    Balance, DatasetSpec, EDGE_FACTOR, Format, NodeOrder, PartitionMethod, PartitionSpec,
+    SplitFractions, SplitPerClass, SplitSpec, SyntheticSpec,
 };
 pub use stats::PartitionStats;

@@ -221,6 +221,24 @@ pub struct PartitionSpec {
     /// Fixed seed; default: the seed of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+    /// For `metis`: what is shared out equally, each by itself. Default: nodes alone, as METIS does
+    /// without weights.
+    // Left out where it is the default, so that folders from before it can be resumed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub balance: Vec<Balance>,
+}
+
+/// What a partition shares out equally. `DistDGL` balances training nodes, others and edges
+/// (`balance_ntypes` and `balance_edges` of `dgl.distributed.partition_graph`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Balance {
+    /// Nodes.
+    Nodes,
+    /// Nodes that train.
+    Training,
+    /// Edges: the sum of degrees.
+    Edges,
 }
 
 /// Partitioners.

@@ -99,7 +99,7 @@ fn processes_train_what_the_simulation_trains_and_send_the_same_bytes() {
         with = { "training.batch" = { size = 64, fanouts = [4, 4] } }
         [[strategy]]
         kind = "distdgl"
-        cache = 0.2
+        cache = "200kB"
         with = { "training.batch" = { size = 64, fanouts = [4, 4] } }
         [[strategy]]
         kind = "llcg"

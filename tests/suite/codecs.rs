@@ -99,7 +99,7 @@ fn on_request() -> [(&'static str, &'static str, Case, bool); 5] {
         ("pipe", "smoothing = \"both\"", case(), false),
         ("bns", "share = 0.6", case(), true),
         ("retexo", "", case(), true),
-        ("distdgl", "cache = 0.3", batches, true),
+        ("distdgl", "cache = 1200", batches, true),
     ]
 }
 

@@ -124,6 +124,7 @@ impl Case {
             workers: self.workers,
             file: None,
             seed: None,
+            balance: Vec::new(),
         }
     }
 
@@ -140,15 +141,15 @@ impl Case {
         let spec: DatasetSpec = toml::from_str(self.data).expect("a data set");
         let dataset = Arc::new(spec.load(base, self.seed).expect("data"));
         let needs = strategy.needs(&self.asked()).expect("it can have that");
+        let train = &dataset.split.train;
         let division = needs
             .partition
-            .divide(&dataset.graph, base, self.seed, self.workers);
+            .divide(&dataset.graph, train, base, self.seed, self.workers);
         let Division {
             partition,
             boundary,
             chunks,
         } = division.expect("a partition");
-        let train = &dataset.split.train;
         let boundary = boundary.with_training(train);
         let batches = self.batch.clone().map(|spec| {
             Arc::new(Batches {

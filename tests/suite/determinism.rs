@@ -139,7 +139,7 @@ fn looking_at_the_model_changes_no_time() {
 
 #[test]
 fn strategies_with_steps_of_their_own_repeat_themselves_too() {
-    let more = "[[strategy]]\nkind = \"distdgl\"\ncache = 0.2\nwith = { \"training.batch\" = { size = 30, fanouts = [4, 3] } }\n\
+    let more = "[[strategy]]\nkind = \"distdgl\"\ncache = \"200kB\"\nwith = { \"training.batch\" = { size = 30, fanouts = [4, 3] } }\n\
                 [[strategy]]\nkind = \"llcg\"\nlocal_steps = 2\nrho = 1.5\n\
                 [[strategy]]\nkind = \"cluster\"\n";
     let folder = folder_with(&format!("{EXPERIMENT}{more}"));

@@ -28,11 +28,6 @@ fn case(kind: ModelKind, workers: usize, size: usize, fanouts: &[usize]) -> Case
     }
 }
 
-fn payload(outcome: &Outcome, kind: TrafficKind) -> u64 {
-    let epochs = outcome.ledger.iter();
-    epochs.map(|(_, traffic)| traffic.payload_of(kind).0).sum()
-}
-
 #[test]
 fn one_batch_of_all_training_nodes_with_all_neighbours_is_full_batch_training() {
     for kind in KINDS {
@@ -121,26 +116,165 @@ fn remote_inputs_cost_their_features_and_their_numbers_and_remote_draws_twelve_b
     }
 }
 
+/// Remote inputs that are fetched in each epoch where every worker has room for so many rows, of the
+/// nodes of others with most neighbours.
+fn fetched(case: &Case, rooms: &[usize]) -> Vec<u64> {
+    let setting = case.setting(Case::strategy("distdgl", "").as_ref());
+    let (graph, train) = (&setting.dataset.graph, &setting.dataset.split.train);
+    let fanouts = &setting.batches.as_ref().expect("there are").spec.fanouts;
+    let owner = |v: u32| setting.partition.assignment[v as usize] as usize;
+    let steps = setting.steps();
+    let room = |worker: usize| -> BTreeSet<u32> {
+        let mut others: Vec<u32> = (0..graph.nodes() as u32).collect();
+        others.retain(|&v| owner(v) != worker);
+        others.sort_by_key(|&v| (usize::MAX - graph.degree(v as usize), v));
+        others.into_iter().take(rooms[worker]).collect()
+    };
+    let rooms: Vec<BTreeSet<u32>> = (0..case.workers).map(room).collect();
+    let mut kept = vec![BTreeSet::new(); case.workers];
+    let mut all = Vec::new();
+    for epoch in 0..case.epochs {
+        let mut fetched = 0;
+        for (step, worker) in
+            (0..steps.count()).flat_map(|s| (0..case.workers).map(move |w| (s, w)))
+        {
+            let sampler = Sampler::new(setting.seed, epoch, step, fanouts);
+            let own = train.iter().copied().filter(|&v| owner(v) == worker);
+            let order = shuffled(setting.seed, epoch, worker, &own.collect::<Vec<u32>>());
+            let mut nodes: BTreeSet<u32> =
+                order[steps.range(worker, step)].iter().copied().collect();
+            for hop in 0..fanouts.len() {
+                for v in nodes.clone() {
+                    nodes.extend(sampler.draw(hop, v, graph.neighbours(v as usize), |u| u));
+                }
+            }
+            for v in nodes.into_iter().filter(|&v| owner(v) != worker) {
+                fetched += u64::from(!kept[worker].contains(&v));
+                if rooms[worker].contains(&v) {
+                    kept[worker].insert(v);
+                }
+            }
+        }
+        all.push(fetched);
+    }
+    all
+}
+
+fn feature_rows(outcome: &Outcome, width: usize) -> Vec<u64> {
+    let rows = |(_, traffic): (usize, &grapevine::net::Traffic)| {
+        traffic.payload_of(TrafficKind::Feature).0 / (4 * width as u64)
+    };
+    outcome.ledger.iter().map(rows).collect()
+}
+
 #[test]
-fn a_cache_saves_bytes_and_changes_no_loss() {
+fn a_cache_of_so_many_bytes_keeps_rows_of_the_largest_degree_and_changes_no_loss() {
     let case = Case {
         epochs: 5,
         ..case(ModelKind::Gcn, 3, 9, &[3, 2])
     };
-    let setting = case.setting(Case::strategy("distdgl", "").as_ref());
-    let all: Vec<Outcome> = ["", "cache = 0.1", "cache = 0.5", "cache = 1"]
-        .iter()
-        .map(|options| case.run("distdgl", options))
-        .collect();
-    for pair in all.windows(2) {
-        assert_eq!(losses(&pair[0]), losses(&pair[1]));
-        for kind in [TrafficKind::Feature, TrafficKind::Sample] {
-            assert!(payload(&pair[0], kind) > payload(&pair[1], kind), "{kind}");
+    // Ten features: 40 bytes a row, and what is left over holds none.
+    let plain = case.run("distdgl", "");
+    let sizes = [
+        ("0", 0),
+        ("39", 0),
+        ("40", 1),
+        ("\"1.019kB\"", 25),
+        ("\"1GB\"", 120),
+    ];
+    for (size, rows) in sizes {
+        for prefetch in [true, false] {
+            let options = format!("cache = {size}\nprefetch = {prefetch}");
+            let found = case.run("distdgl", &options);
+            assert_eq!(losses(&found), losses(&plain), "{options}");
+            assert_eq!(
+                feature_rows(&found, 10),
+                fetched(&case, &[rows; 3]),
+                "{options}"
+            );
         }
     }
-    // With everything kept, a remote node's features come once to each of the other workers at most.
-    let most = 4 * setting.model.features() * setting.boundary.nodes * 2;
-    assert!(payload(&all[3], TrafficKind::Feature) <= most as u64);
+}
+
+#[test]
+fn a_cache_as_large_as_grappas_halo_has_room_for_what_its_worker_holds_beside_its_own() {
+    let case = Case {
+        // Few neighbours, so that a worker does not hold nearly everything.
+        data: "synthetic = { kind = \"sbm\", nodes = 120, classes = 3, features = 10, degree_within = 1.5, degree_between = 0.5 }\nsplit = { train = 0.5, val = 0.2 }",
+        epochs: 4,
+        ..case(ModelKind::Sage, 4, 9, &[3, 2])
+    };
+    // By the boundary plan of the chunks that Grappa trains on.
+    let chunks = case.setting(Case::strategy("grappa", "").as_ref());
+    let parts = &chunks.boundary.parts;
+    let rooms = (0..4).map(|worker| {
+        let (own, variable) = (&parts[worker], &parts[(worker + 1) % 4]);
+        let mut held: BTreeSet<u32> = [&own.halo[..], &variable.halo, &variable.owned]
+            .concat()
+            .into_iter()
+            .collect();
+        own.owned.iter().for_each(|node| {
+            held.remove(node);
+        });
+        held.len()
+    });
+    let rooms: Vec<usize> = rooms.collect();
+    assert!(
+        rooms.iter().all(|&rows| rows > 30 && rows < 85),
+        "{rooms:?}"
+    );
+    let found = case.run("distdgl", "cache = \"grappa-halo\"");
+    assert_eq!(feature_rows(&found, 10), fetched(&case, &rooms));
+}
+
+#[test]
+fn prefetching_sends_the_same_and_hides_the_time_of_it() {
+    let full = ModelKind::Sage;
+    for (workers, fanouts) in [(4, &[3, 2, 2][..]), (2, &[4]), (40, &[2, 2])] {
+        let case = Case {
+            network: "wan", // where waiting is all
+            epochs: 6,
+            ..case(full, workers, 6, fanouts)
+        };
+        let plain = case.run("distdgl", "prefetch = false");
+        let ahead = case.run("distdgl", "");
+        assert_eq!(losses(&ahead), losses(&plain));
+        assert_eq!(
+            ahead.ledger, plain.ledger,
+            "the same messages in the same epochs"
+        );
+        let time = |outcome: &Outcome| outcome.epochs.last().expect("an epoch").simulated.0;
+        // Without it a step waits for two messages a remote hop and two for features, one after
+        // another, and for a sum; with it for the sum alone, in whose time they all travel. The
+        // first batch has none to hide behind.
+        let (hops, steps) = (
+            fanouts.len() as f64,
+            case.setting(Case::strategy("distdgl", "").as_ref())
+                .steps()
+                .count(),
+        );
+        let sums = 2.0 * (workers - 1) as f64;
+        let filling = 2.0 * hops / (6.0 * steps as f64);
+        let expected = (sums + 2.0 * hops) / (sums + filling);
+        let found = time(&plain) / time(&ahead);
+        assert!(
+            (found / expected - 1.0).abs() < 0.1,
+            "{workers} workers: {found} times, not {expected}"
+        );
+    }
+}
+
+#[test]
+fn it_does_not_run_ahead_of_what_is_measured() {
+    let case = case(ModelKind::Gcn, 4, 5, &[2, 2]);
+    let codec = "codec = \"quantise\"\nratio = 8\nmeasure_error = true";
+    let (key, said) = case.refused("distdgl", &format!("{codec}\nprefetch = true"));
+    assert_eq!(key.as_deref(), Some("prefetch"), "{said}");
+    let (silent, stated) = (
+        case.run("distdgl", codec),
+        case.run("distdgl", &format!("{codec}\nprefetch = false")),
+    );
+    assert_eq!(silent.times, stated.times);
 }
 
 #[test]
@@ -152,7 +286,8 @@ fn without_mini_batches_it_is_refused() {
             assert!(ran.stderr.contains(said), "{}", ran.stderr);
         }
     }
-    let fixed = "with = { \"training.batch\" = { size = 50, fanouts = [4, 3] } }\ncache = 0.3\n";
+    let fixed =
+        "with = { \"training.batch\" = { size = 50, fanouts = [4, 3] } }\ncache = \"50kB\"\n";
     let folder = folder_with(&format!(
         "{EXPERIMENT}\n[[strategy]]\nkind = \"distdgl\"\n{fixed}"
     ));
@@ -168,11 +303,17 @@ fn without_mini_batches_it_is_refused() {
 }
 
 #[test]
-fn a_cache_that_is_no_share_is_refused() {
-    for options in ["cache = -0.1", "cache = 1.1", "cache = nan"] {
+fn a_cache_that_is_no_size_is_refused() {
+    for options in [
+        "cache = -1",
+        "cache = 0.3",
+        "cache = \"half\"",
+        "cache = nan",
+    ] {
         let case = case(ModelKind::Gcn, 4, 5, &[2, 2]);
         let (key, said) = case.refused("distdgl", options);
         assert_eq!(key.as_deref(), Some("cache"), "{options}: {said}");
+        assert!(said.contains("64MB"), "{said}");
     }
 }
 

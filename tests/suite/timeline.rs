@@ -9,7 +9,7 @@ use grapevine::model::{ModelKind, NormKind};
 use grapevine::net::{AllReduceKind, Bytes, ExchangeKind};
 
 /// Strategies with options, and whether they can, must or cannot train in mini-batches.
-const TRAININGS: [(&str, &str, Option<bool>); 40] = [
+const TRAININGS: [(&str, &str, Option<bool>); 43] = [
     ("full", "", None),
     (
         "full",
@@ -116,10 +116,13 @@ const TRAININGS: [(&str, &str, Option<bool>); 40] = [
         None,
     ),
     ("distdgl", "", Some(true)),
-    ("distdgl", "cache = 0.3", Some(true)),
+    ("distdgl", "cache = \"1kB\"", Some(true)),
+    ("distdgl", "prefetch = false", Some(true)),
+    ("distdgl", "prefetch = false\ncache = 2000", Some(true)),
+    ("distdgl", "cache = \"grappa-halo\"", Some(true)),
     (
         "distdgl",
-        "codec = \"top_k\"\nratio = 3\ncache = 0.2",
+        "codec = \"top_k\"\nratio = 3\ncache = 800",
         Some(true),
     ),
     ("llcg", "local_steps = 2", Some(false)),

@@ -365,6 +365,18 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
         "x.toml:14: in [partition]: `method` \"given\" needs `file` beside it: one worker number \
          per node and line",
     ),
+    (
+        "method = \"metis\"",
+        "method = \"ldg\"\nbalance = [\"training\"]",
+        "x.toml:15: in [partition]: `balance` goes with `method = \"metis\"` only: the other methods \
+         know nodes alone; leave it out",
+    ),
+    (
+        "method = \"metis\"",
+        "balance = [\"edges\", \"nodes\", \"edges\"]",
+        "x.toml:14: in [partition]: `balance` has an entry twice; say each of \"nodes\", \"training\" \
+         and \"edges\" once at most",
+    ),
     // The experiment as a whole.
     (
         "\"quickstart\"",

@@ -379,6 +379,17 @@ pub(super) fn partition(spec: &PartitionSpec, check: &Checks<'_>) -> Result<(), 
         "goes with `method = \"given\"` only",
     )?;
     check.that(
+        spec.balance.is_empty() || spec.method == PartitionMethod::Metis,
+        "balance",
+        "goes with `method = \"metis\"` only: the other methods know nodes alone; leave it out",
+    )?;
+    let twice = |(at, balance)| spec.balance[..at].contains(balance);
+    check.that(
+        !spec.balance.iter().enumerate().any(twice),
+        "balance",
+        "has an entry twice; say each of \"nodes\", \"training\" and \"edges\" once at most",
+    )?;
+    check.that(
         !given || spec.seed.is_none(),
         "seed",
         "does nothing with `method = \"given\"`, which draws nothing: leave it out",

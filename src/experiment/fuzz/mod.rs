@@ -131,9 +131,10 @@ fn targets() -> Vec<Target> {
                 workers: 2,
                 file: Some("parts.txt".into()),
                 seed: None,
+                balance: Vec::new(),
             };
             let graph = Csr::undirected(8, (0..7).map(|v| (v, v + 1)));
-            spec.partition(&graph, at, 0).is_ok()
+            spec.partition(&graph, &[], at, 0).is_ok()
         }),
         slower(
             10,

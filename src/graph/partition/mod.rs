@@ -82,12 +82,20 @@ impl Partition {
 }
 
 impl PartitionSpec {
-    /// Divides the graph, which must be undirected. `seed` is the seed of the run; the section may
-    /// fix another. Relative paths start at `base`, the folder of the experiment file.
+    /// Divides the graph, which must be undirected, and of which the nodes of `train` train. `seed`
+    /// is the seed of the run; the section may fix another. Relative paths start at `base`, the
+    /// folder of the experiment file.
     ///
     /// # Errors
-    /// If there are no workers or more than nodes, or if a given file does not fit.
-    pub fn partition(&self, graph: &Csr, base: &Path, seed: u64) -> Result<Partition, GraphError> {
+    /// If there are no workers or more than nodes, if a given file does not fit, or if there is
+    /// nothing of what is to be balanced.
+    pub fn partition(
+        &self,
+        graph: &Csr,
+        train: &[u32],
+        base: &Path,
+        seed: u64,
+    ) -> Result<Partition, GraphError> {
         let (nodes, workers) = (graph.nodes(), self.workers);
         if workers == 0 || workers > nodes {
             let what = format!("{workers} is not between 1 and the {nodes} nodes of the graph");
@@ -97,7 +105,9 @@ impl PartitionSpec {
         let mut random = stream(seed, Purpose::Partition, 0, 0);
         let mut assignment = match self.method {
             PartitionMethod::Random => random::partition(nodes, workers, &mut random),
-            PartitionMethod::Metis => metis::partition(graph, workers, &mut random)?,
+            PartitionMethod::Metis => {
+                metis::partition(graph, workers, (&self.balance, train), &mut random)?
+            }
             PartitionMethod::Ldg => {
                 streaming::partition(graph, workers, Penalty::Linear, &mut random)
             }
@@ -172,12 +182,13 @@ mod tests {
             workers,
             file: None,
             seed: None,
+            balance: Vec::new(),
         }
     }
 
     fn divide(method: PartitionMethod, graph: &Csr, workers: usize, seed: u64) -> Partition {
         spec(method, workers)
-            .partition(graph, Path::new(""), seed)
+            .partition(graph, &[], Path::new(""), seed)
             .unwrap()
     }
 
@@ -202,17 +213,22 @@ mod tests {
     fn chunks_are_dealt_to_workers_in_order_and_keep_a_plan_of_their_own() {
         let (graph, base) = (ring(24), Path::new(""));
         let fine = spec(PartitionMethod::Metis, 6);
-        let chunks = fine.partition(&graph, base, 5).unwrap();
-        let found = fine.divide(&graph, base, 5, 3).unwrap();
+        let chunks = fine.partition(&graph, &[], base, 5).unwrap();
+        let found = fine.divide(&graph, &[], base, 5, 3).unwrap();
         for (chunk, worker) in chunks.assignment.iter().zip(&found.partition.assignment) {
             assert_eq!(chunk / 2, *worker);
         }
         let beside = found.chunks.unwrap();
         assert_eq!(*beside.plan, BoundaryPlan::new(&graph, &chunks));
         assert_eq!((found.boundary.workers(), beside.seed), (3, 5));
-        assert!(fine.divide(&graph, base, 5, 6).unwrap().chunks.is_none());
+        assert!(
+            fine.divide(&graph, &[], base, 5, 6)
+                .unwrap()
+                .chunks
+                .is_none()
+        );
         for (chunks, workers) in [(6, 4), (25, 5), (6, 0)] {
-            let error = spec(PartitionMethod::Random, chunks).divide(&graph, base, 5, workers);
+            let error = spec(PartitionMethod::Random, chunks).divide(&graph, &[], base, 5, workers);
             assert!(
                 error
                     .unwrap_err()
@@ -239,7 +255,8 @@ mod tests {
     #[test]
     fn more_workers_than_nodes_are_refused() {
         for workers in [0, 6] {
-            let error = spec(PartitionMethod::Metis, workers).partition(&ring(5), Path::new(""), 0);
+            let error = spec(PartitionMethod::Metis, workers);
+            let error = error.partition(&ring(5), &[], Path::new(""), 0);
             let text = error.unwrap_err().to_string();
             assert_eq!(
                 text,
@@ -257,7 +274,7 @@ mod tests {
             ..spec(PartitionMethod::Random, 3)
         };
         let graph = ring(50);
-        let of_run = |seed| fixed.partition(&graph, Path::new(""), seed).unwrap();
+        let of_run = |seed| fixed.partition(&graph, &[], Path::new(""), seed).unwrap();
         assert_eq!(of_run(1), divide(PartitionMethod::Random, &graph, 3, 4));
         assert_eq!(of_run(1), of_run(2));
     }

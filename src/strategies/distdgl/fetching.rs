@@ -1,33 +1,74 @@
 //! One worker's mini-batches: neighbours drawn here and by their owners, features fetched.
+//!
+//! A batch is made ready in stages, which its [`Pipeline`] spreads over the steps before its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-use super::rehearsal::{Cache, NEIGHBOUR_BYTES};
+use super::cache::Cache;
+use super::pipeline::Pipeline;
+use super::rehearsal::NEIGHBOUR_BYTES;
 use crate::graph::{Features, Peers, SampledLayer, Sampler, Steps, seeds_of, shuffled};
-use crate::model::{Block, Gnn, Input};
+use crate::model::{Block, Gnn, Input, Matrix};
 use crate::net::{Message, Outbox, TrafficKind};
-use crate::sim::{Activity, SimError, Worker};
+use crate::sim::{Activity, PendingExchange, SimError, Worker};
 use crate::strategies::parts::{
-    Pass, PassLayer, Step, Wire, ask_owners, batch_targets, exchange_features,
+    Asked, Asking, Pass, PassLayer, Step, Wire, batch_targets, finish_asking, receive_features,
+    send_features, start_asking,
 };
 
 /// A neighbour drawn: its global number and its degree in the whole graph.
 type Neighbour = (u32, u32);
 
+/// How the features of the batch of an epoch and step travel.
+pub type Wires<'a> = &'a dyn Fn(usize, usize) -> Wire;
+
 /// Nodes at which a hop begins, with their degrees and where they belong.
+#[derive(Default)]
 struct Frontier {
     nodes: Vec<u32>,
     degrees: Vec<usize>,
     split: Split,
 }
 
+/// A batch that is made ready.
+struct Preparing {
+    /// Its epoch and step.
+    at: (usize, usize),
+    targets: Matrix,
+    frontier: Frontier,
+    /// What is drawn for the nodes of the frontier.
+    drawn: Vec<Vec<Neighbour>>,
+    /// Blocks of the hops so far, with their inputs.
+    layers: Vec<(Block, Vec<u32>)>,
+    /// What it waits for.
+    waits: Waits,
+    /// Remote inputs whose features are fetched, as `(owner, place)`, and whether they are kept.
+    wanted: Vec<((usize, usize), bool)>,
+    /// The features of its inputs, once they are all here; none for no inputs.
+    features: Option<Input>,
+}
+
+/// What a batch waits for between two stages.
+enum Waits {
+    /// To hear who else asks.
+    Asks(Asking),
+    /// For neighbours that others draw.
+    Neighbours(Asked, PendingExchange),
+    /// For features.
+    Features(Asked, PendingExchange),
+    Nothing,
+}
+
 /// One worker's mini-batches.
 pub struct FetchingTrainer {
     steps: Steps,
     fanouts: Vec<usize>,
-    /// Training rows in the order of an epoch.
+    pipeline: Pipeline,
+    /// Training rows in the order of the epoch of the latest batch.
     order: Vec<u32>,
+    /// From that of the present step on.
+    batches: VecDeque<Preparing>,
     cache: Cache,
     /// Features of own rows, and below them those that were kept.
     stored: Features,
@@ -36,16 +77,18 @@ pub struct FetchingTrainer {
 }
 
 impl FetchingTrainer {
-    /// The mini-batches of a worker that keeps the features of a share of the remote nodes.
+    /// The mini-batches of a worker that keeps the features of so many remote nodes.
     #[must_use]
-    pub fn new(worker: &Worker, fanouts: &[usize], share: f64) -> Self {
+    pub fn new(worker: &Worker, fanouts: &[usize], pipeline: Pipeline, room: usize) -> Self {
         let setting = worker.setting();
         let (graph, owner) = (&setting.dataset.graph, &setting.partition.assignment);
         Self {
             steps: setting.steps(),
             fanouts: fanouts.to_vec(),
+            pipeline,
             order: Vec::new(),
-            cache: Cache::new(graph, owner, worker.rank(), share),
+            batches: VecDeque::new(),
+            cache: Cache::new(graph, owner, worker.rank(), room),
             stored: worker.shard().features.clone(),
             kept: BTreeMap::new(),
         }
@@ -59,42 +102,30 @@ impl FetchingTrainer {
         &mut self,
         worker: &mut Worker,
         model: &Gnn,
-        wire: &Wire,
+        wires: Wires<'_>,
         epoch: usize,
         step: usize,
     ) -> Result<Step, SimError> {
-        let (seed, rank) = (worker.setting().seed, worker.rank());
-        if step == 0 {
-            self.order = worker.compute(Activity::Exchange, |worker| {
-                shuffled(seed, epoch, rank, &worker.shard().train)
-            });
+        let now = epoch * self.steps.count() + step;
+        for (batch, stage) in self.pipeline.before(now) {
+            let of = batch / self.steps.count();
+            if of != epoch {
+                worker.count_under(of)?;
+            }
+            self.advance(worker, (now, batch, stage), wires)?;
+            if of != epoch {
+                worker.count_under(epoch)?;
+            }
         }
-        let seeds = seeds_of(&self.order, &self.steps, rank, step);
-        let targets = batch_targets(worker, &self.steps, &seeds, step);
-        let fanouts = self.fanouts.clone();
-        let sampler = Sampler::new(seed, epoch, step, &fanouts);
-        let shard = worker.shard();
-        let rows = || seeds.iter().map(|&row| row as usize);
-        let mut frontier = Frontier {
-            nodes: rows().map(|row| shard.nodes[row]).collect(),
-            degrees: rows().map(|row| shard.degrees[row]).collect(),
-            split: Split {
-                remote: Vec::new(),
-                own: seeds.iter().copied().enumerate().collect(),
-            },
+        let Some(ready) = self.batches.pop_front() else {
+            return Err(SimError::Strategy(format!(
+                "no batch was made for step {now}"
+            )));
         };
-        let mut layers: Vec<(Block, Vec<u32>)> = Vec::with_capacity(model.layers());
-        for hop in 0..model.layers() {
-            let drawn = self.draw(worker, &sampler, hop, &frontier)?;
-            let block;
-            (block, frontier) =
-                worker.compute(Activity::Exchange, |worker| next(worker, frontier, &drawn));
-            layers.push((block, frontier.nodes.clone()));
-        }
-        layers.reverse();
-        let features = self.features(worker, &frontier, wire)?;
-        let layers: Vec<PassLayer<'_>> = layers
+        let layers: Vec<PassLayer<'_>> = ready
+            .layers
             .iter()
+            .rev()
             .map(|(block, nodes)| PassLayer {
                 block,
                 nodes,
@@ -103,81 +134,201 @@ impl FetchingTrainer {
             .collect();
         let pass = Pass {
             layers: &layers,
-            targets: &targets,
+            targets: &ready.targets,
             dropout: &worker.dropout(),
-            round: (epoch * self.steps.count() + step) as u64,
+            round: now as u64,
             buckets: None,
         };
-        pass.run(worker, model, features)
+        pass.run(worker, model, ready.features)
     }
 
-    /// The neighbours drawn for each node of a frontier, for remote ones by their owners.
-    fn draw(
-        &self,
+    /// Takes a batch through a stage: what it waits for, computing, and what it sends.
+    fn advance(
+        &mut self,
         worker: &mut Worker,
-        sampler: &Sampler<'_>,
-        hop: usize,
-        frontier: &Frontier,
-    ) -> Result<Vec<Vec<Neighbour>>, SimError> {
-        let mut drawn = vec![Vec::new(); frontier.nodes.len()];
-        let Split { remote, own } = &frontier.split;
+        (now, number, stage): (usize, usize, usize),
+        wires: Wires<'_>,
+    ) -> Result<(), SimError> {
+        if stage == 0 {
+            let batch = self.begin(worker, number)?;
+            self.batches.push_back(batch);
+            return Ok(());
+        }
+        // Batches wait in the order in which they were begun, the first one for this step.
+        let place = number - now;
+        let Some(mut batch) = self.batches.remove(place) else {
+            return Err(SimError::Strategy(format!("batch {number} was not begun")));
+        };
+        let wire = || wires(batch.at.0, batch.at.1);
+        let waits = std::mem::replace(&mut batch.waits, Waits::Nothing);
+        match waits {
+            Waits::Asks(asking) => {
+                let asked = finish_asking(worker, asking)?;
+                batch.waits = if batch.layers.len() < self.fanouts.len() {
+                    let pending = self.answer(worker, &batch, &asked)?;
+                    Waits::Neighbours(asked, pending)
+                } else {
+                    let pending = send_features(worker, &asked, &wire())?;
+                    Waits::Features(asked, pending)
+                };
+            }
+            Waits::Neighbours(asked, pending) => {
+                self.hear(worker, &mut batch, &asked, pending)?;
+                self.reach(worker, &mut batch)?;
+            }
+            Waits::Features(asked, pending) => {
+                let arrived = receive_features(worker, pending, &asked, &wire())?;
+                self.assemble(worker, &mut batch, &arrived);
+            }
+            Waits::Nothing => {
+                let what = format!("batch {number} has no stage {stage}");
+                return Err(SimError::Strategy(what));
+            }
+        }
+        self.batches.insert(place, batch);
+        Ok(())
+    }
+
+    /// Draws for the seeds of a batch, and asks on.
+    fn begin(&mut self, worker: &mut Worker, number: usize) -> Result<Preparing, SimError> {
+        let (seed, rank) = (worker.setting().seed, worker.rank());
+        let (epoch, step) = (number / self.steps.count(), number % self.steps.count());
+        if step == 0 {
+            self.order = worker.compute(Activity::Exchange, |worker| {
+                shuffled(seed, epoch, rank, &worker.shard().train)
+            });
+        }
+        let seeds = seeds_of(&self.order, &self.steps, rank, step);
+        let shard = worker.shard();
+        let rows = || seeds.iter().map(|&row| row as usize);
+        let frontier = Frontier {
+            nodes: rows().map(|row| shard.nodes[row]).collect(),
+            degrees: rows().map(|row| shard.degrees[row]).collect(),
+            split: Split {
+                remote: Vec::new(),
+                own: seeds.iter().copied().enumerate().collect(),
+            },
+        };
+        let targets = batch_targets(worker, &self.steps, &seeds, step);
+        let mut batch = Preparing {
+            at: (epoch, step),
+            targets,
+            frontier,
+            drawn: Vec::new(),
+            layers: Vec::new(),
+            waits: Waits::Nothing,
+            wanted: Vec::new(),
+            features: None,
+        };
+        self.draw_own(worker, &mut batch);
+        self.reach(worker, &mut batch)?;
+        Ok(batch)
+    }
+
+    /// Draws for the nodes of a frontier that are here.
+    fn draw_own(&self, worker: &mut Worker, batch: &mut Preparing) {
+        let own = &batch.frontier.split.own;
         let rows: Vec<u32> = own.iter().map(|&(_, row)| row).collect();
-        let here = draw_own(worker, sampler, hop, &[&rows]);
+        let here = self.draw(worker, batch, &[&rows]);
+        let mut drawn = vec![Vec::new(); batch.frontier.nodes.len()];
         for ((place, _), neighbours) in own.iter().zip(here.into_iter().flatten()) {
             drawn[*place] = neighbours;
         }
-        if hop == 0 {
-            return Ok(drawn); // a batch is the worker's own, on all workers
-        }
-        let layer = self.fanouts.len() - 1 - hop;
-        let asked = ask_owners(worker, layer, |_| {
-            let nodes = remote.iter().map(|&(_, place)| frontier.nodes[place]);
-            (nodes.collect(), by_owner(remote))
-        })?;
+        batch.drawn = drawn;
+    }
+
+    /// Makes the block of a hop for which all is drawn, and asks about its inputs: their
+    /// neighbours, or their features after the last hop.
+    fn reach(&mut self, worker: &mut Worker, batch: &mut Preparing) -> Result<(), SimError> {
+        let (frontier, drawn) = (
+            std::mem::take(&mut batch.frontier),
+            std::mem::take(&mut batch.drawn),
+        );
+        let block;
+        (block, batch.frontier) =
+            worker.compute(Activity::Exchange, |worker| next(worker, frontier, &drawn));
+        batch.layers.push((block, batch.frontier.nodes.clone()));
+        let hop = batch.layers.len();
+        let asking = if hop < self.fanouts.len() {
+            self.draw_own(worker, batch);
+            let Frontier { nodes, split, .. } = &batch.frontier;
+            start_asking(worker, self.fanouts.len() - 1 - hop, |_| {
+                let asked = split.remote.iter().map(|&(_, place)| nodes[place]);
+                (asked.collect(), by_owner(split.remote.iter().copied()))
+            })?
+        } else {
+            let Frontier { nodes, split, .. } = &batch.frontier;
+            let missing = split.remote.iter().copied();
+            let missing = missing.filter(|&(_, place)| !self.cache.has(nodes[place]));
+            let missing: Vec<(usize, usize)> = missing.collect();
+            let wanted = missing.into_iter();
+            let wanted = wanted.map(|at| (at, self.cache.asks(nodes[at.1])));
+            let wanted: Vec<((usize, usize), bool)> = wanted.collect();
+            let asking = start_asking(worker, 0, |_| {
+                let asked = wanted.iter().map(|&((_, place), _)| nodes[place]);
+                (asked.collect(), by_owner(wanted.iter().map(|&(at, _)| at)))
+            })?;
+            batch.wanted = wanted;
+            asking
+        };
+        batch.waits = Waits::Asks(asking);
+        Ok(())
+    }
+
+    /// Draws for those who asked, and sends them what is drawn.
+    fn answer(
+        &self,
+        worker: &mut Worker,
+        batch: &Preparing,
+        asked: &Asked,
+    ) -> Result<PendingExchange, SimError> {
+        let layer = self.fanouts.len() - 1 - batch.layers.len();
         #[allow(clippy::cast_possible_truncation)] // layers are few
         let mut outbox = Outbox::new(TrafficKind::Sample, layer as u32);
         outbox.expect = asked.by_me.ranks().collect();
         let rows: Vec<&[u32]> = asked.of_me.iter().map(|(_, rows)| &rows[..]).collect();
-        let answers = draw_own(worker, sampler, hop, &rows);
+        let answers = self.draw(worker, batch, &rows);
         for (peer, answer) in asked.of_me.ranks().zip(answers) {
             let words = answer.iter().flatten().flat_map(|&(u, degree)| [u, degree]);
             let payload = words.flat_map(u32::to_le_bytes).collect();
             outbox.messages.push(Message { peer, payload });
         }
-        let inbox = worker.exchange(outbox)?;
+        worker.start_exchange(outbox)
+    }
+
+    /// Reads what others drew.
+    fn hear(
+        &self,
+        worker: &mut Worker,
+        batch: &mut Preparing,
+        asked: &Asked,
+        pending: PendingExchange,
+    ) -> Result<(), SimError> {
+        let inbox = worker.finish_exchange(pending)?;
+        let fanout = self.fanouts[batch.layers.len()];
+        let Frontier { degrees, split, .. } = &batch.frontier;
+        let drawn = &mut batch.drawn;
         worker.compute(Activity::Exchange, |_| {
             for message in &inbox {
                 let mut rest = &message.payload[..];
-                for &(_, place) in &remote[asked.by_me[message.peer].clone()] {
-                    let count = frontier.degrees[place].min(self.fanouts[hop]);
-                    drawn[place] = take(&mut rest, count)?;
+                for &(_, place) in &split.remote[asked.by_me[message.peer].clone()] {
+                    drawn[place] = take(&mut rest, degrees[place].min(fanout))?;
                 }
             }
-            Ok(drawn)
+            Ok(())
         })
     }
 
-    /// The features of these nodes, of which remote ones that are not kept are fetched; none for no
-    /// nodes.
-    fn features(
-        &mut self,
-        worker: &mut Worker,
-        frontier: &Frontier,
-        wire: &Wire,
-    ) -> Result<Option<Input>, SimError> {
-        let (nodes, Split { remote, own }) = (&frontier.nodes, &frontier.split);
-        let is_missing = |&(_, place): &(usize, usize)| !self.cache.has(nodes[place]);
-        let wanted: Vec<(usize, usize)> = remote.iter().copied().filter(is_missing).collect();
-        let asked = ask_owners(worker, 0, |_| {
-            let nodes = wanted.iter().map(|&(_, place)| nodes[place]);
-            (nodes.collect(), by_owner(&wanted))
-        })?;
-        let arrived = exchange_features(worker, &asked, wire)?;
+    /// Puts the features of a batch together, of which those that were missing `arrived`, and keeps
+    /// what is to be kept.
+    fn assemble(&mut self, worker: &mut Worker, batch: &mut Preparing, arrived: &[f32]) {
+        let (nodes, Split { remote, own }) = (&batch.frontier.nodes, &batch.frontier.split);
         if nodes.is_empty() {
-            return Ok(None);
+            return;
         }
+        let wanted = &batch.wanted;
         let width = self.stored.width();
-        Ok(Some(worker.compute(Activity::Exchange, |worker| {
+        batch.features = Some(worker.compute(Activity::Exchange, |worker| {
             // Rows that are here, and below them those that came; then each in its place.
             let mut places = vec![0_u32; nodes.len()];
             let (mut here, mut next) = (Vec::new(), 0_u32..);
@@ -189,20 +340,44 @@ impl FetchingTrainer {
                 here.push(row);
                 places[place] = next.next().unwrap_or(u32::MAX);
             }
-            for &(_, place) in &wanted {
+            for &((_, place), _) in wanted {
                 places[place] = next.next().unwrap_or(u32::MAX);
             }
             let mut features = self.stored.select(&here);
-            features.append(&arrived);
-            for (&(_, place), row) in wanted.iter().zip(arrived.chunks_exact(width)) {
-                if self.cache.came(nodes[place]) {
+            features.append(arrived);
+            for (&((_, place), keeps), row) in wanted.iter().zip(arrived.chunks_exact(width)) {
+                if keeps {
                     let at = u32::try_from(self.stored.rows()).unwrap_or(u32::MAX);
                     self.kept.insert(nodes[place], at);
                     self.stored.append(row);
                 }
             }
             Input::from_features(features.select(&places), worker.place())
-        })))
+        }));
+    }
+
+    /// The neighbours drawn at a batch's present hop for lists of own rows: one piece of work,
+    /// however many lists there are.
+    fn draw(
+        &self,
+        worker: &mut Worker,
+        batch: &Preparing,
+        lists: &[&[u32]],
+    ) -> Vec<Vec<Vec<Neighbour>>> {
+        let ((epoch, step), hop) = (batch.at, batch.layers.len());
+        let sampler = Sampler::new(worker.setting().seed, epoch, step, &self.fanouts);
+        worker.compute(Activity::Exchange, |worker| {
+            let shard = worker.shard();
+            let name = |row: u32| shard.nodes[row as usize];
+            let degree = |row: u32| u32::try_from(shard.degrees[row as usize]).unwrap_or(u32::MAX);
+            let draw = |&row: &u32| {
+                let neighbours = shard.adjacency.neighbours(row as usize);
+                let drawn = sampler.draw(hop, name(row), neighbours, name);
+                drawn.into_iter().map(|u| (name(u), degree(u))).collect()
+            };
+            let drawn = |rows: &&[u32]| rows.iter().map(draw).collect();
+            lists.iter().map(drawn).collect()
+        })
     }
 }
 
@@ -231,36 +406,17 @@ fn split(worker: &Worker, nodes: &[u32]) -> Split {
     found
 }
 
-/// Where those of each owner are.
-fn by_owner(remote: &[(usize, usize)]) -> Peers<Range<usize>> {
-    let mut found = Peers::default();
-    let mut start = 0;
-    for group in remote.chunk_by(|one, other| one.0 == other.0) {
-        *found.of(group[0].0) = start..start + group.len();
-        start += group.len();
+/// Where those of each owner are, who come one after another.
+fn by_owner(remote: impl Iterator<Item = (usize, usize)>) -> Peers<Range<usize>> {
+    let mut found: Peers<Range<usize>> = Peers::default();
+    for (place, (owner, _)) in remote.enumerate() {
+        let range = found.of(owner);
+        if range.end == 0 {
+            range.start = place;
+        }
+        range.end = place + 1;
     }
     found
-}
-
-/// The neighbours drawn for lists of own rows: one piece of work, however many lists there are.
-fn draw_own(
-    worker: &mut Worker,
-    sampler: &Sampler<'_>,
-    hop: usize,
-    lists: &[&[u32]],
-) -> Vec<Vec<Vec<Neighbour>>> {
-    worker.compute(Activity::Exchange, |worker| {
-        let shard = worker.shard();
-        let name = |row: u32| shard.nodes[row as usize];
-        let degree = |row: u32| u32::try_from(shard.degrees[row as usize]).unwrap_or(u32::MAX);
-        let draw = |&row: &u32| {
-            let neighbours = shard.adjacency.neighbours(row as usize);
-            let drawn = sampler.draw(hop, name(row), neighbours, name);
-            drawn.into_iter().map(|u| (name(u), degree(u))).collect()
-        };
-        let drawn = |rows: &&[u32]| rows.iter().map(draw).collect();
-        lists.iter().map(drawn).collect()
-    })
 }
 
 /// Takes so many neighbours from the front of an answer.

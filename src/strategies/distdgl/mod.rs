@@ -20,12 +20,22 @@
 //! `full` in the same mini-batches, up to the order of sums (the authors' workers draw
 //! independently of each other).
 //!
-//! With `cache` a share of the remote nodes, those with most neighbours, has its features kept once
-//! they came (as the static cache of `PaGraph`, `SoCC` 2020, by degree; `DistDGL` has none). Which
-//! ones these are is known from the partition, and 1 keeps all. With a `codec` the features that
-//! are fetched are compressed; what is kept of them is what came.
+//! With `prefetch` batches are made ready while earlier ones are computed, each of their stages in
+//! a step of its own, so that a message has a step to arrive ([`pipeline`]). Bytes and losses are
+//! the same. `DistDGL`'s sampler processes run ahead so, up to `queue_size` batches within an epoch
+//! (`python/dgl/distributed/dist_dataloader.py`); its second version fetches features ahead, too
+//! (Zheng et al., arXiv 2112.15345). Ours goes on across epochs. What sampling and gathering
+//! compute is charged to the worker's own clock, with and without, as it is to `grappa`: a
+//! processor beside the device would hide it. The copy to the device is charged to nobody.
+//!
+//! With `cache` the features of some remote nodes, those with most neighbours, are kept once they
+//! came, as the static cache of `PaGraph` (Lin et al., `SoCC` 2020) keeps those of highest degree;
+//! `DistDGL` has none. A worker keeps as many rows as the bytes hold, 4 bytes a value. With a
+//! `codec` the features that are fetched are compressed; what is kept of them is what came.
 
+mod cache;
 mod fetching;
+mod pipeline;
 mod plan;
 mod rehearsal;
 #[cfg(test)]
@@ -44,7 +54,9 @@ use super::{
 };
 use crate::graph::{Batches, PartitionSpec};
 use crate::sim::{EpochReport, Planner, Setting, SimError, Worker};
+use cache::CacheSize;
 use fetching::FetchingTrainer;
+use pipeline::Pipeline;
 use plan::FetchPlan;
 
 /// How experiments name and make it.
@@ -55,9 +67,14 @@ pub const REGISTRATION: Registration = Registration {
         sends: "in each mini-batch, numbers and degrees of sampled nodes, and the input features of those that are remote; parameter gradients. Needs training.batch (the authors' examples: size = 1000, fanouts = [25, 10], first the hop nearest to the batch)",
         options: &[
             OptionInfo {
+                name: "prefetch",
+                default: "true; false with measure_error",
+                meaning: "Make batches ready while earlier ones are computed, so that numbers, neighbours and features each have a step to arrive (as its sampler processes do).",
+            },
+            OptionInfo {
                 name: "cache",
                 default: "0",
-                meaning: "Share of the nodes of other workers, those with most neighbours, whose features are kept once they came (PaGraph's cache by degree; DistDGL has none). 1 keeps all.",
+                meaning: "Bytes of features of other workers' nodes that a worker may hold, such as \"64MB\", for those with most neighbours, once they came (PaGraph's cache by degree; DistDGL has none); \"grappa-halo\": as many rows as a worker of grappa with random chunks has beside its own.",
             },
             ON_REQUEST_CODEC,
             RATIO,
@@ -69,30 +86,38 @@ pub const REGISTRATION: Registration = Registration {
     read,
 };
 
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Options {
-    #[serde(default)]
-    cache: f64,
+    prefetch: Option<bool>,
+    cache: Option<toml::Value>,
 }
 
 #[derive(Clone)]
 struct DistDgl {
-    cache: f64,
+    prefetch: bool,
+    cache: CacheSize,
     compression: Compression,
 }
 
 fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
     let (compression, table) = Compression::on_request(table)?;
-    let Options { cache } = options(&table)?;
-    if !(0.0..=1.0).contains(&cache) {
-        return Err(OptionError::key("cache", "must be between 0 and 1"));
+    let Options { prefetch, cache } = options(&table)?;
+    if prefetch == Some(true) && compression.measure_error {
+        let what = "must be false with measure_error: features of the next epochs are encoded before this one has ended";
+        return Err(OptionError::key("prefetch", what));
     }
+    let prefetch = prefetch.unwrap_or(!compression.measure_error);
+    let cache = CacheSize::read(cache)?;
     if compression.is_adaptive() {
         let what = "looks at how the training goes, which these workers do not tell each other: choose one that goes by the epoch";
         return Err(OptionError::key("schedule", what));
     }
-    Ok(Box::new(DistDgl { cache, compression }))
+    Ok(Box::new(DistDgl {
+        prefetch,
+        cache,
+        compression,
+    }))
 }
 
 impl Strategy for DistDgl {
@@ -109,7 +134,8 @@ impl Strategy for DistDgl {
             return Err(OptionError::key("kind", "distdgl trains in mini-batches"));
         };
         Ok(Box::new(Fetching {
-            cache: self.cache,
+            prefetch: self.prefetch,
+            rooms: self.cache.rooms(setting)?,
             wires: self.compression.fit(setting, setting.training.epochs)?,
             batches,
             setting: Arc::clone(setting),
@@ -120,7 +146,9 @@ impl Strategy for DistDgl {
 /// `DistDGL` in its setting.
 #[derive(Clone)]
 struct Fetching {
-    cache: f64,
+    prefetch: bool,
+    /// Rows of features that each worker has room for.
+    rooms: Vec<usize>,
     wires: RowWires,
     batches: Arc<Batches>,
     setting: Arc<Setting>,
@@ -141,6 +169,11 @@ impl Fetching {
     fn steps(&self) -> usize {
         self.setting.steps().count()
     }
+
+    fn pipeline(&self) -> Pipeline {
+        let steps = self.setting.training.epochs * self.steps();
+        Pipeline::new(self.batches.spec.fanouts.len(), self.prefetch, steps)
+    }
 }
 
 impl Training for Fetching {
@@ -159,14 +192,15 @@ impl Training for Fetching {
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
         let fanouts = &self.batches.spec.fanouts;
-        let mut trainer = FetchingTrainer::new(worker, fanouts, self.cache);
+        let mut trainer =
+            FetchingTrainer::new(worker, fanouts, self.pipeline(), self.rooms[worker.rank()]);
         let state = self.wires.state();
         sum_steps(
             worker,
             self.steps(),
             |worker, model, epoch, step| {
-                let wire = self.wire((epoch, step), &state);
-                trainer.step(worker, model, &wire, epoch, step)
+                let wires = |epoch, step| self.wire((epoch, step), &state);
+                trainer.step(worker, model, &wires, epoch, step)
             },
             |worker, epoch| EpochReport {
                 compression_ratio: self.wires.ratio(self.ratio(epoch)),

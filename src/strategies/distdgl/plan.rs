@@ -1,28 +1,41 @@
 //! What the workers of `DistDGL` do, stated in advance.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::Fetching;
+use super::pipeline::Pipeline;
 use super::rehearsal::{Draws, NEIGHBOUR_BYTES, Read, Rehearsal, Requests};
 use crate::model::{BlockShape, InputShape, Work};
 use crate::net::{Bytes, TrafficKind};
 use crate::sim::Track;
 use crate::strategies::parts::plan::{
-    Arrivals, Asks, LayerPlan, PassPlan, PlannedSteps, ask_owners, exchange_features, exchange_of,
+    Arrivals, Asks, LayerPlan, PassPlan, PlannedSteps, exchange_of, finish_asking,
+    receive_features, send_features, start_asking,
 };
 use crate::strategies::parts::{CodecState, Wire};
 
 /// The steps of a training.
 pub struct FetchPlan {
     fetching: Fetching,
+    pipeline: Pipeline,
     rehearsal: Rehearsal,
     state: CodecState,
     arrivals: Arrivals,
     /// Of each worker the values that are stored of the features that it keeps.
     kept: Vec<Vec<(u32, usize)>>,
+    /// The step that is planned, among all of the training.
+    now: usize,
+    /// Batches that are under way, from that of this step on.
+    batches: VecDeque<Batch>,
+}
+
+/// A batch, as it will be drawn.
+struct Batch {
+    /// Its epoch and step.
     at: (usize, usize),
     requests: Requests,
-    /// Of each worker what it reads in the present step.
+    /// Of each worker what it reads.
     inputs: Vec<Option<InputShape>>,
 }
 
@@ -32,22 +45,39 @@ impl FetchPlan {
         let setting = &fetching.setting;
         let (boundary, batches) = (Arc::clone(&setting.boundary), Arc::clone(&fetching.batches));
         Self {
-            rehearsal: Rehearsal::new(boundary, batches, fetching.cache),
+            pipeline: fetching.pipeline(),
+            rehearsal: Rehearsal::new(boundary, batches, &fetching.rooms),
             state: fetching.wires.state(),
             arrivals: Arrivals::new(Arc::clone(setting)),
             kept: vec![Vec::new(); setting.workers()],
-            at: (0, 0),
-            requests: Requests::default(),
-            inputs: Vec::new(),
+            now: 0,
+            batches: VecDeque::new(),
             fetching,
         }
     }
 
+    /// What the workers draw for a batch and read in it.
+    fn batch(&mut self, number: usize) -> Batch {
+        let at = (
+            number / self.fetching.steps(),
+            number % self.fetching.steps(),
+        );
+        let requests = self.rehearsal.play(at.0, at.1);
+        let wire = self.fetching.wire(at, &self.state);
+        let ranks = 0..self.fetching.setting.workers();
+        let inputs = ranks.map(|rank| self.input(&requests.read[rank], rank, &wire));
+        Batch {
+            at,
+            inputs: inputs.collect(),
+            requests,
+        }
+    }
+
     /// What a worker reads, as it lies in memory; what comes is kept as the wire left it.
-    fn input(&mut self, rank: usize, wire: &Wire) -> Option<InputShape> {
+    fn input(&mut self, read: &Read, rank: usize, wire: &Wire) -> Option<InputShape> {
         let setting = &self.fetching.setting;
         let features = &setting.dataset.features;
-        let Read { own, kept, fetched } = &self.requests.read[rank];
+        let Read { own, kept, fetched } = read;
         let nodes = || fetched.iter().flat_map(|(_, nodes)| nodes);
         if own.is_empty() && kept.is_empty() && nodes().next().is_none() {
             return None;
@@ -60,7 +90,7 @@ impl FetchPlan {
         let of = |node: &u32| known.binary_search_by_key(node, |&(node, _)| node);
         let before = kept.iter().filter_map(|node| Some(known[of(node).ok()?].1));
         stored += before.sum::<usize>();
-        if self.fetching.cache > 0.0 {
+        if self.fetching.rooms[rank] > 0 {
             known.extend(nodes().copied().zip(arrived));
             known.sort_unstable();
         }
@@ -70,104 +100,169 @@ impl FetchPlan {
         })
     }
 
-    /// A worker has the neighbours of others' nodes drawn by their owners, and draws for those who
-    /// ask it.
-    #[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
-    fn draw_remote(&self, track: &mut Track, rank: usize, hop: usize) {
-        let (hops, layer) = (&self.requests.hops[hop], self.requests.hops.len() - 1 - hop);
-        let by_me: Vec<(u32, Draws)> = hops[rank].asks.iter().map(by_rank).collect();
-        let of_me = hops.iter().enumerate();
-        let of_me = of_me.map(|(asker, played)| (asker as u32, played.asks[rank]));
-        let of_me: Vec<(u32, Draws)> = of_me.filter(|(_, asked)| asked.nodes > 0).collect();
-        let nodes = |all: &[(u32, Draws)]| all.iter().map(|&(peer, it)| (peer, it.nodes)).collect();
-        ask_owners(
-            track,
-            layer,
-            &Asks {
-                by_me: nodes(&by_me),
-                of_me: nodes(&of_me),
-            },
+    /// A worker takes a batch through a stage; see
+    /// [`FetchingTrainer`](super::fetching::FetchingTrainer).
+    #[allow(clippy::cast_possible_truncation)] // layers are few
+    fn advance(&self, track: &mut Track, rank: usize, batch: &Batch, stage: usize) {
+        let (hops, width) = (
+            batch.requests.hops.len(),
+            self.fetching.setting.model.features(),
         );
-        track.compute(Work::pass(of_me.iter().map(|(_, it)| it.looked_at).sum()));
-        let answer =
-            |&(peer, it): &(u32, Draws)| (peer, Bytes((it.neighbours * NEIGHBOUR_BYTES) as u64));
-        let to = of_me.iter().map(answer).collect();
-        let from = by_me.iter().map(|&(peer, _)| peer).collect();
-        track.exchange(exchange_of(TrafficKind::Sample, layer, to, from));
-        let bytes: usize = by_me
-            .iter()
-            .map(|(_, it)| it.neighbours * NEIGHBOUR_BYTES)
-            .sum();
-        track.compute(Work::pass(bytes / 4));
+        match stage {
+            0 => {
+                if batch.at.1 == 0 {
+                    let training = self.fetching.setting.counts.parts[rank].training;
+                    track.compute(Work::pass(training));
+                }
+                track.compute(Work::pass(batch.requests.hops[0][rank].looked_at));
+                batch.reach(track, rank, 0);
+            }
+            stage if stage == 2 * hops => {
+                receive_features(track, &batch.fetches(rank), width);
+                if batch.inputs[rank].is_some() {
+                    let rows = batch.requests.hops[hops - 1][rank].inputs;
+                    track.compute(Work::pass(rows * width));
+                }
+            }
+            stage if stage == 2 * hops - 1 => {
+                let asks = batch.fetches(rank);
+                finish_asking(track, 0, &asks);
+                let wire = self.fetching.wire(batch.at, &self.state);
+                send_features(track, rank, &asks, width, &wire);
+            }
+            stage if stage % 2 == 1 => {
+                let hop = stage.div_ceil(2);
+                let draws = batch.draws(rank, hop);
+                finish_asking(track, hops - 1 - hop, &draws.asks());
+                draws.answer(track, hops - 1 - hop);
+            }
+            stage => {
+                let hop = stage / 2;
+                track.finish_exchange(TrafficKind::Sample, (hops - 1 - hop) as u32);
+                track.compute(Work::pass(batch.draws(rank, hop).heard()));
+                batch.reach(track, rank, hop);
+            }
+        }
     }
 }
 
-#[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
-const fn by_rank((rank, draws): (usize, &Draws)) -> (u32, Draws) {
-    (rank as u32, *draws)
+impl Batch {
+    /// A worker makes the block of a hop and asks on.
+    fn reach(&self, track: &mut Track, rank: usize, hop: usize) {
+        let hops = &self.requests.hops;
+        track.compute(Work::pass(hops[hop][rank].edges));
+        let next = hop + 1;
+        if next < hops.len() {
+            track.compute(Work::pass(hops[next][rank].looked_at));
+            start_asking(track, hops.len() - 1 - next, &self.draws(rank, next).asks());
+        } else {
+            start_asking(track, 0, &self.fetches(rank));
+        }
+    }
+
+    /// What a worker has drawn at a hop, and what it draws for others.
+    #[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
+    fn draws(&self, rank: usize, hop: usize) -> Asked {
+        let all = &self.requests.hops[hop];
+        let by_me = all[rank].asks.iter();
+        let of_me = all.iter().enumerate();
+        let of_me = of_me.map(|(asker, played)| (asker as u32, played.asks[rank]));
+        Asked {
+            by_me: by_me.map(|(owner, draws)| (owner as u32, *draws)).collect(),
+            of_me: of_me.filter(|(_, asked)| asked.nodes > 0).collect(),
+        }
+    }
+
+    /// How many rows of features a worker fetches, and others from it.
+    #[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
+    fn fetches(&self, rank: usize) -> Asks {
+        let read = &self.requests.read;
+        let rows = |nodes: &Vec<u32>| (!nodes.is_empty()).then_some(nodes.len());
+        let by_me = read[rank].fetched.iter();
+        let by_me = by_me.filter_map(|(owner, nodes)| Some((owner as u32, rows(nodes)?)));
+        let of_me = read.iter().enumerate();
+        let of_me =
+            of_me.filter_map(|(asker, read)| Some((asker as u32, rows(&read.fetched[rank])?)));
+        Asks {
+            by_me: by_me.collect(),
+            of_me: of_me.collect(),
+        }
+    }
+}
+
+/// Draws that a worker asks for at a hop, and is asked for.
+struct Asked {
+    by_me: Vec<(u32, Draws)>,
+    of_me: Vec<(u32, Draws)>,
+}
+
+impl Asked {
+    fn asks(&self) -> Asks {
+        let nodes = |all: &[(u32, Draws)]| all.iter().map(|&(peer, it)| (peer, it.nodes)).collect();
+        Asks {
+            by_me: nodes(&self.by_me),
+            of_me: nodes(&self.of_me),
+        }
+    }
+
+    /// It draws for those who asked, and answers.
+    fn answer(&self, track: &mut Track, layer: usize) {
+        let looked_at = self.of_me.iter().map(|(_, it)| it.looked_at);
+        track.compute(Work::pass(looked_at.sum()));
+        let answer =
+            |&(peer, it): &(u32, Draws)| (peer, Bytes((it.neighbours * NEIGHBOUR_BYTES) as u64));
+        let to = self.of_me.iter().map(answer).collect();
+        let from = self.by_me.iter().map(|&(peer, _)| peer).collect();
+        track.start_exchange(exchange_of(TrafficKind::Sample, layer, to, from));
+    }
+
+    /// Values in the answers that it hears.
+    fn heard(&self) -> usize {
+        let neighbours: usize = self.by_me.iter().map(|(_, it)| it.neighbours).sum();
+        neighbours * NEIGHBOUR_BYTES / 4
+    }
 }
 
 impl PlannedSteps for FetchPlan {
     fn begin(&mut self, epoch: usize, step: usize) {
-        self.at = (epoch, step);
-        self.requests = self.rehearsal.play(epoch, step);
-        let wire = self.fetching.wire(self.at, &self.state);
-        let ranks = 0..self.fetching.setting.workers();
-        self.inputs = ranks.map(|rank| self.input(rank, &wire)).collect();
+        self.now = epoch * self.fetching.steps() + step;
+        if self.now > 0 {
+            self.batches.pop_front();
+        }
+        for number in self.now + self.batches.len()..=self.pipeline.last_begun(self.now) {
+            let batch = self.batch(number);
+            self.batches.push_back(batch);
+        }
     }
 
-    #[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
     fn write(&self, track: &mut Track, rank: usize) {
-        let setting = &self.fetching.setting;
-        let model = &setting.model;
-        if self.at.1 == 0 {
-            track.compute(Work::pass(setting.counts.parts[rank].training));
-        }
-        let mut layers = Vec::with_capacity(model.layers());
-        for (hop, played) in self.requests.hops.iter().enumerate() {
-            let played = &played[rank];
-            track.compute(Work::pass(played.looked_at));
-            if hop > 0 {
-                self.draw_remote(track, rank, hop);
+        let model = &self.fetching.setting.model;
+        let epoch = self.now / self.fetching.steps();
+        for (number, stage) in self.pipeline.before(self.now) {
+            let batch = &self.batches[number - self.now];
+            let of = batch.at.0;
+            if of != epoch {
+                track.count_under(of);
             }
-            track.compute(Work::pass(played.edges));
-            let (outputs, inputs) = (played.outputs, played.inputs);
-            layers.push(LayerPlan {
-                block: BlockShape::of(outputs, inputs, played.edges, model.aggregation()),
-                crosses: None,
-            });
+            self.advance(track, rank, batch, stage);
+            if of != epoch {
+                track.count_under(epoch);
+            }
         }
-        layers.reverse();
-        let asks = |reader: usize, owner: usize| {
-            let rows = self.requests.read[reader].fetched[owner].len();
-            (rows > 0).then_some(rows)
+        let ready = &self.batches[0];
+        let layer = |hop: &Vec<super::rehearsal::Hop>| LayerPlan {
+            block: BlockShape::of(
+                hop[rank].outputs,
+                hop[rank].inputs,
+                hop[rank].edges,
+                model.aggregation(),
+            ),
+            crosses: None,
         };
-        let peers = || (0..setting.workers()).filter(|&peer| peer != rank);
-        let asks = Asks {
-            by_me: peers()
-                .filter_map(|peer| Some((peer as u32, asks(rank, peer)?)))
-                .collect(),
-            of_me: peers()
-                .filter_map(|peer| Some((peer as u32, asks(peer, rank)?)))
-                .collect(),
-        };
-        let width = model.features();
-        ask_owners(track, 0, &asks);
-        exchange_features(
-            track,
-            rank,
-            &asks,
-            width,
-            &self.fetching.wire(self.at, &self.state),
-        );
-        if self.inputs[rank].is_some() {
-            let rows = layers[0].block.inputs;
-            track.compute(Work::pass(rows * width));
-        }
         let pass = PassPlan {
             model,
-            layers,
-            features: self.inputs[rank],
+            layers: ready.requests.hops.iter().rev().map(layer).collect(),
+            features: ready.inputs[rank],
             by_layer: false,
         };
         pass.write(track, rank);

@@ -1,11 +1,10 @@
-//! Sampling played through for all workers at once: who asks whom for what. And what they keep of
-//! it.
+//! Sampling played through for all workers at once: who asks whom for what.
 
-use std::cmp::Reverse;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::cache::Cache;
 use crate::graph::{Batches, BoundaryPlan, Csr, Peers, Sampler, Steps, seeds_of, shuffled};
 
 /// A neighbour drawn: its number and its degree.
@@ -52,67 +51,10 @@ pub struct Requests {
 pub struct Read {
     /// Own nodes.
     pub own: Vec<u32>,
-    /// Nodes of others whose features are here.
+    /// Nodes of others whose features are here, or come before these do.
     pub kept: Vec<u32>,
     /// Nodes of others whose features come now, by owner, in the order in which they are asked for.
     pub fetched: Peers<Vec<u32>>,
-}
-
-/// The remote nodes whose features a worker keeps.
-#[derive(Debug)]
-pub struct Cache {
-    /// Of all nodes; none where nothing is kept.
-    states: Vec<State>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// To be fetched whenever it is needed.
-    Passing,
-    /// To be kept when it comes.
-    Wanted,
-    Kept,
-}
-
-impl Cache {
-    /// Room for a `share` of the nodes that others own, for those with most neighbours; of equals
-    /// the one that comes first.
-    #[must_use]
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of a count
-    pub fn new(graph: &Csr, owner: &[u32], rank: usize, share: f64) -> Self {
-        let mut remote: Vec<u32> = (0_u32..)
-            .zip(owner)
-            .filter(|(_, owner)| **owner as usize != rank)
-            .map(|(node, _)| node)
-            .collect();
-        let room = (share * remote.len() as f64).floor() as usize;
-        if room == 0 {
-            return Self { states: Vec::new() };
-        }
-        remote.sort_by_key(|&node| Reverse(graph.degree(node as usize)));
-        let mut states = vec![State::Passing; graph.nodes()];
-        for &node in &remote[..room] {
-            states[node as usize] = State::Wanted;
-        }
-        Self { states }
-    }
-
-    /// Whether the features of a remote node are here.
-    #[must_use]
-    pub fn has(&self, node: u32) -> bool {
-        self.states.get(node as usize) == Some(&State::Kept)
-    }
-
-    /// Takes note that features came; says whether they are to be kept.
-    pub fn came(&mut self, node: u32) -> bool {
-        match self.states.get_mut(node as usize) {
-            Some(state @ State::Wanted) => {
-                *state = State::Kept;
-                true
-            }
-            _ => false,
-        }
-    }
 }
 
 /// The sampling of all workers of a run, step after step.
@@ -127,10 +69,10 @@ pub struct Rehearsal {
 }
 
 impl Rehearsal {
-    /// The rehearsal of a run with these mini-batches and caches.
+    /// The rehearsal of a run with these mini-batches, and caches with room for so many rows each.
     #[must_use]
     #[allow(clippy::cast_possible_truncation)] // ranks are few
-    pub fn new(boundary: Arc<BoundaryPlan>, batches: Arc<Batches>, share: f64) -> Self {
+    pub fn new(boundary: Arc<BoundaryPlan>, batches: Arc<Batches>, rooms: &[usize]) -> Self {
         let mut owner = vec![0_u32; boundary.nodes];
         for (rank, part) in (0_u32..).zip(&boundary.parts) {
             for &node in &part.owned {
@@ -138,7 +80,7 @@ impl Rehearsal {
             }
         }
         let workers = boundary.parts.iter().enumerate().map(|(rank, part)| {
-            let cache = Cache::new(&batches.graph, &owner, rank, share);
+            let cache = Cache::new(&batches.graph, &owner, rank, rooms[rank]);
             (part.training_rows(&batches.train), cache)
         });
         Self {
@@ -207,7 +149,7 @@ impl Rehearsal {
                     read.kept.push(node);
                 } else {
                     read.fetched.of(owner).push(node);
-                    cache.came(node);
+                    cache.asks(node);
                 }
             }
             read

@@ -1,6 +1,5 @@
-//! What sampling and the cache promise, by themselves.
+//! What sampling promises, by itself.
 
-use super::rehearsal::Cache;
 use crate::graph::{Csr, SampledLayer};
 use crate::model::{Aggregation, Block};
 
@@ -68,27 +67,4 @@ fn the_mean_over_all_samples_of_an_aggregation_is_that_over_all_neighbours() {
             }
         }
     }
-}
-
-#[test]
-fn a_cache_keeps_the_remote_nodes_with_most_neighbours_once_they_came() {
-    // Node 0 is the worker's own; of the others 3 has three neighbours, 1 and 2 have two.
-    let graph = Csr::undirected(5, [(0, 1), (1, 3), (2, 3), (3, 4), (0, 2)].into_iter());
-    let owner = [0, 1, 1, 1, 1];
-    let kept = |share: f64| -> Vec<u32> {
-        let mut cache = Cache::new(&graph, &owner, 0, share);
-        assert!((0..5).all(|node| !cache.has(node)), "nothing came");
-        (0..5)
-            .filter(|&node| {
-                let keeps = cache.came(node);
-                assert_eq!(cache.has(node), keeps);
-                keeps
-            })
-            .collect()
-    };
-    assert!(kept(0.0).is_empty());
-    assert!(kept(0.24).is_empty());
-    assert_eq!(kept(0.25), [3]);
-    assert_eq!(kept(0.5), [1, 3]);
-    assert_eq!(kept(1.0), [1, 2, 3, 4]);
 }

@@ -31,6 +31,9 @@ impl Chunking {
             Self::Partition => return spec,
         };
         spec.file = None;
+        if spec.method != PartitionMethod::Metis {
+            spec.balance.clear();
+        }
         spec
     }
 }

@@ -70,7 +70,7 @@ impl Crossing {
     }
 
     /// Sends; the messages that are to be used now, and the wire they came through.
-    fn exchange(
+    pub(super) fn exchange(
         &self,
         worker: &mut Worker,
         outbox: Outbox,
@@ -79,6 +79,17 @@ impl Crossing {
         match &self.delay {
             Some(delay) => delay.exchange(worker, outbox, wire),
             None => Ok((worker.exchange(outbox)?, wire.clone())),
+        }
+    }
+
+    /// Rows of others in place of late features that arrived: smoothed, or zeros before any did.
+    pub(super) fn late_features(&self, arrived: Vec<f32>, width: usize) -> Vec<f32> {
+        if arrived.is_empty() {
+            return vec![0.0; self.halo * width];
+        }
+        match &self.delay {
+            Some(delay) => delay.smoothed((TrafficKind::Feature, 0), arrived),
+            None => arrived,
         }
     }
 

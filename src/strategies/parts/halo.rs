@@ -35,8 +35,8 @@ impl HaloExchange {
         }
     }
 
-    /// One whose rows and gradients, but not features, are used an exchange after they were sent;
-    /// see [`Crossing::stale`].
+    /// One whose rows and gradients are used an exchange after they were sent, and features where
+    /// [`Self::late_features`] is asked for them; see [`Crossing::stale`].
     #[must_use]
     pub fn stale(self, staleness: Staleness) -> Self {
         Self {
@@ -100,6 +100,27 @@ impl HaloExchange {
         })?;
         self.features = Some(input);
         Ok(())
+    }
+
+    /// The features of owned and halo rows, of which the halo's were sent in the exchange before;
+    /// zeros in the first.
+    ///
+    /// # Errors
+    /// If communication fails.
+    pub fn late_features(&mut self, worker: &mut Worker, wire: &Wire) -> Result<Input, SimError> {
+        let width = worker.shard().features.width();
+        let outbox = self.outgoing_features(worker, wire);
+        let crossing = &self.crossing;
+        let (inbox, wire) = crossing.exchange(worker, outbox, wire)?;
+        worker.compute(Activity::Exchange, |worker| {
+            let mut arrived = Vec::with_capacity(crossing.halo() * width);
+            for message in &inbox {
+                arrived.extend(crossing.decode(worker, message, width, &wire)?);
+            }
+            let mut features = worker.shard().features.clone();
+            features.append(&crossing.late_features(arrived, width));
+            Ok(Input::from_features(features, worker.place()))
+        })
     }
 
     /// The features of owned and halo rows; the halo's are fetched when `wire` is given, and kept

@@ -51,7 +51,10 @@ pub use halo::HaloExchange;
 pub use layerwise::{LayerwiseTrainer, LocalGraph};
 pub use partition_parallel::{forward_error, partition_parallel};
 pub use pass::{Crosses, Pass, PassLayer, Step};
-pub use requests::{Asked, ask_owners, exchange_features};
+pub use requests::{
+    Asked, Asking, ask_owners, exchange_features, finish_asking, receive_features, send_features,
+    start_asking,
+};
 pub use row_exchange::RowExchange;
 pub use schedule::{Feedback, HIGHEST_RATIO, Schedule, ValidationMeasure};
 pub use staleness::Staleness;

@@ -26,6 +26,8 @@ struct Whole {
     own: Option<Input>,
     /// Features that were sent in the epoch before.
     ahead: Option<PendingExchange>,
+    /// Whether features are used an epoch after they were sent.
+    late: bool,
 }
 
 /// What travels in an epoch.
@@ -50,6 +52,9 @@ impl Whole {
         }
         let halo = &mut self.halo;
         let mut wire = sent.now.wires[0].as_ref();
+        if let (true, Some(wire)) = (self.late, wire) {
+            return halo.late_features(worker, wire);
+        }
         if let Some(started) = self.ahead.take()
             && let Some(wire) = wire.take()
         {
@@ -127,6 +132,7 @@ impl Trainer {
             exchanges: exchange,
             own: None,
             ahead: None,
+            late: when.staleness.is_some_and(|staleness| staleness.features),
         }))
     }
 

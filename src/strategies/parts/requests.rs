@@ -6,7 +6,7 @@ use super::Wire;
 use super::crossing::{encode, outbox};
 use crate::graph::{Features, Peers, SampledLayer};
 use crate::net::{Message, TrafficKind, Way};
-use crate::sim::{Activity, SimError, Worker};
+use crate::sim::{Activity, PendingExchange, SimError, Worker};
 
 /// Who asked whom for which rows.
 pub struct Asked {
@@ -14,6 +14,12 @@ pub struct Asked {
     pub of_me: Peers<Vec<u32>>,
     /// Of the rows that this worker asked for, which each owner sends.
     pub by_me: Peers<Range<usize>>,
+}
+
+/// Owners who were asked, and have not heard of all who ask yet.
+pub struct Asking {
+    pending: PendingExchange,
+    by_me: Peers<Range<usize>>,
 }
 
 /// Asks the owners of halo rows, in ascending order, for them, and hears what others ask for; 4
@@ -37,7 +43,19 @@ pub fn ask_owners(
     layer: usize,
     wanted: impl FnOnce(&Worker) -> (Vec<u32>, Peers<Range<usize>>),
 ) -> Result<Asked, SimError> {
-    let rank = worker.rank();
+    let asking = start_asking(worker, layer, wanted)?;
+    finish_asking(worker, asking)
+}
+
+/// The first half of [`ask_owners`], after which the numbers travel.
+///
+/// # Errors
+/// If communication fails.
+pub fn start_asking(
+    worker: &mut Worker,
+    layer: usize,
+    wanted: impl FnOnce(&Worker) -> (Vec<u32>, Peers<Range<usize>>),
+) -> Result<Asking, SimError> {
     // Who will ask is in the plan: sampling is a function of the seed.
     let askers = worker.planned_senders();
     let mut outbox = outbox(TrafficKind::Sample, layer, askers.into_iter());
@@ -50,7 +68,18 @@ pub fn ask_owners(
         }));
         by_me
     });
-    let inbox = worker.exchange(outbox)?;
+    let pending = worker.start_exchange(outbox)?;
+    Ok(Asking { pending, by_me })
+}
+
+/// The second half of [`ask_owners`].
+///
+/// # Errors
+/// If communication fails.
+pub fn finish_asking(worker: &mut Worker, asking: Asking) -> Result<Asked, SimError> {
+    let Asking { pending, by_me } = asking;
+    let rank = worker.rank();
+    let inbox = worker.finish_exchange(pending)?;
     let of_me = worker.compute(Activity::Exchange, |worker| {
         let part = &worker.setting().boundary.parts[rank];
         let mut of_me = Peers::default();
@@ -74,6 +103,19 @@ pub fn exchange_features(
     asked: &Asked,
     wire: &Wire,
 ) -> Result<Vec<f32>, SimError> {
+    let pending = send_features(worker, asked, wire)?;
+    receive_features(worker, pending, asked, wire)
+}
+
+/// The first half of [`exchange_features`], after which the rows travel.
+///
+/// # Errors
+/// If communication fails.
+pub fn send_features(
+    worker: &mut Worker,
+    asked: &Asked,
+    wire: &Wire,
+) -> Result<PendingExchange, SimError> {
     let (rank, width) = (worker.rank(), worker.shard().features.width());
     let mut outbox = outbox(TrafficKind::Feature, 0, asked.by_me.ranks());
     outbox.messages = worker.compute(Activity::Exchange, |worker| {
@@ -85,7 +127,21 @@ pub fn exchange_features(
         };
         asked.of_me.iter().map(message).collect()
     });
-    let inbox = worker.exchange(outbox)?;
+    worker.start_exchange(outbox)
+}
+
+/// The second half of [`exchange_features`].
+///
+/// # Errors
+/// If communication fails.
+pub fn receive_features(
+    worker: &mut Worker,
+    pending: PendingExchange,
+    asked: &Asked,
+    wire: &Wire,
+) -> Result<Vec<f32>, SimError> {
+    let (rank, width) = (worker.rank(), worker.shard().features.width());
+    let inbox = worker.finish_exchange(pending)?;
     let came: usize = asked.by_me.iter().map(|(_, range)| range.len()).sum();
     worker.compute(Activity::Exchange, |_| {
         let mut rows = Vec::with_capacity(came * width);

@@ -126,8 +126,9 @@ impl RowTraining {
         When {
             gradients_overlap: overlap,
             // A share of the boundary is drawn by the epoch.
-            features_ahead: (overlap || staleness.is_some())
+            features_ahead: overlap
                 && share.is_none()
+                && staleness.is_none()
                 && !self.wires.is_adaptive(),
             staleness,
         }

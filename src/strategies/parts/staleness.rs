@@ -20,6 +20,9 @@ pub struct Staleness {
     pub rows: Option<f32>,
     /// `γ` of their gradients.
     pub gradients: Option<f32>,
+    /// Whether the features are late like the rows of the layers above, instead of exact. Then they
+    /// travel in every epoch.
+    pub features: bool,
 }
 
 /// Whose messages: their kind and layer.
@@ -110,7 +113,7 @@ mod tests {
     fn a_running_mean_starts_from_zero_and_forgets_by_gamma() {
         let delay = Delay::new(Staleness {
             rows: Some(0.75),
-            gradients: None,
+            ..Staleness::default()
         });
         for round in 1..30 {
             // Of equal values, after k of them: the share 1 − γᵏ.
@@ -124,8 +127,8 @@ mod tests {
     #[test]
     fn layers_and_ways_have_means_of_their_own_and_only_where_asked() {
         let delay = Delay::new(Staleness {
-            rows: None,
             gradients: Some(0.5),
+            ..Staleness::default()
         });
         assert_eq!(delay.smoothed(ROWS, vec![4.0]), [4.0]);
         assert_eq!(delay.smoothed(GRADIENTS, vec![4.0]), [2.0]);

@@ -11,16 +11,20 @@
 //!
 //! An epoch moves what one of `full` does with the same `exchange`, here that of the layer's input
 //! as in the authors' code: `V = 8B Σ_{1≤l<L} d_l` bytes for `B` boundary rows; nobody uses what
-//! the last one sends. Features do not change: they come once, exact, `4B d_0`, or, if they are not
-//! cached, in every epoch, an epoch ahead. Biased: rows and gradients are one epoch old, with
-//! smoothing about `1 + γ/(1 − γ)` epochs. While parameters rest, rows of layer `l` are exact from
-//! epoch `l` on, and gradients of layer `l` from epoch `2(L − 1) − l` on (derived, and tested).
+//! the last one sends. Features do not change: they come once, exact, `4B d_0`. If they are not
+//! cached (the authors' code without `--use-pp`), they travel in every epoch as the rows of the
+//! layers above do: late from the first epoch, whose first layer reads zeros, and smoothed with
+//! these. Biased: rows and gradients are one epoch old, with smoothing about `1 + γ/(1 − γ)`
+//! epochs. While parameters rest, rows of layer `l` are exact from epoch `l` on, and gradients of
+//! layer `l` from epoch `2(L − 1) − l` on; both an epoch later with late features (derived, and
+//! tested).
 //!
 //! With a codec, a gradient goes back as the rows came that it is of: in the same entries, at the
 //! ratio of the epoch in which these were sent.
 //!
 //! Evidence, in the authors' code: wait, then send, for each layer and direction; zeros at first;
-//! the running mean and its `γ`; synchronous parameter gradients; features fetched once.
+//! the running mean and its `γ`; synchronous parameter gradients; features fetched once, or without
+//! `--use-pp` late and smoothed (`helper/feature_buffer.py`, layer 0 of `update`).
 
 use serde::Deserialize;
 
@@ -50,7 +54,7 @@ pub const REGISTRATION: Registration = Registration {
             OptionInfo {
                 name: "cache_features",
                 default: "true",
-                meaning: "Send the constant input features in the first epoch only, as the authors' code does; without it they travel in every epoch, one ahead.",
+                meaning: "Send the constant input features in the first epoch only, exact, as the authors' code does with --use-pp; without it they travel in every epoch and are used in the next, zeros in the first.",
             },
             EXCHANGE_INPUT,
             ON_REQUEST_CODEC,
@@ -105,6 +109,11 @@ fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
             return Err(OptionError::key("gamma", message));
         }
     }
+    let smooths = matches!(options.smoothing, Smoothing::Features | Smoothing::Both);
+    if smooths && !options.cache_features && compression.codec.is_some() {
+        let message = "must be true with a codec and smoothing of features: what a mean of compressed features holds cannot be planned";
+        return Err(OptionError::key("cache_features", message));
+    }
     let compression = compression
         .caching(options.cache_features)
         .exchanging(options.exchange);
@@ -123,6 +132,10 @@ impl Options {
             Smoothing::Gradients => (None, gamma),
             Smoothing::Both => (gamma, gamma),
         };
-        Staleness { rows, gradients }
+        Staleness {
+            rows,
+            gradients,
+            features: !self.cache_features,
+        }
     }
 }

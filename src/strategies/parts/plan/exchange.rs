@@ -210,6 +210,9 @@ impl ExchangePlanner {
         let part = &setting.counts.parts[rank];
         let crossing = CrossingPlan::whole(part);
         let wire = epoch.sent.wires[0].as_ref();
+        if let (true, Some(wire)) = (self.features_late(), wire) {
+            return self.late_features(track, rank, &crossing, wire);
+        }
         self.fetch(track, rank, &crossing, wire, Some(self.ahead));
         if setting.counts.dense {
             self.features[rank].stored = part.own_values + part.halo_values;
@@ -229,6 +232,48 @@ impl ExchangePlanner {
             track.count_under(epoch.number);
         }
         self.features[rank]
+    }
+
+    /// Whether features are used an epoch after they were sent.
+    fn features_late(&self) -> bool {
+        let staleness = self.when.staleness;
+        staleness.is_some_and(|staleness| staleness.features)
+    }
+
+    /// The features of a worker's own nodes, and of its halo those that were sent in the epoch
+    /// before; zeros at first.
+    fn late_features(
+        &self,
+        track: &mut Track,
+        rank: usize,
+        crossing: &CrossingPlan,
+        wire: &Wire,
+    ) -> InputShape {
+        let part = &self.setting.counts.parts[rank];
+        let width = self.setting.model.features();
+        let work = Work::pass(crossing.halo() * width);
+        track.compute(work);
+        let to = messages(wire, rank, Way::Forward, &crossing.sends, width);
+        let before = self.late.first().and_then(Option::as_ref);
+        if before.is_some() {
+            track.finish_exchange(TrafficKind::Feature, 0);
+        }
+        let from = peers(&crossing.receives);
+        track.start_exchange(exchange(TrafficKind::Feature, 0, to, from));
+        track.compute(work);
+        let Some(before) = before.filter(|_| !self.setting.counts.dense) else {
+            // Zeros are stored in dense rows, and only there.
+            let dense = self.setting.counts.dense;
+            let others = if dense { part.halo_values } else { 0 };
+            return InputShape {
+                stored: part.own_values + others,
+                dense,
+            };
+        };
+        let boundary = &self.setting.boundary.parts[rank];
+        let others = boundary.receives.iter();
+        let others = others.map(|(owner, range)| (owner, &boundary.halo[range.clone()]));
+        self.arrivals.input(rank, part.own_values, others, before)
     }
 
     /// Features of the rows that cross, if they do in this epoch: those that are under way, or sent
@@ -297,6 +342,9 @@ impl ExchangePlanner {
         let (sent, layers) = (&epoch.sent, self.setting.model.layers());
         if epoch.is_last && self.when.staleness.is_some() {
             let first = usize::from(!sent.crosses_after_product(0));
+            if self.features_late() && first == 1 {
+                track.finish_exchange(TrafficKind::Feature, 0);
+            }
             for kind in [TrafficKind::Activation, TrafficKind::ActivationGradient] {
                 #[allow(clippy::cast_possible_truncation)] // layers are few
                 (first..layers).for_each(|layer| track.finish_exchange(kind, layer as u32));

@@ -25,5 +25,8 @@ pub use each::{pass_alone, pass_over, plan_each};
 pub use exchange::{ExchangePlanner, Exchanges, Sending};
 pub use features::Arrivals;
 pub use pass::{Crosses, LayerPlan, PassPlan};
-pub use requests::{Asks, ask_owners, exchange_features};
+pub use requests::{
+    Asks, ask_owners, exchange_features, finish_asking, receive_features, send_features,
+    start_asking,
+};
 pub use steps::{PlannedSteps, StepPlanner};

@@ -39,19 +39,46 @@ impl Asks {
 
 /// A worker asks owners for rows, 4 bytes each, and hears what others ask for.
 pub fn ask_owners(track: &mut Track, layer: usize, asks: &Asks) {
-    let (wanted, asked) = asks.rows();
+    start_asking(track, layer, asks);
+    finish_asking(track, layer, asks);
+}
+
+/// Its first half, after which the numbers travel.
+pub fn start_asking(track: &mut Track, layer: usize, asks: &Asks) {
+    let (wanted, _) = asks.rows();
     track.compute(Work::pass(wanted));
     let ids = |&(owner, rows): &(u32, usize)| (owner, Bytes(4 * rows as u64));
     let to = asks.by_me.iter().map(ids).collect();
-    track.exchange(exchange(TrafficKind::Sample, layer, to, peers(&asks.of_me)));
+    let from = peers(&asks.of_me);
+    track.start_exchange(exchange(TrafficKind::Sample, layer, to, from));
+}
+
+/// Its second half.
+#[allow(clippy::cast_possible_truncation)] // layers are few
+pub fn finish_asking(track: &mut Track, layer: usize, asks: &Asks) {
+    let (_, asked) = asks.rows();
+    track.finish_exchange(TrafficKind::Sample, layer as u32);
     track.compute(Work::pass(asked));
 }
 
 /// A worker sends the features that it was asked for, and hears those that it asked for.
 pub fn exchange_features(track: &mut Track, rank: usize, asks: &Asks, width: usize, wire: &Wire) {
-    let (wanted, asked) = asks.rows();
+    send_features(track, rank, asks, width, wire);
+    receive_features(track, asks, width);
+}
+
+/// Its first half, after which the rows travel.
+pub fn send_features(track: &mut Track, rank: usize, asks: &Asks, width: usize, wire: &Wire) {
+    let (_, asked) = asks.rows();
     track.compute(Work::pass(asked * width));
     let to = messages(wire, rank, Way::Forward, &asks.of_me, width);
-    track.exchange(exchange(TrafficKind::Feature, 0, to, peers(&asks.by_me)));
+    let from = peers(&asks.by_me);
+    track.start_exchange(exchange(TrafficKind::Feature, 0, to, from));
+}
+
+/// Its second half.
+pub fn receive_features(track: &mut Track, asks: &Asks, width: usize) {
+    let (wanted, _) = asks.rows();
+    track.finish_exchange(TrafficKind::Feature, 0);
     track.compute(Work::pass(wanted * width));
 }
