@@ -5,16 +5,17 @@ the job of the authors' code beside it: options of theirs, whether it starts fro
 what is shown of the two.
 """
 
-SAGE = {"kind": "sage", "layers": 3, "hidden": 16, "norm": "layer"}
+# GraphSAGE and GCN as BNS-GCN's and PipeGCN's authors have them, but for biases, of which their GraphSAGE has one in the first layer and two
+# in the others.
+SAGE = {"kind": "sage", "layers": 3, "hidden": 16, "norm": "layer", "self_loops": True}
 GCN = {"kind": "gcn", "layers": 2, "hidden": 16, "norm": "layer"}
-# As the code of BNS-GCN's and PipeGCN's authors has it.
-LIKE_THEIRS = {**SAGE, "self_loops": True, "biases": 2, "init": "uniform-fan-in"}
-WIDE = {"kind": "sage", "layers": 3, "hidden": 256}
-# As SAR's example has it: weights of gain √2, features that are not dropped.
-LIKE_SAR = {**WIDE, "self_loops": True, "gain": 2**0.5, "input_dropout": 0.0}
+DRAWN_ALIKE = {**SAGE, "biases": 2, "init": "uniform-fan-in"}
+# DGL's SAGEConv in SAR's example: weights of gain √2, features that are not dropped.
+SAR = {"kind": "sage", "layers": 3, "hidden": 256, "self_loops": True, "gain": 2**0.5, "input_dropout": 0.0}
 LAZY = {"layers": 2, "hidden": 256, "norm": "layer", "self_loops": False}
 ADAM = {"kind": "adam", "learning_rate": 0.01}
 SLOW_ADAM = {"kind": "adam", "learning_rate": 0.003, "weight_decay": 5e-4}
+SEEDS = [0, 1, 2, 3, 4]
 
 PIPES = {
     "full": {"kind": "full"},
@@ -48,15 +49,15 @@ def experiments(code, cora, cora_128):
         return {
             "sage": experiment(cora, SAGE, 0.0, 40, [0], shares),
             "gcn": experiment(cora, GCN, 0.0, 20, [0], shares),
-            "plain": experiment(cora, SAGE, 0.5, 60, SEEDS, shares, every=2),
-            "like-theirs": experiment(cora, LIKE_THEIRS, 0.5, 60, SEEDS, shares, every=2),
+            "accuracy": experiment(cora, SAGE, 0.5, 60, SEEDS, shares, every=2),
+            "their-draws": experiment(cora, DRAWN_ALIKE, 0.5, 60, SEEDS, shares, every=2),
         }
     if code == "pipe":
         two = {name: PIPES[name] for name in ("full", "pipe")}
         return {
             "sage": experiment(cora, SAGE, 0.0, 20, [0], PIPES),
-            "plain": experiment(cora, SAGE, 0.5, 60, SEEDS, two, every=2),
-            "like-theirs": experiment(cora, LIKE_THEIRS, 0.5, 60, SEEDS, two, every=2),
+            "accuracy": experiment(cora, SAGE, 0.5, 60, SEEDS, two, every=2),
+            "their-draws": experiment(cora, DRAWN_ALIKE, 0.5, 60, SEEDS, two, every=2),
         }
     if code == "retexo":
         one = {"retexo": {"kind": "retexo"}}
@@ -67,16 +68,14 @@ def experiments(code, cora, cora_128):
             made[kind] = experiment(cora, model, 0.3, 200, SEEDS[:3], one, SLOW_ADAM)
         return made
     return {
-        "losses": experiment(cora_128, WIDE, 0.0, 20, [0], {"full": RATIOS["full"]}),
-        "plain": experiment(cora_128, WIDE, 0.5, 60, SEEDS[:3], RATIOS),
-        "like-theirs": experiment(cora_128, LIKE_SAR, 0.5, 60, SEEDS[:3], RATIOS),
+        "losses": experiment(cora_128, SAR, 0.0, 20, [0], {"full": RATIOS["full"]}),
+        "accuracy": experiment(cora_128, SAR, 0.5, 60, SEEDS[:3], RATIOS),
     }
 
 
-SEEDS = [0, 1, 2, 3, 4]
-# Both sides' model where the two are the same without settings that say so: no self-loops, one bias a layer, our weights.
-COMMON = {"self_loops": False, "one_bias": True, "start": "ours"}
-THEIRS = {"self_loops": True, "start": "theirs"}
+# Their model with our weights, and as it is.
+ALIKE = {"one_bias": True, "start": "ours"}
+THEIRS = {"start": "theirs"}
 
 
 def pair(title, ours, shows, options, **job):
@@ -90,26 +89,26 @@ def pairs(code):
         gcn = "--model gcn --n-layers 2 --n-hidden 16 --use-pp --no-eval --dropout 0 --sampling-rate 1.0"
         still = f"{sage} --dropout 0 --no-eval"
         return [
-            pair("GraphSAGE, p = 1", "sage/p=1", ["bytes", "losses"], f"{still} --sampling-rate 1.0", **COMMON),
-            pair("GraphSAGE, p = 0.1", "sage/p=0.1", ["bytes"], f"{still} --sampling-rate 0.1", **COMMON),
-            pair("GCN, p = 1", "gcn/p=1", ["bytes", "losses"], gcn, self_loops=True, start="ours"),
-            pair("GCN, p = 1, degrees mended", "gcn/p=1", ["losses"], gcn, self_loops=True, start="ours", mend_halo=True),
-            pair("p = 1, models alike", "plain/p=1", ["accuracy"], f"{sage} --sampling-rate 1.0", **COMMON),
-            pair("p = 0.1, models alike", "plain/p=0.1", ["accuracy"], f"{sage} --sampling-rate 0.1", **COMMON),
-            pair("p = 0.1, their model", "like-theirs/p=0.1", ["accuracy"], f"{sage} --sampling-rate 0.1", **THEIRS),
+            pair("GraphSAGE, p = 1", "sage/p=1", ["bytes", "losses"], f"{still} --sampling-rate 1.0", **ALIKE),
+            pair("GraphSAGE, p = 0.1", "sage/p=0.1", ["bytes"], f"{still} --sampling-rate 0.1", **ALIKE),
+            pair("GCN, p = 1", "gcn/p=1", ["bytes", "losses"], gcn, start="ours"),
+            pair("GCN, p = 1, degrees mended", "gcn/p=1", ["losses"], gcn, start="ours", mend_halo=True),
+            pair("p = 1, same weights", "accuracy/p=1", ["accuracy"], f"{sage} --sampling-rate 1.0", **ALIKE),
+            pair("p = 0.1, same weights", "accuracy/p=0.1", ["accuracy"], f"{sage} --sampling-rate 0.1", **ALIKE),
+            pair("p = 0.1, weights of their kind", "their-draws/p=0.1", ["accuracy"], f"{sage} --sampling-rate 0.1", **THEIRS),
         ]
     if code == "pipe":
         bare = "--model graphsage --n-layers 3 --n-hidden 16 --log-every 2"
         still, late = f"{bare} --dropout 0 --no-eval", "--enable-pipeline"
         return [
-            pair("no pipeline", "sage/full", ["bytes", "losses"], f"{still} --use-pp", **COMMON),
-            pair("PipeGCN", "sage/pipe", ["bytes", "losses"], f"{still} --use-pp {late}", **COMMON),
-            pair("PipeGCN-F", "sage/pipe-f", ["losses"], f"{still} --use-pp {late} --feat-corr", **COMMON),
-            pair("PipeGCN-G", "sage/pipe-g", ["losses"], f"{still} --use-pp {late} --grad-corr", **COMMON),
-            pair("PipeGCN-GF", "sage/pipe-gf", ["losses"], f"{still} --use-pp {late} --feat-corr --grad-corr", **COMMON),
-            pair("without --use-pp", "sage/pipe-resent", ["bytes", "losses"], f"{still} {late}", **COMMON),
-            pair("PipeGCN, models alike", "plain/pipe", ["accuracy"], f"{bare} --use-pp {late}", **COMMON),
-            pair("PipeGCN, their model", "like-theirs/pipe", ["accuracy"], f"{bare} --use-pp {late}", **THEIRS),
+            pair("no pipeline", "sage/full", ["bytes", "losses"], f"{still} --use-pp", **ALIKE),
+            pair("PipeGCN", "sage/pipe", ["bytes", "losses"], f"{still} --use-pp {late}", **ALIKE),
+            pair("PipeGCN-F", "sage/pipe-f", ["losses"], f"{still} --use-pp {late} --feat-corr", **ALIKE),
+            pair("PipeGCN-G", "sage/pipe-g", ["losses"], f"{still} --use-pp {late} --grad-corr", **ALIKE),
+            pair("PipeGCN-GF", "sage/pipe-gf", ["losses"], f"{still} --use-pp {late} --feat-corr --grad-corr", **ALIKE),
+            pair("without --use-pp", "sage/pipe-resent", ["bytes", "losses"], f"{still} {late}", **ALIKE),
+            pair("PipeGCN, same weights", "accuracy/pipe", ["accuracy"], f"{bare} --use-pp {late}", **ALIKE),
+            pair("PipeGCN, weights of their kind", "their-draws/pipe", ["accuracy"], f"{bare} --use-pp {late}", **THEIRS),
         ]
     if code == "retexo":
         made = []
@@ -119,15 +118,13 @@ def pairs(code):
             if kind == "gcn":
                 title = "GCN, 30 rounds, degrees mended"
                 made.append(pair(title, "gcn-losses/retexo", ["losses"], still, conv=kind, start="ours", mend_degrees=True))
-            made.append(pair(f"{upper}, 200 rounds", f"{kind}/retexo", ["total", "accuracy"], "", conv=kind, start="theirs"))
+            made.append(pair(f"{upper}, 200 rounds", f"{kind}/retexo", ["total", "accuracy"], "", conv=kind, start="ours"))
         return made
     dropout = "--enable_cr --compression_type dropout --comp_ratio"
     slope = "--enable_cr --compression_type variable_dropout --max_comp_ratio 128 --min_comp_ratio 1 --variable_compression_slope 5"
     options = {"full": "--comp_ratio 1", "slope-5": slope, "fixed-4": f"{dropout} 4", "fixed-128": f"{dropout} 128"}
-    alike = {"self_loops": False, "start": "ours"}
-    made = [pair("no compression", "losses/full", ["bytes", "losses"], options["full"], dropout=0.0, **alike)]
+    made = [pair("no compression", "losses/full", ["bytes", "losses"], options["full"], dropout=0.0, start="ours")]
     for cell, said in options.items():
-        made.append(pair(f"{cell}, models alike", f"plain/{cell}", ["total", "accuracy"], said, **alike))
-    for cell, said in options.items():
-        made.append(pair(f"{cell}, their model", f"like-theirs/{cell}", ["total", "accuracy"], said, **THEIRS))
+        shows = ["total", "accuracy"] if cell == "full" else ["bytes", "total", "accuracy"]
+        made.append(pair(cell.replace("-", " "), f"accuracy/{cell}", shows, said, start="ours"))
     return made

@@ -90,7 +90,7 @@ def give(model, job):
 
 
 def partition(job):
-    return f"varco-{Path(job['graph']).stem}-{job['workers']}-{'loops' if job['self_loops'] else 'plain'}"
+    return f"varco-{Path(job['graph']).stem}-{job['workers']}"
 
 
 def prepare(job):
@@ -102,7 +102,7 @@ def prepare(job):
     (Path(job["work"]) / "ip").unlink(missing_ok=True)
     if not folder.exists():
         inputs.give_parts(numpy.loadtxt(job["parts"], dtype=int))
-        graph = NOW["graph"].dgl(job["self_loops"], ("features", "labels"))
+        graph = NOW["graph"].dgl(True, ("features", "labels"))
         dgl.distributed.partition_graph(graph, partition(job), job["workers"], str(folder), num_hops=1, part_method="metis")
 
 

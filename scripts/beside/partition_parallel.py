@@ -5,8 +5,7 @@ What is replaced in the authors' program, and why:
 - `load_data`, which downloads: by the graph that both sides get; METIS's assignment: by the parts that both sides get;
 - functions that send, by the same with a label for counting; the loss function and `calc_acc`, by the same that keep their values;
 - with `weights`: the initial weights that `create_model` draws;
-- with `one_bias`: `linear1.bias` of their GraphSAGE is left out, for a layer then has one bias as others have;
-- without `self_loops`: nodes whose neighbours are all in other parts are kept, which `dgl.graph` of edges alone forgets if they come last;
+- with `one_bias`: `linear1.bias` of their GraphSAGE is left out, so that all layers have one bias and not the first alone;
 - with `mend_halo`: BNS-GCN's GCN divides by the degree of the halo node that is meant;
 - a worker waits for autograd to store a gradient before the sum goes there: see `after_sum`.
 """
@@ -50,7 +49,7 @@ def install(clone, code):
     import helper.utils as utils
 
     NOW["code"] = code
-    utils.load_data = lambda _: (NOW["graph"].dgl(NOW["job"]["self_loops"]), NOW["graph"].features.shape[1], NOW["graph"].classes)
+    utils.load_data = lambda _: (NOW["graph"].dgl(self_loops=True), NOW["graph"].features.shape[1], NOW["graph"].classes)
     cut = utils.partition_graph
     utils.partition_graph = lambda *arguments, **named: cut(*arguments, **{k: v for k, v in named.items() if k != "reshuffle"})
     import train
@@ -111,26 +110,8 @@ def keep_values(train, torch):
             print("failed in the pool:", self._value, flush=True)
 
     multiprocessing.pool.ApplyResult.wait = looking
-    make, inner, bipartite = train.create_model, getattr(train, "create_inner_graph", None), getattr(train, "construct_graph", None)
+    make = train.create_model
     train.create_model = lambda size, arguments: model_of(make(size, arguments), NOW["job"])
-    if inner:
-
-        def all_inner(graph, nodes):
-            found = inner(graph, nodes)
-            found.add_nodes(int(nodes["inner_node"].sum()) - found.num_nodes())
-            return found
-
-        train.create_inner_graph = all_inner
-    if bipartite:
-
-        def all_outputs(part, *rest):
-            found = bipartite(part, *rest)
-            missing = part.num_nodes() - found.num_nodes("_V")
-            if missing > 0:
-                found.add_nodes(missing, ntype="_V")
-            return found
-
-        train.construct_graph = all_outputs
 
 
 def model_of(model, job):
@@ -152,10 +133,13 @@ def model_of(model, job):
             layer.linear.weight.data.copy_(of("weight"))
         else:
             layer.linear.weight.data.copy_(torch.cat([of("weight_self"), of("weight_neighbour")], 1))
-        biases = [layer.linear2, layer.linear1] if two else [layer.linear]
-        for linear, name in zip(biases, ("bias", "bias_self")):
-            if linear.bias is not None:
-                linear.bias.data.copy_(of(name))
+        if not two:
+            layer.linear.bias.data.copy_(of("bias"))
+        elif layer.linear1.bias is None:
+            layer.linear2.bias.data.copy_(of("bias"))
+        else:
+            layer.linear1.bias.data.copy_(of("bias"))
+            layer.linear2.bias.data.copy_(of("bias_neighbour"))
     return model
 
 
@@ -177,9 +161,8 @@ def arguments(job):
     from helper.parser import create_parser
 
     graph, name = NOW["graph"], Path(job["graph"]).stem
-    loops = "loops" if job["self_loops"] else "plain"
     sys.argv = [
-        "main.py", *job["options"], "--dataset", name, "--graph-name", f"{NOW['code']}-{name}-{job['workers']}-{loops}",
+        "main.py", *job["options"], "--dataset", name, "--graph-name", f"{NOW['code']}-{name}-{job['workers']}",
         "--n-partitions", str(job["workers"]), "--partition-method", "metis", "--fix-seed", "--seed", str(job["seed"]),
         "--n-epochs", str(job["epochs"]), "--port", str(job["port"]),
     ]  # fmt: skip
