@@ -18,7 +18,7 @@ SLOW_ADAM = {"kind": "adam", "learning_rate": 0.003, "weight_decay": 5e-4}
 SEEDS = [0, 1, 2, 3, 4]
 
 PIPES = {
-    "full": {"kind": "full"},
+    "full": {"kind": "full", "exchange": "input"},
     "pipe": {"kind": "pipe"},
     "pipe-f": {"kind": "pipe", "smoothing": "features"},
     "pipe-g": {"kind": "pipe", "smoothing": "gradients"},
@@ -50,14 +50,14 @@ def experiments(code, cora, cora_128):
             "sage": experiment(cora, SAGE, 0.0, 40, [0], shares),
             "gcn": experiment(cora, GCN, 0.0, 20, [0], shares),
             "accuracy": experiment(cora, SAGE, 0.5, 60, SEEDS, shares, every=2),
-            "their-draws": experiment(cora, DRAWN_ALIKE, 0.5, 60, SEEDS, shares, every=2),
+            "their-draws": experiment(cora, DRAWN_ALIKE, 0.5, 60, SEEDS, {"p=0.1": shares["p=0.1"]}, every=2),
         }
     if code == "pipe":
-        two = {name: PIPES[name] for name in ("full", "pipe")}
+        late = {"pipe": PIPES["pipe"]}
         return {
             "sage": experiment(cora, SAGE, 0.0, 20, [0], PIPES),
-            "accuracy": experiment(cora, SAGE, 0.5, 60, SEEDS, two, every=2),
-            "their-draws": experiment(cora, DRAWN_ALIKE, 0.5, 60, SEEDS, two, every=2),
+            "accuracy": experiment(cora, SAGE, 0.5, 60, SEEDS, late, every=2),
+            "their-draws": experiment(cora, DRAWN_ALIKE, 0.5, 60, SEEDS, late, every=2),
         }
     if code == "retexo":
         one = {"retexo": {"kind": "retexo"}}
