@@ -78,4 +78,5 @@ def main():
     print(f"{out}: {len(labels)} nodes, {len(ends)} edges, {features.shape[1]} features, {labels.max() + 1} classes")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -18,6 +18,7 @@ mod project;
 mod report;
 mod run;
 mod verify;
+mod weights;
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -57,6 +58,8 @@ enum Command {
     Compare(compare::Args),
     /// Bytes and time from the plan alone, without training, for the first seed
     Project(project::Args),
+    /// Write the initial weights of every run as .npz, for other programs that are to start there
+    Weights(weights::Args),
     /// Cut a graph: print cut, boundary rows, balance and coverage; write the partition to a file
     Partition(partition::Args),
     /// Measure bias, variance and error of Grappa's gradient weights on small graphs
@@ -101,6 +104,7 @@ pub fn run_with(registry: &Registry) -> ExitCode {
         Command::Verify(args) => verify::run(&args, registry),
         Command::Compare(args) => compare::run(&args),
         Command::Project(args) => project::run(&args, registry),
+        Command::Weights(args) => weights::run(&args, registry),
         Command::Partition(args) => partition::run(&args),
         Command::Estimator(args) => estimator::run(&args),
         Command::Net(args) => net::run(&args),

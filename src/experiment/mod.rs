@@ -32,6 +32,7 @@ mod study;
 mod tables;
 mod trace;
 pub mod verify;
+mod weights;
 
 pub use config::{ConfigError, Experiment};
 pub(crate) use config::{EstimatorStudy, FlowFile};
@@ -45,6 +46,7 @@ pub(crate) use project::{Projected, project};
 pub(crate) use run::{Finished, Progress, Runner, Summary};
 pub(crate) use study::{EstimatorRow, estimate};
 pub use tables::{Tables, TablesError};
+pub(crate) use weights::write_weights;
 
 /// Folder of traces in a result folder.
 pub(crate) const TRACES: &str = "traces";

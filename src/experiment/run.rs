@@ -19,7 +19,7 @@ use super::prepare::Preparation;
 use super::row_maker::RowMaker;
 use super::rows::{ClaimRow, RunRow};
 use super::tables::Tables;
-use super::trace::{TraceNames, chrome_trace};
+use super::trace::{RunNames, chrome_trace};
 use super::{TRACES, atomic, folder};
 use crate::graph::PartitionMethod;
 use crate::sim::{Engine, EpochRecord, Observer};
@@ -314,7 +314,7 @@ impl Runner<'_> {
         let (cells, skipped) = preparation.present(self.experiment).map_err(input)?;
         let mut addresser = Addresser::new(program, &self.experiment.name, self.trace_epochs);
         let archive = Archive::of(&self.out);
-        let mut names = TraceNames::default();
+        let mut names = RunNames::default();
         for cell in cells {
             let mut runs = Vec::new();
             let (mut method, mut epochs) = (cell.settings.partition.method, 0);
@@ -328,7 +328,10 @@ impl Runner<'_> {
                 digest.update(setting.dataset.graph.edges().to_le_bytes());
                 absorb_partition(&mut digest, &setting);
                 let address = addresser.of(cell, &setting, epochs);
-                let trace = self.out.join(TRACES).join(names.name(&cell.name, seed));
+                let trace = self
+                    .out
+                    .join(TRACES)
+                    .join(names.name(&cell.name, seed, "json"));
                 let kept = self.resume
                     && (self.trace_epochs == 0 || trace.exists())
                     && archive.get(&address, &cell.name, seed).is_some();

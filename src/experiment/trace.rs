@@ -140,16 +140,16 @@ fn microseconds(time: Seconds) -> f64 {
 /// Most bytes of a cell in a file name: file systems take 255 in all.
 const LONGEST_NAME: usize = 200;
 
-/// File names of traces: those of cells, with a dash for what not every file system takes, and the
-/// seed.
+/// Names of files that there is one of for each run: those of cells, with a dash for what not every
+/// file system takes, and the seed.
 #[derive(Debug, Default)]
-pub(super) struct TraceNames {
+pub(super) struct RunNames {
     taken: BTreeSet<String>,
 }
 
-impl TraceNames {
+impl RunNames {
     /// A name that no other run of the experiment has.
-    pub(super) fn name(&mut self, cell: &str, seed: u64) -> String {
+    pub(super) fn name(&mut self, cell: &str, seed: u64, extension: &str) -> String {
         let plain = |c: char| c.is_alphanumeric() || "._=,".contains(c);
         let words: Vec<&str> = cell
             .split(|c| !plain(c))
@@ -164,7 +164,7 @@ impl TraceNames {
             name = format!("{stem}-{number}");
             number += 1;
         }
-        format!("{name}.json")
+        format!("{name}.{extension}")
     }
 }
 
@@ -174,22 +174,22 @@ mod tests {
 
     #[test]
     fn file_names_are_plain_and_never_meet() {
-        let mut names = TraceNames::default();
+        let mut names = RunNames::default();
         assert_eq!(
-            names.name("workers=4 fixed(ratio=8)", 0),
+            names.name("workers=4 fixed(ratio=8)", 0, "json"),
             "workers=4-fixed-ratio=8-0.json"
         );
         assert_eq!(
-            names.name("workers=4/fixed ratio=8", 0),
+            names.name("workers=4/fixed ratio=8", 0, "json"),
             "workers=4-fixed-ratio=8-0-2.json"
         );
-        assert_eq!(names.name("../full", 1), "..-full-1.json");
+        assert_eq!(names.name("../full", 1, "json"), "..-full-1.json");
         for (cell, most) in [
             ("é".repeat(300), "é".repeat(100)),
             ("漢".repeat(300), "漢".repeat(66)),
         ] {
-            assert_eq!(names.name(&cell, 2), format!("{most}-2.json"));
-            assert_eq!(names.name(&cell, 2), format!("{most}-2-2.json"));
+            assert_eq!(names.name(&cell, 2, "json"), format!("{most}-2.json"));
+            assert_eq!(names.name(&cell, 2, "json"), format!("{most}-2-2.json"));
         }
     }
 }

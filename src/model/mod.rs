@@ -51,7 +51,10 @@ pub use matrix::{Matrix, Place};
 pub use maximum::{MaximumBackend, neighbour_max};
 pub use norm::Norm;
 pub use optimizer::Optimizer;
-pub use parameters::{add_gradients, gradients_for, parameter_count, parameters, with_parameters};
+pub use parameters::{
+    NamedParameter, add_gradients, gradients_for, named_parameters, parameter_count, parameters,
+    with_parameters,
+};
 pub use rowwise::{Activation, RowwiseBackend, activate, carrier, dropped, layer_norm};
 pub use sparse::{Rows, SparseMatrix, Transposed};
 pub use spec::{Init, ModelConfig, ModelKind, NormKind, OptimizerConfig};

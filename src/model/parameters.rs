@@ -27,6 +27,55 @@ pub fn parameters<M: Module>(module: &M) -> Vec<f32> {
     collect.0
 }
 
+/// A weight or bias of a module.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedParameter {
+    /// The path of fields to it, with dots: `convs.0.weight_self`.
+    pub name: String,
+    /// Its sizes: `[inputs, outputs]` of a weight.
+    pub shape: Vec<usize>,
+    /// Its values, row by row.
+    pub values: Vec<f32>,
+}
+
+/// All parameters of a module, each by its name, in the order of [`parameters`].
+#[must_use]
+pub fn named_parameters<M: Module>(module: &M) -> Vec<NamedParameter> {
+    #[derive(Default)]
+    struct Collect {
+        path: Vec<String>,
+        found: Vec<NamedParameter>,
+    }
+    /// Whether a step of the path has a name of its own: that of an enumeration's variant says what
+    /// the fields below it say, too.
+    fn is_field(container: &str) -> bool {
+        !container.starts_with("Enum")
+    }
+    impl ModuleVisitor for Collect {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            let tensor = param.val().inner();
+            self.found.push(NamedParameter {
+                name: self.path.join("."),
+                shape: tensor.dims().to_vec(),
+                values: to_vec(tensor),
+            });
+        }
+        fn enter_module(&mut self, name: &str, container: &str) {
+            if is_field(container) {
+                self.path.push(name.to_owned());
+            }
+        }
+        fn exit_module(&mut self, _name: &str, container: &str) {
+            if is_field(container) {
+                self.path.pop();
+            }
+        }
+    }
+    let mut collect = Collect::default();
+    module.visit(&mut collect);
+    collect.found
+}
+
 /// Number of parameters of a module.
 #[must_use]
 pub fn parameter_count<M: Module>(module: &M) -> usize {

@@ -4,6 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use burn::tensor::Device;
+
 use super::{Cluster, ComputeTiming, Engine, TrainingConfig, WorkerDevice};
 use crate::graph::{
     Batches, BoundaryCounts, BoundaryPlan, Chunks, Csr, Dataset, Features, Partition, Peers, Steps,
@@ -59,6 +61,13 @@ impl Setting {
     #[must_use]
     pub fn workers(&self) -> usize {
         self.partition.parts
+    }
+
+    /// The device of worker 0 with automatic differentiation, on which models are made to be looked
+    /// at rather than trained.
+    #[must_use]
+    pub fn device(&self) -> Device {
+        self.devices[0].place.device.clone().autodiff()
     }
 
     /// The steps of an epoch in which every worker trains the nodes that it owns; one without

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::graph::PartitionSpec;
-use crate::model::{LayerSpec, ModelSpec};
+use crate::model::{Gnn, LayerSpec, ModelSpec, NamedParameter, named_parameters};
 use crate::sim::{Observer, Outcome, Planner, Run, Setting, SimError, Worker, simulate};
 
 /// A way of training one model on the parts of one graph, with its options as the experiment file
@@ -129,6 +129,13 @@ pub trait Training: Send + Sync {
     /// most there can be. Default: yes.
     fn plans_exactly(&self) -> bool {
         true
+    }
+
+    /// The parameters that it starts from, the same on all workers, as `grapevine weights` writes
+    /// them. Default: those of the experiment's model. One that trains other models says so here.
+    fn initial(&self) -> Vec<NamedParameter> {
+        let setting = self.setting();
+        named_parameters(&Gnn::new(&setting.model, setting.seed, &setting.device()))
     }
 
     /// The program of one worker, run on all workers at once. It does what its plan says, phase by

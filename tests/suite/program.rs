@@ -839,3 +839,61 @@ fn folders_are_compared_by_cell_and_seed() {
     );
     grapevine(folder.path(), &["compare", "one"]).expect(2);
 }
+
+#[test]
+fn weights_are_files_of_what_each_run_starts_from() {
+    let folder = folder_with(EXPERIMENT);
+    let ran = grapevine(folder.path(), &["weights", "x.toml", "--out", "w"]).expect(0);
+    // Six strategies with two seeds each.
+    assert_eq!(ran.stdout.lines().count(), 12);
+    let shapes = |cell: &str| {
+        let path = folder.path().join("w").join(format!("{cell}-1.npz"));
+        let mut npz = ndarray_npy::NpzReader::new(fs::File::open(path).unwrap()).unwrap();
+        let mut found = Vec::new();
+        for name in npz.names().unwrap() {
+            let array: ndarray::ArrayD<f32> = npz.by_name(&name).unwrap();
+            if let &[inputs, outputs] = array.shape() {
+                // Glorot and Bengio (2010), eq. 16.
+                let bound = (6.0 / (inputs + outputs) as f32).sqrt();
+                let largest = array
+                    .iter()
+                    .fold(0.0_f32, |most, value| most.max(value.abs()));
+                assert!(
+                    (0.8 * bound..=bound).contains(&largest),
+                    "{name}: {largest}"
+                );
+            } else {
+                assert!(array.iter().all(|value| *value == 0.0 || *value == 1.0));
+            }
+            found.push((name, array.shape().to_vec()));
+        }
+        found.sort();
+        found
+    };
+    let of = |named: &[(&str, &[usize])]| -> Vec<(String, Vec<usize>)> {
+        let owned = |&(name, shape): &(&str, &[usize])| (name.to_owned(), shape.to_vec());
+        named.iter().map(owned).collect()
+    };
+    let gcn: &[(&str, &[usize])] = &[
+        ("convs.0.bias", &[8]),
+        ("convs.0.weight", &[32, 8]),
+        ("convs.1.bias", &[4]),
+        ("convs.1.weight", &[8, 4]),
+    ];
+    assert_eq!(shapes("full"), of(gcn));
+    assert_eq!(shapes("varco"), of(gcn));
+    // RETEXO's first sub-model has a normalisation and a head to the classes.
+    let sub_models: &[(&str, &[usize])] = &[
+        ("0.conv.bias", &[8]),
+        ("0.conv.weight", &[32, 8]),
+        ("0.head_bias", &[4]),
+        ("0.head_weight", &[8, 4]),
+        ("0.norm.gain", &[8]),
+        ("0.norm.shift", &[8]),
+        ("1.conv.bias", &[4]),
+        ("1.conv.weight", &[8, 4]),
+    ];
+    assert_eq!(shapes("retexo"), of(sub_models));
+    let again = grapevine(folder.path(), &["weights", "x.toml", "--out", "x.toml/w"]);
+    assert!(again.expect(1).stderr.contains("cannot write"));
+}

@@ -42,15 +42,15 @@ use std::sync::Arc;
 
 use burn::module::Module;
 
-use super::Clients;
 use super::clients_plan::{ClientsPlanner, download, fanout, finished, logits, training, upload};
 use super::one_hop::Reads;
 use super::perceptron::{Perceptron, aggregation};
 use super::rounds::Rounds;
+use super::{Clients, initial};
 use crate::graph::{Features, SampledLayer, Sampler, View};
 use crate::model::{
-    Aggregation, Block, Input, Matrix, ModelSpec, add_gradients, cross_entropy, parameters,
-    targets, with_parameters,
+    Aggregation, Block, Input, Matrix, ModelSpec, NamedParameter, add_gradients, cross_entropy,
+    parameters, targets, with_parameters,
 };
 use crate::sim::{Activity, EpochReport, Planner, Setting, SimError, Worker};
 use crate::strategies::Training;
@@ -77,6 +77,12 @@ impl Training for Clients {
 
     fn planner(&self) -> Box<dyn Planner> {
         Box::new(ClientsPlanner::new(self.clone()))
+    }
+
+    fn initial(&self) -> Vec<NamedParameter> {
+        let (spec, seed) = (&self.setting.model, self.setting.seed);
+        let device = self.setting.device();
+        initial((0..=spec.layers()).map(|stage| Perceptron::new(spec, stage, seed, &device)))
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {

@@ -43,6 +43,7 @@ mod workers_plan;
 
 use std::sync::Arc;
 
+use burn::module::Module;
 use serde::Deserialize;
 
 use super::parts::options::{MEASURE_ERROR, ON_REQUEST_CODEC, RATIO, RESCALE, SCHEDULE};
@@ -52,7 +53,7 @@ use super::{
     options,
 };
 use crate::graph::PartitionSpec;
-use crate::model::{LayerSpec, ModelSpec};
+use crate::model::{LayerSpec, ModelSpec, NamedParameter, named_parameters};
 use crate::sim::Setting;
 use rounds::Rounds;
 
@@ -176,6 +177,22 @@ impl Strategy for Retexo {
             }
         }
     }
+}
+
+/// The parameters of the sub-models, with the number of its sub-model before the name of each.
+fn initial<M: Module>(sub_models: impl IntoIterator<Item = M>) -> Vec<NamedParameter> {
+    let numbered = |(k, model): (usize, M)| {
+        let parameters = named_parameters(&model).into_iter();
+        parameters.map(move |parameter| NamedParameter {
+            name: format!("{k}.{}", parameter.name),
+            ..parameter
+        })
+    };
+    sub_models
+        .into_iter()
+        .enumerate()
+        .flat_map(numbered)
+        .collect()
 }
 
 /// RETEXO between workers, in its setting.

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use burn::module::Module;
 
-use super::Workers;
 use super::one_hop::{OneHop, Reads};
 use super::rounds::Rounds;
 use super::sub_model::SubModel;
 use super::workers_plan::WorkersPlanner;
+use super::{Workers, initial};
 use crate::graph::Steps;
 use crate::model::{
-    Aggregation, Block, Dropout, Input, Matrix, ModelSpec, add_gradients, cross_entropy,
-    parameters, with_parameters,
+    Aggregation, Block, Dropout, Input, Matrix, ModelSpec, NamedParameter, add_gradients,
+    cross_entropy, parameters, with_parameters,
 };
 use crate::net::{CodingError, Reduce, TrafficKind};
 use crate::sim::{Activity, EpochReport, Planner, Scores, Setting, SimError, Worker};
@@ -30,6 +30,12 @@ impl Training for Workers {
 
     fn planner(&self) -> Box<dyn Planner> {
         Box::new(WorkersPlanner::new(self.clone()))
+    }
+
+    fn initial(&self) -> Vec<NamedParameter> {
+        let (spec, seed) = (&self.setting.model, self.setting.seed);
+        let device = self.setting.device();
+        initial((0..spec.layers()).map(|k| SubModel::new(spec, k, seed, &device)))
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {

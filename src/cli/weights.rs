@@ -1,0 +1,29 @@
+//! `grapevine weights`: what runs start from, for other programs that are to start there too.
+
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+
+use super::output::print;
+use super::{ExperimentArgs, Verdict, read_experiment};
+use crate::experiment::{Preparation, base_of, write_weights};
+use crate::strategies::Registry;
+
+/// Arguments of `weights`.
+#[derive(ClapArgs)]
+pub(super) struct Args {
+    #[command(flatten)]
+    experiment: ExperimentArgs,
+    /// Folder for the files <cell>-<seed>.npz
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+}
+
+pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
+    let experiment = read_experiment(&args.experiment, registry)?;
+    let mut preparation = Preparation::new(registry, base_of(&args.experiment.file));
+    for file in write_weights(&experiment, &mut preparation, &args.out)? {
+        print(&format!("{}\n", file.display()))?;
+    }
+    Ok(Verdict::Good)
+}
