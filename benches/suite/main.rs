@@ -24,6 +24,7 @@ criterion_group!(
     graphs::sampler,
     network::exchange,
     network::all_reduce,
+    network::epochs_of_many,
     network::codecs,
     network::sharing,
     network::edge

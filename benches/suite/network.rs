@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use grapevine::net::{
-    Bytes, Codec, CodecKey, FlowSpec, Framing, Identity, Message, NetworkSpec, Outbox,
-    RandomColumns, Reduce, Rows, Seconds, Topology, TrafficKind, run_flows,
+    AllReduceKind, Bytes, Codec, CodecKey, Communicator, FlowSpec, Framing, Identity, Message,
+    NetworkSpec, Outbox, RandomColumns, Reduce, Rows, Seconds, Topology, TrafficKind, run_flows,
 };
 use grapevine::sim::{Cluster, run_workers};
 
@@ -145,6 +145,60 @@ pub fn all_reduce(criterion: &mut Criterion) {
         });
     });
     group.finish();
+}
+
+/// An epoch of many workers with parts of unequal size, threads included: each computes for another
+/// time, sends rows to sixteen others, and all sum the gradients of a model of 17,000 parameters.
+pub fn epochs_of_many(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("epoch of many workers");
+    group.sample_size(10);
+    for (name, all_reduce, workers) in [
+        ("ring", AllReduceKind::Ring, 256),
+        ("ring", AllReduceKind::Ring, 1024),
+        ("tree", AllReduceKind::Tree, 4096),
+    ] {
+        let (topology, framing) = star(workers);
+        let cluster = Cluster {
+            all_reduce,
+            ..Cluster::new(topology, framing)
+        };
+        group.bench_function(BenchmarkId::new(name, workers), |bencher| {
+            bencher.iter(|| {
+                run_workers(&cluster, workers, |mut worker| {
+                    unequal_epoch(worker.as_mut());
+                    Ok(())
+                })
+                .expect("nobody fails")
+            });
+        });
+    }
+    group.finish();
+}
+
+fn unequal_epoch(worker: &mut dyn Communicator) {
+    const PARAMETERS: usize = 17_000;
+    let (rank, size) = (worker.rank(), worker.size());
+    let peers = (1..=8).flat_map(|step| [rank + step * step, rank + size - step * step]);
+    let mut peers: Vec<usize> = peers.map(|peer| peer % size).collect();
+    peers.sort_unstable();
+    let mut outbox = Outbox::new(TrafficKind::Activation, 0);
+    for &peer in &peers {
+        let rows = 1 + (rank * 7 + peer * 7) % 5;
+        outbox.messages.push(Message {
+            peer,
+            payload: vec![0; 64 * rows],
+        });
+    }
+    outbox.expect = peers;
+    let work = |rank: usize| Seconds(1e-4 + 1e-6 * (rank * 7_919 % 101) as f64);
+    worker.elapse(work(rank));
+    worker.exchange(outbox).expect("nobody fails");
+    worker.elapse(work(rank + 31));
+    let mut values = vec![1.0; PARAMETERS];
+    let kind = TrafficKind::ParameterGradient;
+    let summed = worker.all_reduce(&mut values, Reduce::Sum, kind);
+    summed.expect("nobody fails");
+    assert_eq!(values[0], size as f32);
 }
 
 /// Encoding and decoding a thousand rows of 256.

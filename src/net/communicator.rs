@@ -1,9 +1,6 @@
 //! How a worker talks to the others: one trait, implemented by each engine.
 
-use super::{
-    AllReduceKind, Bytes, Lane, NetError, Seconds, Step, Traffic, TrafficKind, all_reduce_steps,
-    broadcast_steps, gather_steps,
-};
+use super::{Bytes, Collective, Lane, NetError, Seconds, Traffic, TrafficKind};
 
 /// One message of an exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +78,17 @@ pub enum Reduce {
     Sum,
     /// Element-wise maximum.
     Max,
+}
+
+impl Reduce {
+    /// One's own value and a received one.
+    #[must_use]
+    pub fn of(self, own: f32, received: f32) -> f32 {
+        match self {
+            Self::Sum => own + received,
+            Self::Max => own.max(received),
+        }
+    }
 }
 
 /// A worker's connection to its peers. Calls block the caller, in virtual time or in real time,
@@ -162,12 +170,11 @@ pub trait Communicator: Send {
         self.finish_exchange(pending)
     }
 
-    /// How this engine carries out all-reduce.
-    fn all_reduce_kind(&self) -> AllReduceKind;
-
-    /// Starts this worker's steps of a collective on its values and returns; the steps are taken,
-    /// as far as messages arrive, while the caller computes. The steps of the workers must belong
-    /// together.
+    /// Starts this worker's part of a collective on its values and returns; its steps are taken, as
+    /// far as messages arrive, while the caller computes. All workers start the same one.
+    ///
+    /// The root of a gather has room for all values, with its own in their place; who gets nothing
+    /// may end with anything.
     ///
     /// Collectives of one worker are carried out one after another in the order in which they were
     /// started, as on one stream of a device; exchanges go their own ways beside them.
@@ -176,7 +183,7 @@ pub trait Communicator: Send {
     /// See [`Communicator`].
     fn start_collective(
         &mut self,
-        steps: Vec<Step>,
+        collective: &Collective,
         values: Vec<f32>,
         op: Reduce,
         kind: TrafficKind,
@@ -199,9 +206,7 @@ pub trait Communicator: Send {
         op: Reduce,
         kind: TrafficKind,
     ) -> Result<PendingCollective, NetError> {
-        let (rank, size) = (self.rank(), self.size());
-        let steps = all_reduce_steps(self.all_reduce_kind(), rank, size, values.len());
-        self.start_collective(steps, values, op, kind)
+        self.start_collective(&Collective::AllReduce(values.len()), values, op, kind)
     }
 
     /// Combines `values` over all workers in place; afterwards every worker holds the same bits.
@@ -238,8 +243,9 @@ pub trait Communicator: Send {
         values: &mut [f32],
         kind: TrafficKind,
     ) -> Result<(), NetError> {
-        let steps = broadcast_steps(self.rank(), self.size(), root, values.len());
-        let pending = self.start_collective(steps, values.to_vec(), Reduce::Sum, kind)?;
+        let len = values.len();
+        let broadcast = Collective::Broadcast { root, len };
+        let pending = self.start_collective(&broadcast, values.to_vec(), Reduce::Sum, kind)?;
         values.copy_from_slice(&self.finish_collective(pending)?);
         Ok(())
     }
@@ -272,8 +278,9 @@ pub trait Communicator: Send {
             let start: usize = lens[..rank].iter().sum();
             mine[start..][..values.len()].copy_from_slice(values);
         }
-        let steps = gather_steps(rank, root, lens);
-        let pending = self.start_collective(steps, mine, Reduce::Sum, kind)?;
+        let lens = lens.into();
+        let gather = Collective::Gather { root, lens };
+        let pending = self.start_collective(&gather, mine, Reduce::Sum, kind)?;
         let gathered = self.finish_collective(pending)?;
         Ok(if rank == root { gathered } else { Vec::new() })
     }

@@ -1,13 +1,16 @@
 //! What was sent, epoch by epoch.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::{Bytes, Count, Framing, Lane, Traffic};
 
 /// Every message of a run, counted once, where it was sent.
+///
+/// Epochs with the same messages as the one before are held once: most of a long run are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
-    epochs: BTreeMap<usize, Traffic>,
+    epochs: BTreeMap<usize, Arc<Traffic>>,
 }
 
 impl Ledger {
@@ -21,26 +24,60 @@ impl Ledger {
 
     /// Adds one message.
     pub fn record(&mut self, epoch: usize, lane: Lane, payload: Bytes) {
-        self.epochs.entry(epoch).or_default().add(lane, payload);
+        self.record_many(epoch, lane, payload, 1);
+    }
+
+    /// Adds `count` messages of `payload` bytes each.
+    pub fn record_many(&mut self, epoch: usize, lane: Lane, payload: Bytes, count: u64) {
+        if count == 0 {
+            return;
+        }
+        if !self.epochs.contains_key(&epoch) {
+            // The last two of the epochs before are likely to be complete by now.
+            let before = epoch.saturating_sub(1);
+            self.fold(before.saturating_sub(1), before);
+        }
+        let traffic = self.epochs.entry(epoch).or_default();
+        Arc::make_mut(traffic).add_many(lane, payload, count);
+    }
+
+    /// Holds the messages of an epoch once if they are those of the one before.
+    fn fold(&mut self, before: usize, epoch: usize) {
+        if let (Some(first), Some(second)) = (self.epochs.get(&before), self.epochs.get(&epoch))
+            && first == second
+        {
+            let first = Arc::clone(first);
+            self.epochs.insert(epoch, first);
+        }
+    }
+
+    /// The same messages in one epoch as in another that is complete.
+    pub(crate) fn repeat(&mut self, of: usize, epoch: usize) {
+        if let Some(traffic) = self.epochs.get(&of) {
+            self.epochs.insert(epoch, Arc::clone(traffic));
+        }
     }
 
     /// The messages of an epoch, if there were any.
     #[must_use]
     pub fn epoch(&self, epoch: usize) -> Option<&Traffic> {
-        self.epochs.get(&epoch)
+        self.epochs.get(&epoch).map(|traffic| &**traffic)
     }
 
     /// Epochs with messages, in order.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &Traffic)> {
-        self.epochs.iter().map(|(&epoch, traffic)| (epoch, traffic))
+        self.epochs
+            .iter()
+            .map(|(&epoch, traffic)| (epoch, &**traffic))
     }
 
     /// All messages of the run.
     #[must_use]
     pub fn traffic(&self) -> Traffic {
         let mut all = Traffic::new();
-        for traffic in self.epochs.values() {
-            all.merge(traffic);
+        let epochs: Vec<&Arc<Traffic>> = self.epochs.values().collect();
+        for equal in epochs.chunk_by(|a, b| Arc::ptr_eq(a, b)) {
+            all.merge_many(equal[0], equal.len() as u64);
         }
         all
     }
@@ -101,6 +138,22 @@ mod tests {
         );
         assert_eq!(ledger.total(&framing), ledger.traffic().total(&framing));
         assert_eq!(ledger.epoch(1), None);
+    }
+
+    #[test]
+    fn equal_epochs_are_held_once_and_told_apart_when_they_are_not() {
+        let mut ledger = Ledger::new();
+        for epoch in 0..5 {
+            ledger.record(epoch, LANE, Bytes(10));
+        }
+        let shared = |ledger: &Ledger, a, b| Arc::ptr_eq(&ledger.epochs[&a], &ledger.epochs[&b]);
+        assert!(shared(&ledger, 1, 2) && shared(&ledger, 2, 3) && !shared(&ledger, 3, 4));
+        assert_eq!(ledger.traffic().payload_of(LANE.kind), Bytes(50));
+        // A message that comes late.
+        ledger.record(2, LANE, Bytes(7));
+        assert_eq!(ledger.epoch(2).unwrap().payload_of(LANE.kind), Bytes(17));
+        assert_eq!(ledger.epoch(1).unwrap().payload_of(LANE.kind), Bytes(10));
+        assert_eq!(ledger.traffic().payload_of(LANE.kind), Bytes(57));
     }
 
     #[test]

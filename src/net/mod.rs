@@ -46,9 +46,10 @@ pub use codecs::{
     FirstColumns, Gauge, Identity, Measured, Quantise, QuantiseRows, ROW_BITS, RandomColumns,
     RandomEntries, RowBits, Short, TopK,
 };
+pub(crate) use collective::all_reduce_result;
 pub use collective::{
-    ALL_REDUCE_CHOICES, AllReduceChoice, AllReduceKind, Combine, ExchangeKind, Step,
-    all_reduce_steps, all_reduce_traffic, broadcast_steps, gather_steps,
+    ALL_REDUCE_CHOICES, AllReduceChoice, AllReduceKind, Collective, Combine, ExchangeKind, Step,
+    Steps, all_reduce_steps, all_reduce_traffic, broadcast_steps, gather_steps,
     halving_doubling_all_reduce, pairwise_rounds, parameter_server_all_reduce, ring_all_reduce,
     tree_all_reduce,
 };

@@ -138,8 +138,13 @@ impl Traffic {
 
     /// Adds all messages of `other`.
     pub fn merge(&mut self, other: &Self) {
+        self.merge_many(other, 1);
+    }
+
+    /// Adds all messages of `other` so many times.
+    pub(super) fn merge_many(&mut self, other: &Self, times: u64) {
         for (&(lane, payload), &count) in &other.messages {
-            self.add_many(lane, payload, count);
+            self.add_many(lane, payload, count * times);
         }
     }
 

@@ -9,8 +9,8 @@ use super::SimError;
 use super::kernel::{Kernel, WorkerTimes};
 use super::trace::Trace;
 use crate::net::{
-    AllReduceKind, Communicator, ExchangeKind, Fabric, Framing, Inbox, Ledger, NetError, Outbox,
-    Pending, PendingCollective, Reduce, Seconds, Step, Topology, Traffic, TrafficKind,
+    AllReduceKind, Collective, Communicator, ExchangeKind, Fabric, Framing, Inbox, Ledger,
+    NetError, Outbox, Pending, PendingCollective, Reduce, Seconds, Topology, Traffic, TrafficKind,
 };
 
 /// Stack of a worker's thread. Only the pages a worker touches take memory.
@@ -195,13 +195,9 @@ impl Communicator for SimCommunicator {
         )
     }
 
-    fn all_reduce_kind(&self) -> AllReduceKind {
-        self.all_reduce
-    }
-
     fn start_collective(
         &mut self,
-        steps: Vec<Step>,
+        collective: &Collective,
         values: Vec<f32>,
         op: Reduce,
         kind: TrafficKind,
@@ -213,7 +209,9 @@ impl Communicator for SimCommunicator {
         let ticket = self.collectives;
         self.collectives += 1;
         self.collecting.push(ticket);
-        kernel.start_collective(self.rank, ticket, steps, values, op, kind);
+        let rank = self.rank;
+        let steps = collective.steps(self.all_reduce, rank, self.size);
+        kernel.start_collective(rank, ticket, (collective, op), steps, values, kind);
         Ok(PendingCollective { ticket })
     }
 
@@ -228,7 +226,7 @@ impl Communicator for SimCommunicator {
         self.collecting.remove(place);
         self.blocking(
             |kernel| kernel.finish_collective(rank, pending.ticket),
-            |kernel| kernel.take_reduced(rank),
+            |kernel| kernel.take_reduced(rank, pending.ticket, self.all_reduce),
         )
     }
 

@@ -22,14 +22,13 @@ mod pairwise;
 mod parcel;
 mod route;
 
-#[cfg(feature = "mpi")]
-pub(super) use collective::merge;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 
-use self::collective::Collective;
+use self::collective::{Sum, Taking};
 use self::pairwise::{Exchange, Exchanged};
 use self::parcel::{Arrived, InFlight, Parcel, parcels, sizes};
 use self::route::{Route, Tag, lane};
@@ -44,8 +43,12 @@ use crate::net::{
 enum Phase {
     /// Holds the turn, or waits for it with nothing else to wait for.
     Runnable,
-    /// Waits for the messages of an exchange.
-    Receiving { tag: Tag, expect: Vec<usize> },
+    /// Waits for the messages of an exchange, of which so many have not arrived.
+    Receiving {
+        tag: Tag,
+        expect: Vec<usize>,
+        missing: usize,
+    },
     /// Waits for a pairwise exchange.
     Exchanging(Tag),
     /// Waits for the end of the collective of this number.
@@ -81,22 +84,29 @@ struct Actor {
     flights: Intervals,
     inbox: Option<Inbox>,
     /// Started and not at their end, in the order in which they were started.
-    collectives: VecDeque<Collective>,
+    collectives: VecDeque<Taking>,
     exchanges: Vec<Exchange>,
-    /// At their end and not asked for.
-    collected: BTreeMap<u64, (Seconds, Vec<f32>)>,
+    /// At their end and not asked for, and when that was.
+    collected: BTreeMap<u64, Seconds>,
     exchanged: Vec<Exchanged>,
-    reduced: Option<Vec<f32>>,
     shares_taken: usize,
 }
 
 /// The state that all workers share, guarded by one lock of which the holder of the turn is the
 /// only user.
+///
+/// Hash maps are only looked into, never gone through: their order reaches nothing.
 pub(super) struct Kernel {
     fabric: Fabric,
     actors: Vec<Actor>,
-    flying: BTreeMap<FlowId, InFlight>,
-    arrived: BTreeMap<Route, VecDeque<Arrived>>,
+    /// Who can go on and has not the turn, by clock.
+    ready: BinaryHeap<Reverse<(Seconds, usize)>>,
+    /// How many have ended.
+    done: usize,
+    flying: HashMap<FlowId, InFlight>,
+    arrived: HashMap<Route, VecDeque<Arrived>>,
+    /// What collectives come to, by number.
+    sums: BTreeMap<u64, Sum>,
     /// What worker 0 gave, and when.
     shared: Vec<(Seconds, Vec<u8>)>,
     ledger: Ledger,
@@ -125,14 +135,18 @@ impl Kernel {
             exchanges: Vec::new(),
             collected: BTreeMap::new(),
             exchanged: Vec::new(),
-            reduced: None,
             shares_taken: 0,
         };
         Self {
             fabric,
             actors: (0..workers).map(actor).collect(),
-            flying: BTreeMap::new(),
-            arrived: BTreeMap::new(),
+            ready: (1..actors)
+                .map(|rank| Reverse((Seconds::ZERO, rank)))
+                .collect(),
+            done: workers - actors,
+            flying: HashMap::new(),
+            arrived: HashMap::new(),
+            sums: BTreeMap::new(),
             shared: Vec::new(),
             ledger: Ledger::new(),
             timeline,
@@ -288,7 +302,14 @@ impl Kernel {
     /// Waits for one message from each of `expect`; passes the turn when they are not there yet.
     pub fn receive(&mut self, rank: usize, kind: TrafficKind, layer: u32, expect: Vec<usize>) {
         let tag = Tag::Exchange { kind, layer };
-        self.block(rank, Phase::Receiving { tag, expect });
+        let there = |from: &&usize| self.arrived.contains_key(&(**from, rank, tag));
+        let missing = expect.len() - expect.iter().filter(there).count();
+        let phase = Phase::Receiving {
+            tag,
+            expect,
+            missing,
+        };
+        self.block(rank, phase);
     }
 
     /// Gives or waits for the next shared value.
@@ -315,6 +336,7 @@ impl Kernel {
     /// Ends a worker's part.
     pub fn finish(&mut self, rank: usize) {
         self.actors[rank].phase = Phase::Done;
+        self.done += 1;
         self.pass_turn();
     }
 
@@ -332,25 +354,14 @@ impl Kernel {
             self.turn = None;
             return;
         }
+        // Nobody has it: whoever can go on from here on gets in line.
+        self.turn = None;
         loop {
-            let next = (0..self.workers())
-                .filter(|&rank| matches!(self.actors[rank].phase, Phase::Runnable))
-                .min_by(|&a, &b| {
-                    self.actors[a]
-                        .clock
-                        .cmp(&self.actors[b].clock)
-                        .then(a.cmp(&b))
-                });
-            if next.is_some() {
-                self.turn = next;
+            if let Some(Reverse((_, next))) = self.ready.pop() {
+                self.turn = Some(next);
                 return;
             }
-            if self
-                .actors
-                .iter()
-                .all(|actor| matches!(actor.phase, Phase::Done))
-            {
-                self.turn = None;
+            if self.done == self.workers() {
                 return;
             }
             let Some(deliveries) = self.fabric.advance() else {
@@ -371,7 +382,7 @@ impl Kernel {
 
     fn describe_wait(&self, rank: usize) -> String {
         match &self.actors[rank].phase {
-            Phase::Receiving { tag, expect } => {
+            Phase::Receiving { tag, expect, .. } => {
                 format!("it waits for {tag:?} from workers {expect:?}, but nothing is in flight")
             }
             Phase::Exchanging(tag) => {
@@ -403,15 +414,37 @@ impl Kernel {
             return self.carried(at);
         }
         let payload = message.payload;
-        self.arrived
-            .entry(route)
-            .or_default()
-            .push_back(Arrived { at, payload });
-        self.progress(to);
+        let queue = self.arrived.entry(route).or_default();
+        let first = queue.is_empty();
+        queue.push_back(Arrived { at, payload });
         match tag {
-            Tag::Collective { .. } => self.collective_delivered(from, flow, at),
-            Tag::Pairwise { .. } => self.round_delivered(from, flow, at),
+            Tag::Collective { .. } => {
+                self.progress(to);
+                self.collective_delivered(from, flow, at);
+            }
+            Tag::Pairwise { .. } => {
+                self.progress(to);
+                self.round_delivered(from, flow, at);
+            }
+            Tag::Exchange { .. } if first => self.received(from, to, tag),
             Tag::Exchange { .. } | Tag::Carried { .. } => {}
+        }
+    }
+
+    /// A message is there; the last that a worker waits for lets it go on.
+    fn received(&mut self, from: usize, to: usize, its: Tag) {
+        if let Phase::Receiving {
+            tag,
+            expect,
+            missing,
+        } = &mut self.actors[to].phase
+            && *tag == its
+            && expect.binary_search(&from).is_ok()
+        {
+            *missing -= 1;
+            if *missing == 0 {
+                self.progress(to);
+            }
         }
     }
 
@@ -429,12 +462,17 @@ impl Kernel {
         self.progress_collectives(rank);
         self.progress_exchanges(rank);
         match std::mem::replace(&mut self.actors[rank].phase, Phase::Runnable) {
-            Phase::Receiving { tag, expect } => {
-                let all_there = expect
-                    .iter()
-                    .all(|&from| self.arrived.contains_key(&(from, rank, tag)));
-                if !all_there {
-                    self.actors[rank].phase = Phase::Receiving { tag, expect };
+            Phase::Receiving {
+                tag,
+                expect,
+                missing,
+            } => {
+                if missing > 0 {
+                    self.actors[rank].phase = Phase::Receiving {
+                        tag,
+                        expect,
+                        missing,
+                    };
                     return;
                 }
                 let mut inbox = Inbox::with_capacity(expect.len());
@@ -465,6 +503,10 @@ impl Kernel {
     fn unblock(&mut self, rank: usize) {
         let actor = &mut self.actors[rank];
         actor.phase = Phase::Runnable;
+        // Who has the turn keeps it.
+        if self.turn != Some(rank) {
+            self.ready.push(Reverse((actor.clock, rank)));
+        }
         self.waited(rank);
     }
 

@@ -1,13 +1,12 @@
 //! One cell and seed from its setting to its outcome.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::engine::run_workers;
 use super::plan::Script;
 use super::record::Recorder;
 use super::{Engine, Observer, Outcome, Planner, Setting, SimError, Worker};
-use crate::net::Traffic;
+use crate::net::{Ledger, Traffic};
 
 /// A training: the plan that every worker follows, and how long it is.
 pub struct Run {
@@ -89,11 +88,11 @@ where
 }
 
 /// Every message that was sent had been planned, and no other.
-fn plan_is_ledger(planned: &BTreeMap<usize, Traffic>, outcome: &Outcome) -> Result<(), SimError> {
+fn plan_is_ledger(planned: &Ledger, outcome: &Outcome) -> Result<(), SimError> {
     let nothing = Traffic::new();
     for record in &outcome.epochs {
         let epoch = record.epoch;
-        let plan = planned.get(&epoch).unwrap_or(&nothing);
+        let plan = planned.epoch(epoch).unwrap_or(&nothing);
         let ledger = outcome.ledger.epoch(epoch).unwrap_or(&nothing);
         if plan == ledger {
             continue;

@@ -90,7 +90,7 @@ fn adaptive_bits_are_eight_at_first_and_then_what_lambda_says_and_never_more() {
         let outcome = case.train("adaqp", strategy.as_ref());
         let plans = planned(strategy.as_ref(), &setting);
         for record in &outcome.epochs {
-            let planned = &plans[&record.epoch];
+            let planned = plans.epoch(record.epoch).unwrap();
             let sent = outcome.ledger.epoch(record.epoch).unwrap();
             for kind in TrafficKind::ALL {
                 assert!(sent.payload_of(kind) <= planned.payload_of(kind), "{kind}");

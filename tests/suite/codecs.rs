@@ -292,7 +292,7 @@ fn adaptive(case: &Case, options: &str) -> (Vec<f64>, Outcome) {
     let plans = planned(strategy.as_ref(), &setting);
     for record in &outcome.epochs {
         let sent = outcome.ledger.epoch(record.epoch).unwrap();
-        let planned = &plans[&record.epoch];
+        let planned = plans.epoch(record.epoch).unwrap();
         for kind in TrafficKind::ALL {
             assert!(sent.payload_of(kind) <= planned.payload_of(kind), "{kind}");
         }

@@ -1,6 +1,5 @@
 //! Settings that the tests share.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -9,7 +8,7 @@ use grapevine::graph::{
     BatchSpec, Batches, BoundaryCounts, DatasetSpec, Division, PartitionMethod, PartitionSpec,
 };
 use grapevine::model::{Init, ModelConfig, ModelKind, ModelSpec, NormKind, OptimizerConfig};
-use grapevine::net::{AllReduceKind, ExchangeKind, NetworkSpec, Traffic};
+use grapevine::net::{AllReduceKind, ExchangeKind, Ledger, NetworkSpec};
 use grapevine::sim::{
     Backend, ComputeTiming, DeviceConfig, DeviceProfile, Engine, Outcome, Planner, Setting,
     SimError, TrainingConfig, Worker, WorkerDevice, open_devices, play,
@@ -245,10 +244,10 @@ impl Case {
 }
 
 /// What a strategy plans for each epoch before anything is decided on the way.
-pub fn planned(strategy: &dyn Strategy, setting: &Arc<Setting>) -> BTreeMap<usize, Traffic> {
+pub fn planned(strategy: &dyn Strategy, setting: &Arc<Setting>) -> Ledger {
     let training = strategy.fit(setting).expect("it fits");
     let mut planner = training.planner();
-    let mut plans = BTreeMap::new();
+    let mut plans = Ledger::new();
     for _ in 0..training.epochs() {
         planner.next(None).traffic(setting.all_reduce, &mut plans);
     }

@@ -13,7 +13,7 @@ use crate::experiment::row_maker::{RowMaker, milestones};
 use crate::experiment::rows::{
     ColumnKind, ColumnSpec, DecisionRow, EpochRow, Row, RunRow, TrafficRow, Values,
 };
-use crate::net::TrafficKind;
+use crate::net::{Ledger, TrafficKind};
 use crate::sim::DeviceConfig;
 
 /// Columns of `runs` that follow from the configuration, the data and the partition.
@@ -193,12 +193,12 @@ impl PlanCheck<'_> {
         let mut planned = Lanes::new();
         let decided = self.decisions.get(&run.key()).into_iter().flatten();
         let decisions = decisions_of(decided.map(|(_, row)| *row));
-        let (mut planner, mut plans) = (training.planner(), BTreeMap::new());
+        let (mut planner, mut plans) = (training.planner(), Ledger::new());
         for epoch in 0..training.epochs() {
             let timeline = planner.next(decisions.get(&epoch));
             timeline.traffic(setting.all_reduce, &mut plans);
         }
-        for (epoch, plan) in plans {
+        for (epoch, plan) in plans.iter() {
             for (lane, count) in plan.by_lane(&setting.framing) {
                 let (layer, from, to) = (lane.layer.into(), lane.from.into(), lane.to.into());
                 planned.insert(

@@ -12,31 +12,73 @@
 mod choice;
 mod halving_doubling;
 mod pairwise;
+mod result;
 mod ring;
 mod step;
 #[cfg(test)]
 mod tests;
 mod tree;
 
+use std::sync::Arc;
+
 use super::{Lane, Traffic, TrafficKind, f32_bytes};
 
 pub use choice::{ALL_REDUCE_CHOICES, AllReduceChoice, AllReduceKind};
 pub use halving_doubling::halving_doubling_all_reduce;
 pub use pairwise::{ExchangeKind, pairwise_rounds};
+pub(crate) use result::all_reduce_result;
 pub use ring::ring_all_reduce;
-pub use step::{Combine, Step};
+pub use step::{Combine, Step, Steps};
 pub use tree::{broadcast_steps, gather_steps, parameter_server_all_reduce, tree_all_reduce};
+
+/// What all workers do with their values together. Lengths are in 4-byte floats.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Collective {
+    /// Everybody gets the sum, or the largest, of so many values.
+    AllReduce(usize),
+    /// Everybody gets so many values of a root.
+    Broadcast {
+        /// Whose values.
+        root: usize,
+        /// How many.
+        len: usize,
+    },
+    /// A root gets everybody's values.
+    Gather {
+        /// Who gets them.
+        root: usize,
+        /// How many each worker has.
+        lens: Arc<[usize]>,
+    },
+}
+
+impl Collective {
+    /// The steps of worker `rank` of `size`.
+    #[must_use]
+    pub fn steps(&self, all_reduce: AllReduceKind, rank: usize, size: usize) -> Steps {
+        match self {
+            Self::AllReduce(len) => all_reduce_steps(all_reduce, rank, size, *len),
+            Self::Broadcast { root, len } => {
+                Box::new(broadcast_steps(rank, size, *root, *len).into_iter())
+            }
+            Self::Gather { root, lens } => Box::new(gather_steps(rank, *root, lens).into_iter()),
+        }
+    }
+}
 
 /// The steps of worker `rank` of `size` in an all-reduce of `len` elements.
 #[must_use]
-pub fn all_reduce_steps(kind: AllReduceKind, rank: usize, size: usize, len: usize) -> Vec<Step> {
-    match kind.chosen(size, f32_bytes(len)) {
+pub fn all_reduce_steps(kind: AllReduceKind, rank: usize, size: usize, len: usize) -> Steps {
+    let steps = match kind.chosen(size, f32_bytes(len)) {
         AllReduceKind::HalvingDoubling => halving_doubling_all_reduce(rank, size, len),
         AllReduceKind::Tree => tree_all_reduce(rank, size, len),
         AllReduceKind::ParameterServer => parameter_server_all_reduce(rank, size, len),
         // `chosen` never returns `Auto`.
-        AllReduceKind::Ring | AllReduceKind::Auto { .. } => ring_all_reduce(rank, size, len),
-    }
+        AllReduceKind::Ring | AllReduceKind::Auto { .. } => {
+            return Box::new(ring_all_reduce(rank, size, len));
+        }
+    };
+    Box::new(steps.into_iter())
 }
 
 /// All messages of one all-reduce of `len` floats among `size` workers, on layer 0, for plans.

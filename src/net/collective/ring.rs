@@ -19,10 +19,13 @@ use super::step::{Combine, Step, chunks};
 /// when P divides the elements.
 ///
 /// One worker has nothing to do.
-#[must_use]
-pub fn ring_all_reduce(rank: usize, size: usize, len: usize) -> Vec<Step> {
+pub fn ring_all_reduce(
+    rank: usize,
+    size: usize,
+    len: usize,
+) -> impl Iterator<Item = Step> + Send + use<> {
     let (right, left) = ((rank + 1) % size, (rank + size - 1) % size);
-    let step = |sent: usize, received: usize, combine: Combine| {
+    let step = move |sent: usize, received: usize, combine: Combine| {
         let chunk = |index: usize| chunks(index % size, index % size + 1, size, len);
         Step::both(
             Some((right, chunk(sent))),
@@ -30,7 +33,9 @@ pub fn ring_all_reduce(rank: usize, size: usize, len: usize) -> Vec<Step> {
         )
     };
     let rounds = || 0..size - 1;
-    let scatter = rounds().map(|s| step(rank + size - s, rank + size - s - 1, Combine::Reduce));
-    let gather = rounds().map(|s| step(rank + 1 + size - s, rank + size - s, Combine::Replace));
-    scatter.chain(gather).flatten().collect()
+    let scatter =
+        rounds().map(move |s| step(rank + size - s, rank + size - s - 1, Combine::Reduce));
+    let gather =
+        rounds().map(move |s| step(rank + 1 + size - s, rank + size - s, Combine::Replace));
+    scatter.chain(gather).flatten()
 }

@@ -26,6 +26,10 @@ pub struct Step {
     pub until_delivered: bool,
 }
 
+/// The steps of one worker, made one after the other: a ring of thousands has thousands of steps on
+/// each of them.
+pub type Steps = Box<dyn Iterator<Item = Step> + Send>;
+
 impl Step {
     /// Sends to `to` and goes on at once. Nothing if there are no elements.
     pub(super) fn send(to: usize, elements: Range<usize>) -> Option<Self> {

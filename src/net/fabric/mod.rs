@@ -19,11 +19,12 @@
 //! clock.
 //!
 //! **Cost.** Each instant at which transmissions start or end costs one [`Sharing::solve`] and a
-//! look at every link. N equal messages sent together cost O(N·R) over routes of R links. N
-//! messages that all end at different times cost at most O(N²·R); in practice the solves are the
-//! cost, and visit only flows that end up at a higher rate than the one that ended. Memory is
-//! O(messages not yet delivered + links).
+//! look at the links with another rate. N equal messages sent together cost O(N·R) over routes of R
+//! links. N messages that all end at different times cost at most O(N²·R); in practice the solves
+//! are the cost, and visit only flows that hang together with the one that ended and end up at a
+//! higher rate. Memory is O(messages not yet delivered + links).
 
+mod ends;
 mod members;
 mod progress;
 #[cfg(test)]
@@ -32,7 +33,7 @@ mod tests;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::sharing::{BundleId, Sharing};
+use super::sharing::{BundleId, Effort, Sharing};
 use super::{Bytes, Framing, LinkId, NetError, Seconds, Topology};
 use members::Members;
 use progress::Progress;
@@ -174,10 +175,10 @@ impl Fabric {
         self.carried[link.0]
     }
 
-    /// [`Sharing::fills`] of this network; for tests and measurements.
+    /// [`Sharing::effort`] of this network; for tests and measurements.
     #[must_use]
-    pub const fn fills(&self) -> (u64, u64) {
-        self.sharing.fills()
+    pub const fn effort(&self) -> Effort {
+        self.sharing.effort()
     }
 
     /// Hands over a message. What happens to it happens in [`Fabric::advance`].
@@ -238,10 +239,11 @@ impl Fabric {
                 continue;
             }
             self.now = arrival?;
-            let later = self.arriving.split_off(&(self.now, FlowId(u64::MAX)));
-            let arrived = std::mem::replace(&mut self.arriving, later);
-            let mut deliveries = Vec::with_capacity(arrived.len());
-            for ((time, flow), channel) in arrived {
+            let mut deliveries = Vec::new();
+            while let Some(first) = self.arriving.first_entry()
+                && first.key().0 <= self.now
+            {
+                let ((time, flow), channel) = first.remove_entry();
                 if let Some(channel) = channel
                     && self.last_arrival.get(&channel) == Some(&(time, flow))
                 {
@@ -302,7 +304,8 @@ impl Fabric {
                 self.progress.begin(slot, bytes, link, now);
             }
         }
-        let next = self.progress.set_rates(self.sharing.levels(), now);
+        let rated = self.sharing.take_rated();
+        let next = self.progress.set_rates(self.sharing.levels(), &rated, now);
         self.next_end = next.is_finite().then_some(Seconds(next));
     }
 

@@ -3,10 +3,13 @@
 //! All flows with the same bottleneck have the same rate. So each link keeps one clock of service,
 //! the bytes that each of its flows has got; a flow is done when the clock shows what it showed
 //! when the flow came, and the flow's bytes. A new rate then costs one number a link, not one a
-//! flow.
+//! flow, and only links with another rate or another next flow are looked at.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
+
+use super::ends::Ends;
+use crate::net::sharing::Rated;
 
 /// A clock shows at most so many times the bytes of its smallest flow, so that rounding stays below
 /// 1e-12 of any flow.
@@ -18,6 +21,9 @@ const NEGLIGIBLE: f64 = 1e-12;
 
 const NOWHERE: u32 = u32::MAX;
 
+/// If one link in so many has another rate, all are gone through, several at a time.
+const MANY: usize = 8;
+
 /// All flows, by the link that holds them back.
 #[derive(Clone, Debug)]
 pub(super) struct Progress {
@@ -28,7 +34,7 @@ pub(super) struct Progress {
     flows: Vec<Flow>,
 }
 
-/// By link. Apart from each other, because every instant looks at all.
+/// By link. Apart from each other, because an instant may look at all.
 #[derive(Clone, Debug)]
 struct Clocks {
     /// Bytes that each flow has got at `since`, and bytes per second from then on.
@@ -39,7 +45,7 @@ struct Clocks {
     due: Vec<f64>,
     lack: Vec<f64>,
     /// When that is; infinite at rate 0, where it waits for a link that is down.
-    end: Vec<f64>,
+    ends: Ends,
 }
 
 impl Clocks {
@@ -50,7 +56,7 @@ impl Clocks {
             rate: Vec::new(),
             due: Vec::new(),
             lack: Vec::new(),
-            end: Vec::new(),
+            ends: Ends::new(links),
         };
         none.grow(links);
         none
@@ -62,7 +68,7 @@ impl Clocks {
         }
         self.lack.resize(links, 0.0);
         self.due.resize(links, f64::INFINITY);
-        self.end.resize(links, f64::INFINITY);
+        self.ends.grow(links);
     }
 
     fn served_at(&self, link: usize, now: f64) -> f64 {
@@ -76,23 +82,45 @@ impl Clocks {
         self.rate[link] = rate;
     }
 
-    /// Sets the rates, and returns the earliest end.
-    fn set_rates(&mut self, rates: &[f64], now: f64) -> f64 {
-        let links = self.end.len().min(rates.len());
+    /// Sets the rate of one link.
+    fn set_rate(&mut self, link: usize, rate: f64, now: f64) {
+        // Bit for bit: an unchanged rate must not add a rounding to the bytes served.
+        if rate != self.rate[link] {
+            self.set(link, self.served_at(link, now), rate, now);
+        }
+    }
+
+    /// Works out anew when the next flow of a link ends.
+    fn foresee(&mut self, link: usize) {
+        let (served, since) = (self.served[link], self.since[link]);
+        let (rate, due) = (self.rate[link], self.due[link]);
+        let end = end_at(served, since, rate, due);
+        let early = end - self.lack[link] / rate;
+        self.ends
+            .set(link, end, if early < end { early } else { end });
+    }
+
+    /// Sets the rates of all, and foresees all ends.
+    fn set_rates(&mut self, rates: &[f64], now: f64) {
+        let links = self.served.len().min(rates.len());
         // One length for all: then several links are worked on together.
         let (served, since) = (&mut self.served[..links], &mut self.since[..links]);
         let (old, rates) = (&mut self.rate[..links], &rates[..links]);
-        let (due, end) = (&self.due[..links], &mut self.end[..links]);
+        let (due, lack) = (&self.due[..links], &self.lack[..links]);
+        let (end, early) = self.ends.all();
+        let (end, early) = (&mut end[..links], &mut early[..links]);
         for link in 0..links {
-            // Bit for bit: an unchanged rate must not add a rounding to the bytes served.
             let same = rates[link] == old[link];
             let moved = served[link] + old[link] * (now - since[link]);
             served[link] = if same { served[link] } else { moved };
             since[link] = if same { since[link] } else { now };
             old[link] = rates[link];
-            end[link] = end_at(served[link], since[link], rates[link], due[link]);
+            let at = end_at(served[link], since[link], rates[link], due[link]);
+            let before = at - lack[link] / rates[link];
+            end[link] = at;
+            early[link] = if before < at { before } else { at };
         }
-        end.iter().copied().fold(f64::INFINITY, f64::min)
+        self.ends.rebuild();
     }
 }
 
@@ -187,9 +215,9 @@ impl Progress {
     pub(super) fn take_ended(&mut self, now: f64) -> Vec<u32> {
         let instant = 4.0 * f64::EPSILON * now;
         let mut ended = Vec::new();
-        for link in 0..self.queues.len() {
+        for link in self.clocks.ends.until(now + instant, now) {
             loop {
-                let late = self.clocks.end[link] - now;
+                let late = self.clocks.ends.end(link) - now;
                 // Not a number for a flow that waits, which lacks more than any.
                 let done = late * self.clocks.rate[link] <= self.clocks.lack[link];
                 if late > instant && !done {
@@ -201,27 +229,35 @@ impl Progress {
                 ended.push(due.slot);
                 self.leave(due.slot);
                 self.look_ahead(link);
-                self.clocks.end[link] = {
-                    let Clocks {
-                        served,
-                        since,
-                        rate,
-                        due,
-                        ..
-                    } = &self.clocks;
-                    end_at(served[link], since[link], rate[link], due[link])
-                };
+                self.clocks.foresee(link);
             }
         }
         ended
     }
 
-    /// Sets the rates by link, and returns when the next flow ends; infinite if none does.
-    pub(super) fn set_rates(&mut self, rates: &[f64], now: f64) -> f64 {
-        for link in std::mem::take(&mut self.stale) {
+    /// Sets the rates of links that have another, and returns when the next flow ends; infinite if
+    /// none does.
+    pub(super) fn set_rates(&mut self, rates: &[f64], rated: &Rated, now: f64) -> f64 {
+        let stale = std::mem::take(&mut self.stale);
+        for &link in &stale {
             self.look_ahead(link as usize);
         }
-        self.clocks.set_rates(rates, now)
+        match rated {
+            Rated::Some(links) if (links.len() + stale.len()) * MANY < self.queues.len() => {
+                for &link in links {
+                    if (link as usize) < self.queues.len() {
+                        self.clocks
+                            .set_rate(link as usize, rates[link as usize], now);
+                        self.clocks.foresee(link as usize);
+                    }
+                }
+                for &link in &stale {
+                    self.clocks.foresee(link as usize);
+                }
+            }
+            _ => self.clocks.set_rates(rates, now),
+        }
+        self.clocks.ends.first()
     }
 
     fn join(&mut self, slot: u32, remaining: f64, link: usize, now: f64) {

@@ -60,6 +60,8 @@ impl Sharing {
         }
         self.bipartite = Some(Box::new(bipartite));
         self.changes.everything = true;
+        self.solution.order.clear();
+        self.solution.rank.fill(NONE);
         // Of links that fill together, the first is the bottleneck from now on.
         self.moved.extend(self.by_route.values());
         true
@@ -88,8 +90,8 @@ impl Sharing {
         let rest = self.empty(&mut bipartite);
         let anew = self.fill_in_order(&mut bipartite, rest);
         self.bipartite = Some(bipartite);
-        let fills = &mut self.fills;
-        *(if anew { &mut fills.0 } else { &mut fills.1 }) += 1;
+        self.effort.tables += u64::from(!anew);
+        self.effort.whole += u64::from(anew);
     }
 
     /// Empties the links from the first that is concerned.
@@ -231,6 +233,7 @@ impl Sharing {
         self.solution.rank[link as usize] = self.solution.order.len() as u32;
         self.solution.order.push(link);
         self.solution.level[link as usize] = rate;
+        self.effort.links += 1;
         bipartite.set_rate(link, Some(rate));
         let (row, was) = (bipartite.row(link), bipartite.was[link as usize]);
         let side = bipartite.column[link as usize].0;

@@ -7,24 +7,22 @@
 //!
 //! Flows on the same route always have the same rate and are kept together, as a *bundle* with a
 //! count. Every link knows the bundles that it holds back, and one number, its level, is the rate
-//! of them all. A change of one flow leaves all links alone that fill before its bottleneck; what
-//! fills later is filled again, in almost the order in which it filled before.
+//! of them all. A change is worked out in one of three ways:
 //!
-//! Where many pairs of two sides of links talk, as in an all-to-all over a star, flows are kept as
-//! a table instead, and a solve reads rows of it; see `bipartite.rs`.
+//! * the links that flows connect with it are few: they are filled from nothing (`fill.rs`), so
+//!   that rates are functions of the flows alone, to the bit. A ring of any length is such pairs;
+//! * they are many: only those are filled again that the change concerns (`refill.rs`);
+//! * many pairs of two sides of links talk, as in an all-to-all over a star: flows are kept as a
+//!   table, and a solve reads rows of it (`bipartite.rs`).
 //!
-//! **Cost**, with B bundles over at most R links each and L links in use: from nothing O(B·R + L
-//! log L) when few links fill at different levels and at most O(B·R·log L); after a change of a few
-//! flows O(B' + L), with B' the bundles whose bottleneck fills no earlier than the first that is
-//! concerned. As a table: O(L²) from nothing; after a change O(L'·L), with L' the links that fill
-//! no earlier than the first that is concerned, but 16 pairs of links at a time. Memory is O(B·R +
-//! L) and a few copies of two numbers a link; the tables have at most 16 entries of 8 bytes a
-//! bundle.
+//! **Cost**, with B bundles over at most R links each and L links among those that a change
+//! concerns: O(B·R + L log L) when few links fill at different levels and at most O(B·R·log L). As
+//! a table: O(L²) from nothing; after a change O(L'·L), with L' the links that fill no earlier than
+//! the first that is concerned, but 16 pairs of links at a time. Memory is O(B·R + L) over all
+//! links; the tables have at most 16 entries of 8 bytes a bundle.
 //!
 //! An all-to-all of P workers whose messages all end at different times is P² − P solves, one for
-//! each end: O(P⁴) in all. On one of two shared cores of an AVX-512 server CPU, of which AVX2 is
-//! used, that took 0.93 ms, 31 ms and 2.8 s for 16, 64 and 256 workers: 260 000, 130 000 and 24 000
-//! flows per second.
+//! each end: O(P⁴) in all.
 
 mod bipartite;
 mod bundle;
@@ -38,6 +36,8 @@ use std::collections::BTreeMap;
 
 use super::LinkId;
 use bundle::{Bundle, Crossing};
+use fill::Scratch;
+use refill::Refill;
 use table::{Bipartite, Shape};
 
 /// Links that fill at rates closer than this, relatively, fill together: rounding must not split
@@ -51,11 +51,14 @@ const SAME: f64 = 1e-11;
 /// A share of its capacity by which rounding may overfill a link.
 const OVERFULL: f64 = 1e-10;
 
-/// Below so many bundles, everything is filled anew after every change: it costs no more, and rates
-/// are then functions of the set of flows alone, to the bit.
+/// Below so many bundles no table is kept: filling what hangs together from nothing costs no more.
 const FEW: usize = 256;
 
-/// More links with changed flows than this are filled from nothing.
+/// Links that so many bundles cross, each counted on each of its links, are filled from nothing
+/// after every change. Rates are then functions of the set of flows alone, to the bit.
+const SMALL: usize = 2 * FEW;
+
+/// With more links of changed flows than this a table is filled from nothing.
 const FEW_LINKS: usize = 24;
 
 /// No link, no bundle, no place.
@@ -83,14 +86,43 @@ pub struct Sharing {
     free: Vec<u32>,
     free_links: Vec<u32>,
     solution: Solution,
+    scratch: Scratch,
+    refill: Refill,
     changes: Changes,
     shape: Shape,
     /// The flows as a table, where that pays. Bottlenecks are not kept in `bundles` then.
     bipartite: Option<Box<Bipartite>>,
     /// Bundles whose bottleneck may be another since they were last asked for.
     moved: Vec<u32>,
-    /// How often was filled from nothing, and how often from somewhere in between.
-    fills: (u64, u64),
+    /// Links with a new rate since they were last asked for.
+    rated: Vec<u32>,
+    effort: Effort,
+}
+
+/// What sharing has cost so far, in numbers that do not depend on the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Effort {
+    /// Solutions of all links from nothing.
+    pub whole: u64,
+    /// Solutions of the links that hang together with a change, from nothing.
+    pub components: u64,
+    /// Solutions of the links that a change concerns, among many that hang together.
+    pub concerned: u64,
+    /// Solutions of a table.
+    pub tables: u64,
+    /// Links given a rate.
+    pub links: u64,
+    /// Bundles looked at, once for each link on which they were.
+    pub visits: u64,
+}
+
+/// Which links have a new rate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rated {
+    /// These, some of them more than once.
+    Some(Vec<u32>),
+    /// Any may have.
+    All,
 }
 
 /// What filling knows of a link: the capacity that settled flows leave, and the flows not settled.
@@ -113,34 +145,26 @@ impl Filling {
     }
 }
 
-/// The order in which links filled, and from where it can be done again.
+/// What became of each link.
 #[derive(Clone, Debug, Default)]
 struct Solution {
-    /// Links in the order in which they filled, then links in use that are not full.
+    /// In a table: links in the order in which they filled, then links in use that are not full.
     order: Vec<u32>,
-    /// Each link's place in it; [`NONE`] if it has not filled.
+    /// Each link's place among those that filled with it; [`NONE`] if it has not.
     rank: Vec<u32>,
     /// The rate of the flows that a link holds back.
     level: Vec<f64>,
-    filling: Vec<Filling>,
-    snapshots: Vec<Snapshot>,
-}
-
-/// How things were before the link at a place of the order filled.
-#[derive(Clone, Debug)]
-struct Snapshot {
-    at: usize,
-    filling: Vec<Filling>,
 }
 
 /// What has changed since the last solution.
 #[derive(Clone, Debug, Default)]
 struct Changes {
-    /// Link by link: by how much its capacity and its number of flows have changed.
-    links: Vec<(u32, Filling)>,
+    /// Links of flows that came or left.
+    links: Vec<u32>,
     /// Links of flows that came.
     joined: Vec<u32>,
-    /// Everything before this place of the order stays, as far as flows that left are concerned.
+    /// In a table: everything before this place of the order stays, as far as flows that left are
+    /// concerned.
     left_at: usize,
     /// Nothing of the last solution can be used.
     everything: bool,
@@ -160,7 +184,7 @@ impl Sharing {
     #[must_use]
     pub fn new(capacity: Vec<f64>) -> Self {
         let links = capacity.len();
-        Self {
+        let mut sharing = Self {
             shape: Shape::new(links),
             bipartite: None,
             total: vec![0.0; links],
@@ -169,9 +193,10 @@ impl Sharing {
             solution: Solution {
                 rank: vec![NONE; links],
                 level: vec![0.0; links],
-                filling: vec![Filling::default(); links],
-                ..Solution::default()
+                order: Vec::new(),
             },
+            scratch: Scratch::default(),
+            refill: Refill::default(),
             capacity,
             bundles: Vec::new(),
             by_route: BTreeMap::new(),
@@ -183,8 +208,12 @@ impl Sharing {
                 ..Changes::none()
             },
             moved: Vec::new(),
-            fills: (0, 0),
-        }
+            rated: Vec::new(),
+            effort: Effort::default(),
+        };
+        sharing.scratch.grow(links);
+        sharing.refill.grow(links);
+        sharing
     }
 
     /// Adds a flow that never gets more than `cap` bytes per second, and returns its bundle.
@@ -215,7 +244,7 @@ impl Sharing {
         match self.solution.rank.get(self.bottleneck(bundle)) {
             Some(&rank) => self.changes.left_at = self.changes.left_at.min(rank as usize),
             // It came and went without ever being shared.
-            None => self.changes.everything = true,
+            None => self.changes.left_at = 0,
         }
         let flows = self.bundles[bundle].flows;
         self.count(bundle as u32, -1);
@@ -266,10 +295,19 @@ impl Sharing {
         std::mem::take(&mut self.moved)
     }
 
-    /// How often was filled from nothing and how often was refilled; for tests and measurements.
+    /// Which links have a new rate since the last call.
+    pub fn take_rated(&mut self) -> Rated {
+        if self.bipartite.is_some() {
+            self.rated.clear();
+            return Rated::All;
+        }
+        Rated::Some(std::mem::take(&mut self.rated))
+    }
+
+    /// What solving has cost so far; for tests and measurements.
     #[must_use]
-    pub const fn fills(&self) -> (u64, u64) {
-        self.fills
+    pub const fn effort(&self) -> Effort {
+        self.effort
     }
 
     /// Most bundles that have been in use at once: what memory grows with.
@@ -284,172 +322,44 @@ impl Sharing {
             return;
         }
         if self.in_use < FEW {
-            self.fill_anew();
+            self.leave_bipartite();
         } else if self.use_bipartite() {
             self.fill_bipartite();
+            self.changes = Changes::none();
+            return;
+        }
+        let changed = self.changed_links();
+        if self.changes.everything {
+            self.fill_all();
+        } else if let Some(component) = self.component(&changed) {
+            self.effort.components += 1;
+            self.fill(&component);
         } else {
-            self.fill_again();
+            self.fill_again(&changed);
         }
         self.changes = Changes::none();
     }
 
-    fn fill_anew(&mut self) {
-        self.leave_bipartite();
-        self.fill();
-        self.fills.0 += 1;
+    fn fill_all(&mut self) {
+        self.effort.whole += 1;
+        let all: Vec<u32> = (0..self.links() as u32).collect();
+        self.fill(&all);
     }
 
-    fn fill_again(&mut self) {
-        if self.refill() {
-            self.fills.1 += 1;
+    fn fill_again(&mut self, changed: &[u32]) {
+        if self.refill(changed) {
+            self.effort.concerned += 1;
         } else {
-            self.fill_anew();
+            self.fill_all();
         }
     }
 
-    fn new_bundle(&mut self, key: (Vec<LinkId>, u64), cap: Option<f64>) -> u32 {
-        let mut links: Vec<u32> = key.0.iter().map(|link| link.0 as u32).collect();
-        if cap.is_some() {
-            links.push(self.link_for_cap());
-        }
-        let id = self.free.pop().unwrap_or(self.bundles.len() as u32);
-        let mut places = Vec::with_capacity(links.len());
-        for &link in &links {
-            let other = match links[..] {
-                [a, b] => a ^ b ^ link,
-                _ => MANY,
-            };
-            let on = &mut self.crossing[link as usize];
-            places.push(on.others.len() as u32);
-            on.push(other, id);
-        }
-        self.shape.count(&links, true);
-        let bundle = Bundle {
-            links,
-            places,
-            flows: 0,
-            bottleneck: NONE,
-            key: key.clone(),
-            cap,
-        };
-        if id as usize == self.bundles.len() {
-            self.bundles.push(bundle);
-        } else {
-            self.bundles[id as usize] = bundle;
-        }
-        self.by_route.insert(key, id);
-        self.in_use += 1;
-        self.moved.push(id);
-        id
-    }
-
-    /// A link that only one bundle uses. Its capacity grows with the number of flows.
-    fn link_for_cap(&mut self) -> u32 {
-        self.free_links.pop().unwrap_or_else(|| {
-            self.capacity.push(0.0);
-            self.total.push(0.0);
-            self.crossing.push(Crossing::default());
-            self.own.push(0);
-            self.shape.ends.push([0; 2]);
-            let solution = &mut self.solution;
-            solution.rank.push(NONE);
-            solution.level.push(0.0);
-            solution.filling.push(Filling::default());
-            for snapshot in &mut solution.snapshots {
-                snapshot.filling.push(Filling::default());
-            }
-            (self.capacity.len() - 1) as u32
-        })
-    }
-
-    /// Adds or takes a flow, in all places where flows are counted.
-    fn count(&mut self, id: u32, change: i32) {
-        let bundle = &mut self.bundles[id as usize];
-        bundle.flows = bundle.flows.saturating_add_signed(change);
-        if let Some(bipartite) = &mut self.bipartite
-            && !bipartite.set_flows(&bundle.links, id, bundle.flows)
-        {
-            self.leave_bipartite();
-        }
-        let bundle = &self.bundles[id as usize];
-        let change = f64::from(change);
-        for (at, (&link, &place)) in bundle.links.iter().zip(&bundle.places).enumerate() {
-            self.crossing[link as usize].flows[place as usize] = bundle.flows;
-            self.total[link as usize] += change;
-            let mut spare = 0.0;
-            if let Some(cap) = bundle.cap
-                && at + 1 == bundle.links.len()
-            {
-                spare = change * cap;
-                self.capacity[link as usize] = cap * f64::from(bundle.flows);
-            }
-            let change = Filling {
-                spare,
-                open: change,
-            };
-            self.changes.links.push((link, change));
-        }
-    }
-
-    fn drop_bundle(&mut self, id: u32) {
-        self.set_bottleneck(id, NONE);
-        for at in 0..self.bundles[id as usize].links.len() {
-            let bundle = &self.bundles[id as usize];
-            let (link, place) = (bundle.links[at] as usize, bundle.places[at] as usize);
-            let last = self.crossing[link].others.len() - 1;
-            self.swap(link, place, last);
-            self.crossing[link].pop();
-        }
-        let bundle = &mut self.bundles[id as usize];
-        self.shape.count(&bundle.links, false);
-        let key = std::mem::take(&mut bundle.key);
-        if bundle.cap.is_some() {
-            self.free_links.extend(bundle.links.last());
-        }
-        self.by_route.remove(&key);
-        self.free.push(id);
-        self.in_use -= 1;
-    }
-
-    /// Exchanges two places among the bundles on a link.
-    fn swap(&mut self, link: usize, a: usize, b: usize) {
-        if a == b {
-            return;
-        }
-        self.crossing[link].swap(a, b);
-        for place in [a, b] {
-            let bundle = &mut self.bundles[self.crossing[link].bundles[place] as usize];
-            let at = bundle.links.iter().position(|&own| own as usize == link);
-            if let Some(at) = at {
-                bundle.places[at] = place as u32;
-            }
-        }
-    }
-
-    fn place(&self, id: u32, link: u32) -> Option<usize> {
-        let bundle = &self.bundles[id as usize];
-        let at = bundle.links.iter().position(|&own| own == link)?;
-        Some(bundle.places[at] as usize)
-    }
-
-    /// Moves a bundle from the own ones of one link to those of another.
-    fn set_bottleneck(&mut self, id: u32, link: u32) {
-        let old = self.bundles[id as usize].bottleneck;
-        if old == link {
-            return;
-        }
-        if let Some(place) = self.place(id, old) {
-            let old = old as usize;
-            self.own[old] -= 1;
-            self.swap(old, place, self.own[old]);
-        }
-        if let Some(place) = self.place(id, link) {
-            let link = link as usize;
-            self.swap(link, place, self.own[link]);
-            self.own[link] += 1;
-        }
-        self.bundles[id as usize].bottleneck = link;
-        self.moved.push(id);
+    /// Links with changed flows, each once.
+    fn changed_links(&self) -> Vec<u32> {
+        let mut links = self.changes.links.clone();
+        links.sort_unstable();
+        links.dedup();
+        links
     }
 }
 

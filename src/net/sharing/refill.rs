@@ -1,259 +1,250 @@
-//! Filling again after a few flows came or went.
+//! Filling again what a change concerns, among many flows that hang together.
 //!
-//! What a flow does to others begins where its bottleneck fills: links that fill before are not
-//! concerned. So things are put back to a snapshot from before, and the links after it are filled
-//! once more, one after another, in the order of last time. A few of the next links and all whose
-//! flows changed are compared each time, and the one that fills first is taken; where it overtakes
-//! another, it becomes the bottleneck of the flows that they share.
+//! What a flow does to others begins where its bottleneck fills: links that fill before it, and
+//! hold back nobody it could help, stay as they are. So only some links are *concerned*:
 //!
-//! The result is right if links fill at levels that do not fall, and if no link ends up over its
-//! capacity: then every flow has a full link on which none is faster, and there is only one such
-//! allocation. Both are checked, and where one fails (a link has moved further than was looked, or
-//! has filled that did not last time), everything is filled from nothing.
+//! 1. those of flows that came or left, or whose capacity changed;
+//! 2. with a link, all others on the ways of the flows that it holds back. They fill later, so this
+//!    goes upwards only;
+//! 3. a link that turns out to hold back a flow at a higher rate than another of its links, which
+//!    is concerned, would now give it.
+//!
+//! Concerned links are filled in the order of their levels, from a heap of lower bounds. What their
+//! flows get elsewhere is what they got there, unless that link is concerned too. A link's state is
+//! worked out from its flows when it comes to the top for the first time, and once more when others
+//! are found to be concerned.
+//!
+//! The result is right if links fill at levels that do not fall: then every flow has a full link on
+//! which none is faster, and there is only one such allocation. That is checked, and where rounding
+//! breaks it, everything is filled from nothing.
 
-use super::{FEW_LINKS, Filling, MANY, NONE, OVERFULL, SAME, Sharing, Snapshot};
+use std::cmp::Reverse;
 
-/// So many of the next links are compared.
-const WINDOW: usize = 12;
+use super::fill::Level;
+use super::{Filling, SAME, SAME_LEVEL, Sharing};
 
-/// What is left to fill.
-struct Rest {
-    /// The order of last time, from the snapshot on.
-    links: Vec<u32>,
-    /// Up to here all have filled, or are in `idle`.
-    head: usize,
-    /// Links with changed flows, and their places in `links`, where new ones have none.
-    changed: Vec<(u32, usize)>,
-    /// Links whose flows have all settled elsewhere.
-    idle: Vec<u32>,
+/// What a change means for a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// Not concerned.
+    #[default]
+    Same,
+    /// Concerned, but only one bundle crosses it, which another link holds back: it matters only if
+    /// that link would give more than this one has.
+    Wide,
+    /// Concerned, and not looked at.
+    Waits,
+    /// What is left for its flows is worked out and kept up to date.
+    Open,
+    /// All its flows have rates, from elsewhere.
+    Idle,
+    /// It has been filled.
+    Full,
+}
+
+/// A solution under way, kept for the next one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Refill {
+    state: Vec<State>,
+    concerned: Vec<u32>,
+    ahead: Vec<u32>,
+    /// Whether there is anything wide.
+    wide: bool,
+}
+
+impl Refill {
+    pub(super) fn grow(&mut self, links: usize) {
+        self.state.resize(links, State::Same);
+    }
+
+    /// Whether flows that this link held back have no rate yet.
+    fn is_open(&self, bottleneck: u32) -> bool {
+        let state = self.state.get(bottleneck as usize);
+        state.is_none_or(|state| matches!(state, State::Waits | State::Open))
+    }
 }
 
 impl Sharing {
     /// Fills again what the changes concern; `false` if that must be done from nothing.
-    pub(super) fn refill(&mut self) -> bool {
-        let changed = self.changed_links();
-        if self.changes.everything || changed.len() > FEW_LINKS {
-            return false;
+    pub(super) fn refill(&mut self, changed: &[u32]) -> bool {
+        let mut work = std::mem::take(&mut self.refill);
+        self.scratch.levels.clear();
+        work.wide = false;
+        for &link in changed {
+            self.concern(&mut work, link, 0.0);
         }
-        let start = self.put_back();
-        let mut rest = Rest {
-            links: self.solution.order.split_off(start),
-            head: 0,
-            changed: Vec::with_capacity(changed.len()),
-            idle: Vec::new(),
-        };
-        for &link in &rest.links {
-            self.solution.rank[link as usize] = NONE;
+        let right = self.fill_concerned(&mut work);
+        self.effort.links += work.concerned.len() as u64;
+        for link in work.concerned.drain(..) {
+            work.state[link as usize] = State::Same;
         }
-        for link in changed {
-            let place = rest.links.iter().position(|&other| other == link);
-            if let Some(place) = place {
-                rest.links[place] = NONE;
-            }
-            if self.total[link as usize] > 0.0 && self.solution.rank[link as usize] == NONE {
-                rest.changed.push((link, place.unwrap_or(usize::MAX)));
-            }
-        }
-        self.fill_rest(start, rest)
+        self.refill = work;
+        right
     }
 
-    /// Links with changed flows, each once.
-    pub(super) fn changed_links(&self) -> Vec<u32> {
-        let mut links: Vec<u32> = self.changes.links.iter().map(|change| change.0).collect();
-        links.sort_unstable();
-        links.dedup();
-        links
+    /// A link is concerned, and those that its flows also cross.
+    fn concern(&mut self, work: &mut Refill, link: u32, rate: f64) {
+        work.ahead.push(link);
+        let first = link;
+        while let Some(link) = work.ahead.pop() {
+            let at = link as usize;
+            match work.state[at] {
+                State::Same => work.concerned.push(link),
+                // What it took for settled may be open now.
+                State::Open | State::Idle => {
+                    work.state[at] = State::Waits;
+                    self.scratch.levels.push(Reverse((Level(rate), link)));
+                    continue;
+                }
+                State::Wide if link == first => {}
+                State::Wide | State::Waits | State::Full => continue,
+            }
+            if link != first && self.own[at] == 0 && self.crossing[at].bundles.len() == 1 {
+                work.state[at] = State::Wide;
+                work.wide = true;
+                continue;
+            }
+            work.state[at] = State::Waits;
+            let bound = rate.max(self.equal(at) * (1.0 - SAME_LEVEL));
+            self.scratch.levels.push(Reverse((Level(bound), link)));
+            for place in 0..self.own[at] {
+                let id = self.crossing[at].bundles[place];
+                let links = self.bundles[id as usize].links.iter();
+                work.ahead.extend(links.filter(|&&other| other != link));
+            }
+            self.effort.visits += self.own[at] as u64;
+        }
     }
 
-    /// Goes back to the last snapshot that the changes leave alone but for the flows still open,
-    /// and returns its place in the order.
-    fn put_back(&mut self) -> usize {
-        let left_at = self.changes.left_at;
-        let mut valid = 0;
-        let mut snapshots = std::mem::take(&mut self.solution.snapshots);
-        for snapshot in snapshots.iter_mut().filter(|one| one.at <= left_at) {
-            for &(link, change) in &self.changes.links {
-                let filling = &mut snapshot.filling[link as usize];
-                filling.spare += change.spare;
-                filling.open += change.open;
+    /// Fills what is wide and yet has less than this for a flow of a link, and says whether there
+    /// was any. Nobody else hears of it, so it need not be its turn.
+    fn fill_narrower(&mut self, work: &mut Refill, link: u32, level: f64) -> bool {
+        let mut narrower = Vec::new();
+        for &id in &self.crossing[link as usize].bundles {
+            let bundle = &self.bundles[id as usize];
+            if !work.is_open(bundle.bottleneck) {
+                continue;
             }
-            let solution = &self.solution;
-            let before = solution.order[snapshot.at - 1] as usize;
-            // With one more flow a link may fill earlier than it did.
-            let fills_later = |&link: &u32| {
-                let link = link as usize;
-                solution.rank[link] as usize >= snapshot.at
-                    && snapshot.filling[link].level() > solution.level[before]
-            };
-            if !self.changes.joined.iter().all(fills_later) {
-                break;
-            }
-            valid += 1;
+            let wide = bundle.links.iter().copied();
+            let least = wide
+                .filter(|&other| work.state[other as usize] == State::Wide)
+                .map(|other| (Level(self.equal(other as usize)), other))
+                .min();
+            narrower.extend(least.filter(|(least, _)| least.0 < level * (1.0 - SAME_LEVEL)));
         }
-        snapshots.truncate(valid);
-        let solution = &mut self.solution;
-        solution.filling.clear();
-        let mut start = 0;
-        if let Some(snapshot) = snapshots.last() {
-            solution.filling.extend(&snapshot.filling);
-            start = snapshot.at;
-        } else {
-            let all = self.capacity.iter().zip(&self.total);
-            let all = all.map(|(&spare, &open)| Filling { spare, open });
-            solution.filling.extend(all);
+        for &(Level(least), other) in &narrower {
+            self.give(work, other, least);
         }
-        solution.snapshots = snapshots;
-        start
+        !narrower.is_empty()
     }
 
-    fn fill_rest(&mut self, start: usize, mut rest: Rest) -> bool {
-        let mut rate = match start {
-            0 => 0.0,
-            _ => self.solution.level[self.solution.order[start - 1] as usize],
-        };
-        let mut work = 0;
-        while let Some((link, place)) = self.fills_first(&mut rest) {
-            if work >= 2 * self.links() {
-                work = 0;
-                self.solution.snapshots.push(Snapshot {
-                    at: self.solution.order.len(),
-                    filling: self.solution.filling.clone(),
-                });
+    /// The rate of flows that share a link equally.
+    fn equal(&self, link: usize) -> f64 {
+        self.capacity[link] / self.total[link].max(1.0)
+    }
+
+    fn fill_concerned(&mut self, work: &mut Refill) -> bool {
+        let mut rate = 0.0_f64;
+        while let Some(Reverse((_, link))) = self.scratch.levels.pop() {
+            let at = link as usize;
+            match work.state[at] {
+                State::Waits => {
+                    self.open(work, link, rate);
+                    work.state[at] = State::Open;
+                }
+                State::Open => {}
+                State::Same | State::Wide | State::Idle | State::Full => continue,
             }
-            let filling = self.solution.filling[link as usize];
+            let filling = self.scratch.filling[at];
+            if filling.open <= 0.0 {
+                work.state[at] = State::Idle;
+                continue;
+            }
             let level = filling.level();
+            if let Some(&Reverse((Level(bound), _))) = self.scratch.levels.peek()
+                && level > bound
+            {
+                self.scratch.levels.push(Reverse((Level(level), link)));
+                continue;
+            }
             if level < rate * (1.0 - SAME) {
                 return false;
             }
-            if level > rate * (1.0 + SAME) {
+            if work.wide && self.fill_narrower(work, link, level) {
+                self.scratch.levels.push(Reverse((Level(level), link)));
+                continue;
+            }
+            if level > rate * (1.0 + SAME_LEVEL) {
                 rate = level;
             }
-            if self.overtakes(&rest, place) {
-                self.claim(link);
-            }
-            self.solution.rank[link as usize] = self.solution.order.len() as u32;
-            self.solution.order.push(link);
-            self.solution.level[link as usize] = rate;
-            work += self.own[link as usize];
-            if self.settle_own(link, rate) != filling.open {
-                return false;
-            }
+            self.give(work, link, rate);
         }
-        let all_idle = rest.idle.iter().copied();
-        let changed = rest.changed.iter().map(|changed| changed.0);
-        let idle: Vec<u32> = all_idle
-            .chain(changed)
-            .filter(|&link| self.solution.rank[link as usize] == NONE)
-            .collect();
-        for &link in &idle {
-            let Filling { spare, open } = self.solution.filling[link as usize];
-            if open > 0.0 || spare < -OVERFULL * self.capacity[link as usize] {
-                return false;
-            }
-        }
-        self.solution.order.extend(idle);
         true
     }
 
-    /// Of the links that are looked at, the one that fills first, and its place in the order of
-    /// last time.
-    fn fills_first(&self, rest: &mut Rest) -> Option<(u32, usize)> {
-        let Self { solution, .. } = self;
-        let waits = |link: u32| link != NONE && solution.rank[link as usize] == NONE;
-        let mut first: Option<(u32, usize)> = None;
-        let mut least = Filling {
-            spare: f64::INFINITY,
-            open: 1.0,
-        };
-        let mut compare = |link: u32, place: usize| {
-            let one = solution.filling[link as usize];
-            // Levels, without a division.
-            let lower = one.spare.max(0.0) * least.open < least.spare * one.open;
-            if one.open > 0.0 && (lower || first.is_none()) {
-                first = Some((link, place));
-                least = Filling {
-                    spare: one.spare.max(0.0),
-                    ..one
-                };
-            }
-            one.open > 0.0
-        };
-        let mut seen = 0;
-        let mut place = rest.head;
-        while let Some(&link) = rest.links.get(place)
-            && seen < WINDOW
-        {
-            if waits(link) && compare(link, place) {
-                seen += 1;
-            } else if place == rest.head {
-                if waits(link) {
-                    rest.idle.push(link);
+    /// Works out what a link has left for flows without a rate.
+    fn open(&mut self, work: &mut Refill, link: u32, rate: f64) {
+        let at = link as usize;
+        loop {
+            let mut filling = Filling {
+                spare: self.capacity[at],
+                open: self.total[at],
+            };
+            let on = &self.crossing[at];
+            self.effort.visits += on.bundles.len() as u64;
+            for (&id, &flows) in on.bundles.iter().zip(&on.flows) {
+                let bottleneck = self.bundles[id as usize].bottleneck;
+                if bottleneck != link && !work.is_open(bottleneck) {
+                    let rate = self.solution.level[bottleneck as usize];
+                    filling.settle(f64::from(flows), rate);
                 }
-                rest.head += 1;
             }
-            place += 1;
-        }
-        for &(link, place) in &rest.changed {
-            if waits(link) {
-                compare(link, place);
+            self.scratch.filling[at] = filling;
+            let level = filling.level() * (1.0 + SAME_LEVEL);
+            // Flows that others held back at more than this link now has for them. The highest first:
+            // without it there may be room for the rest.
+            let on = &self.crossing[at];
+            let elsewhere = on.bundles[self.own[at]..].iter();
+            let highest = elsewhere
+                .map(|&id| self.bundles[id as usize].bottleneck)
+                .filter(|&other| work.state.get(other as usize) == Some(&State::Same))
+                .map(|other| (Level(self.solution.level[other as usize]), other))
+                .max();
+            match highest {
+                Some((Level(above), other))
+                    if above > level && (filling.open > 0.0 || filling.spare < 0.0) =>
+                {
+                    self.concern(work, other, rate);
+                }
+                _ => return,
             }
         }
-        first
     }
 
-    /// Whether the link from this place fills before one that used to fill earlier, or before new
-    /// flows were given to anyone.
-    fn overtakes(&self, rest: &Rest, place: usize) -> bool {
-        let changed = rest.changed.iter().any(|&(link, was)| {
-            was == place
-                || (self.solution.rank[link as usize] == NONE
-                    && was < place
-                    && self.own[link as usize] > 0)
-        });
-        changed || place > rest.head
-    }
-
-    /// Makes a link the bottleneck of all flows on it that have not settled.
-    fn claim(&mut self, link: u32) {
-        for place in self.own[link as usize]..self.crossing[link as usize].bundles.len() {
-            if self.is_open(link, place) {
-                let id = self.crossing[link as usize].bundles[place];
+    /// Gives a rate to the flows of a link that have none.
+    fn give(&mut self, work: &mut Refill, link: u32, rate: f64) {
+        let at = link as usize;
+        work.state[at] = State::Full;
+        self.solution.level[at] = rate;
+        self.rated.push(link);
+        self.effort.visits += self.crossing[at].bundles.len() as u64;
+        // Moving bundles about never brings one from beyond the place that is looked at.
+        for place in 0..self.crossing[at].bundles.len() {
+            let id = self.crossing[at].bundles[place];
+            let bottleneck = self.bundles[id as usize].bottleneck;
+            if bottleneck != link {
+                if !work.is_open(bottleneck) {
+                    continue;
+                }
                 self.set_bottleneck(id, link);
             }
-        }
-    }
-
-    /// Whether none of the other links of a bundle on this link has filled.
-    fn is_open(&self, link: u32, place: usize) -> bool {
-        let on = &self.crossing[link as usize];
-        let waits = |link: u32| self.solution.rank[link as usize] == NONE;
-        match on.others[place] {
-            MANY => {
-                let links = &self.bundles[on.bundles[place] as usize].links;
-                links.iter().all(|&link| waits(link))
-            }
-            other => waits(other),
-        }
-    }
-
-    /// Gives the rate to all flows that a link holds back, and returns how many they are.
-    fn settle_own(&mut self, link: u32, rate: f64) -> f64 {
-        let filling = &mut self.solution.filling;
-        let own = self.own[link as usize];
-        let on = &self.crossing[link as usize];
-        let mut settled = 0_u64;
-        for place in 0..own {
-            let (other, flows) = (on.others[place], on.flows[place]);
-            settled += u64::from(flows);
-            // MANY is no link: one look tells that, and that the other link exists.
-            if let Some(other) = filling.get_mut(other as usize) {
-                other.settle(f64::from(flows), rate);
-            } else {
-                let id = on.bundles[place];
-                self.bundles[id as usize].settle_others(link, rate, filling);
+            let bundle = &self.bundles[id as usize];
+            let flows = f64::from(bundle.flows);
+            for &other in bundle.links.iter().filter(|&&other| other != link) {
+                if work.state[other as usize] == State::Open {
+                    self.scratch.filling[other as usize].settle(flows, rate);
+                }
             }
         }
-        filling[link as usize] = Filling::default();
-        settled as f64
     }
 }

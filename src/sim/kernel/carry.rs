@@ -62,7 +62,8 @@ impl Kernel {
             return;
         }
         let clock = self.actors[rank].clock;
-        for everybody in 0..self.workers() {
+        self.unblock(rank);
+        for everybody in (0..self.workers()).filter(|&other| other != rank) {
             self.actors[everybody].clock = clock;
             self.waited(everybody);
         }

@@ -1,25 +1,26 @@
 //! Collectives in the background: their steps are taken when messages arrive, whatever the worker
 //! does then.
-
-use std::collections::VecDeque;
+//!
+//! Messages of collectives have sizes and take their time, but hold nothing: all values are in this
+//! process. What they come to is worked out once, when the first worker asks for it.
 
 use super::{Arrived, Kernel, Phase, Tag};
 use crate::net::{
-    Combine, FlowId, Reduce, Seconds, Step, TrafficKind, f32_bytes, floats, to_bytes,
+    AllReduceKind, Collective, FlowId, Reduce, Seconds, Step, Steps, TrafficKind,
+    all_reduce_result, f32_bytes,
 };
 
-/// A collective of one worker that has not come to its end.
-pub(super) struct Collective {
+/// One worker's part of a collective that has not come to its end.
+pub(super) struct Taking {
     /// Number among the worker's collectives. All workers start the same ones in the same order, so
     /// it tells the messages of one from those of another.
     number: u64,
     /// The epoch under which its messages are counted.
     epoch: usize,
-    /// None where sizes alone are played.
-    values: Option<Vec<f32>>,
-    op: Reduce,
     kind: TrafficKind,
-    steps: VecDeque<Step>,
+    steps: Steps,
+    /// The step that is being taken.
+    step: Option<Step>,
     /// The time until which it has come.
     clock: Seconds,
     sent: bool,
@@ -28,18 +29,69 @@ pub(super) struct Collective {
     awaits: Option<FlowId>,
 }
 
+/// What a collective comes to.
+pub(super) struct Sum {
+    collective: Collective,
+    op: Reduce,
+    /// What the workers have given, by rank.
+    given: Vec<Option<Vec<f32>>>,
+    /// What everybody gets.
+    result: Option<Vec<f32>>,
+    taken: usize,
+}
+
+impl Sum {
+    /// The values of one worker at the end. Others have given theirs by then, as far as they are
+    /// part of it: its messages came from them.
+    fn take(&mut self, all_reduce: AllReduceKind, rank: usize) -> Vec<f32> {
+        self.taken += 1;
+        match &self.collective {
+            Collective::AllReduce(_) => {
+                let given = &mut self.given;
+                let result = self.result.get_or_insert_with(|| {
+                    let all = given.iter_mut().filter_map(Option::take).collect();
+                    all_reduce_result(all_reduce, all, |own, other| self.op.of(own, other))
+                });
+                result.clone()
+            }
+            &Collective::Broadcast { root, .. } => self.given[root].clone().unwrap_or_default(),
+            Collective::Gather { root, lens } if *root == rank => {
+                let mut all = self.given[rank].take().unwrap_or_default();
+                let mut start = 0;
+                for (other, len) in lens.iter().enumerate() {
+                    if let Some(values) = self.given[other].take() {
+                        all[start..start + len].copy_from_slice(&values);
+                    }
+                    start += len;
+                }
+                all
+            }
+            Collective::Gather { .. } => Vec::new(),
+        }
+    }
+}
+
 impl Kernel {
     /// Puts a collective behind those that the worker has started before, at the worker's clock.
     pub fn start_collective(
         &mut self,
         rank: usize,
         number: u64,
-        steps: Vec<Step>,
+        (collective, op): (&Collective, Reduce),
+        steps: Steps,
         values: Vec<f32>,
-        op: Reduce,
         kind: TrafficKind,
     ) {
-        self.queue_collective(rank, number, steps, Some(values), op, kind);
+        let workers = self.workers();
+        let sum = self.sums.entry(number).or_insert_with(|| Sum {
+            collective: collective.clone(),
+            op,
+            given: vec![None; workers],
+            result: None,
+            taken: 0,
+        });
+        sum.given[rank] = Some(values);
+        self.start_collective_sizes(rank, number, steps, kind);
     }
 
     /// As [`Self::start_collective`], by sizes alone.
@@ -47,29 +99,16 @@ impl Kernel {
         &mut self,
         rank: usize,
         number: u64,
-        steps: Vec<Step>,
-        kind: TrafficKind,
-    ) {
-        self.queue_collective(rank, number, steps, None, Reduce::Sum, kind);
-    }
-
-    fn queue_collective(
-        &mut self,
-        rank: usize,
-        number: u64,
-        steps: Vec<Step>,
-        values: Option<Vec<f32>>,
-        op: Reduce,
+        mut steps: Steps,
         kind: TrafficKind,
     ) {
         let actor = &mut self.actors[rank];
-        actor.collectives.push_back(Collective {
+        actor.collectives.push_back(Taking {
             number,
             epoch: actor.epoch,
-            values,
-            op,
             kind,
-            steps: steps.into(),
+            step: steps.next(),
+            steps,
             clock: actor.clock,
             sent: false,
             received: false,
@@ -84,100 +123,89 @@ impl Kernel {
         self.block(rank, Phase::Collecting(number));
     }
 
-    pub fn take_reduced(&mut self, rank: usize) -> Vec<f32> {
-        self.actors[rank].reduced.take().unwrap_or_default()
+    /// What a collective that has come to its end has left this worker with.
+    pub fn take_reduced(
+        &mut self,
+        rank: usize,
+        number: u64,
+        all_reduce: AllReduceKind,
+    ) -> Vec<f32> {
+        let workers = self.workers();
+        let Some(sum) = self.sums.get_mut(&number) else {
+            return Vec::new();
+        };
+        let values = sum.take(all_reduce, rank);
+        if sum.taken == workers {
+            self.sums.remove(&number);
+        }
+        values
     }
 
     /// A worker that waits for a collective goes on when it has come to its end, at that time.
     pub(super) fn progress_collecting(&mut self, rank: usize, number: u64) {
         let actor = &mut self.actors[rank];
-        let Some((at, values)) = actor.collected.remove(&number) else {
+        let Some(at) = actor.collected.remove(&number) else {
             actor.phase = Phase::Collecting(number);
             return;
         };
         actor.clock = actor.clock.max(at);
-        actor.reduced = Some(values);
         self.unblock(rank);
     }
 
     /// Takes the steps of a worker's first collective, and of the next when it has come to its end,
     /// as far as what has arrived allows.
     pub(super) fn progress_collectives(&mut self, rank: usize) {
-        while let Some(mut collective) = self.actors[rank].collectives.pop_front() {
-            let done = self.take_steps(rank, &mut collective);
+        while let Some(mut taking) = self.actors[rank].collectives.pop_front() {
+            let done = self.take_steps(rank, &mut taking);
             let actor = &mut self.actors[rank];
             if !done {
-                actor.collectives.push_front(collective);
+                actor.collectives.push_front(taking);
                 return;
             }
             if let Some(next) = actor.collectives.front_mut() {
-                next.clock = next.clock.max(collective.clock);
+                next.clock = next.clock.max(taking.clock);
             }
-            let result = (collective.clock, collective.values.unwrap_or_default());
-            actor.collected.insert(collective.number, result);
+            actor.collected.insert(taking.number, taking.clock);
         }
     }
 
     /// Whether all steps are taken.
-    fn take_steps(&mut self, rank: usize, collective: &mut Collective) -> bool {
+    fn take_steps(&mut self, rank: usize, taking: &mut Taking) -> bool {
         let tag = Tag::Collective {
-            kind: collective.kind,
-            number: collective.number,
+            kind: taking.kind,
+            number: taking.number,
         };
-        while let Some(step) = collective.steps.front() {
-            if let (Some((to, range)), false) = (&step.send, collective.sent) {
-                let bytes = f32_bytes(range.len());
-                let values = collective.values.as_ref();
-                let payload = values.map(|values| to_bytes(&values[range.clone()]));
-                let payload = payload.unwrap_or_default();
-                let route = (rank, *to, tag);
-                let flow = self.send(route, payload, bytes, collective.clock, collective.epoch);
-                collective.awaits = step.until_delivered.then_some(flow);
+        while let Some(step) = &taking.step {
+            if let (Some((to, range)), false) = (&step.send, taking.sent) {
+                let (route, bytes) = ((rank, *to, tag), f32_bytes(range.len()));
+                let flow = self.send(route, Vec::new(), bytes, taking.clock, taking.epoch);
+                taking.awaits = step.until_delivered.then_some(flow);
             }
-            collective.sent = true;
-            if let (Some((from, range, combine)), false) = (&step.receive, collective.received) {
-                let Some(Arrived { at, payload }) = self.take_arrived((*from, rank, tag)) else {
+            taking.sent = true;
+            if let (Some((from, ..)), false) = (&step.receive, taking.received) {
+                let Some(Arrived { at, .. }) = self.take_arrived((*from, rank, tag)) else {
                     return false;
                 };
-                collective.clock = collective.clock.max(at);
-                if let Some(values) = &mut collective.values {
-                    merge(
-                        &mut values[range.clone()],
-                        &payload,
-                        *combine,
-                        collective.op,
-                    );
-                }
-                collective.received = true;
+                taking.clock = taking.clock.max(at);
+                taking.received = true;
             }
-            if collective.awaits.is_some() {
+            if taking.awaits.is_some() {
                 return false;
             }
-            collective.steps.pop_front();
-            (collective.sent, collective.received) = (false, false);
+            taking.step = taking.steps.next();
+            (taking.sent, taking.received) = (false, false);
         }
         true
     }
 
     /// A message of a collective has been delivered: its sender may have waited for that.
     pub(super) fn collective_delivered(&mut self, from: usize, flow: FlowId, at: Seconds) {
-        if let Some(collective) = self.actors[from].collectives.front_mut()
-            && collective.awaits == Some(flow)
+        if let Some(taking) = self.actors[from].collectives.front_mut()
+            && taking.awaits == Some(flow)
         {
-            collective.awaits = None;
-            collective.clock = collective.clock.max(at);
+            taking.awaits = None;
+            taking.clock = taking.clock.max(at);
             self.progress(from);
         }
-    }
-}
-
-/// Received values into one's own, as a step says.
-pub(in crate::sim) fn merge(values: &mut [f32], payload: &[u8], combine: Combine, op: Reduce) {
-    for (value, received) in values.iter_mut().zip(floats(payload)) {
-        *value = match (combine, op) {
-            (Combine::Replace, _) => received,
-            (Combine::Reduce, Reduce::Sum) => *value + received,
-            (Combine::Reduce, Reduce::Max) => value.max(received),
-        };
     }
 }

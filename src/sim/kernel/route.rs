@@ -3,7 +3,7 @@
 use crate::net::{Lane, TrafficKind};
 
 /// Tells messages of collectives from those of exchanges between the same two workers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Tag {
     Exchange {
         kind: TrafficKind,

@@ -9,8 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::account::Account;
 use super::port::{Channel, Port, Receiving};
-use crate::net::{Lane, NetError, Reduce, Step, TrafficKind, to_bytes};
-use crate::sim::kernel::merge;
+use crate::net::{Combine, Lane, NetError, Reduce, Step, Steps, TrafficKind, floats, to_bytes};
 
 /// One that has not come to its end.
 struct Collective {
@@ -20,7 +19,9 @@ struct Collective {
     kind: TrafficKind,
     op: Reduce,
     values: Vec<f32>,
-    steps: VecDeque<Step>,
+    steps: Steps,
+    /// The step that is being taken.
+    step: Option<Step>,
     sent: bool,
     /// The message that the present step receives, once it has begun to come.
     receiving: Option<Receiving>,
@@ -41,7 +42,7 @@ impl Collectives {
         epoch: usize,
         tag: i32,
         kind: TrafficKind,
-        (steps, values, op): (Vec<Step>, Vec<f32>, Reduce),
+        (mut steps, values, op): (Steps, Vec<f32>, Reduce),
     ) -> u64 {
         let ticket = self.started;
         self.started += 1;
@@ -52,7 +53,8 @@ impl Collectives {
             kind,
             op,
             values,
-            steps: steps.into(),
+            step: steps.next(),
+            steps,
             sent: false,
             receiving: None,
         });
@@ -96,7 +98,7 @@ impl Collective {
     /// Whether all steps are taken.
     fn take_steps(&mut self, port: &mut Port, account: &mut Account) -> Result<bool, NetError> {
         port.reap()?;
-        while let Some(step) = self.steps.front() {
+        while let Some(step) = &self.step {
             if let (Some((to, range)), false) = (&step.send, self.sent) {
                 let payload = to_bytes(&self.values[range.clone()]);
                 let lane = Lane {
@@ -123,9 +125,19 @@ impl Collective {
                 let (_, payload) = receiving.taken();
                 merge(&mut self.values[range.clone()], &payload, *combine, self.op);
             }
-            self.steps.pop_front();
+            self.step = self.steps.next();
             self.sent = false;
         }
         Ok(true)
+    }
+}
+
+/// Received values into one's own, as a step says.
+fn merge(values: &mut [f32], payload: &[u8], combine: Combine, op: Reduce) {
+    for (value, received) in values.iter_mut().zip(floats(payload)) {
+        *value = match combine {
+            Combine::Replace => received,
+            Combine::Reduce => op.of(*value, received),
+        };
     }
 }

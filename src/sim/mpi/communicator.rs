@@ -9,8 +9,8 @@ use super::collective::Collectives;
 use super::port::{Channel, Port};
 use super::tags::{SHARED, tag};
 use crate::net::{
-    AllReduceKind, Communicator, Inbox, Lane, Message, NetError, Outbox, Pending,
-    PendingCollective, Reduce, Seconds, Step, Traffic, TrafficKind,
+    AllReduceKind, Collective, Communicator, Inbox, Lane, Message, NetError, Outbox, Pending,
+    PendingCollective, Reduce, Seconds, Traffic, TrafficKind,
 };
 
 struct Started {
@@ -168,18 +168,15 @@ impl Communicator for MpiCommunicator {
         Err(self.only_simulated())
     }
 
-    fn all_reduce_kind(&self) -> AllReduceKind {
-        self.all_reduce
-    }
-
     fn start_collective(
         &mut self,
-        steps: Vec<Step>,
+        collective: &Collective,
         values: Vec<f32>,
         op: Reduce,
         kind: TrafficKind,
     ) -> Result<PendingCollective, NetError> {
         let tag = tag(self.rank(), true, kind, 0)?;
+        let steps = collective.steps(self.all_reduce, self.rank(), self.size());
         let mut collectives = std::mem::take(&mut self.collectives);
         let outcome = self.timed(|port, account| {
             let ticket = collectives.start(account.epoch, tag, kind, (steps, values, op));

@@ -22,12 +22,12 @@ mod track;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::net::{AllReduceKind, Bytes, Lane, Traffic, f32_bytes};
+use crate::net::{AllReduceKind, Bytes, Lane, Ledger, f32_bytes};
 
 pub use decision::Decision;
 pub use play::{Played, play};
 pub(super) use script::{Following, Script};
-pub use track::{Collective, Exchange, Phase, Track};
+pub use track::{Exchange, Phase, Track};
 
 /// Makes the plans of a training, epoch by epoch, from epoch 0 on.
 pub trait Planner: Send {
@@ -80,23 +80,25 @@ impl Timeline {
         Arc::new(Self { epoch, workers })
     }
 
-    /// Adds every message to the traffic of the epoch under which it is counted.
-    pub fn traffic(&self, all_reduce: AllReduceKind, by_epoch: &mut BTreeMap<usize, Traffic>) {
+    /// Adds every message to a ledger, in the epoch under which it is counted.
+    pub fn traffic(&self, all_reduce: AllReduceKind, ledger: &mut Ledger) {
         for (rank, track) in self.workers.iter().enumerate() {
             let mut epoch = self.epoch;
             for phase in track.phases() {
                 if let Phase::CountUnder(other) = phase {
                     epoch = *other;
                 }
-                let sent = phase.sent(all_reduce, rank, self.workers.len());
-                if !sent.is_empty() {
-                    let traffic = by_epoch.entry(epoch).or_default();
-                    for sent in sent {
-                        sent.add_to(traffic);
-                    }
+                for sent in phase.sent(all_reduce, rank, self.workers.len()) {
+                    ledger.record_many(epoch, sent.lane, sent.payload, sent.count);
                 }
             }
         }
+    }
+
+    /// Whether messages of it are counted under another epoch.
+    fn counts_elsewhere(&self) -> bool {
+        let elsewhere = |phase: &Phase| matches!(phase, Phase::CountUnder(_));
+        (self.workers.iter()).any(|track| track.phases().iter().any(elsewhere))
     }
 }
 
@@ -105,12 +107,6 @@ struct Sent {
     lane: Lane,
     payload: Bytes,
     count: u64,
-}
-
-impl Sent {
-    fn add_to(self, traffic: &mut Traffic) {
-        traffic.add_many(self.lane, self.payload, self.count);
-    }
 }
 
 impl Phase {
@@ -136,12 +132,19 @@ impl Phase {
                 to.iter().map(message).collect()
             }
             Self::Reduce(collective, kind) => {
-                let steps = collective.steps(all_reduce, rank, size).into_iter();
-                let sends = steps.filter_map(|step| step.send);
-                let message = |(to, range): (usize, std::ops::Range<usize>)| {
-                    one(lane(0, to as u32, *kind), f32_bytes(range.len()))
+                let mut messages: BTreeMap<(u32, usize), u64> = BTreeMap::new();
+                for (to, range) in collective
+                    .steps(all_reduce, rank, size)
+                    .filter_map(|step| step.send)
+                {
+                    *messages.entry((to as u32, range.len())).or_default() += 1;
+                }
+                let message = |((to, len), count)| Sent {
+                    lane: lane(0, to, *kind),
+                    payload: f32_bytes(len),
+                    count,
                 };
-                sends.map(message).collect()
+                messages.into_iter().map(message).collect()
             }
             Self::Carry(traffic) => {
                 let message = |(lane, payload, count)| Sent {

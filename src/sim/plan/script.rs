@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Collective, Decision, Exchange, Phase, Planner, Timeline};
+use super::{Decision, Exchange, Phase, Planner, Timeline};
 use crate::model::Work;
-use crate::net::{AllReduceKind, Bytes, Outbox, Traffic, TrafficKind};
+use crate::net::{AllReduceKind, Bytes, Collective, Ledger, Outbox, Traffic, TrafficKind};
 use crate::sim::SimError;
 
 /// The plan of a run, of which all workers of this process read.
@@ -20,8 +20,11 @@ struct State {
     /// Plans that not all workers have asked for, and how many have.
     open: BTreeMap<usize, (Arc<Timeline>, usize)>,
     readers: usize,
-    /// Every message of the plans so far, by epoch.
-    traffic: BTreeMap<usize, Traffic>,
+    /// Every message of the plans so far.
+    traffic: Ledger,
+    last: Arc<Timeline>,
+    /// Whether any of it was counted under another epoch than its own.
+    elsewhere: bool,
     decisions: BTreeMap<usize, Decision>,
 }
 
@@ -34,7 +37,9 @@ impl Script {
                 planner,
                 open: BTreeMap::new(),
                 readers,
-                traffic: BTreeMap::new(),
+                traffic: Ledger::new(),
+                last: Arc::default(),
+                elsewhere: false,
                 decisions: BTreeMap::new(),
             }),
         }
@@ -54,7 +59,13 @@ impl Script {
                     timeline.epoch
                 )));
             }
-            timeline.traffic(self.all_reduce, &mut state.traffic);
+            state.elsewhere |= timeline.counts_elsewhere();
+            if !state.elsewhere && Arc::ptr_eq(&timeline.workers, &state.last.workers) {
+                state.traffic.repeat(state.last.epoch, epoch);
+            } else {
+                timeline.traffic(self.all_reduce, &mut state.traffic);
+            }
+            state.last = Arc::clone(&timeline);
             if let Some(decided) = decided {
                 state.decisions.insert(epoch, decided.clone());
             }
@@ -71,8 +82,8 @@ impl Script {
         Ok(timeline)
     }
 
-    /// Every message that was planned, by epoch, and what was decided.
-    pub fn into_parts(self) -> (BTreeMap<usize, Traffic>, BTreeMap<usize, Decision>) {
+    /// Every message that was planned, and what was decided.
+    pub fn into_parts(self) -> (Ledger, BTreeMap<usize, Decision>) {
         let state = self.state.into_inner();
         let state = state.unwrap_or_else(PoisonError::into_inner);
         (state.traffic, state.decisions)

@@ -3,10 +3,7 @@
 use std::sync::Arc;
 
 use crate::model::Work;
-use crate::net::{
-    AllReduceKind, Bytes, Step, Traffic, TrafficKind, all_reduce_steps, broadcast_steps,
-    gather_steps,
-};
+use crate::net::{Bytes, Collective, Traffic, TrafficKind};
 
 /// Something a worker does, in one piece.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,39 +44,6 @@ pub struct Exchange {
     pub to: Vec<(u32, Bytes)>,
     /// Senders from whom a message is expected, in ascending order.
     pub from: Vec<u32>,
-}
-
-/// What all workers do with their values together. Lengths are in 4-byte floats.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Collective {
-    /// Everybody gets the sum, or the largest, of so many values.
-    AllReduce(usize),
-    /// Everybody gets so many values of a root.
-    Broadcast {
-        /// Whose values.
-        root: usize,
-        /// How many.
-        len: usize,
-    },
-    /// A root gets everybody's values.
-    Gather {
-        /// Who gets them.
-        root: usize,
-        /// How many each worker has.
-        lens: Arc<[usize]>,
-    },
-}
-
-impl Collective {
-    /// The steps of worker `rank` of `size`.
-    #[must_use]
-    pub fn steps(&self, all_reduce: AllReduceKind, rank: usize, size: usize) -> Vec<Step> {
-        match self {
-            Self::AllReduce(len) => all_reduce_steps(all_reduce, rank, size, *len),
-            Self::Broadcast { root, len } => broadcast_steps(rank, size, *root, *len),
-            Self::Gather { root, lens } => gather_steps(rank, *root, lens),
-        }
-    }
 }
 
 /// The phases of one worker in one epoch. Its methods are named as those of

@@ -1,9 +1,8 @@
 //! What a worker sends and receives, as its plan says.
 
 use super::Worker;
-use crate::net::{Inbox, Outbox, Pending, PendingCollective, Reduce, TrafficKind};
+use crate::net::{Collective, Inbox, Outbox, Pending, PendingCollective, Reduce, TrafficKind};
 use crate::sim::SimError;
-use crate::sim::plan::Collective;
 
 /// An exchange that is under way.
 pub struct PendingExchange {
