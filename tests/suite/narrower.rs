@@ -67,7 +67,7 @@ fn node_data(case: &Case, kind: &str, options: &str) -> u64 {
             .iter()
             .sum::<u64>()
     };
-    plans.values().map(of).sum()
+    plans.iter().map(|(_, traffic)| of(traffic)).sum()
 }
 
 const RESENT: &str = "cache_features = false";
@@ -156,7 +156,7 @@ fn features_wider_than_the_hidden_layer_cross_after_their_product_unless_they_ar
         let strategy = Case::strategy("full", options);
         let setting = case.setting(strategy.as_ref());
         let plans = planned(strategy.as_ref(), &setting);
-        NODE_DATA.map(|kind| plans[&1].payload_of(kind).0)
+        NODE_DATA.map(|kind| plans.epoch(1).expect("it is planned").payload_of(kind).0)
     };
     // With 1,433 features the authors' first layer crosses with 256 columns both ways.
     let both = rows * (256 + 256 + 7);

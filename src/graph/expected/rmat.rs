@@ -198,10 +198,11 @@ mod tests {
             let spec = PartitionSpec {
                 method: PartitionMethod::Random,
                 workers: 4,
+                balance: Vec::new(),
                 file: None,
                 seed: None,
             };
-            let partition = spec.partition(&graph, Path::new(""), seed).unwrap();
+            let partition = spec.partition(&graph, &[], Path::new(""), seed).unwrap();
             edges += graph.edges() as f64 / 8.0;
             rows += BoundaryPlan::new(&graph, &partition).boundary_rows() as f64 / 8.0;
         }
@@ -227,10 +228,11 @@ mod tests {
         let spec = PartitionSpec {
             method: PartitionMethod::Random,
             workers: 16,
+            balance: Vec::new(),
             file: None,
             seed: None,
         };
-        let partition = spec.partition(&graph, Path::new(""), 1).unwrap();
+        let partition = spec.partition(&graph, &[], Path::new(""), 1).unwrap();
         let rows = BoundaryPlan::new(&graph, &partition).boundary_rows() as f64;
         let closed = law.boundary_rows(16);
         assert!((rows / closed - 1.0).abs() < 0.01, "{rows} {closed}");
