@@ -21,8 +21,10 @@ pub struct ModelSpec {
     pub heads: usize,
     /// Dropout probability at the input of each layer, and of attention weights.
     pub dropout: f64,
-    /// For `gcn`, whether its convolution reads a node's own row.
+    /// For `gcn` and `gat`, whether their convolution reads a node's own row.
     pub self_loops: bool,
+    /// For `gat`, whether heads that are averaged have a bias each.
+    pub head_biases: bool,
     /// Normalisation between layers.
     pub norm: NormKind,
     /// Whether hidden layers after the first add their input to their output.
@@ -42,6 +44,7 @@ impl ModelSpec {
             heads: config.heads,
             dropout: config.dropout,
             self_loops: config.self_loops,
+            head_biases: config.head_biases,
             norm: config.norm,
             residual: config.residual,
         }
@@ -53,6 +56,7 @@ impl ModelSpec {
     pub fn aggregation(&self) -> Aggregation {
         match (self.kind, self.self_loops) {
             (ModelKind::Gcn, false) => Aggregation::Symmetric,
+            (ModelKind::Gat, false) => Aggregation::Neighbours,
             (kind, _) => Aggregation::from(kind),
         }
     }
@@ -100,6 +104,7 @@ impl ModelSpec {
             outputs: self.widths[layer + 1],
             inner: self.hidden(),
             heads: self.heads,
+            head_biases: self.head_biases,
             merge: if last {
                 Merge::Average
             } else {

@@ -23,12 +23,17 @@ pub struct ModelConfig {
     /// attention weight is. Default 0.5.
     #[serde(default = "half")]
     pub dropout: f64,
-    /// For `gcn`, whether a node's own row is among those that its convolution adds up (Kipf and
-    /// Welling), or its neighbours' alone (the code of RETEXO's authors). Other kinds and RETEXO's
-    /// clients, who hear their own logits beside their neighbours', read no more than that it is
-    /// there, so that a sweep over kinds can set it. Default true.
+    /// For `gcn` and `gat`, whether a node's own row is among those that its convolution adds up
+    /// (Kipf and Welling) or attends to (Veličković and others), or its neighbours' alone (the code
+    /// of RETEXO's authors). Other kinds and RETEXO's clients, who hear their own logits beside
+    /// their neighbours', read no more than that it is there, so that a sweep over kinds can set
+    /// it. Default true.
     #[serde(default = "yes")]
     pub self_loops: bool,
+    /// For `gat`, whether heads that are averaged have a bias each (`bias` of `dgl.nn.GATConv`,
+    /// which RETEXO's authors use), or one after the mean (Veličković and others). Default false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub head_biases: bool,
     /// Normalisation between layers. Default `none`.
     #[serde(default)]
     pub norm: NormKind,

@@ -202,6 +202,7 @@ mod tests {
             norm: NormKind::None,
             residual: false,
             self_loops: true,
+            head_biases: false,
         };
         ModelSpec::new(&config, 10, 3)
     }

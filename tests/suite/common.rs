@@ -30,6 +30,7 @@ pub struct Case {
     pub norm: NormKind,
     pub residual: bool,
     pub self_loops: bool,
+    pub head_biases: bool,
     pub epochs: usize,
     pub seed: u64,
     pub backend: Backend,
@@ -57,6 +58,7 @@ impl Default for Case {
             norm: NormKind::None,
             residual: false,
             self_loops: true,
+            head_biases: false,
             epochs: 3,
             seed: 1,
             backend: Backend::Flex,
@@ -160,6 +162,7 @@ impl Case {
             norm: self.norm,
             residual: self.residual,
             self_loops: self.self_loops,
+            head_biases: self.head_biases,
         };
         let preset = format!("preset = \"{}\"", self.network);
         let network: NetworkSpec = toml::from_str(&preset).expect("a network");
@@ -180,6 +183,7 @@ impl Case {
                 byte_budget: None,
                 time_budget: None,
                 batch: self.batch.clone(),
+                score_isolated: true,
             },
             topology: Arc::new(network.topology(self.workers).expect("a topology")),
             framing: network.framing(),

@@ -104,8 +104,12 @@ pub(super) fn idle(document: &Document, cells: &[Cell]) -> Result<(), ConfigErro
     if cells.iter().any(|cell| model(cell).heads != 1) && !any(ModelKind::Gat) {
         return of("heads", "gat");
     }
-    if cells.iter().any(|cell| !model(cell).self_loops) && !any(ModelKind::Gcn) {
-        return of("self_loops", "gcn");
+    if cells.iter().any(|cell| model(cell).head_biases) && !any(ModelKind::Gat) {
+        return of("head_biases", "gat");
+    }
+    let loops = any(ModelKind::Gcn) || any(ModelKind::Gat);
+    if cells.iter().any(|cell| !model(cell).self_loops) && !loops {
+        return of("self_loops", "gcn\" or \"gat");
     }
     Ok(())
 }
@@ -116,8 +120,9 @@ fn used(cell: &Cell) -> super::Settings {
     let model = &mut settings.model;
     if model.kind != ModelKind::Gat {
         model.heads = 1;
+        model.head_biases = false;
     }
-    if model.kind != ModelKind::Gcn {
+    if !matches!(model.kind, ModelKind::Gcn | ModelKind::Gat) {
         model.self_loops = true;
     }
     settings
