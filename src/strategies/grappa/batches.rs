@@ -107,7 +107,7 @@ impl WorkingBatches {
         };
         let total = self.steps.seeds(step).max(1);
         let weights = weighing.agreed(worker, weights.collect(), &norms, total)?;
-        let weighted = seeds.iter().zip(&weights.weights).enumerate();
+        let weighted = seeds.iter().zip(&weights.of_nodes).enumerate();
         let share = |weight: &f64| share_of_loss(*weight, total);
         let weighted = weighted.map(|(row, (seed, weight))| (row, seed.class, share(weight)));
         let classes = setting.model.classes();

@@ -25,10 +25,10 @@
 //! gradient is divided by it. Where something depends on the mean before gradients are there, a
 //! `cap` or the λ of a batch weight, it is an all-reduce of its own, `control`, at each switch
 //! (with `remote_sampling`, in each epoch; in mini-batches, in each step), and one of two numbers
-//! for `shrinkage = "james_stein"`. `normalise = "rho"` compares coverage with its expectation over `L` hops (with the halo one
-//! less), taken as `(P ∘ π)^L · 1`, for which one number per boundary row travels for each hop but
-//! the first, once, before training. For one hop that is exact; for more it ignores that walks come
-//! back to units they have seen.
+//! for `shrinkage = "james_stein"`. `normalise = "rho"` compares coverage with its expectation over
+//! `L` hops (with the halo one less), taken as `(P ∘ π)^L · 1`, for which one number per boundary
+//! row travels for each hop but the first, once, before training. For one hop that is exact; for
+//! more it ignores that walks come back to units they have seen.
 //!
 //! Choices where the paper's code leaves a trap or says nothing: coverage is over as many hops as
 //! the model has layers (its one-hop weight is 1 up to `d/(d + 1)` with the halo on); chunks
@@ -215,7 +215,7 @@ impl Training for Sweeping {
                 used.sum_gradients(worker, &mut step)?;
                 model = worker.update(&mut optimizer, model, &step.gradient);
                 loss += step.loss;
-                weights.extend(used.weights);
+                weights.extend(used.of_nodes);
                 taken += 1;
             }
             let scores = worker.evaluate_model(epoch, &model)?;
@@ -291,7 +291,7 @@ impl Sweeping {
         let training = worker.training_nodes();
         let weights = self.weighing.agreed(worker, weights, &norms, training)?;
         let rows = graph.nodes.len();
-        let weighted = graph.seeds.iter().zip(&weights.weights);
+        let weighted = graph.seeds.iter().zip(&weights.of_nodes);
         let share = |weight: &f64| share_of_loss(*weight, training);
         let weighted = weighted.map(|(seed, weight)| (seed.row, seed.class, share(weight)));
         let classes = worker.setting().model.classes();

@@ -88,7 +88,7 @@ impl Weighing {
     ) -> Result<Weights, SimError> {
         let sum = self.folds_mean().then(|| weights.iter().sum());
         let agreed = |weights| Weights {
-            weights,
+            of_nodes: weights,
             sum,
             nodes,
         };
@@ -147,7 +147,7 @@ impl Weighing {
 #[derive(Clone)]
 pub struct Weights {
     /// Of each of them.
-    pub weights: Vec<f64>,
+    pub of_nodes: Vec<f64>,
     /// The sum of the nodes' own weights, where these are still to be divided by their mean over
     /// all workers.
     pub sum: Option<f64>,
@@ -174,7 +174,7 @@ impl Weights {
             let factor = (1.0 / mean) as f32;
             step.gradient.iter_mut().for_each(|value| *value *= factor);
             step.loss /= mean;
-            self.weights.iter_mut().for_each(|weight| *weight /= mean);
+            self.of_nodes.iter_mut().for_each(|weight| *weight /= mean);
         }
         Ok(())
     }
