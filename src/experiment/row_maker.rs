@@ -308,6 +308,7 @@ mod tests {
             byte_budget: Some(Bytes(399)),
             time_budget: Some(Seconds(0.5)),
             batch: None,
+            score_isolated: true,
         };
         let found = milestones(&training, &epochs);
         let expected = Measured {

@@ -166,7 +166,7 @@ pub enum SplitSpec {
     Named(String),
     /// Seeded, by shares of all labelled nodes; what is left is the test set.
     Fractions(SplitFractions),
-    /// Seeded, by counts per class; what is left is the test set.
+    /// Seeded, by counts; what is left is the test set.
     PerClass(SplitPerClass),
 }
 
@@ -193,14 +193,20 @@ pub struct SplitFractions {
     pub seed: Option<u64>,
 }
 
-/// `{ train_per_class = 20, val_per_class = 30 }` (Shchur et al., 2018).
+/// `{ train_per_class = 20, val_per_class = 30 }` (Shchur et al., 2018), or `{ train_per_class =
+/// 178, val = 357 }`, which validates on so many of all that do not train (the `random` split of
+/// `torch_geometric.datasets.Planetoid`, which RETEXO's authors use).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SplitPerClass {
     /// Training nodes of each class.
     pub train_per_class: usize,
-    /// Validation nodes of each class.
-    pub val_per_class: usize,
+    /// Validation nodes of each class; this or `val`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub val_per_class: Option<usize>,
+    /// Validation nodes of all classes together, drawn from what does not train.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub val: Option<usize>,
     /// Fixed seed; default: the seed of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,

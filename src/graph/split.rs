@@ -75,8 +75,16 @@ fn choose(spec: &SplitSpec, data: &RawDataset, seed: u64) -> Result<Split, Graph
             fractions([train, val], data, shares.seed.unwrap_or(seed))
         }
         SplitSpec::PerClass(counts) => {
-            let sizes = [counts.train_per_class, counts.val_per_class];
-            per_class(sizes, data, counts.seed.unwrap_or(seed))
+            let validation = match (counts.val_per_class, counts.val) {
+                (Some(each), None) => Validation::PerClass(each),
+                (None, Some(all)) => Validation::InAll(all),
+                _ => {
+                    let what = "needs either val_per_class or val, the validation nodes of each class or of all";
+                    return Err(GraphError::key(KEY, what));
+                }
+            };
+            let seed = counts.seed.unwrap_or(seed);
+            per_class(counts.train_per_class, validation, data, seed)
         }
     }
 }
@@ -117,8 +125,7 @@ fn published(name: &str, data: &RawDataset) -> Result<Split, GraphError> {
     })
 }
 
-const SEEDED: &str =
-    "{ train = 0.6, val = 0.2 } or { train_per_class = 20, val_per_class = 30 } for a seeded one";
+const SEEDED: &str = "{ train = 0.6, val = 0.2 } or { train_per_class = 20, val_per_class = 30 } (or val = 500) for a seeded one";
 
 /// Shares of all labelled nodes; what is left is the test set.
 #[expect(
@@ -152,12 +159,30 @@ fn fractions(shares: [f64; 2], data: &RawDataset, seed: u64) -> Result<Split, Gr
     .sorted())
 }
 
-/// Equal numbers from each class; what is left is the test set.
-fn per_class([train, val]: [usize; 2], data: &RawDataset, seed: u64) -> Result<Split, GraphError> {
-    if train == 0 || val == 0 {
+/// How many nodes validate.
+#[derive(Clone, Copy)]
+enum Validation {
+    /// Of each class.
+    PerClass(usize),
+    /// Of all that do not train.
+    InAll(usize),
+}
+
+/// Equal numbers from each class for training; what is left is the test set.
+fn per_class(
+    train: usize,
+    validation: Validation,
+    data: &RawDataset,
+    seed: u64,
+) -> Result<Split, GraphError> {
+    let (val, in_all) = match validation {
+        Validation::PerClass(each) => (each, 0),
+        Validation::InAll(all) => (0, all),
+    };
+    if train == 0 || val + in_all == 0 {
         return Err(GraphError::key(
             KEY,
-            "train_per_class and val_per_class must be at least 1",
+            "train_per_class and val_per_class, or val, must be at least 1",
         ));
     }
     let mut members = vec![Vec::new(); data.classes];
@@ -170,9 +195,10 @@ fn per_class([train, val]: [usize; 2], data: &RawDataset, seed: u64) -> Result<S
     for (class, mut nodes) in (0_u64..).zip(members) {
         if nodes.len() < train.saturating_add(val) {
             let what = format!(
-                "class {class} has {} nodes, fewer than train_per_class = {train} and \
-                val_per_class = {val} need; lower them",
-                nodes.len()
+                "class {class} has {} nodes, fewer than the {} that train_per_class and \
+                val_per_class ask for; lower them",
+                nodes.len(),
+                train.saturating_add(val)
             );
             return Err(GraphError::key(KEY, what));
         }
@@ -180,6 +206,15 @@ fn per_class([train, val]: [usize; 2], data: &RawDataset, seed: u64) -> Result<S
         split.test.extend(nodes.split_off(train + val));
         split.validation.extend(nodes.split_off(train));
         split.train.extend(nodes);
+    }
+    if in_all > 0 {
+        // A stream that no class has.
+        let mut random = stream(seed, Purpose::Split, 0, data.classes as u64);
+        split.test.sort_unstable();
+        split.test.shuffle(&mut random);
+        split.validation = split
+            .test
+            .split_off(split.test.len().saturating_sub(in_all));
     }
     if split.test.is_empty() {
         return Err(GraphError::key(
@@ -229,7 +264,17 @@ mod tests {
     fn counts(train_per_class: usize, val_per_class: usize) -> SplitSpec {
         SplitSpec::PerClass(SplitPerClass {
             train_per_class,
-            val_per_class,
+            val_per_class: Some(val_per_class),
+            val: None,
+            seed: None,
+        })
+    }
+
+    fn total(train_per_class: usize, val: usize) -> SplitSpec {
+        SplitSpec::PerClass(SplitPerClass {
+            train_per_class,
+            val_per_class: None,
+            val: Some(val),
             seed: None,
         })
     }
@@ -267,6 +312,52 @@ mod tests {
     }
 
     #[test]
+    fn a_total_validates_on_so_many_of_all_that_do_not_train() {
+        // CiteSeer's 3,327 nodes as RETEXO's authors divide them: 178 of each of six classes train,
+        // 357 validate and 1,902 are left.
+        let sizes = [264, 590, 668, 701, 596, 508];
+        let labels = (0_u32..).zip(sizes);
+        let labels = labels.flat_map(|(class, size)| vec![Some(class); size]);
+        let citeseer = data(labels.collect(), vec![]);
+        let of = |seed| citeseer.split(&total(178, 357), seed).unwrap().split;
+        let split = of(1);
+        let found = [split.train.len(), split.validation.len(), split.test.len()];
+        assert_eq!(found, [1068, 357, 1902]);
+        let class = |v: &u32| citeseer.labels[*v as usize].unwrap() as usize;
+        let mut training = [0; 6];
+        let mut validating = [0; 6];
+        split.train.iter().for_each(|v| training[class(v)] += 1);
+        split
+            .validation
+            .iter()
+            .for_each(|v| validating[class(v)] += 1);
+        assert_eq!(training, [178; 6]);
+        // Of each class about 357/2259 of what is left, 14 of the smallest and 83 of the largest.
+        assert!(validating[0] < 30 && validating[3] > 55, "{validating:?}");
+        assert_ne!(of(1), of(2));
+        let greedy = message(&total(20, 40), &hundred());
+        assert!(
+            greedy.contains("leaves no node for the test set"),
+            "{greedy}"
+        );
+        assert!(message(&total(5, 0), &hundred()).contains("at least 1"));
+    }
+
+    #[test]
+    fn validation_is_counted_one_way() {
+        for (val_per_class, val) in [(None, None), (Some(3), Some(9))] {
+            let spec = SplitSpec::PerClass(SplitPerClass {
+                train_per_class: 5,
+                val_per_class,
+                val,
+                seed: None,
+            });
+            let said = message(&spec, &hundred());
+            assert!(said.contains("either val_per_class or val"), "{said}");
+        }
+    }
+
+    #[test]
     fn a_fixed_seed_wins_over_the_seed_of_the_run() {
         let data = hundred();
         let of = |spec: &SplitSpec, seed| data.split(spec, seed).unwrap().split;
@@ -284,7 +375,7 @@ mod tests {
     fn a_class_that_is_too_small_is_named() {
         let text = message(&counts(20, 20), &hundred());
         assert!(
-            text.starts_with("dataset.split: class 0 has 30 nodes, fewer than"),
+            text.starts_with("dataset.split: class 0 has 30 nodes, fewer than the 40"),
             "{text}"
         );
         assert!(message(&counts(0, 5), &hundred()).contains("at least 1"));
@@ -325,9 +416,9 @@ mod tests {
     proptest! {
         #[test]
         fn the_three_sets_are_sorted_disjoint_and_cover_the_labelled_nodes(
-            seed: u64, by_class: bool
+            seed: u64, form in 0..3_usize
         ) {
-            let spec = if by_class { counts(4, 3) } else { shares(0.3, 0.3, None) };
+            let spec = [counts(4, 3), total(4, 9), shares(0.3, 0.3, None)][form].clone();
             let split = hundred().split(&spec, seed).unwrap().split;
             let sets = [&split.train, &split.validation, &split.test];
             prop_assert!(sets.iter().all(|set| set.is_sorted()));

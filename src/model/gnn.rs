@@ -23,7 +23,7 @@ pub struct ModelSpec {
     pub dropout: f64,
     /// Dropout probability of the features.
     pub input_dropout: f64,
-    /// For `gcn` and `sage`, whether a node's own row is among its neighbours'.
+    /// For `gcn`, `sage` and `gat`, whether a node's own row is among its neighbours'.
     pub self_loops: bool,
     /// From what the first weights are drawn.
     pub init: Init,
@@ -31,6 +31,8 @@ pub struct ModelSpec {
     pub gain: f64,
     /// Biases of a layer of `sage`.
     pub biases: usize,
+    /// For `gat`, whether heads that are averaged have a bias each.
+    pub head_biases: bool,
     /// Normalisation between layers.
     pub norm: NormKind,
     /// Whether hidden layers after the first add their input to their output.
@@ -56,6 +58,7 @@ impl ModelSpec {
             init: config.init,
             gain: config.gain,
             biases: config.biases,
+            head_biases: config.head_biases,
             norm: config.norm,
             residual: config.residual,
         }
@@ -68,6 +71,7 @@ impl ModelSpec {
         match (self.kind, self.self_loops) {
             (ModelKind::Gcn, false) => Aggregation::Symmetric,
             (ModelKind::Sage, true) => Aggregation::MeanWithSelf,
+            (ModelKind::Gat, false) => Aggregation::Neighbours,
             (kind, _) => Aggregation::from(kind),
         }
     }
@@ -115,6 +119,7 @@ impl ModelSpec {
             outputs: self.widths[layer + 1],
             inner: self.hidden(),
             heads: self.heads,
+            head_biases: self.head_biases,
             merge: if last {
                 Merge::Average
             } else {

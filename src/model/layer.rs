@@ -16,6 +16,8 @@ pub struct LayerSpec {
     pub inner: usize,
     /// Attention heads of `gat`.
     pub heads: usize,
+    /// Whether heads that are averaged have a bias each.
+    pub head_biases: bool,
     /// How attention heads become the output.
     pub merge: Merge,
     /// From what the first weights are drawn.
@@ -96,6 +98,15 @@ impl LayerSpec {
         }
     }
 
+    /// Width of the bias: of the output, or of all heads that have one each.
+    #[must_use]
+    pub const fn bias_width(&self) -> usize {
+        match (self.kind, self.head_biases) {
+            (ModelKind::Gat, true) => self.heads * self.head_width(),
+            _ => self.outputs,
+        }
+    }
+
     /// Number of parameters.
     #[must_use]
     pub const fn parameters(&self) -> usize {
@@ -105,7 +116,7 @@ impl LayerSpec {
             ModelKind::Gcn => first + outputs,
             ModelKind::Sage => 2 * first + self.biases * outputs,
             ModelKind::SagePool => first + inner + (self.inputs + inner) * outputs + outputs,
-            ModelKind::Gat => first + 2 * self.transformed() + outputs,
+            ModelKind::Gat => first + 2 * self.transformed() + self.bias_width(),
             ModelKind::Gin => first + inner + inner * outputs + outputs,
         }
     }

@@ -27,8 +27,8 @@ pub struct ModelConfig {
     /// drop hidden rows alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_dropout: Option<f64>,
-    /// Whether a node's own row is among those of its neighbours: for `gcn`, whose paper has it
-    /// (the code of RETEXO's authors has not), and for `sage`, whose paper has it not (the code of
+    /// Whether a node's own row is among those of its neighbours: for `gcn` and `gat`, whose papers
+    /// have it (the code of RETEXO's authors has not), and for `sage`, whose paper has it not (the code of
     /// BNS-GCN's and VARCO's authors has). Other kinds and RETEXO's clients, who hear their own
     /// logits beside their neighbours', read no more than that it is there, so that a sweep over
     /// kinds can set it. Default: as in the paper of the kind.
@@ -45,6 +45,10 @@ pub struct ModelConfig {
     /// authors have. Other kinds read no more than that it is there. Default 1.
     #[serde(default = "one")]
     pub biases: usize,
+    /// For `gat`, whether heads that are averaged have a bias each (`bias` of `dgl.nn.GATConv`,
+    /// which RETEXO's authors use), or one after the mean (Veličković and others). Default false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub head_biases: bool,
     /// Normalisation between layers. Default `none`.
     #[serde(default)]
     pub norm: NormKind,

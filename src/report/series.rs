@@ -60,6 +60,14 @@ impl<'a> Entrant<'a> {
         self.over_seeds(|measured| Some(measured.node_data_bytes() as f64))
     }
 
+    /// Bytes that repartitioning moved, mean over seeds; none if it moved nothing. It is no node
+    /// data by our count, but graph and features: whoever says that no node data were sent says
+    /// this beside it.
+    pub(super) fn repartitioned(&self) -> Option<f64> {
+        let moved = self.column("repartition_bytes")?.mean;
+        (moved > 0.0).then_some(moved)
+    }
+
     /// The epochs of one seed, in order.
     pub(super) fn epochs_of(&self, seed: u64) -> impl Iterator<Item = &EpochRow> {
         let rows = self.epochs.values().flatten();

@@ -206,6 +206,7 @@ mod tests {
             init: Init::Glorot,
             gain: 1.0,
             biases: 1,
+            head_biases: false,
         };
         ModelSpec::new(&config, 10, 3)
     }

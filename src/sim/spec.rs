@@ -27,6 +27,21 @@ pub struct TrainingConfig {
     /// nodes and neighbours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<BatchSpec>,
+    /// Whether nodes without neighbours count in accuracies; the code of RETEXO's authors leaves
+    /// them out. Default true.
+    // Left out where it is the default, so that folders from before it can be resumed.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub score_isolated: bool,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+// The signature is serde's.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+const fn is_yes(value: &bool) -> bool {
+    *value
 }
 
 impl TrainingConfig {

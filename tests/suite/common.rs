@@ -33,6 +33,7 @@ pub struct Case {
     pub init: Init,
     pub gain: f64,
     pub biases: usize,
+    pub head_biases: bool,
     pub epochs: usize,
     pub seed: u64,
     pub backend: Backend,
@@ -64,6 +65,7 @@ impl Default for Case {
             init: Init::Glorot,
             gain: 1.0,
             biases: 1,
+            head_biases: false,
             epochs: 3,
             seed: 1,
             backend: Backend::Flex,
@@ -171,6 +173,7 @@ impl Case {
             init: self.init,
             gain: self.gain,
             biases: self.biases,
+            head_biases: self.head_biases,
         };
         let preset = format!("preset = \"{}\"", self.network);
         let network: NetworkSpec = toml::from_str(&preset).expect("a network");
@@ -191,6 +194,7 @@ impl Case {
                 byte_budget: None,
                 time_budget: None,
                 batch: self.batch.clone(),
+                score_isolated: true,
             },
             topology: Arc::new(network.topology(self.workers).expect("a topology")),
             framing: network.framing(),

@@ -195,6 +195,20 @@ fn the_distributed_training_is_that_of_the_weighted_sum_of_parts() {
             "the schedule makes a difference"
         );
         assert!(different(&seen[12], &seen[13]), "weights make a difference");
+        for sampling in [0.0, 0.5] {
+            let of = |seen| {
+                let halo = sampling == 0.0;
+                let variant = Variant {
+                    halo,
+                    sampling,
+                    seen,
+                    ..PLAIN
+                };
+                check(&case, &variant)
+            };
+            // Of the three kinds only a GCN divides by degrees of what it reads.
+            assert_eq!(different(&of(false), &of(true)), kind == ModelKind::Gcn);
+        }
     }
     for kind in [ModelKind::Gcn, ModelKind::Sage, ModelKind::Gin] {
         // Sums of GIN grow with the weights; a small step keeps them finite.
@@ -380,7 +394,7 @@ fn between_switches_nothing_but_parameter_gradients_and_what_is_sampled_crosses(
 }
 
 #[test]
-fn in_mini_batches_at_most_one_number_per_worker_and_step_crosses_besides_gradients() {
+fn in_mini_batches_the_sum_of_weights_travels_with_the_gradients_where_it_can() {
     let case = Case {
         batch: Some(BatchSpec {
             size: 5,
@@ -389,14 +403,19 @@ fn in_mini_batches_at_most_one_number_per_worker_and_step_crosses_besides_gradie
         layers: 3,
         ..case(ModelKind::Gcn, 4)
     };
-    for (options, numbers) in [
-        ("", 1),
-        ("weight = \"batch_gram\"\nschedule = \"regroup\"", 1),
-        ("weight = \"node_ht\"\nnormalise = \"rho\"", 0),
-        ("weight = \"none\"", 0),
-        ("normalise = \"none\"\nshrinkage = \"lambda\"", 0),
+    // Numbers beside the gradients, and among them.
+    for (options, numbers, folded) in [
+        ("", 0, 1),
+        ("weight = \"node_ht\"", 0, 1),
+        ("weight = \"batch_gram\"\nschedule = \"regroup\"", 0, 1),
+        ("weight = \"node_ht\"\nnormalise = \"rho\"", 0, 0),
+        ("weight = \"none\"", 0, 0),
+        ("normalise = \"none\"\nshrinkage = \"lambda\"", 0, 0),
+        // What follows the mean here depends on it.
+        ("shrinkage = \"lambda\"", 1, 0),
+        ("cap = 0.5", 1, 0),
         // The one that needs two: signal and noise.
-        ("normalise = \"none\"\nshrinkage = \"james_stein\"", 2),
+        ("normalise = \"none\"\nshrinkage = \"james_stein\"", 2, 0),
     ] {
         let options = format!("repartition_every = 3\n{options}");
         let setting = case.setting(Case::strategy("grappa", &options).as_ref());
@@ -406,7 +425,13 @@ fn in_mini_batches_at_most_one_number_per_worker_and_step_crosses_besides_gradie
             let of = |kind| traffic.payload_of(kind).0;
             // A ring of four passes on each number 2 · 3 times.
             let parameters = setting.model.parameters() as u64;
-            let steps = of(TrafficKind::ParameterGradient) / (4 * 2 * 3 * parameters);
+            let steps = setting.dataset.split.train.len().div_ceil(4).div_ceil(5) as u64;
+            let gradients = of(TrafficKind::ParameterGradient) / (4 * 2 * 3);
+            let steps = steps..=2 * steps; // chunks have about equally many that train
+            let steps = steps
+                .into_iter()
+                .find(|n| n * (parameters + folded) == gradients);
+            let steps = steps.unwrap_or_else(|| panic!("{gradients} values: {options}"));
             assert!(steps > 1, "{steps}");
             let control = of(TrafficKind::Control);
             assert_eq!(control, 4 * 2 * 3 * numbers * steps, "{options}");
@@ -580,6 +605,16 @@ fn options_that_do_not_go_together_are_named() {
             "shrinkage = \"kappa\"",
         ),
         ("lambda = 0.9", "lambda", "shrinkage = \"lambda\""),
+        (
+            "halo = false\nhalo_degrees = \"seen\"",
+            "halo_degrees",
+            "a halo",
+        ),
+        (
+            "weight = \"edge_ht\"\nhalo_degrees = \"seen\"",
+            "halo_degrees",
+            "edge_ht",
+        ),
     ] {
         let (found, message) = case.refused("grappa", options);
         assert_eq!(found.as_deref(), Some(key), "{options}");

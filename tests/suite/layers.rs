@@ -41,6 +41,7 @@ fn spec(kind: ModelKind, merge: Merge) -> LayerSpec {
         outputs: 6,
         inner: 4,
         heads: 3,
+        head_biases: false,
         merge,
         init: Init::Glorot,
         gain: 1.0,
@@ -224,6 +225,7 @@ fn a_model_has_as_many_parameters_as_it_states_and_rows_as_wide() {
                 norm,
                 residual,
                 self_loops: None,
+                head_biases: false,
             };
             let spec = ModelSpec::new(&config, 5, 3);
             let model = Gnn::new(&spec, 0, &device);
@@ -264,6 +266,7 @@ fn a_residual_layer_adds_its_input_between_the_first_and_the_last() {
             norm: NormKind::None,
             residual,
             self_loops: None,
+            head_biases: false,
         };
         Gnn::new(&ModelSpec::new(&config, 4, 4), 0, &device)
     };
@@ -300,6 +303,7 @@ fn parameters_of_a_layer_stand_where_the_model_says_and_matter_to_it_alone() {
                 norm,
                 residual: false,
                 self_loops: None,
+                head_biases: false,
             };
             let spec = ModelSpec::new(&config, 5, 3);
             let model = || Gnn::new(&spec, 1, &device.clone().autodiff());
@@ -335,6 +339,83 @@ fn parameters_of_a_layer_stand_where_the_model_says_and_matter_to_it_alone() {
                 }
             }
             assert_eq!(owned, vec![1; spec.parameters()], "{kind:?}, {norm:?}");
+        }
+    }
+}
+
+#[test]
+fn a_gat_without_its_own_row_and_with_a_bias_a_head_has_the_authors_parameters() {
+    // RETEXO's authors on Cora: 1,433 words, eight heads of 32 columns, seven classes; each layer a
+    // `dgl.nn.GATConv`, whose bias has an entry for each column of each head: 273 more than ours.
+    let config = |head_biases| ModelConfig {
+        kind: ModelKind::Gat,
+        layers: 2,
+        hidden: 256,
+        heads: 8,
+        dropout: 0.0,
+        norm: NormKind::None,
+        residual: false,
+        self_loops: Some(false),
+        head_biases,
+    };
+    let count = |head_biases| {
+        let spec =
+            grapevine::strategies::retexo::own_spec(&ModelSpec::new(&config(head_biases), 1433, 7));
+        let of = |layer| grapevine::strategies::retexo::SubModel::parameters(&spec, layer);
+        of(0) + of(1)
+    };
+    assert_eq!(count(true) - count(false), 273);
+    // Weights and two scores of both layers, their biases, layer normalisation, and the head.
+    let gat = |inputs: usize, width: usize| inputs * 8 * width + 2 * 8 * width + 8 * width;
+    let expected = gat(1433, 32) + gat(32, 7) + 2 * 32 + 32 * 7 + 7;
+    assert_eq!(count(true), expected);
+}
+
+#[test]
+fn biases_of_averaged_heads_are_averaged_and_no_node_attends_to_itself() {
+    let device = devices(Backend::Flex, 1).remove(0).place.device;
+    // Node 0 hears 1 alone, node 2 nobody.
+    let graph = Csr::from_edges(3, [(1, 0), (0, 1)].into_iter());
+    let degrees: Vec<usize> = (0..3).map(|v| graph.degree(v)).collect();
+    let config = ModelConfig {
+        kind: ModelKind::Gat,
+        layers: 1,
+        hidden: 2,
+        heads: 3,
+        dropout: 0.0,
+        norm: NormKind::None,
+        residual: false,
+        self_loops: Some(false),
+        head_biases: true,
+    };
+    let spec = ModelSpec::new(&config, 2, 2);
+    let block = Block::new(&graph, &degrees, spec.aggregation());
+    let values = noise(3, spec.parameters());
+    let model = Gnn::new(&spec, 0, &device);
+    let model = grapevine::model::with_parameters(model, &values);
+    let rows = vec![0.3, -0.7, 0.9, 0.2, 0.5, 0.5];
+    let data = burn::tensor::TensorData::new(rows.clone(), [3, 2]);
+    let input = Input::Dense(burn::tensor::Tensor::from_data(data, &device).into());
+    let found = model.layer(0, &block, &input).into_values();
+    // Weights [2, 6], then two scores of six, then a bias of each head: the mean over heads.
+    let (weight, bias) = (&values[..12], &values[24..]);
+    assert_eq!(bias.len(), 6);
+    let mean = |of: &dyn Fn(usize) -> f32| (of(0) + of(1) + of(2)) / 3.0;
+    for node in 0..3 {
+        for column in 0..2 {
+            let heard = |head: usize| -> f32 {
+                let at = 2 * head + column;
+                let product =
+                    |u: usize| rows[2 * u] * weight[at] + rows[2 * u + 1] * weight[6 + at];
+                // The softmax over one neighbour is 1.
+                [product(1), product(0), 0.0][node]
+            };
+            let expected = mean(&heard) + mean(&|head| bias[2 * head + column]);
+            let found = found[2 * node + column];
+            assert!(
+                (found - expected).abs() < 1e-5,
+                "{node}, {column}: {found}, {expected}"
+            );
         }
     }
 }

@@ -65,6 +65,8 @@ struct Listening<'a> {
     heads: usize,
     /// Heads are averaged, not side by side.
     averages: bool,
+    /// Whether a node attends to itself, too.
+    self_loops: bool,
 }
 
 impl<'a> Listening<'a> {
@@ -81,6 +83,7 @@ impl<'a> Listening<'a> {
             kind,
             heads: setting.model.heads,
             averages: form == Form::Layers,
+            self_loops: form == Form::Distributed || setting.model.self_loops,
         })
     }
 
@@ -162,7 +165,7 @@ impl<'a> Listening<'a> {
         let mut all = Matrix::zeros(rows.rows, columns);
         for (v, sums) in all.values.chunks_exact_mut(columns).enumerate() {
             let neighbours = self.graph.neighbours(v).iter().map(|&u| u as usize);
-            let heard: Vec<usize> = neighbours.chain([v]).collect();
+            let heard: Vec<usize> = neighbours.chain(self.self_loops.then_some(v)).collect();
             for head in 0..self.heads {
                 let powers = heard.iter().map(|&u| {
                     let score = score(v, head, own) + score(u, head, others);
@@ -216,7 +219,8 @@ impl<'a> SubModel<'a> {
         let classes = spec.classes();
         let (values, inputs, outputs) = match form {
             Form::Layers => {
-                let drawn = retexo::SubModel::new(spec, stage, setting.seed, &device);
+                let spec = retexo::own_spec(spec);
+                let drawn = retexo::SubModel::new(&spec, stage, setting.seed, &device);
                 let widths = &spec.widths;
                 (parameters(&drawn), widths[stage], widths[stage + 1])
             }

@@ -1,11 +1,15 @@
 //! RETEXO: lazy message passing.
 
+use std::sync::Arc;
+
 use crate::common::{Case, assert_close, losses};
 use crate::dense::assert_scores;
 use crate::lazy::{self, Form, Freezes};
-use grapevine::graph::PartitionMethod;
+use grapevine::graph::{Dataset, PartitionMethod};
 use grapevine::model::{ModelKind, OptimizerConfig};
 use grapevine::net::TrafficKind;
+use grapevine::sim::Setting;
+use grapevine::strategies::run;
 
 fn cases() -> impl Iterator<Item = Case> {
     [
@@ -82,7 +86,13 @@ fn each_layer_is_exchanged_once_however_long_it_trains() {
                 setting.boundary.boundary_rows() as u64,
                 &setting.model.widths,
             );
-            let (f, h) = (width[0] as u64, width[1] as u64);
+            // Heads of attention are averaged, each with its share of the hidden columns.
+            let heads = if case.kind == ModelKind::Gat {
+                case.heads
+            } else {
+                1
+            };
+            let (f, h) = (width[0] as u64, (width[1] / heads) as u64);
             let of = |kind| all.payload_of(kind).0;
             assert_eq!(of(TrafficKind::Feature), 4 * b * f);
             assert_eq!(of(TrafficKind::Activation), 4 * b * (layers as u64 - 1) * h);
@@ -136,7 +146,8 @@ fn every_sub_model_may_have_rounds_of_its_own() {
 
 #[test]
 fn parameter_gradients_grow_with_the_rounds_of_each_sub_model() {
-    // The layers alone: `heads` of attention are averaged in both, and each has two scores of its width.
+    // The layers alone: `heads` of attention are averaged in both, and each has two scores of its
+    // width, which is its share of the hidden columns in the first.
     let gcn = |f, h, c| [f * h + h, h * c + c];
     let gat = |f, h, c| [2 * (f * h + 2 * h) + h, 2 * (h * c + 2 * c) + c];
     grows_with_the_rounds(ModelKind::Gcn, gcn);
@@ -151,7 +162,12 @@ fn grows_with_the_rounds(kind: ModelKind, layers: impl Fn(u64, u64, u64) -> [u64
     };
     let setting = case.setting(Case::strategy("retexo", "").as_ref());
     let width: Vec<u64> = setting.model.widths.iter().map(|&w| w as u64).collect();
-    let (f, h, c) = (width[0], width[1], width[2]);
+    let heads = if kind == ModelKind::Gat {
+        case.heads as u64
+    } else {
+        1
+    };
+    let (f, h, c) = (width[0], width[1] / heads, width[2]);
     let mut sizes = layers(f, h, c);
     // Layer normalisation and auxiliary head of the first.
     sizes[0] += 2 * h + h * c + c;
@@ -186,6 +202,7 @@ fn training_is_that_of_one_sub_model_after_another_on_frozen_inputs() {
         (ModelKind::Gcn, 3, Some(false)),
         (ModelKind::SagePool, 2, None),
         (ModelKind::Gat, 2, None),
+        (ModelKind::Gat, 2, Some(false)),
     ] {
         for dropout in [0.0, 0.3] {
             let case = Case {
@@ -224,4 +241,38 @@ fn training_is_that_of_one_sub_model_after_another_on_frozen_inputs() {
         }
     }
     assert!(best_before_last > 0, "restoring the best changes something");
+}
+
+#[test]
+fn nodes_without_neighbours_need_not_be_scored() {
+    let case = Case {
+        data: "synthetic = { kind = \"sbm\", nodes = 120, classes = 3, features = 10, degree_within = 1.0, degree_between = 0.5 }\nsplit = { train = 0.3, val = 0.3 }",
+        ..Case::default()
+    };
+    let strategy = Case::strategy("retexo", "");
+    let whole = case.setting(strategy.as_ref());
+    let scores = |setting: Setting| {
+        let training = strategy.fit(&Arc::new(setting)).expect("it fits");
+        let outcome = run(&*training, false, Arc::new(|_| {})).expect("it trains");
+        let last = outcome.epochs.last().expect("an epoch");
+        (losses(&outcome), last.scores.expect("it was evaluated"))
+    };
+    let mut without = Setting::clone(&whole);
+    without.training.score_isolated = false;
+    // The same by hand: they are in none of the sets that choose and are reported.
+    let mut by_hand = Setting::clone(&whole);
+    let mut dataset = Dataset::clone(&whole.dataset);
+    let graph = Arc::clone(&dataset.graph);
+    let has_neighbours = |v: &u32| graph.degree(*v as usize) > 0;
+    let split = &mut dataset.split;
+    split.validation.retain(has_neighbours);
+    split.test.retain(has_neighbours);
+    assert!(split.test.len() < whole.dataset.split.test.len());
+    by_hand.dataset = Arc::new(dataset);
+    let (found, expected) = (scores(without), scores(by_hand));
+    assert_eq!(found.0, expected.0);
+    assert_eq!(found.1.validation, expected.1.validation);
+    assert_eq!(found.1.validation_loss, expected.1.validation_loss);
+    assert_eq!(found.1.test, expected.1.test);
+    assert_ne!(found.1.test, scores(Setting::clone(&whole)).1.test);
 }

@@ -22,6 +22,8 @@ pub struct Variant {
     pub cap: Option<f64>,
     /// Of coverage, instead of one for each layer.
     pub hops: Option<usize>,
+    /// Whether halo rows are normalised by the edges seen of them.
+    pub seen: bool,
 }
 
 pub const EVERY: usize = 2;
@@ -38,6 +40,7 @@ pub const PLAIN: Variant = Variant {
     normalise: "none",
     cap: None,
     hops: None,
+    seen: false,
 };
 
 /// A worker's share: which nodes have in-edges there, which others are sources only, and which train.
@@ -76,6 +79,7 @@ impl Variant {
             normalise,
             cap,
             hops,
+            seen,
         } = self;
         let chunks = each * workers;
         let cap = cap.map_or(String::new(), |cap| format!("cap = {cap}\n"));
@@ -83,6 +87,11 @@ impl Variant {
         let every = match *schedule {
             "fixed" => String::new(),
             _ => format!("repartition_every = {EVERY}\n"),
+        };
+        let degrees = if *seen {
+            "halo_degrees = \"seen\"\n"
+        } else {
+            ""
         };
         let strength = match *shrinkage {
             "kappa" => format!("kappa = {KAPPA}\n"),
@@ -92,7 +101,7 @@ impl Variant {
         format!(
             "chunks = {chunks}\nhalo = {halo}\nremote_sampling = {sampling}\nschedule = \"{schedule}\"\n\
              weight = \"{weight}\"\nshrinkage = \"{shrinkage}\"\nnormalise = \"{normalise}\"\n\
-             {every}{strength}{cap}{hops}"
+             {every}{strength}{cap}{hops}{degrees}"
         )
     }
 
@@ -103,7 +112,11 @@ impl Variant {
     /// Whether workers tell each other anything about weights before an epoch.
     pub fn talks(&self, epoch: usize, layers: usize) -> bool {
         let weighs = !matches!(self.weight, "none" | "edge_ht");
-        let agrees = weighs && (self.normalise == "mean" || self.shrinkage == "james_stein");
+        // A mean on which nothing else depends travels with the gradients.
+        let of_batch = self.weight.starts_with("batch");
+        let shrinks = of_batch && ["lambda", "james_stein"].contains(&self.shrinkage);
+        let apart = self.normalise == "mean" && (self.cap.is_some() || shrinks);
+        let agrees = weighs && (apart || self.shrinkage == "james_stein");
         let hops = self.hops.unwrap_or(layers) - usize::from(self.halo);
         let expects = self.normalise == "rho" && self.weight != "node_hajek" && hops > 1;
         (agrees && (self.switches(epoch) || self.sampling > 0.0)) || (expects && epoch == 0)
@@ -231,10 +244,15 @@ impl Variant {
         let seen = edges(graph).filter(|&(u, v)| share.sees(u, v));
         let local = Csr::from_edges(graph.nodes(), seen);
         let by_edge = self.weight == "edge_ht";
-        // What a worker sees of its chunks; of halo nodes it knows the degree.
+        // What a worker sees of its chunks; of halo nodes it knows the degree, or takes what it sees
+        // of them.
         let degree = |v: usize| {
             if share.inner[v] && !by_edge {
                 local.degree(v)
+            } else if self.seen && !by_edge {
+                let node = v as u32;
+                let reads = |&&w: &&u32| share.sees(node, w);
+                graph.neighbours(v).iter().filter(reads).count()
             } else {
                 graph.degree(v)
             }

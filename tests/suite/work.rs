@@ -111,14 +111,15 @@ fn a_sub_model_of_retexo_is_charged_for_its_own_layer_and_its_head() {
         let case = case(kind);
         let setting = case.setting(Case::strategy("retexo", "").as_ref());
         let (n, classes) = (setting.dataset.graph.nodes(), setting.model.classes());
-        // Of attention all heads are as wide as the layer, and averaged.
-        let columns = match kind {
-            ModelKind::Gat => setting.model.heads * HIDDEN,
+        // Heads of attention have their share of the columns each, and are averaged.
+        let spec = grapevine::strategies::retexo::own_spec(&setting.model);
+        let width = match kind {
+            ModelKind::Gat => HIDDEN / setting.model.heads,
             _ => HIDDEN,
         };
-        let below = passing(&setting, HIDDEN, columns, HIDDEN) + Work::norm(n * HIDDEN);
-        let head = product(n, HIDDEN, classes);
-        let parameters = grapevine::strategies::retexo::SubModel::parameters(&setting.model, 1);
+        let below = passing(&setting, width, HIDDEN, width) + Work::norm(n * width);
+        let head = product(n, width, classes);
+        let parameters = grapevine::strategies::retexo::SubModel::parameters(&spec, 1);
         let step = time(Work::pass(parameters) * 6.0);
         let expected = time(below + head) + time(below + head * 2.0) + step;
         let rounds = |middle: usize| {

@@ -7,8 +7,8 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
         "hidden = 16",
         "hiden = 16",
         "x.toml:7: in [model]: unknown key `hiden`; did you mean `hidden`? Possible keys: kind, \
-         layers, hidden, heads, dropout, input_dropout, self_loops, init, gain, biases, norm, \
-         residual",
+         layers, hidden, heads, dropout, input_dropout, self_loops, head_biases, init, gain, \
+         biases, norm, residual",
     ),
     (
         "weight_decay",
@@ -98,7 +98,13 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
         "name = \"cora\"",
         "split = 3",
         "x.toml:4: in [dataset]: `split`: expected \"public\", { train = …, val = … } or \
-         { train_per_class = …, val_per_class = … }, found 3",
+         { train_per_class = …, val_per_class = … } (or val = …), found 3",
+    ),
+    (
+        "name = \"cora\"",
+        "name = \"cora\"\nsplit = { train_per_class = 5, val = 9, val_per_class = 2 }",
+        "x.toml:5: in [dataset]: `split` needs either `val_per_class` or `val`: the validation nodes of \
+         each class or of all",
     ),
     (
         "[model]\nkind = \"gcn\"\nhidden = 16",
@@ -328,7 +334,7 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
         "ratio = 8",
         "ratio = 8\nwith = { \"partition.wokers\" = 2 }",
         "x.toml:25: in [partition]: unknown key `wokers`; did you mean `workers`? Possible keys: \
-         method, workers, file, seed",
+         method, workers, file, seed, balance",
     ),
     (
         "ratio = 8",
@@ -409,7 +415,7 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
         "\"partition.workers\"",
         "\"partition.wokers\"",
         "x.toml:26: in [partition]: unknown key `wokers`; did you mean `workers`? Possible keys: \
-         method, workers, file, seed",
+         method, workers, file, seed, balance",
     ),
     (
         "\"partition.workers\" = [2, 4]",

@@ -178,7 +178,13 @@ pub(super) fn dataset(
         }
         SplitSpec::PerClass(split) => {
             check.positive(split.train_per_class, "split.train_per_class")?;
-            check.positive(split.val_per_class, "split.val_per_class")?;
+            check.that(
+                split.val_per_class.is_some() != split.val.is_some(),
+                "split",
+                "needs either `val_per_class` or `val`: the validation nodes of each class or of all",
+            )?;
+            check.positive(split.val_per_class.unwrap_or(1), "split.val_per_class")?;
+            check.positive(split.val.unwrap_or(1), "split.val")?;
         }
     }
     let inside = Checks {

@@ -133,9 +133,14 @@ impl Experiment {
         let experiment = Self::parse(&text, &file, scale, sets, vocabulary)?;
         // A size may leave out the kind that a key is for, and so may --set; who sets such a key means it.
         let means = |set: &String| {
-            ["model.heads", "model.self_loops", "model.biases"]
-                .iter()
-                .any(|key| set.trim_start().starts_with(key))
+            [
+                "model.heads",
+                "model.head_biases",
+                "model.self_loops",
+                "model.biases",
+            ]
+            .iter()
+            .any(|key| set.trim_start().starts_with(key))
         };
         if scale == PAPER && (sets.is_empty() || sets.iter().any(means)) {
             let mut document = Document::parse(&text, &file)?;

@@ -166,7 +166,7 @@ fn dataset(document: &Document, value: &Value) -> Result<DatasetSpec, ConfigErro
             }
             other => {
                 let expected = "\"public\", { train = …, val = … } or { train_per_class = …, \
-                                val_per_class = … }";
+                                val_per_class = … } (or val = …)";
                 return Err(mismatch(document, &path, expected, other));
             }
         }

@@ -107,17 +107,25 @@ pub(super) fn idle(document: &Document, cells: &[Cell]) -> Result<(), ConfigErro
     of("heads", "\"gat\"", &[ModelKind::Gat], |model| {
         model.heads != 1
     })?;
-    of("self_loops", "\"gcn\" or \"sage\"", &LOOPED, |model| {
-        let paper = model.kind.has_self_loops();
-        model.self_loops.is_some_and(|has| has != paper)
+    of("head_biases", "\"gat\"", &[ModelKind::Gat], |model| {
+        model.head_biases
     })?;
+    of(
+        "self_loops",
+        "\"gcn\", \"sage\" or \"gat\"",
+        &LOOPED,
+        |model| {
+            let paper = model.kind.has_self_loops();
+            model.self_loops.is_some_and(|has| has != paper)
+        },
+    )?;
     of("biases", "\"sage\"", &[ModelKind::Sage], |model| {
         model.biases != 1
     })
 }
 
 /// Kinds with a choice of self-loops.
-const LOOPED: [ModelKind; 2] = [ModelKind::Gcn, ModelKind::Sage];
+const LOOPED: [ModelKind; 3] = [ModelKind::Gcn, ModelKind::Sage, ModelKind::Gat];
 
 /// The settings of a cell as far as they are used.
 fn used(cell: &Cell) -> super::Settings {
@@ -125,6 +133,7 @@ fn used(cell: &Cell) -> super::Settings {
     let model = &mut settings.model;
     if model.kind != ModelKind::Gat {
         model.heads = 1;
+        model.head_biases = false;
     }
     if model.kind != ModelKind::Sage {
         model.biases = 1;

@@ -3,8 +3,8 @@
 use burn::module::{Module, Param};
 use burn::tensor::{Tensor, TensorData};
 
-use super::{BIAS, Draws, activated};
-use crate::model::{Activation, Block, Input, LayerSpec, Matrix, Merge, tiles};
+use super::{BIAS, Draws};
+use crate::model::{Activation, Block, Input, LayerSpec, Matrix, Merge, activate, tiles};
 
 /// `Σ_u α_vu x_u·W + b` over neighbours and the node itself, for each head, with
 /// `α_vu = softmax_u(LeakyReLU(a_own·W x_v + a_other·W x_u))` (Veličković et al., 2018, eq. 3–6).
@@ -16,7 +16,7 @@ pub struct GatConv {
     pub score_own: Param<Tensor<2>>,
     /// `[heads, head_width]`: of the node that is read.
     pub score_other: Param<Tensor<2>>,
-    /// `[outputs]`
+    /// `[outputs]`, or of all heads side by side
     pub bias: Param<Tensor<1>>,
     average: bool,
 }
@@ -30,7 +30,7 @@ impl GatConv {
             weight: draws.heads(0, spec.inputs, heads, width),
             score_own: draws.uniform(1, bound, [heads, width]),
             score_other: draws.uniform(3, bound, [heads, width]),
-            bias: draws.bias(BIAS, spec.inputs, spec.outputs),
+            bias: draws.bias(BIAS, spec.inputs, spec.bias_width()),
             average: spec.merge == Merge::Average,
         }
     }
@@ -76,7 +76,20 @@ impl GatConv {
             Merge::Concatenate
         };
         let merged = tiles::attend(block, &weights, rows, merge);
-        activated(merged, &self.bias, activation)
+        let bias = self.bias(merged.width());
+        merged.map(|rows| activate(rows, bias.clone(), activation))
+    }
+
+    /// The bias of an output row: where heads that are averaged have one each, the mean of these.
+    fn bias(&self, outputs: usize) -> Tensor<1> {
+        let bias = self.bias.val();
+        let [all] = bias.dims();
+        if all == outputs {
+            return bias;
+        }
+        bias.reshape([all / outputs, outputs])
+            .mean_dim(0)
+            .reshape([outputs])
     }
 
     /// What a row `x·W` is multiplied with to get its scores, `[heads · head_width, 2 · heads]`:

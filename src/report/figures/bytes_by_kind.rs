@@ -25,6 +25,8 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
         // Too little to be seen is said in numbers, where there is room.
         let note = if !shown.several() && node_data > 0.0 && node_data < 0.05 * longest {
             format!("{total} (node data {})", format::bytes(node_data))
+        } else if let (false, Some(moved)) = (shown.several(), cell.repartitioned()) {
+            format!("{total} (repartition {})", format::bytes(moved))
         } else {
             total
         };
@@ -39,10 +41,13 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
     let told = shown.told(|cell| {
         let lengths = lengths(cell);
         Some(format!(
-            "{} sent {}, of which node data {}",
+            "{} sent {}, of which node data {}{}",
             cell.label,
             format::bytes(lengths.iter().sum()),
-            format::bytes(node_data(cell))
+            format::bytes(node_data(cell)),
+            cell.repartitioned().map_or_else(String::new, |moved| {
+                format!(" and repartition {}", format::bytes(moved))
+            })
         ))
     });
     Some(Figure {

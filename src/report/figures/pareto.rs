@@ -4,6 +4,7 @@ use super::multiples::{Multiples, alike, rows};
 use super::{list, seeds_with};
 use crate::experiment::rows::Sweep;
 use crate::experiment::statistics::Summary;
+use crate::report::format;
 use crate::report::plot::{Axis, Curves, Figure, Guide, Headed, Panel, Series, Spot, Unit};
 use crate::report::series::Entrant;
 
@@ -77,8 +78,9 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
         caption: format!(
             "Test accuracy (at the epoch of best validation accuracy) against what the whole run takes: node data \
              sent, all that is sent, and simulated time; {}. No strategy is both more accurate and cheaper than those on \
-             the dashed Pareto front. A point at 0, left of the break in the axis, sent none.{}{}",
+             the dashed Pareto front. A point at 0, left of the break in the axis, sent none.{}{}{}",
             seeds_with(cells, "with bars of"),
+            repartitioned(cells),
             shown.caption(),
             if shown.several() {
                 " Settings between which nothing differs share a panel."
@@ -93,6 +95,31 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
         rows: rows(panels),
         note: shown.note,
     })
+}
+
+/// Who moved what to repartition, which no panel of node data shows.
+fn repartitioned(cells: &[Entrant]) -> String {
+    let moved = cells.iter().filter_map(|cell| {
+        let moved = format::bytes(cell.repartitioned()?);
+        Some((cell.strategy, format!("{} {moved}", cell.label)))
+    });
+    let moved: Vec<(&str, String)> = moved.collect();
+    match &moved[..] {
+        [] => String::new(),
+        few @ [_, ..] if few.len() <= 6 => {
+            let few: Vec<String> = few.iter().map(|(_, said)| said.clone()).collect();
+            let few = list(&few);
+            format!(" What repartitioning moved is no node data here: {few}.")
+        }
+        many => {
+            let mut who: Vec<String> = many.iter().map(|(who, _)| (*who).to_owned()).collect();
+            who.dedup();
+            who.sort();
+            who.dedup();
+            let who = list(&who);
+            format!(" What {who} moved to repartition is no node data here; the tables have it.")
+        }
+    }
 }
 
 /// The panels of one cost, those of settings between which nothing differs drawn once; `None` where

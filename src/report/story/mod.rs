@@ -97,13 +97,26 @@ fn accuracy(cells: &[Entrant], story: &mut Story) {
     });
 }
 
+/// A strategy that sends no node data, with what it moves to repartition.
+fn silent(label: &str, up_to: &str, moved: Option<f64>) -> String {
+    match moved {
+        Some(moved) => {
+            let moved = format::bytes(moved);
+            format!("{label} (which moves {up_to}{moved} to repartition)")
+        }
+        None => label.to_owned(),
+    }
+}
+
 fn node_data(cells: &[Entrant], story: &mut Story) {
     let every = cells.iter().all(alone);
     let ranked = ranked(cells, |cell| {
         (every || !alone(cell)).then(|| cell.node_data()).flatten()
     });
     let (none, some): (Vec<_>, Vec<_>) = ranked.iter().partition(|(_, sum)| sum.mean == 0.0);
-    let none: Vec<String> = none.iter().map(|(cell, _)| cell.label.clone()).collect();
+    let none: Vec<String> = (none.iter())
+        .map(|(cell, _)| silent(&cell.label, "", cell.repartitioned()))
+        .collect();
     if !none.is_empty() {
         story
             .sentences
@@ -321,6 +334,15 @@ mod tests {
             "{story}"
         );
         assert!(story.starts_with("In simulated time"), "{story}");
+    }
+
+    #[test]
+    fn who_sends_no_node_data_but_repartitions_is_said_to() {
+        let mut grappa = run("grappa", 0, 0.8, 0, 10);
+        grappa.measured.as_mut().unwrap().repartition_bytes = 35_300_000;
+        let story = sentences(&[run("full", 0, 0.8, 2_000, 10), grappa]);
+        let said = "No node data at all is sent by grappa (which moves 35.3 MB to repartition).";
+        assert!(story.contains(said), "{story}");
     }
 
     #[test]

@@ -100,7 +100,11 @@ fn node_data(cells: &[Entrant], settings: &[&Setting], story: &mut Story) {
             let mut mine = cells.iter().filter(|cell| cell.strategy == **label);
             mine.all(|cell| sends(cell) == 0.0)
         })
-        .map(|label| (*label).to_owned())
+        .map(|label| {
+            let mine = cells.iter().filter(|cell| cell.strategy == *label);
+            let moved = mine.filter_map(Entrant::repartitioned);
+            super::silent(label, "up to ", moved.max_by(f64::total_cmp))
+        })
         .collect();
     if !silent.is_empty() && silent.len() < labels.len() {
         let said = format!("No node data at all is sent by {}.", list(&silent));

@@ -50,7 +50,8 @@ pub(crate) fn summary(cells: &[Entrant]) -> Table {
         name: "summary",
         caption: format!(
             "One row per strategy ({seeds}). Test accuracy is that at the epoch of best validation accuracy. Node \
-             data, parameter gradients and total are payload. The fourth column is how many times less node data than \
+             data, parameter gradients and total are payload; what repartitioning moved is no node data, and stands \
+             beside it. The fourth column is how many times less node data than \
              full a strategy sends. Exposed communication is a share of simulated time."
         ),
         columns: columns(&[
@@ -95,12 +96,19 @@ fn columns_of(cells: &[Entrant], cell: &Entrant) -> [Ranked; 7] {
         let ranked = number.filter(|_| cell.runs.iter().any(|(run, _)| run.workers > 1));
         (number.map_or_else(none, text), ranked)
     };
+    let (data, ranked) = shown(node_data, format::bytes);
     [
         (
             accuracy.as_ref().map_or_else(none, format::percent_summary),
             accuracy.as_ref().map(|sum| sum.mean),
         ),
-        shown(node_data, format::bytes),
+        (
+            match cell.repartitioned() {
+                Some(moved) => format!("{data} + {} repartitioned", format::bytes(moved)),
+                None => data,
+            },
+            ranked,
+        ),
         (fewer, None),
         shown(mean("parameter_gradient_bytes"), format::bytes),
         shown(mean("payload_bytes"), format::bytes),
@@ -146,6 +154,24 @@ mod tests {
         assert_eq!(best[1], [no; 8], "full");
         assert_eq!(best[2], [no, no, yes, no, yes, yes, yes, yes], "fixed");
     }
+
+    #[test]
+    fn no_node_data_stands_beside_what_repartitioning_moved() {
+        let run = |strategy: &str, moved: u64| RunRow {
+            cell: strategy.into(),
+            strategy: strategy.into(),
+            workers: 4,
+            ..RunRow::finished(Measured {
+                repartition_bytes: moved,
+                ..Measured::default()
+            })
+        };
+        let runs = [run("isolated", 0), run("grappa", 35_300_000)];
+        let rows = summary(&series::cells(&runs, &[])).rows;
+        let texts: Vec<&str> = rows.iter().map(|row| row[2].text.as_str()).collect();
+        assert_eq!(texts, ["0 B", "0 B + 35.3 MB repartitioned"]);
+    }
+
     #[test]
     fn each_setting_of_a_sweep_has_its_own_best_and_its_own_reference() {
         let run = |workers: u64, strategy: &str, bytes: u64| RunRow {

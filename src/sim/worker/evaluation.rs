@@ -79,7 +79,14 @@ impl Worker {
                 let logits = infer(graph).into_values();
                 let sound = is_finite(&logits);
                 let predicted = predictions(&logits, dataset.classes);
-                let of = |nodes: &[u32]| accuracy(&predicted, &dataset.labels, nodes);
+                let counted = |nodes: &[u32]| -> Vec<u32> {
+                    let counts = |node: &u32| {
+                        self.setting.training.score_isolated
+                            || dataset.graph.degree(*node as usize) > 0
+                    };
+                    nodes.iter().copied().filter(counts).collect()
+                };
+                let of = |nodes: &[u32]| accuracy(&predicted, &dataset.labels, &counted(nodes));
                 let split = &dataset.split;
                 let scores = Scores {
                     train: of(&split.train),
@@ -89,7 +96,7 @@ impl Worker {
                         &logits,
                         dataset.classes,
                         &dataset.labels,
-                        &split.validation,
+                        &counted(&split.validation),
                     ),
                 };
                 (scores, sound)

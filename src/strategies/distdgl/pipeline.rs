@@ -2,8 +2,12 @@
 //! before it.
 //!
 //! ```text
-//!   stage    0 draw, ask ── 1 draw for others, answer ── 2 block, ask for features ── 3 send ── 4 assemble
-//!   step 7   batch 11         batch 10                     batch 9                     batch 8    batch 7
+//!   stage                               in step 7, of two hops
+//!   0  draw, ask about neighbours       batch 11
+//!   1  draw for others, answer          batch 10
+//!   2  make blocks, ask for features    batch 9
+//!   3  send features                    batch 8
+//!   4  put them together                batch 7, which is computed then
 //! ```
 
 /// The order in which batches are made ready.

@@ -5,7 +5,7 @@ use super::chances::inverse_chances;
 use super::estimators::{Weight, share_of_loss};
 use super::layout::Layout;
 use super::norms;
-use super::weighing::Weighing;
+use super::weighing::{Weighing, Weights};
 use super::working::{Seed, WorkingGraph};
 use crate::graph::{Sampler, Steps, View, shuffled};
 use crate::model::{Block, Gnn, Input, targets};
@@ -58,7 +58,7 @@ impl WorkingBatches {
         (weighing, layout): (&Weighing, &Layout<'_>),
         order: &[u32],
         At { epoch, step, taken }: At,
-    ) -> Result<(Step, Vec<f64>), SimError> {
+    ) -> Result<(Step, Weights), SimError> {
         let setting = worker.setting().clone();
         let range = self.steps.range(worker.rank(), step);
         let mut places = order[range.start.min(order.len())..range.end.min(order.len())].to_vec();
@@ -107,7 +107,7 @@ impl WorkingBatches {
         };
         let total = self.steps.seeds(step).max(1);
         let weights = weighing.agreed(worker, weights.collect(), &norms, total)?;
-        let weighted = seeds.iter().zip(&weights).enumerate();
+        let weighted = seeds.iter().zip(&weights.of_nodes).enumerate();
         let share = |weight: &f64| share_of_loss(*weight, total);
         let weighted = weighted.map(|(row, (seed, weight))| (row, seed.class, share(weight)));
         let classes = setting.model.classes();

@@ -16,22 +16,24 @@
 //! epoch, `4 · rows · (features + 1)` bytes (`feature`).
 //!
 //! In mini-batches neighbours are drawn from the working graph, each step sums gradients, and
-//! weights are those of the batch's own training nodes: what workers tell each other about weights,
-//! they tell in each step.
+//! weights are those of the batch's own training nodes.
 //!
 //! What a worker does not see biases its gradient. Each gradient is therefore weighted by the
 //! *coverage* of its training nodes' neighbourhoods, per node or per batch, or each message by the
-//! probability that it is seen. What workers have to tell each other for that is `control`, at each
-//! switch (with `remote_sampling`, in each epoch; in mini-batches, in each step): an all-reduce of
-//! one number for `normalise = "mean"`, and of two for `shrinkage = "james_stein"`.
-//! `normalise = "rho"` compares coverage with its expectation over `L` hops (with the halo one
-//! less), taken as `(P ∘ π)^L · 1`, for which one number per boundary row travels for each hop but
-//! the first, once, before training. For one hop that is exact; for more it ignores that walks come
-//! back to units they have seen.
+//! probability that it is seen. For `normalise = "mean"` workers need the sum of all weights: it
+//! is one number more in the sum of gradients, 4 bytes in each worker's vector, and the summed
+//! gradient is divided by it. Where something depends on the mean before gradients are there, a
+//! `cap` or the λ of a batch weight, it is an all-reduce of its own, `control`, at each switch
+//! (with `remote_sampling`, in each epoch; in mini-batches, in each step), and one of two numbers
+//! for `shrinkage = "james_stein"`. `normalise = "rho"` compares coverage with its expectation over
+//! `L` hops (with the halo one less), taken as `(P ∘ π)^L · 1`, for which one number per boundary
+//! row travels for each hop but the first, once, before training. For one hop that is exact; for
+//! more it ignores that walks come back to units they have seen.
 //!
 //! Choices where the paper's code leaves a trap or says nothing: coverage is over as many hops as
 //! the model has layers (its one-hop weight is 1 up to `d/(d + 1)` with the halo on); chunks
-//! normalise by the neighbours they see, halo nodes by their degree in the whole graph.
+//! normalise by the neighbours they see, halo nodes by their degree in the whole graph or, with
+//! `halo_degrees = "seen"`, by the edges into the working chunks.
 //! `batch_gram` takes gradients for uncorrelated and their norms from the last layer, and measures
 //! these by a forward pass without dropout when it weighs, not in every step. `edge_ht` normalises
 //! by degrees in the whole graph; with the halo the first layer is exact, and those above it read
@@ -57,13 +59,12 @@ use super::parts::{LayerwiseTrainer, LocalGraph};
 use super::{BatchUse, Needs, OptionError, Registration, Strategy, StrategyInfo, Training};
 use crate::graph::PartitionSpec;
 use crate::model::{Block, Gnn, Input, targets};
-use crate::net::{Reduce, TrafficKind};
 use crate::sim::{Activity, EpochReport, Planner, Setting, SimError, Worker};
 use batches::At;
 use chances::inverse_chances;
 use estimators::{Normalise, Weight, halo_hops, mean, share_of_loss};
 use layout::{Layout, Rules};
-use options::Options;
+use options::{HaloDegrees, Options};
 use plan::SweepPlanner;
 use trainer::{Loaded, Trainer, Whole};
 use weighing::Weighing;
@@ -77,7 +78,7 @@ pub const REGISTRATION: Registration = Registration {
     info: StrategyInfo {
         name: "grappa",
         paper: "Xu, Siebenbrunner and Bindschaedler, Grappa: Gradient-Only Communication for Scalable Graph Neural Network Training (arXiv 2602.01872)",
-        sends: "parameter gradients, and a number per step where weights are agreed on; at each switch a chunk's structure and features (regroup: of those dealt anew), with the halo's features; sampled remote features",
+        sends: "parameter gradients, with a number more where weights are divided by their mean; at each switch a chunk's structure and features (regroup: of those dealt anew), with the halo's features; sampled remote features",
         options: options::INFO,
     },
     read,
@@ -210,12 +211,11 @@ impl Training for Sweeping {
             for step in 0..trainer.steps() {
                 let how = (&self.weighing, &layout);
                 let at = At { epoch, step, taken };
-                let (mut step, used) = trainer.step(worker, &model, how, &order, at)?;
-                let kind = TrafficKind::ParameterGradient;
-                worker.all_reduce(&mut step.gradient, Reduce::Sum, kind)?;
+                let (mut step, mut used) = trainer.step(worker, &model, how, &order, at)?;
+                used.sum_gradients(worker, &mut step)?;
                 model = worker.update(&mut optimizer, model, &step.gradient);
                 loss += step.loss;
-                weights.extend(used);
+                weights.extend(used.of_nodes);
                 taken += 1;
             }
             let scores = worker.evaluate_model(epoch, &model)?;
@@ -291,7 +291,7 @@ impl Sweeping {
         let training = worker.training_nodes();
         let weights = self.weighing.agreed(worker, weights, &norms, training)?;
         let rows = graph.nodes.len();
-        let weighted = graph.seeds.iter().zip(&weights);
+        let weighted = graph.seeds.iter().zip(&weights.of_nodes);
         let share = |weight: &f64| share_of_loss(*weight, training);
         let weighted = weighted.map(|(seed, weight)| (seed.row, seed.class, share(weight)));
         let classes = worker.setting().model.classes();
@@ -299,7 +299,7 @@ impl Sweeping {
         let whole = Whole {
             trainer: LayerwiseTrainer::new(worker, local),
             features,
-            weight: mean(&weights),
+            weights,
         };
         Ok(Loaded {
             trainer: Trainer::Whole(Box::new(whole)),
@@ -309,15 +309,24 @@ impl Sweeping {
 
     /// Degrees that aggregations over a working graph divide by.
     fn degrees(&self, graph: &WorkingGraph) -> Vec<usize> {
-        let by_edge = self.weighing.weight == Weight::EdgeHt;
-        let degree = |v: usize| {
-            if v < graph.inner && !by_edge {
-                graph.adjacency.degree(v)
-            } else {
-                graph.degrees[v]
+        if self.weighing.weight == Weight::EdgeHt {
+            return graph.degrees.clone();
+        }
+        let mut degrees = graph.degrees.clone();
+        if self.options.halo_degrees == HaloDegrees::Seen {
+            degrees[graph.inner..].fill(0);
+            for v in 0..graph.inner {
+                for &u in graph.adjacency.neighbours(v) {
+                    if u as usize >= graph.inner {
+                        degrees[u as usize] += 1;
+                    }
+                }
             }
-        };
-        (0..graph.nodes.len()).map(degree).collect()
+        }
+        for (v, degree) in degrees.iter_mut().enumerate().take(graph.inner) {
+            *degree = graph.adjacency.degree(v);
+        }
+        degrees
     }
 
     /// The form of a working graph that layers compute on, its targets left open.

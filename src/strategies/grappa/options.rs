@@ -38,6 +38,11 @@ pub const INFO: &[OptionInfo] = &[
         meaning: "Also load the features of all sources of edges into the chunks at a switch (the authors' default).",
     },
     OptionInfo {
+        name: "halo_degrees",
+        default: "\"global\"",
+        meaning: "By which degree a halo node's row is normalised: global, its own in the whole graph; seen, the number of edges into the worker's chunks, as chunk nodes are (ours).",
+    },
+    OptionInfo {
         name: "remote_sampling",
         default: "0",
         meaning: "Share of the boundary rows of a worker's chunks that is fetched from those who store them, drawn anew each epoch (our reading of the paper's ablation 50S, which is 0.5).",
@@ -70,7 +75,7 @@ pub const INFO: &[OptionInfo] = &[
     OptionInfo {
         name: "normalise",
         default: "\"mean\"",
-        meaning: "mean: divide weights by their mean over all training nodes, which keeps the learning rate's scale (derived); rho: each by its expectation over super-epochs, which for one hop makes it Horvitz and Thompson's, and for more is taken as if the walk never came back to what it has seen (derived); none (the authors' code).",
+        meaning: "mean: divide weights by their mean over all training nodes, which keeps the learning rate's scale (derived; the sum travels with the gradients, 4 bytes a worker); rho: each by its expectation over super-epochs, which for one hop makes it Horvitz and Thompson's, and for more is taken as if the walk never came back to what it has seen (derived); none (the authors' code).",
     },
     OptionInfo {
         name: "cap",
@@ -78,6 +83,17 @@ pub const INFO: &[OptionInfo] = &[
         meaning: "Largest weight of a node or batch, after normalisation (the authors' code: 1, before).",
     },
 ];
+
+/// Degrees of nodes without in-edges.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HaloDegrees {
+    /// Those of the whole graph.
+    #[default]
+    Global,
+    /// Edges into the working graph's chunks.
+    Seen,
+}
 
 /// The options of one entry.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -91,6 +107,8 @@ pub struct Options {
     pub schedule: Schedule,
     repartition_every: Option<usize>,
     halo: Option<bool>,
+    /// By what halo rows are normalised.
+    pub halo_degrees: HaloDegrees,
     remote_sampling: f64,
     weight: Weight,
     coverage_hops: Option<usize>,
@@ -109,6 +127,7 @@ impl Default for Options {
             schedule: Schedule::default(),
             repartition_every: None,
             halo: None,
+            halo_degrees: HaloDegrees::default(),
             remote_sampling: 0.0,
             weight: Weight::BatchMean,
             coverage_hops: None,
@@ -240,6 +259,18 @@ impl Options {
                 "a schedule that switches (sweep or regroup)",
             ),
             ("coverage_hops", hops.is_some(), covers, coverage),
+            (
+                "halo_degrees",
+                self.halo_degrees == HaloDegrees::Seen,
+                self.rules().halo || self.remote_sampling > 0.0,
+                "a halo (halo = true, or remote_sampling)",
+            ),
+            (
+                "halo_degrees",
+                self.halo_degrees == HaloDegrees::Seen,
+                self.weight != Weight::EdgeHt,
+                "weights of nodes or batches: edge_ht divides by degrees in the whole graph",
+            ),
             (
                 "kappa",
                 self.kappa.is_some(),

@@ -313,7 +313,8 @@ impl Planner for SweepPlanner {
                     let blocks = vec![self.block(working); setting.model.layers()];
                     self.pass(track, rank, &blocks, Some(working.features));
                 }
-                track.all_reduce(parameters, TrafficKind::ParameterGradient);
+                let sum = usize::from(sweeping.weighing.folds_mean());
+                track.all_reduce(parameters + sum, TrafficKind::ParameterGradient);
                 track.update(parameters);
             }
         }

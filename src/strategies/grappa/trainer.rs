@@ -2,7 +2,7 @@
 
 use super::batches::{At, WorkingBatches};
 use super::layout::Layout;
-use super::weighing::Weighing;
+use super::weighing::{Weighing, Weights};
 use crate::model::{Gnn, Input};
 use crate::sim::{Activity, SimError, Worker};
 use crate::strategies::parts::{LayerwiseTrainer, Step};
@@ -26,8 +26,8 @@ pub enum Trainer {
 pub struct Whole {
     pub trainer: LayerwiseTrainer,
     pub features: Input,
-    /// Mean weight of the worker's nodes that train; none if none do.
-    pub weight: Option<f64>,
+    /// Weights of the worker's nodes that train.
+    pub weights: Weights,
 }
 
 impl Trainer {
@@ -63,12 +63,12 @@ impl Trainer {
         how: (&Weighing, &Layout<'_>),
         order: &[u32],
         at: At,
-    ) -> Result<(Step, Vec<f64>), SimError> {
+    ) -> Result<(Step, Weights), SimError> {
         match self {
             Self::Whole(whole) => {
                 let (trainer, features) = (&whole.trainer, &whole.features);
                 let step = trainer.local_step(worker, model, features, at.epoch)?;
-                Ok((step, whole.weight.into_iter().collect()))
+                Ok((step, whole.weights.clone()))
             }
             Self::Batches(batches) => batches.step(worker, model, how, order, at),
         }

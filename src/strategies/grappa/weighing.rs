@@ -7,6 +7,7 @@ use super::estimators::{
 use super::working::WorkingGraph;
 use crate::net::{Reduce, TrafficKind};
 use crate::sim::{SimError, Track, Worker};
+use crate::strategies::parts::Step;
 
 /// How weights come about, in this order: coverage, κ, ρ, mean, cap, batch, λ.
 #[derive(Clone, Copy, Debug)]
@@ -64,9 +65,17 @@ impl Weighing {
         self.normalise == Normalise::Mean && !matches!(self.weight, Weight::None | Weight::EdgeHt)
     }
 
-    /// Final weights: over their mean, capped, and made one per batch. `norms` are the seeds'
-    /// squared gradient norms, for `batch_gram`, and `nodes` the training nodes of all workers, of
-    /// which everyone knows the number.
+    /// Whether that division can wait until gradients are summed, because nothing that follows it
+    /// depends on its result: the sum of weights then travels with the gradients.
+    pub fn folds_mean(&self) -> bool {
+        let of_batch = matches!(self.shrinkage, Shrinkage::Lambda | Shrinkage::JamesStein);
+        self.takes_mean() && self.cap.is_none() && !(self.weight.is_batch() && of_batch)
+    }
+
+    /// Final weights: over their mean, capped, and made one per batch; where
+    /// [`Self::folds_mean`], not yet over their mean. `norms` are the seeds' squared gradient
+    /// norms, for `batch_gram`, and `nodes` the training nodes of all workers, of which everyone
+    /// knows the number.
     ///
     /// # Errors
     /// If communication fails.
@@ -76,8 +85,14 @@ impl Weighing {
         mut weights: Vec<f64>,
         norms: &[f64],
         nodes: usize,
-    ) -> Result<Vec<f64>, SimError> {
-        if self.takes_mean() {
+    ) -> Result<Weights, SimError> {
+        let sum = self.folds_mean().then(|| weights.iter().sum());
+        let agreed = |weights| Weights {
+            of_nodes: weights,
+            sum,
+            nodes,
+        };
+        if self.takes_mean() && sum.is_none() {
             let [sum] = summed(worker, [weights.iter().sum()])?;
             let mean = sum / nodes.max(1) as f64;
             if mean > 0.0 {
@@ -90,7 +105,7 @@ impl Weighing {
             *weight = capped(*weight, self.cap);
         }
         if !self.weight.is_batch() {
-            return Ok(weights);
+            return Ok(agreed(weights));
         }
         let batch = match self.weight {
             Weight::BatchGram => batch_norms(norms, &weights),
@@ -113,18 +128,55 @@ impl Weighing {
         };
         // Shrinking pulls towards 1, which may lie above the cap.
         weights.fill(capped(batch, self.cap));
-        Ok(weights)
+        Ok(agreed(weights))
     }
 
-    /// What a worker does in [`Self::agreed`]: an all-reduce of one number for the mean, and of two
-    /// for James and Stein's λ.
+    /// What a worker does in [`Self::agreed`]: an all-reduce of one number for a mean that cannot
+    /// wait, and of two for James and Stein's λ.
     pub fn plan(&self, track: &mut Track) {
-        if self.takes_mean() {
+        if self.takes_mean() && !self.folds_mean() {
             track.all_reduce(1, TrafficKind::Control);
         }
         if self.weight.is_batch() && self.shrinkage == Shrinkage::JamesStein {
             track.all_reduce(2, TrafficKind::Control);
         }
+    }
+}
+
+/// What the losses of a worker's training nodes in a step are multiplied by.
+#[derive(Clone)]
+pub struct Weights {
+    /// Of each of them.
+    pub of_nodes: Vec<f64>,
+    /// The sum of the nodes' own weights, where these are still to be divided by their mean over
+    /// all workers.
+    pub sum: Option<f64>,
+    /// Training nodes of all workers in the step.
+    pub nodes: usize,
+}
+
+impl Weights {
+    /// Sums gradients over workers, and with them the weights where these are to be divided by
+    /// their mean; `loss` and weights are divided, too.
+    ///
+    /// # Errors
+    /// If communication fails.
+    #[allow(clippy::cast_possible_truncation)] // what travels is single precision
+    pub fn sum_gradients(&mut self, worker: &mut Worker, step: &mut Step) -> Result<(), SimError> {
+        step.gradient.extend(self.sum.map(|sum| sum as f32));
+        let kind = TrafficKind::ParameterGradient;
+        worker.all_reduce(&mut step.gradient, Reduce::Sum, kind)?;
+        let Some(sum) = self.sum.and_then(|_| step.gradient.pop()) else {
+            return Ok(());
+        };
+        let mean = f64::from(sum) / self.nodes.max(1) as f64;
+        if mean > 0.0 {
+            let factor = (1.0 / mean) as f32;
+            step.gradient.iter_mut().for_each(|value| *value *= factor);
+            step.loss /= mean;
+            self.of_nodes.iter_mut().for_each(|weight| *weight /= mean);
+        }
+        Ok(())
     }
 }
 

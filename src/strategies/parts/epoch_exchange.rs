@@ -62,7 +62,7 @@ pub struct When {
     /// training is in mini-batches. What is sent must not depend on how the training goes.
     pub features_ahead: bool,
     /// Rows and their gradients travel until the next epoch, where they are used in place of its
-    /// own; with all training nodes and the whole boundary at once only. Features are exact unless it
-    /// says otherwise. This changes what is trained.
+    /// own; with all training nodes and the whole boundary at once only. Features are exact unless
+    /// it says otherwise. This changes what is trained.
     pub staleness: Option<Staleness>,
 }

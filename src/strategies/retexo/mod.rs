@@ -13,9 +13,12 @@
 //! `2(P − 1)·4 Σ_k R |θ_k|` bytes of gradients.
 //!
 //! The layers are the paper's whatever `[model]` says of `norm` and `residual`: layer normalisation
-//! in each but the last, no residual connections. GAT averages its heads in every layer, and its
-//! attention weights are not dropped. The convolution of the authors' GCN leaves a node's own row
-//! out: that is `model.self_loops = false`.
+//! in each but the last, no residual connections. GAT averages its heads in every layer; each has
+//! `hidden / heads` columns, and so have the representations, `d_k` above (the authors'
+//! configuration of GAT). Its attention weights are not dropped. The authors' GCN and GAT leave a
+//! node's own row out, `model.self_loops = false`, their GAT has a bias a head,
+//! `model.head_biases`, and they do not score nodes without neighbours,
+//! `training.score_isolated = false`.
 //!
 //! Degrees are those of the whole graph, so the result does not depend on the partition. Every
 //! sub-model trains `R` epochs of the result tables: `K·R` in all. Accuracies are reported from the
@@ -58,7 +61,7 @@ use crate::sim::Setting;
 use rounds::Rounds;
 
 pub use perceptron::Perceptron;
-pub use sub_model::SubModel;
+pub use sub_model::{SubModel, own_spec};
 
 /// How experiments name and make it.
 pub const REGISTRATION: Registration = Registration {
@@ -150,7 +153,7 @@ impl Strategy for Retexo {
 
     fn layer(&self, model: &ModelSpec, layer: usize) -> LayerSpec {
         match self.form {
-            Form::Layers => sub_model::layer_spec(model, layer),
+            Form::Layers => sub_model::layer_spec(&own_spec(model), layer),
             Form::Distributed => model.layer(layer),
         }
     }
@@ -166,6 +169,7 @@ impl Strategy for Retexo {
                 let wires = self.compression.fit(&setting, rounds.first(layers))?;
                 Ok(Box::new(Workers {
                     rounds,
+                    spec: own_spec(&setting.model),
                     wires,
                     setting,
                 }))
@@ -199,6 +203,8 @@ fn initial<M: Module>(sub_models: impl IntoIterator<Item = M>) -> Vec<NamedParam
 #[derive(Clone)]
 struct Workers {
     rounds: Rounds,
+    /// The model in whose sub-models it trains.
+    spec: ModelSpec,
     wires: RowWires,
     setting: Arc<Setting>,
 }

@@ -8,8 +8,20 @@ use crate::model::{
     Norm, Work, activate, dense_parameters,
 };
 
-/// The message-passing layer of sub-model `layer`: the paper's, but that attention heads are
-/// averaged in every layer, not in the last alone.
+/// The model whose sub-models are trained: heads of attention, which are averaged in every layer,
+/// have their share of the hidden columns each, and so has their mean (`hidden_dim` of the authors'
+/// configuration of GAT, `256/heads`).
+pub fn own_spec(model: &ModelSpec) -> ModelSpec {
+    let mut spec = model.clone();
+    let (heads, last) = (model.attention_heads().max(1), model.layers());
+    for width in &mut spec.widths[1..last] {
+        *width /= heads;
+    }
+    spec
+}
+
+/// The message-passing layer of sub-model `layer` of [`own_spec`]: the paper's, but that attention
+/// heads are averaged in every layer, not in the last alone.
 pub fn layer_spec(spec: &ModelSpec, layer: usize) -> LayerSpec {
     LayerSpec {
         merge: Merge::Average,

@@ -39,7 +39,7 @@ impl Training for Workers {
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
-        let spec = worker.setting().model.clone();
+        let spec = self.spec.clone();
         worker.trains(
             (0..spec.layers())
                 .map(|k| SubModel::parameters(&spec, k))
@@ -154,7 +154,7 @@ impl Run {
                 };
                 let draws = (epoch * steps + step) as u64;
                 let (mut gradient, loss) = match reads {
-                    Some(reads) => self.gradient(worker, &model, layer, reads, draws),
+                    Some(reads) => self.gradient(worker, &model, (layer, count), reads, draws),
                     None => (vec![0.0; count], 0.0),
                 };
                 worker.all_reduce(&mut gradient, Reduce::Sum, TrafficKind::ParameterGradient)?;
@@ -195,17 +195,15 @@ impl Run {
         })
     }
 
-    /// Gradient, flat, and loss of one step; `draws` numbers it for dropout.
+    /// Gradient, flat, of `count` parameters, and loss of one step; `draws` numbers it for dropout.
     fn gradient(
         &self,
         worker: &mut Worker,
         model: &SubModel,
-        layer: usize,
+        (layer, count): (usize, usize),
         reads: &Reads,
         draws: u64,
     ) -> (Vec<f32>, f64) {
-        let spec = &worker.setting().model;
-        let count = SubModel::parameters(spec, layer);
         let (block, input) = (&reads.block, &reads.input);
         let logits = worker.compute(Activity::Model, |worker| {
             let dropped = input.dropped(&self.dropout, draws, layer, &reads.nodes);

@@ -64,7 +64,7 @@ impl WorkersPlanner {
         let setting = &self.workers.setting;
         let part = &setting.counts.parts[rank];
         if layer > 0 {
-            let width = setting.model.widths[layer];
+            let width = self.workers.spec.widths[layer];
             return InputShape::dense(part.owned + part.halo, width);
         }
         InputShape {
@@ -85,7 +85,7 @@ impl WorkersPlanner {
         let setting = &self.workers.setting;
         let crossing = CrossingPlan::whole(&setting.counts.parts[rank]);
         let wire = self.workers.wire(layer, &self.workers.wires.state());
-        let width = setting.model.widths[layer];
+        let width = self.workers.spec.widths[layer];
         if layer > 0 {
             crossing.forward(track, rank, layer, width, &wire);
             return;
@@ -116,7 +116,7 @@ impl WorkersPlanner {
         let fanouts = [batches.spec.fanouts[layer]];
         let sampler = Sampler::new(setting.seed, self.epoch, step, &fanouts);
         let part = &setting.boundary.parts[rank];
-        let width = setting.model.widths[layer];
+        let width = self.workers.spec.widths[layer];
         let sampled = if let Some(adjacency) = self.local.get(rank) {
             let nodes = [&part.owned[..], &part.halo].concat();
             let view = View {
@@ -153,9 +153,12 @@ impl WorkersPlanner {
 impl Planner for WorkersPlanner {
     fn next(&mut self, _: Option<&Decision>) -> Arc<Timeline> {
         let Workers {
-            rounds, setting, ..
+            rounds,
+            setting,
+            spec: model,
+            ..
         } = &self.workers;
-        let (model, epoch) = (&setting.model, self.epoch);
+        let epoch = self.epoch;
         let (layer, round) = rounds.at(epoch);
         let is_last = round + 1 == rounds.of(layer);
         let epochs = rounds.first(model.layers());

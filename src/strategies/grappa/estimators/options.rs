@@ -91,7 +91,7 @@ pub enum Normalise {
     /// Thompson's where that expectation is exact: in training for one hop, and for more as if the
     /// walk never came back to units it has seen.
     Rho,
-    /// The mean weight over all training nodes: one scalar all-reduce.
+    /// The mean weight over all training nodes: one number in an all-reduce.
     Mean,
 }
 
