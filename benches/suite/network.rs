@@ -159,7 +159,7 @@ pub fn epochs_of_many(criterion: &mut Criterion) {
     ] {
         let (topology, framing) = star(workers);
         let cluster = Cluster {
-            all_reduce,
+            all_reduce: all_reduce.clone(),
             ..Cluster::new(topology, framing)
         };
         group.bench_function(BenchmarkId::new(name, workers), |bencher| {

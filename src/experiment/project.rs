@@ -43,6 +43,8 @@ pub(crate) struct Projection {
     pub communication_seconds: f64,
     /// The part of it in which they do nothing but wait.
     pub exposed_communication_seconds: f64,
+    /// Mean over workers of the time in which they wait for others that have not begun to send.
+    pub waiting_seconds: f64,
 }
 
 /// How far projecting has come.
@@ -130,5 +132,6 @@ fn project_cell(cell: &str, fitted: &Fitted, done: impl Fn(usize)) -> Result<Pro
         compute_seconds: mean(|times| times.compute.0),
         communication_seconds: mean(|times| times.communication.0),
         exposed_communication_seconds: mean(|times| times.exposed.0),
+        waiting_seconds: mean(|times| times.waiting.0),
     })
 }

@@ -122,6 +122,7 @@ impl RowMaker<'_> {
             compute_seconds: outcome.mean_time(|times| times.compute).0,
             communication_seconds: outcome.mean_time(|times| times.communication).0,
             exposed_communication_seconds: outcome.mean_time(|times| times.exposed).0,
+            waiting_seconds: Some(outcome.mean_time(|times| times.waiting).0),
             measured_seconds: outcome.measured.as_secs_f64(),
             peak_memory_bytes: outcome.peak_memory_bytes,
             ..until

@@ -111,8 +111,11 @@ table! {
         compute_seconds: f64,
         /// The part of it with communication under way, mean over workers.
         communication_seconds: f64,
-        /// Communication that computation did not hide, mean over workers.
+        /// What the network itself took and computation did not hide, mean over workers.
         exposed_communication_seconds: f64,
+        /// Time in which workers waited for others that had not begun to send, mean over workers;
+        /// null in tables of earlier versions.
+        waiting_seconds: Option<f64>,
         /// Time on the clock of the machine that emulated the run.
         measured_seconds: f64,
         /// `simulated_seconds` until the target accuracy; null if it was not reached or not set.

@@ -46,13 +46,13 @@ pub use codecs::{
     FirstColumns, Gauge, Identity, Measured, Quantise, QuantiseRows, ROW_BITS, RandomColumns,
     RandomEntries, RowBits, Short, TopK,
 };
-pub(crate) use collective::all_reduce_result;
 pub use collective::{
     ALL_REDUCE_CHOICES, AllReduceChoice, AllReduceKind, Collective, Combine, ExchangeKind, Step,
-    Steps, all_reduce_steps, all_reduce_traffic, broadcast_steps, gather_steps,
+    Steps, Tried, all_reduce_steps, all_reduce_traffic, broadcast_steps, gather_steps,
     halving_doubling_all_reduce, pairwise_rounds, parameter_server_all_reduce, ring_all_reduce,
     tree_all_reduce,
 };
+pub(crate) use collective::{Carrier, Taking, all_reduce_result};
 pub use communicator::{
     Communicator, Inbox, Message, Outbox, Pending, PendingCollective, Reduce, f32_bytes,
 };
@@ -68,7 +68,7 @@ pub use presets::{PRESETS, Preset, find as find_preset};
 pub use selection::{Columns, Selection};
 pub use spec::{
     Duplex, FailureSpec, FramingKind, LinkSpec, Links, NamedLinkSpec, NetworkSpec, RegionsSpec,
-    RouteSpec, ServerSpec, TcpModel, TcpSpec, TcpWindow, TopologyKind, TrunkSpec, WorkerLinkSpec,
+    RouteSpec, ServerSpec, TcpSpec, TopologyKind, TrunkSpec, WorkerLinkSpec,
 };
 pub use tally::Tally;
 pub use topology::{Route, Switch, Topology};

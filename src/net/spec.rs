@@ -34,7 +34,7 @@ pub struct NetworkSpec {
     /// Whether headers count. Default: what the preset says, `ethernet` without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub framing: Option<FramingKind>,
-    /// How all-reduce is carried out. Default: `ring`.
+    /// How all-reduce is carried out. Default: `auto`, the fastest on this network.
     #[serde(default)]
     pub all_reduce: AllReduceChoice,
     /// How the messages of exchanges travel. Default: `direct`, all at once.
@@ -319,37 +319,38 @@ pub enum Duplex {
 }
 
 /// What TCP does to a flow beside taking its fair share.
+///
+/// `SimGrid`'s CM02 and LV08 are other models: there the share of a flow also depends on the latency
+/// of its route, and LV08 adds 20,537 bytes over each bandwidth to it and charges cross-traffic. So
+/// their names are not those of anything here.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(
-    untagged,
-    expecting = "must be \"cm02\", \"lv08\" or { window = \"4MiB\" }"
+    deny_unknown_fields,
+    expecting = "a table: { window = \"4MiB\" } for what was \"cm02\", with latency_factor = 13.01 and \
+                 bandwidth_factor = 0.97 in it for what was \"lv08\" (SimGrid's models of these names are others)"
 )]
-pub enum TcpSpec {
-    /// `"cm02"` or `"lv08"`.
-    Named(TcpModel),
-    /// `{ window = "4MiB" }`: as `cm02` with a window of one's own.
-    Window(TcpWindow),
-}
-
-/// Models of TCP with their own figures, as `SimGrid` has them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TcpModel {
-    /// A flow gets no more than its window in each round trip: 4 MiB / (2 · latency) (Casanova and
-    /// Marchal, INRIA RR-4596, 2002).
-    Cm02,
-    /// As `cm02`, with latencies times 13.01 and bandwidths times 0.97, fitted to packet-level
-    /// simulation (Velho and Legrand, `SIMUTools` 2009).
-    Lv08,
-}
-
-/// Bytes that a flow may have under way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TcpWindow {
-    /// For example `"4MiB"`; not 0.
+pub struct TcpSpec {
+    /// Bytes that a flow may have under way, for example `"4MiB"`; not 0. It gets no more than that
+    /// in each round trip, 2 · latency (Casanova and Marchal, INRIA RR-4596, 2002).
     pub window: Bytes,
+    /// Latencies are multiplied by this, after the cap was taken from them. Default 1; 13.01 was
+    /// fitted to packet-level simulation (Velho and Legrand, `SIMUTools` 2009).
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub latency_factor: f64,
+    /// Bandwidths are multiplied by this. Default 1; fitted: 0.97.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub bandwidth_factor: f64,
 }
+
+const fn one() -> f64 {
+    1.0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+fn is_one(factor: &f64) -> bool {
+    *factor == 1.0
+}
+
 /// Which headers are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

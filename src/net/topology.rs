@@ -135,6 +135,20 @@ impl Topology {
         Self { seed, ..self }
     }
 
+    /// The same network without jitter, losses and failures.
+    #[must_use]
+    pub fn without_chance(&self) -> Self {
+        let mut same = Self {
+            switches: Vec::new(),
+            seed: 0,
+            ..self.clone()
+        };
+        for link in &mut same.links {
+            (link.jitter, link.loss) = (None, 0.0);
+        }
+        same
+    }
+
     fn into(&self, rank: usize) -> LinkId {
         let first = if self.half_duplex { 0 } else { self.workers() };
         LinkId(first + rank)

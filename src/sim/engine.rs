@@ -210,7 +210,7 @@ impl Communicator for SimCommunicator {
         self.collectives += 1;
         self.collecting.push(ticket);
         let rank = self.rank;
-        let steps = collective.steps(self.all_reduce, rank, self.size);
+        let steps = collective.steps(&self.all_reduce, rank, self.size);
         kernel.start_collective(rank, ticket, (collective, op), steps, values, kind);
         Ok(PendingCollective { ticket })
     }
@@ -226,7 +226,7 @@ impl Communicator for SimCommunicator {
         self.collecting.remove(place);
         self.blocking(
             |kernel| kernel.finish_collective(rank, pending.ticket),
-            |kernel| kernel.take_reduced(rank, pending.ticket, self.all_reduce),
+            |kernel| kernel.take_reduced(rank, pending.ticket, &self.all_reduce),
         )
     }
 
@@ -338,7 +338,7 @@ where
     let communicator = SimCommunicator {
         rank,
         size: cluster.topology.workers(),
-        all_reduce: cluster.all_reduce,
+        all_reduce: cluster.all_reduce.clone(),
         exchange: cluster.exchange,
         shared: Arc::clone(shared),
         next_ticket: 0,

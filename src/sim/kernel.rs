@@ -28,7 +28,7 @@ mod tests;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 
-use self::collective::{Sum, Taking};
+use self::collective::{Part, Sum};
 use self::pairwise::{Exchange, Exchanged};
 use self::parcel::{Arrived, InFlight, Parcel, parcels, sizes};
 use self::route::{Route, Tag, lane};
@@ -70,8 +70,12 @@ pub struct WorkerTimes {
     pub compute: Seconds,
     /// Time in which a message from or to it was in flight.
     pub communication: Seconds,
-    /// The part of `communication` in which it did nothing but wait.
+    /// The part of `communication` in which it did nothing but wait: what the network itself took
+    /// and computing did not hide.
     pub exposed: Seconds,
+    /// Time in which it waited for others that had not begun to send. With `compute` and `exposed`
+    /// it makes `clock`.
+    pub waiting: Seconds,
 }
 
 struct Actor {
@@ -84,7 +88,7 @@ struct Actor {
     flights: Intervals,
     inbox: Option<Inbox>,
     /// Started and not at their end, in the order in which they were started.
-    collectives: VecDeque<Taking>,
+    collectives: VecDeque<Part>,
     exchanges: Vec<Exchange>,
     /// At their end and not asked for, and when that was.
     collected: BTreeMap<u64, Seconds>,
@@ -528,11 +532,15 @@ impl Kernel {
         let times = self
             .actors
             .iter()
-            .map(|actor| WorkerTimes {
-                clock: actor.clock,
-                compute: actor.compute,
-                communication: actor.flights.length(),
-                exposed: actor.flights.overlap(&actor.blocked),
+            .map(|actor| {
+                let exposed = actor.flights.overlap(&actor.blocked);
+                WorkerTimes {
+                    clock: actor.clock,
+                    compute: actor.compute,
+                    communication: actor.flights.length(),
+                    exposed,
+                    waiting: Seconds((actor.blocked.length().0 - exposed.0).max(0.0)),
+                }
             })
             .collect();
         (times, self.ledger, self.timeline)

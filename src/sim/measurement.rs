@@ -181,9 +181,10 @@ pub fn calibrate_emulated(
     workers: usize,
     plan: &CalibrationPlan,
 ) -> Result<(Calibration, Ledger), SimError> {
+    let topology = spec.topology(workers)?;
     let cluster = Cluster {
-        all_reduce: spec.all_reduce_among(workers),
-        ..Cluster::new(Arc::new(spec.topology(workers)?), spec.framing())
+        all_reduce: spec.all_reduce_on(&topology),
+        ..Cluster::new(Arc::new(topology), spec.framing())
     };
     let found = Mutex::new(Calibration::default());
     let results = run_workers(&cluster, workers, |mut worker| {

@@ -41,7 +41,11 @@ where
     } else {
         actors
     };
-    let script = Arc::new(Script::new(run.planner, readers, setting.all_reduce));
+    let script = Arc::new(Script::new(
+        run.planner,
+        readers,
+        setting.all_reduce.clone(),
+    ));
     memory::reset_peak();
     let relay = match &setting.engine {
         Engine::Simulated => None,
@@ -57,7 +61,7 @@ where
     };
     let results = match &setting.engine {
         Engine::Simulated => run_workers(&setting.cluster(), actors, one)?,
-        Engine::Mpi(processes) => processes.run(setting.all_reduce, one)?,
+        Engine::Mpi(processes) => processes.run(setting.all_reduce.clone(), one)?,
     };
     let mut recorder = Arc::into_inner(recorder)
         .ok_or_else(|| SimError::Strategy("a worker outlived its run".to_owned()))?

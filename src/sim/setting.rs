@@ -94,7 +94,7 @@ impl Setting {
         Cluster {
             topology: Arc::clone(&self.topology),
             framing: self.framing,
-            all_reduce: self.all_reduce,
+            all_reduce: self.all_reduce.clone(),
             exchange: self.exchange,
             timeline_epochs: self.timeline_epochs,
         }

@@ -8,7 +8,7 @@ use grapevine::graph::{
     BatchSpec, Batches, BoundaryCounts, DatasetSpec, Division, PartitionMethod, PartitionSpec,
 };
 use grapevine::model::{Init, ModelConfig, ModelKind, ModelSpec, NormKind, OptimizerConfig};
-use grapevine::net::{AllReduceKind, ExchangeKind, Ledger, NetworkSpec};
+use grapevine::net::{AllReduceChoice, ExchangeKind, Ledger, NetworkSpec};
 use grapevine::sim::{
     Backend, ComputeTiming, DeviceConfig, DeviceProfile, Engine, Outcome, Planner, Setting,
     SimError, TrainingConfig, Worker, WorkerDevice, open_devices, play,
@@ -43,7 +43,7 @@ pub struct Case {
     pub batch: Option<BatchSpec>,
     pub network: &'static str,
     pub profile: &'static str,
-    pub all_reduce: AllReduceKind,
+    pub all_reduce: AllReduceChoice,
     pub exchange: ExchangeKind,
 }
 
@@ -74,7 +74,7 @@ impl Default for Case {
             batch: None,
             network: "ethernet-1g",
             profile: "cpu-core",
-            all_reduce: AllReduceKind::Ring,
+            all_reduce: AllReduceChoice::Ring,
             exchange: ExchangeKind::Direct,
         }
     }
@@ -176,7 +176,11 @@ impl Case {
             head_biases: self.head_biases,
         };
         let preset = format!("preset = \"{}\"", self.network);
-        let network: NetworkSpec = toml::from_str(&preset).expect("a network");
+        let network = NetworkSpec {
+            all_reduce: self.all_reduce,
+            ..toml::from_str(&preset).expect("a network")
+        };
+        let topology = network.topology(self.workers).expect("a topology");
         Arc::new(Setting {
             model: ModelSpec::new(&config, dataset.features.width(), dataset.classes),
             dataset: Arc::clone(&dataset),
@@ -196,9 +200,9 @@ impl Case {
                 batch: self.batch.clone(),
                 score_isolated: true,
             },
-            topology: Arc::new(network.topology(self.workers).expect("a topology")),
+            all_reduce: network.all_reduce_on(&topology),
+            topology: Arc::new(topology),
             framing: network.framing(),
-            all_reduce: self.all_reduce,
             exchange: self.exchange,
             timeline_epochs: 0,
             timing: ComputeTiming::Modelled(DeviceProfile::named(self.profile).expect("known")),
@@ -253,7 +257,7 @@ pub fn planned(strategy: &dyn Strategy, setting: &Arc<Setting>) -> Ledger {
     let mut planner = training.planner();
     let mut plans = Ledger::new();
     for _ in 0..training.epochs() {
-        planner.next(None).traffic(setting.all_reduce, &mut plans);
+        planner.next(None).traffic(&setting.all_reduce, &mut plans);
     }
     plans
 }

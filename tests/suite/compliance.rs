@@ -120,6 +120,7 @@ fn no_column_that_follows_from_others_can_be_changed() {
         "simulated_seconds",
         "compute_seconds",
         "exposed_communication_seconds",
+        "waiting_seconds",
         "measured_seconds",
         "peak_memory_bytes",
         "load_before",

@@ -187,7 +187,7 @@ fn played(scenario: &Scenario) -> (String, f64) {
     };
     let topology = Arc::new(Topology::star(&vec![link; scenario.workers]));
     let cluster = Cluster {
-        all_reduce: scenario.all_reduce,
+        all_reduce: scenario.all_reduce.clone(),
         exchange: scenario.exchange,
         timeline_epochs: 1,
         ..Cluster::new(topology, Framing::none())

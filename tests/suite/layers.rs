@@ -356,6 +356,10 @@ fn a_gat_without_its_own_row_and_with_a_bias_a_head_has_the_authors_parameters()
         norm: NormKind::None,
         residual: false,
         self_loops: Some(false),
+        input_dropout: None,
+        init: Init::Glorot,
+        gain: 1.0,
+        biases: 1,
         head_biases,
     };
     let count = |head_biases| {
@@ -386,6 +390,10 @@ fn biases_of_averaged_heads_are_averaged_and_no_node_attends_to_itself() {
         norm: NormKind::None,
         residual: false,
         self_loops: Some(false),
+        input_dropout: None,
+        init: Init::Glorot,
+        gain: 1.0,
+        biases: 1,
         head_biases: true,
     };
     let spec = ModelSpec::new(&config, 2, 2);

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use crate::common::Case;
 use grapevine::graph::{BatchSpec, PartitionMethod};
 use grapevine::model::{ModelKind, NormKind};
-use grapevine::net::{AllReduceKind, Bytes, ExchangeKind};
+use grapevine::net::{AllReduceChoice, ExchangeKind};
 
 /// Strategies with options, and whether they can, must or cannot train in mini-batches.
 const TRAININGS: [(&str, &str, Option<bool>); 43] = [
@@ -139,14 +139,12 @@ const TRAININGS: [(&str, &str, Option<bool>); 43] = [
     ),
 ];
 
-const ALL_REDUCES: [AllReduceKind; 5] = [
-    AllReduceKind::Ring,
-    AllReduceKind::HalvingDoubling,
-    AllReduceKind::Tree,
-    AllReduceKind::ParameterServer,
-    AllReduceKind::Auto {
-        latency_bytes: Bytes(2000),
-    },
+const ALL_REDUCES: [AllReduceChoice; 5] = [
+    AllReduceChoice::Ring,
+    AllReduceChoice::HalvingDoubling,
+    AllReduceChoice::Tree,
+    AllReduceChoice::ParameterServer,
+    AllReduceChoice::Auto,
 ];
 
 const DENSE: &str = "synthetic = { kind = \"sbm\", nodes = 120, classes = 3, features = 10, degree_within = 4.0, degree_between = 2.0 }\nsplit = { train = 0.5, val = 0.2 }";
@@ -234,7 +232,7 @@ fn every_training_of_the_list_is_played_once() {
             let case = Case {
                 epochs: 5,
                 exchange: ExchangeKind::Pairwise,
-                all_reduce: AllReduceKind::Tree,
+                all_reduce: AllReduceChoice::Tree,
                 batch: batched.then(|| BatchSpec {
                     size: 7,
                     fanouts: vec![3, 2, 2],

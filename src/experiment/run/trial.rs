@@ -86,7 +86,7 @@ fn tried(preparation: &mut Preparation<'_>, job: &Job<'_>, seed: u64) -> Option<
 /// 1,024 workers took on one core of a server, to an order of magnitude.
 fn ring_seconds(job: &Job<'_>) -> Option<f64> {
     const MANY: usize = 192;
-    const EACH: f64 = 4e-5;
+    const EACH: f64 = 5e-6;
     let workers = job.cell.settings.partition.workers;
     let ring = job.cell.settings.network.all_reduce == AllReduceChoice::Ring;
     let counts = ring && !job.together && workers >= MANY;

@@ -196,7 +196,7 @@ impl PlanCheck<'_> {
         let (mut planner, mut plans) = (training.planner(), Ledger::new());
         for epoch in 0..training.epochs() {
             let timeline = planner.next(decisions.get(&epoch));
-            timeline.traffic(setting.all_reduce, &mut plans);
+            timeline.traffic(&setting.all_reduce, &mut plans);
         }
         for (epoch, plan) in plans.iter() {
             for (lane, count) in plan.by_lane(&setting.framing) {

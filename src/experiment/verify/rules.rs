@@ -60,6 +60,7 @@ impl Checker {
                 "exposed_communication_seconds",
                 run.exposed_communication_seconds,
             ),
+            ("waiting_seconds", run.waiting_seconds.unwrap_or_default()),
             ("measured_seconds", run.measured_seconds),
         ] {
             self.ensure::<RunRow>(seconds >= 0.0 && seconds.is_finite(), row, || {
@@ -74,6 +75,12 @@ impl Checker {
         let communication = run.communication_seconds;
         for (name, value, limit_name, limit) in [
             (both, Some(busy), "simulated_seconds", whole),
+            (
+                "compute_seconds + exposed_communication_seconds + waiting_seconds",
+                run.waiting_seconds.map(|waiting| busy + waiting),
+                "simulated_seconds",
+                whole,
+            ),
             (
                 "exposed_communication_seconds",
                 Some(exposed),

@@ -202,6 +202,10 @@ const TAMPERED: &[(Change, &str)] = &[
         "runs, row 0: compute_seconds + exposed_communication_seconds 3.1 is more than simulated_seconds 3",
     ),
     (
+        |t| of(t, 0).waiting_seconds = Some(0.5),
+        "runs, row 0: compute_seconds + exposed_communication_seconds + waiting_seconds 3.5 is more than simulated_seconds 3",
+    ),
+    (
         |t| of(t, 0).communication_seconds = 0.5,
         "runs, row 0: exposed_communication_seconds 1 is more than communication_seconds 0.5",
     ),

@@ -15,9 +15,11 @@ mod pairwise;
 mod result;
 mod ring;
 mod step;
+mod taking;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod tried;
 
 use std::sync::Arc;
 
@@ -29,7 +31,9 @@ pub use pairwise::{ExchangeKind, pairwise_rounds};
 pub(crate) use result::all_reduce_result;
 pub use ring::ring_all_reduce;
 pub use step::{Combine, Step, Steps};
+pub(crate) use taking::{Carrier, Taking};
 pub use tree::{broadcast_steps, gather_steps, parameter_server_all_reduce, tree_all_reduce};
+pub use tried::Tried;
 
 /// What all workers do with their values together. Lengths are in 4-byte floats.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +59,7 @@ pub enum Collective {
 impl Collective {
     /// The steps of worker `rank` of `size`.
     #[must_use]
-    pub fn steps(&self, all_reduce: AllReduceKind, rank: usize, size: usize) -> Steps {
+    pub fn steps(&self, all_reduce: &AllReduceKind, rank: usize, size: usize) -> Steps {
         match self {
             Self::AllReduce(len) => all_reduce_steps(all_reduce, rank, size, *len),
             Self::Broadcast { root, len } => {
@@ -68,13 +72,13 @@ impl Collective {
 
 /// The steps of worker `rank` of `size` in an all-reduce of `len` elements.
 #[must_use]
-pub fn all_reduce_steps(kind: AllReduceKind, rank: usize, size: usize, len: usize) -> Steps {
-    let steps = match kind.chosen(size, f32_bytes(len)) {
+pub fn all_reduce_steps(kind: &AllReduceKind, rank: usize, size: usize, len: usize) -> Steps {
+    let steps = match kind.chosen(len) {
         AllReduceKind::HalvingDoubling => halving_doubling_all_reduce(rank, size, len),
         AllReduceKind::Tree => tree_all_reduce(rank, size, len),
         AllReduceKind::ParameterServer => parameter_server_all_reduce(rank, size, len),
         // `chosen` never returns `Auto`.
-        AllReduceKind::Ring | AllReduceKind::Auto { .. } => {
+        AllReduceKind::Ring | AllReduceKind::Auto(_) => {
             return Box::new(ring_all_reduce(rank, size, len));
         }
     };
@@ -85,7 +89,7 @@ pub fn all_reduce_steps(kind: AllReduceKind, rank: usize, size: usize, len: usiz
 #[must_use]
 #[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
 pub fn all_reduce_traffic(
-    algorithm: AllReduceKind,
+    algorithm: &AllReduceKind,
     size: usize,
     len: usize,
     kind: TrafficKind,

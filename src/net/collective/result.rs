@@ -1,12 +1,12 @@
 //! What becomes of the values of an all-reduce, without its messages.
 
+use super::AllReduceKind;
 use super::step::chunks;
-use super::{AllReduceKind, f32_bytes};
 
 /// The result of an all-reduce of everybody's values, `[workers, elements]`: combined once, in the
 /// order in which its steps combine them, so to the last bit what every worker ends with.
 pub(crate) fn all_reduce_result<T: Copy>(
-    kind: AllReduceKind,
+    kind: &AllReduceKind,
     mut values: Vec<Vec<T>>,
     combine: impl Fn(T, T) -> T,
 ) -> Vec<T> {
@@ -21,7 +21,7 @@ pub(crate) fn all_reduce_result<T: Copy>(
             pairs.for_each(|(own, received)| *own = combine(*own, *received));
         }
     };
-    match kind.chosen(size, f32_bytes(len)) {
+    match kind.chosen(len) {
         AllReduceKind::HalvingDoubling => {
             let core = 1 << size.ilog2();
             (core..size).for_each(|extra| add(extra - core, extra));
@@ -38,7 +38,7 @@ pub(crate) fn all_reduce_result<T: Copy>(
             }
         }
         AllReduceKind::ParameterServer => (1..size).for_each(|rank| add(0, rank)),
-        AllReduceKind::Ring | AllReduceKind::Auto { .. } => {
+        AllReduceKind::Ring | AllReduceKind::Auto(_) => {
             // Chunk c starts with worker c and goes round.
             let mut result = values[0].clone();
             for first in 0..size {

@@ -5,17 +5,14 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::step::chunks;
 use super::*;
-use crate::net::{Bandwidth, Bytes, LinkSpec, Seconds, Topology};
+use crate::net::Bytes;
 use proptest::prelude::*;
 
-const KINDS: [AllReduceKind; 5] = [
+const KINDS: [AllReduceKind; 4] = [
     AllReduceKind::Ring,
     AllReduceKind::HalvingDoubling,
     AllReduceKind::Tree,
     AllReduceKind::ParameterServer,
-    AllReduceKind::Auto {
-        latency_bytes: Bytes(200),
-    },
 ];
 
 /// Carries out everybody's steps, as a sum; messages between two workers keep their order.
@@ -63,7 +60,7 @@ fn execute(mut steps: Vec<VecDeque<Step>>, mut values: Vec<Vec<f64>>) -> Vec<Vec
     values
 }
 
-fn all_reduce(kind: AllReduceKind, values: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
+fn all_reduce(kind: &AllReduceKind, values: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
     let (size, len) = (values.len(), values[0].len());
     let steps = (0..size).map(|rank| all_reduce_steps(kind, rank, size, len).collect());
     execute(steps.collect(), values)
@@ -97,17 +94,17 @@ fn the_first_chunks_are_the_longer_ones() {
 #[test]
 fn one_worker_or_no_elements_have_nothing_to_do() {
     for kind in KINDS {
-        assert_eq!(all_reduce_steps(kind, 0, 1, 10).count(), 0, "{kind:?}");
+        assert_eq!(all_reduce_steps(&kind, 0, 1, 10).count(), 0, "{kind:?}");
         for rank in 0..5 {
-            assert_eq!(all_reduce_steps(kind, rank, 5, 0).count(), 0, "{kind:?}");
+            assert_eq!(all_reduce_steps(&kind, rank, 5, 0).count(), 0, "{kind:?}");
         }
-        assert!(all_reduce_traffic(kind, 1, 10, TrafficKind::Control).is_empty());
+        assert!(all_reduce_traffic(&kind, 1, 10, TrafficKind::Control).is_empty());
     }
 }
 
 #[test]
 fn fewer_elements_than_workers_send_no_empty_message() {
-    let traffic = all_reduce_traffic(AllReduceKind::Ring, 5, 2, TrafficKind::Control);
+    let traffic = all_reduce_traffic(&AllReduceKind::Ring, 5, 2, TrafficKind::Control);
     assert!(traffic.iter().all(|(_, payload, _)| payload == Bytes(4)));
     assert_eq!(
         traffic.payload_of(TrafficKind::Control),
@@ -205,55 +202,6 @@ fn in_the_rounds_of_an_exchange_everybody_meets_everybody_once() {
 }
 
 #[test]
-fn auto_takes_few_steps_for_short_messages_and_few_bytes_for_long_ones() {
-    // 100 µs at 1 Gb/s: 12,500 bytes.
-    let auto = AllReduceKind::Auto {
-        latency_bytes: Bytes(12_500),
-    };
-    let chosen = |size, bytes| auto.chosen(size, Bytes(bytes));
-    // Expectation for 16 workers, in units of β: ring 375,000 + 1.875 S, halving-doubling 100,000 + 1.875 S,
-    // tree 100,000 + 8 S, parameter server 25,000 + 30 S.
-    assert_eq!(chosen(16, 8), AllReduceKind::ParameterServer);
-    assert_eq!(chosen(16, 2_666), AllReduceKind::ParameterServer);
-    assert_eq!(chosen(16, 2_667), AllReduceKind::HalvingDoubling);
-    assert_eq!(chosen(16, 100_000_000), AllReduceKind::HalvingDoubling);
-    // For 6: ring 125,000 + 5/3 S; halving-doubling 75,000 + 3.5 S; tree 75,000 + 6 S; parameter server 25,000 + 10 S.
-    assert_eq!(chosen(6, 7_692), AllReduceKind::ParameterServer);
-    assert_eq!(chosen(6, 7_693), AllReduceKind::HalvingDoubling);
-    assert_eq!(chosen(6, 27_272), AllReduceKind::HalvingDoubling);
-    assert_eq!(chosen(6, 27_273), AllReduceKind::Ring);
-    // For 2 ring and halving-doubling are the same: the first of them.
-    assert_eq!(chosen(2, 8), AllReduceKind::Ring);
-    assert_eq!(chosen(1, 8), AllReduceKind::Ring);
-    assert_eq!(
-        AllReduceKind::Tree.chosen(16, Bytes(8)),
-        AllReduceKind::Tree
-    );
-}
-
-#[test]
-fn auto_sees_the_slowest_link_and_the_largest_latency() {
-    let link = |bandwidth: f64, latency: f64| LinkSpec {
-        bandwidth: Bandwidth::new(bandwidth).unwrap(),
-        latency: Seconds(latency),
-    };
-    let star = Topology::star(&[link(8e9, 1e-3), link(8e6, 1e-4), link(8e9, 1e-4)]);
-    assert_eq!(
-        AllReduceKind::auto_on(&star),
-        AllReduceKind::Auto {
-            latency_bytes: Bytes(1_000)
-        }
-    );
-    let alone = Topology::star(&[link(8e9, 1e-3)]);
-    assert_eq!(
-        AllReduceKind::auto_on(&alone),
-        AllReduceKind::Auto {
-            latency_bytes: Bytes(0)
-        }
-    );
-}
-
-#[test]
 fn choices_are_listed_under_the_names_of_experiment_files() {
     #[derive(serde::Deserialize)]
     struct File {
@@ -279,8 +227,8 @@ proptest! {
         kind in 0..KINDS.len(), size in 1..18_usize, len in 0..80_usize, seed in any::<u32>(),
     ) {
         let start = values(size, len, seed);
-        let end = all_reduce(KINDS[kind], start.clone());
-        let at_once = all_reduce_result(KINDS[kind], start.clone(), |own, received| own + received);
+        let end = all_reduce(&KINDS[kind], start.clone());
+        let at_once = all_reduce_result(&KINDS[kind], start.clone(), |own, received| own + received);
         prop_assert!(at_once.iter().zip(&end[0]).all(|(a, b)| a.to_bits() == b.to_bits()));
         for result in &end {
             prop_assert!(result.iter().zip(&end[0]).all(|(a, b)| a.to_bits() == b.to_bits()));
@@ -295,7 +243,7 @@ proptest! {
     fn bytes_of_each_worker_are_exact_for_any_number_of_elements(
         size in 2..18_usize, len in 0..80_usize,
     ) {
-        let bytes = |kind, rank| sent(&all_reduce_traffic(kind, size, len, TrafficKind::Parameter), rank);
+        let bytes = |kind, rank| sent(&all_reduce_traffic(&kind, size, len, TrafficKind::Parameter), rank);
         let core = 1_usize << size.ilog2();
         for rank in 0..size {
             // Ring: every chunk twice, but two of them once.

@@ -12,14 +12,8 @@ use super::presets::{self, Preset};
 use super::topology::{Tcp, Wiring};
 use super::{
     Bandwidth, Duplex, Framing, FramingKind, Jitter, Link, LinkSpec, Links, Loss, NetError,
-    NetworkSpec, Seconds, TcpModel, TcpSpec, Topology, TopologyKind, WorkerLinkSpec,
+    NetworkSpec, Seconds, Topology, TopologyKind, WorkerLinkSpec,
 };
-
-/// `SimGrid`'s default window of TCP: 4 MiB.
-const WINDOW: f64 = 4_194_304.0;
-
-/// LV08's factors on latencies and bandwidths.
-const LV08: (f64, f64) = (13.01, 0.97);
 
 /// A worker's own link.
 #[derive(Clone, Copy, Debug)]
@@ -300,26 +294,30 @@ impl NetworkSpec {
     }
 
     fn tcp(&self, links: &mut [Link]) -> Result<Option<Tcp>, NetError> {
-        let tcp = |window, latency_factor| {
-            Ok(Some(Tcp {
-                window,
-                latency_factor,
-            }))
+        let Some(spec) = self.tcp else {
+            return Ok(None);
         };
-        match self.tcp {
-            None => Ok(None),
-            Some(TcpSpec::Window(spec)) if spec.window.0 == 0 => {
-                Err(wrong("network.tcp.window", "must be more than 0"))
-            }
-            Some(TcpSpec::Window(spec)) => tcp(spec.window.0 as f64, 1.0),
-            Some(TcpSpec::Named(TcpModel::Cm02)) => tcp(WINDOW, 1.0),
-            Some(TcpSpec::Named(TcpModel::Lv08)) => {
-                for link in links {
-                    link.bandwidth = Bandwidth::new(link.bandwidth.bps() * LV08.1)?;
-                }
-                tcp(WINDOW, LV08.0)
+        if spec.window.0 == 0 {
+            return Err(wrong("network.tcp.window", "must be more than 0"));
+        }
+        for (key, factor) in [
+            ("network.tcp.latency_factor", spec.latency_factor),
+            ("network.tcp.bandwidth_factor", spec.bandwidth_factor),
+        ] {
+            if !(factor.is_finite() && factor > 0.0) {
+                return Err(wrong(
+                    key,
+                    format!("must be a number above 0, not {factor}"),
+                ));
             }
         }
+        for link in links {
+            link.bandwidth = Bandwidth::new(link.bandwidth.bps() * spec.bandwidth_factor)?;
+        }
+        Ok(Some(Tcp {
+            window: spec.window.0 as f64,
+            latency_factor: spec.latency_factor,
+        }))
     }
 
     /// The headers to count: what the file says, else what the preset says, else Ethernet.

@@ -190,6 +190,8 @@ fn keys_of_other_topologies_and_figures_out_of_range_are_refused_by_key() {
         ("preset = \"wan\"\nloss = 0.5".to_owned(), "network.loss: must be at least 0 and below 0.5"),
         ("preset = \"wan\"\nup = 1e6\nduplex = \"half\"".to_owned(), "network.duplex: \"half\" shares"),
         ("preset = \"wan\"\ntcp = { window = 0 }".to_owned(), "network.tcp.window"),
+        ("preset = \"wan\"\ntcp = { window = 1, latency_factor = 0 }".to_owned(), "network.tcp.latency_factor"),
+        ("preset = \"wan\"\ntcp = { window = 1, bandwidth_factor = -1 }".to_owned(), "network.tcp.bandwidth_factor"),
         ("preset = \"wan\"\njitter = { kind = \"uniform\", min = 2, max = 1 }".to_owned(), "network.jitter: its min"),
         ("preset = \"wan\"\n[[failure]]\nfrom = 1".to_owned(), "network.failure.0.*: takes either"),
         ("preset = \"wan\"\n[[failure]]\nworker = 1\nfrom = 1\nuntil = 1".to_owned(), "network.failure.0.until"),
@@ -221,7 +223,7 @@ fn keys_of_other_topologies_and_figures_out_of_range_are_refused_by_key() {
 #[test]
 fn what_is_read_is_written_as_it_was() {
     for text in [
-        "link = { bandwidth = \"1Gbps\", latency = \"1ms\" }\ntcp = \"lv08\"",
+        "link = { bandwidth = \"1Gbps\", latency = \"1ms\" }\ntcp = { window = \"4MiB\", latency_factor = 13.01, bandwidth_factor = 0.97 }",
         "topology = \"custom\"\n[[link]]\nname = \"a\"\nbandwidth = 1e6\nlatency = 0\njitter = { kind = \"exponential\", mean = 1 }\n\
          [[route]]\nfrom = 0\nto = 1\nlinks = [\"a\"]\n[[failure]]\nlink = \"a\"\nfrom = 3",
         "preset = \"lte\"\ntcp = { window = \"4MiB\" }\ntopology = \"edge\"\nserver = { bandwidth = 1e9, latency = 0, rank = 1 }",

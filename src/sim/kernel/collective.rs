@@ -4,29 +4,41 @@
 //! Messages of collectives have sizes and take their time, but hold nothing: all values are in this
 //! process. What they come to is worked out once, when the first worker asks for it.
 
-use super::{Arrived, Kernel, Phase, Tag};
+use super::{Kernel, Phase, Tag};
 use crate::net::{
-    AllReduceKind, Collective, FlowId, Reduce, Seconds, Step, Steps, TrafficKind,
+    AllReduceKind, Carrier, Collective, FlowId, Reduce, Seconds, Steps, Taking, TrafficKind,
     all_reduce_result, f32_bytes,
 };
 
 /// One worker's part of a collective that has not come to its end.
-pub(super) struct Taking {
+pub(super) struct Part {
     /// Number among the worker's collectives. All workers start the same ones in the same order, so
     /// it tells the messages of one from those of another.
     number: u64,
     /// The epoch under which its messages are counted.
     epoch: usize,
     kind: TrafficKind,
-    steps: Steps,
-    /// The step that is being taken.
-    step: Option<Step>,
-    /// The time until which it has come.
-    clock: Seconds,
-    sent: bool,
-    received: bool,
-    /// The message whose arrival the present step waits for.
-    awaits: Option<FlowId>,
+    taking: Taking,
+}
+
+/// A worker's end of the fabric, for one collective.
+struct End<'a> {
+    kernel: &'a mut Kernel,
+    rank: usize,
+    tag: Tag,
+    epoch: usize,
+}
+
+impl Carrier for End<'_> {
+    fn send(&mut self, to: usize, elements: usize, at: Seconds) -> FlowId {
+        let (route, bytes) = ((self.rank, to, self.tag), f32_bytes(elements));
+        self.kernel.send(route, Vec::new(), bytes, at, self.epoch)
+    }
+
+    fn take(&mut self, from: usize) -> Option<Seconds> {
+        let route = (from, self.rank, self.tag);
+        self.kernel.take_arrived(route).map(|message| message.at)
+    }
 }
 
 /// What a collective comes to.
@@ -43,7 +55,7 @@ pub(super) struct Sum {
 impl Sum {
     /// The values of one worker at the end. Others have given theirs by then, as far as they are
     /// part of it: its messages came from them.
-    fn take(&mut self, all_reduce: AllReduceKind, rank: usize) -> Vec<f32> {
+    fn take(&mut self, all_reduce: &AllReduceKind, rank: usize) -> Vec<f32> {
         self.taken += 1;
         match &self.collective {
             Collective::AllReduce(_) => {
@@ -99,20 +111,15 @@ impl Kernel {
         &mut self,
         rank: usize,
         number: u64,
-        mut steps: Steps,
+        steps: Steps,
         kind: TrafficKind,
     ) {
         let actor = &mut self.actors[rank];
-        actor.collectives.push_back(Taking {
+        actor.collectives.push_back(Part {
             number,
             epoch: actor.epoch,
             kind,
-            step: steps.next(),
-            steps,
-            clock: actor.clock,
-            sent: false,
-            received: false,
-            awaits: None,
+            taking: Taking::new(steps, actor.clock),
         });
         self.progress_collectives(rank);
     }
@@ -128,7 +135,7 @@ impl Kernel {
         &mut self,
         rank: usize,
         number: u64,
-        all_reduce: AllReduceKind,
+        all_reduce: &AllReduceKind,
     ) -> Vec<f32> {
         let workers = self.workers();
         let Some(sum) = self.sums.get_mut(&number) else {
@@ -155,56 +162,32 @@ impl Kernel {
     /// Takes the steps of a worker's first collective, and of the next when it has come to its end,
     /// as far as what has arrived allows.
     pub(super) fn progress_collectives(&mut self, rank: usize) {
-        while let Some(mut taking) = self.actors[rank].collectives.pop_front() {
-            let done = self.take_steps(rank, &mut taking);
+        while let Some(mut part) = self.actors[rank].collectives.pop_front() {
+            let (kind, number) = (part.kind, part.number);
+            let done = part.taking.go_on(&mut End {
+                kernel: self,
+                rank,
+                tag: Tag::Collective { kind, number },
+                epoch: part.epoch,
+            });
             let actor = &mut self.actors[rank];
             if !done {
-                actor.collectives.push_front(taking);
+                actor.collectives.push_front(part);
                 return;
             }
+            let clock = part.taking.clock();
             if let Some(next) = actor.collectives.front_mut() {
-                next.clock = next.clock.max(taking.clock);
+                next.taking.wait_until(clock);
             }
-            actor.collected.insert(taking.number, taking.clock);
+            actor.collected.insert(number, clock);
         }
-    }
-
-    /// Whether all steps are taken.
-    fn take_steps(&mut self, rank: usize, taking: &mut Taking) -> bool {
-        let tag = Tag::Collective {
-            kind: taking.kind,
-            number: taking.number,
-        };
-        while let Some(step) = &taking.step {
-            if let (Some((to, range)), false) = (&step.send, taking.sent) {
-                let (route, bytes) = ((rank, *to, tag), f32_bytes(range.len()));
-                let flow = self.send(route, Vec::new(), bytes, taking.clock, taking.epoch);
-                taking.awaits = step.until_delivered.then_some(flow);
-            }
-            taking.sent = true;
-            if let (Some((from, ..)), false) = (&step.receive, taking.received) {
-                let Some(Arrived { at, .. }) = self.take_arrived((*from, rank, tag)) else {
-                    return false;
-                };
-                taking.clock = taking.clock.max(at);
-                taking.received = true;
-            }
-            if taking.awaits.is_some() {
-                return false;
-            }
-            taking.step = taking.steps.next();
-            (taking.sent, taking.received) = (false, false);
-        }
-        true
     }
 
     /// A message of a collective has been delivered: its sender may have waited for that.
     pub(super) fn collective_delivered(&mut self, from: usize, flow: FlowId, at: Seconds) {
-        if let Some(taking) = self.actors[from].collectives.front_mut()
-            && taking.awaits == Some(flow)
+        if let Some(part) = self.actors[from].collectives.front_mut()
+            && part.taking.delivered(flow, at)
         {
-            taking.awaits = None;
-            taking.clock = taking.clock.max(at);
             self.progress(from);
         }
     }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::net::{
     AllReduceKind, Bandwidth, Bytes, Communicator, ExchangeKind, Framing, LinkSpec, Message,
-    Outbox, Reduce, Seconds, Topology, TrafficKind, all_reduce_traffic,
+    Outbox, Reduce, Seconds, Topology, TrafficKind, Tried, all_reduce_traffic,
 };
 use crate::sim::{Cluster, Doing, EngineResults, SimError, run_workers};
 
@@ -48,9 +48,9 @@ fn assert_time(found: f64, expected: f64, what: &str) {
 }
 
 /// How long one all-reduce takes whose sum is right on every worker.
-fn all_reduce(kind: AllReduceKind, size: usize, len: usize) -> f64 {
+fn all_reduce(kind: &AllReduceKind, size: usize, len: usize) -> f64 {
     let cluster = Cluster {
-        all_reduce: kind,
+        all_reduce: kind.clone(),
         ..cluster(size)
     };
     let results = run(&cluster, |end| {
@@ -65,7 +65,11 @@ fn all_reduce(kind: AllReduceKind, size: usize, len: usize) -> f64 {
     let plan = all_reduce_traffic(kind, size, len, TrafficKind::ParameterGradient);
     assert_eq!(results.ledger.epoch(0), Some(&plan));
     // Who sends last is done when its message has left, before that has arrived.
-    for times in results.times.iter().filter(|_| kind == AllReduceKind::Ring) {
+    for times in results
+        .times
+        .iter()
+        .filter(|_| *kind == AllReduceKind::Ring)
+    {
         assert_time(
             times.exposed.0,
             times.communication.0,
@@ -82,16 +86,16 @@ fn all_reduce_takes_the_time_of_its_closed_form() {
         let (workers, bytes) = (size as f64, 4.0 * len as f64);
         let share = 2.0 * (workers - 1.0) / workers * bytes * BETA;
         let expected = 2.0 * (workers - 1.0) * ALPHA + share;
-        let found = all_reduce(AllReduceKind::Ring, size, len);
+        let found = all_reduce(&AllReduceKind::Ring, size, len);
         assert_time(found, expected, &format!("ring of {size}"));
 
         let expected = 2.0 * ALPHA + 2.0 * (workers - 1.0) * bytes * BETA;
-        let found = all_reduce(AllReduceKind::ParameterServer, size, len);
+        let found = all_reduce(&AllReduceKind::ParameterServer, size, len);
         assert_time(found, expected, &format!("parameter server of {size}"));
 
         let levels = f64::from(size.next_power_of_two().ilog2());
         let expected = 2.0 * levels * (ALPHA + bytes * BETA);
-        let found = all_reduce(AllReduceKind::Tree, size, len);
+        let found = all_reduce(&AllReduceKind::Tree, size, len);
         if size.is_power_of_two() {
             assert_time(found, expected, &format!("tree of {size}"));
         } else {
@@ -109,7 +113,7 @@ fn all_reduce_takes_the_time_of_its_closed_form() {
             2.0 * (ALPHA + bytes * BETA)
         };
         let expected = fold + 2.0 * core.log2() * ALPHA + 2.0 * (core - 1.0) / core * bytes * BETA;
-        let found = all_reduce(AllReduceKind::HalvingDoubling, size, len);
+        let found = all_reduce(&AllReduceKind::HalvingDoubling, size, len);
         if size.is_power_of_two() {
             assert_time(found, expected, &format!("halving and doubling of {size}"));
         } else {
@@ -125,17 +129,17 @@ fn all_reduce_takes_the_time_of_its_closed_form() {
 
 #[test]
 fn auto_is_never_slower_than_any_algorithm_on_equal_links() {
-    let latency_bytes = Bytes((ALPHA / BETA).round() as u64);
     for size in [2, 4, 8, 16] {
         for len in [size, 16 * size, 400 * size, 10_000 * size] {
-            let auto = all_reduce(AllReduceKind::Auto { latency_bytes }, size, len);
+            let tried = Tried::on(&cluster(size).topology, Framing::none());
+            let auto = all_reduce(&AllReduceKind::Auto(tried), size, len);
             for kind in [
                 AllReduceKind::Ring,
                 AllReduceKind::HalvingDoubling,
                 AllReduceKind::Tree,
                 AllReduceKind::ParameterServer,
             ] {
-                let other = all_reduce(kind, size, len);
+                let other = all_reduce(&kind, size, len);
                 assert!(
                     auto <= other * (1.0 + 1e-9),
                     "{size} workers, {len}: {auto}, {kind:?} {other}"
@@ -348,13 +352,44 @@ fn what_computing_hides_of_an_exchange_is_not_exposed() {
 }
 
 #[test]
+fn waiting_for_who_has_not_begun_to_send_is_no_communication() {
+    // Worker 1 computes 7 ms longer than worker 0, which waits for its 4,000 bytes: 7 ms until they
+    // are sent, and 5 ms while they are on their way.
+    let results = run(&cluster(2), |end| {
+        let (rank, peer) = (end.rank(), 1 - end.rank());
+        end.elapse(Seconds(1e-3 + 7e-3 * rank as f64));
+        let mut outbox = Outbox::new(TrafficKind::Activation, 0);
+        if rank == 1 {
+            outbox.messages = vec![Message {
+                peer,
+                payload: vec![0; 4_000],
+            }];
+        } else {
+            outbox.expect = vec![peer];
+        }
+        end.exchange(outbox)?;
+        Ok(())
+    });
+    let times = &results.times[0];
+    for (found, expected) in [
+        (times.compute, 1e-3),
+        (times.waiting, 7e-3),
+        (times.exposed, ALPHA + 4_000.0 * BETA),
+        (times.clock, 13e-3),
+    ] {
+        assert_time(found.0, expected, "of worker 0");
+    }
+    assert_eq!(results.times[1].waiting, Seconds::ZERO);
+}
+
+#[test]
 fn what_computing_hides_of_an_all_reduce_is_not_exposed() {
     // Ring of four, 16,000 bytes: 6 (α + 4,000β) = 30 ms. The steps go on while everybody computes, in pieces.
     for kind in [AllReduceKind::Ring, AllReduceKind::HalvingDoubling] {
-        let alone = all_reduce(kind, 4, 4_000);
+        let alone = all_reduce(&kind, 4, 4_000);
         for compute in [0.0, 1e-3, 11e-3, 25e-3, 50e-3] {
             let cluster = Cluster {
-                all_reduce: kind,
+                all_reduce: kind.clone(),
                 ..cluster(4)
             };
             let results = run(&cluster, |end| {
@@ -384,7 +419,7 @@ fn what_computing_hides_of_an_all_reduce_is_not_exposed() {
 #[test]
 fn collectives_of_one_worker_take_place_one_after_another() {
     let kind = TrafficKind::ParameterGradient;
-    let one = all_reduce(AllReduceKind::Ring, 4, 4_000);
+    let one = all_reduce(&AllReduceKind::Ring, 4, 4_000);
     let results = run(&cluster(4), |end| {
         let first = end.start_all_reduce(vec![1.0; 4_000], Reduce::Sum, kind)?;
         let second = end.start_all_reduce(vec![2.0; 4_000], Reduce::Max, kind)?;

@@ -16,6 +16,7 @@ pub(super) struct Account {
     rank: usize,
     compute: f64,
     exposed: f64,
+    waiting: f64,
     communication: f64,
     /// Number of exchanges and calls under way, and the clock when the first of them began.
     under_way: usize,
@@ -32,6 +33,7 @@ impl Account {
             rank,
             compute: 0.0,
             exposed: 0.0,
+            waiting: 0.0,
             communication: 0.0,
             under_way: 0,
             began: 0.0,
@@ -40,7 +42,7 @@ impl Account {
     }
 
     pub const fn clock(&self) -> Seconds {
-        Seconds(self.compute + self.exposed)
+        Seconds(self.compute + self.exposed + self.waiting)
     }
 
     pub fn computed(&mut self, time: Seconds) {
@@ -64,9 +66,11 @@ impl Account {
         }
     }
 
-    /// So much of a call was spent in it.
-    pub fn waited(&mut self, time: Duration) {
-        self.exposed += time.as_secs_f64();
+    /// So much of a call was spent in it, and so much of that before anybody had begun to send.
+    pub fn waited(&mut self, time: Duration, for_others: Duration) {
+        let for_others = for_others.min(time);
+        self.exposed += (time - for_others).as_secs_f64();
+        self.waiting += for_others.as_secs_f64();
         self.last = Instant::now();
     }
 
@@ -95,6 +99,7 @@ impl Account {
             compute: Seconds(self.compute),
             communication: Seconds(self.communication),
             exposed: Seconds(self.exposed),
+            waiting: Seconds(self.waiting),
         }
     }
 }
@@ -109,18 +114,19 @@ mod tests {
         account.computed(Seconds(1.0));
         account.enter(); // an exchange starts
         account.enter(); // in a call
-        account.waited(Duration::from_millis(250));
+        account.waited(Duration::from_millis(250), Duration::ZERO);
         account.leave();
         account.computed(Seconds(2.0));
         account.enter();
-        account.waited(Duration::from_millis(500));
+        account.waited(Duration::from_millis(1500), Duration::from_millis(1000));
         account.leave();
         account.leave();
         account.computed(Seconds(4.0));
         let times = account.times();
-        assert_eq!(times.clock, Seconds(7.75));
+        assert_eq!(times.clock, Seconds(8.75));
+        assert_eq!(times.waiting, Seconds(1.0));
         assert_eq!(times.compute, Seconds(7.0));
-        assert_eq!(times.communication, Seconds(2.75));
+        assert_eq!(times.communication, Seconds(3.75));
         assert_eq!(times.exposed, Seconds(0.75));
     }
 }

@@ -6,6 +6,7 @@
 //! has taken it.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Instant;
 
 use super::account::Account;
 use super::port::{Channel, Port, Receiving};
@@ -87,8 +88,14 @@ impl Collectives {
                 reason: "it finished a collective that it did not start".to_owned(),
             });
         }
+        let mut since = Instant::now();
         port.wait(|port| {
             self.go_on(port, account)?;
+            let now = Instant::now();
+            if (self.queue.front()).is_some_and(|first| first.receiving.is_none()) {
+                port.idled(now - since);
+            }
+            since = now;
             Ok(self.ended.remove(&ticket))
         })
     }

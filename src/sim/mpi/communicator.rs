@@ -58,9 +58,11 @@ impl MpiCommunicator {
         let mut port = self.processes.port();
         let mut account = self.account();
         account.enter();
+        port.take_idle();
         let outcome = action(&mut port, &mut account);
+        let idle = port.take_idle();
         let free = outcome.as_ref().map_or(Duration::ZERO, |(_, free)| *free);
-        account.waited(start.elapsed().saturating_sub(free));
+        account.waited(start.elapsed().saturating_sub(free), idle);
         account.leave();
         outcome.map(|(value, _)| value)
     }
@@ -176,7 +178,7 @@ impl Communicator for MpiCommunicator {
         kind: TrafficKind,
     ) -> Result<PendingCollective, NetError> {
         let tag = tag(self.rank(), true, kind, 0)?;
-        let steps = collective.steps(self.all_reduce, self.rank(), self.size());
+        let steps = collective.steps(&self.all_reduce, self.rank(), self.size());
         let mut collectives = std::mem::take(&mut self.collectives);
         let outcome = self.timed(|port, account| {
             let ticket = collectives.start(account.epoch, tag, kind, (steps, values, op));

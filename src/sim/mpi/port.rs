@@ -71,6 +71,8 @@ pub(super) struct Port {
     data: ffi::MPI_Comm,
     control: ffi::MPI_Comm,
     sending: Vec<Sending>,
+    /// Time in calls in which nothing that they wait for had begun to come.
+    idle: Duration,
     failure: Option<(usize, String)>,
     /// Ends MPI when it is dropped.
     universe: Option<Universe>,
@@ -117,6 +119,7 @@ impl Port {
             data: separate(),
             control: separate(),
             sending: Vec::new(),
+            idle: Duration::ZERO,
             failure: None,
             universe: Some(universe),
         })
@@ -289,6 +292,7 @@ impl Port {
     ) -> Result<Vec<Vec<u8>>, NetError> {
         let mut under_way: Vec<Option<Receiving>> = peers.iter().map(|_| None).collect();
         let mut taken: Vec<Option<Vec<u8>>> = peers.iter().map(|_| None).collect();
+        let mut since = Instant::now();
         self.wait(|port| {
             port.reap()?;
             meanwhile(port)?;
@@ -307,9 +311,24 @@ impl Port {
                     }
                 }
             }
+            let now = Instant::now();
+            if under_way.iter().all(Option::is_none) {
+                port.idle += now - since;
+            }
+            since = now;
             Ok(taken.iter().all(Option::is_some).then_some(()))
         })?;
         Ok(taken.into_iter().flatten().collect())
+    }
+
+    /// So much more time has gone by with nothing under way.
+    pub fn idled(&mut self, time: Duration) {
+        self.idle += time;
+    }
+
+    /// Time since the last call in which nothing that was waited for had begun to come.
+    pub fn take_idle(&mut self) -> Duration {
+        std::mem::take(&mut self.idle)
     }
 
     /// Asks until there is an answer, or a worker has failed.

@@ -15,6 +15,7 @@ pub(super) struct Part {
     compute: f64,
     communication: f64,
     exposed: f64,
+    waiting: f64,
     /// Epoch, lane, payload of one message, number of messages.
     ledger: Vec<(usize, FlatLane, u64, u64)>,
     coding_errors: Vec<(usize, FlatLane, f64, f64)>,
@@ -50,6 +51,7 @@ impl Part {
             compute: times.compute.0,
             communication: times.communication.0,
             exposed: times.exposed.0,
+            waiting: times.waiting.0,
             ledger: messages.collect(),
             coding_errors: errors
                 .map(|(&(epoch, lane), error)| (epoch, flat(lane), error.lost, error.sent))
@@ -66,6 +68,7 @@ impl Part {
             compute: Seconds(self.compute),
             communication: Seconds(self.communication),
             exposed: Seconds(self.exposed),
+            waiting: Seconds(self.waiting),
         });
         for (epoch, at, payload, count) in self.ledger {
             for _ in 0..count {

@@ -81,7 +81,7 @@ impl Timeline {
     }
 
     /// Adds every message to a ledger, in the epoch under which it is counted.
-    pub fn traffic(&self, all_reduce: AllReduceKind, ledger: &mut Ledger) {
+    pub fn traffic(&self, all_reduce: &AllReduceKind, ledger: &mut Ledger) {
         for (rank, track) in self.workers.iter().enumerate() {
             let mut epoch = self.epoch;
             for phase in track.phases() {
@@ -112,7 +112,7 @@ struct Sent {
 impl Phase {
     /// The messages that worker `rank` of `size` sends in this phase.
     #[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
-    fn sent(&self, all_reduce: AllReduceKind, rank: usize, size: usize) -> Vec<Sent> {
+    fn sent(&self, all_reduce: &AllReduceKind, rank: usize, size: usize) -> Vec<Sent> {
         let lane = |layer, to, kind| Lane {
             layer,
             from: rank as u32,

@@ -184,7 +184,7 @@ impl Player<'_> {
             }
             Phase::Reduce(collective, kind) => {
                 let size = self.kernel.workers();
-                let steps = collective.steps(self.cluster.all_reduce, rank, size);
+                let steps = collective.steps(&self.cluster.all_reduce, rank, size);
                 let number = place.started;
                 place.started += 1;
                 self.kernel

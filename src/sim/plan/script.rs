@@ -63,7 +63,7 @@ impl Script {
             if !state.elsewhere && Arc::ptr_eq(&timeline.workers, &state.last.workers) {
                 state.traffic.repeat(state.last.epoch, epoch);
             } else {
-                timeline.traffic(self.all_reduce, &mut state.traffic);
+                timeline.traffic(&self.all_reduce, &mut state.traffic);
             }
             state.last = Arc::clone(&timeline);
             if let Some(decided) = decided {

@@ -1,0 +1,202 @@
+//! Which algorithm of all-reduce is the fastest on a network: found by playing them.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::super::{Fabric, FlowId, Framing, Seconds, Topology, Transfer};
+use super::taking::{Carrier, Taking};
+use super::{AllReduceKind, all_reduce_steps, f32_bytes};
+
+/// The algorithms, in the order in which they are played: few messages first, so that the ring,
+/// which has by far the most of them, is given up as soon as it is slower.
+const ALGORITHMS: [AllReduceKind; 4] = [
+    AllReduceKind::HalvingDoubling,
+    AllReduceKind::Tree,
+    AllReduceKind::ParameterServer,
+    AllReduceKind::Ring,
+];
+
+/// A share of its time by which one algorithm must beat those before it: rounding decides nothing.
+const EQUAL: f64 = 1e-9;
+
+/// What `auto` knows: a network, and the fastest algorithm by the number of elements, as far as it
+/// was asked for.
+#[derive(Clone, Debug)]
+pub struct Tried {
+    topology: Arc<Topology>,
+    framing: Framing,
+    best: Arc<Mutex<BTreeMap<usize, AllReduceKind>>>,
+}
+
+impl PartialEq for Tried {
+    fn eq(&self, other: &Self) -> bool {
+        self.framing == other.framing && self.topology == other.topology
+    }
+}
+
+impl Tried {
+    /// Nothing is known yet. Chance and failures have no part in the choice: all workers, and all
+    /// seeds, must make the same.
+    #[must_use]
+    pub fn on(topology: &Topology, framing: Framing) -> Self {
+        Self {
+            topology: Arc::new(topology.without_chance()),
+            framing,
+            best: Arc::default(),
+        }
+    }
+
+    /// The fastest for so many elements, where all workers begin at once and nothing else is on the
+    /// network: the first of halving-doubling, tree, parameter server and ring among equals. Each
+    /// is played once.
+    #[must_use]
+    pub fn best(&self, len: usize) -> AllReduceKind {
+        let known = || self.best.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(best) = known().get(&len) {
+            return best.clone();
+        }
+        let (mut best, mut least) = (AllReduceKind::Ring, f64::INFINITY);
+        for kind in ALGORITHMS {
+            let until = Seconds(least * (1.0 - EQUAL));
+            if let Some(time) = self.play(&kind, len, until) {
+                (best, least) = (kind, time.0);
+            }
+        }
+        known().insert(len, best.clone());
+        best
+    }
+
+    /// When the last worker has taken its last step; nothing if that is not before `until`.
+    #[must_use]
+    pub fn play(&self, kind: &AllReduceKind, len: usize, until: Seconds) -> Option<Seconds> {
+        let size = self.topology.workers();
+        let mut network = Network {
+            fabric: Fabric::new(Arc::clone(&self.topology), self.framing),
+            flying: HashMap::new(),
+            arrived: HashMap::new(),
+        };
+        let steps = (0..size).map(|rank| all_reduce_steps(kind, rank, size, len));
+        let mut workers: Vec<Taking> = steps
+            .map(|steps| Taking::new(steps, Seconds::ZERO))
+            .collect();
+        let mut end = Seconds::ZERO;
+        for (rank, worker) in workers.iter_mut().enumerate() {
+            worker.go_on(&mut network.of(rank));
+        }
+        while let Some(deliveries) = network.fabric.advance() {
+            if network.fabric.now() >= until {
+                return None;
+            }
+            for delivery in deliveries {
+                let Some((from, to)) = network.flying.remove(&delivery.flow) else {
+                    continue;
+                };
+                end = delivery.time;
+                let queue = network.arrived.entry((from, to)).or_default();
+                queue.push_back(delivery.time);
+                workers[to].go_on(&mut network.of(to));
+                if workers[from].delivered(delivery.flow, delivery.time) {
+                    workers[from].go_on(&mut network.of(from));
+                }
+            }
+        }
+        (end < until).then_some(end)
+    }
+}
+
+/// Hash maps are only looked into.
+struct Network {
+    fabric: Fabric,
+    flying: HashMap<FlowId, (usize, usize)>,
+    arrived: HashMap<(usize, usize), VecDeque<Seconds>>,
+}
+
+impl Network {
+    fn of(&mut self, rank: usize) -> End<'_> {
+        End {
+            rank,
+            network: self,
+        }
+    }
+}
+
+/// One worker's end.
+struct End<'a> {
+    rank: usize,
+    network: &'a mut Network,
+}
+
+impl Carrier for End<'_> {
+    fn send(&mut self, to: usize, elements: usize, at: Seconds) -> FlowId {
+        let flow = self.network.fabric.send(Transfer {
+            from: self.rank,
+            to,
+            channel: Some(0),
+            payload: f32_bytes(elements),
+            start: at,
+        });
+        self.network.flying.insert(flow, (self.rank, to));
+        flow
+    }
+
+    fn take(&mut self, from: usize) -> Option<Seconds> {
+        self.network
+            .arrived
+            .get_mut(&(from, self.rank))?
+            .pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::NetworkSpec;
+
+    fn tried(text: &str, workers: usize) -> Tried {
+        let spec: NetworkSpec = toml::from_str(text).unwrap();
+        Tried::on(&spec.topology(workers).unwrap(), spec.framing())
+    }
+
+    const STAR: &str = "framing = \"none\"\nlink = { bandwidth = \"8Mbps\", latency = \"1ms\" }";
+
+    #[test]
+    fn played_schedules_take_their_closed_forms() {
+        // 1 MB/s and 1 ms: 16 workers, 64,000 bytes. Halving-doubling: 8 ms and 2 · 15/16 · 64 ms.
+        let star = tried(STAR, 16);
+        for (kind, expected) in [
+            (AllReduceKind::Ring, 0.03 + 0.12),
+            (AllReduceKind::HalvingDoubling, 0.008 + 0.12),
+            (AllReduceKind::Tree, 8.0 * 0.065),
+            (AllReduceKind::ParameterServer, 0.002 + 30.0 * 0.064),
+        ] {
+            let found = star.play(&kind, 16_000, Seconds(f64::INFINITY)).unwrap();
+            assert!((found.0 - expected).abs() < 1e-9, "{kind:?}: {found}");
+            assert_eq!(star.play(&kind, 16_000, found), None);
+        }
+        assert_eq!(star.best(16_000), AllReduceKind::HalvingDoubling);
+        // 4 bytes: two latencies and 30 · 4 µs.
+        assert_eq!(star.best(1), AllReduceKind::ParameterServer);
+        // Six workers: the ring moves fewer bytes than two rounds of folding.
+        assert_eq!(tried(STAR, 6).best(1_000_000), AllReduceKind::Ring);
+        assert_eq!(tried(STAR, 1).best(10), AllReduceKind::HalvingDoubling);
+    }
+
+    #[test]
+    fn links_that_many_share_are_known() {
+        // Four racks of four with narrow uplinks, which halving and doubling crosses eight at a
+        // time and the ring one at a time.
+        let text = format!(
+            "{STAR}\ntopology = \"racks\"\nracks = 4\nuplink = {{ bandwidth = \"800kbps\", latency = 0 }}"
+        );
+        let racks = tried(&text, 16);
+        let time = |kind| racks.play(&kind, 16_000, Seconds(f64::INFINITY)).unwrap().0;
+        assert!(time(AllReduceKind::Ring) < 0.7 * time(AllReduceKind::HalvingDoubling));
+        assert_eq!(racks.best(16_000), AllReduceKind::Ring);
+    }
+
+    #[test]
+    fn seeds_and_losses_change_no_choice() {
+        let lossy = format!("{STAR}\nloss = 0.2\njitter = {{ kind = \"exponential\", mean = 1 }}");
+        assert_eq!(tried(&lossy, 16), tried(STAR, 16));
+    }
+}
