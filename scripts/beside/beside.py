@@ -1,6 +1,7 @@
 """Runs the authors' programs and grapevine on the same and prints the two side by side; scripts/authors calls it.
 
-    beside.py CLONES --program GRAPEVINE --out DIR [--only bns pipe retexo varco] [--graph FILE.npz] [--workers 4] [--quick]
+    beside.py CLONES --program GRAPEVINE --out DIR [--only bns pipe retexo varco] [--graph FILE.npz] [--workers 4]
+        [--seeds 5] [--quick]
 """
 
 import argparse
@@ -61,12 +62,15 @@ def arguments():
     options.add_argument("--only", nargs="+", choices=list(CLONES), default=list(CLONES))
     options.add_argument("--graph", type=Path, help="a graph in the form of `npz-edges` with features and masks (default: Cora)")
     options.add_argument("--workers", type=int, default=4)
+    options.add_argument("--seeds", type=int, default=5, help="at most so many for accuracies")
     options.add_argument("--quick", action="store_true", help="bytes and losses alone, without the runs that accuracies take")
     chosen = options.parse_args()
     if chosen.graph and not chosen.graph.is_file():
         wrong(f"--graph {chosen.graph} is not a file")
     if chosen.workers < 2:
         wrong("--workers must be at least 2: the authors' programs send nothing with one")
+    if chosen.seeds < 1:
+        wrong("--seeds must be at least 1")
     return chosen
 
 
@@ -111,6 +115,8 @@ def compare(code, chosen, out, path, files):
     """Runs one of the programs and grapevine; rows of all tables."""
     work = out / code
     experiments = cases.experiments(code, *files)
+    for experiment in experiments.values():
+        experiment["seeds"] = experiment["seeds"][: chosen.seeds]
     pairs = [pair for pair in cases.pairs(code) if not chosen.quick or "accuracy" not in pair["shows"]]
     parts = {file: cut(chosen, out, file) for file in files}
     made, shown = {}, {kind: [] for kind in ("bytes", "total", "losses", "accuracy", "notes")}

@@ -69,7 +69,8 @@ def experiments(code, cora, cora_128):
         return made
     return {
         "losses": experiment(cora_128, SAR, 0.0, 20, [0], {"full": RATIOS["full"]}),
-        "accuracy": experiment(cora_128, SAR, 0.5, 60, SEEDS[:3], RATIOS),
+        "accuracy": experiment(cora_128, SAR, 0.5, 60, SEEDS[:3], {name: RATIOS[name] for name in ("full", "fixed-128")}),
+        "ratios": experiment(cora_128, SAR, 0.5, 60, [0], {name: RATIOS[name] for name in ("slope-5", "fixed-4")}),
     }
 
 
@@ -123,8 +124,10 @@ def pairs(code):
     dropout = "--enable_cr --compression_type dropout --comp_ratio"
     slope = "--enable_cr --compression_type variable_dropout --max_comp_ratio 128 --min_comp_ratio 1 --variable_compression_slope 5"
     options = {"full": "--comp_ratio 1", "slope-5": slope, "fixed-4": f"{dropout} 4", "fixed-128": f"{dropout} 128"}
-    made = [pair("no compression", "losses/full", ["bytes", "losses"], options["full"], dropout=0.0, start="ours")]
-    for cell, said in options.items():
+    made = [pair("no compression, 20 epochs", "losses/full", ["bytes", "losses"], options["full"], dropout=0.0, start="ours")]
+    for cell in ("full", "fixed-128"):
         shows = ["total", "accuracy"] if cell == "full" else ["bytes", "total", "accuracy"]
-        made.append(pair(cell.replace("-", " "), f"accuracy/{cell}", shows, said, start="ours"))
+        made.append(pair(f"{cell}, 60 epochs", f"accuracy/{cell}", shows, options[cell], start="ours"))
+    for cell in ("slope-5", "fixed-4"):
+        made.append(pair(f"{cell}, 60 epochs", f"ratios/{cell}", ["bytes", "total"], options[cell], start="ours"))
     return made

@@ -59,7 +59,7 @@ class Ours:
         self.call("weights", self.file, "--out", self.weights)
 
     def run(self):
-        self.call("run", self.file, "--out", self.out, "--quiet")
+        self.call("run", self.file, "--out", self.out, "--quiet", "--resume")
 
     def table(self, name, cell):
         with (self.out / f"{name}.csv").open() as file:

@@ -3,10 +3,11 @@
     theirs.py JOBS.json
 
 The file has `code` (bns, pipe, retexo or varco), `clone`, `work`, `workers` and `jobs`; a job has `name`, `graph`, `parts` and what its driver
-reads. A driver has `install(clone)`, once, `prepare(job)` before the workers of a job start, and `run(job, rank)`, which returns `loss`,
+reads. A job whose result is there, of the same inputs and driver, is not run again. A driver has `install(clone)`, once, `prepare(job)` before the workers of a job start, and `run(job, rank)`, which returns `loss`,
 `accuracy`, `model` and more. Of each job, what came of its workers goes to `work/<name>.json`: bytes summed, losses summed.
 """
 
+import hashlib
 import importlib
 import json
 import os
@@ -24,6 +25,14 @@ def free_port():
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return listener.getsockname()[1]
+
+
+def digest(driver, job):
+    """Of all that a job depends on, its clone aside, whose commit is checked."""
+    found = hashlib.sha256(json.dumps(job, sort_keys=True).encode())
+    for file in (driver.__file__, job["graph"], job["parts"], job.get("weights")):
+        found.update(Path(file).read_bytes() if file else b"")
+    return found.hexdigest()
 
 
 def worker(driver, job, rank, stem):
@@ -108,8 +117,11 @@ def main():
     driver.install(Path(spec["clone"]), spec["code"])
     for job in spec["jobs"]:
         job["work"] = str(work)
+        file, inputs = work / f"{job['name']}.json", digest(driver, {**job, "workers": spec["workers"]})
+        if file.exists() and json.loads(file.read_text()).get("digest") == inputs:
+            continue
         found = one(driver, job, work, spec["workers"])
-        (work / f"{job['name']}.json").write_text(json.dumps(found))
+        file.write_text(json.dumps({**found, "digest": inputs}))
         print(f"{spec['code']}: {job['name']}, {found['seconds']:.0f} s", file=sys.stderr, flush=True)
 
 
