@@ -18,6 +18,8 @@ const STACK_BYTES: usize = 8 << 20;
 
 struct Shared {
     kernel: Mutex<Kernel>,
+    // One for each worker: with a single one, every change of turn would wake all threads for one
+    // of them.
     turns: Vec<Condvar>,
 }
 
@@ -105,6 +107,8 @@ impl SimCommunicator {
         enter: impl FnOnce(&mut Kernel),
         leave: impl FnOnce(&mut Kernel) -> T,
     ) -> Result<T, NetError> {
+        // Each call looks for a failure first. A worker that was computing when the run failed
+        // hears of it here.
         let mut kernel = self.shared.lock();
         if let Some(failure) = kernel.failure() {
             return Err(failure);
@@ -182,6 +186,7 @@ impl Communicator for SimCommunicator {
             });
         };
         let (_, kind, layer, expect) = self.pending.remove(place);
+        // Who expects nothing has nothing to wait for, and keeps the turn.
         if expect.is_empty() {
             return Ok(Inbox::new());
         }
@@ -336,6 +341,8 @@ fn run_worker<P>(
 where
     P: Fn(Box<dyn Communicator>) -> Result<(), SimError>,
 {
+    // Nothing of a program runs before its turn, not even the making of its worker, so that it
+    // disturbs nobody's measured computing.
     drop(shared.wait_for_turn(rank, shared.lock())?);
     let communicator = SimCommunicator {
         rank,
@@ -348,6 +355,8 @@ where
         collectives: 0,
         collecting: Vec::new(),
     };
+    // The kernel is consistent between calls, and nothing else of a program that panicked is looked
+    // at again.
     let outcome = catch_unwind(AssertUnwindSafe(|| program(Box::new(communicator))))
         .unwrap_or_else(|panic| Err(panicked(rank, &*panic)));
     let mut kernel = shared.lock();

@@ -37,6 +37,7 @@ where
 {
     let epochs = run.epochs;
     let actors = if run.together { 1 } else { setting.workers() };
+    // A process holds one worker, which reads its script alone.
     let readers = if setting.engine.processes().is_some() {
         1
     } else {
@@ -82,6 +83,7 @@ where
             epochs
         )));
     }
+    // Process 0 alone has the whole ledger. The others have what they sent.
     if setting.engine.leads() {
         plan_is_ledger(&planned, &outcome)?;
     }

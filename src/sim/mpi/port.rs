@@ -199,6 +199,8 @@ impl Port {
         channel: Channel,
         tag: i32,
     ) -> Result<Option<Receiving>, NetError> {
+        // Nobody says beforehand how long a message is. A matched probe tells the length, and holds
+        // this very message for what follows.
         let mut flag: c_int = 0;
         let mut message = MaybeUninit::uninit();
         let mut status = MaybeUninit::<ffi::MPI_Status>::zeroed();
@@ -322,6 +324,7 @@ impl Port {
             if let Some(answer) = ask(self)? {
                 return Ok(answer);
             }
+            // To look for failures is a call of MPI, too, and would slow down short waits.
             if patience.asked.is_multiple_of(16) {
                 self.listen()?;
             }

@@ -139,6 +139,7 @@ impl Phase {
                 let steps = collective.steps(all_reduce, rank, size).into_iter();
                 let sends = steps.filter_map(|step| step.send);
                 let message = |(to, range): (usize, std::ops::Range<usize>)| {
+                    // Collectives belong to no layer, and tables say 0 for that.
                     one(lane(0, to as u32, *kind), f32_bytes(range.len()))
                 };
                 sends.map(message).collect()
