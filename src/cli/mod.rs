@@ -83,7 +83,9 @@ enum Verdict {
 /// it.
 #[must_use]
 pub fn run_with(registry: &Registry) -> ExitCode {
+    // First of all, for the allocator is told before any thread starts.
     keep_freed_memory();
+    // `parse` would print by itself, and drop the error where the text cannot be written.
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         // Help and version come this way, too.

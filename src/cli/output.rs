@@ -131,6 +131,7 @@ pub(super) fn print(text: &str) -> Result<(), Unwritten> {
 }
 
 fn write_out(out: &mut impl Write, text: &str) -> Result<(), Unwritten> {
+    // Flushed at once: standard output drops what goes wrong in flushing at the end of the program.
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Unwritten(error)),
         _ => Ok(()),

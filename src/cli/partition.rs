@@ -17,6 +17,8 @@ use crate::graph::{
     SyntheticSpec,
 };
 
+// clap lists them as text. A test holds them, and the formats, to the names that experiment files
+// use.
 const METHODS: [&str; 5] = ["random", "metis", "ldg", "fennel", "given"];
 
 const FORMATS: [&str; 9] = [

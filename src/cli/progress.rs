@@ -127,6 +127,7 @@ impl Progress for Terminal {
         let _ = self.bar.set(bar);
     }
 
+    // Trials take time, and with --quiet nobody reads what they say.
     fn wants_outlook(&self) -> bool {
         !self.quiet
     }
@@ -146,6 +147,7 @@ impl Progress for Terminal {
     }
 
     fn note(&self, note: &str) {
+        // The bar prints it above itself. A line from elsewhere would tear the bar apart.
         match self.bar.get() {
             _ if self.quiet => {}
             Some(bar) => bar.println(note),

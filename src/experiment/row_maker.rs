@@ -75,6 +75,7 @@ impl RowMaker<'_> {
             network: settings.network.name(),
             engine: setting.engine.name().to_owned(),
             backend: lower_name(&settings.device.backend),
+            // There is room for one here. The manifest lists all of them.
             device: setting.devices[0].description.clone(),
             seed: setting.seed,
             epochs: self.fitted.training.epochs() as u64,
@@ -147,6 +148,8 @@ impl RowMaker<'_> {
     }
 
     pub(super) fn epochs(&self, outcome: &Outcome) -> Vec<EpochRow> {
+        // Records of an outcome are complete and in order, so that their places are the numbers of
+        // their epochs.
         let so_far = self.cumulative(outcome);
         let (cell, seed) = (self.cell, self.fitted.setting.seed);
         outcome

@@ -136,6 +136,8 @@ impl Evidence {
             return evidence;
         }
         let slack = |bound: f64| ROUNDING * bound.abs().max(1.0);
+        // Both bounds have to hold, so that the larger p-value counts. To break one is enough:
+        // there the smaller counts.
         let (mut holds, mut fails) = (0.0_f64, 1.0_f64);
         if low.is_finite() {
             let low = low - slack(low);

@@ -160,6 +160,9 @@ impl ClaimSpec {
                 setting.map_or(String::new(), ToString::to_string)
             ),
         };
+        // One broken setting breaks the claim, so that the smallest p-value counts, times their
+        // number. That the claim holds is shown only where every setting shows it: the largest
+        // counts, and needs no correction.
         let fails = all.iter().map(|one| one.fails).fold(1.0, f64::min);
         let together = Evidence {
             holds: all.iter().map(|one| one.holds).fold(0.0, f64::max),

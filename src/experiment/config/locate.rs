@@ -37,6 +37,7 @@ impl Document {
                 snippet: format!("  {source}\n  {mark}^"),
             }
         };
+        // Read twice: once for the places of values, and once for plain values, which lose them.
         let spanned = DeTable::parse(text).map_err(|error| syntax(&error))?;
         let table: Table = toml::from_str(text).map_err(|error| syntax(&error))?;
         let mut places = BTreeMap::new();
@@ -119,6 +120,7 @@ impl Document {
                 .or_insert_with(|| place.clone());
         }
         *node = value;
+        // Whatever stood below the old value is gone, and its places with it.
         self.places
             .retain(|key, _| !key.segments().starts_with(path.segments()));
         self.places.insert(path.clone(), place.clone());

@@ -176,6 +176,7 @@ impl Experiment {
         vocabulary: &Vocabulary<'_>,
     ) -> Result<Self, ConfigError> {
         let mut document = Document::parse(text, file)?;
+        // In this order, so that --set has the last word.
         scale::apply(&mut document, scale)?;
         let set = overrides::apply(&mut document, sets)?;
         scale::none_left(&document)?;

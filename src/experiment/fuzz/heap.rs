@@ -35,6 +35,7 @@ fn count(change: isize) {
 }
 
 fn is_absurd(size: usize) -> bool {
+    // Counting ends here, for telling allocates as well.
     let absurd = size > ABSURD
         && TAKEN
             .try_with(|taken| taken.replace(None))

@@ -135,6 +135,8 @@ pub(super) fn write<R: Row>(folder: &Path, rows: &[R]) -> Result<(), TablesError
 pub(super) fn without_panics(
     read: impl FnOnce() -> Result<DataFrame, PolarsError>,
 ) -> Result<DataFrame, PolarsError> {
+    // A hook belongs to the whole process. It is set once, and is silent only about the library's
+    // own panics while something is read. A count tells that, for several threads may read at once.
     static READING: AtomicUsize = AtomicUsize::new(0);
     static QUIET: Once = Once::new();
     QUIET.call_once(|| {
@@ -177,6 +179,7 @@ pub(super) fn read_csv<R: Row>(path: PathBuf) -> Result<Vec<R>, TablesError> {
                 ColumnKind::Real => DataType::Float64,
             };
             if let Ok(text) = frame.column(column.name) {
+                // Strictly: another cast would read what is no number as null.
                 let numbers = text.strict_cast(&kind)?;
                 frame.with_column(numbers)?;
             }

@@ -64,6 +64,7 @@ pub fn verify_plan(
         decisions: by_run(&tables.decisions),
         found: Checker::default(),
     };
+    // A set: what cannot be checked is the same sentence for every cell on the same data.
     let mut notes = BTreeSet::new();
     let (present, absent) = match preparation.present(experiment) {
         Ok(found) => found,
