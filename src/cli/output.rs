@@ -52,6 +52,7 @@ pub(super) struct BadArgument {
 pub(super) fn columns(header: &[&str], rows: &[Vec<String>]) -> String {
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
+        // Characters: bytes would shift the columns beside `≤` and `–`.
         let widest = cells.map(|cell| cell.chars().count()).max().unwrap_or(0);
         widest.max(header[column].chars().count())
     };

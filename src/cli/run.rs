@@ -74,10 +74,12 @@ fn run_on(args: &Args, registry: &Registry, engine: &Engine) -> anyhow::Result<V
     };
     if !refused.is_empty() {
         let refused = Err(Error::from(SimError::Input(refused.to_owned())));
+        // All processes refuse it. By agreement one of them says so.
         engine.agree(refused, |()| Vec::new(), Error::is_input)?;
     }
     let experiment = engine.agree(
         read_experiment(&args.experiment, registry),
+        // Not compared yet: the digest of what is prepared from it has all of it.
         |_| Vec::new(),
         Error::is_input,
     )?;

@@ -163,6 +163,7 @@ impl Communicator for SimCommunicator {
         }
         let ticket = self.next_ticket;
         self.next_ticket += 1;
+        // The kernel takes the outbox. Its senders are asked for again when the exchange ends.
         let expect = std::mem::take(&mut outbox.expect);
         let (kind, layer) = (outbox.kind, outbox.layer);
         match self.exchange {
@@ -314,6 +315,8 @@ where
             Err(error) => return Err(error),
         }
     }
+    // No worker failed by itself: the kernel found that they wait for each other, or for a link
+    // that never comes back.
     if let Some(error) = echo {
         return Err(error.into());
     }

@@ -262,6 +262,7 @@ fn echo(communicator: &mut dyn Communicator, peer: usize) -> Result<(), NetError
         if payload.first() != Some(&PING) {
             return Ok(());
         }
+        // Sent back as it came: both ways are alike, and one is half of the trip.
         send(communicator, peer, payload)?;
     }
 }

@@ -30,6 +30,7 @@ impl Scores {
     pub(super) fn to_bytes(self) -> Vec<u8> {
         [self.train, self.validation, self.test, self.validation_loss]
             .iter()
+            // To the bit, for all workers have to decide the same by them.
             .flat_map(|score| score.unwrap_or(f64::NAN).to_le_bytes())
             .collect()
     }

@@ -44,6 +44,7 @@ where
         actors
     };
     let script = Arc::new(Script::new(run.planner, readers, setting.all_reduce));
+    // A process trains many cells one after another, and each has a peak of its own.
     memory::reset_peak();
     let relay = match &setting.engine {
         Engine::Simulated => None,

@@ -123,6 +123,7 @@ impl Worker {
                 let dropped = input.dropped(&dropout, 0, layer, nodes);
                 input = Input::Dense(model.layer(layer, &block, &dropped));
             }
+            // A model has a layer, whose output is dense: this never returns.
             let Input::Dense(logits) = input else { return };
             let classes = (0..shard.owned).map(|row| (row, 0, 1.0));
             let targets = targets(shard.owned, spec.classes(), classes, place);

@@ -143,6 +143,7 @@ impl ClaimSpec {
             .iter()
             .map(|setting| Evidence::of(self, runs, *setting, statistics))
             .collect();
+        // One-sided p-values are compared here, and the decisive one is twice the smaller of two.
         let tail = (1.0 - statistics.level) / 2.0;
         // The first of the worst: `min_by` keeps the first of equals.
         let worst = all
@@ -220,6 +221,7 @@ fn adjusted(
         return adjusted;
     }
     for (first, claim) in claims.iter().enumerate() {
+        // Each family is corrected once, at its first claim.
         if claims[..first]
             .iter()
             .any(|other| other.family == claim.family)

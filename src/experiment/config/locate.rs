@@ -25,6 +25,7 @@ impl Document {
         let syntax = |error: &toml::de::Error| {
             let offset = error.span().map_or(text.len(), |span| span.start);
             let (line, column) = line_and_column(text, offset);
+            // What is missing at the end is behind the last line.
             let source = text.lines().nth(line - 1).unwrap_or_default();
             let mark = " ".repeat(column - 1);
             ConfigError::Syntax {

@@ -86,6 +86,8 @@ impl Cell {
     ) -> ConfigError {
         let entry = KeyPath::dotted("strategy").join(&self.origin.strategy.to_string());
         let path = option
+            // No key is called so: the place is that of the whole entry, and the message names its
+            // section.
             .unwrap_or("*")
             .split('.')
             .fold(entry, |path, segment| path.join(segment));

@@ -78,6 +78,8 @@ fn column_values(frame: &DataFrame, column: &ColumnSpec) -> Result<Values, Polar
     Ok(match column.kind {
         // A null text is read as an empty one: no text column may be null.
         ColumnKind::Text => {
+            // Rows of one cell stand together: most texts are that of the row above, and share its
+            // memory.
             let mut last = Text::default();
             let mut shared = |entry: Option<&str>| {
                 let entry = entry.unwrap_or_default();

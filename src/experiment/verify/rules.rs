@@ -156,6 +156,7 @@ impl Checker {
                     last.number(name).unwrap_or_default(),
                     run.number(name).unwrap_or_default(),
                 );
+                // Clocks go on after the last epoch, so that the run's may be more.
                 self.ensure::<EpochRow>(no_more(at_end, total), row, || {
                     format!("{name} {at_end} at the last epoch is more than the run's {total}")
                 });

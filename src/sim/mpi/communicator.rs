@@ -117,6 +117,8 @@ impl Communicator for MpiCommunicator {
             port.listen()?;
             Ok(((), Duration::ZERO))
         })?;
+        // When sent messages arrive shows at the other end only. What is expected is under way
+        // until it is waited for.
         if !outbox.expect.is_empty() {
             self.account().enter();
         }

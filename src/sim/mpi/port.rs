@@ -167,6 +167,7 @@ impl Port {
             request,
             payload: ManuallyDrop::new(payload),
         });
+        // What has left by now is freed here: a worker may send for long before it waits.
         self.reap()
     }
 
@@ -372,6 +373,7 @@ impl Port {
             // Whoever cannot be told has lost the connection and notices by itself.
             let _ = self.send(to, Channel::Control, FAILED, reason.as_bytes().to_vec());
         }
+        // Not by `wait`, which fails now that a failure is noted.
         let start = Instant::now();
         while !self.sending.is_empty() && start.elapsed() < LAST_WORDS && self.reap().is_ok() {
             std::thread::yield_now();

@@ -126,6 +126,7 @@ impl Processes {
         let goodbye = if self.port().has_failed() {
             Ok(())
         } else {
+            // To agree on nothing is to wait for all: nobody ends MPI while another still needs it.
             self.agree(&Ok(Vec::new())).map(drop)
         };
         // The verdict of process 0 may still be on its way out.
@@ -156,6 +157,7 @@ impl Processes {
                 return Vec::new();
             }
             let mut reports = vec![report];
+            // What has come is taken, and nothing is waited for: the training goes on.
             while let Ok(Some((_, message))) = port.try_receive(None, Channel::Control, REPORT) {
                 processes.reports.fetch_add(1, Ordering::Relaxed);
                 reports.extend(unpacked::<Report>(&message));
