@@ -92,6 +92,7 @@ pub fn run_with(registry: &Registry) -> ExitCode {
         Err(said) => {
             let written = said.print();
             let unwritten = written.is_err_and(|error| error.kind() != ErrorKind::BrokenPipe);
+            // clap's codes are ours: 2 where an argument is wrong, 0 for help and version.
             let code = if unwritten { 1 } else { said.exit_code() };
             return ExitCode::from(u8::try_from(code).unwrap_or(1));
         }

@@ -68,6 +68,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
         print_json(&stats)?;
         return Ok(Verdict::Good);
     }
+    // By way of JSON, so that the table and --json call everything the same.
     let Value::Object(fields) = serde_json::to_value(&stats)? else {
         return Ok(Verdict::Good);
     };

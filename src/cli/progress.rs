@@ -13,6 +13,8 @@ use crate::sim::EpochRecord;
 /// Progress on standard error.
 pub(super) struct Terminal {
     quiet: bool,
+    // Made when the number of epochs is known, by way of a shared reference: workers on several
+    // threads tell it.
     bar: OnceLock<ProgressBar>,
     /// Seconds that are left, and when that was said.
     left: Mutex<Option<(f64, Instant)>>,

@@ -175,6 +175,7 @@ fn text(summary: &Summary, out: &std::path::Path) -> String {
     for note in &summary.notes {
         text.push_str(&format!("note: {note}\n"));
     }
+    // Where all runs are kept, the clock may not see any time pass.
     let share = summary.model.as_secs_f64() / summary.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
     text.push_str(&format!(
         "{:.1} s elapsed, {:.0} % of it inside model computation\n{}\n",

@@ -27,6 +27,7 @@ pub(super) fn decode<T: DeserializeOwned>(
             match segment {
                 Segment::Seq { index } => at = at.join(&index.to_string()),
                 Segment::Map { key } => at = at.join(key),
+                // A variant is no key of the file.
                 Segment::Enum { .. } | Segment::Unknown => {}
             }
         }

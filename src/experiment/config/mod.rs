@@ -246,6 +246,7 @@ impl Experiment {
             let axes = axes.map(|axis| (axis.key.clone(), Value::Array(axis.values.clone())));
             put("sweep", Value::Table(axes.collect()));
         }
+        // Statistics say how claims are judged, and nothing without any.
         if !self.claims.is_empty() {
             put("claim", to_value(&self.claims));
             put("statistics", to_value(&self.statistics));

@@ -253,6 +253,7 @@ fn run(
         tally.executions += 1;
         tally.accepted += u64::from(accepted);
         tally.peak = tally.peak.max(peak);
+        // Valid again, for the next execution may change another file.
         write(file, &file.packed());
     }
     tally

@@ -189,6 +189,7 @@ impl PlanCheck<'_> {
             let (from, to) = (traffic.from, traffic.to);
             let lane = (traffic.epoch, traffic.layer, from, to, traffic.kind);
             let bytes = (traffic.messages, traffic.payload_bytes, traffic.wire_bytes);
+            // A lane that is there twice is a breach by itself, which the rules of traffic find.
             sent.insert(lane, bytes);
         }
         let mut planned = Lanes::new();
