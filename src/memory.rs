@@ -88,6 +88,7 @@ fn left() -> Option<(u64, &'static str)> {
 /// Bytes that the allocator holds and nobody uses.
 #[allow(unsafe_code)]
 fn freed() -> u64 {
+    // This can be much: `keep_freed_memory` has the allocator give nothing back.
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
         // SAFETY: `mallinfo2` only reads the allocator's own counts; it has no preconditions.
@@ -113,6 +114,7 @@ fn field(path: &Path, name: &str) -> Option<u64> {
 /// `/proc/self/cgroup`, `root` where they are mounted.
 fn in_groups(groups: &str, root: &Path) -> Option<u64> {
     let lines = groups.lines().filter_map(|line| {
+        // Three parts and no more: the path, which comes last, may hold colons.
         let mut parts = line.splitn(3, ':');
         let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
         Some((controllers, path.trim_start_matches('/')))
@@ -135,6 +137,7 @@ fn in_groups(groups: &str, root: &Path) -> Option<u64> {
             continue;
         };
         // Within a container the path may be that of outside; its own group is then what is mounted.
+        // Every group above also limits what is below it, so that the tightest of all counts.
         for folder in folders(&base, path) {
             let number = |name: &str| {
                 fs::read_to_string(folder.join(name))
@@ -143,6 +146,7 @@ fn in_groups(groups: &str, root: &Path) -> Option<u64> {
                     .parse::<u64>()
                     .ok()
             };
+            // `max` stands for no limit. It is no number, and such a group is passed over.
             let Some((limit, used)) = number(files[0]).zip(number(files[1])) else {
                 continue;
             };

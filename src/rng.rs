@@ -47,6 +47,9 @@ pub fn stream(seed: u64, purpose: Purpose, worker: u64, round: u64) -> ChaCha8Rn
     key[8..16].copy_from_slice(&(purpose as u64).to_le_bytes());
     key[16..24].copy_from_slice(&worker.to_le_bytes());
     key[24..].copy_from_slice(&round.to_le_bytes());
+    // The four words fill the 32 bytes of a key, so that two different keys never meet, as hashes
+    // of them could. ChaCha is named because `StdRng` of rand may be another generator in a later
+    // version.
     ChaCha8Rng::from_seed(key)
 }
 
@@ -55,6 +58,8 @@ pub fn stream(seed: u64, purpose: Purpose, worker: u64, round: u64) -> ChaCha8Rn
 /// dropout masks.
 #[must_use]
 pub const fn mix(a: u64, b: u64) -> u64 {
+    // The odd factor keeps (a, b) and (b, a) apart. Without the last addend the pair (0, 0) would
+    // stay 0.
     let mut z = a
         .wrapping_mul(0x9E37_79B9_7F4A_7C15)
         .wrapping_add(b)

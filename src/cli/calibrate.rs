@@ -110,6 +110,7 @@ fn run_on(args: &Args, engine: &Engine) -> anyhow::Result<Verdict> {
     let workers = engine.processes().unwrap_or(1);
     let (plan, given) = engine.agree(
         planned(args, workers),
+        // Processes with different plans would wait for each other's messages for ever.
         |(plan, _)| format!("{plan:?}").into_bytes(),
         Error::is_input,
     )?;

@@ -199,6 +199,7 @@ fn number(value: f64) -> String {
     if value == value.trunc() && value.abs() < 1e15 {
         return format!("{value:.0}");
     }
+    // Zero, which has no logarithm, is whole and came out above.
     let digits = (5 - value.abs().log10().floor() as i32).clamp(0, 12) as usize;
     format!("{value:.digits$}")
 }

@@ -73,6 +73,7 @@ fn last_words(engine: &Engine, error: &anyhow::Error) {
     }
     engine.fail(&text);
     let rank = engine.rank();
+    // Wrong input is wrong on all processes, and process 0 speaks for them.
     if rank == 0 && is_input(error) {
         tell(&format!("error: {text}\n"));
     } else {

@@ -86,13 +86,16 @@ enum Verdict {
 /// it.
 #[must_use]
 pub fn run_with(registry: &Registry) -> ExitCode {
+    // First of all, for the allocator is told before any thread starts.
     keep_freed_memory();
+    // `parse` would print by itself, and drop the error where the text cannot be written.
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         // Help and version come this way, too.
         Err(said) => {
             let written = said.print();
             let unwritten = written.is_err_and(|error| error.kind() != ErrorKind::BrokenPipe);
+            // clap's codes are ours: 2 where an argument is wrong, 0 for help and version.
             let code = if unwritten { 1 } else { said.exit_code() };
             return ExitCode::from(u8::try_from(code).unwrap_or(1));
         }

@@ -52,6 +52,7 @@ pub(super) struct BadArgument {
 pub(super) fn columns(header: &[&str], rows: &[Vec<String>]) -> String {
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
+        // Characters: bytes would shift the columns beside `≤` and `–`.
         let widest = cells.map(|cell| cell.chars().count()).max().unwrap_or(0);
         widest.max(header[column].chars().count())
     };
@@ -131,6 +132,7 @@ pub(super) fn print(text: &str) -> Result<(), Unwritten> {
 }
 
 fn write_out(out: &mut impl Write, text: &str) -> Result<(), Unwritten> {
+    // Flushed at once: standard output drops what goes wrong in flushing at the end of the program.
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Unwritten(error)),
         _ => Ok(()),

@@ -17,6 +17,8 @@ use crate::graph::{
     SyntheticSpec,
 };
 
+// clap lists them as text. A test holds them, and the formats, to the names that experiment files
+// use.
 const METHODS: [&str; 5] = ["random", "metis", "ldg", "fennel", "given"];
 
 const FORMATS: [&str; 9] = [
@@ -66,6 +68,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
         print_json(&stats)?;
         return Ok(Verdict::Good);
     }
+    // By way of JSON, so that the table and --json call everything the same.
     let Value::Object(fields) = serde_json::to_value(&stats)? else {
         return Ok(Verdict::Good);
     };

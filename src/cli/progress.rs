@@ -13,6 +13,8 @@ use crate::sim::EpochRecord;
 /// Progress on standard error.
 pub(super) struct Terminal {
     quiet: bool,
+    // Made when the number of epochs is known, by way of a shared reference: workers on several
+    // threads tell it.
     bar: OnceLock<ProgressBar>,
     /// Seconds that are left, and when that was said.
     left: Mutex<Option<(f64, Instant)>>,
@@ -127,6 +129,7 @@ impl Progress for Terminal {
         let _ = self.bar.set(bar);
     }
 
+    // Trials take time, and with --quiet nobody reads what they say.
     fn wants_outlook(&self) -> bool {
         !self.quiet
     }
@@ -146,6 +149,7 @@ impl Progress for Terminal {
     }
 
     fn note(&self, note: &str) {
+        // The bar prints it above itself. A line from elsewhere would tear the bar apart.
         match self.bar.get() {
             _ if self.quiet => {}
             Some(bar) => bar.println(note),

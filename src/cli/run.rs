@@ -74,10 +74,12 @@ fn run_on(args: &Args, registry: &Registry, engine: &Engine) -> anyhow::Result<V
     };
     if !refused.is_empty() {
         let refused = Err(Error::from(SimError::Input(refused.to_owned())));
+        // All processes refuse it. By agreement one of them says so.
         engine.agree(refused, |()| Vec::new(), Error::is_input)?;
     }
     let experiment = engine.agree(
         read_experiment(&args.experiment, registry),
+        // Not compared yet: the digest of what is prepared from it has all of it.
         |_| Vec::new(),
         Error::is_input,
     )?;
@@ -173,6 +175,7 @@ fn text(summary: &Summary, out: &std::path::Path) -> String {
     for note in &summary.notes {
         text.push_str(&format!("note: {note}\n"));
     }
+    // Where all runs are kept, the clock may not see any time pass.
     let share = summary.model.as_secs_f64() / summary.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
     text.push_str(&format!(
         "{:.1} s elapsed, {:.0} % of it inside model computation\n{}\n",

@@ -104,6 +104,7 @@ fn resolved(manifest: &Value, registry: &Registry) -> Result<Experiment, Error> 
     let text = manifest["config_toml"].as_str().unwrap_or_default();
     let name = "the configuration in manifest.json";
     with_vocabulary(registry, |vocabulary| {
+        // Its size and all --set are in the configuration already.
         Experiment::parse(text, name, PAPER, &[], vocabulary)
     })
 }

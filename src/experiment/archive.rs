@@ -66,6 +66,7 @@ impl Addresser {
     pub(super) fn of(&mut self, cell: &Cell, setting: &Setting, epochs: usize) -> Address {
         let mut hash = self.common.clone();
         let entry = &cell.strategy;
+        // Settings came out of TOML and can be written as TOML: the empty table is never hashed.
         let settings = Value::try_from(&cell.settings).unwrap_or(Value::Table(Table::new()));
         let texts = [
             cell.name.clone(),
@@ -87,6 +88,8 @@ impl Addresser {
     }
 
     fn fingerprint(&mut self, data: &Arc<Dataset>) -> [u8; 32] {
+        // By place: cells on the same data share them, and a comparison of contents would cost what
+        // the memo saves.
         if let Some((_, known)) = self.data.iter().find(|(seen, _)| Arc::ptr_eq(seen, data)) {
             return *known;
         }
@@ -112,6 +115,7 @@ pub(super) fn absorb_partition(hash: &mut Sha256, setting: &Setting) {
 
 /// A text after its length.
 fn absorb(hash: &mut Sha256, text: &[u8]) {
+    // Without it `ab`, `c` and `a`, `bc` would be hashed alike.
     hash.update((text.len() as u64).to_le_bytes());
     hash.update(text);
 }

@@ -26,11 +26,13 @@ pub(crate) fn write<E: From<io::Error>>(
     // Result files are made to be shared; the default of temporary files is owner only.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    // In the same folder, for a file cannot be renamed from one file system to another.
     let temporary = builder.tempfile_in(folder)?;
     let mut writer = BufWriter::new(temporary.as_file());
     fill(&mut writer)?;
     writer.flush()?;
     drop(writer);
+    // Before it is renamed: a system may write the new name to the disk earlier than the content.
     temporary.as_file().sync_all()?;
     temporary.persist(path).map_err(|error| error.error)?;
     Ok(())

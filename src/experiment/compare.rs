@@ -119,6 +119,7 @@ fn change(cell: &str, measure: &'static str, values: &[(f64, f64)]) -> Option<Ch
     let mean =
         |of: fn(&(f64, f64)) -> f64| values.iter().map(of).sum::<f64>() / values.len() as f64;
     let verdict = match interval {
+        // Asked first: a single pair that is equal to the bit needs no interval.
         _ if differences.iter().all(|&difference| difference == 0.0) => Verdict::Equal,
         None => Verdict::OnePair,
         Some((low, high)) if low > 0.0 || high < 0.0 => Verdict::Differs,
@@ -140,6 +141,7 @@ fn change(cell: &str, measure: &'static str, values: &[(f64, f64)]) -> Option<Ch
 fn cells(runs: &[RunRow]) -> Vec<&str> {
     let mut cells: Vec<&str> = Vec::new();
     for run in runs.iter().filter(|run| run.is_ok()) {
+        // Runs of one cell stand together, so that the last name answers for most.
         if cells.last() != Some(&run.cell.as_str()) && !cells.contains(&run.cell.as_str()) {
             cells.push(&run.cell);
         }

@@ -36,6 +36,7 @@ pub(super) fn rows_of(epoch: usize, decision: &Decision, blank: Blank<'_>) -> Ve
             };
             bits.iter().flat_map(message).collect()
         }
+        // Uniform and random bits follow from options and seed: nothing was decided.
         Decision::Bits(_) => Vec::new(),
     }
 }

@@ -25,6 +25,8 @@ pub(super) fn free(folder: &Path, name: &str) -> Result<(), RunError> {
             what,
         })
     };
+    // Making the folder would fail as well, but with the exit code of a failed run. Here the
+    // argument is wrong.
     if let Some(file) = folder.ancestors().find(|path| path.exists())
         && !file.is_dir()
     {
@@ -36,6 +38,7 @@ pub(super) fn free(folder: &Path, name: &str) -> Result<(), RunError> {
     if !folder.join(MANIFEST).exists() {
         return Ok(());
     }
+    // What cannot be read counts as somebody else's, and is not written over.
     let manifest = read_manifest(folder).unwrap_or_default();
     match manifest["name"].as_str() {
         Some(other) if other == name => Ok(()),
@@ -58,6 +61,8 @@ const LOCK: &str = ".lock";
 pub(super) fn occupy(folder: &Path) -> Result<File, RunError> {
     std::fs::create_dir_all(folder).map_err(RunError::folder(folder))?;
     let lock = File::create(folder.join(LOCK)).map_err(RunError::folder(folder))?;
+    // The lock is the system's and ends with the process. The file alone would lock out all runs
+    // after one that was killed.
     match lock.try_lock() {
         Err(TryLockError::WouldBlock) => Err(RunError::Taken {
             path: folder.to_owned(),
@@ -86,6 +91,7 @@ pub(super) fn make_way(
     let traces = std::fs::read_dir(folder.join(TRACES)).into_iter().flatten();
     traces
         .filter_map(|entry| Some(entry.ok()?.path()))
+        // Traces alone: whatever else lies there may be a person's.
         .filter(|path| path.extension().is_some_and(|end| end == "json"))
         .try_for_each(|path| remove(&path))?;
     Ok(replaced(folder))

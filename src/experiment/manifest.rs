@@ -204,6 +204,7 @@ pub(super) fn notes(runs: &[RunRow]) -> Vec<String> {
         .collect();
     if let Some((cell, factor)) = outweighed.iter().max_by(|a, b| a.1.total_cmp(&b.1)) {
         let mut cells: Vec<&str> = outweighed.iter().map(|(cell, _)| *cell).collect();
+        // Runs of one cell stand next to each other.
         cells.dedup();
         let others = match cells.len() - 1 {
             0 => String::new(),

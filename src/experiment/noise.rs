@@ -147,6 +147,8 @@ impl Watch {
 
     /// To be called just before a run.
     pub fn begin(&mut self) {
+        // The calibrations lie outside of the two readings, so that what others take during the run
+        // is of the run alone.
         self.slowest = 0.0;
         self.calibrate();
         let now = Ticks::now();
@@ -198,6 +200,8 @@ fn calculation() -> f64 {
     let mut took = [0.0_f64; TIMES];
     for took in &mut took {
         let begun = Instant::now();
+        // Every step needs the one before, so that nothing can be left out or done at the same
+        // time.
         let mut value = black_box(1.0_f64);
         for step in 0..STEPS {
             value = value.mul_add(0.999, f64::from(step & 1));
@@ -206,6 +210,7 @@ fn calculation() -> f64 {
         *took = begun.elapsed().as_secs_f64();
     }
     took.sort_by(f64::total_cmp);
+    // A coarse clock may stand still, and others are divided by this.
     took[TIMES / 2].max(1e-9)
 }
 

@@ -56,6 +56,7 @@ impl Outlook {
     /// Notes what the next run took, if it was one to be done, and returns the seconds that are
     /// left.
     pub fn ended(&mut self, took: Option<Duration>) -> Option<f64> {
+        // Runs end in the order in which they were added.
         let next = self.runs.iter_mut().find(|run| run.took.is_none());
         if let (Some(run), Some(took)) = (next, took) {
             run.took = Some(took.as_secs_f64());

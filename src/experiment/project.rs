@@ -104,6 +104,7 @@ fn project_cell(cell: &str, fitted: &Fitted, done: impl Fn(usize)) -> Result<Pro
         planner.as_mut(),
         training.epochs(),
         needs.together,
+        // Without a training nothing is decided, and each epoch is the most that it can be.
         &BTreeMap::new(),
         done,
     )?;

@@ -70,11 +70,13 @@ impl RowMaker<'_> {
             model: lower_name(&settings.model.kind),
             layers: setting.model.layers() as u64,
             hidden: settings.model.hidden as u64,
+            // As the strategy wanted it, which may be another than that of [partition].
             partitioner: lower_name(&asked.method),
             workers: setting.workers() as u64,
             network: settings.network.name(),
             engine: setting.engine.name().to_owned(),
             backend: lower_name(&settings.device.backend),
+            // There is room for one here. The manifest lists all of them.
             device: setting.devices[0].description.clone(),
             seed: setting.seed,
             epochs: self.fitted.training.epochs() as u64,
@@ -101,6 +103,7 @@ impl RowMaker<'_> {
         let total = ledger.total(&self.fitted.setting.framing);
         let of = |kind| ledger.payload_of(kind).0;
         let best = outcome.best();
+        // From rows, not from records: `verify` finds the same from the table.
         let until = milestones(&self.fitted.setting.training, &self.epochs(outcome));
         let measured = Measured {
             best_epoch: best.map(|(epoch, _)| epoch as u64),
@@ -148,6 +151,8 @@ impl RowMaker<'_> {
     }
 
     pub(super) fn epochs(&self, outcome: &Outcome) -> Vec<EpochRow> {
+        // Records of an outcome are complete and in order, so that their places are the numbers of
+        // their epochs.
         let so_far = self.cumulative(outcome);
         let (cell, seed) = (self.cell, self.fitted.setting.seed);
         outcome
@@ -270,6 +275,7 @@ fn union(mut stretches: Vec<Stretch>) -> Vec<Stretch> {
             _ => joined.push((start, end)),
         }
     }
+    // A message without bytes may take no time, and `verify` refuses spans without length.
     joined.retain(|(start, end)| start < end);
     joined
 }

@@ -227,6 +227,7 @@ impl Runner<'_> {
             match ended {
                 Ok((mut rows, spent)) => {
                     if place > 0 {
+                        // The table has the first seed's alone; every trace is a file of its own.
                         rows.timeline.clear();
                     }
                     tables.append(rows);

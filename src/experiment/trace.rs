@@ -50,6 +50,8 @@ pub(super) fn chrome_trace(timeline: &Trace, topology: &Topology) -> String {
 /// Messages on tracks of their senders, as few as they fit on without overlapping.
 fn messages(flights: &[Flight], events: &mut Vec<Value>) {
     let mut order: Vec<&Flight> = flights.iter().collect();
+    // Flights come in the order of their arrival. To find the first track that is free they must
+    // come as they start.
     order.sort_by_key(|flight| (flight.start, flight.lane));
     let mut ends: BTreeMap<usize, Vec<Seconds>> = BTreeMap::new();
     for flight in order {
@@ -85,9 +87,12 @@ fn messages(flights: &[Flight], events: &mut Vec<Value>) {
 /// How many messages occupy each link, whenever that changes: from their start until their last
 /// byte has left, a latency before they arrive.
 fn occupancy(flights: &[Flight], topology: &Topology, events: &mut Vec<Value>) {
+    // Changes of one moment are summed first: a message that takes the place of another leaves the
+    // count as it is.
     let mut changes: BTreeMap<(Seconds, usize), i64> = BTreeMap::new();
     for flight in flights {
         let route = topology.route(flight.lane.from as usize, flight.lane.to as usize);
+        // Rounding must not let it leave before it starts.
         let left = Seconds((flight.end.0 - route.latency.0).max(flight.start.0));
         for link in &route.links {
             *changes.entry((flight.start, link.0)).or_default() += 1;
@@ -120,6 +125,8 @@ fn complete(
         "pid": process,
         "tid": thread,
         "ts": microseconds(start),
+        // From the ends as they are written, so that a span that follows another begins where that
+        // one ends.
         "dur": microseconds(end) - microseconds(start),
         "args": arguments,
     })

@@ -114,6 +114,9 @@ mod with_wgpu {
         let description = describe(&info);
         let limits = adapter.limits();
         let request = wgpu::DeviceDescriptor {
+            // wgpu grants experimental features only to callers that enable them in unsafe code.
+            // Mappable buffers are left out as in cubecl's own setup (cubecl-wgpu,
+            // `backend/wgsl.rs`).
             required_features: adapter
                 .features()
                 .difference(wgpu::Features::MAPPABLE_PRIMARY_BUFFERS)
@@ -143,6 +146,7 @@ mod with_wgpu {
             description,
             queued: true,
             longest_loop: (info.device_type == wgpu::DeviceType::Cpu).then_some(SOFTWARE_LOOP),
+            // A tensor is one buffer and is bound as a whole, so that both limits hold for it.
             largest_tensor: Some(
                 limits
                     .max_buffer_size

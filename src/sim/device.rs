@@ -60,9 +60,11 @@ impl WorkerDevice {
             ))
         };
         let (graph, nodes) = (&dataset.graph, dataset.graph.nodes());
+        // One entry more than neighbours, for the node's own row.
         let mut entries: Vec<usize> = (0..nodes).map(|v| graph.degree(v) + 1).collect();
         let heads = layers.iter().map(LayerSpec::attention_heads).max();
         let heads = heads.unwrap_or(0);
+        // Attention has two scores for each head and node, which are not cut.
         if 2 * nodes * heads > floats {
             let what = format!("the attention of {heads} heads of {nodes} nodes");
             return refuse(what, 2 * nodes * heads);
@@ -117,6 +119,7 @@ impl WorkerDevice {
 
 /// How many of these sizes add up to no more than `most`, whichever they are; any number if all do.
 fn fitting(sizes: &mut [usize], most: usize) -> usize {
+    // The largest first: if so many of these fit, any other so many do.
     sizes.sort_unstable_by(|a, b| b.cmp(a));
     let mut sum = 0;
     let fits = |&&size: &&usize| {
@@ -139,6 +142,7 @@ pub fn divide(
     layers: &[LayerSpec],
     dataset: &Dataset,
 ) -> Result<(), String> {
+    // Many workers share one adapter, and to find its stripe is to go through all nodes.
     let mut known: Vec<(Bounds, usize)> = Vec::new();
     for device in devices {
         let bounds = device.bounds();

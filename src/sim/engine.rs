@@ -18,6 +18,8 @@ const STACK_BYTES: usize = 8 << 20;
 
 struct Shared {
     kernel: Mutex<Kernel>,
+    // One for each worker: with a single one, every change of turn would wake all threads for one
+    // of them.
     turns: Vec<Condvar>,
 }
 
@@ -105,6 +107,8 @@ impl SimCommunicator {
         enter: impl FnOnce(&mut Kernel),
         leave: impl FnOnce(&mut Kernel) -> T,
     ) -> Result<T, NetError> {
+        // Each call looks for a failure first. A worker that was computing when the run failed
+        // hears of it here.
         let mut kernel = self.shared.lock();
         if let Some(failure) = kernel.failure() {
             return Err(failure);
@@ -159,6 +163,7 @@ impl Communicator for SimCommunicator {
         }
         let ticket = self.next_ticket;
         self.next_ticket += 1;
+        // The kernel takes the outbox. Its senders are asked for again when the exchange ends.
         let expect = std::mem::take(&mut outbox.expect);
         let (kind, layer) = (outbox.kind, outbox.layer);
         match self.exchange {
@@ -182,6 +187,7 @@ impl Communicator for SimCommunicator {
             });
         };
         let (_, kind, layer, expect) = self.pending.remove(place);
+        // Who expects nothing has nothing to wait for, and keeps the turn.
         if expect.is_empty() {
             return Ok(Inbox::new());
         }
@@ -307,6 +313,8 @@ where
             Err(error) => return Err(error),
         }
     }
+    // No worker failed by itself: the kernel found that they wait for each other, or for a link
+    // that never comes back.
     if let Some(error) = echo {
         return Err(error.into());
     }
@@ -334,6 +342,8 @@ fn run_worker<P>(
 where
     P: Fn(Box<dyn Communicator>) -> Result<(), SimError>,
 {
+    // Nothing of a program runs before its turn, not even the making of its worker, so that it
+    // disturbs nobody's measured computing.
     drop(shared.wait_for_turn(rank, shared.lock())?);
     let communicator = SimCommunicator {
         rank,
@@ -346,6 +356,8 @@ where
         collectives: 0,
         collecting: Vec::new(),
     };
+    // The kernel is consistent between calls, and nothing else of a program that panicked is looked
+    // at again.
     let outcome = catch_unwind(AssertUnwindSafe(|| program(Box::new(communicator))))
         .unwrap_or_else(|panic| Err(panicked(rank, &*panic)));
     let mut kernel = shared.lock();

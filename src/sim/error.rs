@@ -54,6 +54,8 @@ impl SimError {
     #[must_use]
     pub const fn is_input(&self) -> bool {
         match self {
+            // What is wrong with a device is a person's to mend: another backend, another adapter,
+            // a newer driver.
             Self::Device(_) | Self::Input(_) => true,
             Self::Net(error) => error.is_input(),
             Self::Elsewhere { complaint, .. } => complaint.input,

@@ -13,6 +13,8 @@ impl Intervals {
         if end <= start {
             return;
         }
+        // Spans come in the order of their ends, so that the new one can reach into the last ones
+        // only.
         while let Some(&(last_start, last_end)) = self.0.last() {
             if last_end < start {
                 break;

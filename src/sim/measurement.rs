@@ -105,6 +105,8 @@ impl CalibrationPlan {
     pub fn new(workers: usize) -> Self {
         let apart = |distance: usize| {
             workers <= ALL_PAIRS_UP_TO
+                // A distance counts both ways around the ranks, so that the last ones are also near
+                // the first.
                 || distance.is_power_of_two()
                 || (workers - distance).is_power_of_two()
         };
@@ -132,6 +134,7 @@ impl CalibrationPlan {
 /// Measured times of a size: enough of the short ones that chance evens out.
 const fn repetitions(bytes: u64) -> usize {
     match bytes {
+        // Odd numbers, so that the median is one of the times.
         0..=65_536 => 31,
         65_537..=1_048_576 => 11,
         _ => 5,
@@ -149,6 +152,7 @@ pub fn calibrate(
     let mut found = Calibration::default();
     let rank = communicator.rank();
     for &(a, b) in &plan.pairs {
+        // One pair at a time: messages of two pairs could share a link.
         wait_for_all(communicator)?;
         let times = match rank {
             _ if rank == a => ping(communicator, b, &plan.sizes)?,
@@ -160,6 +164,7 @@ pub fn calibrate(
         };
         let times = report(communicator, a, &times)?;
         let sizes = plan.sizes.iter().map(|&size| Bytes(size));
+        // A ping ends early where trips take long. Sizes without a time are left out.
         found.pairs.push(sizes.zip(times).collect());
     }
     for &load in &plan.loads {
@@ -231,6 +236,7 @@ fn ping(
         let repetitions = repetitions(size);
         let mut times = Vec::with_capacity(repetitions);
         for trip in 0..WARM_UP + repetitions {
+            // Made before the clock is read, and at least one byte long, for the mark.
             let mut payload = vec![0; size as usize];
             payload[0] = PING;
             let start = communicator.now();
@@ -257,6 +263,7 @@ fn echo(communicator: &mut dyn Communicator, peer: usize) -> Result<(), NetError
         if payload.first() != Some(&PING) {
             return Ok(());
         }
+        // Sent back as it came: both ways are alike, and one is half of the trip.
         send(communicator, peer, payload)?;
     }
 }
@@ -285,8 +292,11 @@ fn report(
 fn carry(communicator: &mut dyn Communicator, load: Load) -> Result<Seconds, NetError> {
     let repetitions = repetitions(load.bytes).min(11);
     let mut times = Vec::with_capacity(repetitions);
+    // The largest of ones is one. Sums would grow from trip to trip, for the values go around
+    // again.
     let mut values = vec![1.0; load.bytes as usize / 4];
     for trip in 0..WARM_UP + repetitions {
+        // Built before all meet, so that making the payloads is not measured.
         let outbox = outbox(communicator, load);
         wait_for_all(communicator)?;
         let start = communicator.now();
@@ -294,6 +304,7 @@ fn carry(communicator: &mut dyn Communicator, load: Load) -> Result<Seconds, Net
             Pattern::AllReduce => communicator.all_reduce(&mut values, Reduce::Max, KIND)?,
             _ => drop(communicator.exchange(outbox)?),
         }
+        // All-reduce carries single precision, whose seven digits are enough for a measured time.
         let mut time = [(communicator.now() - start).0 as f32];
         communicator.all_reduce(&mut time, Reduce::Max, KIND)?;
         if trip >= WARM_UP {

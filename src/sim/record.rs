@@ -30,6 +30,7 @@ impl Scores {
     pub(super) fn to_bytes(self) -> Vec<u8> {
         [self.train, self.validation, self.test, self.validation_loss]
             .iter()
+            // To the bit, for all workers have to decide the same by them.
             .flat_map(|score| score.unwrap_or(f64::NAN).to_le_bytes())
             .collect()
     }
@@ -133,6 +134,7 @@ impl Outcome {
             let Some(scores) = record.scores else {
                 continue;
             };
+            // Strictly more, so that the first of equals stays. `None` is less than any accuracy.
             if best.is_none_or(|(_, so_far)| scores.validation > so_far.validation) {
                 best = Some((record.epoch, scores));
             }
@@ -272,8 +274,11 @@ impl Recorder {
                 .iter()
                 .map(|report| Seconds(report.clock))
                 .fold(Seconds::ZERO, Seconds::max),
+            // In one process all read the same clock, and the last reading is the end. Of several
+            // processes, those besides worker 0's say zero.
             measured: reports.iter().map(|r| r.measured).max().unwrap_or_default(),
             loss: reports.iter().map(|r| r.said.loss).sum(),
+            // Worker 0 evaluates, and is the first by rank. The others may have heard no scores.
             scores: reports[0].said.scores,
             compression_ratio: reports[0].said.compression_ratio,
             compression_error: reports

@@ -36,6 +36,7 @@ where
 {
     let epochs = run.epochs;
     let actors = if run.together { 1 } else { setting.workers() };
+    // A process holds one worker, which reads its script alone.
     let readers = if setting.engine.processes().is_some() {
         1
     } else {
@@ -46,6 +47,7 @@ where
         readers,
         setting.all_reduce.clone(),
     ));
+    // A process trains many cells one after another, and each has a peak of its own.
     memory::reset_peak();
     let relay = match &setting.engine {
         Engine::Simulated => None,
@@ -85,6 +87,7 @@ where
             epochs
         )));
     }
+    // Process 0 alone has the whole ledger. The others have what they sent.
     if setting.engine.leads() {
         plan_is_ledger(&planned, &outcome)?;
     }

@@ -85,6 +85,7 @@ impl Setting {
     /// Whether the graph itself is here, and not its counts alone.
     #[must_use]
     pub fn holds_graph(&self) -> bool {
+        // A data set that is known in numbers comes with a graph of no nodes.
         self.dataset.graph.nodes() == self.counts.nodes
     }
 

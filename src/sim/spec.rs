@@ -97,6 +97,7 @@ pub struct ComputeConfig {
 #[serde(untagged)]
 pub enum Timing {
     /// `"measured"`: as long as it took on the device.
+    // An enumeration of one name, not a text, so that serde refuses any other.
     Named(MeasuredTiming),
     /// `{ profile = "a100" }`: from operations and bytes against a device profile, the same on
     /// every machine.

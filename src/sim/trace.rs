@@ -107,6 +107,8 @@ impl Trace {
         if !self.takes(span.epoch) || span.end <= span.start {
             return;
         }
+        // A worker's last span is near the end. To search all of them would make each addition as
+        // long as the timeline.
         let last = self.spans.iter_mut().rev().take(64);
         if let Some(last) = last.into_iter().find(|last| last.worker == span.worker)
             && (last.epoch, last.doing, last.end) == (span.epoch, span.doing, span.start)

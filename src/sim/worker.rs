@@ -108,8 +108,10 @@ impl Worker {
     /// compiles its kernels and chooses among variants of them, which would be seconds of the first
     /// epoch.
     fn warm_up(&self) {
+        // As an evaluation, so that it is no part of `measured_seconds`.
         self.evaluation(|_| {
             let (spec, shard, place) = (&self.setting.model, &self.shard, self.place());
+            // Rows of the halo would have to be sent, and nothing is sent here.
             let (graph, degrees) = shard.without_halo();
             let block = Block::new(&graph, &degrees, spec.aggregation());
             let nodes = &shard.nodes[..shard.owned];
@@ -121,6 +123,7 @@ impl Worker {
                 let dropped = input.dropped(&dropout, 0, layer, nodes);
                 input = Input::Dense(model.layer(layer, &block, &dropped));
             }
+            // A model has a layer, whose output is dense: this never returns.
             let Input::Dense(logits) = input else { return };
             let classes = (0..shard.owned).map(|row| (row, 0, 1.0));
             let targets = targets(shard.owned, spec.classes(), classes, place);
@@ -218,6 +221,8 @@ impl Worker {
         let (result, took) = self.timed(activity, action);
         let time = match self.setting.engine {
             Engine::Simulated => self.setting.timing.time(work, took, self.compute_factor),
+            // A process computes as fast as it does: profiles and speeds of workers belong to the
+            // emulation.
             Engine::Mpi(_) => Seconds(took.as_secs_f64()),
         };
         self.communicator.elapse(time);
@@ -243,6 +248,8 @@ impl Worker {
         model: M,
         gradient: &[f32],
     ) -> M {
+        // Squares, too: Adam takes the mean of squares, and one that is infinite stops its
+        // parameter for good.
         self.lost |= !has_finite_squares(gradient);
         self.compute(Activity::Model, |worker| {
             let model = optimizer.step(model, gradient);

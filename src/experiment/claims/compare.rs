@@ -132,6 +132,7 @@ impl TryFrom<CompareKeys> for Comparison {
         let mut ranges = absolute
             .iter()
             .filter_map(|&(form, range)| Some((form, range?)));
+        // The second of each is asked for, too: two conditions are as wrong as none.
         let condition = match (forms.next(), forms.next(), ranges.next(), ranges.next()) {
             (Some((form, key, by)), None, None, None) => {
                 let to = keys.to.ok_or_else(|| {

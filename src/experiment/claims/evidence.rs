@@ -81,6 +81,7 @@ impl Evidence {
             Form::AtLeastAbove => (by, f64::INFINITY),
             Form::AtLeastBelow => (f64::NEG_INFINITY, -by),
             Form::TimesLess => {
+                // The least quotient has the most below, and the largest the least.
                 let quotients = paired(|x, to| (x.0 / to.1, x.1 / to.0));
                 let most = 1.0 / by;
                 return Self::between(&quotients, f64::NEG_INFINITY, most, statistics).inverse();
@@ -100,6 +101,8 @@ impl Evidence {
         let (least, most) = (side(|bounds| bounds.0), side(|bounds| bounds.1));
         let enough = values.len() >= statistics.minimum_seeds;
         if least.is_none() && most.is_none() {
+            // Nothing but bounds is known of a seed, which is a measurement too: the claim takes
+            // part in the correction, with a p-value of 1.
             return Self {
                 seeds: values.len(),
                 censored,
@@ -136,6 +139,8 @@ impl Evidence {
             return evidence;
         }
         let slack = |bound: f64| ROUNDING * bound.abs().max(1.0);
+        // Both bounds have to hold, so that the larger p-value counts. To break one is enough:
+        // there the smaller counts.
         let (mut holds, mut fails) = (0.0_f64, 1.0_f64);
         if low.is_finite() {
             let low = low - slack(low);

@@ -143,6 +143,7 @@ impl ClaimSpec {
             .iter()
             .map(|setting| Evidence::of(self, runs, *setting, statistics))
             .collect();
+        // One-sided p-values are compared here, and the decisive one is twice the smaller of two.
         let tail = (1.0 - statistics.level) / 2.0;
         // The first of the worst: `min_by` keeps the first of equals.
         let worst = all
@@ -160,6 +161,9 @@ impl ClaimSpec {
                 setting.map_or(String::new(), ToString::to_string)
             ),
         };
+        // One broken setting breaks the claim, so that the smallest p-value counts, times their
+        // number. That the claim holds is shown only where every setting shows it: the largest
+        // counts, and needs no correction.
         let fails = all.iter().map(|one| one.fails).fold(1.0, f64::min);
         let together = Evidence {
             holds: all.iter().map(|one| one.holds).fold(0.0, f64::max),
@@ -217,6 +221,7 @@ fn adjusted(
         return adjusted;
     }
     for (first, claim) in claims.iter().enumerate() {
+        // Each family is corrected once, at its first claim.
         if claims[..first]
             .iter()
             .any(|other| other.family == claim.family)

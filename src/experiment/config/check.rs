@@ -247,6 +247,7 @@ pub(super) fn synthetic(spec: &SyntheticSpec, check: &Checks<'_>) -> Result<(), 
             let factor = edge_factor.unwrap_or(1);
             check.positive(factor, "edge_factor")?;
             check.that(
+                // Divided, not multiplied: the product may not fit into a number.
                 factor <= MOST_DRAWS >> scale,
                 "edge_factor",
                 &format!("draws more than {MOST_DRAWS} edges with scale = {scale}"),
@@ -261,6 +262,7 @@ pub(super) fn synthetic(spec: &SyntheticSpec, check: &Checks<'_>) -> Result<(), 
                     "must be no more than the 2^scale nodes there are",
                 )?;
             }
+            // The fourth quadrant has what the three leave.
             let sum: f64 = quadrants.iter().sum();
             check.that(
                 quadrants.iter().all(|&share| share >= 0.0) && sum <= 1.0,
@@ -282,6 +284,7 @@ pub(super) fn model(config: &ModelConfig, check: &Checks<'_>) -> Result<(), Conf
     check.positive(config.heads, "heads")?;
     let (hidden, heads) = (config.hidden, config.heads);
     check.that(
+        // A single layer has no hidden width to divide.
         config.kind != ModelKind::Gat || config.layers == 1 || hidden.is_multiple_of(heads),
         "heads",
         &format!(

@@ -27,6 +27,7 @@ pub(super) fn decode<T: DeserializeOwned>(
             match segment {
                 Segment::Seq { index } => at = at.join(&index.to_string()),
                 Segment::Map { key } => at = at.join(key),
+                // A variant is no key of the file.
                 Segment::Enum { .. } | Segment::Unknown => {}
             }
         }
@@ -59,6 +60,7 @@ pub(super) fn decode_tagged<T: DeserializeOwned>(
             .collect();
         T::deserialize(Value::Table(probe)).is_err_and(|probed| probed.message() == message)
     };
+    // A message about a field names that key by itself; there is nothing to find.
     let at = match value {
         _ if message.starts_with("unknown variant") => path.join("kind"),
         Value::Table(table) if !message.contains(" field `") => table

@@ -174,6 +174,7 @@ pub(super) fn closest<'a>(given: &str, known: &'a [String]) -> Option<&'a str> {
     let given = given.to_lowercase();
     let mut best = (0.8, None);
     for name in known {
+        // Of two letters, one changed leaves too little to tell what was meant.
         let one_slip = given.len() > 2 && strsim::osa_distance(&given, name) <= 1;
         let likeness = strsim::jaro_winkler(&given, name).max(if one_slip { 0.9 } else { 0.0 });
         if likeness > best.0 {

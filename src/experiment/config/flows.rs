@@ -75,6 +75,7 @@ impl FlowFile {
     /// As [`Self::read`].
     pub(crate) fn parse(text: &str, file: &str, sets: &[String]) -> Result<Self, ConfigError> {
         let document = opened(text, file, sets, &Self::KEYS)?;
+        // Nothing is done with them, but a name that is no text is a mistake all the same.
         let _: Option<String> = optional(&document, "name")?;
         let _: Option<String> = optional(&document, "description")?;
         let seed = optional(&document, "seed")?.unwrap_or(0);
@@ -136,6 +137,7 @@ fn network(document: &Document) -> Result<(NetworkSpec, usize), ConfigError> {
         let what = format!("must be at most {MOST_WORKERS}, not {workers}");
         return Err(document.bad(&at, &what));
     }
+    // In experiments [partition] has that number, and the section of a network has no such key.
     section.remove("workers");
     let mut spec: NetworkSpec = decode(document, &path, &Value::Table(section))?;
     if let Some(links) = optional::<Vec<NamedLinkSpec>>(document, "link")? {
@@ -165,6 +167,8 @@ fn located(document: &Document, spec: &NetworkSpec, error: NetError) -> ConfigEr
         NetError::Description { key, reason } => {
             let top = key.strip_prefix("network.").unwrap_or(&key);
             let first = KeyPath::dotted(top.split('.').next().unwrap_or(top));
+            // The network was checked with links and routes in it. Told is the place where they
+            // were written.
             let moved = matches!(top.split('.').next(), Some("link" | "route"))
                 && document.get(&first).is_some();
             let key = if moved { top.to_owned() } else { key };

@@ -25,6 +25,7 @@ impl Document {
         let syntax = |error: &toml::de::Error| {
             let offset = error.span().map_or(text.len(), |span| span.start);
             let (line, column) = line_and_column(text, offset);
+            // What is missing at the end is behind the last line.
             let source = text.lines().nth(line - 1).unwrap_or_default();
             let mark = " ".repeat(column - 1);
             ConfigError::Syntax {
@@ -37,6 +38,7 @@ impl Document {
                 snippet: format!("  {source}\n  {mark}^"),
             }
         };
+        // Read twice: once for the places of values, and once for plain values, which lose them.
         let spanned = DeTable::parse(text).map_err(|error| syntax(&error))?;
         let table: Table = toml::from_str(text).map_err(|error| syntax(&error))?;
         let mut places = BTreeMap::new();
@@ -119,6 +121,7 @@ impl Document {
                 .or_insert_with(|| place.clone());
         }
         *node = value;
+        // Whatever stood below the old value is gone, and its places with it.
         self.places
             .retain(|key, _| !key.segments().starts_with(path.segments()));
         self.places.insert(path.clone(), place.clone());

@@ -181,6 +181,7 @@ impl Experiment {
         vocabulary: &Vocabulary<'_>,
     ) -> Result<Self, ConfigError> {
         let mut document = Document::parse(text, file)?;
+        // In this order, so that --set has the last word.
         scale::apply(&mut document, scale)?;
         let set = overrides::apply(&mut document, sets)?;
         scale::none_left(&document)?;
@@ -250,6 +251,7 @@ impl Experiment {
             let axes = axes.map(|axis| (axis.key.clone(), Value::Array(axis.values.clone())));
             put("sweep", Value::Table(axes.collect()));
         }
+        // Statistics say how claims are judged, and nothing without any.
         if !self.claims.is_empty() {
             put("claim", to_value(&self.claims));
             put("statistics", to_value(&self.statistics));

@@ -45,6 +45,7 @@ pub(super) fn apply(
 
 /// Reads a key path by letting TOML read `path = 0`.
 pub(super) fn key_path(key: &str) -> Option<KeyPath> {
+    // A second line would be a second key of the text that TOML reads.
     if key.contains('\n') {
         return None;
     }
@@ -64,6 +65,7 @@ fn value_of(text: &str) -> Value {
     let text = text.trim();
     let read = toml::from_str::<Table>(&format!("value = {text}"));
     match read {
+        // A value with a line break may read as two keys. Then it is text.
         Ok(mut table) if table.len() == 1 => table
             .remove("value")
             .unwrap_or_else(|| Value::String(text.to_owned())),

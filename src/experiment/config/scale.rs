@@ -51,6 +51,8 @@ pub(super) fn apply(document: &mut Document, scale: &str) -> Result<(), ConfigEr
         return Err(document.bad(&section.join(PAPER), message));
     }
     let mut changes = Vec::new();
+    // Of all sizes, not of the chosen one alone: a slip in another is told before somebody waits
+    // for it.
     for (size, values) in &sizes {
         let path = section.join(size);
         let values: Table = decode(document, &path, values)?;

@@ -151,6 +151,8 @@ fn accept(
             .iter()
             .flat_map(|key| key.split('.'))
             .fold(path.clone(), |path, segment| path.join(segment));
+        // A message of serde's about a field names the field. Any other without a key is about all
+        // options together.
         if error.key.is_none() && !error.message.contains(" field `") {
             let message = format!("the options of {kind}: {}", error.message);
             return document.error(&at.join("*"), Problem::Other { message });
@@ -181,6 +183,7 @@ fn label_all(given: Vec<Given>) -> Vec<StrategyEntry> {
         let telling: Vec<String> = entry
             .differences()
             .into_iter()
+            // What all entries of a kind have tells none of them apart.
             .filter(|option| !same_kind().all(|(_, others)| others.contains(option)))
             .map(|(key, value)| format!("{key}={value}"))
             .collect();

@@ -86,6 +86,8 @@ impl Cell {
     ) -> ConfigError {
         let entry = KeyPath::dotted("strategy").join(&self.origin.strategy.to_string());
         let path = option
+            // No key is called so: the place is that of the whole entry, and the message names its
+            // section.
             .unwrap_or("*")
             .split('.')
             .fold(entry, |path, segment| path.join(segment));
@@ -174,6 +176,7 @@ pub(super) fn cells(
     axes: &[SweepAxis],
     strategies: &[StrategyEntry],
 ) -> Result<Vec<Cell>, ConfigError> {
+    // Counted before any is made: a few long lists would fill the memory with documents.
     let count = (axes.iter().map(|axis| axis.values.len()))
         .try_fold(strategies.len(), usize::checked_mul)
         .unwrap_or(usize::MAX);
@@ -201,6 +204,7 @@ pub(super) fn cells(
         }
         combinations = next;
     }
+    // Values that differ can read alike, such as the paths `a/x` and `b/x`.
     let mut names = BTreeSet::new();
     for (sweep, _) in &combinations {
         let name = sweep.to_string();
@@ -275,6 +279,7 @@ fn brief(value: &Value) -> Json {
     let synthetic = || {
         let spec = value.get("synthetic")?;
         let number = |key: &str| spec.get(key).and_then(Value::as_integer);
+        // The scale has not been checked yet, and a shift by 64 would overflow.
         let nodes = number("nodes").or_else(|| Some(1 << number("scale")?.clamp(0, 62)))?;
         Some(format!("{}-{nodes}", spec.get("kind")?.as_str()?))
     };

@@ -48,6 +48,7 @@ pub(super) fn overrides(
 /// Refuses cells that would be the same training under two names.
 pub(super) fn cells(document: &Document, cells: &[Cell]) -> Result<(), ConfigError> {
     let strategies = 1 + cells.iter().map(Cell::number).max().unwrap_or(0);
+    // Cells come setting by setting, with all strategies in each.
     let grid = || cells.chunks(strategies);
     // A strategy's `with` may hold still what the sweep varies, as a baseline does; not all of them may.
     let free: Vec<usize> = (0..strategies)
@@ -57,8 +58,10 @@ pub(super) fn cells(document: &Document, cells: &[Cell]) -> Result<(), ConfigErr
     let looked_at = if free.is_empty() {
         all
     } else {
+        // One is enough: strategies without a `with` have the same settings.
         free[..1].to_vec()
     };
+    // By their text: settings hold floats, which have neither an order nor a hash.
     let mut seen: BTreeMap<String, &str> = BTreeMap::new();
     for combination in grid() {
         let what: Vec<String> = (looked_at.iter())

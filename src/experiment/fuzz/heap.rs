@@ -27,6 +27,7 @@ fn count(change: isize) {
     // A thread that is ending has no cells any more, and nothing to count.
     let _ = TAKEN.try_with(|taken| {
         if let Some(before) = taken.get() {
+            // Signed, for what was there before the count began may be given back in it.
             let now = before + change;
             taken.set(Some(now));
             let _ = PEAK.try_with(|peak| peak.set(peak.get().max(now)));
@@ -35,6 +36,7 @@ fn count(change: isize) {
 }
 
 fn is_absurd(size: usize) -> bool {
+    // Counting ends here, for telling allocates as well.
     let absurd = size > ABSURD
         && TAKEN
             .try_with(|taken| taken.replace(None))

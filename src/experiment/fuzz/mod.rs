@@ -254,6 +254,7 @@ fn run(
         tally.executions += 1;
         tally.accepted += u64::from(accepted);
         tally.peak = tally.peak.max(peak);
+        // Valid again, for the next execution may change another file.
         write(file, &file.packed());
     }
     tally
@@ -277,6 +278,8 @@ fn no_reader_panics_hangs_or_takes_too_much_memory() {
                 std::thread::sleep(Duration::from_millis(20));
                 let since = begun.load(Ordering::Relaxed);
                 let now = start.elapsed().as_millis() as u64;
+                // Several times as long: this is time on the wall, and others may use the
+                // processor.
                 if since != u64::MAX && now.saturating_sub(since) > 6 * LONGEST.as_millis() as u64 {
                     eprintln!("an execution has not ended after {:?}", 6 * LONGEST);
                     std::process::abort();

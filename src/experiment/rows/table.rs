@@ -101,6 +101,7 @@ impl Rest<'_> {
     /// Whether the next columns are all null; they are passed over then.
     pub(super) fn passes_nulls(&mut self, count: usize) -> bool {
         let (next, rest) = self.columns.split_at(count.min(self.columns.len()));
+        // All of them, for a run that finished has some that are null.
         let nothing = next.iter().all(|values| values.text(self.row).is_none());
         if nothing {
             self.columns = rest;

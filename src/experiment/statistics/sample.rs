@@ -101,6 +101,8 @@ impl Sample {
             Error::T { scale, degrees } => t(*degrees).sf(distance / scale),
             Error::Resampled { means, count } => {
                 let against = means.iter().filter(|&&mean| against(mean)).count();
+                // One more in both, the sample itself: resamples alone would at times give a
+                // p-value of 0 (Davison and Hinkley, 1997).
                 let p = (against + 1) as f64 / (means.len() + 1) as f64;
                 // Few values that all lie on one side say no more than their signs.
                 p.max(0.5_f64.powi(i32::try_from(*count).unwrap_or(i32::MAX)))
@@ -119,6 +121,7 @@ impl Statistics {
 /// Means of resamples with replacement of as many values, ascending. What is drawn depends on the
 /// number of values alone.
 fn resampled(first: f64, shifts: &[f64]) -> Vec<f64> {
+    // Seed 0, whatever the experiment's: `verify` judges again, and must come to the same numbers.
     let mut random = stream(0, Purpose::Statistics, 0, shifts.len() as u64);
     let mut means: Vec<f64> = (0..RESAMPLES)
         .map(|_| {

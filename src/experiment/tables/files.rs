@@ -78,6 +78,8 @@ fn column_values(frame: &DataFrame, column: &ColumnSpec) -> Result<Values, Polar
     Ok(match column.kind {
         // A null text is read as an empty one: no text column may be null.
         ColumnKind::Text => {
+            // Rows of one cell stand together: most texts are that of the row above, and share its
+            // memory.
             let mut last = Text::default();
             let mut shared = |entry: Option<&str>| {
                 let entry = entry.unwrap_or_default();
@@ -135,6 +137,8 @@ pub(super) fn write<R: Row>(folder: &Path, rows: &[R]) -> Result<(), TablesError
 pub(super) fn without_panics(
     read: impl FnOnce() -> Result<DataFrame, PolarsError>,
 ) -> Result<DataFrame, PolarsError> {
+    // A hook belongs to the whole process. It is set once, and is silent only about the library's
+    // own panics while something is read. A count tells that, for several threads may read at once.
     static READING: AtomicUsize = AtomicUsize::new(0);
     static QUIET: Once = Once::new();
     QUIET.call_once(|| {
@@ -177,6 +181,7 @@ pub(super) fn read_csv<R: Row>(path: PathBuf) -> Result<Vec<R>, TablesError> {
                 ColumnKind::Real => DataType::Float64,
             };
             if let Ok(text) = frame.column(column.name) {
+                // Strictly: another cast would read what is no number as null.
                 let numbers = text.strict_cast(&kind)?;
                 frame.with_column(numbers)?;
             }

@@ -140,6 +140,8 @@ impl Tables {
     /// A file is missing, is no Parquet, lacks a column or holds values of another type.
     pub fn read(folder: &Path) -> Result<Self, TablesError> {
         let runs: Vec<RunRow> = read_parquet(folder)?;
+        // Without a sweep a cell is called as its strategy is. Where it has another name, the
+        // column of the sweep was lost, and all settings would be taken for one.
         let unsaid = |run: &RunRow| run.sweep.is_empty() && run.cell != run.strategy;
         if let Some(row) = runs.iter().position(unsaid) {
             let (column, wanted) = ("sweep", "sweep");

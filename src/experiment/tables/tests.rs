@@ -75,6 +75,7 @@ fn a_timeline_is_there_only_if_the_last_run_was_traced() {
     };
     traced.write(folder.path()).unwrap();
     assert_eq!(Tables::read(folder.path()).unwrap(), traced);
+    // Parquet and CSV of the four tables that every run has, and of the timeline.
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 10);
     sample().write(folder.path()).unwrap();
     assert_eq!(Tables::read(folder.path()).unwrap(), sample());

@@ -37,6 +37,7 @@ pub fn verify_manifest(folder: &Path, manifest: &Value, tables: &Tables) -> Vec<
                 breach("config is not what config_toml says".to_owned());
             }
             for (key, of) in [("name", "name"), ("claims", "claim"), ("figures", "figure")] {
+                // A resolved file leaves out a list that is empty.
                 let absent = config[of].is_null() && manifest[key] == json!([]);
                 if manifest[key] != config[of] && !absent {
                     breach(format!("{key} is not what config_toml says"));
@@ -67,6 +68,7 @@ pub fn verify_manifest(folder: &Path, manifest: &Value, tables: &Tables) -> Vec<
     let name = manifest["name"].as_str().unwrap_or_default();
     let names = tables.runs.iter().map(|run| ("runs", &run.experiment));
     let names = names.chain(tables.epochs.iter().map(|row| ("epochs", &row.experiment)));
+    // A wrong name stands in every row of a table, and is told once.
     let mut told = Vec::new();
     for (table, other) in names.filter(|(_, other)| *other != name) {
         if !told.contains(&(table, other)) {

@@ -171,6 +171,7 @@ impl Checker {
             }
         }
         let cells: BTreeSet<&str> = by_key.keys().map(|key| key.0).collect();
+        // An experiment that was stopped lacks seeds of its last cell.
         for cell in cells.into_iter().filter(|_| finished) {
             for seed in seeds
                 .iter()
@@ -275,6 +276,8 @@ impl Checker {
 
 /// Whether a sum of many times is no more than another, but for rounding.
 fn no_more(value: f64, limit: f64) -> bool {
+    // Below a thousandth the slack stays as it is, for a share of nothing would forgive no
+    // rounding.
     value <= limit + 1e-9 * limit.abs().max(1e-3)
 }
 

@@ -64,6 +64,7 @@ pub fn verify_plan(
         decisions: by_run(&tables.decisions),
         found: Checker::default(),
     };
+    // A set: what cannot be checked is the same sentence for every cell on the same data.
     let mut notes = BTreeSet::new();
     let (present, absent) = match preparation.present(experiment) {
         Ok(found) => found,
@@ -188,6 +189,7 @@ impl PlanCheck<'_> {
             let (from, to) = (traffic.from, traffic.to);
             let lane = (traffic.epoch, traffic.layer, from, to, traffic.kind);
             let bytes = (traffic.messages, traffic.payload_bytes, traffic.wire_bytes);
+            // A lane that is there twice is a breach by itself, which the rules of traffic find.
             sent.insert(lane, bytes);
         }
         let mut planned = Lanes::new();

@@ -24,6 +24,8 @@ struct Sum {
 
 impl Sum {
     fn add(&mut self, row: &TrafficRow) {
+        // A table on disk may hold any number. A sum that does not fit must be a breach, not a
+        // panic.
         self.messages = self.messages.saturating_add(row.messages);
         self.payload = self.payload.saturating_add(row.payload_bytes);
         self.wire = self.wire.saturating_add(row.wire_bytes);
@@ -161,6 +163,7 @@ impl Checker {
                     last.number(name).unwrap_or_default(),
                     run.number(name).unwrap_or_default(),
                 );
+                // Clocks go on after the last epoch, so that the run's may be more.
                 self.ensure::<EpochRow>(no_more(at_end, total), row, || {
                     format!("{name} {at_end} at the last epoch is more than the run's {total}")
                 });
@@ -200,6 +203,7 @@ impl Checker {
                 format!("{name} is {}, but {of} is {}", show(found), show(expected))
             });
         }
+        // Where nothing was evaluated, `None` would equal `None` in the first epoch.
         let mut evaluated = epochs.iter().filter(|_| highest.is_some());
         if let Some((_, first)) = evaluated.find(|(_, epoch)| epoch.val_accuracy == highest) {
             let of = "the first with the highest validation accuracy";

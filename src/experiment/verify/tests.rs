@@ -66,6 +66,8 @@ fn sound() -> Tables {
                 epoch,
                 simulated_seconds: 1.0 + epoch as f64,
                 measured_seconds: 2.0 + epoch as f64,
+                // Each of two workers sends 100 and 50 bytes an epoch, and each of the four
+                // messages has 78 bytes of framing.
                 payload_bytes: 300 * (epoch + 1),
                 wire_bytes: 612 * (epoch + 1),
                 val_accuracy: Some(accuracy),

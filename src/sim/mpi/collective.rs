@@ -106,6 +106,7 @@ impl Collective {
     fn take_steps(&mut self, port: &mut Port, account: &mut Account) -> Result<bool, NetError> {
         port.reap()?;
         while let Some(step) = &self.step {
+            // A step whose message has not come is entered again later, and must not send twice.
             if let (Some((to, range)), false) = (&step.send, self.sent) {
                 let payload = to_bytes(&self.values[range.clone()]);
                 let lane = Lane {

@@ -115,9 +115,12 @@ impl Communicator for MpiCommunicator {
                 account.record(lane, message.payload.len());
                 port.send(message.peer, Channel::Data, tag, message.payload)?;
             }
+            // Sending never waits, and so never hears of a failure. Here it does.
             port.listen()?;
             Ok(((), Duration::ZERO))
         })?;
+        // When sent messages arrive shows at the other end only. What is expected is under way
+        // until it is waited for.
         if !outbox.expect.is_empty() {
             self.account().enter();
         }
@@ -146,6 +149,7 @@ impl Communicator for MpiCommunicator {
         if expect.is_empty() {
             return Ok(Inbox::new());
         }
+        // Taken out for the length of the call, for `timed` borrows all the rest.
         let mut collectives = std::mem::take(&mut self.collectives);
         let inbox = self.timed(|port, account| {
             // Others may wait for this worker's part in a collective before they send.
@@ -231,6 +235,7 @@ impl Communicator for MpiCommunicator {
                 });
             };
             let busy = Duration::try_from_secs_f64(f64::from_le_bytes(*busy)).unwrap_or_default();
+            // No more than this call took: who comes late has not waited all that time.
             Ok((value.to_vec(), busy.min(start.elapsed())))
         });
         self.collectives = collectives;

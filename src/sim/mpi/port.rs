@@ -170,6 +170,7 @@ impl Port {
             request,
             payload: ManuallyDrop::new(payload),
         });
+        // What has left by now is freed here: a worker may send for long before it waits.
         self.reap()
     }
 
@@ -202,6 +203,8 @@ impl Port {
         channel: Channel,
         tag: i32,
     ) -> Result<Option<Receiving>, NetError> {
+        // Nobody says beforehand how long a message is. A matched probe tells the length, and holds
+        // this very message for what follows.
         let mut flag: c_int = 0;
         let mut message = MaybeUninit::uninit();
         let mut status = MaybeUninit::<ffi::MPI_Status>::zeroed();
@@ -341,6 +344,7 @@ impl Port {
             if let Some(answer) = ask(self)? {
                 return Ok(answer);
             }
+            // To look for failures is a call of MPI, too, and would slow down short waits.
             if patience.asked.is_multiple_of(16) {
                 self.listen()?;
             }
@@ -388,6 +392,7 @@ impl Port {
             // Whoever cannot be told has lost the connection and notices by itself.
             let _ = self.send(to, Channel::Control, FAILED, reason.as_bytes().to_vec());
         }
+        // Not by `wait`, which fails now that a failure is noted.
         let start = Instant::now();
         while !self.sending.is_empty() && start.elapsed() < LAST_WORDS && self.reap().is_ok() {
             std::thread::yield_now();

@@ -80,6 +80,7 @@ impl Processes {
             unpacked(&verdict)?
         };
         if let Some((rank, complaint)) = &verdict {
+            // Before the failure is noted: once it is, waiting for messages to leave fails at once.
             port.flush()?;
             port.note_failure(*rank, &complaint.reason);
         }
@@ -95,6 +96,8 @@ impl Processes {
         let mut verdict = vote.as_ref().err().map(|complaint| (0, complaint.clone()));
         for rank in 1..self.size {
             let (_, theirs) = port.receive(Some(rank), Channel::Control, VOTE)?;
+            // The votes of all are taken, also after a complaint. One that stayed would count in
+            // the next agreement.
             let theirs: Result<Vec<u8>, Complaint> = unpacked(&theirs)?;
             let complaint = match (&theirs, vote) {
                 (Err(complaint), _) => Some(complaint.clone()),
@@ -123,6 +126,7 @@ impl Processes {
         let goodbye = if self.port().has_failed() {
             Ok(())
         } else {
+            // To agree on nothing is to wait for all: nobody ends MPI while another still needs it.
             self.agree(&Ok(Vec::new())).map(drop)
         };
         // The verdict of process 0 may still be on its way out.
@@ -153,6 +157,7 @@ impl Processes {
                 return Vec::new();
             }
             let mut reports = vec![report];
+            // What has come is taken, and nothing is waited for: the training goes on.
             while let Ok(Some((_, message))) = port.try_receive(None, Channel::Control, REPORT) {
                 processes.reports.fetch_add(1, Ordering::Relaxed);
                 reports.extend(unpacked::<Report>(&message));
@@ -169,6 +174,8 @@ impl Processes {
             port.send(0, Channel::Control, ENDED, packed(&sent)?)?;
             return Ok(());
         }
+        // Process 0 cannot know how many reports are still on their way, so that each process says
+        // how many it sent.
         let mut missing = 0;
         for rank in 1..self.size {
             let (_, sent) = port.receive(Some(rank), Channel::Control, ENDED)?;
@@ -190,6 +197,7 @@ impl Processes {
         }
         for rank in 1..self.size {
             let (_, message) = port.receive(Some(rank), Channel::Control, PART)?;
+            // By rank, for a worker's place in `times` is its number.
             unpacked::<Part>(&message)?.add_to(&mut outcome);
         }
         Ok(outcome)

@@ -27,6 +27,7 @@ impl Processes {
             .unwrap_or_else(|panic| Err(panicked(self.rank, &*panic)))
             .and_then(|()| Ok(self.port().flush()?));
         if let Err(error) = outcome {
+            // Whoever heard of a failure from another process does not pass it on as its own.
             if !matches!(error, SimError::Net(NetError::PeerFailed { .. })) {
                 self.fail(&error.to_string());
             }

@@ -17,6 +17,7 @@ pub(super) fn tag(
     layer: u32,
 ) -> Result<i32, NetError> {
     layer
+        // Eight kinds of traffic, each in exchanges and in collectives.
         .checked_mul(16)
         .map(|tag| tag + 2 * kind as u32 + u32::from(collective))
         .filter(|tag| *tag <= LARGEST_TAG)

@@ -140,6 +140,7 @@ impl Phase {
                     *messages.entry((to as u32, range.len())).or_default() += 1;
                 }
                 let message = |((to, len), count)| Sent {
+                    // Collectives belong to no layer, and tables say 0 for that.
                     lane: lane(0, to, *kind),
                     payload: f32_bytes(len),
                     count,

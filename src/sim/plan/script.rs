@@ -53,6 +53,7 @@ impl Script {
         let state = &mut *guard;
         if !state.open.contains_key(&epoch) {
             let timeline = state.planner.next(decided);
+            // A planner goes forward only. An epoch that is not open has to be the next one.
             if timeline.epoch != epoch {
                 return Err(SimError::Strategy(format!(
                     "it begins epoch {epoch} where its plan goes on with epoch {}",
@@ -71,11 +72,14 @@ impl Script {
             }
             state.open.insert(epoch, (timeline, 0));
         }
+        // It has just been put there, if it was not there before. The error stands in for a panic.
         let Some((timeline, readers)) = state.open.get_mut(&epoch) else {
             return Err(SimError::Strategy(format!("there is no epoch {epoch}")));
         };
         let timeline = Arc::clone(timeline);
         *readers += 1;
+        // A plan is dropped after its last reader: only those between the slowest and the fastest
+        // worker are held.
         if *readers == state.readers {
             state.open.remove(&epoch);
         }
@@ -265,6 +269,7 @@ impl Following {
         let how = format!(
             "worker {rank} departs from its plan in epoch {epoch}: phase {number} was to be {planned}, and it is {deed}"
         );
+        // The first departure is the cause of those that follow it.
         self.departed.get_or_insert(how);
     }
 }

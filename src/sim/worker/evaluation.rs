@@ -17,6 +17,7 @@ use crate::sim::{Scores, Setting, SimError};
 pub struct WholeGraph {
     setting: Arc<Setting>,
     place: Place,
+    // Made when first asked for: every worker has this field, and worker 0 alone evaluates.
     features: OnceLock<Input>,
     blocks: Mutex<Vec<(Aggregation, Block)>>,
 }
@@ -104,6 +105,8 @@ impl Worker {
         });
         // What is not a number has no largest entry: it would be class 0, and so many right.
         self.lost |= scores.is_some_and(|(_, sound)| !sound);
+        // On real processes the others wait here, uncounted. Else they would wait for worker 0 in
+        // their next exchange, and that time would count as communication.
         self.communicator.stand_by()?;
         Ok(scores.map(|(scores, _)| scores))
     }
@@ -134,6 +137,8 @@ impl Worker {
         }
         let aggregation = self.setting.model.aggregation();
         self.evaluate(|graph| {
+            // `valid` leaves out automatic differentiation, which would keep every intermediate
+            // value.
             model
                 .valid()
                 .infer(&graph.block(aggregation), graph.features())

@@ -107,6 +107,7 @@ impl Worker {
         values: &mut [f32],
         kind: TrafficKind,
     ) -> Result<(), SimError> {
+        // A broadcast is one call, but its plan has the start and the end as two phases.
         let len = values.len();
         self.following
             .start_collective(&Collective::Broadcast { root, len }, kind)?;
