@@ -48,6 +48,7 @@ impl Steps {
     pub fn new(size: usize, nodes: Vec<usize>) -> Self {
         let most = nodes.iter().copied().max().unwrap_or(0);
         Self {
+            // At least one: losses are divided by the number of steps.
             steps: most.div_ceil(size.max(1)).max(1),
             nodes,
         }

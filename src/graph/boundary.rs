@@ -181,6 +181,7 @@ impl Part {
     /// If `graph` is not the one of the plan.
     pub fn local_graph(&self, graph: &Csr) -> Csr {
         let columns = self.owned.len() + self.halo.len();
+        // A table of all nodes, for one look at each edge in place of a search of the halo.
         let mut local = vec![0_u32; graph.nodes()];
         for (row, &node) in (0_u32..).zip(self.owned.iter().chain(&self.halo)) {
             local[node as usize] = row;

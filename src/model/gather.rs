@@ -115,6 +115,7 @@ fn each_part<W: Fn(usize, usize) -> f32 + Sync>(
     fill: impl Fn(&Gather<'_, W>, usize, usize, usize, &mut [f32]) + Sync,
 ) -> Vec<f32> {
     let mut out = vec![0.0_f32; rows.len() * result];
+    // Rows below are chunks of `result` columns, and chunks of none are a panic.
     if result == 0 {
         return out;
     }
@@ -205,6 +206,7 @@ impl<W: Fn(usize, usize) -> f32> Gather<'_, W> {
     ) {
         let mut tile = [0.0_f32; WIDTH];
         for entry in self.rows.entries(row) {
+            // This may be an entry of a later row, which comes next anyway.
             let later = self.rows.columns.get(entry + AHEAD);
             let base = self.rows.columns[entry] as usize * self.width + offset;
             for &(head, start) in heads {

@@ -61,6 +61,7 @@ impl Host for Flex {
     fn update(mut tensor: FlexTensor, change: impl FnOnce(&mut [f32])) -> FlexTensor {
         let shape = tensor.shape();
         let count = shape.num_elements();
+        // Others may hold the same storage, and a view is contiguous though its storage is longer.
         if tensor.is_contiguous()
             && let Some(values) = tensor.try_storage_mut::<f32>()
             && values.len() == count

@@ -34,15 +34,18 @@ impl Place {
 pub fn stripes(rows: usize, stripe: usize) -> impl Iterator<Item = Range<usize>> {
     (0..rows.max(1))
         .step_by(stripe)
+        // `usize::MAX` stands for no bound, to which nothing can be added.
         .map(move |start| start..start.saturating_add(stripe).min(rows))
 }
 
 /// Rows of `width` columns from the host, in tensors of at most `stripe` rows.
 fn upload(values: Vec<f32>, width: usize, stripe: usize, device: &Device) -> Vec<Tensor<2>> {
     let one = |values: Vec<f32>| {
+        // Without columns nothing says how many rows there are.
         let rows = values.len().checked_div(width).unwrap_or(0);
         Tensor::from_data(TensorData::new(values, [rows, width]), device)
     };
+    // Without a bound the product would overflow.
     let each = stripe.saturating_mul(width);
     if values.len() <= each {
         return vec![one(values)];
@@ -290,6 +293,8 @@ impl Matrix {
         if found.iter().all(Option::is_none) {
             return None;
         }
+        // Where only some stripes have a gradient, the others have zeros: a matrix keeps its
+        // stripes.
         let zeros = |part: Tensor<2>| part.inner().zeros_like();
         let pairs = found.into_iter().zip(self.parts);
         let parts = pairs.map(|(found, part)| found.unwrap_or_else(|| zeros(part)));

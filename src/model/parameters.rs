@@ -76,6 +76,7 @@ pub fn add_gradients<M: Module>(module: &M, gradients: &mut Gradients, flat: &mu
             let mine = &mut self.1[self.2..self.2 + length];
             self.2 += length;
             if let Some(gradient) = tensor.grad_remove(self.0) {
+                // Added, not set: a pass goes back layer by layer, each with gradients of its own.
                 for (sum, value) in mine.iter_mut().zip(to_vec(gradient)) {
                     *sum += value;
                 }

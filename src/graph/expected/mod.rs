@@ -69,6 +69,7 @@ impl ExpectedGraph {
         let share = 1.0 / workers as f64;
         let others = workers as f64 - 1.0;
         let rows = |(number, class): (usize, &NodeClass)| {
+            // By logarithms: a product of millions of factors close to 1 would lose its digits.
             let absent = match &self.law {
                 Law::Rmat(law) => law.ln_absent(number, share),
                 Law::Degrees => class.degree * (-share).ln_1p(),
@@ -130,6 +131,7 @@ impl ExpectedGraph {
 /// A number that is the same for both orders of a pair, below `workers · (workers − 1)`.
 fn pair(one: usize, other: usize, workers: usize) -> usize {
     let (low, high) = (one.min(other), one.max(other));
+    // Even numbers alone: each stands for both orders of its pair, so all is dealt out.
     2 * (low * (2 * workers - low - 1) / 2 + high - low - 1)
 }
 

@@ -76,6 +76,7 @@ fn draws(fanout: usize, mean: f64) -> f64 {
     let (mut chance, mut below, mut expected) = ((-mean).exp(), 0.0, 0.0);
     for place in 0..fanout {
         below += chance;
+        // Rounding may take the sum of chances above 1.
         expected += (1.0 - below).max(0.0);
         chance *= mean / (place as f64 + 1.0);
     }

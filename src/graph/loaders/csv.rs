@@ -34,6 +34,7 @@ pub fn read(folder: &Path, form: Form, options: &Options<'_>) -> Result<RawDatas
     let headed = each_record(
         &targets,
         open(&targets)?,
+        // Classes may be words, so only an id tells data from a header.
         |record| header(options, &record[..1]),
         |record| {
             let [id, .., class] = record else {
@@ -53,6 +54,7 @@ pub fn read(folder: &Path, form: Form, options: &Options<'_>) -> Result<RawDatas
             "lists a node twice; every node has one class",
         ));
     }
+    // As `ids` are, so that the place of a class is the number of its node.
     listed.sort_unstable_by_key(|&(id, _)| id);
     let names: Vec<Option<String>> = listed.into_iter().map(|(_, class)| class).collect();
     let (labels, classes) = number_labels(&names);
@@ -194,6 +196,7 @@ fn listed_features(
 
 fn json_features(path: &Path, ids: &Ids) -> Result<Features, GraphError> {
     let text = std::fs::read(path).map_err(|source| GraphError::read(path, source))?;
+    // In order, so that of several mistakes the same one is told every time.
     let listed: BTreeMap<u64, Vec<u32>> = serde_json::from_slice(&text).map_err(|error| {
         let what = format!("expected an object of lists of feature numbers: {error}");
         GraphError::file(path, what)

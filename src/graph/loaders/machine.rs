@@ -237,6 +237,7 @@ impl<'a> Machine<'a> {
     }
 
     fn since_mark(&mut self) -> Result<Vec<Id>, String> {
+        // The stack is that high still: nothing is taken from below an open mark.
         let height = self.marks.pop().ok_or("an instruction finds no mark")?;
         Ok(self.stack.split_off(height))
     }
@@ -276,6 +277,7 @@ impl<'a> Machine<'a> {
         let module = self.line()?;
         let name = self.line()?;
         let known = match (module, name) {
+            // SciPy and NumPy have moved these since, and files of both times are read.
             (b"scipy.sparse.csr" | b"scipy.sparse._csr", b"csr_matrix") => Name::CsrMatrix,
             (b"numpy", b"ndarray") => Name::NdArray,
             (b"numpy", b"dtype") => Name::Dtype,
@@ -350,6 +352,7 @@ impl<'a> Machine<'a> {
                 arguments,
                 state: None,
             },
+            // What a missing key would be made of plays no part: nobody asks for one.
             (Name::DefaultDict, _) => Value::Dict(vec![]),
             (Name::List, None) => Value::Sequence(vec![]),
             (Name::Encode, Some(Value::Text(text))) => Value::Bytes(latin1(text)?.into()),

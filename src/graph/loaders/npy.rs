@@ -156,6 +156,7 @@ impl<'a> Npz<'a> {
                 .saturating_sub(bytes.len()),
         );
         (&mut member)
+            // No more than the archive promised, whatever the packed bytes grow to.
             .take(size.saturating_sub(bytes.len() as u64))
             .read_to_end(&mut bytes)
             .map_err(|error| broken(&error))?;

@@ -66,6 +66,7 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
         ("ally", known_labels.shape[0], known.rows()),
         ("tx", tested.rows(), test.len()),
         ("ty", tested_labels.shape[0], test.len()),
+        // Unequal where `y` has more rows than `allx`, of which it repeats the first.
         ("y", training.min(known.rows()), training),
     ];
     for (part, found, expected) in lengths {
@@ -98,6 +99,7 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
     let mut labels: Vec<Option<u32>> = (0..known.rows())
         .map(|row| class(&known_labels, row))
         .collect();
+    // What `test.index` leaves out stays without features and without a class.
     rows.resize(nodes, vec![]);
     labels.resize(nodes, None);
     for (row, &node) in test.iter().enumerate() {

@@ -110,6 +110,7 @@ fn dots(rows: &Rows, g: &[f32], x: &[f32], width: usize, heads: usize, parts: us
             || {
                 for (dots, &column) in out.chunks_exact_mut(heads).zip(columns) {
                     let other = &x[column as usize * width..][..width];
+                    // Where all heads share one gradient, its one part meets the part of each head.
                     let own = own.chunks_exact(part_width).cycle();
                     let parts = own.zip(other.chunks_exact(part_width));
                     for (result, (own, other)) in dots.iter_mut().zip(parts) {

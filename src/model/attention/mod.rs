@@ -281,6 +281,8 @@ impl<B: AttentionKernels, C: CheckpointStrategy> AttentionBackend for Autodiff<B
                 ] {
                     if let Some(node) = parent {
                         let ones = ones::<B>(rows, heads, &of_scores);
+                        // With ones in place of rows the sums are those of the scores' own
+                        // gradients.
                         let sums = B::sum(of_scores.clone(), ones, &matrix, transposed);
                         gradients.register::<B>(node.id, sums);
                     }

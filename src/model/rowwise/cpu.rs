@@ -170,6 +170,7 @@ impl<B: Host> RowwiseKernels for B {
                 }
             })
         };
+        // While somebody else holds the tensor, the update below would have to copy it.
         drop(upstream);
         let of_x = B::update(g, |g| {
             rows_in_blocks(g, width, |first, rows| {
@@ -225,6 +226,7 @@ impl<B: Host> RowwiseKernels for B {
             .with_min_len(BLOCK)
             .map(of_row)
             .collect();
+        // Many small terms: in double precision, and in the order of the rows whatever the threads.
         let total: f64 = losses.iter().map(|&loss| f64::from(loss)).sum();
         B::tensor(vec![total as f32], [1, 1])
     }

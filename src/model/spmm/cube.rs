@@ -60,6 +60,7 @@ impl SpmmBackend for CubeBackend {
             } else {
                 matrix.values().to_vec()
             };
+            // A buffer may not be empty, so one holds a value that no lane reads.
             if values.is_empty() {
                 values.push(0.0);
             }

@@ -45,6 +45,7 @@ impl Deal {
     #[must_use]
     #[allow(clippy::cast_possible_truncation)] // clusters are numbered by u32
     pub fn batches(&self, seed: u64, epoch: usize, worker: usize) -> Vec<Vec<u32>> {
+        // Clusters of one worker are numbered in a row.
         let (first, each) = ((worker * self.each()) as u32, self.each());
         let own: Vec<u32> = (first..).take(each).collect();
         let order = shuffled(seed, epoch, worker, &own);
@@ -56,6 +57,7 @@ impl Deal {
     pub fn nodes(&self, batch: &[u32]) -> Vec<u32> {
         let parts = batch.iter().map(|&c| &self.plan.parts[c as usize].owned);
         let mut nodes: Vec<u32> = parts.flatten().copied().collect();
+        // In ascending order, in which plan and batch look nodes up by bisection.
         nodes.sort_unstable();
         nodes
     }

@@ -92,6 +92,8 @@ impl HaloExchange {
         let crossing = &self.crossing;
         let input = worker.compute(Activity::Exchange, |worker| {
             // Halo rows are grouped by owner, and messages arrive in that order.
+            // A copy of the shard's: the next time the halo's rows come anew, perhaps through
+            // another codec.
             let mut features = worker.shard().features.clone();
             for message in &inbox {
                 features.append(&crossing.decode(worker, message, width, wire)?);

@@ -111,6 +111,7 @@ impl Kept {
     /// Of these halo rows, those whose features did not come yet.
     pub fn missing(&mut self, worker: &Worker, rows: &[u32]) -> Vec<u32> {
         let shard = worker.shard();
+        // `Default` knows no shard, so the table gets its size on first use.
         self.places.resize(shard.halo(), None);
         let missing = |row: &u32| self.places[*row as usize - shard.owned].is_none();
         rows.iter().copied().filter(missing).collect()
@@ -134,6 +135,7 @@ impl Kept {
         let (own, others) = sampled.rows.split_at(sampled.own);
         let others = others.iter().filter_map(|&row| halo(row));
         let places: Vec<u32> = own.iter().copied().chain(others).collect();
+        // Where nothing was ever taken, the shard's own features are all there is.
         let features = self.features.as_ref().unwrap_or(&shard.features);
         features.select(&places)
     }

@@ -69,6 +69,7 @@ impl ClientsPlanner {
             .iter()
             .flat_map(|&rank| &setting.boundary.parts[rank].owned);
         let mut seeds: Vec<u32> = nodes.copied().filter(trains).collect();
+        // In the order of nodes, whichever clients hold them.
         seeds.sort_unstable();
         let width = if stage == 0 {
             model.features()
@@ -133,8 +134,11 @@ impl Planner for ClientsPlanner {
         track.carry(upload);
         // The server's alone: the sum of the gradients and the step.
         track.compute(Work::pass(parameters) * (senders + 6) as f64);
+        // Each gradient is read once. The other 6 are those of `Track::update`: gradient, parameter
+        // and two moments read, three of them written.
         let epoch = self.epoch;
         self.epoch += 1;
+        // Worker 0 plays all clients: the tracks of the others stay empty.
         let mut tracks = vec![Track::default(); workers];
         tracks[SERVER] = track;
         Arc::new(Timeline {
@@ -171,6 +175,7 @@ pub fn training(setting: &Setting, epoch: usize) -> Vec<usize> {
     if let Some(batches) = &setting.batches {
         able = shuffled(batches.seed, epoch, SERVER, &able);
         able.truncate(batches.spec.size);
+        // Phases name their workers in ascending order.
         able.sort_unstable();
     }
     able.into_iter().map(|rank| rank as usize).collect()

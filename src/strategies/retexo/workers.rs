@@ -60,6 +60,7 @@ impl Training for Workers {
         let mut representation: Option<Matrix> = None;
         for layer in 0..spec.layers() {
             let epoch = self.rounds.first(layer);
+            // Rows are counted under the first round of the sub-model that reads them.
             worker.begin_epoch(epoch)?;
             let wire = self.wire(layer, &state);
             let input = match representation.take() {
@@ -79,8 +80,11 @@ impl Training for Workers {
             };
             let model = run.train_layer(worker, &spec, layer, &input, sent)?;
             if layer + 1 < spec.layers() {
+                // This work is planned in the first round of the sub-model above, which reads the
+                // result.
                 worker.begin_epoch(self.rounds.first(layer + 1))?;
                 representation = Some(worker.compute(Activity::Model, |worker| {
+                    // Without a history for gradients: these never cross sub-models.
                     let rows = model.valid().representation(&run.graph.block, &input);
                     worker.wait_for(&rows);
                     rows
@@ -146,9 +150,11 @@ impl Run {
                     None => Some(&whole),
                     Some(batch) => batch.as_ref(),
                 };
+                // Each step has dropout masks of its own.
                 let draws = (epoch * steps + step) as u64;
                 let (mut gradient, loss) = match reads {
                     Some(reads) => self.gradient(worker, &model, layer, reads, draws),
+                    // A worker without nodes in this step takes part in the sum all the same.
                     None => (vec![0.0; count], 0.0),
                 };
                 worker.all_reduce(&mut gradient, Reduce::Sum, TrafficKind::ParameterGradient)?;
@@ -158,6 +164,7 @@ impl Run {
             let loss = losses / steps as f64;
 
             let last = round + 1 == rounds;
+            // After the last round at least, or a sub-model might have no best parameters.
             let scores = if last || worker.evaluates(epoch) {
                 Some(self.evaluate(worker, &model)?)
             } else {
@@ -167,6 +174,7 @@ impl Run {
                 validation: Some(validation),
                 ..
             }) = scores
+                // Of equals the first stays, as in the tables.
                 && best.as_ref().is_none_or(|(so_far, _)| validation > *so_far)
             {
                 best = Some((validation, parameters(&model)));
@@ -178,6 +186,7 @@ impl Run {
                     loss,
                     scores,
                     compression_ratio: sent.ratio,
+                    // The rows crossed once, so their error is told once.
                     coding_error: sent.error.filter(|_| round == 0),
                     ..EpochReport::default()
                 },
@@ -218,6 +227,7 @@ impl Run {
 
     /// On all workers, for each keeps the best of what it trains.
     fn evaluate(&self, worker: &mut Worker, model: &SubModel) -> Result<Scores, SimError> {
+        // The first sub-model reads the features of the graph as they are.
         let scores = worker.evaluate(|graph| {
             let input = self.whole.as_ref().unwrap_or_else(|| graph.features());
             model.valid().logits(&graph.block(self.aggregation), input)
@@ -227,6 +237,7 @@ impl Run {
 
     /// Carries the whole graph's representations through a trained sub-model, for evaluation.
     fn freeze(&mut self, worker: &Worker, model: &SubModel) {
+        // Worker 0 alone evaluates.
         if worker.rank() > 0 {
             return;
         }

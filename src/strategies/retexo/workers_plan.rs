@@ -30,6 +30,7 @@ impl WorkersPlanner {
         let setting = &workers.setting;
         let arrivals = Arrivals::new(Arc::clone(setting));
         let features = &setting.dataset.features;
+        // Only modelled time needs the edges that are drawn, and drawing them takes the graph.
         let draws = setting.batches.is_some() && setting.models_compute();
         let local = setting.boundary.parts.iter().filter(|_| draws);
         let rows = |(rank, part): (usize, &crate::graph::Part)| {
@@ -125,6 +126,7 @@ impl WorkersPlanner {
                 own: part.owned.len(),
             };
             SampledLayer::draw(&sampler, 0, &view, seeds)
+        // Nobody asks for edges then, and no message depends on them.
         } else {
             let (own, all) = (part.owned.len(), part.owned.len() + part.halo.len());
             SampledLayer::of(seeds, &[], Vec::new(), own, all)
