@@ -127,6 +127,7 @@ impl Rehearsal {
         let mut draws = StepDraws {
             layers: vec![Vec::new(); layers],
         };
+        // From the last layer down: what one layer reads, the layer below has to make.
         for layer in (0..layers).rev() {
             let hop = layers - 1 - layer;
             let draw = |((outputs, worker), part): ((&mut Vec<u32>, &Rehearsed), &Part)| {
@@ -140,6 +141,7 @@ impl Rehearsal {
             let all = outputs.par_iter_mut().zip(&self.workers);
             let drawn: Vec<SampledLayer> = all.zip(&self.boundary.parts).map(draw).collect();
             let mut asked: Vec<Peers<Vec<u32>>> = vec![Peers::default(); count];
+            // Drawing is each worker's own, but asking writes into the lists of others: one by one.
             for (rank, sampled) in drawn.iter().enumerate() {
                 let asks = self.ask(rank, layer, sampled, &mut asked);
                 draws.layers[layer].push(LayerDraw {
@@ -157,6 +159,7 @@ impl Rehearsal {
                     },
                 });
             }
+            // Only now has everybody asked.
             for (rank, sampled) in drawn.iter().enumerate().filter(|_| layer > 0) {
                 outputs[rank] = sampled.below(&asked[rank]).0;
                 draws.layers[layer][rank].made = outputs[rank].len();

@@ -76,6 +76,7 @@ pub(super) fn read(
 }
 
 /// The last part of a path that has a name, for data whose files have none.
+// A path such as `.` has no name until it is spelt out.
 fn name_of_folder(path: &Path) -> String {
     let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let folder = if whole.is_dir() {

@@ -21,6 +21,7 @@ pub fn open(path: &Path) -> Result<Box<dyn BufRead>, GraphError> {
     let file = File::open(path).map_err(|source| GraphError::read(path, source))?;
     Ok(
         if path.extension().is_some_and(|extension| extension == "gz") {
+            // Two buffers: of the packed bytes, and of the lines that come of them.
             Box::new(BufReader::new(GzDecoder::new(BufReader::new(file))))
         } else {
             Box::new(BufReader::new(file))

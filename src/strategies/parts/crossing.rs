@@ -39,12 +39,11 @@ impl Crossing {
         sends: Peers<Vec<u32>>,
         receives: Peers<Range<usize>>,
     ) -> Self {
-        // Own rows come first and all peers' rows in one list: what crosses takes one selection on
-        // the device.
         Self {
             made,
             own,
             halo: receives.iter().map(|(_, range)| range.len()).sum(),
+            // One list for all peers, so that what leaves takes one selection on the device.
             outgoing: sends.iter().flat_map(|(_, rows)| rows).copied().collect(),
             sends,
             receives,
