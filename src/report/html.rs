@@ -115,6 +115,7 @@ impl Page<'_> {
     /// What to type into a shell to do it again, if the manifest says so.
     fn command(&self) -> Option<String> {
         let words = self.manifest["command"].as_array()?.iter();
+        // Whoever does it again begins from nothing.
         let words = words.filter_map(|word| word.as_str().filter(|&word| word != "--resume"));
         shlex::try_join(words).ok()
     }
@@ -244,6 +245,7 @@ impl Page<'_> {
             vec!["--set", &claim],
         ];
         let sweep = self.manifest["config"]["sweep"].as_object();
+        // A sweep over networks would put its own in place of the reader's.
         if sweep.is_some_and(|sweep| sweep.keys().any(|key| key.starts_with("network"))) {
             lines.push(vec!["--set", "sweep={}"]);
         }

@@ -80,6 +80,7 @@ impl<'a> Moments<'a> {
 
     /// One outcome's estimate, and the unweighted one.
     pub fn add(&mut self, outcome: usize, estimate: &[f64], plain: &[f64]) {
+        // Dealt in turn, so that groups are alike in size whatever the number of samples.
         let block = &mut self.blocks[outcome % BLOCKS];
         block.count += 1.0;
         for (i, goal) in self.target.iter().enumerate() {
@@ -116,6 +117,7 @@ impl<'a> Moments<'a> {
             .map(|(sum, goal)| goal + sum / total.count)
             .collect();
         let along = product(&mean, self.target);
+        // ‖ĝ‖² = ‖e‖² + 2⟨g, ĝ⟩ − ‖g‖², so its mean follows from the sums that are kept.
         let square = total.square / total.count + 2.0 * along - size;
         let share = |value: f64, of: f64| if of > 0.0 { value / of } else { 0.0 };
         let (m00, m01, m11) = (total.plain_square, total.product, total.square);
@@ -140,6 +142,7 @@ impl<'a> Moments<'a> {
         let n = sums.count;
         let square = sums.square / n;
         let of_mean: f64 = sums.error.iter().map(|sum| (sum / n).powi(2)).sum();
+        // Rounding may take it below zero.
         let spread = (square - of_mean).max(0.0);
         let (bias, variance) = if exact || n < 2.0 {
             (of_mean, spread)
@@ -160,6 +163,7 @@ impl<'a> Moments<'a> {
         let used: Vec<[f64; 3]> = self
             .blocks
             .iter()
+            // Of fewer samples than groups some groups have none.
             .filter(|block| block.count > 0.0)
             .map(without)
             .collect();

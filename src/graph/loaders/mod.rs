@@ -76,8 +76,8 @@ pub(super) fn read(
 }
 
 /// The last part of a path that has a name, for data whose files have none.
-// A path such as `.` has no name until it is spelt out.
 fn name_of_folder(path: &Path) -> String {
+    // A path such as `.` has no name until it is spelt out.
     let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let folder = if whole.is_dir() {
         Some(whole.as_path())

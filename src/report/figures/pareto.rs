@@ -196,6 +196,7 @@ fn stairs(corners: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
 /// Indices of the points that no other beats in both ways (less x and more y), by growing x.
 fn front(points: &[(f64, f64)]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..points.len()).collect();
+    // Of equal costs the most accurate comes first, so that it beats the others.
     order.sort_by(|&a, &b| {
         points[a]
             .0
