@@ -166,6 +166,7 @@ fn band(
     alpha: f64,
     place: impl Fn(f64, f64) -> At,
 ) {
+    // Of a single seed there is no spread to show.
     if spots.iter().all(|spot| spot.y_sd == 0.0) {
         return;
     }

@@ -98,6 +98,7 @@ fn accuracy(cells: &[Entrant], story: &mut Story) {
 }
 
 fn node_data(cells: &[Entrant], story: &mut Story) {
+    // One machine sends nothing: it is left out, unless there is nothing else.
     let every = cells.iter().all(alone);
     let ranked = ranked(cells, |cell| {
         (every || !alone(cell)).then(|| cell.node_data()).flatten()
@@ -155,6 +156,7 @@ fn at_accuracy(mine: &Entrant, other: &Entrant) -> String {
     let (Some(mine), Some(theirs)) = accuracies else {
         return String::new();
     };
+    // Less than this reads as no points at all.
     match (mine.mean - theirs.mean) * 100.0 {
         p if p <= -0.05 => format!(", at {:.1} points lower accuracy", -p),
         p if p >= 0.05 => format!(", at {p:.1} points higher accuracy"),
