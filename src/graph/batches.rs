@@ -91,6 +91,7 @@ impl Steps {
 #[must_use]
 pub fn shuffled(seed: u64, epoch: usize, worker: usize, train: &[u32]) -> Vec<u32> {
     let mut order = train.to_vec();
+    // Keyed by worker and epoch, so that no order depends on who else draws, or when.
     order.shuffle(&mut stream(
         seed,
         Purpose::Sampling,

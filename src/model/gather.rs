@@ -150,6 +150,7 @@ fn each_part<W: Fn(usize, usize) -> f32 + Sync>(
                 return fill_rows(range, 0, 0, result, wide, sums);
             };
             let each = |(part, sums): (usize, &mut [f32])| {
+                // Each thread gets as many columns as its registers hold, and reads all entries.
                 let tiles = sums.par_chunks_mut(TILE).enumerate();
                 tiles.for_each(|(tile, sums)| {
                     let width = sums.len();

@@ -110,6 +110,7 @@ pub fn by_rows(
     let mut tasks = Vec::with_capacity(rows.blocks.len());
     let mut rest = out;
     for bounds in rows.blocks.windows(2) {
+        // Parts that do not overlap: no two threads can reach the same value.
         let (part, tail) = rest.split_at_mut(start(bounds[1]) - start(bounds[0]));
         tasks.push((bounds[0]..bounds[1], part));
         rest = tail;

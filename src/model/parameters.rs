@@ -54,6 +54,7 @@ pub fn with_parameters<M: Module>(module: M, values: &[f32]) -> M {
                 let shape = old.shape();
                 let (mine, rest) = self.0.split_at(shape.num_elements());
                 self.0 = rest;
+                // A tensor of new data has no gradient unless it is asked for.
                 Tensor::from_data(TensorData::new(mine.to_vec(), shape), &old.device())
                     .require_grad()
             })

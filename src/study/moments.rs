@@ -157,6 +157,7 @@ impl<'a> Moments<'a> {
     fn jackknife(&self, total: &Sums) -> [f64; 3] {
         let without = |block: &Sums| {
             let mut rest = total.clone();
+            // Taking one group away is cheaper than adding up all others.
             rest.plus(block, -1.0);
             self.lengths(&rest, false)
         };

@@ -98,6 +98,7 @@ impl ExpectedGraph {
             let rows = |peer: usize| dealt(rows * pairs as f64, pairs, pair(rank, peer, workers));
             let cross: Vec<(u32, usize)> = peers
                 .map(|peer| (u32::try_from(peer).unwrap_or(u32::MAX), rows(peer)))
+                // As in a real partition, who needs nothing is not listed.
                 .filter(|(_, rows)| *rows > 0)
                 .collect();
             let halo = cross.iter().map(|(_, rows)| rows).sum();

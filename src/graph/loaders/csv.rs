@@ -171,6 +171,7 @@ fn listed_features(
             let row: Vec<f32> = (record.iter().enumerate().skip(1))
                 .map(value)
                 .collect::<Result<_, _>>()?;
+            // All lines have as many fields: `each_record` sees to that.
             width = row.len();
             match rows[node as usize].replace(row) {
                 None => Ok(()),

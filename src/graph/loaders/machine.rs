@@ -63,6 +63,7 @@ pub struct Machine<'a> {
     stack: Vec<Id>,
     /// Heights of the stack at the marks that are open.
     marks: Vec<usize>,
+    // A map, because the file chooses the numbers of slots: a list could be of any length.
     memo: BTreeMap<u32, Id>,
 }
 
@@ -185,6 +186,7 @@ impl<'a> Machine<'a> {
     }
 
     fn take(&mut self, length: usize) -> Result<&'a [u8], String> {
+        // Compared before anything is taken: a length in a file can be anything.
         let left = self.bytes.len() - self.at;
         if length > left {
             return Err(format!(

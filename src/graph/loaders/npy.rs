@@ -34,6 +34,7 @@ const MOST_AT_ONCE: u64 = 64 << 20;
 /// Where the header of an `.npy` file ends, as its first bytes say.
 fn header_end(start: &[u8]) -> Option<u64> {
     match *start.get(..12)? {
+        // Version 1 writes the length of the header in two bytes, later ones in four.
         [0x93, b'N', b'U', b'M', b'P', b'Y', 1, _, low, high, ..] => {
             Some(10 + u64::from(u16::from_le_bytes([low, high])))
         }

@@ -47,6 +47,7 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
     let known = matrix_of(&file("allx"))?;
     let tested = matrix_of(&file("tx"))?;
     for (part, matrix) in [("allx", &known), ("tx", &tested)] {
+        // Made to be looked at alone: an error can still name the file.
         let rows = (0..matrix.rows()).map(|row| matrix.row(row));
         finite(
             &file(part),

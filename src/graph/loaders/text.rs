@@ -60,6 +60,7 @@ pub fn each_line(
                 4 * ASK_AFTER as u64,
             )?;
         }
+        // Files from Windows have both at the end of a line.
         each(buffer.trim_end_matches(['\r', '\n']))
             .map_err(|what| GraphError::line(path, number, what))?;
     }

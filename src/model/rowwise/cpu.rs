@@ -223,6 +223,7 @@ impl<B: Host> RowwiseKernels for B {
         let losses: Vec<f32> = logits
             .par_chunks_exact(width)
             .zip(targets.par_chunks_exact(width))
+            // A single row is too little work to hand to a thread.
             .with_min_len(BLOCK)
             .map(of_row)
             .collect();

@@ -172,6 +172,7 @@ pub fn loss<B: RowwiseKernels, C: CheckpointStrategy>(
         }
     }
 
+    // Targets are constants: no gradient goes to them.
     let targets = targets.into_primitive();
     match Back
         .prepare::<C>([logits.node()])

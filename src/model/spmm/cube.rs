@@ -49,6 +49,7 @@ impl SpmmBackend for CubeBackend {
         };
         let client = x.client.clone();
         let structure = structure(&x, &matrix, transposed);
+        // Values lie in the order in which they are read, so the transpose has its own.
         let key = format!("{:?} {transposed}", x.device);
         let values = matrix.value_cache().get(&key, || {
             let mut values: Vec<f32> = if transposed {

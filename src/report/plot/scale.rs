@@ -179,6 +179,7 @@ impl Axis {
         let mut ticks = Vec::new();
         // Rounding must not lose a tick at the very end; so it is below.
         let mut index = (low / step - 1e-9).ceil();
+        // Of a range that is tiny beside its values, an index can be too large to count up.
         while index * step <= high + step * 1e-9 && ticks.len() < MOST_TICKS {
             let value = index * step;
             // Not `0.0`, and never `-0.0`.

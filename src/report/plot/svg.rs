@@ -70,6 +70,7 @@ fn text_of(line: &Line, used: &mut BTreeMap<u16, Option<String>>) -> String {
     for glyph in &line.glyphs {
         let number = glyph.number();
         let new = || Some(commands(&text::outline(number)?, 1.0));
+        // Each outline is written once, however often it is used.
         if used.entry(number).or_insert_with(new).is_some() {
             let right = glyph.x / unit;
             text += &format!("<use href=\"#glyph-{number}\" x=\"{right:.0}\"/>");

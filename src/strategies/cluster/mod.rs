@@ -119,6 +119,7 @@ impl Strategy for Cluster {
             return Err(OptionError::key("clusters_per_batch", what));
         }
         Ok(Needs {
+            // More parts than workers: the parts are the clusters, and each worker owns as many.
             partition: self.0.chunking.divide(asked, clusters),
             batches: BatchUse::Never,
             together: false,
@@ -137,6 +138,7 @@ impl Strategy for Cluster {
 /// The boundary plan as if each cluster were a worker's.
 fn clusters_of(setting: &Setting) -> Arc<BoundaryPlan> {
     let chunks = setting.chunks.as_ref();
+    // With as many clusters as workers there is no finer partition than theirs.
     Arc::clone(chunks.map_or(&setting.boundary, |chunks| &chunks.plan))
 }
 
@@ -270,6 +272,7 @@ impl Batch {
         worker.compute(Activity::Exchange, |worker| {
             let (shard, model) = (worker.shard(), &worker.setting().model);
             let graph = shard.adjacency.induced(&rows);
+            // Degrees within the batch, for which the paper normalises anew (section 3.2).
             let degrees: Vec<usize> = (0..rows.len()).map(|v| graph.degree(v)).collect();
             #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
             // A step without training nodes has no loss, and nobody uses this weight.

@@ -128,6 +128,7 @@ impl Options {
             return vec![0; steps];
         }
         let (mut rounds, mut left) = (Vec::new(), steps);
+        // With K ≥ 1 and ρ ≥ 1 each round has a step at least, so this ends.
         while left > 0 {
             let next = self.steps_of(rounds.len()).min(left);
             rounds.push(next);

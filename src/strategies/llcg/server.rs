@@ -177,6 +177,7 @@ fn whole(worker: &Worker, parts: Vec<Chunk>) -> (LocalGraph, Input) {
     let mut classes = vec![None; count];
     let mut edges = Vec::with_capacity(boundary.edges);
     let mut row = 0_u32..;
+    // In the order of workers, of whom the server is the first.
     for (rank, chunk) in parts.into_iter().enumerate() {
         if rank != SERVER {
             features.append(&chunk.features);
@@ -223,6 +224,7 @@ pub fn average(worker: &mut Worker, model: Gnn) -> Result<Gnn, SimError> {
         let all = worker.training_nodes() as f64;
         let parts = &worker.setting().boundary.parts;
         let share = |rank: usize| parts[rank].training as f64 / all;
+        // In double precision, so that the mean is rounded once.
         let mut mean: Vec<f64> = parameters(&model)
             .into_iter()
             .map(|value| share(SERVER) * f64::from(value))

@@ -164,6 +164,7 @@ impl Crossing {
         let (made, own, halo) = (self.made, self.own, self.halo);
         let mut outbox = outbox(TrafficKind::ActivationGradient, layer, self.sends.ranks());
         let wire = match &self.delay {
+            // Late rows came by another epoch's wire, and their gradient goes back by that one.
             Some(delay) => &delay.back(outbox.layer, wire),
             None => wire,
         };

@@ -60,6 +60,7 @@ impl HaloExchange {
         let sends = &self.crossing.sends;
         outbox.messages = worker.compute(Activity::Exchange, |worker| {
             let features = &worker.shard().features;
+            // Features never change: they are gathered once, and encoded anew each time.
             let rows = rows.get_or_insert_with(|| {
                 let sent = sends.iter();
                 sent.map(|(_, rows)| features.dense_rows(rows)).collect()

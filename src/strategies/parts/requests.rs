@@ -21,6 +21,7 @@ pub struct Asked {
 pub(super) fn ask(worker: &mut Worker, layer: usize, wanted: &[u32]) -> Result<Asked, SimError> {
     ask_owners(worker, layer, |worker| {
         let shard = worker.shard();
+        // By global numbers, as the owner numbers its rows in another way.
         let nodes = wanted.iter().map(|&row| shard.nodes[row as usize]);
         let by_owner = SampledLayer::by_owner(wanted, shard.owned, &shard.receives);
         (nodes.collect(), by_owner)

@@ -322,6 +322,7 @@ fn stalls(values: impl Iterator<Item = f64>, patience: usize, tolerance: f64) ->
 }
 
 fn count(steps: usize) -> i32 {
+    // A factor to so high a power is infinite either way, and bounded afterwards.
     i32::try_from(steps).unwrap_or(i32::MAX)
 }
 

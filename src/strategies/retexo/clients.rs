@@ -112,6 +112,7 @@ fn train(worker: &mut Worker, rounds: &Rounds) -> Result<(), SimError> {
     let mut input = Input::from_features(Features::clone(&dataset.features), place);
     for stage in 0..=spec.layers() {
         let model = clients.train_stage(worker, spec, stage, &input)?;
+        // Nobody listens to the last sub-model, so nothing of it is sent.
         if stage == spec.layers() {
             break;
         }
@@ -229,6 +230,7 @@ impl Shared {
                 (flat, f64::from(loss.inner().into_scalar::<f32>()))
             });
             worker.carry(&upload)?;
+            // Linearly towards zero within each sub-model, as in the authors' code.
             let factor = 1.0 - round as f64 / rounds as f64;
             // The server's alone: the sum of the gradients and the step.
             model = worker.compute(Activity::Model, |_| {

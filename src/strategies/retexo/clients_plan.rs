@@ -82,6 +82,7 @@ impl ClientsPlanner {
             .sum();
         track.compute_together(Work::pass(edges + seeds.len() * width), training);
         let fanouts = [fanout(setting, stage)];
+        // The key of the training, so that plan and training draw the same neighbours.
         let sampler = Sampler::new(setting.seed, self.epoch, 0, &fanouts);
         let all: Vec<u32> = (0_u32..).take(dataset.graph.nodes()).collect();
         let view = View {
@@ -169,10 +170,12 @@ const fn lane(layer: usize, from: usize, to: usize, kind: TrafficKind) -> Lane {
 pub fn training(setting: &Setting, epoch: usize) -> Vec<usize> {
     let mut able: Vec<u32> = (0_u32..)
         .zip(&setting.counts.parts)
+        // The others have no gradient to send.
         .filter(|(_, part)| part.training > 0)
         .map(|(rank, _)| rank)
         .collect();
     if let Some(batches) = &setting.batches {
+        // Keyed by the server's rank: one draw for all clients.
         able = shuffled(batches.seed, epoch, SERVER, &able);
         able.truncate(batches.spec.size);
         // Phases name their workers in ascending order.

@@ -71,6 +71,7 @@ impl Training for Workers {
                 ratio: self.wires.ratio(self.ratio(layer)),
                 error: state
                     .gauge()
+                    // Of a lossless codec there is no loss to measure.
                     .filter(|_| !wire.codec.is_lossless())
                     .map(|gauge| {
                         let errors = gauge.take();
@@ -89,6 +90,7 @@ impl Training for Workers {
                     worker.wait_for(&rows);
                     rows
                 }));
+                // The sub-models above are evaluated on what this one makes of all nodes.
                 run.freeze(worker, &model);
             }
         }
@@ -128,8 +130,10 @@ impl Run {
     ) -> Result<SubModel, SimError> {
         let mut model = SubModel::new(spec, layer, worker.setting().seed, &worker.device());
         let count = SubModel::parameters(spec, layer);
+        // Each sub-model has a fresh one, as in the authors' code.
         let mut optimizer = worker.new_optimizer();
         let mut best: Option<(f64, Vec<f32>)> = None;
+        // Made once: without mini-batches every step reads the same.
         let whole = Reads {
             block: self.graph.block.clone(),
             input: input.clone(),
@@ -232,6 +236,7 @@ impl Run {
             let input = self.whole.as_ref().unwrap_or_else(|| graph.features());
             model.valid().logits(&graph.block(self.aggregation), input)
         })?;
+        // All workers must keep the same parameters as the best, so all hear the scores.
         worker.share_scores(scores)
     }
 

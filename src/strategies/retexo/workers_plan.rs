@@ -115,6 +115,7 @@ impl WorkersPlanner {
             return None;
         }
         let fanouts = [batches.spec.fanouts[layer]];
+        // The key of the training, so that plan and training draw the same neighbours.
         let sampler = Sampler::new(setting.seed, self.epoch, step, &fanouts);
         let part = &setting.boundary.parts[rank];
         let width = setting.model.widths[layer];
@@ -135,6 +136,7 @@ impl WorkersPlanner {
         track.compute(Work::pass(sampled.degrees.iter().sum()));
         track.compute(Work::pass(edges + inputs * width));
         let rows = sampled.rows.iter();
+        // Without modelled time nothing is known of the rows of others, and nobody asks.
         let stored = rows.filter_map(|&row| self.features[rank].get(row as usize));
         let input = if layer == 0 {
             InputShape {
@@ -193,10 +195,13 @@ impl Planner for WorkersPlanner {
                 track.update(parameters);
             }
             if is_last || setting.training.evaluates(epoch, epochs) {
+                // Which parameters are the best depends on it, so every worker waits for the
+                // evaluation.
                 track.share();
             }
         }
         self.epoch += 1;
+        // Most rounds are like the one before, and then held once.
         self.last = Timeline::following(&self.last, epoch, tracks);
         Arc::clone(&self.last)
     }
