@@ -47,6 +47,7 @@ pub fn graph(
     }
     // `synthetic` has checked that node numbers fit.
     let mut names: Vec<u32> = (0_u32..).take(all).collect();
+    // Small numbers have large degrees in R-MAT: shuffled, a number tells nothing.
     names.shuffle(&mut stream(seed, Purpose::Graph, 0, 0));
     let draw = |count, round| draw(count, scale, nodes, quadrants, &names, seed, round);
     let edges = match size {

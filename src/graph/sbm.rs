@@ -59,6 +59,7 @@ pub fn generate(
             let (high, low) = triangle(pair);
             edges.push((rows[high], rows[low]));
         });
+        // Each pair of blocks once, as edges have no direction.
         for b in a + 1..classes {
             let columns = &order[start(b)..start(b + 1)];
             let wide = columns.len() as u64;

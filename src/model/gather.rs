@@ -217,6 +217,7 @@ impl<W: Fn(usize, usize) -> f32> Gather<'_, W> {
                 }
                 let factor = (self.weight)(entry, head);
                 for (sum, term) in tile.iter_mut().zip(&self.x[base + start..][..WIDTH]) {
+                    // Not `mul_add`: its single rounding would not give the bits of the plain loop.
                     *sum += factor * term;
                 }
             }

@@ -148,6 +148,7 @@ impl Matrix {
         let heights = |matrix: &Self| -> Vec<usize> {
             matrix.parts.iter().map(|part| part.dims()[0]).collect()
         };
+        // Else the zip below would drop what one of them has more, without a word.
         assert_eq!(heights(&self), heights(&other), "stripes of two matrices");
         self.parts.into_iter().zip(other.parts)
     }
@@ -190,6 +191,7 @@ impl Matrix {
     pub fn head(&self, rows: usize) -> Self {
         let kept = stripes(rows, self.stripe).zip(&self.parts);
         let part = |(range, part): (Range<usize>, &Tensor<2>)| match range.len() {
+            // A whole stripe is shared and not copied.
             all if all == part.dims()[0] => part.clone(),
             some => part.clone().narrow(0, 0, some),
         };
@@ -223,6 +225,7 @@ impl Matrix {
     pub fn followed_by(mut self, mut values: Vec<f32>, place: &Place) -> Self {
         let (width, stripe) = (self.width(), self.stripe);
         let last = self.parts.pop().expect("a matrix has a stripe");
+        // The last stripe is filled up first: all but the last must be full.
         let room = (stripe - last.dims()[0]).saturating_mul(width);
         let rest = values.split_off(room.min(values.len()));
         let upload = |values| upload(values, width, stripe, &place.device);

@@ -67,7 +67,9 @@ pub struct Rows {
 struct Structure {
     columns: usize,
     forward: Rows,
+    // Gradients read by column and nothing else does, so it is made when the first one asks.
     transposed: OnceLock<Transposed>,
+    // Apart from that of values, as dropout makes new values in every step.
     cache: Cache,
 }
 

@@ -107,6 +107,7 @@ fn by_stripe(
     join: impl Fn(Tensor<2>, Tensor<2>) -> Tensor<2>,
 ) -> Matrix {
     let columns = match x.parts() {
+        // The usual case takes no detour by the cache of tiles.
         [x] if matrix.rows() <= stripe => {
             let whole = Tile::whole(matrix);
             return Matrix::of(vec![term(0, &whole, x.clone())], stripe);

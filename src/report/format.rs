@@ -94,6 +94,7 @@ pub(crate) fn percent_summary(summary: &Summary) -> String {
 /// A whole number with thin spaces between groups of three digits: `10 556`.
 pub(crate) fn grouped(count: f64) -> String {
     let plain = format!("{:.0}", count.abs());
+    // A minus, where a program would write a hyphen.
     let mut grouped = String::from(if count < 0.0 { "−" } else { "" });
     for (index, digit) in plain.chars().enumerate() {
         // Four digits are read at a glance.
@@ -118,6 +119,7 @@ pub(crate) fn quantity(value: f64) -> String {
     };
     let text = format!("{value:.decimals$}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
+    // Small negative numbers round to it.
     if text == "-0" {
         "0".into()
     } else {

@@ -198,6 +198,7 @@ impl Page<'_> {
             }
         }
         let told = names.into_iter().map(|one| {
+            // Seeds have partitions of their own, and so other cuts.
             let range = |of: fn(&RunRow) -> u64| {
                 let mine = self.runs.iter().filter(cut).filter(|run| name(run) == one);
                 let (mut least, mut most) = (u64::MAX, 0);
@@ -221,6 +222,7 @@ impl Page<'_> {
     /// the reader's; none with fewer than two strategies.
     fn recipe(&self) -> Option<Shown> {
         let [fast, slow] = story::rivals(self.cells)?;
+        // A string in JSON is one in TOML, too.
         let quoted = |text: &str| Value::from(text).to_string();
         let words = self.manifest["command"].as_array();
         let mut words = words.into_iter().flatten().filter_map(Value::as_str);

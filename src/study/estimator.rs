@@ -137,6 +137,7 @@ impl Estimator {
             .iter()
             .map(|batch| self.node_weights(batch, known))
             .collect();
+        // After all workers' weights are known, of which this is the mean.
         if self.normalise == Normalise::Mean {
             let mean = mean_or_one(&weights.concat());
             for weight in weights.iter_mut().flatten() {

@@ -134,6 +134,7 @@ impl Problem {
     ) -> Result<Found, StudyError> {
         let target = self.full_gradient();
         let size: f64 = target.iter().map(|value| value * value).sum();
+        // All that is told is relative to its length.
         if !(size.is_finite() && size > 0.0) {
             return Err(StudyError::NoGradient);
         }

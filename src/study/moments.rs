@@ -121,6 +121,7 @@ impl<'a> Moments<'a> {
         let square = total.square / total.count + 2.0 * along - size;
         let share = |value: f64, of: f64| if of > 0.0 { value / of } else { 0.0 };
         let (m00, m01, m11) = (total.plain_square, total.product, total.square);
+        // Sums do as well as means: λ is a ratio of them.
         let lambda = gradient_lambda(m00, m01, m11);
         let mixed = (1.0 - lambda).powi(2) * m00
             + 2.0 * lambda * (1.0 - lambda) * m01

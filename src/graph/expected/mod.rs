@@ -101,6 +101,7 @@ impl ExpectedGraph {
                 // As in a real partition, who needs nothing is not listed.
                 .filter(|(_, rows)| *rows > 0)
                 .collect();
+            // Of the rounded numbers, so that halo and messages agree.
             let halo = cross.iter().map(|(_, rows)| rows).sum();
             let ends = dealt(edges, workers, rank);
             let internal_edges = if workers == 1 {
@@ -112,6 +113,7 @@ impl ExpectedGraph {
                 owned,
                 halo,
                 internal_edges,
+                // What is left, so that both together are all edges.
                 cut_edges: ends - internal_edges,
                 training: dealt(training, workers, rank),
                 own_values: owned * columns,

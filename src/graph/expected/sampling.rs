@@ -45,6 +45,7 @@ pub fn frontiers(
         let mut drawn = vec![0.0; classes.len()];
         let mut edges = 0.0;
         for (class, chance) in classes.iter().zip(&chance) {
+            // There is nobody to draw, and shares of neighbours are divided by their number.
             if class.degree == 0.0 {
                 continue;
             }

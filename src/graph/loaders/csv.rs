@@ -48,6 +48,7 @@ pub fn read(folder: &Path, form: Form, options: &Options<'_>) -> Result<RawDatas
     notes.extend(headless(&targets, headed));
     let ids = Ids::new(listed.iter().map(|&(id, _)| id).collect())
         .map_err(|what| GraphError::file(&targets, what))?;
+    // `Ids` keeps one of those that are listed twice.
     if ids.len() != listed.len() {
         return Err(GraphError::file(
             &targets,
@@ -209,6 +210,7 @@ fn json_features(path: &Path, ids: &Ids) -> Result<Features, GraphError> {
         })?;
         rows[node as usize] = columns.into_iter().map(|column| (column, 1.0)).collect();
     }
+    // The file does not say how many features there are; the largest number does.
     let width = rows
         .iter()
         .flatten()

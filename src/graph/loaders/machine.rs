@@ -93,6 +93,7 @@ impl<'a> Machine<'a> {
     /// Runs one instruction; the result of the last is the root.
     pub fn step(&mut self) -> Result<Option<Id>, String> {
         let [code] = self.fixed()?;
+        // Codes as Python's `pickletools` lists them.
         match code {
             0x80 => match self.fixed()? {
                 [2] => {}
@@ -148,6 +149,7 @@ impl<'a> Machine<'a> {
             }
             b')' | b']' => self.push(Value::Sequence(vec![])),
             b'}' => self.push(Value::Dict(vec![])),
+            // Tuples of one, two and three values.
             0x85..=0x87 => {
                 let height = self.height(usize::from(code - 0x84))?;
                 let items = self.stack.split_off(height);
@@ -174,6 +176,7 @@ impl<'a> Machine<'a> {
                 let items = self.since_mark()?;
                 self.insert(&items)?;
             }
+            // Of a class or of a function: both make a value of a name and its arguments.
             0x81 | b'R' => self.construct()?,
             b'b' => self.build()?,
             other => {

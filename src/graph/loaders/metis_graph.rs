@@ -50,6 +50,7 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
                     header.nodes
                 ));
             }
+            // METIS counts nodes from 1.
             edges.push((node, neighbour - 1));
         }
         node += 1;

@@ -147,6 +147,7 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, GraphError> {
         .into_iter()
         .map(|entry| entry.path())
         .collect();
+    // File systems list in any order.
     paths.sort_unstable();
     Ok(paths)
 }

@@ -88,6 +88,7 @@ impl Element for f32 {
 
 impl Element for i64 {
     fn view(bytes: &[u8]) -> Result<Array<Self>, ViewNpyError> {
+        // Published files have whole numbers of either width.
         copy(bytes, |value: i32| Self::from(value)).or_else(|_| copy(bytes, |value: Self| value))
     }
 }

@@ -24,6 +24,7 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
     } else {
         path
     };
+    // Its name tells those of the others.
     let graph_file = only_file(folder, ".graph")?;
     let full = file_name(&graph_file);
     let name = full

@@ -99,6 +99,7 @@ pub fn each_record(
     let (mut record, mut quoted) = (vec![String::new()], false);
     let (mut columns, mut header) = (None, false);
     each_line(path, reader, |line| {
+        // Within quotes an empty line is text.
         if !quoted && line.is_empty() {
             return Ok(());
         }

@@ -86,6 +86,7 @@ fn softmax_gradient(
             let mine = || (head..out.len()).step_by(heads);
             let mean: f32 = mine().map(|at| weights[at] * gradient[at]).sum();
             for (at, &column) in mine().zip(columns) {
+                // Worked out again, as its weight has taken its place in memory.
                 let score = left[row * heads + head] + right[column as usize * heads + head];
                 let slope = if score < 0.0 { NEGATIVE_SLOPE } else { 1.0 };
                 out[at] = slope * weights[at] * (gradient[at] - mean);

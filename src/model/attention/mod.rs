@@ -67,6 +67,7 @@ pub trait AttentionKernels: Backend {
         matrix: &SparseMatrix,
     ) -> FloatTensor<Self> {
         let (heads, width) = (weights.shape()[1], x.shape()[1]);
+        // For graphics devices; processors have a kernel that adds heads up as it goes.
         let sums = Self::sum(weights, x, matrix, false);
         let (rows, part) = (matrix.rows(), width / heads);
         let sums = Self::float_reshape(sums, Shape::new([rows, heads, part]));

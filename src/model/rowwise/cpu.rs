@@ -33,6 +33,7 @@ fn sums_over_rows(rows: usize, length: usize, add: impl Fn(usize, &mut [f32]) + 
     let starts: Vec<usize> = (0..rows).step_by(BLOCK).collect();
     let blocks: Vec<Vec<f32>> = starts.into_par_iter().map(block).collect();
     let mut total = vec![0.0_f32; length];
+    // In the order of blocks, whichever thread was done first.
     for sums in blocks {
         for (total, sum) in total.iter_mut().zip(sums) {
             *total += sum;
@@ -47,6 +48,7 @@ fn sums_over_rows(rows: usize, length: usize, add: impl Fn(usize, &mut [f32]) + 
 fn moments(x: &[f32]) -> (f32, f32) {
     let width = x.len() as f32;
     let mean = sum(x, |value| value) / width;
+    // In two passes: the mean of squares less the square of the mean would lose digits.
     let variance = sum(x, |value| (value - mean) * (value - mean)) / width;
     (mean, 1.0 / (variance + EPSILON).sqrt())
 }

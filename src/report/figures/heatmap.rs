@@ -95,6 +95,7 @@ impl Matrix<'_, '_> {
     /// Times on a logarithmic scale around 1.
     fn time(&self) -> Heat {
         let tint = |factor: f64| Tint {
+            // By logarithms, so that twice and half the time lie equally far from the middle.
             at: 0.5 + factor.log(FACTOR) / 2.0,
             text: short(factor),
         };

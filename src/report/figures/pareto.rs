@@ -103,6 +103,7 @@ fn group(shown: &Multiples, cost: &Cost) -> Option<Group> {
         let series: Vec<Series> = (cells.iter())
             .filter_map(|cell| point(cell, cost.of))
             .collect();
+        // Bytes are the same on every network, say: one panel tells all of a sweep over networks.
         match panels.iter_mut().find(|(_, known)| same(known, &series)) {
             Some((settings, _)) => settings.push(setting),
             None => panels.push((vec![setting], series)),

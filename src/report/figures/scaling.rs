@@ -45,6 +45,7 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
             continue;
         };
         let rest = cell.setting.without(size);
+        // A list and no map, so that panels stay in the order of the sweep.
         match panels.iter_mut().find(|(known, _)| *known == rest) {
             Some((_, members)) => members.push((x, cell)),
             None => panels.push((rest, vec![(x, cell)])),

@@ -139,6 +139,7 @@ impl Curves {
             .spots
             .iter()
             .map(place)
+            // What lies below the frame is out of sight.
             .filter(|at| at.1 <= frame.bottom);
         let places: Vec<At> = places.collect();
         let (Some(first), Some(last)) = (places.first(), places.last()) else {

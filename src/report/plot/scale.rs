@@ -142,6 +142,7 @@ impl Axis {
         match (self.unit, self.mapping) {
             (Unit::Plain, _) => self.name.clone(),
             (Unit::Percent, _) => format!("{} (%)", self.name),
+            // One unit for all ticks. On a logarithmic axis each tick has its own.
             (unit, Mapping::Linear) => format!("{} ({})", self.name, unit.at(self.high).1),
             (_, Mapping::Log { .. }) => format!("{} (log scale)", self.name),
         }
@@ -175,6 +176,7 @@ impl Axis {
         let size = self.unit.at(self.high).0;
         let (low, high) = (self.low / size, self.high / size);
         let step = nice_step((high - low) / 6.0);
+        // As many as tell neighbouring ticks apart.
         let decimals = usize::from(step < 1.0) + usize::from(step < 0.1) + usize::from(step < 0.01);
         let mut ticks = Vec::new();
         // Rounding must not lose a tick at the very end; so it is below.

@@ -103,6 +103,7 @@ fn node_data(cells: &[Entrant], story: &mut Story) {
     let ranked = ranked(cells, |cell| {
         (every || !alone(cell)).then(|| cell.node_data()).flatten()
     });
+    // To who sends nothing there is no factor, so these are told apart.
     let (none, some): (Vec<_>, Vec<_>) = ranked.iter().partition(|(_, sum)| sum.mean == 0.0);
     let none: Vec<String> = none.iter().map(|(cell, _)| cell.label.clone()).collect();
     if !none.is_empty() {
@@ -224,6 +225,7 @@ fn time(cells: &[Entrant], story: &mut Story) {
     let (Some((fastest, least)), Some((slowest, most))) = (ranked.first(), ranked.last()) else {
         return;
     };
+    // One alone is ahead of nobody, and no time makes no factor.
     if ranked.len() < 2 || least.mean <= 0.0 {
         return;
     }

@@ -105,6 +105,7 @@ fn node_data(cells: &[Entrant], settings: &[&Setting], story: &mut Story) {
         })
         .map(|label| (*label).to_owned())
         .collect();
+    // Where nobody sends any, it tells nobody apart.
     if !silent.is_empty() && silent.len() < labels.len() {
         let said = format!("No node data at all is sent by {}.", list(&silent));
         story.sentences.push(said);

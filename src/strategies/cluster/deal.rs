@@ -57,7 +57,7 @@ impl Deal {
     pub fn nodes(&self, batch: &[u32]) -> Vec<u32> {
         let parts = batch.iter().map(|&c| &self.plan.parts[c as usize].owned);
         let mut nodes: Vec<u32> = parts.flatten().copied().collect();
-        // In ascending order, in which plan and batch look nodes up by bisection.
+        // In ascending order, as `induced` takes them, and as the plan looks nodes up.
         nodes.sort_unstable();
         nodes
     }
@@ -66,6 +66,7 @@ impl Deal {
     #[must_use]
     pub fn training(&self, seed: u64, epoch: usize) -> Vec<usize> {
         let mut nodes = vec![0; self.steps()];
+        // Batches follow from the seed, so nobody has to ask the others for theirs.
         for worker in 0..self.workers {
             for (sum, batch) in nodes.iter_mut().zip(self.batches(seed, epoch, worker)) {
                 let parts = batch.iter().map(|&c| &self.plan.parts[c as usize]);

@@ -90,6 +90,7 @@ pub fn exchange_features(
     let came: usize = asked.by_me.iter().map(|(_, range)| range.len()).sum();
     worker.compute(Activity::Exchange, |_| {
         let mut rows = Vec::with_capacity(came * width);
+        // Messages come by ascending owner, and that is how the rows were asked for.
         for message in &inbox {
             let count = asked.by_me[message.peer].len();
             let wire = wire.between(message.peer, rank, Way::Forward);
