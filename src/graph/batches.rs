@@ -48,6 +48,7 @@ impl Steps {
     pub fn new(size: usize, nodes: Vec<usize>) -> Self {
         let most = nodes.iter().copied().max().unwrap_or(0);
         Self {
+            // At least one: losses are divided by the number of steps.
             steps: most.div_ceil(size.max(1)).max(1),
             nodes,
         }
@@ -90,6 +91,7 @@ impl Steps {
 #[must_use]
 pub fn shuffled(seed: u64, epoch: usize, worker: usize, train: &[u32]) -> Vec<u32> {
     let mut order = train.to_vec();
+    // Keyed by worker and epoch, so that no order depends on who else draws, or when.
     order.shuffle(&mut stream(
         seed,
         Purpose::Sampling,

@@ -96,6 +96,7 @@ impl BoundaryPlan {
             halo.sort_unstable_by_key(|&node| (owner(node), node));
             let mut receives: Peers<Range<usize>> = Peers::default();
             for (at, &node) in halo.iter().enumerate() {
+                // The halo is sorted by owner, so the rows of each are one range.
                 let range = receives.of(owner(node));
                 if range.start == range.end {
                     range.start = at;
@@ -113,6 +114,7 @@ impl BoundaryPlan {
             });
         }
         for to in 0..parts.len() {
+            // A copy, as the parts that it names are written to.
             for node in parts[to].halo.clone() {
                 let sends = &mut parts[owner(node)].sends;
                 sends.of(to).push(row_of[node as usize]);
@@ -181,6 +183,7 @@ impl Part {
     /// If `graph` is not the one of the plan.
     pub fn local_graph(&self, graph: &Csr) -> Csr {
         let columns = self.owned.len() + self.halo.len();
+        // A table of all nodes, for one look at each edge in place of a search of the halo.
         let mut local = vec![0_u32; graph.nodes()];
         for (row, &node) in (0_u32..).zip(self.owned.iter().chain(&self.halo)) {
             local[node as usize] = row;

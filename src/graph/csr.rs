@@ -156,6 +156,7 @@ impl Csr {
     #[must_use]
     pub fn induced(&self, nodes: &[u32]) -> Self {
         const NOWHERE: u32 = u32::MAX;
+        // Columns beyond the rows, which are a worker's halo, stay nowhere.
         let mut place = vec![NOWHERE; self.columns];
         for (at, &node) in (0_u32..).zip(nodes) {
             place[node as usize] = at;

@@ -114,6 +114,7 @@ impl Dataset {
         DataSummary {
             name: self.name.clone(),
             nodes,
+            // Published counts have each undirected edge once; it is stored both ways.
             edges: self.graph.edges() / 2,
             listed: self.reading.edges,
             features: self.features.width(),

@@ -63,8 +63,10 @@ impl Features {
     pub fn from_rows(width: usize, rows: impl Iterator<Item = Vec<(u32, f32)>>) -> Self {
         let (mut offsets, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
         for mut row in rows {
+            // A stable sort: of several values for one place the last one must stay the last.
             row.sort_by_key(|&(column, _)| column);
             for (column, value) in row {
+                // An equal column before it counts only if it is of this row.
                 if columns.len() > offsets[offsets.len() - 1] && columns.last() == Some(&column) {
                     values.pop();
                     columns.pop();
@@ -165,6 +167,8 @@ impl Features {
             Self::Sparse {
                 offsets, columns, ..
             } => {
+                // Empty rows start where the next one does: of equal starts the last is that of the
+                // row.
                 let row = offsets.partition_point(|&start| start <= place) - 1;
                 (row, columns[place] as usize, value)
             }
@@ -257,6 +261,7 @@ impl Features {
     pub fn dense_rows(&self, nodes: &[u32]) -> Vec<f32> {
         let width = self.width();
         let mut dense = vec![0.0; nodes.len() * width];
+        // Topology alone has no columns, and chunks of none are a panic.
         for (&node, target) in nodes.iter().zip(dense.chunks_exact_mut(width.max(1))) {
             self.copy_row_into(node as usize, target);
         }
@@ -277,6 +282,8 @@ impl Features {
                 for row in rows.chunks_exact((*width).max(1)) {
                     // Mostly zeros, which are passed over several at a time.
                     for (first, group) in (0_u32..).step_by(ZEROS).zip(row.chunks(ZEROS)) {
+                        // All bits at once: none is set where all are zeros, and −0 and what is no
+                        // number have some.
                         if group.iter().fold(0, |bits, value| bits | value.to_bits()) == 0 {
                             continue;
                         }

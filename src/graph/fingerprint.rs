@@ -65,6 +65,7 @@ impl Dataset {
                 hasher.values(values);
             }
         }
+        // No class is as large, so this stands for none.
         let class = |label: &Option<u32>| label.map_or(u64::MAX, u64::from).to_le_bytes();
         hasher.list(self.labels.iter().map(class));
         for nodes in [&self.split.train, &self.split.validation, &self.split.test] {

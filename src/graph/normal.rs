@@ -15,6 +15,7 @@ pub fn unit_vector(width: usize, random: &mut impl Rng) -> Vec<f64> {
     let mut vector: Vec<f64> = (0..width).map(|_| standard_normal(random)).collect();
     let length = vector.iter().map(|value| value * value).sum::<f64>().sqrt();
     for value in &mut vector {
+        // A vector of zeros has no direction, and stays as it is.
         *value /= length.max(f64::MIN_POSITIVE);
     }
     vector

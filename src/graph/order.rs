@@ -14,6 +14,7 @@ impl NodeOrder {
         match self {
             Self::Given => nodes,
             Self::Degree => {
+                // A stable sort: nodes of equal degree stay in the order of the data.
                 nodes.sort_by_key(|&node| std::cmp::Reverse(graph.degree(node as usize)));
                 nodes
             }
@@ -27,6 +28,7 @@ impl NodeOrder {
 /// around its diagonal.
 fn reverse_cuthill_mckee(graph: &Csr, mut nodes: Vec<u32>) -> Vec<u32> {
     let degree = |node: &u32| graph.degree(*node as usize);
+    // Stable, as above; so is the one below, of neighbours in ascending order.
     nodes.sort_by_key(degree);
     let mut seen = vec![false; graph.nodes()];
     let mut order = Vec::with_capacity(nodes.len());

@@ -8,6 +8,7 @@ use std::ops::Index;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Peers<T> {
     present: BTreeMap<usize, T>,
+    // Indexing hands out a reference, for which the empty value must be somewhere.
     none: T,
 }
 

@@ -130,6 +130,7 @@ impl Rehearsal {
         let mut draws = StepDraws {
             layers: vec![Vec::new(); layers],
         };
+        // From the last layer down: what one layer reads, the layer below has to make.
         for layer in (0..layers).rev() {
             let hop = layers - 1 - layer;
             let draw = |((outputs, worker), part): ((&mut Vec<u32>, &Rehearsed), &Part)| {
@@ -143,6 +144,7 @@ impl Rehearsal {
             let all = outputs.par_iter_mut().zip(&self.workers);
             let drawn: Vec<SampledLayer> = all.zip(&self.boundary.parts).map(draw).collect();
             let mut asked: Vec<Peers<Vec<u32>>> = vec![Peers::default(); count];
+            // Drawing is each worker's own, but asking writes into the lists of others: one by one.
             for (rank, sampled) in drawn.iter().enumerate() {
                 let asks = self.ask(rank, layer, sampled, &mut asked);
                 draws.layers[layer].push(LayerDraw {
@@ -161,6 +163,7 @@ impl Rehearsal {
                     },
                 });
             }
+            // Only now has everybody asked.
             let counts = layer > 0 || self.form == Form::Together;
             for (rank, sampled) in drawn.iter().enumerate().filter(|_| counts) {
                 let (made, _) = sampled.below(&asked[rank]);

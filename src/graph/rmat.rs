@@ -47,10 +47,12 @@ pub fn graph(
     }
     // `synthetic` has checked that node numbers fit.
     let mut names: Vec<u32> = (0_u32..).take(all).collect();
+    // Small numbers have large degrees in R-MAT: shuffled, a number tells nothing.
     names.shuffle(&mut stream(seed, Purpose::Graph, 0, 0));
     let draw = |count, round| draw(count, scale, nodes, quadrants, &names, seed, round);
     let edges = match size {
         Size::Draws(count) => draw(count, 1),
+        // Rounds count from 1: round 0 has shuffled the names.
         Size::Distinct(count) => {
             if count > nodes * (nodes - 1) / 2 {
                 let what = format!("{count} is more than {nodes} nodes can have");
@@ -58,6 +60,7 @@ pub fn graph(
             }
             let mut edges: Vec<(u32, u32)> = Vec::new();
             for round in 1..=ROUNDS {
+                // Only as many as are missing, so that the count is met and never exceeded.
                 let mut fresh = draw(count - edges.len(), round);
                 fresh.retain(|edge| edges.binary_search(edge).is_err());
                 edges.append(&mut fresh);
@@ -138,6 +141,7 @@ pub fn label(graph: Csr, classes: usize, width: usize, seed: u64) -> RawDataset 
         .par_chunks_mut(BATCH * width)
         .enumerate()
         .for_each(|(batch, rows)| {
+            // Stream 0 has drawn the projection.
             let mut random = stream(seed, Purpose::Features, batch as u64 + 1, 0);
             for value in rows {
                 *value = narrow(standard_normal(&mut random));
@@ -208,6 +212,7 @@ fn standardise(rows: &mut [f32], width: usize) {
         };
         let mean = values().sum::<f64>() / count;
         let variance = values().map(|value| (value - mean).powi(2)).sum::<f64>() / count;
+        // A column of equal values becomes zeros: there is nothing to divide by.
         let scale = 1.0 / variance.sqrt().max(f64::MIN_POSITIVE);
         for value in rows.iter_mut().skip(column).step_by(width) {
             *value = narrow((f64::from(*value) - mean) * scale);

@@ -27,6 +27,7 @@ pub fn generate(
     let block = nodes as f64 / classes as f64;
     let probability = |key, degree: f64, others: f64| {
         if degree >= 0.0 && degree <= others.max(0.0) {
+            // Where there are no others, 0 of them is no neighbour, and not 0/0.
             Ok(if degree == 0.0 { 0.0 } else { degree / others })
         } else {
             Err(GraphError::synthetic(
@@ -52,11 +53,13 @@ pub fn generate(
     let mut edges = Vec::new();
     for a in 0..classes {
         let rows = &order[start(a)..start(a + 1)];
+        // A block has a node: `synthetic` has checked that there are no more classes than nodes.
         let pairs = (rows.len() as u64) * (rows.len() as u64 - 1) / 2;
         skip(pairs, inside, &mut random, |pair| {
             let (high, low) = triangle(pair);
             edges.push((rows[high], rows[low]));
         });
+        // Each pair of blocks once, as edges have no direction.
         for b in a + 1..classes {
             let columns = &order[start(b)..start(b + 1)];
             let wide = columns.len() as u64;

@@ -53,8 +53,11 @@ impl DatasetSpec {
             .normalise_features
             .unwrap_or_else(|| data.features.is_bag_of_words())
         {
+            // Before `expanded`, after which no bag of words can be told by its sparse form.
             Arc::make_mut(&mut data.features).row_normalise();
         }
+        // Loaders have looked at what files hold; what is generated or divided can still be
+        // infinite.
         if let Some((row, column, value)) = data.features.first_not_finite() {
             let what = format!(
                 "feature {column} of node {row} of \"{}\" (both from 0) is {value}, not a finite number, \

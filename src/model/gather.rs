@@ -115,6 +115,7 @@ fn each_part<W: Fn(usize, usize) -> f32 + Sync>(
     fill: impl Fn(&Gather<'_, W>, usize, usize, usize, &mut [f32]) + Sync,
 ) -> Vec<f32> {
     let mut out = vec![0.0_f32; rows.len() * result];
+    // Rows below are chunks of `result` columns, and chunks of none are a panic.
     if result == 0 {
         return out;
     }
@@ -149,6 +150,7 @@ fn each_part<W: Fn(usize, usize) -> f32 + Sync>(
                 return fill_rows(range, 0, 0, result, wide, sums);
             };
             let each = |(part, sums): (usize, &mut [f32])| {
+                // Each thread gets as many columns as its registers hold, and reads all entries.
                 let tiles = sums.par_chunks_mut(TILE).enumerate();
                 tiles.for_each(|(tile, sums)| {
                     let width = sums.len();
@@ -205,6 +207,7 @@ impl<W: Fn(usize, usize) -> f32> Gather<'_, W> {
     ) {
         let mut tile = [0.0_f32; WIDTH];
         for entry in self.rows.entries(row) {
+            // This may be an entry of a later row, which comes next anyway.
             let later = self.rows.columns.get(entry + AHEAD);
             let base = self.rows.columns[entry] as usize * self.width + offset;
             for &(head, start) in heads {
@@ -214,6 +217,7 @@ impl<W: Fn(usize, usize) -> f32> Gather<'_, W> {
                 }
                 let factor = (self.weight)(entry, head);
                 for (sum, term) in tile.iter_mut().zip(&self.x[base + start..][..WIDTH]) {
+                    // Not `mul_add`: its single rounding would not give the bits of the plain loop.
                     *sum += factor * term;
                 }
             }

@@ -61,6 +61,7 @@ impl Host for Flex {
     fn update(mut tensor: FlexTensor, change: impl FnOnce(&mut [f32])) -> FlexTensor {
         let shape = tensor.shape();
         let count = shape.num_elements();
+        // Others may hold the same storage, and a view is contiguous though its storage is longer.
         if tensor.is_contiguous()
             && let Some(values) = tensor.try_storage_mut::<f32>()
             && values.len() == count
@@ -109,6 +110,7 @@ pub fn by_rows(
     let mut tasks = Vec::with_capacity(rows.blocks.len());
     let mut rest = out;
     for bounds in rows.blocks.windows(2) {
+        // Parts that do not overlap: no two threads can reach the same value.
         let (part, tail) = rest.split_at_mut(start(bounds[1]) - start(bounds[0]));
         tasks.push((bounds[0]..bounds[1], part));
         rest = tail;

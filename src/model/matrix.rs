@@ -34,15 +34,18 @@ impl Place {
 pub fn stripes(rows: usize, stripe: usize) -> impl Iterator<Item = Range<usize>> {
     (0..rows.max(1))
         .step_by(stripe)
+        // `usize::MAX` stands for no bound, to which nothing can be added.
         .map(move |start| start..start.saturating_add(stripe).min(rows))
 }
 
 /// Rows of `width` columns from the host, in tensors of at most `stripe` rows.
 fn upload(values: Vec<f32>, width: usize, stripe: usize, device: &Device) -> Vec<Tensor<2>> {
     let one = |values: Vec<f32>| {
+        // Without columns nothing says how many rows there are.
         let rows = values.len().checked_div(width).unwrap_or(0);
         Tensor::from_data(TensorData::new(values, [rows, width]), device)
     };
+    // Without a bound the product would overflow.
     let each = stripe.saturating_mul(width);
     if values.len() <= each {
         return vec![one(values)];
@@ -145,6 +148,7 @@ impl Matrix {
         let heights = |matrix: &Self| -> Vec<usize> {
             matrix.parts.iter().map(|part| part.dims()[0]).collect()
         };
+        // Else the zip below would drop what one of them has more, without a word.
         assert_eq!(heights(&self), heights(&other), "stripes of two matrices");
         self.parts.into_iter().zip(other.parts)
     }
@@ -187,6 +191,7 @@ impl Matrix {
     pub fn head(&self, rows: usize) -> Self {
         let kept = stripes(rows, self.stripe).zip(&self.parts);
         let part = |(range, part): (Range<usize>, &Tensor<2>)| match range.len() {
+            // A whole stripe is shared and not copied.
             all if all == part.dims()[0] => part.clone(),
             some => part.clone().narrow(0, 0, some),
         };
@@ -220,6 +225,7 @@ impl Matrix {
     pub fn followed_by(mut self, mut values: Vec<f32>, place: &Place) -> Self {
         let (width, stripe) = (self.width(), self.stripe);
         let last = self.parts.pop().expect("a matrix has a stripe");
+        // The last stripe is filled up first: all but the last must be full.
         let room = (stripe - last.dims()[0]).saturating_mul(width);
         let rest = values.split_off(room.min(values.len()));
         let upload = |values| upload(values, width, stripe, &place.device);
@@ -290,6 +296,8 @@ impl Matrix {
         if found.iter().all(Option::is_none) {
             return None;
         }
+        // Where only some stripes have a gradient, the others have zeros: a matrix keeps its
+        // stripes.
         let zeros = |part: Tensor<2>| part.inner().zeros_like();
         let pairs = found.into_iter().zip(self.parts);
         let parts = pairs.map(|(found, part)| found.unwrap_or_else(|| zeros(part)));

@@ -30,6 +30,7 @@ impl Optimizer {
                 epsilon,
             } => Self {
                 inner: AdamConfig::new()
+                    // Always said: burn's own default is 1e-5, that of other libraries 1e-8.
                     .with_epsilon(epsilon as f32)
                     .with_weight_decay(decay(weight_decay))
                     .init(),
@@ -44,6 +45,8 @@ impl Optimizer {
                     .with_weight_decay(decay(weight_decay))
                     .with_momentum((momentum > 0.0).then_some(MomentumConfig {
                         momentum,
+                        // As PyTorch has it by default, and so the code of the papers; burn's
+                        // default dampens by 0.1.
                         dampening: 0.0,
                         nesterov: false,
                     }))

@@ -103,6 +103,7 @@ pub fn with_parameters<M: Module>(module: M, values: &[f32]) -> M {
                 let shape = old.shape();
                 let (mine, rest) = self.0.split_at(shape.num_elements());
                 self.0 = rest;
+                // A tensor of new data has no gradient unless it is asked for.
                 Tensor::from_data(TensorData::new(mine.to_vec(), shape), &old.device())
                     .require_grad()
             })
@@ -125,6 +126,7 @@ pub fn add_gradients<M: Module>(module: &M, gradients: &mut Gradients, flat: &mu
             let mine = &mut self.1[self.2..self.2 + length];
             self.2 += length;
             if let Some(gradient) = tensor.grad_remove(self.0) {
+                // Added, not set: a pass goes back layer by layer, each with gradients of its own.
                 for (sum, value) in mine.iter_mut().zip(to_vec(gradient)) {
                     *sum += value;
                 }

@@ -37,6 +37,7 @@ pub fn pays(matrix: &SparseMatrix, width: usize) -> bool {
 /// `matrixᵀ·x`: `matrix [rows, columns]`, `x [rows, width]`, the result `[columns, width]`.
 #[must_use]
 pub fn transposed_product(matrix: &SparseMatrix, x: &[f32], width: usize) -> Vec<f32> {
+    // Strips depend on the number of threads and values do not: strips share no column.
     let strips = strips(width, rayon::current_num_threads());
     let arch = Arch::new();
     let sums: Vec<Vec<f32>> = (strips.par_iter())
@@ -54,6 +55,7 @@ pub fn transposed_product(matrix: &SparseMatrix, x: &[f32], width: usize) -> Vec
         })
         .collect();
     let mut out = vec![0.0_f32; matrix.columns() * width];
+    // Chunks of no columns would be a panic.
     (out.par_chunks_mut(width.max(1)).enumerate()).for_each(|(row, out)| {
         for (&(start, wide), sums) in strips.iter().zip(&sums) {
             out[start..start + wide].copy_from_slice(&sums[row * wide..][..wide]);
@@ -87,6 +89,7 @@ fn strip(matrix: &SparseMatrix, x: &[f32], width: usize, start: usize, wide: usi
     let (rows, values) = (matrix.by_row(), matrix.values());
     let mut out = vec![0.0_f32; matrix.columns() * wide];
     for row in 0..rows.len() {
+        // Past the last row nothing is read, and asking for it does no harm.
         for line in (0..wide).step_by(NARROWEST) {
             prefetch::<NARROWEST>(x, (row + AHEAD) * width + start + line);
         }

@@ -67,7 +67,9 @@ pub struct Rows {
 struct Structure {
     columns: usize,
     forward: Rows,
+    // Gradients read by column and nothing else does, so it is made when the first one asks.
     transposed: OnceLock<Transposed>,
+    // Apart from that of values, as dropout makes new values in every step.
     cache: Cache,
 }
 
@@ -187,10 +189,12 @@ impl SparseMatrix {
             Some(indices.len()),
             "offsets end at the last entry"
         );
+        // Offsets are 32 bits wide, as kernels on graphics devices read them.
         assert!(
             u32::try_from(indices.len()).is_ok(),
             "fewer than 2³² entries"
         );
+        // Those kernels do not look again: an index past the end would read other memory.
         assert!(
             indices.iter().all(|&c| (c as usize) < columns),
             "columns are in range"
@@ -218,6 +222,8 @@ impl SparseMatrix {
         Self {
             structure: Arc::clone(&self.structure),
             values: values.into(),
+            // What was made of the old values does not hold for these. What was made of the
+            // structure does, and is shared.
             cache: Cache::default(),
         }
     }
@@ -302,6 +308,8 @@ impl SparseMatrix {
             return Arc::new(vec![vec![Tile::whole(self)]]);
         }
         let key = format!("tiles {rows} × {columns}");
+        // Cuts follow from the structure alone, so matrices with other values share them. Only
+        // values are filled in anew.
         let cuts = self.structure.cache.get(&key, || {
             let stripe = |stripe: Range<usize>| {
                 let within = |columns| self.cut(stripe.clone(), columns);
@@ -352,6 +360,7 @@ impl SparseMatrix {
             ))
         };
         Cut {
+            // A tile of all columns has all entries of its rows: nothing to pick.
             picks: (columns.len() < self.columns()).then(picks),
             matrix: Self::new(columns.len(), &offsets, indices, ones),
             positions,
@@ -379,6 +388,7 @@ fn transpose(forward: &Rows, columns: usize) -> Transposed {
     let mut next = offsets.clone();
     let mut rows = vec![0_u32; forward.columns.len()];
     let mut positions = vec![0_u32; forward.columns.len()];
+    // Row by row, so that entries of a column stay in the order of rows, which is that of sums.
     for row in 0..forward.len() {
         for entry in forward.offsets[row]..forward.offsets[row + 1] {
             let slot = &mut next[forward.columns[entry as usize] as usize];

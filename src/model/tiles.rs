@@ -60,7 +60,9 @@ pub fn attention(
     let rows = block.matrix.tiles(stripe, usize::MAX);
     let mut start = 0;
     let weights = rows.iter().enumerate().map(|(number, row)| {
+        // Of all columns there is one tile in each stripe of rows.
         let matrix = &row[0].matrix;
+        // With one stripe nothing is cut off, and gradients have one operation less to go through.
         let own = if rows.len() == 1 {
             own.clone()
         } else {
@@ -87,6 +89,7 @@ pub fn attend(block: &Block, weights: &[Tensor<2>], x: &Matrix, merge: Merge) ->
         let weights = weights[number].clone();
         let weights = match &tile.picks {
             None => weights,
+            // Weights have gradients, so picking is an operation with one: a product with ones.
             Some(picks) => spmm(picks, weights),
         };
         edge_sum(&tile.matrix, weights, x, merge)
@@ -104,6 +107,7 @@ fn by_stripe(
     join: impl Fn(Tensor<2>, Tensor<2>) -> Tensor<2>,
 ) -> Matrix {
     let columns = match x.parts() {
+        // The usual case takes no detour by the cache of tiles.
         [x] if matrix.rows() <= stripe => {
             let whole = Tile::whole(matrix);
             return Matrix::of(vec![term(0, &whole, x.clone())], stripe);

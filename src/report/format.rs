@@ -35,6 +35,7 @@ pub(crate) fn bytes(bytes: f64) -> String {
 pub(crate) fn digits(value: f64) -> String {
     let magnitude = value.abs();
     let decimals = match magnitude {
+        // Bounds lie where rounding carries: 99.96 is `100` and not `100.0`.
         m if m >= 99.95 || m == 0.0 => 0,
         m if m >= 9.995 => 1,
         m if m >= 0.9995 => 2,
@@ -49,6 +50,7 @@ pub(crate) fn seconds(seconds: f64) -> String {
     if seconds == 0.0 {
         return "0 s".into();
     }
+    // As above: 59.96 s is a minute.
     match seconds {
         s if s < 0.999_5e-3 => format!("{} µs", digits(s * 1e6)),
         s if s < 0.9995 => format!("{} ms", digits(s * 1e3)),
@@ -92,8 +94,10 @@ pub(crate) fn percent_summary(summary: &Summary) -> String {
 /// A whole number with thin spaces between groups of three digits: `10 556`.
 pub(crate) fn grouped(count: f64) -> String {
     let plain = format!("{:.0}", count.abs());
+    // A minus, where a program would write a hyphen.
     let mut grouped = String::from(if count < 0.0 { "−" } else { "" });
     for (index, digit) in plain.chars().enumerate() {
+        // Four digits are read at a glance.
         if index > 0 && (plain.len() - index) % 3 == 0 && plain.len() > 4 {
             grouped.push('\u{2009}');
         }
@@ -115,6 +119,7 @@ pub(crate) fn quantity(value: f64) -> String {
     };
     let text = format!("{value:.decimals$}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
+    // Small negative numbers round to it.
     if text == "-0" {
         "0".into()
     } else {

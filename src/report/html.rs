@@ -115,6 +115,7 @@ impl Page<'_> {
     /// What to type into a shell to do it again, if the manifest says so.
     fn command(&self) -> Option<String> {
         let words = self.manifest["command"].as_array()?.iter();
+        // Whoever does it again begins from nothing.
         let words = words.filter_map(|word| word.as_str().filter(|&word| word != "--resume"));
         shlex::try_join(words).ok()
     }
@@ -197,6 +198,7 @@ impl Page<'_> {
             }
         }
         let told = names.into_iter().map(|one| {
+            // Seeds have partitions of their own, and so other cuts.
             let range = |of: fn(&RunRow) -> u64| {
                 let mine = self.runs.iter().filter(cut).filter(|run| name(run) == one);
                 let (mut least, mut most) = (u64::MAX, 0);
@@ -220,6 +222,7 @@ impl Page<'_> {
     /// the reader's; none with fewer than two strategies.
     fn recipe(&self) -> Option<Shown> {
         let [fast, slow] = story::rivals(self.cells)?;
+        // A string in JSON is one in TOML, too.
         let quoted = |text: &str| Value::from(text).to_string();
         let words = self.manifest["command"].as_array();
         let mut words = words.into_iter().flatten().filter_map(Value::as_str);
@@ -244,6 +247,7 @@ impl Page<'_> {
             vec!["--set", &claim],
         ];
         let sweep = self.manifest["config"]["sweep"].as_object();
+        // A sweep over networks would put its own in place of the reader's.
         if sweep.is_some_and(|sweep| sweep.keys().any(|key| key.starts_with("network"))) {
             lines.push(vec!["--set", "sweep={}"]);
         }

@@ -140,6 +140,7 @@ impl Look {
 /// one that is called as its kind is has those of the kind. Kinds without a place of their own
 /// follow in the order of their appearance.
 pub(super) fn looks(strategies: &[(&str, &str)]) -> Vec<Look> {
+    // Variant 0 is kept for a strategy that is called as its kind is.
     let first = |kind| usize::from(strategies.contains(&(kind, kind)));
     // Of each kind which variant is next.
     let mut kinds: Vec<(&str, usize)> = PLACES.map(|(kind, _)| (kind, first(kind))).to_vec();

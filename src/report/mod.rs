@@ -117,6 +117,7 @@ pub(crate) fn build(
 
     let summary = tables::summary(&cells);
     let traffic = tables::traffic(&cells, &tables.traffic);
+    // Every field of a manifest may be absent, and so may this one.
     let judging = judged_by(manifest).ok().map(|(_, statistics)| statistics);
     let claims = tables::claims(&tables.claims, judging.as_ref());
     let budgets = tables::budgets(&cells, &tables.traffic);
@@ -148,6 +149,7 @@ pub(crate) fn build(
         "report.html",
         page.render()?.as_bytes(),
     )?);
+    // Last, so that a report that fails on the way leaves what an earlier one made.
     remove_stale(folder, &written)?;
     Ok(Written {
         files: written,

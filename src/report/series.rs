@@ -80,6 +80,8 @@ impl<'a> Entrant<'a> {
             .iter()
             .filter_map(|(epoch, rows)| {
                 let rows: Vec<_> = rows.iter().filter(|row| value(row).is_some()).collect();
+                // Of the seeds that have the value, so that a point is one of the same runs both
+                // ways.
                 let mean = |number: fn(&EpochRow) -> f64| {
                     rows.iter().map(|row| number(row)).sum::<f64>() / rows.len() as f64
                 };

@@ -13,6 +13,7 @@ pub(super) fn settings<'c, 'a: 'c>(
 ) -> Vec<Setting<'c, 'a>> {
     let mut settings: Vec<Setting> = Vec::new();
     for cell in cells {
+        // A list and no map, so that settings stay in the order of the sweep.
         match settings.iter_mut().find(|(name, _)| *name == cell.setting) {
             Some((_, members)) => members.push(cell),
             None => settings.push((cell.setting, vec![cell])),

@@ -161,6 +161,7 @@ fn against_none(rows: &[EstimatorRow]) -> Table {
             .iter()
             .filter(|row| row.estimator == label && row.halo == halo)
             .filter_map(|row| Some((row, unweighted(rows, row)?)))
+            // Where the unweighted estimate is exact there is no ratio to it.
             .filter(|(_, plain)| plain.rmse > NOTHING && plain.bias > NOTHING)
             .collect();
         if pairs.is_empty() {
@@ -211,6 +212,7 @@ fn figure(rows: &[EstimatorRow], wanted: &[Estimator]) -> Option<Figure> {
         let spots = |label: &str| -> Vec<Spot> {
             rows.iter()
                 .filter(|row| row.graph == graph && row.estimator == label)
+                // A logarithmic axis has no place for rounding errors.
                 .filter(|row| value(row).0 > NOTHING)
                 .map(|row| Spot {
                     x: row.coverage,

@@ -25,6 +25,7 @@ fn a_report_has_every_figure_twice_every_table_twice_and_a_page() {
     let Written { files, notes } = build(folder.path(), &made_up(&[0, 1, 2]), &manifest()).unwrap();
     assert!(notes.is_empty(), "none was asked for by name");
     // Without a sweep there is neither scaling nor a heat map.
+    // Five tables: summary, traffic, claims, and two of budgets. No run has a target.
     assert_eq!(files.len(), 2 * (KINDS.len() - 2) + 2 * 5 + 1);
     for path in &files {
         assert!(

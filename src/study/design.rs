@@ -117,6 +117,7 @@ impl Design {
             DesignKind::Random | DesignKind::Grouping => {
                 count_of_balanced_assignments(&balanced_sizes(self.units, self.workers))
             }
+            // One worker has no chunk to sweep over, and so one outcome.
             DesignKind::Sweep => self.workers.saturating_sub(1).max(1) as f64,
         }
     }

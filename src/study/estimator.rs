@@ -137,6 +137,7 @@ impl Estimator {
             .iter()
             .map(|batch| self.node_weights(batch, known))
             .collect();
+        // After all workers' weights are known, of which this is the mean.
         if self.normalise == Normalise::Mean {
             let mean = mean_or_one(&weights.concat());
             for weight in weights.iter_mut().flatten() {
@@ -169,11 +170,13 @@ impl Estimator {
             (Shrinkage::None | Shrinkage::Kappa, _) => 1.0,
         };
         for (weights, weight) in weights.iter_mut().zip(of_batches) {
+            // `1 + (w − 1)` would have other last bits than `w`.
             let weight = if lambda == 1.0 {
                 weight
             } else {
                 shrunk(weight, lambda)
             };
+            // Weights of nodes were capped above; what is made of them can lie above the cap again.
             weights.fill(capped(weight, self.cap));
         }
         weights
@@ -191,6 +194,7 @@ impl Estimator {
         let weight = |(seed, &v): (usize, &u32)| {
             let (v, degree) = (v as usize, known.degrees[v as usize]);
             let (weight, expected) = match self.weight {
+                // Edge weights act within the aggregation, not on gradients.
                 Weight::None | Weight::EdgeHt => return 1.0,
                 Weight::NodeHajek => (node_hajek(batch.seen[seed], degree), 1.0 - known.empty[v]),
                 Weight::NodeHt | Weight::BatchMean | Weight::BatchGram => {

@@ -134,6 +134,7 @@ impl Problem {
     ) -> Result<Found, StudyError> {
         let target = self.full_gradient();
         let size: f64 = target.iter().map(|value| value * value).sum();
+        // All that is told is relative to its length.
         if !(size.is_finite() && size > 0.0) {
             return Err(StudyError::NoGradient);
         }
@@ -153,6 +154,7 @@ impl Problem {
             design.all().for_each(|workers| look(&workers));
         } else {
             for sample in 0..sampling.samples {
+                // A stream for each sample, so that more samples begin with the same ones.
                 let mut random = stream(sampling.seed, Purpose::Study, 0, sample as u64);
                 look(&design.draw(&mut random));
             }
@@ -189,11 +191,13 @@ impl Problem {
                 .copied()
                 .filter(|&v| owned[v as usize])
                 .collect();
+            // Without training nodes there is no batch to weigh.
             if seeds.is_empty() {
                 continue;
             }
             let view = View::new(self, &inner, halo);
             let gradients = self.toy.gradients(self, &view.mean_operators(), &seeds);
+            // A second pass over the network, only where an estimator asks for it.
             if known.by_edges {
                 let weight = |v: u32, u: u32| edge_ht(design.pair(v, u));
                 let edges: Operators = view.weighted_operators(weight);
@@ -273,6 +277,7 @@ impl Known {
             .collect();
         hops.sort_unstable();
         hops.dedup();
+        // With the halo every neighbour is seen.
         let empty = if halo {
             vec![0.0; graph.nodes()]
         } else {

@@ -80,6 +80,7 @@ impl<'a> Moments<'a> {
 
     /// One outcome's estimate, and the unweighted one.
     pub fn add(&mut self, outcome: usize, estimate: &[f64], plain: &[f64]) {
+        // Dealt in turn, so that groups are alike in size whatever the number of samples.
         let block = &mut self.blocks[outcome % BLOCKS];
         block.count += 1.0;
         for (i, goal) in self.target.iter().enumerate() {
@@ -116,9 +117,11 @@ impl<'a> Moments<'a> {
             .map(|(sum, goal)| goal + sum / total.count)
             .collect();
         let along = product(&mean, self.target);
+        // ‖ĝ‖² = ‖e‖² + 2⟨g, ĝ⟩ − ‖g‖², so its mean follows from the sums that are kept.
         let square = total.square / total.count + 2.0 * along - size;
         let share = |value: f64, of: f64| if of > 0.0 { value / of } else { 0.0 };
         let (m00, m01, m11) = (total.plain_square, total.product, total.square);
+        // Sums do as well as means: λ is a ratio of them.
         let lambda = gradient_lambda(m00, m01, m11);
         let mixed = (1.0 - lambda).powi(2) * m00
             + 2.0 * lambda * (1.0 - lambda) * m01
@@ -140,6 +143,7 @@ impl<'a> Moments<'a> {
         let n = sums.count;
         let square = sums.square / n;
         let of_mean: f64 = sums.error.iter().map(|sum| (sum / n).powi(2)).sum();
+        // Rounding may take it below zero.
         let spread = (square - of_mean).max(0.0);
         let (bias, variance) = if exact || n < 2.0 {
             (of_mean, spread)
@@ -154,12 +158,14 @@ impl<'a> Moments<'a> {
     fn jackknife(&self, total: &Sums) -> [f64; 3] {
         let without = |block: &Sums| {
             let mut rest = total.clone();
+            // Taking one group away is cheaper than adding up all others.
             rest.plus(block, -1.0);
             self.lengths(&rest, false)
         };
         let used: Vec<[f64; 3]> = self
             .blocks
             .iter()
+            // Of fewer samples than groups some groups have none.
             .filter(|block| block.count > 0.0)
             .map(without)
             .collect();

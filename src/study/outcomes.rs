@@ -69,6 +69,7 @@ pub fn count_of_balanced_assignments(sizes: &[usize]) -> f64 {
     for &size in sizes {
         for i in 1..=size {
             placed += 1.0;
+            // Divided on the way: factorials would leave the range of a float much sooner.
             count *= placed / i as f64;
         }
     }

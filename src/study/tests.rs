@@ -327,6 +327,8 @@ fn node_weights_over_their_expectation_are_unbiased_where_neighbours_are_alike()
             weight: Weight::NodeHajek,
             ..Estimator::default()
         });
+        // Halo nodes have no in-edges. Without self-loops their hidden rows are zeros, and
+        // neighbours are not alike.
         for design in designs() {
             for halo in [false, true]
                 .into_iter()

@@ -81,6 +81,7 @@ impl Toy {
         let mut sums = vec![0.0; nodes * self.hidden];
         for v in 0..nodes {
             let row = last_hop.row(v);
+            // A node that is not held has no row, and keeps its zeros.
             if row.is_empty() {
                 continue;
             }

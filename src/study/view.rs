@@ -103,6 +103,7 @@ impl<'a> View<'a> {
                 .copied()
                 .filter(|&u| self.halo || self.is_inner(u));
             let sources: Vec<u32> = seen.chain(self.problem.self_loop.then_some(v)).collect();
+            // Of no sources this is infinite, and nobody takes it.
             let share = 1.0 / sources.len() as f64;
             sources.into_iter().map(|u| (u, share)).collect()
         };
@@ -131,6 +132,8 @@ impl<'a> View<'a> {
                 let weighted = seen.map(|&u| {
                     (
                         u,
+                        // Where all neighbours are seen, nothing is missing that a weight could
+                        // correct.
                         if complete {
                             share
                         } else {

@@ -27,7 +27,9 @@ fn staying_walks(
     met: &mut Vec<u32>,
     hops: usize,
 ) -> f64 {
+    // A walk that cannot go on ends where it is: a node without neighbours is covered.
     if hops == 0 || graph.degree(v) == 0 {
+        // The first unit is the worker's own, which it always sees.
         return inclusion.joint(met.len() - 1);
     }
     let mut sum = 0.0;

@@ -10,6 +10,7 @@ use super::{ExpectedGraph, Law, NodeClass};
 pub fn graph(degrees: &[(f64, f64)]) -> ExpectedGraph {
     let ends: f64 = degrees.iter().map(|(degree, nodes)| degree * nodes).sum();
     let share = |(degree, nodes): &(f64, f64)| {
+        // Without an edge nobody is met, and 0/0 is no share.
         if ends > 0.0 {
             degree * nodes / ends
         } else {

@@ -69,6 +69,7 @@ impl ExpectedGraph {
         let share = 1.0 / workers as f64;
         let others = workers as f64 - 1.0;
         let rows = |(number, class): (usize, &NodeClass)| {
+            // By logarithms: a product of millions of factors close to 1 would lose its digits.
             let absent = match &self.law {
                 Law::Rmat(law) => law.ln_absent(number, share),
                 Law::Degrees => class.degree * (-share).ln_1p(),
@@ -97,8 +98,10 @@ impl ExpectedGraph {
             let rows = |peer: usize| dealt(rows * pairs as f64, pairs, pair(rank, peer, workers));
             let cross: Vec<(u32, usize)> = peers
                 .map(|peer| (u32::try_from(peer).unwrap_or(u32::MAX), rows(peer)))
+                // As in a real partition, who needs nothing is not listed.
                 .filter(|(_, rows)| *rows > 0)
                 .collect();
+            // Of the rounded numbers, so that halo and messages agree.
             let halo = cross.iter().map(|(_, rows)| rows).sum();
             let ends = dealt(edges, workers, rank);
             let internal_edges = if workers == 1 {
@@ -110,6 +113,7 @@ impl ExpectedGraph {
                 owned,
                 halo,
                 internal_edges,
+                // What is left, so that both together are all edges.
                 cut_edges: ends - internal_edges,
                 training: dealt(training, workers, rank),
                 own_values: owned * columns,
@@ -130,6 +134,7 @@ impl ExpectedGraph {
 /// A number that is the same for both orders of a pair, below `workers · (workers − 1)`.
 fn pair(one: usize, other: usize, workers: usize) -> usize {
     let (low, high) = (one.min(other), one.max(other));
+    // Even numbers alone: each stands for both orders of its pair, so all is dealt out.
     2 * (low * (2 * workers - low - 1) / 2 + high - low - 1)
 }
 

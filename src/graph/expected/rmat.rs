@@ -74,6 +74,7 @@ impl RmatLaw {
         let found = |law: &Self| law.clone().graph().edges() / 2.0;
         // Repeated draws find ever fewer new edges: far above this the graph is as good as full.
         let most = self.draws * 1e6;
+        // How many draws it takes has no closed form: doubled until they suffice, then bisected.
         let (mut low, mut high) = (0.0, edges.max(1.0));
         while {
             self.draws = high;

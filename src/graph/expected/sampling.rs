@@ -45,6 +45,7 @@ pub fn frontiers(
         let mut drawn = vec![0.0; classes.len()];
         let mut edges = 0.0;
         for (class, chance) in classes.iter().zip(&chance) {
+            // There is nobody to draw, and shares of neighbours are divided by their number.
             if class.degree == 0.0 {
                 continue;
             }
@@ -76,6 +77,7 @@ fn draws(fanout: usize, mean: f64) -> f64 {
     let (mut chance, mut below, mut expected) = ((-mean).exp(), 0.0, 0.0);
     for place in 0..fanout {
         below += chance;
+        // Rounding may take the sum of chances above 1.
         expected += (1.0 - below).max(0.0);
         chance *= mean / (place as f64 + 1.0);
     }

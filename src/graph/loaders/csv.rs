@@ -34,6 +34,7 @@ pub fn read(folder: &Path, form: Form, options: &Options<'_>) -> Result<RawDatas
     let headed = each_record(
         &targets,
         open(&targets)?,
+        // Classes may be words, so only an id tells data from a header.
         |record| header(options, &record[..1]),
         |record| {
             let [id, .., class] = record else {
@@ -47,12 +48,14 @@ pub fn read(folder: &Path, form: Form, options: &Options<'_>) -> Result<RawDatas
     notes.extend(headless(&targets, headed));
     let ids = Ids::new(listed.iter().map(|&(id, _)| id).collect())
         .map_err(|what| GraphError::file(&targets, what))?;
+    // `Ids` keeps one of those that are listed twice.
     if ids.len() != listed.len() {
         return Err(GraphError::file(
             &targets,
             "lists a node twice; every node has one class",
         ));
     }
+    // As `ids` are, so that the place of a class is the number of its node.
     listed.sort_unstable_by_key(|&(id, _)| id);
     let names: Vec<Option<String>> = listed.into_iter().map(|(_, class)| class).collect();
     let (labels, classes) = number_labels(&names);
@@ -169,6 +172,7 @@ fn listed_features(
             let row: Vec<f32> = (record.iter().enumerate().skip(1))
                 .map(value)
                 .collect::<Result<_, _>>()?;
+            // All lines have as many fields: `each_record` sees to that.
             width = row.len();
             match rows[node as usize].replace(row) {
                 None => Ok(()),
@@ -194,6 +198,7 @@ fn listed_features(
 
 fn json_features(path: &Path, ids: &Ids) -> Result<Features, GraphError> {
     let text = std::fs::read(path).map_err(|source| GraphError::read(path, source))?;
+    // In order, so that of several mistakes the same one is told every time.
     let listed: BTreeMap<u64, Vec<u32>> = serde_json::from_slice(&text).map_err(|error| {
         let what = format!("expected an object of lists of feature numbers: {error}");
         GraphError::file(path, what)
@@ -205,6 +210,7 @@ fn json_features(path: &Path, ids: &Ids) -> Result<Features, GraphError> {
         })?;
         rows[node as usize] = columns.into_iter().map(|column| (column, 1.0)).collect();
     }
+    // The file does not say how many features there are; the largest number does.
     let width = rows
         .iter()
         .flatten()

@@ -10,6 +10,7 @@ use crate::graph::{Features, GraphError, RawDataset};
 
 /// Reads the file, or the only `.txt` (or `.txt.gz`) file of the folder.
 pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
+    // Where there is neither, what is missed is the plain file.
     let path =
         only_file(path, ".txt").or_else(|error| only_file(path, ".txt.gz").map_err(|_| error))?;
     let mut ends: Vec<u64> = Vec::new();

@@ -44,6 +44,7 @@ pub fn parse(
     cites: Source,
     split: Option<Source>,
 ) -> Result<RawDataset, GraphError> {
+    // Only looked up, never walked through: its order reaches no result.
     let mut nodes: HashMap<String, u32> = HashMap::new();
     let (mut rows, mut classes) = (Vec::new(), Vec::new());
     let mut width = None;
@@ -55,6 +56,7 @@ pub fn parse(
         let mut row = Vec::new();
         let mut columns: u32 = 0;
         for field in fields {
+            // Most words are absent, and need no parsing.
             if field != "0" {
                 let value = finite(field, "a number for each word")
                     .map_err(|what| format!("word {columns}: {what}"))?;

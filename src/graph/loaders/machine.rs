@@ -63,6 +63,7 @@ pub struct Machine<'a> {
     stack: Vec<Id>,
     /// Heights of the stack at the marks that are open.
     marks: Vec<usize>,
+    // A map, because the file chooses the numbers of slots: a list could be of any length.
     memo: BTreeMap<u32, Id>,
 }
 
@@ -92,6 +93,7 @@ impl<'a> Machine<'a> {
     /// Runs one instruction; the result of the last is the root.
     pub fn step(&mut self) -> Result<Option<Id>, String> {
         let [code] = self.fixed()?;
+        // Codes as Python's `pickletools` lists them.
         match code {
             0x80 => match self.fixed()? {
                 [2] => {}
@@ -147,6 +149,7 @@ impl<'a> Machine<'a> {
             }
             b')' | b']' => self.push(Value::Sequence(vec![])),
             b'}' => self.push(Value::Dict(vec![])),
+            // Tuples of one, two and three values.
             0x85..=0x87 => {
                 let height = self.height(usize::from(code - 0x84))?;
                 let items = self.stack.split_off(height);
@@ -173,6 +176,7 @@ impl<'a> Machine<'a> {
                 let items = self.since_mark()?;
                 self.insert(&items)?;
             }
+            // Of a class or of a function: both make a value of a name and its arguments.
             0x81 | b'R' => self.construct()?,
             b'b' => self.build()?,
             other => {
@@ -185,6 +189,7 @@ impl<'a> Machine<'a> {
     }
 
     fn take(&mut self, length: usize) -> Result<&'a [u8], String> {
+        // Compared before anything is taken: a length in a file can be anything.
         let left = self.bytes.len() - self.at;
         if length > left {
             return Err(format!(
@@ -237,6 +242,7 @@ impl<'a> Machine<'a> {
     }
 
     fn since_mark(&mut self) -> Result<Vec<Id>, String> {
+        // The stack is that high still: nothing is taken from below an open mark.
         let height = self.marks.pop().ok_or("an instruction finds no mark")?;
         Ok(self.stack.split_off(height))
     }
@@ -276,6 +282,7 @@ impl<'a> Machine<'a> {
         let module = self.line()?;
         let name = self.line()?;
         let known = match (module, name) {
+            // SciPy and NumPy have moved these since, and files of both times are read.
             (b"scipy.sparse.csr" | b"scipy.sparse._csr", b"csr_matrix") => Name::CsrMatrix,
             (b"numpy", b"ndarray") => Name::NdArray,
             (b"numpy", b"dtype") => Name::Dtype,
@@ -350,6 +357,7 @@ impl<'a> Machine<'a> {
                 arguments,
                 state: None,
             },
+            // What a missing key would be made of plays no part: nobody asks for one.
             (Name::DefaultDict, _) => Value::Dict(vec![]),
             (Name::List, None) => Value::Sequence(vec![]),
             (Name::Encode, Some(Value::Text(text))) => Value::Bytes(latin1(text)?.into()),

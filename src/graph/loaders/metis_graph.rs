@@ -30,6 +30,7 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
             header = Some(parse_header(line)?);
             return Ok(());
         };
+        // An empty line is a node without neighbours, unless all nodes had theirs.
         if node == header.nodes {
             return if line.trim().is_empty() {
                 Ok(())
@@ -49,6 +50,7 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
                     header.nodes
                 ));
             }
+            // METIS counts nodes from 1.
             edges.push((node, neighbour - 1));
         }
         node += 1;
@@ -60,6 +62,7 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
             "is empty; expected a header `nodes edges`",
         ));
     };
+    // Each edge is listed at both of its ends.
     if node != header.nodes || edges.len() != 2 * header.edges {
         let what = format!(
             "has {node} nodes and {} neighbours where the header promises {} and twice {}; is it \
@@ -92,6 +95,7 @@ fn parse_header(line: &str) -> Result<Header, String> {
         [nodes, edges, format, constraints] => (nodes, edges, format, constraints),
         _ => return Err(format!("expected a header `nodes edges`, found `{line}`")),
     };
+    // Leading zeros may be left out: 1 is 001.
     let format: u32 = number(format, "a format such as 011")?;
     let [sizes, weights, weighted] = [format / 100, format / 10 % 10, format % 10];
     if sizes.max(weights).max(weighted) > 1 {

@@ -77,6 +77,7 @@ pub(super) fn read(
 
 /// The last part of a path that has a name, for data whose files have none.
 fn name_of_folder(path: &Path) -> String {
+    // A path such as `.` has no name until it is spelt out.
     let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let folder = if whole.is_dir() {
         Some(whole.as_path())
@@ -146,6 +147,7 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, GraphError> {
         .into_iter()
         .map(|entry| entry.path())
         .collect();
+    // File systems list in any order.
     paths.sort_unstable();
     Ok(paths)
 }

@@ -34,6 +34,7 @@ const MOST_AT_ONCE: u64 = 64 << 20;
 /// Where the header of an `.npy` file ends, as its first bytes say.
 fn header_end(start: &[u8]) -> Option<u64> {
     match *start.get(..12)? {
+        // Version 1 writes the length of the header in two bytes, later ones in four.
         [0x93, b'N', b'U', b'M', b'P', b'Y', 1, _, low, high, ..] => {
             Some(10 + u64::from(u16::from_le_bytes([low, high])))
         }
@@ -87,6 +88,7 @@ impl Element for f32 {
 
 impl Element for i64 {
     fn view(bytes: &[u8]) -> Result<Array<Self>, ViewNpyError> {
+        // Published files have whole numbers of either width.
         copy(bytes, |value: i32| Self::from(value)).or_else(|_| copy(bytes, |value: Self| value))
     }
 }
@@ -156,6 +158,7 @@ impl<'a> Npz<'a> {
                 .saturating_sub(bytes.len()),
         );
         (&mut member)
+            // No more than the archive promised, whatever the packed bytes grow to.
             .take(size.saturating_sub(bytes.len() as u64))
             .read_to_end(&mut bytes)
             .map_err(|error| broken(&error))?;

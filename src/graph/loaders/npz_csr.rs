@@ -66,6 +66,7 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
 fn matrix(npz: &mut Npz, prefix: &str) -> Result<Matrix, GraphError> {
     let mut whole = |part: &str| {
         let array = npz.read::<i64>(&format!("{prefix}_{part}"))?;
+        // As pickles have them: so one check serves both.
         Ok::<Vec<f64>, GraphError>(array.values.into_iter().map(|value| value as f64).collect())
     };
     let (shape, offsets, columns) = (whole("shape")?, whole("indptr")?, whole("indices")?);

@@ -15,6 +15,7 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
     let path = only_file(path, ".npz")?;
     let mut npz = Npz::open(&path)?;
     let named = |npz: &Npz<'_>, [here, there]: [&'static str; 2]| {
+        // Where neither is there, the error that follows names the usual one.
         if npz.has(there) && !npz.has(here) {
             there
         } else {
@@ -40,6 +41,7 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
     let ends: Result<Vec<u32>, String> = pairs
         .values
         .into_iter()
+        // A negative number becomes one that is out of range.
         .map(|end| in_range(u64::try_from(end).unwrap_or(u64::MAX), nodes))
         .collect();
     let ends = ends.map_err(|what| npz.error(format!("`edges`: {what}")))?;
@@ -88,6 +90,7 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
 /// The node numbers of each row of a mask, ascending.
 fn masks(npz: &mut Npz, name: &str, nodes: usize) -> Result<Vec<Vec<u32>>, GraphError> {
     let mask = npz.read::<bool>(name)?;
+    // Chunks of no nodes would be a panic.
     if mask.shape.last() != Some(&nodes) || nodes == 0 {
         return Err(npz.error(format!(
             "`{name}` has rows of another length than {nodes} nodes"

@@ -42,6 +42,7 @@ impl Matrix {
             .iter()
             .map(|&at| index(at))
             .collect::<Result<Vec<_>, _>>()?;
+        // The first comparison comes first: after it there is an offset to look at.
         let sound = rows.checked_add(1) == Some(offsets.len())
             && offsets[0] == 0
             && offsets.is_sorted()
@@ -127,6 +128,7 @@ pub fn array(pickle: &Pickle, id: Id) -> Result<Array, GraphError> {
     let declared = shape
         .iter()
         .try_fold(size, |product, &extent| product.checked_mul(extent));
+    // One dimension has the same order either way.
     let column_major = matches!(pickle.get(fortran), Value::Bool(true)) && shape.len() > 1;
     if declared != Some(raw.len()) || column_major {
         let what = format!(

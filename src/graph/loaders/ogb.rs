@@ -34,6 +34,7 @@ pub fn read(folder: &Path) -> Result<RawDataset, GraphError> {
         Ok(())
     })?;
     files.push(path);
+    // A check where the file is there: nothing else needs it.
     if let Ok(path) = find(&raw, "num-edge-list.csv") {
         let promised = single_number(&path)?;
         if promised != edges.len() {

@@ -26,6 +26,7 @@ impl<'a> Pickle<'a> {
     /// Reads the whole of `bytes`; `path` is for messages.
     pub fn read(path: &'a Path, bytes: &'a [u8]) -> Result<Self, GraphError> {
         let mut machine = Machine::new(bytes);
+        // Each step takes a byte at least, so this ends.
         loop {
             let offset = machine.offset();
             match machine.step() {

@@ -24,6 +24,7 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
     } else {
         path
     };
+    // Its name tells those of the others.
     let graph_file = only_file(folder, ".graph")?;
     let full = file_name(&graph_file);
     let name = full
@@ -47,6 +48,7 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
     let known = matrix_of(&file("allx"))?;
     let tested = matrix_of(&file("tx"))?;
     for (part, matrix) in [("allx", &known), ("tx", &tested)] {
+        // Made to be looked at alone: an error can still name the file.
         let rows = (0..matrix.rows()).map(|row| matrix.row(row));
         finite(
             &file(part),
@@ -66,6 +68,7 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
         ("ally", known_labels.shape[0], known.rows()),
         ("tx", tested.rows(), test.len()),
         ("ty", tested_labels.shape[0], test.len()),
+        // Unequal where `y` has more rows than `allx`, of which it repeats the first.
         ("y", training.min(known.rows()), training),
     ];
     for (part, found, expected) in lengths {
@@ -98,6 +101,7 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
     let mut labels: Vec<Option<u32>> = (0..known.rows())
         .map(|row| class(&known_labels, row))
         .collect();
+    // What `test.index` leaves out stays without features and without a class.
     rows.resize(nodes, vec![]);
     labels.resize(nodes, None);
     for (row, &node) in test.iter().enumerate() {

@@ -21,6 +21,7 @@ pub fn open(path: &Path) -> Result<Box<dyn BufRead>, GraphError> {
     let file = File::open(path).map_err(|source| GraphError::read(path, source))?;
     Ok(
         if path.extension().is_some_and(|extension| extension == "gz") {
+            // Two buffers: of the packed bytes, and of the lines that come of them.
             Box::new(BufReader::new(GzDecoder::new(BufReader::new(file))))
         } else {
             Box::new(BufReader::new(file))
@@ -59,6 +60,7 @@ pub fn each_line(
                 4 * ASK_AFTER as u64,
             )?;
         }
+        // Files from Windows have both at the end of a line.
         each(buffer.trim_end_matches(['\r', '\n']))
             .map_err(|what| GraphError::line(path, number, what))?;
     }
@@ -97,6 +99,7 @@ pub fn each_record(
     let (mut record, mut quoted) = (vec![String::new()], false);
     let (mut columns, mut header) = (None, false);
     each_line(path, reader, |line| {
+        // Within quotes an empty line is text.
         if !quoted && line.is_empty() {
             return Ok(());
         }

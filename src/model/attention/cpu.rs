@@ -55,6 +55,7 @@ fn softmax(rows: &Rows, left: &[f32], right: &[f32], heads: usize) -> Vec<f32> {
         for head in 0..heads {
             let length = weights.len();
             let mine = || (head..length).step_by(heads);
+            // Subtracted below, so that no exponential overflows.
             let largest = mine().fold(f32::NEG_INFINITY, |most, at| most.max(weights[at]));
             let mut sum = 0.0;
             for at in mine() {
@@ -85,6 +86,7 @@ fn softmax_gradient(
             let mine = || (head..out.len()).step_by(heads);
             let mean: f32 = mine().map(|at| weights[at] * gradient[at]).sum();
             for (at, &column) in mine().zip(columns) {
+                // Worked out again, as its weight has taken its place in memory.
                 let score = left[row * heads + head] + right[column as usize * heads + head];
                 let slope = if score < 0.0 { NEGATIVE_SLOPE } else { 1.0 };
                 out[at] = slope * weights[at] * (gradient[at] - mean);
@@ -98,6 +100,7 @@ fn dots(rows: &Rows, g: &[f32], x: &[f32], width: usize, heads: usize, parts: us
     let (arch, part_width) = (Arch::new(), width / heads);
     let own_width = parts * part_width;
     each_row(rows, heads, width, |row, out| {
+        // Chunks of no columns would be a panic.
         if part_width == 0 {
             return;
         }
@@ -110,6 +113,7 @@ fn dots(rows: &Rows, g: &[f32], x: &[f32], width: usize, heads: usize, parts: us
             || {
                 for (dots, &column) in out.chunks_exact_mut(heads).zip(columns) {
                     let other = &x[column as usize * width..][..width];
+                    // Where all heads share one gradient, its one part meets the part of each head.
                     let own = own.chunks_exact(part_width).cycle();
                     let parts = own.zip(other.chunks_exact(part_width));
                     for (result, (own, other)) in dots.iter_mut().zip(parts) {
@@ -195,6 +199,7 @@ impl<B: Host> AttentionKernels for B {
         let (heads, width) = (weights.shape()[1], x.shape()[1]);
         let (weights, x) = (B::values(weights), B::values(x));
         let (weights, share): (&[f32], f32) = (&weights, 1.0 / heads as f32);
+        // The mean's factor goes to the weights, which are fewer than the terms.
         let weight = |entry: usize, head| share * weights[entry * heads + head];
         let sums = sums_of_heads(matrix.by_row(), weight, heads, &x, width);
         B::tensor(sums, [matrix.rows(), width / heads])

@@ -43,6 +43,7 @@ fn softmax_rows(
     let mut largest = leaky(own + right[usize::cast_from(columns[start]) * heads + head]);
     for entry in start..end {
         let score = leaky(own + right[usize::cast_from(columns[entry]) * heads + head]);
+        // The result's own memory holds the scores until they become weights.
         out[entry * heads + head] = score;
         if score > largest {
             largest = score;

@@ -67,6 +67,7 @@ pub trait AttentionKernels: Backend {
         matrix: &SparseMatrix,
     ) -> FloatTensor<Self> {
         let (heads, width) = (weights.shape()[1], x.shape()[1]);
+        // For graphics devices; processors have a kernel that adds heads up as it goes.
         let sums = Self::sum(weights, x, matrix, false);
         let (rows, part) = (matrix.rows(), width / heads);
         let sums = Self::float_reshape(sums, Shape::new([rows, heads, part]));
@@ -281,6 +282,8 @@ impl<B: AttentionKernels, C: CheckpointStrategy> AttentionBackend for Autodiff<B
                 ] {
                     if let Some(node) = parent {
                         let ones = ones::<B>(rows, heads, &of_scores);
+                        // With ones in place of rows the sums are those of the scores' own
+                        // gradients.
                         let sums = B::sum(of_scores.clone(), ones, &matrix, transposed);
                         gradients.register::<B>(node.id, sums);
                     }

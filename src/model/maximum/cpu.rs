@@ -33,6 +33,7 @@ fn winners(rows: &Rows, x: &[f32], width: usize) -> Vec<f32> {
         let columns = &rows.columns[rows.entries(row)];
         let source = |place: usize| &x[columns[place] as usize * width..][..width];
         winners.fill(if columns.is_empty() { -1.0 } else { 0.0 });
+        // Entry 0 is the winner to begin with, and of equal ones the first stays.
         for place in 1..columns.len() {
             let values = source(place).iter().enumerate();
             for ((column, value), winner) in values.zip(winners.iter_mut()) {
@@ -63,6 +64,7 @@ fn pick_gradient(matrix: &SparseMatrix, g: &[f32], winners: &[f32], width: usize
     each_row(&by_column.rows, width, |input, out| {
         for entry in by_column.rows.entries(input) {
             let row = by_column.rows.columns[entry] as usize;
+            // Positions count through the matrix, and winners from the first entry of their row.
             let place = (by_column.positions[entry] - rows.offsets[row]) as f32;
             let won = g[row * width..].iter().zip(&winners[row * width..]);
             for (sum, (gradient, &winner)) in out.iter_mut().zip(won) {

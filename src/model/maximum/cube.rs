@@ -90,6 +90,7 @@ impl MaximumKernels for CubeBackend {
         let x = into_contiguous(x);
         let (rows, width) = (matrix.rows(), x.meta.shape()[1]);
         let entries = matrix.entries();
+        // Nothing wins and nothing is picked: `pick` looks at no winner either then.
         if entries * width == 0 {
             return zeros(&x, rows, width);
         }

@@ -33,6 +33,7 @@ fn sums_over_rows(rows: usize, length: usize, add: impl Fn(usize, &mut [f32]) + 
     let starts: Vec<usize> = (0..rows).step_by(BLOCK).collect();
     let blocks: Vec<Vec<f32>> = starts.into_par_iter().map(block).collect();
     let mut total = vec![0.0_f32; length];
+    // In the order of blocks, whichever thread was done first.
     for sums in blocks {
         for (total, sum) in total.iter_mut().zip(sums) {
             *total += sum;
@@ -47,6 +48,7 @@ fn sums_over_rows(rows: usize, length: usize, add: impl Fn(usize, &mut [f32]) + 
 fn moments(x: &[f32]) -> (f32, f32) {
     let width = x.len() as f32;
     let mean = sum(x, |value| value) / width;
+    // In two passes: the mean of squares less the square of the mean would lose digits.
     let variance = sum(x, |value| (value - mean) * (value - mean)) / width;
     (mean, 1.0 / (variance + EPSILON).sqrt())
 }
@@ -170,6 +172,7 @@ impl<B: Host> RowwiseKernels for B {
                 }
             })
         };
+        // While somebody else holds the tensor, the update below would have to copy it.
         drop(upstream);
         let of_x = B::update(g, |g| {
             rows_in_blocks(g, width, |first, rows| {
@@ -222,9 +225,11 @@ impl<B: Host> RowwiseKernels for B {
         let losses: Vec<f32> = logits
             .par_chunks_exact(width)
             .zip(targets.par_chunks_exact(width))
+            // A single row is too little work to hand to a thread.
             .with_min_len(BLOCK)
             .map(of_row)
             .collect();
+        // Many small terms: in double precision, and in the order of the rows whatever the threads.
         let total: f64 = losses.iter().map(|&loss| f64::from(loss)).sum();
         B::tensor(vec![total as f32], [1, 1])
     }

@@ -52,6 +52,7 @@ pub fn activate<B: RowwiseKernels, C: CheckpointStrategy>(
     {
         OpsKind::Tracked(prepared) => {
             let y = B::activate(x.into_primitive(), bias.into_primitive(), activation);
+            // The slope follows from the result alone, so the input need not be kept.
             prepared.finish((activation, y.clone()), y)
         }
         OpsKind::UnTracked(prepared) => prepared.finish(B::activate(
@@ -171,6 +172,7 @@ pub fn loss<B: RowwiseKernels, C: CheckpointStrategy>(
         }
     }
 
+    // Targets are constants: no gradient goes to them.
     let targets = targets.into_primitive();
     match Back
         .prepare::<C>([logits.node()])

@@ -49,6 +49,7 @@ impl SpmmBackend for CubeBackend {
         };
         let client = x.client.clone();
         let structure = structure(&x, &matrix, transposed);
+        // Values lie in the order in which they are read, so the transpose has its own.
         let key = format!("{:?} {transposed}", x.device);
         let values = matrix.value_cache().get(&key, || {
             let mut values: Vec<f32> = if transposed {
@@ -60,6 +61,7 @@ impl SpmmBackend for CubeBackend {
             } else {
                 matrix.values().to_vec()
             };
+            // A buffer may not be empty, so one holds a value that no lane reads.
             if values.is_empty() {
                 values.push(0.0);
             }

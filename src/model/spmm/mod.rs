@@ -100,6 +100,7 @@ impl<B: SpmmBackend, C: CheckpointStrategy> SpmmBackend for Autodiff<B, C> {
                 let product = B::spmm(x.primitive().clone(), Arc::clone(&matrix), transposed);
                 prepared.finish((matrix, transposed), product)
             }
+            // Without gradients nothing is kept for a way back.
             OpsKind::UnTracked(prepared) => {
                 prepared.finish(B::spmm(x.into_primitive(), matrix, transposed))
             }

@@ -21,6 +21,7 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
         Axis::log(
             "relative error",
             Unit::Plain,
+            // Bands may reach below zero, where a logarithmic axis has no place.
             values.into_iter().filter(|&value| value > 0.0),
         )
     };

@@ -87,6 +87,7 @@ impl Matrix<'_, '_> {
         self.compare(|mine, full| {
             let seconds = |cell: &Entrant| Some(cell.column("simulated_seconds")?.mean);
             let factor = seconds(mine)? / seconds(full)?;
+            // A yardstick that takes no time makes no factor.
             (factor.is_finite() && factor > 0.0).then_some(factor)
         })
     }
@@ -94,6 +95,7 @@ impl Matrix<'_, '_> {
     /// Times on a logarithmic scale around 1.
     fn time(&self) -> Heat {
         let tint = |factor: f64| Tint {
+            // By logarithms, so that twice and half the time lie equally far from the middle.
             at: 0.5 + factor.log(FACTOR) / 2.0,
             text: short(factor),
         };
@@ -108,6 +110,8 @@ impl Matrix<'_, '_> {
             Some(100.0 * (accuracy(mine)? - accuracy(full)?))
         });
         let tint = |point: f64| Tint {
+            // More is better here and worse above, so the sign turns: one scale of colours serves
+            // both.
             at: 0.5 - point / (2.0 * POINTS),
             text: signed(point),
         };
@@ -158,6 +162,7 @@ impl Matrix<'_, '_> {
 /// A factor in as few signs as tell it: `0.04`, `0.87`, `4.3`, `120`.
 fn short(factor: f64) -> String {
     match factor {
+        // From here on one decimal would make it `10.0`.
         f if f >= 9.95 => format!("{f:.0}"),
         f if f >= 1.995 => format!("{f:.1}"),
         f if f >= 0.0095 => format!("{f:.2}"),

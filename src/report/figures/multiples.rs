@@ -129,6 +129,7 @@ pub(super) fn left_out(names: &[String], most: usize) -> String {
 /// Whether panels that reach so far can share an axis.
 pub(super) fn alike(reaches: &[f64]) -> bool {
     let most = reaches.iter().copied().fold(0.0, f64::max);
+    // Panels without anything fit any axis.
     let least = reaches.iter().copied().filter(|reach| *reach > 0.0);
     most <= ALIKE * least.fold(f64::INFINITY, f64::min)
 }
@@ -138,6 +139,7 @@ pub(super) fn alike(reaches: &[f64]) -> bool {
 pub(super) fn rows(groups: Vec<Vec<Headed>>) -> Vec<Vec<Headed>> {
     let columns = match groups.iter().map(Vec::len).max().unwrap_or(0) {
         few @ 0..=4 => few,
+        // Five, six and nine panels fill rows of three better than rows of four.
         5 | 6 | 9 => 3,
         _ => 4,
     };

@@ -130,6 +130,7 @@ fn group(shown: &Multiples, cost: &Cost) -> Option<Group> {
         let series: Vec<Series> = (cells.iter())
             .filter_map(|cell| point(cell, cost.of))
             .collect();
+        // Bytes are the same on every network, say: one panel tells all of a sweep over networks.
         match panels.iter_mut().find(|(_, known)| same(known, &series)) {
             Some((settings, _)) => settings.push(setting),
             None => panels.push((vec![setting], series)),
@@ -223,6 +224,7 @@ fn stairs(corners: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
 /// Indices of the points that no other beats in both ways (less x and more y), by growing x.
 fn front(points: &[(f64, f64)]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..points.len()).collect();
+    // Of equal costs the most accurate comes first, so that it beats the others.
     order.sort_by(|&a, &b| {
         points[a]
             .0

@@ -45,6 +45,7 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
             continue;
         };
         let rest = cell.setting.without(size);
+        // A list and no map, so that panels stay in the order of the sweep.
         match panels.iter_mut().find(|(known, _)| *known == rest) {
             Some((_, members)) => members.push((x, cell)),
             None => panels.push((rest, vec![(x, cell)])),
@@ -53,6 +54,7 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
     let names: Vec<String> = panels.iter().map(|(rest, _)| rest.to_string()).collect();
     let note = left_out(&names, MOST);
     panels.truncate(MOST);
+    // Only for workers is there an ideal: as many times less time.
     let yardstick = settings::yardstick(cells).filter(|_| size == "workers");
     let measures: [Measure; 2] = [
         ("time per epoch", Unit::Seconds, |cell| {
@@ -130,6 +132,7 @@ fn group(
             points: vec![(first.x, first.y), end],
         })
     };
+    // The ideal line must fit on the axis, too.
     let ends = drawn
         .iter()
         .filter_map(|(_, series)| Some(line(series)?.points[1].1));
@@ -169,6 +172,7 @@ fn curves(members: &[Sized], value: impl Fn(&Entrant) -> Option<Summary>) -> Vec
         }
     }
     for curve in &mut curves {
+        // A sweep may list its sizes in any order.
         curve.spots.sort_by(|a, b| a.x.total_cmp(&b.x));
     }
     curves

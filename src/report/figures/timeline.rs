@@ -58,6 +58,7 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
 fn group(cell: &Entrant) -> Option<(Group, f64, u64)> {
     let epochs: BTreeSet<u64> = cell.timeline.iter().map(|row| row.epoch).collect();
     let epoch = *epochs.iter().rev().nth(1).or(epochs.last())?;
+    // A message may travel beyond its epoch, and does not make it longer.
     let of_epoch = |row: &&&TimelineRow| row.epoch == epoch && row.activity != Activity::Send;
     let spans = || cell.timeline.iter().filter(of_epoch);
     let start = spans()

@@ -59,6 +59,7 @@ impl Reach {
     fn end(&self, width: f64) -> f64 {
         let ends = self.0.iter().map(|(length, note)| {
             let note = (note + 2.0 * GAP) / width;
+            // However long its note is, a bar keeps a tenth of the width.
             length / (1.0 - note).max(0.1)
         });
         ends.fold(0.0, f64::max)

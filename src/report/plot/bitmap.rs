@@ -33,6 +33,7 @@ pub(super) fn png(canvas: &Canvas, size: At) -> Result<Vec<u8>, String> {
             }
             Shape::Bar(path, color) => {
                 let mut paint = paint(*color, 1.0);
+                // Where bars touch, soft edges of both would let the ground through as a seam.
                 paint.anti_alias = false;
                 fill(&mut page, path, &paint, to_page);
             }
@@ -72,6 +73,7 @@ fn paint((red, green, blue): Color, alpha: f64) -> Paint<'static> {
 
 /// Opaque pixels as a PNG that knows how large it is on paper.
 fn encode(page: &Pixmap) -> Result<Vec<u8>, png::EncodingError> {
+    // On an opaque ground, premultiplied colours are the colours themselves.
     let pixels = page.pixels().iter();
     let bytes: Vec<u8> = pixels
         .flat_map(|pixel| [pixel.red(), pixel.green(), pixel.blue()])

@@ -134,6 +134,7 @@ impl Canvas {
         let height = to.1 - from.1;
         // Strokes end a hair inside, where their own width does not show beyond the edge.
         let (from, to) = ((from.0 + 0.2, from.1 + 0.2), (to.0 - 0.2, to.1 - 0.2));
+        // Strokes lean, so the first ones begin left of the rectangle.
         let mut start = from.0 - height + 1.0;
         while start < to.0 {
             // The stroke from (start, bottom) up to (start + height, top), cut to the rectangle.

@@ -139,6 +139,7 @@ impl Curves {
             .spots
             .iter()
             .map(place)
+            // What lies below the frame is out of sight.
             .filter(|at| at.1 <= frame.bottom);
         let places: Vec<At> = places.collect();
         let (Some(first), Some(last)) = (places.first(), places.last()) else {
@@ -166,6 +167,7 @@ fn band(
     alpha: f64,
     place: impl Fn(f64, f64) -> At,
 ) {
+    // Of a single seed there is no spread to show.
     if spots.iter().all(|spot| spot.y_sd == 0.0) {
         return;
     }

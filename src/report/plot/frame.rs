@@ -64,6 +64,7 @@ impl Frame {
             if let Some(before) = before
                 && inside != (before.1 <= self.bottom)
             {
+                // Cut where it crosses the border, so that a curve does not end short of it.
                 let share = (self.bottom - before.1) / (at.1 - before.1);
                 let border = (before.0 + share * (at.0 - before.0), self.bottom);
                 match pieces.last_mut() {

@@ -107,6 +107,7 @@ impl Heat {
                 } else {
                     canvas.bar(from, to, WHITE, true);
                     let corner = |sign: f64| (middle.0 + sign * 4.0, middle.1 + sign * 3.0);
+                    // A patch without strokes, on which the sign can be read.
                     canvas.bar(corner(-1.0), corner(1.0), WHITE, false);
                     canvas.text_on("–", middle, LARGEST, DARK);
                 }
@@ -200,6 +201,7 @@ fn color(at: f64) -> Color {
     let at = at.clamp(0.0, 1.0) * last as f64;
     // The place is between 0 and the number of colours.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    // The dark end itself belongs to the last pair of colours.
     let before = (at.floor() as usize).min(last - 1);
     let share = at - before as f64;
     let (one, other) = (COLORS[before], COLORS[before + 1]);
@@ -228,6 +230,7 @@ fn luminance((red, green, blue): Color) -> f64 {
 
 /// The text colour that stands out from the one at a place of the scale.
 fn on(at: f64) -> Color {
+    // WCAG's contrast with black equals that with white where (L + 0.05)² = 1.05 · 0.05.
     if luminance(color(at)) > 0.18 {
         DARK
     } else {

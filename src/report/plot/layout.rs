@@ -42,6 +42,7 @@ pub(super) struct Grid<'a> {
 pub(super) fn grid(rows: &[Vec<Headed>], width: f64, top: f64) -> Grid<'_> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let labels = |row: usize, column: usize| labels(rows, row, column);
+    // Of all rows together, so that frames of a column stand one below the other.
     let beside = |column: usize| {
         let panels = (0..rows.len()).filter_map(|row| Some((row, &rows[row].get(column)?.1)));
         let needed = panels.map(|(row, panel)| {

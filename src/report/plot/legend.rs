@@ -63,6 +63,7 @@ fn columns(entries: &Entries, width: f64) -> Vec<f64> {
     let fitting = (1..=entries.len())
         .rev()
         .find(|count| page(&with(*count)) <= width - MARGIN)
+        // Where not even one column fits, labels are cut.
         .unwrap_or(1);
     // As even as possible: eight entries in rows of four, not of five and three.
     let rows = entries.len().div_ceil(fitting).max(1);

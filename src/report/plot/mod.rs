@@ -106,6 +106,7 @@ impl Figure {
             // Long headings are smaller, and cut only if that is not enough.
             let (room, width) = (placed.heading_room, text::width(placed.heading, LABEL));
             let size = LABEL * (room / width.max(room)).max(SMALLEST);
+            // A hair of room, for a heading that was shrunk to fit exactly.
             let heading = text::fit(placed.heading, size, room + 0.01);
             canvas.text(&heading, at, size, Anchor::Top);
             placed.panel.draw(&mut canvas, frame, placed.labels);

@@ -66,6 +66,7 @@ impl Axis {
         };
         let (mut low, mut high) = (low - margin, high + margin);
         if unit == Unit::Percent {
+            // No share lies beyond 0 or 1, and no tick should.
             (low, high) = (low.max(0.0), high.min(1.0));
         }
         Self::new(name, unit, (low, high), Mapping::Linear)
@@ -73,6 +74,7 @@ impl Axis {
 
     /// A linear axis from zero to `high`, for bars.
     pub(crate) fn from_zero(name: &str, unit: Unit, high: f64) -> Self {
+        // An axis without a length has no positions.
         let high = if high > 0.0 { high } else { 1.0 };
         Self::new(name, unit, (0.0, high), Mapping::Linear)
     }
@@ -140,6 +142,7 @@ impl Axis {
         match (self.unit, self.mapping) {
             (Unit::Plain, _) => self.name.clone(),
             (Unit::Percent, _) => format!("{} (%)", self.name),
+            // One unit for all ticks. On a logarithmic axis each tick has its own.
             (unit, Mapping::Linear) => format!("{} ({})", self.name, unit.at(self.high).1),
             (_, Mapping::Log { .. }) => format!("{} (log scale)", self.name),
         }
@@ -173,11 +176,15 @@ impl Axis {
         let size = self.unit.at(self.high).0;
         let (low, high) = (self.low / size, self.high / size);
         let step = nice_step((high - low) / 6.0);
+        // As many as tell neighbouring ticks apart.
         let decimals = usize::from(step < 1.0) + usize::from(step < 0.1) + usize::from(step < 0.01);
         let mut ticks = Vec::new();
+        // Rounding must not lose a tick at the very end; so it is below.
         let mut index = (low / step - 1e-9).ceil();
+        // Of a range that is tiny beside its values, an index can be too large to count up.
         while index * step <= high + step * 1e-9 && ticks.len() < MOST_TICKS {
             let value = index * step;
+            // Not `0.0`, and never `-0.0`.
             let text = if value == 0.0 {
                 "0".into()
             } else {
@@ -264,6 +271,7 @@ fn nice_step(rough: f64) -> f64 {
     let power = 10_f64.powf(rough.log10().floor());
     let step = [1.0, 2.0, 5.0, 10.0]
         .into_iter()
+        // Rounding must not take a step for larger than it is.
         .find(|step| step * power >= rough * 0.999);
     step.unwrap_or(10.0) * power
 }

@@ -13,6 +13,7 @@ const SCALE: f64 = 20.0;
 
 /// The document of a page of `size` pt that is called `title`.
 pub(super) fn document(canvas: &Canvas, (width, height): At, title: &str) -> String {
+    // Outlines by number, so that equal figures are equal files.
     let (mut shapes, mut used) = (String::new(), BTreeMap::new());
     for shape in &canvas.shapes {
         match shape {
@@ -62,12 +63,14 @@ fn text_of(line: &Line, used: &mut BTreeMap<u16, Option<String>>) -> String {
     let turn = if line.upwards { " rotate(-90)" } else { "" };
     let unit = text::unit(line.size);
     let (color, scale) = (hexadecimal(line.color), unit * SCALE);
+    // Fonts count upwards and pages downwards.
     let mut text = format!(
         "<g fill=\"{color}\" transform=\"translate({x:.0} {y:.0}){turn} scale({scale:.5} -{scale:.5})\">"
     );
     for glyph in &line.glyphs {
         let number = glyph.number();
         let new = || Some(commands(&text::outline(number)?, 1.0));
+        // Each outline is written once, however often it is used.
         if used.entry(number).or_insert_with(new).is_some() {
             let right = glyph.x / unit;
             text += &format!("<use href=\"#glyph-{number}\" x=\"{right:.0}\"/>");

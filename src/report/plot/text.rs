@@ -81,6 +81,7 @@ pub(super) fn outline(number: u16) -> Option<Path> {
         let (OutlineCurve::Line(start, end)
         | OutlineCurve::Quad(start, _, end)
         | OutlineCurve::Cubic(start, _, _, end)) = curve;
+        // Where a curve does not go on from the last one, another contour begins.
         if here != Some(start) {
             path.close();
             path.move_to(start.x, start.y);

@@ -109,10 +109,12 @@ fn silent(label: &str, up_to: &str, moved: Option<f64>) -> String {
 }
 
 fn node_data(cells: &[Entrant], story: &mut Story) {
+    // One machine sends nothing: it is left out, unless there is nothing else.
     let every = cells.iter().all(alone);
     let ranked = ranked(cells, |cell| {
         (every || !alone(cell)).then(|| cell.node_data()).flatten()
     });
+    // To who sends nothing there is no factor, so these are told apart.
     let (none, some): (Vec<_>, Vec<_>) = ranked.iter().partition(|(_, sum)| sum.mean == 0.0);
     let none: Vec<String> = (none.iter())
         .map(|(cell, _)| silent(&cell.label, "", cell.repartitioned()))
@@ -168,6 +170,7 @@ fn at_accuracy(mine: &Entrant, other: &Entrant) -> String {
     let (Some(mine), Some(theirs)) = accuracies else {
         return String::new();
     };
+    // Less than this reads as no points at all.
     match (mine.mean - theirs.mean) * 100.0 {
         p if p <= -0.05 => format!(", at {:.1} points lower accuracy", -p),
         p if p >= 0.05 => format!(", at {p:.1} points higher accuracy"),
@@ -235,6 +238,7 @@ fn time(cells: &[Entrant], story: &mut Story) {
     let (Some((fastest, least)), Some((slowest, most))) = (ranked.first(), ranked.last()) else {
         return;
     };
+    // One alone is ahead of nobody, and no time makes no factor.
     if ranked.len() < 2 || least.mean <= 0.0 {
         return;
     }

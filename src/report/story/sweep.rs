@@ -22,6 +22,7 @@ pub(super) fn tell(cells: &[Entrant], settings: &[Setting]) -> Story {
         node_data(cells, &compared, &mut story);
         let speed = |cell: &Entrant| {
             let time = cell.column("simulated_seconds").filter(|_| !alone(cell));
+            // Less time is more speed: with the sign turned, the highest number leads.
             time.map(|sum| (-sum.mean, sum.spread()))
         };
         leaders(&compared, "fastest across workers", speed, &mut story);
@@ -51,6 +52,7 @@ fn leaders(
         let clear = numbers
             .get(1)
             .is_some_and(|next| best.0 - next.0 > best.1.max(next.1));
+        // Of equals each one leads.
         for cell in cells.iter().filter(|cell| number(cell) == Some(best)) {
             let known = led
                 .iter_mut()
@@ -62,6 +64,7 @@ fn leaders(
             }
         }
     }
+    // A stable sort: of equal counts, whoever led first stays first.
     led.sort_by_key(|(_, times, _)| std::cmp::Reverse(*times));
     let Some((first, times, clearly)) = led.first() else {
         return;
@@ -106,6 +109,7 @@ fn node_data(cells: &[Entrant], settings: &[&Setting], story: &mut Story) {
             super::silent(label, "up to ", moved.max_by(f64::total_cmp))
         })
         .collect();
+    // Where nobody sends any, it tells nobody apart.
     if !silent.is_empty() && silent.len() < labels.len() {
         let said = format!("No node data at all is sent by {}.", list(&silent));
         story.sentences.push(said);
@@ -113,6 +117,7 @@ fn node_data(cells: &[Entrant], settings: &[&Setting], story: &mut Story) {
     let factors = |label: &str| -> Vec<f64> {
         let of = |cells: &[&Entrant], label: &str| {
             let cell = cells.iter().find(|cell| cell.strategy == label);
+            // Of nothing sent there is no factor.
             cell.map(|cell| sends(cell)).filter(|bytes| *bytes > 0.0)
         };
         let factor = |(_, cells): &&Setting| Some(of(cells, "full")? / of(cells, label)?);

@@ -115,6 +115,7 @@ fn reached(cell: &Entrant, spent: &Spent, budget: impl Fn(u64) -> Option<f64>) -
             let within = so_far.is_none_or(|(_, &bytes)| bytes as f64 <= budget);
             if let (true, Some(validation), Some(test)) =
                 (within, epoch.val_accuracy, epoch.test_accuracy)
+                // Of equals the first stays, as in all tables.
                 && best.is_none_or(|(so_far, _)| validation > so_far)
             {
                 best = Some((validation, test));
@@ -151,6 +152,7 @@ fn matrix(contests: &[Contest]) -> Table {
             row.extend(contender.reached.iter().zip(&best).map(|(reached, best)| {
                 summary(reached.as_ref()).map_or(Entry::new("–"), |sum| Entry {
                     text: format::percent_summary(&sum),
+                    // The same mean of the same numbers, equal to the last bit.
                     best: Some(sum.mean) == *best,
                 })
             }));

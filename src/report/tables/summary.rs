@@ -32,6 +32,7 @@ pub(crate) fn summary(cells: &[Entrant]) -> Table {
                     .filter_map(|row| Some((&row[column].0, row[column].1?)))
             };
             let best = known().max_by(|a, b| (a.1 * sign).total_cmp(&(b.1 * sign)));
+            // Where all entries read the same, none is the best.
             let Some((best, _)) = best.filter(|best| known().any(|(text, _)| text != best.0))
             else {
                 continue;

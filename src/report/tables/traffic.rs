@@ -42,6 +42,7 @@ pub(crate) fn traffic(cells: &[Entrant], traffic: &[TrafficRow]) -> Table {
                 Entry::new(format::quantity(*messages as f64 / seeds)),
                 Entry::new(format::bytes(*payload as f64 / seeds)),
                 Entry::new(format::bytes(*wire as f64 / seeds)),
+                // A cell that sent nothing has shares of 0, not 0/0.
                 Entry::new(format::percent(*payload as f64 / total.max(1) as f64)),
             ]);
         }

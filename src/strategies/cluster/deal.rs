@@ -45,6 +45,7 @@ impl Deal {
     #[must_use]
     #[allow(clippy::cast_possible_truncation)] // clusters are numbered by u32
     pub fn batches(&self, seed: u64, epoch: usize, worker: usize) -> Vec<Vec<u32>> {
+        // Clusters of one worker are numbered in a row.
         let (first, each) = ((worker * self.each()) as u32, self.each());
         let own: Vec<u32> = (first..).take(each).collect();
         let order = shuffled(seed, epoch, worker, &own);
@@ -56,6 +57,7 @@ impl Deal {
     pub fn nodes(&self, batch: &[u32]) -> Vec<u32> {
         let parts = batch.iter().map(|&c| &self.plan.parts[c as usize].owned);
         let mut nodes: Vec<u32> = parts.flatten().copied().collect();
+        // In ascending order, as `induced` takes them, and as the plan looks nodes up.
         nodes.sort_unstable();
         nodes
     }
@@ -64,6 +66,7 @@ impl Deal {
     #[must_use]
     pub fn training(&self, seed: u64, epoch: usize) -> Vec<usize> {
         let mut nodes = vec![0; self.steps()];
+        // Batches follow from the seed, so nobody has to ask the others for theirs.
         for worker in 0..self.workers {
             for (sum, batch) in nodes.iter_mut().zip(self.batches(seed, epoch, worker)) {
                 let parts = batch.iter().map(|&c| &self.plan.parts[c as usize]);

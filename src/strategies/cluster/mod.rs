@@ -119,6 +119,7 @@ impl Strategy for Cluster {
             return Err(OptionError::key("clusters_per_batch", what));
         }
         Ok(Needs {
+            // More parts than workers: the parts are the clusters, and each worker owns as many.
             partition: self.0.chunking.divide(asked, clusters),
             batches: BatchUse::Never,
             together: false,
@@ -137,6 +138,7 @@ impl Strategy for Cluster {
 /// The boundary plan as if each cluster were a worker's.
 fn clusters_of(setting: &Setting) -> Arc<BoundaryPlan> {
     let chunks = setting.chunks.as_ref();
+    // With as many clusters as workers there is no finer partition than theirs.
     Arc::clone(chunks.map_or(&setting.boundary, |chunks| &chunks.plan))
 }
 
@@ -166,6 +168,8 @@ impl Training for Clusters {
             worker,
             steps,
             |worker, model, epoch, step| {
+                // All batches of an epoch are drawn at once; the plan has this work in the first
+                // step.
                 if step == 0 {
                     (batches, training) = worker.compute(Activity::Exchange, |_| {
                         (deal.batches(seed, epoch, rank), deal.training(seed, epoch))
@@ -182,6 +186,7 @@ impl Training for Clusters {
                     layers: &layers,
                     targets: &batch.targets,
                     dropout: &dropout,
+                    // Each step has dropout masks of its own.
                     round: (epoch * steps + step) as u64,
                     buckets: None,
                 };
@@ -221,11 +226,13 @@ impl PlannedSteps for ClusterPlan {
         let batch = &deal.batches(setting.seed, epoch, rank)[step];
         let nodes = deal.nodes(batch);
         let (graph, features) = (&setting.dataset.graph, &setting.dataset.features);
+        // Finding the edges inside takes a look at all neighbours, those outside the batch too.
         let degrees = nodes.iter().map(|&v| graph.degree(v as usize));
         let seen: usize = degrees.sum();
         track.compute(Work::pass(seen + nodes.len() * model.features()));
         let inside = |u: &&u32| nodes.binary_search(u).is_ok();
         let among = |&v: &u32| graph.neighbours(v as usize).iter().filter(inside).count();
+        // Only modelled time needs the edges, and counting them passes over the graph.
         let edges = if setting.models_compute() {
             nodes.iter().map(among).sum()
         } else {
@@ -265,8 +272,10 @@ impl Batch {
         worker.compute(Activity::Exchange, |worker| {
             let (shard, model) = (worker.shard(), &worker.setting().model);
             let graph = shard.adjacency.induced(&rows);
+            // Degrees within the batch, for which the paper normalises anew (section 3.2).
             let degrees: Vec<usize> = (0..rows.len()).map(|v| graph.degree(v)).collect();
             #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
+            // A step without training nodes has no loss, and nobody uses this weight.
             let weight = (1.0 / training.max(1) as f64) as f32;
             let trains = |row: u32| shard.train.binary_search(&row).is_ok();
             let weighted = rows.iter().enumerate().filter(|(_, row)| trains(**row));

@@ -128,6 +128,7 @@ impl Options {
             return vec![0; steps];
         }
         let (mut rounds, mut left) = (Vec::new(), steps);
+        // With K ≥ 1 and ρ ≥ 1 each round has a step at least, so this ends.
         while left > 0 {
             let next = self.steps_of(rounds.len()).min(left);
             rounds.push(next);
@@ -179,8 +180,11 @@ impl Training for Rounds {
             ..
         } = self.options;
         let own = worker.shard().train.len();
+        // What is recorded is the sum over workers: with this share of each, the mean over all
+        // nodes.
         let share = own as f64 / worker.training_nodes() as f64;
         let mut local = LocalGraph::without_halo(worker);
+        // Gradients of local steps are not summed, so the mean is over own training nodes alone.
         local.targets = LocalGraph::mean_targets(worker, own);
         let trainer = LayerwiseTrainer::new(worker, local);
         let features = Input::from_features(worker.shard().features.clone(), worker.place());
@@ -191,6 +195,7 @@ impl Training for Rounds {
         let mut taken = 0;
         for (round, &steps) in self.steps.iter().enumerate() {
             worker.begin_epoch(round)?;
+            // Only now has a round begun, under which the messages to the server are counted.
             if round == 0 && server_steps > 0 {
                 server = Server::new(worker, server_learning_rate)?;
             }
@@ -206,6 +211,7 @@ impl Training for Rounds {
                 for step in 0..server_steps {
                     let loss;
                     (model, loss) = server.step(worker, model, taken + step)?;
+                    // Without local steps the server's loss is all there is to tell.
                     if steps == 0 {
                         losses.push(loss);
                     }
@@ -214,6 +220,7 @@ impl Training for Rounds {
             taken += server_steps;
             model = hand_out(worker, model)?;
             let scores = worker.evaluate_model(round, &model)?;
+            // Without local steps the other workers have no loss: zero of nothing, not 0/0.
             let loss = losses.iter().sum::<f64>() / losses.len().max(1) as f64;
             let report = EpochReport {
                 loss,

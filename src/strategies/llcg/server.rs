@@ -101,6 +101,7 @@ impl Server {
             let shard = worker.shard();
             let rows: Vec<u32> = (0_u32..).take(shard.owned).collect();
             let mut own = Chunk::of(shard, &rows, |_| true, CARRIED, &[]);
+            // Features are another kind of traffic than structure, and so a message of their own.
             let features = to_bytes(&std::mem::take(&mut own.features));
             let mut structure = Vec::new();
             own.encode(&mut structure);
@@ -124,6 +125,7 @@ impl Server {
         let width = worker.shard().features.width();
         let (graph, features) = worker.compute(Activity::Exchange, |worker| {
             let mut parts = vec![own];
+            // Both inboxes are in ascending order of workers.
             for (structure, features) in inboxes[0].iter().zip(&inboxes[1]) {
                 let count = worker.setting().boundary.parts[structure.peer].owned.len();
                 let mut chunk = Chunk::decode(&mut &structure.payload[..], count, 0, CARRIED)?;
@@ -169,11 +171,13 @@ fn whole(worker: &Worker, parts: Vec<Chunk>) -> (LocalGraph, Input) {
     let boundary = &worker.setting().boundary;
     let count = boundary.nodes;
     let mut features = worker.shard().features.clone(); // the server's own are the first
+    // Features stand part after part; `order` says where the row of each node is among them.
     let mut order = vec![0_u32; count];
     let mut degrees = vec![0; count];
     let mut classes = vec![None; count];
     let mut edges = Vec::with_capacity(boundary.edges);
     let mut row = 0_u32..;
+    // In the order of workers, of whom the server is the first.
     for (rank, chunk) in parts.into_iter().enumerate() {
         if rank != SERVER {
             features.append(&chunk.features);
@@ -220,6 +224,7 @@ pub fn average(worker: &mut Worker, model: Gnn) -> Result<Gnn, SimError> {
         let all = worker.training_nodes() as f64;
         let parts = &worker.setting().boundary.parts;
         let share = |rank: usize| parts[rank].training as f64 / all;
+        // In double precision, so that the mean is rounded once.
         let mut mean: Vec<f64> = parameters(&model)
             .into_iter()
             .map(|value| share(SERVER) * f64::from(value))

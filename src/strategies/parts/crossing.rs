@@ -43,6 +43,7 @@ impl Crossing {
             made,
             own,
             halo: receives.iter().map(|(_, range)| range.len()).sum(),
+            // One list for all peers, so that what leaves takes one selection on the device.
             outgoing: sends.iter().flat_map(|(_, rows)| rows).copied().collect(),
             sends,
             receives,
@@ -117,6 +118,7 @@ impl Crossing {
     ) -> Result<Option<Matrix>, SimError> {
         let rows = self.outgoing.len();
         let mut outbox = outbox(TrafficKind::Activation, layer, self.receives.ranks());
+        // Only where rows leave does the plan have a phase of computing.
         if let Some(made) = made.as_ref().filter(|_| rows > 0) {
             outbox.messages = worker.compute(Activity::Exchange, |worker| {
                 let gathered = made.select(&self.outgoing).into_values();
@@ -125,6 +127,7 @@ impl Crossing {
         }
         let tag = (outbox.kind, outbox.layer);
         let (inbox, wire) = self.exchange(worker, outbox, wire)?;
+        // Where all rows are read here too there is nothing to cut off, and so no copy.
         let own = made.and_then(|made| match self.own {
             own if own == self.made => Some(made),
             0 => None,
@@ -135,10 +138,13 @@ impl Crossing {
         }
         worker.compute(Activity::Exchange, |worker| {
             let mut rows = Vec::with_capacity(self.halo * width);
+            // Halo rows are grouped by owner in ascending order, and messages arrive in that order.
             for message in &inbox {
                 rows.extend(self.decode(worker, message, width, &wire)?);
             }
             if let Some(delay) = &self.delay {
+                // Late rows start as zeros, as in PipeGCN: in the first exchange no message has
+                // come yet.
                 rows.resize(self.halo * width, 0.0);
                 rows = delay.smoothed(tag, rows);
             }
@@ -169,6 +175,7 @@ impl Crossing {
         let (made, own, halo) = (self.made, self.own, self.halo);
         let mut outbox = outbox(TrafficKind::ActivationGradient, layer, self.sends.ranks());
         let wire = match &self.delay {
+            // Late rows came by another epoch's wire, and their gradient goes back by that one.
             Some(delay) => &delay.back(outbox.layer, wire),
             None => wire,
         };
@@ -178,6 +185,7 @@ impl Crossing {
                 let rows = all.values_from(own);
                 let messages = self.receives.iter().map(|(peer, range)| {
                     let values = &rows[range.start * width..range.end * width];
+                    // Keys name the owner first. On the way back that is the peer, who receives.
                     let wire = wire.between(peer, worker.rank(), Way::Back);
                     let payload = encode(values, width, &wire);
                     Message { peer, payload }
@@ -188,11 +196,14 @@ impl Crossing {
         }
         let tag = (outbox.kind, outbox.layer);
         let (inbox, wire) = self.exchange(worker, outbox, wire)?;
+        // Nobody reads these rows, or late gradients are not there yet. The plan has no phase here.
         if inbox.is_empty() {
             return Ok(mine);
         }
         worker.compute(Activity::Exchange, |worker| {
             let mut sum = vec![0.0_f32; made * width];
+            // Messages come in ascending order of senders, so sums have the same last bits in every
+            // run.
             for message in &inbox {
                 let rows = &self.sends[message.peer];
                 let wire = wire.between(worker.rank(), message.peer, Way::Back);
@@ -202,6 +213,7 @@ impl Crossing {
                 for (&row, values) in rows.iter().zip(values.chunks_exact(width)) {
                     let target = &mut sum[row as usize * width..][..width];
                     for (total, value) in target.iter_mut().zip(values) {
+                        // Several workers may read one row: their gradients add up.
                         *total += value;
                     }
                 }
@@ -215,6 +227,7 @@ impl Crossing {
                 None => sum,
                 Some(mine) if own == made => mine.zip(sum, Tensor::add),
                 Some(mine) => {
+                    // Rows that are made for others alone got no gradient from this worker.
                     let rest = vec![0.0; (made - own) * width];
                     mine.followed_by(rest, place).zip(sum, Tensor::add)
                 }

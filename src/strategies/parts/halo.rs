@@ -60,6 +60,7 @@ impl HaloExchange {
         let sends = &self.crossing.sends;
         outbox.messages = worker.compute(Activity::Exchange, |worker| {
             let features = &worker.shard().features;
+            // Features never change: they are gathered once, and encoded anew each time.
             let rows = rows.get_or_insert_with(|| {
                 let sent = sends.iter();
                 sent.map(|(_, rows)| features.dense_rows(rows)).collect()
@@ -92,6 +93,8 @@ impl HaloExchange {
         let crossing = &self.crossing;
         let input = worker.compute(Activity::Exchange, |worker| {
             // Halo rows are grouped by owner, and messages arrive in that order.
+            // A copy of the shard's: the next time the halo's rows come anew, perhaps through
+            // another codec.
             let mut features = worker.shard().features.clone();
             for message in &inbox {
                 features.append(&crossing.decode(worker, message, width, wire)?);

@@ -27,6 +27,7 @@ pub struct Asking {
 pub(super) fn ask(worker: &mut Worker, layer: usize, wanted: &[u32]) -> Result<Asked, SimError> {
     ask_owners(worker, layer, |worker| {
         let shard = worker.shard();
+        // By global numbers, as the owner numbers its rows in another way.
         let nodes = wanted.iter().map(|&row| shard.nodes[row as usize]);
         let by_owner = SampledLayer::by_owner(wanted, shard.owned, &shard.receives);
         (nodes.collect(), by_owner)
@@ -145,6 +146,7 @@ pub fn receive_features(
     let came: usize = asked.by_me.iter().map(|(_, range)| range.len()).sum();
     worker.compute(Activity::Exchange, |_| {
         let mut rows = Vec::with_capacity(came * width);
+        // Messages come by ascending owner, and that is how the rows were asked for.
         for message in &inbox {
             let count = asked.by_me[message.peer].len();
             let wire = wire.between(message.peer, rank, Way::Forward);
@@ -167,6 +169,7 @@ impl Kept {
     /// Of these halo rows, those whose features did not come yet.
     pub fn missing(&mut self, worker: &Worker, rows: &[u32]) -> Vec<u32> {
         let shard = worker.shard();
+        // `Default` knows no shard, so the table gets its size on first use.
         self.places.resize(shard.halo(), None);
         let missing = |row: &u32| self.places[*row as usize - shard.owned].is_none();
         rows.iter().copied().filter(missing).collect()
@@ -190,6 +193,7 @@ impl Kept {
         let (own, others) = sampled.rows.split_at(sampled.own);
         let others = others.iter().filter_map(|&row| halo(row));
         let places: Vec<u32> = own.iter().copied().chain(others).collect();
+        // Where nothing was ever taken, the shard's own features are all there is.
         let features = self.features.as_ref().unwrap_or(&shard.features);
         features.select(&places)
     }

@@ -216,12 +216,14 @@ impl Schedule {
     pub fn ratio(&self, epoch: usize, epochs: usize, seen: &[Feedback]) -> f64 {
         let (from, to) = self.bounds();
         let t = epoch as f64;
+        // VARCO's code divides by T − 2; a training of two epochs or fewer must not divide by zero.
         let last = epochs.saturating_sub(2).max(1) as f64;
         let ratio = match *self {
             Self::Constant(ratio) => ratio,
             Self::Linear { slope, .. } => from - slope * t * (from - to) / last,
             Self::Exponential { .. } => from * (to / from).powf(t / last),
             Self::Cosine { .. } => {
+                // The last epoch lies beyond T − 2, where a cosine would rise again.
                 let phase = (t / last).min(1.0) * std::f64::consts::PI;
                 to + (from - to) * (1.0 + phase.cos()) / 2.0
             }
@@ -236,6 +238,9 @@ impl Schedule {
                 tolerance,
                 ..
             } => {
+                // A loss that falls is progress: with its sign changed, more is better for both
+                // measures. Epochs that were not evaluated are left out, so patience counts
+                // evaluations.
                 let good = seen.iter().filter_map(|epoch| match measure {
                     ValidationMeasure::Loss => epoch.loss.map(|loss| -loss),
                     ValidationMeasure::Accuracy => epoch.accuracy,
@@ -252,6 +257,7 @@ impl Schedule {
                 from / factor.powi(stalls(falls, patience, tolerance))
             }
         };
+        // The last epoch lies beyond T − 2, and steps and divisions know no bounds: all end here.
         ratio.clamp(to, from)
     }
 
@@ -260,6 +266,7 @@ impl Schedule {
     /// and so are never too low.
     #[must_use]
     pub fn least_ratio(&self, epoch: usize, epochs: usize) -> f64 {
+        // Values that are no numbers, not missing ones: only what was seen can fail to improve.
         let hopeless = Feedback {
             accuracy: Some(f64::NAN),
             loss: Some(f64::NAN),
@@ -299,6 +306,7 @@ impl Schedule {
 fn stalls(values: impl Iterator<Item = f64>, patience: usize, tolerance: f64) -> i32 {
     let (mut best, mut waited, mut stalls) = (f64::NEG_INFINITY, 0, 0);
     for value in values {
+        // Progress below the tolerance leaves the best as it was, so that slow progress adds up.
         if value > best + tolerance {
             best = value;
             waited = 0;
@@ -314,6 +322,7 @@ fn stalls(values: impl Iterator<Item = f64>, patience: usize, tolerance: f64) ->
 }
 
 fn count(steps: usize) -> i32 {
+    // A factor to so high a power is infinite either way, and bounded afterwards.
     i32::try_from(steps).unwrap_or(i32::MAX)
 }
 

@@ -31,6 +31,8 @@ type Tag = (TrafficKind, u32);
 /// What one worker's late messages leave from one exchange to the next.
 pub(super) struct Delay {
     staleness: Staleness,
+    // Cells, because all layers of a pass borrow the same crossing. Maps in order, because workers
+    // wait at the end in the order that is planned.
     under_way: RefCell<BTreeMap<Tag, (PendingExchange, Wire)>>,
     /// Of each layer how the rows came that are read now, and so how their gradient goes back.
     read: RefCell<BTreeMap<u32, Wire>>,
@@ -61,6 +63,7 @@ impl Delay {
             Some((pending, wire)) => (worker.finish_exchange(pending)?, wire),
             None => (Inbox::new(), wire.clone()),
         };
+        // Gradients go back by the wire of the rows that are read now, not of those that leave now.
         if tag.0 == TrafficKind::Activation {
             self.read.borrow_mut().insert(tag.1, arrived.1.clone());
         }

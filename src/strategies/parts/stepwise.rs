@@ -32,6 +32,7 @@ pub fn sum_steps(
         }
         let scores = worker.evaluate_model(epoch, &model)?;
         let report = EpochReport {
+            // Each step's loss is a mean by itself.
             loss: loss / steps as f64,
             scores,
             ..report(worker, epoch)

@@ -118,9 +118,11 @@ fn train(worker: &mut Worker, rounds: &Rounds) -> Result<(), SimError> {
     let mut input = Input::from_features(Features::clone(&dataset.features), place);
     for stage in 0..=spec.layers() {
         let model = clients.train_stage(worker, spec, stage, &input)?;
+        // Nobody listens to the last sub-model, so nothing of it is sent.
         if stage == spec.layers() {
             break;
         }
+        // What follows is counted under the first round of the next sub-model.
         worker.begin_epoch(rounds.first(stage + 1))?;
         worker.carry(&finished(
             worker.size(),
@@ -128,6 +130,7 @@ fn train(worker: &mut Worker, rounds: &Rounds) -> Result<(), SimError> {
         ))?;
         let all: Vec<usize> = (0..worker.size()).collect();
         input = Input::Dense(worker.compute_together(Activity::Model, &all, |worker| {
+            // Without a history for gradients: these never cross sub-models.
             let rows = model.valid().logits(&clients.block, &input);
             worker.wait_for(&rows);
             rows
@@ -153,6 +156,7 @@ impl Shared {
         let trains = |node: &u32| dataset.split.train.binary_search(node).is_ok();
         let nodes = training.iter().flat_map(|&rank| &parts[rank].owned);
         let mut seeds: Vec<u32> = nodes.copied().filter(trains).collect();
+        // In the order of nodes, whichever clients hold them.
         seeds.sort_unstable();
         let fanout = [fanout(&setting, stage)];
         let sampler = Sampler::new(setting.seed, epoch, 0, &fanout);
@@ -212,6 +216,7 @@ impl Shared {
             let batch = setting.batches.as_ref();
             let batch = batch.map(|_| self.batch(worker, stage, input, epoch, &training));
             let busy = match batch {
+                // Without batches one pass over the whole graph stands for that of every client.
                 Some(_) => training,
                 None => (0..worker.size()).collect(),
             };
@@ -231,6 +236,7 @@ impl Shared {
                 (flat, f64::from(loss.inner().into_scalar::<f32>()))
             });
             worker.carry(&upload)?;
+            // Linearly towards zero within each sub-model, as in the authors' code.
             let factor = 1.0 - round as f64 / rounds as f64;
             // The server's alone: the sum of the gradients and the step.
             model = worker.compute(Activity::Model, |_| {
@@ -243,6 +249,7 @@ impl Shared {
             } else {
                 None
             };
+            // Of equals the first stays, as in the tables.
             if let Some(validation) = scores.and_then(|scores| scores.validation)
                 && best.as_ref().is_none_or(|(so_far, _)| validation > *so_far)
             {

@@ -69,6 +69,7 @@ impl ClientsPlanner {
             .iter()
             .flat_map(|&rank| &setting.boundary.parts[rank].owned);
         let mut seeds: Vec<u32> = nodes.copied().filter(trains).collect();
+        // In the order of nodes, whichever clients hold them.
         seeds.sort_unstable();
         let width = if stage == 0 {
             model.features()
@@ -81,6 +82,7 @@ impl ClientsPlanner {
             .sum();
         track.compute_together(Work::pass(edges + seeds.len() * width), training);
         let fanouts = [fanout(setting, stage)];
+        // The key of the training, so that plan and training draw the same neighbours.
         let sampler = Sampler::new(setting.seed, self.epoch, 0, &fanouts);
         let all: Vec<u32> = (0_u32..).take(dataset.graph.nodes()).collect();
         let view = View {
@@ -133,8 +135,11 @@ impl Planner for ClientsPlanner {
         track.carry(upload);
         // The server's alone: the sum of the gradients and the step.
         track.compute(Work::pass(parameters) * (senders + 6) as f64);
+        // Each gradient is read once. The other 6 are those of `Track::update`: gradient, parameter
+        // and two moments read, three of them written.
         let epoch = self.epoch;
         self.epoch += 1;
+        // Worker 0 plays all clients: the tracks of the others stay empty.
         let mut tracks = vec![Track::default(); workers];
         tracks[SERVER] = track;
         Arc::new(Timeline {
@@ -165,12 +170,15 @@ const fn lane(layer: usize, from: usize, to: usize, kind: TrafficKind) -> Lane {
 pub fn training(setting: &Setting, epoch: usize) -> Vec<usize> {
     let mut able: Vec<u32> = (0_u32..)
         .zip(&setting.counts.parts)
+        // The others have no gradient to send.
         .filter(|(_, part)| part.training > 0)
         .map(|(rank, _)| rank)
         .collect();
     if let Some(batches) = &setting.batches {
+        // Keyed by the server's rank: one draw for all clients.
         able = shuffled(batches.seed, epoch, SERVER, &able);
         able.truncate(batches.spec.size);
+        // Phases name their workers in ascending order.
         able.sort_unstable();
     }
     able.into_iter().map(|rank| rank as usize).collect()

@@ -47,12 +47,14 @@ impl OneHop {
         (epoch, step): (usize, usize),
     ) -> Option<Reads> {
         let (seed, rank) = (worker.setting().seed, worker.rank());
+        // The steps of an epoch take pieces of one order, so that each node trains once in it.
         if step == 0 {
             self.order = worker.compute(Activity::Exchange, |worker| {
                 shuffled(seed, epoch, rank, &worker.shard().train)
             });
         }
         let seeds = seeds_of(&self.order, steps, rank, step);
+        // Before anything is computed: the plan has no phase for such a step.
         if seeds.is_empty() {
             return None;
         }

@@ -39,6 +39,8 @@ const FIRST: usize = 1 << 20;
 /// From logits to hidden columns to logits, as a model of two layers, of which the first is the one
 /// that listens to neighbours.
 fn listening(spec: &ModelSpec) -> ModelSpec {
+    // The authors' GCN reads `z_v` beside the mean, which here is what a SAGE layer reads. Their
+    // SAGE takes the maximum instead of the mean, which here is the pooling layer.
     let kind = match spec.kind {
         ModelKind::Gcn => ModelKind::Sage,
         ModelKind::Sage => ModelKind::SagePool,
@@ -164,6 +166,7 @@ impl Perceptron {
         input: InputShape,
     ) -> (Work, Work) {
         let hidden = spec.hidden();
+        // Sub-model 0 has no neighbours: each row of its input is a row of its output.
         let (rows, first) = if stage == 0 {
             let (rows, stored) = (block.inputs, input.stored);
             (rows, Work::product(rows, stored, spec.features(), hidden))

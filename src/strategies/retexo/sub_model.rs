@@ -71,6 +71,7 @@ impl SubModel {
         let head = if layer + 1 == spec.layers() {
             0
         } else {
+            // Scale and shift of the normalisation, then weights and biases of the head.
             2 * outputs + outputs * spec.classes() + spec.classes()
         };
         layer_spec(spec, layer).parameters() + head

@@ -66,6 +66,7 @@ impl Training for Workers {
         let mut representation: Option<Matrix> = None;
         for layer in 0..spec.layers() {
             let epoch = self.rounds.first(layer);
+            // Rows are counted under the first round of the sub-model that reads them.
             worker.begin_epoch(epoch)?;
             let wire = self.wire(layer, &state);
             let input = match representation.take() {
@@ -76,6 +77,7 @@ impl Training for Workers {
                 ratio: self.wires.ratio(self.ratio(layer)),
                 error: state
                     .gauge()
+                    // Of a lossless codec there is no loss to measure.
                     .filter(|_| !wire.codec.is_lossless())
                     .map(|gauge| {
                         let errors = gauge.take();
@@ -85,12 +87,16 @@ impl Training for Workers {
             };
             let model = run.train_layer(worker, &spec, layer, &input, sent)?;
             if layer + 1 < spec.layers() {
+                // This work is planned in the first round of the sub-model above, which reads the
+                // result.
                 worker.begin_epoch(self.rounds.first(layer + 1))?;
                 representation = Some(worker.compute(Activity::Model, |worker| {
+                    // Without a history for gradients: these never cross sub-models.
                     let rows = model.valid().representation(&run.graph.block, &input);
                     worker.wait_for(&rows);
                     rows
                 }));
+                // The sub-models above are evaluated on what this one makes of all nodes.
                 run.freeze(worker, &model);
             }
         }
@@ -130,8 +136,10 @@ impl Run {
     ) -> Result<SubModel, SimError> {
         let mut model = SubModel::new(spec, layer, worker.setting().seed, &worker.device());
         let count = SubModel::parameters(spec, layer);
+        // Each sub-model has a fresh one, as in the authors' code.
         let mut optimizer = worker.new_optimizer();
         let mut best: Option<(f64, Vec<f32>)> = None;
+        // Made once: without mini-batches every step reads the same.
         let whole = Reads {
             block: self.graph.block.clone(),
             input: input.clone(),
@@ -152,9 +160,11 @@ impl Run {
                     None => Some(&whole),
                     Some(batch) => batch.as_ref(),
                 };
+                // Each step has dropout masks of its own.
                 let draws = (epoch * steps + step) as u64;
                 let (mut gradient, loss) = match reads {
                     Some(reads) => self.gradient(worker, &model, (layer, count), reads, draws),
+                    // A worker without nodes in this step takes part in the sum all the same.
                     None => (vec![0.0; count], 0.0),
                 };
                 worker.all_reduce(&mut gradient, Reduce::Sum, TrafficKind::ParameterGradient)?;
@@ -164,6 +174,7 @@ impl Run {
             let loss = losses / steps as f64;
 
             let last = round + 1 == rounds;
+            // After the last round at least, or a sub-model might have no best parameters.
             let scores = if last || worker.evaluates(epoch) {
                 Some(self.evaluate(worker, &model)?)
             } else {
@@ -173,6 +184,7 @@ impl Run {
                 validation: Some(validation),
                 ..
             }) = scores
+                // Of equals the first stays, as in the tables.
                 && best.as_ref().is_none_or(|(so_far, _)| validation > *so_far)
             {
                 best = Some((validation, parameters(&model)));
@@ -184,6 +196,7 @@ impl Run {
                     loss,
                     scores,
                     compression_ratio: sent.ratio,
+                    // The rows crossed once, so their error is told once.
                     coding_error: sent.error.filter(|_| round == 0),
                     ..EpochReport::default()
                 },
@@ -222,15 +235,18 @@ impl Run {
 
     /// On all workers, for each keeps the best of what it trains.
     fn evaluate(&self, worker: &mut Worker, model: &SubModel) -> Result<Scores, SimError> {
+        // The first sub-model reads the features of the graph as they are.
         let scores = worker.evaluate(|graph| {
             let input = self.whole.as_ref().unwrap_or_else(|| graph.features());
             model.valid().logits(&graph.block(self.aggregation), input)
         })?;
+        // All workers must keep the same parameters as the best, so all hear the scores.
         worker.share_scores(scores)
     }
 
     /// Carries the whole graph's representations through a trained sub-model, for evaluation.
     fn freeze(&mut self, worker: &Worker, model: &SubModel) {
+        // Worker 0 alone evaluates.
         if worker.rank() > 0 {
             return;
         }

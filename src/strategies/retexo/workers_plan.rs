@@ -30,6 +30,7 @@ impl WorkersPlanner {
         let setting = &workers.setting;
         let arrivals = Arrivals::new(Arc::clone(setting));
         let features = &setting.dataset.features;
+        // Only modelled time needs the edges that are drawn, and drawing them takes the graph.
         let draws = setting.batches.is_some() && setting.models_compute();
         let local = setting.boundary.parts.iter().filter(|_| draws);
         let rows = |(rank, part): (usize, &crate::graph::Part)| {
@@ -114,6 +115,7 @@ impl WorkersPlanner {
             return None;
         }
         let fanouts = [batches.spec.fanouts[layer]];
+        // The key of the training, so that plan and training draw the same neighbours.
         let sampler = Sampler::new(setting.seed, self.epoch, step, &fanouts);
         let part = &setting.boundary.parts[rank];
         let width = self.workers.spec.widths[layer];
@@ -125,6 +127,7 @@ impl WorkersPlanner {
                 own: part.owned.len(),
             };
             SampledLayer::draw(&sampler, 0, &view, seeds)
+        // Nobody asks for edges then, and no message depends on them.
         } else {
             let (own, all) = (part.owned.len(), part.owned.len() + part.halo.len());
             SampledLayer::of(seeds, &[], Vec::new(), own, all)
@@ -133,6 +136,7 @@ impl WorkersPlanner {
         track.compute(Work::pass(sampled.degrees.iter().sum()));
         track.compute(Work::pass(edges + inputs * width));
         let rows = sampled.rows.iter();
+        // Without modelled time nothing is known of the rows of others, and nobody asks.
         let stored = rows.filter_map(|&row| self.features[rank].get(row as usize));
         let input = if layer == 0 {
             InputShape {
@@ -194,10 +198,13 @@ impl Planner for WorkersPlanner {
                 track.update(parameters);
             }
             if is_last || setting.training.evaluates(epoch, epochs) {
+                // Which parameters are the best depends on it, so every worker waits for the
+                // evaluation.
                 track.share();
             }
         }
         self.epoch += 1;
+        // Most rounds are like the one before, and then held once.
         self.last = Timeline::following(&self.last, epoch, tracks);
         Arc::clone(&self.last)
     }
