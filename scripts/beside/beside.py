@@ -82,9 +82,10 @@ def graphs(chosen, out):
         missing = {"edges", "node_features", "node_labels", "train_masks", "val_masks", "test_masks"} - set(numpy.load(whole).files)
         if missing:
             wrong(f"{whole} has no {', '.join(sorted(missing))}; docs/experiments.md says what `npz-edges` is")
-    else:
+    elif not whole.exists():
         inputs.public_cora(whole)
-    inputs.reduced(whole, narrow, 128)
+    if chosen.graph or not narrow.exists():
+        inputs.reduced(whole, narrow, 128)
     return whole, narrow
 
 
