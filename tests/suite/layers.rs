@@ -399,8 +399,8 @@ fn biases_of_averaged_heads_are_averaged_and_no_node_attends_to_itself() {
     let spec = ModelSpec::new(&config, 2, 2);
     let block = Block::new(&graph, &degrees, spec.aggregation());
     let values = noise(3, spec.parameters());
-    let model = Gnn::new(&spec, 0, &device);
-    let model = grapevine::model::with_parameters(model, &values);
+    let model = Gnn::new(&spec, 0, &device.clone().autodiff());
+    let model = grapevine::model::with_parameters(model, &values).valid();
     let rows = vec![0.3, -0.7, 0.9, 0.2, 0.5, 0.5];
     let data = burn::tensor::TensorData::new(rows.clone(), [3, 2]);
     let input = Input::Dense(burn::tensor::Tensor::from_data(data, &device).into());
