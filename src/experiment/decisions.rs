@@ -21,8 +21,15 @@ pub(super) fn rows_of(epoch: usize, decision: &Decision, blank: Blank<'_>) -> Ve
     match decision {
         Decision::Ratio(ratio) => vec![row(*ratio, DecisionKind::Ratio)],
         Decision::Bits(RowBits::Assigned { group, bits }) => {
+            // Features have no gradient: where rows of the first layer have one, they are a product.
+            let back = |(layer, lane): &(u32, CodecLane)| *layer == 0 && lane.way == Way::Back;
+            let first = if bits.keys().any(back) {
+                TrafficKind::Activation
+            } else {
+                TrafficKind::Feature
+            };
             let message = |(&(layer, lane), bits): (&(u32, CodecLane), &Vec<Bits>)| {
-                let lane = lane.lane(layer);
+                let lane = lane.lane(layer, first);
                 let row = |(number, bits): (usize, &Bits)| DecisionRow {
                     kind: Some(lane.kind),
                     layer: Some(layer.into()),
@@ -106,5 +113,29 @@ mod tests {
         let rows: Vec<DecisionRow> = rows.collect();
         assert_eq!(rows.len(), 1 + 9);
         assert_eq!(decisions_of(rows.iter()), all);
+    }
+
+    #[test]
+    fn rows_of_the_first_layer_are_features_unless_they_have_a_gradient() {
+        let kinds = |ways: &[Way]| {
+            let lane = |&way: &Way| {
+                let lane = CodecLane {
+                    owner: 0,
+                    reader: 1,
+                    way,
+                };
+                ((0, lane), vec![Bits::Two])
+            };
+            let assigned = Decision::Bits(RowBits::Assigned {
+                group: 100,
+                bits: Arc::new(ways.iter().map(lane).collect()),
+            });
+            let rows = rows_of(0, &assigned, &DecisionRow::default);
+            let kinds: Vec<_> = rows.into_iter().filter_map(|row| row.kind).collect();
+            kinds
+        };
+        assert_eq!(kinds(&[Way::Forward]), [TrafficKind::Feature]);
+        let both = [TrafficKind::Activation, TrafficKind::ActivationGradient];
+        assert_eq!(kinds(&[Way::Forward, Way::Back]), both);
     }
 }

@@ -13,7 +13,7 @@ use crate::rng::{Purpose, mix, stream};
 pub struct CodecKey {
     /// Seed of the run.
     pub seed: u64,
-    /// Model layer whose input travels.
+    /// Model layer whose rows travel.
     pub layer: u32,
     /// Number of the exchange: the epoch in full-batch training.
     pub round: u64,
@@ -53,11 +53,12 @@ impl CodecLane {
         Self { owner, reader, way }
     }
 
-    /// Where such a message belongs that carries rows of a layer's input, or their gradient.
+    /// Where such a message belongs that carries rows of a layer, or their gradient; `first` is the
+    /// kind of the first layer's rows: features, or a product of them.
     #[must_use]
-    pub const fn lane(self, layer: u32) -> Lane {
+    pub const fn lane(self, layer: u32, first: TrafficKind) -> Lane {
         let (from, to, kind) = match self.way {
-            Way::Forward if layer == 0 => (self.owner, self.reader, TrafficKind::Feature),
+            Way::Forward if layer == 0 => (self.owner, self.reader, first),
             Way::Forward => (self.owner, self.reader, TrafficKind::Activation),
             Way::Back => (self.reader, self.owner, TrafficKind::ActivationGradient),
         };

@@ -17,7 +17,7 @@ use crate::model::{
     Block, Dropout, Gnn, Input, Matrix, Optimizer, Place, add_gradients, cross_entropy,
     has_finite_squares, parameter_count, parameters, targets,
 };
-use crate::net::{CodingErrors, Communicator, Seconds, Traffic};
+use crate::net::{CodingErrors, Communicator, Seconds, Traffic, TrafficKind};
 
 /// What a stretch of real time was spent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -355,10 +355,11 @@ impl Worker {
         self.following.end()
     }
 
-    /// States what this worker's messages of an epoch lost in compression, for the tables.
-    pub fn measured_errors(&self, epoch: usize, errors: &CodingErrors) {
+    /// States what this worker's messages of an epoch lost in compression, for the tables; `first`
+    /// is the kind of the first layer's rows.
+    pub fn measured_errors(&self, epoch: usize, errors: &CodingErrors, first: TrafficKind) {
         for (&(layer, lane), &error) in errors {
-            let lane = lane.lane(layer);
+            let lane = lane.lane(layer, first);
             self.recorder().add_coding_error(epoch, lane, error);
         }
     }

@@ -53,6 +53,7 @@ use super::{
     options,
 };
 use crate::graph::{Batches, PartitionSpec};
+use crate::net::TrafficKind;
 use crate::sim::{EpochReport, Planner, Setting, SimError, Worker};
 use cache::CacheSize;
 use fetching::FetchingTrainer;
@@ -206,7 +207,7 @@ impl Training for Fetching {
                 compression_ratio: self.wires.ratio(self.ratio(epoch)),
                 coding_error: state.gauge().map(|gauge| {
                     let errors = gauge.take();
-                    worker.measured_errors(epoch, &errors);
+                    worker.measured_errors(epoch, &errors, TrafficKind::Feature);
                     forward_error(&errors)
                 }),
                 ..EpochReport::default()

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{BoundaryShare, Feedback, Staleness, Wire};
-use crate::net::{Gauge, Tally};
+use crate::net::{Gauge, Tally, TrafficKind};
 use crate::sim::Decision;
 
 /// What travels in one epoch.
@@ -39,6 +39,16 @@ impl EpochExchange {
     pub fn crosses_after_product(&self, layer: usize) -> bool {
         let wire = self.wires.get(layer).and_then(Option::as_ref);
         wire.is_some_and(Wire::takes_product)
+    }
+
+    /// The kind of the first layer's rows: features, or their product.
+    #[must_use]
+    pub fn first_rows(&self) -> TrafficKind {
+        if self.crosses_after_product(0) {
+            TrafficKind::Activation
+        } else {
+            TrafficKind::Feature
+        }
     }
 
     /// How the features travel, if they do.

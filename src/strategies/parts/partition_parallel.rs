@@ -206,9 +206,10 @@ pub fn partition_parallel(
             trainer.finish(worker)?;
         }
         let sent = sent.now;
+        let first = sent.first_rows();
         let coding_error = sent.gauge.map(|gauge| {
             let errors = gauge.take();
-            worker.measured_errors(epoch, &errors);
+            worker.measured_errors(epoch, &errors, first);
             forward_error(&errors)
         });
         let error = match coding_error.filter(|_| sent.shares_error) {

@@ -81,7 +81,7 @@ impl Training for Workers {
                     .filter(|_| !wire.codec.is_lossless())
                     .map(|gauge| {
                         let errors = gauge.take();
-                        worker.measured_errors(epoch, &errors);
+                        worker.measured_errors(epoch, &errors, TrafficKind::Feature);
                         forward_error(&errors)
                     }),
             };
