@@ -20,6 +20,7 @@ fn layer(init: Init, gain: f64, biases: usize) -> Conv {
         outputs: OUTPUTS,
         inner: OUTPUTS,
         heads: 1,
+        head_biases: false,
         merge: Merge::Concatenate,
         init,
         gain,
