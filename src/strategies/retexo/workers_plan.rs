@@ -91,12 +91,11 @@ impl WorkersPlanner {
             crossing.forward(track, rank, layer, width, &wire);
             return;
         }
-        let work = Work::pass(crossing.halo() * width);
-        track.compute(work);
+        track.compute(Work::pass(crossing.outgoing() * width));
         let to = messages(&wire, rank, Way::Forward, &crossing.sends, width);
         let from = peers(&crossing.receives);
         track.exchange(exchange_of(TrafficKind::Feature, 0, to, from));
-        track.compute(work);
+        track.compute(Work::pass(crossing.halo() * width));
     }
 
     /// What a worker's batch reads in a step, after it drew it; none if no node of it trains.

@@ -224,7 +224,7 @@ impl ExchangePlanner {
         }
         if let Some(wire) = &epoch.ahead {
             let width = setting.model.features();
-            track.compute(Work::pass(crossing.halo() * width));
+            track.compute(Work::pass(crossing.outgoing() * width));
             track.count_under(epoch.number + 1);
             let to = messages(wire, rank, Way::Forward, &crossing.sends, width);
             let from = peers(&crossing.receives);
@@ -251,8 +251,7 @@ impl ExchangePlanner {
     ) -> InputShape {
         let part = &self.setting.counts.parts[rank];
         let width = self.setting.model.features();
-        let work = Work::pass(crossing.halo() * width);
-        track.compute(work);
+        track.compute(Work::pass(crossing.outgoing() * width));
         let to = messages(wire, rank, Way::Forward, &crossing.sends, width);
         let before = self.late.first().and_then(Option::as_ref);
         if before.is_some() {
@@ -260,7 +259,7 @@ impl ExchangePlanner {
         }
         let from = peers(&crossing.receives);
         track.start_exchange(exchange(TrafficKind::Feature, 0, to, from));
-        track.compute(work);
+        track.compute(Work::pass(crossing.halo() * width));
         let Some(before) = before.filter(|_| !self.setting.counts.dense) else {
             // Zeros are stored in dense rows, and only there.
             let dense = self.setting.counts.dense;
@@ -288,16 +287,15 @@ impl ExchangePlanner {
     ) {
         let Some(wire) = wire else { return };
         let width = self.setting.model.features();
-        let work = Work::pass(crossing.halo() * width);
         if ahead == Some(true) {
             track.finish_exchange(TrafficKind::Feature, 0);
         } else {
-            track.compute(work);
+            track.compute(Work::pass(crossing.outgoing() * width));
             let to = messages(wire, rank, Way::Forward, &crossing.sends, width);
             let from = peers(&crossing.receives);
             track.exchange(exchange(TrafficKind::Feature, 0, to, from));
         }
-        track.compute(work);
+        track.compute(Work::pass(crossing.halo() * width));
     }
 
     fn pass<'a>(
