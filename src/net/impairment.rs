@@ -94,8 +94,9 @@ impl Jitter {
 /// Waiting takes no bandwidth; packets sent again do. What the links between had already carried of
 /// a lost packet counts as if it had got through, and windows and slow start are left out.
 ///
-/// With n packets, the expected number sent again is n·p / (1 − p). The expected delay of n ≤ 3 is T
-/// · Σₖ 2ᵏ (1 − (1 − p^(k+1))ⁿ), finite for p < ½; that of many is about R · (1 − (1 − p)ⁿ) + 3p · T.
+/// With n packets, the expected number sent again is n·p / (1 − p). The expected delay of n ≤ 3 is
+/// T · Σₖ 2ᵏ (1 − (1 − p^(k+1))ⁿ), finite for p < ½; that of many is about R · (1 − (1 − p)ⁿ) + 3p
+/// · T.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Loss {
     /// p: that any link of the route loses a packet.

@@ -71,6 +71,6 @@ pub use spec::{
     RouteSpec, ServerSpec, TcpSpec, TopologyKind, TrunkSpec, WorkerLinkSpec,
 };
 pub use tally::Tally;
-pub use topology::{Route, Switch, Topology};
+pub use topology::{MessageCost, Route, Switch, Topology};
 pub use traffic::{Count, Lane, Traffic, TrafficKind};
 pub use units::{Bandwidth, Bytes, Seconds};

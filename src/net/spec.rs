@@ -49,6 +49,14 @@ pub struct NetworkSpec {
     /// What TCP does to a flow. Default: nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpSpec>,
+    /// o of the `LogGP` model: how long each message occupies its sender, and then its receiver, one
+    /// message after another. Default: 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overhead: Option<Seconds>,
+    /// g of the `LogGP` model: how far apart messages leave a worker, and arrive at one, at least.
+    /// Default: 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gap: Option<Seconds>,
     /// Number of racks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub racks: Option<usize>,
@@ -320,9 +328,9 @@ pub enum Duplex {
 
 /// What TCP does to a flow beside taking its fair share.
 ///
-/// `SimGrid`'s CM02 and LV08 are other models: there the share of a flow also depends on the latency
-/// of its route, and LV08 adds 20,537 bytes over each bandwidth to it and charges cross-traffic. So
-/// their names are not those of anything here.
+/// `SimGrid`'s CM02 and LV08 are other models: there the share of a flow also depends on the
+/// latency of its route, and LV08 adds 20,537 bytes over each bandwidth to it and charges
+/// cross-traffic. So their names are not those of anything here.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(
     deny_unknown_fields,

@@ -59,6 +59,7 @@ pub struct Topology {
     /// Whether each worker's `out` and `in`, and what else has two directions, are one link.
     pub(super) half_duplex: bool,
     pub(super) tcp: Option<Tcp>,
+    pub(super) message_cost: MessageCost,
     pub(super) switches: Vec<Switch>,
     pub(super) seed: u64,
 }
@@ -100,6 +101,17 @@ pub(super) struct Tcp {
     pub latency_factor: f64,
 }
 
+/// What a message costs its two ends, whatever its size: o and g of the `LogGP` model (Culler et
+/// al., *`LogP`*, `PPoPP` 1993; Alexandrov et al., *`LogGP`*, SPAA 1995). Its L is the latency of the
+/// route here, and its G, a time per byte, the bandwidth.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct MessageCost {
+    /// o: how long a message occupies its sender, and then its receiver.
+    pub overhead: Seconds,
+    /// g: how far apart messages leave a worker, or arrive at one, at least.
+    pub gap: Seconds,
+}
+
 /// A link fails or comes back.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Switch {
@@ -133,6 +145,12 @@ impl Topology {
     #[must_use]
     pub fn with_seed(self, seed: u64) -> Self {
         Self { seed, ..self }
+    }
+
+    /// What each message costs its sender and its receiver.
+    #[must_use]
+    pub const fn message_cost(&self) -> MessageCost {
+        self.message_cost
     }
 
     /// The same network without jitter, losses and failures.

@@ -195,6 +195,18 @@ mod tests {
     }
 
     #[test]
+    fn where_messages_cost_their_ends_a_server_of_all_is_slow() {
+        // 16 workers sum one float, o = L = 1 ms. Over a server 1 + 1 + 15 ms until it has all, and
+        // 15 + 1 + 1 ms until all have the sum. Along a tree eight steps of 3 ms.
+        assert_eq!(tried(STAR, 16).best(1), AllReduceKind::ParameterServer);
+        let costly = tried(&format!("{STAR}\noverhead = \"1ms\""), 16);
+        let time = |kind| costly.play(&kind, 1, Seconds(f64::INFINITY)).unwrap().0;
+        assert!((time(AllReduceKind::ParameterServer) - 0.034).abs() < 1e-4);
+        assert!((time(AllReduceKind::Tree) - 0.024).abs() < 1e-4);
+        assert_ne!(costly.best(1), AllReduceKind::ParameterServer);
+    }
+
+    #[test]
     fn seeds_and_losses_change_no_choice() {
         let lossy = format!("{STAR}\nloss = 0.2\njitter = {{ kind = \"exponential\", mean = 1 }}");
         assert_eq!(tried(&lossy, 16), tried(STAR, 16));

@@ -11,6 +11,11 @@
 //! bandwidth. On one channel of a pair of workers a message starts transmitting when the one before
 //! it has finished transmitting, and arrives no earlier than that one.
 //!
+//! Where messages cost their ends something, whatever their size ([`super::MessageCost`]), one
+//! begins to transmit after its sender has been occupied with it, and is delivered after its
+//! receiver has; both take messages one after another, in the order in which they come. That is
+//! the work of a network stack or a core of its own: what the worker computes goes on.
+//!
 //! Jitter and lost packets add to the latency of a message, and lost packets to the bytes that its
 //! links carry; see [`super::Jitter`] and [`super::Loss`]. A link that is down has no capacity:
 //! what is on it waits and goes on when the link is back.
@@ -26,6 +31,7 @@
 
 mod ends;
 mod members;
+mod ports;
 mod progress;
 #[cfg(test)]
 mod tests;
@@ -36,6 +42,7 @@ use std::sync::Arc;
 use super::sharing::{BundleId, Effort, Sharing};
 use super::{Bytes, Framing, LinkId, NetError, Seconds, Topology};
 use members::Members;
+use ports::Ports;
 use progress::Progress;
 
 /// A message's number, in the order of [`Fabric::send`].
@@ -88,8 +95,10 @@ pub struct Fabric {
     progress: Progress,
     /// When the next transmission ends under the present shares.
     next_end: Option<Seconds>,
-    /// Propagating, by the time they arrive.
-    arriving: BTreeMap<(Seconds, FlowId), Option<Channel>>,
+    /// Propagating, by the time they arrive, and then until their receiver has taken them.
+    arriving: BTreeMap<(Seconds, FlowId), Arriving>,
+    /// How long senders and receivers are occupied, where messages cost them anything.
+    ports: Option<Ports>,
     /// When the last message of a channel arrives, where a later one could overtake it.
     last_arrival: BTreeMap<Channel, (Seconds, FlowId)>,
     /// How many outages of the topology's list are over or under way.
@@ -102,8 +111,20 @@ pub struct Fabric {
 /// Sender, receiver, and the sender's name for the channel.
 type Channel = (usize, usize, u64);
 
+#[derive(Clone, Copy, Debug)]
+struct Arriving {
+    channel: Option<Channel>,
+    to: usize,
+    /// Whether nothing has to be done with it but to deliver it.
+    taken: bool,
+}
+
 #[derive(Clone, Debug)]
 struct Message {
+    from: usize,
+    to: usize,
+    /// Whether its sender is done with it.
+    ready: bool,
     start: Seconds,
     /// What its links carry, lost packets included.
     wire: Bytes,
@@ -117,6 +138,7 @@ struct Message {
 #[derive(Clone, Debug)]
 struct Transmission {
     flow: FlowId,
+    to: usize,
     wire: Bytes,
     latency: Seconds,
     links: Vec<LinkId>,
@@ -138,6 +160,7 @@ impl Fabric {
             progress: Progress::new(capacity.len()),
             sharing: Sharing::new(capacity),
             uncertain: topology.is_uncertain(),
+            ports: Ports::of(&topology),
             topology,
             framing,
             now: Seconds::ZERO,
@@ -198,6 +221,9 @@ impl Fabric {
             wire += self.framing.again(wire, packets, impairment.lost);
         }
         let message = Message {
+            from: transfer.from,
+            to: transfer.to,
+            ready: transfer.from == transfer.to,
             start: transfer.start.max(self.now),
             wire,
             latency,
@@ -243,15 +269,26 @@ impl Fabric {
             while let Some(first) = self.arriving.first_entry()
                 && first.key().0 <= self.now
             {
-                let ((time, flow), channel) = first.remove_entry();
-                if let Some(channel) = channel
+                let ((time, flow), arriving) = first.remove_entry();
+                if let Some(channel) = arriving.channel
                     && self.last_arrival.get(&channel) == Some(&(time, flow))
                 {
                     self.last_arrival.remove(&channel);
                 }
-                deliveries.push(Delivery { flow, time });
+                match &mut self.ports {
+                    Some(ports) if !arriving.taken => {
+                        let at = ports.receive(arriving.to, time);
+                        let taken = true;
+                        self.arriving
+                            .insert((at, flow), Arriving { taken, ..arriving });
+                    }
+                    _ => deliveries.push(Delivery { flow, time }),
+                }
             }
-            return Some(deliveries);
+            if !deliveries.is_empty() {
+                deliveries.sort_unstable_by_key(|delivery| delivery.flow);
+                return Some(deliveries);
+            }
         }
     }
 
@@ -287,8 +324,15 @@ impl Fabric {
         while let Some(first) = self.waiting.first_entry()
             && first.key().0 <= self.now
         {
-            let ((_, flow), message) = first.remove_entry();
-            begun.extend(self.begin(flow, message));
+            let ((_, flow), mut message) = first.remove_entry();
+            match &mut self.ports {
+                Some(ports) if !message.ready => {
+                    message.ready = true;
+                    let at = ports.send(message.from, self.now);
+                    self.waiting.insert((at, flow), message);
+                }
+                _ => begun.extend(self.begin(flow, message)),
+            }
         }
         self.sharing.solve();
         for bundle in self.sharing.take_moved() {
@@ -335,7 +379,12 @@ impl Fabric {
     /// Starts a transmission, and returns its slot if it has anything to transmit.
     fn begin(&mut self, flow: FlowId, message: Message) -> Option<u32> {
         if message.links.is_empty() || message.wire == Bytes::ZERO {
-            self.ended(flow, message.latency, message.channel);
+            let arriving = Arriving {
+                channel: message.channel,
+                to: message.to,
+                taken: message.from == message.to,
+            };
+            self.ended(flow, message.latency, arriving);
             return None;
         }
         let bundle = self.sharing.insert(&message.links, message.cap);
@@ -346,6 +395,7 @@ impl Fabric {
         self.members.add(bundle, slot);
         self.transmitting[slot as usize] = Some(Transmission {
             flow,
+            to: message.to,
             wire: message.wire,
             latency: message.latency,
             links: message.links,
@@ -365,15 +415,20 @@ impl Fabric {
         self.sharing.remove(done.bundle);
         self.members.remove(done.bundle, slot);
         self.free.push(slot);
-        self.ended(done.flow, done.latency, done.channel);
+        let arriving = Arriving {
+            channel: done.channel,
+            to: done.to,
+            taken: false,
+        };
+        self.ended(done.flow, done.latency, arriving);
     }
 
     /// The last byte has left: the message arrives a latency later, and the next of its channel may
     /// start.
-    fn ended(&mut self, flow: FlowId, latency: Seconds, channel: Option<Channel>) {
+    fn ended(&mut self, flow: FlowId, latency: Seconds, arriving: Arriving) {
         let mut arrival = self.now + latency;
-        let Some(name) = channel else {
-            self.arriving.insert((arrival, flow), None);
+        let Some(name) = arriving.channel else {
+            self.arriving.insert((arrival, flow), arriving);
             return;
         };
         if self.uncertain {
@@ -382,7 +437,7 @@ impl Fabric {
             }
             self.last_arrival.insert(name, (arrival, flow));
         }
-        self.arriving.insert((arrival, flow), channel);
+        self.arriving.insert((arrival, flow), arriving);
         match self.channels.get_mut(&name).and_then(VecDeque::pop_front) {
             Some((next, message)) => {
                 self.waiting

@@ -9,7 +9,7 @@ mod tests;
 use std::collections::BTreeSet;
 
 use super::presets::{self, Preset};
-use super::topology::{Tcp, Wiring};
+use super::topology::{MessageCost, Tcp, Wiring};
 use super::{
     Bandwidth, Duplex, Framing, FramingKind, Jitter, Link, LinkSpec, Links, Loss, NetError,
     NetworkSpec, Seconds, Topology, TopologyKind, WorkerLinkSpec,
@@ -52,6 +52,7 @@ impl Topology {
             compute: vec![1.0; ends.len()],
             half_duplex: false,
             tcp: None,
+            message_cost: MessageCost::default(),
             switches: Vec::new(),
             seed: 0,
         }
@@ -123,6 +124,10 @@ impl NetworkSpec {
         };
         topology.compute = self.compute(workers)?;
         topology.tcp = self.tcp(&mut topology.links)?;
+        topology.message_cost = MessageCost {
+            overhead: self.overhead.unwrap_or_default(),
+            gap: self.gap.unwrap_or_default(),
+        };
         topology.switches = self.switches(&topology)?;
         Ok(topology)
     }

@@ -223,7 +223,7 @@ fn keys_of_other_topologies_and_figures_out_of_range_are_refused_by_key() {
 #[test]
 fn what_is_read_is_written_as_it_was() {
     for text in [
-        "link = { bandwidth = \"1Gbps\", latency = \"1ms\" }\ntcp = { window = \"4MiB\", latency_factor = 13.01, bandwidth_factor = 0.97 }",
+        "link = { bandwidth = \"1Gbps\", latency = \"1ms\" }\noverhead = \"5us\"\ngap = \"8us\"\ntcp = { window = \"4MiB\", latency_factor = 13.01, bandwidth_factor = 0.97 }",
         "topology = \"custom\"\n[[link]]\nname = \"a\"\nbandwidth = 1e6\nlatency = 0\njitter = { kind = \"exponential\", mean = 1 }\n\
          [[route]]\nfrom = 0\nto = 1\nlinks = [\"a\"]\n[[failure]]\nlink = \"a\"\nfrom = 3",
         "preset = \"lte\"\ntcp = { window = \"4MiB\" }\ntopology = \"edge\"\nserver = { bandwidth = 1e9, latency = 0, rank = 1 }",

@@ -1,0 +1,102 @@
+//! How long messages occupy their ends.
+
+use super::super::{MessageCost, Seconds, Topology};
+
+/// When each worker has time for the next message.
+#[derive(Clone, Debug)]
+pub(super) struct Ports {
+    cost: MessageCost,
+    sends: Vec<Seconds>,
+    receives: Vec<Seconds>,
+}
+
+impl Ports {
+    /// Those of a network; nothing where messages cost their ends nothing.
+    pub(super) fn of(topology: &Topology) -> Option<Self> {
+        let cost = topology.message_cost();
+        (cost != MessageCost::default()).then(|| Self {
+            cost,
+            sends: vec![Seconds::ZERO; topology.workers()],
+            receives: vec![Seconds::ZERO; topology.workers()],
+        })
+    }
+
+    /// When a worker that is handed a message now is done with it.
+    pub(super) fn send(&mut self, worker: usize, now: Seconds) -> Seconds {
+        occupy(&mut self.sends[worker], self.cost, now)
+    }
+
+    /// When a worker has taken a message that arrives now.
+    pub(super) fn receive(&mut self, worker: usize, now: Seconds) -> Seconds {
+        occupy(&mut self.receives[worker], self.cost, now)
+    }
+}
+
+fn occupy(free: &mut Seconds, cost: MessageCost, now: Seconds) -> Seconds {
+    let start = (*free).max(now);
+    *free = start + cost.overhead.max(cost.gap);
+    start + cost.overhead
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::net::{Bytes, Fabric, NetworkSpec, Transfer};
+
+    /// When messages of no length arrive, sent at once over a latency of 1 ms.
+    fn arrivals(costs: &str, messages: &[(usize, usize)]) -> Vec<f64> {
+        let text = format!(
+            "framing = \"none\"\nlink = {{ bandwidth = \"8Mbps\", latency = \"1ms\" }}\n{costs}"
+        );
+        let spec: NetworkSpec = toml::from_str(&text).unwrap();
+        let mut fabric = Fabric::new(Arc::new(spec.topology(5).unwrap()), spec.framing());
+        for &(from, to) in messages {
+            fabric.send(Transfer {
+                from,
+                to,
+                channel: Some(0),
+                payload: Bytes(0),
+                start: Seconds::ZERO,
+            });
+        }
+        let mut found = Vec::new();
+        while let Some(deliveries) = fabric.advance() {
+            found.extend(
+                deliveries
+                    .iter()
+                    .map(|one| (one.time.0 * 1e7).round() / 10.0),
+            );
+        }
+        found
+    }
+
+    const FAN: [(usize, usize); 4] = [(0, 1), (0, 2), (0, 3), (0, 4)];
+    const INCAST: [(usize, usize); 4] = [(1, 0), (2, 0), (3, 0), (4, 0)];
+
+    #[test]
+    fn many_small_messages_cost_as_many_overheads() {
+        // L = 1,000 µs, o = 10 µs: the k-th of P − 1 messages takes k·o + L + o, in both directions.
+        for messages in [FAN, INCAST] {
+            let found = arrivals("overhead = \"10us\"", &messages);
+            assert_eq!(found, [1020.0, 1030.0, 1040.0, 1050.0]);
+            assert_eq!(arrivals("", &messages), [1000.0; 4]);
+        }
+    }
+
+    #[test]
+    fn messages_are_a_gap_apart() {
+        // g = 25 µs: the k-th leaves (k − 1)·g + o after the first is handed over.
+        for messages in [FAN, INCAST] {
+            let found = arrivals("overhead = \"10us\"\ngap = \"25us\"", &messages);
+            assert_eq!(found, [1020.0, 1045.0, 1070.0, 1095.0]);
+        }
+        assert_eq!(arrivals("gap = \"25us\"", &FAN[..2]), [1000.0, 1025.0]);
+    }
+
+    #[test]
+    fn a_message_to_oneself_costs_nothing() {
+        assert_eq!(arrivals("overhead = \"10us\"", &[(2, 2)]), [0.0]);
+    }
+}
