@@ -15,6 +15,14 @@ const BATCH: usize = 1 << 14;
 /// Rounds of drawing in which a number of distinct edges must be reached.
 const ROUNDS: u64 = 200;
 
+/// Edges drawn per node where nothing is said (Graph500).
+pub const EDGE_FACTOR: usize = 16;
+
+/// Quadrant probabilities a, b, c where nothing is said (Graph500).
+pub const fn graph500() -> [f64; 3] {
+    [0.57, 0.19, 0.19]
+}
+
 /// How many edges.
 #[derive(Clone, Copy)]
 pub enum Size {

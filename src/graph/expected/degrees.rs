@@ -1,7 +1,7 @@
 //! Graphs known by their degrees: a node is in a halo with a chance that follows from its degree
 //! alone, and a neighbour is of a class as often as that class has ends of edges.
 
-use super::{ExpectedGraph, Law, NodeClass};
+use super::classes::{ExpectedGraph, NodeClass};
 
 /// A graph in which so many nodes have so many neighbours, `(degree, nodes)`, in any order.
 /// Neighbours are drawn as in the configuration model: a class is met in proportion to its ends of
@@ -22,10 +22,11 @@ pub fn graph(degrees: &[(f64, f64)]) -> ExpectedGraph {
         nodes,
         degree,
         neighbours: shares.iter().map(|share| degree * share).collect(),
+        // Its neighbours are certain.
+        chances: vec![(degree, 1.0)],
     };
     ExpectedGraph {
         classes: degrees.iter().map(class).collect(),
-        law: Law::Degrees,
     }
 }
 

@@ -13,7 +13,7 @@
 
 use statrs::function::gamma::ln_gamma;
 
-use super::{ExpectedGraph, Law, NodeClass};
+use super::classes::{ExpectedGraph, NodeClass};
 
 /// What is drawn.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,7 +71,7 @@ impl RmatLaw {
     /// that goes on drawing. `None` if the nodes cannot have so many.
     #[must_use]
     pub fn with_edges(mut self, edges: f64) -> Option<Self> {
-        let found = |law: &Self| law.clone().graph().edges() / 2.0;
+        let found = |law: &Self| law.graph().edges() / 2.0;
         // Repeated draws find ever fewer new edges: far above this the graph is as good as full.
         let most = self.draws * 1e6;
         // How many draws it takes has no closed form: doubled until they suffice, then bisected.
@@ -100,32 +100,24 @@ impl RmatLaw {
 
     /// The graph in expectation. O(scale³).
     #[must_use]
-    pub fn graph(self) -> ExpectedGraph {
+    pub fn graph(&self) -> ExpectedGraph {
         let class = |ones: u32| {
             let mut neighbours = vec![0.0; self.scale as usize + 1];
+            let mut chances = Vec::new();
             for relation in self.relations(ones) {
                 neighbours[relation.class] += relation.count * relation.edge;
+                chances.push((relation.count, relation.edge));
             }
             NodeClass {
                 nodes: choose(self.scale, ones) * self.kept,
                 degree: neighbours.iter().sum(),
                 neighbours,
+                chances,
             }
         };
         ExpectedGraph {
             classes: (0..=self.scale).map(class).collect(),
-            law: Law::Rmat(self),
         }
-    }
-
-    /// ln of the chance that a node of class `ones` has no neighbour on a worker that each node is
-    /// on with chance `share`.
-    pub(super) fn ln_absent(&self, ones: usize, share: f64) -> f64 {
-        let ones = u32::try_from(ones).unwrap_or(u32::MAX);
-        let relations = self.relations(ones);
-        relations
-            .map(|relation| relation.count * (-relation.edge * share).ln_1p())
-            .sum()
     }
 
     /// How all other nodes stand to one with `ones` one-bits.

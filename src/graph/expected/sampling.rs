@@ -5,7 +5,7 @@
 //! classes as neighbours do. A node of class l is drawn Poisson(λ_l) times, so it is in the next
 //! frontier, or was there already, with chance 1 − (1 − π_l) e^(−λ_l).
 
-use super::ExpectedGraph;
+use super::classes::ExpectedGraph;
 
 /// Expected unique nodes before the first hop and after each, and the draws of each hop.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,71 +1,18 @@
-//! What an experiment file may say about a graph that is known in numbers alone.
+//! From what an experiment file says about a graph in numbers to these numbers.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
+use super::classes::ExpectedGraph;
+use super::degrees;
 use super::rmat::RmatLaw;
-use super::{ExpectedGraph, degrees};
 use crate::graph::loaders::{each_line, open};
-use crate::graph::spec::{EDGE_FACTOR, graph500};
+use crate::graph::rmat::EDGE_FACTOR;
+use crate::graph::spec::{CountSpec, RmatCounts};
 use crate::graph::{Csr, Dataset, Features, GraphError, Reading, Split};
 
 /// Largest scale: the number of nodes is a whole number in double precision.
 const LARGEST_SCALE: u32 = 50;
-
-/// `[dataset] counts`: a graph too large to be held, for `grapevine project`. Exactly one of `rmat`
-/// and `degrees`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CountSpec {
-    /// A recursive matrix graph in closed form.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rmat: Option<RmatCounts>,
-    /// A file with a degree and the number of nodes that have it in each line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub degrees: Option<PathBuf>,
-    /// Width of the features, which are dense. Default 128.
-    #[serde(default = "columns")]
-    pub features: usize,
-    /// Number of classes. Default 16.
-    #[serde(default = "classes")]
-    pub classes: usize,
-    /// Share of nodes that train, spread evenly. Default 0.1.
-    #[serde(default = "training")]
-    pub train: f64,
-}
-
-/// `rmat = { scale = 36, edge_factor = 16 }`: the keys of the generator of that name.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RmatCounts {
-    /// 2^`scale` nodes, unless `nodes` says how many to keep.
-    pub scale: u32,
-    /// Edges drawn per node, before repeated ones go. Default 16 (Graph500).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub edge_factor: Option<f64>,
-    /// Keeps so many nodes, chosen at random.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nodes: Option<f64>,
-    /// So many distinct undirected edges, instead of `edge_factor`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub edges: Option<f64>,
-    /// Quadrant probabilities a, b, c (d is the rest). Default .57, .19, .19 (Graph500).
-    #[serde(default = "graph500")]
-    pub quadrants: [f64; 3],
-}
-
-// Those of `experiments/grappa/scaling-size.toml`.
-const fn columns() -> usize {
-    128
-}
-const fn classes() -> usize {
-    16
-}
-const fn training() -> f64 {
-    0.1
-}
 
 /// A graph in numbers, with what a model needs to know of it.
 #[derive(Clone, Debug, PartialEq)]

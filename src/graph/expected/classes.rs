@@ -1,0 +1,127 @@
+//! Classes of exchangeable nodes, and what a random partition makes of them.
+
+use crate::graph::{BoundaryCounts, PartCounts};
+
+/// A class of exchangeable nodes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeClass {
+    /// Nodes in it.
+    pub nodes: f64,
+    /// Expected number of distinct neighbours of one of them, itself left out.
+    pub degree: f64,
+    /// Expected neighbours of one of them in each class; adds up to `degree`.
+    pub neighbours: Vec<f64>,
+    /// The other nodes by the chance that one of them is a neighbour: `(nodes, chance)`.
+    pub chances: Vec<(f64, f64)>,
+}
+
+/// A graph in expectation: undirected, without self-loops or repeated edges.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExpectedGraph {
+    /// Its classes. Those without neighbours are there too.
+    pub classes: Vec<NodeClass>,
+}
+
+impl ExpectedGraph {
+    /// Number of nodes.
+    #[must_use]
+    pub fn nodes(&self) -> f64 {
+        self.classes.iter().map(|class| class.nodes).sum()
+    }
+
+    /// Number of stored, directed edges: each undirected one twice.
+    #[must_use]
+    pub fn edges(&self) -> f64 {
+        let ends = self.classes.iter();
+        ends.map(|class| class.nodes * class.degree).sum()
+    }
+
+    /// Boundary rows of a random partition into `workers` equal parts, over all workers: the sum
+    /// over nodes of the expected number of other workers with one of its neighbours.
+    ///
+    /// Each node is on each worker with the same chance, 1 / `workers`. A node with neighbours v,
+    /// each there with chance q(v), is in the halo of another worker with chance
+    /// 1 − Π (1 − q(v) / `workers`).
+    #[must_use]
+    pub fn boundary_rows(&self, workers: usize) -> f64 {
+        let share = 1.0 / workers as f64;
+        let others = workers as f64 - 1.0;
+        let rows = |class: &NodeClass| {
+            // Logarithms: a node may have more chances to be missed than a product can hold.
+            let absent = |&(nodes, chance): &(f64, f64)| nodes * (-chance * share).ln_1p();
+            let absent: f64 = class.chances.iter().map(absent).sum();
+            class.nodes * others * -absent.exp_m1()
+        };
+        self.classes.iter().map(rows).sum()
+    }
+
+    /// What each of `workers` equal random parts holds, sends and receives, rounded to whole
+    /// numbers; every part is alike, within one.
+    ///
+    /// `training` nodes are spread like all others. Features are dense rows of `columns` values.
+    #[must_use]
+    pub fn counts(&self, workers: usize, training: f64, columns: usize) -> BoundaryCounts {
+        let (nodes, edges) = (self.nodes(), self.edges());
+        let pairs = workers * (workers - 1);
+        let rows = self.boundary_rows(workers) / pairs.max(1) as f64;
+        // Ends of an edge are on one worker as often as two of all nodes are.
+        let own = nodes / workers as f64;
+        let together = ((own - 1.0) / (nodes - 1.0).max(1.0)).clamp(0.0, 1.0);
+        let part = |rank: usize| {
+            let owned = dealt(nodes, workers, rank);
+            let peers = (0..workers).filter(|&peer| peer != rank);
+            // Rows of ordered pairs of workers, the same both ways.
+            let rows = |peer: usize| dealt(rows * pairs as f64, pairs, pair(rank, peer, workers));
+            let cross: Vec<(u32, usize)> = peers
+                .map(|peer| (u32::try_from(peer).unwrap_or(u32::MAX), rows(peer)))
+                // As in a real partition, who needs nothing is not listed.
+                .filter(|(_, rows)| *rows > 0)
+                .collect();
+            // Of the rounded numbers, so that halo and messages agree.
+            let halo = cross.iter().map(|(_, rows)| rows).sum();
+            let ends = dealt(edges, workers, rank);
+            let internal_edges = if workers == 1 {
+                ends
+            } else {
+                round(ends as f64 * together)
+            };
+            PartCounts {
+                owned,
+                halo,
+                internal_edges,
+                // What is left, so that both together are all edges.
+                cut_edges: ends - internal_edges,
+                training: dealt(training, workers, rank),
+                own_values: owned * columns,
+                halo_values: halo * columns,
+                sends: cross.clone(),
+                receives: cross,
+            }
+        };
+        BoundaryCounts {
+            parts: (0..workers).map(part).collect(),
+            nodes: round(nodes),
+            edges: round(edges),
+            dense: true,
+        }
+    }
+}
+
+/// A number that is the same for both orders of a pair, below `workers · (workers − 1)`.
+fn pair(one: usize, other: usize, workers: usize) -> usize {
+    let (low, high) = (one.min(other), one.max(other));
+    // Even numbers alone: each stands for both orders of its pair, so all is dealt out.
+    2 * (low * (2 * workers - low - 1) / 2 + high - low - 1)
+}
+
+/// What place `place` of `places` gets of a whole number of things that are dealt out evenly.
+fn dealt(all: f64, places: usize, place: usize) -> usize {
+    let all = round(all);
+    all / places + usize::from(place < all % places)
+}
+
+/// The nearest whole number; what is counted here is never negative.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn round(value: f64) -> usize {
+    value.round() as usize
+}
