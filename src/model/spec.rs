@@ -28,10 +28,10 @@ pub struct ModelConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_dropout: Option<f64>,
     /// Whether a node's own row is among those of its neighbours: for `gcn` and `gat`, whose papers
-    /// have it (the code of RETEXO's authors has not), and for `sage`, whose paper has it not (the code of
-    /// BNS-GCN's and VARCO's authors has). Other kinds and RETEXO's clients, who hear their own
-    /// logits beside their neighbours', read no more than that it is there, so that a sweep over
-    /// kinds can set it. Default: as in the paper of the kind.
+    /// have it (the code of RETEXO's authors has not), and for `sage`, whose paper has it not (the
+    /// code of BNS-GCN's and VARCO's authors has). Other kinds and RETEXO's clients, who hear their
+    /// own logits beside their neighbours', read no more than that it is there, so that a sweep
+    /// over kinds can set it. Default: as in the paper of the kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub self_loops: Option<bool>,
     /// From what the first weights are drawn. Default `glorot`.

@@ -47,8 +47,8 @@ pub trait Strategy: Send + Sync {
         })
     }
 
-    /// Whether its plan follows from [`BoundaryCounts`](crate::graph::BoundaryCounts) alone, so that
-    /// graphs can be projected that nobody holds. Default: no, it reads the graph.
+    /// Whether its plan follows from [`BoundaryCounts`](crate::graph::BoundaryCounts) alone, so
+    /// that graphs can be projected that nobody holds. Default: no, it reads the graph.
     fn plans_from_counts(&self) -> bool {
         false
     }

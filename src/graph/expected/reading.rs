@@ -70,8 +70,8 @@ impl CountSpec {
         })
     }
 
-    /// A data set with the widths of the models that train on it, and no node: what is planned comes
-    /// from the counts. Its notes say what is assumed.
+    /// A data set with the widths of the models that train on it, and no node: what is planned
+    /// comes from the counts. Its notes say what is assumed.
     #[must_use]
     pub fn widths(&self, counted: &Counted) -> Dataset {
         Dataset {

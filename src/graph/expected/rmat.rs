@@ -1,8 +1,8 @@
 //! R-MAT graphs in closed form.
 //!
-//! A draw picks one bit of both ends at a time, from the quadrants (a, b, c, d). Nodes with the same
-//! number k of one-bits are exchangeable, so a graph of scale s has s + 1 classes of C(s, k) nodes.
-//! A node u of class k, and a v that has j of u's ones and i ones where u has zeros:
+//! A draw picks one bit of both ends at a time, from the quadrants (a, b, c, d). Nodes with the
+//! same number k of one-bits are exchangeable, so a graph of scale s has s + 1 classes of C(s, k)
+//! nodes. A node u of class k, and a v that has j of u's ones and i ones where u has zeros:
 //!
 //! ```text
 //! P(u → v) = a^(s−k−i) b^i c^(k−j) d^j        P(v → u): b and c change places
