@@ -272,7 +272,7 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
     (
         "hidden = 16",
         "gain = 0",
-        "x.toml:7: in [model]: `gain` must be …",
+        "x.toml:7: in [model]: `gain` must be more than 0, not 0",
     ),
     (
         "hidden = 16",
@@ -280,7 +280,11 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
         "x.toml:7: in [model]: `biases` must be 1, or 2 for one of each product of a `sage` \
          layer, not 3",
     ),
-    ("hidden = 16", "init = \"he\"", "x.toml:7: in [model]: …"),
+    (
+        "hidden = 16",
+        "init = \"he\"",
+        "x.toml:7: in [model]: `init` cannot be \"he\". Possible values: glorot, uniform-fan-in",
+    ),
     (
         "weight_decay = 5e-4",
         "weight_decay = -1",
