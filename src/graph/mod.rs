@@ -50,7 +50,7 @@ pub use csr::Csr;
 pub use dataset::{Dataset, RawDataset, Split};
 pub use division::{Chunks, Division};
 pub use error::GraphError;
-pub use expected::{Counted, ExpectedGraph, sampling};
+pub use expected::{Counted, ExpectedGraph, NodeClass, sampling};
 pub use features::Features;
 pub use partition::Partition;
 pub use peers::Peers;
@@ -59,7 +59,7 @@ pub use rehearsal::{Form as BatchForm, LayerDraw, Rehearsal, StepDraws, seeds_of
 pub use rmat::EDGE_FACTOR;
 pub use sampler::{SampledLayer, Sampler, View};
 pub use spec::{
-    Balance, CountSpec, DatasetSpec, EDGE_FACTOR, Format, NodeOrder, PartitionMethod,
-    PartitionSpec, RmatCounts, SplitFractions, SplitPerClass, SplitSpec, SyntheticSpec,
+    Balance, CountSpec, DatasetSpec, Format, NodeOrder, PartitionMethod, PartitionSpec, RmatCounts,
+    SplitFractions, SplitPerClass, SplitSpec, SyntheticSpec,
 };
 pub use stats::PartitionStats;
