@@ -23,7 +23,7 @@ fn claims_have_the_documented_columns_in_order() {
         more,
         ["paper", "seeds", "censored", "p_value", "p_adjusted"]
     );
-    assert_eq!(names::<RunRow>().len(), 51);
+    assert_eq!(names::<RunRow>().len(), 52);
     assert_eq!(names::<EpochRow>().len(), 19);
     assert_eq!(names::<TrafficRow>().len(), 11);
 }
@@ -69,7 +69,7 @@ fn what_was_to_be_measured_is_null_where_a_run_failed() {
         });
         null.map(|(column, _)| column.name).collect::<Vec<_>>()
     };
-    assert_eq!(nulls(0).len(), 31);
+    assert_eq!(nulls(0).len(), 32);
     for column in [
         "parameters",
         "payload_bytes",
