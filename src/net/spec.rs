@@ -49,8 +49,8 @@ pub struct NetworkSpec {
     /// What TCP does to a flow. Default: nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpSpec>,
-    /// o of the `LogGP` model: how long each message occupies its sender, and then its receiver, one
-    /// message after another. Default: 0.
+    /// o of the `LogGP` model: how long each message occupies its sender, and then its receiver,
+    /// one message after another. Default: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overhead: Option<Seconds>,
     /// g of the `LogGP` model: how far apart messages leave a worker, and arrive at one, at least.

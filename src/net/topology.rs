@@ -102,8 +102,8 @@ pub(super) struct Tcp {
 }
 
 /// What a message costs its two ends, whatever its size: o and g of the `LogGP` model (Culler et
-/// al., *`LogP`*, `PPoPP` 1993; Alexandrov et al., *`LogGP`*, SPAA 1995). Its L is the latency of the
-/// route here, and its G, a time per byte, the bandwidth.
+/// al., *`LogP`*, `PPoPP` 1993; Alexandrov et al., *`LogGP`*, SPAA 1995). Its L is the latency of
+/// the route here, and its G, a time per byte, the bandwidth.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MessageCost {
     /// o: how long a message occupies its sender, and then its receiver.
