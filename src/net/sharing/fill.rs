@@ -65,7 +65,9 @@ impl Sharing {
     pub(super) fn component(&mut self, links: &[u32]) -> Option<Vec<u32>> {
         let seen = &mut self.scratch.seen;
         let mut found = links.to_vec();
-        links.iter().for_each(|&link| seen[link as usize] = true);
+        for &link in links {
+            seen[link as usize] = true;
+        }
         let (mut next, mut crossings) = (0, 0);
         let small = loop {
             let Some(&link) = found.get(next) else {
@@ -85,14 +87,18 @@ impl Sharing {
             for (&other, &bundle) in on.others.iter().zip(&on.bundles) {
                 if other == MANY {
                     let links = &self.bundles[bundle as usize].links;
-                    links.iter().for_each(|&other| look(other));
+                    for &other in links {
+                        look(other);
+                    }
                 } else {
                     look(other);
                 }
             }
         };
         self.effort.visits += crossings as u64;
-        found.iter().for_each(|&link| seen[link as usize] = false);
+        for &link in &found {
+            seen[link as usize] = false;
+        }
         small.then_some(found)
     }
 

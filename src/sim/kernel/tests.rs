@@ -352,37 +352,6 @@ fn what_computing_hides_of_an_exchange_is_not_exposed() {
 }
 
 #[test]
-fn waiting_for_who_has_not_begun_to_send_is_no_communication() {
-    // Worker 1 computes 7 ms longer than worker 0, which waits for its 4,000 bytes: 7 ms until they
-    // are sent, and 5 ms while they are on their way.
-    let results = run(&cluster(2), |end| {
-        let (rank, peer) = (end.rank(), 1 - end.rank());
-        end.elapse(Seconds(1e-3 + 7e-3 * rank as f64));
-        let mut outbox = Outbox::new(TrafficKind::Activation, 0);
-        if rank == 1 {
-            outbox.messages = vec![Message {
-                peer,
-                payload: vec![0; 4_000],
-            }];
-        } else {
-            outbox.expect = vec![peer];
-        }
-        end.exchange(outbox)?;
-        Ok(())
-    });
-    let times = &results.times[0];
-    for (found, expected) in [
-        (times.compute, 1e-3),
-        (times.waiting, 7e-3),
-        (times.exposed, ALPHA + 4_000.0 * BETA),
-        (times.clock, 13e-3),
-    ] {
-        assert_time(found.0, expected, "of worker 0");
-    }
-    assert_eq!(results.times[1].waiting, Seconds::ZERO);
-}
-
-#[test]
 fn what_computing_hides_of_an_all_reduce_is_not_exposed() {
     // Ring of four, 16,000 bytes: 6 (α + 4,000β) = 30 ms. The steps go on while everybody computes, in pieces.
     for kind in [AllReduceKind::Ring, AllReduceKind::HalvingDoubling] {

@@ -69,7 +69,7 @@ impl Account {
     /// So much of a call was spent in it, and so much of that before anybody had begun to send.
     pub fn waited(&mut self, time: Duration, for_others: Duration) {
         let for_others = for_others.min(time);
-        self.exposed += (time - for_others).as_secs_f64();
+        self.exposed += time.saturating_sub(for_others).as_secs_f64();
         self.waiting += for_others.as_secs_f64();
         self.last = Instant::now();
     }
@@ -118,7 +118,7 @@ mod tests {
         account.leave();
         account.computed(Seconds(2.0));
         account.enter();
-        account.waited(Duration::from_millis(1500), Duration::from_millis(1000));
+        account.waited(Duration::from_millis(1500), Duration::from_secs(1));
         account.leave();
         account.leave();
         account.computed(Seconds(4.0));

@@ -17,6 +17,8 @@
 mod decision;
 mod play;
 mod script;
+#[cfg(test)]
+mod tests;
 mod track;
 
 use std::collections::BTreeMap;
