@@ -117,7 +117,7 @@ pub(super) fn absorb_partition(hash: &mut Sha256, setting: &Setting) {
 
 /// A text after its length.
 fn absorb(hash: &mut Sha256, text: &[u8]) {
-    // Without it `ab`, `c` and `a`, `bc` would be hashed alike.
+    // Without the length `ab`, `c` and `a`, `bc` would be hashed alike.
     hash.update((text.len() as u64).to_le_bytes());
     hash.update(text);
 }
