@@ -71,6 +71,7 @@ fn left() -> Option<(u64, &'static str)> {
         u64::MAX => None,
         limit => Some((limit.saturating_sub(taken()), "--memory")),
     };
+    // Available, not free: the system's caches give way to whoever needs memory.
     let machine = (field(Path::new("/proc/meminfo"), "MemAvailable:"))
         .map(|kilobytes| (kilobytes * 1024, "what is free on this machine"));
     let group = in_groups(
@@ -171,6 +172,7 @@ fn folders(base: &Path, path: &str) -> Vec<PathBuf> {
 /// Bytes for people, in the units of `--memory`.
 fn text(bytes: u64) -> String {
     match bytes as f64 {
+        // A product that fits no number is the largest one, which says nothing in terabytes.
         huge if huge >= 1e15 => "more than 1 PB".to_owned(),
         large if large >= 1e12 => format!("{:.1} TB", large / 1e12),
         large if large >= 1e9 => format!("{:.1} GB", large / 1e9),

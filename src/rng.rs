@@ -43,6 +43,7 @@ pub enum Purpose {
 #[must_use]
 pub fn stream(seed: u64, purpose: Purpose, worker: u64, round: u64) -> ChaCha8Rng {
     let mut key = [0_u8; 32];
+    // Little-endian on every machine, for a seed must give the same numbers on all.
     key[..8].copy_from_slice(&seed.to_le_bytes());
     key[8..16].copy_from_slice(&(purpose as u64).to_le_bytes());
     key[16..24].copy_from_slice(&worker.to_le_bytes());

@@ -130,6 +130,7 @@ fn run_on(args: &Args, engine: &Engine) -> anyhow::Result<Verdict> {
         .zip(&measured.pairs)
         .map(|(&(a, b), times)| Ok((a, b, fit_line(times)?)))
         .collect::<Result<Vec<_>, Error>>()?;
+    // A load alone measures no pairs, and there is nothing to fit a star to.
     let fitted = if args.only.is_some() {
         None
     } else {

@@ -68,6 +68,7 @@ impl Addresser {
         let entry = &cell.strategy;
         // Settings came out of TOML and can be written as TOML: the empty table is never hashed.
         let settings = Value::try_from(&cell.settings).unwrap_or(Value::Table(Table::new()));
+        // Names as well, for they stand in the rows.
         let texts = [
             cell.name.clone(),
             entry.label.clone(),
@@ -76,6 +77,7 @@ impl Addresser {
             settings.to_string(),
             setting.engine.name().to_owned(),
         ];
+        // Two devices agree to rounding only.
         let devices = setting.devices.iter().map(|device| &device.description);
         for text in texts.iter().chain(devices) {
             absorb(&mut hash, text.as_bytes());
@@ -115,7 +117,7 @@ pub(super) fn absorb_partition(hash: &mut Sha256, setting: &Setting) {
 
 /// A text after its length.
 fn absorb(hash: &mut Sha256, text: &[u8]) {
-    // Without it `ab`, `c` and `a`, `bc` would be hashed alike.
+    // Without the length `ab`, `c` and `a`, `bc` would be hashed alike.
     hash.update((text.len() as u64).to_le_bytes());
     hash.update(text);
 }
@@ -164,6 +166,7 @@ impl Archive {
     pub(super) fn put(&self, address: &Address, rows: &Tables) -> io::Result<()> {
         atomic::write(&self.path(address), |file| {
             let mut packed = GzEncoder::new(file, Compression::fast());
+            // JSON has neither infinity nor NaN, which are losses of runs that diverged.
             ciborium::into_writer(rows, &mut packed).map_err(io::Error::other)?;
             packed.finish().map(drop)
         })

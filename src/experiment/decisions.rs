@@ -78,6 +78,7 @@ pub(super) fn decisions_of<'a>(
         };
         let lane = CodecLane::between(from as u32, to as u32, way);
         let (group, messages) = assigned.entry(epoch).or_default();
+        // All groups of an epoch are of one size, and those of a message come in their order.
         *group = rows as usize;
         messages.entry((layer as u32, lane)).or_default().push(bits);
     }

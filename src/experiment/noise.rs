@@ -87,6 +87,8 @@ impl Ticks {
         let idle = fields.get(3)? + fields.get(4)?;
         // The name of the program, in brackets, may hold blanks.
         let rest = process.rsplit_once(')')?.1;
+        // Behind the name comes the third field. User and system time are the 14th and 15th
+        // (proc(5)).
         let mut times = rest.split_whitespace().skip(11);
         let own = times.next()?.parse::<u64>().ok()? + times.next()?.parse::<u64>().ok()?;
         Some(Self {

@@ -71,6 +71,7 @@ pub(crate) fn project(
     preparation: &mut Preparation<'_>,
     progress: impl Fn(&Projected),
 ) -> Result<Vec<Projection>, Error> {
+    // A checked file has at least one.
     let seed = experiment.seeds[0];
     let mut projections = Vec::new();
     // What is skipped has no projection.

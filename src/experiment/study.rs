@@ -77,6 +77,7 @@ pub(crate) fn estimate(
         };
         for spec in &study.designs {
             for &workers in &spec.workers {
+                // Made once for both: with and without halo, the parts are the same.
                 let design = design(spec, &problem.graph, workers, study.seed)?;
                 for &halo in &spec.halo {
                     let with = if halo { ", halo" } else { "" };

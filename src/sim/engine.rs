@@ -275,6 +275,8 @@ where
         kernel: Mutex::new(Kernel::new(fabric, workers, actors, timeline)),
         turns: (0..workers).map(|_| Condvar::new()).collect(),
     });
+    // Threads, although one runs at a time: a program waits where it stands, as it does on real
+    // processes.
     let outcomes: Vec<Result<(), SimError>> = thread::scope(|scope| {
         let handles: Vec<_> = (0..actors)
             .map(|rank| {
@@ -347,6 +349,7 @@ where
     drop(shared.wait_for_turn(rank, shared.lock())?);
     let communicator = SimCommunicator {
         rank,
+        // All of them, also those whose parts worker 0 plays.
         size: cluster.topology.workers(),
         all_reduce: cluster.all_reduce.clone(),
         exchange: cluster.exchange,

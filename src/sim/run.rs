@@ -66,6 +66,8 @@ where
         Engine::Simulated => run_workers(&setting.cluster(), actors, one)?,
         Engine::Mpi(processes) => processes.run(setting.all_reduce.clone(), one)?,
     };
+    // A program only borrows its worker, so that nobody has another reference now. The error stands
+    // in for a panic.
     let mut recorder = Arc::into_inner(recorder)
         .ok_or_else(|| SimError::Strategy("a worker outlived its run".to_owned()))?
         .into_inner()

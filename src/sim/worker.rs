@@ -161,6 +161,7 @@ impl Worker {
     /// Whether the model is evaluated after this epoch.
     #[must_use]
     pub fn evaluates(&self, epoch: usize) -> bool {
+        // The training's own number of epochs: LLCG and RETEXO have another than [training].
         self.setting.training.evaluates(epoch, self.epochs)
     }
 

@@ -208,6 +208,7 @@ fn values(
     setting: Option<&Sweep>,
     what: &str,
 ) -> BTreeMap<u64, Bounds> {
+    // In the order of seeds, so that sums round alike whatever the order of the rows.
     runs.iter()
         .filter(|run| Named::from(*run).is(setting, what))
         .filter_map(|run| Some((run.seed, measure(run, &claim.measure)?)))

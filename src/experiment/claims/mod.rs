@@ -108,6 +108,7 @@ fn measure(run: &RunRow, name: &str) -> Option<(f64, f64)> {
         let bytes = measured.node_data_bytes() as f64;
         return Some((bytes, bytes));
     }
+    // More than the run took is all that is known of a target it never reached.
     let bounds = match name {
         "seconds_to_target" => Some((measured.simulated_seconds, f64::INFINITY)),
         "bytes_to_target" => Some((measured.payload_bytes as f64, f64::INFINITY)),

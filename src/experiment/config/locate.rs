@@ -116,6 +116,7 @@ impl Document {
                 _ => return Err(format!("`{walked}` is no table: it has no key `{segment}`")),
             };
             walked = walked.join(segment);
+            // A table that is made on the way was written here, too.
             self.places
                 .entry(walked.clone())
                 .or_insert_with(|| place.clone());

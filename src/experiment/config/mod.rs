@@ -435,6 +435,7 @@ fn claims(document: &Document, cells: &[Cell]) -> Result<Vec<ClaimSpec>, ConfigE
                     document.unknown(&path.join("strategy"), claim.compare.strategy(), known)
                 }
                 Some(to) if !exists(to) => document.unknown(&path.join("to"), to, known),
+                // Both exist, but in no setting together.
                 _ => document.bad(&path, "names a strategy and a cell; name two of a kind"),
             });
         }

@@ -63,6 +63,7 @@ pub(super) fn entries(
             document.error(&path.join("kind"), Problem::MissingKey { key })
         })?;
         let with = with(document, &path, options.remove("with"))?;
+        // Label, kind and `with` are taken out by now. The rest is the strategy's own.
         accept(document, vocabulary, &path, &kind, &options)?;
         given.push(Given {
             label,

@@ -176,6 +176,7 @@ macro_rules! table {
                     Ok(Self {
                         $( $field: rest.next(stringify!($field))?, )*
                         $(
+                            // A macro cannot count; an array of the names can.
                             measured: if rest.passes_nulls([$(stringify!($of)),*].len()) {
                                 None
                             } else {

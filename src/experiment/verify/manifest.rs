@@ -22,6 +22,7 @@ pub fn verify_manifest(folder: &Path, manifest: &Value, tables: &Tables) -> Vec<
             what,
         });
     };
+    // What is missing is empty here, and its hash is a breach.
     let text = manifest["config_toml"].as_str().unwrap_or_default();
     let hash = sha256(text.as_bytes());
     if manifest["config_hash"] != json!(hash) {

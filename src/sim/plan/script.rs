@@ -107,6 +107,7 @@ pub struct Following {
 }
 
 /// What a program does, for comparison with its plan.
+// Borrowed, for one is made in every step, and written out only where a program departs.
 enum Deed<'a> {
     Compute,
     Start(&'a Outbox),
@@ -135,6 +136,8 @@ impl Following {
 
     /// Goes to the plan of an epoch; stays where it is in one that has begun.
     pub fn begin(&mut self, epoch: usize, decided: Option<&Decision>) -> Result<(), SimError> {
+        // RETEXO begins the first epoch of a stage for what it hands over before, and again in the
+        // loop over its rounds.
         if self.begun && self.timeline.epoch == epoch {
             return self.check();
         }
@@ -325,6 +328,7 @@ impl fmt::Display for Phase {
 impl fmt::Display for Deed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let phase = match self {
+            // How much work it is, the plan alone says.
             Self::Compute => return write!(f, "computing"),
             Self::End => return write!(f, "the end of the epoch"),
             Self::ComputeTogether(busy) => {
