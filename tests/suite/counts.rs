@@ -159,14 +159,14 @@ fn a_trillion_edges_are_projected() {
             .expect("a note")
             .contains("equal random parts")
     );
-    // Two epochs: features once, and two layers of activations and gradients each time.
+    // Two epochs: features once; each time 128 columns before the second layer and 16 after the product of the third.
     let feature = cells[0]["bytes_by_kind"]["feature"]
         .as_f64()
         .expect("bytes");
     let activation = cells[0]["bytes_by_kind"]["activation"]
         .as_f64()
         .expect("bytes");
-    assert_eq!(activation, 4.0 * feature);
+    assert_eq!(activation, 2.0 * (128.0 + 16.0) / 128.0 * feature);
     assert!(of(0, "simulated_seconds") > of(1, "simulated_seconds"));
 }
 

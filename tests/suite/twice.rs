@@ -147,9 +147,9 @@ const PAIRS: &[Pair<'_>] = &[
     ),
     (
         CORA,
-        ("model.kind", "\"gat\""),
+        ("model.kind", "\"gin\""),
         ("model.self_loops", "false"),
-        "`self_loops` does nothing: it is for kind = \"gcn\" or \"sage\" alone",
+        "`self_loops` does nothing: it is for kind = \"gcn\", \"sage\" or \"gat\" alone",
     ),
     (
         CORA,
