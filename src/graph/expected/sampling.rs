@@ -1,9 +1,9 @@
 //! What neighbour sampling meets in a graph that is known by its law.
 //!
-//! Before a hop a node of class k is in the frontier with chance π_k. Each such node draws
+//! Before a hop a node of class k is in the frontier with chance `π_k`. Each such node draws
 //! min(fan-out, neighbours) of its neighbours, whose number is Poisson; the draws spread over
-//! classes as neighbours do. A node of class l is drawn Poisson(λ_l) times, so it is in the next
-//! frontier, or was there already, with chance 1 − (1 − π_l) e^(−λ_l).
+//! classes as neighbours do. A node of class l is drawn `Poisson(λ_l)` times, so it is in the next
+//! frontier, or was there already, with chance `1 − (1 − π_l) e^(−λ_l)`.
 
 use super::classes::ExpectedGraph;
 
