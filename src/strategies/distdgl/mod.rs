@@ -21,7 +21,7 @@
 //! independently of each other).
 //!
 //! With `prefetch` batches are made ready while earlier ones are computed, each of their stages in
-//! a step of its own, so that a message has a step to arrive ([`pipeline`]). Bytes and losses are
+//! a step of its own, so that a message has a step to arrive (`pipeline`). Bytes and losses are
 //! the same. `DistDGL`'s sampler processes run ahead so, up to `queue_size` batches within an epoch
 //! (`python/dgl/distributed/dist_dataloader.py`); its second version fetches features ahead, too
 //! (Zheng et al., arXiv 2112.15345). Ours goes on across epochs. What sampling and gathering
