@@ -1,6 +1,8 @@
 //! From a cell and a seed to a setting that can run: data, partition, network and devices, each
 //! made once and shared.
 
+mod refusals;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,14 +13,13 @@ use crate::graph::{
     Batches, BoundaryCounts, BoundaryPlan, Chunks, CountSpec, Dataset, DatasetSpec, Division,
     GraphError, Part, Partition, PartitionMethod, PartitionSpec, RawDataset,
 };
-use crate::memory;
 use crate::model::{LayerSpec, ModelSpec};
 use crate::net::Framing;
 use crate::sim::{
-    ComputeTiming, DeviceConfig, Engine, EpochRecord, Setting, SimError, WorkerDevice, divide,
-    open_devices,
+    ComputeTiming, DeviceConfig, Engine, Setting, SimError, WorkerDevice, divide, open_devices,
 };
 use crate::strategies::{Needs, Registry, Strategy, Training};
+use refusals::{fits, misfit};
 
 /// Asks the registry about a strategy's options before anything is loaded. What depends on the rest
 /// of a cell shows when the strategy is fitted to it.
@@ -453,63 +454,6 @@ impl<K: PartialEq, V: Clone> Memo<K, V> {
         let made = make()?;
         self.0.push((key, made.clone()));
         Ok(made)
-    }
-}
-
-/// Whether there is memory for what the cell holds at least: each worker's parameters with their
-/// gradient and what the optimiser keeps, the outputs of the widest layer for all nodes, and a
-/// record of every epoch.
-fn fits(cell: &Cell, dataset: &Dataset, needs: &Needs) -> Result<(), ConfigError> {
-    /// Parameters, their gradient, and at least one value more of each.
-    const COPIES: usize = 3;
-    let settings = &cell.settings;
-    let model = ModelSpec::new(&settings.model, dataset.features.width(), dataset.classes);
-    let replicas = if needs.together {
-        1
-    } else {
-        settings.partition.workers
-    };
-    let mut parameters = 0_usize;
-    for layer in 0..model.layers() {
-        // The weights alone: what a layer has besides is small.
-        let weights = model.widths[layer].saturating_mul(model.widths[layer + 1]);
-        parameters = parameters.saturating_add(weights);
-    }
-    let widest = model.widths[1..].iter().copied().max().unwrap_or(0);
-    let rows = memory::bytes(&[dataset.graph.nodes(), widest], 4);
-    let held = memory::bytes(&[parameters, replicas, COPIES], 4);
-    let what = || {
-        let (hidden, workers) = (settings.model.hidden, settings.partition.workers);
-        format!("a model of {parameters} weights with {hidden} hidden columns on {workers} workers")
-    };
-    memory::need(what, held.saturating_add(rows))
-        .map_err(|shortage| cell.refuse("model.hidden", shortage.to_string()))?;
-    let epochs = settings.training.epochs;
-    let records = memory::bytes(&[epochs], size_of::<EpochRecord>());
-    memory::need(|| format!("the record of {epochs} epochs"), records)
-        .map_err(|shortage| cell.refuse("training.epochs", shortage.to_string()))
-}
-
-/// Data that do not fit a cell, at the key that says so, or else at the key that names the files.
-fn misfit(cell: &Cell, files: &str, error: &GraphError) -> ConfigError {
-    match error {
-        GraphError::Key { key, what } => {
-            let (section, name) = key.split_once('.').unwrap_or((key, "*"));
-            if section == "strategy" {
-                return cell.refuse_option(Some(name), what);
-            }
-            let lead = if name == "*" {
-                String::new()
-            } else {
-                format!("`{name}`: ")
-            };
-            cell.refuse(&format!("{section}.{name}"), format!("{lead}{what}"))
-        }
-        GraphError::Read { .. } => {
-            let hint = "relative paths start at the folder of the experiment file";
-            cell.refuse(files, format!("{error} ({hint})"))
-        }
-        _ => cell.refuse(files, error.to_string()),
     }
 }
 

@@ -18,6 +18,7 @@
 
 mod carry;
 mod collective;
+mod delivery;
 mod pairwise;
 mod parcel;
 mod route;
@@ -34,7 +35,7 @@ use self::parcel::{Arrived, InFlight, Parcel, parcels, sizes};
 use self::route::{Route, Tag, lane};
 use super::intervals::Intervals;
 use super::plan;
-use super::trace::{Doing, Flight, Span, Trace};
+use super::trace::{Doing, Span, Trace};
 use crate::net::{
     Bytes, Fabric, FlowId, Inbox, Ledger, Message, NetError, Outbox, Seconds, TrafficKind, Transfer,
 };
@@ -397,68 +398,6 @@ impl Kernel {
             Phase::Carrying(count) => format!("it waits for {count} messages that do not arrive"),
             Phase::Runnable | Phase::Done => "it does not wait".to_owned(),
         }
-    }
-
-    fn deliver(&mut self, flow: FlowId, at: Seconds) {
-        let Some(message) = self.flying.remove(&flow) else {
-            return;
-        };
-        let InFlight { route, start, .. } = message;
-        let (from, to, tag) = route;
-        self.actors[from].flights.add(start, at);
-        self.actors[to].flights.add(start, at);
-        self.timeline.add_flight(Flight {
-            lane: lane(route),
-            epoch: message.epoch,
-            payload: message.bytes,
-            start,
-            end: at,
-        });
-        if matches!(tag, Tag::Carried { .. }) {
-            return self.carried(at);
-        }
-        let payload = message.payload;
-        let queue = self.arrived.entry(route).or_default();
-        let first = queue.is_empty();
-        queue.push_back(Arrived { at, payload });
-        match tag {
-            Tag::Collective { .. } => {
-                self.progress(to);
-                self.collective_delivered(from, flow, at);
-            }
-            Tag::Pairwise { .. } => {
-                self.progress(to);
-                self.round_delivered(from, flow, at);
-            }
-            Tag::Exchange { .. } if first => self.received(from, to, tag),
-            Tag::Exchange { .. } | Tag::Carried { .. } => {}
-        }
-    }
-
-    /// A message is there; the last that a worker waits for lets it go on.
-    fn received(&mut self, from: usize, to: usize, its: Tag) {
-        if let Phase::Receiving {
-            tag,
-            expect,
-            missing,
-        } = &mut self.actors[to].phase
-            && *tag == its
-            && expect.binary_search(&from).is_ok()
-        {
-            *missing -= 1;
-            if *missing == 0 {
-                self.progress(to);
-            }
-        }
-    }
-
-    fn take_arrived(&mut self, route: Route) -> Option<Arrived> {
-        let queue = self.arrived.get_mut(&route)?;
-        let message = queue.pop_front();
-        if queue.is_empty() {
-            self.arrived.remove(&route);
-        }
-        message
     }
 
     /// Carries a worker, and what it has started, as far as what has arrived allows.

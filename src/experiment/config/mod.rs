@@ -8,6 +8,8 @@
 
 #[cfg(test)]
 mod bad_inputs;
+#[cfg(test)]
+mod bad_together;
 mod check;
 mod decode;
 mod error;

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use proptest::prelude::*;
 
 use super::bad_inputs::BAD_INPUTS;
+use super::bad_together::TOGETHER;
 use super::*;
 
 const FILE: &str = r#"name = "quickstart"
@@ -307,7 +308,7 @@ fn overrides_are_blamed_by_name() {
 #[test]
 fn every_bad_input_says_what_where_and_what_would_be_right() {
     let mut wrong = String::new();
-    for (from, to, expected) in BAD_INPUTS {
+    for (from, to, expected) in BAD_INPUTS.iter().chain(TOGETHER) {
         let found = message(from, to);
         let fits = match expected.split_once('…') {
             // A list too long to repeat here, or a sentence of another folder.

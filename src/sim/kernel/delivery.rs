@@ -1,0 +1,73 @@
+//! What happens when a message arrives.
+
+use super::parcel::{Arrived, InFlight};
+use super::route::{Route, Tag, lane};
+use super::{Kernel, Phase};
+use crate::net::{FlowId, Seconds};
+use crate::sim::trace::Flight;
+
+impl Kernel {
+    /// A message arrives: it is recorded, and who waited for it goes on.
+    pub(super) fn deliver(&mut self, flow: FlowId, at: Seconds) {
+        let Some(message) = self.flying.remove(&flow) else {
+            return;
+        };
+        let InFlight { route, start, .. } = message;
+        let (from, to, tag) = route;
+        self.actors[from].flights.add(start, at);
+        self.actors[to].flights.add(start, at);
+        self.timeline.add_flight(Flight {
+            lane: lane(route),
+            epoch: message.epoch,
+            payload: message.bytes,
+            start,
+            end: at,
+        });
+        if matches!(tag, Tag::Carried { .. }) {
+            return self.carried(at);
+        }
+        let payload = message.payload;
+        let queue = self.arrived.entry(route).or_default();
+        let first = queue.is_empty();
+        queue.push_back(Arrived { at, payload });
+        match tag {
+            Tag::Collective { .. } => {
+                self.progress(to);
+                self.collective_delivered(from, flow, at);
+            }
+            Tag::Pairwise { .. } => {
+                self.progress(to);
+                self.round_delivered(from, flow, at);
+            }
+            Tag::Exchange { .. } if first => self.received(from, to, tag),
+            Tag::Exchange { .. } | Tag::Carried { .. } => {}
+        }
+    }
+
+    /// A message is there; the last that a worker waits for lets it go on.
+    fn received(&mut self, from: usize, to: usize, its: Tag) {
+        if let Phase::Receiving {
+            tag,
+            expect,
+            missing,
+        } = &mut self.actors[to].phase
+            && *tag == its
+            && expect.binary_search(&from).is_ok()
+        {
+            *missing -= 1;
+            if *missing == 0 {
+                self.progress(to);
+            }
+        }
+    }
+
+    /// The first message on a route that nobody has taken.
+    pub(super) fn take_arrived(&mut self, route: Route) -> Option<Arrived> {
+        let queue = self.arrived.get_mut(&route)?;
+        let message = queue.pop_front();
+        if queue.is_empty() {
+            self.arrived.remove(&route);
+        }
+        message
+    }
+}
