@@ -5,11 +5,10 @@ the job of the authors' code beside it: options of theirs, whether it starts fro
 what is shown of the two.
 """
 
-# GraphSAGE and GCN as BNS-GCN's and PipeGCN's authors have them, but for biases, of which their GraphSAGE has one in the first layer and two
-# in the others.
+# GraphSAGE and GCN as BNS-GCN's and PipeGCN's authors have them. Their GraphSAGE has one bias in the first layer and two in the others.
 SAGE = {"kind": "sage", "layers": 3, "hidden": 16, "norm": "layer", "self_loops": True}
 GCN = {"kind": "gcn", "layers": 2, "hidden": 16, "norm": "layer"}
-DRAWN_ALIKE = {**SAGE, "biases": 2, "init": "uniform-fan-in"}
+DRAWN_ALIKE = {**SAGE, "biases": [1, 2, 2], "init": "uniform-fan-in"}
 # DGL's SAGEConv in SAR's example: weights of gain √2, features that are not dropped.
 SAR = {"kind": "sage", "layers": 3, "hidden": 256, "self_loops": True, "gain": 2**0.5, "input_dropout": 0.0}
 LAZY = {"layers": 2, "hidden": 256, "norm": "layer", "self_loops": False}

@@ -12,7 +12,10 @@ use super::engine::EngineChoice;
 use super::output::{BadArgument, columns, print, print_json, tell};
 use crate::Error;
 use crate::experiment::atomic;
-use crate::net::{Bytes, Framing, Ledger, LineFit, NetworkSpec, Seconds, fit_line, fit_star};
+use crate::net::{
+    Bytes, Framing, Ledger, LineFit, MessageCost, NetworkSpec, Seconds, fit_line, fit_message_cost,
+    fit_star,
+};
 use crate::report::format;
 use crate::sim::{
     Calibration, CalibrationPlan, Engine, Load, Pattern, SimError, calibrate, calibrate_emulated,
@@ -130,11 +133,15 @@ fn run_on(args: &Args, engine: &Engine) -> anyhow::Result<Verdict> {
         .zip(&measured.pairs)
         .map(|(&(a, b), times)| Ok((a, b, fit_line(times)?)))
         .collect::<Result<Vec<_>, Error>>()?;
+    let costs = fits.iter().zip(&measured.bursts);
+    let costs: Vec<MessageCost> = costs
+        .map(|((.., line), bursts)| fit_message_cost(&bursts.times, bursts.busy, line))
+        .collect();
     // A load alone measures no pairs, and there is nothing to fit a star to.
     let fitted = if args.only.is_some() {
         None
     } else {
-        Some(fit_star(workers, &fits).map_err(Error::from)?)
+        Some(fit_star(workers, &fits, &costs).map_err(Error::from)?)
     };
     // One of the two is there: --only needs --network.
     let spec = given.or_else(|| fitted.clone()).unwrap_or_default();
@@ -148,6 +155,7 @@ fn run_on(args: &Args, engine: &Engine) -> anyhow::Result<Verdict> {
         plan,
         measured,
         fits,
+        costs,
         emulated,
     };
     let section = fitted
@@ -184,6 +192,7 @@ struct Found {
     plan: CalibrationPlan,
     measured: Calibration,
     fits: Vec<(usize, usize, LineFit)>,
+    costs: Vec<MessageCost>,
     emulated: Calibration,
 }
 
@@ -202,11 +211,14 @@ impl Found {
             let rows: Vec<Vec<String>> = self
                 .fits
                 .iter()
-                .map(|(a, b, fit)| {
+                .zip(&self.costs)
+                .map(|((a, b, fit), cost)| {
                     vec![
                         format!("{a} and {b}"),
                         fit.latency.to_string(),
                         fit.bandwidth.to_string(),
+                        cost.overhead.to_string(),
+                        cost.gap.to_string(),
                         format::percent(fit.median_error),
                         format::percent(fit.worst_error),
                     ]
@@ -216,6 +228,8 @@ impl Found {
                 "workers",
                 "latency",
                 "bandwidth",
+                "overhead",
+                "gap",
                 "median error",
                 "worst error",
             ];
@@ -240,20 +254,26 @@ impl Found {
         let pairs = self
             .fits
             .iter()
-            .zip(&self.measured.pairs)
-            .map(|((a, b, fit), times)| {
+            .zip(&self.costs)
+            .zip(self.measured.pairs.iter().zip(&self.measured.bursts))
+            .map(|(((a, b, fit), cost), (times, bursts))| {
                 let times: Vec<[f64; 2]> = times
                     .iter()
                     .map(|(size, time)| [size.0 as f64, time.0])
                     .collect();
+                let burst_times = bursts.times.iter().map(|(count, time)| (count, time.0));
+                let burst_times: Vec<(&usize, f64)> = burst_times.collect();
                 json!({
                     "from": a,
                     "to": b,
                     "latency_seconds": fit.latency.0,
                     "bandwidth_bps": fit.bandwidth.bps(),
+                    "overhead_seconds": cost.overhead.0,
+                    "gap_seconds": cost.gap.0,
                     "median_error": fit.median_error,
                     "worst_error": fit.worst_error,
                     "bytes_and_seconds": times,
+                    "messages_and_seconds": burst_times,
                 })
             });
         let loads = self.loads().map(|(load, measured, emulated)| {

@@ -144,12 +144,14 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     match (args.what, named(args.what)) {
         (What::Strategies, _) => print(&strategies(registry))?,
         (What::Networks, _) => {
-            let header = ["network", "bandwidth", "latency", "source"].map(str::to_owned);
+            let header = ["network", "bandwidth", "latency", "overhead", "source"];
+            let header = header.map(str::to_owned);
             let presets = PRESETS.iter().map(|preset| {
                 [
                     preset.name.to_owned(),
                     preset.bandwidth.to_string(),
                     preset.latency.to_string(),
+                    preset.overhead.to_string(),
                     preset.source.to_owned(),
                 ]
             });
@@ -261,6 +263,7 @@ fn document(what: What, registry: &Registry) -> Value {
                     "name": preset.name,
                     "bandwidth_bps": preset.bandwidth.bps(),
                     "latency_seconds": preset.latency.0,
+                    "overhead_seconds": preset.overhead.0,
                     "source": preset.source,
                 })
             })

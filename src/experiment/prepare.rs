@@ -343,6 +343,7 @@ impl<'a> Preparation<'a> {
         let framing: Framing = settings.network.framing();
         let timing = ComputeTiming::new(&settings.compute.timing)
             .map_err(|error| cell.refuse("compute.timing", error.to_string()))?;
+        let topology = timing.between(topology);
         Ok(Setting {
             model,
             dataset,

@@ -6,8 +6,8 @@ use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 
 use super::{
-    Activation, Aggregation, Block, Conv, Init, Input, LayerSpec, Matrix, Merge, ModelConfig,
-    ModelKind, Norm, NormKind,
+    Activation, Aggregation, Biases, Block, Conv, Init, Input, LayerSpec, Matrix, Merge,
+    ModelConfig, ModelKind, Norm, NormKind,
 };
 
 /// The sizes of a model: everything that decides what has to be sent.
@@ -30,7 +30,7 @@ pub struct ModelSpec {
     /// What their bounds are multiplied with.
     pub gain: f64,
     /// Biases of a layer of `sage`.
-    pub biases: usize,
+    pub biases: Biases,
     /// For `gat`, whether heads that are averaged have a bias each.
     pub head_biases: bool,
     /// Normalisation between layers.
@@ -57,7 +57,7 @@ impl ModelSpec {
                 .unwrap_or_else(|| config.kind.has_self_loops()),
             init: config.init,
             gain: config.gain,
-            biases: config.biases,
+            biases: config.biases.clone(),
             head_biases: config.head_biases,
             norm: config.norm,
             residual: config.residual,
@@ -127,7 +127,7 @@ impl ModelSpec {
             },
             init: self.init,
             gain: self.gain,
-            biases: self.biases,
+            biases: self.biases.of(layer),
         }
     }
 

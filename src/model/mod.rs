@@ -57,6 +57,6 @@ pub use parameters::{
 };
 pub use rowwise::{Activation, RowwiseBackend, activate, carrier, dropped, layer_norm};
 pub use sparse::{Rows, SparseMatrix, Transposed};
-pub use spec::{Init, ModelConfig, ModelKind, NormKind, OptimizerConfig};
+pub use spec::{Biases, Init, ModelConfig, ModelKind, NormKind, OptimizerConfig};
 pub use spmm::{SpmmBackend, spmm};
 pub use work::{BlockShape, InputShape, Work};

@@ -41,10 +41,11 @@ pub struct ModelConfig {
     /// VARCO's authors use, has √2.
     #[serde(default = "whole")]
     pub gain: f64,
-    /// For `sage`, biases of a layer: one, or one for each of its two products, as BNS-GCN's
-    /// authors have. Other kinds read no more than that it is there. Default 1.
-    #[serde(default = "one")]
-    pub biases: usize,
+    /// For `sage`, biases of a layer, for all alike or in a list: 1, behind one product of own rows
+    /// and neighbours' side by side, or 2, one for each of two products. BNS-GCN's authors have
+    /// `[1, 2, 2]`. Other kinds read no more than that it is there. Default 1.
+    #[serde(default)]
+    pub biases: Biases,
     /// For `gat`, whether heads that are averaged have a bias each (`bias` of `dgl.nn.GATConv`,
     /// which RETEXO's authors use), or one after the mean (Veličković and others). Default false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -91,8 +92,45 @@ pub enum Init {
     #[default]
     Glorot,
     /// Uniform in ±1/√n, biases as well: `PyTorch`'s `Linear`, and the code of BNS-GCN's and
-    /// `PipeGCN`'s authors.
+    /// `PipeGCN`'s authors. A layer of `sage` with one bias is one product, of 2n inputs.
     UniformFanIn,
+}
+
+/// How many biases layers of `sage` have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Biases {
+    /// Each as many.
+    Each(usize),
+    /// One number a layer.
+    Layers(Vec<usize>),
+}
+
+impl Default for Biases {
+    fn default() -> Self {
+        Self::Each(1)
+    }
+}
+
+impl Biases {
+    /// The number of a layer.
+    #[must_use]
+    pub fn of(&self, layer: usize) -> usize {
+        match self {
+            Self::Each(count) => *count,
+            Self::Layers(counts) => counts.get(layer).copied().unwrap_or(1),
+        }
+    }
+
+    /// Whether a model of so many layers can have them.
+    #[must_use]
+    pub fn suit(&self, layers: usize) -> bool {
+        let counted = match self {
+            Self::Each(_) => true,
+            Self::Layers(counts) => counts.len() == layers,
+        };
+        counted && (0..layers).all(|layer| (1..=2).contains(&self.of(layer)))
+    }
 }
 
 /// Normalisation between layers.

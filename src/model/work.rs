@@ -53,6 +53,8 @@ pub struct Work {
     pub operations: f64,
     /// Bytes read and written, each once per use.
     pub bytes: f64,
+    /// Kernels that are started: one for each product, aggregation and pass.
+    pub launches: f64,
 }
 
 impl std::ops::Add for Work {
@@ -61,6 +63,7 @@ impl std::ops::Add for Work {
         Self {
             operations: self.operations + other.operations,
             bytes: self.bytes + other.bytes,
+            launches: self.launches + other.launches,
         }
     }
 }
@@ -71,6 +74,7 @@ impl std::ops::Mul<f64> for Work {
         Self {
             operations: self.operations * times,
             bytes: self.bytes * times,
+            launches: self.launches * times,
         }
     }
 }
@@ -79,28 +83,36 @@ impl Work {
     /// `[rows, inner] × [inner, columns]` of which `stored` values of the left side are there.
     #[must_use]
     pub fn product(rows: usize, stored: usize, inner: usize, columns: usize) -> Self {
-        Self {
-            operations: 2.0 * stored as f64 * columns as f64,
-            bytes: 4.0 * (stored as f64 + (inner * columns) as f64 + (rows * columns) as f64),
-        }
+        let values = stored as f64 + (inner * columns) as f64 + (rows * columns) as f64;
+        Self::kernel(2.0 * stored as f64 * columns as f64, 4.0 * values)
     }
 
     /// Aggregation of rows of `width` over `entries` edges into `rows` rows.
     #[must_use]
     pub fn aggregation(rows: usize, entries: usize, width: usize) -> Self {
-        Self {
-            operations: 2.0 * entries as f64 * width as f64,
-            bytes: 4.0 * (entries as f64 * (width + 2) as f64 + (rows * width) as f64),
-        }
+        let values = entries as f64 * (width + 2) as f64 + (rows * width) as f64;
+        Self::kernel(2.0 * entries as f64 * width as f64, 4.0 * values)
     }
 
     /// One pass over `values` numbers that are read and written.
     #[must_use]
     pub fn pass(values: usize) -> Self {
+        Self::kernel(values as f64, 8.0 * values as f64)
+    }
+
+    /// One kernel, which is not started where it has nothing to do.
+    fn kernel(operations: f64, bytes: f64) -> Self {
         Self {
-            operations: values as f64,
-            bytes: 8.0 * values as f64,
+            operations,
+            bytes,
+            launches: if bytes > 0.0 { 1.0 } else { 0.0 },
         }
+    }
+
+    /// The sum of so many received values into one's own: two are read and one is written.
+    #[must_use]
+    pub fn sum(values: usize) -> Self {
+        Self::kernel(values as f64, 12.0 * values as f64)
     }
 
     /// Forward pass of a layer of a model over a block: its message passing, and the normalisation

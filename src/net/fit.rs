@@ -9,7 +9,8 @@
 //!    own.
 
 use super::{
-    Bandwidth, Bytes, FramingKind, LinkSpec, Links, NetError, NetworkSpec, Seconds, WorkerLinkSpec,
+    Bandwidth, Bytes, FramingKind, LinkSpec, Links, MessageCost, NetError, NetworkSpec, Seconds,
+    WorkerLinkSpec,
 };
 
 /// A line through transfer times, and how well it fits.
@@ -30,6 +31,32 @@ impl LineFit {
     #[must_use]
     pub fn time(&self, size: Bytes) -> Seconds {
         self.latency + size / self.bandwidth
+    }
+}
+
+/// What messages cost their ends, from bursts of `(number of messages, time until the last was
+/// answered)` and how long the sender was busy with each. The time of a burst grows by the larger
+/// of o and g with each message: that is g here. o is what the sender itself notices. Both are
+/// beside what the byte of a message takes by `line`, and nothing where they are no more than that.
+#[must_use]
+pub fn fit_message_cost(bursts: &[(usize, Seconds)], busy: Seconds, line: &LineFit) -> MessageCost {
+    let byte = Bytes(1) / line.bandwidth;
+    let samples = bursts
+        .iter()
+        .map(|&(count, time)| (Bytes(count as u64), time));
+    let each = fit_line(&samples.collect::<Vec<_>>())
+        .map_or(Seconds::ZERO, |fit| Bytes(1) / fit.bandwidth);
+    let beyond = |time: Seconds| {
+        if time > byte * 2.0 {
+            time - byte
+        } else {
+            Seconds::ZERO
+        }
+    };
+    MessageCost {
+        overhead: beyond(busy),
+        gap: beyond(each),
+        ..MessageCost::default()
     }
 }
 
@@ -126,16 +153,25 @@ pub fn median(mut values: Vec<f64>) -> f64 {
 /// Workers that differ less than this from the others share their figures.
 const ALIKE: f64 = 0.1;
 
-/// A star that explains the fits of pairs `(worker, worker, fit)`: one link for all, and figures of
-/// their own for workers that differ. Sizes are those of messages, so no framing is added.
+/// A star that explains the fits of pairs `(worker, worker, fit)` and what messages cost their
+/// ends in each: one link and one cost for all, and links of their own for workers that differ.
+/// Sizes are those of messages, so no framing is added.
 ///
 /// # Errors
 /// If a worker is in no pair.
 pub fn fit_star(
     workers: usize,
     pairs: &[(usize, usize, LineFit)],
+    costs: &[MessageCost],
 ) -> Result<NetworkSpec, NetError> {
-    let latency = ends(workers, pairs, |fit| fit.latency.0)?;
+    let typical = |of: fn(&MessageCost) -> Seconds| {
+        let time = rounded(median(costs.iter().map(|cost| of(cost).0).collect()));
+        (time > 0.0).then_some(Seconds(time))
+    };
+    let (overhead, gap) = (typical(|cost| cost.overhead), typical(|cost| cost.gap));
+    // The time of an empty message is L + 2 o.
+    let both = 2.0 * overhead.unwrap_or_default().0;
+    let latency = ends(workers, pairs, |fit| (fit.latency.0 - both).max(0.0))?;
     let slowness = ends(workers, pairs, |fit| 8.0 / fit.bandwidth.bps())?;
     let (common_latency, common_slowness) = (median(latency.clone()), median(slowness.clone()));
     let differs = |own: f64, common: f64| (own / common.max(f64::MIN_POSITIVE) - 1.0).abs() > ALIKE;
@@ -165,6 +201,8 @@ pub fn fit_star(
             latency: Seconds(rounded(common_latency)),
         })),
         framing: Some(FramingKind::None),
+        overhead,
+        gap: gap.filter(|gap| overhead.is_none_or(|overhead| *gap > overhead)),
         workers: own,
         ..NetworkSpec::default()
     })
@@ -269,7 +307,7 @@ mod tests {
                 pairs.push((a, b, fit_line(&line(alpha, rate)).unwrap()));
             }
         }
-        let spec = fit_star(5, &pairs).unwrap();
+        let spec = fit_star(5, &pairs, &[]).unwrap();
         let text = "framing = \"none\"\nlink = { bandwidth = \"1Gbps\", latency = \"100us\" }\n\
             [[worker]]\nrank = 2\nbandwidth = \"100Mbps\"\n[[worker]]\nrank = 3\nlatency = \"1ms\"";
         assert_eq!(spec, toml::from_str(text).unwrap());
@@ -280,7 +318,7 @@ mod tests {
     #[test]
     fn a_worker_without_a_partner_is_an_error() {
         let fit = fit_line(&line(1e-4, 1e9)).unwrap();
-        let error = fit_star(3, &[(0, 1, fit)]).unwrap_err().to_string();
+        let error = fit_star(3, &[(0, 1, fit)], &[]).unwrap_err().to_string();
         assert!(error.contains("worker 2 was not measured"), "{error}");
     }
 

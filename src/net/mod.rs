@@ -58,7 +58,7 @@ pub use communicator::{
 };
 pub use error::NetError;
 pub use fabric::{Delivery, Fabric, FlowId, Transfer};
-pub use fit::{LineFit, fit_line, fit_star, median};
+pub use fit::{LineFit, fit_line, fit_message_cost, fit_star, median};
 pub use flows::{FlowResult, FlowSpec, run_flows};
 pub use framing::Framing;
 pub use impairment::{Impairment, Jitter, Loss};
@@ -71,6 +71,6 @@ pub use spec::{
     RouteSpec, ServerSpec, TcpSpec, TopologyKind, TrunkSpec, WorkerLinkSpec,
 };
 pub use tally::Tally;
-pub use topology::{MessageCost, Route, Switch, Topology};
+pub use topology::{MessageCost, Route, SumCost, Switch, Topology};
 pub use traffic::{Count, Lane, Traffic, TrafficKind};
 pub use units::{Bandwidth, Bytes, Seconds};

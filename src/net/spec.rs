@@ -50,7 +50,7 @@ pub struct NetworkSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpSpec>,
     /// o of the `LogGP` model: how long each message occupies its sender, and then its receiver,
-    /// one message after another. Default: 0.
+    /// one message after another. Default: that of the preset, 0 without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overhead: Option<Seconds>,
     /// g of the `LogGP` model: how far apart messages leave a worker, and arrive at one, at least.

@@ -21,7 +21,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Bandwidth, Impairment, Link, LinkId, Loss, NetError, Seconds};
+use super::{Bandwidth, Bytes, Impairment, Link, LinkId, Loss, NetError, Seconds};
 
 /// The way from one worker to another.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,6 +60,7 @@ pub struct Topology {
     pub(super) half_duplex: bool,
     pub(super) tcp: Option<Tcp>,
     pub(super) message_cost: MessageCost,
+    pub(super) sum_cost: SumCost,
     pub(super) switches: Vec<Switch>,
     pub(super) seed: u64,
 }
@@ -110,6 +111,27 @@ pub struct MessageCost {
     pub overhead: Seconds,
     /// g: how far apart messages leave a worker, or arrive at one, at least.
     pub gap: Seconds,
+    /// O of `LogGOPS` (Hoefler, Schneider and Lumsdaine, HPDC 2010): how much longer each byte
+    /// occupies an end. Here the copy between an accelerator and its host.
+    pub per_byte: Seconds,
+}
+
+impl MessageCost {
+    /// How long a message occupies an end.
+    #[must_use]
+    pub fn time(&self, payload: Bytes) -> Seconds {
+        self.overhead + self.per_byte * payload.0 as f64
+    }
+}
+
+/// What it takes a worker to sum what arrives in a collective: γ beside the latency α and the time
+/// a byte β (Thakur, Rabenseifner and Gropp, IJHPCA 2005), and a time to start.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SumCost {
+    /// To start.
+    pub start: Seconds,
+    /// For each value.
+    pub per_value: Seconds,
 }
 
 /// A link fails or comes back.
@@ -151,6 +173,22 @@ impl Topology {
     #[must_use]
     pub const fn message_cost(&self) -> MessageCost {
         self.message_cost
+    }
+
+    /// The same network between workers that copy messages from and to their accelerator, and sum
+    /// what arrives in a collective, at these costs.
+    #[must_use]
+    pub fn with_devices(mut self, copy_per_byte: Seconds, sums: SumCost) -> Self {
+        self.message_cost.per_byte = copy_per_byte;
+        self.sum_cost = sums;
+        self
+    }
+
+    /// How long a worker takes to sum so many received values into its own.
+    #[must_use]
+    pub fn sum_time(&self, rank: usize, values: usize) -> Seconds {
+        let SumCost { start, per_value } = self.sum_cost;
+        Seconds((start.0 + per_value.0 * values as f64) / self.compute_factor(rank))
     }
 
     /// The same network without jitter, losses and failures.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{SimError, Timing};
 use crate::model::Work;
-use crate::net::Seconds;
+use crate::net::{Seconds, SumCost, Topology};
 
 /// A device by its published peak figures.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,8 +15,10 @@ pub struct DeviceProfile {
     pub operations_per_second: f64,
     /// Bytes per second from and to its memory.
     pub bytes_per_second: f64,
-    /// Time to start one piece of work.
+    /// Time to start one kernel.
     pub launch: Seconds,
+    /// Bytes per second between its memory and its host's, each way; nothing where these are one.
+    pub host_bytes_per_second: Option<f64>,
     /// Where the figures are from.
     pub source: &'static str,
 }
@@ -33,6 +35,7 @@ pub const DEVICE_PROFILES: [DeviceProfile; 5] = [
         operations_per_second: 100e9,
         bytes_per_second: 10e9,
         launch: Seconds(1e-6),
+        host_bytes_per_second: None,
         source: "one x86 core with two 256-bit fused multiply-add units at 3.1 GHz (2 x 8 x 2 x 3.1e9); memory share assumed",
     },
     DeviceProfile {
@@ -40,28 +43,32 @@ pub const DEVICE_PROFILES: [DeviceProfile; 5] = [
         operations_per_second: 8.1e12,
         bytes_per_second: 320e9,
         launch: Seconds(10e-6),
-        source: "NVIDIA T4 data sheet: 8.1 TFLOPS FP32, 320 GB/s",
+        host_bytes_per_second: Some(15.75e9),
+        source: "NVIDIA T4 data sheet: 8.1 TFLOPS FP32, 320 GB/s, PCIe 3.0 x16 (8 GT/s x 16 lanes x 128/130)",
     },
     DeviceProfile {
         name: "v100",
         operations_per_second: 15.7e12,
         bytes_per_second: 900e9,
         launch: Seconds(10e-6),
-        source: "NVIDIA V100 SXM2 data sheet: 15.7 TFLOPS FP32, 900 GB/s",
+        host_bytes_per_second: Some(15.75e9),
+        source: "NVIDIA V100 SXM2 data sheet: 15.7 TFLOPS FP32, 900 GB/s, PCIe 3.0 x16",
     },
     DeviceProfile {
         name: "a100",
         operations_per_second: 19.5e12,
         bytes_per_second: 1_555e9,
         launch: Seconds(10e-6),
-        source: "NVIDIA A100 40 GB data sheet: 19.5 TFLOPS FP32, 1,555 GB/s",
+        host_bytes_per_second: Some(31.5e9),
+        source: "NVIDIA A100 40 GB data sheet: 19.5 TFLOPS FP32, 1,555 GB/s, PCIe 4.0 x16",
     },
     DeviceProfile {
         name: "h100",
         operations_per_second: 66.9e12,
         bytes_per_second: 3_350e9,
         launch: Seconds(10e-6),
-        source: "NVIDIA H100 SXM data sheet: 67 TFLOPS FP32, 3.35 TB/s",
+        host_bytes_per_second: Some(63e9),
+        source: "NVIDIA H100 SXM data sheet: 67 TFLOPS FP32, 3.35 TB/s, PCIe 5.0 x16",
     },
 ];
 
@@ -83,15 +90,36 @@ impl DeviceProfile {
     }
 
     /// Time for `work`: the slower of arithmetic and memory (Williams, Waterman and Patterson,
-    /// 2009), each at half the published peak. What is no work is not started.
+    /// 2009), each at half the published peak, and a launch for each of its kernels.
     #[must_use]
     pub fn time(&self, work: Work) -> Seconds {
-        if work == Work::default() {
-            return Seconds::ZERO;
-        }
         let arithmetic = work.operations / (EFFICIENCY * self.operations_per_second);
         let memory = work.bytes / (EFFICIENCY * self.bytes_per_second);
-        Seconds(self.launch.0 + arithmetic.max(memory))
+        Seconds(self.launch.0 * work.launches + arithmetic.max(memory))
+    }
+
+    /// Time to copy a byte to the host or back, at half the published peak.
+    #[must_use]
+    pub fn copy_per_byte(&self) -> Seconds {
+        let bandwidth = self.host_bytes_per_second;
+        bandwidth.map_or(Seconds::ZERO, |peak| Seconds(1.0 / (EFFICIENCY * peak)))
+    }
+
+    /// What summing received values takes.
+    #[must_use]
+    pub fn sums(&self) -> SumCost {
+        let (none, one) = (
+            Work {
+                launches: 1.0,
+                ..Work::default()
+            },
+            Work::sum(1),
+        );
+        let start = self.time(none);
+        SumCost {
+            start,
+            per_value: Seconds(self.time(one).0 - start.0),
+        }
     }
 }
 
@@ -113,7 +141,25 @@ impl ComputeTiming {
         match timing {
             Timing::Named(_) => Ok(Self::Measured),
             Timing::Modelled(modelled) => {
-                DeviceProfile::named(&modelled.profile).map(Self::Modelled)
+                let profile = DeviceProfile::named(&modelled.profile)?;
+                Ok(Self::Modelled(DeviceProfile {
+                    host_bytes_per_second: profile
+                        .host_bytes_per_second
+                        .filter(|_| modelled.staging),
+                    ..profile
+                }))
+            }
+        }
+    }
+
+    /// A network between such devices: what they send is copied to the host first, what they
+    /// receive is copied back, and what arrives in a collective is summed.
+    #[must_use]
+    pub fn between(&self, topology: Topology) -> Topology {
+        match self {
+            Self::Measured => topology,
+            Self::Modelled(profile) => {
+                topology.with_devices(profile.copy_per_byte(), profile.sums())
             }
         }
     }

@@ -187,7 +187,7 @@ mod tests {
 
     use super::*;
     use crate::graph::{Csr, Split};
-    use crate::model::{Init, ModelConfig, ModelKind, ModelSpec, NormKind};
+    use crate::model::{Biases, Init, ModelConfig, ModelKind, ModelSpec, NormKind};
 
     fn bounded(bytes: u64) -> WorkerDevice {
         WorkerDevice {
@@ -209,7 +209,7 @@ mod tests {
             self_loops: None,
             init: Init::Glorot,
             gain: 1.0,
-            biases: 1,
+            biases: Biases::default(),
             head_biases: false,
         };
         ModelSpec::new(&config, 10, 3)

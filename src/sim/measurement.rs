@@ -3,9 +3,13 @@
 //! On real processes this measures the machines; on the emulated network it measures the emulation,
 //! which must give back what it was told.
 
+mod bursts;
+
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
+
+pub use bursts::Bursts;
 
 use super::{Cluster, SimError, run_workers};
 use crate::net::{
@@ -79,6 +83,8 @@ pub struct CalibrationPlan {
 pub struct Calibration {
     /// For each pair of the plan: sizes and median times, one way.
     pub pairs: Vec<Vec<(Bytes, Seconds)>>,
+    /// For each pair of the plan: bursts of small messages.
+    pub bursts: Vec<Bursts>,
     /// For each load of the plan: the median over repetitions of the time of the slowest worker.
     pub loads: Vec<Seconds>,
 }
@@ -166,6 +172,17 @@ pub fn calibrate(
         let sizes = plan.sizes.iter().map(|&size| Bytes(size));
         // A ping ends early where trips take long. Sizes without a time are left out.
         found.pairs.push(sizes.zip(times).collect());
+        wait_for_all(communicator)?;
+        let bursts = match rank {
+            _ if rank == a => bursts::throw(communicator, b)?,
+            _ if rank == b => {
+                bursts::catch(communicator, a)?;
+                Vec::new()
+            }
+            _ => Vec::new(),
+        };
+        let bursts = report(communicator, a, &bursts)?;
+        found.bursts.push(Bursts::read(&bursts));
     }
     for &load in &plan.loads {
         found.loads.push(carry(communicator, load)?);
@@ -340,7 +357,7 @@ fn wait_for_all(communicator: &mut dyn Communicator) -> Result<(), NetError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::{fit_line, fit_star};
+    use crate::net::{fit_line, fit_message_cost, fit_star};
 
     /// What the emulation is told, as the calibration says it.
     const STAR: &str = "framing = \"none\"\nlink = { bandwidth = \"1Gbps\", latency = \"100us\" }\n\
@@ -348,9 +365,28 @@ mod tests {
 
     #[test]
     fn the_emulation_measures_as_what_it_was_told() {
-        let spec: NetworkSpec = toml::from_str(STAR).unwrap();
+        // A gap is seen as such; no worker notices an overhead, which is latency and a gap then.
+        for (told, found) in [
+            (STAR.to_owned(), STAR.to_owned()),
+            (
+                format!("gap = \"20us\"\n{STAR}"),
+                format!("gap = \"20us\"\n{STAR}"),
+            ),
+            (
+                format!("overhead = \"5us\"\n{STAR}"),
+                format!("gap = \"5us\"\n{STAR}")
+                    .replace("100us", "110us")
+                    .replace("2ms", "2.01ms"),
+            ),
+        ] {
+            let told: NetworkSpec = toml::from_str(&told).unwrap();
+            assert_eq!(measured_star(&told), toml::from_str(&found).unwrap());
+        }
+    }
+
+    fn measured_star(spec: &NetworkSpec) -> NetworkSpec {
         let plan = CalibrationPlan::new(4);
-        let (measured, _) = calibrate_emulated(&spec, 4, &plan).unwrap();
+        let (measured, _) = calibrate_emulated(spec, 4, &plan).unwrap();
         let fits = plan.pairs.iter().zip(&measured.pairs);
         let fits: Vec<_> = fits
             .map(|(&(a, b), times)| (a, b, fit_line(times).unwrap()))
@@ -359,8 +395,11 @@ mod tests {
             fits.iter().all(|(.., fit)| fit.worst_error < 1e-3),
             "{fits:?}"
         );
-        let found = fit_star(4, &fits).unwrap();
-        assert_eq!(found, spec);
+        let costs = fits.iter().zip(&measured.bursts);
+        let costs: Vec<_> = costs
+            .map(|((.., line), bursts)| fit_message_cost(&bursts.times, bursts.busy, line))
+            .collect();
+        fit_star(4, &fits, &costs).unwrap()
     }
 
     #[test]

@@ -36,7 +36,9 @@ pub use engine::{Cluster, EngineResults, run_workers};
 pub use engines::Engine;
 pub use error::{Complaint, SimError};
 pub use kernel::WorkerTimes;
-pub use measurement::{Calibration, CalibrationPlan, Load, Pattern, calibrate, calibrate_emulated};
+pub use measurement::{
+    Bursts, Calibration, CalibrationPlan, Load, Pattern, calibrate, calibrate_emulated,
+};
 pub use mpi::Processes;
 pub use opening::open_devices;
 pub use plan::{Decision, Exchange, Phase, Planner, Played, Timeline, Track, play};

@@ -128,4 +128,13 @@ pub enum MeasuredTiming {
 pub struct ModelledTiming {
     /// Name of a profile; see `grapevine list devices`.
     pub profile: String,
+    /// Whether messages are copied through the host's memory, as in BNS-GCN and `PipeGCN`, whose
+    /// programs communicate by Gloo. Default true; false where accelerators talk to each other
+    /// directly.
+    #[serde(default = "staged", skip_serializing_if = "Clone::clone")]
+    pub staging: bool,
+}
+
+const fn staged() -> bool {
+    true
 }

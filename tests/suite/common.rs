@@ -7,7 +7,9 @@ use std::time::Duration;
 use grapevine::graph::{
     BatchSpec, Batches, BoundaryCounts, DatasetSpec, Division, PartitionMethod, PartitionSpec,
 };
-use grapevine::model::{Init, ModelConfig, ModelKind, ModelSpec, NormKind, OptimizerConfig};
+use grapevine::model::{
+    Biases, Init, ModelConfig, ModelKind, ModelSpec, NormKind, OptimizerConfig,
+};
 use grapevine::net::{AllReduceChoice, ExchangeKind, Ledger, NetworkSpec};
 use grapevine::sim::{
     Backend, ComputeTiming, DeviceConfig, DeviceProfile, Engine, Outcome, Planner, Setting,
@@ -172,7 +174,7 @@ impl Case {
             input_dropout: self.input_dropout,
             init: self.init,
             gain: self.gain,
-            biases: self.biases,
+            biases: Biases::Each(self.biases),
             head_biases: self.head_biases,
         };
         let preset = format!("preset = \"{}\"", self.network);

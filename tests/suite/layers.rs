@@ -5,7 +5,7 @@ use burn::module::Module;
 use crate::common::{KINDS, devices};
 use grapevine::graph::Csr;
 use grapevine::model::{
-    Activation, Aggregation, Block, Conv, Gnn, Init, Input, LayerSpec, Merge, ModelConfig,
+    Activation, Aggregation, Biases, Block, Conv, Gnn, Init, Input, LayerSpec, Merge, ModelConfig,
     ModelKind, ModelSpec, NormKind, parameter_count, parameters,
 };
 use grapevine::sim::Backend;
@@ -221,7 +221,7 @@ fn a_model_has_as_many_parameters_as_it_states_and_rows_as_wide() {
                 input_dropout: None,
                 init: Init::Glorot,
                 gain: 1.0,
-                biases: 1,
+                biases: Biases::default(),
                 norm,
                 residual,
                 self_loops: None,
@@ -262,7 +262,7 @@ fn a_residual_layer_adds_its_input_between_the_first_and_the_last() {
             input_dropout: None,
             init: Init::Glorot,
             gain: 1.0,
-            biases: 1,
+            biases: Biases::default(),
             norm: NormKind::None,
             residual,
             self_loops: None,
@@ -299,7 +299,7 @@ fn parameters_of_a_layer_stand_where_the_model_says_and_matter_to_it_alone() {
                 input_dropout: None,
                 init: Init::Glorot,
                 gain: 1.0,
-                biases: 1,
+                biases: Biases::default(),
                 norm,
                 residual: false,
                 self_loops: None,
@@ -357,7 +357,7 @@ fn gat_alone(layers: usize, hidden: usize, heads: usize, head_biases: bool) -> M
         input_dropout: None,
         init: Init::Glorot,
         gain: 1.0,
-        biases: 1,
+        biases: Biases::default(),
         head_biases,
     }
 }

@@ -101,11 +101,11 @@ fn mini_batches_overlap_too() {
 
 #[test]
 fn overlap_saves_time_where_computing_is_not_negligible() {
-    // A bucket pays all latencies once more: 6 × 0.6 µs around a ring of four, which a layer on a slow processor takes longer
-    // than. Over Ethernet of 100 µs it would not.
+    // A bucket pays all latencies and overheads once more: 6 × 2.6 µs around a ring of four, which a wide layer on a slow processor
+    // takes longer than. Over Ethernet of 100 µs it would not.
     let case = Case {
         network: "infiniband-200g",
-        hidden: 64,
+        hidden: 256,
         workers: 4,
         ..Case::default()
     };

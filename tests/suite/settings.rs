@@ -2,8 +2,8 @@
 
 use grapevine::graph::Csr;
 use grapevine::model::{
-    Aggregation, Block, Conv, Dropout, Init, Input, LayerSpec, Matrix, Merge, ModelKind, Place,
-    parameters, with_parameters,
+    Aggregation, Block, Conv, Dropout, Gnn, Init, Input, LayerSpec, Matrix, Merge, ModelKind,
+    ModelSpec, Place, parameters, with_parameters,
 };
 use grapevine::sim::Backend;
 
@@ -78,6 +78,23 @@ fn uniform_fan_in_is_bns_gcns_and_has_biases_too() {
     assert_uniform(&biases, bound);
     let (first, second) = biases.split_at(OUTPUTS);
     assert_ne!(first, second, "drawn apart");
+    // With one bias the two products are one `torch.nn.Linear` of twice as many inputs.
+    let (weights, biases) = drawn(Init::UniformFanIn, 1.0, 1);
+    let bound = 1.0 / (2.0 * INPUTS as f64).sqrt();
+    assert_uniform(&weights, bound);
+    assert_uniform(&biases, bound);
+}
+
+#[test]
+fn layers_have_biases_of_their_own_numbers() {
+    // BNS-GCN's model for Cora's sizes: `Linear(2 · 50, 16)`, then two of 16 to 16 and two of 16 to 7.
+    let text = "kind = \"sage\"\nlayers = 3\nhidden = 16\nbiases = [1, 2, 2]";
+    let spec = ModelSpec::new(&toml::from_str(text).unwrap(), 50, 7);
+    let linear = |inputs: usize, outputs: usize| inputs * outputs + outputs;
+    let theirs = linear(100, 16) + 2 * linear(16, 16) + 2 * linear(16, 7);
+    assert_eq!(spec.parameters(), theirs);
+    let model = Gnn::new(&spec, 3, &flex().device.autodiff());
+    assert_eq!(parameters(&model).len(), theirs);
 }
 
 fn flex() -> Place {

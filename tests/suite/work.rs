@@ -27,6 +27,7 @@ fn product(rows: usize, inner: usize, columns: usize) -> Work {
     Work {
         operations: (2 * rows * inner * columns) as f64,
         bytes: (4 * floats) as f64,
+        launches: 1.0,
     }
 }
 
@@ -35,6 +36,7 @@ fn aggregation(rows: usize, messages: usize, width: usize) -> Work {
     Work {
         operations: (2 * messages * width) as f64,
         bytes: (4 * (messages * (width + 2) + rows * width)) as f64,
+        launches: 1.0,
     }
 }
 

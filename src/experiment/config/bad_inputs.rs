@@ -278,7 +278,13 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
         "hidden = 16",
         "biases = 3",
         "x.toml:7: in [model]: `biases` must be 1, or 2 for one of each product of a `sage` \
-         layer, not 3",
+         layer, or a list of such with one number a layer",
+    ),
+    (
+        "hidden = 16",
+        "biases = [1, 2, 2]",
+        "x.toml:7: in [model]: `biases` must be 1, or 2 for one of each product of a `sage` \
+         layer, or a list of such with one number a layer",
     ),
     (
         "hidden = 16",

@@ -297,12 +297,10 @@ pub(super) fn model(config: &ModelConfig, check: &Checks<'_>) -> Result<(), Conf
     }
     check.above_zero(config.gain, "gain")?;
     check.that(
-        (1..=2).contains(&config.biases),
+        config.biases.suit(config.layers),
         "biases",
-        &format!(
-            "must be 1, or 2 for one of each product of a `sage` layer, not {}",
-            config.biases
-        ),
+        "must be 1, or 2 for one of each product of a `sage` layer, or a list of such with one \
+         number a layer",
     )
 }
 

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{ModelConfig, ModelKind};
+use crate::model::{Biases, ModelConfig, ModelKind};
 
 use super::error::{ConfigError, Problem};
 use super::locate::Document;
@@ -123,7 +123,7 @@ pub(super) fn idle(document: &Document, cells: &[Cell]) -> Result<(), ConfigErro
         },
     )?;
     of("biases", "\"sage\"", &[ModelKind::Sage], |model| {
-        model.biases != 1
+        model.biases != Biases::default()
     })
 }
 
@@ -139,7 +139,7 @@ fn used(cell: &Cell) -> super::Settings {
         model.head_biases = false;
     }
     if model.kind != ModelKind::Sage {
-        model.biases = 1;
+        model.biases = Biases::default();
     }
     let paper = model.kind.has_self_loops();
     if !LOOPED.contains(&model.kind) || model.self_loops == Some(paper) {

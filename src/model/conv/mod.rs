@@ -154,6 +154,22 @@ impl Draws<'_> {
         self.heads(number, inputs, 1, outputs)
     }
 
+    /// Weight `number` of the layer, `[inputs, outputs]`, as a part of one product of `fan_in`
+    /// inputs.
+    fn part_of(
+        &self,
+        number: u64,
+        fan_in: usize,
+        inputs: usize,
+        outputs: usize,
+    ) -> Param<Tensor<2>> {
+        let bound = match self.init {
+            Init::Glorot => self.bound(inputs, outputs),
+            Init::UniformFanIn => self.bound(fan_in, outputs),
+        };
+        self.uniform(number, bound, [inputs, outputs])
+    }
+
     /// Weight `number` of the layer for several heads side by side, `[inputs, heads · outputs]`,
     /// each as if it were alone.
     fn heads(&self, number: u64, inputs: usize, heads: usize, outputs: usize) -> Param<Tensor<2>> {

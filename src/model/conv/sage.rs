@@ -22,12 +22,16 @@ pub struct SageConv {
 
 impl SageConv {
     pub(super) fn new(spec: &LayerSpec, draws: &Draws) -> Self {
+        let two = spec.biases > 1;
+        // With one bias it is one product, of own rows and neighbours' side by side.
+        let fan_in = if two { spec.inputs } else { 2 * spec.inputs };
+        let weight = |number| draws.part_of(number, fan_in, spec.inputs, spec.outputs);
+        let bias = |number| draws.bias(number, fan_in, spec.outputs);
         Self {
-            weight_self: draws.weight(0, spec.inputs, spec.outputs),
-            weight_neighbour: draws.weight(1, spec.inputs, spec.outputs),
-            bias: draws.bias(BIAS, spec.inputs, spec.outputs),
-            bias_neighbour: (spec.biases > 1)
-                .then(|| draws.bias(SECOND_BIAS, spec.inputs, spec.outputs)),
+            weight_self: weight(0),
+            weight_neighbour: weight(1),
+            bias: bias(BIAS),
+            bias_neighbour: two.then(|| bias(SECOND_BIAS)),
         }
     }
 

@@ -1,7 +1,7 @@
 //! One worker's way through the steps of a collective, whatever carries its messages.
 
 use super::super::{FlowId, Seconds};
-use super::step::{Step, Steps};
+use super::step::{Combine, Step, Steps};
 
 /// What carries the messages of one worker's steps.
 pub(crate) trait Carrier {
@@ -10,6 +10,9 @@ pub(crate) trait Carrier {
 
     /// When the next message from a worker arrived, if it has.
     fn take(&mut self, from: usize) -> Option<Seconds>;
+
+    /// When so many received elements are summed, begun at this time.
+    fn sum(&mut self, elements: usize, at: Seconds) -> Seconds;
 }
 
 /// One worker's part of a collective that has not come to its end.
@@ -66,11 +69,14 @@ impl Taking {
                 self.awaits = step.until_delivered.then_some(flow);
             }
             self.sent = true;
-            if let (Some((from, ..)), false) = (&step.receive, self.received) {
+            if let (Some((from, range, combine)), false) = (&step.receive, self.received) {
                 let Some(at) = carrier.take(*from) else {
                     return false;
                 };
                 self.clock = self.clock.max(at);
+                if *combine == Combine::Reduce {
+                    self.clock = carrier.sum(range.len(), self.clock);
+                }
                 self.received = true;
             }
             if self.awaits.is_some() {

@@ -79,7 +79,6 @@ impl Tried {
         let mut workers: Vec<Taking> = steps
             .map(|steps| Taking::new(steps, Seconds::ZERO))
             .collect();
-        let mut end = Seconds::ZERO;
         for (rank, worker) in workers.iter_mut().enumerate() {
             worker.go_on(&mut network.of(rank));
         }
@@ -91,7 +90,6 @@ impl Tried {
                 let Some((from, to)) = network.flying.remove(&delivery.flow) else {
                     continue;
                 };
-                end = delivery.time;
                 let queue = network.arrived.entry((from, to)).or_default();
                 queue.push_back(delivery.time);
                 workers[to].go_on(&mut network.of(to));
@@ -100,6 +98,7 @@ impl Tried {
                 }
             }
         }
+        let end = workers.iter().map(Taking::clock).max()?;
         (end < until).then_some(end)
     }
 }
@@ -145,12 +144,16 @@ impl Carrier for End<'_> {
             .get_mut(&(from, self.rank))?
             .pop_front()
     }
+
+    fn sum(&mut self, elements: usize, at: Seconds) -> Seconds {
+        at + self.network.fabric.topology().sum_time(self.rank, elements)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::NetworkSpec;
+    use crate::net::{NetworkSpec, SumCost};
 
     fn tried(text: &str, workers: usize) -> Tried {
         let spec: NetworkSpec = toml::from_str(text).unwrap();
@@ -204,6 +207,32 @@ mod tests {
         assert!((time(AllReduceKind::ParameterServer) - 0.034).abs() < 1e-4);
         assert!((time(AllReduceKind::Tree) - 0.024).abs() < 1e-4);
         assert_ne!(costly.best(1), AllReduceKind::ParameterServer);
+    }
+
+    #[test]
+    fn sums_take_their_time_where_they_are_made() {
+        // 1 MB/s and 1 ms, 16 workers, 16,000 values, 1 us each to sum. Around a ring and by
+        // halving each worker sums 15/16 of them; up a tree worker 0 sums all of them four times,
+        // and a server fifteen times, while what has not come yet is on its way.
+        let spec: NetworkSpec = toml::from_str(STAR).unwrap();
+        let sums = SumCost {
+            start: Seconds::ZERO,
+            per_value: Seconds(1e-6),
+        };
+        let star = spec.topology(16).unwrap();
+        let star = Tried::on(&star.with_devices(Seconds::ZERO, sums), spec.framing());
+        for (kind, expected) in [
+            (AllReduceKind::Ring, 0.15 + 0.015),
+            (AllReduceKind::HalvingDoubling, 0.128 + 0.015),
+            (AllReduceKind::Tree, 8.0 * 0.065 + 4.0 * 0.016),
+            (
+                AllReduceKind::ParameterServer,
+                0.002 + 30.0 * 0.064 + 15.0 * 0.016,
+            ),
+        ] {
+            let found = star.play(&kind, 16_000, Seconds(f64::INFINITY)).unwrap();
+            assert!((found.0 - expected).abs() < 1e-9, "{kind:?}: {found}");
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@
 //! bandwidth. On one channel of a pair of workers a message starts transmitting when the one before
 //! it has finished transmitting, and arrives no earlier than that one.
 //!
-//! Where messages cost their ends something, whatever their size ([`super::MessageCost`]), one
+//! Where messages cost their ends something, each or by the byte ([`super::MessageCost`]), one
 //! begins to transmit after its sender has been occupied with it, and is delivered after its
 //! receiver has; both take messages one after another, in the order in which they come. That is
 //! the work of a network stack or a core of its own: what the worker computes goes on.
@@ -115,6 +115,7 @@ type Channel = (usize, usize, u64);
 struct Arriving {
     channel: Option<Channel>,
     to: usize,
+    payload: Bytes,
     /// Whether nothing has to be done with it but to deliver it.
     taken: bool,
 }
@@ -126,6 +127,7 @@ struct Message {
     /// Whether its sender is done with it.
     ready: bool,
     start: Seconds,
+    payload: Bytes,
     /// What its links carry, lost packets included.
     wire: Bytes,
     latency: Seconds,
@@ -139,6 +141,7 @@ struct Message {
 struct Transmission {
     flow: FlowId,
     to: usize,
+    payload: Bytes,
     wire: Bytes,
     latency: Seconds,
     links: Vec<LinkId>,
@@ -225,6 +228,7 @@ impl Fabric {
             to: transfer.to,
             ready: transfer.from == transfer.to,
             start: transfer.start.max(self.now),
+            payload: transfer.payload,
             wire,
             latency,
             links: route.links,
@@ -277,7 +281,7 @@ impl Fabric {
                 }
                 match &mut self.ports {
                     Some(ports) if !arriving.taken => {
-                        let at = ports.receive(arriving.to, time);
+                        let at = ports.receive(arriving.to, arriving.payload, time);
                         let taken = true;
                         self.arriving
                             .insert((at, flow), Arriving { taken, ..arriving });
@@ -328,7 +332,7 @@ impl Fabric {
             match &mut self.ports {
                 Some(ports) if !message.ready => {
                     message.ready = true;
-                    let at = ports.send(message.from, self.now);
+                    let at = ports.send(message.from, message.payload, self.now);
                     self.waiting.insert((at, flow), message);
                 }
                 _ => begun.extend(self.begin(flow, message)),
@@ -382,6 +386,7 @@ impl Fabric {
             let arriving = Arriving {
                 channel: message.channel,
                 to: message.to,
+                payload: message.payload,
                 taken: message.from == message.to,
             };
             self.ended(flow, message.latency, arriving);
@@ -396,6 +401,7 @@ impl Fabric {
         self.transmitting[slot as usize] = Some(Transmission {
             flow,
             to: message.to,
+            payload: message.payload,
             wire: message.wire,
             latency: message.latency,
             links: message.links,
@@ -418,6 +424,7 @@ impl Fabric {
         let arriving = Arriving {
             channel: done.channel,
             to: done.to,
+            payload: done.payload,
             taken: false,
         };
         self.ended(done.flow, done.latency, arriving);

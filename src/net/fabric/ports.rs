@@ -1,6 +1,6 @@
 //! How long messages occupy their ends.
 
-use super::super::{MessageCost, Seconds, Topology};
+use super::super::{Bytes, MessageCost, Seconds, Topology};
 
 /// When each worker has time for the next message.
 #[derive(Clone, Debug)]
@@ -22,20 +22,20 @@ impl Ports {
     }
 
     /// When a worker that is handed a message now is done with it.
-    pub(super) fn send(&mut self, worker: usize, now: Seconds) -> Seconds {
-        occupy(&mut self.sends[worker], self.cost, now)
+    pub(super) fn send(&mut self, worker: usize, payload: Bytes, now: Seconds) -> Seconds {
+        occupy(&mut self.sends[worker], self.cost, payload, now)
     }
 
     /// When a worker has taken a message that arrives now.
-    pub(super) fn receive(&mut self, worker: usize, now: Seconds) -> Seconds {
-        occupy(&mut self.receives[worker], self.cost, now)
+    pub(super) fn receive(&mut self, worker: usize, payload: Bytes, now: Seconds) -> Seconds {
+        occupy(&mut self.receives[worker], self.cost, payload, now)
     }
 }
 
-fn occupy(free: &mut Seconds, cost: MessageCost, now: Seconds) -> Seconds {
-    let start = (*free).max(now);
-    *free = start + cost.overhead.max(cost.gap);
-    start + cost.overhead
+fn occupy(free: &mut Seconds, cost: MessageCost, payload: Bytes, now: Seconds) -> Seconds {
+    let (start, time) = ((*free).max(now), cost.time(payload));
+    *free = start + time.max(cost.gap);
+    start + time
 }
 
 #[cfg(test)]
@@ -43,7 +43,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::net::{Bytes, Fabric, NetworkSpec, Transfer};
+    use crate::net::{Fabric, NetworkSpec, SumCost, Transfer};
 
     /// When messages of no length arrive, sent at once over a latency of 1 ms.
     fn arrivals(costs: &str, messages: &[(usize, usize)]) -> Vec<f64> {
@@ -93,6 +93,36 @@ mod tests {
             assert_eq!(found, [1020.0, 1045.0, 1070.0, 1095.0]);
         }
         assert_eq!(arrivals("gap = \"25us\"", &FAN[..2]), [1000.0, 1025.0]);
+    }
+
+    #[test]
+    fn bytes_are_copied_one_message_after_another() {
+        // 1,000 bytes over 1 MB/s and 1 ms, copied at 10 MB/s: 0.1 ms at either end, and the second
+        // message of a sender begins when its copy is done.
+        let spec = "framing = \"none\"\nlink = { bandwidth = \"8Mbps\", latency = \"1ms\" }";
+        let spec: NetworkSpec = toml::from_str(spec).unwrap();
+        let topology = spec.topology(3).unwrap();
+        let topology = topology.with_devices(Seconds(1e-7), SumCost::default());
+        let mut fabric = Fabric::new(Arc::new(topology), spec.framing());
+        for to in [1, 2] {
+            fabric.send(Transfer {
+                from: 0,
+                to,
+                channel: None,
+                payload: Bytes(1_000),
+                start: Seconds::ZERO,
+            });
+        }
+        // Alone from 0.1 to 0.2 ms, then both at half the rate: 2.0 and 2.1 ms.
+        let mut times = Vec::new();
+        while let Some(deliveries) = fabric.advance() {
+            times.extend(
+                deliveries
+                    .iter()
+                    .map(|one| (one.time.0 * 1e7).round() / 1e4),
+            );
+        }
+        assert_eq!(times, [3.1, 3.2]);
     }
 
     #[test]

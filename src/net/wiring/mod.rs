@@ -9,7 +9,7 @@ mod tests;
 use std::collections::BTreeSet;
 
 use super::presets::{self, Preset};
-use super::topology::{MessageCost, Tcp, Wiring};
+use super::topology::{MessageCost, SumCost, Tcp, Wiring};
 use super::{
     Bandwidth, Duplex, Framing, FramingKind, Jitter, Link, LinkSpec, Links, Loss, NetError,
     NetworkSpec, Seconds, Topology, TopologyKind, WorkerLinkSpec,
@@ -53,6 +53,7 @@ impl Topology {
             half_duplex: false,
             tcp: None,
             message_cost: MessageCost::default(),
+            sum_cost: SumCost::default(),
             switches: Vec::new(),
             seed: 0,
         }
@@ -125,8 +126,12 @@ impl NetworkSpec {
         topology.compute = self.compute(workers)?;
         topology.tcp = self.tcp(&mut topology.links)?;
         topology.message_cost = MessageCost {
-            overhead: self.overhead.unwrap_or_default(),
+            overhead: self
+                .overhead
+                .or(self.preset_overhead()?)
+                .unwrap_or_default(),
             gap: self.gap.unwrap_or_default(),
+            per_byte: Seconds::ZERO,
         };
         topology.switches = self.switches(&topology)?;
         Ok(topology)
@@ -323,6 +328,12 @@ impl NetworkSpec {
             window: spec.window.0 as f64,
             latency_factor: spec.latency_factor,
         }))
+    }
+
+    /// What a message costs its ends by the preset, where the preset's links are used.
+    fn preset_overhead(&self) -> Result<Option<Seconds>, NetError> {
+        let preset = self.preset.as_deref().map(presets::find).transpose()?;
+        Ok(preset.map(|preset| preset.overhead))
     }
 
     /// The headers to count: what the file says, else what the preset says, else Ethernet.

@@ -30,7 +30,8 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
         title: "Where simulated time goes".into(),
         caption: format!(
             "Simulated time of a whole run, mean over workers, {}. Exposed communication is the part that \
-             computation does not hide; evaluation and partitioning are excluded.{}",
+             computation does not hide, and waiting is for workers that had not begun to send; evaluation and partitioning \
+             are excluded.{}",
             seeds(cells),
             shown.caption()
         ),

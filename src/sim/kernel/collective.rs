@@ -39,6 +39,15 @@ impl Carrier for End<'_> {
         let route = (from, self.rank, self.tag);
         self.kernel.take_arrived(route).map(|message| message.at)
     }
+
+    fn sum(&mut self, elements: usize, at: Seconds) -> Seconds {
+        let time = self.kernel.fabric.topology().sum_time(self.rank, elements);
+        if time > Seconds::ZERO {
+            // Part of what the collective takes, as its messages are.
+            self.kernel.actors[self.rank].flights.add(at, at + time);
+        }
+        at + time
+    }
 }
 
 /// What a collective comes to.

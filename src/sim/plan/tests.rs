@@ -20,7 +20,8 @@ struct Alike {
 fn uneven(rank: usize, size: usize) -> (Work, Exchange) {
     let work = Work {
         operations: 1e7 * (1 + rank % 3) as f64,
-        bytes: 0.0,
+        launches: 2.0,
+        ..Work::default()
     };
     let peers = |steps: [usize; 2]| {
         let mut peers = steps.map(|step| ((rank + step) % size) as u32);
@@ -54,15 +55,17 @@ impl Planner for Alike {
 #[test]
 fn a_plan_takes_the_time_of_its_program_whatever_messages_cost_and_however_they_are_summed() {
     const EPOCHS: usize = 3;
-    let profile = DeviceProfile::named("cpu-core").unwrap();
-    for costs in [
-        "",
-        "overhead = \"20us\"",
-        "overhead = \"5us\"\ngap = \"30us\"\nloss = 0.05",
+    for (device, costs) in [
+        ("cpu-core", ""),
+        ("t4", ""),
+        ("cpu-core", "overhead = \"20us\""),
+        ("t4", "overhead = \"5us\"\ngap = \"30us\"\nloss = 0.05"),
     ] {
+        let profile = DeviceProfile::named(device).unwrap();
+        let timing = ComputeTiming::Modelled(profile);
         let text = format!("preset = \"ethernet-1g\"\n{costs}");
         let network: NetworkSpec = toml::from_str(&text).unwrap();
-        let topology = network.topology(6).unwrap();
+        let topology = timing.between(network.topology(6).unwrap());
         let cluster = Cluster {
             all_reduce: network.all_reduce_on(&topology),
             ..Cluster::new(Arc::new(topology), network.framing())
@@ -88,7 +91,6 @@ fn a_plan_takes_the_time_of_its_program_whatever_messages_cost_and_however_they_
             Ok(())
         });
         let results = results.unwrap();
-        let timing = ComputeTiming::Modelled(profile);
         let mut planner = Alike {
             workers: 6,
             epoch: 0,
