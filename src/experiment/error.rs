@@ -51,21 +51,13 @@ pub enum RunError {
     /// The program cannot tell which version of it is running.
     #[error("cannot read the program's own file, whose hash marks the runs that it finished: {0}")]
     Program(std::io::Error),
-    /// Results cannot be written.
-    #[error("cannot write {}: {source}", path.display())]
-    Folder {
-        /// The file or folder.
-        path: PathBuf,
-        /// The file system's error.
-        source: std::io::Error,
-    },
 }
 
 impl RunError {
     /// Makes an error of what the file system says of a file or folder of results.
     pub(super) fn folder(path: &Path) -> impl FnOnce(std::io::Error) -> Self + use<> {
-        let path = path.to_owned();
-        move |source| Self::Folder { path, source }
+        let failed = TablesError::file("write", path);
+        move |source| Self::Write(failed(source))
     }
 
     /// Whether the cause is something a person wrote (exit code 2), not a failure of the run (exit
@@ -75,11 +67,7 @@ impl RunError {
         match self {
             Self::Input(error) => error.is_input(),
             Self::Taken { .. } => true,
-            Self::Failed { .. }
-            | Self::Some { .. }
-            | Self::Program(_)
-            | Self::Write(_)
-            | Self::Folder { .. } => false,
+            Self::Failed { .. } | Self::Some { .. } | Self::Program(_) | Self::Write(_) => false,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Operations and bytes of a layer, for modelled compute time.
 
 use super::{Aggregation, LayerSpec, ModelKind, ModelSpec};
+use crate::graph::Features;
 
 /// Sizes of a [`Block`](super::Block).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,6 +37,17 @@ pub struct InputShape {
 }
 
 impl InputShape {
+    /// The features of these nodes.
+    pub fn of(features: &Features, nodes: impl Iterator<Item = u32>) -> Self {
+        let stored = nodes.map(|node| features.stored_of(node));
+        Self::new(stored.sum(), features.is_dense())
+    }
+
+    /// So many stored values, which are all where rows are dense.
+    pub const fn new(stored: usize, dense: bool) -> Self {
+        Self { stored, dense }
+    }
+
     /// Dense rows.
     #[must_use]
     pub const fn dense(rows: usize, width: usize) -> Self {

@@ -57,8 +57,8 @@ impl Scores {
 pub struct EpochReport {
     /// This worker's share of the training loss; summed.
     pub loss: f64,
-    /// Accuracies of the model after this epoch, the same on every worker; none when it was not
-    /// evaluated.
+    /// Accuracies of the model after this epoch, none when it was not evaluated. Worker 0's are
+    /// recorded; the others may say none.
     pub scores: Option<Scores>,
     /// How many times smaller than uncompressed the exchanged rows are; the same on every worker.
     pub compression_ratio: Option<f64>,

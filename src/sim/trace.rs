@@ -60,6 +60,8 @@ pub struct Flight {
 pub struct Trace {
     epochs: usize,
     spans: Vec<Span>,
+    /// Where the last span of each worker is, by rank.
+    last: Vec<Option<usize>>,
     flights: Vec<Flight>,
 }
 
@@ -107,13 +109,16 @@ impl Trace {
         if !self.takes(span.epoch) || span.end <= span.start {
             return;
         }
-        // A worker's last span is near the end. To search all of them would make each addition as
-        // long as the timeline.
-        let last = self.spans.iter_mut().rev().take(64);
-        if let Some(last) = last.into_iter().find(|last| last.worker == span.worker)
-            && (last.epoch, last.doing, last.end) == (span.epoch, span.doing, span.start)
+        if self.last.len() <= span.worker {
+            self.last.resize(span.worker + 1, None);
+        }
+        let last = self.last[span.worker].replace(self.spans.len());
+        if let Some(at) = last
+            && let before = &mut self.spans[at]
+            && (before.epoch, before.doing, before.end) == (span.epoch, span.doing, span.start)
         {
-            last.end = span.end;
+            before.end = span.end;
+            self.last[span.worker] = last;
             return;
         }
         self.spans.push(span);

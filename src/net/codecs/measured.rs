@@ -72,17 +72,33 @@ impl Gauge {
     }
 }
 
-/// A codec whose error is measured as it encodes: what it makes is decoded on the spot, which takes
-/// the time that it takes.
-#[derive(Clone)]
-pub struct Measured {
-    /// What is measured.
-    pub codec: Arc<dyn Codec>,
-    /// This worker's.
-    pub gauge: Arc<Gauge>,
+/// What looks at each message as it is encoded.
+pub trait Watcher: Send + Sync {
+    /// These rows became these bytes.
+    fn sees(&self, codec: &dyn Codec, rows: &Rows<'_>, bytes: &[u8], key: CodecKey);
 }
 
-impl Codec for Measured {
+/// The error is measured as a codec encodes: what it makes is decoded on the spot, which takes the
+/// time that it takes.
+impl Watcher for Gauge {
+    fn sees(&self, codec: &dyn Codec, rows: &Rows<'_>, bytes: &[u8], key: CodecKey) {
+        // What a codec makes, it can read.
+        if let Ok(decoded) = codec.decode(bytes, rows.rows(), rows.width(), key) {
+            self.add(key, CodingError::of(rows.values(), &decoded));
+        }
+    }
+}
+
+/// A codec whose messages are looked at; they are its own.
+#[derive(Clone)]
+pub struct Watched {
+    /// The codec.
+    pub codec: Arc<dyn Codec>,
+    /// Who looks: this worker's.
+    pub watcher: Arc<dyn Watcher>,
+}
+
+impl Codec for Watched {
     fn name(&self) -> String {
         self.codec.name()
     }
@@ -91,13 +107,13 @@ impl Codec for Measured {
         self.codec.encoded_bytes(rows, width)
     }
 
+    fn message_bytes(&self, rows: usize, width: usize, key: CodecKey) -> Bytes {
+        self.codec.message_bytes(rows, width, key)
+    }
+
     fn encode(&self, rows: &Rows<'_>, key: CodecKey) -> Vec<u8> {
         let bytes = self.codec.encode(rows, key);
-        // What a codec makes, it can read.
-        if let Ok(decoded) = self.codec.decode(&bytes, rows.rows(), rows.width(), key) {
-            self.gauge
-                .add(key, CodingError::of(rows.values(), &decoded));
-        }
+        self.watcher.sees(self.codec.as_ref(), rows, &bytes, key);
         bytes
     }
 
@@ -131,9 +147,10 @@ mod tests {
 
     #[test]
     fn what_is_lost_is_added_up_by_layer_and_way() {
-        let codec = Measured {
+        let gauge = Arc::new(Gauge::default());
+        let codec = Watched {
             codec: Arc::new(FirstColumns { ratio: 2.0 }),
-            gauge: Arc::default(),
+            watcher: gauge.clone(),
         };
         for way in [Way::Forward, Way::Back] {
             let key = CodecKey::new(0, 1, 0).between(0, 1, way);
@@ -146,7 +163,7 @@ mod tests {
                 drop(codec.encode(&Rows::new(&row, 2), key));
             }
         }
-        let errors = codec.gauge.take();
+        let errors = gauge.take();
         let lane = |way| CodecLane {
             owner: 0,
             reader: 1,
@@ -155,17 +172,17 @@ mod tests {
         let forward = errors[&(1, lane(Way::Forward))];
         assert_eq!((forward.lost, forward.sent), (32.0, 50.0));
         assert_eq!(errors[&(1, lane(Way::Back))].relative(), 0.0);
-        assert!(codec.gauge.take().is_empty());
+        assert!(gauge.take().is_empty());
     }
 
     #[test]
     fn measuring_at_the_sender_does_not_disturb_what_it_remembers() {
-        let difference = |gauge: &Arc<Gauge>| Measured {
+        let difference = |gauge: &Arc<Gauge>| Watched {
             codec: Arc::new(Difference {
                 codec: Arc::new(TopK::new(4.0)),
                 memory: Arc::default(),
             }),
-            gauge: Arc::clone(gauge),
+            watcher: gauge.clone(),
         };
         let gauge = Arc::new(Gauge::default());
         let (sender, receiver) = (difference(&gauge), difference(&Arc::default()));

@@ -13,7 +13,7 @@ use crate::model::{Block, Gnn, Input, Matrix};
 use crate::net::{Message, Outbox, TrafficKind};
 use crate::sim::{Activity, PendingExchange, SimError, Worker};
 use crate::strategies::parts::{
-    Asked, Asking, Pass, PassLayer, Step, Wire, batch_targets, finish_asking, receive_features,
+    Asked, Asking, Step, Wire, batch_targets, finish_asking, receive_features, run_alone,
     send_features, start_asking,
 };
 
@@ -122,24 +122,10 @@ impl FetchingTrainer {
                 "no batch was made for step {now}"
             )));
         };
-        let layers: Vec<PassLayer<'_>> = ready
-            .layers
-            .iter()
-            .rev()
-            .map(|(block, nodes)| PassLayer {
-                block,
-                nodes,
-                crosses: None,
-            })
-            .collect();
-        let pass = Pass {
-            layers: &layers,
-            targets: &ready.targets,
-            dropout: &worker.dropout(),
-            round: now as u64,
-            buckets: None,
-        };
-        pass.run(worker, model, ready.features)
+        let layers = ready.layers.iter().rev();
+        let layers = layers.map(|(block, nodes)| (block, &nodes[..]));
+        let (targets, features) = (&ready.targets, ready.features);
+        run_alone(worker, model, layers, targets, now as u64, features)
     }
 
     /// Takes a batch through a stage: what it waits for, computing, and what it sends.

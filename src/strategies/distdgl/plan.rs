@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use super::Fetching;
 use super::pipeline::Pipeline;
-use super::rehearsal::{Draws, NEIGHBOUR_BYTES, Read, Rehearsal, Requests};
+use super::rehearsal::{Draws, Hop, NEIGHBOUR_BYTES, Read, Rehearsal, Requests};
 use crate::model::{BlockShape, InputShape, Work};
 use crate::net::{Bytes, TrafficKind};
 use crate::sim::Track;
 use crate::strategies::parts::plan::{
-    Arrivals, Asks, LayerPlan, PassPlan, PlannedSteps, exchange_of, finish_asking,
-    receive_features, send_features, start_asking,
+    Arrivals, Asks, PassPlan, PlannedSteps, exchange_of, finish_asking, receive_features,
+    send_features, start_asking,
 };
 use crate::strategies::parts::{CodecState, Wire};
 
@@ -94,10 +94,7 @@ impl FetchPlan {
             known.extend(nodes().copied().zip(arrived));
             known.sort_unstable();
         }
-        Some(InputShape {
-            stored,
-            dense: features.is_dense(),
-        })
+        Some(InputShape::new(stored, features.is_dense()))
     }
 
     /// A worker takes a batch through a stage; see
@@ -250,21 +247,16 @@ impl PlannedSteps for FetchPlan {
             }
         }
         let ready = &self.batches[0];
-        let layer = |hop: &Vec<super::rehearsal::Hop>| LayerPlan {
-            block: BlockShape::of(
-                hop[rank].outputs,
-                hop[rank].inputs,
-                hop[rank].edges,
-                model.aggregation(),
-            ),
-            crosses: None,
+        let block = |hop: &Vec<Hop>| {
+            let Hop {
+                outputs,
+                inputs,
+                edges,
+                ..
+            } = hop[rank];
+            BlockShape::of(outputs, inputs, edges, model.aggregation())
         };
-        let pass = PassPlan {
-            model,
-            layers: ready.requests.hops.iter().rev().map(layer).collect(),
-            features: ready.inputs[rank],
-            by_layer: false,
-        };
-        pass.write(track, rank);
+        let blocks = ready.requests.hops.iter().rev().map(block);
+        PassPlan::alone(model, blocks, ready.inputs[rank]).write(track, rank);
     }
 }

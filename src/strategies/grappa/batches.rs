@@ -10,7 +10,7 @@ use super::working::{Seed, WorkingGraph};
 use crate::graph::{Sampler, Steps, View, shuffled};
 use crate::model::{Block, Gnn, Input, targets};
 use crate::sim::{Activity, SimError, Worker};
-use crate::strategies::parts::{Pass, PassLayer, Step, draw_alone};
+use crate::strategies::parts::{Step, draw_alone, run_alone};
 
 /// Which step of the training one is.
 #[derive(Clone, Copy, Debug)]
@@ -119,22 +119,8 @@ impl WorkingBatches {
                 rows.map(|&row| self.graph.nodes[row as usize]).collect()
             })
             .collect();
-        let parts: Vec<PassLayer<'_>> = blocks
-            .iter()
-            .zip(&nodes)
-            .map(|(block, nodes)| PassLayer {
-                block,
-                nodes,
-                crosses: None,
-            })
-            .collect();
-        let pass = Pass {
-            layers: &parts,
-            targets: &constant,
-            dropout: &worker.dropout(),
-            round: taken,
-            buckets: None,
-        };
-        Ok((pass.run(worker, model, features)?, weights))
+        let parts = blocks.iter().zip(nodes.iter().map(Vec::as_slice));
+        let step = run_alone(worker, model, parts, &constant, taken, features)?;
+        Ok((step, weights))
     }
 }

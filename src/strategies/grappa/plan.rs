@@ -10,7 +10,7 @@ use crate::model::{BlockShape, InputShape, Work};
 use crate::net::{Bytes, TrafficKind};
 use crate::sim::{Decision, Planner, Setting, Timeline, Track};
 use crate::strategies::parts::chunks::local_adjacency;
-use crate::strategies::parts::plan::{LayerPlan, PassPlan, exchange_of};
+use crate::strategies::parts::plan::{PassPlan, exchange_of};
 
 /// The plan of a training.
 pub struct SweepPlanner {
@@ -59,13 +59,9 @@ impl Working {
         let sources = nodes.iter().map(|&v| graph.neighbours(v as usize).to_vec());
         let sources: Vec<Vec<u32>> = sources.collect();
         nodes.extend(halo);
-        let features = &setting.dataset.features;
         Self {
             adjacency: local_adjacency(&nodes, &sources),
-            features: InputShape {
-                stored: nodes.iter().map(|&node| features.stored_of(node)).sum(),
-                dense: features.is_dense(),
-            },
+            features: InputShape::of(&setting.dataset.features, nodes.iter().copied()),
             nodes,
             seeds,
         }
@@ -173,17 +169,8 @@ impl SweepPlanner {
         blocks: &[BlockShape],
         features: Option<InputShape>,
     ) {
-        let layer = |&block| LayerPlan {
-            block,
-            crosses: None,
-        };
-        let pass = PassPlan {
-            model: &self.sweeping.setting.model,
-            layers: blocks.iter().map(layer).collect(),
-            features,
-            by_layer: false,
-        };
-        pass.write(track, rank);
+        let model = &self.sweeping.setting.model;
+        PassPlan::alone(model, blocks.iter().copied(), features).write(track, rank);
     }
 
     /// A step with a mini-batch of a worker's seeds, which train in this order.
@@ -271,10 +258,7 @@ impl Batch {
         batch.blocks.reverse();
         batch.features = (!outputs.is_empty()).then(|| {
             let nodes = outputs.iter().map(|&row| working.nodes[row as usize]);
-            InputShape {
-                stored: nodes.map(|node| features.stored_of(node)).sum(),
-                dense: features.is_dense(),
-            }
+            InputShape::of(features, nodes)
         });
         batch
     }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::{CodecChoice, EpochExchange, ExchangePoint, Feedback, HIGHEST_RATIO, Schedule, Wire};
 use crate::model::RowForm;
-use crate::net::{Codec, CodecKey, DifferenceMemory, Gauge, Measured};
+use crate::net::{Codec, CodecKey, DifferenceMemory, Gauge, Watched, Watcher};
 use crate::sim::{Decision, Setting};
 use crate::strategies::{OptionError, options};
 
@@ -328,9 +328,9 @@ fn constant(ratio: f64) -> Result<Schedule, OptionError> {
 /// Nothing is to be measured where nothing is lost.
 fn measured(codec: Arc<dyn Codec>, gauge: Option<&Arc<Gauge>>) -> Arc<dyn Codec> {
     match gauge {
-        Some(gauge) if !codec.is_lossless() => Arc::new(Measured {
+        Some(gauge) if !codec.is_lossless() => Arc::new(Watched {
             codec,
-            gauge: Arc::clone(gauge),
+            watcher: Arc::clone(gauge) as Arc<dyn Watcher>,
         }),
         _ => codec,
     }

@@ -83,16 +83,11 @@ impl RowExchange {
 
 impl Strategy for RowExchange {
     fn needs(&self, asked: &PartitionSpec) -> Result<Needs, OptionError> {
-        let whole = self.share.is_none() && self.staleness.is_none();
-        Ok(Needs {
-            partition: asked.clone(),
-            batches: if whole {
-                BatchUse::Possible
-            } else {
-                BatchUse::Never
-            },
-            together: false,
-        })
+        let batches = match (self.share, self.staleness) {
+            (None, None) => BatchUse::Possible,
+            _ => BatchUse::Never,
+        };
+        Ok(Needs::of(asked.clone(), batches))
     }
 
     fn plans_from_counts(&self) -> bool {

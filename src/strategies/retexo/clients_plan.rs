@@ -30,10 +30,8 @@ impl ClientsPlanner {
         if stage > 0 {
             return InputShape::dense(counts.nodes, model.classes());
         }
-        InputShape {
-            stored: counts.parts.iter().map(|part| part.own_values).sum(),
-            dense: counts.dense,
-        }
+        let stored = counts.parts.iter().map(|part| part.own_values);
+        InputShape::new(stored.sum(), counts.dense)
     }
 
     /// The graph of all nodes.
@@ -92,13 +90,8 @@ impl ClientsPlanner {
         };
         let sampled = SampledLayer::draw(&sampler, 0, &view, seeds);
         let (inputs, drawn) = (sampled.rows.len(), sampled.adjacency.edges());
-        let features = &dataset.features;
         let input = if stage == 0 {
-            let stored = sampled.rows.iter().map(|&node| features.stored_of(node));
-            InputShape {
-                stored: stored.sum(),
-                dense: features.is_dense(),
-            }
+            InputShape::of(&dataset.features, sampled.rows.iter().copied())
         } else {
             InputShape::dense(inputs, width)
         };

@@ -68,10 +68,7 @@ impl WorkersPlanner {
             let width = self.workers.spec.widths[layer];
             return InputShape::dense(part.owned + part.halo, width);
         }
-        InputShape {
-            stored: self.features[rank].iter().sum(),
-            dense: setting.counts.dense,
-        }
+        InputShape::new(self.features[rank].iter().sum(), setting.counts.dense)
     }
 
     fn block(&self, rank: usize) -> BlockShape {
@@ -138,10 +135,7 @@ impl WorkersPlanner {
         // Without modelled time nothing is known of the rows of others, and nobody asks.
         let stored = rows.filter_map(|&row| self.features[rank].get(row as usize));
         let input = if layer == 0 {
-            InputShape {
-                stored: stored.sum(),
-                dense: setting.counts.dense,
-            }
+            InputShape::new(stored.sum(), setting.counts.dense)
         } else {
             InputShape::dense(inputs, width)
         };

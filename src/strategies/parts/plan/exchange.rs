@@ -64,10 +64,7 @@ impl ExchangePlanner {
             Some(sending) if sending.keeps_features => BatchForm::KeepingFeatures,
             Some(_) => BatchForm::Together,
         };
-        let own = |part: &PartCounts| InputShape {
-            stored: part.own_values,
-            dense: setting.counts.dense,
-        };
+        let own = |part: &PartCounts| InputShape::new(part.own_values, setting.counts.dense);
         Self {
             epochs: setting.training.epochs,
             epoch: 0,
@@ -264,10 +261,7 @@ impl ExchangePlanner {
             // Zeros are stored in dense rows, and only there.
             let dense = self.setting.counts.dense;
             let others = if dense { part.halo_values } else { 0 };
-            return InputShape {
-                stored: part.own_values + others,
-                dense,
-            };
+            return InputShape::new(part.own_values + others, dense);
         };
         let boundary = &self.setting.boundary.parts[rank];
         let others = boundary.receives.iter();

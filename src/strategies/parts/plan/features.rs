@@ -34,10 +34,8 @@ impl Arrivals {
         others: impl Iterator<Item = (usize, &'a [u32])>,
         wire: &Wire,
     ) -> InputShape {
-        InputShape {
-            stored: own + self.rows(reader, others, wire).into_iter().sum::<usize>(),
-            dense: self.setting.dataset.features.is_dense(),
-        }
+        let stored = own + self.rows(reader, others, wire).into_iter().sum::<usize>();
+        InputShape::new(stored, self.setting.dataset.features.is_dense())
     }
 
     /// Values that are stored of each row of others; nothing if nobody wants to know.
