@@ -22,6 +22,20 @@ pub fn targets(
     Matrix::from_values(values, classes, place)
 }
 
+/// The constant side of a mean over so many training nodes, of which some rows are `labelled`.
+pub fn mean_targets(
+    rows: usize,
+    classes: usize,
+    labelled: impl IntoIterator<Item = (usize, Option<u32>)>,
+    nodes: usize,
+    place: &Place,
+) -> Matrix {
+    let weight = (1.0 / nodes.max(1) as f64) as f32;
+    let labelled = labelled.into_iter();
+    let weighted = labelled.filter_map(|(row, class)| Some((row, class?, weight)));
+    targets(rows, classes, weighted, place)
+}
+
 /// `Σ_v weight_v · CE(logits_v, class_v)`.
 ///
 /// # Shapes

@@ -46,7 +46,7 @@ pub use finite::{has_finite_squares, is_finite};
 pub use gnn::{Gnn, ModelSpec};
 pub use input::Input;
 pub use layer::{LayerSpec, Merge, RowForm};
-pub use loss::{accuracy, cross_entropy, mean_loss, predictions, targets};
+pub use loss::{accuracy, cross_entropy, mean_loss, mean_targets, predictions, targets};
 pub use matrix::{Matrix, Place};
 pub use maximum::{MaximumBackend, neighbour_max};
 pub use norm::Norm;

@@ -30,7 +30,7 @@ use super::{
     options,
 };
 use crate::graph::{BoundaryPlan, PartitionSpec};
-use crate::model::{Block, BlockShape, Input, InputShape, Matrix, Work, targets};
+use crate::model::{Block, BlockShape, Input, InputShape, Matrix, Work, mean_targets};
 use crate::sim::{Activity, EpochReport, Planner, Setting, SimError, Track, Worker};
 use deal::Deal;
 
@@ -249,18 +249,15 @@ impl Batch {
             let graph = shard.adjacency.induced(&rows);
             // Degrees within the batch, for which the paper normalises anew (section 3.2).
             let degrees: Vec<usize> = (0..rows.len()).map(|v| graph.degree(v)).collect();
-            #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
-            // A step without training nodes has no loss, and nobody uses this weight.
-            let weight = (1.0 / training.max(1) as f64) as f32;
             let trains = |row: u32| shard.train.binary_search(&row).is_ok();
-            let weighted = rows.iter().enumerate().filter(|(_, row)| trains(**row));
-            let weighted =
-                weighted.filter_map(|(v, &row)| Some((v, shard.labels[row as usize]?, weight)));
-            let place = worker.place();
+            let labelled = rows.iter().enumerate().filter(|(_, row)| trains(**row));
+            let labelled = labelled.map(|(v, &row)| (v, shard.labels[row as usize]));
+            let (classes, place) = (model.classes(), worker.place());
             Self {
                 block: Block::new(&graph, &degrees, model.aggregation()),
                 features: Input::from_features(shard.features.select(&rows), place),
-                targets: targets(rows.len(), model.classes(), weighted, place),
+                // A step without training nodes has no loss.
+                targets: mean_targets(rows.len(), classes, labelled, training, place),
                 nodes,
             }
         })

@@ -2,7 +2,7 @@
 
 use crate::graph::{BoundaryCounts, Csr};
 use crate::model::{
-    Block, Gnn, Input, Optimizer, Work, parameter_count, parameters, targets, with_parameters,
+    Block, Gnn, Input, Optimizer, Work, mean_targets, parameter_count, parameters, with_parameters,
 };
 use crate::net::{Bytes, Message, Outbox, TrafficKind, f32_bytes, floats, to_bytes};
 use crate::sim::{Activity, SimError, Track, Worker};
@@ -192,16 +192,13 @@ fn whole(worker: &Worker, parts: Vec<Chunk>) -> (LocalGraph, Input) {
         }
     }
     let graph = Csr::from_edges(count, edges.into_iter());
-    #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
-    let weight = (1.0 / worker.training_nodes() as f64) as f32;
-    let weighted = classes.iter().enumerate();
-    let weighted = weighted.filter_map(|(v, class)| Some((v, (*class)?, weight)));
+    let (labelled, training) = (classes.into_iter().enumerate(), worker.training_nodes());
     let (model, place) = (&worker.setting().model, worker.place());
     let local = LocalGraph {
         block: Block::new(&graph, &degrees, model.aggregation()),
         upper: None,
         nodes: (0_u32..).take(count).collect(),
-        targets: targets(count, model.classes(), weighted, place),
+        targets: mean_targets(count, model.classes(), labelled, training, place),
     };
     let features = Input::from_features(features.select(&order), place);
     (local, features)

@@ -2,7 +2,7 @@
 
 use super::buckets::Buckets;
 use super::{Crosses, HaloExchange, Pass, PassLayer, Step, Wire};
-use crate::model::{Block, Dropout, Gnn, Input, Matrix, targets};
+use crate::model::{Block, Dropout, Gnn, Input, Matrix, mean_targets};
 use crate::sim::{SimError, Worker};
 
 /// The graph a worker computes on.
@@ -59,18 +59,10 @@ impl LocalGraph {
     /// adds its own. Where these are all of the graph, gradients are summed over workers.
     #[must_use]
     pub fn mean_targets(worker: &Worker, nodes: usize) -> Matrix {
-        #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
-        let weight = (1.0 / nodes.max(1) as f64) as f32;
-        let shard = worker.shard();
-        let weighted = shard.train.iter().filter_map(|&row| {
-            shard.labels[row as usize].map(|class| (row as usize, class, weight))
-        });
-        targets(
-            shard.owned,
-            worker.setting().model.classes(),
-            weighted,
-            worker.place(),
-        )
+        let (shard, classes) = (worker.shard(), worker.setting().model.classes());
+        let rows = shard.train.iter().map(|&row| row as usize);
+        let labelled = rows.map(|row| (row, shard.labels[row]));
+        mean_targets(shard.owned, classes, labelled, nodes, worker.place())
     }
 }
 

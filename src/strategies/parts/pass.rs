@@ -88,8 +88,8 @@ struct Product {
     gathered: Option<Matrix>,
 }
 
-/// A pass over these blocks, each with the global numbers of its inputs, in which nothing crosses the
-/// cut.
+/// A pass over these blocks, each with the global numbers of its inputs, in which nothing crosses
+/// the cut.
 ///
 /// # Errors
 /// If communication fails.

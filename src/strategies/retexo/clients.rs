@@ -43,15 +43,12 @@ use std::sync::Arc;
 use burn::module::Module;
 
 use super::clients_plan::{ClientsPlanner, download, fanout, finished, logits, training, upload};
-use super::one_hop::Reads;
+use super::one_hop::{Best, Reads};
 use super::perceptron::{Perceptron, aggregation};
 use super::rounds::Rounds;
 use super::{Clients, initial};
 use crate::graph::{Features, SampledLayer, Sampler, View};
-use crate::model::{
-    Aggregation, Block, Input, Matrix, ModelSpec, NamedParameter, add_gradients, cross_entropy,
-    parameters, targets, with_parameters,
-};
+use crate::model::{Aggregation, Block, Input, Matrix, ModelSpec, NamedParameter, mean_targets};
 use crate::sim::{Activity, EpochReport, Planner, Setting, SimError, Worker};
 use crate::strategies::Training;
 
@@ -99,19 +96,16 @@ fn train(worker: &mut Worker, rounds: &Rounds) -> Result<(), SimError> {
     let degrees: Vec<usize> = (0..dataset.graph.nodes())
         .map(|v| dataset.graph.degree(v))
         .collect();
-    let weight = 1.0 / dataset.split.train.len() as f32;
-    let training = dataset
-        .split
-        .train
-        .iter()
-        .filter_map(|&v| dataset.labels[v as usize].map(|class| (v as usize, class, weight)));
+    let train = dataset.split.train.iter().map(|&v| v as usize);
+    let labelled = train.map(|v| (v, dataset.labels[v]));
+    let training = dataset.split.train.len();
     let place = worker.place();
     let aggregation = aggregation(spec);
     let clients = Shared {
         block: Block::new(&dataset.graph, &degrees, aggregation),
         aggregation,
         nodes: (0_u32..).take(degrees.len()).collect(),
-        targets: targets(degrees.len(), spec.classes(), training, place),
+        targets: mean_targets(degrees.len(), spec.classes(), labelled, training, place),
         degrees,
         rounds: rounds.clone(),
     };
@@ -166,14 +160,10 @@ impl Shared {
             own: self.nodes.len(),
         };
         worker.compute_together(Activity::Exchange, training, |worker| {
-            let count = seeds.len();
-            #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
-            let weight = (1.0 / count.max(1) as f64) as f32;
-            let classes = seeds.iter().map(|&v| dataset.labels[v as usize]);
-            let weighted = classes
-                .enumerate()
-                .filter_map(|(place, class)| Some((place, class?, weight)));
-            let constant = targets(count, setting.model.classes(), weighted, worker.place());
+            let (count, classes) = (seeds.len(), setting.model.classes());
+            let labelled = seeds.iter().map(|&v| dataset.labels[v as usize]);
+            let labelled = labelled.enumerate();
+            let constant = mean_targets(count, classes, labelled, count, worker.place());
             let sampled = SampledLayer::draw(&sampler, 0, &view, seeds);
             let degrees = sampled.rows.iter().map(|&v| self.degrees[v as usize]);
             let degrees: Vec<usize> = degrees.collect();
@@ -205,7 +195,7 @@ impl Shared {
             nodes: self.nodes.clone(),
             targets: self.targets.clone(),
         };
-        let mut best: Option<(f64, Vec<f32>)> = None;
+        let mut best = Best::default();
         let rounds = self.rounds.of(stage);
         for round in 0..rounds {
             let epoch = self.rounds.first(stage) + round;
@@ -229,11 +219,7 @@ impl Shared {
                 logits
             });
             let (gradient, loss) = worker.compute_together(Activity::Model, &busy, |_| {
-                let loss = cross_entropy(logits, reads.targets.clone());
-                let mut gradients = loss.backward();
-                let mut flat = vec![0.0_f32; count];
-                add_gradients(&model, &mut gradients, &mut flat);
-                (flat, f64::from(loss.inner().into_scalar::<f32>()))
+                reads.gradient(&model, logits, count)
             });
             worker.carry(&upload)?;
             // Linearly towards zero within each sub-model, as in the authors' code.
@@ -249,12 +235,7 @@ impl Shared {
             } else {
                 None
             };
-            // Of equals the first stays, as in the tables.
-            if let Some(validation) = scores.and_then(|scores| scores.validation)
-                && best.as_ref().is_none_or(|(so_far, _)| validation > *so_far)
-            {
-                best = Some((validation, parameters(&model)));
-            }
+            best.see(scores, &model);
             let report = EpochReport {
                 loss,
                 scores: scores.filter(|_| stage == spec.layers()),
@@ -262,9 +243,6 @@ impl Shared {
             };
             worker.end_epoch(epoch, report);
         }
-        Ok(match best {
-            Some((_, values)) => with_parameters(model, &values),
-            None => model,
-        })
+        Ok(best.of(model))
     }
 }
