@@ -208,7 +208,9 @@ impl Rehearsal {
 /// The rows of a worker's order of training that train in a step, ascending.
 #[must_use]
 pub fn seeds_of(order: &[u32], steps: &Steps, worker: usize, step: usize) -> Vec<u32> {
-    let mut seeds = order[steps.range(worker, step)].to_vec();
+    let range = steps.range(worker, step);
+    let seeds = order.iter().take(range.end).skip(range.start);
+    let mut seeds: Vec<u32> = seeds.copied().collect();
     seeds.sort_unstable();
     seeds
 }

@@ -115,7 +115,7 @@ impl FetchPlan {
                 batch.reach(track, rank, 0);
             }
             stage if stage == 2 * hops => {
-                receive_features(track, &batch.fetches(rank), width);
+                receive_features(track, batch.fetches(rank).rows().0, width);
                 if batch.inputs[rank].is_some() {
                     let rows = batch.requests.hops[hops - 1][rank].inputs;
                     track.compute(Work::pass(rows * width));
@@ -125,7 +125,7 @@ impl FetchPlan {
                 let asks = batch.fetches(rank);
                 finish_asking(track, 0, &asks);
                 let wire = self.fetching.wire(batch.at, &self.state);
-                send_features(track, rank, &asks, width, &wire);
+                send_features(track, rank, [&asks.of_me, &asks.by_me], width, &wire);
             }
             stage if stage % 2 == 1 => {
                 let hop = stage.div_ceil(2);

@@ -7,7 +7,7 @@ use super::layout::Layout;
 use super::norms;
 use super::weighing::{Weighing, Weights};
 use super::working::{Seed, WorkingGraph};
-use crate::graph::{Sampler, Steps, View, shuffled};
+use crate::graph::{Sampler, Steps, View, seeds_of, shuffled};
 use crate::model::{Block, Gnn, Input, targets};
 use crate::sim::{Activity, SimError, Worker};
 use crate::strategies::parts::{Step, draw_alone, run_alone};
@@ -60,9 +60,7 @@ impl WorkingBatches {
         At { epoch, step, taken }: At,
     ) -> Result<(Step, Weights), SimError> {
         let setting = worker.setting().clone();
-        let range = self.steps.range(worker.rank(), step);
-        let mut places = order[range.start.min(order.len())..range.end.min(order.len())].to_vec();
-        places.sort_unstable();
+        let places = seeds_of(order, &self.steps, worker.rank(), step);
         let seeds: Vec<Seed> = places
             .iter()
             .map(|&place| self.graph.seeds[place as usize])

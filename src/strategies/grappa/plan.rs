@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::estimators::Weight;
 use super::layout::Layout;
 use super::{Sweeping, expectation};
-use crate::graph::{Csr, SampledLayer, Sampler, View, shuffled};
+use crate::graph::{Csr, SampledLayer, Sampler, View, seeds_of, shuffled};
 use crate::model::{BlockShape, InputShape, Work};
 use crate::net::{Bytes, TrafficKind};
 use crate::sim::{Decision, Planner, Setting, Timeline, Track};
@@ -185,9 +185,7 @@ impl SweepPlanner {
         let (sweeping, working) = (&self.sweeping, &self.working[rank]);
         let setting = &sweeping.setting;
         let model = &setting.model;
-        let range = layout.steps(sweeping.batch_size()).range(rank, step);
-        let mut places = order[range.start.min(order.len())..range.end.min(order.len())].to_vec();
-        places.sort_unstable();
+        let places = seeds_of(order, &layout.steps(sweeping.batch_size()), rank, step);
         let seeds = places.iter().map(|&place| working.seeds[place as usize]);
         let batch = Batch::draw(setting, working, seeds.collect(), (self.epoch, step));
         for looked_at in &batch.looked_at {

@@ -42,12 +42,14 @@ use std::sync::Arc;
 
 use burn::module::Module;
 
-use super::clients_plan::{ClientsPlanner, download, fanout, finished, logits, training, upload};
+use super::clients_plan::{
+    ClientsPlanner, download, finished, logits, sample, seeds, training, upload,
+};
 use super::one_hop::{Best, Reads};
 use super::perceptron::{Perceptron, aggregation};
 use super::rounds::Rounds;
 use super::{Clients, initial};
-use crate::graph::{Features, SampledLayer, Sampler, View};
+use crate::graph::Features;
 use crate::model::{Aggregation, Block, Input, Matrix, ModelSpec, NamedParameter, mean_targets};
 use crate::sim::{Activity, EpochReport, Planner, Setting, SimError, Worker};
 use crate::strategies::Training;
@@ -146,25 +148,13 @@ impl Shared {
         training: &[usize],
     ) -> Reads {
         let setting = Arc::clone(worker.setting());
-        let (dataset, parts) = (&setting.dataset, &setting.boundary.parts);
-        let trains = |node: &u32| dataset.split.train.binary_search(node).is_ok();
-        let nodes = training.iter().flat_map(|&rank| &parts[rank].owned);
-        let mut seeds: Vec<u32> = nodes.copied().filter(trains).collect();
-        // In the order of nodes, whichever clients hold them.
-        seeds.sort_unstable();
-        let fanout = [fanout(&setting, stage)];
-        let sampler = Sampler::new(setting.seed, epoch, 0, &fanout);
-        let view = View {
-            adjacency: &dataset.graph,
-            nodes: &self.nodes,
-            own: self.nodes.len(),
-        };
+        let seeds = seeds(&setting, training);
         worker.compute_together(Activity::Exchange, training, |worker| {
             let (count, classes) = (seeds.len(), setting.model.classes());
-            let labelled = seeds.iter().map(|&v| dataset.labels[v as usize]);
+            let labelled = seeds.iter().map(|&v| setting.dataset.labels[v as usize]);
             let labelled = labelled.enumerate();
             let constant = mean_targets(count, classes, labelled, count, worker.place());
-            let sampled = SampledLayer::draw(&sampler, 0, &view, seeds);
+            let sampled = sample(&setting, stage, epoch, &self.nodes, seeds);
             let degrees = sampled.rows.iter().map(|&v| self.degrees[v as usize]);
             let degrees: Vec<usize> = degrees.collect();
             Reads {

@@ -62,13 +62,7 @@ impl ClientsPlanner {
     ) -> (BlockShape, InputShape) {
         let setting = &self.clients.setting;
         let Setting { model, dataset, .. } = &**setting;
-        let trains = |node: &u32| dataset.split.train.binary_search(node).is_ok();
-        let nodes = training
-            .iter()
-            .flat_map(|&rank| &setting.boundary.parts[rank].owned);
-        let mut seeds: Vec<u32> = nodes.copied().filter(trains).collect();
-        // In the order of nodes, whichever clients hold them.
-        seeds.sort_unstable();
+        let seeds = seeds(setting, training);
         let width = if stage == 0 {
             model.features()
         } else {
@@ -79,16 +73,8 @@ impl ClientsPlanner {
             .map(|&v| dataset.graph.degree(v as usize))
             .sum();
         track.compute_together(Work::pass(edges + seeds.len() * width), training);
-        let fanouts = [fanout(setting, stage)];
-        // The key of the training, so that plan and training draw the same neighbours.
-        let sampler = Sampler::new(setting.seed, self.epoch, 0, &fanouts);
         let all: Vec<u32> = (0_u32..).take(dataset.graph.nodes()).collect();
-        let view = View {
-            adjacency: &dataset.graph,
-            nodes: &all,
-            own: all.len(),
-        };
-        let sampled = SampledLayer::draw(&sampler, 0, &view, seeds);
+        let sampled = sample(setting, stage, self.epoch, &all, seeds);
         let (inputs, drawn) = (sampled.rows.len(), sampled.adjacency.edges());
         let input = if stage == 0 {
             InputShape::of(&dataset.features, sampled.rows.iter().copied())
@@ -142,11 +128,35 @@ impl Planner for ClientsPlanner {
     }
 }
 
-/// Neighbours that a client listens to in a stage; the first hears nobody.
-pub fn fanout(setting: &Setting, stage: usize) -> usize {
+/// The training nodes of clients, in the order of nodes, whichever clients hold them.
+pub fn seeds(setting: &Setting, clients: &[usize]) -> Vec<u32> {
+    let trains = |node: &u32| setting.dataset.split.train.binary_search(node).is_ok();
+    let parts = &setting.boundary.parts;
+    let nodes = clients.iter().flat_map(|&rank| &parts[rank].owned);
+    let mut seeds: Vec<u32> = nodes.copied().filter(trains).collect();
+    seeds.sort_unstable();
+    seeds
+}
+
+/// The neighbours, among the `nodes` of the graph, that these seeds draw in an epoch; in the first
+/// stage they hear nobody. Plan and training draw the same.
+pub fn sample(
+    setting: &Setting,
+    stage: usize,
+    epoch: usize,
+    nodes: &[u32],
+    seeds: Vec<u32>,
+) -> SampledLayer {
     let batches = setting.batches.as_ref();
     let fanout = batches.and_then(|all| Some(all.spec.fanouts[stage.checked_sub(1)?]));
-    fanout.unwrap_or(0)
+    let fanouts = [fanout.unwrap_or(0)];
+    let view = View {
+        adjacency: &setting.dataset.graph,
+        nodes,
+        own: nodes.len(),
+    };
+    let sampler = Sampler::new(setting.seed, epoch, 0, &fanouts);
+    SampledLayer::draw(&sampler, 0, &view, seeds)
 }
 
 #[allow(clippy::cast_possible_truncation)] // layers and ranks are few

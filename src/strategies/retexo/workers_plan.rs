@@ -6,9 +6,9 @@ use super::Workers;
 use super::sub_model::SubModel;
 use crate::graph::{Csr, SampledLayer, Sampler, View, seeds_of, shuffled};
 use crate::model::{BlockShape, InputShape, Work};
-use crate::net::{TrafficKind, Way};
+use crate::net::TrafficKind;
 use crate::sim::{Decision, Planner, Timeline, Track};
-use crate::strategies::parts::plan::{Arrivals, CrossingPlan, exchange_of, messages, peers};
+use crate::strategies::parts::plan::{Arrivals, CrossingPlan, receive_features, send_features};
 
 /// The plan of a training.
 pub struct WorkersPlanner {
@@ -88,11 +88,9 @@ impl WorkersPlanner {
             crossing.forward(track, rank, layer, width, &wire);
             return;
         }
-        track.compute(Work::pass(crossing.outgoing() * width));
-        let to = messages(&wire, rank, Way::Forward, &crossing.sends, width);
-        let from = peers(&crossing.receives);
-        track.exchange(exchange_of(TrafficKind::Feature, 0, to, from));
-        track.compute(Work::pass(crossing.halo() * width));
+        let ends = [&crossing.sends[..], &crossing.receives];
+        send_features(track, rank, ends, width, &wire);
+        receive_features(track, crossing.halo(), width);
     }
 
     /// What a worker's batch reads in a step, after it drew it; none if no node of it trains.

@@ -143,6 +143,27 @@ pub fn messages(
     rows.iter().map(message).collect()
 }
 
+/// A worker starts to send rows of features through a wire to some readers; it will hear from these
+/// owners.
+pub fn send_features(
+    track: &mut Track,
+    rank: usize,
+    [readers, owners]: [&[(u32, usize)]; 2],
+    width: usize,
+    wire: &Wire,
+) {
+    let rows: usize = readers.iter().map(|(_, rows)| rows).sum();
+    track.compute(Work::pass(rows * width));
+    let to = messages(wire, rank, Way::Forward, readers, width);
+    track.start_exchange(exchange(TrafficKind::Feature, 0, to, peers(owners)));
+}
+
+/// It waits for so many rows of features.
+pub fn receive_features(track: &mut Track, rows: usize, width: usize) {
+    track.finish_exchange(TrafficKind::Feature, 0);
+    track.compute(Work::pass(rows * width));
+}
+
 /// The peers of such a list.
 #[must_use]
 pub fn peers(rows: &[(u32, usize)]) -> Vec<u32> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::batches::BatchPlan;
-use super::crossing::{Wait, exchange, messages, peers};
+use super::crossing::{Wait, exchange, messages, peers, receive_features, send_features};
 use super::share::{Drawn, HaloEdges};
 use super::{Arrivals, Crosses, CrossingPlan, LayerPlan, PassPlan};
 use crate::graph::{BatchForm, PartCounts, Peers};
@@ -151,7 +151,7 @@ impl ExchangePlanner {
                 let (blocks, crossing) = ([drawn.block; 2], &drawn.crossing);
                 return self.pass(track, rank, blocks, features, crossing, wires);
             }
-            self.fetch(track, rank, &drawn.crossing, wires[0].as_ref(), None);
+            self.fetch(track, rank, &drawn.crossing, wires[0].as_ref(), false);
             let others = drawn.nodes.iter();
             let others = others.map(|(owner, nodes)| (*owner, &nodes[..]));
             let wire = wires[0].clone().unwrap_or_else(Wire::plain);
@@ -210,7 +210,7 @@ impl ExchangePlanner {
         if let (true, Some(wire)) = (self.features_late(), wire) {
             return self.late_features(track, rank, &crossing, wire);
         }
-        self.fetch(track, rank, &crossing, wire, Some(self.ahead));
+        self.fetch(track, rank, &crossing, wire, self.ahead);
         if setting.counts.dense {
             self.features[rank].stored = part.own_values + part.halo_values;
         } else if let Some(wire) = wire {
@@ -277,19 +277,15 @@ impl ExchangePlanner {
         rank: usize,
         crossing: &CrossingPlan,
         wire: Option<&Wire>,
-        ahead: Option<bool>,
+        ahead: bool,
     ) {
         let Some(wire) = wire else { return };
         let width = self.setting.model.features();
-        if ahead == Some(true) {
-            track.finish_exchange(TrafficKind::Feature, 0);
-        } else {
-            track.compute(Work::pass(crossing.outgoing() * width));
-            let to = messages(wire, rank, Way::Forward, &crossing.sends, width);
-            let from = peers(&crossing.receives);
-            track.exchange(exchange(TrafficKind::Feature, 0, to, from));
+        if !ahead {
+            let ends = [&crossing.sends[..], &crossing.receives];
+            send_features(track, rank, ends, width, wire);
         }
-        track.compute(Work::pass(crossing.halo() * width));
+        receive_features(track, crossing.halo(), width);
     }
 
     fn pass<'a>(

@@ -1,9 +1,9 @@
 //! What workers do who ask the owners of rows for them.
 
-use super::crossing::{exchange, messages, peers};
+use super::crossing::{exchange, peers, receive_features, send_features};
 use crate::graph::StepDraws;
 use crate::model::Work;
-use crate::net::{Bytes, TrafficKind, Way};
+use crate::net::{Bytes, TrafficKind};
 use crate::sim::Track;
 use crate::strategies::parts::Wire;
 
@@ -63,22 +63,6 @@ pub fn finish_asking(track: &mut Track, layer: usize, asks: &Asks) {
 
 /// A worker sends the features that it was asked for, and hears those that it asked for.
 pub fn exchange_features(track: &mut Track, rank: usize, asks: &Asks, width: usize, wire: &Wire) {
-    send_features(track, rank, asks, width, wire);
-    receive_features(track, asks, width);
-}
-
-/// Its first half, after which the rows travel.
-pub fn send_features(track: &mut Track, rank: usize, asks: &Asks, width: usize, wire: &Wire) {
-    let (_, asked) = asks.rows();
-    track.compute(Work::pass(asked * width));
-    let to = messages(wire, rank, Way::Forward, &asks.of_me, width);
-    let from = peers(&asks.by_me);
-    track.start_exchange(exchange(TrafficKind::Feature, 0, to, from));
-}
-
-/// Its second half.
-pub fn receive_features(track: &mut Track, asks: &Asks, width: usize) {
-    let (wanted, _) = asks.rows();
-    track.finish_exchange(TrafficKind::Feature, 0);
-    track.compute(Work::pass(wanted * width));
+    send_features(track, rank, [&asks.of_me, &asks.by_me], width, wire);
+    receive_features(track, asks.rows().0, width);
 }
