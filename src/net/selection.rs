@@ -30,7 +30,7 @@ pub trait Selection: Codec {
     /// Its name in tables: kind and options.
     fn label(&self) -> String;
 
-    /// Width of a row over what is sent of it, 1 or more; with any other number rows are kept whole.
+    /// Width of a row over what is sent of it, 1 or more; any other number keeps rows whole.
     fn ratio(&self) -> f64;
 
     /// Number k of entries kept of a row of `width`: at least 1 and at most all.
