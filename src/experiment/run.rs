@@ -427,13 +427,14 @@ impl Runner<'_> {
         }
         let outcome =
             outcome.map_err(|error| (Some(Box::new(rows.failed(&error))), error.into()))?;
-        let mut row = rows.run(&outcome);
+        let epochs = rows.epochs(&outcome);
+        let mut row = rows.run(&outcome, &epochs);
         if let Some(measured) = &mut row.measured {
             seen.note_in(measured);
         }
         let mut tables = Tables {
             runs: vec![row],
-            epochs: rows.epochs(&outcome),
+            epochs,
             traffic: rows.traffic(&outcome),
             decisions: rows.decisions(&outcome),
             ..Tables::default()

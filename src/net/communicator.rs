@@ -41,14 +41,8 @@ impl Outbox {
 
     /// The lane of a message from `from` to `to`.
     #[must_use]
-    #[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
     pub const fn lane(&self, from: usize, to: usize) -> Lane {
-        Lane {
-            layer: self.layer,
-            from: from as u32,
-            to: to as u32,
-            kind: self.kind,
-        }
+        Lane::new(self.layer, from, to, self.kind)
     }
 }
 

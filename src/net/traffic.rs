@@ -89,6 +89,18 @@ pub struct Lane {
     pub kind: TrafficKind,
 }
 
+impl Lane {
+    /// That of a message from worker `from` to worker `to`.
+    pub const fn new(layer: u32, from: usize, to: usize, kind: TrafficKind) -> Self {
+        Self {
+            layer,
+            from: from as u32,
+            to: to as u32,
+            kind,
+        }
+    }
+}
+
 /// Messages and bytes, summed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {

@@ -146,13 +146,12 @@ pub fn divide(
     let mut known: Vec<(Bounds, usize)> = Vec::new();
     for device in devices {
         let bounds = device.bounds();
-        let found = known.iter().find(|(of, _)| *of == bounds);
-        let stripe = match found {
-            Some(&(_, stripe)) => stripe,
-            None => device.stripe(layers, dataset)?,
-        };
-        known.push((bounds, stripe));
-        device.place.stripe = stripe;
+        if let Some(&(_, stripe)) = known.iter().find(|(of, _)| *of == bounds) {
+            device.place.stripe = stripe;
+            continue;
+        }
+        device.place.stripe = device.stripe(layers, dataset)?;
+        known.push((bounds, device.place.stripe));
     }
     Ok(())
 }

@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use clap::ValueEnum;
 use serde::Serialize;
 
 use super::{Cluster, SimError, run_workers};
@@ -14,7 +15,7 @@ use crate::net::{
 };
 
 /// Who sends to whom, all at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pattern {
     /// Worker 0 sends to worker 1.

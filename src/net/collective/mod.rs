@@ -98,13 +98,7 @@ pub fn all_reduce_traffic(
     for from in 0..size {
         for step in all_reduce_steps(algorithm, from, size, len) {
             if let Some((to, elements)) = step.send {
-                let lane = Lane {
-                    layer: 0,
-                    from: from as u32,
-                    to: to as u32,
-                    kind,
-                };
-                traffic.add(lane, f32_bytes(elements.len()));
+                traffic.add(Lane::new(0, from, to, kind), f32_bytes(elements.len()));
             }
         }
     }

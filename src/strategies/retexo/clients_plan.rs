@@ -159,16 +159,6 @@ pub fn sample(
     SampledLayer::draw(&sampler, 0, &view, seeds)
 }
 
-#[allow(clippy::cast_possible_truncation)] // layers and ranks are few
-const fn lane(layer: usize, from: usize, to: usize, kind: TrafficKind) -> Lane {
-    Lane {
-        layer: layer as u32,
-        from: from as u32,
-        to: to as u32,
-        kind,
-    }
-}
-
 /// The clients that train in a round, ascending: all that can, or as many of them as a batch has.
 pub fn training(setting: &Setting, epoch: usize) -> Vec<usize> {
     let mut able: Vec<u32> = (0_u32..)
@@ -190,20 +180,20 @@ pub fn training(setting: &Setting, epoch: usize) -> Vec<usize> {
 /// Parameters to the clients that train; the server has them.
 pub fn download(training: &[usize], parameters: usize) -> Traffic {
     let others = training.iter().filter(|&&rank| rank != SERVER);
-    let lane = |&rank: &usize| lane(0, SERVER, rank, TrafficKind::Parameter);
+    let lane = |&rank: &usize| Lane::new(0, SERVER, rank, TrafficKind::Parameter);
     to_each(others.map(lane), parameters)
 }
 
 /// Gradients back from them.
 pub fn upload(training: &[usize], parameters: usize) -> Traffic {
     let others = training.iter().filter(|&&rank| rank != SERVER);
-    let lane = |&rank: &usize| lane(0, rank, SERVER, TrafficKind::ParameterGradient);
+    let lane = |&rank: &usize| Lane::new(0, rank, SERVER, TrafficKind::ParameterGradient);
     to_each(others.map(lane), parameters)
 }
 
 /// Parameters to all clients, when a sub-model is finished.
 pub fn finished(workers: usize, parameters: usize) -> Traffic {
-    let lane = |rank| lane(0, SERVER, rank, TrafficKind::Parameter);
+    let lane = |rank| Lane::new(0, SERVER, rank, TrafficKind::Parameter);
     to_each((SERVER + 1..workers).map(lane), parameters)
 }
 
@@ -212,7 +202,8 @@ pub fn logits(counts: &BoundaryCounts, classes: usize, stage: usize) -> Traffic 
     let mut traffic = Traffic::new();
     for (reader, part) in counts.parts.iter().enumerate() {
         for &(owner, rows) in &part.receives {
-            let lane = lane(stage, owner as usize, reader, TrafficKind::Activation);
+            let kind = TrafficKind::Activation;
+            let lane = Lane::new(stage as u32, owner as usize, reader, kind);
             traffic.add(lane, f32_bytes(rows * classes));
         }
     }
