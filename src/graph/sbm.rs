@@ -131,10 +131,7 @@ fn skip(count: u64, probability: f64, random: &mut impl rand::Rng, mut each: imp
 /// Pair number k of the pairs (1, 0), (2, 0), (2, 1), (3, 0), …
 fn triangle(k: u64) -> (usize, usize) {
     // The larger i with i (i − 1) / 2 ≤ k.
-    let mut high = (8 * k + 1).isqrt().div_ceil(2);
-    while high * (high - 1) / 2 > k {
-        high -= 1;
-    }
+    let high = (8 * k + 1).isqrt().div_ceil(2);
     (to_index(high), to_index(k - high * (high - 1) / 2))
 }
 

@@ -8,6 +8,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 
+use super::error::did_you_mean;
 use super::presets::{self, Preset};
 use super::topology::{MessageCost, Tcp, Wiring};
 use super::{
@@ -355,14 +356,7 @@ fn without_the_servers_own_latency(mut topology: Topology) -> Topology {
 }
 
 fn no_such_link(name: &str, known: &[&str]) -> String {
-    let near = known
-        .iter()
-        .map(|known| (strsim::jaro_winkler(known, name), known))
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .filter(|(similarity, _)| *similarity > 0.6);
-    let advice = if let Some((_, near)) = near {
-        format!("did you mean \"{near}\"?")
-    } else {
+    let advice = did_you_mean(name, known).unwrap_or_else(|| {
         let some: Vec<&str> = known.iter().copied().take(6).collect();
         let more = if known.len() > some.len() {
             ", …"
@@ -370,7 +364,7 @@ fn no_such_link(name: &str, known: &[&str]) -> String {
             ""
         };
         format!("links are {}{more}", some.join(", "))
-    };
+    });
     format!("there is no link \"{name}\"; {advice}")
 }
 
