@@ -28,6 +28,7 @@ mod loss;
 mod matrix;
 mod maximum;
 mod norm;
+mod operation;
 mod optimizer;
 mod parameters;
 mod rowwise;

@@ -234,6 +234,15 @@ impl SparseMatrix {
         self.structure.forward.len()
     }
 
+    /// Number of rows of a product with it, or with its transpose.
+    pub fn outputs(&self, transposed: bool) -> usize {
+        if transposed {
+            self.columns()
+        } else {
+            self.rows()
+        }
+    }
+
     /// Number of columns.
     #[must_use]
     pub fn columns(&self) -> usize {

@@ -35,12 +35,7 @@ impl<B: Host> SpmmBackend for B {
         transposed: bool,
     ) -> FloatTensor<Self> {
         let width = x.shape()[1];
-        let rows = if transposed {
-            matrix.columns()
-        } else {
-            matrix.rows()
-        };
         let product = product(&matrix, &B::values(x), width, transposed);
-        B::tensor(product, [rows, width])
+        B::tensor(product, [matrix.outputs(transposed), width])
     }
 }
