@@ -105,6 +105,30 @@ impl Div<Bandwidth> for Bytes {
     }
 }
 
+/// A number in its total order, in which what is not a number has a place too.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ordered(pub f64);
+
+impl Ord for Ordered {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Ordered {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Ordered {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Ordered {}
+
 impl Ord for Seconds {
     fn cmp(&self, other: &Self) -> Ordering {
         self.0
