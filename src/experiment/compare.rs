@@ -82,7 +82,6 @@ pub(crate) struct Comparison {
 
 /// Compares the finished runs of two tables, joined by cell and seed. Of a measure, seeds count for
 /// which both have a value.
-#[must_use]
 pub(crate) fn compare(first: &[RunRow], other: &[RunRow]) -> Comparison {
     let mut comparison = Comparison::default();
     for cell in cells(first) {

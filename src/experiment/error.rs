@@ -62,7 +62,6 @@ impl RunError {
 
     /// Whether the cause is something a person wrote (exit code 2), not a failure of the run (exit
     /// code 1).
-    #[must_use]
     pub fn is_input(&self) -> bool {
         match self {
             Self::Input(error) => error.is_input(),
@@ -115,7 +114,6 @@ pub enum Error {
 
 impl Error {
     /// Whether the cause is something a person wrote or asked for, not a failure of the work.
-    #[must_use]
     pub fn is_input(&self) -> bool {
         match self {
             Self::Config(_) | Self::Graph(_) | Self::Study(_) => true,
@@ -127,7 +125,6 @@ impl Error {
     }
 
     /// Whether another process of the run has told what is wrong, and this one need not.
-    #[must_use]
     pub fn is_told_elsewhere(&self) -> bool {
         match self {
             Self::Sim(SimError::Elsewhere { .. }) => true,

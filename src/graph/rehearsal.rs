@@ -83,7 +83,6 @@ struct Rehearsed {
 
 impl Rehearsal {
     /// The rehearsal of a run that has drawn nothing yet.
-    #[must_use]
     pub fn new(boundary: Arc<BoundaryPlan>, batches: Arc<Batches>, form: Form) -> Self {
         let worker = |part: &Part| {
             let mut adjacency = part.local_graph(&batches.graph);
@@ -111,7 +110,6 @@ impl Rehearsal {
     }
 
     /// Number of steps of an epoch.
-    #[must_use]
     pub const fn steps(&self) -> usize {
         self.steps.count()
     }
@@ -206,7 +204,6 @@ impl Rehearsal {
 }
 
 /// The rows of a worker's order of training that train in a step, ascending.
-#[must_use]
 pub fn seeds_of(order: &[u32], steps: &Steps, worker: usize, step: usize) -> Vec<u32> {
     let range = steps.range(worker, step);
     let seeds = order.iter().take(range.end).skip(range.start);

@@ -8,7 +8,6 @@ use super::{Matrix, Place, rowwise};
 /// `[rows, classes]`, and zero elsewhere.
 ///
 /// One dense product with it replaces a gather, whose gradient would be a scatter.
-#[must_use]
 pub fn targets(
     rows: usize,
     classes: usize,
@@ -41,15 +40,12 @@ pub fn mean_targets(
 /// # Shapes
 /// - logits, targets: `[rows, classes]`
 /// - result: `[1]`
-#[must_use]
 pub fn cross_entropy(logits: Matrix, targets: Matrix) -> Tensor<1> {
     logits.zip_sum(targets, rowwise::loss)
 }
 
 /// The class of the largest logit of each row; the first of several equal ones. `logits` is
 /// `[rows, classes]` row by row.
-#[must_use]
-#[allow(clippy::cast_possible_truncation)] // classes are few
 pub fn predictions(logits: &[f32], classes: usize) -> Vec<u32> {
     logits
         .chunks_exact(classes)
@@ -67,7 +63,6 @@ pub fn predictions(logits: &[f32], classes: usize) -> Vec<u32> {
 
 /// Mean cross-entropy of the `nodes` that have a label. `logits` is `[rows, classes]` row by row.
 /// `None` if none has.
-#[must_use]
 pub fn mean_loss(
     logits: &[f32],
     classes: usize,
@@ -87,7 +82,6 @@ pub fn mean_loss(
 
 /// Share of `nodes` whose predicted class is their label; nodes without a label count as wrong.
 /// `None` for no nodes.
-#[must_use]
 pub fn accuracy(predicted: &[u32], labels: &[Option<u32>], nodes: &[u32]) -> Option<f64> {
     if nodes.is_empty() {
         return None;

@@ -91,7 +91,6 @@ pub enum NetError {
 impl NetError {
     /// Whether the cause is something a person wrote (exit code 2), not a failure of the run (exit
     /// code 1).
-    #[must_use]
     pub const fn is_input(&self) -> bool {
         match self {
             Self::Quantity { .. }

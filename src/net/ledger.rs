@@ -15,7 +15,6 @@ pub struct Ledger {
 
 impl Ledger {
     /// An empty ledger.
-    #[must_use]
     pub const fn new() -> Self {
         Self {
             epochs: BTreeMap::new(),
@@ -59,7 +58,6 @@ impl Ledger {
     }
 
     /// The messages of an epoch, if there were any.
-    #[must_use]
     pub fn epoch(&self, epoch: usize) -> Option<&Traffic> {
         self.epochs.get(&epoch).map(|traffic| &**traffic)
     }
@@ -72,7 +70,6 @@ impl Ledger {
     }
 
     /// All messages of the run.
-    #[must_use]
     pub fn traffic(&self) -> Traffic {
         let mut all = Traffic::new();
         let epochs: Vec<&Arc<Traffic>> = self.epochs.values().collect();
@@ -83,7 +80,6 @@ impl Ledger {
     }
 
     /// Sums over the run, with the wire bytes that `framing` makes of each message.
-    #[must_use]
     pub fn total(&self, framing: &Framing) -> Count {
         self.traffic().total(framing)
     }

@@ -29,7 +29,6 @@ pub struct Preset {
 
 impl Preset {
     /// Its figures as an experiment file would give them.
-    #[must_use]
     pub const fn link(&self) -> LinkSpec {
         LinkSpec {
             bandwidth: self.bandwidth,

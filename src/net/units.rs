@@ -59,13 +59,11 @@ impl Bandwidth {
     }
 
     /// Bits per second.
-    #[must_use]
     pub const fn bps(self) -> f64 {
         self.0
     }
 
     /// Bytes per second.
-    #[must_use]
     pub const fn bytes_per_second(self) -> f64 {
         self.0 / 8.0
     }

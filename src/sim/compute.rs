@@ -84,7 +84,6 @@ impl DeviceProfile {
 
     /// Time for `work`: the slower of arithmetic and memory (Williams, Waterman and Patterson,
     /// 2009), each at half the published peak. What is no work is not started.
-    #[must_use]
     pub fn time(&self, work: Work) -> Seconds {
         if work == Work::default() {
             return Seconds::ZERO;
@@ -120,7 +119,6 @@ impl ComputeTiming {
 
     /// Virtual time of a piece of work on a worker that computes `factor` times as fast as the
     /// device.
-    #[must_use]
     pub fn time(&self, work: Work, took: Duration, factor: f64) -> Seconds {
         let seconds = match self {
             Self::Measured => took.as_secs_f64(),

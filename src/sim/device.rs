@@ -175,7 +175,6 @@ pub fn drain<const D: usize>(tensor: &Tensor<D>) {
 }
 
 /// A tensor's values on the host, row by row; empty when the device failed.
-#[must_use]
 pub fn host<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
     tensor.into_data().try_into_vec().unwrap_or_default()
 }

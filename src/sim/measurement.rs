@@ -33,7 +33,6 @@ impl Pattern {
     pub const ALL: [Self; 4] = [Self::OneFlow, Self::Incast, Self::AllToAll, Self::AllReduce];
 
     /// The name on the command line and in results.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::OneFlow => "one-flow",
@@ -102,7 +101,6 @@ const KIND: TrafficKind = TrafficKind::Control;
 impl CalibrationPlan {
     /// Messages of 1 byte to 16 MiB, the patterns with 1 MB, and all-reduces of 4 kB to 16 MB,
     /// among `workers`.
-    #[must_use]
     pub fn new(workers: usize) -> Self {
         let apart = |distance: usize| {
             workers <= ALL_PAIRS_UP_TO

@@ -16,7 +16,6 @@ pub enum Doing {
 
 impl Doing {
     /// The name used in tables and traces.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Compute => "compute",
@@ -67,7 +66,6 @@ pub struct Trace {
 
 impl Trace {
     /// An empty timeline that takes what belongs to the first `epochs` epochs.
-    #[must_use]
     pub fn new(epochs: usize) -> Self {
         Self {
             epochs,
@@ -76,26 +74,22 @@ impl Trace {
     }
 
     /// Number of epochs it covers, if the run has so many.
-    #[must_use]
     pub const fn epochs(&self) -> usize {
         self.epochs
     }
 
     /// What workers did: in ascending order of time for each worker, without overlaps. What one did
     /// twice in a row is one span.
-    #[must_use]
     pub fn spans(&self) -> &[Span] {
         &self.spans
     }
 
     /// Messages in the order in which they arrived.
-    #[must_use]
     pub fn flights(&self) -> &[Flight] {
         &self.flights
     }
 
     /// Whether something was left out because there was too much of it.
-    #[must_use]
     pub fn is_cut(&self) -> bool {
         self.spans.len() + self.flights.len() >= LIMIT
     }

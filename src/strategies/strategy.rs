@@ -206,7 +206,6 @@ pub struct OptionError {
 
 impl OptionError {
     /// An error about one key.
-    #[must_use]
     pub fn key(key: &str, message: impl Into<String>) -> Self {
         Self {
             key: Some(key.to_owned()),

@@ -70,7 +70,6 @@ pub(super) struct Batch {
 impl Estimator {
     /// What tables and figures call it: the weight, and in brackets what differs from doing
     /// nothing.
-    #[must_use]
     pub fn label(&self) -> String {
         let mut parts = Vec::new();
         if self.normalise != Normalise::None {

@@ -284,8 +284,8 @@ impl Experiment {
 
 /// A value that came out of TOML, or out of defaults, as TOML again.
 fn to_value<T: Serialize>(value: &T) -> Value {
-    // Serialising fails for whole numbers over 2^63 − 1, which TOML cannot have contained, for
-    // nulls, which the structs skip, and for keys that are not text, of which there are none.
+    // Serialising fails for whole numbers over 2^63 − 1, which TOML cannot have contained, and for
+    // keys that are not text, of which there are none. What is not given is left out.
     Value::try_from(value).expect("what was read from TOML can be written as TOML")
 }
 

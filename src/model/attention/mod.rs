@@ -156,7 +156,6 @@ pub trait AttentionBackend: Backend {
 ///
 /// # Panics
 /// If the shapes are others.
-#[must_use]
 pub fn edge_softmax(matrix: &Arc<SparseMatrix>, left: Tensor<2>, right: Tensor<2>) -> Tensor<2> {
     let heads = left.dims()[1];
     assert_eq!(left.dims(), [matrix.rows(), heads], "a score of each row");
@@ -184,7 +183,6 @@ pub fn edge_softmax(matrix: &Arc<SparseMatrix>, left: Tensor<2>, right: Tensor<2
 ///
 /// # Panics
 /// If the shapes are others.
-#[must_use]
 pub fn edge_sum(
     matrix: &Arc<SparseMatrix>,
     weights: Tensor<2>,

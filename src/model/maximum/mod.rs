@@ -75,7 +75,6 @@ pub trait MaximumBackend: Backend {
 ///
 /// # Panics
 /// If `x` does not have one row per column of the matrix.
-#[must_use]
 pub fn neighbour_max(matrix: &Arc<SparseMatrix>, x: Tensor<2>) -> Tensor<2> {
     assert_eq!(
         x.dims()[0],

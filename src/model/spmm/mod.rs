@@ -52,7 +52,6 @@ pub trait SpmmBackend: Backend {
 ///
 /// # Panics
 /// If `x` does not have `columns` rows.
-#[must_use]
 pub fn spmm(matrix: &Arc<SparseMatrix>, x: Tensor<2>) -> Tensor<2> {
     assert_eq!(
         x.dims()[0],

@@ -18,7 +18,6 @@ pub struct CodingError {
 
 impl CodingError {
     /// Of one message: its rows, and what is decoded of them.
-    #[must_use]
     pub fn of(rows: &[f32], decoded: &[f32]) -> Self {
         let square = |value: f64| value * value;
         rows.iter()
@@ -31,7 +30,6 @@ impl CodingError {
     }
 
     /// Of both.
-    #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
             lost: self.lost + other.lost,
@@ -40,7 +38,6 @@ impl CodingError {
     }
 
     /// ‖x̃ − x‖² / ‖x‖²; 0 where there was nothing to lose.
-    #[must_use]
     pub fn relative(self) -> f64 {
         if self.lost == 0.0 {
             return 0.0;
@@ -59,7 +56,6 @@ pub struct Gauge(Mutex<CodingErrors>);
 
 impl Gauge {
     /// All of them; the gauge is empty afterwards.
-    #[must_use]
     pub fn take(&self) -> CodingErrors {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -25,7 +25,6 @@ pub struct RandomColumns {
 
 impl RandomColumns {
     /// The columns sent, ascending: the first k of a random permutation of `0..width`, sorted.
-    #[must_use]
     pub fn columns(&self, width: usize, key: CodecKey) -> Vec<u32> {
         let kept = self.kept(width);
         let mut columns = all_columns(width);

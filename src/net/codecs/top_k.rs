@@ -53,7 +53,6 @@ impl Places {
 
 impl TopK {
     /// With values as they are.
-    #[must_use]
     pub const fn new(ratio: f64) -> Self {
         Self {
             ratio,

@@ -31,7 +31,6 @@ fn wrong(key: impl Into<String>, reason: impl Into<String>) -> NetError {
 impl Topology {
     /// One switch that never blocks, and for each worker, with its own figures, a link to the
     /// switch and one back.
-    #[must_use]
     pub fn star(ends: &[LinkSpec]) -> Self {
         let end = |link: &LinkSpec| End {
             up: link.bandwidth,
@@ -327,7 +326,6 @@ impl NetworkSpec {
     }
 
     /// The headers to count: what the file says, else what the preset says, else Ethernet.
-    #[must_use]
     pub fn framing(&self) -> Framing {
         let preset = self
             .preset

@@ -72,7 +72,6 @@ impl Timeline {
     }
 
     /// The timeline of these tracks. Where they are those of the one before, they are held once.
-    #[must_use]
     pub fn following(before: &Self, epoch: usize, tracks: Vec<Track>) -> Arc<Self> {
         let workers = if *before.workers == *tracks {
             Arc::clone(&before.workers)

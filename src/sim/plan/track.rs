@@ -55,7 +55,6 @@ pub struct Track {
 
 impl Track {
     /// All of them, in order.
-    #[must_use]
     pub fn phases(&self) -> &[Phase] {
         &self.phases
     }

@@ -37,8 +37,6 @@ pub struct Groups {
 
 impl Groups {
     /// Those of the rows of `layers`: forward and, from layer `first` on, their gradients back.
-    #[must_use]
-    #[allow(clippy::cast_possible_truncation)] // layers and ranks are few
     pub fn new(boundary: &BoundaryCounts, layers: Range<usize>, first: usize, size: usize) -> Self {
         let (mut messages, mut count) = (BTreeMap::new(), 0);
         for layer in layers {
@@ -68,7 +66,6 @@ impl Groups {
     }
 
     /// Number of groups of all messages.
-    #[must_use]
     pub const fn count(&self) -> usize {
         self.count
     }
@@ -82,7 +79,6 @@ impl Groups {
     }
 
     /// The bits of all groups, given the `Σ (max − min)²` of each.
-    #[must_use]
     pub fn assign(&self, spreads: &[f32], lambda: f64) -> RowBits {
         let mut exchanges: BTreeMap<(u32, Way), Vec<&Message>> = BTreeMap::new();
         for message in self.messages.keys() {
@@ -110,7 +106,6 @@ impl Groups {
     }
 
     /// Bits of a row, on average over all messages.
-    #[must_use]
     pub fn mean_bits(&self, bits: &RowBits, widths: &[usize]) -> Option<f64> {
         let RowBits::Assigned { bits, .. } = bits else {
             return None;

@@ -214,7 +214,6 @@ impl Quantised {
                 // In mini-batches, features that were not needed before come in any epoch.
                 return (epoch == 0 || setting.batches.is_some()).then(Wire::plain);
             }
-            #[allow(clippy::cast_possible_truncation)] // layers are few
             let key = CodecKey::new(setting.seed, layer as u32, epoch as u64);
             let codec = Arc::clone(&codec);
             let form = self.forms[layer];

@@ -78,7 +78,6 @@ pub struct FetchingTrainer {
 
 impl FetchingTrainer {
     /// The mini-batches of a worker that keeps the features of so many remote nodes.
-    #[must_use]
     pub fn new(worker: &Worker, fanouts: &[usize], pipeline: Pipeline, room: usize) -> Self {
         let setting = worker.setting();
         let (graph, owner) = (&setting.dataset.graph, &setting.partition.assignment);
@@ -269,7 +268,6 @@ impl FetchingTrainer {
         asked: &Asked,
     ) -> Result<PendingExchange, SimError> {
         let layer = self.fanouts.len() - 1 - batch.layers.len();
-        #[allow(clippy::cast_possible_truncation)] // layers are few
         let mut outbox = Outbox::new(TrafficKind::Sample, layer as u32);
         outbox.expect = asked.by_me.ranks().collect();
         let rows: Vec<&[u32]> = asked.of_me.iter().map(|(_, rows)| &rows[..]).collect();

@@ -99,7 +99,6 @@ impl FetchPlan {
 
     /// A worker takes a batch through a stage; see
     /// [`FetchingTrainer`](super::fetching::FetchingTrainer).
-    #[allow(clippy::cast_possible_truncation)] // layers are few
     fn advance(&self, track: &mut Track, rank: usize, batch: &Batch, stage: usize) {
         let (hops, width) = (
             batch.requests.hops.len(),
@@ -158,7 +157,6 @@ impl Batch {
     }
 
     /// What a worker has drawn at a hop, and what it draws for others.
-    #[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
     fn draws(&self, rank: usize, hop: usize) -> Asked {
         let all = &self.requests.hops[hop];
         let by_me = all[rank].asks.iter();
@@ -171,7 +169,6 @@ impl Batch {
     }
 
     /// How many rows of features a worker fetches, and others from it.
-    #[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
     fn fetches(&self, rank: usize) -> Asks {
         let read = &self.requests.read;
         let rows = |nodes: &Vec<u32>| (!nodes.is_empty()).then_some(nodes.len());

@@ -40,8 +40,6 @@ pub struct WorkingBatches {
 
 impl WorkingBatches {
     /// The seeds in the order of an epoch, as places in the list of them.
-    #[must_use]
-    #[allow(clippy::cast_possible_truncation)] // seeds are nodes, which are numbered by u32
     pub fn order(&self, worker: &Worker, epoch: usize) -> Vec<u32> {
         let seeds: Vec<u32> = (0..self.graph.seeds.len() as u32).collect();
         shuffled(worker.setting().seed, epoch, worker.rank(), &seeds)
@@ -71,7 +69,6 @@ impl WorkingBatches {
             own: self.graph.nodes.len(),
         };
         let sampler = Sampler::new(setting.seed, epoch, step, &self.fanouts);
-        #[allow(clippy::cast_possible_truncation)] // rows are numbered by u32 throughout
         let outputs = seeds.iter().map(|seed| seed.row as u32).collect();
         let layers = draw_alone(worker, &sampler, &view, outputs, model.layers());
         let blocks: Vec<Block> = worker.compute(Activity::Exchange, |_| {

@@ -69,7 +69,6 @@ impl Working {
 }
 
 /// Places, from `first` on, of the nodes that train.
-#[allow(clippy::cast_possible_truncation)] // rows are numbered by u32 throughout
 fn rows(nodes: &[u32], first: usize, trains: &impl Fn(&u32) -> bool) -> Vec<u32> {
     let places = (first as u32..).zip(nodes);
     places
@@ -126,7 +125,6 @@ impl SweepPlanner {
     }
 
     /// Messages of these sizes among all workers; the work of reading what came.
-    #[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
     fn exchange(
         &self,
         track: &mut Track,
@@ -263,7 +261,6 @@ impl Batch {
 }
 
 impl Planner for SweepPlanner {
-    #[allow(clippy::cast_possible_truncation)] // seeds are nodes, which are numbered by u32
     fn next(&mut self, _: Option<&Decision>) -> Arc<Timeline> {
         let sweeping = self.sweeping.clone();
         let setting = &sweeping.setting;

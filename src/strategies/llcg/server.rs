@@ -55,7 +55,6 @@ pub fn plan_average(track: &mut Track, rank: usize, workers: usize, parameters: 
 }
 
 /// What a worker does in [`hand_out`].
-#[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
 pub fn plan_handing_out(track: &mut Track, rank: usize, workers: usize, parameters: usize) {
     let kind = TrafficKind::Parameter;
     if rank == SERVER {
@@ -72,7 +71,6 @@ pub fn plan_handing_out(track: &mut Track, rank: usize, workers: usize, paramete
 }
 
 /// A message of everybody else to the server.
-#[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
 fn to_server(track: &mut Track, kind: TrafficKind, rank: usize, workers: usize, bytes: Bytes) {
     let (to, from) = if rank == SERVER {
         (Vec::new(), (1..workers as u32).collect())
@@ -232,7 +230,6 @@ pub fn average(worker: &mut Worker, model: Gnn) -> Result<Gnn, SimError> {
                 *sum += share(message.peer) * f64::from(value);
             }
         }
-        #[allow(clippy::cast_possible_truncation)] // parameters are single precision
         let mean: Vec<f32> = mean.into_iter().map(|value| value as f32).collect();
         Ok(with_parameters(model, &mean))
     })

@@ -46,7 +46,6 @@ const fn narrower() -> ExchangePoint {
 
 impl RowExchange {
     /// All rows, at once.
-    #[must_use]
     pub const fn new(compression: Compression, overlap: bool) -> Self {
         Self {
             compression,

@@ -67,7 +67,6 @@ pub struct OneHop {
 
 impl OneHop {
     /// Those of a run, if it has any.
-    #[must_use]
     pub fn new(worker: &Worker, layer: usize, aggregation: Aggregation) -> Option<Self> {
         let batches = worker.setting().batches.as_ref()?;
         Some(Self {
@@ -79,7 +78,6 @@ impl OneHop {
 
     /// What is read in a step of an epoch, of all frozen rows in `input`; nothing where no node of
     /// this worker trains in it.
-    #[must_use]
     pub fn step(
         &mut self,
         worker: &mut Worker,

@@ -110,7 +110,6 @@ const fn two() -> usize {
 
 impl DesignSpec {
     /// How many chunks there are for so many workers; `None` where nodes are dealt.
-    #[must_use]
     pub(crate) fn chunks(&self, workers: usize) -> Option<usize> {
         match self.kind {
             DesignKind::Independent | DesignKind::Random => None,
@@ -120,7 +119,6 @@ impl DesignSpec {
     }
 
     /// What tables call it.
-    #[must_use]
     pub(crate) fn label(&self) -> String {
         match self.chunking {
             Chunking::Metis if self.kind.has_chunks() => format!("{}(metis)", self.kind.name()),

@@ -23,7 +23,6 @@ pub struct BatchPlan {
 
 impl BatchPlan {
     /// None without mini-batches.
-    #[must_use]
     pub fn new(setting: &Arc<Setting>, form: BatchForm, by_layer: bool) -> Option<Self> {
         let batches = Arc::clone(setting.batches.as_ref()?);
         Some(Self {
@@ -38,7 +37,6 @@ impl BatchPlan {
     }
 
     /// Number of steps of an epoch.
-    #[must_use]
     pub const fn steps(&self) -> usize {
         self.rehearsal.steps()
     }

@@ -57,7 +57,6 @@ struct Epoch {
 
 impl ExchangePlanner {
     /// The plan of a training in which travels what `sending` says.
-    #[must_use]
     pub fn new(setting: &Arc<Setting>, sending: Option<Sending>, when: When) -> Self {
         let form = match &sending {
             None => BatchForm::Alone,
@@ -176,7 +175,6 @@ impl ExchangePlanner {
     }
 
     /// A worker draws its part of the boundary, tells the others, and hears what they drew.
-    #[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
     fn cross(
         &self,
         track: &mut Track,
@@ -334,7 +332,6 @@ impl ExchangePlanner {
                 track.finish_exchange(TrafficKind::Feature, 0);
             }
             for kind in [TrafficKind::Activation, TrafficKind::ActivationGradient] {
-                #[allow(clippy::cast_possible_truncation)] // layers are few
                 (first..layers).for_each(|layer| track.finish_exchange(kind, layer as u32));
             }
         }

@@ -18,8 +18,6 @@ pub struct Asks {
 
 impl Asks {
     /// Those of a layer of a step.
-    #[must_use]
-    #[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
     pub fn of(draws: &StepDraws, layer: usize, rank: usize) -> Self {
         let asks = draws.layers[layer][rank].asks.iter();
         let asked = draws.asked_of(layer, rank);
@@ -30,7 +28,6 @@ impl Asks {
     }
 
     /// Rows that the worker asks for, and that it is asked for.
-    #[must_use]
     pub fn rows(&self) -> (usize, usize) {
         let sum = |rows: &[(u32, usize)]| rows.iter().map(|(_, rows)| rows).sum();
         (sum(&self.by_me), sum(&self.of_me))
@@ -54,7 +51,6 @@ pub fn start_asking(track: &mut Track, layer: usize, asks: &Asks) {
 }
 
 /// Its second half.
-#[allow(clippy::cast_possible_truncation)] // layers are few
 pub fn finish_asking(track: &mut Track, layer: usize, asks: &Asks) {
     let (_, asked) = asks.rows();
     track.finish_exchange(TrafficKind::Sample, layer as u32);
