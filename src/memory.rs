@@ -101,7 +101,28 @@ fn freed() -> u64 {
 
 /// Bytes of this process that are in memory.
 fn taken() -> u64 {
-    field(Path::new("/proc/self/status"), "VmRSS:").unwrap_or(0) * 1024
+    of_process("VmRSS:")
+}
+
+/// Starts a new peak. Where that is not possible, the peak is that of the process so far.
+pub fn reset_peak() {
+    // "5" resets the peak resident size (proc(5)); refused in some containers, which is no reason to stop.
+    let _ = fs::write("/proc/self/clear_refs", "5");
+}
+
+/// The peak resident size of this process in bytes, as Linux keeps it; 0 where the system does not
+/// say.
+pub fn peak() -> u64 {
+    of_process("VmHWM:")
+}
+
+/// Bytes of memory of the machine, where the system says.
+pub fn of_machine() -> Option<u64> {
+    field(Path::new("/proc/meminfo"), "MemTotal:").map(|kilobytes| kilobytes * 1024)
+}
+
+fn of_process(name: &str) -> u64 {
+    field(Path::new("/proc/self/status"), name).unwrap_or(0) * 1024
 }
 
 /// The number behind a name in a file of names and numbers.

@@ -40,7 +40,6 @@ pub enum Purpose {
 ///
 /// `worker` is 0 where all workers must draw alike; `round` is an epoch, a step or a layer, or a
 /// combination made with [`mix`].
-#[must_use]
 pub fn stream(seed: u64, purpose: Purpose, worker: u64, round: u64) -> ChaCha8Rng {
     let mut key = [0_u8; 32];
     // Little-endian on every machine, for a seed must give the same numbers on all.
@@ -57,7 +56,6 @@ pub fn stream(seed: u64, purpose: Purpose, worker: u64, round: u64) -> ChaCha8Rn
 /// A statistically independent 64-bit number for each pair: the `SplitMix64` finaliser (Steele, Lea
 /// and Flood, 2014) over both words. Used where a stream per item would be too slow, such as
 /// dropout masks.
-#[must_use]
 pub const fn mix(a: u64, b: u64) -> u64 {
     // The odd factor keeps (a, b) and (b, a) apart. Without the last addend the pair (0, 0) would
     // stay 0.

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::Args as ClapArgs;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -32,37 +32,13 @@ pub(super) struct Args {
     network: Option<PathBuf>,
     /// Measure this load alone, for comparison
     #[arg(long, value_enum, requires = "network")]
-    only: Option<LoadChoice>,
+    only: Option<Pattern>,
     /// Bytes of each message of the load, or of the values that are all-reduced
     #[arg(long, value_name = "SIZE", default_value = "4MB", requires = "only")]
     bytes: Bytes,
     /// Print one JSON document with all measurements
     #[arg(long)]
     json: bool,
-}
-
-/// Patterns as arguments.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum LoadChoice {
-    /// Worker 0 sends to worker 1
-    OneFlow,
-    /// All others send to worker 0
-    Incast,
-    /// Everybody sends to everybody else
-    AllToAll,
-    /// An all-reduce
-    AllReduce,
-}
-
-impl LoadChoice {
-    const fn pattern(self) -> Pattern {
-        match self {
-            Self::OneFlow => Pattern::OneFlow,
-            Self::Incast => Pattern::Incast,
-            Self::AllToAll => Pattern::AllToAll,
-            Self::AllReduce => Pattern::AllReduce,
-        }
-    }
 }
 
 /// What the file holds, written and read.
@@ -87,10 +63,10 @@ fn planned(args: &Args, workers: usize) -> Result<(CalibrationPlan, Option<Netwo
         spec.topology(workers)?.check_all_routes()?;
     }
     let mut plan = CalibrationPlan::new(workers);
-    if let Some(only) = args.only {
+    if let Some(pattern) = args.only {
         plan.pairs.clear();
         plan.loads = vec![Load {
-            pattern: only.pattern(),
+            pattern,
             bytes: args.bytes.0,
         }];
     }

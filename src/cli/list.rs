@@ -32,8 +32,10 @@ enum What {
     Columns,
 }
 
-/// Formats and generators, with what they hold.
-const DATA: [(&str, &str); 13] = [
+/// Names, with what they hold.
+pub(super) type About = (&'static str, &'static str);
+
+const PART_OF_IT: [About; 2] = [
     (
         "cora",
         "part of the program: 2,708 papers, 5,278 citations, the public split",
@@ -42,6 +44,9 @@ const DATA: [(&str, &str); 13] = [
         "minesweeper",
         "part of the program: 10,000 cells of a board, 39,402 pairs of neighbours, a published split",
     ),
+];
+
+pub(super) const FORMATS: [About; 9] = [
     (
         "planetoid",
         "format: ind.NAME.{x,y,tx,ty,allx,ally,graph,test.index}",
@@ -72,6 +77,9 @@ const DATA: [(&str, &str); 13] = [
         "ogb",
         "format: the raw CSV folder of an Open Graph Benchmark node data set",
     ),
+];
+
+const GENERATORS: [About; 2] = [
     (
         "sbm",
         "synthetic: stochastic block model with class features",
@@ -116,7 +124,7 @@ const EXCHANGES: [(&str, &str); 2] = [
     ),
 ];
 
-const PARTITIONERS: [(&str, &str); 5] = [
+pub(super) const PARTITIONERS: [About; 5] = [
     ("random", "balanced and uniformly random"),
     (
         "metis",
@@ -195,7 +203,7 @@ fn owned(rows: &[(&str, &str)]) -> Vec<Named> {
 /// What is a name and a sentence about it, and no more.
 fn named(what: What) -> Vec<Named> {
     match what {
-        What::Datasets => owned(&DATA),
+        What::Datasets => owned(&[&PART_OF_IT[..], &FORMATS, &GENERATORS].concat()),
         What::Models => owned(&MODELS),
         What::Partitioners => owned(&PARTITIONERS),
         What::Columns => columns::all(),

@@ -84,7 +84,6 @@ enum Verdict {
 /// Runs the program with the strategies of `registry`, and returns its exit code. A crate of your
 /// own calls this with `Registry::builtin().with(…)` to get the whole program with its strategy in
 /// it.
-#[must_use]
 pub fn run_with(registry: &Registry) -> ExitCode {
     // First of all, for the allocator is told before any thread starts.
     keep_freed_memory();
@@ -154,7 +153,6 @@ pub struct ExperimentArgs {
 
 impl ExperimentArgs {
     /// The file as it stands.
-    #[must_use]
     pub fn of(file: impl Into<PathBuf>) -> Self {
         Self {
             file: file.into(),

@@ -48,7 +48,6 @@ pub(super) struct BadArgument {
 }
 
 /// Rows of text with aligned columns; the first column to the left, the others to the right.
-#[must_use]
 pub(super) fn columns(header: &[&str], rows: &[Vec<String>]) -> String {
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
@@ -82,7 +81,6 @@ pub(super) fn columns(header: &[&str], rows: &[Vec<String>]) -> String {
 const WIDTH: usize = 100;
 
 /// Rows of text with all columns to the left, the last one in as many lines as it needs.
-#[must_use]
 pub(super) fn left_columns(rows: &[Vec<String>]) -> String {
     let fixed = rows.iter().map(|row| row.len() - 1).max().unwrap_or(0);
     let widths: Vec<usize> = (0..fixed)
@@ -145,7 +143,6 @@ pub(super) fn tell(text: &str) {
 }
 
 /// What happened and why. Many messages have their cause in them already; it is not said again.
-#[must_use]
 pub(super) fn told(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1) {

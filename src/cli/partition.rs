@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::Verdict;
+use super::list::{FORMATS, PARTITIONERS};
 use super::output::{BadArgument, columns, print, print_json};
 use crate::Error;
 use crate::experiment::atomic;
@@ -16,22 +17,6 @@ use crate::graph::{
     BUNDLED, BoundaryPlan, DatasetSpec, GraphError, Partition, PartitionSpec, PartitionStats,
     SyntheticSpec,
 };
-
-// clap lists them as text. A test holds them, and the formats, to the names that experiment files
-// use.
-const METHODS: [&str; 5] = ["random", "metis", "ldg", "fennel", "given"];
-
-const FORMATS: [&str; 9] = [
-    "planetoid",
-    "linqs",
-    "npz-csr",
-    "npz-edges",
-    "csv-json",
-    "csv",
-    "edge-list",
-    "metis",
-    "ogb",
-];
 
 /// Arguments of `partition`.
 #[derive(ClapArgs)]
@@ -43,10 +28,10 @@ pub(super) struct Args {
     #[arg(long, short)]
     workers: usize,
     /// How nodes are assigned to workers
-    #[arg(long, short, default_value = "metis", value_parser = METHODS)]
+    #[arg(long, short, default_value = "metis", value_parser = PARTITIONERS.map(|(name, _)| name))]
     method: String,
     /// Format of the files
-    #[arg(long, value_parser = FORMATS)]
+    #[arg(long, value_parser = FORMATS.map(|(name, _)| name))]
     format: Option<String>,
     /// For --method given: a file with one worker number per line
     #[arg(long)]
@@ -205,10 +190,10 @@ mod tests {
 
     #[test]
     fn every_name_that_is_offered_has_a_value() {
-        for name in METHODS {
+        for (name, _) in PARTITIONERS {
             named_value::<PartitionMethod>(name).unwrap();
         }
-        for name in FORMATS {
+        for (name, _) in FORMATS {
             named_value::<Format>(name).unwrap();
         }
     }

@@ -22,7 +22,6 @@ pub(super) struct Terminal {
 
 impl Terminal {
     /// Progress, or silence.
-    #[must_use]
     pub(super) const fn new(quiet: bool) -> Self {
         Self {
             quiet,
@@ -47,7 +46,6 @@ pub(super) struct Projecting {
 
 impl Projecting {
     /// Progress, or silence.
-    #[must_use]
     pub(super) fn new(quiet: bool) -> Self {
         let shown = !quiet && std::io::stderr().is_terminal();
         Self {

@@ -12,7 +12,7 @@ use super::output::{columns, print, print_json};
 use super::progress::Terminal;
 use super::{ExperimentArgs, Verdict, read_experiment};
 use crate::Error;
-use crate::experiment::rows::{ClaimRow, Measured};
+use crate::experiment::rows::{ClaimRow, Measured, distinct};
 use crate::experiment::statistics;
 use crate::experiment::{
     Progress, RunError, Runner, Summary, Tables, base_of, default_out, read_manifest,
@@ -139,12 +139,7 @@ fn run_on(args: &Args, registry: &Registry, engine: &Engine) -> anyhow::Result<V
 
 /// What a person wants to see first.
 fn text(summary: &Summary, out: &std::path::Path) -> String {
-    let mut cells: Vec<&str> = Vec::new();
-    for run in &summary.tables.runs {
-        if !cells.contains(&run.cell.as_str()) {
-            cells.push(&run.cell);
-        }
-    }
+    let cells = distinct(summary.tables.runs.iter().map(|run| run.cell.as_str()));
     let rows: Vec<Vec<String>> = cells
         .iter()
         .map(|cell| {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::rows::{Row, RunRow};
+use super::rows::{Row, RunRow, distinct};
 use super::statistics::{IntervalMethod, Sample};
 
 /// What is compared: columns of the table of runs that are outcomes, not settings.
@@ -82,7 +82,6 @@ pub(crate) struct Comparison {
 
 /// Compares the finished runs of two tables, joined by cell and seed. Of a measure, seeds count for
 /// which both have a value.
-#[must_use]
 pub(crate) fn compare(first: &[RunRow], other: &[RunRow]) -> Comparison {
     let mut comparison = Comparison::default();
     for cell in cells(first) {
@@ -139,14 +138,8 @@ fn change(cell: &str, measure: &'static str, values: &[(f64, f64)]) -> Option<Ch
 
 /// Cells with finished runs, in their order.
 fn cells(runs: &[RunRow]) -> Vec<&str> {
-    let mut cells: Vec<&str> = Vec::new();
-    for run in runs.iter().filter(|run| run.is_ok()) {
-        // Runs of one cell stand together, so that the last name answers for most.
-        if cells.last() != Some(&run.cell.as_str()) && !cells.contains(&run.cell.as_str()) {
-            cells.push(&run.cell);
-        }
-    }
-    cells
+    let finished = runs.iter().filter(|run| run.is_ok());
+    distinct(finished.map(|run| run.cell.as_str()))
 }
 
 fn finished<'a>(runs: &'a [RunRow], cell: &'a str) -> impl Iterator<Item = &'a RunRow> {

@@ -49,7 +49,6 @@ pub(super) fn rows_of(epoch: usize, decision: &Decision, blank: Blank<'_>) -> Ve
 }
 
 /// The decisions of one run, by epoch. Rows that say nothing are left out.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // layers, ranks and bits are few
 pub(super) fn decisions_of<'a>(
     rows: impl Iterator<Item = &'a DecisionRow>,
 ) -> BTreeMap<usize, Decision> {

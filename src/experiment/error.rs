@@ -51,35 +51,22 @@ pub enum RunError {
     /// The program cannot tell which version of it is running.
     #[error("cannot read the program's own file, whose hash marks the runs that it finished: {0}")]
     Program(std::io::Error),
-    /// Results cannot be written.
-    #[error("cannot write {}: {source}", path.display())]
-    Folder {
-        /// The file or folder.
-        path: PathBuf,
-        /// The file system's error.
-        source: std::io::Error,
-    },
 }
 
 impl RunError {
     /// Makes an error of what the file system says of a file or folder of results.
     pub(super) fn folder(path: &Path) -> impl FnOnce(std::io::Error) -> Self + use<> {
-        let path = path.to_owned();
-        move |source| Self::Folder { path, source }
+        let failed = TablesError::file("write", path);
+        move |source| Self::Write(failed(source))
     }
 
     /// Whether the cause is something a person wrote (exit code 2), not a failure of the run (exit
     /// code 1).
-    #[must_use]
     pub fn is_input(&self) -> bool {
         match self {
             Self::Input(error) => error.is_input(),
             Self::Taken { .. } => true,
-            Self::Failed { .. }
-            | Self::Some { .. }
-            | Self::Program(_)
-            | Self::Write(_)
-            | Self::Folder { .. } => false,
+            Self::Failed { .. } | Self::Some { .. } | Self::Program(_) | Self::Write(_) => false,
         }
     }
 }
@@ -127,7 +114,6 @@ pub enum Error {
 
 impl Error {
     /// Whether the cause is something a person wrote or asked for, not a failure of the work.
-    #[must_use]
     pub fn is_input(&self) -> bool {
         match self {
             Self::Config(_) | Self::Graph(_) | Self::Study(_) => true,
@@ -139,7 +125,6 @@ impl Error {
     }
 
     /// Whether another process of the run has told what is wrong, and this one need not.
-    #[must_use]
     pub fn is_told_elsewhere(&self) -> bool {
         match self {
             Self::Sim(SimError::Elsewhere { .. }) => true,

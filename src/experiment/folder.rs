@@ -11,7 +11,6 @@ use super::manifest::{MANIFEST, read_manifest};
 use super::tables::Tables;
 
 /// The default folder of an experiment's results.
-#[must_use]
 pub(crate) fn default_out(experiment: &Experiment) -> PathBuf {
     Path::new("results").join(&experiment.name)
 }

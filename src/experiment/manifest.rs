@@ -17,6 +17,7 @@ use super::rows::RunRow;
 use super::statistics::Statistics;
 use super::tables::Tables;
 use crate::graph::{Csr, DataSummary};
+use crate::memory;
 use crate::sim::{Engine, Setting};
 
 /// Name of the file in a result folder.
@@ -254,20 +255,14 @@ fn now() -> String {
 }
 
 fn machine() -> Value {
-    let field = |path: &str, key: &str| {
-        let text = fs::read_to_string(path).ok()?;
-        let line = text.lines().find(|line| line.starts_with(key))?;
-        Some(line.split_once(':')?.1.trim().to_owned())
-    };
-    let memory = field("/proc/meminfo", "MemTotal")
-        .and_then(|value| value.split_whitespace().next()?.parse::<u64>().ok())
-        .map(|kilobytes| kilobytes * 1024);
+    let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let cpu = cpus.lines().find(|line| line.starts_with("model name"));
     json!({
         "os": std::env::consts::OS,
         "architecture": std::env::consts::ARCH,
-        "cpu": field("/proc/cpuinfo", "model name"),
+        "cpu": cpu.and_then(|line| Some(line.split_once(':')?.1.trim())),
         "cores": std::thread::available_parallelism().map_or(1, usize::from),
         "threads": rayon::current_num_threads(),
-        "memory_bytes": memory,
+        "memory_bytes": memory::of_machine(),
     })
 }

@@ -87,7 +87,6 @@ pub struct Preparation<'a> {
 
 impl<'a> Preparation<'a> {
     /// Preparation for an experiment whose relative paths start at `base`.
-    #[must_use]
     pub const fn new(registry: &'a Registry, base: PathBuf) -> Self {
         Self {
             registry,
@@ -103,7 +102,6 @@ impl<'a> Preparation<'a> {
     }
 
     /// For plans alone, which graphs in numbers are enough for.
-    #[must_use]
     pub fn for_plans(self) -> Self {
         Self {
             plans: true,
@@ -112,7 +110,6 @@ impl<'a> Preparation<'a> {
     }
 
     /// With a timeline of so many epochs kept in every run.
-    #[must_use]
     pub fn with_timeline(self, epochs: usize) -> Self {
         Self {
             timeline_epochs: epochs,
@@ -121,7 +118,6 @@ impl<'a> Preparation<'a> {
     }
 
     /// The same for another engine.
-    #[must_use]
     pub fn on(self, engine: Engine) -> Self {
         Self { engine, ..self }
     }
@@ -459,7 +455,6 @@ impl<K: PartialEq, V: Clone> Memo<K, V> {
 }
 
 /// The folder that relative paths of an experiment file start from.
-#[must_use]
 pub(crate) fn base_of(file: &Path) -> PathBuf {
     file.parent().map_or_else(PathBuf::new, Path::to_path_buf)
 }

@@ -24,7 +24,7 @@ impl Tables {
             }
         }
         self.write_claims(folder)?;
-        let failed = || TablesError::io("write", &folder.join(MANIFEST));
+        let failed = || TablesError::file("write", &folder.join(MANIFEST));
         // Those of the other tables stay as they were written.
         let hashes = table_hashes(folder).map_err(failed())?;
         for extension in ["parquet", "csv"] {

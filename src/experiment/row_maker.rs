@@ -98,13 +98,14 @@ impl RowMaker<'_> {
         }
     }
 
-    pub(super) fn run(&self, outcome: &Outcome) -> RunRow {
+    /// The row of a run with these rows of epochs.
+    pub(super) fn run(&self, outcome: &Outcome, epochs: &[EpochRow]) -> RunRow {
         let ledger = outcome.ledger.traffic();
         let total = ledger.total(&self.fitted.setting.framing);
         let of = |kind| ledger.payload_of(kind).0;
         let best = outcome.best();
         // From rows, not from records: `verify` finds the same from the table.
-        let until = milestones(&self.fitted.setting.training, &self.epochs(outcome));
+        let until = milestones(&self.fitted.setting.training, epochs);
         let measured = Measured {
             best_epoch: best.map(|(epoch, _)| epoch as u64),
             val_accuracy: best.and_then(|(_, scores)| scores.validation),

@@ -20,6 +20,17 @@ pub use table::{ColumnSpec, Row, RowError};
 use table::{Rest, height, spec, table};
 pub use text::Text;
 
+/// The items, each once, in the order of their appearance.
+pub(crate) fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut known = Vec::new();
+    for item in items {
+        if !known.contains(&item) {
+            known.push(item);
+        }
+    }
+    known
+}
+
 table! {
     /// One cell and seed. Byte columns of the eight kinds sum to `payload_bytes`. Of a run that
     /// failed, what was to be measured is null.

@@ -18,7 +18,7 @@ use super::noise::{Seen, Watch};
 use super::pace::Pace;
 use super::prepare::Preparation;
 use super::row_maker::RowMaker;
-use super::rows::{ClaimRow, RunRow};
+use super::rows::{ClaimRow, RunRow, distinct};
 use super::tables::Tables;
 use super::trace::{RunNames, chrome_trace};
 use super::{TRACES, atomic, folder};
@@ -100,16 +100,11 @@ struct Prepared<'a> {
 
 /// Which strategies train on other parts than [partition] asks for.
 fn parts_of_their_own(jobs: &[Job<'_>]) -> Vec<String> {
-    let mut labels: Vec<&str> = Vec::new();
-    for Job { cell, method, .. } in jobs {
-        let asked = &cell.settings.partition;
-        let label = cell.strategy.label.as_str();
-        let differs = asked.workers > 1 && *method != asked.method;
-        if differs && !labels.contains(&label) {
-            labels.push(label);
-        }
-    }
-    let labels = labels.join(", ");
+    let differ = jobs.iter().filter(|job| {
+        let asked = &job.cell.settings.partition;
+        asked.workers > 1 && job.method != asked.method
+    });
+    let labels = distinct(differ.map(|job| job.cell.strategy.label.as_str())).join(", ");
     (!labels.is_empty())
         .then(|| {
             format!(
@@ -432,13 +427,14 @@ impl Runner<'_> {
         }
         let outcome =
             outcome.map_err(|error| (Some(Box::new(rows.failed(&error))), error.into()))?;
-        let mut row = rows.run(&outcome);
+        let epochs = rows.epochs(&outcome);
+        let mut row = rows.run(&outcome, &epochs);
         if let Some(measured) = &mut row.measured {
             seen.note_in(measured);
         }
         let mut tables = Tables {
             runs: vec![row],
-            epochs: rows.epochs(&outcome),
+            epochs,
             traffic: rows.traffic(&outcome),
             decisions: rows.decisions(&outcome),
             ..Tables::default()

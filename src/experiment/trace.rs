@@ -21,7 +21,6 @@ const LINKS: u32 = 3;
 const LANES: usize = 100_000;
 
 /// One JSON document, an event a line.
-#[must_use]
 pub(super) fn chrome_trace(timeline: &Trace, topology: &Topology) -> String {
     let mut events = vec![
         named_process(WORKERS, "workers"),

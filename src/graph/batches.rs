@@ -44,7 +44,6 @@ pub struct Steps {
 
 impl Steps {
     /// The steps for so many training nodes of each worker.
-    #[must_use]
     pub fn new(size: usize, nodes: Vec<usize>) -> Self {
         let most = nodes.iter().copied().max().unwrap_or(0);
         Self {
@@ -55,7 +54,6 @@ impl Steps {
     }
 
     /// The steps in which every worker trains the nodes that it owns; one without mini-batches.
-    #[must_use]
     pub fn of(boundary: &BoundaryPlan, batches: Option<&Batches>) -> Self {
         let nodes = boundary.parts.iter().map(|part| part.training).collect();
         Self::new(
@@ -65,13 +63,11 @@ impl Steps {
     }
 
     /// Number of steps B.
-    #[must_use]
     pub const fn count(&self) -> usize {
         self.steps
     }
 
     /// Which of a worker's training nodes, in the order of the epoch, train in a step.
-    #[must_use]
     pub fn range(&self, worker: usize, step: usize) -> Range<usize> {
         let nodes = self.nodes[worker];
         let each = nodes.div_ceil(self.steps);
@@ -79,7 +75,6 @@ impl Steps {
     }
 
     /// Training nodes of all workers in a step.
-    #[must_use]
     pub fn seeds(&self, step: usize) -> usize {
         (0..self.nodes.len())
             .map(|worker| self.range(worker, step).len())
@@ -88,7 +83,6 @@ impl Steps {
 }
 
 /// A worker's training nodes in the order of an epoch.
-#[must_use]
 pub fn shuffled(seed: u64, epoch: usize, worker: usize, train: &[u32]) -> Vec<u32> {
     let mut order = train.to_vec();
     // Keyed by worker and epoch, so that no order depends on who else draws, or when.

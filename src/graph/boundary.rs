@@ -129,7 +129,6 @@ impl BoundaryPlan {
 
     /// The plan with the training nodes of a split, in ascending order, for strategies in which
     /// only workers that have some take part in a round. O(nodes · log training).
-    #[must_use]
     pub fn with_training(mut self, train: &[u32]) -> Self {
         for part in &mut self.parts {
             let trains = |node: &&u32| train.binary_search(node).is_ok();
@@ -157,7 +156,6 @@ impl BoundaryPlan {
 
 impl Part {
     /// Own rows of nodes that are owned here; others are left out.
-    #[must_use]
     pub fn rows_of(&self, nodes: &[u32]) -> Vec<u32> {
         let row = |node: &u32| self.owned.binary_search(node).ok();
         let rows = nodes.iter().filter_map(row);
@@ -167,7 +165,6 @@ impl Part {
     }
 
     /// Own rows that train, of training nodes in ascending order.
-    #[must_use]
     pub fn training_rows(&self, train: &[u32]) -> Vec<u32> {
         (0_u32..)
             .zip(&self.owned)

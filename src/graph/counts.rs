@@ -40,7 +40,6 @@ pub struct PartCounts {
 
 impl BoundaryCounts {
     /// Those of a partitioned graph with features.
-    #[must_use]
     pub fn new(boundary: &BoundaryPlan, features: &Features) -> Self {
         Self {
             parts: (boundary.parts.iter())
@@ -53,20 +52,17 @@ impl BoundaryCounts {
     }
 
     /// Number of workers.
-    #[must_use]
     pub const fn workers(&self) -> usize {
         self.parts.len()
     }
 
     /// Rows that cross the cut in one full exchange.
-    #[must_use]
     pub fn boundary_rows(&self) -> usize {
         self.parts.iter().map(|part| part.halo).sum()
     }
 }
 
 impl PartCounts {
-    #[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
     fn new(part: &Part, features: &Features) -> Self {
         let values = |nodes: &[u32]| nodes.iter().map(|&node| features.stored_of(node)).sum();
         let sends = part.sends.iter();
@@ -87,7 +83,6 @@ impl PartCounts {
     }
 
     /// Rows that it sends, over all receivers.
-    #[must_use]
     pub fn sent_rows(&self) -> usize {
         self.sends.iter().map(|(_, rows)| rows).sum()
     }

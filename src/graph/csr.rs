@@ -140,7 +140,6 @@ impl Csr {
 
     /// The same edges turned round: row u lists the destinations of u. The backward pass of an
     /// aggregation. O(nodes + edges).
-    #[must_use]
     pub fn transpose(&self) -> Self {
         let turned = self
             .iter_edges()
@@ -153,7 +152,6 @@ impl Csr {
     ///
     /// # Panics
     /// If a node is not a row.
-    #[must_use]
     pub fn induced(&self, nodes: &[u32]) -> Self {
         const NOWHERE: u32 = u32::MAX;
         // Columns beyond the rows, which are a worker's halo, stay nowhere.

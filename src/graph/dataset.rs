@@ -17,7 +17,6 @@ pub struct Split {
 
 impl Split {
     /// The same sets in ascending order.
-    #[must_use]
     pub(super) fn sorted(mut self) -> Self {
         for nodes in [&mut self.train, &mut self.validation, &mut self.test] {
             nodes.sort_unstable();
@@ -99,7 +98,6 @@ impl RawDataset {
     }
 
     /// The same with an account of how it was read.
-    #[must_use]
     pub(super) fn read_as(mut self, reading: Reading) -> Self {
         self.reading = Arc::new(reading);
         self
@@ -108,7 +106,6 @@ impl RawDataset {
 
 impl Dataset {
     /// Counts of what is there, and how it was read.
-    #[must_use]
     pub fn summary(&self) -> DataSummary {
         let nodes = self.graph.nodes();
         DataSummary {

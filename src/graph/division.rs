@@ -17,7 +17,6 @@ pub struct Chunks {
 
 impl Chunks {
     /// With the training nodes of a split; see [`BoundaryPlan::with_training`].
-    #[must_use]
     pub fn with_training(self, train: &[u32]) -> Self {
         Self {
             plan: Arc::new(Arc::unwrap_or_clone(self.plan).with_training(train)),

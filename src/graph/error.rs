@@ -37,16 +37,6 @@ pub enum GraphError {
         /// What is wrong, and what was expected.
         what: String,
     },
-    /// A Python pickle is truncated, corrupt, or asks for something that the reader does not do.
-    #[error("{}: at byte {offset}: {what}; fetch the published file again", path.display())]
-    Pickle {
-        /// The file.
-        path: PathBuf,
-        /// Position in the file, from 0.
-        offset: usize,
-        /// What is wrong.
-        what: String,
-    },
     /// There is not enough memory for it.
     #[error(transparent)]
     Memory(#[from] Shortage),

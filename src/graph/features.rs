@@ -86,7 +86,6 @@ impl Features {
 
     /// The sparse form where less than a tenth of a dense matrix is non-zero, else the matrix as it
     /// is.
-    #[must_use]
     pub fn compact(self) -> Self {
         match self {
             Self::Dense { width, values } => {
@@ -105,7 +104,6 @@ impl Features {
     }
 
     /// The dense form where a fifth of the values or more are stored, else the matrix as it is.
-    #[must_use]
     pub fn expanded(self) -> Self {
         if self.density() < DENSE_FROM {
             return self;
@@ -121,13 +119,11 @@ impl Features {
     }
 
     /// Whether all values are stored.
-    #[must_use]
     pub const fn is_dense(&self) -> bool {
         matches!(self, Self::Dense { .. })
     }
 
     /// Number of values that are stored of a row.
-    #[must_use]
     pub fn stored_of(&self, row: u32) -> usize {
         match self {
             Self::Dense { width, .. } => *width,
@@ -158,7 +154,6 @@ impl Features {
     }
 
     /// The first stored value that is not a finite number: its row, its column, and what it is.
-    #[must_use]
     pub fn first_not_finite(&self) -> Option<(usize, usize, f32)> {
         let place = self.values().iter().position(|value| !value.is_finite())?;
         let value = self.values()[place];
@@ -194,10 +189,6 @@ impl Features {
             // In double precision, so that the sum does not depend on how a row is stored.
             let sum: f64 = row.iter().map(|&value| f64::from(value)).sum();
             if sum != 0.0 {
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    reason = "rounded back to the stored type"
-                )]
                 for value in row {
                     *value = (f64::from(*value) / sum) as f32;
                 }
@@ -219,7 +210,6 @@ impl Features {
     ///
     /// # Panics
     /// If a row is out of range.
-    #[must_use]
     pub fn select(&self, nodes: &[u32]) -> Self {
         match self {
             Self::Dense { width, values } => {
@@ -257,7 +247,6 @@ impl Features {
     ///
     /// # Panics
     /// If a row is out of range.
-    #[must_use]
     pub fn dense_rows(&self, nodes: &[u32]) -> Vec<f32> {
         let width = self.width();
         let mut dense = vec![0.0; nodes.len() * width];

@@ -8,7 +8,6 @@ use super::{Csr, NodeOrder, RawDataset, Split};
 impl NodeOrder {
     /// The nodes in this order: entry *i* is the node that gets number *i*. O(edges · log of the
     /// largest degree).
-    #[must_use]
     pub fn of(self, graph: &Csr) -> Vec<u32> {
         let mut nodes: Vec<u32> = (0..graph.nodes()).map(|node| node as u32).collect();
         match self {
@@ -53,7 +52,6 @@ fn reverse_cuthill_mckee(graph: &Csr, mut nodes: Vec<u32>) -> Vec<u32> {
 
 impl RawDataset {
     /// The same data with nodes numbered in another order.
-    #[must_use]
     pub fn reordered(&self, order: NodeOrder) -> Self {
         if order == NodeOrder::Given {
             return self.clone();

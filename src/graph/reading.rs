@@ -68,7 +68,6 @@ impl Reading {
     }
 
     /// The same with one more sentence.
-    #[must_use]
     pub fn with_note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());
         self
@@ -108,7 +107,6 @@ pub struct DataSummary {
 
 impl DataSummary {
     /// The summary as text: one line, and one for each thing that a reader may not expect.
-    #[must_use]
     pub fn text(&self) -> String {
         let dropped = self.listed.map_or(String::new(), |listed| {
             format!(

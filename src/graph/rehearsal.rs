@@ -83,7 +83,6 @@ struct Rehearsed {
 
 impl Rehearsal {
     /// The rehearsal of a run that has drawn nothing yet.
-    #[must_use]
     pub fn new(boundary: Arc<BoundaryPlan>, batches: Arc<Batches>, form: Form) -> Self {
         let worker = |part: &Part| {
             let mut adjacency = part.local_graph(&batches.graph);
@@ -111,7 +110,6 @@ impl Rehearsal {
     }
 
     /// Number of steps of an epoch.
-    #[must_use]
     pub const fn steps(&self) -> usize {
         self.steps.count()
     }
@@ -206,9 +204,10 @@ impl Rehearsal {
 }
 
 /// The rows of a worker's order of training that train in a step, ascending.
-#[must_use]
 pub fn seeds_of(order: &[u32], steps: &Steps, worker: usize, step: usize) -> Vec<u32> {
-    let mut seeds = order[steps.range(worker, step)].to_vec();
+    let range = steps.range(worker, step);
+    let seeds = order.iter().take(range.end).skip(range.start);
+    let mut seeds: Vec<u32> = seeds.copied().collect();
     seeds.sort_unstable();
     seeds
 }

@@ -102,11 +102,6 @@ fn draw(
     round: u64,
 ) -> Vec<(u32, u32)> {
     // Thresholds on a random 32-bit number; 2^32 itself means always.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "in 0..=2^32"
-    )]
     let thresholds = [a, a + b, a + b + c].map(|p| (p * 4_294_967_296.0).round() as u64);
     let batches = count.div_ceil(BATCH);
     let batch = |batch: usize| {
@@ -228,10 +223,6 @@ fn standardise(rows: &mut [f32], width: usize) {
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "features are single precision"
-)]
 const fn narrow(value: f64) -> f32 {
     value as f32
 }

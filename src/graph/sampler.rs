@@ -21,7 +21,6 @@ pub struct Sampler<'a> {
 impl<'a> Sampler<'a> {
     /// The draws of a step; `fanouts[h]` neighbours are drawn at hop `h` from the nodes that train,
     /// or all where there are fewer.
-    #[must_use]
     pub const fn new(seed: u64, epoch: usize, step: usize, fanouts: &'a [usize]) -> Self {
         let seed = mix(seed, Purpose::Sampling as u64);
         Self {
@@ -88,7 +87,6 @@ pub struct SampledLayer {
 
 impl SampledLayer {
     /// Draws for distinct own rows `outputs`. O(view rows + edges of the outputs).
-    #[must_use]
     pub fn draw(sampler: &Sampler<'_>, hop: usize, view: &View<'_>, outputs: Vec<u32>) -> Self {
         let name = |row: u32| view.nodes[row as usize];
         let mut drawn = Vec::with_capacity(outputs.len());
@@ -104,8 +102,6 @@ impl SampledLayer {
     /// The layer of distinct rows `outputs` for each of which these neighbours, of so many, were
     /// `drawn`: rows of a view of `all` rows, of which the first `own` are own ones. O(all +
     /// neighbours drawn).
-    #[must_use]
-    #[allow(clippy::cast_possible_truncation)] // rows are numbered by u32 throughout
     pub fn of(
         outputs: Vec<u32>,
         drawn: &[Vec<u32>],
@@ -146,15 +142,12 @@ impl SampledLayer {
     }
 
     /// Inputs that are rows of others, as rows of the view.
-    #[must_use]
     pub fn others(&self) -> &[u32] {
         &self.rows[self.own..]
     }
 
     /// What the message to output `v` is multiplied by so that a sum over the neighbours drawn is,
     /// on average over all draws, the sum over all of them: `d_v / s_v`.
-    #[must_use]
-    #[allow(clippy::cast_possible_truncation)] // weights are single precision
     pub fn scale(&self, v: usize) -> f32 {
         let drawn = self.adjacency.degree(v).max(1);
         (self.degrees[v].max(1) as f64 / drawn as f64) as f32
@@ -162,7 +155,6 @@ impl SampledLayer {
 
     /// For rows of others, ascending: where those of each owner are, `receives` being where the
     /// owners' rows are in the halo.
-    #[must_use]
     pub fn by_owner(
         others: &[u32],
         own: usize,
@@ -184,8 +176,6 @@ impl SampledLayer {
     /// What the layer below has to compute, as own rows: the own inputs of this layer, and after
     /// them the rows that others `asked` for; with the places among these of what goes to each of
     /// those who asked.
-    #[must_use]
-    #[allow(clippy::cast_possible_truncation)] // rows are numbered by u32 throughout
     pub fn below(&self, asked: &Peers<Vec<u32>>) -> (Vec<u32>, Peers<Vec<u32>>) {
         let mut known: Vec<(u32, u32)> = (0_u32..)
             .zip(&self.rows[..self.own])

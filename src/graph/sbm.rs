@@ -78,10 +78,6 @@ pub fn generate(
             labels[node as usize] = Some(number);
             let row = &mut values[node as usize * width..][..width];
             for (value, mean) in row.iter_mut().zip(&mean) {
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    reason = "features are single precision"
-                )]
                 let value_f32 = (mean + noise * standard_normal(&mut random)) as f32;
                 *value = value_f32;
             }
@@ -114,11 +110,6 @@ fn skip(count: u64, probability: f64, random: &mut impl rand::Rng, mut each: imp
     loop {
         // 1 − u lies in (0, 1]. A skip beyond the range of u64 saturates, which ends the loop.
         let skipped = ((1.0 - random.random::<f64>()).ln() / scale).floor();
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "saturates"
-        )]
         let chosen = next.saturating_add(skipped as u64);
         if chosen >= count {
             return;
@@ -131,15 +122,11 @@ fn skip(count: u64, probability: f64, random: &mut impl rand::Rng, mut each: imp
 /// Pair number k of the pairs (1, 0), (2, 0), (2, 1), (3, 0), …
 fn triangle(k: u64) -> (usize, usize) {
     // The larger i with i (i − 1) / 2 ≤ k.
-    let mut high = (8 * k + 1).isqrt().div_ceil(2);
-    while high * (high - 1) / 2 > k {
-        high -= 1;
-    }
+    let high = (8 * k + 1).isqrt().div_ceil(2);
     (to_index(high), to_index(k - high * (high - 1) / 2))
 }
 
 /// An index into a block: below the number of nodes, which fits.
-#[expect(clippy::cast_possible_truncation, reason = "below the number of nodes")]
 const fn to_index(value: u64) -> usize {
     value as usize
 }

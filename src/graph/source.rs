@@ -9,7 +9,6 @@ use super::{bundled, loaders, synthetic};
 impl DatasetSpec {
     /// The path that is not there, if the section allows that: with `optional`, nothing at `path`.
     /// Files that are there and broken are errors all the same.
-    #[must_use]
     pub fn absent(&self, base: &Path) -> Option<PathBuf> {
         let path = base.join(self.path.as_ref().filter(|_| self.optional)?);
         (!path.exists()).then_some(path)

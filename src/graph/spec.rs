@@ -12,31 +12,24 @@ use super::rmat::graph500;
 #[serde(deny_unknown_fields)]
 pub struct DatasetSpec {
     /// A data set that is part of the program: `cora` or `minesweeper`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The folder with the published files, or the one file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
     /// How the files at `path` are written.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,
     /// Whether the first line of the CSV files names their columns. Default: it does where it holds
     /// no node ids.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header: Option<bool>,
     /// For `csv`: the file in the folder with a node id and its features, numbers, in each line.
     /// Default: each node is its own feature.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub features: Option<PathBuf>,
     /// Whether cells with this data set are left out, and that said, where `path` does not exist.
     /// Default false: an error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
     /// A generated graph.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub synthetic: Option<SyntheticSpec>,
     /// A graph that is known in numbers alone, for `grapevine project`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counts: Option<CountSpec>,
     /// Which nodes train, validate and test. Default: the published split; generated data comes
     /// with one of 60, 20 and 20 %.
@@ -45,7 +38,6 @@ pub struct DatasetSpec {
     pub split: SplitSpec,
     /// Features divided by their row sum, as Kipf and Welling (2017) do. Default: true for bags of
     /// words (stored sparse, no value negative), false otherwise.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub normalise_features: Option<bool>,
     /// How nodes are numbered. What is drawn at random for a node goes with its number. Default: as
     /// the data have them.
@@ -126,13 +118,10 @@ pub enum SyntheticSpec {
         /// 2^`scale` nodes, unless `nodes` says how many to keep.
         scale: u32,
         /// Edges drawn per node, before duplicates are removed. Default 16 (Graph500).
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         edge_factor: Option<usize>,
         /// Keeps only the first so many nodes of a random relabelling.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         nodes: Option<usize>,
         /// Draws until there are so many distinct undirected edges, instead of `edge_factor`.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         edges: Option<usize>,
         /// Number of classes; labels come from a propagated random projection, so that neighbours
         /// tend to agree.
@@ -158,10 +147,8 @@ const fn one() -> f64 {
 #[serde(deny_unknown_fields)]
 pub struct CountSpec {
     /// A recursive matrix graph in closed form.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rmat: Option<RmatCounts>,
     /// A file with a degree and the number of nodes that have it in each line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub degrees: Option<PathBuf>,
     /// Width of the features, which are dense. Default 128.
     #[serde(default = "columns")]
@@ -181,13 +168,10 @@ pub struct RmatCounts {
     /// 2^`scale` nodes, unless `nodes` says how many to keep.
     pub scale: u32,
     /// Edges drawn per node, before repeated ones go. Default 16 (Graph500).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edge_factor: Option<f64>,
     /// Keeps so many nodes, chosen at random.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<f64>,
     /// So many distinct undirected edges, instead of `edge_factor`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edges: Option<f64>,
     /// Quadrant probabilities a, b, c (d is the rest). Default .57, .19, .19 (Graph500).
     #[serde(default = "graph500")]
@@ -236,7 +220,6 @@ pub struct SplitFractions {
     /// Share of validation nodes, in (0, 1).
     pub val: f64,
     /// Fixed seed; default: the seed of the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
 }
 
@@ -249,13 +232,10 @@ pub struct SplitPerClass {
     /// Training nodes of each class.
     pub train_per_class: usize,
     /// Validation nodes of each class; this or `val`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub val_per_class: Option<usize>,
     /// Validation nodes of all classes together, drawn from what does not train.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub val: Option<usize>,
     /// Fixed seed; default: the seed of the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
 }
 
@@ -269,10 +249,8 @@ pub struct PartitionSpec {
     /// Number of workers.
     pub workers: usize,
     /// For `given`: a text file with one worker number per node and line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
     /// Fixed seed; default: the seed of the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// For `metis`: what is shared out equally, each by itself. Default: nodes alone, as METIS does
     /// without weights.

@@ -128,11 +128,6 @@ fn published(name: &str, data: &RawDataset) -> Result<Split, GraphError> {
 const SEEDED: &str = "{ train = 0.6, val = 0.2 } or { train_per_class = 20, val_per_class = 30 } (or val = 500) for a seeded one";
 
 /// Shares of all labelled nodes; what is left is the test set.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a share of a length"
-)]
 fn fractions(shares: [f64; 2], data: &RawDataset, seed: u64) -> Result<Split, GraphError> {
     let mut nodes: Vec<u32> = (0_u32..)
         .zip(&*data.labels)

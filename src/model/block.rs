@@ -32,7 +32,6 @@ pub enum Aggregation {
 
 impl Aggregation {
     /// Whether a node's own row is among its messages.
-    #[must_use]
     pub const fn has_self(self) -> bool {
         matches!(
             self,
@@ -73,7 +72,6 @@ impl Block {
     ///
     /// # Panics
     /// If an entry of `adjacency` has no degree.
-    #[must_use]
     pub fn new(adjacency: &Csr, degrees: &[usize], aggregation: Aggregation) -> Self {
         let outputs = adjacency.nodes();
         let mut offsets = Vec::with_capacity(outputs + 1);
@@ -119,14 +117,12 @@ impl Block {
     ///
     /// # Panics
     /// If an input has no degree.
-    #[must_use]
     pub fn sampled(layer: &SampledLayer, degrees: &[usize], aggregation: Aggregation) -> Self {
         Self::new(&layer.adjacency, degrees, aggregation)
             .scaled(|v, u| if v == u { 1.0 } else { layer.scale(v as usize) })
     }
 
     /// The block with each entry's weight multiplied by `factor(output, input)`.
-    #[must_use]
     pub fn scaled(&self, factor: impl Fn(u32, u32) -> f32) -> Self {
         let (rows, values) = (self.matrix.by_row(), self.matrix.values());
         let scaled = (0_u32..).take(rows.len()).flat_map(|v| {
@@ -145,7 +141,6 @@ impl Block {
     ///
     /// A draw belongs to an edge of global `nodes`, the numbers of the block's inputs: so a
     /// partition does not change it.
-    #[must_use]
     pub fn dropped(
         &self,
         dropout: &Dropout,
@@ -197,13 +192,11 @@ impl Block {
     }
 
     /// Number of nodes whose new representation is computed.
-    #[must_use]
     pub fn outputs(&self) -> usize {
         self.matrix.rows()
     }
 
     /// Number of nodes whose representation is read.
-    #[must_use]
     pub fn inputs(&self) -> usize {
         self.matrix.columns()
     }
@@ -215,12 +208,10 @@ const DRAW: usize = 8;
 /// Keeps the draws of edges apart from those of nodes.
 const EDGES: u64 = 0x0065_6467_6573;
 
-#[allow(clippy::cast_possible_truncation)] // weights are single precision
 fn inverse_root(product: usize) -> f32 {
     (1.0 / (product as f64).sqrt()) as f32
 }
 
-#[allow(clippy::cast_possible_truncation)] // nodes are numbered by u32 throughout
 const fn index(v: usize) -> u32 {
     v as u32
 }
@@ -234,7 +225,6 @@ mod tests {
         let graph = Csr::from_edges(3, [(0, 1), (2, 1), (0, 2)].into_iter());
         let degrees: Vec<usize> = (0..3).map(|v| graph.degree(v)).collect();
         let block = Block::new(&graph, &degrees, Aggregation::Mean);
-        #[allow(clippy::cast_precision_loss)] // digits
         let scaled = block.scaled(|v, u| (10 * v + u) as f32);
         assert_eq!(block.matrix.values(), [0.5, 0.5, 1.0]);
         assert_eq!(scaled.matrix.values(), [5.0, 6.0, 20.0]);

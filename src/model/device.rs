@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use burn::tensor::{DType, Shape};
 use burn_cubecl::tensor::CubeTensor;
+use cubecl::calculate_cube_count_elemwise;
 use cubecl::client::Client;
 use cubecl::prelude::*;
 use cubecl::server::Handle;
@@ -20,14 +21,12 @@ pub struct Uploaded {
     pub columns: Handle,
 }
 
-/// A whole number for each entry; a buffer may not be empty, so one that is never read where there
-/// is no entry.
-fn per_entry(client: &Client, numbers: &[u32]) -> Handle {
-    client.create_from_slice(u32::as_bytes(if numbers.is_empty() {
-        &[0]
-    } else {
-        numbers
-    }))
+/// A number for each entry; a buffer may not be empty, so one that is never read where there is no
+/// entry.
+pub fn per_entry<T: CubeElement + Default>(client: &Client, numbers: &[T]) -> Handle {
+    let one = [T::default()];
+    let numbers = if numbers.is_empty() { &one } else { numbers };
+    client.create_from_slice(T::as_bytes(numbers))
 }
 
 fn upload(client: &Client, rows: &Rows) -> Uploaded {
@@ -60,6 +59,14 @@ pub fn positions(like: &CubeTensor, matrix: &SparseMatrix) -> Arc<Handle> {
     by_column
         .cache
         .get(&key, || per_entry(&like.client, &by_column.positions))
+}
+
+/// Where a kernel with a lane for each of so many elements runs, beside `like`: the client, the
+/// cubes of lanes, and the size of a cube.
+pub fn lanes(like: &CubeTensor, elements: usize) -> (Client, CubeCount, CubeDim) {
+    let size = CubeDim::new(&like.client, elements);
+    let cubes = calculate_cube_count_elemwise(&like.client, elements, size);
+    (like.client.clone(), cubes, size)
 }
 
 /// A tensor `[rows, width]` where `like` lies, to be filled.

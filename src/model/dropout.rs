@@ -23,7 +23,6 @@ pub struct Dropout {
 }
 
 /// A probability in units of 2⁻¹⁶.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // in 0..65536
 fn threshold(probability: f64) -> u32 {
     (probability.clamp(0.0, 1.0) * 65_536.0)
         .round()
@@ -32,7 +31,6 @@ fn threshold(probability: f64) -> u32 {
 
 impl Dropout {
     /// Dropout with a probability in `[0, 1)`, rounded to a multiple of 2⁻¹⁶.
-    #[must_use]
     pub fn new(probability: f64, seed: u64) -> Self {
         let threshold = threshold(probability);
         Self {
@@ -43,7 +41,6 @@ impl Dropout {
     }
 
     /// With another probability for the features, which are the input of layer 0.
-    #[must_use]
     pub fn with_features(self, probability: f64) -> Self {
         Self {
             of_features: threshold(probability),
@@ -52,7 +49,6 @@ impl Dropout {
     }
 
     /// That of the input of a layer.
-    #[must_use]
     pub const fn of_input(mut self, layer: usize) -> Self {
         if layer == 0 {
             self.threshold = self.of_features;
@@ -61,13 +57,11 @@ impl Dropout {
     }
 
     /// Whether nothing is ever dropped.
-    #[must_use]
     pub const fn is_off(&self) -> bool {
         self.threshold == 0
     }
 
     /// What a kept value is multiplied with.
-    #[must_use]
     pub fn scale(&self) -> f32 {
         65_536.0 / (65_536 - self.threshold) as f32
     }
@@ -82,7 +76,6 @@ impl Dropout {
     }
 
     /// The mask of dense rows, `[nodes, width]`: 0 or [`Self::scale`].
-    #[must_use]
     pub fn mask(&self, epoch: u64, layer: usize, nodes: &[u32], width: usize) -> Vec<f32> {
         let mut mask = vec![0.0; nodes.len() * width];
         if width == 0 {
@@ -110,7 +103,6 @@ impl Dropout {
     }
 
     /// Sparse rows with dropout applied: the same draws as [`Self::mask`].
-    #[must_use]
     pub fn sparse(
         &self,
         epoch: u64,
@@ -152,7 +144,6 @@ pub struct Mask {
 
 impl Mask {
     /// That of [`Dropout::mask`].
-    #[must_use]
     pub fn new(dropout: &Dropout, epoch: u64, layer: usize, nodes: &[u32]) -> Self {
         Self {
             dropout: *dropout,

@@ -10,14 +10,12 @@ fn largest(values: &[f32]) -> u32 {
 }
 
 /// Whether all values are finite.
-#[must_use]
 pub fn is_finite(values: &[f32]) -> bool {
     largest(values) < f32::INFINITY.to_bits()
 }
 
 /// Whether all values and their squares are finite: Adam divides by the root of a mean of squares,
 /// and a parameter whose square was infinite once would never move again.
-#[must_use]
 pub fn has_finite_squares(values: &[f32]) -> bool {
     largest(values) <= f32::MAX.sqrt().to_bits()
 }

@@ -30,7 +30,6 @@ const TILE: usize = 64;
 
 /// `Σ_e w(e, k)·x[column(e)]` over the entries `e` of each row, with head `k` of `heads` weighting
 /// its own part of the columns of `x [columns, width]`. Result: `[rows, width]`.
-#[must_use]
 pub fn weighted_sums(
     rows: &Rows,
     weight: impl Fn(usize, usize) -> f32 + Sync,
@@ -55,7 +54,6 @@ pub fn weighted_sums(
 
 /// `Σ_k Σ_e w(e, k)·(part k of x[column(e)])`: as [`weighted_sums`], with the heads added up.
 /// Result: `[rows, width / heads]`.
-#[must_use]
 pub fn sums_of_heads(
     rows: &Rows,
     weight: impl Fn(usize, usize) -> f32 + Sync,
@@ -81,7 +79,6 @@ pub fn sums_of_heads(
 
 /// `Σ_e w(e, k)·x[column(e)]` for each head `k` with the same columns: transposed to
 /// [`sums_of_heads`]. Result: `[rows, heads · width]`.
-#[must_use]
 pub fn sums_for_heads(
     rows: &Rows,
     weight: impl Fn(usize, usize) -> f32 + Sync,
@@ -257,7 +254,6 @@ pub fn prefetch<const WIDTH: usize>(x: &[f32], at: usize) {
 
 /// `⟨a, b⟩` in sixteen partial sums: the same bits whatever the instruction set.
 #[inline(always)]
-#[must_use]
 pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     let mut sums = [0.0_f32; 16];
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<16>(), b.as_chunks::<16>());

@@ -41,7 +41,6 @@ pub struct ModelSpec {
 
 impl ModelSpec {
     /// The model of a configuration for data of `features` columns and `classes` classes.
-    #[must_use]
     pub fn new(config: &ModelConfig, features: usize, classes: usize) -> Self {
         let mut widths = vec![config.hidden; config.layers + 1];
         widths[0] = features;
@@ -66,7 +65,6 @@ impl ModelSpec {
 
     /// How messages are weighted: as the kind has it, but with or without a node's own row as the
     /// configuration says.
-    #[must_use]
     pub fn aggregation(&self) -> Aggregation {
         match (self.kind, self.self_loops) {
             (ModelKind::Gcn, false) => Aggregation::Symmetric,
@@ -77,31 +75,26 @@ impl ModelSpec {
     }
 
     /// Number of layers.
-    #[must_use]
     pub fn layers(&self) -> usize {
         self.widths.len() - 1
     }
 
     /// Number of hidden columns; for one layer, that of the classes.
-    #[must_use]
     pub fn hidden(&self) -> usize {
         self.widths[1]
     }
 
     /// Number of features.
-    #[must_use]
     pub fn features(&self) -> usize {
         self.widths[0]
     }
 
     /// Number of classes.
-    #[must_use]
     pub fn classes(&self) -> usize {
         self.widths[self.layers()]
     }
 
     /// Number of parameters |θ| of all layers.
-    #[must_use]
     pub fn parameters(&self) -> usize {
         (0..self.layers())
             .map(|layer| self.layer_parameters(layer))
@@ -110,7 +103,6 @@ impl ModelSpec {
 
     /// The sizes of one layer. Heads stand side by side in hidden layers and are averaged in the
     /// last.
-    #[must_use]
     pub fn layer(&self, layer: usize) -> LayerSpec {
         let last = layer + 1 == self.layers();
         LayerSpec {
@@ -132,13 +124,11 @@ impl ModelSpec {
     }
 
     /// Attention heads whose weights dropout applies to; 0 for kinds without attention.
-    #[must_use]
     pub fn attention_heads(&self) -> usize {
         self.layer(0).attention_heads()
     }
 
     /// Number of parameters of one layer, with the normalisation behind it.
-    #[must_use]
     pub fn layer_parameters(&self, layer: usize) -> usize {
         self.layer(layer).parameters() + self.norm_parameters(layer)
     }
@@ -153,7 +143,6 @@ impl ModelSpec {
 
     /// Where the parameters of one layer are among all of [`Gnn`] when they are flat: its weights,
     /// and those of the normalisation behind it, for a module lists all of the former first.
-    #[must_use]
     pub fn parameter_ranges(&self, layer: usize) -> [Range<usize>; 2] {
         let weights = |layer: usize| self.layer(layer).parameters();
         let first: usize = (0..layer).map(weights).sum();
@@ -184,7 +173,6 @@ pub struct Gnn {
 
 impl Gnn {
     /// A model with parameters drawn on the host from `seed`.
-    #[must_use]
     pub fn new(spec: &ModelSpec, seed: u64, device: &Device) -> Self {
         let convs = (0..spec.layers())
             .map(|l| Conv::new(&spec.layer(l), seed, l, device))
@@ -202,7 +190,6 @@ impl Gnn {
     }
 
     /// Number of layers.
-    #[must_use]
     pub fn layers(&self) -> usize {
         self.convs.len()
     }
@@ -214,7 +201,6 @@ impl Gnn {
     /// # Shapes
     /// - input: `[block.inputs, widths[layer]]`
     /// - result: `[block.outputs, widths[layer + 1]]`
-    #[must_use]
     pub fn layer(&self, layer: usize, block: &Block, input: &Input) -> Matrix {
         let output = self.behind(layer, |activation| {
             self.convs[layer].forward(block, input, activation)
@@ -231,7 +217,6 @@ impl Gnn {
     /// # Shapes
     /// - input: `[rows, widths[layer]]`
     /// - result: `[rows, d]`, with the `d` of [`LayerSpec::transformed`]
-    #[must_use]
     pub fn transform(&self, layer: usize, input: &Input) -> Matrix {
         self.convs[layer].transform(input)
     }
@@ -243,7 +228,6 @@ impl Gnn {
     /// - rows: `[block.inputs, d]`
     /// - own: `[block.outputs, widths[layer]]`
     /// - result: `[block.outputs, widths[layer + 1]]`
-    #[must_use]
     pub fn gather(&self, layer: usize, block: &Block, rows: &Matrix, own: &Input) -> Matrix {
         let output = self.behind(layer, |activation| {
             self.convs[layer].gather(block, rows, own, activation)
@@ -255,7 +239,6 @@ impl Gnn {
     }
 
     /// Whether a layer reads the input of its outputs beside what is gathered.
-    #[must_use]
     pub fn reads_own(&self, layer: usize) -> bool {
         self.convs[layer].reads_own() || self.adds_input(layer)
     }
@@ -282,7 +265,6 @@ impl Gnn {
     }
 
     /// Logits of all outputs of a block that covers the whole graph, without dropout.
-    #[must_use]
     pub fn infer(&self, block: &Block, features: &Input) -> Matrix {
         let mut input = features.clone();
         for layer in 0..self.layers() {

@@ -22,7 +22,6 @@ pub enum Input {
 
 impl Input {
     /// Feature rows, dense or sparse as they are stored.
-    #[must_use]
     pub fn from_features(features: Features, place: &Place) -> Self {
         match features {
             Features::Dense { width, values } => {
@@ -41,7 +40,6 @@ impl Input {
     }
 
     /// Number of rows.
-    #[must_use]
     pub fn rows(&self) -> usize {
         match self {
             Self::Dense(rows) => rows.rows(),
@@ -50,7 +48,6 @@ impl Input {
     }
 
     /// Width of a row.
-    #[must_use]
     pub fn width(&self) -> usize {
         match self {
             Self::Dense(rows) => rows.width(),
@@ -59,7 +56,6 @@ impl Input {
     }
 
     /// Values that are stored, for estimates of work.
-    #[must_use]
     pub fn stored(&self) -> usize {
         match self {
             Self::Dense(rows) => rows.rows() * rows.width(),
@@ -68,7 +64,6 @@ impl Input {
     }
 
     /// The first `rows` rows.
-    #[must_use]
     pub fn head(&self, rows: usize) -> Self {
         match self {
             _ if rows == self.rows() => self.clone(),
@@ -78,7 +73,6 @@ impl Input {
     }
 
     /// The given rows in the given order; there has to be one.
-    #[must_use]
     pub fn select(&self, rows: &[u32]) -> Self {
         match self {
             Self::Dense(all) => Self::Dense(all.select(rows)),
@@ -87,7 +81,6 @@ impl Input {
     }
 
     /// Rows times `weight [width, d]`.
-    #[must_use]
     pub fn times(&self, weight: Tensor<2>) -> Matrix {
         match self {
             Self::Dense(rows) => rows.clone().map(|rows| rows.matmul(weight.clone())),
@@ -97,7 +90,6 @@ impl Input {
 
     /// With dropout applied: each value of global node `nodes[row]` is kept or dropped by its own
     /// draw.
-    #[must_use]
     pub fn dropped(&self, dropout: &Dropout, epoch: u64, layer: usize, nodes: &[u32]) -> Self {
         let dropout = &dropout.of_input(layer);
         if dropout.is_off() {

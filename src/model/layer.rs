@@ -50,7 +50,6 @@ pub enum Merge {
 
 impl LayerSpec {
     /// Attention heads; 0 for kinds without attention.
-    #[must_use]
     pub const fn attention_heads(&self) -> usize {
         match self.kind {
             ModelKind::Gat => self.heads,
@@ -59,7 +58,6 @@ impl LayerSpec {
     }
 
     /// Columns of one attention head.
-    #[must_use]
     pub const fn head_width(&self) -> usize {
         match self.merge {
             Merge::Concatenate => self.outputs / self.heads,
@@ -69,7 +67,6 @@ impl LayerSpec {
 
     /// Width of what the first product makes of an input row, and of what neighbours are gathered
     /// in after it.
-    #[must_use]
     pub const fn transformed(&self) -> usize {
         match self.kind {
             ModelKind::Gcn | ModelKind::Sage => self.outputs,
@@ -79,7 +76,6 @@ impl LayerSpec {
     }
 
     /// Columns of a row in this form.
-    #[must_use]
     pub const fn width(&self, form: RowForm) -> usize {
         match form {
             RowForm::Input => self.inputs,
@@ -89,7 +85,6 @@ impl LayerSpec {
 
     /// The form with fewer columns; the input where both have as many, as in DGL's `SAGEConv`
     /// (`lin_before_mp`).
-    #[must_use]
     pub const fn narrower(&self) -> RowForm {
         if self.transformed() < self.inputs {
             RowForm::Product
@@ -99,7 +94,6 @@ impl LayerSpec {
     }
 
     /// Width of the bias: of the output, or of all heads that have one each.
-    #[must_use]
     pub const fn bias_width(&self) -> usize {
         match (self.kind, self.head_biases) {
             (ModelKind::Gat, true) => self.heads * self.head_width(),
@@ -108,7 +102,6 @@ impl LayerSpec {
     }
 
     /// Number of parameters.
-    #[must_use]
     pub const fn parameters(&self) -> usize {
         let first = self.inputs * self.transformed();
         let (outputs, inner) = (self.outputs, self.inner);

@@ -8,7 +8,6 @@ use super::{Matrix, Place, rowwise};
 /// `[rows, classes]`, and zero elsewhere.
 ///
 /// One dense product with it replaces a gather, whose gradient would be a scatter.
-#[must_use]
 pub fn targets(
     rows: usize,
     classes: usize,
@@ -22,20 +21,31 @@ pub fn targets(
     Matrix::from_values(values, classes, place)
 }
 
+/// The constant side of a mean over so many training nodes, of which some rows are `labelled`.
+pub fn mean_targets(
+    rows: usize,
+    classes: usize,
+    labelled: impl IntoIterator<Item = (usize, Option<u32>)>,
+    nodes: usize,
+    place: &Place,
+) -> Matrix {
+    let weight = (1.0 / nodes.max(1) as f64) as f32;
+    let labelled = labelled.into_iter();
+    let weighted = labelled.filter_map(|(row, class)| Some((row, class?, weight)));
+    targets(rows, classes, weighted, place)
+}
+
 /// `Σ_v weight_v · CE(logits_v, class_v)`.
 ///
 /// # Shapes
 /// - logits, targets: `[rows, classes]`
 /// - result: `[1]`
-#[must_use]
 pub fn cross_entropy(logits: Matrix, targets: Matrix) -> Tensor<1> {
     logits.zip_sum(targets, rowwise::loss)
 }
 
 /// The class of the largest logit of each row; the first of several equal ones. `logits` is
 /// `[rows, classes]` row by row.
-#[must_use]
-#[allow(clippy::cast_possible_truncation)] // classes are few
 pub fn predictions(logits: &[f32], classes: usize) -> Vec<u32> {
     logits
         .chunks_exact(classes)
@@ -53,7 +63,6 @@ pub fn predictions(logits: &[f32], classes: usize) -> Vec<u32> {
 
 /// Mean cross-entropy of the `nodes` that have a label. `logits` is `[rows, classes]` row by row.
 /// `None` if none has.
-#[must_use]
 pub fn mean_loss(
     logits: &[f32],
     classes: usize,
@@ -73,7 +82,6 @@ pub fn mean_loss(
 
 /// Share of `nodes` whose predicted class is their label; nodes without a label count as wrong.
 /// `None` for no nodes.
-#[must_use]
 pub fn accuracy(predicted: &[u32], labels: &[Option<u32>], nodes: &[u32]) -> Option<f64> {
     if nodes.is_empty() {
         return None;

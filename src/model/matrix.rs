@@ -21,7 +21,6 @@ pub struct Place {
 
 impl Place {
     /// A device that holds matrices of any size in one tensor.
-    #[must_use]
     pub const fn unbounded(device: Device) -> Self {
         Self {
             device,
@@ -76,7 +75,6 @@ impl Matrix {
     ///
     /// # Panics
     /// If they are no rows of `width` columns.
-    #[must_use]
     pub fn from_values(values: Vec<f32>, width: usize, place: &Place) -> Self {
         Self::of(
             upload(values, width, place.stripe, &place.device),
@@ -91,31 +89,26 @@ impl Matrix {
     }
 
     /// The stripes, from the first row on.
-    #[must_use]
     pub fn parts(&self) -> &[Tensor<2>] {
         &self.parts
     }
 
     /// Most rows of a stripe.
-    #[must_use]
     pub const fn stripe(&self) -> usize {
         self.stripe
     }
 
     /// Number of rows.
-    #[must_use]
     pub fn rows(&self) -> usize {
         self.parts.iter().map(|part| part.dims()[0]).sum()
     }
 
     /// Number of columns.
-    #[must_use]
     pub fn width(&self) -> usize {
         self.parts[0].dims()[1]
     }
 
     /// The values on the host, row by row; empty when the device failed.
-    #[must_use]
     pub fn into_values(self) -> Vec<f32> {
         let host = |part: Tensor<2>| part.into_data().try_into_vec::<f32>().ok();
         let parts: Option<Vec<Vec<f32>>> = self.parts.into_iter().map(host).collect();
@@ -126,7 +119,6 @@ impl Matrix {
     }
 
     /// All rows in one tensor; for narrow matrices.
-    #[must_use]
     pub fn into_tensor(mut self) -> Tensor<2> {
         if self.parts.len() == 1 {
             return self.parts.remove(0);
@@ -135,7 +127,6 @@ impl Matrix {
     }
 
     /// With each stripe through `action`, which keeps its rows.
-    #[must_use]
     pub fn map(self, action: impl FnMut(Tensor<2>) -> Tensor<2>) -> Self {
         Self {
             parts: self.parts.into_iter().map(action).collect(),
@@ -157,7 +148,6 @@ impl Matrix {
     ///
     /// # Panics
     /// If the two have not the same stripes.
-    #[must_use]
     pub fn zip(self, other: Self, action: impl Fn(Tensor<2>, Tensor<2>) -> Tensor<2>) -> Self {
         let stripe = self.stripe;
         let pairs = self.pairs(other);
@@ -171,7 +161,6 @@ impl Matrix {
     ///
     /// # Panics
     /// If the two have not the same stripes.
-    #[must_use]
     pub fn zip_sum(
         self,
         other: Self,
@@ -187,7 +176,6 @@ impl Matrix {
     ///
     /// # Panics
     /// If there are fewer.
-    #[must_use]
     pub fn head(&self, rows: usize) -> Self {
         let kept = stripes(rows, self.stripe).zip(&self.parts);
         let part = |(range, part): (Range<usize>, &Tensor<2>)| match range.len() {
@@ -204,7 +192,6 @@ impl Matrix {
     }
 
     /// The values of the rows from `start` on, on the host; empty when the device failed.
-    #[must_use]
     pub fn values_from(&self, start: usize) -> Vec<f32> {
         let mut rest = Vec::new();
         for (range, part) in stripes(self.rows(), self.stripe).zip(&self.parts) {
@@ -221,7 +208,6 @@ impl Matrix {
     }
 
     /// With more rows below, which come from the host.
-    #[must_use]
     pub fn followed_by(mut self, mut values: Vec<f32>, place: &Place) -> Self {
         let (width, stripe) = (self.width(), self.stripe);
         let last = self.parts.pop().expect("a matrix has a stripe");
@@ -241,11 +227,9 @@ impl Matrix {
     }
 
     /// The given rows in the given order; there has to be one.
-    #[must_use]
     pub fn select(&self, rows: &[u32]) -> Self {
         let device = self.parts[0].device();
         let index = |rows: &[u32]| -> Tensor<1, Int> {
-            #[allow(clippy::cast_possible_wrap)] // rows of a worker are far below 2³¹
             let rows: Vec<i32> = rows.iter().map(|&row| row as i32).collect();
             let count = rows.len();
             Tensor::from_data(TensorData::new(rows, [count]), &device)
@@ -260,7 +244,6 @@ impl Matrix {
                 let mut within = Vec::new();
                 for (place, &row) in rows.iter().enumerate() {
                     if range.contains(&(row as usize)) {
-                        #[allow(clippy::cast_possible_truncation)]
                         // less than the row's own number
                         within.push(row - range.start as u32);
                         order[place] = next;
@@ -277,19 +260,16 @@ impl Matrix {
     }
 
     /// The values without their history.
-    #[must_use]
     pub fn inner(self) -> Self {
         self.map(Tensor::inner)
     }
 
     /// The values as what gradients are asked of.
-    #[must_use]
     pub fn leaf(self) -> Self {
         self.map(|part| Tensor::from_inner(part).require_grad())
     }
 
     /// The gradient with respect to this leaf, if anything depends on it.
-    #[must_use]
     pub fn gradient(self, gradients: &mut Gradients) -> Option<Self> {
         let found = self.parts.iter().map(|part| part.grad_remove(gradients));
         let found: Vec<Option<Tensor<2>>> = found.collect();

@@ -16,7 +16,6 @@ pub struct Norm {
 
 impl Norm {
     /// For rows of `width` columns.
-    #[must_use]
     pub fn new(width: usize, device: &Device) -> Self {
         Self {
             gain: Param::from_tensor(Tensor::ones([width], device)),
@@ -25,7 +24,6 @@ impl Norm {
     }
 
     /// Normalised rows with an activation: `[rows, width]`, as the input.
-    #[must_use]
     pub fn forward(&self, rows: Matrix, activation: Activation) -> Matrix {
         rows.map(|rows| layer_norm(rows, self.gain.val(), self.shift.val(), activation))
     }

@@ -15,8 +15,6 @@ pub struct Optimizer {
 
 impl Optimizer {
     /// A fresh optimiser.
-    #[must_use]
-    #[allow(clippy::cast_possible_truncation)] // hyper-parameters are single precision
     pub fn new(config: &OptimizerConfig) -> Self {
         let decay = |penalty: f64| {
             (penalty > 0.0).then_some(WeightDecayConfig {
@@ -57,13 +55,11 @@ impl Optimizer {
     }
 
     /// The module after one step along the flat gradient.
-    #[must_use]
     pub fn step<M: Module>(&mut self, module: M, gradient: &[f32]) -> M {
         self.scaled_step(module, gradient, 1.0)
     }
 
     /// As [`Self::step`], with the learning rate times a factor, for schedules of it.
-    #[must_use]
     pub fn scaled_step<M: Module>(&mut self, module: M, gradient: &[f32], factor: f64) -> M {
         let gradients = gradients_for(&module, gradient);
         self.inner

@@ -14,7 +14,6 @@ fn to_vec<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
 }
 
 /// All parameters of a module.
-#[must_use]
 pub fn parameters<M: Module>(module: &M) -> Vec<f32> {
     struct Collect(Vec<f32>);
     impl ModuleVisitor for Collect {
@@ -39,7 +38,6 @@ pub struct NamedParameter {
 }
 
 /// All parameters of a module, each by its name, in the order of [`parameters`].
-#[must_use]
 pub fn named_parameters<M: Module>(module: &M) -> Vec<NamedParameter> {
     #[derive(Default)]
     struct Collect {
@@ -77,7 +75,6 @@ pub fn named_parameters<M: Module>(module: &M) -> Vec<NamedParameter> {
 }
 
 /// Number of parameters of a module.
-#[must_use]
 pub fn parameter_count<M: Module>(module: &M) -> usize {
     struct Count(usize);
     impl ModuleVisitor for Count {
@@ -94,7 +91,6 @@ pub fn parameter_count<M: Module>(module: &M) -> usize {
 ///
 /// # Panics
 /// If there are fewer values than parameters.
-#[must_use]
 pub fn with_parameters<M: Module>(module: M, values: &[f32]) -> M {
     struct Replace<'a>(&'a [f32]);
     impl ModuleMapper for Replace<'_> {
@@ -140,7 +136,6 @@ pub fn add_gradients<M: Module>(module: &M, gradients: &mut Gradients, flat: &mu
 ///
 /// # Panics
 /// If there are fewer values than parameters.
-#[must_use]
 pub fn gradients_for<M: Module>(module: &M, flat: &[f32]) -> GradientsParams {
     struct Register<'a>(GradientsParams, &'a [f32]);
     impl ModuleVisitor for Register<'_> {

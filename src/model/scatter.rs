@@ -29,13 +29,11 @@ const AHEAD: usize = 4;
 
 /// Whether `matrixᵀ·x` is better added up so, for `x` of this width: the result is smaller than
 /// `x`, and every thread gets a strip.
-#[must_use]
 pub fn pays(matrix: &SparseMatrix, width: usize) -> bool {
     matrix.columns() < matrix.rows() && width >= NARROWEST * rayon::current_num_threads()
 }
 
 /// `matrixᵀ·x`: `matrix [rows, columns]`, `x [rows, width]`, the result `[columns, width]`.
-#[must_use]
 pub fn transposed_product(matrix: &SparseMatrix, x: &[f32], width: usize) -> Vec<f32> {
     // Strips depend on the number of threads and values do not: strips share no column.
     let strips = strips(width, rayon::current_num_threads());

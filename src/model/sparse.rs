@@ -105,7 +105,6 @@ struct Cut {
 
 impl Tile {
     /// All of a matrix.
-    #[must_use]
     pub fn whole(matrix: &Arc<SparseMatrix>) -> Self {
         Self {
             matrix: Arc::clone(matrix),
@@ -149,26 +148,22 @@ impl Rows {
     }
 
     /// Number of rows.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.offsets.len() - 1
     }
 
     /// The entries of one row.
-    #[must_use]
     pub fn entries(&self, row: usize) -> Range<usize> {
         self.offsets[row] as usize..self.offsets[row + 1] as usize
     }
 
     /// The row of a block that is shared between threads by its columns, if it is such a one.
-    #[must_use]
     pub fn hub(&self, block: &Range<usize>) -> Option<usize> {
         let alone = block.len() == 1 && self.entries(block.start).len() >= HUB_ENTRIES;
         alone.then_some(block.start)
     }
 
     /// Whether there are no rows.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -180,8 +175,6 @@ impl SparseMatrix {
     /// # Panics
     /// If the arrays do not describe a `[offsets.len() - 1, columns]` matrix, or hold 2³² entries
     /// or more.
-    #[must_use]
-    #[allow(clippy::cast_possible_truncation)] // checked against u32::MAX
     pub fn new(columns: usize, offsets: &[usize], indices: Vec<u32>, values: Vec<f32>) -> Self {
         assert_eq!(indices.len(), values.len(), "one value per entry");
         assert_eq!(
@@ -216,7 +209,6 @@ impl SparseMatrix {
     ///
     /// # Panics
     /// If there is not one value per entry.
-    #[must_use]
     pub fn with_values(&self, values: Vec<f32>) -> Self {
         assert_eq!(values.len(), self.entries(), "one value per entry");
         Self {
@@ -229,37 +221,40 @@ impl SparseMatrix {
     }
 
     /// Number of rows.
-    #[must_use]
     pub fn rows(&self) -> usize {
         self.structure.forward.len()
     }
 
+    /// Number of rows of a product with it, or with its transpose.
+    pub fn outputs(&self, transposed: bool) -> usize {
+        if transposed {
+            self.columns()
+        } else {
+            self.rows()
+        }
+    }
+
     /// Number of columns.
-    #[must_use]
     pub fn columns(&self) -> usize {
         self.structure.columns
     }
 
     /// Number of stored entries.
-    #[must_use]
     pub fn entries(&self) -> usize {
         self.values.len()
     }
 
     /// Values, in the order of the entries.
-    #[must_use]
     pub fn values(&self) -> &[f32] {
         &self.values
     }
 
     /// The structure by rows.
-    #[must_use]
     pub fn by_row(&self) -> &Rows {
         &self.structure.forward
     }
 
     /// The structure by columns; made when first asked for.
-    #[must_use]
     pub fn by_column(&self) -> &Transposed {
         self.structure
             .transposed
@@ -267,7 +262,6 @@ impl SparseMatrix {
     }
 
     /// The first `rows` rows.
-    #[must_use]
     pub fn head(&self, rows: usize) -> Self {
         let forward = self.by_row();
         let offsets: Vec<usize> = forward.offsets[..=rows]
@@ -287,7 +281,6 @@ impl SparseMatrix {
     ///
     /// # Panics
     /// If a row is out of range.
-    #[must_use]
     pub fn select(&self, rows: &[u32]) -> Self {
         let forward = self.by_row();
         let (mut offsets, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
@@ -302,7 +295,6 @@ impl SparseMatrix {
 
     /// The matrix cut into stripes of so many rows, each with its stripes of so many columns; made
     /// when first asked for.
-    #[must_use]
     pub fn tiles(self: &Arc<Self>, rows: usize, columns: usize) -> Arc<Vec<Vec<Tile>>> {
         if self.rows() <= rows && self.columns() <= columns {
             return Arc::new(vec![vec![Tile::whole(self)]]);
@@ -333,7 +325,6 @@ impl SparseMatrix {
         positions.iter().map(value).collect()
     }
 
-    #[allow(clippy::cast_possible_truncation)] // fewer than 2³² entries
     fn cut(&self, rows: Range<usize>, columns: Range<usize>) -> Cut {
         let forward = self.by_row();
         let bounds = forward.offsets[rows.start] as usize..forward.offsets[rows.end] as usize;
@@ -376,7 +367,6 @@ impl SparseMatrix {
     }
 }
 
-#[allow(clippy::cast_possible_truncation)] // fewer than 2³² rows and entries
 fn transpose(forward: &Rows, columns: usize) -> Transposed {
     let mut offsets = vec![0_u32; columns + 1];
     for &column in &forward.columns {

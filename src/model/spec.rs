@@ -25,14 +25,12 @@ pub struct ModelConfig {
     pub dropout: f64,
     /// The same of the features, which the first layer reads. Default: `dropout`. VARCO's authors
     /// drop hidden rows alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_dropout: Option<f64>,
     /// Whether a node's own row is among those of its neighbours: for `gcn` and `gat`, whose papers
     /// have it (the code of RETEXO's authors has not), and for `sage`, whose paper has it not (the
     /// code of BNS-GCN's and VARCO's authors has). Other kinds and RETEXO's clients, who hear their
     /// own logits beside their neighbours', read no more than that it is there, so that a sweep
     /// over kinds can set it. Default: as in the paper of the kind.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub self_loops: Option<bool>,
     /// From what the first weights are drawn. Default `glorot`.
     #[serde(default)]
@@ -78,7 +76,6 @@ pub enum ModelKind {
 
 impl ModelKind {
     /// Whether a node's own row is among those of its neighbours in the paper of this kind.
-    #[must_use]
     pub const fn has_self_loops(self) -> bool {
         !matches!(self, Self::Sage | Self::SagePool)
     }
@@ -202,7 +199,6 @@ impl Default for OptimizerConfig {
 
 impl OptimizerConfig {
     /// The same with another step size.
-    #[must_use]
     pub const fn with_learning_rate(mut self, rate: f64) -> Self {
         match &mut self {
             Self::Adam { learning_rate, .. } | Self::Sgd { learning_rate, .. } => {

@@ -21,7 +21,6 @@ use super::{Block, Matrix, Merge, SparseMatrix, edge_softmax, edge_sum, neighbou
 /// # Shapes
 /// - x: `[columns, width]`, in stripes of at most `stripe` rows, or in one
 /// - result: `[rows, width]`, in stripes of `stripe` rows
-#[must_use]
 pub fn product(matrix: &Arc<SparseMatrix>, x: &Matrix, stripe: usize) -> Matrix {
     by_stripe(
         matrix,
@@ -37,7 +36,6 @@ pub fn product(matrix: &Arc<SparseMatrix>, x: &Matrix, stripe: usize) -> Matrix 
 ///
 /// # Shapes
 /// As for [`product`].
-#[must_use]
 pub fn largest(matrix: &Arc<SparseMatrix>, x: &Matrix) -> Matrix {
     let maximum = |_: usize, tile: &Tile, x: Tensor<2>| neighbour_max(&tile.matrix, x);
     // Of equal ones the first wins, as within a tile.
@@ -50,7 +48,6 @@ pub fn largest(matrix: &Arc<SparseMatrix>, x: &Matrix) -> Matrix {
 /// # Shapes
 /// - own: `[block.outputs, heads]`, scores of the nodes that read
 /// - other: `[block.inputs, heads]`, scores of what they read
-#[must_use]
 pub fn attention(
     block: &Block,
     own: &Tensor<2>,
@@ -83,7 +80,6 @@ pub fn attention(
 /// # Shapes
 /// - x: `[block.inputs, heads · d]`
 /// - result: `[block.outputs, heads · d]`, or `[block.outputs, d]` for the mean
-#[must_use]
 pub fn attend(block: &Block, weights: &[Tensor<2>], x: &Matrix, merge: Merge) -> Matrix {
     let sums = |number: usize, tile: &Tile, x: Tensor<2>| {
         let weights = weights[number].clone();

@@ -1,6 +1,7 @@
 //! Operations and bytes of a layer, for modelled compute time.
 
 use super::{Aggregation, LayerSpec, ModelKind, ModelSpec};
+use crate::graph::Features;
 
 /// Sizes of a [`Block`](super::Block).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,7 +16,6 @@ pub struct BlockShape {
 
 impl BlockShape {
     /// That of a block over so many stored edges: some aggregations add each output's own row.
-    #[must_use]
     pub const fn of(outputs: usize, inputs: usize, edges: usize, aggregation: Aggregation) -> Self {
         let own = if aggregation.has_self() { outputs } else { 0 };
         Self {
@@ -36,8 +36,18 @@ pub struct InputShape {
 }
 
 impl InputShape {
+    /// The features of these nodes.
+    pub fn of(features: &Features, nodes: impl Iterator<Item = u32>) -> Self {
+        let stored = nodes.map(|node| features.stored_of(node));
+        Self::new(stored.sum(), features.is_dense())
+    }
+
+    /// So many stored values, which are all where rows are dense.
+    pub const fn new(stored: usize, dense: bool) -> Self {
+        Self { stored, dense }
+    }
+
     /// Dense rows.
-    #[must_use]
     pub const fn dense(rows: usize, width: usize) -> Self {
         Self {
             stored: rows * width,
@@ -81,21 +91,18 @@ impl std::ops::Mul<f64> for Work {
 
 impl Work {
     /// `[rows, inner] × [inner, columns]` of which `stored` values of the left side are there.
-    #[must_use]
     pub fn product(rows: usize, stored: usize, inner: usize, columns: usize) -> Self {
         let values = stored as f64 + (inner * columns) as f64 + (rows * columns) as f64;
         Self::kernel(2.0 * stored as f64 * columns as f64, 4.0 * values)
     }
 
     /// Aggregation of rows of `width` over `entries` edges into `rows` rows.
-    #[must_use]
     pub fn aggregation(rows: usize, entries: usize, width: usize) -> Self {
         let values = entries as f64 * (width + 2) as f64 + (rows * width) as f64;
         Self::kernel(2.0 * entries as f64 * width as f64, 4.0 * values)
     }
 
     /// One pass over `values` numbers that are read and written.
-    #[must_use]
     pub fn pass(values: usize) -> Self {
         Self::kernel(values as f64, 8.0 * values as f64)
     }
@@ -117,7 +124,6 @@ impl Work {
 
     /// Forward pass of a layer of a model over a block: its message passing, and the normalisation
     /// behind it.
-    #[must_use]
     pub fn layer(spec: &ModelSpec, layer: usize, block: BlockShape, input: InputShape) -> Self {
         let passing = Self::message_passing(&spec.layer(layer), block, input);
         if !spec.has_norm(layer) {
@@ -127,7 +133,6 @@ impl Work {
     }
 
     /// Normalisation of rows of so many values: a pass for the moments, one to apply them.
-    #[must_use]
     pub fn norm(values: usize) -> Self {
         Self::pass(values) * 2.0
     }
@@ -135,13 +140,11 @@ impl Work {
     /// Backward pass of what this is the forward pass of: as much again for the gradient of the
     /// parameters and, where the input has a gradient, for that. Features and frozen rows have
     /// none.
-    #[must_use]
     pub fn backward(self, of_input: bool) -> Self {
         self * if of_input { 2.0 } else { 1.0 }
     }
 
     /// What [`Gnn::transform`](super::Gnn::transform) takes for so many rows of an input.
-    #[must_use]
     pub fn transform(spec: &LayerSpec, rows: usize, input: InputShape) -> Self {
         let columns = spec.transformed();
         let work =
@@ -154,7 +157,6 @@ impl Work {
 
     /// What [`Gnn::gather`](super::Gnn::gather) takes, where so many values of the input of the
     /// block's outputs are stored.
-    #[must_use]
     pub fn gather(model: &ModelSpec, layer: usize, block: BlockShape, own: usize) -> Self {
         let spec = &model.layer(layer);
         let sums = Self::aggregation(block.outputs, block.entries, spec.transformed());
@@ -187,7 +189,6 @@ impl Work {
     }
 
     /// Forward pass of message passing over a block, with bias and activation.
-    #[must_use]
     pub fn message_passing(spec: &LayerSpec, block: BlockShape, input: InputShape) -> Self {
         let BlockShape {
             outputs, inputs, ..

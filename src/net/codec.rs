@@ -16,7 +16,6 @@ impl<'a> Rows<'a> {
     ///
     /// # Panics
     /// If the values do not fill whole rows: the caller cut a matrix wrongly.
-    #[must_use]
     pub fn new(values: &'a [f32], width: usize) -> Self {
         let whole = if width == 0 {
             values.is_empty()
@@ -28,7 +27,6 @@ impl<'a> Rows<'a> {
     }
 
     /// Number of rows; none if they have no width.
-    #[must_use]
     pub const fn rows(&self) -> usize {
         match self.values.len().checked_div(self.width) {
             Some(rows) => rows,
@@ -37,13 +35,11 @@ impl<'a> Rows<'a> {
     }
 
     /// Floats in a row.
-    #[must_use]
     pub const fn width(&self) -> usize {
         self.width
     }
 
     /// All values, row after row.
-    #[must_use]
     pub const fn values(&self) -> &'a [f32] {
         self.values
     }
@@ -66,7 +62,6 @@ pub enum RelativeError {
 
 impl RelativeError {
     /// The number.
-    #[must_use]
     pub const fn value(self) -> f64 {
         match self {
             Self::Exact(error) | Self::AtMost(error) => error,
@@ -196,7 +191,6 @@ pub(super) fn check_length(
 }
 
 /// Floats as little-endian bytes, as all messages carry them.
-#[must_use]
 pub fn to_bytes(values: &[f32]) -> Vec<u8> {
     let mut bytes = vec![0; values.len() * 4];
     for (bytes, value) in bytes.chunks_exact_mut(4).zip(values) {

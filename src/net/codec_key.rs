@@ -44,7 +44,6 @@ pub enum Way {
 
 impl CodecLane {
     /// That of a message from one worker to another.
-    #[must_use]
     pub const fn between(from: u32, to: u32, way: Way) -> Self {
         let (owner, reader) = match way {
             Way::Forward => (from, to),
@@ -55,7 +54,6 @@ impl CodecLane {
 
     /// Where such a message belongs that carries rows of a layer, or their gradient; `first` is the
     /// kind of the first layer's rows: features, or a product of them.
-    #[must_use]
     pub const fn lane(self, layer: u32, first: TrafficKind) -> Lane {
         let (from, to, kind) = match self.way {
             Way::Forward if layer == 0 => (self.owner, self.reader, first),
@@ -73,7 +71,6 @@ impl CodecLane {
 
 impl CodecKey {
     /// The key of the messages of one layer and round; none of them is told from the others.
-    #[must_use]
     pub const fn new(seed: u64, layer: u32, round: u64) -> Self {
         Self {
             seed,
@@ -84,8 +81,6 @@ impl CodecKey {
     }
 
     /// This key for the message that takes rows of `owner` to `reader`, or their gradient back.
-    #[must_use]
-    #[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
     pub const fn between(self, owner: usize, reader: usize, way: Way) -> Self {
         Self {
             lane: Some(CodecLane {
@@ -98,7 +93,6 @@ impl CodecKey {
     }
 
     /// The key of the inner one of two composed codecs, whose draws must not be those of the outer.
-    #[must_use]
     pub(super) const fn inner(self) -> Self {
         Self {
             seed: mix(self.seed, 1),
@@ -107,19 +101,16 @@ impl CodecKey {
     }
 
     /// Draws that all messages of a layer and round share, on both ways.
-    #[must_use]
     pub(super) fn stream_of_exchange(&self) -> ChaCha8Rng {
         self.stream(0)
     }
 
     /// Draws that two workers share about rows of one of them, on both ways.
-    #[must_use]
     pub(super) fn stream_of_pair(&self) -> ChaCha8Rng {
         self.stream(self.pair())
     }
 
     /// Draws of one message.
-    #[must_use]
     pub(super) fn stream_of_message(&self) -> ChaCha8Rng {
         self.stream(mix(
             self.pair(),

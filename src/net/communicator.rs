@@ -29,7 +29,6 @@ pub struct Outbox {
 
 impl Outbox {
     /// An empty outbox that expects nothing.
-    #[must_use]
     pub const fn new(kind: TrafficKind, layer: u32) -> Self {
         Self {
             kind,
@@ -40,15 +39,8 @@ impl Outbox {
     }
 
     /// The lane of a message from `from` to `to`.
-    #[must_use]
-    #[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
     pub const fn lane(&self, from: usize, to: usize) -> Lane {
-        Lane {
-            layer: self.layer,
-            from: from as u32,
-            to: to as u32,
-            kind: self.kind,
-        }
+        Lane::new(self.layer, from, to, self.kind)
     }
 }
 
@@ -82,7 +74,6 @@ pub enum Reduce {
 
 impl Reduce {
     /// One's own value and a received one.
-    #[must_use]
     pub fn of(self, own: f32, received: f32) -> f32 {
         match self {
             Self::Sum => own + received,
@@ -304,7 +295,6 @@ pub trait Communicator: Send {
 }
 
 /// Bytes of `values` 4-byte floats.
-#[must_use]
 pub const fn f32_bytes(values: usize) -> Bytes {
     Bytes(values as u64 * 4)
 }

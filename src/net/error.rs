@@ -91,7 +91,6 @@ pub enum NetError {
 impl NetError {
     /// Whether the cause is something a person wrote (exit code 2), not a failure of the run (exit
     /// code 1).
-    #[must_use]
     pub const fn is_input(&self) -> bool {
         match self {
             Self::Quantity { .. }
@@ -112,6 +111,15 @@ impl NetError {
             reason: reason.into(),
         }
     }
+}
+
+/// Advice that names the nearest of the names that there are, if one is near.
+pub(super) fn did_you_mean(name: &str, known: &[&str]) -> Option<String> {
+    let likeness = |known: &&str| strsim::jaro_winkler(known, name);
+    let near = known.iter().map(|known| (likeness(known), known));
+    near.max_by(|a, b| a.0.total_cmp(&b.0))
+        .filter(|(likeness, _)| *likeness > 0.6)
+        .map(|(_, near)| format!("did you mean \"{near}\"?"))
 }
 
 #[cfg(test)]

@@ -28,7 +28,6 @@ pub struct LineFit {
 
 impl LineFit {
     /// The fitted time of a message.
-    #[must_use]
     pub fn time(&self, size: Bytes) -> Seconds {
         self.latency + size / self.bandwidth
     }
@@ -139,7 +138,6 @@ fn weighted_line(samples: &[(Bytes, Seconds)], weights: &[f64]) -> Option<(f64, 
 }
 
 /// The middle value; of an even number the mean of the two; 0 of none.
-#[must_use]
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;

@@ -36,7 +36,6 @@ pub struct FlowResult {
 impl FlowResult {
     /// Wire bits over the time from start to finish, latency included; infinite for a flow that
     /// takes no time.
-    #[must_use]
     pub fn mean_rate_bps(&self) -> f64 {
         self.wire.0 as f64 * 8.0 / (self.finish - self.start).0
     }

@@ -31,7 +31,6 @@ impl Framing {
     ///
     /// Left out: acknowledgements (they travel the other way), TCP options, and the padding of a
     /// last packet below Ethernet's 64 bytes, at most 5 bytes a message.
-    #[must_use]
     pub const fn ethernet() -> Self {
         Self {
             message_header: 16,
@@ -42,7 +41,6 @@ impl Framing {
     }
 
     /// No headers: payload bytes are wire bytes.
-    #[must_use]
     pub const fn none() -> Self {
         Self {
             message_header: 0,
@@ -56,21 +54,18 @@ impl Framing {
     /// ⌈(payload + h) / (mtu − `packet_header`)⌉ · (`packet_header` + frame).
     ///
     /// An empty message costs its headers; nothing in this crate sends one.
-    #[must_use]
     pub const fn wire(&self, payload: Bytes) -> Bytes {
         let message = payload.0 + self.message_header;
         Bytes(message + self.packets(payload) * (self.packet_header + self.frame))
     }
 
     /// Packets of one message: ⌈(payload + `message_header`) / (mtu − `packet_header`)⌉.
-    #[must_use]
     pub const fn packets(&self, payload: Bytes) -> u64 {
         (payload.0 + self.message_header).div_ceil(self.mtu - self.packet_header)
     }
 
     /// Bytes of `lost` packets that are sent again, each counted as the mean packet of a message
     /// of `wire` bytes; rounded up.
-    #[must_use]
     pub const fn again(&self, wire: Bytes, packets: u64, lost: u64) -> Bytes {
         if packets == 0 {
             return Bytes::ZERO;

@@ -37,7 +37,6 @@ pub enum Jitter {
 
 impl Jitter {
     /// What is wrong with its figures, if anything.
-    #[must_use]
     pub fn fault(&self) -> Option<String> {
         match *self {
             Self::Uniform { min, max } if min > max => {
@@ -51,7 +50,6 @@ impl Jitter {
     }
 
     /// E\[jitter\].
-    #[must_use]
     pub fn mean(&self) -> Seconds {
         match *self {
             Self::Exponential { mean } => mean,
@@ -61,7 +59,6 @@ impl Jitter {
     }
 
     /// The jitter of a message on a link.
-    #[must_use]
     pub fn draw(&self, seed: u64, link: LinkId, message: u64) -> Seconds {
         let mut random = stream(seed, Purpose::Link, link.0 as u64, message);
         let mut uniform = || open_unit(random.next_u64());
@@ -124,7 +121,6 @@ impl Loss {
     const TAIL: f64 = 3.0;
 
     /// The model for a route of this one-way latency.
-    #[must_use]
     pub fn new(probability: f64, latency: Seconds) -> Self {
         Self {
             probability,
@@ -138,7 +134,6 @@ impl Loss {
     ///
     /// Takes O(1 + packets lost) time: it draws how many packets get through before the next that
     /// does not.
-    #[must_use]
     pub fn draw(&self, packets: u64, seed: u64, link: LinkId, message: u64) -> Impairment {
         /// Apart from the draws of jitter.
         const LOSSES: u64 = 1;

@@ -43,8 +43,8 @@ pub use codec::{Codec, RelativeError, Rows, floats, to_bytes};
 pub use codec_key::{CodecKey, CodecLane, Way};
 pub use codecs::{
     BF16, Bits, CodingError, CodingErrors, Compose, Difference, DifferenceMemory, F16,
-    FirstColumns, Gauge, Identity, Measured, Quantise, QuantiseRows, ROW_BITS, RandomColumns,
-    RandomEntries, RowBits, Short, TopK,
+    FirstColumns, Gauge, Identity, Quantise, QuantiseRows, ROW_BITS, RandomColumns, RandomEntries,
+    RowBits, Short, TopK, Watched, Watcher,
 };
 pub use collective::{
     ALL_REDUCE_CHOICES, AllReduceChoice, AllReduceKind, Collective, Combine, ExchangeKind, Step,

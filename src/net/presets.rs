@@ -10,6 +10,7 @@
 //! Where a latency was measured between programs, the overheads of both ends are in it, and are
 //! taken off here. No source states a gap beyond the overhead.
 
+use super::error::did_you_mean;
 use super::{Bandwidth, FramingKind, LinkSpec, NetError, Seconds};
 
 /// A named network.
@@ -34,7 +35,6 @@ pub struct Preset {
 
 impl Preset {
     /// Its figures as an experiment file would give them.
-    #[must_use]
     pub const fn link(&self) -> LinkSpec {
         LinkSpec {
             bandwidth: self.bandwidth,
@@ -166,20 +166,9 @@ pub fn find(name: &str) -> Result<&'static Preset, NetError> {
         .iter()
         .find(|preset| preset.name == name)
         .ok_or_else(|| {
-            let near = PRESETS
-                .iter()
-                .map(|preset| {
-                    (
-                        strsim::jaro_winkler(preset.name, &name.to_lowercase()),
-                        preset.name,
-                    )
-                })
-                .max_by(|a, b| a.0.total_cmp(&b.0))
-                .filter(|(similarity, _)| *similarity > 0.6);
-            let advice = near.map_or_else(
-                || format!("known are {}", PRESETS.map(|preset| preset.name).join(", ")),
-                |(_, near)| format!("did you mean \"{near}\"?"),
-            );
+            let known = PRESETS.map(|preset| preset.name);
+            let advice = did_you_mean(&name.to_lowercase(), &known)
+                .unwrap_or_else(|| format!("known are {}", known.join(", ")));
             NetError::UnknownPreset {
                 name: name.into(),
                 advice,

@@ -127,7 +127,6 @@ impl Quantity for Bytes {
     const UNITS: &'static [Unit] = SIZE;
     const BINARY_UNITS: &'static [Unit] = BINARY_SIZE;
 
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a whole number below 2⁵³
     fn checked(value: f64, text: &str) -> Result<Self, NetError> {
         const EXACT: f64 = 9_007_199_254_740_992.0;
         if value.fract() != 0.0 || value > EXACT {

@@ -30,15 +30,30 @@ pub trait Selection: Codec {
     /// Its name in tables: kind and options.
     fn label(&self) -> String;
 
+    /// Width of a row over what is sent of it, 1 or more; any other number keeps rows whole.
+    fn ratio(&self) -> f64;
+
     /// Number k of entries kept of a row of `width`: at least 1 and at most all.
-    fn kept(&self, width: usize) -> usize;
+    fn kept(&self, width: usize) -> usize {
+        kept_at(self.ratio(), width)
+    }
 
     /// Whether rows of any width are kept whole.
-    fn is_whole(&self) -> bool;
+    fn is_whole(&self) -> bool {
+        self.ratio() <= 1.0
+    }
+
+    /// Whether decoded values are multiplied by n/k.
+    fn rescales(&self) -> bool {
+        false
+    }
 
     /// What decoded values are multiplied by.
-    fn factor(&self, _width: usize) -> f32 {
-        1.0
+    fn factor(&self, width: usize) -> f32 {
+        if !self.rescales() {
+            return 1.0;
+        }
+        (width as f64 / self.kept(width).max(1) as f64) as f32
     }
 
     /// Which entries of `rows` are kept, if not all are.
@@ -67,7 +82,9 @@ pub trait Selection: Codec {
     ) -> Result<Columns, NetError>;
 
     /// Whether E\[x̃\] = x for every row, over keys.
-    fn is_unbiased(&self) -> bool;
+    fn is_unbiased(&self) -> bool {
+        self.rescales() || self.is_whole()
+    }
 
     /// Expected error of rows of `width` floats.
     fn error(&self, width: usize) -> RelativeError;
@@ -76,7 +93,7 @@ pub trait Selection: Codec {
 /// Entries that a ratio leaves of a row of `width`: `⌊width/ratio⌋`, at least 1 (VARCO's code would
 /// send nothing where the ratio exceeds the width, and so would never learn), at most all. A ratio
 /// that is not a number of at least 1 leaves all.
-pub(super) fn kept_at(ratio: f64, width: usize) -> usize {
+fn kept_at(ratio: f64, width: usize) -> usize {
     // The cast saturates, which is what is wanted.
     ((width as f64 / ratio.max(f64::MIN_POSITIVE)) as usize)
         .clamp(1, width.max(1))

@@ -13,26 +13,20 @@ use super::{AllReduceChoice, Bandwidth, Bytes, ExchangeKind, Jitter, Seconds};
 #[serde(deny_unknown_fields)]
 pub struct NetworkSpec {
     /// A named network with cited figures; see `grapevine list networks`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preset: Option<String>,
     /// How workers are wired. Default: `star`.
     #[serde(default)]
     pub topology: TopologyKind,
     /// Every worker's link, overriding the preset; or, of a custom topology, all links by name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<Links>,
     /// From every worker, where that is not the bandwidth of `link`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub up: Option<Bandwidth>,
     /// To every worker, where that is not the bandwidth of `link`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub down: Option<Bandwidth>,
     /// Whether the two directions of a worker's link, a cable or an uplink share one capacity.
     /// Default: `full`, they do not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duplex: Option<Duplex>,
     /// Whether headers count. Default: what the preset says, `ethernet` without one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub framing: Option<FramingKind>,
     /// How all-reduce is carried out. Default: `auto`, the fastest on this network.
     #[serde(default)]
@@ -41,33 +35,24 @@ pub struct NetworkSpec {
     #[serde(default)]
     pub exchange: ExchangeKind,
     /// Extra latency of each message, drawn at its sender's link (in a ring, at each cable).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Jitter>,
     /// Probability that a packet is lost at its sender's link (in a ring, at each cable).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
     /// What TCP does to a flow. Default: nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpSpec>,
     /// o of the `LogGP` model: how long each message occupies its sender, and then its receiver,
     /// one message after another. Default: that of the preset, 0 without one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overhead: Option<Seconds>,
     /// g of the `LogGP` model: how far apart messages leave a worker, and arrive at one, at least.
     /// Default: 0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap: Option<Seconds>,
     /// Number of racks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub racks: Option<usize>,
     /// From each rack to the switch between racks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uplink: Option<TrunkSpec>,
     /// Regions, and what is between them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regions: Option<RegionsSpec>,
     /// What all traffic of an edge network passes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerSpec>,
     /// Routes of a custom topology.
     #[serde(default, rename = "route", skip_serializing_if = "Vec::is_empty")]
@@ -83,7 +68,6 @@ pub struct NetworkSpec {
 impl NetworkSpec {
     /// How the network is called in tables: by its preset, as changed where the section says more
     /// than how messages are framed and exchanged; `custom` without one.
-    #[must_use]
     pub fn name(&self) -> String {
         let untouched = Self {
             preset: self.preset.clone(),
@@ -209,10 +193,8 @@ pub struct NamedLinkSpec {
     /// What it adds to the latency of routes over it.
     pub latency: Seconds,
     /// Extra latency of each message on it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Jitter>,
     /// Probability that it loses a packet.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
 }
 
@@ -225,10 +207,8 @@ pub struct TrunkSpec {
     /// One way; a message from rack to rack passes two uplinks.
     pub latency: Seconds,
     /// Extra latency of each message on its way up.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Jitter>,
     /// Probability that a packet is lost on its way up.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
 }
 
@@ -243,10 +223,8 @@ pub struct RegionsSpec {
     /// is 0.
     pub latency: Vec<Vec<Seconds>>,
     /// Extra latency of each message between regions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Jitter>,
     /// Probability that a packet between regions is lost.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
 }
 
@@ -259,7 +237,6 @@ pub struct ServerSpec {
     /// Within the server side, one way.
     pub latency: Seconds,
     /// A worker that is there, with no link of its own. Default: all workers are clients.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<usize>,
 }
 
@@ -280,15 +257,12 @@ pub struct RouteSpec {
 #[serde(deny_unknown_fields)]
 pub struct FailureSpec {
     /// Name of a link; see the documentation of the topology.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
     /// A worker, all of whose links fail.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<usize>,
     /// When it fails, in virtual time.
     pub from: Seconds,
     /// When it is back. Default: never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Seconds>,
 }
 
@@ -299,19 +273,14 @@ pub struct WorkerLinkSpec {
     /// Which worker.
     pub rank: usize,
     /// Its bandwidth, each way.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth: Option<Bandwidth>,
     /// From it, where that is not its `bandwidth`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub up: Option<Bandwidth>,
     /// To it, where that is not its `bandwidth`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub down: Option<Bandwidth>,
     /// One-way latency of messages from or to it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Seconds>,
     /// Factor on its computing speed: 0.5 computes half as fast.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compute: Option<f64>,
 }
 

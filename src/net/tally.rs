@@ -8,25 +8,21 @@ pub struct Tally(Mutex<Vec<f32>>);
 
 impl Tally {
     /// So many zeros.
-    #[must_use]
     pub fn new(len: usize) -> Self {
         Self(Mutex::new(vec![0.0; len]))
     }
 
     /// How many there are.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.lock().len()
     }
 
     /// Whether there are none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// All of them.
-    #[must_use]
     pub fn values(&self) -> Vec<f32> {
         self.lock().clone()
     }

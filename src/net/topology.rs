@@ -152,25 +152,21 @@ pub(super) const fn block_of(rank: usize, workers: usize, groups: usize) -> usiz
 
 impl Topology {
     /// Number of workers.
-    #[must_use]
     pub const fn workers(&self) -> usize {
         self.compute.len()
     }
 
     /// All links; a [`LinkId`] is an index into them.
-    #[must_use]
     pub fn links(&self) -> &[Link] {
         &self.links
     }
 
     /// The same network, with draws of jitter and loss from this seed. It is 0 otherwise.
-    #[must_use]
     pub fn with_seed(self, seed: u64) -> Self {
         Self { seed, ..self }
     }
 
     /// What each message costs its sender and its receiver.
-    #[must_use]
     pub const fn message_cost(&self) -> MessageCost {
         self.message_cost
     }
@@ -192,7 +188,6 @@ impl Topology {
     }
 
     /// The same network without jitter, losses and failures.
-    #[must_use]
     pub fn without_chance(&self) -> Self {
         let mut same = Self {
             switches: Vec::new(),
@@ -237,7 +232,6 @@ impl Topology {
     /// # Panics
     /// If a rank is not below [`Topology::workers`] or a custom topology has no such route; check
     /// what comes from a file with [`Topology::check_rank`] and [`Topology::check_route`].
-    #[must_use]
     pub fn route(&self, from: usize, to: usize) -> Route {
         let workers = self.workers();
         assert!(
@@ -342,7 +336,6 @@ impl Topology {
     }
 
     /// Whether chance has a part in anything here.
-    #[must_use]
     pub fn is_uncertain(&self) -> bool {
         let chance = |link: &Link| link.jitter.is_some() || link.loss > 0.0;
         self.links.iter().any(chance)
@@ -350,7 +343,6 @@ impl Topology {
 
     /// What chance does to message number `message`, of so many packets: the jitter of every link
     /// of the route that has some, and the packets that get lost on any.
-    #[must_use]
     pub fn impairment(&self, route: &Route, packets: u64, message: u64) -> Impairment {
         let mut impairment = Impairment::default();
         let mut through = 1.0;
@@ -375,13 +367,11 @@ impl Topology {
     }
 
     /// When which links fail and come back, in the order of time.
-    #[must_use]
     pub fn switches(&self) -> &[Switch] {
         &self.switches
     }
 
     /// When the outage began that a link is in at this time.
-    #[must_use]
     pub fn down_since(&self, link: LinkId, now: Seconds) -> Seconds {
         let fails = |switch: &&Switch| switch.link == link && !switch.up && switch.time <= now;
         let last = self.switches.iter().rfind(fails);
@@ -393,7 +383,6 @@ impl Topology {
     ///
     /// # Panics
     /// If the rank is not below [`Topology::workers`].
-    #[must_use]
     pub fn compute_factor(&self, rank: usize) -> f64 {
         self.compute[rank]
     }

@@ -46,7 +46,6 @@ impl TrafficKind {
     ];
 
     /// The name used in tables.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Feature => "feature",
@@ -61,7 +60,6 @@ impl TrafficKind {
     }
 
     /// Whether this is *node data*: features, activations and their gradients.
-    #[must_use]
     pub const fn is_node_data(self) -> bool {
         matches!(
             self,
@@ -87,6 +85,18 @@ pub struct Lane {
     pub to: u32,
     /// What it carries.
     pub kind: TrafficKind,
+}
+
+impl Lane {
+    /// That of a message from worker `from` to worker `to`.
+    pub const fn new(layer: u32, from: usize, to: usize, kind: TrafficKind) -> Self {
+        Self {
+            layer,
+            from: from as u32,
+            to: to as u32,
+            kind,
+        }
+    }
 }
 
 /// Messages and bytes, summed.
@@ -119,7 +129,6 @@ pub struct Traffic {
 
 impl Traffic {
     /// No messages.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
@@ -149,7 +158,6 @@ impl Traffic {
     }
 
     /// The same messages so many times.
-    #[must_use]
     pub fn times(&self, times: usize) -> Self {
         let mut repeated = Self::new();
         for (lane, payload, count) in self.iter() {
@@ -159,7 +167,6 @@ impl Traffic {
     }
 
     /// Whether nothing was sent.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }
@@ -172,7 +179,6 @@ impl Traffic {
     }
 
     /// Sums per lane, with the wire bytes that `framing` makes of each message.
-    #[must_use]
     pub fn by_lane(&self, framing: &Framing) -> BTreeMap<Lane, Count> {
         let mut sums: BTreeMap<Lane, Count> = BTreeMap::new();
         for (lane, payload, count) in self.iter() {
@@ -186,7 +192,6 @@ impl Traffic {
     }
 
     /// Payload of one kind over all lanes.
-    #[must_use]
     pub fn payload_of(&self, kind: TrafficKind) -> Bytes {
         self.iter()
             .filter(|(lane, _, _)| lane.kind == kind)
@@ -195,7 +200,6 @@ impl Traffic {
     }
 
     /// Sum over everything.
-    #[must_use]
     pub fn total(&self, framing: &Framing) -> Count {
         let mut total = Count::default();
         for count in self.by_lane(framing).into_values() {
@@ -205,7 +209,6 @@ impl Traffic {
     }
 
     /// The first lane on which two records differ, with both sums, for error messages.
-    #[must_use]
     pub fn first_difference(&self, other: &Self) -> Option<(Lane, Count, Count)> {
         let framing = Framing::none();
         let (mine, theirs) = (self.by_lane(&framing), other.by_lane(&framing));

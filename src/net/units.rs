@@ -59,13 +59,11 @@ impl Bandwidth {
     }
 
     /// Bits per second.
-    #[must_use]
     pub const fn bps(self) -> f64 {
         self.0
     }
 
     /// Bytes per second.
-    #[must_use]
     pub const fn bytes_per_second(self) -> f64 {
         self.0 / 8.0
     }
@@ -104,6 +102,30 @@ impl Div<Bandwidth> for Bytes {
         Seconds(self.0 as f64 / bandwidth.bytes_per_second())
     }
 }
+
+/// A number in its total order, in which what is not a number has a place too.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ordered(pub f64);
+
+impl Ord for Ordered {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Ordered {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Ordered {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Ordered {}
 
 impl Ord for Seconds {
     fn cmp(&self, other: &Self) -> Ordering {

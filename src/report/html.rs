@@ -12,7 +12,7 @@ use super::plot::Figure;
 use super::series::Entrant;
 use super::story;
 use super::tables::{self, Table};
-use crate::experiment::rows::{ClaimRow, RunRow};
+use crate::experiment::rows::{ClaimRow, RunRow, distinct};
 use crate::experiment::statistics::Statistics;
 
 /// The page's skeleton; the name ends in `.html` so that everything put into it is escaped.
@@ -129,13 +129,8 @@ impl Page<'_> {
             }
         };
         let of = |value: fn(&RunRow) -> String| {
-            let mut seen: Vec<String> = Vec::new();
-            for value in self.runs.iter().map(value) {
-                if !value.is_empty() && !seen.contains(&value) {
-                    seen.push(value);
-                }
-            }
-            list(&seen)
+            let said = self.runs.iter().map(value);
+            list(&distinct(said.filter(|value| !value.is_empty())))
         };
         let data = &self.manifest["data"];
         let counts = ["nodes", "edges", "features", "classes"]
@@ -191,12 +186,7 @@ impl Page<'_> {
                 run.dataset, run.partitioner, run.workers
             )
         };
-        let mut names: Vec<String> = Vec::new();
-        for run in self.runs.iter().filter(cut) {
-            if !names.contains(&name(run)) {
-                names.push(name(run));
-            }
-        }
+        let names = distinct(self.runs.iter().filter(cut).map(|run| name(run)));
         let told = names.into_iter().map(|one| {
             // Seeds have partitions of their own, and so other cuts.
             let range = |of: fn(&RunRow) -> u64| {

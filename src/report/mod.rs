@@ -158,7 +158,6 @@ pub(crate) fn build(
 }
 
 /// All files that a report may consist of, whether they are there or not.
-#[must_use]
 pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let tables = [
         "summary",

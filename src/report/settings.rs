@@ -1,7 +1,7 @@
 //! Cells of a sweep by setting and by strategy.
 
 use super::series::Entrant;
-use crate::experiment::rows::Sweep;
+use crate::experiment::rows::{Sweep, distinct};
 
 /// The cells of one setting of a sweep.
 pub(super) type Setting<'c, 'a> = (&'a Sweep, Vec<&'c Entrant<'a>>);
@@ -27,17 +27,6 @@ pub(super) fn strategies<'c, 'a: 'c>(
     cells: impl IntoIterator<Item = &'c Entrant<'a>>,
 ) -> Vec<&'a str> {
     distinct(cells.into_iter().map(|cell| cell.strategy))
-}
-
-/// The labels, each once.
-pub(super) fn distinct<'a>(labels: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut known = Vec::new();
-    for label in labels {
-        if !known.contains(&label) {
-            known.push(label);
-        }
-    }
-    known
 }
 
 /// The strategy that others are compared with: `full`, or the first where there is none.

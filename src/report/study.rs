@@ -7,7 +7,9 @@ use super::looks;
 use super::plot::{Axis, Curves, Figure, Panel, Series, Spot, Unit};
 use super::tables::{Entry, Table, columns, files, markdown};
 use super::{ReportError, write_figure, write_file};
+use crate::experiment::rows::distinct;
 use crate::experiment::{EstimatorRow, EstimatorStudy};
+use crate::net::median;
 use crate::study::Estimator;
 
 /// Errors below this are rounding: the worker sees everything.
@@ -125,13 +127,7 @@ fn all(rows: &[EstimatorRow]) -> Table {
 
 /// Labels in the order of their first row.
 fn labels(rows: &[EstimatorRow]) -> Vec<&str> {
-    let mut labels: Vec<&str> = Vec::new();
-    for row in rows {
-        if !labels.contains(&row.estimator.as_str()) {
-            labels.push(&row.estimator);
-        }
-    }
-    labels
+    distinct(rows.iter().map(|row| row.estimator.as_str()))
 }
 
 /// The unweighted row of the same setting.
@@ -141,16 +137,6 @@ fn unweighted<'a>(rows: &'a [EstimatorRow], row: &EstimatorRow) -> Option<&'a Es
     let wanted = setting(row);
     rows.iter()
         .find(|other| other.estimator == "none" && setting(other) == wanted)
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => f64::NAN,
-        odd if odd % 2 == 1 => values[middle],
-        _ => f64::midpoint(values[middle - 1], values[middle]),
-    }
 }
 
 fn against_none(rows: &[EstimatorRow]) -> Table {

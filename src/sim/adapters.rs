@@ -63,7 +63,6 @@ mod with_wgpu {
     }
 
     /// All adapters of this machine, best first.
-    #[must_use]
     pub fn adapter_names() -> Vec<String> {
         find()
             .1

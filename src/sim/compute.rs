@@ -91,7 +91,6 @@ impl DeviceProfile {
 
     /// Time for `work`: the slower of arithmetic and memory (Williams, Waterman and Patterson,
     /// 2009), each at half the published peak, and a launch for each of its kernels.
-    #[must_use]
     pub fn time(&self, work: Work) -> Seconds {
         let arithmetic = work.operations / (EFFICIENCY * self.operations_per_second);
         let memory = work.bytes / (EFFICIENCY * self.bytes_per_second);
@@ -166,7 +165,6 @@ impl ComputeTiming {
 
     /// Virtual time of a piece of work on a worker that computes `factor` times as fast as the
     /// device.
-    #[must_use]
     pub fn time(&self, work: Work, took: Duration, factor: f64) -> Seconds {
         let seconds = match self {
             Self::Measured => took.as_secs_f64(),

@@ -146,13 +146,12 @@ pub fn divide(
     let mut known: Vec<(Bounds, usize)> = Vec::new();
     for device in devices {
         let bounds = device.bounds();
-        let found = known.iter().find(|(of, _)| *of == bounds);
-        let stripe = match found {
-            Some(&(_, stripe)) => stripe,
-            None => device.stripe(layers, dataset)?,
-        };
-        known.push((bounds, stripe));
-        device.place.stripe = stripe;
+        if let Some(&(_, stripe)) = known.iter().find(|(of, _)| *of == bounds) {
+            device.place.stripe = stripe;
+            continue;
+        }
+        device.place.stripe = device.stripe(layers, dataset)?;
+        known.push((bounds, device.place.stripe));
     }
     Ok(())
 }
@@ -176,7 +175,6 @@ pub fn drain<const D: usize>(tensor: &Tensor<D>) {
 }
 
 /// A tensor's values on the host, row by row; empty when the device failed.
-#[must_use]
 pub fn host<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
     tensor.into_data().try_into_vec().unwrap_or_default()
 }

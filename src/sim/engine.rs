@@ -74,7 +74,6 @@ pub struct Cluster {
 
 impl Cluster {
     /// Rings, direct exchanges and no timeline.
-    #[must_use]
     pub fn new(topology: Arc<Topology>, framing: Framing) -> Self {
         Self {
             topology,

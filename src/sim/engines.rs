@@ -27,7 +27,6 @@ impl Engine {
     }
 
     /// The name in tables: `simulated` or `mpi`.
-    #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Simulated => "simulated",
@@ -36,7 +35,6 @@ impl Engine {
     }
 
     /// How many processes there are, where workers are processes.
-    #[must_use]
     pub fn processes(&self) -> Option<usize> {
         match self {
             Self::Simulated => None,
@@ -45,7 +43,6 @@ impl Engine {
     }
 
     /// This process's number, 0 in simulation.
-    #[must_use]
     pub fn rank(&self) -> usize {
         match self {
             Self::Simulated => 0,
@@ -54,7 +51,6 @@ impl Engine {
     }
 
     /// Whether this process keeps the results and talks to the person.
-    #[must_use]
     pub fn leads(&self) -> bool {
         self.rank() == 0
     }

@@ -27,7 +27,6 @@ impl Intervals {
     }
 
     /// Total length.
-    #[must_use]
     pub fn length(&self) -> Seconds {
         // Not `sum`, which is −0 of nothing.
         let lengths = self.0.iter().map(|(start, end)| end - start);
@@ -35,7 +34,6 @@ impl Intervals {
     }
 
     /// Length of what both have in common.
-    #[must_use]
     pub fn overlap(&self, other: &Self) -> Seconds {
         let (mut mine, mut theirs) = (self.0.iter().peekable(), other.0.iter().peekable());
         let mut total = 0.0;

@@ -275,7 +275,6 @@ impl Kernel {
     }
 
     /// Puts a message on the fabric at `start`, counted under `epoch`.
-    #[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
     fn send(
         &mut self,
         route: Route,

@@ -7,6 +7,7 @@ mod bursts;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use clap::ValueEnum;
 use serde::Serialize;
 
 pub use bursts::Bursts;
@@ -18,7 +19,7 @@ use crate::net::{
 };
 
 /// Who sends to whom, all at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pattern {
     /// Worker 0 sends to worker 1.
@@ -36,7 +37,6 @@ impl Pattern {
     pub const ALL: [Self; 4] = [Self::OneFlow, Self::Incast, Self::AllToAll, Self::AllReduce];
 
     /// The name on the command line and in results.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::OneFlow => "one-flow",
@@ -107,7 +107,6 @@ const KIND: TrafficKind = TrafficKind::Control;
 impl CalibrationPlan {
     /// Messages of 1 byte to 16 MiB, the patterns with 1 MB, and all-reduces of 4 kB to 16 MB,
     /// among `workers`.
-    #[must_use]
     pub fn new(workers: usize) -> Self {
         let apart = |distance: usize| {
             workers <= ALL_PAIRS_UP_TO

@@ -57,8 +57,8 @@ impl Scores {
 pub struct EpochReport {
     /// This worker's share of the training loss; summed.
     pub loss: f64,
-    /// Accuracies of the model after this epoch, the same on every worker; none when it was not
-    /// evaluated.
+    /// Accuracies of the model after this epoch, none when it was not evaluated. Worker 0's are
+    /// recorded; the others may say none.
     pub scores: Option<Scores>,
     /// How many times smaller than uncompressed the exchanged rows are; the same on every worker.
     pub compression_ratio: Option<f64>,
@@ -127,7 +127,6 @@ pub struct Outcome {
 
 impl Outcome {
     /// The first epoch with the highest validation accuracy.
-    #[must_use]
     pub fn best(&self) -> Option<(usize, Scores)> {
         let mut best: Option<(usize, Scores)> = None;
         for record in &self.epochs {
@@ -143,7 +142,6 @@ impl Outcome {
     }
 
     /// Virtual time when the last worker ended.
-    #[must_use]
     pub fn simulated(&self) -> Seconds {
         self.times
             .iter()
@@ -152,7 +150,6 @@ impl Outcome {
     }
 
     /// A mean over workers.
-    #[must_use]
     pub fn mean_time(&self, of: impl Fn(&WorkerTimes) -> Seconds) -> Seconds {
         let sum: f64 = self.times.iter().map(|times| of(times).0).sum();
         Seconds(sum / self.times.len().max(1) as f64)

@@ -7,6 +7,7 @@ use super::engine::run_workers;
 use super::plan::Script;
 use super::record::Recorder;
 use super::{Engine, Observer, Outcome, Planner, Setting, SimError, Worker};
+use crate::memory;
 use crate::net::{Ledger, Traffic};
 
 /// A training: the plan that every worker follows, and how long it is.
@@ -122,26 +123,4 @@ fn plan_is_ledger(planned: &Ledger, outcome: &Outcome) -> Result<(), SimError> {
         )));
     }
     Ok(())
-}
-
-/// The peak resident size of this process, as Linux keeps it.
-mod memory {
-    use std::fs;
-
-    /// Starts a new peak. Where that is not possible, the peak is that of the process so far.
-    pub fn reset_peak() {
-        // "5" resets the peak resident size (proc(5)); refused in some containers, which is no reason to stop.
-        let _ = fs::write("/proc/self/clear_refs", "5");
-    }
-
-    /// Bytes, or 0 where the system does not say.
-    pub fn peak() -> u64 {
-        fs::read_to_string("/proc/self/status")
-            .ok()
-            .and_then(|status| {
-                let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
-                line.split_whitespace().nth(1)?.parse::<u64>().ok()
-            })
-            .map_or(0, |kilobytes| kilobytes * 1024)
-    }
 }

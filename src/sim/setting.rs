@@ -58,21 +58,18 @@ pub struct Setting {
 
 impl Setting {
     /// Number of workers.
-    #[must_use]
     pub fn workers(&self) -> usize {
         self.partition.parts
     }
 
     /// The device of worker 0 with automatic differentiation, on which models are made to be looked
     /// at rather than trained.
-    #[must_use]
     pub fn device(&self) -> Device {
         self.devices[0].place.device.clone().autodiff()
     }
 
     /// The steps of an epoch in which every worker trains the nodes that it owns; one without
     /// mini-batches.
-    #[must_use]
     pub fn steps(&self) -> Steps {
         let size = |batches: &Arc<Batches>| batches.spec.size;
         let training = self.counts.parts.iter().map(|part| part.training);
@@ -83,14 +80,12 @@ impl Setting {
     }
 
     /// Whether the graph itself is here, and not its counts alone.
-    #[must_use]
     pub fn holds_graph(&self) -> bool {
         // A data set that is known in numbers comes with a graph of no nodes.
         self.dataset.graph.nodes() == self.counts.nodes
     }
 
     /// The network of the run, for engines.
-    #[must_use]
     pub fn cluster(&self) -> Cluster {
         Cluster {
             topology: Arc::clone(&self.topology),
@@ -102,7 +97,6 @@ impl Setting {
     }
 
     /// Whether computing takes the time of a device profile, so that its work matters.
-    #[must_use]
     pub const fn models_compute(&self) -> bool {
         matches!(self.timing, ComputeTiming::Modelled(_))
     }
@@ -136,7 +130,6 @@ pub struct Shard {
 
 impl Shard {
     /// The shard of worker `rank`.
-    #[must_use]
     pub fn new(setting: &Setting, rank: usize) -> Self {
         let part = &setting.boundary.parts[rank];
         let dataset = &setting.dataset;
@@ -165,13 +158,11 @@ impl Shard {
     }
 
     /// Number of halo rows.
-    #[must_use]
     pub const fn halo(&self) -> usize {
         self.nodes.len() - self.owned
     }
 
     /// The owned part of the graph alone: cut edges dropped, degrees counted within.
-    #[must_use]
     pub fn without_halo(&self) -> (Csr, Vec<usize>) {
         let owned: Vec<u32> = (0_u32..).take(self.owned).collect();
         let graph = self.adjacency.induced(&owned);

@@ -15,17 +15,13 @@ pub struct TrainingConfig {
     #[serde(default = "one")]
     pub evaluate_every: usize,
     /// Validation accuracy for `seconds_to_target` and `bytes_to_target`, in (0, 1].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_accuracy: Option<f64>,
     /// Payload for `accuracy_at_byte_budget`: `"480MB"`, or a number of bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub byte_budget: Option<Bytes>,
     /// Simulated time for `accuracy_at_time_budget`: `"250ms"`, or a number of seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_budget: Option<Seconds>,
     /// Mini-batches with sampled neighbours. Default: each epoch is one step with all training
     /// nodes and neighbours.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<BatchSpec>,
     /// Whether nodes without neighbours count in accuracies; the code of RETEXO's authors leaves
     /// them out. Default true.
@@ -46,7 +42,6 @@ const fn is_yes(value: &bool) -> bool {
 
 impl TrainingConfig {
     /// Whether the model is evaluated after this epoch of so many.
-    #[must_use]
     pub const fn evaluates(&self, epoch: usize, epochs: usize) -> bool {
         (epoch + 1).is_multiple_of(self.evaluate_every) || epoch + 1 == epochs
     }

@@ -16,7 +16,6 @@ pub enum Doing {
 
 impl Doing {
     /// The name used in tables and traces.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Compute => "compute",
@@ -60,12 +59,13 @@ pub struct Flight {
 pub struct Trace {
     epochs: usize,
     spans: Vec<Span>,
+    /// Where the last span of each worker is, by rank.
+    last: Vec<Option<usize>>,
     flights: Vec<Flight>,
 }
 
 impl Trace {
     /// An empty timeline that takes what belongs to the first `epochs` epochs.
-    #[must_use]
     pub fn new(epochs: usize) -> Self {
         Self {
             epochs,
@@ -74,26 +74,22 @@ impl Trace {
     }
 
     /// Number of epochs it covers, if the run has so many.
-    #[must_use]
     pub const fn epochs(&self) -> usize {
         self.epochs
     }
 
     /// What workers did: in ascending order of time for each worker, without overlaps. What one did
     /// twice in a row is one span.
-    #[must_use]
     pub fn spans(&self) -> &[Span] {
         &self.spans
     }
 
     /// Messages in the order in which they arrived.
-    #[must_use]
     pub fn flights(&self) -> &[Flight] {
         &self.flights
     }
 
     /// Whether something was left out because there was too much of it.
-    #[must_use]
     pub fn is_cut(&self) -> bool {
         self.spans.len() + self.flights.len() >= LIMIT
     }
@@ -107,13 +103,16 @@ impl Trace {
         if !self.takes(span.epoch) || span.end <= span.start {
             return;
         }
-        // A worker's last span is near the end. To search all of them would make each addition as
-        // long as the timeline.
-        let last = self.spans.iter_mut().rev().take(64);
-        if let Some(last) = last.into_iter().find(|last| last.worker == span.worker)
-            && (last.epoch, last.doing, last.end) == (span.epoch, span.doing, span.start)
+        if self.last.len() <= span.worker {
+            self.last.resize(span.worker + 1, None);
+        }
+        let last = self.last[span.worker].replace(self.spans.len());
+        if let Some(at) = last
+            && let before = &mut self.spans[at]
+            && (before.epoch, before.doing, before.end) == (span.epoch, span.doing, span.start)
         {
-            last.end = span.end;
+            before.end = span.end;
+            self.last[span.worker] = last;
             return;
         }
         self.spans.push(span);

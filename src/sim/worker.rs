@@ -135,56 +135,47 @@ impl Worker {
     }
 
     /// This worker's number.
-    #[must_use]
     pub fn rank(&self) -> usize {
         self.communicator.rank()
     }
 
     /// Number of workers.
-    #[must_use]
     pub fn size(&self) -> usize {
         self.communicator.size()
     }
 
     /// The cell this worker is part of.
-    #[must_use]
     pub const fn setting(&self) -> &Arc<Setting> {
         &self.setting
     }
 
     /// Number of epochs of the training.
-    #[must_use]
     pub const fn epochs(&self) -> usize {
         self.epochs
     }
 
     /// Whether the model is evaluated after this epoch.
-    #[must_use]
     pub fn evaluates(&self, epoch: usize) -> bool {
         // The training's own number of epochs: LLCG and RETEXO have another than [training].
         self.setting.training.evaluates(epoch, self.epochs)
     }
 
     /// What this worker holds.
-    #[must_use]
     pub const fn shard(&self) -> &Shard {
         &self.shard
     }
 
     /// The device for training, with automatic differentiation.
-    #[must_use]
     pub fn device(&self) -> Device {
         self.device.place.device.clone().autodiff()
     }
 
     /// Where its matrices lie.
-    #[must_use]
     pub const fn place(&self) -> &Place {
         &self.device.place
     }
 
     /// The model of the experiment with its seeded initial parameters, the same on every worker.
-    #[must_use]
     pub fn new_model(&self) -> Gnn {
         let model = Gnn::new(&self.setting.model, self.setting.seed, &self.device());
         self.trains(parameter_count(&model));
@@ -197,20 +188,17 @@ impl Worker {
     }
 
     /// A fresh optimiser.
-    #[must_use]
     pub fn new_optimizer(&self) -> Optimizer {
         Optimizer::new(&self.setting.optimizer)
     }
 
     /// Dropout as the model wants it.
-    #[must_use]
     pub fn dropout(&self) -> Dropout {
         let model = &self.setting.model;
         Dropout::new(model.dropout, self.setting.seed).with_features(model.input_dropout)
     }
 
     /// Training nodes of the whole graph, over which the loss is averaged.
-    #[must_use]
     pub fn training_nodes(&self) -> usize {
         self.setting.dataset.split.train.len()
     }
@@ -337,7 +325,6 @@ impl Worker {
 
     /// From whom the next exchange expects messages, as the plan says: so that workers that ask
     /// each other for rows know who will.
-    #[must_use]
     pub fn planned_senders(&self) -> Vec<usize> {
         self.following.senders()
     }
@@ -366,7 +353,6 @@ impl Worker {
     }
 
     /// This worker's virtual time.
-    #[must_use]
     pub fn now(&self) -> Seconds {
         self.communicator.now()
     }

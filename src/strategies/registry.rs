@@ -9,7 +9,6 @@ pub struct Registry(Vec<Registration>);
 
 impl Registry {
     /// The strategies of this crate.
-    #[must_use]
     pub fn builtin() -> Self {
         Self(vec![
             super::full::REGISTRATION,
@@ -28,7 +27,6 @@ impl Registry {
     }
 
     /// With one more strategy; a name that exists is replaced.
-    #[must_use]
     pub fn with(mut self, registration: Registration) -> Self {
         self.0
             .retain(|other| other.info.name != registration.info.name);
@@ -37,13 +35,11 @@ impl Registry {
     }
 
     /// All strategies, in the order of registration.
-    #[must_use]
     pub fn all(&self) -> &[Registration] {
         &self.0
     }
 
     /// Names of all strategies.
-    #[must_use]
     pub fn names(&self) -> Vec<&'static str> {
         self.0
             .iter()

@@ -40,11 +40,7 @@ pub trait Strategy: Send + Sync {
     /// # Errors
     /// If it cannot have that of so many workers.
     fn needs(&self, asked: &PartitionSpec) -> Result<Needs, OptionError> {
-        Ok(Needs {
-            partition: asked.clone(),
-            batches: BatchUse::Never,
-            together: false,
-        })
+        Ok(Needs::of(asked.clone(), BatchUse::Never))
     }
 
     /// Whether its plan follows from [`BoundaryCounts`](crate::graph::BoundaryCounts) alone, so
@@ -81,6 +77,15 @@ pub struct Needs {
 }
 
 impl Needs {
+    /// Of a strategy of which each worker runs its own program.
+    pub const fn of(partition: PartitionSpec, batches: BatchUse) -> Self {
+        Self {
+            partition,
+            batches,
+            together: false,
+        }
+    }
+
     /// Whether a strategy of this kind goes with an experiment that asks for mini-batches, or does
     /// not.
     ///
@@ -201,7 +206,6 @@ pub struct OptionError {
 
 impl OptionError {
     /// An error about one key.
-    #[must_use]
     pub fn key(key: &str, message: impl Into<String>) -> Self {
         Self {
             key: Some(key.to_owned()),

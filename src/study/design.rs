@@ -26,7 +26,6 @@ pub enum DesignKind {
 
 impl DesignKind {
     /// Its name in experiment files.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Independent => "independent",
@@ -37,7 +36,6 @@ impl DesignKind {
     }
 
     /// Whether chunks are dealt and not nodes.
-    #[must_use]
     pub const fn has_chunks(self) -> bool {
         matches!(self, Self::Grouping | Self::Sweep)
     }
@@ -64,7 +62,6 @@ pub(super) struct Worker {
 
 impl Design {
     /// A design whose units are the nodes: `Independent` or `Random`.
-    #[must_use]
     pub fn of_nodes(kind: DesignKind, nodes: usize, workers: usize) -> Self {
         Self {
             kind,
@@ -76,7 +73,6 @@ impl Design {
 
     /// A design whose units are chunks, given the chunk of each node: `Grouping`, or `Sweep` with
     /// as many chunks as workers.
-    #[must_use]
     pub fn of_chunks(kind: DesignKind, chunk: Vec<u32>, chunks: usize, workers: usize) -> Self {
         Self {
             kind,
@@ -87,7 +83,6 @@ impl Design {
     }
 
     /// Its inclusion probabilities.
-    #[must_use]
     pub fn inclusion(&self) -> Inclusion {
         let (units, workers) = (self.units, self.workers);
         match self.kind {
@@ -98,7 +93,6 @@ impl Design {
     }
 
     /// The unit of each node.
-    #[must_use]
     pub fn units(&self) -> &[u32] {
         &self.unit
     }
@@ -110,7 +104,6 @@ impl Design {
     }
 
     /// How many outcomes there are; all are equally likely. A float, for it is soon large.
-    #[must_use]
     pub fn outcomes(&self) -> f64 {
         match self.kind {
             DesignKind::Independent => (self.workers as f64).powf(self.units as f64),

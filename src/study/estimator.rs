@@ -1,5 +1,7 @@
 //! One way of weighing the gradients of training nodes.
 
+use serde::Deserialize;
+
 use super::optima::{batch_projection, james_stein, pooled_lambda};
 use super::{Known, LAYERS};
 use crate::strategies::grappa::estimators::{
@@ -9,22 +11,35 @@ use crate::strategies::grappa::estimators::{
 
 /// An estimator of the full gradient: a weight, what it is divided by, and how it is shrunk and
 /// capped, in this order: coverage, κ, normalisation, cap, batch, λ.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Estimator {
     /// What corrects for missing neighbours.
     pub weight: Weight,
     /// How it is pulled towards 1.
+    #[serde(default)]
     pub shrinkage: Shrinkage,
     /// What it is divided by.
+    #[serde(default)]
     pub normalise: Normalise,
     /// κ of `Shrinkage::Kappa`.
+    #[serde(default = "one")]
     pub kappa: f64,
     /// λ of `Shrinkage::Lambda`; estimated from all workers' weights if not given.
     pub lambda: Option<f64>,
     /// Largest weight of a node.
     pub cap: Option<f64>,
     /// Steps of the walk whose chance to stay is the coverage, at least 1.
+    #[serde(default = "layers")]
     pub coverage_hops: usize,
+}
+
+const fn one() -> f64 {
+    1.0
+}
+
+const fn layers() -> usize {
+    LAYERS
 }
 
 impl Default for Estimator {
@@ -55,7 +70,6 @@ pub(super) struct Batch {
 impl Estimator {
     /// What tables and figures call it: the weight, and in brackets what differs from doing
     /// nothing.
-    #[must_use]
     pub fn label(&self) -> String {
         let mut parts = Vec::new();
         if self.normalise != Normalise::None {

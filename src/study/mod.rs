@@ -110,7 +110,6 @@ impl Problem {
     }
 
     /// The mean gradient over all training nodes with everything seen, `[parameters]`.
-    #[must_use]
     pub fn full_gradient(&self) -> Vec<f64> {
         let everything = vec![true; self.graph.nodes()];
         let operators = View::new(self, &everything, false).mean_operators();

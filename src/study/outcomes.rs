@@ -55,7 +55,6 @@ fn permute(values: &mut [u32]) -> bool {
 
 /// The sizes of workers that `units` units are dealt to in turn: equal, or one more for the first
 /// ones.
-#[must_use]
 pub fn balanced_sizes(units: usize, workers: usize) -> Vec<usize> {
     (0..workers)
         .map(|worker| units / workers + usize::from(worker < units % workers))
@@ -63,7 +62,6 @@ pub fn balanced_sizes(units: usize, workers: usize) -> Vec<usize> {
 }
 
 /// How many [`balanced_assignments`] there are, `n!/Π s_k!`; as a float, for it is soon large.
-#[must_use]
 pub fn count_of_balanced_assignments(sizes: &[usize]) -> f64 {
     let (mut count, mut placed) = (1.0, 0.0);
     for &size in sizes {

@@ -39,7 +39,6 @@ struct Hidden {
 
 impl Toy {
     /// Uniform weights in `± √(6/(rows + columns))` (Glorot and Bengio, 2010).
-    #[must_use]
     pub fn new([features, hidden, classes]: [usize; 3], loss: Loss, random: &mut impl Rng) -> Self {
         use rand::RngExt;
         let mut parameters = Vec::new();
@@ -58,7 +57,6 @@ impl Toy {
     }
 
     /// `W₁` and then `W₂`, row by row.
-    #[must_use]
     pub fn parameters(&self) -> &[f64] {
         &self.parameters
     }

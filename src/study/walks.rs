@@ -9,7 +9,6 @@ use crate::strategies::grappa::estimators::{Inclusion, none_seen};
 /// exactly, by following every walk: a walk stays with the probability that all units it meets are
 /// seen, however often it comes back to them. `unit` is that of each node. O(Σ d^hops) time.
 /// *(Derived.)*
-#[must_use]
 pub fn expected_coverage(graph: &Csr, unit: &[u32], inclusion: Inclusion, hops: usize) -> Vec<f64> {
     (0..graph.nodes())
         .map(|v| {
@@ -48,7 +47,6 @@ fn staying_walks(
 }
 
 /// `p0` of every node; see [`none_seen`].
-#[must_use]
 pub fn empty_probability(graph: &Csr, unit: &[u32], inclusion: Inclusion) -> Vec<f64> {
     let of = |v: usize| {
         let units = graph.neighbours(v).iter();

@@ -32,6 +32,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use super::claims::{self, ClaimSpec};
+use super::rows::distinct;
 use super::statistics::Statistics;
 use decode::decode;
 use error::Problem;
@@ -283,8 +284,8 @@ impl Experiment {
 
 /// A value that came out of TOML, or out of defaults, as TOML again.
 fn to_value<T: Serialize>(value: &T) -> Value {
-    // Serialising fails for whole numbers over 2^63 − 1, which TOML cannot have contained, for
-    // nulls, which the structs skip, and for keys that are not text, of which there are none.
+    // Serialising fails for whole numbers over 2^63 − 1, which TOML cannot have contained, and for
+    // keys that are not text, of which there are none. What is not given is left out.
     Value::try_from(value).expect("what was read from TOML can be written as TOML")
 }
 
@@ -380,12 +381,11 @@ fn seeds(document: &Document) -> Result<Vec<u64>, ConfigError> {
 fn claims(document: &Document, cells: &[Cell]) -> Result<Vec<ClaimSpec>, ConfigError> {
     let claims: Vec<ClaimSpec> = optional(document, "claim")?.unwrap_or_default();
     let named = || cells.iter().map(Cell::named);
-    let mut known: Vec<&str> = Vec::new();
-    for name in (named().map(|cell| cell.label)).chain(named().map(|cell| cell.name)) {
-        if !known.contains(&name) {
-            known.push(name);
-        }
-    }
+    let (labels, names) = (
+        named().map(|cell| cell.label),
+        named().map(|cell| cell.name),
+    );
+    let known = distinct(labels.chain(names));
     let measures = claims::measures();
     for (index, claim) in claims.iter().enumerate() {
         let path = KeyPath::dotted("claim").join(&index.to_string());

@@ -12,7 +12,7 @@ use polars::prelude::{
     ParquetReader, ParquetWriter, PolarsError, SerReader, SerWriter, StringChunked,
 };
 
-use super::TablesError;
+use super::{FileError, TablesError};
 use crate::experiment::atomic;
 use crate::experiment::rows::{ColumnKind, ColumnSpec, Row, Text, Values};
 
@@ -30,7 +30,7 @@ pub(super) fn write_if_any<R: Row>(folder: &Path, rows: &[R]) -> Result<(), Tabl
     for path in [parquet.with_extension("csv"), parquet] {
         match fs::remove_file(&path) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                return Err(TablesError::io("remove", &path)(source));
+                return Err(TablesError::file("remove", &path)(source));
             }
             _ => {}
         }
@@ -95,41 +95,17 @@ fn column_values(frame: &DataFrame, column: &ColumnSpec) -> Result<Values, Polar
     })
 }
 
-/// What stops a file of a table from being written, before the file is known.
-enum WriteError {
-    Io(io::Error),
-    Format(PolarsError),
-}
-
-impl From<io::Error> for WriteError {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
-}
-
-impl From<PolarsError> for WriteError {
-    fn from(error: PolarsError) -> Self {
-        Self::Format(error)
-    }
-}
-
 pub(super) fn write<R: Row>(folder: &Path, rows: &[R]) -> Result<(), TablesError> {
     let parquet = path_of::<R>(folder);
-    let mut frame = to_frame(rows).map_err(TablesError::format("write", &parquet))?;
+    let mut frame = to_frame(rows).map_err(TablesError::file("write", &parquet))?;
     let csv = parquet.with_extension("csv");
-    let written = |path: &Path, done: Result<(), WriteError>| {
-        done.map_err(|error| match error {
-            WriteError::Io(source) => TablesError::io("write", path)(source),
-            WriteError::Format(source) => TablesError::format("write", path)(source),
-        })
-    };
-    let done = atomic::write(&parquet, |file| {
+    atomic::write::<FileError>(&parquet, |file| {
         ParquetWriter::new(file).finish(&mut frame)?;
         Ok(())
-    });
-    written(&parquet, done)?;
-    let done = atomic::write(&csv, |file| Ok(CsvWriter::new(file).finish(&mut frame)?));
-    written(&csv, done)
+    })
+    .map_err(TablesError::file("write", &parquet))?;
+    atomic::write::<FileError>(&csv, |file| Ok(CsvWriter::new(file).finish(&mut frame)?))
+        .map_err(TablesError::file("write", &csv))
 }
 
 /// What `read` reads. On a damaged file the table library panics, sometimes on a thread of its own,
@@ -163,14 +139,14 @@ pub(super) fn without_panics(
 
 pub(super) fn read_parquet<R: Row>(folder: &Path) -> Result<Vec<R>, TablesError> {
     let path = path_of::<R>(folder);
-    let file = File::open(&path).map_err(TablesError::io("read", &path))?;
+    let file = File::open(&path).map_err(TablesError::file("read", &path))?;
     let frame = without_panics(|| ParquetReader::new(file).finish());
     rows_of(path, frame)
 }
 
 /// The rows of a table of which the CSV file alone was kept.
 pub(super) fn read_csv<R: Row>(path: PathBuf) -> Result<Vec<R>, TablesError> {
-    let file = File::open(&path).map_err(TablesError::io("read", &path))?;
+    let file = File::open(&path).map_err(TablesError::file("read", &path))?;
     // Without looking at values every column is text.
     let options = CsvReadOptions::default().with_infer_schema_length(Some(0));
     let typed = |mut frame: DataFrame| {
@@ -201,6 +177,6 @@ fn rows_of<R: Row>(
         let values = columns.map(|column| column_values(&frame, column));
         values.collect::<Result<Vec<Values>, _>>()
     });
-    let columns = columns.map_err(TablesError::format("read", &path))?;
+    let columns = columns.map_err(TablesError::file("read", &path))?;
     R::from_columns(&columns).map_err(|source| TablesError::Rows { path, source })
 }

@@ -4,10 +4,8 @@ mod files;
 #[cfg(test)]
 mod tests;
 
-use std::io;
 use std::path::{Path, PathBuf};
 
-use polars::prelude::PolarsError;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -47,25 +45,15 @@ pub struct Tables {
 /// Why tables could not be written or read.
 #[derive(Debug, Error)]
 pub enum TablesError {
-    /// The file system refused.
+    /// The file system refused, or a file is not a table or lacks a column.
     #[error("cannot {action} {}: {source}", path.display())]
-    Io {
+    File {
         /// `read`, `write` or `remove`.
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// Its error.
-        source: io::Error,
-    },
-    /// A file is not a table, or lacks a column.
-    #[error("cannot {action} {}: {source}", path.display())]
-    Format {
-        /// `read` or `write`.
-        action: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// What the table library says.
-        source: PolarsError,
+        /// What the file system or the table library says.
+        source: FileError,
     },
     /// The manifest does not say how claims are judged.
     #[error("manifest.json: {0}")]
@@ -80,24 +68,20 @@ pub enum TablesError {
     },
 }
 
-impl TablesError {
-    /// Makes an error of what the file system says of a file.
-    pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
-        let path = path.to_owned();
-        move |source| Self::Io {
-            action,
-            path,
-            source,
-        }
-    }
+/// What the file system or the table library says of a file.
+type FileError = Box<dyn std::error::Error + Send + Sync>;
 
-    /// The same of what the table library says.
-    fn format(action: &'static str, path: &Path) -> impl FnOnce(PolarsError) -> Self + use<> {
+impl TablesError {
+    /// Makes an error of it.
+    pub(super) fn file<E: Into<FileError>>(
+        action: &'static str,
+        path: &Path,
+    ) -> impl FnOnce(E) -> Self + use<E> {
         let path = path.to_owned();
-        move |source| Self::Format {
+        move |source| Self::File {
             action,
             path,
-            source,
+            source: source.into(),
         }
     }
 }

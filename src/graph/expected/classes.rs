@@ -24,13 +24,11 @@ pub struct ExpectedGraph {
 
 impl ExpectedGraph {
     /// Number of nodes.
-    #[must_use]
     pub fn nodes(&self) -> f64 {
         self.classes.iter().map(|class| class.nodes).sum()
     }
 
     /// Number of stored, directed edges: each undirected one twice.
-    #[must_use]
     pub fn edges(&self) -> f64 {
         let ends = self.classes.iter();
         ends.map(|class| class.nodes * class.degree).sum()
@@ -42,7 +40,6 @@ impl ExpectedGraph {
     /// Each node is on each worker with the same chance, 1 / `workers`. A node with neighbours v,
     /// each there with chance q(v), is in the halo of another worker with chance
     /// 1 − Π (1 − q(v) / `workers`).
-    #[must_use]
     pub fn boundary_rows(&self, workers: usize) -> f64 {
         let share = 1.0 / workers as f64;
         let others = workers as f64 - 1.0;
@@ -59,7 +56,6 @@ impl ExpectedGraph {
     /// numbers; every part is alike, within one.
     ///
     /// `training` nodes are spread like all others. Features are dense rows of `columns` values.
-    #[must_use]
     pub fn counts(&self, workers: usize, training: f64, columns: usize) -> BoundaryCounts {
         let (nodes, edges) = (self.nodes(), self.edges());
         let pairs = workers * (workers - 1);
@@ -121,7 +117,6 @@ fn dealt(all: f64, places: usize, place: usize) -> usize {
 }
 
 /// The nearest whole number; what is counted here is never negative.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn round(value: f64) -> usize {
     value.round() as usize
 }

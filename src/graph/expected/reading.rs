@@ -72,7 +72,6 @@ impl CountSpec {
 
     /// A data set with the widths of the models that train on it, and no node: what is planned
     /// comes from the counts. Its notes say what is assumed.
-    #[must_use]
     pub fn widths(&self, counted: &Counted) -> Dataset {
         Dataset {
             name: self.name(),
@@ -93,7 +92,6 @@ impl CountSpec {
     }
 
     /// Its name in tables: `rmat-36`, or that of the file.
-    #[must_use]
     pub fn name(&self) -> String {
         let file = || {
             self.degrees

@@ -50,7 +50,6 @@ fn choose(n: u32, k: u32) -> f64 {
 impl RmatLaw {
     /// A graph of 2^`scale` nodes from `edge_factor` · 2^`scale` draws; d is what the quadrants
     /// a, b, c leave of 1.
-    #[must_use]
     pub fn new(scale: u32, edge_factor: f64, [a, b, c]: [f64; 3]) -> Self {
         Self {
             scale,
@@ -61,7 +60,6 @@ impl RmatLaw {
     }
 
     /// The same with so many of its nodes, chosen at random, and the edges between them.
-    #[must_use]
     pub fn keeping(mut self, nodes: f64) -> Self {
         self.kept = nodes / f64::from(self.scale).exp2();
         self
@@ -69,7 +67,6 @@ impl RmatLaw {
 
     /// The same with as many draws as give so many distinct undirected edges: what a generator does
     /// that goes on drawing. `None` if the nodes cannot have so many.
-    #[must_use]
     pub fn with_edges(mut self, edges: f64) -> Option<Self> {
         let found = |law: &Self| law.graph().edges() / 2.0;
         // Repeated draws find ever fewer new edges: far above this the graph is as good as full.
@@ -99,7 +96,6 @@ impl RmatLaw {
     }
 
     /// The graph in expectation. O(scale³).
-    #[must_use]
     pub fn graph(&self) -> ExpectedGraph {
         let class = |ones: u32| {
             let mut neighbours = vec![0.0; self.scale as usize + 1];

@@ -22,7 +22,6 @@ pub struct Frontiers {
 ///
 /// `spreading` is the share of the frontier that draws neighbours: 1 where owners sample for
 /// others, 1 / workers where rows of others do not spread (a halo whose edges are not here).
-#[must_use]
 pub fn frontiers(
     graph: &ExpectedGraph,
     seeds: f64,

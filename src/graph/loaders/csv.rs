@@ -26,10 +26,21 @@ pub enum Form {
     Json,
 }
 
-/// Reads the folder.
-pub fn read(folder: &Path, form: Form, options: &Options<'_>) -> Result<RawDataset, GraphError> {
+/// Reads the folder, or the target file and those beside it whose names start like its own.
+pub fn read(path: &Path, form: Form, options: &Options<'_>) -> Result<RawDataset, GraphError> {
     let mut notes = Vec::new();
-    let targets = only_file(folder, "target.csv")?;
+    let targets = only_file(path, "target.csv")?;
+    let full = file_name(&targets);
+    let stem = full.strip_suffix("target.csv").ok_or_else(|| {
+        let what = "is not a file `*target.csv`; give that file or its folder as `path`";
+        GraphError::file(&targets, what)
+    })?;
+    let beside = |ending: &str| {
+        if path.is_file() {
+            return Ok(targets.with_file_name(format!("{stem}{ending}")));
+        }
+        only_file(path, ending)
+    };
     let mut listed: Vec<(u64, Option<String>)> = Vec::new();
     let headed = each_record(
         &targets,
@@ -60,7 +71,7 @@ pub fn read(folder: &Path, form: Form, options: &Options<'_>) -> Result<RawDatas
     let names: Vec<Option<String>> = listed.into_iter().map(|(_, class)| class).collect();
     let (labels, classes) = number_labels(&names);
 
-    let pairs = only_file(folder, "edges.csv")?;
+    let pairs = beside("edges.csv")?;
     let mut edges = Vec::new();
     let headed = each_record(
         &pairs,
@@ -84,14 +95,14 @@ pub fn read(folder: &Path, form: Form, options: &Options<'_>) -> Result<RawDatas
     let mut reading = Reading::of(count, [targets.clone(), pairs]);
     let features = match (options.features, form) {
         (Some(name), _) => {
-            let path = folder.join(name);
+            let path = targets.with_file_name(name);
             let (features, header) = listed_features(&path, &ids, options)?;
             notes.extend(headless(&path, header));
             reading.files.push(path);
             features
         }
         (None, Form::Json) => {
-            let path = only_file(folder, "features.json")?;
+            let path = beside("features.json")?;
             let features = json_features(&path, &ids)?;
             reading.files.push(path);
             features
@@ -105,11 +116,7 @@ pub fn read(folder: &Path, form: Form, options: &Options<'_>) -> Result<RawDatas
         }
     };
     reading.notes = notes;
-    let name = file_name(&targets);
-    let name = name
-        .trim_end_matches("target.csv")
-        .trim_end_matches('_')
-        .to_owned();
+    let name = stem.trim_end_matches('_').to_owned();
     Ok(RawDataset::new(name, graph, features, labels, classes, vec![]).read_as(reading))
 }
 
@@ -254,6 +261,21 @@ mod tests {
         );
         assert_eq!(data.features.width(), 5);
         assert_eq!(data.features.values(), [1.0, 1.0]);
+    }
+
+    #[test]
+    fn a_path_may_name_the_target_file_of_several() {
+        let folder = folder("a,b\n1,2\n", "id,target\n1,10\n2,9\n", None);
+        let other = folder.path().join("other_target.csv");
+        std::fs::write(&other, "id,target\n1,10\n").unwrap();
+        assert!(of(folder.path(), Form::Plain).is_err());
+        let data = of(&folder.path().join("tiny_target.csv"), Form::Plain).unwrap();
+        assert_eq!((data.name.as_str(), data.graph.edges()), ("tiny", 2));
+        let error = of(&other, Form::Plain).unwrap_err().to_string();
+        assert!(error.contains("other_edges.csv"), "{error}");
+        let edges = of(&folder.path().join("tiny_edges.csv"), Form::Plain);
+        let error = edges.unwrap_err().to_string();
+        assert!(error.contains("is not a file `*target.csv`"), "{error}");
     }
 
     #[test]

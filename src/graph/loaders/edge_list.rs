@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::ids::Ids;
 use super::text::{each_line, number, open};
-use super::{EdgeCount, Reading, data_set_name, only_file};
-use crate::graph::{Features, GraphError, RawDataset};
+use super::{only_file, topology};
+use crate::graph::{GraphError, RawDataset};
 
 /// Reads the file, or the only `.txt` (or `.txt.gz`) file of the folder.
 pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
@@ -38,18 +38,7 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
     let pairs = ends
         .chunks_exact(2)
         .filter_map(|pair| ids.node(pair[0]).zip(ids.node(pair[1])));
-    let (graph, count) = EdgeCount::undirected(ids.len(), pairs.collect());
-    let nodes = ids.len();
-    let name = data_set_name(&path);
-    Ok(RawDataset::new(
-        name,
-        graph,
-        Features::none(nodes),
-        vec![None; nodes],
-        0,
-        vec![],
-    )
-    .read_as(Reading::of(count, [path])))
+    Ok(topology(path, ids.len(), pairs.collect()))
 }
 
 #[cfg(test)]

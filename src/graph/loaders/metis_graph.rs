@@ -5,8 +5,8 @@
 use std::path::Path;
 
 use super::text::{each_line, number, open};
-use super::{EdgeCount, Reading, data_set_name, only_file};
-use crate::graph::{Features, GraphError, RawDataset};
+use super::{only_file, topology};
+use crate::graph::{GraphError, RawDataset};
 
 /// What the first line says.
 struct Header {
@@ -73,18 +73,7 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
         );
         return Err(GraphError::file(&path, what));
     }
-    let nodes = header.nodes as usize;
-    let (graph, count) = EdgeCount::undirected(nodes, edges);
-    let name = data_set_name(&path);
-    Ok(RawDataset::new(
-        name,
-        graph,
-        Features::none(nodes),
-        vec![None; nodes],
-        0,
-        vec![],
-    )
-    .read_as(Reading::of(count, [path])))
+    Ok(topology(path, header.nodes as usize, edges))
 }
 
 fn parse_header(line: &str) -> Result<Header, String> {

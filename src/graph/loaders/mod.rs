@@ -35,7 +35,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::reading::finite;
-use super::{EdgeCount, Format, GraphError, RawDataset, Reading};
+use super::{EdgeCount, Features, Format, GraphError, RawDataset, Reading};
 
 pub(super) use text::{each_line, number, open};
 
@@ -150,6 +150,14 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, GraphError> {
     // File systems list in any order.
     paths.sort_unstable();
     Ok(paths)
+}
+
+/// What a file of edges alone says.
+fn topology(path: PathBuf, nodes: usize, edges: Vec<(u32, u32)>) -> RawDataset {
+    let (graph, count) = EdgeCount::undirected(nodes, edges);
+    let (name, labels) = (data_set_name(&path), vec![None; nodes]);
+    RawDataset::new(name, graph, Features::none(nodes), labels, 0, vec![])
+        .read_as(Reading::of(count, [path]))
 }
 
 /// The last part of a path, for comparing and for naming data sets.

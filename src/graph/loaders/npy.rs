@@ -77,10 +77,6 @@ pub trait Element: Sized {
 
 impl Element for f32 {
     fn view(bytes: &[u8]) -> Result<Array<Self>, ViewNpyError> {
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "features are single precision"
-        )]
         let narrow = |value: f64| value as Self;
         copy(bytes, |value: Self| value).or_else(|_| copy(bytes, narrow))
     }

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use super::ids::{in_range, number_classes};
+use super::ids::{classes_of, in_range};
 use super::npy::Npz;
 use super::numpy::Matrix;
 use super::{EdgeCount, Reading, data_set_name, finite, only_file};
@@ -43,11 +43,7 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
             .filter(|&(_, weight)| weight != 0.0);
         edges.extend(stored.map(|(to, _)| (from, to)));
     }
-    let names: Vec<Option<i64>> = labels
-        .into_iter()
-        .map(|label| (label >= 0).then_some(label))
-        .collect();
-    let (labels, classes) = number_classes(&names);
+    let (labels, classes) = classes_of(&labels);
     let (graph, count) = EdgeCount::undirected(nodes, edges);
     let features = Features::from_rows(words.width, (0..nodes).map(|row| words.row(row)));
     let features = finite(&path, "`attr_*`", features)?;

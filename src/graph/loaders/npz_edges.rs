@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use super::ids::{in_range, number_classes};
+use super::ids::{classes_of, in_range};
 use super::npy::Npz;
 use super::{EdgeCount, Reading, data_set_name, finite, only_file};
 use crate::graph::{Features, GraphError, RawDataset, Split};
@@ -47,11 +47,7 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
     let ends = ends.map_err(|what| npz.error(format!("`edges`: {what}")))?;
     let pairs = ends.chunks_exact(2).map(|pair| (pair[0], pair[1]));
     let (graph, count) = EdgeCount::undirected(nodes, pairs.collect());
-    let names: Vec<Option<i64>> = labels
-        .into_iter()
-        .map(|label| (label >= 0).then_some(label))
-        .collect();
-    let (labels, classes) = number_classes(&names);
+    let (labels, classes) = classes_of(&labels);
 
     let names = ["train_masks", "val_masks", "test_masks"];
     let [train, validation, test] = if names.iter().any(|name| npz.has(name)) {

@@ -27,10 +27,6 @@ pub struct Matrix {
 
 impl Matrix {
     /// The checked form of the three arrays of a compressed matrix.
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "features are single precision"
-    )]
     pub fn new(
         shape: [usize; 2],
         offsets: &[f64],
@@ -90,11 +86,6 @@ impl Matrix {
 }
 
 /// A value that must be a whole number from 0 to 2⁵³.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "checked just before"
-)]
 pub fn index(value: f64) -> Result<usize, String> {
     if value.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(&value) {
         Ok(value as usize)

@@ -39,11 +39,9 @@ impl<'a> Pickle<'a> {
                     });
                 }
                 Err(what) => {
-                    return Err(GraphError::Pickle {
-                        path: path.to_owned(),
-                        offset,
-                        what,
-                    });
+                    let told = "fetch the published file again";
+                    let what = format!("at byte {offset}: {what}; {told}");
+                    return Err(GraphError::file(path, what));
                 }
             }
         }

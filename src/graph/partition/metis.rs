@@ -82,7 +82,6 @@ fn weights(graph: &Csr, balance: &[Balance], train: &[u32]) -> Result<Vec<Idx>, 
     }
     let weight = |node: usize, balance: &Balance| match balance {
         Balance::Nodes => 1,
-        #[allow(clippy::cast_possible_truncation)] // nodes are numbered by u32 throughout
         Balance::Training => Idx::from(train.binary_search(&(node as u32)).is_ok()),
         // All edges together are few enough for METIS, so those of a node are.
         Balance::Edges => Idx::try_from(graph.degree(node)).unwrap_or(Idx::MAX),

@@ -49,14 +49,12 @@ impl Partition {
     ///
     /// # Panics
     /// If the number of parts is not r times `parts`.
-    #[must_use]
     pub fn merged(&self, parts: usize) -> Self {
         assert!(
             parts > 0 && self.parts.is_multiple_of(parts),
             "{} chunks are not equally many for each of {parts} workers",
             self.parts
         );
-        #[allow(clippy::cast_possible_truncation)] // parts are numbered by u32
         let each = (self.parts / parts) as u32;
         Self {
             parts,

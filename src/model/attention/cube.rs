@@ -4,12 +4,11 @@
 use burn::backend::tensor::FloatTensor;
 use burn_cubecl::CubeBackend;
 use burn_cubecl::kernel::into_contiguous;
-use cubecl::calculate_cube_count_elemwise;
 use cubecl::prelude::*;
 
 use super::{AttentionKernels, NEGATIVE_SLOPE};
 use crate::model::SparseMatrix;
-use crate::model::device::{positions, result, structure, zeros};
+use crate::model::device::{lanes, positions, result, structure, zeros};
 
 #[cube]
 fn leaky(score: f32) -> f32 {
@@ -176,9 +175,7 @@ impl AttentionKernels for CubeBackend {
         }
         let out = result(&left, entries, heads);
         let structure = structure(&left, matrix, false);
-        let client = left.client.clone();
-        let cube_dim = CubeDim::new(&client, rows * heads);
-        let cube_count = calculate_cube_count_elemwise(&client, rows * heads, cube_dim);
+        let (client, cube_count, cube_dim) = lanes(&left, rows * heads);
         // SAFETY: the lengths given are those of the buffers, and every index is below them: columns were checked against the width of
         // the matrix when it was made, and the shapes of the tensors by the caller. So it is in the functions below.
         unsafe {
@@ -213,9 +210,7 @@ impl AttentionKernels for CubeBackend {
         }
         let out = result(&left, entries, heads);
         let structure = structure(&left, matrix, false);
-        let client = left.client.clone();
-        let cube_dim = CubeDim::new(&client, rows * heads);
-        let cube_count = calculate_cube_count_elemwise(&client, rows * heads, cube_dim);
+        let (client, cube_count, cube_dim) = lanes(&left, rows * heads);
         // SAFETY: as in `weigh`.
         unsafe {
             softmax_gradient_rows::launch_unchecked(
@@ -243,11 +238,7 @@ impl AttentionKernels for CubeBackend {
     ) -> FloatTensor<Self> {
         let (weights, x) = (into_contiguous(weights), into_contiguous(x));
         let (heads, width) = (weights.meta.shape()[1], x.meta.shape()[1]);
-        let rows = if transposed {
-            matrix.columns()
-        } else {
-            matrix.rows()
-        };
+        let rows = matrix.outputs(transposed);
         let (elements, entries) = (rows * width, matrix.entries());
         if elements * entries == 0 {
             return zeros(&x, rows, width);
@@ -260,9 +251,7 @@ impl AttentionKernels for CubeBackend {
             // Not read: the entries are their own positions.
             structure.columns.clone()
         };
-        let client = x.client.clone();
-        let cube_dim = CubeDim::new(&client, elements);
-        let cube_count = calculate_cube_count_elemwise(&client, elements, cube_dim);
+        let (client, cube_count, cube_dim) = lanes(&x, elements);
         // SAFETY: as in `weigh`.
         unsafe {
             sum_rows::launch_unchecked(
@@ -297,9 +286,7 @@ impl AttentionKernels for CubeBackend {
         }
         let out = result(&x, entries, heads);
         let structure = structure(&x, matrix, false);
-        let client = x.client.clone();
-        let cube_dim = CubeDim::new(&client, entries * heads);
-        let cube_count = calculate_cube_count_elemwise(&client, entries * heads, cube_dim);
+        let (client, cube_count, cube_dim) = lanes(&x, entries * heads);
         // SAFETY: as in `weigh`.
         unsafe {
             dot_rows::launch_unchecked(

@@ -19,13 +19,12 @@ mod cube;
 
 use std::sync::Arc;
 
-use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
-use burn::backend::autodiff::grads::Gradients;
-use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Dispatch, FloatDType, TensorMetadata, backend_extension};
 use burn::tensor::{Shape, Tensor};
 
+use super::operation::operation;
 use super::{Merge, SparseMatrix};
 
 /// Slope of the `LeakyReLU` below zero (Veličković et al., 2018, section 2.1).
@@ -157,7 +156,6 @@ pub trait AttentionBackend: Backend {
 ///
 /// # Panics
 /// If the shapes are others.
-#[must_use]
 pub fn edge_softmax(matrix: &Arc<SparseMatrix>, left: Tensor<2>, right: Tensor<2>) -> Tensor<2> {
     let heads = left.dims()[1];
     assert_eq!(left.dims(), [matrix.rows(), heads], "a score of each row");
@@ -185,7 +183,6 @@ pub fn edge_softmax(matrix: &Arc<SparseMatrix>, left: Tensor<2>, right: Tensor<2
 ///
 /// # Panics
 /// If the shapes are others.
-#[must_use]
 pub fn edge_sum(
     matrix: &Arc<SparseMatrix>,
     weights: Tensor<2>,
@@ -253,60 +250,29 @@ impl<B: AttentionKernels, C: CheckpointStrategy> AttentionBackend for Autodiff<B
         right: FloatTensor<Self>,
         matrix: Arc<SparseMatrix>,
     ) -> FloatTensor<Self> {
-        #[derive(Debug)]
-        struct SoftmaxBackward;
-
-        impl<B: AttentionKernels> Backward<B, 2> for SoftmaxBackward {
-            /// Structure, left, right, weights.
-            type State = (
-                Arc<SparseMatrix>,
-                FloatTensor<B>,
-                FloatTensor<B>,
-                FloatTensor<B>,
-            );
-
-            fn backward(
-                self,
-                ops: Ops<Self::State, 2>,
-                gradients: &mut Gradients,
-                _checkpointer: &mut Checkpointer,
-            ) {
-                let gradient = gradients.consume::<B>(&ops.node);
-                let (matrix, left, right, weights) = ops.state;
+        operation::<B, C, _, 2>(
+            [left, right],
+            |[left, right]| B::weigh(left, right, &matrix),
+            |[left, right]| {
+                let weights = B::weigh(left.clone(), right.clone(), &matrix);
+                let kept = (Arc::clone(&matrix), left, right, weights.clone());
+                (weights, kept)
+            },
+            |gradient, (matrix, left, right, weights), wanted| {
                 let heads = left.shape()[1];
                 let of_scores = B::weigh_gradient(left, right, weights, gradient, &matrix);
-                let [left, right] = ops.parents;
-                for (parent, rows, transposed) in [
-                    (left, matrix.columns(), false),
-                    (right, matrix.rows(), true),
-                ] {
-                    if let Some(node) = parent {
-                        let ones = ones::<B>(rows, heads, &of_scores);
-                        // With ones in place of rows the sums are those of the scores' own
-                        // gradients.
-                        let sums = B::sum(of_scores.clone(), ones, &matrix, transposed);
-                        gradients.register::<B>(node.id, sums);
-                    }
-                }
-            }
-        }
-
-        match SoftmaxBackward
-            .prepare::<C>([left.node(), right.node()])
-            .compute_bound()
-            .stateful()
-        {
-            OpsKind::Tracked(prepared) => {
-                let (left, right) = (left.into_primitive(), right.into_primitive());
-                let weights = B::weigh(left.clone(), right.clone(), &matrix);
-                prepared.finish((matrix, left, right, weights.clone()), weights)
-            }
-            OpsKind::UnTracked(prepared) => prepared.finish(B::weigh(
-                left.into_primitive(),
-                right.into_primitive(),
-                &matrix,
-            )),
-        }
+                // With ones in place of rows the sums are those of the scores' own gradients.
+                let sums = |rows, transposed| {
+                    let ones = ones::<B>(rows, heads, &of_scores);
+                    B::sum(of_scores.clone(), ones, &matrix, transposed)
+                };
+                let [of_left, of_right] = wanted;
+                [
+                    of_left.then(|| sums(matrix.columns(), false)),
+                    of_right.then(|| sums(matrix.rows(), true)),
+                ]
+            },
+        )
     }
 
     fn edge_sum(
@@ -315,57 +281,25 @@ impl<B: AttentionKernels, C: CheckpointStrategy> AttentionBackend for Autodiff<B
         matrix: Arc<SparseMatrix>,
         merge: Merge,
     ) -> FloatTensor<Self> {
-        #[derive(Debug)]
-        struct SumBackward;
-
-        impl<B: AttentionKernels> Backward<B, 2> for SumBackward {
-            /// Structure, weights, x, what becomes of the heads.
-            type State = (Arc<SparseMatrix>, FloatTensor<B>, FloatTensor<B>, Merge);
-
-            fn backward(
-                self,
-                ops: Ops<Self::State, 2>,
-                gradients: &mut Gradients,
-                _checkpointer: &mut Checkpointer,
-            ) {
-                let gradient = gradients.consume::<B>(&ops.node);
-                let (matrix, weights, x, merge) = ops.state;
-                let heads = weights.shape()[1];
-                let [of_weights, of_x] = ops.parents;
-                if let Some(node) = of_weights {
-                    let g = gradient.clone();
-                    let dots = match merge {
-                        Merge::Concatenate => B::dot(g, x, heads, &matrix),
-                        Merge::Average => B::mean_dot(g, x, heads, &matrix),
-                    };
-                    gradients.register::<B>(node.id, dots);
-                }
-                if let Some(node) = of_x {
-                    let sums = match merge {
-                        Merge::Concatenate => B::sum(weights, gradient, &matrix, true),
-                        Merge::Average => B::spread(weights, gradient, &matrix),
-                    };
-                    gradients.register::<B>(node.id, sums);
-                }
-            }
-        }
-
-        match SumBackward
-            .prepare::<C>([weights.node(), x.node()])
-            .compute_bound()
-            .stateful()
-        {
-            OpsKind::Tracked(prepared) => {
-                let (weights, x) = (weights.into_primitive(), x.into_primitive());
+        operation::<B, C, _, 2>(
+            [weights, x],
+            |[weights, x]| merged::<B>(weights, x, &matrix, merge),
+            |[weights, x]| {
                 let sums = merged::<B>(weights.clone(), x.clone(), &matrix, merge);
-                prepared.finish((matrix, weights, x, merge), sums)
-            }
-            OpsKind::UnTracked(prepared) => prepared.finish(merged::<B>(
-                weights.into_primitive(),
-                x.into_primitive(),
-                &matrix,
-                merge,
-            )),
-        }
+                (sums, (Arc::clone(&matrix), weights, x, merge))
+            },
+            |gradient, (matrix, weights, x, merge), [wants_weights, wants_x]| {
+                let (heads, g) = (weights.shape()[1], gradient.clone());
+                let of_weights = wants_weights.then(|| match merge {
+                    Merge::Concatenate => B::dot(g, x, heads, &matrix),
+                    Merge::Average => B::mean_dot(g, x, heads, &matrix),
+                });
+                let of_x = wants_x.then(|| match merge {
+                    Merge::Concatenate => B::sum(weights, gradient, &matrix, true),
+                    Merge::Average => B::spread(weights, gradient, &matrix),
+                });
+                [of_weights, of_x]
+            },
+        )
     }
 }

@@ -36,7 +36,6 @@ pub enum Conv {
 
 impl Conv {
     /// A layer with parameters drawn on the host for (`seed`, `layer`), as `spec.init` says.
-    #[must_use]
     pub fn new(spec: &LayerSpec, seed: u64, layer: usize, device: &Device) -> Self {
         let draws = Draws {
             seed,
@@ -59,7 +58,6 @@ impl Conv {
     /// # Shapes
     /// - input: `[block.inputs, d_in]`
     /// - result: `[block.outputs, d_out]`
-    #[must_use]
     pub fn forward(&self, block: &Block, input: &Input, activation: Activation) -> Matrix {
         match self {
             Self::Gcn(conv) => conv.forward(block, input, activation),
@@ -76,7 +74,6 @@ impl Conv {
     /// # Shapes
     /// - input: `[rows, d_in]`
     /// - result: `[rows, d]`, with the `d` of [`LayerSpec::transformed`]
-    #[must_use]
     pub fn transform(&self, input: &Input) -> Matrix {
         match self {
             Self::Gcn(conv) => input.times(conv.weight.val()),
@@ -94,7 +91,6 @@ impl Conv {
     /// - rows: `[block.inputs, d]`
     /// - own: `[block.outputs, d_in]`
     /// - result: `[block.outputs, d_out]`
-    #[must_use]
     pub fn gather(
         &self,
         block: &Block,
@@ -112,7 +108,6 @@ impl Conv {
     }
 
     /// Whether the layer reads the input of its outputs beside what it gathers.
-    #[must_use]
     pub const fn reads_own(&self) -> bool {
         matches!(self, Self::Sage(_) | Self::SagePool(_))
     }
@@ -214,7 +209,6 @@ const SECOND_BIAS: u64 = 5;
 
 /// Parameters of a dense layer `[inputs, outputs]`, drawn for (`seed`, `layer`) apart from those of
 /// the message-passing layer, from `init` with bounds times `gain`.
-#[must_use]
 pub fn dense_parameters(
     (init, gain): (Init, f64),
     [inputs, outputs]: [usize; 2],

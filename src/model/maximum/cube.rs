@@ -4,12 +4,11 @@
 use burn::backend::tensor::FloatTensor;
 use burn_cubecl::CubeBackend;
 use burn_cubecl::kernel::into_contiguous;
-use cubecl::calculate_cube_count_elemwise;
 use cubecl::prelude::*;
 
 use super::MaximumKernels;
 use crate::model::SparseMatrix;
-use crate::model::device::{positions, result, structure, zeros};
+use crate::model::device::{lanes, positions, result, structure, zeros};
 
 #[cube(launch_unchecked)]
 fn winners_of_rows(offsets: &[u32], columns: &[u32], x: &[f32], out: &mut [f32], width: usize) {
@@ -96,9 +95,7 @@ impl MaximumKernels for CubeBackend {
         }
         let out = result(&x, rows, width);
         let structure = structure(&x, matrix, false);
-        let client = x.client.clone();
-        let cube_dim = CubeDim::new(&client, rows * width);
-        let cube_count = calculate_cube_count_elemwise(&client, rows * width, cube_dim);
+        let (client, cube_count, cube_dim) = lanes(&x, rows * width);
         // SAFETY: the lengths given are those of the buffers, and every index is below them: columns were checked against the width of
         // the matrix when it was made, and the shapes of the tensors by the caller. So it is in the functions below.
         unsafe {
@@ -129,9 +126,7 @@ impl MaximumKernels for CubeBackend {
         }
         let out = result(&x, rows, width);
         let structure = structure(&x, matrix, false);
-        let client = x.client.clone();
-        let cube_dim = CubeDim::new(&client, rows * width);
-        let cube_count = calculate_cube_count_elemwise(&client, rows * width, cube_dim);
+        let (client, cube_count, cube_dim) = lanes(&x, rows * width);
         // SAFETY: as in `winners`, whose values lie within the row, or are negative.
         unsafe {
             pick_rows::launch_unchecked(
@@ -163,9 +158,7 @@ impl MaximumKernels for CubeBackend {
         let out = result(&g, inputs, width);
         let (forward, transposed) = (structure(&g, matrix, false), structure(&g, matrix, true));
         let positions = positions(&g, matrix);
-        let client = g.client.clone();
-        let cube_dim = CubeDim::new(&client, inputs * width);
-        let cube_count = calculate_cube_count_elemwise(&client, inputs * width, cube_dim);
+        let (client, cube_count, cube_dim) = lanes(&g, inputs * width);
         // SAFETY: as in `winners`.
         unsafe {
             pick_gradient_rows::launch_unchecked(

@@ -13,14 +13,13 @@ mod cube;
 
 use std::sync::Arc;
 
-use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
-use burn::backend::autodiff::grads::Gradients;
-use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Dispatch, backend_extension};
 use burn::tensor::Tensor;
 
 use super::SparseMatrix;
+use super::operation::operation;
 
 /// The passes that a backend carries out itself, over a structure `[m, n]` whose values play no
 /// part.
@@ -76,7 +75,6 @@ pub trait MaximumBackend: Backend {
 ///
 /// # Panics
 /// If `x` does not have one row per column of the matrix.
-#[must_use]
 pub fn neighbour_max(matrix: &Arc<SparseMatrix>, x: Tensor<2>) -> Tensor<2> {
     assert_eq!(
         x.dims()[0],
@@ -96,43 +94,15 @@ impl<B: MaximumKernels> MaximumBackend for B {
 
 impl<B: MaximumKernels, C: CheckpointStrategy> MaximumBackend for Autodiff<B, C> {
     fn neighbour_max(x: FloatTensor<Self>, matrix: Arc<SparseMatrix>) -> FloatTensor<Self> {
-        #[derive(Debug)]
-        struct MaximumBackward;
-
-        impl<B: MaximumKernels> Backward<B, 1> for MaximumBackward {
-            /// Structure, winners.
-            type State = (Arc<SparseMatrix>, FloatTensor<B>);
-
-            fn backward(
-                self,
-                ops: Ops<Self::State, 1>,
-                gradients: &mut Gradients,
-                _checkpointer: &mut Checkpointer,
-            ) {
-                let gradient = gradients.consume::<B>(&ops.node);
-                let (matrix, winners) = ops.state;
-                let [parent] = ops.parents;
-                if let Some(node) = parent {
-                    let of_x = B::pick_gradient(gradient, winners, &matrix);
-                    gradients.register::<B>(node.id, of_x);
-                }
-            }
-        }
-
-        match MaximumBackward
-            .prepare::<C>([x.node()])
-            .compute_bound()
-            .stateful()
-        {
-            OpsKind::Tracked(prepared) => {
-                let x = x.into_primitive();
+        operation::<B, C, _, 1>(
+            [x],
+            |[x]| B::neighbour_max(x, Arc::clone(&matrix)),
+            |[x]| {
                 let winners = B::winners(x.clone(), &matrix);
                 let largest = B::pick(x, winners.clone(), &matrix);
-                prepared.finish((matrix, winners), largest)
-            }
-            OpsKind::UnTracked(prepared) => {
-                prepared.finish(B::neighbour_max(x.into_primitive(), matrix))
-            }
-        }
+                (largest, (Arc::clone(&matrix), winners))
+            },
+            |gradient, (matrix, winners), _| [Some(B::pick_gradient(gradient, winners, &matrix))],
+        )
     }
 }

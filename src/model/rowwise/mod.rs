@@ -184,7 +184,6 @@ pub trait RowwiseBackend: Backend {
 /// # Shapes
 /// - x, result: `[rows, width]`
 /// - bias: `[width]`
-#[must_use]
 pub fn activate(x: Tensor<2>, bias: Tensor<1>, activation: Activation) -> Tensor<2> {
     let bias: Tensor<2> = bias.unsqueeze();
     Tensor::from_dispatch(<Dispatch as RowwiseBackend>::row_activate(
@@ -200,7 +199,6 @@ pub fn activate(x: Tensor<2>, bias: Tensor<1>, activation: Activation) -> Tensor
 /// # Shapes
 /// - x, result: `[rows, width]`
 /// - gain, shift: `[width]`
-#[must_use]
 pub fn layer_norm(
     x: Tensor<2>,
     gain: Tensor<1>,
@@ -220,7 +218,6 @@ pub fn layer_norm(
 ///
 /// # Shapes
 /// - x, result: `[nodes of the mask, width]`
-#[must_use]
 pub fn dropped(x: Tensor<2>, mask: Mask) -> Tensor<2> {
     let x = x.into_dispatch();
     Tensor::from_dispatch(<Dispatch as RowwiseBackend>::row_mask(x, Arc::new(mask)))
@@ -240,7 +237,6 @@ pub(super) fn loss(logits: Tensor<2>, targets: Tensor<2>) -> Tensor<1> {
 ///
 /// # Shapes
 /// - output, upstream: `[rows, width]`
-#[must_use]
 pub fn carrier(output: Tensor<2>, upstream: Tensor<2>) -> Tensor<1> {
     let carrier: Tensor<2> = Tensor::from_dispatch(<Dispatch as RowwiseBackend>::row_carrier(
         output.into_dispatch(),

@@ -13,7 +13,6 @@ use crate::model::host::Host;
 use crate::model::scatter;
 
 /// `A·x` or `Aᵀ·x` on host slices: `x [columns, width]` row by row, the result `[rows, width]`.
-#[must_use]
 pub fn product(matrix: &SparseMatrix, x: &[f32], width: usize, transposed: bool) -> Vec<f32> {
     let values = matrix.values();
     if transposed && scatter::pays(matrix, width) {
@@ -35,12 +34,7 @@ impl<B: Host> SpmmBackend for B {
         transposed: bool,
     ) -> FloatTensor<Self> {
         let width = x.shape()[1];
-        let rows = if transposed {
-            matrix.columns()
-        } else {
-            matrix.rows()
-        };
         let product = product(&matrix, &B::values(x), width, transposed);
-        B::tensor(product, [rows, width])
+        B::tensor(product, [matrix.outputs(transposed), width])
     }
 }

@@ -6,12 +6,11 @@ use std::sync::Arc;
 use burn::backend::tensor::FloatTensor;
 use burn_cubecl::CubeBackend;
 use burn_cubecl::kernel::into_contiguous;
-use cubecl::calculate_cube_count_elemwise;
 use cubecl::prelude::*;
 
 use super::SpmmBackend;
 use crate::model::SparseMatrix;
-use crate::model::device::{result, structure};
+use crate::model::device::{lanes, per_entry, result, structure};
 
 #[cube(launch_unchecked)]
 fn rows_times(
@@ -42,30 +41,17 @@ impl SpmmBackend for CubeBackend {
     ) -> FloatTensor<Self> {
         let x = into_contiguous(x);
         let width = x.meta.shape()[1];
-        let rows = if transposed {
-            matrix.columns()
-        } else {
-            matrix.rows()
-        };
-        let client = x.client.clone();
+        let rows = matrix.outputs(transposed);
         let structure = structure(&x, &matrix, transposed);
         // Values lie in the order in which they are read, so the transpose has its own.
         let key = format!("{:?} {transposed}", x.device);
         let values = matrix.value_cache().get(&key, || {
-            let mut values: Vec<f32> = if transposed {
-                let positions = &matrix.by_column().positions;
-                positions
-                    .iter()
-                    .map(|&p| matrix.values()[p as usize])
-                    .collect()
-            } else {
-                matrix.values().to_vec()
-            };
-            // A buffer may not be empty, so one holds a value that no lane reads.
-            if values.is_empty() {
-                values.push(0.0);
+            if !transposed {
+                return per_entry(&x.client, matrix.values());
             }
-            client.create_from_slice(f32::as_bytes(&values))
+            let positions = matrix.by_column().positions.iter();
+            let values: Vec<f32> = positions.map(|&p| matrix.values()[p as usize]).collect();
+            per_entry(&x.client, &values)
         });
 
         let out = result(&x, rows, width);
@@ -74,8 +60,7 @@ impl SpmmBackend for CubeBackend {
             return out;
         }
         let entries = matrix.entries().max(1);
-        let cube_dim = CubeDim::new(&client, elements);
-        let cube_count = calculate_cube_count_elemwise(&client, elements, cube_dim);
+        let (client, cube_count, cube_dim) = lanes(&x, elements);
         // SAFETY: the lengths given are those of the buffers made above, and every index is below them: columns were checked
         // against the width of the matrix when it was made.
         unsafe {

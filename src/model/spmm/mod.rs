@@ -13,14 +13,13 @@ mod cube;
 
 use std::sync::Arc;
 
-use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
-use burn::backend::autodiff::grads::Gradients;
-use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Dispatch, backend_extension};
 use burn::tensor::Tensor;
 
 use super::SparseMatrix;
+use super::operation::operation;
 
 /// The sparse product as an operation of a tensor backend.
 #[cfg_attr(
@@ -53,7 +52,6 @@ pub trait SpmmBackend: Backend {
 ///
 /// # Panics
 /// If `x` does not have `columns` rows.
-#[must_use]
 pub fn spmm(matrix: &Arc<SparseMatrix>, x: Tensor<2>) -> Tensor<2> {
     assert_eq!(
         x.dims()[0],
@@ -70,40 +68,14 @@ impl<B: SpmmBackend, C: CheckpointStrategy> SpmmBackend for Autodiff<B, C> {
         matrix: Arc<SparseMatrix>,
         transposed: bool,
     ) -> FloatTensor<Self> {
-        #[derive(Debug)]
-        struct SpmmBackward;
-
-        impl<B: SpmmBackend> Backward<B, 1> for SpmmBackward {
-            type State = (Arc<SparseMatrix>, bool);
-
-            fn backward(
-                self,
-                ops: Ops<Self::State, 1>,
-                gradients: &mut Gradients,
-                _checkpointer: &mut Checkpointer,
-            ) {
-                let gradient = gradients.consume::<B>(&ops.node);
-                let (matrix, transposed) = ops.state;
-                let [parent] = ops.parents;
-                if let Some(node) = parent {
-                    gradients.register::<B>(node.id, B::spmm(gradient, matrix, !transposed));
-                }
-            }
-        }
-
-        match SpmmBackward
-            .prepare::<C>([x.node()])
-            .compute_bound()
-            .stateful()
-        {
-            OpsKind::Tracked(prepared) => {
-                let product = B::spmm(x.primitive().clone(), Arc::clone(&matrix), transposed);
-                prepared.finish((matrix, transposed), product)
-            }
-            // Without gradients nothing is kept for a way back.
-            OpsKind::UnTracked(prepared) => {
-                prepared.finish(B::spmm(x.into_primitive(), matrix, transposed))
-            }
-        }
+        operation::<B, C, _, 1>(
+            [x],
+            |[x]| B::spmm(x, Arc::clone(&matrix), transposed),
+            |[x]| {
+                let product = B::spmm(x, Arc::clone(&matrix), transposed);
+                (product, (Arc::clone(&matrix), transposed))
+            },
+            |gradient, (matrix, transposed), _| [Some(B::spmm(gradient, matrix, !transposed))],
+        )
     }
 }

@@ -1,7 +1,6 @@
 //! The first part of the columns: what a wise choice should be better than.
 
 use super::draw::all_columns;
-use crate::net::selection::kept_at;
 use crate::net::{CodecKey, Columns, NetError, RelativeError, Rows, Selection};
 
 /// Keeps the first k = ⌊n / ratio⌋ columns, at least 1: always the same, so the others are never
@@ -19,12 +18,8 @@ impl Selection for FirstColumns {
         format!("first_columns(ratio={})", self.ratio)
     }
 
-    fn kept(&self, width: usize) -> usize {
-        kept_at(self.ratio, width)
-    }
-
-    fn is_whole(&self) -> bool {
-        self.ratio <= 1.0
+    fn ratio(&self) -> f64 {
+        self.ratio
     }
 
     fn choose(&self, rows: &Rows<'_>, _key: CodecKey) -> Columns {
@@ -39,10 +34,6 @@ impl Selection for FirstColumns {
         _key: CodecKey,
     ) -> Result<Columns, NetError> {
         Ok(Columns::Same(all_columns(self.kept(width))))
-    }
-
-    fn is_unbiased(&self) -> bool {
-        self.is_whole()
     }
 
     fn error(&self, width: usize) -> RelativeError {

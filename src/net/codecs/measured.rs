@@ -18,7 +18,6 @@ pub struct CodingError {
 
 impl CodingError {
     /// Of one message: its rows, and what is decoded of them.
-    #[must_use]
     pub fn of(rows: &[f32], decoded: &[f32]) -> Self {
         let square = |value: f64| value * value;
         rows.iter()
@@ -31,7 +30,6 @@ impl CodingError {
     }
 
     /// Of both.
-    #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
             lost: self.lost + other.lost,
@@ -40,7 +38,6 @@ impl CodingError {
     }
 
     /// ‖x̃ − x‖² / ‖x‖²; 0 where there was nothing to lose.
-    #[must_use]
     pub fn relative(self) -> f64 {
         if self.lost == 0.0 {
             return 0.0;
@@ -59,7 +56,6 @@ pub struct Gauge(Mutex<CodingErrors>);
 
 impl Gauge {
     /// All of them; the gauge is empty afterwards.
-    #[must_use]
     pub fn take(&self) -> CodingErrors {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -72,17 +68,33 @@ impl Gauge {
     }
 }
 
-/// A codec whose error is measured as it encodes: what it makes is decoded on the spot, which takes
-/// the time that it takes.
-#[derive(Clone)]
-pub struct Measured {
-    /// What is measured.
-    pub codec: Arc<dyn Codec>,
-    /// This worker's.
-    pub gauge: Arc<Gauge>,
+/// What looks at each message as it is encoded.
+pub trait Watcher: Send + Sync {
+    /// These rows became these bytes.
+    fn sees(&self, codec: &dyn Codec, rows: &Rows<'_>, bytes: &[u8], key: CodecKey);
 }
 
-impl Codec for Measured {
+/// The error is measured as a codec encodes: what it makes is decoded on the spot, which takes the
+/// time that it takes.
+impl Watcher for Gauge {
+    fn sees(&self, codec: &dyn Codec, rows: &Rows<'_>, bytes: &[u8], key: CodecKey) {
+        // What a codec makes, it can read.
+        if let Ok(decoded) = codec.decode(bytes, rows.rows(), rows.width(), key) {
+            self.add(key, CodingError::of(rows.values(), &decoded));
+        }
+    }
+}
+
+/// A codec whose messages are looked at; they are its own.
+#[derive(Clone)]
+pub struct Watched {
+    /// The codec.
+    pub codec: Arc<dyn Codec>,
+    /// Who looks: this worker's.
+    pub watcher: Arc<dyn Watcher>,
+}
+
+impl Codec for Watched {
     fn name(&self) -> String {
         self.codec.name()
     }
@@ -91,13 +103,13 @@ impl Codec for Measured {
         self.codec.encoded_bytes(rows, width)
     }
 
+    fn message_bytes(&self, rows: usize, width: usize, key: CodecKey) -> Bytes {
+        self.codec.message_bytes(rows, width, key)
+    }
+
     fn encode(&self, rows: &Rows<'_>, key: CodecKey) -> Vec<u8> {
         let bytes = self.codec.encode(rows, key);
-        // What a codec makes, it can read.
-        if let Ok(decoded) = self.codec.decode(&bytes, rows.rows(), rows.width(), key) {
-            self.gauge
-                .add(key, CodingError::of(rows.values(), &decoded));
-        }
+        self.watcher.sees(self.codec.as_ref(), rows, &bytes, key);
         bytes
     }
 
@@ -131,9 +143,10 @@ mod tests {
 
     #[test]
     fn what_is_lost_is_added_up_by_layer_and_way() {
-        let codec = Measured {
+        let gauge = Arc::new(Gauge::default());
+        let codec = Watched {
             codec: Arc::new(FirstColumns { ratio: 2.0 }),
-            gauge: Arc::default(),
+            watcher: gauge.clone(),
         };
         for way in [Way::Forward, Way::Back] {
             let key = CodecKey::new(0, 1, 0).between(0, 1, way);
@@ -146,7 +159,7 @@ mod tests {
                 drop(codec.encode(&Rows::new(&row, 2), key));
             }
         }
-        let errors = codec.gauge.take();
+        let errors = gauge.take();
         let lane = |way| CodecLane {
             owner: 0,
             reader: 1,
@@ -155,17 +168,17 @@ mod tests {
         let forward = errors[&(1, lane(Way::Forward))];
         assert_eq!((forward.lost, forward.sent), (32.0, 50.0));
         assert_eq!(errors[&(1, lane(Way::Back))].relative(), 0.0);
-        assert!(codec.gauge.take().is_empty());
+        assert!(gauge.take().is_empty());
     }
 
     #[test]
     fn measuring_at_the_sender_does_not_disturb_what_it_remembers() {
-        let difference = |gauge: &Arc<Gauge>| Measured {
+        let difference = |gauge: &Arc<Gauge>| Watched {
             codec: Arc::new(Difference {
                 codec: Arc::new(TopK::new(4.0)),
                 memory: Arc::default(),
             }),
-            gauge: Arc::clone(gauge),
+            watcher: gauge.clone(),
         };
         let gauge = Arc::new(Gauge::default());
         let (sender, receiver) = (difference(&gauge), difference(&Arc::default()));

@@ -20,7 +20,7 @@ pub use compose::Compose;
 pub use difference::{Difference, DifferenceMemory};
 pub use first_columns::FirstColumns;
 pub use identity::Identity;
-pub use measured::{CodingError, CodingErrors, Gauge, Measured};
+pub use measured::{CodingError, CodingErrors, Gauge, Watched, Watcher};
 pub use quantise::{Bits, Quantise};
 pub use quantise_rows::{QuantiseRows, ROW_BITS, RowBits};
 pub use random_columns::RandomColumns;

@@ -24,7 +24,6 @@ impl Bits {
     pub const ALL: [Self; 4] = [Self::One, Self::Two, Self::Four, Self::Eight];
 
     /// How many.
-    #[must_use]
     pub const fn count(self) -> u32 {
         self as u32
     }

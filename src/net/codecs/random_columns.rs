@@ -1,7 +1,7 @@
 //! VARCO's compressor: a random part of the columns, the same for all rows.
 
 use super::draw::{all_columns, shuffle_front};
-use crate::net::selection::{kept_at, random_error};
+use crate::net::selection::random_error;
 use crate::net::{CodecKey, Columns, NetError, RelativeError, Rows, Selection};
 
 /// Keeps k of n columns, drawn at random, the same for all rows (Cerviño et al., *Distributed
@@ -25,7 +25,6 @@ pub struct RandomColumns {
 
 impl RandomColumns {
     /// The columns sent, ascending: the first k of a random permutation of `0..width`, sorted.
-    #[must_use]
     pub fn columns(&self, width: usize, key: CodecKey) -> Vec<u32> {
         let kept = self.kept(width);
         let mut columns = all_columns(width);
@@ -44,19 +43,12 @@ impl Selection for RandomColumns {
         format!("random_columns(ratio={}{rescaled})", self.ratio)
     }
 
-    fn kept(&self, width: usize) -> usize {
-        kept_at(self.ratio, width)
+    fn ratio(&self) -> f64 {
+        self.ratio
     }
 
-    fn is_whole(&self) -> bool {
-        self.ratio <= 1.0
-    }
-
-    fn factor(&self, width: usize) -> f32 {
-        if !self.rescale {
-            return 1.0;
-        }
-        (width as f64 / self.kept(width).max(1) as f64) as f32
+    fn rescales(&self) -> bool {
+        self.rescale
     }
 
     fn choose(&self, rows: &Rows<'_>, key: CodecKey) -> Columns {
@@ -71,10 +63,6 @@ impl Selection for RandomColumns {
         key: CodecKey,
     ) -> Result<Columns, NetError> {
         Ok(Columns::Same(self.columns(width, key)))
-    }
-
-    fn is_unbiased(&self) -> bool {
-        self.rescale || self.is_whole()
     }
 
     fn error(&self, width: usize) -> RelativeError {

@@ -1,7 +1,7 @@
 //! A random part of the entries of each row.
 
 use super::draw::{all_columns, shuffle_front};
-use crate::net::selection::{kept_at, random_error};
+use crate::net::selection::random_error;
 use crate::net::{CodecKey, Columns, NetError, RelativeError, Rows, Selection};
 
 /// Keeps k of the n entries of every row, each row's own draw (random-k sparsification: Stich,
@@ -43,19 +43,12 @@ impl Selection for RandomEntries {
         format!("random_entries(ratio={}{rescaled})", self.ratio)
     }
 
-    fn kept(&self, width: usize) -> usize {
-        kept_at(self.ratio, width)
+    fn ratio(&self) -> f64 {
+        self.ratio
     }
 
-    fn is_whole(&self) -> bool {
-        self.ratio <= 1.0
-    }
-
-    fn factor(&self, width: usize) -> f32 {
-        if !self.rescale {
-            return 1.0;
-        }
-        (width as f64 / self.kept(width).max(1) as f64) as f32
+    fn rescales(&self) -> bool {
+        self.rescale
     }
 
     fn choose(&self, rows: &Rows<'_>, key: CodecKey) -> Columns {
@@ -70,10 +63,6 @@ impl Selection for RandomEntries {
         key: CodecKey,
     ) -> Result<Columns, NetError> {
         Ok(self.draw(rows, width, key))
-    }
-
-    fn is_unbiased(&self) -> bool {
-        self.rescale || self.is_whole()
     }
 
     fn error(&self, width: usize) -> RelativeError {

@@ -53,7 +53,6 @@ impl Places {
 
 impl TopK {
     /// With values as they are.
-    #[must_use]
     pub const fn new(ratio: f64) -> Self {
         Self {
             ratio,
@@ -88,8 +87,8 @@ impl Selection for TopK {
         listed.max(mapped).clamp(1, width.max(1)).min(width)
     }
 
-    fn is_whole(&self) -> bool {
-        self.ratio <= 1.0
+    fn ratio(&self) -> f64 {
+        self.ratio
     }
 
     fn choose(&self, rows: &Rows<'_>, _key: CodecKey) -> Columns {
@@ -178,10 +177,6 @@ impl Selection for TopK {
             return Err(self.corrupt(rows, "are given, but there is no such row"));
         }
         Ok(Columns::Each(columns))
-    }
-
-    fn is_unbiased(&self) -> bool {
-        self.is_whole()
     }
 
     fn error(&self, width: usize) -> RelativeError {

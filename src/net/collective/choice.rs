@@ -43,7 +43,6 @@ pub enum AllReduceKind {
 
 impl NetworkSpec {
     /// How all-reduce is carried out on the topology of this network.
-    #[must_use]
     pub fn all_reduce_on(&self, topology: &Topology) -> AllReduceKind {
         match self.all_reduce {
             AllReduceChoice::Ring => AllReduceKind::Ring,
@@ -81,7 +80,6 @@ pub const ALL_REDUCE_CHOICES: [(&str, &str); 5] = [
 
 impl AllReduceKind {
     /// The algorithm for so many elements: itself, or what `auto` comes to.
-    #[must_use]
     pub fn chosen(&self, len: usize) -> Self {
         match self {
             Self::Auto(tried) => tried.best(len),

@@ -58,7 +58,6 @@ pub enum Collective {
 
 impl Collective {
     /// The steps of worker `rank` of `size`.
-    #[must_use]
     pub fn steps(&self, all_reduce: &AllReduceKind, rank: usize, size: usize) -> Steps {
         match self {
             Self::AllReduce(len) => all_reduce_steps(all_reduce, rank, size, *len),
@@ -71,7 +70,6 @@ impl Collective {
 }
 
 /// The steps of worker `rank` of `size` in an all-reduce of `len` elements.
-#[must_use]
 pub fn all_reduce_steps(kind: &AllReduceKind, rank: usize, size: usize, len: usize) -> Steps {
     let steps = match kind.chosen(len) {
         AllReduceKind::HalvingDoubling => halving_doubling_all_reduce(rank, size, len),
@@ -86,8 +84,6 @@ pub fn all_reduce_steps(kind: &AllReduceKind, rank: usize, size: usize, len: usi
 }
 
 /// All messages of one all-reduce of `len` floats among `size` workers, on layer 0, for plans.
-#[must_use]
-#[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
 pub fn all_reduce_traffic(
     algorithm: &AllReduceKind,
     size: usize,
@@ -98,13 +94,7 @@ pub fn all_reduce_traffic(
     for from in 0..size {
         for step in all_reduce_steps(algorithm, from, size, len) {
             if let Some((to, elements)) = step.send {
-                let lane = Lane {
-                    layer: 0,
-                    from: from as u32,
-                    to: to as u32,
-                    kind,
-                };
-                traffic.add(lane, f32_bytes(elements.len()));
+                traffic.add(Lane::new(0, from, to, kind), f32_bytes(elements.len()));
             }
         }
     }

@@ -37,7 +37,6 @@ impl PartialEq for Tried {
 impl Tried {
     /// Nothing is known yet. Chance and failures have no part in the choice: all workers, and all
     /// seeds, must make the same.
-    #[must_use]
     pub fn on(topology: &Topology, framing: Framing) -> Self {
         Self {
             topology: Arc::new(topology.without_chance()),
@@ -49,7 +48,6 @@ impl Tried {
     /// The fastest for so many elements, where all workers begin at once and nothing else is on the
     /// network: the first of halving-doubling, tree, parameter server and ring among equals. Each
     /// is played once.
-    #[must_use]
     pub fn best(&self, len: usize) -> AllReduceKind {
         let known = || self.best.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(best) = known().get(&len) {
@@ -67,7 +65,6 @@ impl Tried {
     }
 
     /// When the last worker has taken its last step; nothing if that is not before `until`.
-    #[must_use]
     pub fn play(&self, kind: &AllReduceKind, len: usize, until: Seconds) -> Option<Seconds> {
         let size = self.topology.workers();
         let mut network = Network {

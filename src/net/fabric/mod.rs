@@ -151,7 +151,6 @@ struct Transmission {
 
 impl Fabric {
     /// A quiet network at time zero.
-    #[must_use]
     pub fn new(topology: Arc<Topology>, framing: Framing) -> Self {
         let links = topology.links().iter();
         let capacity: Vec<f64> = links
@@ -181,13 +180,11 @@ impl Fabric {
     }
 
     /// Virtual time: that of the last delivery.
-    #[must_use]
     pub const fn now(&self) -> Seconds {
         self.now
     }
 
     /// The links and routes.
-    #[must_use]
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
@@ -196,13 +193,11 @@ impl Fabric {
     ///
     /// # Panics
     /// If there is no such link.
-    #[must_use]
     pub fn carried(&self, link: LinkId) -> Bytes {
         self.carried[link.0]
     }
 
     /// [`Sharing::effort`] of this network; for tests and measurements.
-    #[must_use]
     pub const fn effort(&self) -> Effort {
         self.sharing.effort()
     }
@@ -297,7 +292,6 @@ impl Fabric {
     }
 
     /// After [`Fabric::advance`] returned nothing: the link that a message waits for in vain.
-    #[must_use]
     pub fn stalled(&self) -> Option<NetError> {
         let waits = self.transmitting.iter().flatten().min_by_key(|t| t.flow)?;
         let link = waits.links.iter().find(|link| self.down[link.0] > 0)?;

@@ -5,11 +5,12 @@
 //! when the flow came, and the flow's bytes. A new rate then costs one number a link, not one a
 //! flow, and only links with another rate or another next flow are looked at.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::ends::Ends;
 use crate::net::sharing::Rated;
+use crate::net::units::Ordered;
 
 /// A clock shows at most so many times the bytes of its smallest flow, so that rounding stays below
 /// 1e-12 of any flow.
@@ -156,9 +157,9 @@ impl Default for Queue {
 }
 
 /// What the clock shows when a flow is done. Out of date if the flow has another stamp.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Due {
-    target: f64,
+    target: Ordered,
     slot: u32,
     stamp: u32,
 }
@@ -283,7 +284,7 @@ impl Progress {
         let queue = &mut self.queues[link];
         queue.live += 1;
         queue.due.push(Reverse(Due {
-            target: flow.target,
+            target: Ordered(flow.target),
             slot,
             stamp: flow.stamp,
         }));
@@ -308,7 +309,7 @@ impl Progress {
             let flow = &mut self.flows[due.slot as usize];
             if flow.stamp == due.stamp {
                 flow.target -= served;
-                due.target = flow.target;
+                due.target = Ordered(flow.target);
                 queue.smallest = queue.smallest.min(flow.bytes);
                 queue.due.push(Reverse(due));
             }
@@ -327,30 +328,9 @@ impl Progress {
             queue.due.pop();
         }
         let next = queue.due.peek();
-        self.clocks.due[link] = next.map_or(f64::INFINITY, |Reverse(due)| due.target);
+        self.clocks.due[link] = next.map_or(f64::INFINITY, |Reverse(due)| due.target.0);
         self.clocks.lack[link] = next.map_or(0.0, |Reverse(due)| {
             NEGLIGIBLE * flows[due.slot as usize].bytes
         });
     }
 }
-
-impl Ord for Due {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let by_slot = || (self.slot, self.stamp).cmp(&(other.slot, other.stamp));
-        self.target.total_cmp(&other.target).then_with(by_slot)
-    }
-}
-
-impl PartialOrd for Due {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Due {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Due {}

@@ -1,17 +1,14 @@
 //! Filling links from nothing: all of them, or those that flows connect with each other.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::{Filling, MANY, NONE, SAME_LEVEL, Sharing};
-
-/// When a link fills, as an ordered number.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Level(pub(super) f64);
+use crate::net::units::Ordered;
 
 /// Lower bounds of when each link fills. A link's level only rises as flows elsewhere settle, so an
 /// outdated entry is too low, never too high: it is put right when it comes to the top.
-pub(super) type Levels = BinaryHeap<Reverse<(Level, u32)>>;
+pub(super) type Levels = BinaryHeap<Reverse<(Ordered, u32)>>;
 
 /// What a solution works with, kept for the next one.
 #[derive(Clone, Debug, Default)]
@@ -37,7 +34,7 @@ impl Scratch {
 fn next(filling: &[Filling], levels: &mut Levels, full: &mut Vec<u32>) -> Option<f64> {
     full.clear();
     let mut lowest = f64::INFINITY;
-    while let Some(&Reverse((Level(bound), link))) = levels.peek()
+    while let Some(&Reverse((Ordered(bound), link))) = levels.peek()
         && bound <= lowest * (1.0 + SAME_LEVEL)
     {
         levels.pop();
@@ -48,12 +45,12 @@ fn next(filling: &[Filling], levels: &mut Levels, full: &mut Vec<u32>) -> Option
         let level = one.level();
         if full.is_empty() && level > bound {
             // Outdated: other links may fill before it.
-            levels.push(Reverse((Level(level), link)));
+            levels.push(Reverse((Ordered(level), link)));
         } else if level <= lowest * (1.0 + SAME_LEVEL) {
             lowest = lowest.min(level);
             full.push(link);
         } else {
-            levels.push(Reverse((Level(level), link)));
+            levels.push(Reverse((Ordered(level), link)));
         }
     }
     (!full.is_empty()).then_some(lowest)
@@ -122,7 +119,7 @@ impl Sharing {
                 open: self.total[at],
             };
             if filling[at].open > 0.0 {
-                levels.push(Reverse((Level(filling[at].level()), link)));
+                levels.push(Reverse((Ordered(filling[at].level()), link)));
             }
         }
         let mut rate = 0.0_f64;
@@ -195,23 +192,3 @@ impl Sharing {
         self.scratch = scratch;
     }
 }
-
-impl Ord for Level {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.total_cmp(&other.0)
-    }
-}
-
-impl PartialOrd for Level {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Level {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Level {}

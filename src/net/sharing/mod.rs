@@ -181,7 +181,6 @@ impl Changes {
 
 impl Sharing {
     /// No flows over links of these capacities, in bytes per second; 0 where nothing passes.
-    #[must_use]
     pub fn new(capacity: Vec<f64>) -> Self {
         let links = capacity.len();
         let mut sharing = Self {
@@ -261,14 +260,12 @@ impl Sharing {
 
     /// The fair rate of every flow of a bundle in bytes per second, as of the last
     /// [`Sharing::solve`].
-    #[must_use]
     pub fn rate(&self, bundle: BundleId) -> f64 {
         self.solution.level[self.bottleneck(bundle)]
     }
 
     /// The link that holds a bundle back, as of the last [`Sharing::solve`]; caps count as links
     /// after those of the network.
-    #[must_use]
     pub fn bottleneck(&self, bundle: BundleId) -> usize {
         if let Some(bipartite) = &self.bipartite {
             let [a, b] = bipartite.ends(bundle).map(|link| link as usize);
@@ -279,13 +276,11 @@ impl Sharing {
     }
 
     /// By link: the rate of the flows that it holds back, as of the last [`Sharing::solve`].
-    #[must_use]
     pub fn levels(&self) -> &[f64] {
         &self.solution.level
     }
 
     /// Links of the network and links that stand for caps.
-    #[must_use]
     pub fn links(&self) -> usize {
         self.capacity.len()
     }
@@ -305,13 +300,11 @@ impl Sharing {
     }
 
     /// What solving has cost so far; for tests and measurements.
-    #[must_use]
     pub const fn effort(&self) -> Effort {
         self.effort
     }
 
     /// Most bundles that have been in use at once: what memory grows with.
-    #[must_use]
     pub const fn most_bundles(&self) -> usize {
         self.bundles.len()
     }
@@ -371,7 +364,6 @@ impl Sharing {
 ///
 /// # Panics
 /// If a route names a link that does not exist.
-#[must_use]
 pub fn max_min(capacity: &[f64], routes: &[Vec<LinkId>]) -> Vec<f64> {
     let mut sharing = Sharing::new(capacity.to_vec());
     let bundles: Vec<Option<BundleId>> = routes

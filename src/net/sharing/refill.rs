@@ -20,8 +20,8 @@
 
 use std::cmp::Reverse;
 
-use super::fill::Level;
 use super::{Filling, SAME, SAME_LEVEL, Sharing};
+use crate::net::units::Ordered;
 
 /// What a change means for a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl Sharing {
                 // What it took for settled may be open now.
                 State::Open | State::Idle => {
                     work.state[at] = State::Waits;
-                    self.scratch.levels.push(Reverse((Level(rate), link)));
+                    self.scratch.levels.push(Reverse((Ordered(rate), link)));
                     continue;
                 }
                 State::Wide if link == first => {}
@@ -106,7 +106,7 @@ impl Sharing {
             }
             work.state[at] = State::Waits;
             let bound = rate.max(self.equal(at) * (1.0 - SAME_LEVEL));
-            self.scratch.levels.push(Reverse((Level(bound), link)));
+            self.scratch.levels.push(Reverse((Ordered(bound), link)));
             for place in 0..self.own[at] {
                 let id = self.crossing[at].bundles[place];
                 let links = self.bundles[id as usize].links.iter();
@@ -128,11 +128,11 @@ impl Sharing {
             let wide = bundle.links.iter().copied();
             let least = wide
                 .filter(|&other| work.state[other as usize] == State::Wide)
-                .map(|other| (Level(self.equal(other as usize)), other))
+                .map(|other| (Ordered(self.equal(other as usize)), other))
                 .min();
             narrower.extend(least.filter(|(least, _)| least.0 < level * (1.0 - SAME_LEVEL)));
         }
-        for &(Level(least), other) in &narrower {
+        for &(Ordered(least), other) in &narrower {
             self.give(work, other, least);
         }
         !narrower.is_empty()
@@ -161,17 +161,17 @@ impl Sharing {
                 continue;
             }
             let level = filling.level();
-            if let Some(&Reverse((Level(bound), _))) = self.scratch.levels.peek()
+            if let Some(&Reverse((Ordered(bound), _))) = self.scratch.levels.peek()
                 && level > bound
             {
-                self.scratch.levels.push(Reverse((Level(level), link)));
+                self.scratch.levels.push(Reverse((Ordered(level), link)));
                 continue;
             }
             if level < rate * (1.0 - SAME) {
                 return false;
             }
             if work.wide && self.fill_narrower(work, link, level) {
-                self.scratch.levels.push(Reverse((Level(level), link)));
+                self.scratch.levels.push(Reverse((Ordered(level), link)));
                 continue;
             }
             if level > rate * (1.0 + SAME_LEVEL) {
@@ -208,10 +208,10 @@ impl Sharing {
             let highest = elsewhere
                 .map(|&id| self.bundles[id as usize].bottleneck)
                 .filter(|&other| work.state.get(other as usize) == Some(&State::Same))
-                .map(|other| (Level(self.solution.level[other as usize]), other))
+                .map(|other| (Ordered(self.solution.level[other as usize]), other))
                 .max();
             match highest {
-                Some((Level(above), other))
+                Some((Ordered(above), other))
                     if above > level && (filling.open > 0.0 || filling.spare < 0.0) =>
                 {
                     self.concern(work, other, rate);

@@ -8,6 +8,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 
+use super::error::did_you_mean;
 use super::presets::{self, Preset};
 use super::topology::{MessageCost, SumCost, Tcp, Wiring};
 use super::{
@@ -30,7 +31,6 @@ fn wrong(key: impl Into<String>, reason: impl Into<String>) -> NetError {
 impl Topology {
     /// One switch that never blocks, and for each worker, with its own figures, a link to the
     /// switch and one back.
-    #[must_use]
     pub fn star(ends: &[LinkSpec]) -> Self {
         let end = |link: &LinkSpec| End {
             up: link.bandwidth,
@@ -337,7 +337,6 @@ impl NetworkSpec {
     }
 
     /// The headers to count: what the file says, else what the preset says, else Ethernet.
-    #[must_use]
     pub fn framing(&self) -> Framing {
         let preset = self
             .preset
@@ -366,14 +365,7 @@ fn without_the_servers_own_latency(mut topology: Topology) -> Topology {
 }
 
 fn no_such_link(name: &str, known: &[&str]) -> String {
-    let near = known
-        .iter()
-        .map(|known| (strsim::jaro_winkler(known, name), known))
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .filter(|(similarity, _)| *similarity > 0.6);
-    let advice = if let Some((_, near)) = near {
-        format!("did you mean \"{near}\"?")
-    } else {
+    let advice = did_you_mean(name, known).unwrap_or_else(|| {
         let some: Vec<&str> = known.iter().copied().take(6).collect();
         let more = if known.len() > some.len() {
             ", …"
@@ -381,7 +373,7 @@ fn no_such_link(name: &str, known: &[&str]) -> String {
             ""
         };
         format!("links are {}{more}", some.join(", "))
-    };
+    });
     format!("there is no link \"{name}\"; {advice}")
 }
 

@@ -1,7 +1,7 @@
 //! Test accuracy against epoch, bytes and simulated time.
 
 use super::multiples::{Multiples, alike, rows};
-use super::seeds_with;
+use super::{seeds_with, series, spot};
 use crate::report::format;
 use crate::report::plot::{Axis, Curves, Figure, Panel, Series, Spot, Unit};
 use crate::report::series::{Entrant, Point};
@@ -47,7 +47,7 @@ fn figure(
     let evaluated = |cell: &&Entrant| !cell.curve(|row| row.test_accuracy).is_empty();
     let shown = Multiples::of(cells.iter().filter(evaluated), 1);
     let panels: Vec<Vec<Series>> = (shown.settings.iter())
-        .map(|(_, members)| members.iter().map(|cell| series(cell, &x)).collect())
+        .map(|(_, members)| members.iter().map(|cell| curve(cell, &x)).collect())
         .collect();
     let spots = || panels.iter().flatten().flat_map(|series| &series.spots);
     spots().next()?;
@@ -111,21 +111,10 @@ fn figure(
 }
 
 /// A cell's accuracy at every evaluated epoch.
-fn series(cell: &Entrant, x: impl Fn(&Point) -> f64) -> Series {
-    Series {
-        label: cell.strategy.to_owned(),
-        look: cell.look,
-        spots: cell
-            .curve(|row| row.test_accuracy)
-            .iter()
-            .map(|point| Spot {
-                x: x(point),
-                x_sd: 0.0,
-                y: point.value.mean,
-                y_sd: point.value.spread(),
-            })
-            .collect(),
-    }
+fn curve(cell: &Entrant, x: impl Fn(&Point) -> f64) -> Series {
+    let points = cell.curve(|row| row.test_accuracy);
+    let spots = points.iter().map(|point| spot(x(point), &point.value));
+    series(cell, spots.collect())
 }
 
 /// Where the pieces of a curve that are in sight, and its last point, lie along the horizontal

@@ -1,9 +1,9 @@
 //! How much of the exact exchange a strategy sends, epoch by epoch.
 
 use super::multiples::{Multiples, rows};
-use super::{list, seeds_with};
+use super::{list, seeds_with, series, spot};
 use crate::experiment::rows::EpochRow;
-use crate::report::plot::{Axis, Curves, Figure, Headed, Panel, Series, Spot, Unit};
+use crate::report::plot::{Axis, Curves, Figure, Headed, Panel, Series, Unit};
 use crate::report::series::Entrant;
 use crate::report::settings;
 
@@ -95,16 +95,7 @@ fn group(shown: &Multiples, number: Number, axis: Around) -> Option<Vec<Headed>>
 
 fn curve(cell: &Entrant, number: Number) -> Option<Series> {
     let points = cell.curve(number);
-    let spots = points.iter().map(|point| Spot {
-        x: point.epoch + 1.0,
-        x_sd: 0.0,
-        y: point.value.mean,
-        y_sd: point.value.spread(),
-    });
-    let spots: Vec<Spot> = spots.collect();
-    (!spots.is_empty()).then(|| Series {
-        label: cell.strategy.to_owned(),
-        look: cell.look,
-        spots,
-    })
+    let spots = points.iter();
+    let spots = spots.map(|point| spot(point.epoch + 1.0, &point.value));
+    (!points.is_empty()).then(|| series(cell, spots.collect()))
 }

@@ -11,8 +11,9 @@ mod scaling;
 mod time_breakdown;
 mod timeline;
 
-use super::plot::Figure;
+use super::plot::{Figure, Series, Spot};
 use super::series::Entrant;
+use crate::experiment::statistics::Summary;
 
 /// Makes a figure; `None` if the cells hold nothing that it shows.
 type Draw = fn(&[Entrant]) -> Option<Figure>;
@@ -101,6 +102,25 @@ fn seeds_with(cells: &[Entrant], spread: &str) -> String {
         return seeds;
     }
     format!("{seeds}, {spread} ± one standard deviation")
+}
+
+/// Points of a cell.
+fn series(cell: &Entrant, spots: Vec<Spot>) -> Series {
+    Series {
+        label: cell.strategy.to_owned(),
+        look: cell.look,
+        spots,
+    }
+}
+
+/// A point at a place that is the same for all seeds.
+fn spot(x: f64, y: &Summary) -> Spot {
+    Spot {
+        x,
+        x_sd: 0.0,
+        y: y.mean,
+        y_sd: y.spread(),
+    }
 }
 
 /// `a, b and c`.

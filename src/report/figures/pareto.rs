@@ -1,7 +1,7 @@
 //! What accuracy costs: final test accuracy against bytes and time, with the Pareto front.
 
 use super::multiples::{Multiples, alike, rows};
-use super::{list, seeds_with};
+use super::{list, seeds_with, series, spot};
 use crate::experiment::rows::Sweep;
 use crate::experiment::statistics::Summary;
 use crate::report::format;
@@ -197,16 +197,11 @@ fn same(one: &[Series], other: &[Series]) -> bool {
 
 fn point(cell: &Entrant, cost: impl Fn(&Entrant) -> Option<Summary>) -> Option<Series> {
     let (cost, accuracy) = (cost(cell)?, cell.column("test_accuracy")?);
-    Some(Series {
-        label: cell.strategy.to_owned(),
-        look: cell.look,
-        spots: vec![Spot {
-            x: cost.mean,
-            x_sd: cost.spread(),
-            y: accuracy.mean,
-            y_sd: accuracy.spread(),
-        }],
-    })
+    let spot = Spot {
+        x_sd: cost.spread(),
+        ..spot(cost.mean, &accuracy)
+    };
+    Some(series(cell, vec![spot]))
 }
 
 /// The line below which nothing on the front lies: level up to the next corner, then up.

@@ -1,10 +1,10 @@
 //! How time and bytes grow with the number of workers, or with the size of model or graph.
 
 use super::multiples::{left_out, rows};
-use super::seeds_with;
+use super::{seeds_with, series, spot};
 use crate::experiment::rows::{Measured, Sweep};
 use crate::experiment::statistics::Summary;
-use crate::report::plot::{Axis, Curves, Figure, Guide, Headed, Panel, Series, Spot, Unit};
+use crate::report::plot::{Axis, Curves, Figure, Guide, Headed, Panel, Series, Unit};
 use crate::report::series::Entrant;
 use crate::report::settings;
 
@@ -156,19 +156,10 @@ fn curves(members: &[Sized], value: impl Fn(&Entrant) -> Option<Summary>) -> Vec
     let mut curves: Vec<Series> = Vec::new();
     for (x, cell) in members {
         let Some(summary) = value(cell) else { continue };
-        let spot = Spot {
-            x: *x,
-            x_sd: 0.0,
-            y: summary.mean,
-            y_sd: summary.spread(),
-        };
+        let spot = spot(*x, &summary);
         match curves.iter_mut().find(|curve| curve.label == cell.strategy) {
             Some(curve) => curve.spots.push(spot),
-            None => curves.push(Series {
-                label: cell.strategy.to_owned(),
-                look: cell.look,
-                spots: vec![spot],
-            }),
+            None => curves.push(series(cell, vec![spot])),
         }
     }
     for curve in &mut curves {

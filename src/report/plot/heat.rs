@@ -200,13 +200,11 @@ fn color(at: f64) -> Color {
     let last = COLORS.len() - 1;
     let at = at.clamp(0.0, 1.0) * last as f64;
     // The place is between 0 and the number of colours.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     // The dark end itself belongs to the last pair of colours.
     let before = (at.floor() as usize).min(last - 1);
     let share = at - before as f64;
     let (one, other) = (COLORS[before], COLORS[before + 1]);
     // Between two bytes is a byte.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let mix = |a: u8, b: u8| (f64::from(a) + share * (f64::from(b) - f64::from(a))).round() as u8;
     (
         mix(one.0, other.0),

@@ -101,7 +101,6 @@ pub(super) fn outline(number: u16) -> Option<Path> {
 fn scale(size: f64) -> PxScale {
     let em = f64::from(FONT.units_per_em().unwrap_or(2048.0));
     // Type sizes are small numbers.
-    #[allow(clippy::cast_possible_truncation)]
     PxScale::from((size * f64::from(FONT.height_unscaled()) / em) as f32)
 }
 

@@ -50,14 +50,9 @@ pub(crate) fn budgets(cells: &[Entrant], traffic: &[TrafficRow]) -> Option<[Tabl
 
 fn spent(traffic: &[TrafficRow]) -> Spent<'_> {
     let mut spent = Spent::new();
-    for row in traffic {
+    for row in traffic.iter().filter(|row| row.kind.is_node_data()) {
         let epochs = spent.entry((&row.cell, row.seed)).or_default();
-        let bytes = if row.kind.is_node_data() {
-            row.payload_bytes
-        } else {
-            0
-        };
-        *epochs.entry(row.epoch).or_default() += bytes;
+        *epochs.entry(row.epoch).or_default() += row.payload_bytes;
     }
     for epochs in spent.values_mut() {
         let mut sum = 0;

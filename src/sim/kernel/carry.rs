@@ -78,19 +78,13 @@ mod tests {
     use crate::net::{Bandwidth, Bytes, Framing, Lane, LinkSpec, Topology, TrafficKind};
     use crate::sim::{Cluster, EngineResults, SimError, run_workers};
 
-    const LANES: [(u32, u32); 2] = [(0, 1), (0, 2)];
+    const LANES: [(usize, usize); 2] = [(0, 1), (0, 2)];
 
     fn traffic() -> Traffic {
         let mut traffic = Traffic::new();
         for (from, to) in LANES {
             let kind = TrafficKind::Parameter;
-            let lane = Lane {
-                layer: 1,
-                from,
-                to,
-                kind,
-            };
-            traffic.add(lane, Bytes(1_000_000));
+            traffic.add(Lane::new(1, from, to, kind), Bytes(1_000_000));
         }
         traffic
     }

@@ -52,13 +52,7 @@ impl Tag {
 pub(super) type Route = (usize, usize, Tag);
 
 /// The lane of a message.
-#[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
 pub(super) const fn lane((from, to, tag): Route) -> Lane {
     let (kind, layer) = tag.what();
-    Lane {
-        layer,
-        from: from as u32,
-        to: to as u32,
-        kind,
-    }
+    Lane::new(layer, from, to, kind)
 }

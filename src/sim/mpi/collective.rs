@@ -109,12 +109,7 @@ impl Collective {
             // A step whose message has not come is entered again later, and must not send twice.
             if let (Some((to, range)), false) = (&step.send, self.sent) {
                 let payload = to_bytes(&self.values[range.clone()]);
-                let lane = Lane {
-                    layer: 0,
-                    from: port.rank as u32,
-                    to: *to as u32,
-                    kind: self.kind,
-                };
+                let lane = Lane::new(0, port.rank, *to, self.kind);
                 account.record_in(self.epoch, lane, payload.len());
                 port.send(*to, Channel::Data, self.tag, payload)?;
             }

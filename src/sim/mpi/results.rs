@@ -71,9 +71,8 @@ impl Part {
             waiting: Seconds(self.waiting),
         });
         for (epoch, at, payload, count) in self.ledger {
-            for _ in 0..count {
-                outcome.ledger.record(epoch, lane(at), Bytes(payload));
-            }
+            let (lane, payload) = (lane(at), Bytes(payload));
+            outcome.ledger.record_many(epoch, lane, payload, count);
         }
         for (epoch, at, lost, sent) in self.coding_errors {
             let so_far = outcome.coding_errors.entry((epoch, lane(at))).or_default();

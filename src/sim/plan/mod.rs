@@ -72,7 +72,6 @@ impl Timeline {
     }
 
     /// The timeline of these tracks. Where they are those of the one before, they are held once.
-    #[must_use]
     pub fn following(before: &Self, epoch: usize, tracks: Vec<Track>) -> Arc<Self> {
         let workers = if *before.workers == *tracks {
             Arc::clone(&before.workers)
@@ -90,8 +89,8 @@ impl Timeline {
                 if let Phase::CountUnder(other) = phase {
                     epoch = *other;
                 }
-                for sent in phase.sent(all_reduce, rank, self.workers.len()) {
-                    ledger.record_many(epoch, sent.lane, sent.payload, sent.count);
+                for (lane, payload, count) in phase.sent(all_reduce, rank, self.workers.len()) {
+                    ledger.record_many(epoch, lane, payload, count);
                 }
             }
         }
@@ -104,59 +103,38 @@ impl Timeline {
     }
 }
 
-/// Equal messages of a phase.
-struct Sent {
-    lane: Lane,
-    payload: Bytes,
-    count: u64,
-}
-
 impl Phase {
-    /// The messages that worker `rank` of `size` sends in this phase.
-    #[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
-    fn sent(&self, all_reduce: &AllReduceKind, rank: usize, size: usize) -> Vec<Sent> {
-        let lane = |layer, to, kind| Lane {
-            layer,
-            from: rank as u32,
-            to,
-            kind,
-        };
-        let one = |lane, payload| Sent {
-            lane,
-            payload,
-            count: 1,
-        };
+    /// The messages that worker `rank` of `size` sends in this phase, with how many there are of
+    /// each.
+    fn sent(
+        &self,
+        all_reduce: &AllReduceKind,
+        rank: usize,
+        size: usize,
+    ) -> Vec<(Lane, Bytes, u64)> {
+        let lane = |layer, to, kind| Lane::new(layer, rank, to, kind);
         match self {
-            Self::Start(Exchange {
-                kind, layer, to, ..
-            }) => {
-                let message = |&(peer, payload)| one(lane(*layer, peer, *kind), payload);
-                to.iter().map(message).collect()
+            Self::Start(sent) => {
+                let lane = |peer: u32| lane(sent.layer, peer as usize, sent.kind);
+                let to = sent.to.iter();
+                to.map(|&(peer, payload)| (lane(peer), payload, 1))
+                    .collect()
             }
             Self::Reduce(collective, kind) => {
-                let mut messages: BTreeMap<(u32, usize), u64> = BTreeMap::new();
+                let mut messages: BTreeMap<(usize, usize), u64> = BTreeMap::new();
                 for (to, range) in collective
                     .steps(all_reduce, rank, size)
                     .filter_map(|step| step.send)
                 {
-                    *messages.entry((to as u32, range.len())).or_default() += 1;
+                    *messages.entry((to, range.len())).or_default() += 1;
                 }
-                let message = |((to, len), count)| Sent {
-                    // Collectives belong to no layer, and tables say 0 for that.
-                    lane: lane(0, to, *kind),
-                    payload: f32_bytes(len),
-                    count,
-                };
-                messages.into_iter().map(message).collect()
+                // Collectives belong to no layer, and tables say 0 for that.
+                let messages = messages.into_iter();
+                messages
+                    .map(|((to, len), count)| (lane(0, to, *kind), f32_bytes(len), count))
+                    .collect()
             }
-            Self::Carry(traffic) => {
-                let message = |(lane, payload, count)| Sent {
-                    lane,
-                    payload,
-                    count,
-                };
-                traffic.iter().map(message).collect()
-            }
+            Self::Carry(traffic) => traffic.iter().collect(),
             _ => Vec::new(),
         }
     }

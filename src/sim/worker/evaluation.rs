@@ -33,7 +33,6 @@ impl WholeGraph {
     }
 
     /// Features of all nodes.
-    #[must_use]
     pub fn features(&self) -> &Input {
         self.features.get_or_init(|| {
             Input::from_features(Features::clone(&self.setting.dataset.features), &self.place)
@@ -41,7 +40,6 @@ impl WholeGraph {
     }
 
     /// The whole graph with one kind of aggregation.
-    #[must_use]
     pub fn block(&self, aggregation: Aggregation) -> Block {
         let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, block)) = blocks.iter().find(|(kind, _)| *kind == aggregation) {

@@ -20,10 +20,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::graph::BoundaryCounts;
-use crate::net::{
-    Bits, Bytes, Codec, CodecKey, CodecLane, NetError, QuantiseRows, ROW_BITS, RelativeError,
-    RowBits, Rows, Tally, Way,
-};
+use crate::net::{Bits, Codec, CodecKey, CodecLane, ROW_BITS, RowBits, Rows, Tally, Watcher, Way};
 
 /// A message of every epoch.
 type Message = (u32, CodecLane);
@@ -40,8 +37,6 @@ pub struct Groups {
 
 impl Groups {
     /// Those of the rows of `layers`: forward and, from layer `first` on, their gradients back.
-    #[must_use]
-    #[allow(clippy::cast_possible_truncation)] // layers and ranks are few
     pub fn new(boundary: &BoundaryCounts, layers: Range<usize>, first: usize, size: usize) -> Self {
         let (mut messages, mut count) = (BTreeMap::new(), 0);
         for layer in layers {
@@ -71,7 +66,6 @@ impl Groups {
     }
 
     /// Number of groups of all messages.
-    #[must_use]
     pub const fn count(&self) -> usize {
         self.count
     }
@@ -85,7 +79,6 @@ impl Groups {
     }
 
     /// The bits of all groups, given the `Σ (max − min)²` of each.
-    #[must_use]
     pub fn assign(&self, spreads: &[f32], lambda: f64) -> RowBits {
         let mut exchanges: BTreeMap<(u32, Way), Vec<&Message>> = BTreeMap::new();
         for message in self.messages.keys() {
@@ -113,7 +106,6 @@ impl Groups {
     }
 
     /// Bits of a row, on average over all messages.
-    #[must_use]
     pub fn mean_bits(&self, bits: &RowBits, widths: &[usize]) -> Option<f64> {
         let RowBits::Assigned { bits, .. } = bits else {
             return None;
@@ -158,30 +150,17 @@ fn best(groups: &[(f64, usize)], lambda: f64) -> Vec<Bits> {
     groups.iter().map(choose).collect()
 }
 
-/// The quantiser, taking down how far the entries of each row spread.
-pub struct Traced {
-    /// The quantiser.
-    pub codec: QuantiseRows,
+/// Where the spreads of an epoch's rows, `Σ (max − min)²` of each group, are taken down.
+#[derive(Clone)]
+pub struct Spreads {
     /// Where each message's groups are.
     pub groups: Arc<Groups>,
-    /// `Σ (max − min)²` of each group.
-    pub spreads: Arc<Tally>,
+    /// Those of all groups.
+    pub tally: Arc<Tally>,
 }
 
-impl Codec for Traced {
-    fn name(&self) -> String {
-        self.codec.name()
-    }
-
-    fn encoded_bytes(&self, rows: usize, width: usize) -> Bytes {
-        self.codec.encoded_bytes(rows, width)
-    }
-
-    fn message_bytes(&self, rows: usize, width: usize, key: CodecKey) -> Bytes {
-        self.codec.message_bytes(rows, width, key)
-    }
-
-    fn encode(&self, rows: &Rows<'_>, key: CodecKey) -> Vec<u8> {
+impl Watcher for Spreads {
+    fn sees(&self, _codec: &dyn Codec, rows: &Rows<'_>, _bytes: &[u8], key: CodecKey) {
         let message = key.lane.map(|lane| (key.layer, lane));
         let known = message.and_then(|message| self.groups.messages.get(&message));
         if let Some((places, _)) = known {
@@ -189,31 +168,8 @@ impl Codec for Traced {
             let spreads: Vec<f32> = groups
                 .map(|group| group.chunks(rows.width().max(1)).map(spread).sum())
                 .collect();
-            self.spreads.set(places.start, &spreads);
+            self.tally.set(places.start, &spreads);
         }
-        self.codec.encode(rows, key)
-    }
-
-    fn decode(
-        &self,
-        bytes: &[u8],
-        rows: usize,
-        width: usize,
-        key: CodecKey,
-    ) -> Result<Vec<f32>, NetError> {
-        self.codec.decode(bytes, rows, width, key)
-    }
-
-    fn is_lossless(&self) -> bool {
-        self.codec.is_lossless()
-    }
-
-    fn is_biased(&self) -> bool {
-        self.codec.is_biased()
-    }
-
-    fn expected_error(&self, width: usize) -> RelativeError {
-        self.codec.expected_error(width)
     }
 }
 
@@ -229,6 +185,7 @@ fn spread(row: &[f32]) -> f32 {
 mod tests {
     use super::*;
     use crate::graph::{BoundaryPlan, Csr, Features, Partition};
+    use crate::net::{QuantiseRows, Watched};
     use proptest::prelude::*;
 
     /// The objective, as the head of this file has it.
@@ -297,12 +254,14 @@ mod tests {
         // Three groups of five rows and one of two; forward at layer 0, and both ways at layer 1.
         assert_eq!(groups.count(), 3 * (3 + 1));
         let spreads = Arc::new(Tally::new(12));
-        let traced = Traced {
-            codec: QuantiseRows {
+        let traced = Watched {
+            codec: Arc::new(QuantiseRows {
                 bits: RowBits::Uniform(Bits::Eight),
-            },
-            groups: Arc::clone(&groups),
-            spreads: Arc::clone(&spreads),
+            }),
+            watcher: Arc::new(Spreads {
+                groups: Arc::clone(&groups),
+                tally: Arc::clone(&spreads),
+            }),
         };
         let key = CodecKey::new(0, 1, 0).between(0, 1, Way::Back);
         let values = [0.0, 1.0, 0.0, 2.0, 0.0, 3.0, 0.0, 4.0, 0.0, 5.0];

@@ -36,7 +36,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use self::assign::{Groups, Traced};
+use self::assign::{Groups, Spreads};
 use super::parts::options::{CACHE_FEATURES, EXCHANGE_INPUT, OVERLAP};
 use super::parts::plan::{ExchangePlanner, Sending};
 use super::parts::{EpochExchange, ExchangePoint, When, Wire, partition_parallel};
@@ -46,7 +46,7 @@ use super::{
 };
 use crate::graph::PartitionSpec;
 use crate::model::RowForm;
-use crate::net::{Bits, Codec, CodecKey, QuantiseRows, ROW_BITS, RowBits, Tally};
+use crate::net::{Bits, Codec, CodecKey, QuantiseRows, ROW_BITS, RowBits, Tally, Watched};
 use crate::sim::{Decision, Planner, Setting, SimError, Worker};
 
 /// How experiments name and make it.
@@ -170,16 +170,11 @@ fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
 
 impl Strategy for AdaQp {
     fn needs(&self, asked: &PartitionSpec) -> Result<Needs, OptionError> {
-        let adapts = self.adaptive.is_some();
-        Ok(Needs {
-            partition: asked.clone(),
-            batches: if adapts {
-                BatchUse::Never
-            } else {
-                BatchUse::Possible
-            },
-            together: false,
-        })
+        let batches = match self.adaptive {
+            Some(_) => BatchUse::Never,
+            None => BatchUse::Possible,
+        };
+        Ok(Needs::of(asked.clone(), batches))
     }
 
     fn plans_from_counts(&self) -> bool {
@@ -187,46 +182,38 @@ impl Strategy for AdaQp {
     }
 
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
-        Ok(Box::new(Quantised(Fitted {
+        Ok(Box::new(Quantised {
             forms: self.exchange.forms(setting, self.cache_features),
             options: self.clone(),
             setting: Arc::clone(setting),
-        })))
+        }))
     }
 }
 
 /// The options in their setting, which is what planner and program share.
 #[derive(Clone)]
-struct Fitted {
+struct Quantised {
     options: AdaQp,
     /// In which form the rows of each layer cross.
     forms: Vec<RowForm>,
     setting: Arc<Setting>,
 }
 
-/// Where the spreads of an epoch's rows are taken down, for which groups.
-type Spreads = (Arc<Groups>, Arc<Tally>);
-
-impl Fitted {
+impl Quantised {
     /// What travels in one epoch with these bits.
     fn exchange(&self, bits: &RowBits, spreads: Option<&Spreads>, epoch: usize) -> EpochExchange {
         let setting = &self.setting;
         let cache_features = self.options.cache_features;
-        let codec = QuantiseRows { bits: bits.clone() };
-        let codec: Arc<dyn Codec> = match spreads {
-            None => Arc::new(codec),
-            Some((groups, spreads)) => Arc::new(Traced {
-                codec,
-                groups: Arc::clone(groups),
-                spreads: Arc::clone(spreads),
-            }),
-        };
+        let mut codec: Arc<dyn Codec> = Arc::new(QuantiseRows { bits: bits.clone() });
+        if let Some(spreads) = spreads.cloned() {
+            let watcher = Arc::new(spreads);
+            codec = Arc::new(Watched { codec, watcher });
+        }
         let wire = |layer: usize| {
             if layer == 0 && cache_features {
                 // In mini-batches, features that were not needed before come in any epoch.
                 return (epoch == 0 || setting.batches.is_some()).then(Wire::plain);
             }
-            #[allow(clippy::cast_possible_truncation)] // layers are few
             let key = CodecKey::new(setting.seed, layer as u32, epoch as u64);
             let codec = Arc::clone(&codec);
             let form = self.forms[layer];
@@ -235,7 +222,7 @@ impl Fitted {
         EpochExchange {
             wires: (0..setting.model.layers()).map(wire).collect(),
             keeps_features: cache_features,
-            tally: spreads.map(|(_, spreads)| Arc::clone(spreads)),
+            tally: spreads.map(|spreads| Arc::clone(&spreads.tally)),
             ..EpochExchange::default()
         }
     }
@@ -249,8 +236,8 @@ impl Fitted {
             return None;
         }
         let groups = self.groups()?;
-        let spreads = Arc::new(Tally::new(groups.count()));
-        Some((groups, spreads))
+        let tally = Arc::new(Tally::new(groups.count()));
+        Some(Spreads { groups, tally })
     }
 
     /// The groups of all messages that are quantised, if there are any.
@@ -285,15 +272,13 @@ impl Fitted {
     }
 }
 
-struct Quantised(Fitted);
-
 impl Training for Quantised {
     fn setting(&self) -> &Arc<Setting> {
-        &self.0.setting
+        &self.setting
     }
 
     fn planner(&self) -> Box<dyn Planner> {
-        let fitted = self.0.clone();
+        let fitted = self.clone();
         let mut bits = fitted.options.bits.clone();
         let sending = Sending {
             keeps_features: fitted.options.cache_features,
@@ -304,39 +289,37 @@ impl Training for Quantised {
                 fitted.exchange(&bits, fitted.spreads(epoch).as_ref(), epoch)
             }),
         };
-        let (setting, when) = (&self.0.setting, self.0.when());
-        let planner = ExchangePlanner::new(setting, Some(sending), when);
+        let planner = ExchangePlanner::new(&self.setting, Some(sending), self.when());
         Box::new(planner)
     }
 
     fn plans_exactly(&self) -> bool {
-        self.0.options.adaptive.is_none()
+        self.options.adaptive.is_none()
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
-        let fitted = &self.0;
-        let bits = RefCell::new(fitted.options.bits.clone());
+        let bits = RefCell::new(self.options.bits.clone());
         // Spreads of the epoch before, over all workers.
         let before: RefCell<Option<Spreads>> = RefCell::default();
         let exchange = |epoch: usize, _: &[_]| {
             let mut decided = None;
-            if let (Some((groups, spreads)), Some(adaptive)) =
-                (before.take(), fitted.options.adaptive)
-            {
-                let assigned = groups.assign(&spreads.values(), adaptive.lambda);
+            if let (Some(spreads), Some(adaptive)) = (before.take(), self.options.adaptive) {
+                let assigned = spreads
+                    .groups
+                    .assign(&spreads.tally.values(), adaptive.lambda);
                 decided = Some(Decision::Bits(assigned.clone()));
                 bits.replace(assigned);
             }
-            let spreads = fitted.spreads(epoch);
+            let spreads = self.spreads(epoch);
             let bits = bits.borrow();
             let sent = EpochExchange {
-                compression_ratio: fitted.compression_ratio(&bits),
+                compression_ratio: self.compression_ratio(&bits),
                 decided,
-                ..fitted.exchange(&bits, spreads.as_ref(), epoch)
+                ..self.exchange(&bits, spreads.as_ref(), epoch)
             };
             before.replace(spreads);
             sent
         };
-        partition_parallel(worker, Some(&exchange), fitted.when())
+        partition_parallel(worker, Some(&exchange), self.when())
     }
 }

@@ -15,7 +15,6 @@ pub struct Deal {
 
 impl Deal {
     /// The deal of a run, with so many clusters in a batch.
-    #[must_use]
     pub const fn new(plan: Arc<BoundaryPlan>, workers: usize, per_batch: usize) -> Self {
         Self {
             plan,
@@ -25,7 +24,6 @@ impl Deal {
     }
 
     /// Number of clusters.
-    #[must_use]
     pub fn clusters(&self) -> usize {
         self.plan.workers()
     }
@@ -36,14 +34,11 @@ impl Deal {
     }
 
     /// Steps of an epoch.
-    #[must_use]
     pub fn steps(&self) -> usize {
         self.each().div_ceil(self.per_batch)
     }
 
     /// The clusters of each step of an epoch of a worker.
-    #[must_use]
-    #[allow(clippy::cast_possible_truncation)] // clusters are numbered by u32
     pub fn batches(&self, seed: u64, epoch: usize, worker: usize) -> Vec<Vec<u32>> {
         // Clusters of one worker are numbered in a row.
         let (first, each) = ((worker * self.each()) as u32, self.each());
@@ -53,7 +48,6 @@ impl Deal {
     }
 
     /// Nodes of a batch, ascending.
-    #[must_use]
     pub fn nodes(&self, batch: &[u32]) -> Vec<u32> {
         let parts = batch.iter().map(|&c| &self.plan.parts[c as usize].owned);
         let mut nodes: Vec<u32> = parts.flatten().copied().collect();
@@ -63,7 +57,6 @@ impl Deal {
     }
 
     /// Training nodes of all workers in each step of an epoch.
-    #[must_use]
     pub fn training(&self, seed: u64, epoch: usize) -> Vec<usize> {
         let mut nodes = vec![0; self.steps()];
         // Batches follow from the seed, so nobody has to ask the others for theirs.
@@ -86,7 +79,6 @@ mod tests {
     /// A path dealt into clusters: the plan of these, and what it is made of.
     fn plan(nodes: usize, clusters: usize) -> (BoundaryPlan, (Csr, Partition)) {
         let graph = Csr::undirected(nodes, (1_u32..).take(nodes - 1).map(|v| (v - 1, v)));
-        #[allow(clippy::cast_possible_truncation)] // clusters are few
         let assignment = (0..nodes).map(|v| (v * 7 % nodes % clusters) as u32);
         let partition = Partition {
             parts: clusters,

@@ -23,14 +23,14 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::parts::plan::{LayerPlan, PassPlan, PlannedSteps, StepPlanner};
-use super::parts::{Chunking, Pass, PassLayer, sum_steps};
+use super::parts::plan::{PassPlan, PlannedSteps, StepPlanner};
+use super::parts::{Chunking, run_alone, sum_steps};
 use super::{
     BatchUse, Needs, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training,
     options,
 };
 use crate::graph::{BoundaryPlan, PartitionSpec};
-use crate::model::{Block, BlockShape, Input, InputShape, Matrix, Work, targets};
+use crate::model::{Block, BlockShape, Input, InputShape, Matrix, Work, mean_targets};
 use crate::sim::{Activity, EpochReport, Planner, Setting, SimError, Track, Worker};
 use deal::Deal;
 
@@ -118,12 +118,9 @@ impl Strategy for Cluster {
             );
             return Err(OptionError::key("clusters_per_batch", what));
         }
-        Ok(Needs {
-            // More parts than workers: the parts are the clusters, and each worker owns as many.
-            partition: self.0.chunking.divide(asked, clusters),
-            batches: BatchUse::Never,
-            together: false,
-        })
+        // More parts than workers: the parts are the clusters, and each worker owns as many.
+        let partition = self.0.chunking.divide(asked, clusters);
+        Ok(Needs::of(partition, BatchUse::Never))
     }
 
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
@@ -162,7 +159,6 @@ impl Training for Clusters {
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
         let deal = &self.deal;
         let (seed, rank, steps) = (self.setting.seed, worker.rank(), deal.steps());
-        let dropout = worker.dropout();
         let (mut batches, mut training) = (Vec::new(), Vec::new());
         sum_steps(
             worker,
@@ -176,21 +172,11 @@ impl Training for Clusters {
                     });
                 }
                 let batch = Batch::new(worker, deal.nodes(&batches[step]), training[step]);
-                let layer = || PassLayer {
-                    block: &batch.block,
-                    nodes: &batch.nodes,
-                    crosses: None,
-                };
-                let layers: Vec<PassLayer<'_>> = (0..model.layers()).map(|_| layer()).collect();
-                let pass = Pass {
-                    layers: &layers,
-                    targets: &batch.targets,
-                    dropout: &dropout,
-                    // Each step has dropout masks of its own.
-                    round: (epoch * steps + step) as u64,
-                    buckets: None,
-                };
-                pass.run(worker, model, Some(batch.features))
+                let layers = (0..model.layers()).map(|_| (&batch.block, &batch.nodes[..]));
+                // Each step has dropout masks of its own.
+                let round = (epoch * steps + step) as u64;
+                let features = Some(batch.features);
+                run_alone(worker, model, layers, &batch.targets, round, features)
             },
             |_, _| EpochReport::default(),
         )
@@ -238,20 +224,9 @@ impl PlannedSteps for ClusterPlan {
         } else {
             0
         };
-        let layer = || LayerPlan {
-            block: BlockShape::of(nodes.len(), nodes.len(), edges, model.aggregation()),
-            crosses: None,
-        };
-        let pass = PassPlan {
-            model,
-            layers: (0..model.layers()).map(|_| layer()).collect(),
-            features: Some(InputShape {
-                stored: nodes.iter().map(|&node| features.stored_of(node)).sum(),
-                dense: features.is_dense(),
-            }),
-            by_layer: false,
-        };
-        pass.write(track, rank);
+        let block = BlockShape::of(nodes.len(), nodes.len(), edges, model.aggregation());
+        let input = InputShape::of(features, nodes.iter().copied());
+        PassPlan::alone(model, vec![block; model.layers()], Some(input)).write(track, rank);
     }
 }
 
@@ -274,18 +249,15 @@ impl Batch {
             let graph = shard.adjacency.induced(&rows);
             // Degrees within the batch, for which the paper normalises anew (section 3.2).
             let degrees: Vec<usize> = (0..rows.len()).map(|v| graph.degree(v)).collect();
-            #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
-            // A step without training nodes has no loss, and nobody uses this weight.
-            let weight = (1.0 / training.max(1) as f64) as f32;
             let trains = |row: u32| shard.train.binary_search(&row).is_ok();
-            let weighted = rows.iter().enumerate().filter(|(_, row)| trains(**row));
-            let weighted =
-                weighted.filter_map(|(v, &row)| Some((v, shard.labels[row as usize]?, weight)));
-            let place = worker.place();
+            let labelled = rows.iter().enumerate().filter(|(_, row)| trains(**row));
+            let labelled = labelled.map(|(v, &row)| (v, shard.labels[row as usize]));
+            let (classes, place) = (model.classes(), worker.place());
             Self {
                 block: Block::new(&graph, &degrees, model.aggregation()),
                 features: Input::from_features(shard.features.select(&rows), place),
-                targets: targets(rows.len(), model.classes(), weighted, place),
+                // A step without training nodes has no loss.
+                targets: mean_targets(rows.len(), classes, labelled, training, place),
                 nodes,
             }
         })

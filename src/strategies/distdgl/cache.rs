@@ -79,7 +79,6 @@ impl CacheSize {
 
 /// Rows that each worker of Grappa holds beside its own chunk in the first super-epoch: those of
 /// the next worker's chunk, which is its variable one, and the sources of all edges into the two.
-#[allow(clippy::cast_possible_truncation)] // ranks are few
 fn beside_own(graph: &Csr, chunk_of: &[u32], workers: usize) -> Vec<usize> {
     let of = |worker: usize| {
         let (own, variable) = (worker as u32, ((worker + 1) % workers) as u32);
@@ -112,7 +111,6 @@ enum State {
 impl Cache {
     /// Room for so many of the nodes that others own, for those with most neighbours; of equals the
     /// one that comes first.
-    #[must_use]
     pub fn new(graph: &Csr, owner: &[u32], rank: usize, room: usize) -> Self {
         if room == 0 {
             return Self { states: Vec::new() };
@@ -131,7 +129,6 @@ impl Cache {
     }
 
     /// Whether the features of a remote node are here, or come before they are needed.
-    #[must_use]
     pub fn has(&self, node: u32) -> bool {
         self.states.get(node as usize) == Some(&State::Kept)
     }

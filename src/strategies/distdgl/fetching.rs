@@ -13,7 +13,7 @@ use crate::model::{Block, Gnn, Input, Matrix};
 use crate::net::{Message, Outbox, TrafficKind};
 use crate::sim::{Activity, PendingExchange, SimError, Worker};
 use crate::strategies::parts::{
-    Asked, Asking, Pass, PassLayer, Step, Wire, batch_targets, finish_asking, receive_features,
+    Asked, Asking, Step, Wire, batch_targets, finish_asking, receive_features, run_alone,
     send_features, start_asking,
 };
 
@@ -78,7 +78,6 @@ pub struct FetchingTrainer {
 
 impl FetchingTrainer {
     /// The mini-batches of a worker that keeps the features of so many remote nodes.
-    #[must_use]
     pub fn new(worker: &Worker, fanouts: &[usize], pipeline: Pipeline, room: usize) -> Self {
         let setting = worker.setting();
         let (graph, owner) = (&setting.dataset.graph, &setting.partition.assignment);
@@ -122,24 +121,10 @@ impl FetchingTrainer {
                 "no batch was made for step {now}"
             )));
         };
-        let layers: Vec<PassLayer<'_>> = ready
-            .layers
-            .iter()
-            .rev()
-            .map(|(block, nodes)| PassLayer {
-                block,
-                nodes,
-                crosses: None,
-            })
-            .collect();
-        let pass = Pass {
-            layers: &layers,
-            targets: &ready.targets,
-            dropout: &worker.dropout(),
-            round: now as u64,
-            buckets: None,
-        };
-        pass.run(worker, model, ready.features)
+        let layers = ready.layers.iter().rev();
+        let layers = layers.map(|(block, nodes)| (block, &nodes[..]));
+        let (targets, features) = (&ready.targets, ready.features);
+        run_alone(worker, model, layers, targets, now as u64, features)
     }
 
     /// Takes a batch through a stage: what it waits for, computing, and what it sends.
@@ -283,7 +268,6 @@ impl FetchingTrainer {
         asked: &Asked,
     ) -> Result<PendingExchange, SimError> {
         let layer = self.fanouts.len() - 1 - batch.layers.len();
-        #[allow(clippy::cast_possible_truncation)] // layers are few
         let mut outbox = Outbox::new(TrafficKind::Sample, layer as u32);
         outbox.expect = asked.by_me.ranks().collect();
         let rows: Vec<&[u32]> = asked.of_me.iter().map(|(_, rows)| &rows[..]).collect();

@@ -123,11 +123,7 @@ fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
 
 impl Strategy for DistDgl {
     fn needs(&self, asked: &PartitionSpec) -> Result<Needs, OptionError> {
-        Ok(Needs {
-            partition: asked.clone(),
-            batches: BatchUse::Needed,
-            together: false,
-        })
+        Ok(Needs::of(asked.clone(), BatchUse::Needed))
     }
 
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {

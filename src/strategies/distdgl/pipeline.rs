@@ -24,7 +24,6 @@ pub struct Pipeline {
 impl Pipeline {
     /// That of batches of so many hops. Each remote hop is asked for and answered, and so are the
     /// features: `2 · hops + 1` stages. With `prefetch` each has a step of its own.
-    #[must_use]
     pub const fn new(hops: usize, prefetch: bool, steps: usize) -> Self {
         let stages = 2 * hops + 1;
         Self {
@@ -35,7 +34,6 @@ impl Pipeline {
     }
 
     /// The last batch that is begun at a step, if the training has as many.
-    #[must_use]
     pub fn last_begun(&self, step: usize) -> usize {
         (step + self.ahead).min(self.steps.saturating_sub(1))
     }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use super::Fetching;
 use super::pipeline::Pipeline;
-use super::rehearsal::{Draws, NEIGHBOUR_BYTES, Read, Rehearsal, Requests};
+use super::rehearsal::{Draws, Hop, NEIGHBOUR_BYTES, Read, Rehearsal, Requests};
 use crate::model::{BlockShape, InputShape, Work};
 use crate::net::{Bytes, TrafficKind};
 use crate::sim::Track;
 use crate::strategies::parts::plan::{
-    Arrivals, Asks, LayerPlan, PassPlan, PlannedSteps, exchange_of, finish_asking,
-    receive_features, send_features, start_asking,
+    Arrivals, Asks, PassPlan, PlannedSteps, exchange_of, finish_asking, receive_features,
+    send_features, start_asking,
 };
 use crate::strategies::parts::{CodecState, Wire};
 
@@ -94,15 +94,11 @@ impl FetchPlan {
             known.extend(nodes().copied().zip(arrived));
             known.sort_unstable();
         }
-        Some(InputShape {
-            stored,
-            dense: features.is_dense(),
-        })
+        Some(InputShape::new(stored, features.is_dense()))
     }
 
     /// A worker takes a batch through a stage; see
     /// [`FetchingTrainer`](super::fetching::FetchingTrainer).
-    #[allow(clippy::cast_possible_truncation)] // layers are few
     fn advance(&self, track: &mut Track, rank: usize, batch: &Batch, stage: usize) {
         let (hops, width) = (
             batch.requests.hops.len(),
@@ -118,7 +114,7 @@ impl FetchPlan {
                 batch.reach(track, rank, 0);
             }
             stage if stage == 2 * hops => {
-                receive_features(track, &batch.fetches(rank), width);
+                receive_features(track, batch.fetches(rank).rows().0, width);
                 if batch.inputs[rank].is_some() {
                     let rows = batch.requests.hops[hops - 1][rank].inputs;
                     track.compute(Work::pass(rows * width));
@@ -128,7 +124,7 @@ impl FetchPlan {
                 let asks = batch.fetches(rank);
                 finish_asking(track, 0, &asks);
                 let wire = self.fetching.wire(batch.at, &self.state);
-                send_features(track, rank, &asks, width, &wire);
+                send_features(track, rank, [&asks.of_me, &asks.by_me], width, &wire);
             }
             stage if stage % 2 == 1 => {
                 let hop = stage.div_ceil(2);
@@ -161,7 +157,6 @@ impl Batch {
     }
 
     /// What a worker has drawn at a hop, and what it draws for others.
-    #[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
     fn draws(&self, rank: usize, hop: usize) -> Asked {
         let all = &self.requests.hops[hop];
         let by_me = all[rank].asks.iter();
@@ -174,7 +169,6 @@ impl Batch {
     }
 
     /// How many rows of features a worker fetches, and others from it.
-    #[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
     fn fetches(&self, rank: usize) -> Asks {
         let read = &self.requests.read;
         let rows = |nodes: &Vec<u32>| (!nodes.is_empty()).then_some(nodes.len());
@@ -250,21 +244,16 @@ impl PlannedSteps for FetchPlan {
             }
         }
         let ready = &self.batches[0];
-        let layer = |hop: &Vec<super::rehearsal::Hop>| LayerPlan {
-            block: BlockShape::of(
-                hop[rank].outputs,
-                hop[rank].inputs,
-                hop[rank].edges,
-                model.aggregation(),
-            ),
-            crosses: None,
+        let block = |hop: &Vec<Hop>| {
+            let Hop {
+                outputs,
+                inputs,
+                edges,
+                ..
+            } = hop[rank];
+            BlockShape::of(outputs, inputs, edges, model.aggregation())
         };
-        let pass = PassPlan {
-            model,
-            layers: ready.requests.hops.iter().rev().map(layer).collect(),
-            features: ready.inputs[rank],
-            by_layer: false,
-        };
-        pass.write(track, rank);
+        let blocks = ready.requests.hops.iter().rev().map(block);
+        PassPlan::alone(model, blocks, ready.inputs[rank]).write(track, rank);
     }
 }

@@ -70,8 +70,6 @@ pub struct Rehearsal {
 
 impl Rehearsal {
     /// The rehearsal of a run with these mini-batches, and caches with room for so many rows each.
-    #[must_use]
-    #[allow(clippy::cast_possible_truncation)] // ranks are few
     pub fn new(boundary: Arc<BoundaryPlan>, batches: Arc<Batches>, rooms: &[usize]) -> Self {
         let mut owner = vec![0_u32; boundary.nodes];
         for (rank, part) in (0_u32..).zip(&boundary.parts) {
@@ -172,7 +170,6 @@ const NOWHERE: u32 = u32::MAX;
 
 impl Drawn {
     /// For all of the workers' `outputs`.
-    #[allow(clippy::cast_possible_truncation)] // nodes are numbered by `u32` throughout
     fn new(sampler: &Sampler<'_>, hop: usize, graph: &Csr, outputs: &[Vec<u32>]) -> Self {
         let mut places = vec![NOWHERE; graph.nodes()];
         let mut nodes = Vec::new();

@@ -7,10 +7,10 @@ use super::layout::Layout;
 use super::norms;
 use super::weighing::{Weighing, Weights};
 use super::working::{Seed, WorkingGraph};
-use crate::graph::{Sampler, Steps, View, shuffled};
+use crate::graph::{Sampler, Steps, View, seeds_of, shuffled};
 use crate::model::{Block, Gnn, Input, targets};
 use crate::sim::{Activity, SimError, Worker};
-use crate::strategies::parts::{Pass, PassLayer, Step, draw_alone};
+use crate::strategies::parts::{Step, draw_alone, run_alone};
 
 /// Which step of the training one is.
 #[derive(Clone, Copy, Debug)]
@@ -40,8 +40,6 @@ pub struct WorkingBatches {
 
 impl WorkingBatches {
     /// The seeds in the order of an epoch, as places in the list of them.
-    #[must_use]
-    #[allow(clippy::cast_possible_truncation)] // seeds are nodes, which are numbered by u32
     pub fn order(&self, worker: &Worker, epoch: usize) -> Vec<u32> {
         let seeds: Vec<u32> = (0..self.graph.seeds.len() as u32).collect();
         shuffled(worker.setting().seed, epoch, worker.rank(), &seeds)
@@ -60,9 +58,7 @@ impl WorkingBatches {
         At { epoch, step, taken }: At,
     ) -> Result<(Step, Weights), SimError> {
         let setting = worker.setting().clone();
-        let range = self.steps.range(worker.rank(), step);
-        let mut places = order[range.start.min(order.len())..range.end.min(order.len())].to_vec();
-        places.sort_unstable();
+        let places = seeds_of(order, &self.steps, worker.rank(), step);
         let seeds: Vec<Seed> = places
             .iter()
             .map(|&place| self.graph.seeds[place as usize])
@@ -73,7 +69,6 @@ impl WorkingBatches {
             own: self.graph.nodes.len(),
         };
         let sampler = Sampler::new(setting.seed, epoch, step, &self.fanouts);
-        #[allow(clippy::cast_possible_truncation)] // rows are numbered by u32 throughout
         let outputs = seeds.iter().map(|seed| seed.row as u32).collect();
         let layers = draw_alone(worker, &sampler, &view, outputs, model.layers());
         let blocks: Vec<Block> = worker.compute(Activity::Exchange, |_| {
@@ -119,22 +114,8 @@ impl WorkingBatches {
                 rows.map(|&row| self.graph.nodes[row as usize]).collect()
             })
             .collect();
-        let parts: Vec<PassLayer<'_>> = blocks
-            .iter()
-            .zip(&nodes)
-            .map(|(block, nodes)| PassLayer {
-                block,
-                nodes,
-                crosses: None,
-            })
-            .collect();
-        let pass = Pass {
-            layers: &parts,
-            targets: &constant,
-            dropout: &worker.dropout(),
-            round: taken,
-            buckets: None,
-        };
-        Ok((pass.run(worker, model, features)?, weights))
+        let parts = blocks.iter().zip(nodes.iter().map(Vec::as_slice));
+        let step = run_alone(worker, model, parts, &constant, taken, features)?;
+        Ok((step, weights))
     }
 }

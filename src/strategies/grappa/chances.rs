@@ -11,7 +11,6 @@ pub fn inverse_chances(
     chunks: &[usize],
     inner: usize,
 ) -> impl Fn(u32, u32) -> f32 {
-    #[allow(clippy::cast_possible_truncation)] // edge weights are single precision
     let apart = edge_ht(layout.inclusion().pair(false)) as f32;
     move |v, u| {
         let (v, u) = (v as usize, u as usize);

@@ -57,7 +57,6 @@ pub fn plan(track: &mut Track, part: &PartCounts, weight: Weight, hops: usize) {
 }
 
 /// One hop: of owned rows; the halo's stay as they are until they are refreshed.
-#[allow(clippy::cast_possible_truncation)] // what travels is single precision
 fn step(worker: &Worker, layout: &Layout, chunk_of: &[usize], stays: &[f32]) -> Vec<f32> {
     let (shard, apart) = (worker.shard(), layout.inclusion().pair(false));
     let chunk = |row: usize| chunk_of[shard.nodes[row] as usize];
@@ -73,7 +72,6 @@ fn step(worker: &Worker, layout: &Layout, chunk_of: &[usize], stays: &[f32]) -> 
     next
 }
 
-#[allow(clippy::cast_possible_truncation)] // weights are single precision
 fn nonempty(worker: &Worker, layout: &Layout) -> Vec<f32> {
     let (shard, rules) = (worker.shard(), layout.rules());
     if rules.halo {

@@ -12,7 +12,6 @@ use crate::strategies::parts::chunks::{Carried, chunk_bytes, halo_bytes};
 /// The variable chunk of `worker` in a super-epoch, of `each` chunks that every worker keeps:
 /// round-robin over those of the others, so that in `each · (workers − 1)` super-epochs each worker
 /// meets each of them once. None for one worker.
-#[must_use]
 pub const fn variable_chunk(
     worker: usize,
     workers: usize,
@@ -65,7 +64,6 @@ pub struct Layout<'a> {
 
 impl<'a> Layout<'a> {
     /// The layout of a super-epoch.
-    #[must_use]
     pub fn new(
         boundary: &'a BoundaryPlan,
         chunks: Option<&'a Chunks>,
@@ -100,20 +98,17 @@ impl<'a> Layout<'a> {
     }
 
     /// The rules it was made by.
-    #[must_use]
     pub const fn rules(&self) -> Rules {
         self.rules
     }
 
     /// Whether this is the first super-epoch, in which base chunks' halos are loaded, to be kept.
-    #[must_use]
     pub const fn is_first(&self) -> bool {
         self.first
     }
 
     /// The steps of an epoch in which every worker trains the nodes of its chunks, at most `size`
     /// at a time.
-    #[must_use]
     pub fn steps(&self, size: usize) -> Steps {
         let trained = |worker| self.trained(worker).iter();
         let nodes = |worker| {
@@ -130,31 +125,26 @@ impl<'a> Layout<'a> {
     }
 
     /// The worker that stores a chunk.
-    #[must_use]
     pub const fn home(&self, chunk: usize) -> usize {
         chunk / self.each()
     }
 
     /// What the boundary plan says of a chunk.
-    #[must_use]
     pub fn part(&self, chunk: usize) -> &'a Part {
         &self.plan.parts[chunk]
     }
 
     /// The chunks whose in-edges a worker holds.
-    #[must_use]
     pub fn held(&self, worker: usize) -> &[usize] {
         &self.held[worker]
     }
 
     /// Those of them whose nodes it trains.
-    #[must_use]
     pub fn trained(&self, worker: usize) -> &[usize] {
         &self.held[worker][..self.each()]
     }
 
     /// Chunks that travel from their home to a worker.
-    #[must_use]
     pub fn fetched(&self, from: usize, to: usize) -> Vec<usize> {
         let held = self.held[to].iter().copied();
         held.filter(|&chunk| from != to && self.home(chunk) == from)
@@ -162,7 +152,6 @@ impl<'a> Layout<'a> {
     }
 
     /// The chunk of each node, `[nodes]`.
-    #[must_use]
     pub fn chunk_of(&self) -> Vec<usize> {
         let mut chunks = vec![0; self.plan.nodes];
         for (chunk, part) in self.plan.parts.iter().enumerate() {
@@ -174,14 +163,12 @@ impl<'a> Layout<'a> {
     }
 
     /// The chunk of each of these nodes.
-    #[must_use]
     pub fn chunks_of(&self, nodes: &[u32]) -> Vec<usize> {
         let all = self.chunk_of();
         nodes.iter().map(|&node| all[node as usize]).collect()
     }
 
     /// How likely the worker of a node of `chunk` sees one of another chunk or unit.
-    #[must_use]
     pub const fn inclusion(&self) -> Inclusion {
         match self.rules.schedule {
             Schedule::Regroup => Inclusion::Balanced {
@@ -196,7 +183,6 @@ impl<'a> Layout<'a> {
     }
 
     /// Whether nodes of these chunks always see each other.
-    #[must_use]
     pub fn together(&self, one: usize, other: usize) -> bool {
         match self.rules.schedule {
             Schedule::Regroup => one == other,
@@ -224,7 +210,6 @@ impl<'a> Layout<'a> {
     }
 
     /// Halo nodes of `to` that `from` stores; those of the worker's own are local.
-    #[must_use]
     pub fn surroundings(&self, from: usize, to: usize) -> Vec<u32> {
         self.sources(from, to, self.held(to))
     }
@@ -232,7 +217,6 @@ impl<'a> Layout<'a> {
     /// Halo nodes that travel at the switch. With base chunks, their halo is kept for ever and that
     /// of the variable chunk comes anew: what is held already, or comes with a chunk itself, is not
     /// sent.
-    #[must_use]
     pub fn halo(&self, from: usize, to: usize) -> Vec<u32> {
         if !self.rules.halo || from == to {
             return Vec::new();
@@ -248,7 +232,6 @@ impl<'a> Layout<'a> {
 
     /// Halo nodes that travel in one epoch when a share of them is fetched: as many in every epoch,
     /// others in each.
-    #[must_use]
     pub fn sampled(&self, from: usize, to: usize, seed: u64, epoch: usize) -> Vec<u32> {
         let mut nodes = self.surroundings(from, to);
         let pair = mix(from as u64, to as u64);
@@ -259,7 +242,6 @@ impl<'a> Layout<'a> {
     }
 
     /// All halo nodes that a worker has in an epoch, ascending.
-    #[must_use]
     pub fn halo_of(&self, to: usize, seed: u64, epoch: usize) -> Vec<u32> {
         let whole = self.rules.halo;
         let of = |from: usize| match from {
@@ -275,7 +257,6 @@ impl<'a> Layout<'a> {
     }
 
     /// Payload of the features fetched in one epoch, or none.
-    #[must_use]
     pub fn sampled_payload(&self, width: usize, from: usize, to: usize) -> Option<Bytes> {
         if from == to || self.rules.sampling == 0.0 {
             return None;
@@ -284,20 +265,17 @@ impl<'a> Layout<'a> {
         (rows > 0).then(|| halo_bytes(rows, width))
     }
 
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of a count
     fn share(&self, rows: usize) -> usize {
         (self.rules.sampling * rows as f64).round() as usize
     }
 
     /// Whether chunks come with all in-edges of their nodes; if not, only with those inside, as the
     /// worker knows the ones from and to its own.
-    #[must_use]
     pub fn all_edges(&self) -> bool {
         self.rules.halo || self.rules.sampling > 0.0 || self.rules.schedule == Schedule::Regroup
     }
 
     /// What nodes of a chunk carry besides degree and features.
-    #[must_use]
     pub fn carried(&self) -> Carried {
         let trained = self.rules.schedule == Schedule::Regroup;
         Carried {
@@ -307,7 +285,6 @@ impl<'a> Layout<'a> {
     }
 
     /// Payload of the message from `from` to `to` at the switch, or none.
-    #[must_use]
     pub fn payload(&self, width: usize, from: usize, to: usize) -> Option<Bytes> {
         let chunk = |chunk: usize| {
             let part = self.part(chunk);

@@ -103,11 +103,8 @@ impl Strategy for Grappa {
             (None, Schedule::Regroup) => 2 * asked.workers,
             (None, Schedule::Sweep | Schedule::Fixed) => asked.workers,
         };
-        Ok(Needs {
-            partition: options.chunking.divide(asked, chunks),
-            batches: BatchUse::Possible,
-            together: false,
-        })
+        let partition = options.chunking.divide(asked, chunks);
+        Ok(Needs::of(partition, BatchUse::Possible))
     }
 
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {

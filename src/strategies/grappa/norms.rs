@@ -10,7 +10,6 @@ use crate::sim::{Activity, Worker};
 /// input, by one forward pass without dropout. *(Derived, §4.7.)* `blocks` has one per layer,
 /// `seeds` the rows of the last layer's outputs with their classes. It takes the time of that pass,
 /// and no bytes.
-#[must_use]
 pub fn squared(
     worker: &mut Worker,
     model: &Gnn,

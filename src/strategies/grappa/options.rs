@@ -154,13 +154,11 @@ impl Options {
     }
 
     /// Epochs between switches.
-    #[must_use]
     pub fn repartition_every(&self) -> usize {
         self.repartition_every.unwrap_or(50)
     }
 
     /// What moves.
-    #[must_use]
     pub fn rules(&self) -> Rules {
         Rules {
             schedule: self.schedule,
@@ -171,7 +169,6 @@ impl Options {
     }
 
     /// How gradients are weighted in a model of so many layers.
-    #[must_use]
     pub fn weighing(&self, layers: usize) -> Weighing {
         Weighing {
             weight: self.weight,

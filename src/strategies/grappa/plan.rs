@@ -5,12 +5,12 @@ use std::sync::Arc;
 use super::estimators::Weight;
 use super::layout::Layout;
 use super::{Sweeping, expectation};
-use crate::graph::{Csr, SampledLayer, Sampler, View, shuffled};
+use crate::graph::{Csr, SampledLayer, Sampler, View, seeds_of, shuffled};
 use crate::model::{BlockShape, InputShape, Work};
 use crate::net::{Bytes, TrafficKind};
 use crate::sim::{Decision, Planner, Setting, Timeline, Track};
 use crate::strategies::parts::chunks::local_adjacency;
-use crate::strategies::parts::plan::{LayerPlan, PassPlan, exchange_of};
+use crate::strategies::parts::plan::{PassPlan, exchange_of};
 
 /// The plan of a training.
 pub struct SweepPlanner {
@@ -59,13 +59,9 @@ impl Working {
         let sources = nodes.iter().map(|&v| graph.neighbours(v as usize).to_vec());
         let sources: Vec<Vec<u32>> = sources.collect();
         nodes.extend(halo);
-        let features = &setting.dataset.features;
         Self {
             adjacency: local_adjacency(&nodes, &sources),
-            features: InputShape {
-                stored: nodes.iter().map(|&node| features.stored_of(node)).sum(),
-                dense: features.is_dense(),
-            },
+            features: InputShape::of(&setting.dataset.features, nodes.iter().copied()),
             nodes,
             seeds,
         }
@@ -73,7 +69,6 @@ impl Working {
 }
 
 /// Places, from `first` on, of the nodes that train.
-#[allow(clippy::cast_possible_truncation)] // rows are numbered by u32 throughout
 fn rows(nodes: &[u32], first: usize, trains: &impl Fn(&u32) -> bool) -> Vec<u32> {
     let places = (first as u32..).zip(nodes);
     places
@@ -130,7 +125,6 @@ impl SweepPlanner {
     }
 
     /// Messages of these sizes among all workers; the work of reading what came.
-    #[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
     fn exchange(
         &self,
         track: &mut Track,
@@ -173,17 +167,8 @@ impl SweepPlanner {
         blocks: &[BlockShape],
         features: Option<InputShape>,
     ) {
-        let layer = |&block| LayerPlan {
-            block,
-            crosses: None,
-        };
-        let pass = PassPlan {
-            model: &self.sweeping.setting.model,
-            layers: blocks.iter().map(layer).collect(),
-            features,
-            by_layer: false,
-        };
-        pass.write(track, rank);
+        let model = &self.sweeping.setting.model;
+        PassPlan::alone(model, blocks.iter().copied(), features).write(track, rank);
     }
 
     /// A step with a mini-batch of a worker's seeds, which train in this order.
@@ -198,9 +183,7 @@ impl SweepPlanner {
         let (sweeping, working) = (&self.sweeping, &self.working[rank]);
         let setting = &sweeping.setting;
         let model = &setting.model;
-        let range = layout.steps(sweeping.batch_size()).range(rank, step);
-        let mut places = order[range.start.min(order.len())..range.end.min(order.len())].to_vec();
-        places.sort_unstable();
+        let places = seeds_of(order, &layout.steps(sweeping.batch_size()), rank, step);
         let seeds = places.iter().map(|&place| working.seeds[place as usize]);
         let batch = Batch::draw(setting, working, seeds.collect(), (self.epoch, step));
         for looked_at in &batch.looked_at {
@@ -271,17 +254,13 @@ impl Batch {
         batch.blocks.reverse();
         batch.features = (!outputs.is_empty()).then(|| {
             let nodes = outputs.iter().map(|&row| working.nodes[row as usize]);
-            InputShape {
-                stored: nodes.map(|node| features.stored_of(node)).sum(),
-                dense: features.is_dense(),
-            }
+            InputShape::of(features, nodes)
         });
         batch
     }
 }
 
 impl Planner for SweepPlanner {
-    #[allow(clippy::cast_possible_truncation)] // seeds are nodes, which are numbered by u32
     fn next(&mut self, _: Option<&Decision>) -> Arc<Timeline> {
         let sweeping = self.sweeping.clone();
         let setting = &sweeping.setting;

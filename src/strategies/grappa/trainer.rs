@@ -32,7 +32,6 @@ pub struct Whole {
 
 impl Trainer {
     /// Number of steps of an epoch.
-    #[must_use]
     pub const fn steps(&self) -> usize {
         match self {
             Self::Whole(_) => 1,
@@ -41,7 +40,6 @@ impl Trainer {
     }
 
     /// The order in which nodes train in an epoch; empty where all train at once.
-    #[must_use]
     pub fn order(&self, worker: &mut Worker, epoch: usize) -> Vec<u32> {
         match self {
             Self::Whole(_) => Vec::new(),

@@ -30,7 +30,6 @@ pub struct Weighing {
 
 impl Weighing {
     /// Coverage of each seed, and its weight before workers compare theirs.
-    #[must_use]
     pub fn of_nodes(&self, graph: &WorkingGraph) -> (Vec<f64>, Vec<f64>) {
         // Halo rows have no in-edges: a walk may reach them with its last step only.
         let all = estimators::coverage(&graph.adjacency, &graph.degrees, self.hops);
@@ -161,7 +160,6 @@ impl Weights {
     ///
     /// # Errors
     /// If communication fails.
-    #[allow(clippy::cast_possible_truncation)] // what travels is single precision
     pub fn sum_gradients(&mut self, worker: &mut Worker, step: &mut Step) -> Result<(), SimError> {
         step.gradient.extend(self.sum.map(|sum| sum as f32));
         let kind = TrafficKind::ParameterGradient;
@@ -181,7 +179,6 @@ impl Weights {
 }
 
 /// The sums of some numbers over all workers.
-#[allow(clippy::cast_possible_truncation)] // what travels is single precision
 fn summed<const N: usize>(worker: &mut Worker, mine: [f64; N]) -> Result<[f64; N], SimError> {
     let mut sums = mine.map(|number| number as f32);
     worker.all_reduce(&mut sums, Reduce::Sum, TrafficKind::Control)?;

@@ -103,7 +103,6 @@ impl Loader {
 
     /// The chunks that are held now, with the halo rows among what is kept, what `arrived`, and
     /// what is the worker's own.
-    #[must_use]
     pub fn assemble(&self, worker: &Worker, layout: &Layout, arrived: &HaloRows) -> WorkingGraph {
         let (shard, rank) = (worker.shard(), worker.rank());
         let width = shard.features.width();

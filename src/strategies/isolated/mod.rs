@@ -48,11 +48,7 @@ fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
 
 impl Strategy for Isolated {
     fn needs(&self, asked: &PartitionSpec) -> Result<Needs, OptionError> {
-        Ok(Needs {
-            partition: asked.clone(),
-            batches: BatchUse::Possible,
-            together: false,
-        })
+        Ok(Needs::of(asked.clone(), BatchUse::Possible))
     }
 
     fn plans_from_counts(&self) -> bool {

@@ -116,7 +116,6 @@ fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
 
 impl Options {
     /// `⌊K ρ^r⌋`.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // as large as a count can be, if it is larger
     fn steps_of(&self, round: usize) -> usize {
         let round = i32::try_from(round).unwrap_or(i32::MAX);
         (self.local_steps as f64 * self.rho.powi(round)).floor() as usize

@@ -2,7 +2,7 @@
 
 use crate::graph::{BoundaryCounts, Csr};
 use crate::model::{
-    Block, Gnn, Input, Optimizer, Work, parameter_count, parameters, targets, with_parameters,
+    Block, Gnn, Input, Optimizer, Work, mean_targets, parameter_count, parameters, with_parameters,
 };
 use crate::net::{Bytes, Message, Outbox, TrafficKind, f32_bytes, floats, to_bytes};
 use crate::sim::{Activity, SimError, Track, Worker};
@@ -55,7 +55,6 @@ pub fn plan_average(track: &mut Track, rank: usize, workers: usize, parameters: 
 }
 
 /// What a worker does in [`hand_out`].
-#[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
 pub fn plan_handing_out(track: &mut Track, rank: usize, workers: usize, parameters: usize) {
     let kind = TrafficKind::Parameter;
     if rank == SERVER {
@@ -72,7 +71,6 @@ pub fn plan_handing_out(track: &mut Track, rank: usize, workers: usize, paramete
 }
 
 /// A message of everybody else to the server.
-#[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
 fn to_server(track: &mut Track, kind: TrafficKind, rank: usize, workers: usize, bytes: Bytes) {
     let (to, from) = if rank == SERVER {
         (Vec::new(), (1..workers as u32).collect())
@@ -192,16 +190,13 @@ fn whole(worker: &Worker, parts: Vec<Chunk>) -> (LocalGraph, Input) {
         }
     }
     let graph = Csr::from_edges(count, edges.into_iter());
-    #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
-    let weight = (1.0 / worker.training_nodes() as f64) as f32;
-    let weighted = classes.iter().enumerate();
-    let weighted = weighted.filter_map(|(v, class)| Some((v, (*class)?, weight)));
+    let (labelled, training) = (classes.into_iter().enumerate(), worker.training_nodes());
     let (model, place) = (&worker.setting().model, worker.place());
     let local = LocalGraph {
         block: Block::new(&graph, &degrees, model.aggregation()),
         upper: None,
         nodes: (0_u32..).take(count).collect(),
-        targets: targets(count, model.classes(), weighted, place),
+        targets: mean_targets(count, model.classes(), labelled, training, place),
     };
     let features = Input::from_features(features.select(&order), place);
     (local, features)
@@ -235,7 +230,6 @@ pub fn average(worker: &mut Worker, model: Gnn) -> Result<Gnn, SimError> {
                 *sum += share(message.peer) * f64::from(value);
             }
         }
-        #[allow(clippy::cast_possible_truncation)] // parameters are single precision
         let mean: Vec<f32> = mean.into_iter().map(|value| value as f32).collect();
         Ok(with_parameters(model, &mean))
     })

@@ -17,7 +17,7 @@ use super::buckets::Buckets;
 use super::requests::{Kept, ask, exchange_features};
 use super::{Crosses, Crossing, EpochExchange, Pass, PassLayer, Step, Wire};
 use crate::graph::{Csr, SampledLayer, Sampler, Steps, View, seeds_of, shuffled};
-use crate::model::{Block, Dropout, Gnn, Input, Matrix, targets};
+use crate::model::{Block, Dropout, Gnn, Input, Matrix, mean_targets};
 use crate::sim::{Activity, SimError, Worker};
 
 /// One worker's mini-batches.
@@ -47,7 +47,6 @@ struct Layer {
 impl BatchTrainer {
     /// The mini-batches of a worker, if the run has any; with `exchange`, neighbours are drawn
     /// across the cut.
-    #[must_use]
     pub fn new(worker: &Worker, exchange: bool) -> Option<Self> {
         let setting = worker.setting();
         let batches = setting.batches.as_ref()?;
@@ -64,7 +63,6 @@ impl BatchTrainer {
     }
 
     /// As [`LayerwiseTrainer::summing_by_layer`](super::LayerwiseTrainer::summing_by_layer).
-    #[must_use]
     pub fn summing_by_layer(self, worker: &Worker) -> Self {
         Self {
             buckets: Some(Buckets::new(&worker.setting().model)),
@@ -73,7 +71,6 @@ impl BatchTrainer {
     }
 
     /// Number of steps of an epoch.
-    #[must_use]
     pub const fn steps(&self) -> usize {
         self.steps.count()
     }
@@ -262,20 +259,15 @@ fn own_features(worker: &mut Worker, rows: &[u32]) -> Option<Input> {
 
 /// Constant side of the loss of a step, `[seeds, classes]`: the mean over the step's training nodes
 /// of all workers, of which this one adds its own, which are the rows `seeds`.
-#[must_use]
 pub fn batch_targets(worker: &Worker, steps: &Steps, seeds: &[u32], step: usize) -> Matrix {
-    #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
-    let weight = (1.0 / steps.seeds(step).max(1) as f64) as f32;
     let labels = &worker.shard().labels;
-    let classes = seeds.iter().map(|&row| labels[row as usize]).enumerate();
-    let weighted = classes.filter_map(|(place, class)| Some((place, class?, weight)));
-    let (rows, count) = (seeds.len(), worker.setting().model.classes());
-    targets(rows, count, weighted, worker.place())
+    let labelled = seeds.iter().map(|&row| labels[row as usize]).enumerate();
+    let (rows, classes) = (seeds.len(), worker.setting().model.classes());
+    mean_targets(rows, classes, labelled, steps.seeds(step), worker.place())
 }
 
 /// The layers of a step whose neighbourhoods lie within what the worker holds, from the first layer
 /// on; `seeds` are the outputs of the last.
-#[must_use]
 pub fn draw_alone(
     worker: &mut Worker,
     sampler: &Sampler<'_>,

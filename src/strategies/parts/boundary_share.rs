@@ -32,21 +32,17 @@ pub(super) struct Drawn {
 impl BoundaryShare {
     /// How many of `rows` are drawn: ⌊p·b⌋, as in the authors' code; so of a pair with fewer than
     /// 1/p none ever is.
-    #[must_use]
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // between 0 and `rows`
     pub fn of(self, rows: usize) -> usize {
         (self.0 * rows as f64) as usize
     }
 
     /// Payload of one message with the ids of drawn rows: 8-byte integers, as in the authors' code.
-    #[must_use]
     pub const fn id_bytes(rows: usize) -> Bytes {
         Bytes(8 * rows as u64)
     }
 
     /// Of the rows that `owner` has for each reader, those that cross in an epoch: drawn without
     /// replacement, in the order of the halo. Readers that get none are left out.
-    #[must_use]
     pub fn draw(
         self,
         sends: &Peers<Vec<u32>>,
@@ -114,7 +110,6 @@ struct Readable {
 
 impl Readable {
     /// What the messages say: ids of drawn rows, by owner.
-    #[allow(clippy::cast_possible_truncation)] // rows of a worker are numbered by u32, and weights are single precision
     fn new(shard: &Shard, inbox: &Inbox) -> Self {
         let owned = shard.owned;
         let mut readable = Self {
@@ -147,7 +142,6 @@ impl Readable {
     /// of a drawn row is multiplied by b / s: that is the same as to divide the row and its
     /// gradient by s / b, and makes sums and means unbiased. Attention and maxima are over what was
     /// drawn.
-    #[allow(clippy::cast_possible_truncation)] // rows of a worker are numbered by u32
     fn block(&self, shard: &Shard, aggregation: Aggregation) -> Block {
         let mut place = vec![None; shard.nodes.len()];
         for (at, &row) in self.rows.iter().enumerate() {

@@ -19,7 +19,6 @@ pub struct Started {
 
 impl Buckets {
     /// A bucket for each layer of a model.
-    #[must_use]
     pub fn new(model: &ModelSpec) -> Self {
         let layers = 0..model.layers();
         Self {

@@ -19,7 +19,6 @@ pub enum Chunking {
 
 impl Chunking {
     /// The partition into so many `chunks`, given the one the experiment asks for.
-    #[must_use]
     pub fn divide(self, asked: &PartitionSpec, chunks: usize) -> PartitionSpec {
         let mut spec = PartitionSpec {
             workers: chunks,

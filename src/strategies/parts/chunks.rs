@@ -50,7 +50,6 @@ pub struct Chunk {
 
 impl Chunk {
     /// The chunk of these owned rows, with the in-edges whose source `keep` wants.
-    #[must_use]
     pub fn of(
         shard: &Shard,
         rows: &[u32],
@@ -130,7 +129,6 @@ impl Chunk {
 }
 
 /// The class of an owned row that trains.
-#[must_use]
 pub fn class(shard: &Shard, row: u32) -> Option<u32> {
     shard
         .train
@@ -140,7 +138,6 @@ pub fn class(shard: &Shard, row: u32) -> Option<u32> {
 }
 
 /// Global in-neighbours of an owned row, ascending.
-#[must_use]
 pub fn sources(shard: &Shard, row: u32) -> Vec<u32> {
     let neighbours = shard.adjacency.neighbours(row as usize).iter();
     let mut sources: Vec<u32> = neighbours.map(|&u| shard.nodes[u as usize]).collect();
@@ -190,7 +187,6 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u32> {
     words.iter().map(|word| u32::from_le_bytes(*word))
 }
 
-#[allow(clippy::cast_possible_truncation)] // nodes and edges of a chunk are below 2³²
 const fn count(number: usize) -> u32 {
     number as u32
 }
@@ -198,7 +194,6 @@ const fn count(number: usize) -> u32 {
 /// In-neighbours as rows of `nodes`, whose first have these global in-neighbours: sources that are
 /// not there are dropped. Edges between those first nodes are known to both ends, as graphs are
 /// stored in both directions.
-#[must_use]
 pub fn local_adjacency(nodes: &[u32], sources: &[Vec<u32>]) -> Csr {
     let mut order: Vec<(u32, u32)> = nodes.iter().copied().zip(0_u32..).collect();
     order.sort_unstable();

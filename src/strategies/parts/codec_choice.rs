@@ -164,13 +164,11 @@ impl CodecChoice {
     }
 
     /// Whether it takes the difference from what was sent before.
-    #[must_use]
     pub const fn remembers(&self) -> bool {
         matches!(self.0, Kind::Difference { .. })
     }
 
     /// Whether a ratio changes anything.
-    #[must_use]
     pub fn follows_ratio(&self) -> bool {
         match &self.0 {
             Kind::Difference { of } => of.follows_ratio(),
@@ -179,7 +177,6 @@ impl CodecChoice {
     }
 
     /// The ratio that counts where `asked` is asked for: that, or the codec's own.
-    #[must_use]
     pub fn ratio(&self, asked: f64) -> f64 {
         match &self.0 {
             Kind::Difference { of } => of.ratio(asked),
@@ -188,7 +185,6 @@ impl CodecChoice {
     }
 
     /// The codec at a ratio. Differences are remembered in `memory`, which is one worker's.
-    #[must_use]
     pub fn at(&self, ratio: f64, rescale: bool, memory: &Arc<DifferenceMemory>) -> Arc<dyn Codec> {
         if let Some((codec, _)) = self.fixed() {
             return codec;

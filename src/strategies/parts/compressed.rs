@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::{CodecChoice, EpochExchange, ExchangePoint, Feedback, HIGHEST_RATIO, Schedule, Wire};
 use crate::model::RowForm;
-use crate::net::{Codec, CodecKey, DifferenceMemory, Gauge, Measured};
+use crate::net::{Codec, CodecKey, DifferenceMemory, Gauge, Watched, Watcher};
 use crate::sim::{Decision, Setting};
 use crate::strategies::{OptionError, options};
 
@@ -50,7 +50,6 @@ pub struct CodecState {
 
 impl CodecState {
     /// Where compression errors are measured, if they are.
-    #[must_use]
     pub const fn gauge(&self) -> Option<&Arc<Gauge>> {
         self.gauge.as_ref()
     }
@@ -69,7 +68,6 @@ struct Options {
 
 impl Compression {
     /// Rows as they are, the features in every epoch.
-    #[must_use]
     pub const fn none() -> Self {
         Self {
             codec: None,
@@ -138,7 +136,6 @@ impl Compression {
     }
 
     /// With the features sent once, whole, or not.
-    #[must_use]
     pub fn caching(self, cache_features: bool) -> Self {
         Self {
             cache_features,
@@ -147,7 +144,6 @@ impl Compression {
     }
 
     /// With the exchange of a layer at another point.
-    #[must_use]
     pub fn exchanging(self, exchange: ExchangePoint) -> Self {
         Self { exchange, ..self }
     }
@@ -207,13 +203,11 @@ impl Compression {
     }
 
     /// Whether the codec takes the difference from what was sent before.
-    #[must_use]
     pub fn remembers(&self) -> bool {
         self.codec.as_ref().is_some_and(CodecChoice::remembers)
     }
 
     /// Whether what is sent depends on how the training goes.
-    #[must_use]
     pub const fn is_adaptive(&self) -> bool {
         self.codec.is_some() && self.schedule.is_adaptive()
     }
@@ -221,25 +215,21 @@ impl Compression {
 
 impl RowWires {
     /// Whether what is sent depends on how the training goes.
-    #[must_use]
     pub const fn is_adaptive(&self) -> bool {
         self.compression.is_adaptive()
     }
 
     /// Whether features are sent once, and kept.
-    #[must_use]
     pub const fn keeps_features(&self) -> bool {
         self.compression.cache_features
     }
 
     /// The ratio of an epoch, after what the epochs before it showed.
-    #[must_use]
     pub fn ratio_at(&self, epoch: usize, seen: &[Feedback]) -> f64 {
         self.compression.schedule.ratio(epoch, self.epochs, seen)
     }
 
     /// The ratio that a plan takes for an epoch: what was decided, or the least there can be.
-    #[must_use]
     pub fn planned_ratio(&self, epoch: usize, decided: Option<&Decision>) -> f64 {
         match decided {
             Some(Decision::Ratio(ratio)) => *ratio,
@@ -248,7 +238,6 @@ impl RowWires {
     }
 
     /// A fresh state of one worker.
-    #[must_use]
     pub fn state(&self) -> CodecState {
         let Compression {
             codec, schedule, ..
@@ -262,7 +251,6 @@ impl RowWires {
 
     /// How the rows of a layer travel at a `ratio` in a `round` of draws. The last layer's are
     /// never compressed (VARCO's code).
-    #[must_use]
     pub fn wire(&self, layer: usize, ratio: f64, round: u64, state: &CodecState) -> Wire {
         let codec = self.compression.codec.as_ref();
         let form = self.forms[layer];
@@ -270,7 +258,6 @@ impl RowWires {
             return Wire::plain().of(form);
         };
         let codec = codec.at(ratio, self.compression.rescale, &state.memory);
-        #[allow(clippy::cast_possible_truncation)] // layers are few
         let key = CodecKey::new(self.seed, layer as u32, round);
         Wire {
             codec: measured(codec, state.gauge.as_ref()),
@@ -281,7 +268,6 @@ impl RowWires {
 
     /// The ratio of the compressed rows where `asked` is asked for: that, or the codec's own; none
     /// without a codec.
-    #[must_use]
     pub fn ratio(&self, asked: f64) -> Option<f64> {
         Some(self.compression.codec.as_ref()?.ratio(asked))
     }
@@ -291,7 +277,6 @@ impl RowWires {
     /// The rows of every layer but the last are compressed, the raw features among them. The
     /// gradient of a compressed row goes through the same codec; where its entries are drawn, those
     /// are exactly the ones that were sent (VARCO's code).
-    #[must_use]
     pub fn exchange(&self, ratio: f64, epoch: usize, state: &CodecState) -> EpochExchange {
         let keeps_features = self.keeps_features();
         let wires = (0..self.forms.len()).map(|layer| {
@@ -328,9 +313,9 @@ fn constant(ratio: f64) -> Result<Schedule, OptionError> {
 /// Nothing is to be measured where nothing is lost.
 fn measured(codec: Arc<dyn Codec>, gauge: Option<&Arc<Gauge>>) -> Arc<dyn Codec> {
     match gauge {
-        Some(gauge) if !codec.is_lossless() => Arc::new(Measured {
+        Some(gauge) if !codec.is_lossless() => Arc::new(Watched {
             codec,
-            gauge: Arc::clone(gauge),
+            watcher: Arc::clone(gauge) as Arc<dyn Watcher>,
         }),
         _ => codec,
     }

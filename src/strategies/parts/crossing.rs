@@ -32,7 +32,6 @@ pub struct Crossing {
 
 impl Crossing {
     /// What crosses, as its fields say.
-    #[must_use]
     pub fn new(
         made: usize,
         own: usize,
@@ -52,7 +51,6 @@ impl Crossing {
     }
 
     /// One whose rows and gradients are used an exchange after they were sent, zeros in the first.
-    #[must_use]
     pub fn stale(self, staleness: Staleness) -> Self {
         Self {
             delay: Some(Delay::new(staleness)),
@@ -95,7 +93,6 @@ impl Crossing {
     }
 
     /// Rows of others that are read.
-    #[must_use]
     pub const fn halo(&self) -> usize {
         self.halo
     }
@@ -272,7 +269,6 @@ impl Crossing {
 }
 
 /// An empty outbox that expects a message from each of `expect`.
-#[allow(clippy::cast_possible_truncation)] // layers are few
 pub(super) fn outbox(
     kind: TrafficKind,
     layer: usize,

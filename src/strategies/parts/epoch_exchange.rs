@@ -35,14 +35,12 @@ pub struct EpochExchange {
 
 impl EpochExchange {
     /// Whether the rows of a layer cross after its product.
-    #[must_use]
     pub fn crosses_after_product(&self, layer: usize) -> bool {
         let wire = self.wires.get(layer).and_then(Option::as_ref);
         wire.is_some_and(Wire::takes_product)
     }
 
     /// The kind of the first layer's rows: features, or their product.
-    #[must_use]
     pub fn first_rows(&self) -> TrafficKind {
         if self.crosses_after_product(0) {
             TrafficKind::Activation
@@ -52,7 +50,6 @@ impl EpochExchange {
     }
 
     /// How the features travel, if they do.
-    #[must_use]
     pub fn features(mut self) -> Option<Wire> {
         let wire = self.wires.first_mut()?.take();
         wire.filter(|wire| !wire.takes_product())

@@ -39,7 +39,6 @@ impl ExchangePoint {
     /// In which form the rows of each layer cross in a setting. Features that are kept cross once,
     /// as they are, which no product of theirs could: it is another one in every epoch. One worker
     /// sends nothing, and so trains its layers in one piece, to the bit as one device does.
-    #[must_use]
     pub fn forms(self, setting: &Setting, keeps_features: bool) -> Vec<RowForm> {
         let form = |layer| {
             if setting.workers() == 1 || (layer == 0 && keeps_features) {

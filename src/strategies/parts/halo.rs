@@ -18,7 +18,6 @@ pub struct HaloExchange {
 
 impl HaloExchange {
     /// The exchange of a worker's shard.
-    #[must_use]
     pub fn new(worker: &Worker) -> Self {
         let shard = worker.shard();
         let (sends, receives) = (shard.sends.clone(), shard.receives.clone());
@@ -26,7 +25,6 @@ impl HaloExchange {
     }
 
     /// The exchange of other rows than all that the shard sends and reads.
-    #[must_use]
     pub const fn of(crossing: Crossing) -> Self {
         Self {
             features: None,
@@ -37,7 +35,6 @@ impl HaloExchange {
 
     /// One whose rows and gradients are used an exchange after they were sent, and features where
     /// [`Self::late_features`] is asked for them; see [`Crossing::stale`].
-    #[must_use]
     pub fn stale(self, staleness: Staleness) -> Self {
         Self {
             crossing: self.crossing.stale(staleness),
@@ -46,7 +43,6 @@ impl HaloExchange {
     }
 
     /// The rows that cross.
-    #[must_use]
     pub const fn crossing(&self) -> &Crossing {
         &self.crossing
     }

@@ -2,7 +2,7 @@
 
 use super::buckets::Buckets;
 use super::{Crosses, HaloExchange, Pass, PassLayer, Step, Wire};
-use crate::model::{Block, Dropout, Gnn, Input, Matrix, targets};
+use crate::model::{Block, Dropout, Gnn, Input, Matrix, mean_targets};
 use crate::sim::{SimError, Worker};
 
 /// The graph a worker computes on.
@@ -20,7 +20,6 @@ pub struct LocalGraph {
 
 impl LocalGraph {
     /// Owned rows that read owned and halo rows, with degrees of the whole graph.
-    #[must_use]
     pub fn with_halo(worker: &Worker) -> Self {
         let shard = worker.shard();
         let aggregation = worker.setting().model.aggregation();
@@ -33,7 +32,6 @@ impl LocalGraph {
     }
 
     /// Owned rows alone: cut edges dropped, degrees counted within.
-    #[must_use]
     pub fn without_halo(worker: &Worker) -> Self {
         let shard = worker.shard();
         let aggregation = worker.setting().model.aggregation();
@@ -47,7 +45,6 @@ impl LocalGraph {
     }
 
     /// Aggregation of one layer, and the global numbers of its inputs.
-    #[must_use]
     pub fn layer(&self, layer: usize) -> (&Block, &[u32]) {
         match &self.upper {
             Some((block, nodes)) if layer > 0 => (block, nodes),
@@ -57,20 +54,11 @@ impl LocalGraph {
 
     /// Constant side of a loss that is the mean over so many training nodes, of which this worker
     /// adds its own. Where these are all of the graph, gradients are summed over workers.
-    #[must_use]
     pub fn mean_targets(worker: &Worker, nodes: usize) -> Matrix {
-        #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
-        let weight = (1.0 / nodes.max(1) as f64) as f32;
-        let shard = worker.shard();
-        let weighted = shard.train.iter().filter_map(|&row| {
-            shard.labels[row as usize].map(|class| (row as usize, class, weight))
-        });
-        targets(
-            shard.owned,
-            worker.setting().model.classes(),
-            weighted,
-            worker.place(),
-        )
+        let (shard, classes) = (worker.shard(), worker.setting().model.classes());
+        let rows = shard.train.iter().map(|&row| row as usize);
+        let labelled = rows.map(|row| (row, shard.labels[row]));
+        mean_targets(shard.owned, classes, labelled, nodes, worker.place())
     }
 }
 
@@ -83,7 +71,6 @@ pub struct LayerwiseTrainer {
 
 impl LayerwiseTrainer {
     /// A trainer for a worker's graph.
-    #[must_use]
     pub fn new(worker: &Worker, graph: LocalGraph) -> Self {
         Self {
             graph,
@@ -95,7 +82,6 @@ impl LayerwiseTrainer {
     /// One that sums gradients over workers itself, those of a layer while the layers below go
     /// back. All workers must do so. Sums of more than two workers may have other last bits than if
     /// all were summed at once, for the order of an element's terms can depend on its place.
-    #[must_use]
     pub fn summing_by_layer(self, worker: &Worker) -> Self {
         Self {
             buckets: Some(Buckets::new(&worker.setting().model)),

@@ -50,7 +50,7 @@ pub use exchange_point::ExchangePoint;
 pub use halo::HaloExchange;
 pub use layerwise::{LayerwiseTrainer, LocalGraph};
 pub use partition_parallel::{forward_error, partition_parallel};
-pub use pass::{Crosses, Pass, PassLayer, Step};
+pub use pass::{Crosses, Pass, PassLayer, Step, run_alone};
 pub use requests::{
     Asked, Asking, ask_owners, exchange_features, finish_asking, receive_features, send_features,
     start_asking,

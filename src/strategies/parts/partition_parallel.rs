@@ -247,7 +247,6 @@ pub fn partition_parallel(
 }
 
 /// The error of all rows that this worker sent forward through a codec that loses something.
-#[must_use]
 pub fn forward_error(errors: &CodingErrors) -> CodingError {
     errors
         .iter()
@@ -257,7 +256,6 @@ pub fn forward_error(errors: &CodingErrors) -> CodingError {
 
 /// The relative error of all rows that any worker sent forward in this epoch, the same number on
 /// all of them.
-#[allow(clippy::cast_possible_truncation)] // what travels is single precision
 fn global_error(worker: &mut Worker, own: CodingError) -> Result<f64, SimError> {
     let mut sums = [own.lost as f32, own.sent as f32];
     worker.all_reduce(&mut sums, Reduce::Sum, TrafficKind::Control)?;

@@ -88,6 +88,35 @@ struct Product {
     gathered: Option<Matrix>,
 }
 
+/// A pass over these blocks, each with the global numbers of its inputs, in which nothing crosses
+/// the cut.
+///
+/// # Errors
+/// If communication fails.
+pub fn run_alone<'a>(
+    worker: &mut Worker,
+    model: &Gnn,
+    blocks: impl Iterator<Item = (&'a Block, &'a [u32])>,
+    targets: &Matrix,
+    round: u64,
+    features: Option<Input>,
+) -> Result<Step, SimError> {
+    let crosses = None;
+    let layer = |(block, nodes)| PassLayer {
+        block,
+        nodes,
+        crosses,
+    };
+    let pass = Pass {
+        layers: &blocks.map(layer).collect::<Vec<_>>(),
+        targets,
+        dropout: &worker.dropout(),
+        round,
+        buckets: None,
+    };
+    pass.run(worker, model, features)
+}
+
 impl Pass<'_> {
     /// Loss and gradient; `features` are the input of the first layer, none for no rows.
     ///

@@ -46,7 +46,6 @@ const fn narrower() -> ExchangePoint {
 
 impl RowExchange {
     /// All rows, at once.
-    #[must_use]
     pub const fn new(compression: Compression, overlap: bool) -> Self {
         Self {
             compression,
@@ -83,16 +82,11 @@ impl RowExchange {
 
 impl Strategy for RowExchange {
     fn needs(&self, asked: &PartitionSpec) -> Result<Needs, OptionError> {
-        let whole = self.share.is_none() && self.staleness.is_none();
-        Ok(Needs {
-            partition: asked.clone(),
-            batches: if whole {
-                BatchUse::Possible
-            } else {
-                BatchUse::Never
-            },
-            together: false,
-        })
+        let batches = match (self.share, self.staleness) {
+            (None, None) => BatchUse::Possible,
+            _ => BatchUse::Never,
+        };
+        Ok(Needs::of(asked.clone(), batches))
     }
 
     fn plans_from_counts(&self) -> bool {

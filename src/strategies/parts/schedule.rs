@@ -166,7 +166,6 @@ impl Schedule {
     }
 
     /// Whether there is ever a ratio above 1.
-    #[must_use]
     pub fn is_more_than_one(&self) -> bool {
         self.bounds().0 > 1.0
     }
@@ -212,7 +211,6 @@ impl Schedule {
 
     /// The ratio in epoch `epoch` of `epochs`, after what the epochs before it showed. What is in
     /// `seen` matters to the adaptive schedules only.
-    #[must_use]
     pub fn ratio(&self, epoch: usize, epochs: usize, seen: &[Feedback]) -> f64 {
         let (from, to) = self.bounds();
         let t = epoch as f64;
@@ -264,7 +262,6 @@ impl Schedule {
     /// The lowest ratio that epoch `epoch` of `epochs` can have: of an adaptive schedule, that of a
     /// training in which nothing ever improves; of the others, the ratio. Plans in advance take it,
     /// and so are never too low.
-    #[must_use]
     pub fn least_ratio(&self, epoch: usize, epochs: usize) -> f64 {
         // Values that are no numbers, not missing ones: only what was seen can fail to improve.
         let hopeless = Feedback {
@@ -280,7 +277,6 @@ impl Schedule {
     }
 
     /// Whether the ratio depends on how the training goes.
-    #[must_use]
     pub const fn is_adaptive(&self) -> bool {
         matches!(
             self,
@@ -289,13 +285,11 @@ impl Schedule {
     }
 
     /// Whether [`Feedback::error`] is needed.
-    #[must_use]
     pub const fn needs_error(&self) -> bool {
         matches!(self, Self::AdaptiveError { .. })
     }
 
     /// Whether [`Feedback::accuracy`] and [`Feedback::loss`] are needed.
-    #[must_use]
     pub const fn needs_validation(&self) -> bool {
         matches!(self, Self::AdaptiveValidation { .. })
     }

@@ -18,7 +18,6 @@ pub struct Wire {
 
 impl Wire {
     /// A wire that changes nothing, for the input of a layer.
-    #[must_use]
     pub fn plain() -> Self {
         Self {
             codec: Arc::new(Identity),
@@ -28,13 +27,11 @@ impl Wire {
     }
 
     /// The same wire for rows in another form.
-    #[must_use]
     pub fn of(self, form: RowForm) -> Self {
         Self { form, ..self }
     }
 
     /// Whether the product of a layer's input travels, and not the input.
-    #[must_use]
     pub fn takes_product(&self) -> bool {
         self.form == RowForm::Product
     }
@@ -50,7 +47,6 @@ impl Wire {
 
     /// The payload of the message that takes `rows` of so many columns from `owner` to `reader`, or
     /// their gradient back.
-    #[must_use]
     pub fn bytes(
         &self,
         (owner, reader, way): (usize, usize, Way),
@@ -62,7 +58,6 @@ impl Wire {
     }
 
     /// The wire of an epoch in one of its `steps`, whose draws are its own.
-    #[must_use]
     pub fn at_step(&self, steps: usize, step: usize) -> Self {
         let mut wire = self.clone();
         wire.key.round = self.key.round * steps as u64 + step as u64;

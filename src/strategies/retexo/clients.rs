@@ -42,16 +42,15 @@ use std::sync::Arc;
 
 use burn::module::Module;
 
-use super::clients_plan::{ClientsPlanner, download, fanout, finished, logits, training, upload};
-use super::one_hop::Reads;
+use super::clients_plan::{
+    ClientsPlanner, download, finished, logits, sample, seeds, training, upload,
+};
+use super::one_hop::{Best, Reads};
 use super::perceptron::{Perceptron, aggregation};
 use super::rounds::Rounds;
 use super::{Clients, initial};
-use crate::graph::{Features, SampledLayer, Sampler, View};
-use crate::model::{
-    Aggregation, Block, Input, Matrix, ModelSpec, NamedParameter, add_gradients, cross_entropy,
-    parameters, targets, with_parameters,
-};
+use crate::graph::Features;
+use crate::model::{Aggregation, Block, Input, Matrix, ModelSpec, NamedParameter, mean_targets};
 use crate::sim::{Activity, EpochReport, Planner, Setting, SimError, Worker};
 use crate::strategies::Training;
 
@@ -99,19 +98,16 @@ fn train(worker: &mut Worker, rounds: &Rounds) -> Result<(), SimError> {
     let degrees: Vec<usize> = (0..dataset.graph.nodes())
         .map(|v| dataset.graph.degree(v))
         .collect();
-    let weight = 1.0 / dataset.split.train.len() as f32;
-    let training = dataset
-        .split
-        .train
-        .iter()
-        .filter_map(|&v| dataset.labels[v as usize].map(|class| (v as usize, class, weight)));
+    let train = dataset.split.train.iter().map(|&v| v as usize);
+    let labelled = train.map(|v| (v, dataset.labels[v]));
+    let training = dataset.split.train.len();
     let place = worker.place();
     let aggregation = aggregation(spec);
     let clients = Shared {
         block: Block::new(&dataset.graph, &degrees, aggregation),
         aggregation,
         nodes: (0_u32..).take(degrees.len()).collect(),
-        targets: targets(degrees.len(), spec.classes(), training, place),
+        targets: mean_targets(degrees.len(), spec.classes(), labelled, training, place),
         degrees,
         rounds: rounds.clone(),
     };
@@ -152,29 +148,13 @@ impl Shared {
         training: &[usize],
     ) -> Reads {
         let setting = Arc::clone(worker.setting());
-        let (dataset, parts) = (&setting.dataset, &setting.boundary.parts);
-        let trains = |node: &u32| dataset.split.train.binary_search(node).is_ok();
-        let nodes = training.iter().flat_map(|&rank| &parts[rank].owned);
-        let mut seeds: Vec<u32> = nodes.copied().filter(trains).collect();
-        // In the order of nodes, whichever clients hold them.
-        seeds.sort_unstable();
-        let fanout = [fanout(&setting, stage)];
-        let sampler = Sampler::new(setting.seed, epoch, 0, &fanout);
-        let view = View {
-            adjacency: &dataset.graph,
-            nodes: &self.nodes,
-            own: self.nodes.len(),
-        };
+        let seeds = seeds(&setting, training);
         worker.compute_together(Activity::Exchange, training, |worker| {
-            let count = seeds.len();
-            #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
-            let weight = (1.0 / count.max(1) as f64) as f32;
-            let classes = seeds.iter().map(|&v| dataset.labels[v as usize]);
-            let weighted = classes
-                .enumerate()
-                .filter_map(|(place, class)| Some((place, class?, weight)));
-            let constant = targets(count, setting.model.classes(), weighted, worker.place());
-            let sampled = SampledLayer::draw(&sampler, 0, &view, seeds);
+            let (count, classes) = (seeds.len(), setting.model.classes());
+            let labelled = seeds.iter().map(|&v| setting.dataset.labels[v as usize]);
+            let labelled = labelled.enumerate();
+            let constant = mean_targets(count, classes, labelled, count, worker.place());
+            let sampled = sample(&setting, stage, epoch, &self.nodes, seeds);
             let degrees = sampled.rows.iter().map(|&v| self.degrees[v as usize]);
             let degrees: Vec<usize> = degrees.collect();
             Reads {
@@ -205,7 +185,7 @@ impl Shared {
             nodes: self.nodes.clone(),
             targets: self.targets.clone(),
         };
-        let mut best: Option<(f64, Vec<f32>)> = None;
+        let mut best = Best::default();
         let rounds = self.rounds.of(stage);
         for round in 0..rounds {
             let epoch = self.rounds.first(stage) + round;
@@ -229,11 +209,7 @@ impl Shared {
                 logits
             });
             let (gradient, loss) = worker.compute_together(Activity::Model, &busy, |_| {
-                let loss = cross_entropy(logits, reads.targets.clone());
-                let mut gradients = loss.backward();
-                let mut flat = vec![0.0_f32; count];
-                add_gradients(&model, &mut gradients, &mut flat);
-                (flat, f64::from(loss.inner().into_scalar::<f32>()))
+                reads.gradient(&model, logits, count)
             });
             worker.carry(&upload)?;
             // Linearly towards zero within each sub-model, as in the authors' code.
@@ -249,12 +225,7 @@ impl Shared {
             } else {
                 None
             };
-            // Of equals the first stays, as in the tables.
-            if let Some(validation) = scores.and_then(|scores| scores.validation)
-                && best.as_ref().is_none_or(|(so_far, _)| validation > *so_far)
-            {
-                best = Some((validation, parameters(&model)));
-            }
+            best.see(scores, &model);
             let report = EpochReport {
                 loss,
                 scores: scores.filter(|_| stage == spec.layers()),
@@ -262,9 +233,6 @@ impl Shared {
             };
             worker.end_epoch(epoch, report);
         }
-        Ok(match best {
-            Some((_, values)) => with_parameters(model, &values),
-            None => model,
-        })
+        Ok(best.of(model))
     }
 }

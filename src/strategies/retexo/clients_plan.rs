@@ -30,10 +30,8 @@ impl ClientsPlanner {
         if stage > 0 {
             return InputShape::dense(counts.nodes, model.classes());
         }
-        InputShape {
-            stored: counts.parts.iter().map(|part| part.own_values).sum(),
-            dense: counts.dense,
-        }
+        let stored = counts.parts.iter().map(|part| part.own_values);
+        InputShape::new(stored.sum(), counts.dense)
     }
 
     /// The graph of all nodes.
@@ -64,13 +62,7 @@ impl ClientsPlanner {
     ) -> (BlockShape, InputShape) {
         let setting = &self.clients.setting;
         let Setting { model, dataset, .. } = &**setting;
-        let trains = |node: &u32| dataset.split.train.binary_search(node).is_ok();
-        let nodes = training
-            .iter()
-            .flat_map(|&rank| &setting.boundary.parts[rank].owned);
-        let mut seeds: Vec<u32> = nodes.copied().filter(trains).collect();
-        // In the order of nodes, whichever clients hold them.
-        seeds.sort_unstable();
+        let seeds = seeds(setting, training);
         let width = if stage == 0 {
             model.features()
         } else {
@@ -81,24 +73,11 @@ impl ClientsPlanner {
             .map(|&v| dataset.graph.degree(v as usize))
             .sum();
         track.compute_together(Work::pass(edges + seeds.len() * width), training);
-        let fanouts = [fanout(setting, stage)];
-        // The key of the training, so that plan and training draw the same neighbours.
-        let sampler = Sampler::new(setting.seed, self.epoch, 0, &fanouts);
         let all: Vec<u32> = (0_u32..).take(dataset.graph.nodes()).collect();
-        let view = View {
-            adjacency: &dataset.graph,
-            nodes: &all,
-            own: all.len(),
-        };
-        let sampled = SampledLayer::draw(&sampler, 0, &view, seeds);
+        let sampled = sample(setting, stage, self.epoch, &all, seeds);
         let (inputs, drawn) = (sampled.rows.len(), sampled.adjacency.edges());
-        let features = &dataset.features;
         let input = if stage == 0 {
-            let stored = sampled.rows.iter().map(|&node| features.stored_of(node));
-            InputShape {
-                stored: stored.sum(),
-                dense: features.is_dense(),
-            }
+            InputShape::of(&dataset.features, sampled.rows.iter().copied())
         } else {
             InputShape::dense(inputs, width)
         };
@@ -149,21 +128,35 @@ impl Planner for ClientsPlanner {
     }
 }
 
-/// Neighbours that a client listens to in a stage; the first hears nobody.
-pub fn fanout(setting: &Setting, stage: usize) -> usize {
-    let batches = setting.batches.as_ref();
-    let fanout = batches.and_then(|all| Some(all.spec.fanouts[stage.checked_sub(1)?]));
-    fanout.unwrap_or(0)
+/// The training nodes of clients, in the order of nodes, whichever clients hold them.
+pub fn seeds(setting: &Setting, clients: &[usize]) -> Vec<u32> {
+    let trains = |node: &u32| setting.dataset.split.train.binary_search(node).is_ok();
+    let parts = &setting.boundary.parts;
+    let nodes = clients.iter().flat_map(|&rank| &parts[rank].owned);
+    let mut seeds: Vec<u32> = nodes.copied().filter(trains).collect();
+    seeds.sort_unstable();
+    seeds
 }
 
-#[allow(clippy::cast_possible_truncation)] // layers and ranks are few
-const fn lane(layer: usize, from: usize, to: usize, kind: TrafficKind) -> Lane {
-    Lane {
-        layer: layer as u32,
-        from: from as u32,
-        to: to as u32,
-        kind,
-    }
+/// The neighbours, among the `nodes` of the graph, that these seeds draw in an epoch; in the first
+/// stage they hear nobody. Plan and training draw the same.
+pub fn sample(
+    setting: &Setting,
+    stage: usize,
+    epoch: usize,
+    nodes: &[u32],
+    seeds: Vec<u32>,
+) -> SampledLayer {
+    let batches = setting.batches.as_ref();
+    let fanout = batches.and_then(|all| Some(all.spec.fanouts[stage.checked_sub(1)?]));
+    let fanouts = [fanout.unwrap_or(0)];
+    let view = View {
+        adjacency: &setting.dataset.graph,
+        nodes,
+        own: nodes.len(),
+    };
+    let sampler = Sampler::new(setting.seed, epoch, 0, &fanouts);
+    SampledLayer::draw(&sampler, 0, &view, seeds)
 }
 
 /// The clients that train in a round, ascending: all that can, or as many of them as a batch has.
@@ -187,20 +180,20 @@ pub fn training(setting: &Setting, epoch: usize) -> Vec<usize> {
 /// Parameters to the clients that train; the server has them.
 pub fn download(training: &[usize], parameters: usize) -> Traffic {
     let others = training.iter().filter(|&&rank| rank != SERVER);
-    let lane = |&rank: &usize| lane(0, SERVER, rank, TrafficKind::Parameter);
+    let lane = |&rank: &usize| Lane::new(0, SERVER, rank, TrafficKind::Parameter);
     to_each(others.map(lane), parameters)
 }
 
 /// Gradients back from them.
 pub fn upload(training: &[usize], parameters: usize) -> Traffic {
     let others = training.iter().filter(|&&rank| rank != SERVER);
-    let lane = |&rank: &usize| lane(0, rank, SERVER, TrafficKind::ParameterGradient);
+    let lane = |&rank: &usize| Lane::new(0, rank, SERVER, TrafficKind::ParameterGradient);
     to_each(others.map(lane), parameters)
 }
 
 /// Parameters to all clients, when a sub-model is finished.
 pub fn finished(workers: usize, parameters: usize) -> Traffic {
-    let lane = |rank| lane(0, SERVER, rank, TrafficKind::Parameter);
+    let lane = |rank| Lane::new(0, SERVER, rank, TrafficKind::Parameter);
     to_each((SERVER + 1..workers).map(lane), parameters)
 }
 
@@ -209,7 +202,8 @@ pub fn logits(counts: &BoundaryCounts, classes: usize, stage: usize) -> Traffic 
     let mut traffic = Traffic::new();
     for (reader, part) in counts.parts.iter().enumerate() {
         for &(owner, rows) in &part.receives {
-            let lane = lane(stage, owner as usize, reader, TrafficKind::Activation);
+            let kind = TrafficKind::Activation;
+            let lane = Lane::new(stage as u32, owner as usize, reader, kind);
             traffic.add(lane, f32_bytes(rows * classes));
         }
     }

@@ -141,9 +141,8 @@ fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
 impl Strategy for Retexo {
     fn needs(&self, asked: &PartitionSpec) -> Result<Needs, OptionError> {
         Ok(Needs {
-            partition: asked.clone(),
-            batches: BatchUse::Possible,
             together: matches!(self.form, Form::Distributed),
+            ..Needs::of(asked.clone(), BatchUse::Possible)
         })
     }
 

@@ -1,8 +1,13 @@
 //! Mini-batches of one sub-model: training nodes, and neighbours drawn for them one hop away.
 
+use burn::module::Module;
+
 use crate::graph::{SampledLayer, Sampler, Steps, View, seeds_of, shuffled};
-use crate::model::{Aggregation, Block, Input, Matrix, targets};
-use crate::sim::{Activity, Worker};
+use crate::model::{
+    Aggregation, Block, Input, Matrix, add_gradients, cross_entropy, parameters, with_parameters,
+};
+use crate::sim::{Activity, Scores, Worker};
+use crate::strategies::parts::batch_targets;
 
 /// What a sub-model computes on in a step.
 pub struct Reads {
@@ -12,6 +17,42 @@ pub struct Reads {
     pub nodes: Vec<u32>,
     /// Constant side of the loss.
     pub targets: Matrix,
+}
+
+impl Reads {
+    /// Gradient, flat, of `count` parameters, and loss of these logits.
+    pub fn gradient<M: Module>(&self, model: &M, logits: Matrix, count: usize) -> (Vec<f32>, f64) {
+        let loss = cross_entropy(logits, self.targets.clone());
+        let mut gradients = loss.backward();
+        let mut flat = vec![0.0_f32; count];
+        add_gradients(model, &mut gradients, &mut flat);
+        (flat, f64::from(loss.inner().into_scalar::<f32>()))
+    }
+}
+
+/// The validation accuracy and the parameters of the best sub-model so far; of equals the first
+/// stays, as in the tables.
+#[derive(Default)]
+pub struct Best(Option<(f64, Vec<f32>)>);
+
+impl Best {
+    /// A sub-model that was evaluated, or was not.
+    pub fn see<M: Module>(&mut self, scores: Option<Scores>, model: &M) {
+        let so_far = self.0.as_ref().map(|(validation, _)| *validation);
+        if let Some(validation) = scores.and_then(|scores| scores.validation)
+            && so_far.is_none_or(|so_far| validation > so_far)
+        {
+            self.0 = Some((validation, parameters(model)));
+        }
+    }
+
+    /// A sub-model with the best parameters.
+    pub fn of<M: Module>(self, model: M) -> M {
+        match self.0 {
+            Some((_, values)) => with_parameters(model, &values),
+            None => model,
+        }
+    }
 }
 
 /// The mini-batches of sub-model `layer`. All frozen inputs are there, those of boundary rows too:
@@ -26,7 +67,6 @@ pub struct OneHop {
 
 impl OneHop {
     /// Those of a run, if it has any.
-    #[must_use]
     pub fn new(worker: &Worker, layer: usize, aggregation: Aggregation) -> Option<Self> {
         let batches = worker.setting().batches.as_ref()?;
         Some(Self {
@@ -38,7 +78,6 @@ impl OneHop {
 
     /// What is read in a step of an epoch, of all frozen rows in `input`; nothing where no node of
     /// this worker trains in it.
-    #[must_use]
     pub fn step(
         &mut self,
         worker: &mut Worker,
@@ -73,18 +112,11 @@ impl OneHop {
             let shard = worker.shard();
             let rows = || sampled.rows.iter().map(|&row| row as usize);
             let degrees: Vec<usize> = rows().map(|row| shard.degrees[row]).collect();
-            #[allow(clippy::cast_possible_truncation)] // loss weights are single precision
-            let weight = (1.0 / steps.seeds(step).max(1) as f64) as f32;
-            let classes = seeds.iter().map(|&row| shard.labels[row as usize]);
-            let weighted = classes
-                .enumerate()
-                .filter_map(|(place, class)| Some((place, class?, weight)));
-            let count = worker.setting().model.classes();
             Reads {
                 block: Block::sampled(&sampled, &degrees, self.aggregation),
                 input: input.select(&sampled.rows),
                 nodes: rows().map(|row| shard.nodes[row]).collect(),
-                targets: targets(seeds.len(), count, weighted, worker.place()),
+                targets: batch_targets(worker, steps, seeds, step),
             }
         });
         Some(read)

@@ -79,7 +79,6 @@ pub fn suits(spec: &ModelSpec) -> Result<(), OptionError> {
 
 impl Perceptron {
     /// Sub-model `stage` of `0..=layers`, with parameters drawn from `seed`.
-    #[must_use]
     pub fn new(spec: &ModelSpec, stage: usize, seed: u64, device: &Device) -> Self {
         let (hidden, classes) = (spec.hidden(), spec.classes());
         let start = (spec.init, spec.gain);
@@ -102,7 +101,6 @@ impl Perceptron {
     }
 
     /// Number of parameters `|θ_k|` of sub-model `stage`.
-    #[must_use]
     pub fn parameters(spec: &ModelSpec, stage: usize) -> usize {
         let (hidden, classes) = (spec.hidden(), spec.classes());
         let first = match stage {
@@ -114,7 +112,6 @@ impl Perceptron {
 
     /// Class logits, `[block.outputs, classes]`; sub-model 0 reads the rows themselves, the others
     /// their neighbours' too.
-    #[must_use]
     pub fn logits(&self, block: &Block, input: &Input) -> Matrix {
         let activation = if self.elu {
             Activation::Elu
@@ -136,7 +133,6 @@ impl Perceptron {
     }
 
     /// Arithmetic of a forward pass of sub-model `stage` for all rows of `input`.
-    #[must_use]
     pub fn work(spec: &ModelSpec, stage: usize, block: BlockShape, input: InputShape) -> Work {
         let (first, second) = Self::work_of_layers(spec, stage, block, input);
         first + second
@@ -144,7 +140,6 @@ impl Perceptron {
 
     /// Arithmetic of the two passes of a step: to the class logits, and back to rows that have no
     /// gradient.
-    #[must_use]
     pub fn step_work(
         spec: &ModelSpec,
         stage: usize,

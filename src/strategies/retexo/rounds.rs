@@ -68,7 +68,6 @@ impl Rounds {
     }
 
     /// Rounds of sub-model `k`.
-    #[must_use]
     pub fn of(&self, k: usize) -> usize {
         match self {
             Self::Same(rounds) => *rounds,
@@ -77,7 +76,6 @@ impl Rounds {
     }
 
     /// The epoch in which sub-model `k` begins, which is the number of epochs of `k` sub-models.
-    #[must_use]
     pub fn first(&self, k: usize) -> usize {
         match self {
             Self::Same(rounds) => rounds.saturating_mul(k),
@@ -89,7 +87,6 @@ impl Rounds {
     }
 
     /// Which sub-model trains in an epoch, and in which of its rounds that is.
-    #[must_use]
     pub fn at(&self, epoch: usize) -> (usize, usize) {
         match self {
             Self::Same(rounds) => (epoch / rounds, epoch % rounds),

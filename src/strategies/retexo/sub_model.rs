@@ -41,7 +41,6 @@ pub struct SubModel {
 
 impl SubModel {
     /// Sub-model `layer` of a model with parameters drawn from `seed`.
-    #[must_use]
     pub fn new(spec: &ModelSpec, layer: usize, seed: u64, device: &Device) -> Self {
         let (outputs, conv) = (spec.widths[layer + 1], layer_spec(spec, layer));
         let conv = Conv::new(&conv, seed, layer, device);
@@ -65,7 +64,6 @@ impl SubModel {
     }
 
     /// Number of parameters `|θ_k|` of sub-model `layer`.
-    #[must_use]
     pub fn parameters(spec: &ModelSpec, layer: usize) -> usize {
         let outputs = spec.widths[layer + 1];
         let head = if layer + 1 == spec.layers() {
@@ -79,7 +77,6 @@ impl SubModel {
 
     /// Arithmetic of what the next sub-model reads: message passing and, unless it is the last,
     /// normalisation.
-    #[must_use]
     pub fn work(spec: &ModelSpec, layer: usize, block: BlockShape, input: InputShape) -> Work {
         let passing = Work::message_passing(&layer_spec(spec, layer), block, input);
         if layer + 1 == spec.layers() {
@@ -90,7 +87,6 @@ impl SubModel {
 
     /// Arithmetic of the two passes of a step, the head's with it: to the class logits, and back to
     /// rows that have no gradient.
-    #[must_use]
     pub fn step_work(
         spec: &ModelSpec,
         layer: usize,
@@ -109,7 +105,6 @@ impl SubModel {
 
     /// What the next sub-model reads: `ReLU(LayerNorm(u))`, `[block.outputs, hidden]`; the logits
     /// for the last.
-    #[must_use]
     pub fn representation(&self, block: &Block, input: &Input) -> Matrix {
         let output = self.conv.forward(block, input, Activation::Identity);
         match &self.norm {
@@ -119,7 +114,6 @@ impl SubModel {
     }
 
     /// Class logits, `[block.outputs, classes]`.
-    #[must_use]
     pub fn logits(&self, block: &Block, input: &Input) -> Matrix {
         let representation = self.representation(block, input);
         match (&self.head_weight, &self.head_bias) {

@@ -4,16 +4,13 @@ use std::sync::Arc;
 
 use burn::module::Module;
 
-use super::one_hop::{OneHop, Reads};
+use super::one_hop::{Best, OneHop, Reads};
 use super::rounds::Rounds;
 use super::sub_model::SubModel;
 use super::workers_plan::WorkersPlanner;
 use super::{Workers, initial};
 use crate::graph::Steps;
-use crate::model::{
-    Aggregation, Block, Dropout, Input, Matrix, ModelSpec, NamedParameter, add_gradients,
-    cross_entropy, parameters, with_parameters,
-};
+use crate::model::{Aggregation, Dropout, Input, Matrix, ModelSpec, NamedParameter};
 use crate::net::{CodingError, Reduce, TrafficKind};
 use crate::sim::{Activity, EpochReport, Planner, Scores, Setting, SimError, Worker};
 use crate::strategies::Training;
@@ -47,14 +44,7 @@ impl Training for Workers {
         );
         let aggregation = spec.aggregation();
         let mut run = Run {
-            graph: LocalGraph {
-                block: Block::new(
-                    &worker.shard().adjacency,
-                    &worker.shard().degrees,
-                    aggregation,
-                ),
-                ..LocalGraph::with_halo(worker)
-            },
+            graph: LocalGraph::with_halo(worker),
             halo: HaloExchange::new(worker),
             dropout: worker.dropout(),
             aggregation,
@@ -138,7 +128,7 @@ impl Run {
         let count = SubModel::parameters(spec, layer);
         // Each sub-model has a fresh one, as in the authors' code.
         let mut optimizer = worker.new_optimizer();
-        let mut best: Option<(f64, Vec<f32>)> = None;
+        let mut best = Best::default();
         // Made once: without mini-batches every step reads the same.
         let whole = Reads {
             block: self.graph.block.clone(),
@@ -180,15 +170,7 @@ impl Run {
             } else {
                 None
             };
-            if let Some(Scores {
-                validation: Some(validation),
-                ..
-            }) = scores
-                // Of equals the first stays, as in the tables.
-                && best.as_ref().is_none_or(|(so_far, _)| validation > *so_far)
-            {
-                best = Some((validation, parameters(&model)));
-            }
+            best.see(scores, &model);
             let scores = scores.filter(|_| layer + 1 == spec.layers());
             worker.end_epoch(
                 epoch,
@@ -202,10 +184,7 @@ impl Run {
                 },
             );
         }
-        Ok(match best {
-            Some((_, values)) => with_parameters(model, &values),
-            None => model,
-        })
+        Ok(best.of(model))
     }
 
     /// Gradient, flat, of `count` parameters, and loss of one step; `draws` numbers it for dropout.
@@ -224,13 +203,7 @@ impl Run {
             worker.wait_for(&logits);
             logits
         });
-        worker.compute(Activity::Model, |_| {
-            let loss = cross_entropy(logits, reads.targets.clone());
-            let mut gradients = loss.backward();
-            let mut flat = vec![0.0_f32; count];
-            add_gradients(model, &mut gradients, &mut flat);
-            (flat, f64::from(loss.inner().into_scalar::<f32>()))
-        })
+        worker.compute(Activity::Model, |_| reads.gradient(model, logits, count))
     }
 
     /// On all workers, for each keeps the best of what it trains.

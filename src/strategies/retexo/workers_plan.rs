@@ -6,9 +6,9 @@ use super::Workers;
 use super::sub_model::SubModel;
 use crate::graph::{Csr, SampledLayer, Sampler, View, seeds_of, shuffled};
 use crate::model::{BlockShape, InputShape, Work};
-use crate::net::{TrafficKind, Way};
+use crate::net::TrafficKind;
 use crate::sim::{Decision, Planner, Timeline, Track};
-use crate::strategies::parts::plan::{Arrivals, CrossingPlan, exchange_of, messages, peers};
+use crate::strategies::parts::plan::{Arrivals, CrossingPlan, receive_features, send_features};
 
 /// The plan of a training.
 pub struct WorkersPlanner {
@@ -68,10 +68,7 @@ impl WorkersPlanner {
             let width = self.workers.spec.widths[layer];
             return InputShape::dense(part.owned + part.halo, width);
         }
-        InputShape {
-            stored: self.features[rank].iter().sum(),
-            dense: setting.counts.dense,
-        }
+        InputShape::new(self.features[rank].iter().sum(), setting.counts.dense)
     }
 
     fn block(&self, rank: usize) -> BlockShape {
@@ -91,11 +88,9 @@ impl WorkersPlanner {
             crossing.forward(track, rank, layer, width, &wire);
             return;
         }
-        track.compute(Work::pass(crossing.outgoing() * width));
-        let to = messages(&wire, rank, Way::Forward, &crossing.sends, width);
-        let from = peers(&crossing.receives);
-        track.exchange(exchange_of(TrafficKind::Feature, 0, to, from));
-        track.compute(Work::pass(crossing.halo() * width));
+        let ends = [&crossing.sends[..], &crossing.receives];
+        send_features(track, rank, ends, width, &wire);
+        receive_features(track, crossing.halo(), width);
     }
 
     /// What a worker's batch reads in a step, after it drew it; none if no node of it trains.
@@ -138,10 +133,7 @@ impl WorkersPlanner {
         // Without modelled time nothing is known of the rows of others, and nobody asks.
         let stored = rows.filter_map(|&row| self.features[rank].get(row as usize));
         let input = if layer == 0 {
-            InputShape {
-                stored: stored.sum(),
-                dense: setting.counts.dense,
-            }
+            InputShape::new(stored.sum(), setting.counts.dense)
         } else {
             InputShape::dense(inputs, width)
         };

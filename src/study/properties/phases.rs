@@ -11,7 +11,6 @@ pub struct Ratio {
 
 impl Ratio {
     /// Of vectors of that width.
-    #[must_use]
     pub fn new(width: usize) -> Self {
         Self {
             sum: vec![0.0; width],
@@ -29,7 +28,6 @@ impl Ratio {
     }
 
     /// The estimate, `[width]`; `None` while nothing was seen.
-    #[must_use]
     pub fn estimate(&self) -> Option<Vec<f64>> {
         (self.count > 0.0).then(|| self.sum.iter().map(|sum| sum / self.count).collect())
     }

@@ -13,8 +13,8 @@ use super::locate::Document;
 use super::path::KeyPath;
 use super::{name, opened, optional, required, text_of};
 use crate::graph::SyntheticSpec;
-use crate::strategies::grappa::estimators::{Normalise, Shrinkage, Weight};
-use crate::study::{DesignKind, Estimator, LAYERS, Loss, Sampling};
+use crate::strategies::grappa::estimators::Weight;
+use crate::study::{DesignKind, Estimator, Loss, Sampling};
 
 /// Nodes beyond which a study is no longer small.
 const LARGEST: usize = 2000;
@@ -110,7 +110,6 @@ const fn two() -> usize {
 
 impl DesignSpec {
     /// How many chunks there are for so many workers; `None` where nodes are dealt.
-    #[must_use]
     pub(crate) fn chunks(&self, workers: usize) -> Option<usize> {
         match self.kind {
             DesignKind::Independent | DesignKind::Random => None,
@@ -120,7 +119,6 @@ impl DesignSpec {
     }
 
     /// What tables call it.
-    #[must_use]
     pub(crate) fn label(&self) -> String {
         match self.chunking {
             Chunking::Metis if self.kind.has_chunks() => format!("{}(metis)", self.kind.name()),
@@ -141,45 +139,6 @@ impl Default for Samples {
         Self {
             samples: 2000,
             enumerate_up_to: 5000,
-        }
-    }
-}
-
-/// One `[[estimator]]`.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct EstimatorSpec {
-    weight: Weight,
-    #[serde(default)]
-    shrinkage: Shrinkage,
-    #[serde(default)]
-    normalise: Normalise,
-    #[serde(default = "one")]
-    kappa: f64,
-    lambda: Option<f64>,
-    cap: Option<f64>,
-    #[serde(default = "layers")]
-    coverage_hops: usize,
-}
-
-const fn one() -> f64 {
-    1.0
-}
-
-const fn layers() -> usize {
-    LAYERS
-}
-
-impl From<EstimatorSpec> for Estimator {
-    fn from(spec: EstimatorSpec) -> Self {
-        Self {
-            weight: spec.weight,
-            shrinkage: spec.shrinkage,
-            normalise: spec.normalise,
-            kappa: spec.kappa,
-            lambda: spec.lambda,
-            cap: spec.cap,
-            coverage_hops: spec.coverage_hops,
         }
     }
 }
@@ -277,7 +236,7 @@ fn nodes(graph: &SyntheticSpec) -> usize {
         | SyntheticSpec::Rmat {
             nodes: Some(nodes), ..
         } => *nodes,
-        // The scale has been checked to be at most 40.
+        // The scale has been checked to be at most 31.
         SyntheticSpec::Rmat { scale, .. } => 1_usize << scale,
     }
 }
@@ -369,7 +328,7 @@ fn designs(document: &Document, smallest: usize) -> Result<Vec<DesignSpec>, Conf
 
 fn estimators(document: &Document) -> Result<Vec<Estimator>, ConfigError> {
     let read = entries(document, "estimator", |path, value| {
-        let estimator = Estimator::from(decode::<EstimatorSpec>(document, path, value)?);
+        let estimator: Estimator = decode(document, path, value)?;
         estimator
             .check()
             .map_err(|(key, message)| document.bad(&path.join(key), message))?;

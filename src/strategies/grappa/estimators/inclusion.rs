@@ -31,7 +31,6 @@ impl Inclusion {
     /// `π_uv`, the probability that `v`'s worker sees `u`: 1 within a unit; otherwise `1/K`
     /// (independent), `(n/K − 1)/(n − 1)` (balanced, if K divides n), `1/(N − 1)` (sweep).
     /// *(Derived, §4.1.)*
-    #[must_use]
     pub fn pair(self, same_unit: bool) -> f64 {
         if same_unit { 1.0 } else { self.joint(1) }
     }
@@ -39,7 +38,6 @@ impl Inclusion {
     /// The probability that a worker sees all of `others` further distinct units beside its own:
     /// `K^−m`, the product of `(s − i)/(n − i)` over i = 1…m averaged over sizes s, and in the
     /// sweep 1, `1/(N − 1)`, 0, 0, …. *(Derived: draws without replacement.)*
-    #[must_use]
     pub fn joint(self, others: usize) -> f64 {
         match self {
             Self::Independent { workers } => (1.0 / workers as f64).powi(others as i32),
@@ -58,7 +56,6 @@ impl Inclusion {
     /// The probability that a worker sees none of `others` distinct units beside its own:
     /// `(1 − 1/K)^m`, the product of `(n − s − i)/(n − 1 − i)` over i = 0…m−1, and in the sweep
     /// `1 − m/(N − 1)`. *(Derived; §4.4 T2 for the first.)*
-    #[must_use]
     pub fn none_of(self, others: usize) -> f64 {
         match self {
             _ if others == 0 => 1.0,

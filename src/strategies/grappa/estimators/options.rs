@@ -26,19 +26,16 @@ pub enum Weight {
 
 impl Weight {
     /// Whether all nodes of a batch get one weight, which can be shrunk as a whole.
-    #[must_use]
     pub const fn is_batch(self) -> bool {
         matches!(self, Self::BatchMean | Self::BatchGram)
     }
 
     /// Whether the weight is made of coverages.
-    #[must_use]
     pub const fn uses_coverage(self) -> bool {
         matches!(self, Self::NodeHt | Self::BatchMean | Self::BatchGram)
     }
 
     /// Its name in experiment files.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -69,7 +66,6 @@ pub enum Shrinkage {
 
 impl Shrinkage {
     /// Its name in experiment files.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -97,7 +93,6 @@ pub enum Normalise {
 
 impl Normalise {
     /// Its name in experiment files.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "none",

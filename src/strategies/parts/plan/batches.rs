@@ -23,7 +23,6 @@ pub struct BatchPlan {
 
 impl BatchPlan {
     /// None without mini-batches.
-    #[must_use]
     pub fn new(setting: &Arc<Setting>, form: BatchForm, by_layer: bool) -> Option<Self> {
         let batches = Arc::clone(setting.batches.as_ref()?);
         Some(Self {
@@ -38,7 +37,6 @@ impl BatchPlan {
     }
 
     /// Number of steps of an epoch.
-    #[must_use]
     pub const fn steps(&self) -> usize {
         self.rehearsal.steps()
     }
@@ -121,14 +119,8 @@ impl BatchPlan {
         }
         track.compute(Work::pass(rows.len() * self.setting.model.features()));
         let owned = &self.setting.boundary.parts[rank].owned;
-        let features = &self.setting.dataset.features;
-        let stored = rows
-            .iter()
-            .map(|&row| features.stored_of(owned[row as usize]));
-        Some(InputShape {
-            stored: stored.sum(),
-            dense: features.is_dense(),
-        })
+        let nodes = rows.iter().map(|&row| owned[row as usize]);
+        Some(InputShape::of(&self.setting.dataset.features, nodes))
     }
 
     /// The features of a step as they lie in memory.
@@ -136,25 +128,20 @@ impl BatchPlan {
         let part = &self.setting.boundary.parts[rank];
         let features = &self.setting.dataset.features;
         let own = part.owned.len();
-        let stored = |nodes: &mut dyn Iterator<Item = u32>| {
-            nodes.map(|node| features.stored_of(node)).sum::<usize>()
-        };
         let (mine, others) = draw.rows.split_at(draw.own);
-        let mine = stored(&mut mine.iter().map(|&row| part.owned[row as usize]));
+        let mine = mine.iter().map(|&row| part.owned[row as usize]);
         let halo = others.iter().map(|&row| part.halo[row as usize - own]);
-        let halo: Vec<u32> = halo.collect();
         match wire {
             // Of features that are kept, those that came before went through the same wire.
             Some(wire) if self.form == BatchForm::Together => {
+                let halo: Vec<u32> = halo.collect();
+                let mine = InputShape::of(features, mine).stored;
                 let by_owner = SampledLayer::by_owner(others, own, &part.receives);
                 let rows = by_owner.iter();
                 let rows = rows.map(|(owner, range)| (owner, &halo[range.clone()]));
                 self.arrivals.input(rank, mine, rows, wire)
             }
-            _ => InputShape {
-                stored: mine + stored(&mut halo.into_iter()),
-                dense: features.is_dense(),
-            },
+            _ => InputShape::of(features, mine.chain(halo)),
         }
     }
 }

@@ -35,7 +35,6 @@ pub enum Wait {
 
 impl CrossingPlan {
     /// All rows of a worker's boundary.
-    #[must_use]
     pub fn whole(part: &PartCounts) -> Self {
         Self {
             made: part.owned,
@@ -47,13 +46,11 @@ impl CrossingPlan {
     }
 
     /// Rows of others that it reads.
-    #[must_use]
     pub fn halo(&self) -> usize {
         self.receives.iter().map(|(_, rows)| rows).sum()
     }
 
     /// Rows that it sends.
-    #[must_use]
     pub fn outgoing(&self) -> usize {
         self.sends.iter().map(|(_, rows)| rows).sum()
     }
@@ -125,7 +122,6 @@ impl CrossingPlan {
 }
 
 /// The messages of so many rows to each peer through a wire, of `width` columns.
-#[must_use]
 pub fn messages(
     wire: &Wire,
     rank: usize,
@@ -143,15 +139,33 @@ pub fn messages(
     rows.iter().map(message).collect()
 }
 
+/// A worker starts to send rows of features through a wire to some readers; it will hear from these
+/// owners.
+pub fn send_features(
+    track: &mut Track,
+    rank: usize,
+    [readers, owners]: [&[(u32, usize)]; 2],
+    width: usize,
+    wire: &Wire,
+) {
+    let rows: usize = readers.iter().map(|(_, rows)| rows).sum();
+    track.compute(Work::pass(rows * width));
+    let to = messages(wire, rank, Way::Forward, readers, width);
+    track.start_exchange(exchange(TrafficKind::Feature, 0, to, peers(owners)));
+}
+
+/// It waits for so many rows of features.
+pub fn receive_features(track: &mut Track, rows: usize, width: usize) {
+    track.finish_exchange(TrafficKind::Feature, 0);
+    track.compute(Work::pass(rows * width));
+}
+
 /// The peers of such a list.
-#[must_use]
 pub fn peers(rows: &[(u32, usize)]) -> Vec<u32> {
     rows.iter().map(|&(peer, _)| peer).collect()
 }
 
 /// An exchange of a layer.
-#[must_use]
-#[allow(clippy::cast_possible_truncation)] // layers are few
 pub const fn exchange(
     kind: TrafficKind,
     layer: usize,

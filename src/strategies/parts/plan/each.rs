@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{LayerPlan, PassPlan};
+use super::PassPlan;
 use crate::model::{BlockShape, InputShape};
 use crate::sim::{Decision, Planner, Setting, Timeline, Track};
 
@@ -56,18 +56,7 @@ pub fn pass_over(
     block: BlockShape,
     stored: usize,
 ) {
-    let layer = |_| LayerPlan {
-        block,
-        crosses: None,
-    };
-    let pass = PassPlan {
-        model: &setting.model,
-        layers: (0..setting.model.layers()).map(layer).collect(),
-        features: Some(InputShape {
-            stored,
-            dense: setting.counts.dense,
-        }),
-        by_layer: false,
-    };
-    pass.write(track, rank);
+    let blocks = vec![block; setting.model.layers()];
+    let features = InputShape::new(stored, setting.counts.dense);
+    PassPlan::alone(&setting.model, blocks, Some(features)).write(track, rank);
 }

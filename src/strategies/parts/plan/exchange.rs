@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::batches::BatchPlan;
-use super::crossing::{Wait, exchange, messages, peers};
+use super::crossing::{Wait, exchange, messages, peers, receive_features, send_features};
 use super::share::{Drawn, HaloEdges};
 use super::{Arrivals, Crosses, CrossingPlan, LayerPlan, PassPlan};
 use crate::graph::{BatchForm, PartCounts, Peers};
@@ -57,17 +57,13 @@ struct Epoch {
 
 impl ExchangePlanner {
     /// The plan of a training in which travels what `sending` says.
-    #[must_use]
     pub fn new(setting: &Arc<Setting>, sending: Option<Sending>, when: When) -> Self {
         let form = match &sending {
             None => BatchForm::Alone,
             Some(sending) if sending.keeps_features => BatchForm::KeepingFeatures,
             Some(_) => BatchForm::Together,
         };
-        let own = |part: &PartCounts| InputShape {
-            stored: part.own_values,
-            dense: setting.counts.dense,
-        };
+        let own = |part: &PartCounts| InputShape::new(part.own_values, setting.counts.dense);
         Self {
             epochs: setting.training.epochs,
             epoch: 0,
@@ -154,7 +150,7 @@ impl ExchangePlanner {
                 let (blocks, crossing) = ([drawn.block; 2], &drawn.crossing);
                 return self.pass(track, rank, blocks, features, crossing, wires);
             }
-            self.fetch(track, rank, &drawn.crossing, wires[0].as_ref(), None);
+            self.fetch(track, rank, &drawn.crossing, wires[0].as_ref(), false);
             let others = drawn.nodes.iter();
             let others = others.map(|(owner, nodes)| (*owner, &nodes[..]));
             let wire = wires[0].clone().unwrap_or_else(Wire::plain);
@@ -179,7 +175,6 @@ impl ExchangePlanner {
     }
 
     /// A worker draws its part of the boundary, tells the others, and hears what they drew.
-    #[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
     fn cross(
         &self,
         track: &mut Track,
@@ -213,7 +208,7 @@ impl ExchangePlanner {
         if let (true, Some(wire)) = (self.features_late(), wire) {
             return self.late_features(track, rank, &crossing, wire);
         }
-        self.fetch(track, rank, &crossing, wire, Some(self.ahead));
+        self.fetch(track, rank, &crossing, wire, self.ahead);
         if setting.counts.dense {
             self.features[rank].stored = part.own_values + part.halo_values;
         } else if let Some(wire) = wire {
@@ -264,10 +259,7 @@ impl ExchangePlanner {
             // Zeros are stored in dense rows, and only there.
             let dense = self.setting.counts.dense;
             let others = if dense { part.halo_values } else { 0 };
-            return InputShape {
-                stored: part.own_values + others,
-                dense,
-            };
+            return InputShape::new(part.own_values + others, dense);
         };
         let boundary = &self.setting.boundary.parts[rank];
         let others = boundary.receives.iter();
@@ -283,19 +275,15 @@ impl ExchangePlanner {
         rank: usize,
         crossing: &CrossingPlan,
         wire: Option<&Wire>,
-        ahead: Option<bool>,
+        ahead: bool,
     ) {
         let Some(wire) = wire else { return };
         let width = self.setting.model.features();
-        if ahead == Some(true) {
-            track.finish_exchange(TrafficKind::Feature, 0);
-        } else {
-            track.compute(Work::pass(crossing.outgoing() * width));
-            let to = messages(wire, rank, Way::Forward, &crossing.sends, width);
-            let from = peers(&crossing.receives);
-            track.exchange(exchange(TrafficKind::Feature, 0, to, from));
+        if !ahead {
+            let ends = [&crossing.sends[..], &crossing.receives];
+            send_features(track, rank, ends, width, wire);
         }
-        track.compute(Work::pass(crossing.halo() * width));
+        receive_features(track, crossing.halo(), width);
     }
 
     fn pass<'a>(
@@ -344,7 +332,6 @@ impl ExchangePlanner {
                 track.finish_exchange(TrafficKind::Feature, 0);
             }
             for kind in [TrafficKind::Activation, TrafficKind::ActivationGradient] {
-                #[allow(clippy::cast_possible_truncation)] // layers are few
                 (first..layers).for_each(|layer| track.finish_exchange(kind, layer as u32));
             }
         }

@@ -18,7 +18,6 @@ pub struct Arrivals {
 
 impl Arrivals {
     /// Those of a setting.
-    #[must_use]
     pub fn new(setting: Arc<Setting>) -> Self {
         let counted = setting.models_compute();
         Self { setting, counted }
@@ -26,7 +25,6 @@ impl Arrivals {
 
     /// Own rows, so many values of them stored, and those of others that came through a wire: of
     /// each owner the global numbers of its nodes.
-    #[must_use]
     pub fn input<'a>(
         &self,
         reader: usize,
@@ -34,14 +32,11 @@ impl Arrivals {
         others: impl Iterator<Item = (usize, &'a [u32])>,
         wire: &Wire,
     ) -> InputShape {
-        InputShape {
-            stored: own + self.rows(reader, others, wire).into_iter().sum::<usize>(),
-            dense: self.setting.dataset.features.is_dense(),
-        }
+        let stored = own + self.rows(reader, others, wire).into_iter().sum::<usize>();
+        InputShape::new(stored, self.setting.dataset.features.is_dense())
     }
 
     /// Values that are stored of each row of others; nothing if nobody wants to know.
-    #[must_use]
     pub fn rows<'a>(
         &self,
         reader: usize,

@@ -20,13 +20,10 @@ mod requests;
 mod share;
 mod steps;
 
-pub use crossing::{CrossingPlan, exchange as exchange_of, messages, peers};
+pub use crossing::{CrossingPlan, exchange as exchange_of, peers, receive_features, send_features};
 pub use each::{pass_alone, pass_over, plan_each};
 pub use exchange::{ExchangePlanner, Exchanges, Sending};
 pub use features::Arrivals;
 pub use pass::{Crosses, LayerPlan, PassPlan};
-pub use requests::{
-    Asks, ask_owners, exchange_features, finish_asking, receive_features, send_features,
-    start_asking,
-};
+pub use requests::{Asks, ask_owners, exchange_features, finish_asking, start_asking};
 pub use steps::{PlannedSteps, StepPlanner};

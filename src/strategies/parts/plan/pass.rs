@@ -48,7 +48,23 @@ struct There {
     product: Option<Work>,
 }
 
-impl PassPlan<'_> {
+impl<'a> PassPlan<'a> {
+    /// One over these blocks, in which nothing crosses the cut.
+    pub fn alone(
+        model: &'a ModelSpec,
+        blocks: impl IntoIterator<Item = BlockShape>,
+        features: Option<InputShape>,
+    ) -> Self {
+        let crosses = None;
+        let layer = |block| LayerPlan { block, crosses };
+        Self {
+            model,
+            layers: blocks.into_iter().map(layer).collect(),
+            features,
+            by_layer: false,
+        }
+    }
+
     /// Writes down what worker `rank` does.
     pub fn write(&self, track: &mut Track, rank: usize) {
         let mut there: Vec<There> = Vec::with_capacity(self.layers.len());

@@ -1,9 +1,9 @@
 //! What workers do who ask the owners of rows for them.
 
-use super::crossing::{exchange, messages, peers};
+use super::crossing::{exchange, peers, receive_features, send_features};
 use crate::graph::StepDraws;
 use crate::model::Work;
-use crate::net::{Bytes, TrafficKind, Way};
+use crate::net::{Bytes, TrafficKind};
 use crate::sim::Track;
 use crate::strategies::parts::Wire;
 
@@ -18,8 +18,6 @@ pub struct Asks {
 
 impl Asks {
     /// Those of a layer of a step.
-    #[must_use]
-    #[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
     pub fn of(draws: &StepDraws, layer: usize, rank: usize) -> Self {
         let asks = draws.layers[layer][rank].asks.iter();
         let asked = draws.asked_of(layer, rank);
@@ -30,7 +28,6 @@ impl Asks {
     }
 
     /// Rows that the worker asks for, and that it is asked for.
-    #[must_use]
     pub fn rows(&self) -> (usize, usize) {
         let sum = |rows: &[(u32, usize)]| rows.iter().map(|(_, rows)| rows).sum();
         (sum(&self.by_me), sum(&self.of_me))
@@ -54,7 +51,6 @@ pub fn start_asking(track: &mut Track, layer: usize, asks: &Asks) {
 }
 
 /// Its second half.
-#[allow(clippy::cast_possible_truncation)] // layers are few
 pub fn finish_asking(track: &mut Track, layer: usize, asks: &Asks) {
     let (_, asked) = asks.rows();
     track.finish_exchange(TrafficKind::Sample, layer as u32);
@@ -63,22 +59,6 @@ pub fn finish_asking(track: &mut Track, layer: usize, asks: &Asks) {
 
 /// A worker sends the features that it was asked for, and hears those that it asked for.
 pub fn exchange_features(track: &mut Track, rank: usize, asks: &Asks, width: usize, wire: &Wire) {
-    send_features(track, rank, asks, width, wire);
-    receive_features(track, asks, width);
-}
-
-/// Its first half, after which the rows travel.
-pub fn send_features(track: &mut Track, rank: usize, asks: &Asks, width: usize, wire: &Wire) {
-    let (_, asked) = asks.rows();
-    track.compute(Work::pass(asked * width));
-    let to = messages(wire, rank, Way::Forward, &asks.of_me, width);
-    let from = peers(&asks.by_me);
-    track.start_exchange(exchange(TrafficKind::Feature, 0, to, from));
-}
-
-/// Its second half.
-pub fn receive_features(track: &mut Track, asks: &Asks, width: usize) {
-    let (wanted, _) = asks.rows();
-    track.finish_exchange(TrafficKind::Feature, 0);
-    track.compute(Work::pass(wanted * width));
+    send_features(track, rank, [&asks.of_me, &asks.by_me], width, wire);
+    receive_features(track, asks.rows().0, width);
 }

@@ -12,7 +12,6 @@ pub struct HaloEdges(Vec<Vec<usize>>);
 
 impl HaloEdges {
     /// Those of a setting.
-    #[must_use]
     pub fn new(setting: &Setting) -> Self {
         let count = |part: &crate::graph::Part| {
             let local: Csr = part.local_graph(&setting.dataset.graph);
@@ -40,7 +39,6 @@ pub struct Drawn {
 
 impl BoundaryShare {
     /// What every owner draws in an epoch.
-    #[must_use]
     pub fn draws(self, setting: &Setting, epoch: usize) -> Vec<Peers<Vec<u32>>> {
         let parts = setting.boundary.parts.iter().enumerate();
         parts
@@ -49,8 +47,6 @@ impl BoundaryShare {
     }
 
     /// What worker `rank` computes on then; messages of others' rows are left out without `edges`.
-    #[must_use]
-    #[allow(clippy::cast_possible_truncation)] // ranks are far below 2³²
     pub fn drawn(
         self,
         setting: &Setting,

@@ -1,0 +1,59 @@
+//! Operations on tensors with gradients of their own.
+
+use std::fmt::Debug;
+
+use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Autodiff, Backend};
+
+/// A tensor of the differentiating backend.
+pub type Tracked<B, C> = FloatTensor<Autodiff<B, C>>;
+
+/// The way back of an operation: the gradients of its inputs, of those that are wanted, from that
+/// of its result and what was kept for it.
+pub type Back<B, S, const N: usize> =
+    fn(FloatTensor<B>, S, [bool; N]) -> [Option<FloatTensor<B>>; N];
+
+#[derive(Debug)]
+struct Way<B: Backend, S, const N: usize>(Back<B, S, N>);
+
+impl<B: Backend, S: Clone + Debug + Send + 'static, const N: usize> Backward<B, N>
+    for Way<B, S, N>
+{
+    type State = S;
+
+    fn backward(self, ops: Ops<S, N>, gradients: &mut Gradients, _: &mut Checkpointer) {
+        let gradient = gradients.consume::<B>(&ops.node);
+        let wanted = ops.parents.each_ref().map(Option::is_some);
+        let found = (self.0)(gradient, ops.state, wanted);
+        for (parent, gradient) in ops.parents.into_iter().zip(found) {
+            if let (Some(node), Some(gradient)) = (parent, gradient) {
+                gradients.register::<B>(node.id, gradient);
+            }
+        }
+    }
+}
+
+/// The result of an operation on `inputs`: `alone` where nobody will ask for gradients and nothing
+/// is kept for them, and elsewhere `keeping`, with what the way back needs.
+pub fn operation<B: Backend, C: CheckpointStrategy, S, const N: usize>(
+    inputs: [Tracked<B, C>; N],
+    alone: impl FnOnce([FloatTensor<B>; N]) -> FloatTensor<B>,
+    keeping: impl FnOnce([FloatTensor<B>; N]) -> (FloatTensor<B>, S),
+    back: Back<B, S, N>,
+) -> Tracked<B, C>
+where
+    S: Clone + Debug + Send + 'static,
+{
+    let nodes = inputs.each_ref().map(|input| input.node());
+    let inputs = inputs.map(|input| input.into_primitive());
+    match Way(back).prepare::<C>(nodes).compute_bound().stateful() {
+        OpsKind::Tracked(prepared) => {
+            let (result, kept) = keeping(inputs);
+            prepared.finish(kept, result)
+        }
+        OpsKind::UnTracked(prepared) => prepared.finish(alone(inputs)),
+    }
+}
