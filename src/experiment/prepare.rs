@@ -281,7 +281,7 @@ impl<'a> Preparation<'a> {
         let begun = Instant::now();
         let numbers = counted
             .graph
-            .counts(workers, counted.training, counts.features);
+            .counts(workers, counted.training, counted.features);
         let part = |_| Part::default();
         let parts = Parts {
             partition: Arc::new(Partition {

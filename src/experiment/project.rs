@@ -8,7 +8,7 @@ use super::Error;
 use super::config::Experiment;
 use super::prepare::{Fitted, Preparation};
 use crate::net::TrafficKind;
-use crate::sim::{WorkerTimes, play};
+use crate::sim::{Played, WorkerTimes, play, play_equals};
 
 /// What a cell would send and how long that would take. Times have the names that they have in the
 /// table of runs.
@@ -92,23 +92,44 @@ pub(crate) fn project(
     Ok(projections)
 }
 
-fn project_cell(cell: &str, fitted: &Fitted, done: impl Fn(usize)) -> Result<Projection, Error> {
+/// More workers than this are one to plan for where they are alike: a graph in numbers has equal
+/// parts, and the time of one worker is that of all.
+const EACH: usize = 64;
+
+/// The plan of a cell, played.
+fn played(fitted: &Fitted, done: impl Fn(usize)) -> Result<Played, Error> {
     let Fitted {
         setting,
         needs,
         training,
     } = fitted;
+    let (cluster, timing, epochs) = (setting.cluster(), &setting.timing, training.epochs());
+    if !setting.holds_graph() && !needs.together && setting.workers() > EACH {
+        let mut planner = training.planner();
+        let one = play_equals(&cluster, timing, planner.as_mut(), epochs, &done)?;
+        if let Some(played) = one {
+            return Ok(played);
+        }
+    }
     let mut planner = training.planner();
     let played = play(
-        &setting.cluster(),
-        &setting.timing,
+        &cluster,
+        timing,
         planner.as_mut(),
-        training.epochs(),
+        epochs,
         needs.together,
         // Without a training nothing is decided, and each epoch is the most that it can be.
         &BTreeMap::new(),
         done,
     )?;
+    Ok(played)
+}
+
+fn project_cell(cell: &str, fitted: &Fitted, done: impl Fn(usize)) -> Result<Projection, Error> {
+    let Fitted {
+        setting, training, ..
+    } = fitted;
+    let played = played(fitted, done)?;
     let traffic = played.ledger.traffic();
     let count = traffic.total(&setting.framing);
     let bytes_by_kind = TrafficKind::ALL

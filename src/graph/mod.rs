@@ -50,7 +50,7 @@ pub use csr::Csr;
 pub use dataset::{Dataset, RawDataset, Split};
 pub use division::{Chunks, Division};
 pub use error::GraphError;
-pub use expected::{Counted, ExpectedGraph, NodeClass, sampling};
+pub use expected::{Counted, ExpectedGraph, NodeClass, PUBLISHED, PublishedSize, sampling};
 pub use features::Features;
 pub use partition::Partition;
 pub use peers::Peers;

@@ -141,8 +141,8 @@ const fn one() -> f64 {
     1.0
 }
 
-/// `[dataset] counts`: a graph too large to be held, for `grapevine project`. Exactly one of `rmat`
-/// and `degrees`.
+/// `[dataset] counts`: a graph too large to be held, for `grapevine project`. Exactly one of
+/// `rmat`, `degrees` and `like`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CountSpec {
@@ -150,15 +150,18 @@ pub struct CountSpec {
     pub rmat: Option<RmatCounts>,
     /// A file with a degree and the number of nodes that have it in each line.
     pub degrees: Option<PathBuf>,
-    /// Width of the features, which are dense. Default 128.
-    #[serde(default = "columns")]
-    pub features: usize,
-    /// Number of classes. Default 16.
-    #[serde(default = "classes")]
-    pub classes: usize,
-    /// Share of nodes that train, spread evenly. Default 0.1.
-    #[serde(default = "training")]
-    pub train: f64,
+    /// The size of a published graph, such as `"ogbn-papers100M"`, with R-MAT's degrees.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub like: Option<String>,
+    /// Width of the features, which are dense. Default: as published; 128.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub features: Option<usize>,
+    /// Number of classes. Default: as published; 16.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub classes: Option<usize>,
+    /// Share of nodes that train, spread evenly. Default: as published; 0.1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub train: Option<f64>,
 }
 
 /// `rmat = { scale = 36, edge_factor = 16 }`: the keys of the generator of that name.
@@ -176,17 +179,6 @@ pub struct RmatCounts {
     /// Quadrant probabilities a, b, c (d is the rest). Default .57, .19, .19 (Graph500).
     #[serde(default = "graph500")]
     pub quadrants: [f64; 3],
-}
-
-// Those of `experiments/grappa/scaling-size.toml`.
-const fn columns() -> usize {
-    128
-}
-const fn classes() -> usize {
-    16
-}
-const fn training() -> f64 {
-    0.1
 }
 
 /// Which nodes train, validate and test.

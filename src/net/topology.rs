@@ -341,6 +341,29 @@ impl Topology {
         self.links.iter().any(chance)
     }
 
+    /// Whether no worker can tell its place from another's: a star of equal links, of computers
+    /// equally fast, without chance, failures or costs of messages. A worker's way in is no
+    /// narrower than its way out.
+    #[must_use]
+    pub fn is_uniform(&self) -> bool {
+        let workers = self.workers();
+        let equal = |links: &[Link]| {
+            links
+                .windows(2)
+                .all(|pair| pair[0].bandwidth == pair[1].bandwidth)
+        };
+        self.wiring == Wiring::Star
+            && !self.half_duplex
+            && !self.is_uncertain()
+            && self.switches.is_empty()
+            && self.message_cost == MessageCost::default()
+            && self.latency.windows(2).all(|pair| pair[0] == pair[1])
+            && self.compute.windows(2).all(|pair| pair[0] == pair[1])
+            && equal(&self.links[..workers])
+            && equal(&self.links[workers..])
+            && self.links[workers].bandwidth >= self.links[0].bandwidth
+    }
+
     /// What chance does to message number `message`, of so many packets: the jitter of every link
     /// of the route that has some, and the packets that get lost on any.
     pub fn impairment(&self, route: &Route, packets: u64, message: u64) -> Impairment {

@@ -118,6 +118,9 @@ pub(super) struct Kernel {
     timeline: Trace,
     turn: Option<usize>,
     failure: Option<(usize, String)>,
+    /// Whether worker 0 stands for all: what it sends so far to one side comes from as far on the
+    /// other side, at the same time.
+    mirrored: bool,
 }
 
 impl Kernel {
@@ -157,6 +160,15 @@ impl Kernel {
             timeline,
             turn: Some(0),
             failure: None,
+            mirrored: false,
+        }
+    }
+
+    /// A kernel in which worker 0 stands for all of so many that do the same.
+    pub fn of_equals(fabric: Fabric, workers: usize, timeline: Trace) -> Self {
+        Self {
+            mirrored: true,
+            ..Self::new(fabric, workers, 1, timeline)
         }
     }
 

@@ -5,10 +5,10 @@ use std::process::Command;
 use std::sync::Arc;
 
 use crate::common::Case;
-use grapevine::graph::{BoundaryPlan, Csr, Dataset, Features, Part, Partition, Split};
+use grapevine::graph::{BoundaryPlan, CountSpec, Csr, Dataset, Features, Part, Partition, Split};
 use grapevine::model::{ModelKind, NormKind};
 use grapevine::net::Traffic;
-use grapevine::sim::{Setting, WorkerTimes, play};
+use grapevine::sim::{Played, Setting, WorkerTimes, play, play_equals};
 use grapevine::strategies::Strategy;
 
 /// The setting without its graph: the counts stay, and the width of the features.
@@ -85,6 +85,74 @@ fn what_plans_from_counts_plans_what_it_would_from_the_graph() {
             let from_graph = planned(strategy.as_ref(), &setting);
             let from_counts = planned(strategy.as_ref(), &counts_alone(&setting));
             assert!(from_graph == from_counts, "{name} {options} {kind:?}");
+        }
+    }
+}
+
+/// A graph in numbers that are large enough for all parts to be alike.
+fn large(setting: &Setting) -> Arc<Setting> {
+    let spec: CountSpec =
+        toml::from_str("rmat = { scale = 21, edge_factor = 16 }").expect("counts");
+    let counted = spec.read(std::path::Path::new("")).expect("a graph");
+    let width = setting.model.features();
+    let counts = counted
+        .graph
+        .counts(setting.workers(), counted.training, width);
+    Arc::new(Setting {
+        counts: Arc::new(counts),
+        ..counts_alone(setting).as_ref().clone()
+    })
+}
+
+#[test]
+fn one_of_equal_parts_takes_the_time_of_all_and_stands_for_their_bytes() {
+    for (name, options) in [
+        ("full", ""),
+        ("full", "cache_features = false\noverlap = true"),
+        ("fixed", "ratio = 4"),
+        ("pipe", "overlap = true"),
+        ("adaqp", "bits = 4"),
+        ("retexo", "rounds_per_layer = 2"),
+        ("isolated", ""),
+    ] {
+        for workers in [2, 16] {
+            let case = Case {
+                kind: ModelKind::Sage,
+                workers,
+                // Widths that give parameters in sixteenths.
+                data: "synthetic = { kind = \"sbm\", nodes = 120, classes = 16, features = 16, degree_within = 4.0, degree_between = 2.0 }\nsplit = { train = 0.5, val = 0.2 }",
+                hidden: 16,
+                epochs: 2,
+                ..Case::default()
+            };
+            let strategy = Case::strategy(name, options);
+            let setting = large(&case.setting(strategy.as_ref()));
+            let (traffic, times) = planned(strategy.as_ref(), &setting);
+            let training = strategy.fit(&setting).expect("it fits");
+            let (cluster, epochs) = (setting.cluster(), training.epochs());
+            let mut planner = training.planner();
+            let one = play_equals(&cluster, &setting.timing, planner.as_mut(), epochs, |_| ());
+            let one = one.expect("it can be played");
+            let Played {
+                times: equal,
+                ledger,
+                ..
+            } = one.expect("all parts are alike");
+            let framing = &cluster.framing;
+            assert_eq!(
+                traffic.total(framing),
+                ledger.total(framing),
+                "{name} {options}"
+            );
+            let last = |times: &[WorkerTimes]| {
+                let clocks = times.iter().map(|times| times.clock.0);
+                clocks.fold(0.0, f64::max)
+            };
+            let (all, one) = (last(&times), last(&equal));
+            assert!(
+                (all - one).abs() <= 1e-9 * all,
+                "{name} {options}: {all} {one}"
+            );
         }
     }
 }
@@ -171,6 +239,25 @@ fn a_trillion_edges_are_projected() {
 }
 
 #[test]
+fn a_thousand_workers_and_published_sizes_are_projected() {
+    let like = FILE
+        .replace(
+            "rmat = { scale = 36, edge_factor = 16 }",
+            "like = \"ogbn-papers100M\"",
+        )
+        .replace("workers = 16", "workers = 1024");
+    let (code, out, error) = program("project", &like);
+    assert_eq!(code, Some(0), "{error}");
+    let cells: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    let assumed = cells[0]["assumed"].as_str().expect("a note");
+    assert!(assumed.contains("size of ogbn-papers100M"), "{assumed}");
+    assert!(assumed.contains("1207179 training nodes"), "{assumed}");
+    // Each of two epochs: 1,024 workers to 1,023 others, three layers' rows forward and two back.
+    let messages = cells[0]["messages"].as_u64().expect("a number");
+    assert!(messages > 2 * 4 * 1_024 * 1_023, "{messages}");
+}
+
+#[test]
 fn counts_are_refused_where_the_graph_is_needed() {
     let with = |strategy: &str| FILE.replace("kind = \"retexo\"", strategy);
     for (command, text, message) in [
@@ -189,6 +276,14 @@ fn counts_are_refused_where_the_graph_is_needed() {
             "project",
             FILE.replace("scale = 36", "scale = 3"),
             "more than the 8 nodes",
+        ),
+        (
+            "project",
+            FILE.replace(
+                "rmat = { scale = 36, edge_factor = 16 }",
+                "like = \"ogbn-papers\"",
+            ),
+            "choose one of ogbn-arxiv, reddit",
         ),
         (
             "project",

@@ -2,6 +2,10 @@
 
 use crate::graph::{BoundaryCounts, PartCounts};
 
+/// From so many of a thing for each worker on, all get the same number of them: rounding changes
+/// what all have by less than a ten-thousandth, and workers that are alike are one to plan for.
+const MANY: f64 = 10_000.0;
+
 /// A class of exchangeable nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeClass {
@@ -53,21 +57,28 @@ impl ExpectedGraph {
     }
 
     /// What each of `workers` equal random parts holds, sends and receives, rounded to whole
-    /// numbers; every part is alike, within one.
+    /// numbers. Large parts are alike: worker r + k stands to worker r as worker k to worker 0.
+    /// What there is little of is dealt out to the last one, and parts differ by one.
     ///
     /// `training` nodes are spread like all others. Features are dense rows of `columns` values.
     pub fn counts(&self, workers: usize, training: f64, columns: usize) -> BoundaryCounts {
         let (nodes, edges) = (self.nodes(), self.edges());
         let pairs = workers * (workers - 1);
-        let rows = self.boundary_rows(workers) / pairs.max(1) as f64;
+        let rows = self.boundary_rows(workers);
         // Ends of an edge are on one worker as often as two of all nodes are.
         let own = nodes / workers as f64;
         let together = ((own - 1.0) / (nodes - 1.0).max(1.0)).clamp(0.0, 1.0);
         let part = |rank: usize| {
-            let owned = dealt(nodes, workers, rank);
+            let owned = share(nodes, workers, rank);
             let peers = (0..workers).filter(|&peer| peer != rank);
             // Rows of ordered pairs of workers, the same both ways.
-            let rows = |peer: usize| dealt(rows * pairs as f64, pairs, pair(rank, peer, workers));
+            let rows = |peer: usize| {
+                if rows >= MANY * workers as f64 {
+                    around(rows / workers as f64, workers, rank, peer)
+                } else {
+                    dealt(rows, pairs, pair(rank, peer, workers))
+                }
+            };
             let cross: Vec<(u32, usize)> = peers
                 .map(|peer| (u32::try_from(peer).unwrap_or(u32::MAX), rows(peer)))
                 // As in a real partition, who needs nothing is not listed.
@@ -75,7 +86,7 @@ impl ExpectedGraph {
                 .collect();
             // Of the rounded numbers, so that halo and messages agree.
             let halo = cross.iter().map(|(_, rows)| rows).sum();
-            let ends = dealt(edges, workers, rank);
+            let ends = share(edges, workers, rank);
             let internal_edges = if workers == 1 {
                 ends
             } else {
@@ -87,7 +98,7 @@ impl ExpectedGraph {
                 internal_edges,
                 // What is left, so that both together are all edges.
                 cut_edges: ends - internal_edges,
-                training: dealt(training, workers, rank),
+                training: share(training, workers, rank),
                 own_values: owned * columns,
                 halo_values: halo * columns,
                 sends: cross.clone(),
@@ -108,6 +119,28 @@ fn pair(one: usize, other: usize, workers: usize) -> usize {
     let (low, high) = (one.min(other), one.max(other));
     // Even numbers alone: each stands for both orders of its pair, so all is dealt out.
     2 * (low * (2 * workers - low - 1) / 2 + high - low - 1)
+}
+
+/// What a worker gets of things that are dealt out evenly; the same as all others of many.
+fn share(all: f64, workers: usize, rank: usize) -> usize {
+    let each = all / workers as f64;
+    if each >= MANY {
+        round(each)
+    } else {
+        dealt(all, workers, rank)
+    }
+}
+
+/// What a worker with so many rows for all others has for one of them. It depends on how far apart
+/// the two are, and not on the direction.
+fn around(rows: f64, workers: usize, rank: usize, peer: usize) -> usize {
+    let (rows, others) = (round(rows), workers - 1);
+    let ahead = (peer + workers - rank) % workers;
+    let near = ahead.min(workers - ahead);
+    // One ahead, one back, two ahead, two back, …: what is left over goes to both sides alike.
+    let place = 2 * (near - 1) + usize::from(ahead > near);
+    let more = rows % others;
+    rows / others + usize::from(place < more - more % 2)
 }
 
 /// What place `place` of `places` gets of a whole number of things that are dealt out evenly.

@@ -8,9 +8,11 @@
 
 mod classes;
 pub mod degrees;
+mod published;
 mod reading;
 pub mod rmat;
 pub mod sampling;
 
 pub use classes::{ExpectedGraph, NodeClass};
+pub use published::{PUBLISHED, PublishedSize};
 pub use reading::Counted;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::classes::ExpectedGraph;
 use super::degrees;
+use super::published::PublishedSize;
 use super::rmat::RmatLaw;
 use crate::graph::loaders::{each_line, open};
 use crate::graph::rmat::EDGE_FACTOR;
@@ -14,6 +15,12 @@ use crate::graph::{Csr, Dataset, Features, GraphError, Reading, Split};
 /// Largest scale: the number of nodes is a whole number in double precision.
 const LARGEST_SCALE: u32 = 50;
 
+/// Features, classes and share of training nodes where nobody says any: those of
+/// `experiments/grappa/scaling-size.toml`.
+const FEATURES: usize = 128;
+const CLASSES: usize = 16;
+const TRAIN: f64 = 0.1;
+
 /// A graph in numbers, with what a model needs to know of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counted {
@@ -21,6 +28,10 @@ pub struct Counted {
     pub graph: ExpectedGraph,
     /// Nodes that train.
     pub training: f64,
+    /// Width of the features.
+    pub features: usize,
+    /// Number of classes.
+    pub classes: usize,
     /// What is assumed of it, in a sentence.
     pub assumed: String,
 }
@@ -36,36 +47,53 @@ impl CountSpec {
     /// # Errors
     /// If the section contradicts itself, or the file is missing or broken.
     pub fn read(&self, base: &Path) -> Result<Counted, GraphError> {
-        if self.features == 0 || self.classes == 0 {
+        let like = self.like.as_deref().map(PublishedSize::named).transpose()?;
+        let published = |of: fn(&PublishedSize) -> Option<usize>| like.and_then(of);
+        let features = self.features.or_else(|| published(|graph| graph.features));
+        let classes = self.classes.or_else(|| published(|graph| graph.classes));
+        let (features, classes) = (features.unwrap_or(FEATURES), classes.unwrap_or(CLASSES));
+        if features == 0 || classes == 0 {
             return Err(refuse("`features` and `classes` must be at least 1"));
         }
-        if !(self.train > 0.0 && self.train <= 1.0) {
-            let what = format!(
-                "`train` must be more than 0 and at most 1, not {}",
-                self.train
-            );
+        if let Some(train) = self.train.filter(|train| !(*train > 0.0 && *train <= 1.0)) {
+            let what = format!("`train` must be more than 0 and at most 1, not {train}");
             return Err(refuse(what));
         }
-        let (graph, law) = match (&self.rmat, &self.degrees) {
-            (Some(rmat), None) => (rmat.graph()?, "neighbours by the closed form of R-MAT"),
-            (None, Some(file)) => (
+        let (graph, law) = match (&self.rmat, &self.degrees, like) {
+            (Some(rmat), None, None) => {
+                let law = "neighbours by the closed form of R-MAT";
+                (rmat.graph()?, law.to_owned())
+            }
+            (None, Some(file), None) => (
                 read_degrees(&base.join(file))?,
-                "neighbours in proportion to their degrees",
+                "neighbours in proportion to their degrees".to_owned(),
             ),
-            _ => return Err(refuse("give exactly one of `rmat` and `degrees`")),
+            (None, None, Some(like)) => (
+                like.graph()?,
+                format!(
+                    "an R-MAT graph of the size of {} in place of its degrees ({})",
+                    like.name, like.source
+                ),
+            ),
+            _ => return Err(refuse("give exactly one of `rmat`, `degrees` and `like`")),
         };
-        let training = (graph.nodes() * self.train).max(1.0).round();
+        let share = |train: f64| (graph.nodes() * train).max(1.0).round();
+        let as_published = || like.and_then(|graph| graph.training);
+        let training = match (self.train, as_published()) {
+            (None, Some(training)) => training as f64,
+            (train, _) => share(train.unwrap_or(TRAIN)),
+        };
         let assumed = format!(
             "{:.0} nodes, {:.0} undirected edges, known in expectation: equal random parts, {law}, \
-             {training:.0} training nodes spread evenly, {} dense features, {} classes",
+             {training:.0} training nodes spread evenly, {features} dense features, {classes} classes",
             graph.nodes(),
             graph.edges() / 2.0,
-            self.features,
-            self.classes
         );
         Ok(Counted {
             graph,
             training,
+            features,
+            classes,
             assumed,
         })
     }
@@ -77,12 +105,12 @@ impl CountSpec {
             name: self.name(),
             graph: Csr::undirected(0, std::iter::empty()).into(),
             features: Features::Dense {
-                width: self.features,
+                width: counted.features,
                 values: Vec::new(),
             }
             .into(),
             labels: [].into(),
-            classes: self.classes,
+            classes: counted.classes,
             split: Split::default(),
             reading: Arc::new(Reading {
                 notes: vec![counted.assumed.clone()],
@@ -91,7 +119,7 @@ impl CountSpec {
         }
     }
 
-    /// Its name in tables: `rmat-36`, or that of the file.
+    /// Its name in tables: `rmat-36`, `like-reddit`, or that of the file.
     pub fn name(&self) -> String {
         let file = || {
             self.degrees
@@ -101,7 +129,9 @@ impl CountSpec {
                 .map(str::to_owned)
         };
         let rmat = self.rmat.map(|rmat| format!("rmat-{}", rmat.scale));
-        rmat.or_else(file).unwrap_or_else(|| "counts".to_owned())
+        let like = || self.like.as_ref().map(|name| format!("like-{name}"));
+        let name = rmat.or_else(like).or_else(file);
+        name.unwrap_or_else(|| "counts".to_owned())
     }
 }
 
@@ -225,13 +255,33 @@ mod tests {
     }
 
     #[test]
+    fn a_published_graph_brings_its_widths_and_split_unless_the_file_says_others() {
+        let read = |text: &str| spec(text).read(Path::new("")).unwrap();
+        let arxiv = read("like = \"ogbn-arxiv\"");
+        assert_eq!((arxiv.features, arxiv.classes), (128, 40));
+        assert_eq!(arxiv.training, 90_941.0);
+        assert!(
+            arxiv
+                .assumed
+                .contains("R-MAT graph of the size of ogbn-arxiv")
+        );
+        let other = read("like = \"OGBN-arxiv\"\nfeatures = 7\nclasses = 3\ntrain = 0.5");
+        assert_eq!((other.features, other.classes), (7, 3));
+        assert_eq!(other.training, 84_672.0);
+    }
+
+    #[test]
     fn what_contradicts_itself_is_refused() {
         for (text, message) in [
-            ("features = 3", "give exactly one of `rmat` and `degrees`"),
+            (
+                "features = 3",
+                "give exactly one of `rmat`, `degrees` and `like`",
+            ),
             (
                 "rmat = { scale = 4 }\ndegrees = \"x\"",
-                "give exactly one of `rmat` and `degrees`",
+                "give exactly one of `rmat`, `degrees` and `like`",
             ),
+            ("like = \"imdb\"", "ogbn-arxiv, reddit, ogbn-products"),
             (
                 "rmat = { scale = 0 }",
                 "`scale` must be from 1 to 50, not 0",

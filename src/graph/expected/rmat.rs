@@ -32,8 +32,8 @@ struct Relation {
     count: f64,
     /// Their class.
     class: usize,
-    /// The chance that u and one of them have an edge.
-    edge: f64,
+    /// The chance that a draw is an edge between u and one of them.
+    chance: f64,
 }
 
 /// ln C(n, k).
@@ -68,7 +68,18 @@ impl RmatLaw {
     /// The same with as many draws as give so many distinct undirected edges: what a generator does
     /// that goes on drawing. `None` if the nodes cannot have so many.
     pub fn with_edges(mut self, edges: f64) -> Option<Self> {
-        let found = |law: &Self| law.graph().edges() / 2.0;
+        // Pairs of nodes by what a draw is worth to them: only the number of draws changes.
+        let pairs: Vec<(f64, f64)> = (0..=self.scale)
+            .flat_map(|ones| {
+                let nodes = choose(self.scale, ones) * self.kept;
+                let relations = self.relations(ones);
+                relations.map(move |relation| (nodes * relation.count / 2.0, relation.chance))
+            })
+            .collect();
+        let found = |law: &Self| -> f64 {
+            let edges = |&(pairs, chance): &(f64, f64)| pairs * law.edge(chance);
+            pairs.iter().map(edges).sum()
+        };
         // Repeated draws find ever fewer new edges: far above this the graph is as good as full.
         let most = self.draws * 1e6;
         // How many draws it takes has no closed form: doubled until they suffice, then bisected.
@@ -101,8 +112,9 @@ impl RmatLaw {
             let mut neighbours = vec![0.0; self.scale as usize + 1];
             let mut chances = Vec::new();
             for relation in self.relations(ones) {
-                neighbours[relation.class] += relation.count * relation.edge;
-                chances.push((relation.count, relation.edge));
+                let edge = self.edge(relation.chance);
+                neighbours[relation.class] += relation.count * edge;
+                chances.push((relation.count, edge));
             }
             NodeClass {
                 nodes: choose(self.scale, ones) * self.kept,
@@ -129,10 +141,15 @@ impl RmatLaw {
                 Relation {
                     count: (all - itself) * self.kept,
                     class: (kept + gained) as usize,
-                    edge: -(-self.draws * chance).exp_m1(),
+                    chance,
                 }
             })
         })
+    }
+
+    /// The chance of an edge between two nodes of which a draw with this chance makes one.
+    fn edge(&self, chance: f64) -> f64 {
+        -(-self.draws * chance).exp_m1()
     }
 
     /// The chance of a draw with so many bits in each quadrant.

@@ -9,6 +9,7 @@
 //! Workers take their steps without any other synchronisation than the messages. Numbers of workers
 //! and of elements are arbitrary; chunks that do not divide evenly have their exact sizes.
 
+mod alike;
 mod choice;
 mod halving_doubling;
 mod pairwise;

@@ -13,8 +13,13 @@ impl Kernel {
             return;
         };
         let InFlight { route, start, .. } = message;
-        let (from, to, tag) = route;
-        self.actors[from].flights.add(start, at);
+        let (sender, receiver, tag) = route;
+        let (from, to) = if self.mirrored {
+            (self.workers() - receiver, sender)
+        } else {
+            (sender, receiver)
+        };
+        self.actors[sender].flights.add(start, at);
         self.actors[to].flights.add(start, at);
         self.timeline.add_flight(Flight {
             lane: lane(route),
@@ -27,17 +32,17 @@ impl Kernel {
             return self.carried(at);
         }
         let payload = message.payload;
-        let queue = self.arrived.entry(route).or_default();
+        let queue = self.arrived.entry((from, to, tag)).or_default();
         let first = queue.is_empty();
         queue.push_back(Arrived { at, payload });
         match tag {
             Tag::Collective { .. } => {
                 self.progress(to);
-                self.collective_delivered(from, flow, at);
+                self.collective_delivered(sender, flow, at);
             }
             Tag::Pairwise { .. } => {
                 self.progress(to);
-                self.round_delivered(from, flow, at);
+                self.round_delivered(sender, flow, at);
             }
             Tag::Exchange { .. } if first => self.received(from, to, tag),
             Tag::Exchange { .. } | Tag::Carried { .. } => {}

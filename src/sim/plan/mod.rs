@@ -15,6 +15,9 @@
 //!    [`Track`], and a program that does something else than its plan fails there.
 
 mod decision;
+mod equals;
+#[cfg(test)]
+mod equals_tests;
 mod play;
 mod script;
 #[cfg(test)]
@@ -27,6 +30,7 @@ use std::sync::Arc;
 use crate::net::{AllReduceKind, Bytes, Lane, Ledger, f32_bytes};
 
 pub use decision::Decision;
+pub use equals::play_equals;
 pub use play::{Played, play};
 pub(super) use script::{Following, Script};
 pub use track::{Exchange, Phase, Track};

@@ -53,45 +53,23 @@ pub fn play(
     let actors = if together { 1 } else { workers };
     let fabric = Fabric::new(Arc::clone(&cluster.topology), cluster.framing);
     let trace = Trace::new(cluster.timeline_epochs);
-    let mut player = Player {
-        cluster,
-        timing,
-        kernel: Kernel::new(fabric, workers, actors, trace),
-        places: (0..actors).map(|_| Place::default()).collect(),
-        planned: BTreeMap::new(),
-        epochs,
-        ended: vec![(0, Seconds::ZERO); epochs],
-    };
-    let mut made = 0;
-    while let Some(rank) = player.kernel.turn() {
-        while player.kernel.turn() == Some(rank) {
-            if player.places[rank].epoch == made && player.at_end(rank) && made < epochs {
-                player
-                    .planned
-                    .insert(made, (planner.next(decisions.get(&made)), 0));
-                progress(made);
-                made += 1;
-            }
-            player.step(rank)?;
-        }
-    }
-    if let Some(failure) = player.kernel.failure() {
-        return Err(failure.into());
-    }
-    let (times, ledger, _) = player.kernel.into_results();
-    let epochs = player.ended.into_iter().map(|(_, at)| at).collect();
-    Ok(Played {
-        times,
-        ledger,
-        epochs,
-    })
+    let kernel = Kernel::new(fabric, workers, actors, trace);
+    let mut player = Player::new(cluster, timing, kernel, actors, epochs);
+    player.run(|epoch| {
+        let timeline = planner.next(decisions.get(&epoch));
+        progress(epoch);
+        Some(timeline)
+    })?;
+    Ok(player.into_played())
 }
 
-struct Player<'a> {
+pub(super) struct Player<'a> {
     cluster: &'a Cluster,
     timing: &'a ComputeTiming,
     kernel: Kernel,
     places: Vec<Place>,
+    /// Whether worker 0 stands for all.
+    of_equals: bool,
     /// Plans that not all workers have begun, and how many have.
     planned: BTreeMap<usize, (Arc<Timeline>, usize)>,
     epochs: usize,
@@ -99,7 +77,69 @@ struct Player<'a> {
     ended: Vec<(usize, Seconds)>,
 }
 
-impl Player<'_> {
+impl<'a> Player<'a> {
+    /// A player of the first `actors` workers of a kernel.
+    pub(super) fn new(
+        cluster: &'a Cluster,
+        timing: &'a ComputeTiming,
+        kernel: Kernel,
+        actors: usize,
+        epochs: usize,
+    ) -> Self {
+        Self {
+            cluster,
+            timing,
+            kernel,
+            places: (0..actors).map(|_| Place::default()).collect(),
+            of_equals: false,
+            planned: BTreeMap::new(),
+            epochs,
+            ended: vec![(0, Seconds::ZERO); epochs],
+        }
+    }
+
+    /// The same for a kernel in which worker 0 stands for all.
+    pub(super) fn of_equals(self) -> Self {
+        Self {
+            of_equals: true,
+            ..self
+        }
+    }
+
+    /// Plays all epochs, whose plans come from `plan`; `false` as soon as there is none.
+    pub(super) fn run(
+        &mut self,
+        mut plan: impl FnMut(usize) -> Option<Arc<Timeline>>,
+    ) -> Result<bool, SimError> {
+        let mut made = 0;
+        while let Some(rank) = self.kernel.turn() {
+            while self.kernel.turn() == Some(rank) {
+                if self.places[rank].epoch == made && self.at_end(rank) && made < self.epochs {
+                    let Some(timeline) = plan(made) else {
+                        return Ok(false);
+                    };
+                    self.planned.insert(made, (timeline, 0));
+                    made += 1;
+                }
+                self.step(rank)?;
+            }
+        }
+        match self.kernel.failure() {
+            Some(failure) => Err(failure.into()),
+            None => Ok(true),
+        }
+    }
+
+    /// What became of it.
+    pub(super) fn into_played(self) -> Played {
+        let (times, ledger, _) = self.kernel.into_results();
+        Played {
+            times,
+            ledger,
+            epochs: self.ended.into_iter().map(|(_, at)| at).collect(),
+        }
+    }
+
     fn at_end(&self, rank: usize) -> bool {
         let place = &self.places[rank];
         let track = place.timeline.workers.get(rank);
@@ -183,8 +223,10 @@ impl Player<'_> {
                 }
             }
             Phase::Reduce(collective, kind) => {
-                let size = self.kernel.workers();
-                let steps = collective.steps(&self.cluster.all_reduce, rank, size);
+                let (size, all_reduce) = (self.kernel.workers(), &self.cluster.all_reduce);
+                let of_equals = || collective.steps_of_equals(all_reduce, size);
+                let steps = (self.of_equals.then(of_equals).flatten())
+                    .unwrap_or_else(|| collective.steps(all_reduce, rank, size));
                 let number = place.started;
                 place.started += 1;
                 self.kernel

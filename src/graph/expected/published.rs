@@ -1,0 +1,173 @@
+//! Published graphs in numbers: what `counts = { like = "ogbn-papers100M" }` stands for.
+//!
+//! One entry a graph, with the source of its numbers. Nobody publishes the degrees of these graphs
+//! in a form that can be carried along here, so each is an R-MAT graph of its size, with the
+//! quadrants of Graph500: as skewed as that law, and not as the graph.
+
+use super::classes::ExpectedGraph;
+use super::rmat::RmatLaw;
+use crate::graph::GraphError;
+use crate::graph::rmat::{EDGE_FACTOR, graph500};
+
+/// A published graph, as its authors count it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PublishedSize {
+    /// Its name in experiment files.
+    pub name: &'static str,
+    /// Number of nodes.
+    pub nodes: u64,
+    /// Number of undirected edges: of a directed graph, of its edges.
+    pub edges: u64,
+    /// Width of its features, if it has any.
+    pub features: Option<usize>,
+    /// Number of classes, if nodes have one.
+    pub classes: Option<usize>,
+    /// Nodes that train under the published split, if there is one.
+    pub training: Option<u64>,
+    /// Where these numbers are from, and what they leave out.
+    pub source: &'static str,
+}
+
+/// All of them, by size.
+pub const PUBLISHED: &[PublishedSize] = &[
+    PublishedSize {
+        name: "ogbn-arxiv",
+        nodes: 169_343,
+        edges: 1_157_799,
+        features: Some(128),
+        classes: Some(40),
+        training: Some(90_941),
+        source: "Open Graph Benchmark (Hu et al., NeurIPS 2020); of 1,166,243 citations, pairs that cite each other count once",
+    },
+    PublishedSize {
+        name: "reddit",
+        nodes: 232_965,
+        edges: 57_307_946,
+        features: Some(602),
+        classes: Some(41),
+        training: Some(153_431),
+        source: "Hamilton, Ying and Leskovec (NeurIPS 2017), as DGL and PyTorch Geometric ship it: 114,615,892 stored edges, both directions",
+    },
+    PublishedSize {
+        name: "ogbn-products",
+        nodes: 2_449_029,
+        edges: 61_859_140,
+        features: Some(100),
+        classes: Some(47),
+        training: Some(196_615),
+        source: "Open Graph Benchmark (Hu et al., NeurIPS 2020)",
+    },
+    PublishedSize {
+        name: "friendster",
+        nodes: 65_608_366,
+        edges: 1_806_067_135,
+        features: None,
+        classes: None,
+        training: None,
+        source: "SNAP, com-Friendster (Yang and Leskovec, ICDM 2012), which has neither features nor classes",
+    },
+    PublishedSize {
+        name: "igb-large",
+        nodes: 100_000_000,
+        edges: 1_223_571_364,
+        features: Some(1024),
+        classes: Some(19),
+        training: Some(60_000_000),
+        source: "Illinois Graph Benchmark, homogeneous (Khatua et al., KDD 2023): citations, and 60 % of nodes that train",
+    },
+    PublishedSize {
+        name: "ogbn-papers100M",
+        nodes: 111_059_956,
+        edges: 1_615_685_872,
+        features: Some(128),
+        classes: Some(172),
+        training: Some(1_207_179),
+        source: "Open Graph Benchmark (Hu et al., NeurIPS 2020); pairs that cite each other count twice",
+    },
+    PublishedSize {
+        name: "mag240m",
+        nodes: 244_160_499,
+        edges: 1_728_364_232,
+        features: Some(768),
+        classes: Some(153),
+        training: Some(1_112_392),
+        source: "OGB-LSC (Hu et al., NeurIPS 2021): papers, authors and institutions as nodes of one kind, all with the features that papers have",
+    },
+];
+
+impl PublishedSize {
+    /// The graph of a name, in whatever letters.
+    ///
+    /// # Errors
+    /// If there is none; the message has all names.
+    pub fn named(name: &str) -> Result<&'static Self, GraphError> {
+        let found = PUBLISHED
+            .iter()
+            .find(|graph| graph.name.eq_ignore_ascii_case(name));
+        found.ok_or_else(|| {
+            let names: Vec<&str> = PUBLISHED.iter().map(|graph| graph.name).collect();
+            let what = format!(
+                "no published graph is known as `{name}`; choose one of {}, or give `rmat` or `degrees`",
+                names.join(", ")
+            );
+            GraphError::key("dataset.counts.like", what)
+        })
+    }
+
+    /// An R-MAT graph of this size: the next power of two of nodes, of which so many are kept, and
+    /// so many edges between them. O(scale³).
+    ///
+    /// # Errors
+    /// If so few nodes cannot have so many edges.
+    pub fn graph(&self) -> Result<ExpectedGraph, GraphError> {
+        let (nodes, edges) = (self.nodes as f64, self.edges as f64);
+        let scale = self.nodes.next_power_of_two().ilog2();
+        let law = RmatLaw::new(scale, EDGE_FACTOR as f64, graph500()).keeping(nodes);
+        law.with_edges(edges).map(|law| law.graph()).ok_or_else(|| {
+            let what = format!("{} edges are too many for {} nodes", self.edges, self.nodes);
+            GraphError::key("dataset.counts.like", what)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_stand_in_has_the_published_size() {
+        for published in PUBLISHED {
+            let graph = published.graph().unwrap();
+            let (nodes, edges) = (published.nodes as f64, published.edges as f64);
+            let name = published.name;
+            assert!((graph.nodes() / nodes - 1.0).abs() < 1e-6, "{name}");
+            assert!((graph.edges() / 2.0 / edges - 1.0).abs() < 1e-6, "{name}");
+            assert!(published.training.unwrap_or(1) < published.nodes, "{name}");
+            // A neighbour of most nodes is somewhere else, and nobody is in a halo twice.
+            let rows = graph.boundary_rows(16);
+            assert!(rows > 0.0 && rows < 15.0 * nodes, "{name}");
+        }
+    }
+
+    #[test]
+    fn mean_degrees_are_those_of_the_papers() {
+        for (name, degree) in [
+            ("Reddit", 492.0),
+            ("ogbn-products", 50.5),
+            ("ogbn-papers100M", 29.1),
+        ] {
+            let graph = PublishedSize::named(name).unwrap();
+            let found = 2.0 * graph.edges as f64 / graph.nodes as f64;
+            assert!((found - degree).abs() < 0.1, "{name}: {found}");
+        }
+    }
+
+    #[test]
+    fn who_asks_for_another_hears_which_there_are() {
+        let error = PublishedSize::named("ogbn-papers").unwrap_err().to_string();
+        assert!(
+            error.contains("ogbn-papers100M") && error.contains("igb-large"),
+            "{error}"
+        );
+    }
+}
