@@ -9,6 +9,7 @@
 //! | [`memory`] | how much memory there is, before it is taken |
 //! | [`graph`] | data sets, generators, partitioners, boundary plans |
 //! | [`net`] | links, bandwidth sharing, collectives, codecs, the ledger of bytes |
+//! | [`fetch`] | published graphs, downloaded, checked and unpacked |
 //! | [`model`] | sparse aggregation, layers, loss, flat parameters on burn |
 //! | [`sim`] | workers, virtual time, devices, recording |
 //! | [`strategies`] | one folder per published method, and the parts they share |
@@ -22,6 +23,7 @@ pub mod memory;
 pub mod net;
 pub mod rng;
 
+pub mod fetch;
 pub mod model;
 
 pub mod sim;

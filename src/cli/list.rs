@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::Verdict;
 use super::columns;
+use super::datasets;
 use super::output::{Unwritten, left_columns, print, print_json};
 use crate::graph::BUNDLED;
 use crate::net::{ALL_REDUCE_CHOICES, PRESETS, TopologyKind};
@@ -179,7 +180,11 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
             print("\n")?;
             pairs(&["exchange", "what it is"], owned(&EXCHANGES))?;
         }
-        (What::Datasets, rows) => pairs(&["data set", "what it is"], rows)?,
+        (What::Datasets, rows) => {
+            pairs(&["data set", "what it is"], rows)?;
+            print("\n")?;
+            print(&datasets::published())?;
+        }
         (What::Models, rows) => pairs(&["model", "what it is"], rows)?,
         (What::Partitioners, rows) => pairs(&["method", "what it is"], rows)?,
         (What::Columns, rows) => pairs(&["column", "what it says"], rows)?,
@@ -304,7 +309,12 @@ fn document(what: What, registry: &Registry) -> Value {
                 }
                 row
             };
-            named(what).into_iter().map(row).collect()
+            let rows = named(what).into_iter().map(row);
+            if matches!(what, What::Datasets) {
+                rows.chain(datasets::document()).collect()
+            } else {
+                rows.collect()
+            }
         }
     }
 }

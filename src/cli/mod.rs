@@ -7,8 +7,10 @@ mod calibrate;
 mod columns;
 mod compare;
 mod completions;
+mod datasets;
 mod engine;
 mod estimator;
+mod fetch;
 mod list;
 mod net;
 mod output;
@@ -28,7 +30,8 @@ use clap::{Parser, Subcommand};
 
 use crate::experiment::config::{PAPER, Vocabulary};
 use crate::experiment::{ConfigError, Experiment};
-use crate::graph::BUNDLED;
+use crate::fetch::FetchError;
+use crate::graph::{dataset_names, keep_data_in};
 use crate::net::{Bytes, PRESETS};
 use crate::sim::{DEVICE_PROFILES, keep_freed_memory};
 use crate::strategies::Registry;
@@ -42,6 +45,9 @@ struct Cli {
     /// Most memory to take, such as 8GB [default: what is free on the machine and in its container]
     #[arg(long, global = true, value_name = "SIZE")]
     memory: Option<Bytes>,
+    /// Folder of fetched data sets [default: `$GRAPEVINE_DATA`, or `grapevine` in your cache]
+    #[arg(long, global = true, value_name = "DIR")]
+    data: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
@@ -69,6 +75,8 @@ enum Command {
     /// Measure the network between the processes that mpirun started, and write it as a [network]
     /// section
     Calibrate(calibrate::Args),
+    /// Download published data sets, check them, and put them where experiments find them by name
+    Fetch(fetch::Args),
     /// List what experiment files can name
     List(list::Args),
     /// Print completions for a shell
@@ -100,6 +108,7 @@ pub fn run_with(registry: &Registry) -> ExitCode {
         }
     };
     memory::limit_to(cli.memory.map(|memory| memory.0));
+    keep_data_in(cli.data);
     let outcome = match cli.command {
         Command::Run(args) => run::run(&args, registry),
         Command::Report(args) => report::run(&args),
@@ -111,6 +120,7 @@ pub fn run_with(registry: &Registry) -> ExitCode {
         Command::Estimator(args) => estimator::run(&args),
         Command::Net(args) => net::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),
+        Command::Fetch(args) => fetch::run(&args),
         Command::List(args) => list::run(&args, registry),
         Command::Completions(args) => completions::run(&args).map(|()| Verdict::Good),
     };
@@ -134,6 +144,7 @@ fn is_input(error: &anyhow::Error) -> bool {
         || error
             .downcast_ref::<engine::Told>()
             .is_some_and(|told| told.input)
+        || (error.downcast_ref::<FetchError>()).is_some_and(FetchError::is_input)
         || error.downcast_ref::<Error>().is_some_and(Error::is_input)
 }
 
@@ -183,7 +194,7 @@ fn with_vocabulary(
     let vocabulary = Vocabulary {
         strategies: &names,
         check_options: &|kind, options| experiment::vocabulary_check(registry, kind, options),
-        datasets: BUNDLED,
+        datasets: dataset_names(),
         networks: &networks,
         profiles: &profiles,
         figures: &reports::figure_kinds(),

@@ -14,15 +14,15 @@ use super::output::{BadArgument, columns, print, print_json};
 use crate::Error;
 use crate::experiment::atomic;
 use crate::graph::{
-    BUNDLED, BoundaryPlan, DatasetSpec, GraphError, Partition, PartitionSpec, PartitionStats,
-    SyntheticSpec,
+    BoundaryPlan, DatasetSpec, GraphError, Partition, PartitionSpec, PartitionStats, SyntheticSpec,
+    dataset_names,
 };
 
 /// Arguments of `partition`.
 #[derive(ClapArgs)]
 pub(super) struct Args {
-    /// A bundled data set, the path of files with --format, or a generated graph as experiment
-    /// files write it: '{ kind = "rmat", scale = 12, classes = 4, features = 16 }'
+    /// A bundled or fetched data set, the path of files with --format, or a generated graph as
+    /// experiment files write it: '{ kind = "rmat", scale = 12, classes = 4, features = 16 }'
     dataset: String,
     /// Number of workers
     #[arg(long, short)]
@@ -87,19 +87,18 @@ fn source(args: &Args) -> anyhow::Result<DatasetSpec> {
             ..DatasetSpec::default()
         });
     }
-    let named = BUNDLED.contains(&dataset.as_str());
+    let named = dataset_names().contains(&dataset.as_str());
     if named && args.format.is_some() {
         let what = format!(
-            "\"{dataset}\" is bundled and has no format; remove it, or write ./{dataset} for files \
-             of yours"
+            "\"{dataset}\" is a known data set and needs no format; remove it, or write ./{dataset} for \
+             files of yours"
         );
         return bad("--format", what);
     }
     if !named && args.format.is_none() {
-        let bundled = BUNDLED.join(", ");
         let what = format!(
-            "\"{dataset}\" is not bundled (these are: {bundled}); for files of yours, say how they \
-             are written"
+            "\"{dataset}\" is not a known data set (`grapevine list datasets` has those); for files of yours, \
+             say how they are written"
         );
         return bad("--format", what);
     }

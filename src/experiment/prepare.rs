@@ -136,8 +136,12 @@ impl<'a> Preparation<'a> {
                 cells.push(cell);
                 continue;
             };
+            let name = &cell.settings.dataset.name;
+            let fetch = name.as_ref().map_or(String::new(), |name| {
+                format!("; `grapevine fetch {name}` brings it")
+            });
             let note = format!(
-                "skipped the cells with the optional data set {}: it is not there",
+                "skipped the cells with the optional data set {}: it is not there{fetch}",
                 path.display()
             );
             if !notes.contains(&note) {

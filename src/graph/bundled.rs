@@ -8,7 +8,7 @@ use flate2::read::GzDecoder;
 use super::loaders::linqs;
 use super::{GraphError, RawDataset};
 
-/// The names that `dataset.name` may have.
+/// The names of what is part of the program.
 pub const BUNDLED: &[&str] = &["cora", "minesweeper"];
 
 /// The published files, compressed; `data/README.md` says where they are from.
@@ -30,10 +30,10 @@ pub fn bundled(name: &str) -> Result<RawDataset, GraphError> {
         "cora" => cora(),
         "minesweeper" => minesweeper(),
         _ => {
-            let known = BUNDLED.join(", ");
+            let known = BUNDLED.join(" and ");
             let what = format!(
-                "there is no bundled data set `{name}` (there are: {known}); for others give `path` \
-                 and `format`"
+                "there is no data set `{name}`: {known} are part of the program, and `grapevine list \
+                 datasets` has those that can be fetched; for others give `path` and `format`"
             );
             Err(GraphError::key("dataset.name", what))
         }
@@ -156,7 +156,7 @@ mod tests {
             assert_eq!(bundled(name).unwrap().name, *name);
         }
         let error = bundled("coral").err().unwrap().to_string();
-        assert!(error.contains("cora, minesweeper"), "{error}");
+        assert!(error.contains("cora and minesweeper"), "{error}");
     }
 
     #[test]

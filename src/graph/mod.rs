@@ -18,6 +18,7 @@
 mod batches;
 mod boundary;
 mod bundled;
+mod catalogue;
 mod counts;
 mod csr;
 mod dataset;
@@ -45,6 +46,10 @@ mod synthetic;
 pub use batches::{BatchSpec, Batches, Steps, shuffled};
 pub use boundary::{BoundaryPlan, Part};
 pub use bundled::{BUNDLED, cora};
+pub use catalogue::{
+    PublishedFile, PublishedSet, data_folder, dataset_names, keep_data_in, published_set,
+    published_sets,
+};
 pub use counts::{BoundaryCounts, PartCounts};
 pub use csr::Csr;
 pub use dataset::{Dataset, RawDataset, Split};

@@ -3,15 +3,32 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Dataset, DatasetSpec, GraphError, RawDataset};
-use super::{bundled, loaders, synthetic};
+use super::{Dataset, DatasetSpec, GraphError, PublishedSet, RawDataset};
+use super::{bundled, catalogue, loaders, synthetic};
 
 impl DatasetSpec {
-    /// The path that is not there, if the section allows that: with `optional`, nothing at `path`.
-    /// Files that are there and broken are errors all the same.
+    /// The path that is not there, if the section allows that: with `optional`, nothing at `path`,
+    /// or no folder of a published graph. Files that are there and broken are errors all the same.
     pub fn absent(&self, base: &Path) -> Option<PathBuf> {
-        let path = base.join(self.path.as_ref().filter(|_| self.optional)?);
+        if !self.optional {
+            return None;
+        }
+        let path = match (
+            &self.path,
+            self.name.as_deref().map(catalogue::published_set),
+        ) {
+            (Some(path), _) => base.join(path),
+            (None, Some(Some(set))) => set.folder().ok()?,
+            _ => return None,
+        };
         (!path.exists()).then_some(path)
+    }
+
+    /// Whether the data set is a published one, which has to be fetched.
+    #[must_use]
+    pub fn fetched(&self) -> bool {
+        let name = self.name.as_deref();
+        name.is_some_and(|name| catalogue::published_set(name).is_some())
     }
 
     /// Reads or generates the data set, with features normalised as the section says. Relative
@@ -26,24 +43,11 @@ impl DatasetSpec {
             return Err(GraphError::key("dataset.counts", what));
         }
         let mut data = match (&self.name, &self.path, &self.synthetic) {
-            (Some(name), None, None) => bundled::bundled(name)?,
-            (None, Some(path), None) => {
-                let format = self.format.ok_or_else(|| {
-                    GraphError::key(
-                        "dataset.format",
-                        "is missing; a `path` needs the format of the files there, for example \
-                        \"planetoid\"",
-                    )
-                })?;
-                let options = loaders::Options {
-                    header: self.header,
-                    features: self.features.as_deref(),
-                };
-                loaders::read(format, &base.join(path), &options)?
-            }
+            (Some(name), None, None) => named(name)?,
+            (None, Some(path), None) => self.files(&base.join(path))?,
             (None, None, Some(spec)) => synthetic::generate(spec)?,
             _ => {
-                let what = "give exactly one of `name` (a bundled data set), `path` with \
+                let what = "give exactly one of `name` (a bundled or fetched data set), `path` with \
                 `format`, or `synthetic`";
                 return Err(GraphError::key("dataset", what));
             }
@@ -70,6 +74,20 @@ impl DatasetSpec {
         Ok(data.reordered(self.order))
     }
 
+    /// The files at `path`, as the section says that they are written.
+    fn files(&self, path: &Path) -> Result<RawDataset, GraphError> {
+        let format = self.format.ok_or_else(|| {
+            let what = "is missing; a `path` needs the format of the files there, for example \
+                \"planetoid\"";
+            GraphError::key("dataset.format", what)
+        })?;
+        let options = loaders::Options {
+            header: self.header,
+            features: self.features.as_deref(),
+        };
+        loaders::read(format, path, &options)
+    }
+
     /// [`DatasetSpec::read`], then [`RawDataset::split`] with the split of the section.
     ///
     /// # Errors
@@ -77,6 +95,25 @@ impl DatasetSpec {
     pub fn load(&self, base: &Path, seed: u64) -> Result<Dataset, GraphError> {
         self.read(base)?.split(&self.split, seed)
     }
+}
+
+/// What is part of the program, or was fetched.
+fn named(name: &str) -> Result<RawDataset, GraphError> {
+    match catalogue::published_set(name) {
+        Some(set) => read_set(set, &set.folder()?),
+        None => bundled::bundled(name),
+    }
+}
+
+/// A published graph whose files are in `folder`.
+fn read_set(set: &PublishedSet, folder: &Path) -> Result<RawDataset, GraphError> {
+    let spec = set.spec(folder)?;
+    let data = spec.files(spec.path.as_deref().unwrap_or(folder))?;
+    // Its files may be called anything: tables have the name that experiments use.
+    Ok(RawDataset {
+        name: set.name.clone(),
+        ..data
+    })
 }
 
 #[cfg(test)]
@@ -148,6 +185,15 @@ mod tests {
     }
 
     #[test]
+    fn a_published_graph_is_read_in_its_folder_under_its_own_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let set = catalogue::published_set("web-google").unwrap();
+        std::fs::write(folder.path().join("web-Google.txt"), "# a\n5\t7\n7\t9\n").unwrap();
+        let data = read_set(set, folder.path()).unwrap();
+        assert_eq!((data.name.as_str(), data.graph.nodes()), ("web-google", 3));
+    }
+
+    #[test]
     fn a_source_that_is_missing_doubled_or_unknown_is_named() {
         let path = Some("nowhere".into());
         for (spec, message) in [
@@ -168,7 +214,7 @@ mod tests {
             ),
             (
                 bundled("coral"),
-                "dataset.name: there is no bundled data set `coral` (there are: cora, minesweeper)",
+                "dataset.name: there is no data set `coral`: cora and minesweeper are part of the program",
             ),
             (
                 DatasetSpec {

@@ -6,12 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use super::rmat::graph500;
 
-/// The `[dataset]` section: exactly one of `name` (bundled), `path` with `format`, `synthetic`, or
+/// The `[dataset]` section: exactly one of `name`, `path` with `format`, `synthetic`, or
 /// `counts`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DatasetSpec {
-    /// A data set that is part of the program: `cora` or `minesweeper`.
+    /// A data set that is part of the program, `cora` or `minesweeper`, or a published one that
+    /// `grapevine fetch` has put into the data folder.
     pub name: Option<String>,
     /// The folder with the published files, or the one file.
     pub path: Option<PathBuf>,
@@ -23,8 +24,8 @@ pub struct DatasetSpec {
     /// For `csv`: the file in the folder with a node id and its features, numbers, in each line.
     /// Default: each node is its own feature.
     pub features: Option<PathBuf>,
-    /// Whether cells with this data set are left out, and that said, where `path` does not exist.
-    /// Default false: an error.
+    /// Whether cells with this data set are left out, and that said, where `path` does not exist or
+    /// the published data set has not been fetched. Default false: an error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
     /// A generated graph.

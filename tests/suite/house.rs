@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 const FLOORS: [&[&str]; 9] = [
     &["rng", "memory"],
     &["graph", "net"],
-    &["model"],
+    &["model", "fetch"],
     &["sim"],
     &["strategies"],
     &["study"],

@@ -147,9 +147,9 @@ pub(super) fn dataset(
         "goes with `format = \"csv\"`: other formats say where features are; remove it",
     )?;
     check.that(
-        spec.path.is_some() || !spec.optional,
+        spec.path.is_some() || spec.fetched() || !spec.optional,
         "optional",
-        "goes with `path`: nothing else can be missing; remove it",
+        "goes with `path` and the `name` of a data set that is fetched: nothing else can be missing; remove it",
     )?;
     if spec.counts.is_some() {
         let only = [

@@ -54,7 +54,7 @@ pub struct Vocabulary<'a> {
     pub strategies: &'a [&'a str],
     /// Asks a strategy, by its kind, whether it accepts options.
     pub check_options: &'a dyn Fn(&str, &Table) -> Result<(), OptionError>,
-    /// Names of bundled data sets.
+    /// Names of data sets, bundled and published.
     pub datasets: &'a [&'a str],
     /// Names of network presets.
     pub networks: &'a [&'a str],

@@ -22,7 +22,7 @@ use rand_chacha::ChaCha8Rng;
 use super::archive::{Address, Archive};
 use super::config::{PAPER, Vocabulary};
 use super::{Experiment, FlowFile, Tables, read_manifest, vocabulary_check};
-use crate::graph::{BUNDLED, Csr, DatasetSpec, Format, PartitionMethod, PartitionSpec};
+use crate::graph::{Csr, DatasetSpec, Format, PartitionMethod, PartitionSpec, dataset_names};
 use crate::net::PRESETS;
 use crate::sim::DEVICE_PROFILES;
 use crate::strategies::Registry;
@@ -70,7 +70,7 @@ fn experiment(path: &Path) -> bool {
     let vocabulary = Vocabulary {
         strategies: &names,
         check_options: &|kind, options| vocabulary_check(&registry, kind, options),
-        datasets: BUNDLED,
+        datasets: dataset_names(),
         networks: &networks,
         profiles: &profiles,
         figures: &[
