@@ -259,9 +259,12 @@ impl Kernel {
         rank: usize,
         kind: TrafficKind,
         layer: u32,
-        parcels: Vec<Parcel>,
+        mut parcels: Vec<Parcel>,
     ) -> Result<(), NetError> {
         self.check_receivers(rank, &parcels)?;
+        // Each begins with the worker after it: from the same one on, all would send to that first.
+        let after = parcels.partition_point(|parcel| parcel.peer < rank);
+        parcels.rotate_left(after);
         let tag = Tag::Exchange { kind, layer };
         let (clock, epoch) = (self.actors[rank].clock, self.actors[rank].epoch);
         for Parcel {

@@ -96,8 +96,13 @@ impl Communicator for MpiCommunicator {
         self.account().computed(compute);
     }
 
-    fn start_exchange(&mut self, outbox: Outbox) -> Result<Pending, NetError> {
+    fn start_exchange(&mut self, mut outbox: Outbox) -> Result<Pending, NetError> {
         let (rank, size) = (self.rank(), self.size());
+        // Each begins with the worker after it, as in the simulation.
+        let after = outbox
+            .messages
+            .partition_point(|message| message.peer < rank);
+        outbox.messages.rotate_left(after);
         let tag = tag(rank, false, outbox.kind, outbox.layer)?;
         let lanes: Vec<Lane> = outbox
             .messages
