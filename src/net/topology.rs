@@ -342,9 +342,7 @@ impl Topology {
     }
 
     /// Whether no worker can tell its place from another's: a star of equal links, of computers
-    /// equally fast, without chance, failures or costs of messages. A worker's way in is no
-    /// narrower than its way out.
-    #[must_use]
+    /// equally fast, without chance or failures. A worker's way in is no narrower than its way out.
     pub fn is_uniform(&self) -> bool {
         let workers = self.workers();
         let equal = |links: &[Link]| {
@@ -356,7 +354,6 @@ impl Topology {
             && !self.half_duplex
             && !self.is_uncertain()
             && self.switches.is_empty()
-            && self.message_cost == MessageCost::default()
             && self.latency.windows(2).all(|pair| pair[0] == pair[1])
             && self.compute.windows(2).all(|pair| pair[0] == pair[1])
             && equal(&self.links[..workers])

@@ -179,6 +179,15 @@ impl Fabric {
         }
     }
 
+    /// The same network, on which worker 0 alone sends, and stands for workers that do the same at
+    /// the same time: a message to the k-th after it arrives as the one from the k-th before it.
+    pub fn of_equals(mut self) -> Self {
+        if let Some(ports) = &mut self.ports {
+            ports.stand_for_all();
+        }
+        self
+    }
+
     /// Virtual time: that of the last delivery.
     pub const fn now(&self) -> Seconds {
         self.now

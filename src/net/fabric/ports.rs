@@ -8,6 +8,8 @@ pub(super) struct Ports {
     cost: MessageCost,
     sends: Vec<Seconds>,
     receives: Vec<Seconds>,
+    /// Whether worker 0 stands for all, so that what it sends is also what it receives.
+    equals: bool,
 }
 
 impl Ports {
@@ -18,7 +20,13 @@ impl Ports {
             cost,
             sends: vec![Seconds::ZERO; topology.workers()],
             receives: vec![Seconds::ZERO; topology.workers()],
+            equals: false,
         })
+    }
+
+    /// From here on worker 0 stands for all.
+    pub(super) fn stand_for_all(&mut self) {
+        self.equals = true;
     }
 
     /// When a worker that is handed a message now is done with it.
@@ -28,6 +36,7 @@ impl Ports {
 
     /// When a worker has taken a message that arrives now.
     pub(super) fn receive(&mut self, worker: usize, payload: Bytes, now: Seconds) -> Seconds {
+        let worker = if self.equals { 0 } else { worker };
         occupy(&mut self.receives[worker], self.cost, payload, now)
     }
 }

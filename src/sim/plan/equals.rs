@@ -40,7 +40,7 @@ pub fn play_equals(
     if !cluster.topology.is_uniform() {
         return Ok(None);
     }
-    let fabric = Fabric::new(Arc::clone(&cluster.topology), cluster.framing);
+    let fabric = Fabric::new(Arc::clone(&cluster.topology), cluster.framing).of_equals();
     let kernel = Kernel::of_equals(fabric, workers, Trace::new(0));
     let mut player = Player::new(cluster, timing, kernel, 1, epochs).of_equals();
     let (mut ledger, mut last) = (Ledger::new(), Arc::<Timeline>::default());
@@ -120,13 +120,14 @@ fn record(timeline: &Timeline, all_reduce: &AllReduceKind, ledger: &mut Ledger) 
         match phase {
             Phase::CountUnder(other) => epoch = *other,
             Phase::Reduce(..) => {
-                for sent in (0..size).flat_map(|rank| phase.sent(all_reduce, rank, size)) {
-                    ledger.record_many(epoch, sent.lane, sent.payload, sent.count);
+                let of = |rank| phase.sent(all_reduce, rank, size);
+                for (lane, bytes, count) in (0..size).flat_map(of) {
+                    ledger.record_many(epoch, lane, bytes, count);
                 }
             }
             _ => {
-                for sent in phase.sent(all_reduce, 0, size) {
-                    ledger.record_many(epoch, sent.lane, sent.payload, sent.count * size as u64);
+                for (lane, bytes, count) in phase.sent(all_reduce, 0, size) {
+                    ledger.record_many(epoch, lane, bytes, count * size as u64);
                 }
             }
         }
