@@ -51,7 +51,6 @@ pub enum FetchError {
 
 impl FetchError {
     /// The same with what to do where no address has the file.
-    #[must_use]
     pub(super) fn without_network(mut self, text: String) -> Self {
         if let Self::Download { by_hand, .. } = &mut self {
             *by_hand = text;
@@ -60,7 +59,6 @@ impl FetchError {
     }
 
     /// The same with more to say of a file that is not the published one.
-    #[must_use]
     pub(super) fn and(mut self, more: &str) -> Self {
         if let Self::Wrong { what, .. } = &mut self {
             what.push_str(more);
@@ -69,7 +67,6 @@ impl FetchError {
     }
 
     /// Whether what was asked for is to blame, not the network, the disk or who published the file.
-    #[must_use]
     pub const fn is_input(&self) -> bool {
         matches!(self, Self::Asked { .. })
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Csr, Partition, Peers};
+use super::{Csr, Partition, Peers, places};
 
 /// The plan of all workers. It depends on the graph and the partition alone; models and strategies
 /// decide how often, how wide and in which code the rows travel.
@@ -166,11 +166,7 @@ impl Part {
 
     /// Own rows that train, of training nodes in ascending order.
     pub fn training_rows(&self, train: &[u32]) -> Vec<u32> {
-        (0_u32..)
-            .zip(&self.owned)
-            .filter(|(_, node)| train.binary_search(node).is_ok())
-            .map(|(row, _)| row)
-            .collect()
+        places(&self.owned, |node| train.binary_search(node).is_ok())
     }
 
     /// In-neighbours of the owned nodes as local rows, `[owned, owned + halo]`: owned rows come

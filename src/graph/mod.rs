@@ -58,7 +58,7 @@ pub use error::GraphError;
 pub use expected::{Counted, ExpectedGraph, NodeClass, PUBLISHED, PublishedSize, sampling};
 pub use features::Features;
 pub use partition::Partition;
-pub use peers::Peers;
+pub use peers::{Peers, places};
 pub use reading::{DataSummary, EdgeCount, Reading};
 pub use rehearsal::{Form as BatchForm, LayerDraw, Rehearsal, StepDraws, seeds_of};
 pub use rmat::EDGE_FACTOR;

@@ -25,7 +25,6 @@ impl DatasetSpec {
     }
 
     /// Whether the data set is a published one, which has to be fetched.
-    #[must_use]
     pub fn fetched(&self) -> bool {
         let name = self.name.as_deref();
         name.is_some_and(|name| catalogue::published_set(name).is_some())

@@ -152,16 +152,12 @@ pub struct CountSpec {
     /// A file with a degree and the number of nodes that have it in each line.
     pub degrees: Option<PathBuf>,
     /// The size of a published graph, such as `"ogbn-papers100M"`, with R-MAT's degrees.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub like: Option<String>,
     /// Width of the features, which are dense. Default: as published; 128.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub features: Option<usize>,
     /// Number of classes. Default: as published; 16.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub classes: Option<usize>,
     /// Share of nodes that train, spread evenly. Default: as published; 0.1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub train: Option<f64>,
 }
 

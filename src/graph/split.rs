@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rand::seq::SliceRandom;
 
-use super::{Dataset, GraphError, RawDataset, Reading, Split, SplitFractions, SplitSpec};
+use super::{Dataset, GraphError, RawDataset, Reading, Split, SplitFractions, SplitSpec, places};
 use crate::rng::{Purpose, stream};
 
 const KEY: &str = "dataset.split";
@@ -129,11 +129,7 @@ const SEEDED: &str = "{ train = 0.6, val = 0.2 } or { train_per_class = 20, val_
 
 /// Shares of all labelled nodes; what is left is the test set.
 fn fractions(shares: [f64; 2], data: &RawDataset, seed: u64) -> Result<Split, GraphError> {
-    let mut nodes: Vec<u32> = (0_u32..)
-        .zip(&*data.labels)
-        .filter(|(_, label)| label.is_some())
-        .map(|(v, _)| v)
-        .collect();
+    let mut nodes = places(&data.labels, Option::is_some);
     let [train, val] = shares.map(|share| (share * nodes.len() as f64).round() as usize);
     if train == 0 || val == 0 || train + val >= nodes.len() {
         let what = format!(

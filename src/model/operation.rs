@@ -47,8 +47,8 @@ pub fn operation<B: Backend, C: CheckpointStrategy, S, const N: usize>(
 where
     S: Clone + Debug + Send + 'static,
 {
-    let nodes = inputs.each_ref().map(|input| input.node());
-    let inputs = inputs.map(|input| input.into_primitive());
+    let nodes = inputs.each_ref().map(<Tracked<B, C>>::node);
+    let inputs = inputs.map(<Tracked<B, C>>::into_primitive);
     match Way(back).prepare::<C>(nodes).compute_bound().stateful() {
         OpsKind::Tracked(prepared) => {
             let (result, kept) = keeping(inputs);

@@ -111,7 +111,6 @@ impl Default for Biases {
 
 impl Biases {
     /// The number of a layer.
-    #[must_use]
     pub fn of(&self, layer: usize) -> usize {
         match self {
             Self::Each(count) => *count,
@@ -120,7 +119,6 @@ impl Biases {
     }
 
     /// Whether a model of so many layers can have them.
-    #[must_use]
     pub fn suit(&self, layers: usize) -> bool {
         let counted = match self {
             Self::Each(_) => true,

@@ -37,7 +37,6 @@ impl LineFit {
 /// answered)` and how long the sender was busy with each. The time of a burst grows by the larger
 /// of o and g with each message: that is g here. o is what the sender itself notices. Both are
 /// beside what the byte of a message takes by `line`, and nothing where they are no more than that.
-#[must_use]
 pub fn fit_message_cost(bursts: &[(usize, Seconds)], busy: Seconds, line: &LineFit) -> MessageCost {
     let byte = Bytes(1) / line.bandwidth;
     let samples = bursts

@@ -118,7 +118,6 @@ pub struct MessageCost {
 
 impl MessageCost {
     /// How long a message occupies an end.
-    #[must_use]
     pub fn time(&self, payload: Bytes) -> Seconds {
         self.overhead + self.per_byte * payload.0 as f64
     }
@@ -173,7 +172,6 @@ impl Topology {
 
     /// The same network between workers that copy messages from and to their accelerator, and sum
     /// what arrives in a collective, at these costs.
-    #[must_use]
     pub fn with_devices(mut self, copy_per_byte: Seconds, sums: SumCost) -> Self {
         self.message_cost.per_byte = copy_per_byte;
         self.sum_cost = sums;
@@ -181,7 +179,6 @@ impl Topology {
     }
 
     /// How long a worker takes to sum so many received values into its own.
-    #[must_use]
     pub fn sum_time(&self, rank: usize, values: usize) -> Seconds {
         let SumCost { start, per_value } = self.sum_cost;
         Seconds((start.0 + per_value.0 * values as f64) / self.compute_factor(rank))

@@ -186,7 +186,7 @@ impl Page<'_> {
                 run.dataset, run.partitioner, run.workers
             )
         };
-        let names = distinct(self.runs.iter().filter(cut).map(|run| name(run)));
+        let names = distinct(self.runs.iter().filter(cut).map(&name));
         let told = names.into_iter().map(|one| {
             // Seeds have partitions of their own, and so other cuts.
             let range = |of: fn(&RunRow) -> u64| {

@@ -98,14 +98,12 @@ impl DeviceProfile {
     }
 
     /// Time to copy a byte to the host or back, at half the published peak.
-    #[must_use]
     pub fn copy_per_byte(&self) -> Seconds {
         let bandwidth = self.host_bytes_per_second;
         bandwidth.map_or(Seconds::ZERO, |peak| Seconds(1.0 / (EFFICIENCY * peak)))
     }
 
     /// What summing received values takes.
-    #[must_use]
     pub fn sums(&self) -> SumCost {
         let (none, one) = (
             Work {
@@ -153,7 +151,6 @@ impl ComputeTiming {
 
     /// A network between such devices: what they send is copied to the host first, what they
     /// receive is copied back, and what arrives in a collective is summed.
-    #[must_use]
     pub fn between(&self, topology: Topology) -> Topology {
         match self {
             Self::Measured => topology,

@@ -125,3 +125,27 @@ impl Trace {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_worker_does_twice_in_a_row_is_one_span_among_any_number_of_workers() {
+        let mut trace = Trace::new(1);
+        for step in 0..3_u8 {
+            for worker in 0..200 {
+                trace.add_span(Span {
+                    worker,
+                    epoch: 0,
+                    doing: Doing::Compute,
+                    start: Seconds(f64::from(step)),
+                    end: Seconds(f64::from(step + 1)),
+                });
+            }
+        }
+        assert_eq!(trace.spans().len(), 200);
+        let whole = |span: &Span| (span.start, span.end) == (Seconds(0.0), Seconds(3.0));
+        assert!(trace.spans().iter().all(whole));
+    }
+}

@@ -8,7 +8,7 @@ use std::path::Path;
 use super::ids::{classes_of, in_range};
 use super::npy::Npz;
 use super::{EdgeCount, Reading, data_set_name, finite, only_file};
-use crate::graph::{Features, GraphError, RawDataset, Split};
+use crate::graph::{Features, GraphError, RawDataset, Split, places};
 
 /// Reads the file, or the only `.npz` file of the folder.
 pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
@@ -92,14 +92,8 @@ fn masks(npz: &mut Npz, name: &str, nodes: usize) -> Result<Vec<Vec<u32>>, Graph
             "`{name}` has rows of another length than {nodes} nodes"
         )));
     }
-    let chosen = |row: &[bool]| {
-        (0_u32..)
-            .zip(row)
-            .filter(|(_, on)| **on)
-            .map(|(v, _)| v)
-            .collect()
-    };
-    Ok(mask.values.chunks_exact(nodes).map(chosen).collect())
+    let rows = mask.values.chunks_exact(nodes);
+    Ok(rows.map(|row| places(row, |on| *on)).collect())
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ mod streaming;
 
 use std::path::Path;
 
-use super::{Csr, GraphError, PartitionMethod, PartitionSpec};
+use super::{Csr, GraphError, PartitionMethod, PartitionSpec, places};
 use crate::rng::{Purpose, stream};
 use streaming::Penalty;
 
@@ -39,10 +39,7 @@ impl Partition {
 
     /// The nodes of a worker, ascending.
     pub fn members(&self, part: usize) -> Vec<u32> {
-        let mine = (0_u32..)
-            .zip(&self.assignment)
-            .filter(|(_, owner)| **owner as usize == part);
-        mine.map(|(node, _)| node).collect()
+        places(&self.assignment, |&owner| owner as usize == part)
     }
 
     /// The coarser partition whose part w is made of the parts `w·r … (w + 1)·r − 1` of this one.

@@ -51,12 +51,12 @@ pub fn normalise<B: RowwiseKernels, C: CheckpointStrategy>(
 
 pub fn mask<B: RowwiseKernels, C: CheckpointStrategy>(
     x: Tracked<B, C>,
-    mask: Arc<Mask>,
+    mask: &Arc<Mask>,
 ) -> Tracked<B, C> {
     operation::<B, C, _, 1>(
         [x],
-        |[x]| B::mask(x, &mask),
-        |[x]| (B::mask(x, &mask), Arc::clone(&mask)),
+        |[x]| B::mask(x, mask),
+        |[x]| (B::mask(x, mask), Arc::clone(mask)),
         |g, mask, _| [Some(B::mask(g, &mask))],
     )
 }

@@ -295,7 +295,7 @@ impl<B: RowwiseKernels, C: CheckpointStrategy> RowwiseBackend for Autodiff<B, C>
     }
 
     fn row_mask(x: FloatTensor<Self>, mask: Arc<Mask>) -> FloatTensor<Self> {
-        gradients::mask::<B, C>(x, mask)
+        gradients::mask::<B, C>(x, &mask)
     }
 
     fn row_loss(logits: FloatTensor<Self>, targets: FloatTensor<Self>) -> FloatTensor<Self> {

@@ -11,7 +11,6 @@ impl Collective {
     /// and only the length of their messages matters where all links are alike. Nothing for
     /// collectives in which workers do different things: those with a root, trees, and halving with
     /// workers beyond a power of two.
-    #[must_use]
     pub fn steps_of_equals(&self, all_reduce: &AllReduceKind, size: usize) -> Option<Steps> {
         let Self::AllReduce(len) = *self else {
             return None;

@@ -98,9 +98,7 @@ fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
             "takes the difference from what the same rows were an epoch ago, and here other rows cross in each: choose another",
         ));
     }
-    let compression = compression
-        .caching(options.cache_features)
-        .exchanging(options.exchange);
+    let compression = compression.sending(options.cache_features, options.exchange);
     Ok(Box::new(RowExchange {
         share: Some(BoundaryShare(options.share)),
         ..RowExchange::new(compression, options.overlap)

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::graph::{Csr, PartitionMethod, PartitionSpec};
+use crate::graph::{Csr, PartitionMethod, PartitionSpec, places};
 use crate::net::Bytes;
 use crate::sim::Setting;
 use crate::strategies::OptionError;
@@ -115,11 +115,7 @@ impl Cache {
         if room == 0 {
             return Self { states: Vec::new() };
         }
-        let mut remote: Vec<u32> = (0_u32..)
-            .zip(owner)
-            .filter(|(_, owner)| **owner as usize != rank)
-            .map(|(node, _)| node)
-            .collect();
+        let mut remote = places(owner, |&owner| owner as usize != rank);
         remote.sort_by_key(|&node| Reverse(graph.degree(node as usize)));
         let mut states = vec![State::Passing; graph.nodes()];
         for &node in remote.iter().take(room) {

@@ -64,8 +64,6 @@ const fn narrower() -> ExchangePoint {
 
 fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
     let options: Options = options(table)?;
-    let compression = Compression::none()
-        .caching(options.cache_features)
-        .exchanging(options.exchange);
+    let compression = Compression::none().sending(options.cache_features, options.exchange);
     Ok(Box::new(RowExchange::new(compression, options.overlap)))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::estimators::Weight;
 use super::layout::Layout;
 use super::{Sweeping, expectation};
-use crate::graph::{Csr, SampledLayer, Sampler, View, seeds_of, shuffled};
+use crate::graph::{Csr, SampledLayer, Sampler, View, places, seeds_of, shuffled};
 use crate::model::{BlockShape, InputShape, Work};
 use crate::net::{Bytes, TrafficKind};
 use crate::sim::{Decision, Planner, Setting, Timeline, Track};
@@ -70,11 +70,8 @@ impl Working {
 
 /// Places, from `first` on, of the nodes that train.
 fn rows(nodes: &[u32], first: usize, trains: &impl Fn(&u32) -> bool) -> Vec<u32> {
-    let places = (first as u32..).zip(nodes);
-    places
-        .filter(|(_, node)| trains(node))
-        .map(|(row, _)| row)
-        .collect()
+    let places = places(nodes, trains).into_iter();
+    places.map(|place| first as u32 + place).collect()
 }
 
 impl SweepPlanner {

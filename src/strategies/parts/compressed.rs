@@ -135,17 +135,13 @@ impl Compression {
         Ok((compression, others))
     }
 
-    /// With the features sent once, whole, or not.
-    pub fn caching(self, cache_features: bool) -> Self {
+    /// With the features sent once, whole, or not, and the exchange of a layer at another point.
+    pub fn sending(self, cache_features: bool, exchange: ExchangePoint) -> Self {
         Self {
             cache_features,
+            exchange,
             ..self
         }
-    }
-
-    /// With the exchange of a layer at another point.
-    pub fn exchanging(self, exchange: ExchangePoint) -> Self {
-        Self { exchange, ..self }
     }
 
     /// Whether codec and schedule go together; `given` is the key by which a ratio was asked for,

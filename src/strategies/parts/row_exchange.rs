@@ -73,9 +73,7 @@ impl RowExchange {
         let keys = ["codec", key, "rescale", "measure_error"];
         let (compression, table) = default.read(table, &keys)?;
         let options: Options = options(&table)?;
-        let compression = compression
-            .caching(options.cache_features)
-            .exchanging(options.exchange);
+        let compression = compression.sending(options.cache_features, options.exchange);
         Ok(Self::new(compression, options.overlap))
     }
 }

@@ -114,9 +114,7 @@ fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
         let message = "must be true with a codec and smoothing of features: what a mean of compressed features holds cannot be planned";
         return Err(OptionError::key("cache_features", message));
     }
-    let compression = compression
-        .caching(options.cache_features)
-        .exchanging(options.exchange);
+    let compression = compression.sending(options.cache_features, options.exchange);
     Ok(Box::new(RowExchange {
         staleness: Some(options.staleness()),
         ..RowExchange::new(compression, options.overlap)

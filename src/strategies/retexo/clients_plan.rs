@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Clients;
 use super::perceptron::{Perceptron, aggregation};
-use crate::graph::{BoundaryCounts, SampledLayer, Sampler, View, shuffled};
+use crate::graph::{BoundaryCounts, SampledLayer, Sampler, View, places, shuffled};
 use crate::model::{BlockShape, InputShape, Work};
 use crate::net::{Lane, Traffic, TrafficKind, f32_bytes};
 use crate::sim::{Decision, Planner, Setting, Timeline, Track};
@@ -161,12 +161,8 @@ pub fn sample(
 
 /// The clients that train in a round, ascending: all that can, or as many of them as a batch has.
 pub fn training(setting: &Setting, epoch: usize) -> Vec<usize> {
-    let mut able: Vec<u32> = (0_u32..)
-        .zip(&setting.counts.parts)
-        // The others have no gradient to send.
-        .filter(|(_, part)| part.training > 0)
-        .map(|(rank, _)| rank)
-        .collect();
+    // The others have no gradient to send.
+    let mut able = places(&setting.counts.parts, |part| part.training > 0);
     if let Some(batches) = &setting.batches {
         // Keyed by the server's rank: one draw for all clients.
         able = shuffled(batches.seed, epoch, SERVER, &able);
