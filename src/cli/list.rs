@@ -34,7 +34,7 @@ enum What {
 }
 
 /// Formats and generators, with what they hold.
-const DATA: [(&str, &str); 13] = [
+const DATA: [(&str, &str); 19] = [
     (
         "cora",
         "part of the program: 2,708 papers, 5,278 citations, the public split",
@@ -71,7 +71,28 @@ const DATA: [(&str, &str); 13] = [
     ("metis", "format: METIS graph file; topology only"),
     (
         "ogb",
-        "format: the raw CSV folder of an Open Graph Benchmark node data set",
+        "format: the folder of an Open Graph Benchmark node data set, CSV or binary",
+    ),
+    (
+        "dgl-reddit",
+        "format: NAME_graph.npz, a SciPy matrix, and NAME_data.npz (Reddit)",
+    ),
+    (
+        "graphsaint",
+        "format: adj_full.npz, feats.npy, class_map.json and role.json (Flickr)",
+    ),
+    (
+        "igb",
+        "format: the folder of a homogeneous graph of the Illinois Graph Benchmark",
+    ),
+    ("wiki-cs", "format: the JSON file of Wiki-CS"),
+    (
+        "matrix-market",
+        "format: a sparse matrix in coordinates, .mtx; topology only",
+    ),
+    (
+        "parquet",
+        "format: a Parquet table of nodes and one of edges, columns by name",
     ),
     (
         "sbm",

@@ -641,7 +641,10 @@ fn flags_of_partition_that_do_not_go_together_are_named() {
     let folder = folder_with("");
     fs::write(folder.path().join("parts.txt"), "0\n1\n").unwrap();
     for (arguments, says) in [
-        ("cora -w 4 --format planetoid", &["--format", "known data set"][..]),
+        (
+            "cora -w 4 --format planetoid",
+            &["--format", "known data set"][..],
+        ),
         ("here -w 4", &["--format", "not a known data set"]),
         ("cora -w 2 --file parts.txt", &["--file", "--method given"]),
         ("cora -w 2 -m given", &["--file", "--method given"]),
