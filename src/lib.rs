@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`rng`] | random streams keyed by their purpose |
 //! | [`memory`] | how much memory there is, before it is taken |
+//! | [`parquet`] | Parquet files, read without panics |
 //! | [`graph`] | data sets, generators, partitioners, boundary plans |
 //! | [`net`] | links, bandwidth sharing, collectives, codecs, the ledger of bytes |
 //! | [`fetch`] | published graphs, downloaded, checked and unpacked |
@@ -21,6 +22,7 @@
 pub mod graph;
 pub mod memory;
 pub mod net;
+pub mod parquet;
 pub mod rng;
 
 pub mod fetch;

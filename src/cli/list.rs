@@ -47,7 +47,7 @@ const PART_OF_IT: [About; 2] = [
     ),
 ];
 
-pub(super) const FORMATS: [About; 9] = [
+pub(super) const FORMATS: [About; 15] = [
     (
         "planetoid",
         "format: ind.NAME.{x,y,tx,ty,allx,ally,graph,test.index}",
@@ -76,7 +76,28 @@ pub(super) const FORMATS: [About; 9] = [
     ("metis", "format: METIS graph file; topology only"),
     (
         "ogb",
-        "format: the raw CSV folder of an Open Graph Benchmark node data set",
+        "format: the folder of an Open Graph Benchmark node data set, CSV or binary",
+    ),
+    (
+        "dgl-reddit",
+        "format: NAME_graph.npz, a SciPy matrix, and NAME_data.npz (Reddit)",
+    ),
+    (
+        "graphsaint",
+        "format: adj_full.npz, feats.npy, class_map.json and role.json (Flickr)",
+    ),
+    (
+        "igb",
+        "format: the folder of a homogeneous graph of the Illinois Graph Benchmark",
+    ),
+    ("wiki-cs", "format: the JSON file of Wiki-CS"),
+    (
+        "matrix-market",
+        "format: a sparse matrix in coordinates, .mtx; topology only",
+    ),
+    (
+        "parquet",
+        "format: a Parquet table of nodes and one of edges, columns by name",
     ),
 ];
 

@@ -11,6 +11,7 @@ mod datasets;
 mod engine;
 mod estimator;
 mod fetch;
+mod info;
 mod list;
 mod net;
 mod output;
@@ -19,6 +20,7 @@ mod progress;
 mod project;
 mod report;
 mod run;
+mod source;
 mod verify;
 mod weights;
 
@@ -77,6 +79,8 @@ enum Command {
     Calibrate(calibrate::Args),
     /// Download published data sets, check them, and put them where experiments find them by name
     Fetch(fetch::Args),
+    /// Show what a graph is like: degrees, components, homophily, classes, features
+    Info(info::Args),
     /// List what experiment files can name
     List(list::Args),
     /// Print completions for a shell
@@ -121,6 +125,7 @@ pub fn run_with(registry: &Registry) -> ExitCode {
         Command::Net(args) => net::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),
         Command::Fetch(args) => fetch::run(&args),
+        Command::Info(args) => info::run(&args),
         Command::List(args) => list::run(&args, registry),
         Command::Completions(args) => completions::run(&args).map(|()| Verdict::Good),
     };

@@ -32,6 +32,7 @@ mod normal;
 mod order;
 mod partition;
 mod peers;
+mod profile;
 mod reading;
 mod rehearsal;
 mod rmat;
@@ -59,12 +60,13 @@ pub use expected::{Counted, ExpectedGraph, NodeClass, PUBLISHED, PublishedSize, 
 pub use features::Features;
 pub use partition::Partition;
 pub use peers::{Peers, places};
+pub use profile::{DataProfile, Degrees, Homophily};
 pub use reading::{DataSummary, EdgeCount, Reading};
 pub use rehearsal::{Form as BatchForm, LayerDraw, Rehearsal, StepDraws, seeds_of};
 pub use rmat::EDGE_FACTOR;
 pub use sampler::{SampledLayer, Sampler, View};
 pub use spec::{
-    Balance, CountSpec, DatasetSpec, Format, NodeOrder, PartitionMethod, PartitionSpec, RmatCounts,
-    SplitFractions, SplitPerClass, SplitSpec, SyntheticSpec,
+    Balance, CountSpec, DatasetSpec, FeatureSource, Format, NodeOrder, PartitionMethod,
+    PartitionSpec, RmatCounts, SplitFractions, SplitPerClass, SplitSpec, SyntheticSpec,
 };
 pub use stats::PartitionStats;

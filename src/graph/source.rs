@@ -80,11 +80,7 @@ impl DatasetSpec {
                 \"planetoid\"";
             GraphError::key("dataset.format", what)
         })?;
-        let options = loaders::Options {
-            header: self.header,
-            features: self.features.as_deref(),
-        };
-        loaders::read(format, path, &options)
+        loaders::read(format, path, self)
     }
 
     /// [`DatasetSpec::read`], then [`RawDataset::split`] with the split of the section.

@@ -21,9 +21,27 @@ pub struct DatasetSpec {
     /// Whether the first line of the CSV files names their columns. Default: it does where it holds
     /// no node ids.
     pub header: Option<bool>,
-    /// For `csv`: the file in the folder with a node id and its features, numbers, in each line.
-    /// Default: each node is its own feature.
-    pub features: Option<PathBuf>,
+    /// For `csv`: the file in the folder with a node id and its features, numbers, in each line, or
+    /// a list of columns of the file of nodes. Default: each node is its own feature. For
+    /// `parquet`: such a list; default the column `features`.
+    pub features: Option<FeatureSource>,
+    /// The file of nodes in the folder. Default: the one whose name ends in `target.csv`, or
+    /// `nodes.parquet`.
+    pub nodes: Option<PathBuf>,
+    /// The file of edges in the folder. Default: the one whose name ends in `edges.csv`, or
+    /// `edges.parquet`.
+    pub edges: Option<PathBuf>,
+    /// The column with the ids of nodes. Default: the first of a CSV file, `id` of a Parquet table.
+    pub id: Option<String>,
+    /// The column with the classes. Default: the last of a CSV file, `label` of a Parquet table.
+    /// For `igb`: the file with the classes, default `node_label_19`.
+    pub label: Option<String>,
+    /// The column with one end of each edge. Default: the first of two columns of a CSV file,
+    /// `source` of a Parquet table.
+    pub source: Option<String>,
+    /// The column with the other end. Default: the second of two columns of a CSV file, `target` of
+    /// a Parquet table.
+    pub target: Option<String>,
     /// Whether cells with this data set are left out, and that said, where `path` does not exist or
     /// the published data set has not been fetched. Default false: an error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -44,6 +62,16 @@ pub struct DatasetSpec {
     /// the data have them.
     #[serde(default, skip_serializing_if = "NodeOrder::is_given")]
     pub order: NodeOrder,
+}
+
+/// Where features of nodes are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum FeatureSource {
+    /// In a file of their own.
+    File(PathBuf),
+    /// In columns of the file of nodes.
+    Columns(Vec<String>),
 }
 
 /// Orders of nodes.
@@ -87,8 +115,21 @@ pub enum Format {
     EdgeList,
     /// METIS graph file.
     Metis,
-    /// The raw CSV folder of an Open Graph Benchmark node data set.
+    /// The raw folder of an Open Graph Benchmark node data set, CSV or binary.
     Ogb,
+    /// `*_graph.npz`, a `SciPy` matrix, and `*_data.npz`, as DGL has Reddit.
+    DglReddit,
+    /// `adj_full.npz`, `feats.npy`, `class_map.json` and `role.json` (Zeng et al., 2020).
+    #[serde(rename = "graphsaint")]
+    GraphSaint,
+    /// The homogeneous part of the Illinois Graph Benchmark (Khatua et al., 2023).
+    Igb,
+    /// The JSON file of Wiki-CS (Mernyei and Cangea, 2020).
+    WikiCs,
+    /// A sparse matrix in coordinates (`SuiteSparse`); topology only.
+    MatrixMarket,
+    /// Two Parquet tables, of nodes and of edges.
+    Parquet,
 }
 
 /// Generated graphs.

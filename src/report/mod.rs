@@ -6,6 +6,7 @@ pub(crate) mod format;
 mod html;
 mod looks;
 mod plot;
+mod profile;
 mod series;
 mod settings;
 mod story;
@@ -25,6 +26,7 @@ use crate::experiment::{Tables, judged_by};
 use figures::{KINDS, Kind};
 use plot::Figure;
 
+pub(crate) use profile::write_degrees;
 pub(crate) use study::{estimator_tables, write_estimator};
 pub(crate) use tables::{measured, p_value};
 

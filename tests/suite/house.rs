@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Folders from the ground up. A file imports from its own floor's folder and from those below.
 const FLOORS: [&[&str]; 9] = [
-    &["rng", "memory"],
+    &["rng", "memory", "parquet"],
     &["graph", "net"],
     &["model", "fetch"],
     &["sim"],
@@ -121,7 +121,7 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
         _ => Vec::new(),
     });
     // Tests may look at anything.
-    let tests = ["tests.rs", "bad_inputs.rs", "published.rs"];
+    let tests = ["tests.rs", "bad_inputs.rs", "published.rs", "layouts.rs"];
     let is_test = |path: &PathBuf| {
         path.components()
             .any(|part| part.as_os_str() == "tests" || part.as_os_str() == "properties")

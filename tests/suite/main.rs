@@ -19,6 +19,7 @@ mod determinism;
 mod distdgl;
 mod estimator;
 mod experiments;
+mod fetched;
 mod golden;
 mod grappa;
 mod house;

@@ -1,7 +1,8 @@
 //! The values that make sense: ranges, and keys that need or exclude each other.
 
 use crate::graph::{
-    DatasetSpec, Format, NodeOrder, PartitionMethod, PartitionSpec, SplitSpec, SyntheticSpec,
+    DatasetSpec, FeatureSource, Format, NodeOrder, PartitionMethod, PartitionSpec, SplitSpec,
+    SyntheticSpec,
 };
 use crate::model::{ModelConfig, ModelKind, OptimizerConfig};
 use crate::net::{Bytes, NetError, NetworkSpec, PRESETS, Seconds};
@@ -135,17 +136,7 @@ pub(super) fn dataset(
         "format",
         "goes with `path`; remove it",
     )?;
-    let csv = matches!(spec.format, Some(Format::Csv | Format::CsvJson));
-    check.that(
-        csv || spec.header.is_none(),
-        "header",
-        "goes with `format = \"csv\"` and \"csv-json\": other formats have none; remove it",
-    )?;
-    check.that(
-        spec.format == Some(Format::Csv) || spec.features.is_none(),
-        "features",
-        "goes with `format = \"csv\"`: other formats say where features are; remove it",
-    )?;
+    columns(spec, check)?;
     check.that(
         spec.path.is_some() || spec.fetched() || !spec.optional,
         "optional",
@@ -194,6 +185,41 @@ pub(super) fn dataset(
     spec.synthetic
         .as_ref()
         .map_or(Ok(()), |spec| synthetic(spec, &inside))
+}
+
+/// Keys that say how tables are read.
+fn columns(spec: &DatasetSpec, check: &Checks<'_>) -> Result<(), ConfigError> {
+    let csv = matches!(spec.format, Some(Format::Csv | Format::CsvJson));
+    check.that(
+        csv || spec.header.is_none(),
+        "header",
+        "goes with `format = \"csv\"` and \"csv-json\": other formats have none; remove it",
+    )?;
+    let columns = matches!(spec.features, Some(FeatureSource::Columns(_)));
+    check.that(
+        spec.format == Some(Format::Csv)
+            || spec.features.is_none()
+            || (columns && spec.format == Some(Format::Parquet)),
+        "features",
+        "goes with `format = \"csv\"`, and a list of columns with \"parquet\", too: other formats say where features are; remove it",
+    )?;
+    let table = csv || spec.format == Some(Format::Parquet);
+    let label = table || spec.format == Some(Format::Igb);
+    for (given, fits, key) in [
+        (spec.nodes.is_some(), table, "nodes"),
+        (spec.edges.is_some(), table, "edges"),
+        (spec.id.is_some(), table, "id"),
+        (spec.label.is_some(), label, "label"),
+        (spec.source.is_some(), table, "source"),
+        (spec.target.is_some(), table, "target"),
+    ] {
+        check.that(
+            fits || !given,
+            key,
+            "goes with the formats of tables, \"csv\", \"csv-json\" and \"parquet\"; remove it",
+        )?;
+    }
+    Ok(())
 }
 
 pub(super) fn synthetic(spec: &SyntheticSpec, check: &Checks<'_>) -> Result<(), ConfigError> {

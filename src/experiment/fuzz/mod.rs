@@ -22,7 +22,9 @@ use rand_chacha::ChaCha8Rng;
 use super::archive::{Address, Archive};
 use super::config::{PAPER, Vocabulary};
 use super::{Experiment, FlowFile, Tables, read_manifest, vocabulary_check};
-use crate::graph::{Csr, DatasetSpec, Format, PartitionMethod, PartitionSpec, dataset_names};
+use crate::graph::{
+    Csr, DatasetSpec, FeatureSource, Format, PartitionMethod, PartitionSpec, dataset_names,
+};
 use crate::net::PRESETS;
 use crate::sim::DEVICE_PROFILES;
 use crate::strategies::Registry;
@@ -86,14 +88,73 @@ fn experiment(path: &Path) -> bool {
     Experiment::read(path, PAPER, &[], &vocabulary).is_ok()
 }
 
-fn targets() -> Vec<Target> {
-    let target = |name, files, read| Target {
+fn target(name: &'static str, files: Vec<Sample>, read: fn(&Path) -> bool) -> Target {
+    Target {
         name,
         files,
         read,
         slower: 1,
-    };
-    let slower = |slower, target| Target { slower, ..target };
+    }
+}
+
+/// What takes its time gets fewer executions.
+fn slower(slower: u64, target: Target) -> Target {
+    Target { slower, ..target }
+}
+
+fn targets() -> Vec<Target> {
+    let mut all = of_text_and_results();
+    all.extend(of_arrays_and_tables());
+    all
+}
+
+/// Layouts of published graphs, as other libraries write them, and tables.
+fn of_arrays_and_tables() -> Vec<Target> {
+    vec![
+        target("csv: columns by name", samples::csv(), |at| {
+            let columns = vec!["id".to_owned()];
+            let spec = DatasetSpec {
+                path: Some(at.to_owned()),
+                format: Some(Format::Csv),
+                id: Some("id".to_owned()),
+                label: Some("name".to_owned()),
+                source: Some("b".to_owned()),
+                target: Some("a".to_owned()),
+                features: Some(FeatureSource::Columns(columns)),
+                ..DatasetSpec::default()
+            };
+            spec.read(Path::new("")).is_ok()
+        }),
+        target("dgl-reddit: zip, npy", samples::layout("reddit"), |at| {
+            data(Format::DglReddit, at)
+        }),
+        target(
+            "graphsaint: zip, npy, json",
+            samples::layout("graphsaint"),
+            |at| data(Format::GraphSaint, at),
+        ),
+        target("igb: npy", samples::layout("igb"), |at| {
+            data(Format::Igb, at)
+        }),
+        target("ogb: npz", samples::layout("ogb"), |at| {
+            data(Format::Ogb, at)
+        }),
+        target("wiki-cs: json", samples::wiki_cs(), |at| {
+            data(Format::WikiCs, at)
+        }),
+        target("matrix-market", samples::matrix_market(), |at| {
+            data(Format::MatrixMarket, at)
+        }),
+        slower(
+            10,
+            target("parquet", samples::parquet(), |at| {
+                data(Format::Parquet, at)
+            }),
+        ),
+    ]
+}
+
+fn of_text_and_results() -> Vec<Target> {
     vec![
         target("planetoid: pickle", samples::planetoid(), |at| {
             data(Format::Planetoid, at)
@@ -108,7 +169,7 @@ fn targets() -> Vec<Target> {
             let spec = DatasetSpec {
                 path: Some(at.to_owned()),
                 format: Some(Format::Csv),
-                features: Some("x.csv".into()),
+                features: Some(FeatureSource::File("x.csv".into())),
                 ..DatasetSpec::default()
             };
             spec.read(Path::new("")).is_ok()

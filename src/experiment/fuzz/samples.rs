@@ -8,6 +8,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use ndarray::{Array1, Array2};
 use ndarray_npy::{NpzWriter, WritableElement};
+use polars::prelude::{Column, DataFrame, ParquetWriter};
 
 use crate::experiment::archive::{Address, Archive};
 use crate::experiment::rows::{EpochRow, RunRow, TrafficRow};
@@ -84,14 +85,7 @@ fn npz(name: &str, write: impl FnOnce(&mut NpzWriter<File>)) -> Vec<Sample> {
     let mut npz = NpzWriter::new(File::create(&path).unwrap());
     write(&mut npz);
     npz.finish().unwrap();
-    let mut archive = zip::ZipArchive::new(File::open(&path).unwrap()).unwrap();
-    let members = (0..archive.len()).map(|index| {
-        let mut member = archive.by_index(index).unwrap();
-        let mut content = Vec::new();
-        member.read_to_end(&mut content).unwrap();
-        (member.name().to_owned(), content)
-    });
-    let packing = Packing::Zip(members.collect());
+    let packing = members(std::fs::read(&path).unwrap());
     vec![Sample {
         packing,
         ..Sample::plain(name, "")
@@ -200,6 +194,92 @@ pub fn ogb() -> Vec<Sample> {
         Sample::plain("split/time/train.csv", "1\n"),
         Sample::plain("split/time/valid.csv", "0\n"),
         Sample::plain("split/time/test.csv", "2\n"),
+    ]
+}
+
+/// The members of a zip.
+fn members(bytes: Vec<u8>) -> Packing {
+    let mut archive = zip::ZipArchive::new(std::io::Cursor::new(bytes)).unwrap();
+    let members = (0..archive.len()).map(|index| {
+        let mut member = archive.by_index(index).unwrap();
+        let mut content = Vec::new();
+        member.read_to_end(&mut content).unwrap();
+        (member.name().to_owned(), content)
+    });
+    Packing::Zip(members.collect())
+}
+
+/// A folder of `tests/layouts`, as other libraries wrote it.
+pub fn layout(name: &str) -> Vec<Sample> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/layouts")
+        .join(name);
+    let (mut files, mut left) = (Vec::new(), vec![root.clone()]);
+    while let Some(folder) = left.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                left.push(path);
+                continue;
+            }
+            let bytes = std::fs::read(&path).unwrap();
+            let name = path.strip_prefix(&root).unwrap().to_str().unwrap();
+            files.push(match path.extension().and_then(|ending| ending.to_str()) {
+                Some("npz") => Sample {
+                    packing: members(bytes),
+                    ..Sample::plain(name, "")
+                },
+                Some("gz") => {
+                    let mut content = Vec::new();
+                    flate2::read::GzDecoder::new(&bytes[..])
+                        .read_to_end(&mut content)
+                        .unwrap();
+                    Sample::gz(name, content)
+                }
+                _ => Sample::plain(name, bytes),
+            });
+        }
+    }
+    // File systems list in any order.
+    files.sort_by(|a, b| a.name.cmp(&b.name));
+    files
+}
+
+pub fn matrix_market() -> Vec<Sample> {
+    let text =
+        "%%MatrixMarket matrix coordinate real general\n% six\n5 5 3\n1 2 1\n2 3 0.5\n5 1 0\n";
+    vec![Sample::plain("t.mtx", text)]
+}
+
+pub fn wiki_cs() -> Vec<Sample> {
+    let text = r#"{"features": [[0.5, 1], [2, -3], [0, 1]], "labels": [4, 1, 4], "links": [[1, 2], [], [0]],
+        "train_masks": [[true, false, false]], "val_masks": [[false, true, false]], "test_mask": [0, 0, 1]}"#;
+    vec![Sample::plain("data.json", text)]
+}
+
+/// Two tables with the usual names of columns.
+pub fn parquet() -> Vec<Sample> {
+    let table = |mut frame: DataFrame| {
+        let mut bytes = Vec::new();
+        ParquetWriter::new(&mut bytes).finish(&mut frame).unwrap();
+        bytes
+    };
+    let column = |name: &str, values: &[i64]| Column::new(name.into(), values);
+    let nodes = [
+        column("id", &[7, 8, 9]),
+        column("label", &[0, 1, 0]),
+        column("features", &[1, 2, 3]),
+    ];
+    let edges = [column("source", &[7, 8]), column("target", &[8, 9])];
+    vec![
+        Sample::plain(
+            "nodes.parquet",
+            table(DataFrame::new(3, nodes.to_vec()).unwrap()),
+        ),
+        Sample::plain(
+            "edges.parquet",
+            table(DataFrame::new(2, edges.to_vec()).unwrap()),
+        ),
     ]
 }
 

@@ -2,19 +2,17 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
-use std::sync::Once;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use polars::prelude::{
     Column, CsvReadOptions, CsvWriter, DataFrame, DataType, IntoColumn, NewChunkedArray,
-    ParquetReader, ParquetWriter, PolarsError, SerReader, SerWriter, StringChunked,
+    ParquetWriter, PolarsError, SerReader, SerWriter, StringChunked,
 };
 
 use super::{FileError, TablesError};
 use crate::experiment::atomic;
 use crate::experiment::rows::{ColumnKind, ColumnSpec, Row, Text, Values};
+use crate::parquet;
 
 /// The Parquet file of a table.
 pub(super) fn path_of<R: Row>(folder: &Path) -> PathBuf {
@@ -108,39 +106,11 @@ pub(super) fn write<R: Row>(folder: &Path, rows: &[R]) -> Result<(), TablesError
         .map_err(TablesError::file("write", &csv))
 }
 
-/// What `read` reads. On a damaged file the table library panics, sometimes on a thread of its own,
-/// and says so: here that is an error like others.
-pub(super) fn without_panics(
-    read: impl FnOnce() -> Result<DataFrame, PolarsError>,
-) -> Result<DataFrame, PolarsError> {
-    // A hook belongs to the whole process. It is set once, and is silent only about the library's
-    // own panics while something is read. A count tells that, for several threads may read at once.
-    static READING: AtomicUsize = AtomicUsize::new(0);
-    static QUIET: Once = Once::new();
-    QUIET.call_once(|| {
-        let usual = panic::take_hook();
-        panic::set_hook(Box::new(move |told| {
-            let theirs = told
-                .location()
-                .is_some_and(|place| place.file().contains("polars"));
-            if !theirs || READING.load(Ordering::Relaxed) == 0 {
-                usual(told);
-            }
-        }));
-    });
-    READING.fetch_add(1, Ordering::Relaxed);
-    let outcome = panic::catch_unwind(AssertUnwindSafe(read));
-    READING.fetch_sub(1, Ordering::Relaxed);
-    outcome.unwrap_or_else(|_| {
-        let what = "the file is damaged";
-        Err(PolarsError::ComputeError(what.into()))
-    })
-}
-
 pub(super) fn read_parquet<R: Row>(folder: &Path) -> Result<Vec<R>, TablesError> {
     let path = path_of::<R>(folder);
-    let file = File::open(&path).map_err(TablesError::file("read", &path))?;
-    let frame = without_panics(|| ParquetReader::new(file).finish());
+    // Whether it can be opened is told apart from what is in it.
+    File::open(&path).map_err(TablesError::file("read", &path))?;
+    let frame = parquet::read(&path);
     rows_of(path, frame)
 }
 

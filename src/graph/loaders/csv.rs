@@ -1,21 +1,24 @@
 //! `*edges.csv` and `*target.csv`, with or without `*features.json` (Rozemberczki, Allen and
 //! Sarkar, 2021; Rozemberczki and Sarkar, 2020), or a CSV file of features.
 //!
-//! The first column of the target file is the node id and the last the class, empty or `nan` where
-//! it is not known; nodes are numbered by ascending id. The JSON object maps an id to the list of
-//! its features, each of value 1; a CSV file of features has an id and numbers in each line.
-//! Without either each node is its own feature, and that is said.
+//! The first column of the target file is the node id and the last the class, unless the section
+//! names others, empty or `nan` where it is not known; nodes are numbered by ascending id. The JSON
+//! object maps an id to the list of its features, each of value 1; a CSV file of features has an id
+//! and numbers in each line, and columns of the target file may be features. Without any of these
+//! each node is its own feature, and that is said.
 //!
 //! A first line without a node id is a header; one with an id is data, unless the section says
-//! otherwise.
+//! otherwise, or names columns.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::ids::{Ids, is_known, number_classes};
+use super::ids::{Ids, is_known};
+use super::tabular::{Node, Nodes, file_of};
 use super::text::{each_record, finite, number, open};
-use super::{EdgeCount, Options, Reading, file_name, only_file};
-use crate::graph::{Features, GraphError, RawDataset};
+use super::{EdgeCount, Reading, file_name, only_file};
+use crate::graph::{DatasetSpec, FeatureSource, Features, GraphError, RawDataset};
 
 /// Where features come from unless a file is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,102 +30,194 @@ pub enum Form {
 }
 
 /// Reads the folder, or the target file and those beside it whose names start like its own.
-pub fn read(path: &Path, form: Form, options: &Options<'_>) -> Result<RawDataset, GraphError> {
+pub fn read(path: &Path, form: Form, spec: &DatasetSpec) -> Result<RawDataset, GraphError> {
     let mut notes = Vec::new();
-    let targets = only_file(path, "target.csv")?;
-    let full = file_name(&targets);
-    let stem = full.strip_suffix("target.csv").ok_or_else(|| {
-        let what = "is not a file `*target.csv`; give that file or its folder as `path`";
-        GraphError::file(&targets, what)
-    })?;
-    let beside = |ending: &str| {
-        if path.is_file() {
-            return Ok(targets.with_file_name(format!("{stem}{ending}")));
-        }
-        only_file(path, ending)
+    let (folder, targets, stem) = if path.is_file() {
+        let full = file_name(path);
+        let stem = full.strip_suffix("target.csv").ok_or_else(|| {
+            let what = "is not a file `*target.csv`; give that file or its folder as `path`";
+            GraphError::file(path, what)
+        })?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        (folder, path.to_owned(), stem.to_owned())
+    } else {
+        let targets = file_of(path, spec.nodes.as_deref(), "target.csv")?;
+        (path, targets, String::new())
     };
-    let mut listed: Vec<(u64, Option<String>)> = Vec::new();
-    let headed = each_record(
-        &targets,
-        open(&targets)?,
-        // Classes may be words, so only an id tells data from a header.
-        |record| header(options, &record[..1]),
-        |record| {
-            let [id, .., class] = record else {
-                return Err("expected a node id and a class".to_owned());
-            };
-            let class = is_known(class).then(|| class.clone());
-            listed.push((number(id, "a node id")?, class));
-            Ok(())
-        },
-    )?;
+    let named = |ending: &str| format!("{stem}{ending}");
+    let (listed, headed) = nodes(&targets, spec)?;
     notes.extend(headless(&targets, headed));
-    let ids = Ids::new(listed.iter().map(|&(id, _)| id).collect())
-        .map_err(|what| GraphError::file(&targets, what))?;
-    // `Ids` keeps one of those that are listed twice.
-    if ids.len() != listed.len() {
-        return Err(GraphError::file(
-            &targets,
-            "lists a node twice; every node has one class",
-        ));
-    }
-    // As `ids` are, so that the place of a class is the number of its node.
-    listed.sort_unstable_by_key(|&(id, _)| id);
-    let names: Vec<Option<String>> = listed.into_iter().map(|(_, class)| class).collect();
-    let (labels, classes) = number_labels(&names);
-
-    let pairs = beside("edges.csv")?;
-    let mut edges = Vec::new();
-    let headed = each_record(
-        &pairs,
-        open(&pairs)?,
-        |record| header(options, record),
-        |record| {
-            let [a, b] = record else {
-                return Err("expected two node ids".to_owned());
-            };
-            let node = |field: &String| {
-                let id = number(field, "a node id")?;
-                ids.node(id)
-                    .ok_or_else(|| format!("node {id} has no line in `{}`", file_name(&targets)))
-            };
-            edges.push((node(a)?, node(b)?));
-            Ok(())
-        },
-    )?;
+    let nodes = Nodes::new(&targets, listed)?;
+    let pairs = file_of(folder, spec.edges.as_deref(), &named("edges.csv"))?;
+    let (edges, headed) = edges(&pairs, &nodes.ids, &file_name(&targets), spec)?;
     notes.extend(headless(&pairs, headed));
-    let (graph, count) = EdgeCount::undirected(ids.len(), edges);
+    let (graph, count) = EdgeCount::undirected(nodes.ids.len(), edges);
     let mut reading = Reading::of(count, [targets.clone(), pairs]);
-    let features = match (options.features, form) {
-        (Some(name), _) => {
-            let path = targets.with_file_name(name);
-            let (features, header) = listed_features(&path, &ids, options)?;
+    let features = match (&spec.features, form) {
+        (Some(FeatureSource::File(name)), _) => {
+            let path = folder.join(name);
+            let (features, header) = listed_features(&path, &nodes.ids, spec)?;
             notes.extend(headless(&path, header));
             reading.files.push(path);
             features
         }
         (None, Form::Json) => {
-            let path = beside("features.json")?;
-            let features = json_features(&path, &ids)?;
+            let path = only_file(folder, &named("features.json"))?;
+            let features = json_features(&path, &nodes.ids)?;
             reading.files.push(path);
             features
         }
-        (None, Form::Plain) => {
+        _ => nodes.features.unwrap_or_else(|| {
             notes.push(format!(
                 "no features: each of the {} nodes is its own, an identity matrix; `features` of [dataset] names a CSV file of them",
-                ids.len()
+                nodes.ids.len()
             ));
-            Features::identity(ids.len())
-        }
+            Features::identity(nodes.ids.len())
+        }),
     };
     reading.notes = notes;
-    let name = stem.trim_end_matches('_').to_owned();
+    let name = file_name(&targets);
+    let name = name
+        .trim_end_matches("target.csv")
+        .trim_end_matches('_')
+        .to_owned();
+    let (labels, classes) = (nodes.labels, nodes.classes);
     Ok(RawDataset::new(name, graph, features, labels, classes, vec![]).read_as(reading))
 }
 
+/// Where a record of the file of nodes has what.
+struct Places {
+    id: usize,
+    class: usize,
+    features: Vec<usize>,
+}
+
+/// The lines of the file of nodes, and whether it has a header.
+fn nodes(path: &Path, spec: &DatasetSpec) -> Result<(Vec<Node>, bool), GraphError> {
+    let columns: &[String] = match &spec.features {
+        Some(FeatureSource::Columns(columns)) => columns,
+        _ => &[],
+    };
+    let named = spec.id.is_some() || spec.label.is_some() || !columns.is_empty();
+    let (mut listed, places) = (Vec::new(), OnceCell::new());
+    let headed = each_record(
+        path,
+        open(path)?,
+        |record| {
+            // Classes may be words, so only an id tells data from a header.
+            if !named {
+                return header(spec, &record[..1]);
+            }
+            let column = |key, name: Option<&String>, default| {
+                name.map_or(Ok(default), |name| place(record, key, name))
+            };
+            let features = columns.iter().map(|name| place(record, "features", name));
+            // A header comes once.
+            let _ = places.set(Places {
+                id: column("id", spec.id.as_ref(), 0)?,
+                class: column("label", spec.label.as_ref(), record.len() - 1)?,
+                features: features.collect::<Result<_, _>>()?,
+            });
+            Ok(true)
+        },
+        |record| {
+            if record.len() < 2 {
+                return Err("expected a node id and a class".to_owned());
+            }
+            let places = places.get_or_init(|| Places {
+                id: 0,
+                class: record.len() - 1,
+                features: vec![],
+            });
+            let values = places
+                .features
+                .iter()
+                .map(|&at| truth(&record[at]).map_or_else(|| finite(&record[at], "a number"), Ok));
+            let class = &record[places.class];
+            listed.push(Node {
+                id: number(&record[places.id], "a node id")?,
+                class: is_known(class).then(|| class.clone()),
+                values: values.collect::<Result<_, _>>()?,
+            });
+            Ok(())
+        },
+    )?;
+    Ok((listed, headed))
+}
+
+/// A truth value as a number, as other languages write it.
+fn truth(field: &str) -> Option<f32> {
+    match field.trim() {
+        "True" | "true" | "TRUE" => Some(1.0),
+        "False" | "false" | "FALSE" => Some(0.0),
+        _ => None,
+    }
+}
+
+/// The pairs of the file of edges, and whether it has a header.
+fn edges(
+    path: &Path,
+    ids: &Ids,
+    targets: &str,
+    spec: &DatasetSpec,
+) -> Result<(Vec<(u32, u32)>, bool), GraphError> {
+    let named = spec.source.is_some() || spec.target.is_some();
+    let (mut edges, places) = (Vec::new(), OnceCell::new());
+    let headed = each_record(
+        path,
+        open(path)?,
+        |record| {
+            if !named {
+                return header(spec, record);
+            }
+            let column = |key, name: Option<&String>, default| {
+                name.map_or(Ok(default), |name| place(record, key, name))
+            };
+            // A header comes once.
+            let _ = places.set((
+                column("source", spec.source.as_ref(), 0)?,
+                column("target", spec.target.as_ref(), 1)?,
+            ));
+            Ok(true)
+        },
+        |record| {
+            let (from, to) = match places.get() {
+                Some(&(from, to)) => (from, to),
+                None if record.len() == 2 => (0, 1),
+                None => {
+                    let what = "expected two node ids; where there is more, `source` and `target` of [dataset] name the columns";
+                    return Err(what.to_owned());
+                }
+            };
+            let node = |at: usize| {
+                let field = record.get(at).map_or("", String::as_str);
+                let id = number(field, "a node id")?;
+                ids.node(id)
+                    .ok_or_else(|| format!("node {id} has no line in `{targets}`"))
+            };
+            edges.push((node(from)?, node(to)?));
+            Ok(())
+        },
+    )?;
+    Ok((edges, headed))
+}
+
+/// The number of a column that a key names.
+fn place(header: &[String], key: &str, name: &str) -> Result<usize, String> {
+    header
+        .iter()
+        .position(|column| column.trim() == name)
+        .ok_or_else(|| {
+            let columns = header.join(", ");
+            format!(
+                "has no column `{name}`, which `{key}` of [dataset] names; its columns: {columns}"
+            )
+        })
+}
+
 /// Whether a record is a header, by its fields that would hold ids.
-fn header(options: &Options<'_>, ids: &[String]) -> Result<bool, String> {
-    if let Some(said) = options.header {
+fn header(spec: &DatasetSpec, ids: &[String]) -> Result<bool, String> {
+    if let Some(said) = spec.header {
         return Ok(said);
     }
     let numbers = ids
@@ -145,29 +240,19 @@ fn headless(path: &Path, header: bool) -> Option<String> {
     (!header).then(|| format!("`{name}` has no header: its first line is data"))
 }
 
-/// Classes that are all numbers are ordered as numbers, others as text.
-fn number_labels(names: &[Option<String>]) -> (Vec<Option<u32>>, usize) {
-    let number = |name: &Option<String>| match name {
-        None => Some(None),
-        Some(name) => name.trim().parse::<i64>().ok().map(Some),
-    };
-    let numbers: Option<Vec<Option<i64>>> = names.iter().map(number).collect();
-    numbers.map_or_else(|| number_classes(names), |numbers| number_classes(&numbers))
-}
-
 /// Features from a CSV file: a node id and numbers in each line, one line for each node. Also
 /// whether it had a header.
 fn listed_features(
     path: &Path,
     ids: &Ids,
-    options: &Options<'_>,
+    spec: &DatasetSpec,
 ) -> Result<(Features, bool), GraphError> {
     let mut rows: Vec<Option<Vec<f32>>> = vec![None; ids.len()];
     let mut width = 0;
     let headed = each_record(
         path,
         open(path)?,
-        |record| header(options, &record[..1]),
+        |record| header(spec, &record[..1]),
         |record| {
             let id = number(&record[0], "a node id")?;
             let node = ids
@@ -242,7 +327,7 @@ mod tests {
     }
 
     fn of(folder: &Path, form: Form) -> Result<RawDataset, GraphError> {
-        read(folder, form, &Options::default())
+        read(folder, form, &DatasetSpec::default())
     }
 
     #[test]
@@ -319,9 +404,9 @@ mod tests {
         ] {
             assert!(notes.contains(said), "{notes}");
         }
-        let skipped = Options {
+        let skipped = DatasetSpec {
             header: Some(true),
-            ..Options::default()
+            ..DatasetSpec::default()
         };
         assert_eq!(
             read(folder.path(), Form::Plain, &skipped)
@@ -354,9 +439,9 @@ mod tests {
     fn features_come_from_a_csv_file_that_is_named() {
         let folder = folder("a,b\n1,2\n", "id,target\n1,0\n2,1\n", None);
         let path = folder.path().join("x.csv");
-        let options = Options {
-            features: Some(Path::new("x.csv")),
-            ..Options::default()
+        let options = DatasetSpec {
+            features: Some(FeatureSource::File("x.csv".into())),
+            ..DatasetSpec::default()
         };
         let of = |text: &str| {
             std::fs::write(&path, text).unwrap();
@@ -385,5 +470,45 @@ mod tests {
             let error = of(text).unwrap_err().to_string();
             assert!(error.contains(message), "{error}");
         }
+    }
+
+    #[test]
+    fn columns_are_found_by_name_as_the_twitch_graphs_need() {
+        let edges = "from,to,weight\n1,0,x\n";
+        let target = "id,days,mature,views,partner,new_id\n73045350,1459,False,7,False,1\n61573865,1629,True,3,True,0\n";
+        let folder = folder(edges, target, None);
+        let text = |text: &str| Some(text.to_owned());
+        let mut spec = DatasetSpec {
+            id: text("new_id"),
+            label: text("mature"),
+            source: text("from"),
+            target: text("to"),
+            features: Some(FeatureSource::Columns(vec![
+                "views".to_owned(),
+                "partner".to_owned(),
+            ])),
+            ..DatasetSpec::default()
+        };
+        let data = read(folder.path(), Form::Plain, &spec).unwrap();
+        assert_eq!((data.graph.nodes(), data.graph.edges()), (2, 2));
+        assert_eq!(data.labels[..], [Some(1), Some(0)]);
+        let values = vec![3.0, 1.0, 7.0, 0.0];
+        assert_eq!(*data.features, Features::Dense { width: 2, values });
+        spec.label = text("matur");
+        let error = read(folder.path(), Form::Plain, &spec)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.ends_with("has no column `matur`, which `label` of [dataset] names; its columns: id, days, mature, views, partner, new_id"),
+            "{error}"
+        );
+        spec = DatasetSpec::default();
+        let error = read(folder.path(), Form::Plain, &spec)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("`source` and `target` of [dataset] name the columns"),
+            "{error}"
+        );
     }
 }

@@ -54,15 +54,6 @@ pub fn number_classes<T: Ord + Clone>(names: &[Option<T>]) -> (Vec<Option<u32>>,
     )
 }
 
-/// As [`number_classes`], of numbers of which the negative ones stand for no class.
-pub fn classes_of(labels: &[i64]) -> (Vec<Option<u32>>, usize) {
-    let names = labels
-        .iter()
-        .map(|&label| (label >= 0).then_some(label))
-        .collect::<Vec<_>>();
-    number_classes(&names)
-}
-
 /// Whether a field names a class: nothing and `nan`, which programs write for missing values, do
 /// not.
 pub fn is_known(label: &str) -> bool {

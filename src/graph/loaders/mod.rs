@@ -3,9 +3,12 @@
 //! ```text
 //! text   lines, CSV records, .gz         pickle   objects of a Python 2 pickle, running nothing
 //! ids    ids and names → 0, 1, 2, …      machine  the instructions of a pickle
-//! npy    arrays in an .npz file          numpy    arrays and sparse matrices among its objects
+//! npy    arrays, also in an .npz file    numpy    arrays and sparse matrices among its objects
+//! arrays what they mean: edges, classes  tabular  nodes of a table, however it is written
+//! scipy  sparse matrices of .npz files
 //!
 //! planetoid   linqs   npz_csr   npz_edges   csv (and JSON)   edge_list   metis_graph   ogb
+//! reddit   graphsaint   igb   wiki_cs   matrix_market   parquet
 //! ```
 //!
 //! What all of them do: symmetrise, drop duplicates and self-loops and count them, number nodes and
@@ -13,57 +16,66 @@
 //! finite numbers, and allocate no more than the file is long. What lies in the folder and was not
 //! read is named afterwards.
 
+mod arrays;
 mod csv;
 mod edge_list;
+mod graphsaint;
 mod ids;
+mod igb;
+#[cfg(test)]
+mod layouts;
 pub(super) mod linqs;
 mod machine;
+mod matrix_market;
 mod metis_graph;
 mod npy;
 mod npz_csr;
 mod npz_edges;
 mod numpy;
 mod ogb;
+mod ogb_binary;
+mod parquet;
 mod pickle;
 mod planetoid;
 #[cfg(test)]
 mod published;
+mod reddit;
+mod scipy;
+mod tabular;
 mod text;
+mod wiki_cs;
 
 use std::path::{Path, PathBuf};
 
 use std::sync::Arc;
 
 use super::reading::finite;
-use super::{EdgeCount, Features, Format, GraphError, RawDataset, Reading};
+use super::{DatasetSpec, EdgeCount, Features, Format, GraphError, RawDataset, Reading};
 
 pub(super) use text::{each_line, number, open};
-
-/// What a section says of how its files are to be read.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Options<'a> {
-    /// Whether CSV files start with the names of their columns; recognised where it is not said.
-    pub header: Option<bool>,
-    /// A CSV file of features.
-    pub features: Option<&'a Path>,
-}
 
 /// Reads the data set at `path`, a folder or a file.
 pub(super) fn read(
     format: Format,
     path: &Path,
-    options: &Options<'_>,
+    spec: &DatasetSpec,
 ) -> Result<RawDataset, GraphError> {
     let mut data = match format {
         Format::Planetoid => planetoid::read(path),
         Format::Linqs => linqs::read(path),
         Format::NpzCsr => npz_csr::read(path),
         Format::NpzEdges => npz_edges::read(path),
-        Format::CsvJson => csv::read(path, csv::Form::Json, options),
-        Format::Csv => csv::read(path, csv::Form::Plain, options),
+        Format::CsvJson => csv::read(path, csv::Form::Json, spec),
+        Format::Csv => csv::read(path, csv::Form::Plain, spec),
         Format::EdgeList => edge_list::read(path),
         Format::Metis => metis_graph::read(path),
         Format::Ogb => ogb::read(path),
+        Format::DglReddit => reddit::read(path),
+        Format::GraphSaint => graphsaint::read(path),
+        Format::Igb => igb::read(path, spec.label.as_deref()),
+        Format::WikiCs => wiki_cs::read(path),
+        Format::MatrixMarket => matrix_market::read(path),
+        Format::Parquet => parquet::read(path, spec),
     }?;
     if data.name.is_empty() {
         data.name = name_of_folder(path);

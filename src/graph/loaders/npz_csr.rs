@@ -4,7 +4,8 @@
 
 use std::path::Path;
 
-use super::ids::{classes_of, in_range};
+use super::arrays::{entries, known};
+use super::ids::number_classes;
 use super::npy::Npz;
 use super::numpy::Matrix;
 use super::{EdgeCount, Reading, data_set_name, finite, only_file};
@@ -28,22 +29,8 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
         );
         return Err(npz.error(what));
     }
-    let mut edges = Vec::with_capacity(adjacency.columns.len());
-    for row in 0..nodes {
-        let from = in_range(row as u64, nodes).map_err(|what| npz.error(what))?;
-        if let Some((to, weight)) = (adjacency.row(row).into_iter()).find(|(_, w)| !w.is_finite()) {
-            let what =
-                format!("`adj_*`, row {row}, column {to}: the weight {weight} is not finite");
-            return Err(npz.error(what));
-        }
-        // A stored zero is no edge.
-        let stored = adjacency
-            .row(row)
-            .into_iter()
-            .filter(|&(_, weight)| weight != 0.0);
-        edges.extend(stored.map(|(to, _)| (from, to)));
-    }
-    let (labels, classes) = classes_of(&labels);
+    let edges = entries(&adjacency).map_err(|what| npz.error(format!("`adj_*`, {what}")))?;
+    let (labels, classes) = number_classes(&known(&labels));
     let (graph, count) = EdgeCount::undirected(nodes, edges);
     let features = Features::from_rows(words.width, (0..nodes).map(|row| words.row(row)));
     let features = finite(&path, "`attr_*`", features)?;

@@ -5,10 +5,11 @@
 
 use std::path::Path;
 
-use super::ids::{classes_of, in_range};
+use super::arrays::{Ends, known};
+use super::ids::number_classes;
 use super::npy::Npz;
 use super::{EdgeCount, Reading, data_set_name, finite, only_file};
-use crate::graph::{Features, GraphError, RawDataset, Split, places};
+use crate::graph::{Features, GraphError, RawDataset, Split};
 
 /// Reads the file, or the only `.npz` file of the folder.
 pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
@@ -35,19 +36,11 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
         let what = format!("has features of {rows} nodes, {width} each, and labels of {nodes}");
         return Err(npz.error(what));
     }
-    if pairs.shape.len() != 2 || pairs.shape[1] != 2 {
-        return Err(npz.error("`edges` must have two columns"));
-    }
-    let ends: Result<Vec<u32>, String> = pairs
-        .values
-        .into_iter()
-        // A negative number becomes one that is out of range.
-        .map(|end| in_range(u64::try_from(end).unwrap_or(u64::MAX), nodes))
-        .collect();
-    let ends = ends.map_err(|what| npz.error(format!("`edges`: {what}")))?;
-    let pairs = ends.chunks_exact(2).map(|pair| (pair[0], pair[1]));
-    let (graph, count) = EdgeCount::undirected(nodes, pairs.collect());
-    let (labels, classes) = classes_of(&labels);
+    let pairs = pairs
+        .pairs(nodes, Ends::Rows)
+        .map_err(|what| npz.error(format!("`edges`: {what}")))?;
+    let (graph, count) = EdgeCount::undirected(nodes, pairs);
+    let (labels, classes) = number_classes(&known(&labels));
 
     let names = ["train_masks", "val_masks", "test_masks"];
     let [train, validation, test] = if names.iter().any(|name| npz.has(name)) {
@@ -92,8 +85,14 @@ fn masks(npz: &mut Npz, name: &str, nodes: usize) -> Result<Vec<Vec<u32>>, Graph
             "`{name}` has rows of another length than {nodes} nodes"
         )));
     }
-    let rows = mask.values.chunks_exact(nodes);
-    Ok(rows.map(|row| places(row, |on| *on)).collect())
+    let chosen = |row: &[bool]| {
+        (0_u32..)
+            .zip(row)
+            .filter(|(_, on)| **on)
+            .map(|(v, _)| v)
+            .collect()
+    };
+    Ok(mask.values.chunks_exact(nodes).map(chosen).collect())
 }
 
 #[cfg(test)]

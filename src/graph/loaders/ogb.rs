@@ -8,13 +8,15 @@
 //! split/<scheme>/{train,valid,test}.csv        one node per line
 //! ```
 //!
-//! Every file may end in `.gz`. The scheme is `time` for ogbn-arxiv and `sales_ranking` for
+//! Every file may end in `.gz`. Where there is `raw/data.npz`, the raw folder is in its binary
+//! form, as that of ogbn-papers100M. The scheme is `time` for ogbn-arxiv and `sales_ranking` for
 //! ogbn-products; of several, the first by name is `public`. Directed graphs are made undirected,
 //! as the leaderboard's baselines do.
 
 use std::path::{Path, PathBuf};
 
 use super::ids::{in_range, is_known, number_classes};
+use super::ogb_binary::{self, Raw};
 use super::text::{each_line, finite, number, open};
 use super::{EdgeCount, Reading, entries, file_name};
 use crate::graph::{Features, GraphError, RawDataset, Split};
@@ -22,54 +24,19 @@ use crate::graph::{Features, GraphError, RawDataset, Split};
 /// Reads the folder.
 pub fn read(folder: &Path) -> Result<RawDataset, GraphError> {
     let raw = folder.join("raw");
-    let mut files = vec![find(&raw, "num-node-list.csv")?];
-    let nodes = single_number(&files[0])?;
-
-    let path = find(&raw, "edge.csv")?;
-    let mut edges = Vec::new();
-    each_line(&path, open(&path)?, |line| {
-        let (source, destination) = line.split_once(',').ok_or("expected source,destination")?;
-        let node = |field| in_range(number(field, "a node number")?, nodes);
-        edges.push((node(source)?, node(destination)?));
-        Ok(())
-    })?;
-    files.push(path);
-    // A check where the file is there: nothing else needs it.
-    if let Ok(path) = find(&raw, "num-edge-list.csv") {
-        let promised = single_number(&path)?;
-        if promised != edges.len() {
-            let what = format!("promises {promised} edges, but there are {}", edges.len());
-            return Err(GraphError::file(&path, what));
-        }
-        files.push(path);
-    }
-
-    let path = find(&raw, "node-label.csv")?;
-    let mut names: Vec<Option<i64>> = Vec::new();
-    each_line(&path, open(&path)?, |line| {
-        names.push(match line.trim() {
-            label if !is_known(label) => None,
-            label if label.contains(',') => {
-                return Err(
-                    "several labels per node (multi-task data) are not supported".to_owned(),
-                );
-            }
-            // Labels of data with gaps are written as decimals: `4.0`.
-            label => Some(number(label.trim_end_matches(".0"), "a class number")?),
-        });
-        Ok(())
-    })?;
-    if names.len() != nodes {
-        let what = format!("has {} lines for {nodes} nodes", names.len());
-        return Err(GraphError::file(&path, what));
-    }
+    let Raw {
+        nodes,
+        edges,
+        features,
+        names,
+        mut files,
+    } = if raw.join("data.npz").is_file() {
+        ogb_binary::read(&raw)?
+    } else {
+        text(&raw)?
+    };
     let (labels, classes) = number_classes(&names);
-    files.push(path);
-    let path = find(&raw, "node-feat.csv")?;
-    let features = features(&path, nodes)?;
-    files.push(path);
     let (graph, count) = EdgeCount::undirected(nodes, edges);
-
     let mut splits = Vec::new();
     let schemes = folder.join("split");
     for scheme in if schemes.is_dir() {
@@ -90,6 +57,68 @@ pub fn read(folder: &Path) -> Result<RawDataset, GraphError> {
         splits,
     )
     .read_as(Reading::of(count, files)))
+}
+
+/// Reads the raw folder in its CSV form.
+fn text(raw: &Path) -> Result<Raw, GraphError> {
+    let mut files = vec![find(raw, "num-node-list.csv")?];
+    let nodes = single_number(&files[0])?;
+
+    let path = find(raw, "edge.csv")?;
+    let mut edges = Vec::new();
+    each_line(&path, open(&path)?, |line| {
+        let (source, destination) = line.split_once(',').ok_or("expected source,destination")?;
+        let node = |field| in_range(number(field, "a node number")?, nodes);
+        edges.push((node(source)?, node(destination)?));
+        Ok(())
+    })?;
+    files.push(path);
+    // A check where the file is there: nothing else needs it.
+    if let Ok(path) = find(raw, "num-edge-list.csv") {
+        let promised = single_number(&path)?;
+        if promised != edges.len() {
+            let what = format!("promises {promised} edges, but there are {}", edges.len());
+            return Err(GraphError::file(&path, what));
+        }
+        files.push(path);
+    }
+
+    let path = find(raw, "node-label.csv")?;
+    let names = names(&path)?;
+    if names.len() != nodes {
+        let what = format!("has {} lines for {nodes} nodes", names.len());
+        return Err(GraphError::file(&path, what));
+    }
+    files.push(path);
+    let path = find(raw, "node-feat.csv")?;
+    let features = features(&path, nodes)?;
+    files.push(path);
+    Ok(Raw {
+        nodes,
+        edges,
+        features,
+        names,
+        files,
+    })
+}
+
+/// The class of each node.
+fn names(path: &Path) -> Result<Vec<Option<i64>>, GraphError> {
+    let mut names: Vec<Option<i64>> = Vec::new();
+    each_line(path, open(path)?, |line| {
+        names.push(match line.trim() {
+            label if !is_known(label) => None,
+            label if label.contains(',') => {
+                return Err(
+                    "several labels per node (multi-task data) are not supported".to_owned(),
+                );
+            }
+            // Labels of data with gaps are written as decimals: `4.0`.
+            label => Some(number(label.trim_end_matches(".0"), "a class number")?),
+        });
+        Ok(())
+    })?;
+    Ok(names)
 }
 
 /// The file, or its compressed form.

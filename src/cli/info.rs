@@ -1,0 +1,147 @@
+//! `grapevine info`: what a graph is like.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args as ClapArgs;
+
+use super::Verdict;
+use super::datasets::thousands;
+use super::output::{columns, print, print_json, tell};
+use super::source::DataArgs;
+use crate::Error;
+use crate::graph::{DataProfile, DatasetSpec};
+use crate::report;
+
+/// Classes that are listed; of more, the largest and the smallest.
+const LISTED: usize = 12;
+
+/// Arguments of `info`.
+#[derive(ClapArgs)]
+pub(super) struct Args {
+    #[command(flatten)]
+    data: DataArgs,
+    /// Draw the distribution of degrees, as SVG or (.png) PNG
+    #[arg(long, value_name = "FILE")]
+    figure: Option<PathBuf>,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
+    // As published: rows that are divided by their sum say less of the data.
+    let spec = DatasetSpec {
+        normalise_features: Some(false),
+        ..args.data.spec()?
+    };
+    let data = spec.read(Path::new("")).map_err(Error::from)?;
+    let profile = DataProfile::new(&data);
+    if args.json {
+        print_json(&profile)?;
+    } else {
+        print(&columns(&["", &profile.name], &rows(&profile)))?;
+    }
+    for note in &data.reading.notes {
+        tell(&format!("note: {note}\n"));
+    }
+    if let Some(path) = &args.figure {
+        report::write_degrees(path, &profile)?;
+    }
+    Ok(Verdict::Good)
+}
+
+/// What is printed, a row each.
+fn rows(profile: &DataProfile) -> Vec<Vec<String>> {
+    let count = |number: usize| thousands(number as u64);
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    let mut add = |name: &str, value: String| rows.push(vec![name.to_owned(), value]);
+    add("nodes", count(profile.nodes));
+    add("edges", count(profile.edges));
+    let degrees = &profile.degrees;
+    add("degree, mean", format!("{:.2}", degrees.mean));
+    for (name, degree) in [
+        ("degree, least", degrees.least),
+        ("degree, median", degrees.median),
+        ("degree, 99th percentile", degrees.percentile_99),
+        ("degree, most", degrees.most),
+    ] {
+        add(name, count(degree));
+    }
+    add("nodes without a neighbour", count(degrees.isolated));
+    add("components", count(profile.components));
+    add(
+        "largest component",
+        share(profile.largest_component, profile.nodes),
+    );
+    if let Some(homophily) = profile.homophily {
+        add("homophily of edges", format!("{:.3}", homophily.edge));
+        add("homophily of nodes", format!("{:.3}", homophily.node));
+        if let Some(adjusted) = homophily.adjusted {
+            add("homophily, adjusted", format!("{adjusted:.3}"));
+        }
+    }
+    add("classes", count(profile.classes.len()));
+    let labelled = profile.nodes - profile.unlabelled;
+    let mut sizes: Vec<(usize, usize)> = profile.classes.iter().copied().enumerate().collect();
+    if sizes.len() > LISTED {
+        sizes.sort_by_key(|&(class, size)| (std::cmp::Reverse(size), class));
+        sizes.drain(1..sizes.len() - 1);
+    }
+    for (class, size) in sizes {
+        add(&format!("class {class}"), share(size, labelled));
+    }
+    add("nodes without a class", count(profile.unlabelled));
+    add("features", count(profile.features));
+    add(
+        "feature values not zero",
+        format!("{:.3} %", 100.0 * profile.features_filled),
+    );
+    match &profile.splits[..] {
+        [] => add("split of the files", "none".to_owned()),
+        [[train, validation, test], more @ ..] => {
+            let others = if more.is_empty() {
+                String::new()
+            } else {
+                format!(", and {} more", more.len())
+            };
+            let sizes = [train, validation, test]
+                .map(|size| count(*size))
+                .join(" / ");
+            add("split of the files", format!("{sizes}{others}"));
+        }
+    }
+    rows
+}
+
+/// A number, and what share that is.
+fn share(part: usize, whole: usize) -> String {
+    let percent = 100.0 * part as f64 / whole.max(1) as f64;
+    format!("{} ({percent:.1} %)", thousands(part as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::cora;
+
+    #[test]
+    fn cora_is_told_in_rows() {
+        let mut profile = DataProfile::new(&cora().unwrap());
+        let of = |profile: &DataProfile| columns(&["", "cora"], &rows(profile));
+        let text = of(&profile);
+        for said in [
+            "2,708",
+            "2,485 (91.8 %)",
+            "818 (30.2 %)",
+            "140 / 500 / 1,000",
+            "1.268 %",
+        ] {
+            assert!(text.contains(said), "{said}: {text}");
+        }
+        profile.classes = vec![1; 40];
+        profile.classes[7] = 9;
+        let text = of(&profile);
+        assert_eq!(text.matches("\nclass ").count(), 2, "{text}");
+        assert!(text.contains("class 7 "), "{text}");
+    }
+}

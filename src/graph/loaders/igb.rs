@@ -1,0 +1,45 @@
+//! A homogeneous graph of the Illinois Graph Benchmark (Khatua et al., 2023):
+//!
+//! ```text
+//! paper/node_feat.npy                       [nodes, 1024], single precision
+//! paper/node_label_19.npy, node_label_2K    [nodes], decimals
+//! paper__cites__paper/edge_index.npy        [edges, 2]
+//! ```
+//!
+//! The first 60 % of the nodes train and the next 20 % validate, as the authors' loader has it.
+
+use std::path::Path;
+
+use super::arrays::{Ends, features, in_order, known_of_decimals};
+use super::ids::number_classes;
+use super::{EdgeCount, Reading, npy};
+use crate::graph::{GraphError, RawDataset};
+
+/// Reads the folder with `paper` in it, or in its folder `processed`, with the classes of a file.
+pub fn read(folder: &Path, label: Option<&str>) -> Result<RawDataset, GraphError> {
+    let inner = folder.join("processed");
+    let folder = if inner.is_dir() { &inner } else { folder };
+    let label = label.unwrap_or("node_label_19");
+    let feats = folder.join("paper/node_feat.npy");
+    let classes_of = folder.join(format!("paper/{label}.npy"));
+    let pairs = folder.join("paper__cites__paper/edge_index.npy");
+    let names = npy::read::<f64>(&classes_of)?.values;
+    let nodes = names.len();
+    let edges = npy::read::<i64>(&pairs)?.pairs(nodes, Ends::Rows);
+    let edges = edges.map_err(|what| GraphError::file(&pairs, what))?;
+    let features = features(&feats, "the array", npy::read(&feats)?, nodes)?;
+    let names = known_of_decimals(&names).map_err(|what| GraphError::file(&classes_of, what))?;
+    let (labels, classes) = number_classes(&names);
+    let (graph, count) = EdgeCount::undirected(nodes, edges);
+    let reading = Reading::of(count, [feats, classes_of, pairs]);
+    // Named after the folder.
+    Ok(RawDataset::new(
+        String::new(),
+        graph,
+        features,
+        labels,
+        classes,
+        vec![in_order(nodes)],
+    )
+    .read_as(reading))
+}

@@ -1,0 +1,264 @@
+//! One graph in the layouts of published graphs, as their libraries wrote it (`tests/layouts`).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::*;
+use crate::graph::{FeatureSource, Features, Split};
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/layouts")
+        .join(name)
+}
+
+fn spec(format: Format) -> DatasetSpec {
+    let tables = format == Format::Parquet;
+    let text = |text: &str| tables.then(|| text.to_owned());
+    DatasetSpec {
+        format: Some(format),
+        id: text("key"),
+        label: text("class"),
+        source: text("src"),
+        target: text("dst"),
+        features: tables.then(|| FeatureSource::Columns(vec!["v".to_owned()])),
+        ..DatasetSpec::default()
+    }
+}
+
+fn of(format: Format, path: &Path) -> Result<RawDataset, String> {
+    read(format, path, &spec(format)).map_err(|error| error.to_string())
+}
+
+const ALL: [(Format, &str); 5] = [
+    (Format::DglReddit, "reddit"),
+    (Format::GraphSaint, "graphsaint"),
+    (Format::Igb, "igb"),
+    (Format::Ogb, "ogb"),
+    (Format::Parquet, "parquet"),
+];
+
+#[test]
+fn all_layouts_hold_the_same_graph() {
+    for (format, name) in ALL {
+        let data = of(format, &folder(name)).unwrap();
+        assert_eq!(data.name, name);
+        let edges: Vec<_> = data
+            .graph
+            .iter_edges()
+            .filter(|(to, from)| to < from)
+            .collect();
+        assert_eq!(edges, [(0, 1), (1, 2), (2, 3)], "{name}");
+        assert_eq!((data.graph.nodes(), data.classes), (5, 3), "{name}");
+        // Where labels may be missing, that of node 3 is.
+        let third = (!matches!(name, "ogb" | "parquet")).then_some(0);
+        let labels = [Some(2), Some(0), Some(1), third, Some(2)];
+        assert_eq!(data.labels[..], labels, "{name}");
+        let values = (1_u8..=15).map(|value| f32::from(value) / 4.0).collect();
+        assert_eq!(
+            *data.features,
+            Features::Dense { width: 3, values },
+            "{name}"
+        );
+        assert!(
+            data.reading.unread.is_empty(),
+            "{name}: {:?}",
+            data.reading.unread
+        );
+    }
+}
+
+#[test]
+fn splits_are_those_of_the_files() {
+    let split = |train: &[u32], validation: &[u32], test: &[u32]| Split {
+        train: train.to_vec(),
+        validation: validation.to_vec(),
+        test: test.to_vec(),
+    };
+    for (format, name, expected) in [
+        (Format::DglReddit, "reddit", split(&[0, 1], &[2], &[3, 4])),
+        (
+            Format::GraphSaint,
+            "graphsaint",
+            split(&[0, 1], &[2], &[3, 4]),
+        ),
+        (Format::Igb, "igb", split(&[0, 1, 2], &[3], &[4])),
+        (Format::Ogb, "ogb", split(&[0, 1], &[2], &[4])),
+    ] {
+        assert_eq!(
+            of(format, &folder(name)).unwrap().splits,
+            [expected],
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn matrices_of_either_symmetry_are_the_same_graph() {
+    for name in ["general", "symmetric"] {
+        let path = folder("matrix-market").join(name).with_extension("mtx");
+        let data = of(Format::MatrixMarket, &path).unwrap();
+        let edges: Vec<_> = data
+            .graph
+            .iter_edges()
+            .filter(|(to, from)| to < from)
+            .collect();
+        assert_eq!(
+            (edges, data.graph.nodes()),
+            (vec![(0, 1), (1, 2), (2, 3)], 5)
+        );
+    }
+}
+
+#[test]
+fn features_may_be_of_the_other_byte_order_and_several_columns() {
+    let values = npy::read::<f32>(&folder("big-endian/feats.npy")).unwrap();
+    assert_eq!(
+        values,
+        npy::read::<f32>(&folder("graphsaint/feats.npy")).unwrap()
+    );
+    let spec = DatasetSpec {
+        features: Some(FeatureSource::Columns(vec!["y".to_owned(), "x".to_owned()])),
+        ..spec(Format::Parquet)
+    };
+    let data = read(Format::Parquet, &folder("parquet"), &spec).unwrap();
+    assert_eq!(data.features.values()[..4], [0.5, 0.25, 1.25, 1.0]);
+}
+
+#[test]
+fn columns_of_tables_that_are_missing_or_of_another_type_are_named() {
+    let of = |change: &dyn Fn(&mut DatasetSpec)| {
+        let mut spec = spec(Format::Parquet);
+        change(&mut spec);
+        read(Format::Parquet, &folder("parquet"), &spec)
+            .unwrap_err()
+            .to_string()
+    };
+    let text = |text: &str| Some(text.to_owned());
+    for (error, said) in [
+        (
+            of(&|spec| spec.id = None),
+            "has no column `id`; `id` of [dataset] names another; its columns: key, class, x, y, v",
+        ),
+        (
+            of(&|spec| spec.id = text("class")),
+            "column `class` must hold whole numbers",
+        ),
+        (
+            of(&|spec| spec.id = text("x")),
+            "column `x` must hold whole numbers",
+        ),
+        (
+            of(&|spec| spec.features = Some(FeatureSource::Columns(vec!["class".to_owned()]))),
+            "column `class` must hold a number or a list",
+        ),
+    ] {
+        assert!(error.contains(said), "{error}");
+    }
+}
+
+/// A copy of a layout in which a file can be changed.
+fn copied(name: &str) -> tempfile::TempDir {
+    fn copy(from: &Path, to: &Path) {
+        fs::create_dir_all(to).unwrap();
+        for entry in entries(from).unwrap() {
+            let goal = to.join(entry.file_name().unwrap());
+            if entry.is_dir() {
+                copy(&entry, &goal);
+            } else {
+                fs::copy(&entry, goal).unwrap();
+            }
+        }
+    }
+    let copied = tempfile::tempdir().unwrap();
+    copy(&folder(name), copied.path());
+    copied
+}
+
+#[test]
+fn a_file_that_is_cut_short_or_missing_is_an_error_that_names_it() {
+    for (format, name) in ALL {
+        for file in of(format, &folder(name)).unwrap().reading.files.clone() {
+            let within = file.strip_prefix(folder(name)).unwrap();
+            let copy = copied(name);
+            let path = copy.path().join(within);
+            let whole = fs::read(&path).unwrap();
+            fs::write(&path, &whole[..whole.len() - 4]).unwrap();
+            let error = of(format, copy.path()).unwrap_err();
+            let called = within.file_name().unwrap().to_str().unwrap();
+            assert!(error.contains(called), "{called}: {error}");
+            fs::remove_file(&path).unwrap();
+            of(format, copy.path()).unwrap_err();
+        }
+    }
+}
+
+#[test]
+fn what_is_out_of_range_or_of_several_labels_is_told() {
+    for (format, name, file, text, said) in [
+        (
+            Format::GraphSaint,
+            "graphsaint",
+            "role.json",
+            r#"{"tr": [0, 5], "va": [], "te": []}"#,
+            "node 5 is not one of the 5 nodes",
+        ),
+        (
+            Format::GraphSaint,
+            "graphsaint",
+            "role.json",
+            r#"{"tr": [0], "va": [1], "te": [0]}"#,
+            "node 0 is in two of the sets",
+        ),
+        (
+            Format::GraphSaint,
+            "graphsaint",
+            "role.json",
+            r#"{"tr": [0], "va": [1]}"#,
+            "missing field `te`",
+        ),
+        (
+            Format::GraphSaint,
+            "graphsaint",
+            "class_map.json",
+            r#"{"7": 0}"#,
+            "node 7 is not one of",
+        ),
+        (
+            Format::GraphSaint,
+            "graphsaint",
+            "class_map.json",
+            r#"{"0": [0, 1, 1]}"#,
+            "a list of 3 labels",
+        ),
+    ] {
+        let copy = copied(name);
+        fs::write(copy.path().join(file), text).unwrap();
+        let error = of(format, copy.path()).unwrap_err();
+        assert!(error.contains(file) && error.contains(said), "{error}");
+    }
+    // Features of four nodes beside an adjacency of five.
+    let copy = copied("graphsaint");
+    let mut bytes = Vec::new();
+    ndarray_npy::WriteNpyExt::write_npy(&ndarray::Array2::<f32>::ones((4, 3)), &mut bytes).unwrap();
+    fs::write(copy.path().join("feats.npy"), bytes).unwrap();
+    let error = of(Format::GraphSaint, copy.path()).unwrap_err();
+    assert!(
+        error.contains("`shape` is [5, 5], and there are features of 4 nodes"),
+        "{error}"
+    );
+    // Edges and labels that do not fit, in the other layouts of arrays.
+    let copy = copied("igb");
+    let mut bytes = Vec::new();
+    ndarray_npy::WriteNpyExt::write_npy(&ndarray::arr2(&[[0_i64, 5]]), &mut bytes).unwrap();
+    fs::write(
+        copy.path().join("paper__cites__paper/edge_index.npy"),
+        bytes,
+    )
+    .unwrap();
+    let error = of(Format::Igb, copy.path()).unwrap_err();
+    assert!(
+        error.contains("edge_index.npy: node 5 is not one of the 5 nodes"),
+        "{error}"
+    );
+}

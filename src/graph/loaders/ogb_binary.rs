@@ -1,0 +1,71 @@
+//! The raw folder of an Open Graph Benchmark data set in its binary form, which ogbn-papers100M
+//! has:
+//!
+//! ```text
+//! data.npz          edge_index [2, edges], node_feat [nodes, width],
+//!                   num_nodes_list and num_edges_list, a number each
+//! node-label.npz    node_label [nodes, 1], decimals, `nan` where it is not known
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use super::arrays::{Ends, features, known_of_decimals};
+use super::npy::Npz;
+use crate::graph::{Features, GraphError};
+
+/// What a raw folder holds.
+pub struct Raw {
+    /// Number of nodes.
+    pub nodes: usize,
+    /// Pairs as they are listed.
+    pub edges: Vec<(u32, u32)>,
+    /// `[nodes, width]`.
+    pub features: Features,
+    /// The class of each node, as the files number them.
+    pub names: Vec<Option<i64>>,
+    /// The files that were read.
+    pub files: Vec<PathBuf>,
+}
+
+/// Reads the raw folder.
+pub fn read(raw: &Path) -> Result<Raw, GraphError> {
+    let (data, labels) = (raw.join("data.npz"), raw.join("node-label.npz"));
+    let mut npz = Npz::open(&data)?;
+    let mut single = |name: &str| {
+        let list = npz.read::<i64>(name)?.values;
+        match list[..] {
+            [one] => usize::try_from(one).map_err(|_| npz.error(format!("`{name}` is {one}"))),
+            _ => Err(npz.error(format!(
+                "`{name}` must hold one number: data sets of many graphs are not supported"
+            ))),
+        }
+    };
+    let (nodes, promised) = (single("num_nodes_list")?, single("num_edges_list")?);
+    // Before anything is made for so many nodes.
+    let features = features(&data, "`node_feat`", npz.read("node_feat")?, nodes)?;
+    let index = npz.read::<i64>("edge_index")?;
+    let edges = index.pairs(nodes, Ends::Columns);
+    let edges = edges.map_err(|what| npz.error(format!("`edge_index`: {what}")))?;
+    if edges.len() != promised {
+        let what = format!("promises {promised} edges, but there are {}", edges.len());
+        return Err(npz.error(what));
+    }
+    let mut npz = Npz::open(&labels)?;
+    let array = npz.read::<f64>("node_label")?;
+    if array.values.len() != nodes {
+        let what = format!(
+            "`node_label` has the shape {:?}, and there are {nodes} nodes of one label each",
+            array.shape
+        );
+        return Err(npz.error(what));
+    }
+    let names = known_of_decimals(&array.values);
+    let names = names.map_err(|what| npz.error(format!("`node_label`, {what}")))?;
+    Ok(Raw {
+        nodes,
+        edges,
+        features,
+        names,
+        files: vec![data, labels],
+    })
+}

@@ -1,0 +1,204 @@
+//! Two Parquet tables: of nodes, with the columns `id`, `label` and `features`, and of edges, with
+//! `source` and `target`; a section may name others. Features are a column of lists, or several
+//! columns of numbers. A missing label is none.
+
+use std::path::Path;
+
+use polars::prelude::{DataFrame, DataType, PolarsError, Series};
+
+use super::ids::is_known;
+use super::tabular::{Node, Nodes, file_of};
+use super::{EdgeCount, Reading, file_name, finite};
+use crate::graph::{DatasetSpec, FeatureSource, Features, GraphError, RawDataset};
+use crate::memory;
+use crate::parquet;
+
+/// Reads the folder.
+pub fn read(folder: &Path, spec: &DatasetSpec) -> Result<RawDataset, GraphError> {
+    let path = file_of(folder, spec.nodes.as_deref(), "nodes.parquet")?;
+    let table = Table::read(&path)?;
+    let nodes = Nodes::new(&path, nodes(&table, spec)?)?;
+    let pairs = file_of(folder, spec.edges.as_deref(), "edges.parquet")?;
+    let table = Table::read(&pairs)?;
+    let sources = table.whole("source", spec.source.as_deref())?;
+    let targets = table.whole("target", spec.target.as_deref())?;
+    let node = |row: usize, id: u64| {
+        nodes.ids.node(id).ok_or_else(|| {
+            let what = format!(
+                "row {row} (from 0): node {id} has no row in `{}`",
+                file_name(&path)
+            );
+            GraphError::file(&pairs, what)
+        })
+    };
+    let ends = sources.into_iter().zip(targets).enumerate();
+    let edges = ends.map(|(row, (from, to))| Ok((node(row, from)?, node(row, to)?)));
+    let edges = edges.collect::<Result<Vec<_>, GraphError>>()?;
+    let count = nodes.ids.len();
+    let (graph, listed) = EdgeCount::undirected(count, edges);
+    let mut reading = Reading::of(listed, [path.clone(), pairs]);
+    let features = if let Some(features) = nodes.features {
+        finite(&path, "the features", features)?
+    } else {
+        reading = reading.with_note(format!(
+            "no features: each of the {count} nodes is its own, an identity matrix; `features` of [dataset] names their columns"
+        ));
+        Features::identity(count)
+    };
+    // Named after the folder.
+    Ok(RawDataset::new(
+        String::new(),
+        graph,
+        features,
+        nodes.labels,
+        nodes.classes,
+        vec![],
+    )
+    .read_as(reading))
+}
+
+/// The rows of the table of nodes.
+fn nodes(table: &Table<'_>, spec: &DatasetSpec) -> Result<Vec<Node>, GraphError> {
+    let ids = table.whole("id", spec.id.as_deref())?;
+    let classes = table.text("label", spec.label.as_deref())?;
+    let columns = match &spec.features {
+        Some(FeatureSource::Columns(columns)) => columns.clone(),
+        // A file of its own is refused with the section.
+        _ if table.frame.column("features").is_ok() => vec!["features".to_owned()],
+        _ => vec![],
+    };
+    let mut rows: Vec<Node> = (ids.into_iter().zip(classes))
+        .map(|(id, class)| Node {
+            id,
+            class,
+            values: vec![],
+        })
+        .collect();
+    for column in &columns {
+        for (row, values) in rows.iter_mut().zip(table.values(column)?) {
+            row.values.extend(values);
+        }
+    }
+    let width = rows.first().map_or(0, |row| row.values.len());
+    match rows.iter().position(|row| row.values.len() != width) {
+        None => Ok(rows),
+        Some(row) => Err(table.error(format!(
+            "row {row} (from 0) has {} features, and the first {width}",
+            rows[row].values.len()
+        ))),
+    }
+}
+
+/// A table and where it is from.
+struct Table<'a> {
+    path: &'a Path,
+    frame: DataFrame,
+}
+
+impl<'a> Table<'a> {
+    fn read(path: &'a Path) -> Result<Self, GraphError> {
+        let file = std::fs::metadata(path).map_err(|source| GraphError::read(path, source))?;
+        memory::need(
+            || format!("the table {}", path.display()),
+            file.len().saturating_mul(2),
+        )?;
+        let frame = parquet::read(path).map_err(|error| {
+            GraphError::file(path, format!("is not read as a Parquet table: {error}"))
+        })?;
+        Ok(Self { path, frame })
+    }
+
+    fn error(&self, what: impl Into<String>) -> GraphError {
+        GraphError::file(self.path, what)
+    }
+
+    /// The column that a key names, or the one called like the key.
+    fn column(&self, key: &str, name: Option<&str>) -> Result<Series, GraphError> {
+        let name = name.unwrap_or(key);
+        let column = self.frame.column(name).map_err(|_| {
+            let columns = self.frame.get_column_names().into_iter();
+            let columns: Vec<String> = columns.map(ToString::to_string).collect();
+            self.error(format!(
+                "has no column `{name}`; `{key}` of [dataset] names another; its columns: {}",
+                columns.join(", ")
+            ))
+        })?;
+        Ok(column.as_materialized_series().clone())
+    }
+
+    /// A column of whole numbers that are not negative, none missing.
+    fn whole(&self, key: &str, name: Option<&str>) -> Result<Vec<u64>, GraphError> {
+        let column = self.column(key, name)?;
+        let numbers = || -> Result<Option<Vec<u64>>, PolarsError> {
+            if !column.dtype().is_integer() {
+                return Ok(None);
+            }
+            Ok(column
+                .strict_cast(&DataType::UInt64)?
+                .u64()?
+                .iter()
+                .collect())
+        };
+        match numbers() {
+            Ok(Some(numbers)) => Ok(numbers),
+            _ => Err(self.error(format!(
+                "column `{}` must hold whole numbers from 0 on, one in each row; it holds {}",
+                column.name(),
+                column.dtype()
+            ))),
+        }
+    }
+
+    /// A column of anything that has a text; missing where there is none.
+    fn text(&self, key: &str, name: Option<&str>) -> Result<Vec<Option<String>>, GraphError> {
+        let column = self.column(key, name)?;
+        let text = column.cast(&DataType::String);
+        let text = text.and_then(|text| {
+            let known = |text: &&str| is_known(text);
+            // Whole numbers with gaps are kept as decimals: `4.0`.
+            let name = |text: &str| text.trim_end_matches(".0").to_owned();
+            Ok(text
+                .str()?
+                .iter()
+                .map(|text| text.filter(known).map(name))
+                .collect())
+        });
+        text.map_err(|error| self.error(format!("column `{}`: {error}", column.name())))
+    }
+
+    /// The numbers in each row of a column: one, or a list of them.
+    fn values(&self, name: &str) -> Result<Vec<Vec<f32>>, GraphError> {
+        let column = self.column("features", Some(name))?;
+        let numbers = || -> Result<Option<Vec<Vec<f32>>>, PolarsError> {
+            let whole = |column: &Series| -> Result<Option<Vec<f32>>, PolarsError> {
+                Ok(column
+                    .strict_cast(&DataType::Float32)?
+                    .f32()?
+                    .iter()
+                    .collect())
+            };
+            if let DataType::List(_) = column.dtype() {
+                let mut rows = Vec::with_capacity(column.len());
+                let lists = column.list()?;
+                for row in 0..lists.len() {
+                    let Some(row) = lists.get_as_series(row) else {
+                        return Ok(None);
+                    };
+                    let Some(row) = whole(&row)? else {
+                        return Ok(None);
+                    };
+                    rows.push(row);
+                }
+                return Ok(Some(rows));
+            }
+            Ok(whole(&column)?.map(|values| values.into_iter().map(|value| vec![value]).collect()))
+        };
+        match numbers() {
+            Ok(Some(numbers)) => Ok(numbers),
+            _ => Err(self.error(format!(
+                "column `{name}` must hold a number or a list of numbers in each row; it holds {}",
+                column.dtype()
+            ))),
+        }
+    }
+}

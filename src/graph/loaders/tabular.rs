@@ -1,0 +1,75 @@
+//! Nodes as a table has them, however it is written.
+
+use std::path::{Path, PathBuf};
+
+use super::ids::{Ids, number_classes};
+use super::only_file;
+use crate::graph::{Features, GraphError};
+
+/// One row of a table of nodes.
+pub struct Node {
+    /// Its id, any number.
+    pub id: u64,
+    /// Its class, where it is known.
+    pub class: Option<String>,
+    /// Its features, as many in all rows.
+    pub values: Vec<f32>,
+}
+
+/// All nodes of a table, numbered by ascending id.
+pub struct Nodes {
+    /// The ids.
+    pub ids: Ids,
+    /// The class of each, `[nodes]`.
+    pub labels: Vec<Option<u32>>,
+    /// Number of classes.
+    pub classes: usize,
+    /// The features, if rows have any.
+    pub features: Option<Features>,
+}
+
+impl Nodes {
+    /// The nodes of the rows of the table at `path`.
+    pub fn new(path: &Path, mut listed: Vec<Node>) -> Result<Self, GraphError> {
+        let ids = Ids::new(listed.iter().map(|node| node.id).collect())
+            .map_err(|what| GraphError::file(path, what))?;
+        // `Ids` keeps one of those that are listed twice.
+        if ids.len() != listed.len() {
+            return Err(GraphError::file(
+                path,
+                "lists a node twice; every node has one class",
+            ));
+        }
+        // As `ids` are, so that the place of a row is the number of its node.
+        listed.sort_unstable_by_key(|node| node.id);
+        let width = listed.first().map_or(0, |node| node.values.len());
+        let (mut names, mut values) = (Vec::new(), Vec::new());
+        for node in listed {
+            names.push(node.class);
+            values.extend(node.values);
+        }
+        let (labels, classes) = number_labels(&names);
+        let features = (width > 0).then(|| Features::Dense { width, values }.compact());
+        Ok(Self {
+            ids,
+            labels,
+            classes,
+            features,
+        })
+    }
+}
+
+/// Classes that are all numbers are ordered as numbers, others as text.
+fn number_labels(names: &[Option<String>]) -> (Vec<Option<u32>>, usize) {
+    let number = |name: &Option<String>| match name {
+        None => Some(None),
+        Some(name) => name.trim().parse::<i64>().ok().map(Some),
+    };
+    let numbers: Option<Vec<Option<i64>>> = names.iter().map(number).collect();
+    numbers.map_or_else(|| number_classes(names), |numbers| number_classes(&numbers))
+}
+
+/// The file of a folder that a section names, or the only one whose name ends so.
+pub fn file_of(folder: &Path, named: Option<&Path>, ending: &str) -> Result<PathBuf, GraphError> {
+    named.map_or_else(|| only_file(folder, ending), |name| Ok(folder.join(name)))
+}
