@@ -17,6 +17,8 @@ pub struct DeviceProfile {
     pub bytes_per_second: f64,
     /// Time to start one piece of work.
     pub launch: Seconds,
+    /// Its memory in bytes, where it has some of its own.
+    pub memory: Option<u64>,
     /// Where the figures are from.
     pub source: &'static str,
 }
@@ -33,6 +35,7 @@ pub const DEVICE_PROFILES: [DeviceProfile; 5] = [
         operations_per_second: 100e9,
         bytes_per_second: 10e9,
         launch: Seconds(1e-6),
+        memory: None,
         source: "one x86 core with two 256-bit fused multiply-add units at 3.1 GHz (2 x 8 x 2 x 3.1e9); memory share assumed",
     },
     DeviceProfile {
@@ -40,20 +43,23 @@ pub const DEVICE_PROFILES: [DeviceProfile; 5] = [
         operations_per_second: 8.1e12,
         bytes_per_second: 320e9,
         launch: Seconds(10e-6),
-        source: "NVIDIA T4 data sheet: 8.1 TFLOPS FP32, 320 GB/s",
+        memory: Some(16_000_000_000),
+        source: "NVIDIA T4 data sheet: 8.1 TFLOPS FP32, 320 GB/s, 16 GB",
     },
     DeviceProfile {
         name: "v100",
         operations_per_second: 15.7e12,
         bytes_per_second: 900e9,
         launch: Seconds(10e-6),
-        source: "NVIDIA V100 SXM2 data sheet: 15.7 TFLOPS FP32, 900 GB/s",
+        memory: Some(32_000_000_000),
+        source: "NVIDIA V100 SXM2 data sheet: 15.7 TFLOPS FP32, 900 GB/s, 32 GB",
     },
     DeviceProfile {
         name: "a100",
         operations_per_second: 19.5e12,
         bytes_per_second: 1_555e9,
         launch: Seconds(10e-6),
+        memory: Some(40_000_000_000),
         source: "NVIDIA A100 40 GB data sheet: 19.5 TFLOPS FP32, 1,555 GB/s",
     },
     DeviceProfile {
@@ -61,7 +67,8 @@ pub const DEVICE_PROFILES: [DeviceProfile; 5] = [
         operations_per_second: 66.9e12,
         bytes_per_second: 3_350e9,
         launch: Seconds(10e-6),
-        source: "NVIDIA H100 SXM data sheet: 67 TFLOPS FP32, 3.35 TB/s",
+        memory: Some(80_000_000_000),
+        source: "NVIDIA H100 SXM data sheet: 67 TFLOPS FP32, 3.35 TB/s, 80 GB",
     },
 ];
 

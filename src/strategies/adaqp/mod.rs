@@ -182,8 +182,8 @@ impl Strategy for AdaQp {
         })
     }
 
-    fn plans_from_counts(&self) -> bool {
-        self.adaptive.is_none()
+    fn plans_from_counts(&self, batches: bool) -> bool {
+        !batches && self.adaptive.is_none()
     }
 
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {

@@ -34,6 +34,7 @@
 //! `codec` the features that are fetched are compressed; what is kept of them is what came.
 
 mod cache;
+mod expectation;
 mod fetching;
 mod pipeline;
 mod plan;
@@ -128,6 +129,10 @@ impl Strategy for DistDgl {
             batches: BatchUse::Needed,
             together: false,
         })
+    }
+
+    fn plans_from_counts(&self, _: bool) -> bool {
+        true
     }
 
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {

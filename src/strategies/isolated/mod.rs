@@ -55,8 +55,8 @@ impl Strategy for Isolated {
         })
     }
 
-    fn plans_from_counts(&self) -> bool {
-        true
+    fn plans_from_counts(&self, batches: bool) -> bool {
+        !batches
     }
 
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
