@@ -1,11 +1,14 @@
 //! `grapevine project`: what an experiment would send, without training it.
 
+use std::path::PathBuf;
+
 use clap::Args as ClapArgs;
 
 use super::output::{columns, print, print_json};
 use super::progress::Projecting;
 use super::{ExperimentArgs, Verdict, read_experiment};
-use crate::experiment::{Preparation, base_of, project};
+use crate::experiment::rows::ProjectionRow;
+use crate::experiment::{Preparation, Projection, base_of, project, write_projection};
 use crate::net::TrafficKind;
 use crate::report::format::{bytes, seconds};
 use crate::strategies::Registry;
@@ -15,6 +18,9 @@ use crate::strategies::Registry;
 pub(super) struct Args {
     #[command(flatten)]
     experiment: ExperimentArgs,
+    /// Folder for the table of it, projection.parquet and .csv [default: none is written]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -30,6 +36,11 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     let projections = project(&experiment, &mut preparation, |done| progress.tell(done));
     progress.end();
     let projections = projections?;
+    if let Some(folder) = &args.out {
+        let row = |projection: &Projection| projection.row(&experiment.name);
+        let rows: Vec<ProjectionRow> = projections.iter().map(row).collect();
+        write_projection(folder, &rows).map_err(crate::Error::from)?;
+    }
     if args.json {
         print_json(&projections)?;
         return Ok(Verdict::Good);
@@ -57,6 +68,8 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
                 bytes((cell.payload_bytes - node - gradients) as f64),
                 upper(bytes(cell.wire_bytes as f64)),
                 upper(seconds(cell.communication_seconds)),
+                upper(seconds(cell.simulated_seconds)),
+                memory(cell),
             ]
         })
         .collect();
@@ -69,6 +82,8 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
         "other",
         "on the wire",
         "network time",
+        "time",
+        "memory",
     ];
     let mut text = columns(&header, &rows);
     if projections.iter().any(|cell| !cell.exact) {
@@ -96,4 +111,16 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     }
     print(&text)?;
     Ok(Verdict::Good)
+}
+
+/// What the worker that needs most holds, and whether that is too much.
+fn memory(cell: &Projection) -> String {
+    let Some(needs) = cell.memory_bytes else {
+        return "?".to_owned();
+    };
+    let needed = bytes(needs as f64);
+    match (cell.fits, cell.device_memory_bytes) {
+        (Some(false), Some(there)) => format!("{needed}, more than {}", bytes(there as f64)),
+        _ => needed,
+    }
 }

@@ -42,9 +42,10 @@ pub(crate) use manifest::judged_by;
 pub use manifest::read_manifest;
 pub use prepare::Preparation;
 pub(crate) use prepare::{base_of, vocabulary_check};
-pub(crate) use project::{Projected, project};
+pub(crate) use project::{Projected, Projection, project};
 pub(crate) use run::{Finished, Progress, Runner, Summary};
 pub(crate) use study::{EstimatorRow, estimate};
+pub(crate) use tables::write_projection;
 pub use tables::{Tables, TablesError};
 pub(crate) use weights::write_weights;
 

@@ -1,6 +1,7 @@
 //! From a cell and a seed to a setting that can run: data, partition, network and devices, each
 //! made once and shared.
 
+mod counted;
 mod refusals;
 
 use std::path::{Path, PathBuf};
@@ -10,8 +11,8 @@ use std::time::{Duration, Instant};
 use super::Error;
 use super::config::{Cell, ConfigError, Experiment, OptionError};
 use crate::graph::{
-    Batches, BoundaryCounts, BoundaryPlan, Chunks, CountSpec, Dataset, DatasetSpec, Division,
-    GraphError, Part, Partition, PartitionMethod, PartitionSpec, RawDataset,
+    Batches, BoundaryCounts, BoundaryPlan, Chunks, Dataset, DatasetSpec, Division, ExpectedGraph,
+    GraphError, Partition, PartitionSpec, RawDataset,
 };
 use crate::model::{LayerSpec, ModelSpec};
 use crate::net::Framing;
@@ -68,6 +69,8 @@ struct Parts {
     boundary: Arc<BoundaryPlan>,
     counts: Arc<BoundaryCounts>,
     chunks: Option<Arc<Chunks>>,
+    /// Of a graph that is known in numbers alone.
+    law: Option<Arc<ExpectedGraph>>,
     took: Duration,
 }
 
@@ -188,7 +191,9 @@ impl<'a> Preparation<'a> {
         let (strategy, needs) = self.strategy(cell)?;
         self.suits_processes(cell, &needs)?;
         let setting = match &cell.settings.dataset.counts {
-            Some(counts) if self.plans => self.counted(cell, seed, strategy.as_ref(), counts)?,
+            Some(counts) if self.plans => {
+                self.counted(cell, seed, strategy.as_ref(), &needs, counts)?
+            }
             _ => self.setting(cell, seed, strategy.as_ref(), &needs)?,
         };
         let setting = Arc::new(setting);
@@ -254,64 +259,6 @@ impl<'a> Preparation<'a> {
         self.assemble(cell, seed, dataset, parts, batches, devices)
     }
 
-    /// A cell whose graph is known in numbers alone, for a plan.
-    fn counted(
-        &mut self,
-        cell: &Cell,
-        seed: u64,
-        strategy: &dyn Strategy,
-        counts: &CountSpec,
-    ) -> Result<Setting, Error> {
-        let settings = &cell.settings;
-        if settings.training.batch.is_some() || !strategy.plans_from_counts() {
-            let what = "plans from the graph itself, and `dataset.counts` has only numbers; project it with a \
-                        `synthetic` graph or a data set that can be held";
-            return Err(cell.refuse_option(None, what).into());
-        }
-        let asked = &settings.partition;
-        if asked.method != PartitionMethod::Random {
-            let what =
-                "must be \"random\" with `dataset.counts`: other partitions have no closed form";
-            return Err(cell.refuse("partition.method", what.to_owned()).into());
-        }
-        let counted = counts
-            .read(&self.base)
-            .map_err(|error| misfit(cell, "dataset.counts", &error))?;
-        let (workers, nodes) = (asked.workers, counted.graph.nodes());
-        if workers as f64 > nodes {
-            let what = format!("is {workers}, more than the {nodes:.0} nodes of the graph");
-            return Err(cell.refuse("partition.workers", what).into());
-        }
-        let begun = Instant::now();
-        let numbers = counted
-            .graph
-            .counts(workers, counted.training, counted.features);
-        let part = |_| Part::default();
-        let parts = Parts {
-            partition: Arc::new(Partition {
-                parts: workers,
-                assignment: Vec::new(),
-            }),
-            boundary: Arc::new(BoundaryPlan {
-                parts: (0..workers).map(part).collect(),
-                nodes: numbers.nodes,
-                edges: numbers.edges,
-            }),
-            counts: Arc::new(numbers),
-            chunks: None,
-            took: begun.elapsed(),
-        };
-        let devices = self.open(cell)?;
-        self.assemble(
-            cell,
-            seed,
-            Arc::new(counts.widths(&counted)),
-            parts,
-            None,
-            devices,
-        )
-    }
-
     fn open(&mut self, cell: &Cell) -> Result<Vec<WorkerDevice>, Error> {
         let settings = &cell.settings;
         let devices = self.devices(&settings.device, settings.partition.workers);
@@ -350,6 +297,7 @@ impl<'a> Preparation<'a> {
             partition: parts.partition,
             boundary: parts.boundary,
             counts: parts.counts,
+            law: parts.law,
             chunks: parts.chunks,
             batches,
             partitioning: parts.took,
@@ -422,6 +370,7 @@ impl<'a> Preparation<'a> {
                 counts: Arc::new(BoundaryCounts::new(&boundary, &dataset.features)),
                 boundary: Arc::new(boundary),
                 chunks: chunks.map(|chunks| Arc::new(chunks.with_training(train))),
+                law: None,
                 took: begun.elapsed(),
             })
         })

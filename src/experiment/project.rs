@@ -1,14 +1,18 @@
 //! What a cell would send and how long it would take, from its plan alone, without training.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Serialize;
 
 use super::Error;
-use super::config::Experiment;
+use super::config::{Cell, Experiment};
 use super::prepare::{Fitted, Preparation};
+use super::rows::ProjectionRow;
 use crate::net::TrafficKind;
-use crate::sim::{Played, WorkerTimes, play, play_equals};
+use crate::sim::{
+    ComputeTiming, Decision, Planner, Played, Setting, Timeline, WorkerTimes, play, play_equals,
+};
 
 /// What a cell would send and how long that would take. Times have the names that they have in the
 /// table of runs.
@@ -16,6 +20,14 @@ use crate::sim::{Played, WorkerTimes, play, play_equals};
 pub(crate) struct Projection {
     /// Name of the cell.
     pub cell: String,
+    /// The strategy's label.
+    #[serde(skip)]
+    pub strategy: String,
+    /// Name of the data set.
+    #[serde(skip)]
+    pub dataset: String,
+    /// Number of workers.
+    pub workers: usize,
     /// The seed of the partition: the experiment's first.
     pub seed: u64,
     /// Epochs of the whole training.
@@ -45,6 +57,14 @@ pub(crate) struct Projection {
     pub exposed_communication_seconds: f64,
     /// Mean over workers of the time in which they wait for others that have not begun to send.
     pub waiting_seconds: f64,
+    /// Virtual time of all workers together, in hours.
+    pub machine_hours: f64,
+    /// What the worker that needs most holds; nothing where the plan does not say.
+    pub memory_bytes: Option<u64>,
+    /// The memory of the device that compute is modelled on, if it states one.
+    pub device_memory_bytes: Option<u64>,
+    /// Whether the one fits into the other, where both are known.
+    pub fits: Option<bool>,
 }
 
 /// How far projecting has come.
@@ -87,7 +107,7 @@ pub(crate) fn project(
                 epochs: fitted.training.epochs(),
             });
         };
-        projections.push(project_cell(&cell.name, &fitted, done)?);
+        projections.push(project_cell(cell, &fitted, done)?);
     }
     Ok(projections)
 }
@@ -96,8 +116,39 @@ pub(crate) fn project(
 /// parts, and the time of one worker is that of all.
 const EACH: usize = 64;
 
-/// The plan of a cell, played.
-fn played(fitted: &Fitted, done: impl Fn(usize)) -> Result<Played, Error> {
+/// A planner, and the most that any worker holds in its plans.
+struct Watched {
+    planner: Box<dyn Planner>,
+    setting: Arc<Setting>,
+    most: Option<u64>,
+}
+
+impl Watched {
+    fn new(fitted: &Fitted) -> Self {
+        Self {
+            planner: fitted.training.planner(),
+            setting: Arc::clone(&fitted.setting),
+            most: None,
+        }
+    }
+}
+
+impl Planner for Watched {
+    fn next(&mut self, decided: Option<&Decision>) -> Arc<Timeline> {
+        let timeline = self.planner.next(decided);
+        let ranks = timeline.workers.iter().enumerate();
+        let held = ranks.filter_map(|(rank, track)| {
+            let memory = track.memory();
+            let always = || self.setting.always_holds(rank);
+            (memory.pass > 0).then(|| always() + memory.kept + memory.pass)
+        });
+        self.most = self.most.max(held.max());
+        timeline
+    }
+}
+
+/// The plan of a cell, played, and the most that a worker holds.
+fn played(fitted: &Fitted, done: impl Fn(usize)) -> Result<(Played, Option<u64>), Error> {
     let Fitted {
         setting,
         needs,
@@ -105,31 +156,31 @@ fn played(fitted: &Fitted, done: impl Fn(usize)) -> Result<Played, Error> {
     } = fitted;
     let (cluster, timing, epochs) = (setting.cluster(), &setting.timing, training.epochs());
     if !setting.holds_graph() && !needs.together && setting.workers() > EACH {
-        let mut planner = training.planner();
-        let one = play_equals(&cluster, timing, planner.as_mut(), epochs, &done)?;
+        let mut planner = Watched::new(fitted);
+        let one = play_equals(&cluster, timing, &mut planner, epochs, &done)?;
         if let Some(played) = one {
-            return Ok(played);
+            return Ok((played, planner.most));
         }
     }
-    let mut planner = training.planner();
+    let mut planner = Watched::new(fitted);
     let played = play(
         &cluster,
         timing,
-        planner.as_mut(),
+        &mut planner,
         epochs,
         needs.together,
         // Without a training nothing is decided, and each epoch is the most that it can be.
         &BTreeMap::new(),
         done,
     )?;
-    Ok(played)
+    Ok((played, planner.most))
 }
 
-fn project_cell(cell: &str, fitted: &Fitted, done: impl Fn(usize)) -> Result<Projection, Error> {
+fn project_cell(cell: &Cell, fitted: &Fitted, done: impl Fn(usize)) -> Result<Projection, Error> {
     let Fitted {
         setting, training, ..
     } = fitted;
-    let played = played(fitted, done)?;
+    let (played, memory) = played(fitted, done)?;
     let traffic = played.ledger.traffic();
     let count = traffic.total(&setting.framing);
     let bytes_by_kind = TrafficKind::ALL
@@ -138,11 +189,19 @@ fn project_cell(cell: &str, fitted: &Fitted, done: impl Fn(usize)) -> Result<Pro
         .filter(|(_, bytes)| *bytes > 0)
         .collect();
     let last = played.times.iter().map(|times| times.clock.0);
+    let simulated_seconds = last.fold(0.0, f64::max);
     let mean = |of: fn(&WorkerTimes) -> f64| {
         played.times.iter().map(of).sum::<f64>() / played.times.len() as f64
     };
+    let device = match &setting.timing {
+        ComputeTiming::Modelled(profile) => profile.memory,
+        ComputeTiming::Measured => None,
+    };
     Ok(Projection {
-        cell: cell.to_owned(),
+        cell: cell.name.clone(),
+        strategy: cell.strategy.label.clone(),
+        dataset: setting.dataset.name.clone(),
+        workers: setting.workers(),
         seed: setting.seed,
         epochs: training.epochs(),
         exact: training.plans_exactly(),
@@ -151,10 +210,51 @@ fn project_cell(cell: &str, fitted: &Fitted, done: impl Fn(usize)) -> Result<Pro
         payload_bytes: count.payload.0,
         wire_bytes: count.wire.0,
         bytes_by_kind,
-        simulated_seconds: last.fold(0.0, f64::max),
+        simulated_seconds,
         compute_seconds: mean(|times| times.compute.0),
         communication_seconds: mean(|times| times.communication.0),
         exposed_communication_seconds: mean(|times| times.exposed.0),
         waiting_seconds: mean(|times| times.waiting.0),
+        machine_hours: simulated_seconds * setting.workers() as f64 / 3600.0,
+        memory_bytes: memory,
+        device_memory_bytes: device,
+        fits: memory.zip(device).map(|(needs, there)| needs <= there),
     })
+}
+
+impl Projection {
+    /// Its row of the table.
+    pub(crate) fn row(&self, experiment: &str) -> ProjectionRow {
+        let of = |kind| self.bytes_by_kind.get(&kind).copied().unwrap_or(0);
+        ProjectionRow {
+            experiment: experiment.to_owned(),
+            cell: self.cell.clone(),
+            strategy: self.strategy.clone(),
+            dataset: self.dataset.clone(),
+            workers: self.workers as u64,
+            seed: self.seed,
+            epochs: self.epochs as u64,
+            bound: if self.exact { "exact" } else { "at most" }.to_owned(),
+            assumed: self.assumed.clone(),
+            messages: self.messages,
+            payload_bytes: self.payload_bytes,
+            wire_bytes: self.wire_bytes,
+            feature_bytes: of(TrafficKind::Feature),
+            activation_bytes: of(TrafficKind::Activation),
+            activation_gradient_bytes: of(TrafficKind::ActivationGradient),
+            parameter_gradient_bytes: of(TrafficKind::ParameterGradient),
+            parameter_bytes: of(TrafficKind::Parameter),
+            repartition_bytes: of(TrafficKind::Repartition),
+            sample_bytes: of(TrafficKind::Sample),
+            control_bytes: of(TrafficKind::Control),
+            simulated_seconds: self.simulated_seconds,
+            compute_seconds: self.compute_seconds,
+            communication_seconds: self.communication_seconds,
+            exposed_communication_seconds: self.exposed_communication_seconds,
+            waiting_seconds: self.waiting_seconds,
+            machine_hours: self.machine_hours,
+            memory_bytes: self.memory_bytes,
+            device_memory_bytes: self.device_memory_bytes,
+        }
+    }
 }

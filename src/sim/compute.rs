@@ -19,6 +19,8 @@ pub struct DeviceProfile {
     pub launch: Seconds,
     /// Bytes per second between its memory and its host's, each way; nothing where these are one.
     pub host_bytes_per_second: Option<f64>,
+    /// Its memory in bytes, where it has some of its own.
+    pub memory: Option<u64>,
     /// Where the figures are from.
     pub source: &'static str,
 }
@@ -36,6 +38,7 @@ pub const DEVICE_PROFILES: [DeviceProfile; 5] = [
         bytes_per_second: 10e9,
         launch: Seconds(1e-6),
         host_bytes_per_second: None,
+        memory: None,
         source: "one x86 core with two 256-bit fused multiply-add units at 3.1 GHz (2 x 8 x 2 x 3.1e9); memory share assumed",
     },
     DeviceProfile {
@@ -44,7 +47,8 @@ pub const DEVICE_PROFILES: [DeviceProfile; 5] = [
         bytes_per_second: 320e9,
         launch: Seconds(10e-6),
         host_bytes_per_second: Some(15.75e9),
-        source: "NVIDIA T4 data sheet: 8.1 TFLOPS FP32, 320 GB/s, PCIe 3.0 x16 (8 GT/s x 16 lanes x 128/130)",
+        memory: Some(16_000_000_000),
+        source: "NVIDIA T4 data sheet: 8.1 TFLOPS FP32, 320 GB/s, 16 GB, PCIe 3.0 x16 (8 GT/s x 16 lanes x 128/130)",
     },
     DeviceProfile {
         name: "v100",
@@ -52,7 +56,8 @@ pub const DEVICE_PROFILES: [DeviceProfile; 5] = [
         bytes_per_second: 900e9,
         launch: Seconds(10e-6),
         host_bytes_per_second: Some(15.75e9),
-        source: "NVIDIA V100 SXM2 data sheet: 15.7 TFLOPS FP32, 900 GB/s, PCIe 3.0 x16",
+        memory: Some(32_000_000_000),
+        source: "NVIDIA V100 SXM2 data sheet: 15.7 TFLOPS FP32, 900 GB/s, 32 GB, PCIe 3.0 x16",
     },
     DeviceProfile {
         name: "a100",
@@ -60,6 +65,7 @@ pub const DEVICE_PROFILES: [DeviceProfile; 5] = [
         bytes_per_second: 1_555e9,
         launch: Seconds(10e-6),
         host_bytes_per_second: Some(31.5e9),
+        memory: Some(40_000_000_000),
         source: "NVIDIA A100 40 GB data sheet: 19.5 TFLOPS FP32, 1,555 GB/s, PCIe 4.0 x16",
     },
     DeviceProfile {
@@ -68,7 +74,8 @@ pub const DEVICE_PROFILES: [DeviceProfile; 5] = [
         bytes_per_second: 3_350e9,
         launch: Seconds(10e-6),
         host_bytes_per_second: Some(63e9),
-        source: "NVIDIA H100 SXM data sheet: 67 TFLOPS FP32, 3.35 TB/s, PCIe 5.0 x16",
+        memory: Some(80_000_000_000),
+        source: "NVIDIA H100 SXM data sheet: 67 TFLOPS FP32, 3.35 TB/s, 80 GB, PCIe 5.0 x16",
     },
 ];
 

@@ -41,7 +41,9 @@ pub use measurement::{
 };
 pub use mpi::Processes;
 pub use opening::open_devices;
-pub use plan::{Decision, Exchange, Phase, Planner, Played, Timeline, Track, play, play_equals};
+pub use plan::{
+    Decision, Exchange, Memory, Phase, Planner, Played, Timeline, Track, play, play_equals,
+};
 pub use record::{EpochRecord, EpochReport, Observer, Outcome, Scores};
 pub use run::{Run, simulate};
 pub use setting::{Setting, Shard};

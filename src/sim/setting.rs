@@ -8,7 +8,8 @@ use burn::tensor::Device;
 
 use super::{Cluster, ComputeTiming, Engine, TrainingConfig, WorkerDevice};
 use crate::graph::{
-    Batches, BoundaryCounts, BoundaryPlan, Chunks, Csr, Dataset, Features, Partition, Peers, Steps,
+    Batches, BoundaryCounts, BoundaryPlan, Chunks, Csr, Dataset, ExpectedGraph, Features,
+    Partition, Peers, Steps,
 };
 use crate::model::{ModelSpec, OptimizerConfig};
 use crate::net::{AllReduceKind, ExchangeKind, Framing, Topology};
@@ -24,6 +25,8 @@ pub struct Setting {
     pub boundary: Arc<BoundaryPlan>,
     /// The same in numbers, for plans.
     pub counts: Arc<BoundaryCounts>,
+    /// The law of the graph, where it is known by that alone.
+    pub law: Option<Arc<ExpectedGraph>>,
     /// A finer division, where the strategy asks for one.
     pub chunks: Option<Arc<Chunks>>,
     /// Mini-batches, where the run has them.
@@ -83,6 +86,17 @@ impl Setting {
     pub fn holds_graph(&self) -> bool {
         // A data set that is known in numbers comes with a graph of no nodes.
         self.dataset.graph.nodes() == self.counts.nodes
+    }
+
+    /// Bytes that a worker holds from the beginning to the end: features and edges of its own
+    /// nodes, with their numbers, and parameters with gradient and two moments of an optimiser.
+    #[must_use]
+    pub fn always_holds(&self, rank: usize) -> u64 {
+        let part = &self.counts.parts[rank];
+        let value = if self.counts.dense { 4 } else { 8 };
+        let edges = part.internal_edges + part.cut_edges;
+        let words = 2 * (part.owned + part.halo) + edges + 4 * self.model.parameters();
+        (value * part.own_values + 4 * words) as u64
     }
 
     /// The network of the run, for engines.

@@ -43,9 +43,11 @@ pub trait Strategy: Send + Sync {
         Ok(Needs::of(asked.clone(), BatchUse::Never))
     }
 
-    /// Whether its plan follows from [`BoundaryCounts`](crate::graph::BoundaryCounts) alone, so
-    /// that graphs can be projected that nobody holds. Default: no, it reads the graph.
-    fn plans_from_counts(&self) -> bool {
+    /// Whether its plan, with or without mini-batches, follows from
+    /// [`BoundaryCounts`](crate::graph::BoundaryCounts) and the law of a graph alone, so that
+    /// graphs can be projected that nobody holds. Default: no, it reads the graph.
+    fn plans_from_counts(&self, batches: bool) -> bool {
+        let _ = batches;
         false
     }
 

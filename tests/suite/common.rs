@@ -188,6 +188,7 @@ impl Case {
             dataset: Arc::clone(&dataset),
             partition: Arc::new(partition),
             counts: Arc::new(BoundaryCounts::new(&boundary, &dataset.features)),
+            law: None,
             boundary: Arc::new(boundary),
             chunks: chunks.map(|chunks| Arc::new(chunks.with_training(train))),
             batches,

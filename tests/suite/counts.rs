@@ -80,7 +80,7 @@ fn what_plans_from_counts_plans_what_it_would_from_the_graph() {
                 ..Case::default()
             };
             let strategy = Case::strategy(name, options);
-            assert!(strategy.plans_from_counts(), "{name} {options}");
+            assert!(strategy.plans_from_counts(false), "{name} {options}");
             let setting = case.setting(strategy.as_ref());
             let from_graph = planned(strategy.as_ref(), &setting);
             let from_counts = planned(strategy.as_ref(), &counts_alone(&setting));
@@ -160,13 +160,13 @@ fn one_of_equal_parts_takes_the_time_of_all_and_stands_for_their_bytes() {
 #[test]
 fn strategies_that_read_the_graph_say_that_they_do() {
     for (name, options) in [
-        ("bns", "share = 0.5"),
-        ("distdgl", ""),
+        ("cluster", ""),
+        ("llcg", ""),
         ("retexo", "form = \"distributed\""),
         ("adaqp", ""),
     ] {
         assert!(
-            !Case::strategy(name, options).plans_from_counts(),
+            !Case::strategy(name, options).plans_from_counts(false),
             "{name} {options}"
         );
     }
@@ -238,6 +238,89 @@ fn a_trillion_edges_are_projected() {
     assert!(of(0, "simulated_seconds") > of(1, "simulated_seconds"));
 }
 
+/// Sixteen workers on 2^scale nodes, drawn or in numbers.
+fn sampled(scale: u32, drawn: bool, batch: &str) -> String {
+    let data = if drawn {
+        format!(
+            "synthetic = {{ kind = \"rmat\", scale = {scale}, edge_factor = 16, classes = 16, features = 128 }}\nsplit = {{ train = 0.1, val = 0.01 }}"
+        )
+    } else {
+        format!("counts = {{ rmat = {{ scale = {scale}, edge_factor = 16 }} }}")
+    };
+    let counts = "counts = { rmat = { scale = 36, edge_factor = 16 } }";
+    let strategies = if batch.is_empty() {
+        "kind = \"bns\"\nshare = 0.5\ncache_features = false\n[[strategy]]\nkind = \"grappa\"\n"
+    } else {
+        "kind = \"distdgl\"\nlabel = \"plain\"\nprefetch = false\n[[strategy]]\nkind = \"distdgl\"\n\
+         [[strategy]]\nkind = \"distdgl\"\nlabel = \"cached\"\ncache = \"grappa-halo\"\n\
+         [[strategy]]\nkind = \"grappa\"\n[[strategy]]\nkind = \"grappa\"\nlabel = \"chunks\"\nchunks = 32\nrepartition_every = 1\n"
+    };
+    let file = FILE
+        .replace(counts, &data)
+        .replace("epochs = 2", &format!("epochs = 2\n{batch}"));
+    let first = file.find("[[strategy]]").expect("a strategy");
+    format!("{}[[strategy]]\n{strategies}", &file[..first])
+}
+
+#[test]
+fn what_is_expected_of_samples_and_chunks_is_what_is_drawn_and_cut() {
+    const BATCH: &str = "batch = { size = 1000, fanouts = [15, 10, 5] }";
+    for (scale, batch) in [(11, BATCH), (13, BATCH), (11, ""), (13, "")] {
+        let cells = |drawn: bool| -> serde_json::Value {
+            let (code, out, error) = program("project", &sampled(scale, drawn, batch));
+            assert_eq!(code, Some(0), "{error}");
+            serde_json::from_str(&out).expect("JSON")
+        };
+        let (drawn, expected) = (cells(true), cells(false));
+        let pairs = drawn.as_array().expect("cells").iter();
+        for (drawn, expected) in pairs.zip(expected.as_array().expect("cells")) {
+            let cell = drawn["cell"].as_str().expect("a name");
+            let of = |cells: &serde_json::Value, key: &str| cells[key].as_f64().expect("a number");
+            for (kind, bytes) in drawn["bytes_by_kind"].as_object().expect("bytes") {
+                let found = of(&expected["bytes_by_kind"], kind);
+                let ratio = found / bytes.as_f64().expect("bytes");
+                let most = if cell == "plain" && kind == "feature" {
+                    0.03
+                } else {
+                    0.05
+                };
+                assert!((ratio - 1.0).abs() < most, "{cell} {scale} {kind}: {ratio}");
+            }
+            // A cut graph has links that carry more than others, and ends when these do.
+            let ratio = of(expected, "simulated_seconds") / of(drawn, "simulated_seconds");
+            assert!((0.9..1.02).contains(&ratio), "{cell} {scale}: {ratio}");
+            let ratio = of(expected, "compute_seconds") / of(drawn, "compute_seconds");
+            assert!((ratio - 1.0).abs() < 0.06, "{cell} {scale}: {ratio}");
+        }
+    }
+}
+
+#[test]
+fn a_projection_is_a_table_and_says_what_a_worker_holds() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("large.toml");
+    std::fs::write(&path, FILE).expect("a file");
+    let output = Command::new(env!("CARGO_BIN_EXE_grapevine"))
+        .args(["project", "large.toml", "--quiet", "--out", "table"])
+        .current_dir(folder.path())
+        .output()
+        .expect("the program");
+    assert!(output.status.success());
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains(", more than 40.0 GB"), "{text}");
+    assert!(folder.path().join("table/projection.parquet").exists());
+    let csv = std::fs::read_to_string(folder.path().join("table/projection.csv")).expect("a table");
+    let rows: Vec<&str> = csv.lines().collect();
+    assert_eq!(rows.len(), 3, "{csv}");
+    let columns: Vec<&str> = rows[0].split(',').collect();
+    assert!(columns.contains(&"memory_bytes") && columns.contains(&"feature_bytes"));
+    // 2^32 own nodes of 128 features alone are 2.2 TB.
+    let (_, out, _) = program("project", FILE);
+    let cells: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    assert!(cells[0]["memory_bytes"].as_u64().expect("bytes") > 2_199_023_255_552);
+    assert_eq!(cells[0]["fits"], serde_json::Value::Bool(false));
+}
+
 #[test]
 fn a_thousand_workers_and_published_sizes_are_projected() {
     let like = FILE
@@ -264,7 +347,7 @@ fn counts_are_refused_where_the_graph_is_needed() {
         ("run", FILE.to_owned(), "`grapevine project` takes"),
         (
             "project",
-            with("kind = \"bns\""),
+            with("kind = \"llcg\""),
             "plans from the graph itself",
         ),
         (
@@ -284,6 +367,11 @@ fn counts_are_refused_where_the_graph_is_needed() {
                 "like = \"ogbn-papers\"",
             ),
             "choose one of ogbn-arxiv, reddit",
+        ),
+        (
+            "project",
+            FILE.replace("workers = 16", "workers = 1000000"),
+            "a plan of 1000000 workers needs at least",
         ),
         (
             "project",

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::rows::{
-    ClaimRow, DecisionRow, EpochRow, Row, RowError, RunRow, TimelineRow, TrafficRow,
+    ClaimRow, DecisionRow, EpochRow, ProjectionRow, Row, RowError, RunRow, TimelineRow, TrafficRow,
 };
 use files::{path_of, read_csv, read_if_there, read_parquet, write, write_if_any};
 
@@ -84,6 +84,14 @@ impl TablesError {
             source: source.into(),
         }
     }
+}
+
+/// Writes `projection.parquet` and `projection.csv` into `folder`, each atomically.
+///
+/// # Errors
+/// A file cannot be written.
+pub(crate) fn write_projection(folder: &Path, rows: &[ProjectionRow]) -> Result<(), TablesError> {
+    write(folder, rows)
 }
 
 impl Tables {

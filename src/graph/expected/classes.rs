@@ -45,15 +45,54 @@ impl ExpectedGraph {
     /// each there with chance q(v), is in the halo of another worker with chance
     /// 1 − Π (1 − q(v) / `workers`).
     pub fn boundary_rows(&self, workers: usize) -> f64 {
-        let share = 1.0 / workers as f64;
         let others = workers as f64 - 1.0;
-        let rows = |class: &NodeClass| {
+        let rows = |(class, read): (&NodeClass, f64)| class.nodes * others * read;
+        let read = self.read_by(1.0 / workers as f64);
+        self.classes.iter().zip(read).map(rows).sum()
+    }
+
+    /// The chance that a node has a neighbour in a random `share` of all nodes, by class.
+    #[must_use]
+    pub fn read_by(&self, share: f64) -> Vec<f64> {
+        let read = |class: &NodeClass| {
             // Logarithms: a node may have more chances to be missed than a product can hold.
             let absent = |&(nodes, chance): &(f64, f64)| nodes * (-chance * share).ln_1p();
             let absent: f64 = class.chances.iter().map(absent).sum();
-            class.nodes * others * -absent.exp_m1()
+            -absent.exp_m1()
         };
-        self.classes.iter().map(rows).sum()
+        self.classes.iter().map(read).collect()
+    }
+
+    /// How many nodes have a neighbour in a random `share` of all nodes.
+    #[must_use]
+    pub fn read(&self, share: f64) -> f64 {
+        let rows = |(class, read): (&NodeClass, f64)| class.nodes * read;
+        self.classes.iter().zip(self.read_by(share)).map(rows).sum()
+    }
+
+    /// What one of equal random `parts` holds, without what it sends and receives.
+    #[must_use]
+    pub fn part(&self, parts: usize, number: usize, training: f64, columns: usize) -> PartCounts {
+        let (nodes, edges) = (self.nodes(), self.edges());
+        // Ends of an edge are in one part as often as two of all nodes are.
+        let own = nodes / parts as f64;
+        let together = ((own - 1.0) / (nodes - 1.0).max(1.0)).clamp(0.0, 1.0);
+        let owned = share(nodes, parts, number);
+        let ends = share(edges, parts, number);
+        let internal_edges = if parts == 1 {
+            ends
+        } else {
+            round(ends as f64 * together)
+        };
+        PartCounts {
+            owned,
+            internal_edges,
+            // What is left, so that both together are all edges.
+            cut_edges: ends - internal_edges,
+            training: share(training, parts, number),
+            own_values: owned * columns,
+            ..PartCounts::default()
+        }
     }
 
     /// What each of `workers` equal random parts holds, sends and receives, rounded to whole
@@ -62,14 +101,9 @@ impl ExpectedGraph {
     ///
     /// `training` nodes are spread like all others. Features are dense rows of `columns` values.
     pub fn counts(&self, workers: usize, training: f64, columns: usize) -> BoundaryCounts {
-        let (nodes, edges) = (self.nodes(), self.edges());
         let pairs = workers * (workers - 1);
         let rows = self.boundary_rows(workers);
-        // Ends of an edge are on one worker as often as two of all nodes are.
-        let own = nodes / workers as f64;
-        let together = ((own - 1.0) / (nodes - 1.0).max(1.0)).clamp(0.0, 1.0);
         let part = |rank: usize| {
-            let owned = share(nodes, workers, rank);
             let peers = (0..workers).filter(|&peer| peer != rank);
             // Rows of ordered pairs of workers, the same both ways.
             let rows = |peer: usize| {
@@ -85,30 +119,19 @@ impl ExpectedGraph {
                 .filter(|(_, rows)| *rows > 0)
                 .collect();
             // Of the rounded numbers, so that halo and messages agree.
-            let halo = cross.iter().map(|(_, rows)| rows).sum();
-            let ends = share(edges, workers, rank);
-            let internal_edges = if workers == 1 {
-                ends
-            } else {
-                round(ends as f64 * together)
-            };
+            let halo: usize = cross.iter().map(|(_, rows)| rows).sum();
             PartCounts {
-                owned,
                 halo,
-                internal_edges,
-                // What is left, so that both together are all edges.
-                cut_edges: ends - internal_edges,
-                training: share(training, workers, rank),
-                own_values: owned * columns,
                 halo_values: halo * columns,
                 sends: cross.clone(),
                 receives: cross,
+                ..self.part(workers, rank, training, columns)
             }
         };
         BoundaryCounts {
             parts: (0..workers).map(part).collect(),
-            nodes: round(nodes),
-            edges: round(edges),
+            nodes: round(self.nodes()),
+            edges: round(self.edges()),
             dense: true,
         }
     }

@@ -33,7 +33,7 @@ pub use decision::Decision;
 pub use equals::play_equals;
 pub use play::{Played, play};
 pub(super) use script::{Following, Script};
-pub use track::{Exchange, Phase, Track};
+pub use track::{Exchange, Memory, Phase, Track};
 
 /// Makes the plans of a training, epoch by epoch, from epoch 0 on.
 pub trait Planner: Send {

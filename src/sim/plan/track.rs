@@ -51,12 +51,39 @@ pub struct Exchange {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Track {
     phases: Vec<Phase>,
+    memory: Memory,
+}
+
+/// Bytes that a worker holds in an epoch, at most; beside its part of the graph, and the
+/// parameters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// All through the epoch.
+    pub kept: u64,
+    /// At the fullest moment of a pass over the layers; 0 where none was planned as one.
+    pub pass: u64,
 }
 
 impl Track {
     /// All of them, in order.
     pub fn phases(&self) -> &[Phase] {
         &self.phases
+    }
+
+    /// What it holds.
+    #[must_use]
+    pub const fn memory(&self) -> Memory {
+        self.memory
+    }
+
+    /// It keeps so many bytes all through the epoch.
+    pub fn keeps(&mut self, bytes: u64) {
+        self.memory.kept = self.memory.kept.max(bytes);
+    }
+
+    /// It holds so many bytes at the fullest moment of a pass over the layers.
+    pub fn passes_with(&mut self, bytes: u64) {
+        self.memory.pass = self.memory.pass.max(bytes);
     }
 
     /// It computes.

@@ -177,8 +177,8 @@ impl Strategy for AdaQp {
         Ok(Needs::of(asked.clone(), batches))
     }
 
-    fn plans_from_counts(&self) -> bool {
-        self.adaptive.is_none()
+    fn plans_from_counts(&self, batches: bool) -> bool {
+        !batches && self.adaptive.is_none()
     }
 
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::graph::{Csr, PartitionMethod, PartitionSpec, places};
+use crate::graph::{Csr, ExpectedGraph, PartitionMethod, PartitionSpec, places};
 use crate::net::Bytes;
 use crate::sim::Setting;
 use crate::strategies::OptionError;
@@ -60,6 +60,9 @@ impl CacheSize {
                 Ok(vec![rows; workers])
             }
             Self::GrappaHalo => {
+                if let Some(law) = &setting.law {
+                    return Ok(vec![beside_expected(law, workers); workers]);
+                }
                 let spec = PartitionSpec {
                     method: PartitionMethod::Random,
                     workers,
@@ -75,6 +78,17 @@ impl CacheSize {
             }
         }
     }
+}
+
+/// What [`beside_own`] is in a graph that is known by its law: the next chunk, and of the nodes in
+/// neither chunk those that have a neighbour in the two.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a number of nodes
+fn beside_expected(law: &ExpectedGraph, workers: usize) -> usize {
+    if workers < 2 {
+        return 0;
+    }
+    let two = 2.0 / workers as f64;
+    (law.nodes() * two / 2.0 + (1.0 - two) * law.read(two)).round() as usize
 }
 
 /// Rows that each worker of Grappa holds beside its own chunk in the first super-epoch: those of

@@ -34,6 +34,7 @@
 //! `codec` the features that are fetched are compressed; what is kept of them is what came.
 
 mod cache;
+mod expectation;
 mod fetching;
 mod pipeline;
 mod plan;
@@ -124,6 +125,10 @@ fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
 impl Strategy for DistDgl {
     fn needs(&self, asked: &PartitionSpec) -> Result<Needs, OptionError> {
         Ok(Needs::of(asked.clone(), BatchUse::Needed))
+    }
+
+    fn plans_from_counts(&self, _: bool) -> bool {
+        true
     }
 
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {

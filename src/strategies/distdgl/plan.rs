@@ -4,8 +4,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::Fetching;
+use super::expectation::Expectation;
 use super::pipeline::Pipeline;
-use super::rehearsal::{Draws, Hop, NEIGHBOUR_BYTES, Read, Rehearsal, Requests};
+use super::rehearsal::{Draws, Hop, NEIGHBOUR_BYTES, Read, Rehearsal};
+use crate::graph::Peers;
 use crate::model::{BlockShape, InputShape, Work};
 use crate::net::{Bytes, TrafficKind};
 use crate::sim::Track;
@@ -19,7 +21,7 @@ use crate::strategies::parts::{CodecState, Wire};
 pub struct FetchPlan {
     fetching: Fetching,
     pipeline: Pipeline,
-    rehearsal: Rehearsal,
+    sampling: Sampling,
     state: CodecState,
     arrivals: Arrivals,
     /// Of each worker the values that are stored of the features that it keeps.
@@ -30,11 +32,21 @@ pub struct FetchPlan {
     batches: VecDeque<Batch>,
 }
 
+/// How it is known what will be drawn.
+enum Sampling {
+    Played(Box<Rehearsal>),
+    /// Of a graph that is known by its law.
+    Expected(Box<Expectation>),
+}
+
 /// A batch, as it will be drawn.
 struct Batch {
     /// Its epoch and step.
     at: (usize, usize),
-    requests: Requests,
+    /// For each hop and worker.
+    hops: Vec<Vec<Hop>>,
+    /// Of each worker the rows that it fetches, by owner.
+    fetched: Vec<Peers<usize>>,
     /// Of each worker what it reads.
     inputs: Vec<Option<InputShape>>,
 }
@@ -44,9 +56,17 @@ impl FetchPlan {
     pub fn new(fetching: Fetching) -> Self {
         let setting = &fetching.setting;
         let (boundary, batches) = (Arc::clone(&setting.boundary), Arc::clone(&fetching.batches));
+        let (rooms, steps) = (&fetching.rooms, setting.steps());
+        let sampling = match &setting.law {
+            Some(law) => {
+                let expected = Expectation::new(Arc::clone(law), batches, steps, rooms);
+                Sampling::Expected(Box::new(expected))
+            }
+            None => Sampling::Played(Box::new(Rehearsal::new(boundary, batches, rooms))),
+        };
         Self {
             pipeline: fetching.pipeline(),
-            rehearsal: Rehearsal::new(boundary, batches, &fetching.rooms),
+            sampling,
             state: fetching.wires.state(),
             arrivals: Arrivals::new(Arc::clone(setting)),
             kept: vec![Vec::new(); setting.workers()],
@@ -62,14 +82,28 @@ impl FetchPlan {
             number / self.fetching.steps(),
             number % self.fetching.steps(),
         );
-        let requests = self.rehearsal.play(at.0, at.1);
+        let requests = match &mut self.sampling {
+            Sampling::Played(rehearsal) => rehearsal.play(at.0, at.1),
+            Sampling::Expected(expectation) => {
+                let expected = expectation.play(at.1);
+                let width = self.fetching.setting.model.features();
+                let input = |&rows: &usize| (rows > 0).then(|| InputShape::dense(rows, width));
+                return Batch {
+                    at,
+                    inputs: expected.inputs.iter().map(input).collect(),
+                    hops: expected.hops,
+                    fetched: expected.fetched,
+                };
+            }
+        };
         let wire = self.fetching.wire(at, &self.state);
         let ranks = 0..self.fetching.setting.workers();
         let inputs = ranks.map(|rank| self.input(&requests.read[rank], rank, &wire));
         Batch {
             at,
             inputs: inputs.collect(),
-            requests,
+            hops: requests.hops,
+            fetched: requests.read.iter().map(Read::rows).collect(),
         }
     }
 
@@ -100,23 +134,20 @@ impl FetchPlan {
     /// A worker takes a batch through a stage; see
     /// [`FetchingTrainer`](super::fetching::FetchingTrainer).
     fn advance(&self, track: &mut Track, rank: usize, batch: &Batch, stage: usize) {
-        let (hops, width) = (
-            batch.requests.hops.len(),
-            self.fetching.setting.model.features(),
-        );
+        let (hops, width) = (batch.hops.len(), self.fetching.setting.model.features());
         match stage {
             0 => {
                 if batch.at.1 == 0 {
                     let training = self.fetching.setting.counts.parts[rank].training;
                     track.compute(Work::pass(training));
                 }
-                track.compute(Work::pass(batch.requests.hops[0][rank].looked_at));
+                track.compute(Work::pass(batch.hops[0][rank].looked_at));
                 batch.reach(track, rank, 0);
             }
             stage if stage == 2 * hops => {
                 receive_features(track, batch.fetches(rank).rows().0, width);
                 if batch.inputs[rank].is_some() {
-                    let rows = batch.requests.hops[hops - 1][rank].inputs;
+                    let rows = batch.hops[hops - 1][rank].inputs;
                     track.compute(Work::pass(rows * width));
                 }
             }
@@ -145,7 +176,7 @@ impl FetchPlan {
 impl Batch {
     /// A worker makes the block of a hop and asks on.
     fn reach(&self, track: &mut Track, rank: usize, hop: usize) {
-        let hops = &self.requests.hops;
+        let hops = &self.hops;
         track.compute(Work::pass(hops[hop][rank].edges));
         let next = hop + 1;
         if next < hops.len() {
@@ -158,7 +189,7 @@ impl Batch {
 
     /// What a worker has drawn at a hop, and what it draws for others.
     fn draws(&self, rank: usize, hop: usize) -> Asked {
-        let all = &self.requests.hops[hop];
+        let all = &self.hops[hop];
         let by_me = all[rank].asks.iter();
         let of_me = all.iter().enumerate();
         let of_me = of_me.map(|(asker, played)| (asker as u32, played.asks[rank]));
@@ -170,13 +201,11 @@ impl Batch {
 
     /// How many rows of features a worker fetches, and others from it.
     fn fetches(&self, rank: usize) -> Asks {
-        let read = &self.requests.read;
-        let rows = |nodes: &Vec<u32>| (!nodes.is_empty()).then_some(nodes.len());
-        let by_me = read[rank].fetched.iter();
-        let by_me = by_me.filter_map(|(owner, nodes)| Some((owner as u32, rows(nodes)?)));
-        let of_me = read.iter().enumerate();
-        let of_me =
-            of_me.filter_map(|(asker, read)| Some((asker as u32, rows(&read.fetched[rank])?)));
+        let by_me = self.fetched[rank].iter();
+        let by_me = by_me.map(|(owner, &rows)| (owner as u32, rows));
+        let of_me = self.fetched.iter().enumerate();
+        let of_me = of_me.map(|(asker, fetched)| (asker as u32, fetched[rank]));
+        let of_me = of_me.filter(|(_, rows)| *rows > 0);
         Asks {
             by_me: by_me.collect(),
             of_me: of_me.collect(),
@@ -243,6 +272,8 @@ impl PlannedSteps for FetchPlan {
                 track.count_under(epoch);
             }
         }
+        let kept = self.fetching.rooms[rank].min(self.fetching.setting.counts.nodes);
+        track.keeps(4 * (kept * model.features()) as u64);
         let ready = &self.batches[0];
         let block = |hop: &Vec<Hop>| {
             let Hop {
@@ -253,7 +284,7 @@ impl PlannedSteps for FetchPlan {
             } = hop[rank];
             BlockShape::of(outputs, inputs, edges, model.aggregation())
         };
-        let blocks = ready.requests.hops.iter().rev().map(block);
+        let blocks = ready.hops.iter().rev().map(block);
         PassPlan::alone(model, blocks, ready.inputs[rank]).write(track, rank);
     }
 }

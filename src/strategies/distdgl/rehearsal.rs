@@ -57,6 +57,18 @@ pub struct Read {
     pub fetched: Peers<Vec<u32>>,
 }
 
+impl Read {
+    /// Rows that come, by owner.
+    #[must_use]
+    pub fn rows(&self) -> Peers<usize> {
+        let mut rows = Peers::default();
+        for (owner, nodes) in self.fetched.iter().filter(|(_, nodes)| !nodes.is_empty()) {
+            *rows.of(owner) = nodes.len();
+        }
+        rows
+    }
+}
+
 /// The sampling of all workers of a run, step after step.
 pub struct Rehearsal {
     boundary: Arc<BoundaryPlan>,

@@ -4,7 +4,8 @@ use rand::seq::SliceRandom;
 use serde::Deserialize;
 
 use super::estimators::Inclusion;
-use crate::graph::{BoundaryPlan, Chunks, Part, Steps};
+use super::numbers::Numbers;
+use crate::graph::{BoundaryPlan, Chunks, ExpectedGraph, Part, Steps};
 use crate::net::Bytes;
 use crate::rng::{Purpose, mix, stream};
 use crate::strategies::parts::chunks::{Carried, chunk_bytes, halo_bytes};
@@ -60,6 +61,8 @@ pub struct Layout<'a> {
     first: bool,
     /// Chunks of each worker: those whose nodes it trains, then the variable one.
     held: Vec<Vec<usize>>,
+    /// Rows of chunks and halos, where the graph is known by its law.
+    numbers: Option<Numbers>,
 }
 
 impl<'a> Layout<'a> {
@@ -94,7 +97,16 @@ impl<'a> Layout<'a> {
             rules,
             first: super_epoch == 0,
             held,
+            numbers: None,
         }
+    }
+
+    /// The same in a graph that is known by its law, if it is: the plan names no nodes.
+    #[must_use]
+    pub fn by_law(self, law: Option<&ExpectedGraph>) -> Self {
+        let (chunks, held) = (self.plan.workers(), self.held[0].len());
+        let numbers = law.map(|law| Numbers::new(law, chunks, self.each(), held));
+        Self { numbers, ..self }
     }
 
     /// The rules it was made by.
@@ -122,6 +134,12 @@ impl<'a> Layout<'a> {
     /// Chunks per worker.
     const fn each(&self) -> usize {
         self.plan.workers() / self.workers
+    }
+
+    /// Number of chunks.
+    #[must_use]
+    pub const fn chunks(&self) -> usize {
+        self.plan.workers()
     }
 
     /// The worker that stores a chunk.
@@ -214,6 +232,32 @@ impl<'a> Layout<'a> {
         self.sources(from, to, self.held(to))
     }
 
+    /// How many those are.
+    #[must_use]
+    pub fn surrounding_rows(&self, from: usize, to: usize) -> usize {
+        match &self.numbers {
+            Some(numbers) => numbers.surroundings(self.apart(from, to)),
+            None => self.surroundings(from, to).len(),
+        }
+    }
+
+    /// Chunks that `from` stores and `to` does not hold.
+    fn apart(&self, from: usize, to: usize) -> usize {
+        let home = from * self.each()..(from + 1) * self.each();
+        home.filter(|chunk| !self.held[to].contains(chunk)).count()
+    }
+
+    /// Halo rows that a worker has in an epoch.
+    #[must_use]
+    pub fn halo_rows(&self, to: usize) -> usize {
+        let of = |from: usize| match from {
+            from if self.rules.halo || from == to => self.surrounding_rows(from, to),
+            from => self.share(self.surrounding_rows(from, to)),
+        };
+        let any = self.rules.halo || self.rules.sampling > 0.0;
+        (0..self.workers).filter(|_| any).map(of).sum()
+    }
+
     /// Halo nodes that travel at the switch. With base chunks, their halo is kept for ever and that
     /// of the variable chunk comes anew: what is held already, or comes with a chunk itself, is not
     /// sent.
@@ -228,6 +272,32 @@ impl<'a> Layout<'a> {
         let mut nodes = self.sources(from, to, &self.held[to][self.each()..]);
         nodes.retain(|node| kept.binary_search(node).is_err());
         nodes
+    }
+
+    /// How many those are.
+    fn travelling(&self, from: usize, to: usize) -> usize {
+        let Some(numbers) = &self.numbers else {
+            return self.halo(from, to).len();
+        };
+        if !self.rules.halo || from == to {
+            return 0;
+        }
+        let all = self.first || self.rules.schedule == Schedule::Regroup;
+        let apart = self.apart(from, to);
+        if all {
+            numbers.surroundings(apart)
+        } else {
+            numbers.anew(apart)
+        }
+    }
+
+    /// Nodes of a chunk.
+    #[must_use]
+    pub fn nodes(&self, chunk: usize) -> usize {
+        match &self.numbers {
+            Some(numbers) => numbers.chunk(chunk),
+            None => self.part(chunk).owned.len(),
+        }
     }
 
     /// Halo nodes that travel in one epoch when a share of them is fetched: as many in every epoch,
@@ -261,7 +331,7 @@ impl<'a> Layout<'a> {
         if from == to || self.rules.sampling == 0.0 {
             return None;
         }
-        let rows = self.share(self.surroundings(from, to).len());
+        let rows = self.share(self.surrounding_rows(from, to));
         (rows > 0).then(|| halo_bytes(rows, width))
     }
 
@@ -290,10 +360,10 @@ impl<'a> Layout<'a> {
             let part = self.part(chunk);
             let cut = if self.all_edges() { part.cut_edges } else { 0 };
             let edges = part.internal_edges + cut;
-            chunk_bytes(part.owned.len(), edges, width, self.carried()).0
+            chunk_bytes(self.nodes(chunk), edges, width, self.carried()).0
         };
         let chunks: u64 = self.fetched(from, to).into_iter().map(chunk).sum();
-        let bytes = chunks + halo_bytes(self.halo(from, to).len(), width).0;
+        let bytes = chunks + halo_bytes(self.travelling(from, to), width).0;
         (bytes > 0).then_some(Bytes(bytes))
     }
 }

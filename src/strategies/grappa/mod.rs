@@ -47,8 +47,10 @@ pub mod estimators;
 mod expectation;
 mod layout;
 mod norms;
+mod numbers;
 mod options;
 mod plan;
+mod planned;
 mod trainer;
 mod weighing;
 mod working;
@@ -107,6 +109,10 @@ impl Strategy for Grappa {
         Ok(Needs::of(partition, BatchUse::Possible))
     }
 
+    fn plans_from_counts(&self, _: bool) -> bool {
+        true
+    }
+
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
         let Self(options) = *self;
         options.fit(setting)?;
@@ -158,7 +164,8 @@ impl Sweeping {
             Schedule::Sweep | Schedule::Regroup => epoch / self.options.repartition_every(),
         };
         let (boundary, chunks) = (&self.setting.boundary, self.setting.chunks.as_deref());
-        Layout::new(boundary, chunks, self.rules, super_epoch)
+        let law = self.setting.law.as_deref();
+        Layout::new(boundary, chunks, self.rules, super_epoch).by_law(law)
     }
 
     /// Hops over which expected coverage is taken: the halo completes the last one.

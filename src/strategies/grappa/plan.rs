@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use super::estimators::Weight;
 use super::layout::Layout;
+use super::planned::{Batch, Working};
 use super::{Sweeping, expectation};
-use crate::graph::{Csr, SampledLayer, Sampler, View, places, seeds_of, shuffled};
+use crate::graph::shuffled;
 use crate::model::{BlockShape, InputShape, Work};
 use crate::net::{Bytes, TrafficKind};
-use crate::sim::{Decision, Planner, Setting, Timeline, Track};
-use crate::strategies::parts::chunks::local_adjacency;
+use crate::sim::{Decision, Planner, Timeline, Track};
 use crate::strategies::parts::plan::{PassPlan, exchange_of};
 
 /// The plan of a training.
@@ -19,59 +19,6 @@ pub struct SweepPlanner {
     /// Each worker's working graph since the last time that one was loaded.
     working: Vec<Working>,
     last: Arc<Timeline>,
-}
-
-/// A working graph, in numbers; see [`WorkingGraph`](super::working::WorkingGraph).
-struct Working {
-    /// Global numbers: own chunks, other chunks, halo.
-    nodes: Vec<u32>,
-    adjacency: Csr,
-    /// Rows that train, in the order in which they are numbered.
-    seeds: Vec<u32>,
-    features: InputShape,
-}
-
-impl Working {
-    /// That of a worker in an epoch.
-    fn new(setting: &Setting, layout: &Layout<'_>, rank: usize, epoch: usize) -> Self {
-        let owned = |&chunk: &usize| layout.part(chunk).owned.clone();
-        let held = layout.held(rank);
-        let (own, mut others): (Vec<usize>, Vec<usize>) =
-            held.iter().partition(|&&chunk| layout.home(chunk) == rank);
-        let mut nodes: Vec<u32> = own.iter().flat_map(owned).collect();
-        nodes.sort_unstable();
-        others.sort_unstable();
-        let train = &setting.dataset.split.train;
-        let trains = |node: &u32| train.binary_search(node).is_ok();
-        let mut seeds: Vec<u32> = rows(&nodes, 0, &trains);
-        for chunk in &others {
-            let members = &layout.part(*chunk).owned;
-            if layout.carried().classes {
-                seeds.extend(rows(members, nodes.len(), &trains));
-            }
-            nodes.extend(members);
-        }
-        let mut inside = nodes.clone();
-        inside.sort_unstable();
-        let mut halo = layout.halo_of(rank, setting.seed, epoch);
-        halo.retain(|node| inside.binary_search(node).is_err());
-        let graph = &setting.dataset.graph;
-        let sources = nodes.iter().map(|&v| graph.neighbours(v as usize).to_vec());
-        let sources: Vec<Vec<u32>> = sources.collect();
-        nodes.extend(halo);
-        Self {
-            adjacency: local_adjacency(&nodes, &sources),
-            features: InputShape::of(&setting.dataset.features, nodes.iter().copied()),
-            nodes,
-            seeds,
-        }
-    }
-}
-
-/// Places, from `first` on, of the nodes that train.
-fn rows(nodes: &[u32], first: usize, trains: &impl Fn(&u32) -> bool) -> Vec<u32> {
-    let places = places(nodes, trains).into_iter();
-    places.map(|place| first as u32 + place).collect()
 }
 
 impl SweepPlanner {
@@ -111,7 +58,7 @@ impl SweepPlanner {
         }
         let working = &self.working[rank];
         track.compute(owned);
-        let edges = Work::pass(working.adjacency.edges() * setting.model.layers());
+        let edges = Work::pass(working.edges * setting.model.layers());
         track.compute(edges);
         track.compute(edges);
         if setting.batches.is_none() {
@@ -153,7 +100,7 @@ impl SweepPlanner {
     }
 
     fn block(&self, working: &Working) -> BlockShape {
-        let (rows, edges) = (working.nodes.len(), working.adjacency.edges());
+        let (rows, edges) = (working.rows, working.edges);
         BlockShape::of(rows, rows, edges, self.sweeping.setting.model.aggregation())
     }
 
@@ -180,9 +127,16 @@ impl SweepPlanner {
         let (sweeping, working) = (&self.sweeping, &self.working[rank]);
         let setting = &sweeping.setting;
         let model = &setting.model;
-        let places = seeds_of(order, &layout.steps(sweeping.batch_size()), rank, step);
-        let seeds = places.iter().map(|&place| working.seeds[place as usize]);
-        let batch = Batch::draw(setting, working, seeds.collect(), (self.epoch, step));
+        let range = layout.steps(sweeping.batch_size()).range(rank, step);
+        let batch = if let Some(law) = &setting.law {
+            Batch::expect(setting, law, layout, (rank, range.len()))
+        } else {
+            let range = range.start.min(order.len())..range.end.min(order.len());
+            let mut places = order[range].to_vec();
+            places.sort_unstable();
+            let seeds = working.rows_of(&places);
+            Batch::draw(setting, working, seeds, (self.epoch, step))
+        };
         for looked_at in &batch.looked_at {
             track.compute(Work::pass(*looked_at));
         }
@@ -193,67 +147,6 @@ impl SweepPlanner {
         }
         sweeping.weighing.plan(track);
         self.pass(track, rank, &batch.blocks, batch.features);
-    }
-}
-
-/// What is drawn for a mini-batch, in numbers.
-struct Batch {
-    /// From the first layer to the last.
-    blocks: Vec<BlockShape>,
-    /// Neighbours that are looked at, hop by hop.
-    looked_at: Vec<usize>,
-    /// Neighbours drawn in all layers.
-    edges: usize,
-    features: Option<InputShape>,
-}
-
-impl Batch {
-    fn draw(
-        setting: &Setting,
-        working: &Working,
-        seeds: Vec<u32>,
-        (epoch, step): (usize, usize),
-    ) -> Self {
-        let (model, features) = (&setting.model, &setting.dataset.features);
-        let fanouts = setting
-            .batches
-            .as_ref()
-            .map(|batches| batches.spec.fanouts.clone());
-        let fanouts = fanouts.unwrap_or_default();
-        let sampler = Sampler::new(setting.seed, epoch, step, &fanouts);
-        let view = View {
-            adjacency: &working.adjacency,
-            nodes: &working.nodes,
-            own: working.nodes.len(),
-        };
-        let mut batch = Self {
-            blocks: Vec::with_capacity(model.layers()),
-            looked_at: Vec::with_capacity(model.layers()),
-            edges: 0,
-            features: None,
-        };
-        let mut outputs = seeds;
-        for hop in 0..model.layers() {
-            // Where nobody asks for work, it is enough to know whether there are rows.
-            let sampled = if setting.models_compute() {
-                SampledLayer::draw(&sampler, hop, &view, outputs)
-            } else {
-                SampledLayer::of(outputs, &[], Vec::new(), view.own, view.nodes.len())
-            };
-            let edges = sampled.adjacency.edges();
-            let (outputs_here, inputs) = (sampled.outputs, sampled.rows.len());
-            batch.looked_at.push(sampled.degrees.iter().sum());
-            batch.edges += edges;
-            let block = BlockShape::of(outputs_here, inputs, edges, model.aggregation());
-            batch.blocks.push(block);
-            outputs = sampled.rows;
-        }
-        batch.blocks.reverse();
-        batch.features = (!outputs.is_empty()).then(|| {
-            let nodes = outputs.iter().map(|&row| working.nodes[row as usize]);
-            InputShape::of(features, nodes)
-        });
-        batch
     }
 }
 
@@ -276,11 +169,14 @@ impl Planner for SweepPlanner {
                 self.load(track, rank, &layout);
             }
             let working = &self.working[rank];
+            track.keeps(working.bytes());
             let mut order = Vec::new();
             if setting.batches.is_some() {
-                let seeds: Vec<u32> = (0..working.seeds.len() as u32).collect();
-                track.compute(Work::pass(seeds.len()));
-                order = shuffled(setting.seed, epoch, rank, &seeds);
+                track.compute(Work::pass(working.seeds));
+                if setting.law.is_none() {
+                    let seeds: Vec<u32> = (0..working.seeds as u32).collect();
+                    order = shuffled(setting.seed, epoch, rank, &seeds);
+                }
             }
             for step in 0..layout.steps(sweeping.batch_size()).count() {
                 if setting.batches.is_some() {

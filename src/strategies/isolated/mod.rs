@@ -51,8 +51,8 @@ impl Strategy for Isolated {
         Ok(Needs::of(asked.clone(), BatchUse::Possible))
     }
 
-    fn plans_from_counts(&self) -> bool {
-        true
+    fn plans_from_counts(&self, batches: bool) -> bool {
+        !batches
     }
 
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {

@@ -87,9 +87,8 @@ impl Strategy for RowExchange {
         Ok(Needs::of(asked.clone(), batches))
     }
 
-    fn plans_from_counts(&self) -> bool {
-        // Which rows of a share are drawn is known for real ones only.
-        self.share.is_none()
+    fn plans_from_counts(&self, batches: bool) -> bool {
+        !batches
     }
 
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {

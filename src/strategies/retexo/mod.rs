@@ -146,8 +146,8 @@ impl Strategy for Retexo {
         })
     }
 
-    fn plans_from_counts(&self) -> bool {
-        matches!(self.form, Form::Layers)
+    fn plans_from_counts(&self, batches: bool) -> bool {
+        !batches && matches!(self.form, Form::Layers)
     }
 
     fn layer(&self, model: &ModelSpec, layer: usize) -> LayerSpec {

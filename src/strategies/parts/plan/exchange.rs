@@ -101,7 +101,8 @@ impl ExchangePlanner {
         if let Some(share) = epoch.sent.share {
             let draws = share.draws(&self.setting, number);
             epoch.drawn = Some((share, draws));
-            if self.halo_edges.is_none() && self.setting.models_compute() {
+            let counts_edges = self.setting.models_compute() && self.setting.holds_graph();
+            if self.halo_edges.is_none() && counts_edges {
                 self.halo_edges = Some(HaloEdges::new(&self.setting));
             }
         }
@@ -151,10 +152,17 @@ impl ExchangePlanner {
                 return self.pass(track, rank, blocks, features, crossing, wires);
             }
             self.fetch(track, rank, &drawn.crossing, wires[0].as_ref(), false);
-            let others = drawn.nodes.iter();
-            let others = others.map(|(owner, nodes)| (*owner, &nodes[..]));
-            let wire = wires[0].clone().unwrap_or_else(Wire::plain);
-            let features = self.arrivals.input(rank, part.own_values, others, &wire);
+            let features = if setting.counts.dense {
+                InputShape {
+                    stored: part.own_values + drawn.crossing.halo() * model.features(),
+                    dense: true,
+                }
+            } else {
+                let others = drawn.nodes.iter();
+                let others = others.map(|(owner, nodes)| (*owner, &nodes[..]));
+                let wire = wires[0].clone().unwrap_or_else(Wire::plain);
+                self.arrivals.input(rank, part.own_values, others, &wire)
+            };
             return self.pass(
                 track,
                 rank,
@@ -184,12 +192,9 @@ impl ExchangePlanner {
     ) -> Drawn {
         let part = &self.setting.counts.parts[rank];
         track.compute(Work::pass(part.sent_rows()));
-        let ids = |(reader, rows): (usize, &Vec<u32>)| {
-            (reader as u32, BoundaryShare::id_bytes(rows.len()))
-        };
-        let to = draws[rank].iter().map(ids).collect();
-        let offered = part.receives.iter().filter(|(_, rows)| share.of(*rows) > 0);
-        let from = offered.map(|&(owner, _)| owner).collect();
+        let ids = |(reader, rows): (u32, usize)| (reader, BoundaryShare::id_bytes(rows));
+        let to = share.rows(&part.sends).into_iter().map(ids).collect();
+        let from = peers(&share.rows(&part.receives));
         track.exchange(exchange(TrafficKind::Sample, 0, to, from));
         track.compute(Work::pass(part.internal_edges + part.cut_edges));
         share.drawn(&self.setting, self.halo_edges.as_ref(), draws, rank)

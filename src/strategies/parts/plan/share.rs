@@ -25,6 +25,20 @@ impl HaloEdges {
         };
         Self(setting.boundary.parts.iter().map(count).collect())
     }
+
+    /// Edges from these nodes, by owner, into the own ones of a worker.
+    fn of(&self, setting: &Setting, rank: usize, nodes: &[(usize, Vec<u32>)]) -> usize {
+        let part = &setting.boundary.parts[rank];
+        let edges = |(owner, nodes): &(usize, Vec<u32>)| -> usize {
+            let range = &part.receives[*owner];
+            let halo = &part.halo[range.clone()];
+            let places = nodes
+                .iter()
+                .filter_map(|node| halo.binary_search(node).ok());
+            places.map(|place| self.0[rank][range.start + place]).sum()
+        };
+        nodes.iter().map(edges).sum()
+    }
 }
 
 /// What is drawn of a worker's boundary in one epoch.
@@ -38,6 +52,13 @@ pub struct Drawn {
 }
 
 impl BoundaryShare {
+    /// How many of these rows are drawn; whoever has none of them is left out.
+    #[must_use]
+    pub fn rows(self, all: &[(u32, usize)]) -> Vec<(u32, usize)> {
+        let drawn = all.iter().map(|&(peer, rows)| (peer, self.of(rows)));
+        drawn.filter(|(_, rows)| *rows > 0).collect()
+    }
+
     /// What every owner draws in an epoch.
     pub fn draws(self, setting: &Setting, epoch: usize) -> Vec<Peers<Vec<u32>>> {
         let parts = setting.boundary.parts.iter().enumerate();
@@ -47,6 +68,7 @@ impl BoundaryShare {
     }
 
     /// What worker `rank` computes on then; messages of others' rows are left out without `edges`.
+    /// Of a graph in numbers, rows that are drawn have as many edges as others.
     pub fn drawn(
         self,
         setting: &Setting,
@@ -54,42 +76,46 @@ impl BoundaryShare {
         draws: &[Peers<Vec<u32>>],
         rank: usize,
     ) -> Drawn {
-        let (parts, counts) = (&setting.boundary.parts, &setting.counts.parts[rank]);
-        let part = &parts[rank];
-        let (mut receives, mut nodes) = (Vec::new(), Vec::new());
-        let mut entries = counts.internal_edges;
-        for (owner, range) in part.receives.iter() {
-            let drawn = &draws[owner][rank];
-            if drawn.is_empty() {
-                continue;
-            }
-            receives.push((owner as u32, drawn.len()));
-            let owned = drawn.iter().map(|&row| parts[owner].owned[row as usize]);
-            let owned: Vec<u32> = owned.collect();
-            let halo = &part.halo[range.clone()];
-            for &node in &owned {
-                if let (Some(edges), Ok(place)) = (edges, halo.binary_search(&node)) {
-                    entries += edges.0[rank][range.start + place];
-                }
-            }
-            nodes.push((owner, owned));
-        }
-        let sends = draws[rank].iter();
+        let counts = &setting.counts.parts[rank];
         let crossing = CrossingPlan {
-            made: part.owned.len(),
-            own: part.owned.len(),
-            sends: sends
-                .map(|(reader, rows)| (reader as u32, rows.len()))
-                .collect(),
-            receives,
+            made: counts.owned,
+            own: counts.owned,
+            sends: self.rows(&counts.sends),
+            receives: self.rows(&counts.receives),
             ..CrossingPlan::default()
         };
-        let inputs = part.owned.len() + crossing.halo();
+        let nodes = nodes(setting, draws, rank);
+        let entries = match edges {
+            Some(edges) => edges.of(setting, rank, &nodes),
+            None if setting.holds_graph() => 0,
+            None => share_of(counts.cut_edges, crossing.halo(), counts.halo),
+        };
+        let inputs = counts.owned + crossing.halo();
         let aggregation = setting.model.aggregation();
+        let entries = counts.internal_edges + entries;
         Drawn {
-            block: BlockShape::of(part.owned.len(), inputs, entries, aggregation),
+            block: BlockShape::of(counts.owned, inputs, entries, aggregation),
             crossing,
             nodes,
         }
     }
+}
+
+/// The nodes that worker `rank` reads of each owner; none of a graph in numbers.
+fn nodes(setting: &Setting, draws: &[Peers<Vec<u32>>], rank: usize) -> Vec<(usize, Vec<u32>)> {
+    let parts = &setting.boundary.parts;
+    let owners = parts[rank].receives.iter();
+    let drawn = owners.map(|(owner, _)| (owner, &draws[owner][rank]));
+    let drawn = drawn.filter(|(_, rows)| !rows.is_empty());
+    let nodes = |(owner, rows): (usize, &Vec<u32>)| {
+        let owned = &parts[owner].owned;
+        (owner, rows.iter().map(|&row| owned[row as usize]).collect())
+    };
+    drawn.map(nodes).collect()
+}
+
+/// `part` of `whole` of so many.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of a count
+fn share_of(all: usize, part: usize, whole: usize) -> usize {
+    (all as f64 * part as f64 / whole.max(1) as f64).round() as usize
 }

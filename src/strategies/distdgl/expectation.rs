@@ -1,0 +1,174 @@
+//! Sampling in a graph that is known by its law: what workers ask each other for, in expectation.
+
+use std::sync::Arc;
+
+use super::rehearsal::{Draws, Hop};
+use crate::graph::sampling::{Frontiers, Population, Reached, frontiers};
+use crate::graph::{Batches, ExpectedGraph, Peers, Steps};
+
+/// What the workers do in one step.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Expected {
+    /// For each hop and worker.
+    pub hops: Vec<Vec<Hop>>,
+    /// For each worker the rows of features that it fetches, by owner.
+    pub fetched: Vec<Peers<usize>>,
+    /// For each worker the rows of features that it reads.
+    pub inputs: Vec<usize>,
+}
+
+/// The sampling of all workers of a run, step after step.
+pub struct Expectation {
+    law: Arc<ExpectedGraph>,
+    batches: Arc<Batches>,
+    steps: Steps,
+    caches: Vec<Cache>,
+}
+
+/// What a worker keeps of the nodes of others, by class.
+struct Cache {
+    /// The share that there is room for, those with most neighbours first.
+    room: Vec<f64>,
+    /// The chance that one of these has come.
+    here: Vec<f64>,
+}
+
+impl Cache {
+    /// Room for so many of these nodes.
+    fn new(law: &ExpectedGraph, others: f64, room: usize) -> Self {
+        let mut order: Vec<usize> = (0..law.classes.len()).collect();
+        order.sort_by(|&a, &b| law.classes[b].degree.total_cmp(&law.classes[a].degree));
+        let (mut left, mut share) = (room as f64, vec![0.0; order.len()]);
+        for class in order {
+            let nodes = law.classes[class].nodes * others;
+            let kept = left.min(nodes);
+            share[class] = if nodes > 0.0 { kept / nodes } else { 0.0 };
+            left -= kept;
+        }
+        Self {
+            here: vec![0.0; share.len()],
+            room: share,
+        }
+    }
+}
+
+impl Expectation {
+    /// That of a run with these steps, and caches with room for so many rows each.
+    pub fn new(
+        law: Arc<ExpectedGraph>,
+        batches: Arc<Batches>,
+        steps: Steps,
+        rooms: &[usize],
+    ) -> Self {
+        let others = 1.0 - 1.0 / rooms.len() as f64;
+        let caches = rooms.iter().map(|&room| Cache::new(&law, others, room));
+        Self {
+            caches: caches.collect(),
+            law,
+            batches,
+            steps,
+        }
+    }
+
+    /// What is done in a step of an epoch; steps are taken in their order, as caches fill.
+    pub fn play(&mut self, step: usize) -> Expected {
+        let workers = self.caches.len();
+        let fanouts = &self.batches.spec.fanouts;
+        let share = 1.0 / workers as f64;
+        let mut expected = Expected {
+            hops: vec![Vec::with_capacity(workers); fanouts.len()],
+            ..Expected::default()
+        };
+        // Workers with equally many seeds meet equally much.
+        let mut known: Option<(usize, Frontiers)> = None;
+        for rank in 0..workers {
+            let seeds = self.steps.range(rank, step).len();
+            if known.as_ref().is_none_or(|(of, _)| *of != seeds) {
+                let own = Population {
+                    share,
+                    seeds: seeds as f64,
+                    spreads: true,
+                };
+                let others = Population {
+                    share: 1.0 - share,
+                    seeds: 0.0,
+                    spreads: true,
+                };
+                let all = [own, others];
+                let there = if workers > 1 { &all[..] } else { &all[..1] };
+                known = Some((seeds, frontiers(&self.law, there, fanouts)));
+            }
+            let Some((_, met)) = &known else { continue };
+            for (hop, pair) in met.rows.windows(2).enumerate() {
+                expected.hops[hop].push(hop_of(rank, workers, &pair[0], &pair[1]));
+            }
+            expected
+                .inputs
+                .push(round(total(&met.rows[fanouts.len()], |rows| rows.nodes)));
+            let fetched = self.caches[rank].fetch(&self.law, met, 1.0 - share);
+            expected.fetched.push(dealt(rank, workers, round(fetched)));
+        }
+        expected
+    }
+}
+
+impl Cache {
+    /// Rows that come in a step, after which some of them are kept.
+    fn fetch(&mut self, law: &ExpectedGraph, met: &Frontiers, others: f64) -> f64 {
+        let Some(chances) = met.inputs.get(1) else {
+            return 0.0;
+        };
+        let mut rows = 0.0;
+        for (class, chance) in chances.iter().enumerate() {
+            let kept = self.room[class] * self.here[class];
+            rows += law.classes[class].nodes * others * chance * (1.0 - kept);
+            self.here[class] += (1.0 - self.here[class]) * chance;
+        }
+        rows
+    }
+}
+
+/// What a worker does at a hop, given what it begins and ends with: of its own nodes and of others.
+fn hop_of(rank: usize, workers: usize, before: &[Reached], after: &[Reached]) -> Hop {
+    let others = before.get(1).copied().unwrap_or_default();
+    let [nodes, neighbours, looked_at] =
+        [others.nodes, others.edges, others.looked_at].map(|all| dealt(rank, workers, round(all)));
+    let mut asks = Peers::default();
+    for (owner, &nodes) in nodes.iter() {
+        *asks.of(owner) = Draws {
+            nodes,
+            neighbours: neighbours[owner],
+            looked_at: looked_at[owner],
+        };
+    }
+    Hop {
+        outputs: round(total(before, |rows| rows.nodes)),
+        inputs: round(total(after, |rows| rows.nodes)),
+        edges: round(total(before, |rows| rows.edges)),
+        looked_at: before.first().map_or(0, |own| round(own.looked_at)),
+        asks,
+    }
+}
+
+fn total(rows: &[Reached], of: fn(&Reached) -> f64) -> f64 {
+    rows.iter().map(of).sum()
+}
+
+/// So many of something that a worker asks of all others, by owner: those next to it first.
+fn dealt(rank: usize, workers: usize, all: usize) -> Peers<usize> {
+    let others = (workers - 1).max(1);
+    let mut dealt = Peers::default();
+    for ahead in 1..workers {
+        let count = all / others + usize::from(ahead <= all % others);
+        if count > 0 {
+            *dealt.of((rank + ahead) % workers) = count;
+        }
+    }
+    dealt
+}
+
+/// The nearest whole number; what is counted here is never negative.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn round(value: f64) -> usize {
+    value.round() as usize
+}
