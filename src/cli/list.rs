@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::Verdict;
 use super::columns;
 use super::output::{Unwritten, left_columns, print, print_json};
-use crate::graph::BUNDLED;
+use crate::graph::{BUNDLED, PUBLISHED, PublishedSize};
 use crate::net::{ALL_REDUCE_CHOICES, PRESETS, TopologyKind};
 use crate::sim::DEVICE_PROFILES;
 use crate::strategies::Registry;
@@ -193,13 +193,25 @@ fn owned(rows: &[(&str, &str)]) -> Vec<Named> {
 /// What is a name and a sentence about it, and no more.
 fn named(what: What) -> Vec<Named> {
     match what {
-        What::Datasets => owned(&DATA),
+        What::Datasets => [owned(&DATA), published()].concat(),
         What::Models => owned(&MODELS),
         What::Partitioners => owned(&PARTITIONERS),
         What::Columns => columns::all(),
         What::Devices => devices(),
         What::Strategies | What::Networks => Vec::new(),
     }
+}
+
+/// Published graphs that are known in numbers.
+fn published() -> Vec<Named> {
+    let row = |graph: &PublishedSize| {
+        let numbers = format!(
+            "counts, for project: the size of a published graph, {} nodes and {} edges",
+            graph.nodes, graph.edges
+        );
+        [graph.name.to_owned(), numbers]
+    };
+    PUBLISHED.iter().map(row).collect()
 }
 
 fn pairs(header: &[&str; 2], rows: Vec<Named>) -> Result<(), Unwritten> {
