@@ -7,7 +7,7 @@ use super::Verdict;
 use super::columns;
 use super::datasets;
 use super::output::{Unwritten, left_columns, print, print_json};
-use crate::graph::BUNDLED;
+use crate::graph::{BUNDLED, PUBLISHED, PublishedSize};
 use crate::net::{ALL_REDUCE_CHOICES, PRESETS, TopologyKind};
 use crate::sim::DEVICE_PROFILES;
 use crate::strategies::Registry;
@@ -229,13 +229,31 @@ fn owned(rows: &[(&str, &str)]) -> Vec<Named> {
 /// What is a name and a sentence about it, and no more.
 fn named(what: What) -> Vec<Named> {
     match what {
-        What::Datasets => owned(&[&PART_OF_IT[..], &FORMATS, &GENERATORS].concat()),
+        What::Datasets => [
+            owned(&PART_OF_IT),
+            owned(&FORMATS),
+            owned(&GENERATORS),
+            published(),
+        ]
+        .concat(),
         What::Models => owned(&MODELS),
         What::Partitioners => owned(&PARTITIONERS),
         What::Columns => columns::all(),
         What::Devices => devices(),
         What::Strategies | What::Networks => Vec::new(),
     }
+}
+
+/// Published graphs that are known in numbers.
+fn published() -> Vec<Named> {
+    let row = |graph: &PublishedSize| {
+        let numbers = format!(
+            "counts, for project: the size of a published graph, {} nodes and {} edges",
+            graph.nodes, graph.edges
+        );
+        [graph.name.to_owned(), numbers]
+    };
+    PUBLISHED.iter().map(row).collect()
 }
 
 fn pairs(header: &[&str; 2], rows: Vec<Named>) -> Result<(), Unwritten> {

@@ -282,7 +282,15 @@ fn everything_can_be_listed() {
     for (what, names) in [
         (
             "datasets",
-            &["cora", "planetoid", "npz-csr", "edge-list", "sbm", "rmat"][..],
+            &[
+                "cora",
+                "planetoid",
+                "npz-csr",
+                "edge-list",
+                "sbm",
+                "rmat",
+                "ogbn-papers100M",
+            ][..],
         ),
         (
             "strategies",
