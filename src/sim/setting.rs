@@ -90,7 +90,6 @@ impl Setting {
 
     /// Bytes that a worker holds from the beginning to the end: features and edges of its own
     /// nodes, with their numbers, and parameters with gradient and two moments of an optimiser.
-    #[must_use]
     pub fn always_holds(&self, rank: usize) -> u64 {
         let part = &self.counts.parts[rank];
         let value = if self.counts.dense { 4 } else { 8 };

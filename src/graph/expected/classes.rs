@@ -52,7 +52,6 @@ impl ExpectedGraph {
     }
 
     /// The chance that a node has a neighbour in a random `share` of all nodes, by class.
-    #[must_use]
     pub fn read_by(&self, share: f64) -> Vec<f64> {
         let read = |class: &NodeClass| {
             // Logarithms: a node may have more chances to be missed than a product can hold.
@@ -64,14 +63,12 @@ impl ExpectedGraph {
     }
 
     /// How many nodes have a neighbour in a random `share` of all nodes.
-    #[must_use]
     pub fn read(&self, share: f64) -> f64 {
         let rows = |(class, read): (&NodeClass, f64)| class.nodes * read;
         self.classes.iter().zip(self.read_by(share)).map(rows).sum()
     }
 
     /// What one of equal random `parts` holds, without what it sends and receives.
-    #[must_use]
     pub fn part(&self, parts: usize, number: usize, training: f64, columns: usize) -> PartCounts {
         let (nodes, edges) = (self.nodes(), self.edges());
         // Ends of an edge are in one part as often as two of all nodes are.

@@ -71,7 +71,6 @@ impl Track {
     }
 
     /// What it holds.
-    #[must_use]
     pub const fn memory(&self) -> Memory {
         self.memory
     }

@@ -82,7 +82,6 @@ impl CacheSize {
 
 /// What [`beside_own`] is in a graph that is known by its law: the next chunk, and of the nodes in
 /// neither chunk those that have a neighbour in the two.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a number of nodes
 fn beside_expected(law: &ExpectedGraph, workers: usize) -> usize {
     if workers < 2 {
         return 0;

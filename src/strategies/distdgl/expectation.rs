@@ -168,7 +168,6 @@ fn dealt(rank: usize, workers: usize, all: usize) -> Peers<usize> {
 }
 
 /// The nearest whole number; what is counted here is never negative.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn round(value: f64) -> usize {
     value.round() as usize
 }

@@ -59,7 +59,6 @@ pub struct Read {
 
 impl Read {
     /// Rows that come, by owner.
-    #[must_use]
     pub fn rows(&self) -> Peers<usize> {
         let mut rows = Peers::default();
         for (owner, nodes) in self.fetched.iter().filter(|(_, nodes)| !nodes.is_empty()) {

@@ -102,7 +102,6 @@ impl<'a> Layout<'a> {
     }
 
     /// The same in a graph that is known by its law, if it is: the plan names no nodes.
-    #[must_use]
     pub fn by_law(self, law: Option<&ExpectedGraph>) -> Self {
         let (chunks, held) = (self.plan.workers(), self.held[0].len());
         let numbers = law.map(|law| Numbers::new(law, chunks, self.each(), held));
@@ -137,7 +136,6 @@ impl<'a> Layout<'a> {
     }
 
     /// Number of chunks.
-    #[must_use]
     pub const fn chunks(&self) -> usize {
         self.plan.workers()
     }
@@ -233,7 +231,6 @@ impl<'a> Layout<'a> {
     }
 
     /// How many those are.
-    #[must_use]
     pub fn surrounding_rows(&self, from: usize, to: usize) -> usize {
         match &self.numbers {
             Some(numbers) => numbers.surroundings(self.apart(from, to)),
@@ -248,7 +245,6 @@ impl<'a> Layout<'a> {
     }
 
     /// Halo rows that a worker has in an epoch.
-    #[must_use]
     pub fn halo_rows(&self, to: usize) -> usize {
         let of = |from: usize| match from {
             from if self.rules.halo || from == to => self.surrounding_rows(from, to),
@@ -292,7 +288,6 @@ impl<'a> Layout<'a> {
     }
 
     /// Nodes of a chunk.
-    #[must_use]
     pub fn nodes(&self, chunk: usize) -> usize {
         match &self.numbers {
             Some(numbers) => numbers.chunk(chunk),

@@ -43,7 +43,6 @@ impl Numbers {
 }
 
 /// The nearest whole number; what is counted here is never negative.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn round(value: f64) -> usize {
     value.round() as usize
 }

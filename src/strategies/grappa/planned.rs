@@ -126,7 +126,6 @@ fn outside(layout: &Layout<'_>) -> f64 {
 }
 
 /// Places, from `first` on, of the nodes that train.
-#[allow(clippy::cast_possible_truncation)] // rows are numbered by u32 throughout
 fn rows(nodes: &[u32], first: usize, trains: &impl Fn(&u32) -> bool) -> Vec<u32> {
     let places = (first as u32..).zip(nodes);
     places
@@ -249,7 +248,6 @@ fn fanouts(setting: &Setting) -> &[usize] {
 }
 
 /// The nearest whole number; what is counted here is never negative.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn round(value: f64) -> usize {
     value.round() as usize
 }

@@ -53,7 +53,6 @@ pub struct Drawn {
 
 impl BoundaryShare {
     /// How many of these rows are drawn; whoever has none of them is left out.
-    #[must_use]
     pub fn rows(self, all: &[(u32, usize)]) -> Vec<(u32, usize)> {
         let drawn = all.iter().map(|&(peer, rows)| (peer, self.of(rows)));
         drawn.filter(|(_, rows)| *rows > 0).collect()
@@ -115,7 +114,6 @@ fn nodes(setting: &Setting, draws: &[Peers<Vec<u32>>], rank: usize) -> Vec<(usiz
 }
 
 /// `part` of `whole` of so many.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of a count
 fn share_of(all: usize, part: usize, whole: usize) -> usize {
     (all as f64 * part as f64 / whole.max(1) as f64).round() as usize
 }
