@@ -203,6 +203,9 @@ impl<'a> Client<'a> {
         if let Some(whole) = promise.whole {
             (job.agree)(whole)?;
         }
+        if promise.start > 0 {
+            plausible(&promise, job)?;
+        }
         tag.write(address, response.headers())?;
         let mut file = OpenOptions::new();
         let mut file = (file.create(true).write(true).truncate(promise.start == 0))

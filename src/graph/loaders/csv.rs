@@ -16,7 +16,7 @@ use std::path::Path;
 
 use super::ids::{Ids, is_known};
 use super::tabular::{Node, Nodes, file_of};
-use super::text::{each_record, finite, number, open};
+use super::text::{each_record, finite, number, open, place, truth};
 use super::{EdgeCount, Reading, file_name, only_file};
 use crate::graph::{DatasetSpec, FeatureSource, Features, GraphError, RawDataset};
 
@@ -145,15 +145,6 @@ fn nodes(path: &Path, spec: &DatasetSpec) -> Result<(Vec<Node>, bool), GraphErro
     Ok((listed, headed))
 }
 
-/// A truth value as a number, as other languages write it.
-fn truth(field: &str) -> Option<f32> {
-    match field.trim() {
-        "True" | "true" | "TRUE" => Some(1.0),
-        "False" | "false" | "FALSE" => Some(0.0),
-        _ => None,
-    }
-}
-
 /// The pairs of the file of edges, and whether it has a header.
 fn edges(
     path: &Path,
@@ -200,19 +191,6 @@ fn edges(
         },
     )?;
     Ok((edges, headed))
-}
-
-/// The number of a column that a key names.
-fn place(header: &[String], key: &str, name: &str) -> Result<usize, String> {
-    header
-        .iter()
-        .position(|column| column.trim() == name)
-        .ok_or_else(|| {
-            let columns = header.join(", ");
-            format!(
-                "has no column `{name}`, which `{key}` of [dataset] names; its columns: {columns}"
-            )
-        })
 }
 
 /// Whether a record is a header, by its fields that would hold ids.

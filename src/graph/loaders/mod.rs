@@ -5,7 +5,7 @@
 //! ids    ids and names → 0, 1, 2, …      machine  the instructions of a pickle
 //! npy    arrays, also in an .npz file    numpy    arrays and sparse matrices among its objects
 //! arrays what they mean: edges, classes  tabular  nodes of a table, however it is written
-//! scipy  sparse matrices of .npz files
+//! scipy  sparse matrices of .npz files  element  values of arrays
 //!
 //! planetoid   linqs   npz_csr   npz_edges   csv (and JSON)   edge_list   metis_graph   ogb
 //! reddit   graphsaint   igb   wiki_cs   matrix_market   parquet
@@ -19,6 +19,7 @@
 mod arrays;
 mod csv;
 mod edge_list;
+mod element;
 mod graphsaint;
 mod ids;
 mod igb;

@@ -5,9 +5,9 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
-use half::f16;
 use zip::ZipArchive;
 
+use super::element::Element;
 use crate::graph::GraphError;
 use crate::memory;
 
@@ -34,84 +34,6 @@ const MOST_AT_ONCE: usize = 64 << 20;
 
 /// Bytes that are decoded at once; a multiple of every size of a value.
 const PIECE: usize = 1 << 16;
-
-/// What values files may hold where a reader wants these.
-pub trait Element: Copy {
-    /// What a person calls them.
-    const WHAT: &'static str;
-
-    /// Makes one of the bytes of a value of this kind and size, lowest first and zero beyond.
-    fn decoder(kind: u8, size: usize) -> Option<fn([u8; 8]) -> Self>;
-}
-
-/// The first bytes of eight.
-fn first<const N: usize>(bytes: [u8; 8]) -> [u8; N] {
-    std::array::from_fn(|at| bytes[at])
-}
-
-impl Element for f64 {
-    const WHAT: &'static str = "numbers";
-
-    fn decoder(kind: u8, size: usize) -> Option<fn([u8; 8]) -> Self> {
-        match (kind, size) {
-            (b'f', 8) => Some(Self::from_le_bytes),
-            (b'f', 4) => Some(|bytes| f32::from_le_bytes(first(bytes)).into()),
-            (b'f', 2) => Some(|bytes| f16::from_le_bytes(first(bytes)).into()),
-            // Beyond 2^53 not exact; what is an index is read as such.
-            (b'i', 8) => Some(|bytes| i64::from_le_bytes(bytes) as Self),
-            (b'i', 4) => Some(|bytes| i32::from_le_bytes(first(bytes)).into()),
-            (b'i', 2) => Some(|bytes| i16::from_le_bytes(first(bytes)).into()),
-            (b'i', 1) => Some(|bytes| i8::from_le_bytes(first(bytes)).into()),
-            // Zero beyond their size.
-            (b'u' | b'b', 1 | 2 | 4 | 8) => Some(|bytes| u64::from_le_bytes(bytes) as Self),
-            _ => None,
-        }
-    }
-}
-
-impl Element for f32 {
-    const WHAT: &'static str = "numbers";
-
-    fn decoder(kind: u8, size: usize) -> Option<fn([u8; 8]) -> Self> {
-        match (kind, size) {
-            (b'f', 4) => Some(|bytes| Self::from_le_bytes(first(bytes))),
-            (b'f', 8) => Some(|bytes| f64::from_le_bytes(bytes) as Self),
-            (b'f', 2) => Some(|bytes| f16::from_le_bytes(first(bytes)).into()),
-            (b'i', 8) => Some(|bytes| i64::from_le_bytes(bytes) as Self),
-            (b'i', 4) => Some(|bytes| i32::from_le_bytes(first(bytes)) as Self),
-            (b'i', 2) => Some(|bytes| i16::from_le_bytes(first(bytes)).into()),
-            (b'i', 1) => Some(|bytes| i8::from_le_bytes(first(bytes)).into()),
-            (b'u' | b'b', 1 | 2 | 4 | 8) => Some(|bytes| u64::from_le_bytes(bytes) as Self),
-            _ => None,
-        }
-    }
-}
-
-impl Element for i64 {
-    const WHAT: &'static str = "whole numbers";
-
-    fn decoder(kind: u8, size: usize) -> Option<fn([u8; 8]) -> Self> {
-        match (kind, size) {
-            (b'i', 8) => Some(Self::from_le_bytes),
-            (b'i', 4) => Some(|bytes| i32::from_le_bytes(first(bytes)).into()),
-            (b'i', 2) => Some(|bytes| i16::from_le_bytes(first(bytes)).into()),
-            (b'i', 1) => Some(|bytes| i8::from_le_bytes(first(bytes)).into()),
-            // No file has so many of anything: whoever checks the range refuses it.
-            (b'u', 1 | 2 | 4 | 8) => {
-                Some(|bytes| Self::try_from(u64::from_le_bytes(bytes)).unwrap_or(Self::MAX))
-            }
-            _ => None,
-        }
-    }
-}
-
-impl Element for bool {
-    const WHAT: &'static str = "truth values";
-
-    fn decoder(kind: u8, size: usize) -> Option<fn([u8; 8]) -> Self> {
-        (kind == b'b' && size == 1).then_some(|bytes| bytes[0] != 0)
-    }
-}
 
 /// What an array says of itself.
 #[derive(Debug, PartialEq)]
@@ -359,6 +281,7 @@ impl<'a> Npz<'a> {
 #[cfg(test)]
 pub mod tests {
     use super::*;
+    use half::f16;
     use ndarray::{Array as Owned, Ix1, Ix2};
     use ndarray_npy::{NpzWriter, WritableElement, WriteNpyExt};
     use std::io::Write;

@@ -86,6 +86,28 @@ pub fn finite(field: &str, expected: &str) -> Result<f32, String> {
     ))
 }
 
+/// A truth value as a number, as other languages write it.
+pub fn truth(field: &str) -> Option<f32> {
+    match field.trim() {
+        "True" | "true" | "TRUE" => Some(1.0),
+        "False" | "false" | "FALSE" => Some(0.0),
+        _ => None,
+    }
+}
+
+/// The number of a column that a key names.
+pub fn place(header: &[String], key: &str, name: &str) -> Result<usize, String> {
+    header
+        .iter()
+        .position(|column| column.trim() == name)
+        .ok_or_else(|| {
+            let columns = header.join(", ");
+            format!(
+                "has no column `{name}`, which `{key}` of [dataset] names; its columns: {columns}"
+            )
+        })
+}
+
 /// Calls `each` with the fields of every CSV record after the header (RFC 4180: fields may be
 /// quoted, and then hold commas, doubled quotes and line ends). Every record must have as many
 /// fields as the first, of which `is_header` says whether it is one, or what keeps it from saying.
