@@ -251,7 +251,7 @@ fn published() -> Vec<Named> {
             "counts, for project: the size of a published graph, {} nodes and {} edges",
             graph.nodes, graph.edges
         );
-        [graph.name.to_owned(), numbers]
+        [format!("like {}", graph.name), numbers]
     };
     PUBLISHED.iter().map(row).collect()
 }
