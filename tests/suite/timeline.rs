@@ -218,6 +218,7 @@ proptest! {
         // What does not go together is refused elsewhere.
         prop_assume!(!(options.contains("edge_ht") && case.kind == ModelKind::Gat));
         prop_assume!(!(options.contains("regroup") && case.workers == 1));
+        prop_assume!(!(options.contains("distributed") && case.kind == ModelKind::Gin));
         case.train(kind, Case::strategy(kind, options).as_ref());
     }
 }
