@@ -31,7 +31,7 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 
 use self::collective::{Part, Sum};
 use self::pairwise::{Exchange, Exchanged};
-use self::parcel::{Arrived, InFlight, Parcel, parcels, sizes};
+use self::parcel::{Arrived, InFlight, Parcel, from_next, parcels, sizes};
 use self::route::{Route, Tag, lane};
 use super::intervals::Intervals;
 use super::plan;
@@ -259,19 +259,16 @@ impl Kernel {
         rank: usize,
         kind: TrafficKind,
         layer: u32,
-        mut parcels: Vec<Parcel>,
+        parcels: Vec<Parcel>,
     ) -> Result<(), NetError> {
         self.check_receivers(rank, &parcels)?;
-        // Each begins with the worker after it: from the same one on, all would send to that first.
-        let after = parcels.partition_point(|parcel| parcel.peer < rank);
-        parcels.rotate_left(after);
         let tag = Tag::Exchange { kind, layer };
         let (clock, epoch) = (self.actors[rank].clock, self.actors[rank].epoch);
         for Parcel {
             peer,
             bytes,
             payload,
-        } in parcels
+        } in from_next(rank, parcels)
         {
             self.send((rank, peer, tag), payload, bytes, clock, epoch);
         }

@@ -1,9 +1,6 @@
 //! The values that make sense: ranges, and keys that need or exclude each other.
 
-use crate::graph::{
-    DatasetSpec, FeatureSource, Format, NodeOrder, PartitionMethod, PartitionSpec, SplitSpec,
-    SyntheticSpec,
-};
+use crate::graph::{PartitionMethod, PartitionSpec};
 use crate::model::{ModelConfig, ModelKind, OptimizerConfig};
 use crate::net::{Bytes, NetError, NetworkSpec, PRESETS, Seconds};
 use crate::sim::TrainingConfig;
@@ -20,14 +17,8 @@ const WIDEST: usize = 1 << 16;
 /// Most workers: what is kept for each pair of neighbours must have room.
 pub(super) const MOST_WORKERS: usize = 1 << 20;
 
-/// Most edges that are drawn, repeated ones included.
-const MOST_DRAWS: usize = 1 << 40;
-
 /// Most layers: beyond that nothing trains.
 const DEEPEST: usize = 1 << 10;
-
-/// Most features of all nodes together: 256 GiB.
-const MOST_VALUES: usize = 1 << 36;
 
 /// Checks of one section: a key, relative to the section, and what is wrong with it.
 pub(super) struct Checks<'a> {
@@ -58,7 +49,7 @@ impl Checks<'_> {
         self.range(value > 0.0 && value.is_finite(), key, "more than 0", value)
     }
 
-    fn not_negative(&self, value: f64, key: &str) -> Result<(), ConfigError> {
+    pub(super) fn not_negative(&self, value: f64, key: &str) -> Result<(), ConfigError> {
         self.range(value >= 0.0 && value.is_finite(), key, "0 or more", value)
     }
 
@@ -67,7 +58,7 @@ impl Checks<'_> {
         self.range(holds, key, "0 or more and less than 1", value)
     }
 
-    fn share(&self, value: f64, key: &str) -> Result<(), ConfigError> {
+    pub(super) fn share(&self, value: f64, key: &str) -> Result<(), ConfigError> {
         self.range(value > 0.0 && value < 1.0, key, "between 0 and 1", value)
     }
 
@@ -85,7 +76,7 @@ impl Checks<'_> {
     }
 
     /// An error about the section itself.
-    fn section(&self, message: &str) -> ConfigError {
+    pub(super) fn whole(&self, message: &str) -> ConfigError {
         let problem = Problem::Other {
             message: message.to_owned(),
         };
@@ -96,206 +87,6 @@ impl Checks<'_> {
     fn key(&self, key: &str) -> KeyPath {
         key.split('.')
             .fold(self.section.clone(), |path, segment| path.join(segment))
-    }
-}
-
-pub(super) fn dataset(
-    spec: &DatasetSpec,
-    check: &Checks<'_>,
-    vocabulary: &Vocabulary<'_>,
-) -> Result<(), ConfigError> {
-    let sources = [
-        spec.name.is_some(),
-        spec.path.is_some(),
-        spec.synthetic.is_some(),
-        spec.counts.is_some(),
-    ];
-    match sources.into_iter().filter(|&given| given).count() {
-        0 => {
-            return Err(check.section(
-                "no data; give one of `name`, `path` (with `format`), `synthetic` and `counts`",
-            ));
-        }
-        1 => {}
-        _ => {
-            return Err(check.section(
-                "`name`, `path`, `synthetic` and `counts` exclude each other; keep the one you mean",
-            ));
-        }
-    }
-    if let Some(name) = &spec.name {
-        check.known(name, "name", vocabulary.datasets)?;
-    }
-    check.that(
-        spec.path.is_none() || spec.format.is_some(),
-        "path",
-        "needs `format` beside it: how the files are written",
-    )?;
-    check.that(
-        spec.path.is_some() || spec.format.is_none(),
-        "format",
-        "goes with `path`; remove it",
-    )?;
-    columns(spec, check)?;
-    check.that(
-        spec.path.is_some() || spec.fetched() || !spec.optional,
-        "optional",
-        "goes with `path` and the `name` of a data set that is fetched: nothing else can be missing; remove it",
-    )?;
-    if spec.counts.is_some() {
-        let only = [
-            (spec.split == SplitSpec::default(), "split"),
-            (spec.normalise_features.is_none(), "normalise_features"),
-            (spec.order == NodeOrder::default(), "order"),
-        ];
-        for (absent, key) in only {
-            check.that(
-                absent,
-                key,
-                "needs the nodes themselves, and `counts` has only how many; remove it",
-            )?;
-        }
-    }
-    match spec.split {
-        SplitSpec::Named(_) => {}
-        SplitSpec::Fractions(split) => {
-            check.share(split.train, "split.train")?;
-            check.share(split.val, "split.val")?;
-            check.that(
-                split.train + split.val < 1.0,
-                "split",
-                "leaves no test nodes: `train` and `val` must add up to less than 1",
-            )?;
-        }
-        SplitSpec::PerClass(split) => {
-            check.positive(split.train_per_class, "split.train_per_class")?;
-            check.that(
-                split.val_per_class.is_some() != split.val.is_some(),
-                "split",
-                "needs either `val_per_class` or `val`: the validation nodes of each class or of all",
-            )?;
-            check.positive(split.val_per_class.unwrap_or(1), "split.val_per_class")?;
-            check.positive(split.val.unwrap_or(1), "split.val")?;
-        }
-    }
-    let inside = Checks {
-        document: check.document,
-        section: check.section.join("synthetic"),
-    };
-    spec.synthetic
-        .as_ref()
-        .map_or(Ok(()), |spec| synthetic(spec, &inside))
-}
-
-/// Keys that say how tables are read.
-fn columns(spec: &DatasetSpec, check: &Checks<'_>) -> Result<(), ConfigError> {
-    let csv = matches!(spec.format, Some(Format::Csv | Format::CsvJson));
-    check.that(
-        csv || spec.header.is_none(),
-        "header",
-        "goes with `format = \"csv\"` and \"csv-json\": other formats have none; remove it",
-    )?;
-    let columns = matches!(spec.features, Some(FeatureSource::Columns(_)));
-    check.that(
-        spec.format == Some(Format::Csv)
-            || spec.features.is_none()
-            || (columns && spec.format == Some(Format::Parquet)),
-        "features",
-        "goes with `format = \"csv\"`, and a list of columns with \"parquet\", too: other formats say where features are; remove it",
-    )?;
-    let table = csv || spec.format == Some(Format::Parquet);
-    let label = table || spec.format == Some(Format::Igb);
-    for (given, fits, key) in [
-        (spec.nodes.is_some(), table, "nodes"),
-        (spec.edges.is_some(), table, "edges"),
-        (spec.id.is_some(), table, "id"),
-        (spec.label.is_some(), label, "label"),
-        (spec.source.is_some(), table, "source"),
-        (spec.target.is_some(), table, "target"),
-    ] {
-        check.that(
-            fits || !given,
-            key,
-            "goes with the formats of tables, \"csv\", \"csv-json\" and \"parquet\"; remove it",
-        )?;
-    }
-    Ok(())
-}
-
-pub(super) fn synthetic(spec: &SyntheticSpec, check: &Checks<'_>) -> Result<(), ConfigError> {
-    let of_features = |features: usize, nodes: usize| {
-        check.positive(features, "features")?;
-        let values = features.checked_mul(nodes);
-        check.that(
-            values.is_some_and(|values| values <= MOST_VALUES),
-            "features",
-            &format!("{features} of each of {nodes} nodes are more than {MOST_VALUES} values"),
-        )
-    };
-    match spec {
-        SyntheticSpec::Sbm {
-            nodes,
-            classes,
-            features,
-            degree_within,
-            degree_between,
-            noise,
-            ..
-        } => {
-            check.positive(*nodes, "nodes")?;
-            check.positive(*classes, "classes")?;
-            of_features(*features, *nodes)?;
-            check.that(nodes >= classes, "nodes", "must be at least `classes`")?;
-            check.not_negative(*degree_within, "degree_within")?;
-            check.not_negative(*degree_between, "degree_between")?;
-            check.not_negative(*noise, "noise")
-        }
-        SyntheticSpec::Rmat {
-            scale,
-            edge_factor,
-            edges,
-            nodes,
-            classes,
-            features,
-            quadrants,
-            ..
-        } => {
-            check.that(
-                (1..=31).contains(scale),
-                "scale",
-                &format!("must be 1 to 31 (2^scale nodes), not {scale}"),
-            )?;
-            check.that(
-                edges.is_none() || edge_factor.is_none(),
-                "edges",
-                "says how many there are, and so does `edge_factor`, which would do nothing: keep one",
-            )?;
-            let factor = edge_factor.unwrap_or(1);
-            check.positive(factor, "edge_factor")?;
-            check.that(
-                // Divided, not multiplied: the product may not fit into a number.
-                factor <= MOST_DRAWS >> scale,
-                "edge_factor",
-                &format!("draws more than {MOST_DRAWS} edges with scale = {scale}"),
-            )?;
-            check.positive(*classes, "classes")?;
-            of_features(*features, nodes.unwrap_or(1 << scale))?;
-            if let Some(nodes) = nodes {
-                check.positive(*nodes, "nodes")?;
-                check.that(
-                    *nodes as u64 <= 1 << scale,
-                    "nodes",
-                    "must be no more than the 2^scale nodes there are",
-                )?;
-            }
-            // The fourth quadrant has what the three leave.
-            let sum: f64 = quadrants.iter().sum();
-            check.that(
-                quadrants.iter().all(|&share| share >= 0.0) && sum <= 1.0,
-                "quadrants",
-                "must be three probabilities that add up to no more than 1",
-            )
-        }
     }
 }
 

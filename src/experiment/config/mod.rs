@@ -11,6 +11,7 @@ mod bad_inputs;
 #[cfg(test)]
 mod bad_together;
 mod check;
+mod data;
 mod decode;
 mod error;
 mod flows;

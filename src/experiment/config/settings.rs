@@ -12,6 +12,7 @@ use crate::sim::{Backend, ComputeConfig, DeviceConfig, ModelledTiming, Timing, T
 
 use super::Vocabulary;
 use super::check::{self, Checks};
+use super::data;
 use super::decode::{decode, decode_tagged};
 use super::error::{ConfigError, Problem};
 use super::locate::Document;
@@ -103,7 +104,7 @@ fn check(
         document,
         section: KeyPath::dotted(section),
     };
-    check::dataset(&settings.dataset, &of("dataset"), vocabulary)?;
+    data::dataset(&settings.dataset, &of("dataset"), vocabulary)?;
     check::model(&settings.model, &of("model"))?;
     check::optimizer(&settings.optimizer, &of("optimizer"))?;
     check::training(&settings.training, settings.model.layers, &of("training"))?;

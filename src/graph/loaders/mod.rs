@@ -30,6 +30,7 @@ mod machine;
 mod matrix_market;
 mod metis_graph;
 mod npy;
+mod npy_header;
 mod npz_csr;
 mod npz_edges;
 mod numpy;

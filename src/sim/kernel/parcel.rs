@@ -29,6 +29,14 @@ pub(super) fn sizes(exchange: &plan::Exchange) -> Vec<Parcel> {
     exchange.to.iter().map(parcel).collect()
 }
 
+/// In the order in which a worker sends them: it begins with the worker after it. From the same one
+/// on, all would send to that one first.
+pub(super) fn from_next(rank: usize, mut parcels: Vec<Parcel>) -> Vec<Parcel> {
+    let after = parcels.partition_point(|parcel| parcel.peer < rank);
+    parcels.rotate_left(after);
+    parcels
+}
+
 pub(super) struct Arrived {
     pub(super) at: Seconds,
     pub(super) payload: Vec<u8>,

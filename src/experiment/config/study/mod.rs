@@ -6,7 +6,8 @@ use std::path::Path;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::check::{self, Checks};
+use super::check::Checks;
+use super::data;
 use super::decode::{decode, decode_tagged};
 use super::error::ConfigError;
 use super::locate::Document;
@@ -245,7 +246,7 @@ fn graphs(document: &Document) -> Result<Vec<SyntheticSpec>, ConfigError> {
     entries(document, "graph", |path, value| {
         let graph: SyntheticSpec = decode_tagged(document, path, value)?;
         let check = at(document, path.clone());
-        check::synthetic(&graph, &check)?;
+        data::synthetic(&graph, &check)?;
         let key = match graph {
             SyntheticSpec::Rmat { nodes: None, .. } => "scale",
             _ => "nodes",
