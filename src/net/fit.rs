@@ -313,6 +313,26 @@ mod tests {
     }
 
     #[test]
+    fn what_a_sender_notices_is_overhead_and_no_latency() {
+        // L = 100 us and o = 5 us: an empty message takes 110 us, and one more of a burst o or g.
+        let fit = fit_line(&line(110e-6, 1e9)).unwrap();
+        for (each, gap) in [(5e-6, None), (8e-6, Some(Seconds(8e-6)))] {
+            let times = [1, 2, 4, 8, 16].map(|n: usize| (n, Seconds(220e-6 + n as f64 * each)));
+            let cost = fit_message_cost(&times, Seconds(5e-6), &fit);
+            let spec = fit_star(2, &[(0, 1, fit)], &[cost]).unwrap();
+            let link = LinkSpec {
+                bandwidth: Bandwidth::new(1e9).unwrap(),
+                latency: Seconds(100e-6),
+            };
+            assert_eq!(spec.link, Some(Links::Each(link)));
+            assert_eq!(
+                (spec.overhead, spec.gap),
+                (Some(Seconds(4.99e-6)), gap.map(|_| Seconds(7.99e-6)))
+            );
+        }
+    }
+
+    #[test]
     fn a_worker_without_a_partner_is_an_error() {
         let fit = fit_line(&line(1e-4, 1e9)).unwrap();
         let error = fit_star(3, &[(0, 1, fit)], &[]).unwrap_err().to_string();

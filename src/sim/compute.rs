@@ -177,3 +177,42 @@ impl ComputeTiming {
         Seconds(seconds / factor)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::NetworkSpec;
+
+    #[test]
+    fn messages_are_copied_by_the_bus_unless_devices_talk_directly() {
+        let network: NetworkSpec = toml::from_str("preset = \"nvlink\"").unwrap();
+        let per_byte = |timing: &str| {
+            let timing = toml::from_str::<crate::sim::ComputeConfig>(timing)
+                .unwrap()
+                .timing;
+            let timing = ComputeTiming::new(&timing).unwrap();
+            let topology = timing.between(network.topology(2).unwrap());
+            let sums = topology.sum_time(0, 1);
+            (topology.message_cost().per_byte.0, sums > Seconds::ZERO)
+        };
+        let half_of_pcie_3 = 1.0 / (0.5 * 15.75e9);
+        assert_eq!(
+            per_byte("timing = { profile = \"t4\" }"),
+            (half_of_pcie_3, true)
+        );
+        let direct = "timing = { profile = \"t4\", staging = false }";
+        assert_eq!(per_byte(direct), (0.0, true));
+        assert_eq!(per_byte("timing = { profile = \"cpu-core\" }"), (0.0, true));
+        assert_eq!(per_byte("timing = \"measured\""), (0.0, false));
+    }
+
+    #[test]
+    fn each_kernel_is_launched_by_itself() {
+        let t4 = DeviceProfile::named("t4").unwrap();
+        let (one, none) = (Work::pass(1_000), Work::pass(0));
+        let twice = t4.time(one + one).0 - 2.0 * t4.time(one).0;
+        assert!(twice.abs() < 1e-15);
+        assert!(t4.time(one) > t4.launch);
+        assert_eq!(t4.time(none), Seconds::ZERO);
+    }
+}

@@ -16,43 +16,32 @@ fn first<const N: usize>(bytes: [u8; 8]) -> [u8; N] {
     std::array::from_fn(|at| bytes[at])
 }
 
-impl Element for f64 {
-    const WHAT: &'static str = "numbers";
+macro_rules! floats {
+    ($($float:ty),*) => {$(
+        impl Element for $float {
+            const WHAT: &'static str = "numbers";
 
-    fn decoder(kind: u8, size: usize) -> Option<fn([u8; 8]) -> Self> {
-        match (kind, size) {
-            (b'f', 8) => Some(Self::from_le_bytes),
-            (b'f', 4) => Some(|bytes| f32::from_le_bytes(first(bytes)).into()),
-            (b'f', 2) => Some(|bytes| f16::from_le_bytes(first(bytes)).into()),
-            // Beyond 2^53 not exact; what is an index is read as such.
-            (b'i', 8) => Some(|bytes| i64::from_le_bytes(bytes) as Self),
-            (b'i', 4) => Some(|bytes| i32::from_le_bytes(first(bytes)).into()),
-            (b'i', 2) => Some(|bytes| i16::from_le_bytes(first(bytes)).into()),
-            (b'i', 1) => Some(|bytes| i8::from_le_bytes(first(bytes)).into()),
-            // Zero beyond their size.
-            (b'u' | b'b', 1 | 2 | 4 | 8) => Some(|bytes| u64::from_le_bytes(bytes) as Self),
-            _ => None,
+            // Beyond what its digits hold not exact; what is an index is read as such.
+            #[allow(clippy::cast_lossless)] // one text for both
+            fn decoder(kind: u8, size: usize) -> Option<fn([u8; 8]) -> Self> {
+                match (kind, size) {
+                    (b'f', 8) => Some(|bytes| f64::from_le_bytes(bytes) as Self),
+                    (b'f', 4) => Some(|bytes| f32::from_le_bytes(first(bytes)) as Self),
+                    (b'f', 2) => Some(|bytes| f16::from_le_bytes(first(bytes)).into()),
+                    (b'i', 8) => Some(|bytes| i64::from_le_bytes(bytes) as Self),
+                    (b'i', 4) => Some(|bytes| i32::from_le_bytes(first(bytes)) as Self),
+                    (b'i', 2) => Some(|bytes| i16::from_le_bytes(first(bytes)).into()),
+                    (b'i', 1) => Some(|bytes| i8::from_le_bytes(first(bytes)).into()),
+                    // Zero beyond their size.
+                    (b'u' | b'b', 1 | 2 | 4 | 8) => Some(|bytes| u64::from_le_bytes(bytes) as Self),
+                    _ => None,
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Element for f32 {
-    const WHAT: &'static str = "numbers";
-
-    fn decoder(kind: u8, size: usize) -> Option<fn([u8; 8]) -> Self> {
-        match (kind, size) {
-            (b'f', 4) => Some(|bytes| Self::from_le_bytes(first(bytes))),
-            (b'f', 8) => Some(|bytes| f64::from_le_bytes(bytes) as Self),
-            (b'f', 2) => Some(|bytes| f16::from_le_bytes(first(bytes)).into()),
-            (b'i', 8) => Some(|bytes| i64::from_le_bytes(bytes) as Self),
-            (b'i', 4) => Some(|bytes| i32::from_le_bytes(first(bytes)) as Self),
-            (b'i', 2) => Some(|bytes| i16::from_le_bytes(first(bytes)).into()),
-            (b'i', 1) => Some(|bytes| i8::from_le_bytes(first(bytes)).into()),
-            (b'u' | b'b', 1 | 2 | 4 | 8) => Some(|bytes| u64::from_le_bytes(bytes) as Self),
-            _ => None,
-        }
-    }
-}
+floats!(f32, f64);
 
 impl Element for i64 {
     const WHAT: &'static str = "whole numbers";

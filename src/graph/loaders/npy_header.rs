@@ -1,4 +1,4 @@
-//! What an array in NumPy's format says of itself, before its values.
+//! What an array in `NumPy`'s format says of itself, before its values.
 
 use std::io::Read;
 

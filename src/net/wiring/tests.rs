@@ -48,6 +48,19 @@ fn a_straggler_has_its_own_bandwidth_latency_and_speed() {
 }
 
 #[test]
+fn messages_cost_their_ends_what_the_preset_says_unless_the_section_does() {
+    let overhead = |text: &str| spec(text).topology(2).unwrap().message_cost().overhead;
+    assert_eq!(overhead("preset = \"ethernet-1g\""), Seconds(1.7e-6));
+    assert_eq!(
+        overhead("preset = \"ethernet-1g\"\noverhead = 0"),
+        Seconds::ZERO
+    );
+    assert_eq!(overhead("preset = \"nvlink\""), Seconds::ZERO);
+    let link = "link = { bandwidth = \"1Gbps\", latency = \"1ms\" }";
+    assert_eq!(overhead(link), Seconds::ZERO);
+}
+
+#[test]
 fn a_preset_that_was_changed_is_not_called_by_its_name_alone() {
     let named = |text: &str| spec(text).name();
     assert_eq!(

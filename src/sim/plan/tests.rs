@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::{Decision, Exchange, Planner, Timeline, play};
 use crate::model::Work;
 use crate::net::{
-    AllReduceKind, Bytes, Message, NetworkSpec, Outbox, Reduce, Seconds, TrafficKind,
+    AllReduceKind, Bytes, Message, NetworkSpec, Outbox, Reduce, Seconds, SumCost, TrafficKind,
+    Tried,
 };
 use crate::sim::{Cluster, ComputeTiming, DeviceProfile, run_workers};
 
@@ -108,6 +109,43 @@ fn a_plan_takes_the_time_of_its_program_whatever_messages_cost_and_however_they_
         let played = played.unwrap();
         assert_eq!(played.times, results.times, "{costs}");
         assert_eq!(played.ledger, results.ledger, "{costs}");
+    }
+}
+
+#[test]
+fn workers_sum_what_arrives_as_the_choice_of_a_schedule_expects() {
+    let text = "framing = \"none\"\nlink = { bandwidth = \"8Mbps\", latency = \"1ms\" }";
+    let network: NetworkSpec = toml::from_str(text).unwrap();
+    let sums = SumCost {
+        start: Seconds(1e-4),
+        per_value: Seconds(1e-6),
+    };
+    let topology = network.topology(4).unwrap();
+    let topology = Arc::new(topology.with_devices(Seconds::ZERO, sums));
+    for kind in [AllReduceKind::Ring, AllReduceKind::Tree] {
+        let tried = Tried::on(&topology, network.framing());
+        let expected = tried.play(&kind, 1_000, Seconds(f64::INFINITY)).unwrap();
+        let cluster = Cluster {
+            all_reduce: kind.clone(),
+            ..Cluster::new(Arc::clone(&topology), network.framing())
+        };
+        let results = run_workers(&cluster, 4, |mut end| {
+            let kind = TrafficKind::ParameterGradient;
+            end.all_reduce(&mut vec![1.0; 1_000], Reduce::Sum, kind)?;
+            Ok(())
+        });
+        let times = results.unwrap().times;
+        let end = times.iter().map(|times| times.clock).max().unwrap();
+        assert!((end.0 - expected.0).abs() < 1e-12, "{kind:?}");
+        // A sum is part of what the collective takes: no computing, and no waiting for others.
+        if kind == AllReduceKind::Ring {
+            // Three steps of four are summed, 250 values in each.
+            assert!((expected.0 - (6.0 * 2e-3 + 3.0 * 3.5e-4)).abs() < 1e-12);
+            assert!(
+                times.iter().all(|times| times.waiting.0 < 1e-12),
+                "{times:?}"
+            );
+        }
     }
 }
 
