@@ -3,6 +3,7 @@
 //! Results go to standard output, progress and messages to standard error. Exit code 0: done; 1:
 //! failed while running; 2: the input was wrong.
 
+mod advise;
 mod calibrate;
 mod columns;
 mod compare;
@@ -66,6 +67,8 @@ enum Command {
     Compare(compare::Args),
     /// Bytes and time from the plan alone, without training, for the first seed
     Project(project::Args),
+    /// Rank the strategies that fit one graph and network by the time they would take, with reasons
+    Advise(advise::Args),
     /// Write the initial weights of every run as .npz, for other programs that are to start there
     Weights(weights::Args),
     /// Cut a graph: print cut, boundary rows, balance and coverage; write the partition to a file
@@ -119,6 +122,7 @@ pub fn run_with(registry: &Registry) -> ExitCode {
         Command::Verify(args) => verify::run(&args, registry),
         Command::Compare(args) => compare::run(&args),
         Command::Project(args) => project::run(&args, registry),
+        Command::Advise(args) => advise::run(&args, registry),
         Command::Weights(args) => weights::run(&args, registry),
         Command::Partition(args) => partition::run(&args),
         Command::Estimator(args) => estimator::run(&args),

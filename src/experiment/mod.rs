@@ -7,6 +7,7 @@
 //!                                                                            verify ─┘
 //! ```
 
+mod advise;
 mod archive;
 pub(crate) mod atomic;
 pub mod claims;
@@ -34,6 +35,7 @@ mod trace;
 pub mod verify;
 mod weights;
 
+pub(crate) use advise::{Advice, Advised, Change, Other, Probe, Why, advise};
 pub use config::{ConfigError, Experiment};
 pub(crate) use config::{EstimatorStudy, FlowFile};
 pub use error::{Error, RunError};

@@ -86,6 +86,10 @@ pub struct Preparation<'a> {
     timeline_epochs: usize,
     /// Whether nothing will be trained.
     plans: bool,
+    /// How many times as fast as the experiment says its network is.
+    network_times: f64,
+    /// Of how many nodes of each data set a part is used instead of all.
+    sample: Option<usize>,
 }
 
 impl<'a> Preparation<'a> {
@@ -101,6 +105,8 @@ impl<'a> Preparation<'a> {
             devices: Vec::new(),
             timeline_epochs: 0,
             plans: false,
+            network_times: 1.0,
+            sample: None,
         }
     }
 
@@ -118,6 +124,19 @@ impl<'a> Preparation<'a> {
             timeline_epochs: epochs,
             ..self
         }
+    }
+
+    /// With a part of so many nodes of each data set.
+    pub(super) fn of_samples(self, nodes: usize) -> Self {
+        Self {
+            sample: Some(nodes),
+            ..self
+        }
+    }
+
+    /// On networks with so many times the bandwidth that experiments say, from now on.
+    pub(super) fn on_network_times(&mut self, factor: f64) {
+        self.network_times = factor;
     }
 
     /// The same for another engine.
@@ -286,6 +305,7 @@ impl<'a> Preparation<'a> {
             .network
             .topology(workers)
             .map_err(|error| cell.refuse("network.*", error.to_string()))?
+            .times_as_fast(self.network_times)
             .with_seed(seed);
         let framing: Framing = settings.network.framing();
         let timing = ComputeTiming::new(&settings.compute.timing)
@@ -339,9 +359,16 @@ impl<'a> Preparation<'a> {
     }
 
     fn dataset(&mut self, spec: &DatasetSpec, seed: u64) -> Result<Arc<Dataset>, GraphError> {
-        let (raw, base) = (&mut self.raw, &self.base);
+        let (raw, base, sample) = (&mut self.raw, &self.base, self.sample);
+        let read = || {
+            let all = spec.read(base)?;
+            Ok::<_, GraphError>(Arc::new(match sample {
+                Some(nodes) => all.sampled(nodes, 0),
+                None => all,
+            }))
+        };
         self.split.get((spec.clone(), seed), || {
-            let raw = raw.get(spec.clone(), || spec.read(base).map(Arc::new))?;
+            let raw = raw.get(spec.clone(), read)?;
             Ok(Arc::new(raw.split(&spec.split, seed)?))
         })
     }

@@ -176,7 +176,15 @@ fn played(fitted: &Fitted, done: impl Fn(usize)) -> Result<(Played, Option<u64>)
     Ok((played, planner.most))
 }
 
-fn project_cell(cell: &Cell, fitted: &Fitted, done: impl Fn(usize)) -> Result<Projection, Error> {
+/// One cell, fitted.
+///
+/// # Errors
+/// If its plan cannot be played.
+pub(super) fn project_cell(
+    cell: &Cell,
+    fitted: &Fitted,
+    done: impl Fn(usize),
+) -> Result<Projection, Error> {
     let Fitted {
         setting, training, ..
     } = fitted;

@@ -36,6 +36,7 @@ mod profile;
 mod reading;
 mod rehearsal;
 mod rmat;
+mod sample;
 mod sampler;
 mod sbm;
 mod source;
@@ -63,7 +64,7 @@ pub use peers::{Peers, places};
 pub use profile::{DataProfile, Degrees, Homophily};
 pub use reading::{DataSummary, EdgeCount, Reading};
 pub use rehearsal::{Form as BatchForm, LayerDraw, Rehearsal, StepDraws, seeds_of};
-pub use rmat::EDGE_FACTOR;
+pub use rmat::{EDGE_FACTOR, graph500};
 pub use sampler::{SampledLayer, Sampler, View};
 pub use spec::{
     Balance, CountSpec, DatasetSpec, FeatureSource, Format, NodeOrder, PartitionMethod,

@@ -56,12 +56,22 @@ impl RawDataset {
         if order == NodeOrder::Given {
             return self.clone();
         }
-        let nodes = order.of(&self.graph);
-        let mut number = vec![0_u32; nodes.len()];
-        for (new, &old) in nodes.iter().enumerate() {
-            number[old as usize] = new as u32;
+        self.only(&order.of(&self.graph))
+    }
+
+    /// The data of these nodes and the edges among them; node *i* of the list gets number *i*.
+    ///
+    /// # Panics
+    /// If a node does not exist.
+    pub(super) fn only(&self, nodes: &[u32]) -> Self {
+        let mut number = vec![None; self.graph.nodes()];
+        for (new, &old) in (0_u32..).zip(nodes) {
+            number[old as usize] = Some(new);
         }
-        let renumber = |set: &[u32]| set.iter().map(|&old| number[old as usize]).collect();
+        let renumber = |set: &[u32]| {
+            let kept = set.iter().filter_map(|&old| number[old as usize]);
+            kept.collect()
+        };
         let splits = self.splits.iter().map(|split| {
             Split {
                 train: renumber(&split.train),
@@ -71,8 +81,8 @@ impl RawDataset {
             .sorted()
         });
         Self {
-            graph: self.graph.induced(&nodes).into(),
-            features: self.features.select(&nodes).into(),
+            graph: self.graph.induced(nodes).into(),
+            features: self.features.select(nodes).into(),
             labels: nodes.iter().map(|&old| self.labels[old as usize]).collect(),
             splits: splits.collect(),
             ..self.clone()

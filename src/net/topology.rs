@@ -178,6 +178,14 @@ impl Topology {
         self
     }
 
+    /// The same network with so many times the bandwidth on every link.
+    pub fn times_as_fast(mut self, factor: f64) -> Self {
+        for link in &mut self.links {
+            link.bandwidth = link.bandwidth.times(factor);
+        }
+        self
+    }
+
     /// How long a worker takes to sum so many received values into its own.
     pub fn sum_time(&self, rank: usize, values: usize) -> Seconds {
         let SumCost { start, per_value } = self.sum_cost;

@@ -58,6 +58,11 @@ impl Bandwidth {
         Self(kilobits_per_second as f64 * 1e3)
     }
 
+    /// So many times this bandwidth; the factor is greater than zero.
+    pub(super) const fn times(self, factor: f64) -> Self {
+        Self(self.0 * factor)
+    }
+
     /// Bits per second.
     pub const fn bps(self) -> f64 {
         self.0

@@ -2,6 +2,7 @@
 
 mod accuracy;
 mod adaqp;
+mod advise;
 mod anchors;
 mod backends;
 mod bad_input;

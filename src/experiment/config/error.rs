@@ -147,6 +147,16 @@ pub enum ConfigError {
     },
 }
 
+impl ConfigError {
+    /// What is wrong, without its place, if it has one.
+    pub(in crate::experiment) fn what(&self) -> String {
+        match self {
+            Self::Invalid { problem, .. } => problem.to_string(),
+            other => other.to_string(),
+        }
+    }
+}
+
 fn in_section(section: &str) -> String {
     if section.is_empty() {
         String::new()

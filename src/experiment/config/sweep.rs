@@ -67,6 +67,22 @@ impl Cell {
         }
     }
 
+    /// The same settings with a strategy of this kind and nothing but defaults, which the file does
+    /// not have.
+    pub(in crate::experiment) fn with_kind(&self, kind: &str) -> Self {
+        let strategy = StrategyEntry {
+            label: kind.to_owned(),
+            kind: kind.to_owned(),
+            with: Table::new(),
+            options: Table::new(),
+        };
+        Self {
+            name: cell_name(&self.sweep, &strategy),
+            strategy,
+            ..self.clone()
+        }
+    }
+
     /// The number of its strategy among all of the file.
     pub(super) fn number(&self) -> usize {
         self.origin.strategy
@@ -224,11 +240,7 @@ pub(super) fn cells(
             let own = own_settings(&document, vocabulary, index, strategy)?;
             let (document, settings) = own.unwrap_or_else(|| (document.clone(), settings.clone()));
             cells.push(Cell {
-                name: if sweep.is_empty() {
-                    strategy.label.clone()
-                } else {
-                    format!("{sweep} {}", strategy.label)
-                },
+                name: cell_name(&sweep, strategy),
                 settings,
                 strategy: strategy.clone(),
                 sweep: sweep.clone(),
@@ -240,6 +252,14 @@ pub(super) fn cells(
         }
     }
     Ok(cells)
+}
+
+fn cell_name(sweep: &Sweep, strategy: &StrategyEntry) -> String {
+    if sweep.is_empty() {
+        strategy.label.clone()
+    } else {
+        format!("{sweep} {}", strategy.label)
+    }
 }
 
 /// The document and its settings with the strategy's `with` in them, if it has one.

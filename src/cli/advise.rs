@@ -1,0 +1,340 @@
+//! `grapevine advise`: which strategy for this graph on this network.
+
+use std::fmt::Write;
+
+use clap::Args as ClapArgs;
+use serde::Serialize;
+
+use super::output::{columns, left_columns, print, print_json, tell};
+use super::{ExperimentArgs, Verdict, read_experiment};
+use crate::experiment::statistics::Summary;
+use crate::experiment::{Advice, Advised, Change, Other, Probe, Projection, Why, advise, base_of};
+use crate::net::TrafficKind;
+use crate::report::format::{bytes, digits, factor, percent, percent_summary, seconds};
+use crate::strategies::Registry;
+
+/// Epochs and seeds of a probe.
+const PROBE_EPOCHS: usize = 30;
+const PROBE_SEEDS: u64 = 3;
+
+/// Arguments of `advise`.
+#[derive(ClapArgs)]
+pub(super) struct Args {
+    #[command(flatten)]
+    experiment: ExperimentArgs,
+    /// Also train each strategy for 30 epochs on a part of so many nodes, with three seeds, and say
+    /// what accuracy is at risk
+    #[arg(
+        long,
+        value_name = "NODES",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "2000",
+        value_parser = clap::value_parser!(u32).range(64..)
+    )]
+    probe: Option<u32>,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+    /// No progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// Advice with its reasons in words.
+#[derive(Serialize)]
+struct Document<'a> {
+    #[serde(flatten)]
+    advice: &'a Advice,
+    /// Of each strategy of the ranking.
+    reasons: Vec<String>,
+}
+
+pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
+    let experiment = read_experiment(&args.experiment, registry)?;
+    let base = base_of(&args.experiment.file);
+    let probe = args.probe.map(|nodes| Probe {
+        nodes: nodes as usize,
+        epochs: PROBE_EPOCHS,
+        seeds: PROBE_SEEDS,
+    });
+    let progress = |cell: &str| {
+        if !args.quiet {
+            tell(&format!("{cell}\n"));
+        }
+    };
+    let advice = advise(&experiment, registry, &base, probe, &progress)?;
+    if args.json {
+        let documents: Vec<Document<'_>> = (advice.iter())
+            .map(|advice| Document {
+                reasons: advice.ranking.iter().map(reason).collect(),
+                advice,
+            })
+            .collect();
+        print_json(&documents)?;
+        return Ok(Verdict::Good);
+    }
+    let texts: Vec<String> = advice.iter().map(text).collect();
+    print(&texts.join("\n"))?;
+    Ok(Verdict::Good)
+}
+
+/// All that is advised in one setting.
+fn text(advice: &Advice) -> String {
+    let Advice {
+        setting,
+        dataset,
+        workers,
+        epochs,
+        ..
+    } = advice;
+    let of = if setting.is_empty() { "" } else { ": " };
+    let mut text = String::new();
+    if let Some(first) = advice.ranking.first() {
+        let _ = writeln!(
+            text,
+            "{setting}{of}{} first, {} for {epochs} epochs on {dataset} with {}\n",
+            first.strategy,
+            time(&first.projection),
+            counted(*workers, "worker")
+        );
+        text.push_str(&table(&advice.ranking));
+        text.push('\n');
+        text.push_str(&left_columns(&rows(
+            advice
+                .ranking
+                .iter()
+                .map(|advised| (advised.strategy.clone(), reason(advised))),
+        )));
+    } else {
+        let _ = writeln!(
+            text,
+            "{setting}{of}no strategy fits into the memory of its workers"
+        );
+    }
+    if !advice.left_out.is_empty() {
+        text.push_str("\nLeft out\n");
+        let left_out = advice.left_out.iter();
+        text.push_str(&left_columns(&rows(
+            left_out.map(|left| (left.strategy.clone(), why(&left.why))),
+        )));
+    }
+    if let Some(first) = advice.ranking.first() {
+        text.push_str("\nWhat would change this\n");
+        let changes = advice.changes.iter();
+        text.push_str(&left_columns(&rows(
+            changes.map(|change| (name(change.to).to_owned(), changed(change, first))),
+        )));
+        text.push_str(&notes(&advice.ranking));
+    }
+    text
+}
+
+fn rows(pairs: impl Iterator<Item = (String, String)>) -> Vec<Vec<String>> {
+    pairs.map(|(name, text)| vec![name, text]).collect()
+}
+
+fn table(ranking: &[Advised]) -> String {
+    let probed = ranking.iter().any(|advised| advised.probe.is_some());
+    let mut header = vec![
+        "strategy",
+        "time",
+        "times the first",
+        "node data",
+        "gradients, models",
+        "machine time",
+        "memory",
+    ];
+    if probed {
+        header.push("probe");
+    }
+    let first = ranking[0].projection.simulated_seconds;
+    let rows: Vec<Vec<String>> = ranking
+        .iter()
+        .map(|advised| {
+            let projection = &advised.projection;
+            let memory = projection.memory_bytes;
+            let mut row = vec![
+                advised.strategy.clone(),
+                time(projection),
+                factor(projection.simulated_seconds / first),
+                bytes(node_data(projection) as f64),
+                bytes(parameters(projection) as f64),
+                seconds(projection.machine_hours * 3600.0),
+                memory.map_or_else(|| "?".to_owned(), |memory| bytes(memory as f64)),
+            ];
+            if probed {
+                row.push(accuracy(advised).unwrap_or_else(|| "?".to_owned()));
+            }
+            row
+        })
+        .collect();
+    columns(&header, &rows)
+}
+
+fn time(projection: &Projection) -> String {
+    let most = if projection.exact { "" } else { "≤ " };
+    format!("{most}{}", seconds(projection.simulated_seconds))
+}
+
+fn counted(number: usize, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
+}
+
+fn of_kind(projection: &Projection, wanted: fn(TrafficKind) -> bool) -> u64 {
+    let kinds = projection.bytes_by_kind.iter();
+    kinds
+        .filter(|(kind, _)| wanted(**kind))
+        .map(|(_, b)| b)
+        .sum()
+}
+
+fn node_data(projection: &Projection) -> u64 {
+    of_kind(projection, TrafficKind::is_node_data)
+}
+
+/// Bytes of models and their gradients.
+fn parameters(projection: &Projection) -> u64 {
+    use TrafficKind::{Parameter, ParameterGradient};
+    of_kind(projection, |kind| {
+        matches!(kind, ParameterGradient | Parameter)
+    })
+}
+
+/// What a strategy sends, and where its time goes.
+fn reason(advised: &Advised) -> String {
+    let projection = &advised.projection;
+    let (node, parameters) = (node_data(projection), parameters(projection));
+    let moved = of_kind(projection, |kind| kind == TrafficKind::Repartition);
+    let much = match (node, moved) {
+        (0, 0) => "No node data cross the network".to_owned(),
+        (0, moved) => format!("Moving the graph takes {}", against(moved, parameters)),
+        (node, _) => format!("Node data are {}", against(node, parameters)),
+    };
+    let share = |part: f64| part / projection.simulated_seconds.max(f64::MIN_POSITIVE);
+    let waits = share(projection.exposed_communication_seconds);
+    let idle = share(projection.waiting_seconds);
+    let spends = if idle > 0.2 && idle > waits {
+        format!("{} of the time it waits for others to begin", percent(idle))
+    } else if waits >= 0.1 {
+        format!("{} of the time it waits for messages", percent(waits))
+    } else {
+        let computes = percent(share(projection.compute_seconds));
+        format!("{computes} of the time it computes, so the network hardly matters")
+    };
+    format!("{}. {much}; {spends}.", capital(advised.sends))
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(char::to_uppercase);
+    first.into_iter().flatten().chain(letters).collect()
+}
+
+/// A number of bytes, and how many times as many that is as the bytes of models and gradients.
+fn against(part: u64, parameters: u64) -> String {
+    let size = bytes(part as f64);
+    if parameters == 0 {
+        return size;
+    }
+    let times = digits(part as f64 / parameters as f64);
+    format!("{size}, {times} times the gradients")
+}
+
+/// Mean and deviation over the seeds of a probe.
+fn accuracy(advised: &Advised) -> Option<String> {
+    let accuracies = &advised.probe.as_ref()?.accuracies;
+    let known: Option<Vec<f64>> = accuracies.iter().copied().collect();
+    Summary::of(known?).as_ref().map(percent_summary)
+}
+
+fn why(why: &Why) -> String {
+    match why {
+        Why::Memory { needs, there } => format!(
+            "a worker would hold {}, more than the {} of its device",
+            bytes(*needs as f64),
+            bytes(*there as f64)
+        ),
+        Why::Refused(error) => error.clone(),
+    }
+}
+
+const fn name(other: Other) -> &'static str {
+    match other {
+        Other::FasterNetwork => "ten times the bandwidth",
+        Other::SlowerNetwork => "a tenth of the bandwidth",
+        Other::HalfTheWorkers => "half the workers",
+        Other::TwiceTheWorkers => "twice the workers",
+    }
+}
+
+/// Who is first then, and how long it takes.
+fn changed(change: &Change, first: &Advised) -> String {
+    let time = |strategy: &str| {
+        let found = change.ranking.iter().find(|(name, _)| name == strategy);
+        found.map(|(_, time)| *time)
+    };
+    let (then, took) = &change.ranking[0];
+    let now = first.projection.simulated_seconds;
+    let against = |time: f64| match time / now {
+        ratio if (0.95..1.05).contains(&ratio) => "as long as now".to_owned(),
+        ratio if ratio < 1.0 => format!("{} times less than now", digits(1.0 / ratio)),
+        ratio => format!("{} times as long as now", digits(ratio)),
+    };
+    if *then == first.strategy {
+        return format!("{then} stays first: {}, {}", seconds(*took), against(*took));
+    }
+    let before = time(&first.strategy).map_or_else(
+        || format!("{} no longer fits", first.strategy),
+        |time| format!("{} takes {}", first.strategy, seconds(time)),
+    );
+    format!("{then} comes first: {}; {before}", seconds(*took))
+}
+
+/// What to know when reading a ranking.
+fn notes(ranking: &[Advised]) -> String {
+    let mut notes = String::new();
+    if ranking.iter().any(|advised| !advised.projection.exact) {
+        notes.push_str(
+            "note: ≤ is the most it can be; what is sent depends on how the training goes\n",
+        );
+    }
+    let mut say = |what: &str, of: &dyn Fn(&Advised) -> bool| {
+        let named = ranking.iter().filter(|advised| of(advised));
+        let names: Vec<&str> = named.map(|advised| advised.strategy.as_str()).collect();
+        if !names.is_empty() {
+            let _ = writeln!(notes, "note: {what}: {}", names.join(", "));
+        }
+    };
+    let others = "with nothing but defaults, as the file does not have them";
+    say(others, &|advised| !advised.listed);
+    if ranking.iter().any(|advised| advised.batches) {
+        say("on all nodes at once, not in mini-batches", &|advised| {
+            !advised.batches
+        });
+    }
+    match ranking[0].probe.as_ref() {
+        None => notes.push_str(
+            "note: times of the epochs that the file asks for; strategies differ in the accuracy they reach in them (--probe)\n",
+        ),
+        Some(probe) => {
+            let _ = writeln!(
+                notes,
+                "note: probe is test accuracy on {} after at most {PROBE_EPOCHS} epochs, {PROBE_SEEDS} seeds; what strategies \
+                 lose on the whole graph can be more or less",
+                counted(probe.nodes, "node"),
+            );
+        }
+    }
+    let assumed = ranking
+        .iter()
+        .find_map(|advised| advised.projection.assumed.as_ref());
+    if let Some(assumed) = assumed {
+        let _ = writeln!(notes, "note: {assumed}");
+    }
+    if notes.is_empty() {
+        return notes;
+    }
+    format!("\n{notes}")
+}

@@ -1,0 +1,339 @@
+//! Which strategy for this graph on this network: all that fit, ranked by the time that they would
+//! take, and what would change the ranking.
+
+mod probe;
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::Error;
+use super::config::{Cell, Experiment};
+use super::prepare::Preparation;
+use super::project::{Projection, project_cell};
+use super::rows::distinct;
+use crate::sim::Timing;
+use crate::strategies::Registry;
+pub(crate) use probe::Probe;
+
+/// What is advised in one setting.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Advice {
+    /// The sweep's values; empty without a sweep.
+    pub setting: String,
+    /// Name of the data set.
+    pub dataset: String,
+    /// Number of workers.
+    pub workers: usize,
+    /// Epochs of the whole training; layer by layer, a strategy may have others.
+    pub epochs: usize,
+    /// Strategies that fit, the fastest first.
+    pub ranking: Vec<Advised>,
+    /// Those that do not.
+    pub left_out: Vec<LeftOut>,
+    /// What else could be, and who would be first then.
+    pub changes: Vec<Change>,
+}
+
+/// One strategy of a ranking.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Advised {
+    /// Its label.
+    pub strategy: String,
+    /// What crosses the network with it, and when.
+    pub sends: &'static str,
+    /// Whether the file has it, and not only this program.
+    pub listed: bool,
+    /// Whether it trains in the mini-batches that the file asks for, and not on all nodes at once.
+    pub batches: bool,
+    /// What it would send and how long it would take.
+    pub projection: Projection,
+    /// Accuracy of a short training on a small part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probe: Option<probe::Probed>,
+}
+
+/// A strategy that cannot be advised.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct LeftOut {
+    /// Its label.
+    pub strategy: String,
+    /// Why not.
+    pub why: Why,
+}
+
+/// Why a strategy cannot be advised.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Why {
+    /// A worker would need more bytes than its device has.
+    Memory {
+        /// What the worker that needs most holds.
+        needs: u64,
+        /// What there is.
+        there: u64,
+    },
+    /// It does not go with the setting.
+    Refused(String),
+}
+
+/// The ranking in another setting.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Change {
+    /// What is different.
+    pub to: Other,
+    /// Strategies and their times in seconds, the fastest first.
+    pub ranking: Vec<(String, f64)>,
+}
+
+/// Settings next to the one that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Other {
+    /// Ten times the bandwidth on every link.
+    FasterNetwork,
+    /// A tenth of it.
+    SlowerNetwork,
+    /// Half as many workers.
+    HalfTheWorkers,
+    /// Twice as many.
+    TwiceTheWorkers,
+}
+
+impl Other {
+    const ALL: [Self; 4] = [
+        Self::FasterNetwork,
+        Self::SlowerNetwork,
+        Self::HalfTheWorkers,
+        Self::TwiceTheWorkers,
+    ];
+
+    const fn network(self) -> f64 {
+        match self {
+            Self::FasterNetwork => 10.0,
+            Self::SlowerNetwork => 0.1,
+            _ => 1.0,
+        }
+    }
+
+    /// The workers in place of so many, where that is a different number.
+    const fn workers(self, now: usize) -> Option<usize> {
+        match self {
+            Self::HalfTheWorkers if now >= 2 => Some(now / 2),
+            Self::HalfTheWorkers => None,
+            Self::TwiceTheWorkers => Some(2 * now),
+            _ => Some(now),
+        }
+    }
+}
+
+/// Ranks the strategies of an experiment, and the others of the registry with their defaults, in
+/// every setting of its sweep; `progress` hears of each projection before it is made.
+///
+/// # Errors
+/// If computing takes no time in the experiment, data are missing or broken, or nothing fits.
+pub(crate) fn advise(
+    experiment: &Experiment,
+    registry: &Registry,
+    base: &Path,
+    probe: Option<Probe>,
+    progress: &dyn Fn(&str),
+) -> Result<Vec<Advice>, Error> {
+    let mut adviser = Adviser {
+        registry,
+        base,
+        preparation: Preparation::new(registry, base.to_owned()).for_plans(),
+        // A checked file has at least one.
+        seed: experiment.seeds[0],
+        probe,
+        progress,
+    };
+    let cells = adviser.preparation.present(experiment)?.0;
+    if let Some(cell) = cells.iter().find(|cell| is_measured(cell)) {
+        let what = "must name a device here, as nothing is trained that could be measured: \
+                    timing = { profile = \"a100\" }; `grapevine list devices` has their names";
+        return Err(cell.refuse("compute.timing", what.to_owned()).into());
+    }
+    let settings = distinct(cells.iter().map(|cell| cell.sweep.to_string()));
+    let mut advice = Vec::new();
+    for setting in settings {
+        let of_it = |cell: &&&Cell| cell.sweep.to_string() == setting;
+        let listed: Vec<&Cell> = cells.iter().filter(of_it).copied().collect();
+        advice.push(adviser.setting(&setting, &listed)?);
+    }
+    Ok(advice)
+}
+
+const fn is_measured(cell: &Cell) -> bool {
+    matches!(cell.settings.compute.timing, Timing::Named(_))
+}
+
+/// One strategy in one setting.
+struct Candidate {
+    cell: Cell,
+    listed: bool,
+}
+
+struct Adviser<'a> {
+    registry: &'a Registry,
+    base: &'a Path,
+    preparation: Preparation<'a>,
+    seed: u64,
+    probe: Option<Probe>,
+    progress: &'a dyn Fn(&str),
+}
+
+impl Adviser<'_> {
+    fn setting(&mut self, setting: &str, listed: &[&Cell]) -> Result<Advice, Error> {
+        let (mut ranking, mut left_out) = (Vec::new(), Vec::new());
+        let mut failed = None;
+        for candidate in candidates(listed, self.registry) {
+            let strategy = candidate.cell.strategy.label.clone();
+            (self.progress)(&candidate.cell.name);
+            let (cell, projection) = match self.candidate(&candidate) {
+                Ok(found) => found,
+                Err(error) => {
+                    let why = Why::Refused(what(&error, &candidate.cell));
+                    left_out.push(LeftOut { strategy, why });
+                    failed.get_or_insert(error);
+                    continue;
+                }
+            };
+            let memory = projection.memory_bytes.zip(projection.device_memory_bytes);
+            if let Some((needs, there)) = memory.filter(|(needs, there)| needs > there) {
+                let why = Why::Memory { needs, there };
+                left_out.push(LeftOut { strategy, why });
+                continue;
+            }
+            let kinds = self.registry.all().iter().map(|known| known.info);
+            let kind = &cell.strategy.kind;
+            let info = kinds.into_iter().find(|info| info.name == kind);
+            let advised = Advised {
+                strategy,
+                sends: info.map_or("", |info| info.sends),
+                listed: candidate.listed,
+                batches: cell.settings.training.batch.is_some(),
+                projection,
+                probe: None,
+            };
+            ranking.push((cell, advised));
+        }
+        let seconds = |(_, advised): &(Cell, Advised)| advised.projection.simulated_seconds;
+        ranking.sort_by(|a, b| seconds(a).total_cmp(&seconds(b)));
+        let Some((_, first)) = ranking.first() else {
+            // What is wrong with all of them is said as `project` would say it.
+            return failed.map_or_else(|| Ok(none_fits(setting, listed, left_out)), Err);
+        };
+        let (dataset, workers) = (first.projection.dataset.clone(), first.projection.workers);
+        let cells: Vec<&Cell> = ranking.iter().map(|(cell, _)| cell).collect();
+        let changes = self.changes(&cells);
+        if let Some(probe) = self.probe {
+            let base = self.base.to_owned();
+            let mut samples = Preparation::new(self.registry, base).of_samples(probe.nodes);
+            for (cell, advised) in &mut ranking {
+                (self.progress)(&format!("{}, a probe", cell.name));
+                advised.probe = Some(probe.of(cell, self.seed, self.base, &mut samples)?);
+            }
+        }
+        Ok(Advice {
+            setting: setting.to_owned(),
+            dataset,
+            workers,
+            epochs: listed[0].settings.training.epochs,
+            ranking: ranking.into_iter().map(|(_, advised)| advised).collect(),
+            left_out,
+            changes,
+        })
+    }
+
+    /// A candidate's projection. A strategy that the file does not have, and that does not go with
+    /// its mini-batches, is taken with all nodes at once.
+    fn candidate(&mut self, candidate: &Candidate) -> Result<(Cell, Projection), Error> {
+        let mut cell = candidate.cell.clone();
+        let mut projection = self.project(&cell);
+        if projection.is_err() && !candidate.listed && cell.settings.training.batch.is_some() {
+            cell.settings.training.batch = None;
+            projection = self.project(&cell);
+        }
+        projection.map(|projection| (cell, projection))
+    }
+
+    fn project(&mut self, cell: &Cell) -> Result<Projection, Error> {
+        let fitted = self.preparation.fit(cell, self.seed)?;
+        project_cell(cell, &fitted, |_| ())
+    }
+
+    fn changes(&mut self, cells: &[&Cell]) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for to in Other::ALL {
+            let mut ranking = Vec::new();
+            self.preparation.on_network_times(to.network());
+            for &cell in cells {
+                let mut other = cell.clone();
+                let workers = &mut other.settings.partition.workers;
+                let Some(changed) = to.workers(*workers) else {
+                    continue;
+                };
+                // An entry with workers of its own stays as it is.
+                if !cell.strategy.with.contains_key("partition.workers") {
+                    *workers = changed;
+                }
+                // What cannot be so many workers is not in the ranking of so many.
+                if let Ok(found) = self.project(&other)
+                    && found.fits != Some(false)
+                {
+                    ranking.push((cell.strategy.label.clone(), found.simulated_seconds));
+                }
+            }
+            self.preparation.on_network_times(1.0);
+            ranking.sort_by(|a, b| a.1.total_cmp(&b.1));
+            if !ranking.is_empty() {
+                changes.push(Change { to, ranking });
+            }
+        }
+        changes
+    }
+}
+
+/// What is wrong with a cell whose strategy is named beside it.
+fn what(error: &Error, cell: &Cell) -> String {
+    let text = match error {
+        Error::Config(error) => error.what(),
+        other => other.to_string(),
+    };
+    let named = format!(" (cell \"{}\")", cell.name);
+    text.strip_suffix(&named).unwrap_or(&text).to_owned()
+}
+
+/// The strategies of the file, then the others of the program with nothing but defaults.
+fn candidates(listed: &[&Cell], registry: &Registry) -> Vec<Candidate> {
+    let own = listed.iter().map(|&cell| Candidate {
+        cell: cell.clone(),
+        listed: true,
+    });
+    // Settings of an entry's own are not those of the experiment.
+    let plain = listed.iter().find(|cell| cell.strategy.with.is_empty());
+    let new = |kind: &&str| listed.iter().all(|cell| cell.strategy.kind != *kind);
+    let others = plain.into_iter().flat_map(|cell| {
+        let kinds = registry.names().into_iter().filter(new);
+        kinds.map(|kind| Candidate {
+            cell: cell.with_kind(kind),
+            listed: false,
+        })
+    });
+    own.chain(others).collect()
+}
+
+/// Advice where no strategy fits into memory.
+fn none_fits(setting: &str, listed: &[&Cell], left_out: Vec<LeftOut>) -> Advice {
+    let settings = &listed[0].settings;
+    Advice {
+        setting: setting.to_owned(),
+        dataset: String::new(),
+        workers: settings.partition.workers,
+        epochs: settings.training.epochs,
+        ranking: Vec::new(),
+        left_out,
+        changes: Vec::new(),
+    }
+}

@@ -1,0 +1,126 @@
+//! What a strategy may cost in accuracy: a short training on a small part of the graph.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::Error;
+use crate::experiment::config::Cell;
+use crate::experiment::prepare::Preparation;
+use crate::graph::{CountSpec, DatasetSpec, GraphError, PartitionMethod, SyntheticSpec, graph500};
+use crate::net::NetworkSpec;
+use crate::sim::Observer;
+use crate::strategies;
+
+/// How much is trained.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Probe {
+    /// Nodes of the part.
+    pub nodes: usize,
+    /// Epochs at most.
+    pub epochs: usize,
+    /// Seeds, from the experiment's first on.
+    pub seeds: u64,
+}
+
+/// What came out.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Probed {
+    /// Nodes that were trained on.
+    pub nodes: usize,
+    /// Workers.
+    pub workers: usize,
+    /// Epochs.
+    pub epochs: usize,
+    /// Test accuracy at the best epoch by validation, of each seed; none where there is no such
+    /// node.
+    pub accuracies: Vec<Option<f64>>,
+}
+
+/// A worker of a probe has so many nodes, at least; else there are fewer workers.
+const NODES_A_WORKER: usize = 250;
+
+/// Widest features that a stand-in for counts has.
+const WIDEST: usize = 64;
+
+/// The network of a probe.
+const NETWORK: &str = "ethernet-10g";
+
+/// Most classes of one.
+const MOST_CLASSES: usize = 16;
+
+impl Probe {
+    /// Trains a cell on a small part of its graph, or on a small one of the same law.
+    ///
+    /// # Errors
+    /// If it cannot be trained.
+    pub(super) fn of(
+        self,
+        cell: &Cell,
+        first: u64,
+        base: &Path,
+        samples: &mut Preparation<'_>,
+    ) -> Result<Probed, Error> {
+        let small = self.small(cell, base)?;
+        let mut accuracies = Vec::new();
+        let (mut nodes, mut epochs) = (0, 0);
+        for seed in first..first + self.seeds {
+            let fitted = samples.fit(&small, seed)?;
+            let (training, together) = (&fitted.training, fitted.needs.together);
+            let observer: Observer = Arc::new(|_| ());
+            let outcome = strategies::run(&**training, together, observer)?;
+            (nodes, epochs) = (fitted.setting.dataset.graph.nodes(), training.epochs());
+            accuracies.push(outcome.best().and_then(|(_, scores)| scores.test));
+        }
+        Ok(Probed {
+            nodes,
+            workers: small.settings.partition.workers,
+            epochs,
+            accuracies,
+        })
+    }
+
+    fn small(self, cell: &Cell, base: &Path) -> Result<Cell, Error> {
+        let mut small = cell.clone();
+        let settings = &mut small.settings;
+        if let Some(counts) = &settings.dataset.counts {
+            settings.dataset = DatasetSpec {
+                synthetic: Some(alike(counts, self.nodes, base)?),
+                ..DatasetSpec::default()
+            };
+        }
+        let partition = &mut settings.partition;
+        partition.workers = partition.workers.min(self.nodes / NODES_A_WORKER).max(1);
+        if partition.file.take().is_some() {
+            partition.method = PartitionMethod::Random;
+        }
+        // What the network is like does not change what is learnt.
+        settings.network = NetworkSpec {
+            preset: Some(NETWORK.to_owned()),
+            ..NetworkSpec::default()
+        };
+        settings.training.epochs = settings.training.epochs.min(self.epochs);
+        settings.training.evaluate_every = 1;
+        Ok(small)
+    }
+}
+
+/// An R-MAT graph of some `nodes` nodes with as many edges for each as the counts have.
+fn alike(counts: &CountSpec, nodes: usize, base: &Path) -> Result<SyntheticSpec, GraphError> {
+    let counted = counts.read(base)?;
+    // Each undirected edge is stored twice. A small graph has no room for very many.
+    let edges = counted.graph.edges() / 2.0 / counted.graph.nodes();
+    let edges = edges.min(nodes as f64 / 8.0).round();
+    let quadrants = counts.rmat.map(|rmat| rmat.quadrants);
+    Ok(SyntheticSpec::Rmat {
+        scale: nodes.max(2).ilog2(),
+        edge_factor: Some((edges as usize).max(1)),
+        nodes: None,
+        edges: None,
+        classes: counted.classes.min(MOST_CLASSES),
+        features: counted.features.min(WIDEST),
+        quadrants: quadrants.unwrap_or_else(graph500),
+        seed: 0,
+    })
+}

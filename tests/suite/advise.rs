@@ -1,0 +1,239 @@
+//! `grapevine advise`: held to what trainings measure.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn grapevine(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_grapevine"))
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .expect("the program")
+}
+
+fn advice(text: &str, arguments: &[&str]) -> (Option<i32>, Value, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("cluster.toml"), text).expect("a file");
+    let all = [&["advise", "cluster.toml", "--json", "--quiet"], arguments].concat();
+    let output = grapevine(folder.path(), &all);
+    let document = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.code(), document, error)
+}
+
+/// One setting that can be trained: the network, workers, model and hidden columns.
+type Setting = (&'static str, usize, &'static str, usize);
+
+const SETTINGS: [Setting; 12] = [
+    ("preset = \"wan\"", 4, "sage", 64),
+    ("preset = \"wan\"", 16, "gcn", 16),
+    ("preset = \"ethernet-1g\"", 4, "gcn", 128),
+    ("preset = \"ethernet-1g\"", 8, "sage", 16),
+    ("preset = \"ethernet-1g\"", 16, "sage", 128),
+    ("preset = \"ethernet-10g\"", 4, "sage", 128),
+    ("preset = \"ethernet-10g\"", 8, "gcn", 64),
+    ("preset = \"ethernet-10g\"", 16, "gin", 64),
+    ("preset = \"ethernet-100g\"", 4, "gcn", 64),
+    ("preset = \"infiniband-200g\"", 8, "sage", 64),
+    ("preset = \"infiniband-200g\"", 16, "gcn", 128),
+    (
+        "link = { bandwidth = \"50Mbps\", latency = \"5ms\" }",
+        8,
+        "sage",
+        32,
+    ),
+];
+
+const STRATEGIES: &str = "
+[[strategy]]
+kind = \"full\"
+[[strategy]]
+kind = \"fixed\"
+ratio = 16
+[[strategy]]
+kind = \"varco\"
+[[strategy]]
+kind = \"bns\"
+[[strategy]]
+kind = \"pipe\"
+[[strategy]]
+kind = \"adaqp\"
+bits = 4
+[[strategy]]
+kind = \"retexo\"
+rounds_per_layer = 1
+[[strategy]]
+kind = \"grappa\"
+[[strategy]]
+kind = \"isolated\"
+";
+
+fn file((network, workers, model, hidden): Setting) -> String {
+    let graph = "scale = 11, edge_factor = 8";
+    format!(
+        "name = \"advised\"\nseeds = [0]\n[dataset]\ncounts = {{ rmat = {{ {graph} }}, features = 64 }}\n\
+         [model]\nkind = \"{model}\"\nlayers = 3\nhidden = {hidden}\n[training]\nepochs = 2\nevaluate_every = 2\n\
+         [partition]\nmethod = \"random\"\nworkers = {workers}\n[network]\n{network}\n\
+         [compute]\ntiming = {{ profile = \"a100\" }}\n{STRATEGIES}\n\
+         [scale.trained]\ndataset = {{ synthetic = {{ kind = \"rmat\", {graph}, classes = 16, features = 64 }}, \
+         split = {{ train = 0.1, val = 0.01 }} }}\n"
+    )
+}
+
+/// Simulated seconds of each strategy, trained.
+fn trained(text: &str) -> Vec<(String, f64)> {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("cluster.toml"), text).expect("a file");
+    let run = "run cluster.toml --scale trained --out out --quiet --json";
+    let output = grapevine(folder.path(), &run.split(' ').collect::<Vec<_>>());
+    assert!(output.status.success(), "{output:?}");
+    let table = std::fs::read_to_string(folder.path().join("out/runs.csv")).expect("a table");
+    let mut lines = table
+        .lines()
+        .map(|line| line.split(',').collect::<Vec<_>>());
+    let header = lines.next().expect("a header");
+    let place = |name: &str| {
+        header
+            .iter()
+            .position(|column| *column == name)
+            .expect("a column")
+    };
+    let (strategy, seconds) = (place("strategy"), place("simulated_seconds"));
+    let row = |row: Vec<&str>| {
+        (
+            row[strategy].to_owned(),
+            row[seconds].parse().expect("seconds"),
+        )
+    };
+    lines.map(row).collect()
+}
+
+#[test]
+fn the_first_that_is_advised_is_the_fastest_that_is_trained_or_near_it() {
+    for setting in SETTINGS {
+        let text = file(setting);
+        let (code, advice, error) = advice(&text, &[]);
+        assert_eq!(code, Some(0), "{error}");
+        let ranking: Vec<&str> = (advice[0]["ranking"].as_array().expect("a ranking").iter())
+            .map(|advised| advised["strategy"].as_str().expect("a name"))
+            .collect();
+        let measured = trained(&text);
+        let time = |name: &str| {
+            measured
+                .iter()
+                .find(|(other, _)| other == name)
+                .map(|found| found.1)
+        };
+        // Also of those that send node data alone, and without the fastest of these: the order below
+        // the first is advice, too.
+        for without in [
+            &[][..],
+            &["isolated"],
+            &["isolated", "grappa"],
+            &["isolated", "grappa", "retexo"],
+        ] {
+            let asked = |name: &&str| !without.contains(name);
+            // What the program adds was not trained here, and nothing is left to add.
+            let mut known = ranking.iter().copied().filter(asked);
+            let first = time(known.next().expect("one that fits")).expect("it was trained");
+            let fastest = (measured.iter())
+                .filter(|(name, _)| asked(&name.as_str()))
+                .map(|(_, seconds)| *seconds)
+                .fold(f64::INFINITY, f64::min);
+            assert!(
+                first <= 1.1 * fastest,
+                "{setting:?} without {without:?}: {first} {fastest}\n{ranking:?}\n{measured:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn advice_says_what_would_change_it_and_what_is_left_out() {
+    let (_, advice, _) = advice(&file(SETTINGS[4]), &[]);
+    let setting = &advice[0];
+    assert_eq!(setting["workers"], 16);
+    let reasons = setting["reasons"].as_array().expect("reasons");
+    assert_eq!(
+        reasons.len(),
+        setting["ranking"].as_array().expect("a ranking").len()
+    );
+    let refused = setting["left_out"].to_string();
+    // Both read the graph to plan.
+    assert!(
+        refused.contains("llcg") && refused.contains("plans from the graph itself"),
+        "{refused}"
+    );
+    let changes = setting["changes"].as_array().expect("changes");
+    let of = |to: &str| {
+        let change = changes
+            .iter()
+            .find(|change| change["to"] == to)
+            .expect("a change");
+        let full = change["ranking"].as_array().expect("a ranking").iter();
+        let full = full.clone().find(|entry| entry[0] == "full").expect("full");
+        full[1].as_f64().expect("seconds")
+    };
+    let advised = setting["ranking"].as_array().expect("a ranking").iter();
+    let now = advised
+        .clone()
+        .find(|advised| advised["strategy"] == "full")
+        .expect("full");
+    let now = now["projection"]["simulated_seconds"]
+        .as_f64()
+        .expect("seconds");
+    assert!(of("faster_network") < now && now < of("slower_network"));
+    // Nearly all of the time is that of the network, whose latency is small.
+    assert!(of("slower_network") > 8.0 * now);
+}
+
+#[test]
+fn what_no_device_can_hold_is_left_out_with_both_sizes() {
+    let text = file(SETTINGS[0]).replace("scale = 11", "scale = 36");
+    let (code, advice, error) = advice(&text.split("[scale.trained]").next().expect("text"), &[]);
+    assert_eq!(code, Some(0), "{error}");
+    let names = |list: &str| advice[0][list].to_string();
+    assert!(!names("ranking").contains("\"full\""), "{advice}");
+    assert!(
+        names("left_out").contains("\"there\":40000000000"),
+        "{advice}"
+    );
+}
+
+#[test]
+fn a_probe_trains_a_part_of_the_graph() {
+    let text = "name = \"cora-here\"\nseeds = [0]\ndataset = { name = \"cora\" }\nmodel = { kind = \"gcn\" }\n\
+        training = { epochs = 5 }\npartition = { workers = 2 }\nnetwork = { preset = \"ethernet-1g\" }\n\
+        compute = { timing = { profile = \"a100\" } }\nstrategy = [{ kind = \"full\" }]\n";
+    let (code, advice, error) = advice(text, &["--probe=600"]);
+    assert_eq!(code, Some(0), "{error}");
+    let ranking = advice[0]["ranking"].as_array().expect("a ranking");
+    assert!(ranking.len() >= 9, "{advice}");
+    for advised in ranking {
+        let probe = &advised["probe"];
+        assert_eq!(
+            (probe["nodes"].as_u64(), probe["workers"].as_u64()),
+            (Some(600), Some(2))
+        );
+        let accuracies = probe["accuracies"].as_array().expect("accuracies");
+        assert_eq!(accuracies.len(), 3);
+        assert!(
+            accuracies
+                .iter()
+                .all(|a| a.as_f64().is_some_and(|a| (0.0..=1.0).contains(&a))),
+            "{probe}"
+        );
+    }
+}
+
+#[test]
+fn advice_without_a_device_is_refused() {
+    let text = file(SETTINGS[0]).replace("timing = { profile = \"a100\" }", "");
+    let (code, _, error) = advice(&text, &[]);
+    assert_eq!(code, Some(2));
+    assert!(error.contains("must name a device"), "{error}");
+    let (code, _, error) = advice(&file(SETTINGS[0]), &["--probe=3"]);
+    assert_eq!(code, Some(2), "{error}");
+}
