@@ -139,6 +139,13 @@ impl<'a> Preparation<'a> {
         self.network_times = factor;
     }
 
+    /// Lets go of all data sets but these, and of their parts.
+    pub(super) fn keep_only(&mut self, specs: &[&DatasetSpec]) {
+        self.raw.0.retain(|(spec, _)| specs.contains(&spec));
+        self.split.0.retain(|((spec, _), _)| specs.contains(&spec));
+        self.parts.0.retain(|((spec, ..), _)| specs.contains(&spec));
+    }
+
     /// The same for another engine.
     pub fn on(self, engine: Engine) -> Self {
         Self { engine, ..self }
@@ -360,8 +367,13 @@ impl<'a> Preparation<'a> {
 
     fn dataset(&mut self, spec: &DatasetSpec, seed: u64) -> Result<Arc<Dataset>, GraphError> {
         let (raw, base, sample) = (&mut self.raw, &self.base, self.sample);
+        let plans = self.plans;
         let read = || {
-            let all = spec.read(base)?;
+            let all = if plans {
+                spec.read_outline(base)?
+            } else {
+                spec.read(base)?
+            };
             Ok::<_, GraphError>(Arc::new(match sample {
                 Some(nodes) => all.sampled(nodes, 0),
                 None => all,

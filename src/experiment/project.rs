@@ -108,6 +108,9 @@ pub(crate) fn project(
             });
         };
         projections.push(project_cell(cell, &fitted, done)?);
+        drop(fitted);
+        let later = cells[number..].iter();
+        preparation.keep_only(&later.map(|cell| &cell.settings.dataset).collect::<Vec<_>>());
     }
     Ok(projections)
 }

@@ -32,7 +32,8 @@ impl EdgeCount {
         let self_loops = pairs.iter().filter(|(a, b)| a == b).count();
         // The first graph drops pairs that are repeated in one order. The second drops those that
         // come the other way round, too. Their sizes give both counts.
-        let directed = Csr::from_edges(nodes, pairs.into_iter());
+        let directed = Csr::from_edges(nodes, pairs.iter().copied());
+        drop(pairs);
         let graph = Csr::undirected(nodes, directed.iter_edges());
         let count = Self {
             listed,

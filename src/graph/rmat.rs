@@ -88,7 +88,7 @@ pub fn graph(
             edges
         }
     };
-    Ok(Csr::undirected(nodes, edges.into_iter()))
+    Ok(Csr::undirected(nodes, edges.iter().copied()))
 }
 
 /// Draws `count` edges and keeps those that are no loop and whose ends are kept, smaller end first.
@@ -172,15 +172,19 @@ pub fn label(graph: Csr, classes: usize, width: usize, seed: u64) -> RawDataset 
         largest.map(|(class, _)| class)
     };
     let labels = scores.chunks_exact(classes).map(class).collect();
-    let features = Features::Dense { width, values };
-    RawDataset::new(
-        format!("rmat-{nodes}"),
-        graph,
-        features,
-        labels,
-        classes,
-        vec![],
-    )
+    dataset(graph, Features::Dense { width, values }, labels, classes)
+}
+
+/// The same without values of features, and all nodes in the first class.
+pub fn outline(graph: Csr, classes: usize, width: usize) -> RawDataset {
+    let labels = vec![Some(0); graph.nodes()];
+    let values = Vec::new();
+    dataset(graph, Features::Dense { width, values }, labels, classes)
+}
+
+fn dataset(graph: Csr, features: Features, labels: Vec<Option<u32>>, classes: usize) -> RawDataset {
+    let name = format!("rmat-{}", graph.nodes());
+    RawDataset::new(name, graph, features, labels, classes, vec![])
 }
 
 /// Mean of the rows of a node and its neighbours.

@@ -83,7 +83,7 @@ pub fn generate(
             }
         }
     }
-    let graph = Csr::undirected(nodes, edges.into_iter());
+    let graph = Csr::undirected(nodes, edges.iter().copied());
     let features = Features::Dense { width, values };
     Ok(RawDataset::new(
         format!("sbm-{nodes}"),

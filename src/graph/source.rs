@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Dataset, DatasetSpec, GraphError, PublishedSet, RawDataset};
+use super::{
+    Dataset, DatasetSpec, GraphError, NodeOrder, PublishedSet, RawDataset, SplitSpec, SyntheticSpec,
+};
 use super::{bundled, catalogue, loaders, synthetic};
 
 impl DatasetSpec {
@@ -36,6 +38,29 @@ impl DatasetSpec {
     /// # Errors
     /// If the section does not name exactly one source, or the source cannot be read.
     pub fn read(&self, base: &Path) -> Result<RawDataset, GraphError> {
+        self.read_by(base, synthetic::generate)
+    }
+
+    /// The same for plans alone, which read the graph and no value of a feature: generated features
+    /// are not drawn, unless the split or the order of nodes depends on them.
+    ///
+    /// # Errors
+    /// Those of [`DatasetSpec::read`].
+    pub fn read_outline(&self, base: &Path) -> Result<RawDataset, GraphError> {
+        let plain = !matches!(self.split, SplitSpec::PerClass(_)) && self.order == NodeOrder::Given;
+        let generate = if plain {
+            synthetic::outline
+        } else {
+            synthetic::generate
+        };
+        self.read_by(base, generate)
+    }
+
+    fn read_by(
+        &self,
+        base: &Path,
+        generate: fn(&SyntheticSpec) -> Result<RawDataset, GraphError>,
+    ) -> Result<RawDataset, GraphError> {
         if self.counts.is_some() {
             let what = "is a graph in numbers alone, which `grapevine project` takes; anything else needs the graph \
             itself: `name`, `path` or `synthetic`";
@@ -44,7 +69,7 @@ impl DatasetSpec {
         let mut data = match (&self.name, &self.path, &self.synthetic) {
             (Some(name), None, None) => named(name)?,
             (None, Some(path), None) => self.files(&base.join(path))?,
-            (None, None, Some(spec)) => synthetic::generate(spec)?,
+            (None, None, Some(spec)) => generate(spec)?,
             _ => {
                 let what = "give exactly one of `name` (a bundled or fetched data set), `path` with \
                 `format`, or `synthetic`";

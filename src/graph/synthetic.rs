@@ -6,6 +6,16 @@ use crate::memory;
 /// Generates what the section asks for. Equal sections give equal data sets, whatever the number of
 /// threads.
 pub fn generate(spec: &SyntheticSpec) -> Result<RawDataset, GraphError> {
+    generated(spec, true)
+}
+
+/// The same graph for plans alone. Where the graph does not depend on features and classes, they
+/// are not drawn: there are no values, and each node is of the first class.
+pub fn outline(spec: &SyntheticSpec) -> Result<RawDataset, GraphError> {
+    generated(spec, false)
+}
+
+fn generated(spec: &SyntheticSpec, values: bool) -> Result<RawDataset, GraphError> {
     let (nodes, classes, width, seed) = match spec {
         SyntheticSpec::Sbm {
             nodes,
@@ -47,7 +57,8 @@ pub fn generate(spec: &SyntheticSpec) -> Result<RawDataset, GraphError> {
     if width == 0 {
         return Err(GraphError::synthetic("features", "must be at least 1"));
     }
-    memory::need(|| "dataset.synthetic".to_owned(), least(spec, nodes, width))?;
+    let drawn = if values { width } else { 0 };
+    memory::need(|| "dataset.synthetic".to_owned(), least(spec, nodes, drawn))?;
     let data = match spec {
         SyntheticSpec::Sbm {
             degree_within,
@@ -70,7 +81,11 @@ pub fn generate(spec: &SyntheticSpec) -> Result<RawDataset, GraphError> {
                 rmat::Size::Distinct,
             );
             let graph = rmat::graph(*scale, nodes, draws, *quadrants, seed)?;
-            Ok(rmat::label(graph, classes, width, seed))
+            Ok(if values {
+                rmat::label(graph, classes, width, seed)
+            } else {
+                rmat::outline(graph, classes, width)
+            })
         }
     };
     data?.with_own_split(seed)

@@ -389,3 +389,53 @@ fn counts_are_refused_where_the_graph_is_needed() {
         assert!(error.contains(message), "{error}");
     }
 }
+
+/// Strategies that send what they plan, whatever the features are.
+const PLANNED: [&str; 11] = [
+    "kind = \"full\"",
+    "kind = \"isolated\"",
+    "kind = \"fixed\"\nratio = 4",
+    "kind = \"varco\"",
+    "kind = \"bns\"",
+    "kind = \"pipe\"",
+    "kind = \"adaqp\"\nbits = 4",
+    "kind = \"grappa\"",
+    "kind = \"retexo\"",
+    "kind = \"llcg\"",
+    "kind = \"cluster\"",
+];
+
+#[test]
+fn a_plan_needs_no_features_of_a_generated_graph() {
+    let graph =
+        "synthetic = { kind = \"rmat\", scale = 9, edge_factor = 8, classes = 4, features = 24 }";
+    let counts = "counts = { rmat = { scale = 36, edge_factor = 16 } }";
+    let strategies = PLANNED.join("\n[[strategy]]\n");
+    let first = FILE.find("[[strategy]]").expect("a strategy");
+    let text = format!("{}[[strategy]]\n{strategies}\n", &FILE[..first])
+        .replace(counts, graph)
+        .replace("workers = 16", "workers = 4");
+    let (code, out, error) = program("project", &text);
+    assert_eq!(code, Some(0), "{error}");
+    let planned: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    let (code, out, error) = program("run", &text);
+    assert_eq!(code, Some(0), "{error}");
+    let trained: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    let planned = planned.as_array().expect("cells");
+    let trained = trained["runs"].as_array().expect("runs");
+    assert_eq!(
+        (planned.len(), trained.len()),
+        (PLANNED.len(), PLANNED.len())
+    );
+    for (planned, trained) in planned.iter().zip(trained) {
+        let cell = &planned["cell"];
+        assert_eq!(cell, &trained["cell"]);
+        assert_eq!(planned["payload_bytes"], trained["payload_bytes"], "{cell}");
+        let of = |row: &serde_json::Value| row["simulated_seconds"].as_f64().expect("seconds");
+        let (planned, trained) = (of(planned), of(trained));
+        assert!(
+            (planned - trained).abs() < 1e-9 * trained,
+            "{cell}: {planned} {trained}"
+        );
+    }
+}

@@ -432,7 +432,7 @@ fn squared_norms(setting: &Setting, term: &Term, train: &[u32]) -> Vec<f64> {
 }
 
 /// All stored edges as (source, destination).
-pub fn edges(graph: &Csr) -> impl Iterator<Item = (u32, u32)> + '_ {
+pub fn edges(graph: &Csr) -> impl Iterator<Item = (u32, u32)> + Clone + '_ {
     (0_u32..)
         .take(graph.nodes())
         .flat_map(|v| graph.neighbours(v as usize).iter().map(move |&u| (u, v)))

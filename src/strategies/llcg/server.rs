@@ -189,7 +189,7 @@ fn whole(worker: &Worker, parts: Vec<Chunk>) -> (LocalGraph, Input) {
             edges.extend(sources.into_iter().map(|u| (u, node)));
         }
     }
-    let graph = Csr::from_edges(count, edges.into_iter());
+    let graph = Csr::from_edges(count, edges.iter().copied());
     let (labelled, training) = (classes.into_iter().enumerate(), worker.training_nodes());
     let (model, place) = (&worker.setting().model, worker.place());
     let local = LocalGraph {

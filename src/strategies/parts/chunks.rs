@@ -213,7 +213,7 @@ pub fn local_adjacency(nodes: &[u32], sources: &[Vec<u32>]) -> Csr {
             }
         }
     }
-    Csr::from_edges(nodes.len(), edges.into_iter())
+    Csr::from_edges(nodes.len(), edges.iter().copied())
 }
 
 #[cfg(test)]
