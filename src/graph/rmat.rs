@@ -12,6 +12,8 @@ use crate::rng::{Purpose, stream};
 /// Edges, or rows of features, that share one random stream; threads take streams, so their number
 /// does not matter.
 const BATCH: usize = 1 << 14;
+/// Batches that are drawn at a time.
+const TOGETHER: usize = 256;
 /// Rounds of drawing in which a number of distinct edges must be reached.
 const ROUNDS: u64 = 200;
 
@@ -126,7 +128,13 @@ fn draw(
         }
         edges
     };
-    (0..batches).into_par_iter().flat_map_iter(batch).collect()
+    let mut edges = Vec::with_capacity(count);
+    // Some at a time: what threads have drawn is copied once it is whole.
+    for first in (0..batches).step_by(TOGETHER) {
+        let last = batches.min(first + TOGETHER);
+        edges.par_extend((first..last).into_par_iter().flat_map_iter(batch));
+    }
+    edges
 }
 
 /// Normal features `[nodes, width]`, and as class of a node the largest of `classes` random
