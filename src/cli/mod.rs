@@ -118,7 +118,7 @@ pub fn run_with(registry: &Registry) -> ExitCode {
     keep_data_in(cli.data);
     let outcome = match cli.command {
         Command::Run(args) => run::run(&args, registry),
-        Command::Report(args) => report::run(&args),
+        Command::Report(args) => report::run(&args, registry),
         Command::Verify(args) => verify::run(&args, registry),
         Command::Compare(args) => compare::run(&args),
         Command::Project(args) => project::run(&args, registry),

@@ -13,12 +13,12 @@ use super::progress::Terminal;
 use super::{ExperimentArgs, Verdict, read_experiment};
 use crate::Error;
 use crate::experiment::rows::{ClaimRow, Measured, distinct};
-use crate::experiment::statistics;
+use crate::experiment::statistics::{self, POWER};
 use crate::experiment::{
     Progress, RunError, Runner, Summary, Tables, base_of, default_out, read_manifest,
 };
 use crate::report;
-use crate::report::format::{bytes, percent_summary, seconds};
+use crate::report::format::{bytes, percent, percent_summary, quantity, seconds};
 use crate::sim::{Engine, SimError};
 use crate::strategies::Registry;
 
@@ -41,6 +41,9 @@ pub(super) struct Args {
     /// Go on with the other runs when one fails; the exit code is still 1
     #[arg(long)]
     keep_going: bool,
+    /// Say how many seeds each claim needs, by the runs of this file as a pilot
+    #[arg(long)]
+    plan_seeds: bool,
     /// Print one JSON document instead of a table
     #[arg(long)]
     json: bool,
@@ -129,12 +132,50 @@ fn run_on(args: &Args, registry: &Registry, engine: &Engine) -> anyhow::Result<V
         }))?;
     } else {
         print(&text(&summary, &out))?;
+        if args.plan_seeds {
+            print(&seed_plan(&summary.tables.claims))?;
+        }
     }
     if summary.failures.is_empty() {
         return Ok(Verdict::Good);
     }
     let (of, failures) = (summary.tables.runs.len(), summary.failures);
     Err(Error::from(RunError::Some { failures, of, out }).into())
+}
+
+/// How many seeds each claim needs, at what was seen and at equality.
+fn seed_plan(claims: &[ClaimRow]) -> String {
+    let number =
+        |seeds: Option<u64>| seeds.map_or_else(|| "–".to_owned(), |seeds| seeds.to_string());
+    let rows: Vec<Vec<String>> = claims
+        .iter()
+        .map(|claim| {
+            vec![
+                claim.id.clone(),
+                claim.seeds.to_string(),
+                report::measured(claim),
+                claim.detectable.map_or_else(|| "–".to_owned(), quantity),
+                number(claim.seeds_needed),
+                number(claim.seeds_if_equal),
+                claim.verdict.clone(),
+            ]
+        })
+        .collect();
+    let header = [
+        "claim",
+        "seeds",
+        "measured",
+        "can be told",
+        "seeds as measured",
+        "seeds if equal",
+        "verdict",
+    ];
+    let (table, chance) = (columns(&header, &rows), percent(POWER));
+    format!(
+        "\n{table}note: seeds that decide a claim with a chance of {chance}, by the spread of these runs in the setting that is \
+         told, at the level of the first step of the correction; \"can be told\": the distance from the bound that these seeds \
+         tell; –: no number of seeds does\n"
+    )
 }
 
 /// What a person wants to see first.

@@ -45,6 +45,7 @@ pub use manifest::read_manifest;
 pub use prepare::Preparation;
 pub(crate) use prepare::{base_of, vocabulary_check};
 pub(crate) use project::{Projected, Projection, project};
+pub(crate) use rejudge::ask_again;
 pub(crate) use run::{Finished, Progress, Runner, Summary};
 pub(crate) use study::{EstimatorRow, estimate};
 pub(crate) use tables::write_projection;

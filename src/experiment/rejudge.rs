@@ -5,9 +5,27 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::claims::judge;
+use super::config::Experiment;
 use super::manifest::{MANIFEST, judged_by, table_hashes, write_manifest};
 use super::rows::{ClaimRow, Row};
 use super::tables::{Tables, TablesError};
+
+/// Puts the claims of an experiment file, and how it judges them, into the manifest of a folder with
+/// its runs.
+///
+/// # Errors
+/// A sentence, if the folder is of another experiment.
+pub(crate) fn ask_again(experiment: &Experiment, manifest: &mut Value) -> Result<(), String> {
+    let (asked, run) = (&experiment.name, manifest["name"].as_str().unwrap_or("?"));
+    if asked != run {
+        return Err(format!(
+            "is of the experiment \"{asked}\", and the folder of \"{run}\"; give the file that it was run from"
+        ));
+    }
+    manifest["claims"] = json!(experiment.claims);
+    manifest["statistics"] = json!(experiment.statistics);
+    Ok(())
+}
 
 impl Tables {
     /// Judges an experiment's claims again, and writes their table and its hashes in the manifest.

@@ -310,6 +310,14 @@ table! {
         p_value: Option<f64>,
         /// The same, corrected for all claims of the family; it decides.
         p_adjusted: Option<f64>,
+        /// How far from the bound the mean would have to lie for so many seeds of this spread to
+        /// tell it with a chance of 80 %.
+        detectable: Option<f64>,
+        /// Seeds that tell the mean as it is; null where no number of them does.
+        seeds_needed: Option<u64>,
+        /// Seeds that tell it if what is compared is equal; null as before, and of claims about a
+        /// number.
+        seeds_if_equal: Option<u64>,
     }
 }
 

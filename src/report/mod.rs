@@ -159,6 +159,27 @@ pub(crate) fn build(
     })
 }
 
+/// Writes the tables of claims alone, into a folder that kept nothing to draw.
+///
+/// # Errors
+/// A file cannot be written.
+pub(crate) fn claims_alone(
+    folder: &Path,
+    tables: &Tables,
+    manifest: &Value,
+) -> Result<Written, ReportError> {
+    let judging = judged_by(manifest).ok().map(|(_, statistics)| statistics);
+    let claims = tables::claims(&tables.claims, judging.as_ref());
+    let files = tables::files(&claims).into_iter().map(|(extension, text)| {
+        let name = format!("tables/{}.{extension}", claims.name);
+        write_file(folder, &name, text.as_bytes())
+    });
+    Ok(Written {
+        files: files.collect::<Result<_, _>>()?,
+        notes: Vec::new(),
+    })
+}
+
 /// All files that a report may consist of, whether they are there or not.
 pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let tables = [

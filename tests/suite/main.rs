@@ -35,6 +35,7 @@ mod overlap;
 mod pipe;
 mod probe;
 mod program;
+mod questions;
 mod readme;
 mod reference;
 mod resume;

@@ -15,6 +15,28 @@ use crate::experiment::rows::{RunRow, Sweep};
 pub struct Comparison {
     strategy: String,
     pub(super) condition: Condition,
+    pub(super) over: Over,
+}
+
+/// What is asked of the settings of a sweep together: `over = "mean"`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Over {
+    /// Each of them meets the condition: "always", "never".
+    #[default]
+    Each,
+    /// Their mean does, taken for each seed; of factors the geometric mean: "on average".
+    Mean,
+    /// One of them does: "up to".
+    Best,
+}
+
+impl Over {
+    // The signature is serde's.
+    #[allow(clippy::trivially_copy_pass_by_ref)]
+    fn is_each(&self) -> bool {
+        *self == Self::Each
+    }
 }
 
 /// What is asked of the mean over seeds.
@@ -89,6 +111,8 @@ struct CompareKeys {
     at_most: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     between: Option<[f64; 2]>,
+    #[serde(default, skip_serializing_if = "Over::is_each")]
+    over: Over,
 }
 
 impl Comparison {
@@ -164,6 +188,7 @@ impl TryFrom<CompareKeys> for Comparison {
         Ok(Self {
             strategy: keys.strategy,
             condition,
+            over: keys.over,
         })
     }
 }
@@ -172,6 +197,7 @@ impl From<Comparison> for CompareKeys {
     fn from(comparison: Comparison) -> Self {
         let mut keys = Self {
             strategy: comparison.strategy,
+            over: comparison.over,
             ..Self::default()
         };
         match comparison.condition {
@@ -261,6 +287,7 @@ impl fmt::Display for Comparison {
         let Self {
             strategy,
             condition,
+            over: _,
         } = self;
         let what = match condition {
             Condition::Relative { form, to, by } => match form {
@@ -306,6 +333,8 @@ mod tests {
             "{ strategy = 'a', at_least = 1 }",
             "{ strategy = 'a', at_most = -1 }",
             "{ strategy = 'a', between = [0.5, 2] }",
+            "{ strategy = 'a', at_least = 1, over = 'mean' }",
+            "{ strategy = 'a', to = 'b', times_less = 13, over = 'best' }",
         ] {
             let holder = read(compare).unwrap();
             let text = toml::to_string(&holder).unwrap();

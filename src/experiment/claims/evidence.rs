@@ -34,10 +34,109 @@ pub(super) struct Evidence {
     pub fails: f64,
     /// How far the mean is inside the condition; negative outside.
     pub spare: f64,
+    /// Standard deviation over seeds; none where of some a bound alone is known.
+    pub deviation: Option<f64>,
 }
 
 /// What a seed's value lies between.
 type Bounds = (f64, f64);
+
+/// What is compared, by seed: the measure itself, a difference, or the quotient of which a factor is
+/// the inverse.
+pub(super) type Answers = BTreeMap<u64, Bounds>;
+
+/// A condition as a question about a mean: does it lie from `low` to `high`?
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Question {
+    low: f64,
+    high: f64,
+    /// Whether answers are quotients, and their inverse is told.
+    inverse: bool,
+}
+
+impl Question {
+    /// What a claim asks.
+    pub(super) fn of(claim: &ClaimSpec) -> Self {
+        let (low, high) = match claim.compare.condition {
+            Condition::Between { low, high } => (low, high),
+            Condition::Relative { form, by, .. } => match form {
+                Form::Within => (-by, by),
+                Form::AtMostBelow => (-by, f64::INFINITY),
+                Form::AtLeastAbove => (by, f64::INFINITY),
+                Form::AtLeastBelow => (f64::NEG_INFINITY, -by),
+                Form::TimesLess => (f64::NEG_INFINITY, 1.0 / by),
+            },
+        };
+        let inverse = is_factor(claim);
+        Self { low, high, inverse }
+    }
+
+    /// How far what is equal lies from the bound; none for claims about a number.
+    pub(super) fn at_equality(self, claim: &ClaimSpec) -> Option<f64> {
+        claim.compare.baseline()?;
+        let equal = f64::from(u8::from(self.inverse));
+        let nearest = (equal - self.low).abs().min((self.high - equal).abs());
+        Some(nearest)
+    }
+
+    /// The mean of what several settings answer, for each seed that all of them have: the
+    /// arithmetic one, and of quotients the geometric one (Fleming and Wallace, CACM 1986).
+    pub(super) fn mean(self, settings: &[Answers]) -> Answers {
+        let Some((first, others)) = settings.split_first() else {
+            return Answers::new();
+        };
+        let count = settings.len() as f64;
+        let mean = |of: &dyn Fn(&Bounds) -> f64, all: &[Bounds]| {
+            if self.inverse {
+                (all.iter().map(|bounds| of(bounds).ln()).sum::<f64>() / count).exp()
+            } else {
+                all.iter().map(of).sum::<f64>() / count
+            }
+        };
+        let of_seed = |(seed, &bounds): (&u64, &Bounds)| {
+            let rest = others.iter().map(|setting| setting.get(seed).copied());
+            let all: Option<Vec<Bounds>> = std::iter::once(Some(bounds)).chain(rest).collect();
+            let all = all?;
+            Some((*seed, (mean(&|b| b.0, &all), mean(&|b| b.1, &all))))
+        };
+        first.iter().filter_map(of_seed).collect()
+    }
+}
+
+const fn is_factor(claim: &ClaimSpec) -> bool {
+    matches!(
+        claim.compare.condition,
+        Condition::Relative {
+            form: Form::TimesLess,
+            ..
+        }
+    )
+}
+
+/// What the finished runs of one setting answer, seed by seed; of a comparison, the seeds that both
+/// cells have.
+pub(super) fn answers(claim: &ClaimSpec, runs: &[RunRow], setting: Option<&Sweep>) -> Answers {
+    let own = values(claim, runs, setting, claim.compare.strategy());
+    let Some(to) = claim.compare.baseline() else {
+        return own;
+    };
+    let to = values(claim, runs, setting, to);
+    let factor = is_factor(claim);
+    let pairs = own
+        .iter()
+        .filter_map(|(&seed, x)| Some((seed, x, to.get(&seed)?)));
+    pairs
+        .map(|(seed, x, to)| {
+            // The least has the most of the baseline, and the largest the least.
+            let answer = if factor {
+                (x.0 / to.1, x.1 / to.0)
+            } else {
+                (x.0 - to.1, x.1 - to.0)
+            };
+            (seed, answer)
+        })
+        .collect()
+}
 
 impl Evidence {
     /// Nothing to measure.
@@ -51,44 +150,18 @@ impl Evidence {
         holds: 1.0,
         fails: 1.0,
         spare: f64::NEG_INFINITY,
+        deviation: None,
     };
 
-    /// What the runs of one setting of the sweep say about a claim.
-    pub(super) fn of(
-        claim: &ClaimSpec,
-        runs: &[RunRow],
-        setting: Option<&Sweep>,
-        statistics: &Statistics,
-    ) -> Self {
-        let values = |what: &str| values(claim, runs, setting, what);
-        let own = values(claim.compare.strategy());
-        let (form, to, by) = match &claim.compare.condition {
-            Condition::Relative { form, to, by } => (form, values(to), *by),
-            Condition::Between { low, high } => {
-                let own: Vec<Bounds> = own.into_values().collect();
-                return Self::between(&own, *low, *high, statistics);
-            }
-        };
-        let paired = |of: fn(Bounds, Bounds) -> Bounds| -> Vec<Bounds> {
-            let pairs = own
-                .iter()
-                .filter_map(|(seed, &x)| Some((x, *to.get(seed)?)));
-            pairs.map(|(x, to)| of(x, to)).collect()
-        };
-        let (low, high) = match form {
-            Form::Within => (-by, by),
-            Form::AtMostBelow => (-by, f64::INFINITY),
-            Form::AtLeastAbove => (by, f64::INFINITY),
-            Form::AtLeastBelow => (f64::NEG_INFINITY, -by),
-            Form::TimesLess => {
-                // The least quotient has the most below, and the largest the least.
-                let quotients = paired(|x, to| (x.0 / to.1, x.1 / to.0));
-                let most = 1.0 / by;
-                return Self::between(&quotients, f64::NEG_INFINITY, most, statistics).inverse();
-            }
-        };
-        let differences = paired(|x, to| (x.0 - to.1, x.1 - to.0));
-        Self::between(&differences, low, high, statistics)
+    /// What answers say to a question.
+    pub(super) fn of(answers: &Answers, question: Question, statistics: &Statistics) -> Self {
+        let values: Vec<Bounds> = answers.values().copied().collect();
+        let evidence = Self::between(&values, question.low, question.high, statistics);
+        if question.inverse {
+            evidence.inverse()
+        } else {
+            evidence
+        }
     }
 
     /// What values, or bounds of them, say about low ≤ mean ≤ high.
@@ -133,6 +206,7 @@ impl Evidence {
             seeds: values.len(),
             censored,
             spare: (from - low).min(high - to),
+            deviation: (least.as_ref().filter(|_| censored == 0)).and_then(Sample::deviation),
             ..Self::NOTHING
         };
         if !enough {

@@ -18,7 +18,9 @@
 //! A claim about strategies in a swept experiment must hold in every setting of the sweep: it is as
 //! good as in its worst setting, whose figures are shown, and broken if one setting breaks it, at a
 //! p-value times the number of settings. Settings that break it are worse than those that leave it
-//! open, these are worse than those that meet it, and among equals the mean decides.
+//! open, these are worse than those that meet it, and among equals the mean decides. With `over =
+//! "best"` ("up to") one setting has to meet it, and all is the other way round; with `over =
+//! "mean"` ("on average") the mean over all settings has to, taken seed by seed.
 //!
 //! A run that never reached the target accuracy has no `seconds_to_target` and `bytes_to_target`,
 //! but one knows that they are more than the run took: it is censored, not left out, and a verdict
@@ -34,8 +36,9 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 use super::rows::{ClaimRow, ColumnKind, Row, RunRow};
-use super::statistics::{Correction, Statistics, holm};
-use evidence::Evidence;
+use super::statistics::{Correction, Statistics, detectable, holm, seeds_needed};
+use compare::Over;
+use evidence::{Answers, Evidence, Question, answers};
 
 pub use compare::Comparison;
 pub(super) use compare::Named;
@@ -134,45 +137,66 @@ impl ClaimSpec {
         format!("{} of {}", self.measure, self.compare)
     }
 
-    /// All that the finished runs say about the claim: of its worst setting, and how strongly the
-    /// settings together speak for and against it. Settings of a sweep that have no runs yet are
-    /// not looked at.
+    /// All that the finished runs say about the claim, and what was asked of which settings.
+    /// Settings of a sweep that have no runs yet are not looked at.
     fn evidence(&self, runs: &[RunRow], statistics: &Statistics) -> (String, Evidence) {
         let cells = runs.iter().map(Named::from);
         let settings = self.compare.settings(cells);
-        let all: Vec<Evidence> = settings
-            .iter()
-            .map(|setting| Evidence::of(self, runs, *setting, statistics))
+        let question = Question::of(self);
+        let answers: Vec<Answers> = (settings.iter())
+            .map(|setting| answers(self, runs, *setting))
             .collect();
+        let of = |answers: &Answers| Evidence::of(answers, question, statistics);
+        let asked = self.expected();
+        let together = |text: String| match settings.len() {
+            0 | 1 => asked.clone(),
+            _ => format!("{asked}, {text}"),
+        };
+        let count = settings.len();
+        if self.compare.over == Over::Mean {
+            let text = together(format!("on average over {count} settings"));
+            return (text, of(&question.mean(&answers)));
+        }
+        let all: Vec<Evidence> = answers.iter().map(of).collect();
         // One-sided p-values are compared here, and the decisive one is twice the smaller of two.
         let tail = (1.0 - statistics.level) / 2.0;
-        // The first of the worst: `min_by` keeps the first of equals.
-        let worst = all
-            .iter()
-            .zip(&settings)
-            .min_by(|(a, _), (b, _)| a.compare(b, tail));
-        let Some((worst, setting)) = worst else {
-            return (self.expected(), Evidence::NOTHING);
+        let places = || all.iter().zip(&settings);
+        let told = if self.compare.over == Over::Best {
+            // The first of the best: of equals, `max_by` would keep the last.
+            places().rev().max_by(|(a, _), (b, _)| a.compare(b, tail))
+        } else {
+            places().min_by(|(a, _), (b, _)| a.compare(b, tail))
         };
-        let expected = match settings.len() {
-            1 => self.expected(),
-            count => format!(
-                "{}, in each of {count} settings (worst: {})",
-                self.expected(),
-                setting.map_or(String::new(), ToString::to_string)
+        let Some((told, setting)) = told else {
+            return (asked, Evidence::NOTHING);
+        };
+        let setting = setting.map_or(String::new(), ToString::to_string);
+        // That one of them is shown to be so is shown where any of them shows it: the smallest
+        // p-value counts, times their number. That each is so, only where all of them show it: the
+        // largest counts, and needs no correction.
+        let one = |of: fn(&Evidence) -> f64| {
+            (all.iter().map(of).fold(1.0, f64::min) * count as f64).min(1.0)
+        };
+        let each = |of: fn(&Evidence) -> f64| all.iter().map(of).fold(0.0, f64::max);
+        let (text, holds, fails) = match self.compare.over {
+            Over::Best => (
+                format!("in the best of {count} settings ({setting})"),
+                one(|evidence| evidence.holds),
+                each(|evidence| evidence.fails),
+            ),
+            Over::Each | Over::Mean => (
+                format!("in each of {count} settings (worst: {setting})"),
+                each(|evidence| evidence.holds),
+                one(|evidence| evidence.fails),
             ),
         };
-        // One broken setting breaks the claim, so that the smallest p-value counts, times their
-        // number. That the claim holds is shown only where every setting shows it: the largest
-        // counts, and needs no correction.
-        let fails = all.iter().map(|one| one.fails).fold(1.0, f64::min);
-        let together = Evidence {
-            holds: all.iter().map(|one| one.holds).fold(0.0, f64::max),
-            fails: (fails * all.len() as f64).min(1.0),
+        let evidence = Evidence {
+            holds,
+            fails,
             judged: all.iter().any(|one| one.judged),
-            ..*worst
+            ..*told
         };
-        (expected, together)
+        (together(text), evidence)
     }
 }
 
@@ -185,10 +209,23 @@ pub fn judge(claims: &[ClaimSpec], runs: &[RunRow], statistics: &Statistics) -> 
         .map(|claim| claim.evidence(runs, statistics))
         .collect();
     let p_values: Vec<Option<f64>> = found.iter().map(|(_, one)| one.p_value()).collect();
+    let judged_together = |claim: &ClaimSpec| {
+        let family = claims.iter().filter(|other| other.family == claim.family);
+        match statistics.correction {
+            Correction::Holm => family.count(),
+            Correction::None => 1,
+        }
+    };
     let adjusted = adjusted(claims, &p_values, statistics.correction);
     let rows = claims.iter().zip(found).zip(p_values).zip(adjusted);
-    rows.map(
-        |(((claim, (expected, found)), p_value), p_adjusted)| ClaimRow {
+    rows.map(|(((claim, (expected, found)), p_value), p_adjusted)| {
+        // The first step of Holm's method, the hardest.
+        let tail = (1.0 - statistics.level) / 2.0 / judged_together(claim) as f64;
+        let needed = |distance: f64| {
+            let seeds = seeds_needed(found.deviation?, distance, tail)?;
+            Some(seeds.max(statistics.minimum_seeds) as u64)
+        };
+        ClaimRow {
             id: claim.id.clone(),
             source: claim.source.clone(),
             statement: claim.statement.clone(),
@@ -206,8 +243,13 @@ pub fn judge(claims: &[ClaimSpec], runs: &[RunRow], statistics: &Statistics) -> 
             censored: found.censored as u64,
             p_value,
             p_adjusted,
-        },
-    )
+            detectable: (found.deviation)
+                .map(|deviation| detectable(deviation, found.seeds, tail))
+                .filter(|difference| difference.is_finite()),
+            seeds_needed: needed(found.spare.abs()),
+            seeds_if_equal: (Question::of(claim).at_equality(claim)).and_then(needed),
+        }
+    })
     .collect()
 }
 

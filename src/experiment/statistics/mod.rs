@@ -2,6 +2,7 @@
 //! and its correction where many claims are judged together.
 
 mod holm;
+mod power;
 mod sample;
 mod summary;
 
@@ -10,6 +11,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use holm::holm;
+pub use power::{POWER, detectable, seeds_needed};
 pub use sample::Sample;
 pub use summary::Summary;
 

@@ -14,6 +14,7 @@ const RESAMPLES: usize = 10_000;
 pub struct Sample {
     /// Arithmetic mean.
     pub mean: f64,
+    deviation: Option<f64>,
     error: Error,
 }
 
@@ -41,19 +42,18 @@ impl Sample {
         let shifts: Vec<f64> = values.iter().map(|value| value - first).collect();
         let count = values.len() as f64;
         let shift = shifts.iter().sum::<f64>() / count;
+        let squares: f64 = shifts.iter().map(|x| (x - shift).powi(2)).sum();
+        let variance = squares / (count - 1.0);
         let error = if values.len() == 1 {
             Error::Unknown
         } else if shifts.iter().all(|&shift| shift == 0.0) {
             Error::None
         } else {
             match method {
-                IntervalMethod::StudentT => {
-                    let squares: f64 = shifts.iter().map(|x| (x - shift).powi(2)).sum();
-                    Error::T {
-                        scale: (squares / (count - 1.0) / count).sqrt(),
-                        degrees: count - 1.0,
-                    }
-                }
+                IntervalMethod::StudentT => Error::T {
+                    scale: (variance / count).sqrt(),
+                    degrees: count - 1.0,
+                },
                 IntervalMethod::Bootstrap => Error::Resampled {
                     means: resampled(first, &shifts),
                     count: shifts.len(),
@@ -62,8 +62,14 @@ impl Sample {
         };
         Some(Self {
             mean: first + shift,
+            deviation: (values.len() > 1).then(|| variance.sqrt()),
             error,
         })
+    }
+
+    /// Unbiased standard deviation of the values; none for a single value.
+    pub const fn deviation(&self) -> Option<f64> {
+        self.deviation
     }
 
     /// The mean's interval with this confidence; none for a single value.
@@ -133,7 +139,7 @@ fn resampled(first: f64, shifts: &[f64]) -> Vec<f64> {
     means
 }
 
-fn t(degrees: f64) -> StudentsT {
+pub(super) fn t(degrees: f64) -> StudentsT {
     StudentsT::new(0.0, 1.0, degrees)
         .expect("a t distribution exists for every positive number of degrees of freedom")
 }

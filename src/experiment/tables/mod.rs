@@ -156,16 +156,20 @@ impl Tables {
         })
     }
 
+    /// Whether of the table of runs the CSV file alone was kept.
+    pub fn has_runs_alone(folder: &Path) -> bool {
+        let parquet = path_of::<RunRow>(folder);
+        !parquet.exists() && parquet.with_extension("csv").exists()
+    }
+
     /// The table of runs alone, from its Parquet file or, where that was not kept, from its CSV
     /// file.
     ///
     /// # Errors
     /// Neither is there, or it is no table of runs.
     pub fn read_runs(folder: &Path) -> Result<Vec<RunRow>, TablesError> {
-        let parquet = path_of::<RunRow>(folder);
-        let csv = parquet.with_extension("csv");
-        if !parquet.exists() && csv.exists() {
-            return read_csv(csv);
+        if Self::has_runs_alone(folder) {
+            return read_csv(path_of::<RunRow>(folder).with_extension("csv"));
         }
         read_parquet(folder)
     }

@@ -52,7 +52,7 @@ pub(crate) fn claims(claims: &[ClaimRow], judging: Option<&Statistics>) -> Table
         name: "claims",
         caption: format!(
             "Claims, what the paper says, what was expected of our runs, what was measured (with its interval over seeds), the \
-             p-value that decides, and the verdict.{}",
+             distance from the bound that these seeds tell with a chance of 80 %, the p-value that decides, and the verdict.{}",
             judging.map_or(String::new(), |statistics| format!(" {statistics}"))
         ),
         columns: columns(&[
@@ -62,6 +62,7 @@ pub(crate) fn claims(claims: &[ClaimRow], judging: Option<&Statistics>) -> Table
             "#paper",
             "expected",
             "#measured",
+            "#can be told",
             "#p",
             "verdict",
         ]),
@@ -75,6 +76,11 @@ pub(crate) fn claims(claims: &[ClaimRow], judging: Option<&Statistics>) -> Table
                     paper(&claim.paper),
                     Entry::new(&claim.expected),
                     Entry::new(measured(claim)),
+                    Entry::new(
+                        claim
+                            .detectable
+                            .map_or_else(|| "–".into(), format::quantity),
+                    ),
                     Entry::new(p_value(claim)),
                     Entry {
                         text: claim.verdict.clone(),

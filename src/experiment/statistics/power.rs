@@ -1,0 +1,100 @@
+//! How many seeds tell a mean from a bound, and how small a difference so many seeds tell.
+
+use super::sample::t;
+
+/// The chance with which a difference that is there shall be found: what Cohen (*Statistical Power
+/// Analysis*, 1988) made the custom.
+pub const POWER: f64 = 0.8;
+
+/// More seeds than this are said to be too many.
+const MOST_SEEDS: usize = 10_000;
+
+/// The distance from a bound that so many seeds tell with a chance of [`POWER`]: values have this
+/// standard deviation, and the one-sided p-value has to be at most `tail`. From Student's
+/// distribution shifted by the distance, which is within a seed of the noncentral one (Guenther,
+/// *The American Statistician* 35, 1981). Infinite for a single seed.
+pub fn detectable(deviation: f64, seeds: usize, tail: f64) -> f64 {
+    if seeds < 2 {
+        return f64::INFINITY;
+    }
+    let t = t(seeds as f64 - 1.0);
+    let quantiles = quantile(&t, 1.0 - tail) + quantile(&t, POWER);
+    quantiles * deviation / (seeds as f64).sqrt()
+}
+
+/// The least number of seeds that tell a mean at this distance from its bound; `None` where more
+/// than ten thousand are needed, as at no distance at all.
+pub fn seeds_needed(deviation: f64, distance: f64, tail: f64) -> Option<usize> {
+    let enough = |seeds: &usize| detectable(deviation, *seeds, tail) <= distance;
+    if !enough(&MOST_SEEDS) {
+        return None;
+    }
+    // What is detectable falls with every seed.
+    let (mut few, mut many) = (1, MOST_SEEDS);
+    while many - few > 1 {
+        let middle = few.midpoint(many);
+        if enough(&middle) {
+            many = middle;
+        } else {
+            few = middle;
+        }
+    }
+    Some(many)
+}
+
+fn quantile(t: &statrs::distribution::StudentsT, share: f64) -> f64 {
+    use statrs::distribution::ContinuousCDF;
+    t.inverse_cdf(share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_seeds_are_those_of_published_tables() {
+        // One-sided 5 % and 80 %: 7 … 156 cases for effects from 1 to 0.2 by Cohen's tables and
+        // G*Power 3.1; the shifted distribution may ask for one more.
+        for (effect, cases) in [(1.0, 8), (0.8, 11), (0.5, 27), (0.2, 156)] {
+            let seeds = seeds_needed(1.0, effect, 0.05).unwrap();
+            assert!((cases..=cases + 1).contains(&seeds), "{effect}: {seeds}");
+        }
+    }
+
+    #[test]
+    fn what_is_needed_is_enough_and_one_less_is_not() {
+        for (deviation, distance, tail) in
+            [(0.02, 0.01, 0.025), (1.0, 3.0, 0.001), (0.3, 0.1, 0.05)]
+        {
+            let seeds = seeds_needed(deviation, distance, tail).unwrap();
+            assert!(detectable(deviation, seeds, tail) <= distance);
+            assert!(detectable(deviation, seeds - 1, tail) > distance);
+        }
+        assert_eq!(seeds_needed(1.0, 0.0, 0.05), None);
+        assert_eq!(seeds_needed(0.0, 0.1, 0.05), Some(2));
+        assert_eq!(detectable(1.0, 1, 0.05), f64::INFINITY);
+    }
+
+    /// A standard normal value as the sum of twelve uniform ones.
+    fn normal(random: &mut impl rand::RngExt) -> f64 {
+        (0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0
+    }
+
+    #[test]
+    fn so_many_seeds_find_the_difference_as_often_as_promised() {
+        use crate::experiment::statistics::{IntervalMethod, Sample};
+        use crate::rng::{Purpose, stream};
+        let (deviation, distance, tail) = (1.0, 0.9, 0.025);
+        let seeds = seeds_needed(deviation, distance, tail).unwrap();
+        let mut random = stream(2, Purpose::Study, 0, 0);
+        let mut found = 0;
+        for _ in 0..2000 {
+            let draw = |_| distance + normal(&mut random);
+            let values: Vec<f64> = (0..seeds).map(draw).collect();
+            let sample = Sample::of(&values, IntervalMethod::StudentT).unwrap();
+            found += usize::from(sample.not_above(0.0) <= tail);
+        }
+        // 2,000 coins of 80 to 84 %: five standard deviations around it.
+        assert!((1500..1760).contains(&found), "{found}");
+    }
+}

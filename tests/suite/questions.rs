@@ -1,0 +1,68 @@
+//! Claims over settings, planned seeds, and other questions of runs that are there.
+
+use std::fs;
+use std::path::Path;
+
+use crate::command::{folder_with, grapevine};
+
+const FILE: &str = r#"name = "asked"
+seeds = [0, 1, 2]
+dataset = { synthetic = { kind = "sbm", nodes = 60, classes = 2, features = 4, degree_within = 3, degree_between = 2 } }
+model = { kind = "gcn", hidden = 4 }
+training = { epochs = 3 }
+partition = { workers = 2, method = "random" }
+network = { preset = "ethernet-1g" }
+compute = { timing = { profile = "t4" } }
+strategy = [{ kind = "full" }, { kind = "isolated" }]
+sweep = { "model.hidden" = [4, 8] }
+
+[[claim]]
+id = "accuracy"
+source = "ours"
+statement = "Isolation costs no accuracy"
+measure = "test_accuracy"
+compare = { strategy = "isolated", to = "full", at_most_below = 0.01 }
+"#;
+
+/// Judges the runs in `out` by the claims of such a file, and returns the table of claims.
+fn asked_again(here: &Path, text: &str) -> String {
+    fs::write(here.join("other.toml"), text).expect("a file");
+    grapevine(here, &["report", "out", "--claims", "other.toml"]).expect(0);
+    fs::read_to_string(here.join("out/tables/claims.md")).expect("a table")
+}
+
+#[test]
+fn runs_that_are_there_answer_other_claims_and_say_how_many_seeds_these_need() {
+    let folder = folder_with(FILE);
+    let here = folder.path();
+    let run = ["run", "x.toml", "--out", "out", "--quiet", "--plan-seeds"];
+    let said = grapevine(here, &run).expect(0).stdout;
+    assert!(said.contains("in each of 2 settings (worst: "), "{said}");
+    for column in ["can be told", "seeds as measured", "seeds if equal"] {
+        assert!(said.contains(column), "{said}");
+    }
+
+    // The same runs, on average.
+    let margin = "at_most_below = 0.01";
+    let on_average = FILE.replace(margin, r#"at_most_below = 0.5, over = "mean""#);
+    let table = asked_again(here, &on_average);
+    let asked = "at most 0.5 below full, on average over 2 settings";
+    assert!(table.contains(asked), "{table}");
+    grapevine(here, &["verify", "out"]).expect(0);
+
+    // Where nothing but the CSV files was kept.
+    for entry in fs::read_dir(here.join("out")).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_some_and(|name| name == "parquet") {
+            fs::remove_file(path).expect("it was there");
+        }
+    }
+    let table = asked_again(here, FILE);
+    assert!(table.contains("in each of 2 settings"), "{table}");
+
+    let stranger = FILE.replace(r#"name = "asked""#, r#"name = "stranger""#);
+    fs::write(here.join("other.toml"), stranger).expect("a file");
+    let refused = grapevine(here, &["report", "out", "--claims", "other.toml"]).expect(2);
+    let why = r#"is of the experiment "stranger""#;
+    assert!(refused.stderr.contains(why), "{}", refused.stderr);
+}
