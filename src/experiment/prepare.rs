@@ -285,6 +285,7 @@ impl<'a> Preparation<'a> {
         let topology = settings
             .network
             .topology(workers)
+            .and_then(|topology| settings.network.with_background(topology, &self.base))
             .map_err(|error| cell.refuse("network.*", error.to_string()))?
             .with_seed(seed);
         let framing: Framing = settings.network.framing();

@@ -72,6 +72,6 @@ pub use spec::{
     TrunkSpec, WorkerLinkSpec,
 };
 pub use tally::Tally;
-pub use topology::{MessageCost, Route, SumCost, Switch, Topology};
+pub use topology::{Change, MessageCost, Route, SumCost, Switch, Topology};
 pub use traffic::{Count, Lane, Traffic, TrafficKind};
 pub use units::{Bandwidth, Bytes, Seconds};

@@ -1,6 +1,7 @@
 //! What an experiment file may say about the network.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{MapAccess, SeqAccess, Visitor};
@@ -67,6 +68,9 @@ pub struct NetworkSpec {
     /// When links are down.
     #[serde(default, rename = "failure", skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<FailureSpec>,
+    /// A CSV file of what other traffic takes of links over time, `time,link,taken`. A relative
+    /// path starts at the folder of the experiment file.
+    pub background: Option<PathBuf>,
     /// Overrides for single workers.
     #[serde(default, rename = "worker", skip_serializing_if = "Vec::is_empty")]
     pub workers: Vec<WorkerLinkSpec>,

@@ -152,15 +152,26 @@ pub struct SumCost {
     pub per_value: Seconds,
 }
 
-/// A link fails or comes back.
+/// A link gets another capacity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Switch {
     /// When, in virtual time.
     pub time: Seconds,
     /// Which link.
     pub link: LinkId,
-    /// Whether it comes back.
-    pub up: bool,
+    /// What becomes of it.
+    pub change: Change,
+}
+
+/// What becomes of a link.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Change {
+    /// It is back.
+    Up,
+    /// It fails.
+    Down,
+    /// Other traffic leaves this share of its bandwidth, above 0 and at most 1.
+    Left(f64),
 }
 
 /// Which of `groups` equal blocks of workers a worker is in; block sizes differ by one at most.
@@ -203,7 +214,14 @@ impl Topology {
         Seconds((start.0 + per_value.0 * values as f64) / self.compute_factor(rank))
     }
 
-    /// The same network without jitter, losses and failures.
+    /// The same network with more changes of links.
+    pub(super) fn with_changes(mut self, changes: Vec<Switch>) -> Self {
+        self.switches.extend(changes);
+        self.switches.sort_by_key(|switch| switch.time);
+        self
+    }
+
+    /// The same network without jitter, losses, failures and other traffic.
     pub fn without_chance(&self) -> Self {
         let mut same = Self {
             switches: Vec::new(),
@@ -292,14 +310,16 @@ impl Topology {
         impairment
     }
 
-    /// When which links fail and come back, in the order of time.
+    /// When which links fail, come back and are shared with other traffic, in the order of time.
     pub fn switches(&self) -> &[Switch] {
         &self.switches
     }
 
     /// When the outage began that a link is in at this time.
     pub fn down_since(&self, link: LinkId, now: Seconds) -> Seconds {
-        let fails = |switch: &&Switch| switch.link == link && !switch.up && switch.time <= now;
+        let fails = |switch: &&Switch| {
+            switch.link == link && switch.change == Change::Down && switch.time <= now
+        };
         let last = self.switches.iter().rfind(fails);
         last.map_or(Seconds::ZERO, |switch| switch.time)
     }

@@ -46,8 +46,8 @@ impl Hierarchy {
         chunks(owner, owner + 1, self.owners, len)
     }
 
-    /// The steps of worker `rank` in an all-reduce of `len` elements, as in Horovod and NCCL's tree
-    /// of rings (Sergeev and Del Balso, *Horovod*, 2018; Cho et al., *`BlueConnect`*, `SysML` 2019).
+    /// The steps of worker `rank` in an all-reduce of `len` elements, as Horovod's hierarchical one
+    /// (Sergeev and Del Balso, arXiv 1802.05799) and `BlueConnect` (Cho et al., `MLSys` 2019).
     ///
     /// ```text
     ///   group 0: 0 1 2 3    reduce-scatter inside: worker k gets chunk k of all
@@ -55,9 +55,9 @@ impl Hierarchy {
     ///                       all-gather inside: worker k sends chunk k to all
     /// ```
     ///
-    /// There are as many chunks as workers in the smallest group. Inside, everybody sends its chunks
-    /// to their owners at once and owners sum them in the order of ranks, their own first. Each
-    /// element is summed in one order and then copied: all end with the same bits.
+    /// There are as many chunks as workers in the smallest group. Inside, everybody sends its
+    /// chunks to their owners at once and owners sum them in the order of ranks, their own first.
+    /// Each element is summed in one order and then copied: all end with the same bits.
     ///
     /// With M groups of G workers and equal links inside: 2α + 2(G−1)/G·Sβ seconds there and, of
     /// S/G bytes each, those of the ring or of halving and doubling between groups. A worker sends

@@ -8,8 +8,8 @@ use super::taking::{Carrier, Taking};
 use super::{AllReduceKind, all_reduce_steps, f32_bytes};
 
 /// The algorithms, in the order in which they are played: few messages first, so that the ring,
-/// which has by far the most of them, is given up as soon as it is slower. Those in two levels where
-/// machines have several workers.
+/// which has by far the most of them, is given up as soon as it is slower. Those in two levels
+/// where machines have several workers.
 fn algorithms(topology: &Topology) -> Vec<AllReduceKind> {
     let mut all = vec![
         AllReduceKind::HalvingDoubling,
@@ -53,8 +53,8 @@ impl Tried {
     }
 
     /// The fastest for so many elements, where all workers begin at once and nothing else is on the
-    /// network: the first of halving-doubling, tree, parameter server, hierarchical and ring among equals. Each
-    /// is played once.
+    /// network: the first of halving-doubling, tree, parameter server, hierarchical and ring among
+    /// equals. Each is played once.
     pub fn best(&self, len: usize) -> AllReduceKind {
         let known = || self.best.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(best) = known().get(&len) {

@@ -1,5 +1,6 @@
 //! From the `[network]` section to a [`Topology`].
 
+mod background;
 mod custom;
 mod failures;
 mod shared;
