@@ -62,15 +62,15 @@ const INFINIBAND_NIC: Seconds = Seconds(1.3e-6);
 const KERNEL_NIC: Seconds = Seconds(7.5e-6);
 
 /// Machines of so many GPUs and NICs.
-const fn machine(gpus: usize, nics: usize, kbps: u32, latency: Seconds) -> Option<MachineSpec> {
-    Some(MachineSpec {
+const fn machine(gpus: usize, nics: usize, kbps: u32, latency: Seconds) -> MachineSpec {
+    MachineSpec {
         gpus,
         nics,
         nic: LinkSpec {
             bandwidth: Bandwidth::from_kbps(kbps),
             latency,
         },
-    })
+    }
 }
 
 /// All presets, fastest first; machines by their links inside.
@@ -92,7 +92,7 @@ pub const PRESETS: [Preset; 14] = [
         down: None,
         latency: NVLINK,
         overhead: Seconds::ZERO,
-        machine: machine(8, 8, 400_000_000, INFINIBAND_NIC),
+        machine: Some(machine(8, 8, 400_000_000, INFINIBAND_NIC)),
         framing: FramingKind::None,
         source: "NVIDIA DGX H100 user guide: 8 GPUs joined by NVSwitch, NVLink 900 GB/s each, both ways \
                  together, and a ConnectX-7 of 400 Gb/s for each GPU; latencies as of nvlink and of \
@@ -104,7 +104,7 @@ pub const PRESETS: [Preset; 14] = [
         down: None,
         latency: NVLINK,
         overhead: Seconds::ZERO,
-        machine: machine(8, 8, 200_000_000, INFINIBAND_NIC),
+        machine: Some(machine(8, 8, 200_000_000, INFINIBAND_NIC)),
         framing: FramingKind::None,
         source: "NVIDIA DGX A100 user guide: 8 GPUs joined by NVSwitch, NVLink 600 GB/s each, both ways \
                  together, and a ConnectX-6 of 200 Gb/s for each GPU; latencies as of nvlink and of \
@@ -116,7 +116,7 @@ pub const PRESETS: [Preset; 14] = [
         down: None,
         latency: NVLINK,
         overhead: Seconds::ZERO,
-        machine: machine(8, 4, 100_000_000, KERNEL_NIC),
+        machine: Some(machine(8, 4, 100_000_000, KERNEL_NIC)),
         framing: FramingKind::Ethernet,
         source: "Amazon EC2 P4d: 8 A100 joined by NVSwitch, NVLink 600 GB/s each, both ways together, and 400 \
                  Gb/s on 4 network cards; latencies as of nvlink and, without EFA, of ethernet-100g with \
@@ -128,7 +128,7 @@ pub const PRESETS: [Preset; 14] = [
         down: None,
         latency: NVLINK,
         overhead: Seconds::ZERO,
-        machine: machine(8, 1, 25_000_000, KERNEL_NIC),
+        machine: Some(machine(8, 1, 25_000_000, KERNEL_NIC)),
         framing: FramingKind::Ethernet,
         source: "Amazon EC2 P3: 8 V100, NVLink 300 GB/s each, both ways together (a mesh, here a switch), and \
                  one NIC of 25 Gb/s for all; latencies as of nvlink and of ethernet-25g with both \

@@ -30,16 +30,22 @@ pub(in crate::net) struct Dragonfly {
 
 impl Dragonfly {
     /// The smallest balanced one that has so many ports, with all its groups.
-    pub(in crate::net) fn smallest(ports: usize) -> Self {
-        let balanced = |half: usize| Self {
-            terminals: half,
-            routers: 2 * half,
-            global_links: half,
-            groups: 2 * half * half + 1,
-        };
-        let all = (1..).map(balanced);
-        let mut enough = all.filter(|one| one.ports() >= ports);
-        enough.next().unwrap_or_else(|| balanced(1))
+    pub(in crate::net) const fn smallest(ports: usize) -> Self {
+        let mut fly = Self::balanced(1);
+        while fly.ports() < ports {
+            fly = Self::balanced(fly.global_links + 1);
+        }
+        fly
+    }
+
+    /// The one of a = 2p = 2h, with all its groups.
+    const fn balanced(global_links: usize) -> Self {
+        Self {
+            terminals: global_links,
+            routers: 2 * global_links,
+            global_links,
+            groups: 2 * global_links * global_links + 1,
+        }
     }
 
     /// p·a·g.

@@ -44,9 +44,12 @@ impl FatTree {
     }
 
     /// The smallest that has so many ports.
-    pub(in crate::net) fn smallest(ports: usize, routing: Routing) -> Self {
-        let holds = |half: &usize| Self::new(*half, routing).ports() >= ports;
-        Self::new((1..).find(holds).unwrap_or(1), routing)
+    pub(in crate::net) const fn smallest(ports: usize, routing: Routing) -> Self {
+        let mut tree = Self::new(1, routing);
+        while tree.ports() < ports {
+            tree.half += 1;
+        }
+        tree
     }
 
     /// The cables between switches, lower end first: k³/4 from edge to aggregation, pod by pod and

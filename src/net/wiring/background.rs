@@ -102,12 +102,11 @@ fn named(name: &str, links: &[Link]) -> Result<Vec<LinkId>, String> {
 
 /// Which share of a link is left, where a share or a bandwidth is taken.
 fn left(taken: &str, link: &Link) -> Result<f64, String> {
-    let share = match taken.parse::<f64>() {
-        Ok(share) => share,
-        Err(_) => {
-            let rate: Bandwidth = taken.parse().map_err(|error: NetError| error.to_string())?;
-            rate.bps() / link.bandwidth.bps()
-        }
+    let share = if let Ok(share) = taken.parse::<f64>() {
+        share
+    } else {
+        let rate: Bandwidth = taken.parse().map_err(|error: NetError| error.to_string())?;
+        rate.bps() / link.bandwidth.bps()
     };
     if (0.0..1.0).contains(&share) {
         return Ok(1.0 - share);
