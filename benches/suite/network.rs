@@ -148,14 +148,16 @@ pub fn all_reduce(criterion: &mut Criterion) {
 }
 
 /// An epoch of many workers with parts of unequal size, threads included: each computes for another
-/// time, sends rows to sixteen others, and all sum the gradients of a model of 17,000 parameters.
+/// time, sends rows to sixteen others, and all sum the gradients of a model of 17,000 parameters. Once
+/// with parts as skewed as METIS leaves those of graphs with hubs, the largest ten times the smallest.
 pub fn epochs_of_many(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("epoch of many workers");
     group.sample_size(10);
-    for (name, all_reduce, workers) in [
-        ("ring", AllReduceKind::Ring, 256),
-        ("ring", AllReduceKind::Ring, 1024),
-        ("tree", AllReduceKind::Tree, 4096),
+    for (name, all_reduce, workers, skew) in [
+        ("ring", AllReduceKind::Ring, 256, 0),
+        ("ring", AllReduceKind::Ring, 1024, 0),
+        ("ring, skewed", AllReduceKind::Ring, 1024, 9),
+        ("tree", AllReduceKind::Tree, 4096, 0),
     ] {
         let (topology, framing) = star(workers);
         let cluster = Cluster {
@@ -165,7 +167,7 @@ pub fn epochs_of_many(criterion: &mut Criterion) {
         group.bench_function(BenchmarkId::new(name, workers), |bencher| {
             bencher.iter(|| {
                 run_workers(&cluster, workers, |mut worker| {
-                    unequal_epoch(worker.as_mut());
+                    unequal_epoch(worker.as_mut(), skew);
                     Ok(())
                 })
                 .expect("nobody fails")
@@ -175,22 +177,25 @@ pub fn epochs_of_many(criterion: &mut Criterion) {
     group.finish();
 }
 
-fn unequal_epoch(worker: &mut dyn Communicator) {
+/// Parts are up to `1 + skew` times as large as the smallest, few of them much larger.
+fn unequal_epoch(worker: &mut dyn Communicator, skew: usize) {
     const PARAMETERS: usize = 17_000;
     let (rank, size) = (worker.rank(), worker.size());
+    let part = |rank: usize| 1 + skew * (rank * 7_919 % 101).pow(3) / 1_000_000;
     let peers = (1..=8).flat_map(|step| [rank + step * step, rank + size - step * step]);
     let mut peers: Vec<usize> = peers.map(|peer| peer % size).collect();
     peers.sort_unstable();
     let mut outbox = Outbox::new(TrafficKind::Activation, 0);
     for &peer in &peers {
-        let rows = 1 + (rank * 7 + peer * 7) % 5;
+        let rows = (1 + (rank * 7 + peer * 7) % 5) * part(rank) * part(peer);
         outbox.messages.push(Message {
             peer,
             payload: vec![0; 64 * rows],
         });
     }
     outbox.expect = peers;
-    let work = |rank: usize| Seconds(1e-4 + 1e-6 * (rank * 7_919 % 101) as f64);
+    let work =
+        |draw: usize| Seconds(part(rank) as f64 * (1e-4 + 1e-6 * (draw * 7_919 % 101) as f64));
     worker.elapse(work(rank));
     worker.exchange(outbox).expect("nobody fails");
     worker.elapse(work(rank + 31));

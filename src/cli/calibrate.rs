@@ -61,6 +61,11 @@ fn planned(args: &Args, workers: usize) -> Result<(CalibrationPlan, Option<Netwo
     let given = args.network.as_deref().map(read_section).transpose()?;
     if let Some(spec) = &given {
         spec.topology(workers)?.check_all_routes()?;
+        if spec.background.is_some() {
+            let what = "network.background is not for calibration, which compares a network with nobody else on it; \
+                        leave it out";
+            return Err(SimError::Input(what.to_owned()).into());
+        }
     }
     let mut plan = CalibrationPlan::new(workers);
     if let Some(pattern) = args.only {

@@ -311,6 +311,7 @@ impl<'a> Preparation<'a> {
         let topology = settings
             .network
             .topology(workers)
+            .and_then(|topology| settings.network.with_background(topology, &self.base))
             .map_err(|error| cell.refuse("network.*", error.to_string()))?
             .times_as_fast(self.network_times)
             .with_seed(seed);

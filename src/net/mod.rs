@@ -47,10 +47,10 @@ pub use codecs::{
     RowBits, Short, TopK, Watched, Watcher,
 };
 pub use collective::{
-    ALL_REDUCE_CHOICES, AllReduceChoice, AllReduceKind, Collective, Combine, ExchangeKind, Step,
-    Steps, Tried, all_reduce_steps, all_reduce_traffic, broadcast_steps, gather_steps,
-    halving_doubling_all_reduce, pairwise_rounds, parameter_server_all_reduce, ring_all_reduce,
-    tree_all_reduce,
+    ALL_REDUCE_CHOICES, AllReduceChoice, AllReduceKind, Collective, Combine, ExchangeKind,
+    Hierarchy, Step, Steps, Tried, all_reduce_steps, all_reduce_traffic, broadcast_steps,
+    gather_steps, halving_doubling_all_reduce, pairwise_rounds, parameter_server_all_reduce,
+    ring_all_reduce, tree_all_reduce,
 };
 pub(crate) use collective::{Carrier, Taking, all_reduce_result};
 pub use communicator::{
@@ -67,10 +67,11 @@ pub use link::{Link, LinkId};
 pub use presets::{PRESETS, Preset, find as find_preset};
 pub use selection::{Columns, Selection};
 pub use spec::{
-    Duplex, FailureSpec, FramingKind, LinkSpec, Links, NamedLinkSpec, NetworkSpec, RegionsSpec,
-    RouteSpec, ServerSpec, TcpSpec, TopologyKind, TrunkSpec, WorkerLinkSpec,
+    DragonflySpec, Duplex, FailureSpec, FatTreeSpec, FramingKind, LinkSpec, Links, MachineSpec,
+    NamedLinkSpec, NetworkSpec, RegionsSpec, RouteSpec, Routing, ServerSpec, TcpSpec, TopologyKind,
+    TrunkSpec, WorkerLinkSpec,
 };
 pub use tally::Tally;
-pub use topology::{MessageCost, Route, SumCost, Switch, Topology};
+pub use topology::{Change, MessageCost, Route, SumCost, Switch, Topology};
 pub use traffic::{Count, Lane, Traffic, TrafficKind};
 pub use units::{Bandwidth, Bytes, Seconds};

@@ -1,6 +1,7 @@
 //! What an experiment file may say about the network.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{MapAccess, SeqAccess, Visitor};
@@ -48,10 +49,17 @@ pub struct NetworkSpec {
     pub gap: Option<Seconds>,
     /// Number of racks.
     pub racks: Option<usize>,
-    /// From each rack to the switch between racks.
+    /// From each rack to the switch between racks; in a fat tree, from each switch to one above.
     pub uplink: Option<TrunkSpec>,
     /// Regions, and what is between them.
     pub regions: Option<RegionsSpec>,
+    /// Machines of several workers, whose NICs take the place of workers in the topology. Default:
+    /// those of the preset, if it is of machines; else each worker is one.
+    pub machine: Option<MachineSpec>,
+    /// How large a fat tree is, and which ways messages go. Default: the smallest.
+    pub fat_tree: Option<FatTreeSpec>,
+    /// How large a dragonfly is. Default: the smallest balanced one.
+    pub dragonfly: Option<DragonflySpec>,
     /// What all traffic of an edge network passes.
     pub server: Option<ServerSpec>,
     /// Routes of a custom topology.
@@ -60,6 +68,9 @@ pub struct NetworkSpec {
     /// When links are down.
     #[serde(default, rename = "failure", skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<FailureSpec>,
+    /// A CSV file of what other traffic takes of links over time, `time,link,taken`. A relative
+    /// path starts at the folder of the experiment file.
+    pub background: Option<PathBuf>,
     /// Overrides for single workers.
     #[serde(default, rename = "worker", skip_serializing_if = "Vec::is_empty")]
     pub workers: Vec<WorkerLinkSpec>,
@@ -97,6 +108,10 @@ pub enum TopologyKind {
     Ring,
     /// Stars in regions, with a wide-area link between any two.
     Regions,
+    /// Switches in three levels, with as many cables up as down at each.
+    FatTree,
+    /// Routers in groups that are all joined, and a cable between any two groups.
+    Dragonfly,
     /// Many clients with slow, uneven links to a server side that relays what they send each other.
     Edge,
     /// Named links and a route for each pair.
@@ -105,7 +120,7 @@ pub enum TopologyKind {
 
 impl TopologyKind {
     /// All of them with what they are, for lists.
-    pub const ALL: [(&'static str, &'static str); 6] = [
+    pub const ALL: [(&'static str, &'static str); 8] = [
         (
             "star",
             "one switch that never blocks, a NIC for each worker; the default",
@@ -121,6 +136,14 @@ impl TopologyKind {
         (
             "regions",
             "stars far from each other: `regions` has latencies and a bandwidth between them",
+        ),
+        (
+            "fat-tree",
+            "a `fat_tree` of equal switches in three levels, with an `uplink` from each to those above",
+        ),
+        (
+            "dragonfly",
+            "groups of routers, all joined, with a cable between any two groups: `dragonfly`",
         ),
         (
             "edge",
@@ -198,7 +221,7 @@ pub struct NamedLinkSpec {
     pub loss: Option<f64>,
 }
 
-/// Between racks and a core switch.
+/// Between racks and a core switch, or between other switches.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrunkSpec {
@@ -206,9 +229,9 @@ pub struct TrunkSpec {
     pub bandwidth: Bandwidth,
     /// One way; a message from rack to rack passes two uplinks.
     pub latency: Seconds,
-    /// Extra latency of each message on its way up.
+    /// Extra latency of each message on its way up; between routers, both ways.
     pub jitter: Option<Jitter>,
-    /// Probability that a packet is lost on its way up.
+    /// Probability that a packet is lost on its way up; between routers, both ways.
     pub loss: Option<f64>,
 }
 
@@ -226,6 +249,66 @@ pub struct RegionsSpec {
     pub jitter: Option<Jitter>,
     /// Probability that a packet between regions is lost.
     pub loss: Option<f64>,
+}
+
+/// A machine of several workers, and what joins it with others.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MachineSpec {
+    /// Workers in a machine, in the order of ranks; the last machine may have fewer.
+    pub gpus: usize,
+    /// NICs of a machine, which its workers share in equal blocks. Default: 1, shared by all.
+    #[serde(default = "one_nic")]
+    pub nics: usize,
+    /// Each of them. A message to another machine passes two, and their latencies.
+    pub nic: LinkSpec,
+}
+
+const fn one_nic() -> usize {
+    1
+}
+
+/// Size and routes of a fat tree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FatTreeSpec {
+    /// Ports of a switch, an even number: there is room for k³/4 workers, or NICs. Default: the
+    /// smallest with room for all.
+    pub k: Option<usize>,
+    /// Which of the shortest ways a message goes. Default: `destination`.
+    #[serde(default)]
+    pub routing: Routing,
+}
+
+/// Which of several shortest ways the messages of a pair go, always the same one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Routing {
+    /// D-mod-k: the digits of the receiver's number choose the switches on the way up (Zahavi,
+    /// *D-Mod-K Routing Providing Non-Blocking Traffic for Shift Permutations on Real Life Fat
+    /// Trees*, 2010).
+    #[default]
+    Destination,
+    /// Equal-cost multi-path (RFC 2992): a hash of seed, sender and receiver chooses.
+    Ecmp,
+}
+
+/// Size and cables of a dragonfly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DragonflySpec {
+    /// p: workers, or NICs, at each router. Default: `global_links`.
+    pub terminals: Option<usize>,
+    /// a: routers in a group. Default: twice `global_links`.
+    pub routers: Option<usize>,
+    /// h: cables of a router to other groups. Default: the smallest with room for all.
+    pub global_links: Option<usize>,
+    /// g: groups, at most a·h + 1. Default: that many.
+    pub groups: Option<usize>,
+    /// Between routers of a group. Default: bandwidth of `link`, no latency.
+    pub local: Option<TrunkSpec>,
+    /// Between groups. Default: bandwidth of `link`, no latency.
+    pub global: Option<TrunkSpec>,
 }
 
 /// The server side of an edge network.

@@ -12,6 +12,8 @@
 //!
 //!   ring:     worker 0 ◀──▶ worker 1 ◀──▶ worker 2 ◀──▶ … ◀──▶ worker 0
 //!
+//!   fat tree, dragonfly: see `topology/`; with machines, NICs take the place of workers
+//!
 //!   edge:     client 0 ──out──▶ ┌─────────────────────────┐ ──in──▶ client 0
 //!             client 1 ──out──▶ │ ══server in══server out═▶ │ ──in──▶ client 1
 //! ```
@@ -19,8 +21,18 @@
 //! Routes are worked out when they are asked for, so that memory grows with links and not with
 //! pairs of workers. The rest of this folder sees links and routes only.
 
+mod dragonfly;
+mod fat_tree;
+mod hop;
+mod machines;
+mod route;
+
 use std::collections::BTreeMap;
 
+pub(super) use self::dragonfly::Dragonfly;
+pub(super) use self::fat_tree::FatTree;
+pub(super) use self::hop::{Ends, Hop};
+pub(super) use self::machines::Machines;
 use super::{Bandwidth, Bytes, Impairment, Link, LinkId, Loss, NetError, Seconds};
 
 /// The way from one worker to another.
@@ -52,6 +64,8 @@ pub struct Route {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Topology {
     pub(super) wiring: Wiring,
+    /// Where several workers are in a machine, whose NICs are what is wired.
+    pub(super) machines: Option<Machines>,
     pub(super) links: Vec<Link>,
     /// Latency of each worker's own link; `None` in a custom topology where it has none.
     pub(super) latency: Vec<Option<Seconds>>,
@@ -66,7 +80,8 @@ pub struct Topology {
 }
 
 /// How links make routes. Links are numbered: `out` of each worker, `in` of each worker (the same
-/// ones if half duplex), then what is shared.
+/// ones if half duplex), `out` and `in` of each NIC of machines in the same way, then what is
+/// shared.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Wiring {
     Star,
@@ -81,6 +96,10 @@ pub(super) enum Wiring {
     Regions {
         latency: Vec<Vec<Seconds>>,
     },
+    /// Of each cable between switches one direction, then of each the other.
+    FatTree(FatTree),
+    /// As in a fat tree.
+    Dragonfly(Dragonfly),
     /// `server in`, `server out`.
     Edge {
         latency: Seconds,
@@ -133,15 +152,26 @@ pub struct SumCost {
     pub per_value: Seconds,
 }
 
-/// A link fails or comes back.
+/// A link gets another capacity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Switch {
     /// When, in virtual time.
     pub time: Seconds,
     /// Which link.
     pub link: LinkId,
-    /// Whether it comes back.
-    pub up: bool,
+    /// What becomes of it.
+    pub change: Change,
+}
+
+/// What becomes of a link.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Change {
+    /// It is back.
+    Up,
+    /// It fails.
+    Down,
+    /// Other traffic leaves this share of its bandwidth, above 0 and at most 1.
+    Left(f64),
 }
 
 /// Which of `groups` equal blocks of workers a worker is in; block sizes differ by one at most.
@@ -192,7 +222,14 @@ impl Topology {
         Seconds((start.0 + per_value.0 * values as f64) / self.compute_factor(rank))
     }
 
-    /// The same network without jitter, losses and failures.
+    /// The same network with more changes of links.
+    pub(super) fn with_changes(mut self, changes: Vec<Switch>) -> Self {
+        self.switches.extend(changes);
+        self.switches.sort_by_key(|switch| switch.time);
+        self
+    }
+
+    /// The same network without jitter, losses, failures and other traffic.
     pub fn without_chance(&self) -> Self {
         let mut same = Self {
             switches: Vec::new(),
@@ -205,139 +242,28 @@ impl Topology {
         same
     }
 
-    fn into(&self, rank: usize) -> LinkId {
-        let first = if self.half_duplex { 0 } else { self.workers() };
-        LinkId(first + rank)
+    /// Whether workers share machines.
+    pub const fn has_machines(&self) -> bool {
+        self.machines.is_some()
     }
 
-    /// The number of the first link that no worker has for itself, and how far its two directions
-    /// are apart in `count` pairs of them.
-    fn shared(&self, count: usize) -> (usize, usize) {
-        if self.half_duplex {
-            (self.workers(), 0)
-        } else {
-            (2 * self.workers(), count)
-        }
-    }
-
-    /// The way of a message.
-    ///
-    /// * In a star: the sender's `out`, the receiver's `in`, and the larger of the two ends'
-    ///   latencies, so that a worker's own latency holds for all messages from and to it.
-    /// * In racks and regions: as a star within; between, also the sender's rack's uplink and the
-    ///   receiver's rack's downlink and the latencies of both, or the link and the latency between
-    ///   the regions.
-    /// * In a ring: all cables on the shorter way, the one to higher ranks where both are equally
-    ///   long, and the sum of their latencies.
-    /// * In an edge network: the sender's `out`, the server side's `in` and `out`, the receiver's
-    ///   `in`, and the sum of the clients' latencies and the server side's.
-    /// * In a custom topology: the links of the route between those of the workers' own that they
-    ///   have; the sum of the links' latencies, or an end's own if it is larger.
-    ///
-    /// # Panics
-    /// If a rank is not below [`Topology::workers`] or a custom topology has no such route; check
-    /// what comes from a file with [`Topology::check_rank`] and [`Topology::check_route`].
-    pub fn route(&self, from: usize, to: usize) -> Route {
-        let workers = self.workers();
-        assert!(
-            from < workers && to < workers,
-            "workers {from} and {to} of {workers}"
-        );
-        if from == to {
-            return Route {
-                links: Vec::new(),
-                latency: Seconds::ZERO,
-                cap: None,
-            };
-        }
-        let own = |rank: usize| self.latency[rank].unwrap_or_default();
-        let ends = own(from).max(own(to));
-        let (out, into) = (LinkId(from), self.into(to));
-        let (links, latency) = match &self.wiring {
-            Wiring::Star => (vec![out, into], ends),
-            Wiring::Racks { racks, latency } => {
-                let rack = |rank| block_of(rank, workers, *racks);
-                let (first, back) = self.shared(*racks);
-                if rack(from) == rack(to) {
-                    (vec![out, into], ends)
-                } else {
-                    let up = LinkId(first + rack(from));
-                    let down = LinkId(first + back + rack(to));
-                    (vec![out, up, down, into], ends + *latency * 2.0)
-                }
+    /// Sizes of the smallest groups of neighbouring workers that are closer to each other than to
+    /// others: machines, else racks, regions, those at an edge switch of a fat tree, groups of a
+    /// dragonfly. Nothing where all are equally close.
+    pub fn groups(&self) -> Option<Vec<usize>> {
+        let group: Box<dyn Fn(usize) -> usize> = match (&self.machines, &self.wiring) {
+            (Some(machines), _) => Box::new(|rank| machines.machine(rank)),
+            (None, Wiring::Racks { racks, .. }) => Box::new(|rank| self.group_of(rank, *racks)),
+            (None, Wiring::Regions { latency }) => {
+                Box::new(|rank| self.group_of(rank, latency.len()))
             }
-            Wiring::Regions { latency } => {
-                let regions = latency.len();
-                let region = |rank| block_of(rank, workers, regions);
-                let (a, b) = (region(from), region(to));
-                let (first, _) = self.shared(0);
-                if a == b {
-                    (vec![out, into], ends)
-                } else {
-                    // Half duplex: both directions are the one of the lower region.
-                    let (low, high) = if self.half_duplex {
-                        (a.min(b), a.max(b))
-                    } else {
-                        (a, b)
-                    };
-                    let between = LinkId(first + low * regions + high);
-                    (vec![out, between, into], ends + latency[a][b])
-                }
-            }
-            Wiring::Ring => self.around(from, to),
-            Wiring::Edge { latency, server } => {
-                let (first, back) = self.shared(1);
-                let back = if self.half_duplex { 1 } else { back };
-                let mut links = Vec::with_capacity(4);
-                if *server != Some(from) {
-                    links.push(out);
-                }
-                if *server != Some(from) {
-                    links.push(LinkId(first));
-                }
-                if *server != Some(to) {
-                    links.extend([LinkId(first + back), into]);
-                }
-                (links, own(from) + *latency + own(to))
-            }
-            Wiring::Custom { routes, nics } => {
-                let between = &routes[&(from, to)];
-                let latency = between.iter().map(|link| self.links[link.0].latency);
-                let latency = latency.sum::<Seconds>().max(ends);
-                let first = nics.get(&from).map(|nic| nic.0);
-                let last = nics.get(&to).map(|nic| nic.1);
-                let links = first.into_iter().chain(between.iter().copied());
-                (links.chain(last).collect(), latency)
-            }
+            (None, Wiring::FatTree(tree)) => Box::new(|rank| rank / tree.beside()),
+            (None, Wiring::Dragonfly(fly)) => Box::new(|rank| rank / fly.group_ports()),
+            _ => return None,
         };
-        let capped = self.tcp.filter(|_| latency > Seconds::ZERO);
-        let cap = capped.and_then(|tcp| Bandwidth::new(8.0 * tcp.window / (2.0 * latency.0)).ok());
-        let factor = self.tcp.map_or(1.0, |tcp| tcp.latency_factor);
-        Route {
-            links,
-            latency: latency * factor,
-            cap,
-        }
-    }
-
-    /// The shorter way around a ring.
-    fn around(&self, from: usize, to: usize) -> (Vec<LinkId>, Seconds) {
-        let workers = self.workers();
-        let ahead = (to + workers - from) % workers;
-        let back = workers - ahead;
-        let links: Vec<LinkId> = if ahead <= back {
-            (0..ahead)
-                .map(|hop| LinkId((from + hop) % workers))
-                .collect()
-        } else {
-            // Half duplex: a cable is that of its end with the lower number, going round.
-            let own = usize::from(self.half_duplex);
-            (0..back)
-                .map(|hop| self.into((from + workers - hop - own) % workers))
-                .collect()
-        };
-        let latency = links.iter().map(|link| self.links[link.0].latency).sum();
-        (links, latency)
+        let mut sizes = vec![0; group(self.workers() - 1) + 1];
+        (0..self.workers()).for_each(|rank| sizes[group(rank)] += 1);
+        Some(sizes)
     }
 
     /// Whether chance has a part in anything here.
@@ -356,6 +282,7 @@ impl Topology {
                 .all(|pair| pair[0].bandwidth == pair[1].bandwidth)
         };
         self.wiring == Wiring::Star
+            && self.machines.is_none()
             && !self.half_duplex
             && !self.is_uncertain()
             && self.switches.is_empty()
@@ -391,14 +318,16 @@ impl Topology {
         impairment
     }
 
-    /// When which links fail and come back, in the order of time.
+    /// When which links fail, come back and are shared with other traffic, in the order of time.
     pub fn switches(&self) -> &[Switch] {
         &self.switches
     }
 
     /// When the outage began that a link is in at this time.
     pub fn down_since(&self, link: LinkId, now: Seconds) -> Seconds {
-        let fails = |switch: &&Switch| switch.link == link && !switch.up && switch.time <= now;
+        let fails = |switch: &&Switch| {
+            switch.link == link && switch.change == Change::Down && switch.time <= now
+        };
         let last = self.switches.iter().rfind(fails);
         last.map_or(Seconds::ZERO, |switch| switch.time)
     }

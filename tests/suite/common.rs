@@ -44,6 +44,8 @@ pub struct Case {
     pub optimizer: OptimizerConfig,
     pub batch: Option<BatchSpec>,
     pub network: &'static str,
+    /// What else the section of the network says.
+    pub wiring: &'static str,
     pub profile: &'static str,
     pub all_reduce: AllReduceChoice,
     pub exchange: ExchangeKind,
@@ -75,6 +77,7 @@ impl Default for Case {
             optimizer: OptimizerConfig::default(),
             batch: None,
             network: "ethernet-1g",
+            wiring: "",
             profile: "cpu-core",
             all_reduce: AllReduceChoice::Ring,
             exchange: ExchangeKind::Direct,
@@ -177,7 +180,7 @@ impl Case {
             biases: Biases::Each(self.biases),
             head_biases: self.head_biases,
         };
-        let preset = format!("preset = \"{}\"", self.network);
+        let preset = format!("preset = \"{}\"\n{}", self.network, self.wiring);
         let network = NetworkSpec {
             all_reduce: self.all_reduce,
             ..toml::from_str(&preset).expect("a network")

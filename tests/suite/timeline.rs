@@ -139,12 +139,25 @@ const TRAININGS: [(&str, &str, Option<bool>); 43] = [
     ),
 ];
 
-const ALL_REDUCES: [AllReduceChoice; 5] = [
+const ALL_REDUCES: [AllReduceChoice; 7] = [
     AllReduceChoice::Ring,
     AllReduceChoice::HalvingDoubling,
     AllReduceChoice::Tree,
     AllReduceChoice::ParameterServer,
+    AllReduceChoice::Hierarchical,
+    AllReduceChoice::HierarchicalHalvingDoubling,
     AllReduceChoice::Auto,
+];
+
+const MACHINES: &str =
+    "machine = { gpus = 2, nic = { bandwidth = \"200Mbps\", latency = \"50us\" } }";
+
+/// Machines, beside each other, in racks, and at switches.
+const WIRINGS: [&str; 4] = [
+    MACHINES,
+    "machine = { gpus = 3, nics = 2, nic = { bandwidth = \"1Gbps\", latency = \"5us\" } }",
+    "topology = \"fat-tree\"\nfat_tree = { routing = \"ecmp\" }",
+    "topology = \"dragonfly\"\nmachine = { gpus = 2, nic = { bandwidth = \"1Gbps\", latency = \"5us\" } }",
 ];
 
 const DENSE: &str = "synthetic = { kind = \"sbm\", nodes = 120, classes = 3, features = 10, degree_within = 4.0, degree_between = 2.0 }\nsplit = { train = 0.5, val = 0.2 }";
@@ -156,6 +169,7 @@ fn cases() -> impl Strategy<Value = (usize, bool, Case)> {
         prop::sample::select(ALL_REDUCES.to_vec()),
         prop::sample::select(vec![ExchangeKind::Direct, ExchangeKind::Pairwise]),
         network,
+        prop::option::of(prop::sample::select(WIRINGS.to_vec())),
     );
     let model = (
         prop::sample::select(vec![
@@ -181,7 +195,13 @@ fn cases() -> impl Strategy<Value = (usize, bool, Case)> {
         parts,
     );
     all.prop_map(|(training, batched, sparse, how, model, parts)| {
-        let ((all_reduce, exchange, network), (kind, norm, layers)) = (how, model);
+        let ((all_reduce, exchange, network, wiring), (kind, norm, layers)) = (how, model);
+        // In two levels there must be two.
+        let levels = [
+            AllReduceChoice::Hierarchical,
+            AllReduceChoice::HierarchicalHalvingDoubling,
+        ];
+        let needed = levels.contains(&all_reduce).then_some(MACHINES);
         let (method, workers, seed) = parts;
         let case = Case {
             data: if sparse { CORA } else { DENSE },
@@ -193,6 +213,7 @@ fn cases() -> impl Strategy<Value = (usize, bool, Case)> {
             epochs: 5,
             seed,
             network,
+            wiring: wiring.or(needed).unwrap_or_default(),
             all_reduce,
             exchange,
             batch: Some(BatchSpec {
@@ -233,7 +254,12 @@ fn every_training_of_the_list_is_played_once() {
             let case = Case {
                 epochs: 5,
                 exchange: ExchangeKind::Pairwise,
-                all_reduce: AllReduceChoice::Tree,
+                all_reduce: if batched {
+                    AllReduceChoice::Tree
+                } else {
+                    AllReduceChoice::Hierarchical
+                },
+                wiring: MACHINES,
                 batch: batched.then(|| BatchSpec {
                     size: 7,
                     fanouts: vec![3, 2, 2],

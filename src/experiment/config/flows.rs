@@ -66,14 +66,20 @@ impl FlowFile {
     /// sense.
     pub(crate) fn read(path: &Path, sets: &[String]) -> Result<Self, ConfigError> {
         let (file, text) = text_of(path)?;
-        Self::parse(&text, &file, sets)
+        Self::parse(&text, &file, sets, path.parent().unwrap_or(Path::new("")))
     }
 
-    /// Reads the text of such a file, which goes by the name `file` in messages.
+    /// Reads the text of such a file, which goes by the name `file` in messages and lies in the
+    /// folder `base`.
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub(crate) fn parse(text: &str, file: &str, sets: &[String]) -> Result<Self, ConfigError> {
+    pub(crate) fn parse(
+        text: &str,
+        file: &str,
+        sets: &[String],
+        base: &Path,
+    ) -> Result<Self, ConfigError> {
         let document = opened(text, file, sets, &Self::KEYS)?;
         // Nothing is done with them, but a name that is no text is a mistake all the same.
         let _: Option<String> = optional(&document, "name")?;
@@ -82,6 +88,7 @@ impl FlowFile {
         let (spec, workers) = network(&document)?;
         let topology = spec
             .topology(workers)
+            .and_then(|topology| spec.with_background(topology, base))
             .map_err(|error| located(&document, &spec, error))?
             .with_seed(seed);
         let flows = flows(&document, &topology)?;
@@ -216,7 +223,10 @@ mod tests {
 
     #[test]
     fn rows_are_in_the_order_of_the_file() {
-        let rows = FlowFile::parse(STAR, "x.toml", &[]).unwrap().run().unwrap();
+        let rows = FlowFile::parse(STAR, "x.toml", &[], Path::new(""))
+            .unwrap()
+            .run()
+            .unwrap();
         let finish: Vec<f64> = rows.iter().map(|row| row.finish).collect();
         assert_eq!(finish, [1.1, 2.1]);
         assert_eq!(rows[1].mean_rate_bps.map(f64::round), Some(7_272_727.0));
@@ -233,10 +243,10 @@ mod tests {
             )
         };
         for table in ["", "network."] {
-            let file = FlowFile::parse(&text(table), "x.toml", &[]).unwrap();
+            let file = FlowFile::parse(&text(table), "x.toml", &[], Path::new("")).unwrap();
             assert_eq!(file.run().unwrap()[0].finish, 2.0);
             let wrong = text(table).replace("[\"a\"]", "[\"b\"]");
-            let error = FlowFile::parse(&wrong, "x.toml", &[])
+            let error = FlowFile::parse(&wrong, "x.toml", &[], Path::new(""))
                 .unwrap_err()
                 .to_string();
             let section = format!("x.toml:12: in [{table}route]");
@@ -294,7 +304,7 @@ mod tests {
             ("[network]", "name = 3\n[network]", "x.toml:1: `name`"),
         ] {
             let text = STAR.replacen(from, to, 1);
-            let error = FlowFile::parse(&text, "x.toml", &[])
+            let error = FlowFile::parse(&text, "x.toml", &[], Path::new(""))
                 .expect_err(&text)
                 .to_string();
             assert!(

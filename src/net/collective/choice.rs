@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::{NetworkSpec, Topology};
-use super::Tried;
+use super::{Hierarchy, Tried};
 
 /// What an experiment file may say of all-reduce, and how much each choice costs on equal links of
 /// latency α and β seconds a byte, for S bytes and P workers.
@@ -19,8 +19,14 @@ pub enum AllReduceChoice {
     Tree,
     /// Everybody sends to worker 0, which sends back: 2α + 2(P−1)Sβ.
     ParameterServer,
+    /// First inside machines (or racks, regions, edge switches of a fat tree, groups of a
+    /// dragonfly), each worker summing a share, then around a ring between them: of G workers each,
+    /// 2α + 2(G−1)/G·Sβ inside and the ring's time for S/G bytes between P/G.
+    Hierarchical,
+    /// The same with halving and doubling between machines.
+    HierarchicalHalvingDoubling,
     /// For each all-reduce the one of the above that takes the least time on the network: each is
-    /// played once for each number of values.
+    /// played once for each number of values; the last two where machines have several workers.
     #[default]
     Auto,
 }
@@ -37,6 +43,8 @@ pub enum AllReduceKind {
     Tree,
     /// See [`parameter_server_all_reduce`](super::parameter_server_all_reduce).
     ParameterServer,
+    /// See [`Hierarchy`].
+    Hierarchical(Hierarchy),
     /// The fastest of them on a network; see [`Tried::best`].
     Auto(Tried),
 }
@@ -49,13 +57,24 @@ impl NetworkSpec {
             AllReduceChoice::HalvingDoubling => AllReduceKind::HalvingDoubling,
             AllReduceChoice::Tree => AllReduceKind::Tree,
             AllReduceChoice::ParameterServer => AllReduceKind::ParameterServer,
+            AllReduceChoice::Hierarchical => topology.hierarchical(false),
+            AllReduceChoice::HierarchicalHalvingDoubling => topology.hierarchical(true),
             AllReduceChoice::Auto => AllReduceKind::Auto(Tried::on(topology, self.framing())),
         }
     }
 }
 
+impl Topology {
+    /// All-reduce in the groups of this network, with halving and doubling or a ring between them.
+    pub(super) fn hierarchical(&self, halving: bool) -> AllReduceKind {
+        let alone = || vec![1; self.workers()];
+        let sizes = self.groups().unwrap_or_else(alone);
+        AllReduceKind::Hierarchical(Hierarchy::new(&sizes, halving))
+    }
+}
+
 /// What `grapevine list networks` prints of all-reduce: name in experiment files, and what it is.
-pub const ALL_REDUCE_CHOICES: [(&str, &str); 5] = [
+pub const ALL_REDUCE_CHOICES: [(&str, &str); 7] = [
     (
         "ring",
         "reduce-scatter and all-gather around a ring: 2(P-1) a + 2(P-1)/P S b (Patarasuk and Yuan, JPDC 2009)",
@@ -73,8 +92,16 @@ pub const ALL_REDUCE_CHOICES: [(&str, &str); 5] = [
         "everybody sends to worker 0, which sends back: 2 a + 2(P-1) S b",
     ),
     (
+        "hierarchical",
+        "inside machines (or racks, regions, switches, groups) of G workers first, 2 a + 2(G-1)/G S b, then a ring of S/G bytes between them (as Horovod)",
+    ),
+    (
+        "hierarchical-halving-doubling",
+        "the same with halving and doubling between machines",
+    ),
+    (
         "auto",
-        "the default: for each all-reduce the fastest of these on the network, found by playing each once",
+        "the default: for each all-reduce the fastest of these on the network, found by playing each once; the last two where machines have several GPUs",
     ),
 ];
 

@@ -12,6 +12,7 @@
 mod alike;
 mod choice;
 mod halving_doubling;
+mod hierarchical;
 mod pairwise;
 mod result;
 mod ring;
@@ -28,6 +29,7 @@ use super::{Lane, Traffic, TrafficKind, f32_bytes};
 
 pub use choice::{ALL_REDUCE_CHOICES, AllReduceChoice, AllReduceKind};
 pub use halving_doubling::halving_doubling_all_reduce;
+pub use hierarchical::Hierarchy;
 pub use pairwise::{ExchangeKind, pairwise_rounds};
 pub(crate) use result::all_reduce_result;
 pub use ring::ring_all_reduce;
@@ -76,6 +78,7 @@ pub fn all_reduce_steps(kind: &AllReduceKind, rank: usize, size: usize, len: usi
         AllReduceKind::HalvingDoubling => halving_doubling_all_reduce(rank, size, len),
         AllReduceKind::Tree => tree_all_reduce(rank, size, len),
         AllReduceKind::ParameterServer => parameter_server_all_reduce(rank, size, len),
+        AllReduceKind::Hierarchical(levels) => levels.steps(rank, len),
         // `chosen` never returns `Auto`.
         AllReduceKind::Ring | AllReduceKind::Auto(_) => {
             return Box::new(ring_all_reduce(rank, size, len));

@@ -7,8 +7,30 @@ use super::step::chunks;
 /// order in which its steps combine them, so to the last bit what every worker ends with.
 pub(crate) fn all_reduce_result<T: Copy>(
     kind: &AllReduceKind,
-    mut values: Vec<Vec<T>>,
+    values: Vec<Vec<T>>,
     combine: impl Fn(T, T) -> T,
+) -> Vec<T> {
+    let len = values.first().map_or(0, Vec::len);
+    match kind.chosen(len) {
+        AllReduceKind::Hierarchical(levels) => {
+            let between = if levels.is_halving() {
+                AllReduceKind::HalvingDoubling
+            } else {
+                AllReduceKind::Ring
+            };
+            let chunk =
+                |owner| in_one_level(&between, levels.sums(owner, &values, &combine), &combine);
+            (0..levels.chunks()).flat_map(chunk).collect()
+        }
+        kind => in_one_level(&kind, values, &combine),
+    }
+}
+
+/// As [`all_reduce_result`], of all kinds but the hierarchical one.
+fn in_one_level<T: Copy>(
+    kind: &AllReduceKind,
+    mut values: Vec<Vec<T>>,
+    combine: &impl Fn(T, T) -> T,
 ) -> Vec<T> {
     let size = values.len();
     let len = values.first().map_or(0, Vec::len);
@@ -21,7 +43,7 @@ pub(crate) fn all_reduce_result<T: Copy>(
             pairs.for_each(|(own, received)| *own = combine(*own, *received));
         }
     };
-    match kind.chosen(len) {
+    match kind {
         AllReduceKind::HalvingDoubling => {
             let core = 1 << size.ilog2();
             (core..size).for_each(|extra| add(extra - core, extra));
@@ -38,7 +60,7 @@ pub(crate) fn all_reduce_result<T: Copy>(
             }
         }
         AllReduceKind::ParameterServer => (1..size).for_each(|rank| add(0, rank)),
-        AllReduceKind::Ring | AllReduceKind::Auto(_) => {
+        AllReduceKind::Ring | AllReduceKind::Auto(_) | AllReduceKind::Hierarchical(_) => {
             // Chunk c starts with worker c and goes round.
             let mut result = values[0].clone();
             for first in 0..size {

@@ -216,6 +216,8 @@ fn choices_are_listed_under_the_names_of_experiment_files() {
         AllReduceChoice::HalvingDoubling,
         AllReduceChoice::Tree,
         AllReduceChoice::ParameterServer,
+        AllReduceChoice::Hierarchical,
+        AllReduceChoice::HierarchicalHalvingDoubling,
         AllReduceChoice::Auto,
     ];
     assert_eq!(found, expected);
@@ -282,4 +284,65 @@ proptest! {
             prop_assert_eq!(bytes(AllReduceKind::ParameterServer, rank), (4 * len * server) as u64);
         }
     }
+}
+
+/// Groups of unequal sizes, and both ways between them.
+fn hierarchies() -> impl Iterator<Item = (usize, AllReduceKind)> {
+    let sizes: [&[usize]; 6] = [
+        &[1],
+        &[5],
+        &[4, 4],
+        &[2, 2, 2, 2],
+        &[3, 2, 4],
+        &[4, 1, 4, 4, 4],
+    ];
+    sizes.into_iter().flat_map(|sizes| {
+        let kind = |halving| AllReduceKind::Hierarchical(Hierarchy::new(sizes, halving));
+        [false, true].map(|halving| (sizes.iter().sum(), kind(halving)))
+    })
+}
+
+#[test]
+fn sums_in_two_levels_are_the_same_on_all_workers_and_the_sum_up_to_rounding() {
+    for (size, kind) in hierarchies() {
+        for len in [0, 1, 3, 17, 64] {
+            let values = values(size, len, 3);
+            let found = all_reduce(&kind, values.clone());
+            let result = all_reduce_result(&kind, values.clone(), |a, b| a + b);
+            for found in &found {
+                assert_eq!(*found, result, "{kind:?} of {len}");
+            }
+            for (at, sum) in result.into_iter().enumerate() {
+                let plain: f64 = values.iter().map(|values| values[at]).sum();
+                assert!((sum - plain).abs() < 1e-9, "{kind:?}: {sum} for {plain}");
+            }
+        }
+    }
+}
+
+#[test]
+fn two_levels_send_between_machines_what_halving_and_doubling_sends_by_the_gpus_less() {
+    // 32 workers in machines of 8, 3,200 values: 12,800 bytes.
+    let machines = |traffic: &Traffic| -> [u64; 2] {
+        let mut bytes = [0; 2];
+        for (lane, payload, count) in traffic.iter() {
+            bytes[usize::from(lane.from / 8 != lane.to / 8)] += payload.0 * count;
+        }
+        bytes
+    };
+    let of = |kind: &AllReduceKind| {
+        machines(&all_reduce_traffic(
+            kind,
+            32,
+            3_200,
+            TrafficKind::ParameterGradient,
+        ))
+    };
+    // Inside 2·7/8·S from each of 32; out of each of four machines 2·3/4·S.
+    let expected = [32 * 2 * 7 * 12_800 / 8, 4 * 2 * 3 * 12_800 / 4];
+    for halving in [false, true] {
+        let kind = AllReduceKind::Hierarchical(Hierarchy::new(&[8; 4], halving));
+        assert_eq!(of(&kind), expected);
+    }
+    assert_eq!(of(&AllReduceKind::HalvingDoubling)[1], 8 * expected[1]);
 }

@@ -8,13 +8,20 @@ use super::taking::{Carrier, Taking};
 use super::{AllReduceKind, all_reduce_steps, f32_bytes};
 
 /// The algorithms, in the order in which they are played: few messages first, so that the ring,
-/// which has by far the most of them, is given up as soon as it is slower.
-const ALGORITHMS: [AllReduceKind; 4] = [
-    AllReduceKind::HalvingDoubling,
-    AllReduceKind::Tree,
-    AllReduceKind::ParameterServer,
-    AllReduceKind::Ring,
-];
+/// which has by far the most of them, is given up as soon as it is slower. Those in two levels
+/// where machines have several workers.
+fn algorithms(topology: &Topology) -> Vec<AllReduceKind> {
+    let mut all = vec![
+        AllReduceKind::HalvingDoubling,
+        AllReduceKind::Tree,
+        AllReduceKind::ParameterServer,
+    ];
+    if topology.has_machines() {
+        all.extend([true, false].map(|halving| topology.hierarchical(halving)));
+    }
+    all.push(AllReduceKind::Ring);
+    all
+}
 
 /// A share of its time by which one algorithm must beat those before it: rounding decides nothing.
 const EQUAL: f64 = 1e-9;
@@ -46,15 +53,15 @@ impl Tried {
     }
 
     /// The fastest for so many elements, where all workers begin at once and nothing else is on the
-    /// network: the first of halving-doubling, tree, parameter server and ring among equals. Each
-    /// is played once.
+    /// network: the first of halving-doubling, tree, parameter server, hierarchical and ring among
+    /// equals. Each is played once.
     pub fn best(&self, len: usize) -> AllReduceKind {
         let known = || self.best.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(best) = known().get(&len) {
             return best.clone();
         }
         let (mut best, mut least) = (AllReduceKind::Ring, f64::INFINITY);
-        for kind in ALGORITHMS {
+        for kind in algorithms(&self.topology) {
             let until = Seconds(least * (1.0 - EQUAL));
             if let Some(time) = self.play(&kind, len, until) {
                 (best, least) = (kind, time.0);
@@ -230,6 +237,43 @@ mod tests {
             let found = star.play(&kind, 16_000, Seconds(f64::INFINITY)).unwrap();
             assert!((found.0 - expected).abs() < 1e-9, "{kind:?}: {found}");
         }
+    }
+
+    #[test]
+    fn two_levels_take_their_time_and_are_chosen_between_machines() {
+        // Four machines of four, 10 MB/s and 1 ms inside, 1 MB/s for a machine and 2·2 ms outside.
+        // 64,000 bytes: inside 2 · (1 + 3/4 · 6.4) ms. Between, chunks of 16,000 bytes, of which four
+        // share a NIC: around a ring six times 5 ms and 16 ms, by halving four times 5 ms and as long.
+        let text = "framing = \"none\"\nlink = { bandwidth = \"80Mbps\", latency = \"1ms\" }\n\
+                    machine = { gpus = 4, nic = { bandwidth = \"8Mbps\", latency = \"2ms\" } }";
+        let machines = tried(text, 16);
+        let levels = |halving| machines.topology.hierarchical(halving);
+        let time = |kind| {
+            machines
+                .play(&kind, 16_000, Seconds(f64::INFINITY))
+                .unwrap()
+                .0
+        };
+        let inside = 2.0 * (0.001 + 0.75 * 0.0064);
+        for (kind, expected) in [
+            (levels(false), inside + 6.0 * (0.005 + 0.016)),
+            (levels(true), inside + 4.0 * 0.005 + 6.0 * 0.016),
+        ] {
+            let found = time(kind.clone());
+            assert!(
+                (found - expected).abs() < 1e-9,
+                "{kind:?}: {found} for {expected}"
+            );
+        }
+        // 640 bytes: 23.1 ms, a server 25.4, a tree 26.8.
+        assert_eq!(machines.best(160), levels(true));
+        // A ring of all keeps one NIC of a machine busy: 30 times 4 ms. Two levels keep all four.
+        let four = text.replace("gpus = 4", "gpus = 4, nics = 4");
+        let (four, ring) = (tried(&four, 16), AllReduceKind::Ring);
+        let time = |kind| four.play(&kind, 16_000, Seconds(f64::INFINITY)).unwrap().0;
+        let found = time(levels(false));
+        assert!((found - (inside + 6.0 * 0.009)).abs() < 1e-9, "{found}");
+        assert!(time(ring) > 0.12);
     }
 
     #[test]

@@ -40,7 +40,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::sharing::{BundleId, Effort, Sharing};
-use super::{Bytes, Framing, LinkId, NetError, Seconds, Topology};
+use super::{Bytes, Change, Framing, LinkId, NetError, Seconds, Topology};
 use members::Members;
 use ports::Ports;
 use progress::Progress;
@@ -105,6 +105,8 @@ pub struct Fabric {
     switched: usize,
     /// Outages that a link is in.
     down: Vec<u32>,
+    /// The share of each link that other traffic leaves.
+    left: Vec<f64>,
     carried: Vec<Bytes>,
 }
 
@@ -159,6 +161,7 @@ impl Fabric {
         Self {
             carried: vec![Bytes::ZERO; capacity.len()],
             down: vec![0; capacity.len()],
+            left: vec![1.0; capacity.len()],
             progress: Progress::new(capacity.len()),
             sharing: Sharing::new(capacity),
             uncertain: topology.is_uncertain(),
@@ -311,7 +314,7 @@ impl Fabric {
         })
     }
 
-    /// When the next link fails or comes back, if that concerns anyone.
+    /// When the next link gets another capacity, if that concerns anyone.
     fn next_switch(&self) -> Option<Seconds> {
         let switch = self.topology.switches().get(self.switched)?;
         let concerned = !self.waiting.is_empty() || self.transmitting.len() > self.free.len();
@@ -360,7 +363,7 @@ impl Fabric {
         self.next_end = next.is_finite().then_some(Seconds(next));
     }
 
-    /// Takes links down and up whose time has come.
+    /// Changes the capacity of links whose time has come.
     fn switch(&mut self) {
         let topology = Arc::clone(&self.topology);
         for switch in &topology.switches()[self.switched..] {
@@ -370,13 +373,14 @@ impl Fabric {
             self.switched += 1;
             let link = switch.link;
             let down = &mut self.down[link.0];
-            *down = if switch.up {
-                down.saturating_sub(1)
-            } else {
-                *down + 1
-            };
+            match switch.change {
+                Change::Up => *down = down.saturating_sub(1),
+                Change::Down => *down += 1,
+                Change::Left(share) => self.left[link.0] = share,
+            }
+            let bandwidth = topology.links()[link.0].bandwidth.bytes_per_second();
             let capacity = match *down {
-                0 => topology.links()[link.0].bandwidth.bytes_per_second(),
+                0 => bandwidth * self.left[link.0],
                 _ => 0.0,
             };
             self.sharing.set_capacity(link, capacity);

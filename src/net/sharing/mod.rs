@@ -75,6 +75,8 @@ pub type BundleId = usize;
 pub struct Sharing {
     /// Bytes per second. After the links of the network come those that stand for caps.
     capacity: Vec<f64>,
+    /// Of the links of the network, what they had at first: never less than they have.
+    most: Vec<f64>,
     /// Flows on each link.
     total: Vec<f64>,
     /// Bundles on each link; first the `own[link]` whose bottleneck it is.
@@ -195,6 +197,7 @@ impl Sharing {
                 order: Vec::new(),
             },
             scratch: Scratch::default(),
+            most: capacity.clone(),
             refill: Refill::default(),
             capacity,
             bundles: Vec::new(),
@@ -221,12 +224,12 @@ impl Sharing {
     /// If the route has no links (then nothing limits the flow) or a link that does not exist.
     pub fn insert(&mut self, route: &[LinkId], cap: Option<f64>) -> BundleId {
         assert!(!route.is_empty(), "a flow over no links has no fair rate");
-        // A cap above the capacity of a link on the way holds nobody back.
-        let narrowest = route
-            .iter()
-            .map(|link| self.capacity[link.0])
-            .fold(f64::INFINITY, f64::min);
-        let cap = cap.filter(|cap| *cap < narrowest || narrowest == 0.0);
+        // A cap above what a link on the way ever has holds nobody back.
+        let of = |capacity: &[f64]| {
+            let links = route.iter().map(|link| capacity[link.0]);
+            links.fold(f64::INFINITY, f64::min)
+        };
+        let cap = cap.filter(|cap| *cap < of(&self.most) || of(&self.capacity) == 0.0);
         let key = (route.to_vec(), cap.unwrap_or(f64::INFINITY).to_bits());
         let id = match self.by_route.get(&key) {
             Some(&id) => id,
@@ -252,7 +255,8 @@ impl Sharing {
         }
     }
 
-    /// Changes the capacity of a link, in bytes per second; nothing passes at 0.
+    /// Changes the capacity of a link, in bytes per second, to what it had at first or less;
+    /// nothing passes at 0.
     pub fn set_capacity(&mut self, link: LinkId, capacity: f64) {
         self.capacity[link.0] = capacity;
         self.changes.everything = true;

@@ -1,7 +1,7 @@
 //! When which links are down.
 
 use super::{no_such_link, wrong};
-use crate::net::topology::{Switch, Wiring};
+use crate::net::topology::{Change, Switch, Wiring};
 use crate::net::{FailureSpec, LinkId, NetError, NetworkSpec, Topology};
 
 impl NetworkSpec {
@@ -14,13 +14,13 @@ impl NetworkSpec {
                 return Err(wrong(key("until"), reason));
             }
             for link in failing(failure, topology, &key)? {
-                let switch = |time, up| Switch { time, link, up };
-                switches.push(switch(failure.from, false));
-                switches.extend(failure.until.map(|until| switch(until, true)));
+                let switch = |time, change| Switch { time, link, change };
+                switches.push(switch(failure.from, Change::Down));
+                switches.extend(failure.until.map(|until| switch(until, Change::Up)));
             }
         }
         // Ups first: one outage may end where the next begins.
-        switches.sort_by_key(|switch| (switch.time, !switch.up));
+        switches.sort_by_key(|switch| (switch.time, switch.change != Change::Up));
         Ok(switches)
     }
 }

@@ -1,19 +1,24 @@
 //! From the `[network]` section to a [`Topology`].
 
+mod background;
 mod custom;
 mod failures;
 mod shared;
+mod switched;
+#[cfg(test)]
+mod switched_tests;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeSet;
 
+use self::switched::Ports;
 use super::error::did_you_mean;
 use super::presets::{self, Preset};
 use super::topology::{MessageCost, SumCost, Tcp, Wiring};
 use super::{
-    Bandwidth, Duplex, Framing, FramingKind, Jitter, Link, LinkSpec, Links, Loss, NetError,
-    NetworkSpec, Seconds, Topology, TopologyKind, WorkerLinkSpec,
+    AllReduceChoice, Bandwidth, Duplex, Framing, FramingKind, Jitter, Link, LinkSpec, Links, Loss,
+    NetError, NetworkSpec, Seconds, Topology, TopologyKind, WorkerLinkSpec,
 };
 
 /// A worker's own link.
@@ -47,6 +52,7 @@ impl Topology {
     fn bare(wiring: Wiring, ends: &[End]) -> Self {
         Self {
             wiring,
+            machines: None,
             links: Vec::new(),
             latency: ends.iter().map(|end| Some(end.latency)).collect(),
             compute: vec![1.0; ends.len()],
@@ -134,32 +140,17 @@ impl NetworkSpec {
             per_byte: Seconds::ZERO,
         };
         topology.switches = self.switches(&topology)?;
+        self.check_hierarchy(&topology)?;
         Ok(topology)
     }
 
     /// Refuses keys that the topology does not have or that say what others say, and misses those
     /// that it needs.
     fn check_keys(&self) -> Result<(), NetError> {
-        use TopologyKind::{Custom, Edge, Racks, Regions};
+        use TopologyKind::Custom;
         let is = |kind| self.topology == kind;
-        let needs = [
-            ("racks", self.racks.is_some(), Racks, "racks"),
-            ("uplink", self.uplink.is_some(), Racks, "racks"),
-            ("regions", self.regions.is_some(), Regions, "regions"),
-            ("server", self.server.is_some(), Edge, "edge"),
-            ("route", !self.routes.is_empty(), Custom, "custom"),
-        ];
-        for (key, given, kind, name) in needs {
-            let key = format!("network.{key}");
-            if given && !is(kind) {
-                let reason = format!("goes with topology = \"{name}\"; remove it");
-                return Err(wrong(key, reason));
-            }
-            if !given && is(kind) {
-                let reason = format!("is missing; topology = \"{name}\" needs it");
-                return Err(wrong(key, reason));
-            }
-        }
+        self.check_keys_of_topologies()?;
+        self.check_machines()?;
         if self.preset.is_some() && matches!(self.link, Some(Links::Each(_))) {
             let reason = "has all the figures that `preset` has, which would do nothing: keep one of the two (with --set, \
                           put in the section as a whole: network={ link = { bandwidth = …, latency = … } })";
@@ -200,8 +191,93 @@ impl NetworkSpec {
         Ok(())
     }
 
+    fn check_keys_of_topologies(&self) -> Result<(), NetError> {
+        use TopologyKind::{Custom, Dragonfly, Edge, FatTree, Racks, Regions};
+        let is = |kind| self.topology == kind;
+        // Whether the topology can do without it.
+        let keys = [
+            ("racks", self.racks.is_some(), Racks, "racks", false),
+            ("regions", self.regions.is_some(), Regions, "regions", false),
+            ("server", self.server.is_some(), Edge, "edge", false),
+            ("route", !self.routes.is_empty(), Custom, "custom", false),
+            (
+                "fat_tree",
+                self.fat_tree.is_some(),
+                FatTree,
+                "fat-tree",
+                true,
+            ),
+            (
+                "dragonfly",
+                self.dragonfly.is_some(),
+                Dragonfly,
+                "dragonfly",
+                true,
+            ),
+            (
+                "uplink",
+                self.uplink.is_some() && !is(FatTree),
+                Racks,
+                "racks",
+                false,
+            ),
+        ];
+        for (key, given, kind, name, optional) in keys {
+            let key = format!("network.{key}");
+            if given && !is(kind) {
+                let reason = format!("goes with topology = \"{name}\"; remove it");
+                return Err(wrong(key, reason));
+            }
+            if !given && is(kind) && !optional {
+                let reason = format!("is missing; topology = \"{name}\" needs it");
+                return Err(wrong(key, reason));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_machines(&self) -> Result<(), NetError> {
+        use TopologyKind::{Custom, Edge, Ring};
+        let apart = matches!(self.topology, Ring | Edge | Custom);
+        if !apart || self.machine_spec().is_none() {
+            return Ok(());
+        }
+        let (key, what) = match self.machine {
+            Some(_) => ("network.machine", "describes"),
+            None => ("network.preset", "is of"),
+        };
+        let reason = format!(
+            "{what} machines of several workers, which go with topology = \"star\", \"racks\", \"regions\", \
+             \"fat-tree\" or \"dragonfly\"; change one of the two"
+        );
+        Err(wrong(key, reason))
+    }
+
+    fn check_hierarchy(&self, topology: &Topology) -> Result<(), NetError> {
+        use AllReduceChoice::{Hierarchical, HierarchicalHalvingDoubling};
+        let asked = matches!(self.all_reduce, Hierarchical | HierarchicalHalvingDoubling);
+        if !asked || topology.groups().is_some() {
+            return Ok(());
+        }
+        let reason = "sums first among neighbours, and on this network nobody has any: describe a \
+                      `machine`, take another topology, or another all_reduce";
+        Err(wrong("network.all_reduce", reason))
+    }
+
     /// Every worker's own link.
     fn ends(&self, workers: usize) -> Result<Vec<End>, NetError> {
+        let mut ends = vec![self.end()?; workers];
+        for own in self.overrides(workers)? {
+            let end = &mut ends[own.rank];
+            end.up = own.up.or(own.bandwidth).unwrap_or(end.up);
+            end.down = own.down.or(own.bandwidth).unwrap_or(end.down);
+            end.latency = own.latency.unwrap_or(end.latency);
+        }
+        Ok(ends)
+    }
+
+    /// The own link of a worker without an entry of its own.
+    fn end(&self) -> Result<End, NetError> {
         let preset = self.preset.as_deref().map(presets::find).transpose()?;
         let given = match self.link {
             Some(Links::Each(link)) => Some(link),
@@ -216,19 +292,11 @@ impl NetworkSpec {
         // Where clients do not talk to each other directly, the faster way down counts too.
         let edge = self.topology == TopologyKind::Edge && given.is_none();
         let down = preset.and_then(|preset| preset.down).filter(|_| edge);
-        let base = End {
+        Ok(End {
             up: self.up.unwrap_or(base.bandwidth),
             down: self.down.or(down).unwrap_or(base.bandwidth),
             latency: base.latency,
-        };
-        let mut ends = vec![base; workers];
-        for own in self.overrides(workers)? {
-            let end = &mut ends[own.rank];
-            end.up = own.up.or(own.bandwidth).unwrap_or(end.up);
-            end.down = own.down.or(own.bandwidth).unwrap_or(end.down);
-            end.latency = own.latency.unwrap_or(end.latency);
-        }
-        Ok(ends)
+        })
     }
 
     /// The overrides of single workers, each of a worker of its own.
@@ -288,16 +356,29 @@ impl NetworkSpec {
         for link in &mut links[..drawing] {
             (link.jitter, link.loss) = (self.jitter, loss);
         }
+        let machines = self.machines(workers, half, &mut links)?;
+        let places = machines.map_or(workers, |machines| machines.count);
+        let ports = Ports {
+            count: machines.map_or(workers, |machines| machines.all_nics()),
+            bandwidth: match self.machine_spec() {
+                Some(machine) => machine.nic.bandwidth,
+                None => self.end()?.up,
+            },
+            half,
+        };
         let wiring = match self.topology {
             TopologyKind::Ring => Wiring::Ring,
-            TopologyKind::Racks => self.racks(workers, half, &mut links)?,
-            TopologyKind::Regions => self.regions(workers, half, &mut links)?,
+            TopologyKind::Racks => self.racks(places, half, &mut links)?,
+            TopologyKind::Regions => self.regions(places, half, &mut links)?,
+            TopologyKind::FatTree => self.fat_tree(ports, &mut links)?,
+            TopologyKind::Dragonfly => self.dragonfly(ports, &mut links)?,
             TopologyKind::Edge => self.edge(workers, &mut links)?,
             TopologyKind::Star | TopologyKind::Custom => Wiring::Star,
         };
         let bare = Topology::bare(wiring, &ends);
         Ok(without_the_servers_own_latency(Topology {
             links,
+            machines,
             half_duplex: half,
             ..bare
         }))

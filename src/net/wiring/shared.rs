@@ -7,14 +7,14 @@ use crate::net::{Link, NetError, NetworkSpec, Seconds};
 impl NetworkSpec {
     pub(super) fn racks(
         &self,
-        workers: usize,
+        places: usize,
         half: bool,
         links: &mut Vec<Link>,
     ) -> Result<Wiring, NetError> {
         let (racks, Some(uplink)) = (self.racks.unwrap_or(0), self.uplink) else {
             return Err(wrong("network.uplink", "is missing; add it"));
         };
-        check_groups("network.racks", racks, workers)?;
+        check_groups("network.racks", racks, places)?;
         let loss = checked_loss("network.uplink.loss", uplink.loss)?;
         check_jitter("network.uplink.jitter", uplink.jitter.as_ref())?;
         let trunk = |name: String| link(name, uplink.bandwidth, uplink.latency);
@@ -35,7 +35,7 @@ impl NetworkSpec {
 
     pub(super) fn regions(
         &self,
-        workers: usize,
+        places: usize,
         half: bool,
         links: &mut Vec<Link>,
     ) -> Result<Wiring, NetError> {
@@ -43,7 +43,7 @@ impl NetworkSpec {
             return Err(wrong("network.regions", "is missing; add it"));
         };
         let regions = spec.latency.len();
-        check_groups("network.regions.latency", regions, workers)?;
+        check_groups("network.regions.latency", regions, places)?;
         for (row, latencies) in spec.latency.iter().enumerate() {
             let key = format!("network.regions.latency.{row}");
             if latencies.len() != regions {
@@ -97,12 +97,13 @@ impl NetworkSpec {
     }
 }
 
-/// Racks and regions have a worker each at least.
-fn check_groups(key: &str, groups: usize, workers: usize) -> Result<(), NetError> {
-    if (1..=workers).contains(&groups) {
-        debug_assert_eq!(block_of(workers - 1, workers, groups), groups - 1);
+/// Racks and regions have a worker each at least, or a machine.
+fn check_groups(key: &str, groups: usize, places: usize) -> Result<(), NetError> {
+    if (1..=places).contains(&groups) {
+        debug_assert_eq!(block_of(places - 1, places, groups), groups - 1);
         return Ok(());
     }
-    let reason = format!("there must be 1 to {workers} of them, as there are {workers} workers");
+    let reason =
+        format!("there must be 1 to {places} of them, as there are {places} workers, or machines");
     Err(wrong(key, reason))
 }

@@ -239,6 +239,9 @@ fn what_is_read_is_written_as_it_was() {
         "link = { bandwidth = \"1Gbps\", latency = \"1ms\" }\noverhead = \"5us\"\ngap = \"8us\"\ntcp = { window = \"4MiB\", latency_factor = 13.01, bandwidth_factor = 0.97 }",
         "topology = \"custom\"\n[[link]]\nname = \"a\"\nbandwidth = 1e6\nlatency = 0\njitter = { kind = \"exponential\", mean = 1 }\n\
          [[route]]\nfrom = 0\nto = 1\nlinks = [\"a\"]\n[[failure]]\nlink = \"a\"\nfrom = 3",
+        "preset = \"dgx-h100\"\ntopology = \"fat-tree\"\nall_reduce = \"hierarchical-halving-doubling\"\nbackground = \"others.csv\"\n\
+         fat_tree = { k = 8, routing = \"ecmp\" }\nmachine = { gpus = 4, nics = 2, nic = { bandwidth = 1e9, latency = 0 } }",
+        "preset = \"wan\"\ntopology = \"dragonfly\"\ndragonfly = { global_links = 3, groups = 5, local = { bandwidth = 1e9, latency = 0 } }",
         "preset = \"lte\"\ntcp = { window = \"4MiB\" }\ntopology = \"edge\"\nserver = { bandwidth = 1e9, latency = 0, rank = 1 }",
     ] {
         let read = spec(text);

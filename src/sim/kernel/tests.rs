@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use crate::net::{
-    AllReduceKind, Bandwidth, Bytes, Communicator, ExchangeKind, Framing, LinkSpec, Message,
-    Outbox, Reduce, Seconds, Topology, TrafficKind, Tried, all_reduce_traffic,
+    AllReduceKind, Bandwidth, Bytes, Communicator, ExchangeKind, Framing, Hierarchy, LinkSpec,
+    Message, Outbox, Reduce, Seconds, Topology, TrafficKind, Tried, all_reduce_traffic,
 };
 use crate::sim::{Cluster, Doing, EngineResults, SimError, run_workers};
 
@@ -123,6 +123,26 @@ fn all_reduce_takes_the_time_of_its_closed_form() {
                 (-1e-9..=1.0).contains(&late),
                 "halving and doubling of {size}: {late}"
             );
+        }
+    }
+}
+
+#[test]
+fn all_reduce_in_two_levels_takes_the_time_of_its_closed_form() {
+    for (groups, gpus) in [(2_usize, 2_usize), (3, 4), (4, 3), (1, 5), (8, 2)] {
+        let (m, g) = (groups as f64, gpus as f64);
+        let len = groups * gpus * 40;
+        let bytes = 4.0 * len as f64;
+        let inside = 2.0 * (ALPHA + (g - 1.0) / g * bytes * BETA);
+        let moved = 2.0 * (m - 1.0) / m * bytes / g * BETA;
+        for (halving, steps) in [(false, 2.0 * (m - 1.0)), (true, 2.0 * m.log2())] {
+            if halving && !groups.is_power_of_two() {
+                continue;
+            }
+            let kind = AllReduceKind::Hierarchical(Hierarchy::new(&vec![gpus; groups], halving));
+            let found = all_reduce(&kind, groups * gpus, len);
+            let expected = inside + steps * ALPHA + moved;
+            assert_time(found, expected, &format!("{groups} of {gpus}, {halving}"));
         }
     }
 }
