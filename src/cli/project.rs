@@ -31,8 +31,9 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     let experiment = read_experiment(&args.experiment, registry)?;
-    let mut preparation = Preparation::new(registry, base_of(&args.experiment.file)).for_plans();
     let progress = Projecting::new(args.quiet);
+    let preparation = Preparation::new(registry, base_of(&args.experiment.file));
+    let mut preparation = preparation.for_plans().telling(|text| progress.note(text));
     let projections = project(&experiment, &mut preparation, |done| progress.tell(done));
     progress.end();
     let projections = projections?;
@@ -70,6 +71,7 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
                 upper(seconds(cell.communication_seconds)),
                 upper(seconds(cell.simulated_seconds)),
                 memory(cell),
+                between(cell),
             ]
         })
         .collect();
@@ -84,8 +86,14 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
         "network time",
         "time",
         "memory",
+        "between",
     ];
-    let mut text = columns(&header, &rows);
+    // The last column is of fitted cuts alone.
+    let shown = header.len() - usize::from(projections.iter().all(|cell| cell.between.is_none()));
+    let rows: Vec<Vec<String>> = (rows.into_iter())
+        .map(|row| row.into_iter().take(shown).collect())
+        .collect();
+    let mut text = columns(&header[..shown], &rows);
     if projections.iter().any(|cell| !cell.exact) {
         text.push_str(
             "note: ≤ is the most it can be; what is sent depends on how the training goes\n",
@@ -111,6 +119,16 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     }
     print(&text)?;
     Ok(Verdict::Good)
+}
+
+/// The ends of bytes and time, where the cut was fitted.
+fn between(cell: &Projection) -> String {
+    cell.between.map_or(String::new(), |ends| {
+        let (few, many) = ends.payload_bytes;
+        let (short, long) = ends.simulated_seconds;
+        let [few, many] = [few, many].map(|end| bytes(end as f64));
+        format!("{few} and {many}, {} and {}", seconds(short), seconds(long))
+    })
 }
 
 /// What the worker that needs most holds, and whether that is too much.

@@ -38,6 +38,11 @@ pub(crate) struct Projection {
     /// What is assumed of a graph that is known in numbers alone; then all here is an expectation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assumed: Option<String>,
+    /// Rows that cross the boundary in one exact exchange.
+    pub boundary_rows: u64,
+    /// The ends between which this lies, where the cut is known by a fit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub between: Option<Between>,
     /// Number of messages.
     pub messages: u64,
     /// Encoded values.
@@ -65,6 +70,24 @@ pub(crate) struct Projection {
     pub device_memory_bytes: Option<u64>,
     /// Whether the one fits into the other, where both are known.
     pub fits: Option<bool>,
+}
+
+/// Between which ends a projection lies whose cut was fitted: those of the fit's interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct Between {
+    /// Encoded values.
+    pub payload_bytes: (u64, u64),
+    /// Virtual time when the last worker ends.
+    pub simulated_seconds: (f64, f64),
+}
+
+impl Between {
+    fn of(low: &Projection, high: &Projection) -> Self {
+        Self {
+            payload_bytes: (low.payload_bytes, high.payload_bytes),
+            simulated_seconds: (low.simulated_seconds, high.simulated_seconds),
+        }
+    }
 }
 
 /// How far projecting has come.
@@ -107,7 +130,15 @@ pub(crate) fn project(
                 epochs: fitted.training.epochs(),
             });
         };
-        projections.push(project_cell(cell, &fitted, done)?);
+        let mut projection = project_cell(cell, &fitted, done)?;
+        if let Some([low, high]) = preparation.ends(cell, seed)? {
+            let silent = |_| ();
+            projection.between = Some(Between::of(
+                &project_cell(cell, &low, silent)?,
+                &project_cell(cell, &high, silent)?,
+            ));
+        }
+        projections.push(projection);
     }
     Ok(projections)
 }
@@ -206,6 +237,8 @@ fn project_cell(cell: &Cell, fitted: &Fitted, done: impl Fn(usize)) -> Result<Pr
         epochs: training.epochs(),
         exact: training.plans_exactly(),
         assumed: (!setting.holds_graph()).then(|| setting.dataset.reading.notes.join("; ")),
+        boundary_rows: setting.counts.boundary_rows() as u64,
+        between: None,
         messages: count.messages,
         payload_bytes: count.payload.0,
         wire_bytes: count.wire.0,
@@ -236,6 +269,11 @@ impl Projection {
             epochs: self.epochs as u64,
             bound: if self.exact { "exact" } else { "at most" }.to_owned(),
             assumed: self.assumed.clone(),
+            boundary_rows: Some(self.boundary_rows),
+            payload_bytes_low: self.between.map(|ends| ends.payload_bytes.0),
+            payload_bytes_high: self.between.map(|ends| ends.payload_bytes.1),
+            simulated_seconds_low: self.between.map(|ends| ends.simulated_seconds.0),
+            simulated_seconds_high: self.between.map(|ends| ends.simulated_seconds.1),
             messages: self.messages,
             payload_bytes: self.payload_bytes,
             wire_bytes: self.wire_bytes,

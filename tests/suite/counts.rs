@@ -341,6 +341,50 @@ fn a_thousand_workers_and_published_sizes_are_projected() {
 }
 
 #[test]
+fn a_fitted_cut_is_that_of_a_larger_graph_that_is_really_cut() {
+    let of = |data: &str, method: &str| -> serde_json::Value {
+        let counts = "counts = { rmat = { scale = 36, edge_factor = 16 } }";
+        let text = FILE
+            .replace(counts, data)
+            .replace("\"random\"", &format!("\"{method}\""));
+        let (code, out, error) = program("project", &text);
+        assert_eq!(code, Some(0), "{error}");
+        serde_json::from_str::<serde_json::Value>(&out).expect("JSON")[0].clone()
+    };
+    for method in ["metis", "ldg", "fennel"] {
+        let fitted = of(
+            "counts = { rmat = { scale = 13 }, fit = { scales = [8, 9, 10, 11], graphs = 2 } }",
+            method,
+        );
+        let cut = of(
+            "synthetic = { kind = \"rmat\", scale = 13, classes = 16, features = 128 }\nsplit = { train = 0.1, val = 0.1 }",
+            method,
+        );
+        let bytes = |cell: &serde_json::Value| cell["payload_bytes"].as_f64().expect("bytes");
+        let ratio = bytes(&fitted) / bytes(&cut);
+        assert!((ratio - 1.0).abs() < 0.15, "{method}: {ratio}");
+        let ends = &fitted["between"]["payload_bytes"];
+        let (low, high) = (ends[0].as_f64(), ends[1].as_f64());
+        let (low, high) = (low.expect("low"), high.expect("high"));
+        assert!(
+            low < bytes(&cut) && bytes(&cut) < high,
+            "{method}: {ends} {}",
+            bytes(&cut)
+        );
+        assert!(low < bytes(&fitted) && bytes(&fitted) < high, "{method}");
+        let seconds = |cell: &serde_json::Value| cell["simulated_seconds"].as_f64().expect("time");
+        let ratio = seconds(&fitted) / seconds(&cut);
+        assert!((ratio - 1.0).abs() < 0.2, "{method}: {ratio}");
+        assert!(
+            fitted["assumed"]
+                .as_str()
+                .expect("a note")
+                .contains("the largest left out")
+        );
+    }
+}
+
+#[test]
 fn counts_are_refused_where_the_graph_is_needed() {
     let with = |strategy: &str| FILE.replace("kind = \"retexo\"", strategy);
     for (command, text, message) in [
@@ -352,8 +396,43 @@ fn counts_are_refused_where_the_graph_is_needed() {
         ),
         (
             "project",
-            FILE.replace("method = \"random\"", "method = \"metis\""),
-            "must be \"random\" with `dataset.counts`",
+            with("kind = \"grappa\"\nchunking = \"metis\"")
+                .replace("method = \"random\"", "method = \"metis\""),
+            "must be \"random\" with `dataset.counts` for this strategy",
+        ),
+        (
+            "project",
+            FILE.replace(
+                "method = \"random\"",
+                "method = \"given\"\nfile = \"parts.txt\"",
+            ),
+            "a file names nodes, and here are none",
+        ),
+        (
+            "project",
+            FILE.replace(
+                "edge_factor = 16 }",
+                "edge_factor = 16 }, fit = { graphs = 1 }",
+            ),
+            "random parts have a closed form",
+        ),
+        (
+            "project",
+            FILE.replace(
+                "edge_factor = 16 }",
+                "edge_factor = 16 }, fit = { scales = [9, 10, 11] }",
+            )
+            .replace("method = \"random\"", "method = \"ldg\""),
+            "four different `scales` or more",
+        ),
+        (
+            "project",
+            FILE.replace(
+                "edge_factor = 16 }",
+                "edge_factor = 16 }, fit = { scales = [3, 9, 10, 11] }",
+            )
+            .replace("method = \"random\"", "method = \"ldg\""),
+            "3 makes 8 nodes",
         ),
         (
             "project",
