@@ -61,7 +61,8 @@ impl Preparation<'_> {
         fits(cell, &counted, workers, parts)?;
         let begun = Instant::now();
         let (law, columns) = (&counted.graph, counted.features);
-        let (numbers, divided) = if used.method == PartitionMethod::Random {
+        // One worker has everything, whoever divides it.
+        let (numbers, divided) = if used.method == PartitionMethod::Random || workers == 1 {
             let numbers = law.counts(workers, counted.training, columns);
             (numbers, Counted::RANDOM.to_owned())
         } else {

@@ -4,7 +4,7 @@
 //! leaves of a random partition's boundary rows and cut edges is extrapolated: the logarithm of
 //! that share is a line in the logarithm of the number of nodes, through the means of the sizes.
 //! How rows, nodes and edges are shared out among workers is that of the largest graph that was
-//! cut.
+//! cut, with rows of busy workers raised until the busiest has what a line through the sizes says.
 
 use std::path::Path;
 
@@ -38,6 +38,8 @@ pub struct CutFit {
     graphs: usize,
     rows: Trend,
     edges: Trend,
+    /// Rows that the busiest worker sends or receives, over the mean.
+    busiest: Trend,
     shape: Shape,
 }
 
@@ -84,21 +86,24 @@ impl CutFit {
         seed: u64,
         told: impl Fn(u32),
     ) -> Result<Self, GraphError> {
-        let (mut rows, mut edges, mut shape) = (Vec::new(), Vec::new(), None);
+        let (mut rows, mut edges, mut busiest) = (Vec::new(), Vec::new(), Vec::new());
+        let mut shape = None;
         for &scale in &samples.scales {
             told(scale);
             let small = samples.law.at(scale);
             let law = small.law()?;
             let graph = law.graph();
-            let (mut more_rows, mut more_edges) = (0.0, 0.0);
+            let (mut more_rows, mut more_edges, mut most) = (0.0, 0.0, 0.0);
             for number in 0..samples.graphs {
                 let seed = mix(mix(seed, u64::from(scale)), number as u64);
                 let counts = cut(&law.draw(seed)?, samples.train, spec, seed)?;
                 let cut: usize = counts.parts.iter().map(|part| part.cut_edges).sum();
                 more_rows += counts.boundary_rows() as f64 / samples.graphs as f64;
                 more_edges += cut as f64 / samples.graphs as f64;
+                let found = Shape::of(&counts);
+                most += found.busiest() / samples.graphs as f64;
                 if number == 0 {
-                    shape = Some(Shape::of(&counts));
+                    shape = Some(found);
                 }
             }
             let nodes = graph.nodes().ln();
@@ -108,9 +113,10 @@ impl CutFit {
             );
             rows.push((nodes, (more_rows / random.0).ln()));
             edges.push((nodes, (more_edges / random.1).ln()));
+            busiest.push((nodes, most.ln()));
         }
-        let (Some(rows), Some(edges), Some(shape)) = (Trend::of(&rows), Trend::of(&edges), shape)
-        else {
+        let trends = [rows, edges, busiest].map(|points| Trend::of(&points));
+        let ([Some(rows), Some(edges), Some(busiest)], Some(shape)) = (trends, shape) else {
             let what = "`fit.scales` needs four different sizes or more, of graphs with edges between workers";
             return Err(GraphError::key("dataset.counts", what));
         };
@@ -120,6 +126,7 @@ impl CutFit {
             graphs: samples.graphs,
             rows,
             edges,
+            busiest,
             shape,
         })
     }
@@ -151,7 +158,8 @@ impl CutFit {
                 ..PartCounts::default()
             })
             .collect();
-        for (from, shares) in (0_u32..).zip(&self.shape.rows) {
+        let shape = self.shape.raised(self.busiest.at(nodes, End::Middle));
+        for (from, shares) in (0_u32..).zip(&shape) {
             for (to, share) in (0_u32..).zip(shares) {
                 // Nobody has more rows to send than it owns.
                 let sent = ((rows * share).round() as usize).min(owned[from as usize]);
@@ -182,17 +190,19 @@ impl CutFit {
         let off = |trend: &Trend| format!("{:+.1} %", 100.0 * trend.held_out);
         format!(
             "parts of {} by a fit: {} of the boundary rows and {} of the cut edges of random parts, with intervals of \
-             {:.0} %, by a line through {} graphs of 2^{} to 2^{} nodes each; the largest left out, it says {} and {}; \
-             workers as unequal as there",
+             {:.0} %, and {:.2} times the mean rows at the busiest worker, by lines through {} graphs of 2^{} to 2^{} nodes \
+             each; the largest left out, they say {}, {} and {}",
             self.method.name(),
             share(&self.rows),
             share(&self.edges),
             100.0 * LEVEL,
+            self.busiest.at(nodes, End::Middle),
             self.graphs,
             self.scales.first().unwrap_or(&0),
             self.scales.last().unwrap_or(&0),
             off(&self.rows),
             off(&self.edges),
+            off(&self.busiest),
         )
     }
 }
@@ -246,6 +256,56 @@ impl Shape {
             cut: shares(|part| part.cut_edges),
         }
     }
+
+    /// The share of rows that the busiest worker sends or receives, over that of a mean one.
+    fn busiest(&self) -> f64 {
+        busiest(&self.rows)
+    }
+
+    /// The rows, with those of busy workers raised or lowered until the busiest has so much.
+    fn raised(&self, wanted: f64) -> Vec<Vec<f64>> {
+        let loads = loads(&self.rows);
+        let mean = loads.iter().sum::<f64>() / loads.len() as f64;
+        let with = |power: f64| {
+            let factor: Vec<f64> = loads.iter().map(|load| (load / mean).powf(power)).collect();
+            let mut rows = self.rows.clone();
+            for (row, from) in rows.iter_mut().zip(&factor) {
+                for (share, to) in row.iter_mut().zip(&factor) {
+                    // Who has no rows at all keeps none.
+                    *share = if *share > 0.0 {
+                        *share * from * to
+                    } else {
+                        0.0
+                    };
+                }
+            }
+            let all: f64 = rows.iter().flatten().sum();
+            rows.iter_mut().flatten().for_each(|share| *share /= all);
+            rows
+        };
+        // The larger the power, the busier the busiest; halved until no number lies between.
+        let (mut low, mut high) = (-1.0, 3.0);
+        for _ in 0..60 {
+            let middle = f64::midpoint(low, high);
+            if busiest(&with(middle)) < wanted {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        with(high)
+    }
+}
+
+/// Rows that each worker sends or receives, whichever are more.
+fn loads(rows: &[Vec<f64>]) -> Vec<f64> {
+    let received = |to: usize| rows.iter().map(|row| row[to]).sum::<f64>();
+    let load = |(rank, row): (usize, &Vec<f64>)| row.iter().sum::<f64>().max(received(rank));
+    rows.iter().enumerate().map(load).collect()
+}
+
+fn busiest(rows: &[Vec<f64>]) -> f64 {
+    loads(rows).into_iter().fold(0.0, f64::max) * rows.len() as f64
 }
 
 /// A graph, cut. Nodes are numbered at random, so that the first ones train.
@@ -320,5 +380,9 @@ mod tests {
         let rows = |end| at(end).boundary_rows();
         assert!(rows(End::Low) < rows(End::Middle) && rows(End::Middle) < rows(End::High));
         assert!((rows(End::Middle) as f64) < graph.boundary_rows(5));
+        let (raised, own) = (fit.shape.raised(1.3), fit.shape.raised(fit.shape.busiest()));
+        assert!((busiest(&raised) - 1.3).abs() < 1e-9);
+        let mut pairs = own.iter().flatten().zip(fit.shape.rows.iter().flatten());
+        assert!(pairs.all(|(one, other)| (one - other).abs() < 1e-9));
     }
 }

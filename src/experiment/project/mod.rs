@@ -1,5 +1,9 @@
 //! What a cell would send and how long it would take, from its plan alone, without training.
 
+mod beside;
+mod row;
+mod verdicts;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -8,11 +12,15 @@ use serde::Serialize;
 use super::Error;
 use super::config::{Cell, Experiment};
 use super::prepare::{Fitted, Preparation};
-use super::rows::ProjectionRow;
-use crate::net::TrafficKind;
+use super::row_maker::RowMaker;
+use super::rows::RunRow;
+use crate::net::{Seconds, TrafficKind};
 use crate::sim::{
     ComputeTiming, Decision, Planner, Played, Setting, Timeline, WorkerTimes, play, play_equals,
 };
+
+pub(crate) use beside::{Beside, beside};
+pub(crate) use verdicts::{Verdicts, verdicts};
 
 /// What a cell would send and how long that would take. Times have the names that they have in the
 /// table of runs.
@@ -53,6 +61,11 @@ pub(crate) struct Projection {
     pub bytes_by_kind: BTreeMap<TrafficKind, u64>,
     /// Virtual time when the last worker ends.
     pub simulated_seconds: f64,
+    /// Virtual time of an epoch: the median of those after the first, or the only one.
+    pub epoch_seconds: f64,
+    /// What the whole takes beyond so many of these: what is done once, such as fetching features,
+    /// and what is done again and again, such as moving chunks.
+    pub setup_seconds: f64,
     /// Mean over workers of the time they compute: nothing where compute is measured, as nothing is
     /// computed here.
     pub compute_seconds: f64,
@@ -70,6 +83,12 @@ pub(crate) struct Projection {
     pub device_memory_bytes: Option<u64>,
     /// Whether the one fits into the other, where both are known.
     pub fits: Option<bool>,
+    /// As a run that was carried out, of which accuracies are not known.
+    #[serde(skip)]
+    pub run: RunRow,
+    /// The same at both ends, where the cut is known by a fit.
+    #[serde(skip)]
+    pub ends: Option<Box<[RunRow; 2]>>,
 }
 
 /// Between which ends a projection lies whose cut was fitted: those of the fit's interval.
@@ -130,13 +149,13 @@ pub(crate) fn project(
                 epochs: fitted.training.epochs(),
             });
         };
-        let mut projection = project_cell(cell, &fitted, done)?;
-        if let Some([low, high]) = preparation.ends(cell, seed)? {
-            let silent = |_| ();
-            projection.between = Some(Between::of(
-                &project_cell(cell, &low, silent)?,
-                &project_cell(cell, &high, silent)?,
-            ));
+        let name = &experiment.name;
+        let mut projection = project_cell(name, cell, &fitted, done)?;
+        if let Some(ends) = preparation.ends(cell, seed)? {
+            let [low, high] = ends.map(|end| project_cell(name, cell, &end, |_| ()));
+            let (low, high) = (low?, high?);
+            projection.between = Some(Between::of(&low, &high));
+            projection.ends = Some(Box::new([low.run, high.run]));
         }
         projections.push(projection);
     }
@@ -207,7 +226,22 @@ fn played(fitted: &Fitted, done: impl Fn(usize)) -> Result<(Played, Option<u64>)
     Ok((played, planner.most))
 }
 
-fn project_cell(cell: &Cell, fitted: &Fitted, done: impl Fn(usize)) -> Result<Projection, Error> {
+/// Time of an epoch, and what all take beyond that: epochs end at these times.
+fn epoch_and_setup(ends: &[Seconds]) -> (f64, f64) {
+    let took = ends.windows(2).map(|pair| pair[1].0 - pair[0].0);
+    let mut took: Vec<f64> = took.collect();
+    took.sort_by(f64::total_cmp);
+    let last = ends.last().map_or(0.0, |end| end.0);
+    let epoch = took.get(took.len() / 2).copied().unwrap_or(last);
+    (epoch, (last - epoch * ends.len() as f64).max(0.0))
+}
+
+fn project_cell(
+    experiment: &str,
+    cell: &Cell,
+    fitted: &Fitted,
+    done: impl Fn(usize),
+) -> Result<Projection, Error> {
     let Fitted {
         setting, training, ..
     } = fitted;
@@ -228,7 +262,8 @@ fn project_cell(cell: &Cell, fitted: &Fitted, done: impl Fn(usize)) -> Result<Pr
         ComputeTiming::Modelled(profile) => profile.memory,
         ComputeTiming::Measured => None,
     };
-    Ok(Projection {
+    let (epoch_seconds, setup_seconds) = epoch_and_setup(&played.epochs);
+    let mut projection = Projection {
         cell: cell.name.clone(),
         strategy: cell.strategy.label.clone(),
         dataset: setting.dataset.name.clone(),
@@ -244,6 +279,8 @@ fn project_cell(cell: &Cell, fitted: &Fitted, done: impl Fn(usize)) -> Result<Pr
         wire_bytes: count.wire.0,
         bytes_by_kind,
         simulated_seconds,
+        epoch_seconds,
+        setup_seconds,
         compute_seconds: mean(|times| times.compute.0),
         communication_seconds: mean(|times| times.communication.0),
         exposed_communication_seconds: mean(|times| times.exposed.0),
@@ -252,47 +289,37 @@ fn project_cell(cell: &Cell, fitted: &Fitted, done: impl Fn(usize)) -> Result<Pr
         memory_bytes: memory,
         device_memory_bytes: device,
         fits: memory.zip(device).map(|(needs, there)| needs <= there),
-    })
+        run: RunRow::default(),
+        ends: None,
+    };
+    let maker = RowMaker {
+        experiment,
+        cell,
+        fitted,
+    };
+    let ends = setting.counts.parts.iter().map(|part| part.cut_edges);
+    projection.run = projection.as_run(RunRow {
+        edge_cut: ends.sum::<usize>() as u64 / 2,
+        parameters: Some(setting.model.parameters() as u64),
+        // Nothing is carried out.
+        backend: String::new(),
+        device: String::new(),
+        ..maker.blank()
+    });
+    Ok(projection)
 }
 
-impl Projection {
-    /// Its row of the table.
-    pub(crate) fn row(&self, experiment: &str) -> ProjectionRow {
-        let of = |kind| self.bytes_by_kind.get(&kind).copied().unwrap_or(0);
-        ProjectionRow {
-            experiment: experiment.to_owned(),
-            cell: self.cell.clone(),
-            strategy: self.strategy.clone(),
-            dataset: self.dataset.clone(),
-            workers: self.workers as u64,
-            seed: self.seed,
-            epochs: self.epochs as u64,
-            bound: if self.exact { "exact" } else { "at most" }.to_owned(),
-            assumed: self.assumed.clone(),
-            boundary_rows: Some(self.boundary_rows),
-            payload_bytes_low: self.between.map(|ends| ends.payload_bytes.0),
-            payload_bytes_high: self.between.map(|ends| ends.payload_bytes.1),
-            simulated_seconds_low: self.between.map(|ends| ends.simulated_seconds.0),
-            simulated_seconds_high: self.between.map(|ends| ends.simulated_seconds.1),
-            messages: self.messages,
-            payload_bytes: self.payload_bytes,
-            wire_bytes: self.wire_bytes,
-            feature_bytes: of(TrafficKind::Feature),
-            activation_bytes: of(TrafficKind::Activation),
-            activation_gradient_bytes: of(TrafficKind::ActivationGradient),
-            parameter_gradient_bytes: of(TrafficKind::ParameterGradient),
-            parameter_bytes: of(TrafficKind::Parameter),
-            repartition_bytes: of(TrafficKind::Repartition),
-            sample_bytes: of(TrafficKind::Sample),
-            control_bytes: of(TrafficKind::Control),
-            simulated_seconds: self.simulated_seconds,
-            compute_seconds: self.compute_seconds,
-            communication_seconds: self.communication_seconds,
-            exposed_communication_seconds: self.exposed_communication_seconds,
-            waiting_seconds: self.waiting_seconds,
-            machine_hours: self.machine_hours,
-            memory_bytes: self.memory_bytes,
-            device_memory_bytes: self.device_memory_bytes,
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_done_once_is_no_part_of_an_epoch() {
+        let ends =
+            |ends: &[f64]| epoch_and_setup(&ends.iter().copied().map(Seconds).collect::<Vec<_>>());
+        assert_eq!(ends(&[5.0, 7.0, 9.0]), (2.0, 3.0));
+        assert_eq!(ends(&[4.0]), (4.0, 0.0));
+        // Chunks that move before the fourth epoch.
+        assert_eq!(ends(&[2.0, 3.0, 4.0, 7.0, 8.0]), (1.0, 3.0));
     }
 }
