@@ -1,7 +1,7 @@
 //! The columns of the result tables, in the words of their documentation: `grapevine list columns`.
 
 use crate::experiment::rows::{
-    ClaimRow, DecisionRow, EpochRow, ProjectionRow, Row, RunRow, TimelineRow, TrafficRow,
+    BesideRow, ClaimRow, DecisionRow, EpochRow, ProjectionRow, Row, RunRow, TimelineRow, TrafficRow,
 };
 
 /// Table and column, and what the column says.
@@ -14,6 +14,7 @@ pub(super) fn all() -> Vec<[String; 2]> {
         of::<TimelineRow>(),
         of::<DecisionRow>(),
         of::<ProjectionRow>(),
+        of::<BesideRow>(),
     ]
     .concat()
 }

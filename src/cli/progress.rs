@@ -77,6 +77,15 @@ impl Projecting {
         }
     }
 
+    /// Tells of something else that takes a while.
+    pub(super) fn note(&self, note: &str) {
+        match &self.bar {
+            Some(bar) => bar.set_message(note.to_owned()),
+            None if !self.quiet => tell(&format!("{note}\n")),
+            None => {}
+        }
+    }
+
     /// Takes the bar away.
     pub(super) fn end(&self) {
         if let Some(bar) = &self.bar {

@@ -4,13 +4,17 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 
-use super::output::{columns, print, print_json};
+use super::output::{BadFolder, columns, print, print_json};
 use super::progress::Projecting;
 use super::{ExperimentArgs, Verdict, read_experiment};
-use crate::experiment::rows::ProjectionRow;
-use crate::experiment::{Preparation, Projection, base_of, project, write_projection};
+use crate::experiment::rows::{ProjectionRow, distinct};
+use crate::experiment::{
+    Beside, Experiment, Preparation, Projection, Tables, Verdicts, base_of, beside, project,
+    verdicts, write_projection,
+};
 use crate::net::TrafficKind;
 use crate::report::format::{bytes, seconds};
+use crate::report::{self, Projected};
 use crate::strategies::Registry;
 
 /// Arguments of `project`.
@@ -18,9 +22,13 @@ use crate::strategies::Registry;
 pub(super) struct Args {
     #[command(flatten)]
     experiment: ExperimentArgs,
-    /// Folder for the table of it, projection.parquet and .csv [default: none is written]
+    /// Folder for its tables, figures and page, projection.html [default: none is written]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Result folder of a `run` of the same file, in a size that can be trained, to be held against
+    /// it
+    #[arg(long, value_name = "DIR")]
+    beside: Option<PathBuf>,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -31,86 +39,160 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     let experiment = read_experiment(&args.experiment, registry)?;
-    let mut preparation = Preparation::new(registry, base_of(&args.experiment.file)).for_plans();
     let progress = Projecting::new(args.quiet);
+    let preparation = Preparation::new(registry, base_of(&args.experiment.file));
+    let mut preparation = preparation.for_plans().telling(|text| progress.note(text));
     let projections = project(&experiment, &mut preparation, |done| progress.tell(done));
     progress.end();
     let projections = projections?;
+    let beside = args.beside.as_deref().map(|folder| {
+        let runs = Tables::read_runs(folder).map_err(|error| BadFolder::of(folder, error))?;
+        beside(&projections, &runs).map_err(|error| BadFolder::of(folder, error))
+    });
+    let beside = beside.transpose()?;
+    let verdicts = verdicts(&experiment, &projections);
     if let Some(folder) = &args.out {
         let row = |projection: &Projection| projection.row(&experiment.name);
         let rows: Vec<ProjectionRow> = projections.iter().map(row).collect();
-        write_projection(folder, &rows).map_err(crate::Error::from)?;
+        let errors = beside.as_ref().map_or(&[][..], |beside| &beside.rows[..]);
+        write_projection(folder, &rows, errors).map_err(crate::Error::from)?;
+        report::build_projection(
+            folder,
+            &Projected {
+                experiment: &experiment,
+                projections: &projections,
+                verdicts: &verdicts,
+                beside: beside.as_ref(),
+                command: std::env::args().collect(),
+            },
+        )?;
     }
     if args.json {
         print_json(&projections)?;
-        return Ok(Verdict::Good);
+    } else {
+        print(&text(&experiment, &projections, &verdicts, beside.as_ref()))?;
     }
-    let rows: Vec<Vec<String>> = projections
-        .iter()
-        .map(|cell| {
-            let of = |wanted: fn(TrafficKind) -> bool| -> u64 {
-                let kinds = cell.bytes_by_kind.iter();
-                kinds
-                    .filter(|(kind, _)| wanted(**kind))
-                    .map(|(_, bytes)| bytes)
-                    .sum()
-            };
-            let node = of(TrafficKind::is_node_data);
-            let gradients = of(|kind| kind == TrafficKind::ParameterGradient);
-            let most = if cell.exact { "" } else { "≤ " };
-            let upper = |text: String| format!("{most}{text}");
-            vec![
-                cell.cell.clone(),
-                cell.epochs.to_string(),
-                upper(cell.messages.to_string()),
-                upper(bytes(node as f64)),
-                bytes(gradients as f64),
-                bytes((cell.payload_bytes - node - gradients) as f64),
-                upper(bytes(cell.wire_bytes as f64)),
-                upper(seconds(cell.communication_seconds)),
-                upper(seconds(cell.simulated_seconds)),
-                memory(cell),
-            ]
-        })
-        .collect();
-    let header = [
-        "cell",
-        "epochs",
-        "messages",
-        "node data",
-        "gradients",
-        "other",
-        "on the wire",
-        "network time",
-        "time",
-        "memory",
-    ];
+    Ok(Verdict::Good)
+}
+
+/// What a person wants to see first.
+fn text(
+    experiment: &Experiment,
+    projections: &[Projection],
+    verdicts: &Verdicts,
+    beside: Option<&Beside>,
+) -> String {
+    let mut shown = COLUMNS.to_vec();
+    // Of fitted cuts, and of what was trained alone.
+    if projections.iter().any(|cell| cell.between.is_some()) {
+        shown.push(("between", between));
+    }
+    let mut header: Vec<&str> = shown.iter().map(|(name, _)| *name).collect();
+    header.extend(beside.map(|_| "bytes and time where trained"));
+    let row = |cell: &Projection| {
+        let mut row: Vec<String> = shown.iter().map(|(_, of)| of(cell)).collect();
+        row.extend(beside.map(|beside| report::worst_errors(beside, &cell.strategy)));
+        row
+    };
+    let rows: Vec<Vec<String>> = projections.iter().map(row).collect();
     let mut text = columns(&header, &rows);
-    if projections.iter().any(|cell| !cell.exact) {
-        text.push_str(
-            "note: ≤ is the most it can be; what is sent depends on how the training goes\n",
-        );
-    }
-    let mut assumed: Vec<&str> = (projections.iter())
-        .filter_map(|cell| cell.assumed.as_deref())
-        .collect();
-    assumed.dedup();
-    for graph in &assumed {
-        text.push_str(&format!("note: {graph}\n"));
-    }
-    // Expected values are those of no single partition, so that seeds do not matter.
-    if !assumed.is_empty() {
-        print(&text)?;
-        return Ok(Verdict::Good);
-    }
-    if let [first, _, ..] = experiment.seeds[..] {
-        let seeds = experiment.seeds.len();
+    for claim in &verdicts.claims {
         text.push_str(&format!(
-            "note: with seed {first} only, the first of {seeds}; other seeds may cut the graph in other ways\n"
+            "{}, as projected: {} — {}; expected {}, found {}\n",
+            claim.verdict,
+            claim.id,
+            claim.statement,
+            claim.expected,
+            report::measured(claim)
         ));
     }
-    print(&text)?;
-    Ok(Verdict::Good)
+    for note in notes(experiment, projections, verdicts) {
+        text.push_str(&format!("note: {note}\n"));
+    }
+    text
+}
+
+fn notes(experiment: &Experiment, projections: &[Projection], verdicts: &Verdicts) -> Vec<String> {
+    let mut notes = Vec::new();
+    if projections.iter().any(|cell| !cell.exact) {
+        let note = "≤ is the most it can be; what is sent depends on how the training goes";
+        notes.push(note.to_owned());
+    }
+    if !verdicts.left_out.is_empty() {
+        let claims = verdicts.left_out.join(", ");
+        notes.push(format!("a plan says nothing about the claims {claims}"));
+    }
+    let assumed = distinct(
+        projections
+            .iter()
+            .filter_map(|cell| cell.assumed.as_deref()),
+    );
+    // Expected values are those of no single partition, so that seeds do not matter.
+    if let ([first, _, ..], true) = (&experiment.seeds[..], assumed.is_empty()) {
+        let seeds = experiment.seeds.len();
+        notes.push(format!(
+            "with seed {first} only, the first of {seeds}; other seeds may cut the graph in other ways"
+        ));
+    }
+    notes.extend(assumed.into_iter().map(str::to_owned));
+    notes
+}
+
+/// A column: its name and what it says of a cell.
+type Column = (&'static str, fn(&Projection) -> String);
+
+const COLUMNS: [Column; 10] = [
+    ("cell", |cell| cell.cell.clone()),
+    ("epochs", |cell| cell.epochs.to_string()),
+    ("messages", |cell| upper(cell, cell.messages.to_string())),
+    ("node data", |cell| {
+        upper(cell, bytes(of(cell, TrafficKind::is_node_data) as f64))
+    }),
+    ("gradients", |cell| bytes(of(cell, is_gradient) as f64)),
+    ("other", |cell| {
+        let known = of(cell, |kind| kind.is_node_data() || is_gradient(kind));
+        bytes((cell.payload_bytes - known) as f64)
+    }),
+    ("on the wire", |cell| {
+        upper(cell, bytes(cell.wire_bytes as f64))
+    }),
+    ("network time", |cell| {
+        upper(cell, seconds(cell.communication_seconds))
+    }),
+    ("time", |cell| upper(cell, seconds(cell.simulated_seconds))),
+    ("memory", memory),
+];
+
+/// Payload of some kinds.
+fn of(cell: &Projection, wanted: fn(TrafficKind) -> bool) -> u64 {
+    let kinds = cell.bytes_by_kind.iter();
+    kinds
+        .filter(|(kind, _)| wanted(**kind))
+        .map(|(_, bytes)| bytes)
+        .sum()
+}
+
+fn is_gradient(kind: TrafficKind) -> bool {
+    kind == TrafficKind::ParameterGradient
+}
+
+/// With a sign where it is the most that it can be.
+fn upper(cell: &Projection, text: String) -> String {
+    if cell.exact {
+        text
+    } else {
+        format!("≤ {text}")
+    }
+}
+
+/// The ends of bytes and time, where the cut was fitted.
+fn between(cell: &Projection) -> String {
+    cell.between.map_or(String::new(), |ends| {
+        let (few, many) = ends.payload_bytes;
+        let (short, long) = ends.simulated_seconds;
+        let [few, many] = [few, many].map(|end| bytes(end as f64));
+        format!("{few} and {many}, {} and {}", seconds(short), seconds(long))
+    })
 }
 
 /// What the worker that needs most holds, and whether that is too much.

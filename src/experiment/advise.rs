@@ -140,6 +140,7 @@ pub(crate) fn advise(
     progress: &dyn Fn(&str),
 ) -> Result<Vec<Advice>, Error> {
     let mut adviser = Adviser {
+        experiment: &experiment.name,
         registry,
         base,
         preparation: Preparation::new(registry, base.to_owned()).for_plans(),
@@ -175,6 +176,7 @@ struct Candidate {
 }
 
 struct Adviser<'a> {
+    experiment: &'a str,
     registry: &'a Registry,
     base: &'a Path,
     preparation: Preparation<'a>,
@@ -260,7 +262,7 @@ impl Adviser<'_> {
 
     fn project(&mut self, cell: &Cell) -> Result<Projection, Error> {
         let fitted = self.preparation.fit(cell, self.seed)?;
-        project_cell(cell, &fitted, |_| ())
+        project_cell(self.experiment, cell, &fitted, |_| ())
     }
 
     fn changes(&mut self, cells: &[&Cell]) -> Vec<Change> {

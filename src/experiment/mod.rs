@@ -44,7 +44,7 @@ pub(crate) use manifest::judged_by;
 pub use manifest::read_manifest;
 pub use prepare::Preparation;
 pub(crate) use prepare::{base_of, vocabulary_check};
-pub(crate) use project::{Projected, Projection, project};
+pub(crate) use project::{Beside, Projected, Projection, Verdicts, beside, project, verdicts};
 pub(crate) use rejudge::ask_again;
 pub(crate) use run::{Finished, Progress, Runner, Summary};
 pub(crate) use study::{EstimatorRow, estimate};

@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 use super::Error;
 use super::config::{Cell, ConfigError, Experiment, OptionError};
 use crate::graph::{
-    Batches, BoundaryCounts, BoundaryPlan, Chunks, Dataset, DatasetSpec, Division, ExpectedGraph,
-    GraphError, Partition, PartitionSpec, RawDataset,
+    Batches, BoundaryCounts, BoundaryPlan, Chunks, CountSpec, CutFit, Dataset, DatasetSpec,
+    Division, ExpectedGraph, FitEnd, GraphError, Partition, PartitionMethod, PartitionSpec,
+    RawDataset,
 };
 use crate::model::{LayerSpec, ModelSpec};
 use crate::net::Framing;
@@ -20,6 +21,7 @@ use crate::sim::{
     ComputeTiming, DeviceConfig, Engine, Setting, SimError, WorkerDevice, divide, open_devices,
 };
 use crate::strategies::{Needs, Registry, Strategy, Training};
+use counted::Asked;
 use refusals::{fits, misfit};
 
 /// Asks the registry about a strategy's options before anything is loaded. What depends on the rest
@@ -82,6 +84,9 @@ pub struct Preparation<'a> {
     raw: Memo<DatasetSpec, Arc<RawDataset>>,
     split: Memo<(DatasetSpec, u64), Arc<Dataset>>,
     parts: Memo<(DatasetSpec, PartitionSpec, usize, u64), Parts>,
+    fits: Memo<(CountSpec, PartitionSpec, u64), Arc<CutFit>>,
+    /// Who hears of what takes a while.
+    note: Box<dyn Fn(&str) + 'a>,
     devices: Vec<(DeviceConfig, Vec<WorkerDevice>)>,
     timeline_epochs: usize,
     /// Whether nothing will be trained.
@@ -94,7 +99,7 @@ pub struct Preparation<'a> {
 
 impl<'a> Preparation<'a> {
     /// Preparation for an experiment whose relative paths start at `base`.
-    pub const fn new(registry: &'a Registry, base: PathBuf) -> Self {
+    pub fn new(registry: &'a Registry, base: PathBuf) -> Self {
         Self {
             registry,
             base,
@@ -102,6 +107,8 @@ impl<'a> Preparation<'a> {
             raw: Memo(Vec::new()),
             split: Memo(Vec::new()),
             parts: Memo(Vec::new()),
+            fits: Memo(Vec::new()),
+            note: Box::new(|_| ()),
             devices: Vec::new(),
             timeline_epochs: 0,
             plans: false,
@@ -114,6 +121,14 @@ impl<'a> Preparation<'a> {
     pub fn for_plans(self) -> Self {
         Self {
             plans: true,
+            ..self
+        }
+    }
+
+    /// The same, telling of what takes a while.
+    pub fn telling(self, note: impl Fn(&str) + 'a) -> Self {
+        Self {
+            note: Box::new(note),
             ..self
         }
     }
@@ -214,11 +229,30 @@ impl<'a> Preparation<'a> {
     /// If data are missing or broken, or do not fit the rest of the cell, a device is missing, or
     /// the strategy's options do not fit.
     pub fn fit(&mut self, cell: &Cell, seed: u64) -> Result<Fitted, Error> {
+        self.fit_at(cell, seed, FitEnd::Middle)
+    }
+
+    /// The same at the low and the high end of what is known of its graph; none where there is one
+    /// number for everything.
+    ///
+    /// # Errors
+    /// As [`Self::fit`].
+    pub fn ends(&mut self, cell: &Cell, seed: u64) -> Result<Option<[Fitted; 2]>, Error> {
+        let method = self.strategy(cell)?.1.partition.method;
+        if cell.settings.dataset.counts.is_none() || method == PartitionMethod::Random {
+            return Ok(None);
+        }
+        let low = self.fit_at(cell, seed, FitEnd::Low)?;
+        Ok(Some([low, self.fit_at(cell, seed, FitEnd::High)?]))
+    }
+
+    fn fit_at(&mut self, cell: &Cell, seed: u64, end: FitEnd) -> Result<Fitted, Error> {
         let (strategy, needs) = self.strategy(cell)?;
         self.suits_processes(cell, &needs)?;
         let setting = match &cell.settings.dataset.counts {
             Some(counts) if self.plans => {
-                self.counted(cell, seed, strategy.as_ref(), &needs, counts)?
+                let asked = Asked { counts, end };
+                self.counted(cell, seed, strategy.as_ref(), &needs, asked)?
             }
             _ => self.setting(cell, seed, strategy.as_ref(), &needs)?,
         };

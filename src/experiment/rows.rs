@@ -5,6 +5,7 @@
 //! or not meaningful, never "zero".
 
 mod field;
+mod projected;
 mod sweep;
 mod table;
 mod text;
@@ -15,6 +16,7 @@ use crate::net::TrafficKind;
 use crate::sim::Doing;
 use field::Field;
 pub use field::{ColumnKind, Values};
+pub use projected::{BesideRow, ProjectionRow};
 pub use sweep::Sweep;
 pub use table::{ColumnSpec, Row, RowError};
 use table::{Rest, height, spec, table};
@@ -375,68 +377,6 @@ table! {
         rows: Option<u64>,
         /// What was decided.
         value: f64,
-    }
-}
-
-table! {
-    /// What a cell would send, hold and take, from its plan alone (`grapevine project --out`).
-    ProjectionRow = "projection" {
-        /// Name of the experiment.
-        experiment: String,
-        /// Name of the cell: the sweep's values, if any, and the strategy's label.
-        cell: String,
-        /// The strategy's label.
-        strategy: String,
-        /// Name of the data set.
-        dataset: String,
-        /// Number of workers.
-        workers: u64,
-        /// Seed of the partition: the experiment's first.
-        seed: u64,
-        /// Epochs of the whole training.
-        epochs: u64,
-        /// `exact`, or `at most` where it depends on how the training goes.
-        bound: String,
-        /// What is assumed of a graph that is known in numbers alone; empty for one that is held.
-        assumed: Option<String>,
-        /// Messages sent.
-        messages: u64,
-        /// All encoded values sent, without framing.
-        payload_bytes: u64,
-        /// All that the links carry: payload with framing.
-        wire_bytes: u64,
-        /// Payload of raw node features.
-        feature_bytes: u64,
-        /// Payload of hidden representations.
-        activation_bytes: u64,
-        /// Payload of gradients of hidden representations.
-        activation_gradient_bytes: u64,
-        /// Payload of gradients of model parameters.
-        parameter_gradient_bytes: u64,
-        /// Payload of model parameters.
-        parameter_bytes: u64,
-        /// Payload of nodes that change workers.
-        repartition_bytes: u64,
-        /// Payload of identifiers of sampled nodes.
-        sample_bytes: u64,
-        /// Payload of scalars and other coordination.
-        control_bytes: u64,
-        /// Virtual time when the last worker ends.
-        simulated_seconds: f64,
-        /// Mean over workers of the time they compute.
-        compute_seconds: f64,
-        /// Mean over workers of the time in which a message from or to them is in flight.
-        communication_seconds: f64,
-        /// The part of it in which they do nothing but wait.
-        exposed_communication_seconds: f64,
-        /// Mean over workers of the time in which they wait for others that have not begun to send.
-        waiting_seconds: f64,
-        /// Virtual time of all workers together, in hours.
-        machine_hours: f64,
-        /// What the worker that needs most holds; null where the plan does not say.
-        memory_bytes: Option<u64>,
-        /// The memory of the device in `compute.timing`; null where it states none.
-        device_memory_bytes: Option<u64>,
     }
 }
 

@@ -41,13 +41,26 @@ pub struct PartCounts {
 impl BoundaryCounts {
     /// Those of a partitioned graph with features.
     pub fn new(boundary: &BoundaryPlan, features: &Features) -> Self {
+        let values = |nodes: &[u32]| nodes.iter().map(|&node| features.stored_of(node)).sum();
+        let with_values = |part: &Part| PartCounts {
+            own_values: values(&part.owned),
+            halo_values: values(&part.halo),
+            ..PartCounts::new(part)
+        };
         Self {
-            parts: (boundary.parts.iter())
-                .map(|part| PartCounts::new(part, features))
-                .collect(),
+            parts: boundary.parts.iter().map(with_values).collect(),
+            dense: features.is_dense(),
+            ..Self::of_rows(boundary)
+        }
+    }
+
+    /// Those of a partitioned graph without features.
+    pub fn of_rows(boundary: &BoundaryPlan) -> Self {
+        Self {
+            parts: boundary.parts.iter().map(PartCounts::new).collect(),
             nodes: boundary.nodes,
             edges: boundary.edges,
-            dense: features.is_dense(),
+            dense: true,
         }
     }
 
@@ -63,8 +76,7 @@ impl BoundaryCounts {
 }
 
 impl PartCounts {
-    fn new(part: &Part, features: &Features) -> Self {
-        let values = |nodes: &[u32]| nodes.iter().map(|&node| features.stored_of(node)).sum();
+    fn new(part: &Part) -> Self {
         let sends = part.sends.iter();
         let receives = part.receives.iter();
         Self {
@@ -73,12 +85,11 @@ impl PartCounts {
             internal_edges: part.internal_edges,
             cut_edges: part.cut_edges,
             training: part.training,
-            own_values: values(&part.owned),
-            halo_values: values(&part.halo),
             sends: sends
                 .map(|(peer, rows)| (peer as u32, rows.len()))
                 .collect(),
             receives: (receives.map(|(peer, range)| (peer as u32, range.len()))).collect(),
+            ..Self::default()
         }
     }
 

@@ -57,7 +57,9 @@ pub use csr::Csr;
 pub use dataset::{Dataset, RawDataset, Split};
 pub use division::{Chunks, Division};
 pub use error::GraphError;
-pub use expected::{Counted, ExpectedGraph, NodeClass, PUBLISHED, PublishedSize, sampling};
+pub use expected::{
+    Counted, CutFit, ExpectedGraph, FitEnd, NodeClass, PUBLISHED, PublishedSize, Samples, sampling,
+};
 pub use features::Features;
 pub use partition::Partition;
 pub use peers::{Peers, places};
@@ -67,7 +69,7 @@ pub use rehearsal::{Form as BatchForm, LayerDraw, Rehearsal, StepDraws, seeds_of
 pub use rmat::{EDGE_FACTOR, graph500};
 pub use sampler::{SampledLayer, Sampler, View};
 pub use spec::{
-    Balance, CountSpec, DatasetSpec, FeatureSource, Format, NodeOrder, PartitionMethod,
+    Balance, CountSpec, DatasetSpec, FeatureSource, FitSpec, Format, NodeOrder, PartitionMethod,
     PartitionSpec, RmatCounts, SplitFractions, SplitPerClass, SplitSpec, SyntheticSpec,
 };
 pub use stats::PartitionStats;

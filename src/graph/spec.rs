@@ -200,6 +200,20 @@ pub struct CountSpec {
     pub classes: Option<usize>,
     /// Share of nodes that train, spread evenly. Default: as published; 0.1.
     pub train: Option<f64>,
+    /// For METIS, LDG and FENNEL: which smaller graphs are cut.
+    pub fit: Option<FitSpec>,
+}
+
+/// `fit = { scales = [13, 14, 15, 16, 17], graphs = 3 }`: smaller graphs of the same law, by which
+/// a partitioner without a closed form is extrapolated.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FitSpec {
+    /// Graphs of 2^scale nodes, at least four different scales. Default: five up to 17, or up to
+    /// 128 nodes a worker where these are more.
+    pub scales: Option<Vec<u32>>,
+    /// Graphs of each. Default 3.
+    pub graphs: Option<usize>,
 }
 
 /// `rmat = { scale = 36, edge_factor = 16 }`: the keys of the generator of that name.
@@ -317,4 +331,17 @@ pub enum PartitionMethod {
     Fennel,
     /// Read from a file.
     Given,
+}
+
+impl PartitionMethod {
+    /// Its name in experiment files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Random => "random",
+            Self::Metis => "metis",
+            Self::Ldg => "ldg",
+            Self::Fennel => "fennel",
+            Self::Given => "given",
+        }
+    }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use minijinja::value::Value as Shown;
 use minijinja::{Environment, context};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::figures::list;
@@ -17,6 +18,10 @@ use crate::experiment::statistics::Statistics;
 
 /// The page's skeleton; the name ends in `.html` so that everything put into it is escaped.
 const TEMPLATE: (&str, &str) = ("report.html", include_str!("report.html.j2"));
+/// What it shows of a projection in place of runs.
+const PROJECTION: (&str, &str) = ("projection.html", include_str!("projection.html.j2"));
+/// A table, in both.
+const TABLE: (&str, &str) = ("table.html", include_str!("table.html.j2"));
 
 /// Everything the page shows.
 pub(super) struct Page<'a> {
@@ -42,6 +47,21 @@ pub(super) struct Page<'a> {
     pub left_out: &'a [String],
     /// The manifest; every field may be absent.
     pub manifest: &'a Value,
+    /// What there is in place of runs.
+    pub projection: Option<Projection<'a>>,
+}
+
+/// What a page says of a projection.
+#[derive(Serialize)]
+pub(super) struct Projection<'a> {
+    /// Its tables.
+    pub tables: &'a [Table],
+    /// How far it is from what was trained, in a sentence.
+    pub errors: String,
+    /// What else a reader should know.
+    pub notes: &'a [String],
+    /// What is assumed of the graphs.
+    pub assumed: &'a [String],
 }
 
 impl Page<'_> {
@@ -51,7 +71,13 @@ impl Page<'_> {
     /// The template's, which the tests rule out.
     pub(super) fn render(&self) -> Result<String, minijinja::Error> {
         let mut environment = Environment::new();
-        environment.add_template(TEMPLATE.0, TEMPLATE.1)?;
+        for (name, text) in [TEMPLATE, PROJECTION, TABLE] {
+            environment.add_template(name, text)?;
+        }
+        let page = match &self.projection {
+            Some(_) => PROJECTION.0,
+            None => TEMPLATE.0,
+        };
         let claims: Vec<Shown> = self.claims.iter().map(|row| self.claim(row)).collect();
         let picture = |(figure, svg): &(Figure, String)| {
             context! {
@@ -71,7 +97,7 @@ impl Page<'_> {
             .map(|run| format!("{}, seed {}: {}", run.cell, run.seed, run.status))
             .collect();
         let tally = |verdict: &str| self.claims.iter().filter(|c| c.verdict == verdict).count();
-        environment.get_template(TEMPLATE.0)?.render(context! {
+        environment.get_template(page)?.render(context! {
             manifest => self.manifest,
             name => self.manifest["name"].as_str().unwrap_or("experiment"),
             story => story::tell(self.cells),
@@ -91,6 +117,7 @@ impl Page<'_> {
             budgets => self.budgets,
             setting => self.setting(),
             elapsed => self.elapsed(),
+            projection => self.projection,
         })
     }
 
@@ -171,7 +198,7 @@ impl Page<'_> {
         add("Peak memory", {
             let measured = self.runs.iter().filter_map(|run| run.measured);
             let peak = measured.map(|measured| measured.peak_memory_bytes).max();
-            let known = peak.filter(|&peak| peak > 0);
+            let known = peak.filter(|&peak| peak > 0 && self.projection.is_none());
             known.map_or(String::new(), |peak| format::bytes(peak as f64))
         });
         setting

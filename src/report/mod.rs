@@ -7,6 +7,7 @@ mod html;
 mod looks;
 mod plot;
 mod profile;
+mod projection;
 mod series;
 mod settings;
 mod story;
@@ -27,6 +28,7 @@ use figures::{KINDS, Kind};
 use plot::Figure;
 
 pub(crate) use profile::write_degrees;
+pub(crate) use projection::{Projected, build as build_projection, worst as worst_errors};
 pub(crate) use study::{estimator_tables, write_estimator};
 pub(crate) use tables::{measured, p_value};
 
@@ -145,6 +147,7 @@ pub(crate) fn build(
         figures: &drawn,
         left_out: &notes,
         manifest,
+        projection: None,
     };
     written.push(write_file(
         folder,
@@ -235,13 +238,18 @@ fn write_figure(folder: &Path, figure: &Figure) -> Result<(String, [PathBuf; 2])
 
 /// Removes what an earlier report left and this one did not write.
 fn remove_stale(folder: &Path, written: &[PathBuf]) -> Result<(), ReportError> {
-    let stale = |path: &PathBuf| path.exists() && !written.contains(path);
-    files(folder)
-        .into_iter()
-        .filter(stale)
-        .try_for_each(|path| {
-            fs::remove_file(&path).map_err(|source| ReportError::Write { path, source })
+    remove(&files(folder), written)
+}
+
+/// Removes those of the files that are there and were not written.
+fn remove(files: &[PathBuf], written: &[PathBuf]) -> Result<(), ReportError> {
+    let stale = |path: &&PathBuf| path.exists() && !written.contains(path);
+    files.iter().filter(stale).try_for_each(|path| {
+        fs::remove_file(path).map_err(|source| ReportError::Write {
+            path: path.clone(),
+            source,
         })
+    })
 }
 
 /// A figure that is asked for, and the title it shall have.

@@ -50,6 +50,7 @@ fn figure(profile: &DataProfile) -> Figure {
             label: profile.name.clone(),
             look: Look::PLAIN,
             spots,
+            crosses: false,
         }],
         joined: true,
         guide: None,

@@ -215,6 +215,7 @@ fn figure(rows: &[EstimatorRow], wanted: &[Estimator]) -> Option<Figure> {
                 label: (*label).to_owned(),
                 look: *look,
                 spots: spots(label),
+                crosses: false,
             })
             .collect();
         let all: Vec<Spot> = series

@@ -51,6 +51,12 @@ pub trait Strategy: Send + Sync {
         false
     }
 
+    /// Whether that plan asks the law where a sample or a chunk leads, which is known of random
+    /// parts alone. Default: no, how much crosses is enough.
+    fn plans_from_law(&self) -> bool {
+        false
+    }
+
     /// The sizes of a layer as it is trained here, for devices that hold so much and no more.
     /// Default: those of the model.
     fn layer(&self, model: &ModelSpec, layer: usize) -> LayerSpec {

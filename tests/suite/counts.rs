@@ -1,6 +1,7 @@
 //! Plans from counts alone: the same as those from the graph, where both can be made.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
@@ -93,7 +94,7 @@ fn what_plans_from_counts_plans_what_it_would_from_the_graph() {
 fn large(setting: &Setting) -> Arc<Setting> {
     let spec: CountSpec =
         toml::from_str("rmat = { scale = 21, edge_factor = 16 }").expect("counts");
-    let counted = spec.read(std::path::Path::new("")).expect("a graph");
+    let counted = spec.read(Path::new("")).expect("a graph");
     let width = setting.model.features();
     let counts = counted
         .graph
@@ -321,6 +322,109 @@ fn a_projection_is_a_table_and_says_what_a_worker_holds() {
     assert_eq!(cells[0]["fits"], serde_json::Value::Bool(false));
 }
 
+/// Six strategies in a size that can be trained.
+const VALIDATE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/experiments/scale/validate.toml"
+);
+
+fn told(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_grapevine"))
+        .args(arguments)
+        .arg("--quiet")
+        .current_dir(folder)
+        .output()
+        .expect("the program");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (
+        output.status.code(),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
+}
+
+#[test]
+fn a_projection_stands_beside_what_was_trained_with_its_errors() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let here = folder.path();
+    // Nine is projected alone.
+    let train = ["run", VALIDATE, "--scale", "smoke", "--out", "trained"];
+    let eight = ["--set", "sweep={ \"dataset.synthetic.scale\" = [8] }"];
+    let (code, _, error) = told(here, &[&train[..], &eight].concat());
+    assert_eq!(code, Some(0), "{error}");
+    let counts = [
+        "project",
+        VALIDATE,
+        "--set",
+        "dataset={ counts = { rmat = { scale = 8, edge_factor = 4 }, features = 16, classes = 4, train = 0.6 } }",
+        "--set",
+        "sweep={ \"dataset.counts.rmat.scale\" = [8, 9] }",
+        "--set",
+        "model.hidden=16",
+        "--set",
+        "strategy.5.with={ \"training.batch\" = { size = 100, fanouts = [5, 5, 5] } }",
+    ];
+    let wrong = [&counts[..], &["--beside", "trained"]].concat();
+    let (code, _, error) = told(here, &wrong);
+    assert_eq!(code, Some(2), "{error}");
+    assert!(error.contains("with 4 workers for 2 epochs"), "{error}");
+    let beside = [
+        "--set",
+        "partition.workers=4",
+        "--beside",
+        "trained",
+        "--out",
+        "out",
+    ];
+    let (code, out, error) = told(here, &[&counts[..], &beside].concat());
+    assert_eq!(code, Some(0), "{error}");
+    assert!(out.contains("bytes and time where trained"), "{out}");
+    assert!(out.contains("as projected: size"), "{out}");
+    let read = |file: &str| std::fs::read_to_string(here.join("out").join(file)).expect(file);
+    let errors = read("beside.csv");
+    assert_eq!(errors.lines().count(), 1 + 6 * 6, "{errors}");
+    for line in errors.lines().skip(1) {
+        let fields: Vec<&str> = line.split(',').collect();
+        let (trained, projected) = (fields[3].parse::<f64>(), fields[4].parse::<f64>());
+        let (trained, projected) = (trained.expect("a number"), projected.expect("a number"));
+        // So small a graph is far from its expectation, and not everything that is held
+        // against it is that small.
+        let most = if fields[2] == "payload_bytes" {
+            0.15
+        } else {
+            0.5
+        };
+        assert!(
+            (projected - trained).abs() <= most * trained.max(1e-9),
+            "{line}"
+        );
+    }
+    let page = read("projection.html");
+    for part in [
+        "Where it was trained, too, in 6 cells",
+        "Crosses are runs",
+        "Nothing was trained",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(page.contains("equal random parts") && !page.contains("Peak memory"));
+    for file in [
+        "figures/projected-scaling.svg",
+        "tables/projected-errors.md",
+        "beside.parquet",
+    ] {
+        assert!(here.join("out").join(file).exists(), "{file}");
+    }
+    // Without runs, what stood beside it is gone.
+    let again = ["--set", "partition.workers=4", "--out", "out"];
+    assert_eq!(told(here, &[&counts[..], &again].concat()).0, Some(0));
+    assert!(!here.join("out/tables/projected-errors.md").exists());
+    assert!(!here.join("out/beside.csv").exists());
+    let nobody = ["--set", "partition.workers=4", "--beside", "out"];
+    let (code, _, error) = told(here, &[&counts[..], &nobody].concat());
+    assert_eq!(code, Some(2), "{error}");
+}
+
 #[test]
 fn a_thousand_workers_and_published_sizes_are_projected() {
     let like = FILE
@@ -341,6 +445,50 @@ fn a_thousand_workers_and_published_sizes_are_projected() {
 }
 
 #[test]
+fn a_fitted_cut_is_that_of_a_larger_graph_that_is_really_cut() {
+    let of = |data: &str, method: &str| -> serde_json::Value {
+        let counts = "counts = { rmat = { scale = 36, edge_factor = 16 } }";
+        let text = FILE
+            .replace(counts, data)
+            .replace("\"random\"", &format!("\"{method}\""));
+        let (code, out, error) = program("project", &text);
+        assert_eq!(code, Some(0), "{error}");
+        serde_json::from_str::<serde_json::Value>(&out).expect("JSON")[0].clone()
+    };
+    for method in ["metis", "ldg", "fennel"] {
+        let fitted = of(
+            "counts = { rmat = { scale = 13 }, fit = { scales = [8, 9, 10, 11], graphs = 2 } }",
+            method,
+        );
+        let cut = of(
+            "synthetic = { kind = \"rmat\", scale = 13, classes = 16, features = 128 }\nsplit = { train = 0.1, val = 0.1 }",
+            method,
+        );
+        let bytes = |cell: &serde_json::Value| cell["payload_bytes"].as_f64().expect("bytes");
+        let ratio = bytes(&fitted) / bytes(&cut);
+        assert!((ratio - 1.0).abs() < 0.15, "{method}: {ratio}");
+        let ends = &fitted["between"]["payload_bytes"];
+        let (low, high) = (ends[0].as_f64(), ends[1].as_f64());
+        let (low, high) = (low.expect("low"), high.expect("high"));
+        assert!(
+            low < bytes(&cut) && bytes(&cut) < high,
+            "{method}: {ends} {}",
+            bytes(&cut)
+        );
+        assert!(low < bytes(&fitted) && bytes(&fitted) < high, "{method}");
+        let seconds = |cell: &serde_json::Value| cell["simulated_seconds"].as_f64().expect("time");
+        let ratio = seconds(&fitted) / seconds(&cut);
+        assert!((ratio - 1.0).abs() < 0.2, "{method}: {ratio}");
+        assert!(
+            fitted["assumed"]
+                .as_str()
+                .expect("a note")
+                .contains("the largest left out")
+        );
+    }
+}
+
+#[test]
 fn counts_are_refused_where_the_graph_is_needed() {
     let with = |strategy: &str| FILE.replace("kind = \"retexo\"", strategy);
     for (command, text, message) in [
@@ -352,8 +500,43 @@ fn counts_are_refused_where_the_graph_is_needed() {
         ),
         (
             "project",
-            FILE.replace("method = \"random\"", "method = \"metis\""),
-            "must be \"random\" with `dataset.counts`",
+            with("kind = \"grappa\"\nchunking = \"metis\"")
+                .replace("method = \"random\"", "method = \"metis\""),
+            "must be \"random\" with `dataset.counts` for this strategy",
+        ),
+        (
+            "project",
+            FILE.replace(
+                "method = \"random\"",
+                "method = \"given\"\nfile = \"parts.txt\"",
+            ),
+            "a file names nodes, and here are none",
+        ),
+        (
+            "project",
+            FILE.replace(
+                "edge_factor = 16 }",
+                "edge_factor = 16 }, fit = { graphs = 1 }",
+            ),
+            "random parts have a closed form",
+        ),
+        (
+            "project",
+            FILE.replace(
+                "edge_factor = 16 }",
+                "edge_factor = 16 }, fit = { scales = [9, 10, 11] }",
+            )
+            .replace("method = \"random\"", "method = \"ldg\""),
+            "four different `scales` or more",
+        ),
+        (
+            "project",
+            FILE.replace(
+                "edge_factor = 16 }",
+                "edge_factor = 16 }, fit = { scales = [3, 9, 10, 11] }",
+            )
+            .replace("method = \"random\"", "method = \"ldg\""),
+            "3 makes 8 nodes",
         ),
         (
             "project",

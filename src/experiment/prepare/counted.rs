@@ -8,12 +8,26 @@ use super::super::config::{Cell, ConfigError};
 use super::refusals::misfit;
 use super::{Parts, Preparation};
 use crate::graph::{
-    Batches, BoundaryPlan, Chunks, CountSpec, Counted, Csr, Part, PartCounts, Partition,
-    PartitionMethod,
+    Batches, BoundaryPlan, Chunks, CountSpec, Counted, Csr, CutFit, FitEnd, FitSpec, GraphError,
+    Part, PartCounts, Partition, PartitionMethod, PartitionSpec, Samples,
 };
 use crate::memory;
 use crate::sim::Setting;
 use crate::strategies::{Needs, Strategy};
+
+/// Sizes of a fit where nothing is said: so many, up to this scale, and at least so many nodes for
+/// each worker there.
+const SIZES: u32 = 5;
+const LARGEST: u32 = 17;
+const NODES_A_WORKER: usize = 128;
+/// Graphs of each size where nothing is said.
+const GRAPHS: usize = 3;
+
+/// A graph in numbers, and the end of its fit's interval that is looked at.
+pub(super) struct Asked<'a> {
+    pub counts: &'a CountSpec,
+    pub end: FitEnd,
+}
 
 /// Bytes of a pair of workers in counts and plans, at least.
 const PAIR: usize = 128;
@@ -26,7 +40,7 @@ impl Preparation<'_> {
         seed: u64,
         strategy: &dyn Strategy,
         needs: &Needs,
-        counts: &CountSpec,
+        Asked { counts, end }: Asked<'_>,
     ) -> Result<Setting, Error> {
         let settings = &cell.settings;
         let batch = settings.training.batch.as_ref();
@@ -36,10 +50,9 @@ impl Preparation<'_> {
             return Err(cell.refuse_option(None, what).into());
         }
         let (asked, used) = (&settings.partition, &needs.partition);
-        if [asked, used].map(|spec| spec.method) != [PartitionMethod::Random; 2] {
-            let what =
-                "must be \"random\" with `dataset.counts`: other partitions have no closed form";
-            return Err(cell.refuse("partition.method", what.to_owned()).into());
+        if counts.fit.is_some() && asked.method == PartitionMethod::Random {
+            let what = "`fit` goes with \"metis\", \"ldg\" and \"fennel\": random parts have a closed form; remove it";
+            return Err(cell.refuse("dataset.counts", what.to_owned()).into());
         }
         let counted = counts
             .read(&self.base)
@@ -48,7 +61,15 @@ impl Preparation<'_> {
         fits(cell, &counted, workers, parts)?;
         let begun = Instant::now();
         let (law, columns) = (&counted.graph, counted.features);
-        let numbers = law.counts(workers, counted.training, columns);
+        // One worker has everything, whoever divides it.
+        let (numbers, divided) = if used.method == PartitionMethod::Random || workers == 1 {
+            let numbers = law.counts(workers, counted.training, columns);
+            (numbers, Counted::RANDOM.to_owned())
+        } else {
+            let fit = self.cut_fit(cell, seed, strategy, used, (counts, &counted))?;
+            let numbers = fit.counts(law, end, counted.training, columns);
+            (numbers, fit.said(law.nodes()))
+        };
         let chunk = |number| law.part(parts, number, counted.training, columns);
         let chunks = (parts > workers).then(|| Chunks {
             plan: Arc::new(empty((0..parts).map(chunk), numbers.nodes, numbers.edges)),
@@ -75,9 +96,91 @@ impl Preparation<'_> {
             })
         });
         let devices = self.open(cell)?;
-        let dataset = Arc::new(counts.widths(&counted));
+        let dataset = Arc::new(counts.widths(&counted, &divided));
         self.assemble(cell, seed, dataset, parts, batches, devices)
     }
+
+    /// What smaller graphs say about a partitioner without a closed form.
+    fn cut_fit(
+        &mut self,
+        cell: &Cell,
+        seed: u64,
+        strategy: &dyn Strategy,
+        spec: &PartitionSpec,
+        (counts, counted): (&CountSpec, &Counted),
+    ) -> Result<Arc<CutFit>, Error> {
+        let method = |what: &str| cell.refuse("partition.method", what.to_owned());
+        if strategy.plans_from_law() {
+            let what = "must be \"random\" with `dataset.counts` for this strategy: where a sample or a chunk leads \
+                        is known of random parts alone";
+            return Err(method(what).into());
+        }
+        if spec.method == PartitionMethod::Given {
+            let what = "must not be \"given\" with `dataset.counts`: a file names nodes, and here are none";
+            return Err(method(what).into());
+        }
+        let Some(law) = &counted.family else {
+            let what = "must be \"random\" with degrees alone: a fit draws smaller graphs, by `rmat` or `like`";
+            return Err(method(what).into());
+        };
+        let samples = Samples {
+            law,
+            scales: scales(counts.fit.as_ref(), spec.workers),
+            graphs: (counts.fit.as_ref())
+                .and_then(|fit| fit.graphs)
+                .unwrap_or(GRAPHS),
+            train: counted.training / counted.graph.nodes(),
+        };
+        if let Err(what) = fits_workers(&samples, spec.workers) {
+            return Err(cell.refuse("dataset.counts", what).into());
+        }
+        let seed = spec.seed.unwrap_or(seed);
+        let Self { fits, note, .. } = self;
+        let fit = fits.get((counts.clone(), spec.clone(), seed), || {
+            let told = |scale| {
+                let (method, workers) = (spec.method.name(), spec.workers);
+                note(&format!(
+                    "cutting graphs of 2^{scale} nodes by {method} for {workers} workers"
+                ));
+            };
+            CutFit::measure(&samples, spec, seed, told).map(Arc::new)
+        });
+        fit.map_err(|error: GraphError| misfit(cell, "dataset.counts", &error).into())
+    }
+}
+
+/// The sizes of a fit, ascending.
+fn scales(fit: Option<&FitSpec>, workers: usize) -> Vec<u32> {
+    if let Some(scales) = fit.and_then(|fit| fit.scales.as_ref()) {
+        let mut scales = scales.clone();
+        scales.sort_unstable();
+        scales.dedup();
+        return scales;
+    }
+    let enough = workers.saturating_mul(NODES_A_WORKER);
+    let largest = LARGEST.max(enough.next_power_of_two().ilog2());
+    (largest + 1 - SIZES..=largest).collect()
+}
+
+/// Whether there are enough graphs, with a node for every worker.
+fn fits_workers(samples: &Samples<'_>, workers: usize) -> Result<(), String> {
+    if samples.scales.len() < 4 || samples.graphs == 0 {
+        return Err(
+            "`fit` needs four different `scales` or more, and a graph of each: one size is left out to see the error"
+                .to_owned(),
+        );
+    }
+    for &scale in &samples.scales {
+        let small = samples.law.at(scale.min(63));
+        let nodes = small.nodes.unwrap_or_else(|| f64::from(scale).exp2());
+        if !(1..=31).contains(&scale) || nodes < workers as f64 {
+            return Err(format!(
+                "`fit.scales` must be from 1 to 31, of graphs with a node for each of {workers} workers; {scale} \
+                 makes {nodes:.0} nodes"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Whether there are nodes for all workers and chunks.

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::rows::{
-    ClaimRow, DecisionRow, EpochRow, ProjectionRow, Row, RowError, RunRow, TimelineRow, TrafficRow,
+    BesideRow, ClaimRow, DecisionRow, EpochRow, ProjectionRow, Row, RowError, RunRow, TimelineRow,
+    TrafficRow,
 };
 use files::{path_of, read_csv, read_if_there, read_parquet, write, write_if_any};
 
@@ -86,12 +87,18 @@ impl TablesError {
     }
 }
 
-/// Writes `projection.parquet` and `projection.csv` into `folder`, each atomically.
+/// Writes `projection.parquet` and `projection.csv` into `folder`, each atomically, and `beside`
+/// where there is anything trained beside it.
 ///
 /// # Errors
 /// A file cannot be written.
-pub(crate) fn write_projection(folder: &Path, rows: &[ProjectionRow]) -> Result<(), TablesError> {
-    write(folder, rows)
+pub(crate) fn write_projection(
+    folder: &Path,
+    rows: &[ProjectionRow],
+    beside: &[BesideRow],
+) -> Result<(), TablesError> {
+    write(folder, rows)?;
+    write_if_any(folder, beside)
 }
 
 impl Tables {

@@ -5,14 +5,18 @@
 //! number of one-bits in a node's number ([`rmat`]); a degree sequence has one for each degree
 //! ([`degrees`]). Boundary rows of a random partition follow in closed form
 //! ([`ExpectedGraph::counts`]), and so do the rows that a neighbour sampler meets ([`sampling`]).
+//! What other partitioners leave of it is fitted on smaller graphs of the same law ([`CutFit`]).
 
 mod classes;
+mod cut;
 pub mod degrees;
+mod line;
 mod published;
 mod reading;
 pub mod rmat;
 pub mod sampling;
 
 pub use classes::{ExpectedGraph, NodeClass};
+pub use cut::{CutFit, End as FitEnd, Samples};
 pub use published::{PUBLISHED, PublishedSize};
 pub use reading::Counted;

@@ -4,10 +4,8 @@
 //! in a form that can be carried along here, so each is an R-MAT graph of its size, with the
 //! quadrants of Graph500: as skewed as that law, and not as the graph.
 
-use super::classes::ExpectedGraph;
-use super::rmat::RmatLaw;
-use crate::graph::GraphError;
-use crate::graph::rmat::{EDGE_FACTOR, graph500};
+use crate::graph::rmat::graph500;
+use crate::graph::{GraphError, RmatCounts};
 
 /// A published graph, as its authors count it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -114,19 +112,16 @@ impl PublishedSize {
         })
     }
 
-    /// An R-MAT graph of this size: the next power of two of nodes, of which so many are kept, and
-    /// so many edges between them. O(scale³).
-    ///
-    /// # Errors
-    /// If so few nodes cannot have so many edges.
-    pub fn graph(&self) -> Result<ExpectedGraph, GraphError> {
-        let (nodes, edges) = (self.nodes as f64, self.edges as f64);
-        let scale = self.nodes.next_power_of_two().ilog2();
-        let law = RmatLaw::new(scale, EDGE_FACTOR as f64, graph500()).keeping(nodes);
-        law.with_edges(edges).map(|law| law.graph()).ok_or_else(|| {
-            let what = format!("{} edges are too many for {} nodes", self.edges, self.nodes);
-            GraphError::key("dataset.counts.like", what)
-        })
+    /// The law of an R-MAT graph of this size: the next power of two of nodes, of which so many are
+    /// kept, and so many edges between them.
+    pub fn rmat(&self) -> RmatCounts {
+        RmatCounts {
+            scale: self.nodes.next_power_of_two().ilog2(),
+            edge_factor: None,
+            nodes: Some(self.nodes as f64),
+            edges: Some(self.edges as f64),
+            quadrants: graph500(),
+        }
     }
 }
 
@@ -137,7 +132,7 @@ mod tests {
     #[test]
     fn every_stand_in_has_the_published_size() {
         for published in PUBLISHED {
-            let graph = published.graph().unwrap();
+            let graph = published.rmat().law().unwrap().graph();
             let (nodes, edges) = (published.nodes as f64, published.edges as f64);
             let name = published.name;
             assert!((graph.nodes() / nodes - 1.0).abs() < 1e-6, "{name}");

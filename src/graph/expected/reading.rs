@@ -32,8 +32,33 @@ pub struct Counted {
     pub features: usize,
     /// Number of classes.
     pub classes: usize,
-    /// What is assumed of it, in a sentence.
-    pub assumed: String,
+    /// The law by which smaller graphs of its kind can be drawn, if there is one.
+    pub family: Option<RmatCounts>,
+    /// What is assumed of its edges.
+    law: String,
+}
+
+impl Counted {
+    /// What is assumed of it, in a sentence that says how it is divided.
+    pub fn assumed(&self, parts: &str) -> String {
+        let Self {
+            graph,
+            law,
+            training,
+            features,
+            classes,
+            ..
+        } = self;
+        format!(
+            "{:.0} nodes, {:.0} undirected edges, known in expectation: {parts}, {law}, \
+             {training:.0} training nodes spread evenly, {features} dense features, {classes} classes",
+            graph.nodes(),
+            graph.edges() / 2.0,
+        )
+    }
+
+    /// What is assumed of random parts.
+    pub const RANDOM: &str = "equal random parts";
 }
 
 /// Refuses a value of the section.
@@ -59,17 +84,19 @@ impl CountSpec {
             let what = format!("`train` must be more than 0 and at most 1, not {train}");
             return Err(refuse(what));
         }
-        let (graph, law) = match (&self.rmat, &self.degrees, like) {
+        let (graph, family, law) = match (&self.rmat, &self.degrees, like) {
             (Some(rmat), None, None) => {
                 let law = "neighbours by the closed form of R-MAT";
-                (rmat.graph()?, law.to_owned())
+                (rmat.law()?.graph(), Some(*rmat), law.to_owned())
             }
             (None, Some(file), None) => (
                 read_degrees(&base.join(file))?,
+                None,
                 "neighbours in proportion to their degrees".to_owned(),
             ),
             (None, None, Some(like)) => (
-                like.graph()?,
+                like.rmat().law()?.graph(),
+                Some(like.rmat()),
                 format!(
                     "an R-MAT graph of the size of {} in place of its degrees ({})",
                     like.name, like.source
@@ -83,24 +110,20 @@ impl CountSpec {
             (None, Some(training)) => training as f64,
             (train, _) => share(train.unwrap_or(TRAIN)),
         };
-        let assumed = format!(
-            "{:.0} nodes, {:.0} undirected edges, known in expectation: equal random parts, {law}, \
-             {training:.0} training nodes spread evenly, {features} dense features, {classes} classes",
-            graph.nodes(),
-            graph.edges() / 2.0,
-        );
         Ok(Counted {
             graph,
             training,
             features,
             classes,
-            assumed,
+            family,
+            law,
         })
     }
 
     /// A data set with the widths of the models that train on it, and no node: what is planned
-    /// comes from the counts. Its notes say what is assumed.
-    pub fn widths(&self, counted: &Counted) -> Dataset {
+    /// comes from the counts. Its notes say what is assumed, of the `parts` into which it is
+    /// divided, too.
+    pub fn widths(&self, counted: &Counted, parts: &str) -> Dataset {
         Dataset {
             name: self.name(),
             graph: Csr::undirected(0, std::iter::empty()).into(),
@@ -113,7 +136,7 @@ impl CountSpec {
             classes: counted.classes,
             split: Split::default(),
             reading: Arc::new(Reading {
-                notes: vec![counted.assumed.clone()],
+                notes: vec![counted.assumed(parts)],
                 ..Reading::default()
             }),
         }
@@ -136,7 +159,23 @@ impl CountSpec {
 }
 
 impl RmatCounts {
-    fn graph(&self) -> Result<ExpectedGraph, GraphError> {
+    /// The same law with 2^`scale` nodes, or as many of them as are kept here, and as many edges to
+    /// a node.
+    pub fn at(&self, scale: u32) -> Self {
+        let factor = (f64::from(scale) - f64::from(self.scale)).exp2();
+        Self {
+            scale,
+            nodes: self.nodes.map(|nodes| (nodes * factor).round().max(1.0)),
+            edges: self.edges.map(|edges| (edges * factor).round().max(1.0)),
+            ..*self
+        }
+    }
+
+    /// The law.
+    ///
+    /// # Errors
+    /// If the numbers contradict each other.
+    pub fn law(&self) -> Result<RmatLaw, GraphError> {
         if !(1..=LARGEST_SCALE).contains(&self.scale) {
             let what = format!(
                 "`scale` must be from 1 to {LARGEST_SCALE}, not {}",
@@ -184,7 +223,7 @@ impl RmatCounts {
                 ))
             })?;
         }
-        Ok(law.graph())
+        Ok(law)
     }
 }
 
@@ -248,9 +287,9 @@ mod tests {
         assert_eq!(counted.graph.nodes(), f64::from(36).exp2());
         assert!(counted.graph.edges() / 2.0 > 1e12);
         assert!(
-            counted.assumed.contains("equal random parts"),
-            "{}",
-            counted.assumed
+            counted
+                .assumed(Counted::RANDOM)
+                .contains("equal random parts")
         );
     }
 
@@ -262,7 +301,7 @@ mod tests {
         assert_eq!(arxiv.training, 90_941.0);
         assert!(
             arxiv
-                .assumed
+                .assumed(Counted::RANDOM)
                 .contains("R-MAT graph of the size of ogbn-arxiv")
         );
         let other = read("like = \"OGBN-arxiv\"\nfeatures = 7\nclasses = 3\ntrain = 0.5");

@@ -14,6 +14,14 @@
 use statrs::function::gamma::ln_gamma;
 
 use super::classes::{ExpectedGraph, NodeClass};
+use crate::graph::rmat::{self, Size};
+use crate::graph::{Csr, GraphError};
+use crate::memory;
+
+/// Most draws of a graph that is really drawn.
+const MOST_DRAWS: f64 = 1e9;
+/// Bytes that one takes at least, while a graph is made and cut.
+const EACH_DRAW: usize = 24;
 
 /// What is drawn.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +29,7 @@ pub struct RmatLaw {
     scale: u32,
     /// Natural logarithms of the quadrants' chances.
     ln_quadrants: [f64; 4],
+    quadrants: [f64; 3],
     draws: f64,
     /// The share of nodes that are kept.
     kept: f64,
@@ -50,9 +59,11 @@ fn choose(n: u32, k: u32) -> f64 {
 impl RmatLaw {
     /// A graph of 2^`scale` nodes from `edge_factor` · 2^`scale` draws; d is what the quadrants
     /// a, b, c leave of 1.
-    pub fn new(scale: u32, edge_factor: f64, [a, b, c]: [f64; 3]) -> Self {
+    pub fn new(scale: u32, edge_factor: f64, quadrants: [f64; 3]) -> Self {
+        let [a, b, c] = quadrants;
         Self {
             scale,
+            quadrants,
             ln_quadrants: [a, b, c, 1.0 - a - b - c].map(f64::ln),
             draws: edge_factor * f64::from(scale).exp2(),
             kept: 1.0,
@@ -104,6 +115,27 @@ impl RmatLaw {
             }
         }
         Some(self)
+    }
+
+    /// A graph of this law.
+    ///
+    /// # Errors
+    /// If it is too large to be drawn here.
+    pub fn draw(&self, seed: u64) -> Result<Csr, GraphError> {
+        if self.draws > MOST_DRAWS || self.scale > 31 {
+            let what = format!(
+                "`fit`: a graph of 2^{} nodes takes {:.1e} draws, and at most {MOST_DRAWS:.0e} are made; choose \
+                 other `scales`, where it is less dense or smaller",
+                self.scale, self.draws
+            );
+            return Err(GraphError::key("dataset.counts", what));
+        }
+        let nodes = (f64::from(self.scale).exp2() * self.kept).round() as usize;
+        let draws = self.draws.round() as usize;
+        let need = memory::bytes(&[draws], EACH_DRAW);
+        memory::need(|| format!("a graph of {draws} draws"), need)
+            .map_err(|short| GraphError::key("dataset.counts", short.to_string()))?;
+        rmat::graph(self.scale, nodes, Size::Draws(draws), self.quadrants, seed)
     }
 
     /// The graph in expectation. O(scale³).

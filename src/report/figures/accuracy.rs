@@ -158,6 +158,7 @@ mod tests {
             label: String::new(),
             look: looks::looks(&[("full", "full")])[0],
             spots: ys.iter().map(|y| spot(*y)).collect(),
+            crosses: false,
         };
         let both = [series(&[0.1, 0.7, 0.8]), series(&[0.2, 0.75, 0.7])];
         let (low, high) = worth_seeing(both.iter());

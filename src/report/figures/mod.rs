@@ -7,6 +7,7 @@ mod compression;
 mod heatmap;
 mod multiples;
 mod pareto;
+pub(super) mod projected;
 mod scaling;
 mod time_breakdown;
 mod timeline;
@@ -110,6 +111,7 @@ fn series(cell: &Entrant, spots: Vec<Spot>) -> Series {
         label: cell.strategy.to_owned(),
         look: cell.look,
         spots,
+        crosses: false,
     }
 }
 

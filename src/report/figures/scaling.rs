@@ -30,6 +30,11 @@ type Sized<'c, 'a> = (f64, &'c Entrant<'a>);
 /// One panel of time and one of bytes for each combination of what else is swept; `None` with fewer
 /// than two sizes.
 pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
+    beside(cells, &[])
+}
+
+/// The same, with crosses where `trained` cells lie.
+pub(super) fn beside(cells: &[Entrant], trained: &[Entrant]) -> Option<Figure> {
     let (size, name) = SIZES.into_iter().find(|(size, _)| {
         let mut sizes: Vec<f64> = cells
             .iter()
@@ -66,7 +71,7 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
     ];
     let groups = measures.map(|measure| {
         let ideal = yardstick.filter(|_| measure.1 == Unit::Seconds);
-        group(&panels, name, measure, ideal)
+        group((&panels, trained), (size, name), measure, ideal)
     });
     let ideal = yardstick.map_or(String::new(), |label| {
         format!(
@@ -103,13 +108,25 @@ fn per_epoch(cell: &Entrant, sum: impl Fn(&Measured) -> f64) -> Option<Summary> 
 
 /// A panel of one measure for each combination, all with the same axes.
 fn group(
-    panels: &[(Sweep, Vec<Sized>)],
-    name: &str,
+    (panels, trained): (&[(Sweep, Vec<Sized>)], &[Entrant]),
+    (size, name): (&str, &str),
     (measure, unit, value): Measure,
     ideal: Option<&str>,
 ) -> Option<Vec<Headed>> {
     let drawn: Vec<(&Sweep, Vec<Series>)> = (panels.iter())
-        .map(|(rest, members)| (rest, curves(members, value)))
+        .map(|(rest, members)| {
+            let crossed = trained.iter().filter_map(|cell| {
+                let x = size_of(cell, size)?;
+                (cell.setting.without(size) == *rest).then_some((x, cell))
+            });
+            let crossed = curves(&crossed.collect::<Vec<Sized>>(), value);
+            let crossed = crossed.into_iter().map(|series| Series {
+                crosses: true,
+                ..series
+            });
+            let drawn = curves(members, value).into_iter().chain(crossed);
+            (rest, drawn.collect())
+        })
         .collect();
     let spots = || {
         let all = drawn.iter().flat_map(|(_, series)| series);

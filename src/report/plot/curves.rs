@@ -39,6 +39,8 @@ pub(crate) struct Series {
     pub look: Look,
     /// The points, by growing x if they are joined.
     pub spots: Vec<Spot>,
+    /// Crosses on top of the curves, which need no entry in the legend.
+    pub crosses: bool,
 }
 
 /// A thin line to compare with, behind everything else.
@@ -75,6 +77,7 @@ impl Curves {
         let guide = self.guide.iter().filter(|guide| guide.points.len() > 1);
         self.series
             .iter()
+            .filter(|series| !series.crosses)
             .map(|series| (sample(series), series.label.clone()))
             .chain(guide.map(|guide| (Sample::Guide, guide.label.to_owned())))
             .collect()
@@ -97,7 +100,7 @@ impl Curves {
         if self.joined {
             // Many bands on top of each other would hide what they surround.
             let alpha = if self.series.len() > MANY { 0.1 } else { 0.2 };
-            for series in &self.series {
+            for series in self.series.iter().filter(|series| !series.crosses) {
                 let joined = self.joined_of(series);
                 band(canvas, series, &joined, alpha, |x, y| {
                     frame.nearest(place(x, y))
@@ -105,7 +108,9 @@ impl Curves {
             }
         }
         for (index, series) in self.series.iter().enumerate() {
-            if self.joined {
+            if series.crosses {
+                crosses(canvas, series, |x, y| frame.nearest(place(x, y)));
+            } else if self.joined {
                 self.draw_curve(canvas, series, index, &frame);
             } else {
                 error_bars(canvas, series, |x, y| frame.nearest(place(x, y)));
@@ -178,6 +183,16 @@ fn band(
         .map(|spot| place(spot.x, spot.y - spot.y_sd));
     let outline: Vec<At> = upper.chain(lower).collect();
     canvas.fill(&outline, series.look.color, alpha);
+}
+
+fn crosses(canvas: &mut Canvas, series: &Series, place: impl Fn(f64, f64) -> At) {
+    let stroke = Stroke::solid(series.look.color, 1.4 * CURVE);
+    for spot in &series.spots {
+        let (x, y) = place(spot.x, spot.y);
+        let half = MARKER;
+        canvas.line(&[(x - half, y - half), (x + half, y + half)], stroke);
+        canvas.line(&[(x - half, y + half), (x + half, y - half)], stroke);
+    }
 }
 
 fn error_bars(canvas: &mut Canvas, series: &Series, place: impl Fn(f64, f64) -> At) {

@@ -131,6 +131,10 @@ impl Strategy for DistDgl {
         true
     }
 
+    fn plans_from_law(&self) -> bool {
+        true
+    }
+
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
         let Some(batches) = setting.batches.clone() else {
             return Err(OptionError::key("kind", "distdgl trains in mini-batches"));

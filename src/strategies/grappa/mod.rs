@@ -113,6 +113,10 @@ impl Strategy for Grappa {
         true
     }
 
+    fn plans_from_law(&self) -> bool {
+        true
+    }
+
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
         let Self(options) = *self;
         options.fit(setting)?;

@@ -1,5 +1,9 @@
 //! What a cell would send and how long it would take, from its plan alone, without training.
 
+mod beside;
+mod row;
+mod verdicts;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -8,11 +12,15 @@ use serde::Serialize;
 use super::Error;
 use super::config::{Cell, Experiment};
 use super::prepare::{Fitted, Preparation};
-use super::rows::ProjectionRow;
-use crate::net::TrafficKind;
+use super::row_maker::RowMaker;
+use super::rows::RunRow;
+use crate::net::{Seconds, TrafficKind};
 use crate::sim::{
     ComputeTiming, Decision, Planner, Played, Setting, Timeline, WorkerTimes, play, play_equals,
 };
+
+pub(crate) use beside::{Beside, beside};
+pub(crate) use verdicts::{Verdicts, verdicts};
 
 /// What a cell would send and how long that would take. Times have the names that they have in the
 /// table of runs.
@@ -38,6 +46,11 @@ pub(crate) struct Projection {
     /// What is assumed of a graph that is known in numbers alone; then all here is an expectation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assumed: Option<String>,
+    /// Rows that cross the boundary in one exact exchange.
+    pub boundary_rows: u64,
+    /// The ends between which this lies, where the cut is known by a fit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub between: Option<Between>,
     /// Number of messages.
     pub messages: u64,
     /// Encoded values.
@@ -48,6 +61,11 @@ pub(crate) struct Projection {
     pub bytes_by_kind: BTreeMap<TrafficKind, u64>,
     /// Virtual time when the last worker ends.
     pub simulated_seconds: f64,
+    /// Virtual time of an epoch: the median of those after the first, or the only one.
+    pub epoch_seconds: f64,
+    /// What the whole takes beyond so many of these: what is done once, such as fetching features,
+    /// and what is done again and again, such as moving chunks.
+    pub setup_seconds: f64,
     /// Mean over workers of the time they compute: nothing where compute is measured, as nothing is
     /// computed here.
     pub compute_seconds: f64,
@@ -65,6 +83,30 @@ pub(crate) struct Projection {
     pub device_memory_bytes: Option<u64>,
     /// Whether the one fits into the other, where both are known.
     pub fits: Option<bool>,
+    /// As a run that was carried out, of which accuracies are not known.
+    #[serde(skip)]
+    pub run: RunRow,
+    /// The same at both ends, where the cut is known by a fit.
+    #[serde(skip)]
+    pub ends: Option<Box<[RunRow; 2]>>,
+}
+
+/// Between which ends a projection lies whose cut was fitted: those of the fit's interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct Between {
+    /// Encoded values.
+    pub payload_bytes: (u64, u64),
+    /// Virtual time when the last worker ends.
+    pub simulated_seconds: (f64, f64),
+}
+
+impl Between {
+    fn of(low: &Projection, high: &Projection) -> Self {
+        Self {
+            payload_bytes: (low.payload_bytes, high.payload_bytes),
+            simulated_seconds: (low.simulated_seconds, high.simulated_seconds),
+        }
+    }
 }
 
 /// How far projecting has come.
@@ -107,8 +149,16 @@ pub(crate) fn project(
                 epochs: fitted.training.epochs(),
             });
         };
-        projections.push(project_cell(cell, &fitted, done)?);
+        let name = &experiment.name;
+        let mut projection = project_cell(name, cell, &fitted, done)?;
         drop(fitted);
+        if let Some(ends) = preparation.ends(cell, seed)? {
+            let [low, high] = ends.map(|end| project_cell(name, cell, &end, |_| ()));
+            let (low, high) = (low?, high?);
+            projection.between = Some(Between::of(&low, &high));
+            projection.ends = Some(Box::new([low.run, high.run]));
+        }
+        projections.push(projection);
         let later = cells[number..].iter();
         preparation.keep_only(&later.map(|cell| &cell.settings.dataset).collect::<Vec<_>>());
     }
@@ -179,11 +229,22 @@ fn played(fitted: &Fitted, done: impl Fn(usize)) -> Result<(Played, Option<u64>)
     Ok((played, planner.most))
 }
 
+/// Time of an epoch, and what all take beyond that: epochs end at these times.
+fn epoch_and_setup(ends: &[Seconds]) -> (f64, f64) {
+    let took = ends.windows(2).map(|pair| pair[1].0 - pair[0].0);
+    let mut took: Vec<f64> = took.collect();
+    took.sort_by(f64::total_cmp);
+    let last = ends.last().map_or(0.0, |end| end.0);
+    let epoch = took.get(took.len() / 2).copied().unwrap_or(last);
+    (epoch, (last - epoch * ends.len() as f64).max(0.0))
+}
+
 /// One cell, fitted.
 ///
 /// # Errors
 /// If its plan cannot be played.
 pub(super) fn project_cell(
+    experiment: &str,
     cell: &Cell,
     fitted: &Fitted,
     done: impl Fn(usize),
@@ -208,7 +269,8 @@ pub(super) fn project_cell(
         ComputeTiming::Modelled(profile) => profile.memory,
         ComputeTiming::Measured => None,
     };
-    Ok(Projection {
+    let (epoch_seconds, setup_seconds) = epoch_and_setup(&played.epochs);
+    let mut projection = Projection {
         cell: cell.name.clone(),
         strategy: cell.strategy.label.clone(),
         dataset: setting.dataset.name.clone(),
@@ -217,11 +279,15 @@ pub(super) fn project_cell(
         epochs: training.epochs(),
         exact: training.plans_exactly(),
         assumed: (!setting.holds_graph()).then(|| setting.dataset.reading.notes.join("; ")),
+        boundary_rows: setting.counts.boundary_rows() as u64,
+        between: None,
         messages: count.messages,
         payload_bytes: count.payload.0,
         wire_bytes: count.wire.0,
         bytes_by_kind,
         simulated_seconds,
+        epoch_seconds,
+        setup_seconds,
         compute_seconds: mean(|times| times.compute.0),
         communication_seconds: mean(|times| times.communication.0),
         exposed_communication_seconds: mean(|times| times.exposed.0),
@@ -230,42 +296,37 @@ pub(super) fn project_cell(
         memory_bytes: memory,
         device_memory_bytes: device,
         fits: memory.zip(device).map(|(needs, there)| needs <= there),
-    })
+        run: RunRow::default(),
+        ends: None,
+    };
+    let maker = RowMaker {
+        experiment,
+        cell,
+        fitted,
+    };
+    let ends = setting.counts.parts.iter().map(|part| part.cut_edges);
+    projection.run = projection.as_run(RunRow {
+        edge_cut: ends.sum::<usize>() as u64 / 2,
+        parameters: Some(setting.model.parameters() as u64),
+        // Nothing is carried out.
+        backend: String::new(),
+        device: String::new(),
+        ..maker.blank()
+    });
+    Ok(projection)
 }
 
-impl Projection {
-    /// Its row of the table.
-    pub(crate) fn row(&self, experiment: &str) -> ProjectionRow {
-        let of = |kind| self.bytes_by_kind.get(&kind).copied().unwrap_or(0);
-        ProjectionRow {
-            experiment: experiment.to_owned(),
-            cell: self.cell.clone(),
-            strategy: self.strategy.clone(),
-            dataset: self.dataset.clone(),
-            workers: self.workers as u64,
-            seed: self.seed,
-            epochs: self.epochs as u64,
-            bound: if self.exact { "exact" } else { "at most" }.to_owned(),
-            assumed: self.assumed.clone(),
-            messages: self.messages,
-            payload_bytes: self.payload_bytes,
-            wire_bytes: self.wire_bytes,
-            feature_bytes: of(TrafficKind::Feature),
-            activation_bytes: of(TrafficKind::Activation),
-            activation_gradient_bytes: of(TrafficKind::ActivationGradient),
-            parameter_gradient_bytes: of(TrafficKind::ParameterGradient),
-            parameter_bytes: of(TrafficKind::Parameter),
-            repartition_bytes: of(TrafficKind::Repartition),
-            sample_bytes: of(TrafficKind::Sample),
-            control_bytes: of(TrafficKind::Control),
-            simulated_seconds: self.simulated_seconds,
-            compute_seconds: self.compute_seconds,
-            communication_seconds: self.communication_seconds,
-            exposed_communication_seconds: self.exposed_communication_seconds,
-            waiting_seconds: self.waiting_seconds,
-            machine_hours: self.machine_hours,
-            memory_bytes: self.memory_bytes,
-            device_memory_bytes: self.device_memory_bytes,
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_done_once_is_no_part_of_an_epoch() {
+        let ends =
+            |ends: &[f64]| epoch_and_setup(&ends.iter().copied().map(Seconds).collect::<Vec<_>>());
+        assert_eq!(ends(&[5.0, 7.0, 9.0]), (2.0, 3.0));
+        assert_eq!(ends(&[4.0]), (4.0, 0.0));
+        // Chunks that move before the fourth epoch.
+        assert_eq!(ends(&[2.0, 3.0, 4.0, 7.0, 8.0]), (1.0, 3.0));
     }
 }

@@ -1,0 +1,93 @@
+//! Projections beside what was trained.
+
+use super::Projection;
+use crate::experiment::rows::{BesideRow, Measured, RunRow};
+use crate::experiment::statistics::Summary;
+
+/// What is held against each other: its name and its value.
+const MEASURES: [(&str, fn(&Measured) -> f64); 6] = [
+    (BYTES, |run| run.payload_bytes as f64),
+    ("wire_bytes", |run| run.wire_bytes as f64),
+    ("node_data_bytes", |run| run.node_data_bytes() as f64),
+    ("messages", |run| run.messages as f64),
+    (SECONDS, |run| run.simulated_seconds),
+    ("compute_seconds", |run| run.compute_seconds),
+];
+const BYTES: &str = "payload_bytes";
+const SECONDS: &str = "simulated_seconds";
+
+/// Runs that stand beside projections.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Beside {
+    /// One row for each measure of each cell that is on both sides.
+    pub rows: Vec<BesideRow>,
+    /// The runs of these cells.
+    pub runs: Vec<RunRow>,
+}
+
+/// Joins projections with runs, by the strategy's label and what the sweep gives a cell; runs stand
+/// for the mean over their seeds.
+///
+/// # Errors
+/// If no cell is on both sides, or one has another number of workers or epochs there.
+pub(crate) fn beside(projections: &[Projection], runs: &[RunRow]) -> Result<Beside, String> {
+    let mut found = Beside::default();
+    for projection in projections {
+        let same = |run: &&RunRow| {
+            run.is_ok() && run.strategy == projection.strategy && run.sweep == projection.run.sweep
+        };
+        let trained: Vec<&RunRow> = runs.iter().filter(same).collect();
+        let Some(first) = trained.first() else {
+            continue;
+        };
+        let [there, here] = [*first, &projection.run].map(|run| (run.workers, run.epochs));
+        if there != here {
+            return Err(format!(
+                "cell \"{}\" was trained with {} workers for {} epochs, and is projected with {} for {}; give the \
+                 folder of a run of the same file",
+                first.cell, there.0, there.1, here.0, here.1
+            ));
+        }
+        found.runs.extend(trained.iter().copied().cloned());
+        let Some(projected) = projection.run.measured else {
+            continue;
+        };
+        for (measure, of) in MEASURES {
+            let values = trained
+                .iter()
+                .filter_map(|run| run.measured.as_ref().map(of));
+            let Some(trained) = Summary::of(values).map(|values| values.mean) else {
+                continue;
+            };
+            let projected = of(&projected);
+            // Of nothing, nothing else is a share.
+            let error = (trained > 0.0).then(|| projected / trained - 1.0);
+            found.rows.push(BesideRow {
+                cell: projection.cell.clone(),
+                strategy: projection.strategy.clone(),
+                measure: measure.to_owned(),
+                trained,
+                projected,
+                error,
+            });
+        }
+    }
+    if found.rows.is_empty() {
+        return Err(
+            "has no run of a cell that is projected here: strategy labels and sweep values have to be the same".to_owned(),
+        );
+    }
+    Ok(found)
+}
+
+impl Beside {
+    /// The largest errors of a strategy's bytes and time, signed, wherever it was trained.
+    pub(crate) fn worst(&self, strategy: &str) -> [Option<f64>; 2] {
+        [BYTES, SECONDS].map(|measure| {
+            let rows = self.rows.iter();
+            let mine = rows.filter(|row| row.strategy == strategy && row.measure == measure);
+            mine.filter_map(|row| row.error)
+                .max_by(|a, b| a.abs().total_cmp(&b.abs()))
+        })
+    }
+}

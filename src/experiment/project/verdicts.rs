@@ -1,0 +1,71 @@
+//! An experiment's claims, judged by what is projected.
+
+use super::Projection;
+use crate::experiment::claims::{ClaimSpec, judge};
+use crate::experiment::config::Experiment;
+use crate::experiment::rows::{ClaimRow, RunRow};
+use crate::experiment::statistics::Statistics;
+
+/// What a worker holds, by the name that it has in `runs`.
+const MEMORY: &str = "peak_memory_bytes";
+
+/// What comes of the claims.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Verdicts {
+    /// Those that a plan has something to say about.
+    pub claims: Vec<ClaimRow>,
+    /// The others, by id: a training alone knows accuracies.
+    pub left_out: Vec<String>,
+}
+
+/// Judges the claims. A projection is one number and no sample, so that a verdict needs no seeds;
+/// where a cut is known by a fit, it has to be the same at both ends of the interval.
+pub(crate) fn verdicts(experiment: &Experiment, projections: &[Projection]) -> Verdicts {
+    let statistics = Statistics {
+        minimum_seeds: 1,
+        ..experiment.statistics.clone()
+    };
+    let judged = |of: &dyn Fn(&Projection) -> RunRow| -> Vec<ClaimRow> {
+        let claim = |claim: &ClaimSpec| {
+            // Of some strategies nobody knows what they hold.
+            let known = |one: &&Projection| claim.measure != MEMORY || one.memory_bytes.is_some();
+            let runs: Vec<RunRow> = projections.iter().filter(known).map(of).collect();
+            judge(std::slice::from_ref(claim), &runs, &statistics)
+        };
+        experiment.claims.iter().flat_map(claim).collect()
+    };
+    let at = |end: usize| {
+        judged(&|projection| {
+            let ends = projection.ends.as_ref();
+            ends.map_or(&projection.run, |ends| &ends[end]).clone()
+        })
+    };
+    let fitted = projections
+        .iter()
+        .any(|projection| projection.ends.is_some());
+    let ends = fitted.then(|| [at(0), at(1)]);
+    let mut found = Verdicts::default();
+    for (place, mut row) in judged(&|projection| projection.run.clone())
+        .into_iter()
+        .enumerate()
+    {
+        if row.measured.is_none() {
+            found.left_out.push(row.id);
+            continue;
+        }
+        // There are no seeds, and nothing is left to chance.
+        (row.p_value, row.p_adjusted, row.seeds) = (None, None, 0);
+        if let Some([low, high]) = &ends {
+            let ends = [&low[place], &high[place]];
+            let values = ends.map(|end| end.measured);
+            if let [Some(one), Some(other)] = values {
+                (row.low, row.high) = (Some(one.min(other)), Some(one.max(other)));
+            }
+            if ends.iter().any(|end| end.verdict != row.verdict) {
+                ClaimRow::INCONCLUSIVE.clone_into(&mut row.verdict);
+            }
+        }
+        found.claims.push(row);
+    }
+    found
+}

@@ -1,0 +1,216 @@
+//! Tables of what is projected: one row for each cell.
+
+use crate::experiment::rows::{BesideRow, ClaimRow};
+use crate::experiment::{Beside, Projection};
+use crate::net::TrafficKind;
+use crate::report::format::{bytes, percent, quantity, seconds};
+use crate::report::tables::{self as report_tables, Entry, Table, columns};
+
+/// Name of the table of claims.
+pub(super) const CLAIMS: &str = "projected-claims";
+
+/// Names of all tables.
+pub(super) const NAMES: [&str; 5] = [
+    "projected-bytes",
+    "projected-time",
+    "projected-memory",
+    "projected-errors",
+    CLAIMS,
+];
+
+/// All but the claims.
+pub(super) fn all(projections: &[Projection], beside: Option<&Beside>) -> Vec<Table> {
+    let mut tables = vec![
+        sent(projections),
+        time(projections, beside),
+        memory(projections),
+    ];
+    tables.extend(beside.map(errors));
+    tables
+}
+
+/// The claims, of which no seeds are known.
+pub(super) fn claims(claims: &[ClaimRow]) -> Table {
+    Table {
+        name: CLAIMS,
+        caption: "Claims, judged by what is projected; nothing was trained.".to_owned(),
+        ..report_tables::claims(claims, None)
+    }
+}
+
+fn table<'a>(
+    name: &'static str,
+    caption: &str,
+    headings: &[&'static str],
+    projections: &'a [Projection],
+    row: impl Fn(&'a Projection) -> Vec<String>,
+) -> Table {
+    let rows = projections.iter().map(|projection| {
+        let cell = std::iter::once(projection.cell.clone());
+        cell.chain(row(projection)).map(Entry::new).collect()
+    });
+    Table {
+        name,
+        caption: caption.to_owned(),
+        columns: columns(headings),
+        rows: rows.collect(),
+    }
+}
+
+/// `≤` where a number is the most that it can be.
+fn bound(projection: &Projection, text: String) -> String {
+    if projection.exact {
+        text
+    } else {
+        format!("≤ {text}")
+    }
+}
+
+fn sent(projections: &[Projection]) -> Table {
+    const HEADINGS: [(&str, TrafficKind); 8] = [
+        ("#features", TrafficKind::Feature),
+        ("#activations", TrafficKind::Activation),
+        ("#their gradients", TrafficKind::ActivationGradient),
+        ("#parameter gradients", TrafficKind::ParameterGradient),
+        ("#parameters", TrafficKind::Parameter),
+        ("#repartition", TrafficKind::Repartition),
+        ("#sampled ids", TrafficKind::Sample),
+        ("#control", TrafficKind::Control),
+    ];
+    let of = |projection: &Projection, kind| projection.bytes_by_kind.get(&kind).copied();
+    // What nobody sends has no column.
+    let used: Vec<_> = (HEADINGS.into_iter())
+        .filter(|(_, kind)| projections.iter().any(|one| of(one, *kind).is_some()))
+        .collect();
+    let first = ["cell", "#epochs"].into_iter();
+    let kinds = used.iter().map(|(heading, _)| *heading);
+    let last = ["#payload", "#between", "#on the wire"];
+    let headings: Vec<&str> = first.chain(kinds).chain(last).collect();
+    let caption = "Bytes of the whole training by kind, and their sum; on the wire with framing. Where a cut is known by a \
+                   fit, the payload is between these ends.";
+    table(NAMES[0], caption, &headings, projections, |projection| {
+        let kinds = used.iter().map(|(_, kind)| {
+            of(projection, *kind).map_or("–".to_owned(), |sent| bytes(sent as f64))
+        });
+        let ends = projection.between.map_or("–".to_owned(), |ends| {
+            let (low, high) = ends.payload_bytes;
+            format!("{} and {}", bytes(low as f64), bytes(high as f64))
+        });
+        let payload = bound(projection, bytes(projection.payload_bytes as f64));
+        let wire = bound(projection, bytes(projection.wire_bytes as f64));
+        std::iter::once(projection.epochs.to_string())
+            .chain(kinds)
+            .chain([payload, ends, wire])
+            .collect()
+    })
+}
+
+fn time(projections: &[Projection], beside: Option<&Beside>) -> Table {
+    let headings = [
+        "cell",
+        "#an epoch",
+        "#set-up and switches",
+        "#that, by the epoch",
+        "#computing",
+        "#exposed",
+        "#hidden",
+        "#waiting",
+        "#the whole",
+        "#between",
+        "#bytes and time where trained",
+    ];
+    let caption = "An epoch as most are, what the training takes beyond its epochs, and that shared out among them. Then a mean \
+                   epoch, over workers: computing, communication that computing does not hide and that it hides, and waiting for \
+                   others that had not begun to send. The last column has the largest errors of the strategy wherever it was trained, too.";
+    table(NAMES[1], caption, &headings, projections, |projection| {
+        let each = |all: f64| seconds(all / projection.epochs.max(1) as f64);
+        let hidden = projection.communication_seconds - projection.exposed_communication_seconds;
+        let ends = projection.between.map_or("–".to_owned(), |ends| {
+            let (low, high) = ends.simulated_seconds;
+            format!("{} and {}", seconds(low), seconds(high))
+        });
+        vec![
+            bound(projection, seconds(projection.epoch_seconds)),
+            seconds(projection.setup_seconds),
+            each(projection.setup_seconds),
+            each(projection.compute_seconds),
+            each(projection.exposed_communication_seconds),
+            each(hidden.max(0.0)),
+            each(projection.waiting_seconds),
+            bound(projection, seconds(projection.simulated_seconds)),
+            ends,
+            beside.map_or("–".to_owned(), |beside| {
+                worst(beside, &projection.strategy)
+            }),
+        ]
+    })
+}
+
+/// The largest errors of a strategy, as `+1.2 %, −3.4 %`.
+pub(crate) fn worst(beside: &Beside, strategy: &str) -> String {
+    let of = |error: Option<f64>| error.map_or("–".to_owned(), signed);
+    let [bytes, time] = beside.worst(strategy).map(of);
+    format!("{bytes}, {time}")
+}
+
+fn signed(share: f64) -> String {
+    let sign = if share < 0.0 { "−" } else { "+" };
+    format!("{sign}{}", percent(share.abs()))
+}
+
+fn memory(projections: &[Projection]) -> Table {
+    let headings = [
+        "cell",
+        "#workers",
+        "#boundary rows",
+        "#memory of a worker",
+        "#of the device",
+        "verdict",
+        "#of all machines",
+    ];
+    let caption = "The memory of the worker that needs most, and whether the device of `compute.timing` has so much; the time of all \
+                   workers together.";
+    table(NAMES[2], caption, &headings, projections, |projection| {
+        let known = |size: Option<u64>| size.map_or("?".to_owned(), |size| bytes(size as f64));
+        let verdict = match projection.fits {
+            Some(true) => "fits",
+            Some(false) => "too small",
+            None => "not known",
+        };
+        vec![
+            projection.workers.to_string(),
+            quantity(projection.boundary_rows as f64),
+            known(projection.memory_bytes),
+            known(projection.device_memory_bytes),
+            verdict.to_owned(),
+            seconds(projection.machine_hours * 3600.0),
+        ]
+    })
+}
+
+fn errors(beside: &Beside) -> Table {
+    let number = |row: &BesideRow, value: f64| match row.measure.as_str() {
+        measure if measure.contains("bytes") => bytes(value),
+        measure if measure.contains("seconds") => seconds(value),
+        _ => quantity(value),
+    };
+    let row = |row: &BesideRow| {
+        let error = row.error.map_or("–".to_owned(), signed);
+        let (trained, projected) = (number(row, row.trained), number(row, row.projected));
+        [
+            row.cell.clone(),
+            row.measure.replace('_', " "),
+            trained,
+            projected,
+            error,
+        ]
+        .map(Entry::new)
+        .to_vec()
+    };
+    Table {
+        name: NAMES[3],
+        caption: "Cells that were trained, too: what was measured there, mean over seeds, and what was projected.".to_owned(),
+        columns: columns(&["cell", "measure", "#trained", "#projected", "#error"]),
+        rows: beside.rows.iter().map(row).collect(),
+    }
+}
