@@ -4,8 +4,11 @@ use super::Projection;
 use crate::experiment::rows::{BesideRow, Measured, RunRow};
 use crate::experiment::statistics::Summary;
 
-/// What is held against each other: its name and its value.
-const MEASURES: [(&str, fn(&Measured) -> f64); 6] = [
+/// A measure: its name and its value.
+type Measure = (&'static str, fn(&Measured) -> f64);
+
+/// What is held against each other.
+const MEASURES: [Measure; 6] = [
     (BYTES, |run| run.payload_bytes as f64),
     ("wire_bytes", |run| run.wire_bytes as f64),
     ("node_data_bytes", |run| run.node_data_bytes() as f64),

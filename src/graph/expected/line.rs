@@ -65,11 +65,15 @@ mod tests {
 
     #[test]
     fn the_interval_is_that_of_the_textbook() {
-        // By hand: slope .7, residuals .1, .1, -.6, .4 of intercept 1; s² = .54 / 2, x̄ = 2.5, Σ = 5.
+        // By hand: slope .66, residuals .19, .03, −.63, .41, whose squares add up to .602, and Student's
+        // t of two degrees of freedom, 4.3027: 4.3027 · √(.602 / 2) · √(1 + 1/4 + 6.25/5).
         let line = Line::through(&[(1.0, 2.0), (2.0, 2.5), (3.0, 2.5), (4.0, 4.2)]).unwrap();
-        assert!((line.at(5.0) - 4.5).abs() < 0.06, "{}", line.at(5.0));
-        let wide = line.deviation * (1.0_f64 + 0.25 + 6.25 / 5.0).sqrt() * 4.302_652_7;
-        assert!((line.half(5.0, 0.95) - wide).abs() < 1e-6);
+        assert!((line.at(5.0) - 4.45).abs() < 1e-12, "{}", line.at(5.0));
+        assert!(
+            (line.half(5.0, 0.95) - 3.7324).abs() < 1e-3,
+            "{}",
+            line.half(5.0, 0.95)
+        );
     }
 
     #[test]
