@@ -12,7 +12,7 @@ use super::Error;
 use super::config::{Cell, ConfigError, Experiment, OptionError};
 use crate::graph::{
     Batches, BoundaryCounts, BoundaryPlan, Chunks, Dataset, DatasetSpec, Division, ExpectedGraph,
-    GraphError, Partition, PartitionSpec, RawDataset,
+    GraphError, Metric, Partition, PartitionSpec, RawDataset,
 };
 use crate::model::{LayerSpec, ModelSpec};
 use crate::net::Framing;
@@ -80,7 +80,7 @@ pub struct Preparation<'a> {
     base: PathBuf,
     engine: Engine,
     raw: Memo<DatasetSpec, Arc<RawDataset>>,
-    split: Memo<(DatasetSpec, u64), Arc<Dataset>>,
+    split: Memo<(DatasetSpec, Option<Metric>, u64), Arc<Dataset>>,
     parts: Memo<(DatasetSpec, PartitionSpec, usize, u64), Parts>,
     devices: Vec<(DeviceConfig, Vec<WorkerDevice>)>,
     timeline_epochs: usize,
@@ -216,7 +216,7 @@ impl<'a> Preparation<'a> {
     ) -> Result<Setting, Error> {
         let settings = &cell.settings;
         let dataset = self
-            .dataset(&settings.dataset, seed)
+            .dataset(&settings.dataset, settings.task.metric, seed)
             .map_err(|error| misfit(cell, "dataset.path", &error))?;
         let lacks = match (dataset.classes, dataset.features.width()) {
             (0, 0) => Some("neither labels nor features"),
@@ -338,11 +338,17 @@ impl<'a> Preparation<'a> {
         Ok(())
     }
 
-    fn dataset(&mut self, spec: &DatasetSpec, seed: u64) -> Result<Arc<Dataset>, GraphError> {
+    fn dataset(
+        &mut self,
+        spec: &DatasetSpec,
+        metric: Option<Metric>,
+        seed: u64,
+    ) -> Result<Arc<Dataset>, GraphError> {
         let (raw, base) = (&mut self.raw, &self.base);
-        self.split.get((spec.clone(), seed), || {
+        self.split.get((spec.clone(), metric, seed), || {
             let raw = raw.get(spec.clone(), || spec.read(base).map(Arc::new))?;
-            Ok(Arc::new(raw.split(&spec.split, seed)?))
+            let data = raw.split(&spec.split, seed)?;
+            Ok(Arc::new(data.measured_by(metric.or(raw.metric))?))
         })
     }
 

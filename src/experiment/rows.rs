@@ -11,6 +11,7 @@ mod text;
 
 use serde::{Deserialize, Serialize};
 
+use crate::graph::Metric;
 use crate::net::TrafficKind;
 use crate::sim::Doing;
 use field::Field;
@@ -29,6 +30,16 @@ pub(crate) fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<
         }
     }
     known
+}
+
+/// What the columns of accuracy hold, in words: `accuracy`, or `accuracy or ROC-AUC` where runs
+/// differ.
+pub(crate) fn metric_title<'a>(runs: impl IntoIterator<Item = &'a RunRow>) -> String {
+    let titles = distinct(runs.into_iter().map(|run| run.metric().title()));
+    if titles.is_empty() {
+        return Metric::default().title().to_owned();
+    }
+    titles.join(" or ")
 }
 
 table! {
@@ -79,11 +90,11 @@ table! {
     =>
     /// What is known of a run that finished.
     Measured {
-        /// Epoch of the highest validation accuracy.
+        /// Epoch of the highest `val_accuracy`.
         best_epoch: Option<u64>,
-        /// Validation accuracy at `best_epoch`, in 0 to 1.
+        /// Validation accuracy, or what `metric` says, at `best_epoch`, in 0 to 1.
         val_accuracy: Option<f64>,
-        /// Test accuracy at `best_epoch`, in 0 to 1.
+        /// Test accuracy, or what `metric` says, at `best_epoch`, in 0 to 1.
         test_accuracy: Option<f64>,
         /// First epoch whose training loss is no number; null where there is none, and in tables of
         /// earlier versions. Accuracies are then those of an epoch before, and decide no claim.
@@ -154,12 +165,20 @@ table! {
         status: String,
         /// The strategy's kind, as experiment files name it; null in tables of earlier versions.
         strategy_kind: Option<String>,
+        /// What the columns of accuracy hold: `accuracy`, `roc-auc` or `micro-f1`; null in tables of
+        /// earlier versions, which hold accuracy.
+        metric: Option<Metric>,
         /// The swept keys and their values in this cell, as a JSON object; empty without a sweep.
         sweep: Sweep,
     }
 }
 
 impl RunRow {
+    /// What its columns of accuracy hold.
+    pub fn metric(&self) -> Metric {
+        self.metric.unwrap_or_default()
+    }
+
     /// The `status` of a run that finished.
     pub const OK: &'static str = "ok";
 
@@ -226,13 +245,13 @@ table! {
         wire_bytes: u64,
         /// Mean training loss, weighted where the strategy weights it (`weight_mean` of `grappa`).
         train_loss: Option<f64>,
-        /// Training accuracy, in 0 to 1.
+        /// Training accuracy, or what `metric` says, in 0 to 1.
         train_accuracy: Option<f64>,
-        /// Validation accuracy, in 0 to 1; null where not evaluated.
+        /// Validation accuracy, or what `metric` says, in 0 to 1; null where not evaluated.
         val_accuracy: Option<f64>,
-        /// Test accuracy, in 0 to 1; null where not evaluated.
+        /// Test accuracy, or what `metric` says, in 0 to 1; null where not evaluated.
         test_accuracy: Option<f64>,
-        /// Mean cross-entropy of the validation nodes; null where not evaluated.
+        /// Mean loss of the validation nodes; null where not evaluated.
         val_loss: Option<f64>,
         /// Ratio asked of the codec; not bytes saved, for what travels whole is left out. Null for
         /// strategies that do not compress.
@@ -248,6 +267,8 @@ table! {
         /// Σ‖x̃ − x‖² / Σ‖x‖² of the rows sent forward, decoded and as they were; null where not
         /// measured.
         compression_error: Option<f64>,
+        /// What the columns of accuracy hold, as in `runs`.
+        metric: Option<Metric>,
     }
 }
 

@@ -27,12 +27,14 @@ mod error;
 mod expected;
 mod features;
 mod fingerprint;
+mod labels;
 mod loaders;
 mod normal;
 mod order;
 mod partition;
 mod peers;
 mod profile;
+mod propagated;
 mod reading;
 mod rehearsal;
 mod rmat;
@@ -43,6 +45,7 @@ mod spec;
 mod split;
 mod stats;
 mod synthetic;
+mod task;
 
 pub use batches::{BatchSpec, Batches, Steps, shuffled};
 pub use boundary::{BoundaryPlan, Part};
@@ -58,6 +61,7 @@ pub use division::{Chunks, Division};
 pub use error::GraphError;
 pub use expected::{Counted, ExpectedGraph, NodeClass, PUBLISHED, PublishedSize, sampling};
 pub use features::Features;
+pub use labels::{Label, Labels, Several};
 pub use partition::Partition;
 pub use peers::{Peers, places};
 pub use profile::{DataProfile, Degrees, Homophily};
@@ -70,3 +74,4 @@ pub use spec::{
     PartitionSpec, RmatCounts, SplitFractions, SplitPerClass, SplitSpec, SyntheticSpec,
 };
 pub use stats::PartitionStats;
+pub use task::{Metric, Task, TaskSpec};

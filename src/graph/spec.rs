@@ -151,6 +151,11 @@ pub enum SyntheticSpec {
         /// Standard deviation of the feature noise around a class mean of unit length. Default 1.
         #[serde(default = "one")]
         noise: f64,
+        /// Gives each node so many labels, of which it may have several, instead of the class: a
+        /// label where a random projection of the features, averaged twice over neighbourhoods, is
+        /// large.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        labels: Option<usize>,
         /// Seed of graph and features; the same for every run of an experiment. Default 0.
         #[serde(default)]
         seed: u64,

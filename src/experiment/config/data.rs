@@ -144,6 +144,15 @@ pub(super) fn synthetic(spec: &SyntheticSpec, check: &Checks<'_>) -> Result<(), 
             &format!("{features} of each of {nodes} nodes are more than {MOST_VALUES} values"),
         )
     };
+    let of_labels = |labels: usize, nodes: usize| {
+        check.positive(labels, "labels")?;
+        let values = labels.checked_mul(nodes);
+        check.that(
+            values.is_some_and(|values| values <= MOST_VALUES),
+            "labels",
+            &format!("{labels} of each of {nodes} nodes are more than {MOST_VALUES} values"),
+        )
+    };
     match spec {
         SyntheticSpec::Sbm {
             nodes,
@@ -152,9 +161,11 @@ pub(super) fn synthetic(spec: &SyntheticSpec, check: &Checks<'_>) -> Result<(), 
             degree_within,
             degree_between,
             noise,
+            labels,
             ..
         } => {
             check.positive(*nodes, "nodes")?;
+            of_labels(labels.unwrap_or(1), *nodes)?;
             check.positive(*classes, "classes")?;
             of_features(*features, *nodes)?;
             check.that(nodes >= classes, "nodes", "must be at least `classes`")?;

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use serde::Deserialize;
 
-use super::{BUNDLED, DatasetSpec, GraphError};
+use super::{BUNDLED, DatasetSpec, GraphError, Metric};
 
 pub use folder::{data_folder, keep_data_in};
 
@@ -45,8 +45,9 @@ pub struct PublishedSet {
     pub features: u64,
     /// Classes, or labels of which a node may have several.
     pub classes: u64,
-    /// The measure that the authors report.
-    pub metric: String,
+    /// The measure that the authors report; none for edges alone.
+    #[serde(default)]
+    pub metric: Option<Metric>,
     /// The split that comes with the files.
     pub split: String,
     /// The licence that its source states.

@@ -317,7 +317,7 @@ mod tests {
         );
         let data = of(folder.path(), Form::Json).unwrap();
         assert_eq!(data.name, "tiny");
-        assert_eq!(data.labels[..], [Some(0), Some(1), Some(1)]);
+        assert_eq!(data.labels.classes()[..], [Some(0), Some(1), Some(1)]);
         assert_eq!(
             data.graph.iter_edges().collect::<Vec<_>>(),
             [(2, 0), (0, 2)]
@@ -347,7 +347,7 @@ mod tests {
         let data = of(folder.path(), Form::Plain).unwrap();
         assert_eq!(*data.features, Features::identity(2));
         assert_eq!(
-            data.labels[..],
+            data.labels.classes()[..],
             [Some(1), Some(0)],
             "9 comes before 10 among numbers"
         );
@@ -409,7 +409,7 @@ mod tests {
     fn empty_and_nan_labels_are_no_classes() {
         let folder = folder("a,b\n1,2\n", "id,target\n1,\n2,7\n3,NaN\n4,10\n", None);
         let data = of(folder.path(), Form::Plain).unwrap();
-        assert_eq!(data.labels[..], [None, Some(0), None, Some(1)]);
+        assert_eq!(data.labels.classes()[..], [None, Some(0), None, Some(1)]);
         assert_eq!(data.classes, 2);
     }
 
@@ -469,7 +469,7 @@ mod tests {
         };
         let data = read(folder.path(), Form::Plain, &spec).unwrap();
         assert_eq!((data.graph.nodes(), data.graph.edges()), (2, 2));
-        assert_eq!(data.labels[..], [Some(1), Some(0)]);
+        assert_eq!(data.labels.classes()[..], [Some(1), Some(0)]);
         let values = vec![3.0, 1.0, 7.0, 0.0];
         assert_eq!(*data.features, Features::Dense { width: 2, values });
         spec.label = text("matur");

@@ -53,7 +53,7 @@ fn all_layouts_hold_the_same_graph() {
         // Where labels may be missing, that of node 3 is.
         let third = (!matches!(name, "ogb" | "parquet")).then_some(0);
         let labels = [Some(2), Some(0), Some(1), third, Some(2)];
-        assert_eq!(data.labels[..], labels, "{name}");
+        assert_eq!(data.labels.classes()[..], labels, "{name}");
         let values = (1_u8..=15).map(|value| f32::from(value) / 4.0).collect();
         assert_eq!(
             *data.features,

@@ -245,7 +245,7 @@ mod tests {
             [(1, 0), (0, 1), (2, 1), (1, 2)]
         );
         assert_eq!(
-            (&data.labels[..], data.classes),
+            (data.labels.classes(), data.classes),
             (&[Some(1), Some(0), None][..], 2)
         );
         assert_eq!(data.features.select(&[2]).values(), [4.0, 0.5]);
