@@ -48,7 +48,6 @@ pub(super) fn document() -> Vec<Value> {
             "bytes": set.bytes(),
             "licence": set.licence,
             "cite": set.cite,
-            "not_read": set.not_read,
             "files": set.files.iter().map(|file| json!({
                 "at": file.at,
                 "mirrors": file.mirrors,

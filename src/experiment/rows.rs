@@ -165,8 +165,8 @@ table! {
         status: String,
         /// The strategy's kind, as experiment files name it; null in tables of earlier versions.
         strategy_kind: Option<String>,
-        /// What the columns of accuracy hold: `accuracy`, `roc-auc` or `micro-f1`; null in tables of
-        /// earlier versions, which hold accuracy.
+        /// What the columns of accuracy hold: `accuracy`, `roc-auc` or `micro-f1`; null in tables
+        /// of earlier versions, which hold accuracy.
         metric: Option<Metric>,
         /// The swept keys and their values in this cell, as a JSON object; empty without a sweep.
         sweep: Sweep,

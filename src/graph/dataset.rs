@@ -37,8 +37,8 @@ pub struct RawDataset {
     pub features: Arc<Features>,
     /// What is known of each node, `[nodes]`.
     pub labels: Labels,
-    /// Number of classes, or of labels of which a node may have several; 0 for data that is topology
-    /// only, which can be partitioned but not trained on.
+    /// Number of classes, or of labels of which a node may have several; 0 for data that is
+    /// topology only, which can be partitioned but not trained on.
     pub classes: usize,
     /// What its authors report, where that is known.
     pub metric: Option<Metric>,
@@ -122,6 +122,7 @@ impl Dataset {
             listed: self.reading.edges,
             features: self.features.width(),
             classes: self.classes,
+            several: self.labels.several().is_some(),
             unlabelled: nodes - self.labels.known().len(),
             isolated: (0..nodes).filter(|&v| self.graph.degree(v) == 0).count(),
             train: self.split.train.len(),

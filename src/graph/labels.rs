@@ -190,6 +190,48 @@ impl Several {
         self.words.append(&mut words);
     }
 
+    /// Labels of which each row of numbers says whether a node has them: 1, or has not: 0. A row of
+    /// which no number is known is that of a node of which nothing is.
+    ///
+    /// # Errors
+    /// What is wrong with a row, and which one it is.
+    pub fn from_rows(
+        labels: usize,
+        rows: impl Iterator<Item = impl Iterator<Item = f64>>,
+    ) -> Result<Self, String> {
+        let mut several = Self::new(labels);
+        let mut has = Vec::with_capacity(labels);
+        for (node, row) in rows.enumerate() {
+            has.clear();
+            let mut missing = 0;
+            for value in row {
+                missing += usize::from(value.is_nan());
+                if !(value.is_nan() || value == 0.0 || value == 1.0) {
+                    return Err(format!(
+                        "row {node} (from 0): {value} is no label, which a node has, 1, or has not, 0"
+                    ));
+                }
+                has.push(value == 1.0);
+            }
+            match missing {
+                _ if has.len() != labels => {
+                    let found = has.len();
+                    return Err(format!(
+                        "row {node} (from 0) has {found} labels where the first has {labels}"
+                    ));
+                }
+                0 => several.push(Some(&has)),
+                all if all == labels => several.push(None),
+                some => {
+                    return Err(format!(
+                        "row {node} (from 0): {some} of {labels} labels are missing; all of them may be, or none"
+                    ));
+                }
+            }
+        }
+        Ok(several)
+    }
+
     /// Number of labels.
     pub const fn labels(&self) -> usize {
         self.labels
@@ -253,6 +295,24 @@ mod tests {
         let picked = labels.select(&[2, 1, 0]);
         assert_eq!(picked.known(), [0, 2]);
         assert_eq!(picked.of(2), labels.of(0));
+    }
+
+    #[test]
+    fn rows_of_labels_are_all_known_or_not_at_all() {
+        let of = |rows: &[&[f64]]| {
+            let rows = rows.iter().map(|row| row.iter().copied());
+            Several::from_rows(2, rows)
+        };
+        let several = of(&[&[1.0, 0.0], &[f64::NAN, f64::NAN]]).unwrap();
+        assert!(several.has(0, 0) && !several.has(0, 1));
+        assert!(several.is_known(0) && !several.is_known(1));
+        for (rows, message) in [
+            (&[&[1.0, 0.5][..]][..], "row 0 (from 0): 0.5 is no label"),
+            (&[&[1.0, f64::NAN]], "1 of 2 labels are missing"),
+            (&[&[1.0, 0.0], &[1.0]], "row 1 (from 0) has 1 labels"),
+        ] {
+            assert!(of(rows).unwrap_err().contains(message), "{message}");
+        }
     }
 
     #[test]

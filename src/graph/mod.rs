@@ -29,6 +29,7 @@ mod features;
 mod fingerprint;
 mod labels;
 mod loaders;
+mod metric;
 mod normal;
 mod order;
 mod partition;
@@ -62,6 +63,7 @@ pub use error::GraphError;
 pub use expected::{Counted, ExpectedGraph, NodeClass, PUBLISHED, PublishedSize, sampling};
 pub use features::Features;
 pub use labels::{Label, Labels, Several};
+pub use metric::{Metric, Task, TaskSpec};
 pub use partition::Partition;
 pub use peers::{Peers, places};
 pub use profile::{DataProfile, Degrees, Homophily};
@@ -70,8 +72,8 @@ pub use rehearsal::{Form as BatchForm, LayerDraw, Rehearsal, StepDraws, seeds_of
 pub use rmat::EDGE_FACTOR;
 pub use sampler::{SampledLayer, Sampler, View};
 pub use spec::{
-    Balance, CountSpec, DatasetSpec, FeatureSource, Format, NodeOrder, PartitionMethod,
-    PartitionSpec, RmatCounts, SplitFractions, SplitPerClass, SplitSpec, SyntheticSpec,
+    Balance, CountSpec, DatasetSpec, FeatureSource, Format, LabelColumns, NodeOrder,
+    PartitionMethod, PartitionSpec, RmatCounts, SplitFractions, SplitPerClass, SplitSpec,
+    SyntheticSpec,
 };
 pub use stats::PartitionStats;
-pub use task::{Metric, Task, TaskSpec};

@@ -15,8 +15,8 @@ fn largest(row: &[f32]) -> u32 {
     best as u32
 }
 
-/// How good the `logits`, `[rows, outputs]` row by row, are for these nodes, in 0 to 1. `None` where
-/// nothing can be said: of no nodes, and of ROC-AUC where all nodes have the same labels.
+/// How good the `logits`, `[rows, outputs]` row by row, are for these nodes, in 0 to 1. `None`
+/// where nothing can be said: of no nodes, and of ROC-AUC where all nodes have the same labels.
 pub fn score(
     metric: Metric,
     logits: &[f32],
@@ -80,8 +80,8 @@ fn area(mut scored: Vec<(f32, bool)>) -> Option<f64> {
         .then(|| (ranks - lowest) / (positives as f64 * negatives as f64))
 }
 
-/// `2 TP / (2 TP + FP + FN)` over nodes of which labels are known; 0 where none is there and none is
-/// predicted, as scikit-learn has it.
+/// `2 TP / (2 TP + FP + FN)` over nodes of which labels are known; 0 where none is there and none
+/// is predicted, as scikit-learn has it.
 fn micro_f1(logits: &[f32], several: &Several, nodes: &[u32]) -> Option<f64> {
     let labels = several.labels();
     let (mut both, mut either, mut count) = (0_u64, 0_u64, 0_usize);

@@ -23,7 +23,8 @@ use super::archive::{Address, Archive};
 use super::config::{PAPER, Vocabulary};
 use super::{Experiment, FlowFile, Tables, read_manifest, vocabulary_check};
 use crate::graph::{
-    Csr, DatasetSpec, FeatureSource, Format, PartitionMethod, PartitionSpec, dataset_names,
+    Csr, DatasetSpec, FeatureSource, Format, LabelColumns, PartitionMethod, PartitionSpec,
+    dataset_names,
 };
 use crate::net::PRESETS;
 use crate::sim::DEVICE_PROFILES;
@@ -117,7 +118,7 @@ fn of_arrays_and_tables() -> Vec<Target> {
                 path: Some(at.to_owned()),
                 format: Some(Format::Csv),
                 id: Some("id".to_owned()),
-                label: Some("name".to_owned()),
+                label: Some(LabelColumns::One("name".to_owned())),
                 source: Some("b".to_owned()),
                 target: Some("a".to_owned()),
                 features: Some(FeatureSource::Columns(columns)),

@@ -60,9 +60,9 @@ impl Worker {
         result
     }
 
-    /// Scores on the whole graph, by the metric of the data, of the logits that `infer` computes, on worker 0 alone. Takes
-    /// no virtual time and no bytes. Logits that are not finite are a divergence, as gradients
-    /// are in [`Self::update`].
+    /// Scores on the whole graph, by the metric of the data, of the logits that `infer` computes,
+    /// on worker 0 alone. Takes no virtual time and no bytes. Logits that are not finite are a
+    /// divergence, as gradients are in [`Self::update`].
     ///
     /// # Errors
     /// If another worker failed.

@@ -10,8 +10,9 @@
 //!
 //! A round moves `2 · 4|θ|` bytes for each worker but the server's, as `parameter`. The server
 //! needs the graph: before the first round each of the other workers sends it its part, once, as
-//! nothing of it changes: for each node degree, row end, class (or labels) if it trains and in-neighbours,
-//! `4 Σ (3 + d_v)` bytes (`repartition`), and its features, `4F` (`feature`). Without server steps
+//! nothing of it changes: for each node degree, row end, class if it trains and in-neighbours, `4 Σ
+//! (3 + d_v)` bytes (`repartition`; of K labels `⌈(K + 1)/32⌉` words take the place of the class),
+//! and its features, `4F` (`feature`). Without server steps
 //! nobody sends it.
 //!
 //! *A round is what is recorded as an epoch*, and evaluated after its correction; `training.epochs`
