@@ -34,8 +34,8 @@ pub struct DatasetSpec {
     /// The column with the ids of nodes. Default: the first of a CSV file, `id` of a Parquet table.
     pub id: Option<String>,
     /// The column with the classes, or a list of columns of 0 and 1, one for each of several
-    /// labels. Default: the last of a CSV file, `label` of a Parquet table. For `igb`: the file with
-    /// the classes, default `node_label_19`.
+    /// labels. Default: the last of a CSV file, `label` of a Parquet table. For `igb`: the file
+    /// with the classes, default `node_label_19`.
     pub label: Option<LabelColumns>,
     /// The column with one end of each edge. Default: the first of two columns of a CSV file,
     /// `source` of a Parquet table.
