@@ -5,6 +5,7 @@
 //! or not meaningful, never "zero".
 
 mod field;
+mod run;
 mod sweep;
 mod table;
 mod text;
@@ -16,6 +17,7 @@ use crate::net::TrafficKind;
 use crate::sim::Doing;
 use field::Field;
 pub use field::{ColumnKind, Values};
+pub(crate) use run::metric_title;
 pub use sweep::Sweep;
 pub use table::{ColumnSpec, Row, RowError};
 use table::{Rest, height, spec, table};
@@ -30,16 +32,6 @@ pub(crate) fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<
         }
     }
     known
-}
-
-/// What the columns of accuracy hold, in words: `accuracy`, or `accuracy or ROC-AUC` where runs
-/// differ.
-pub(crate) fn metric_title<'a>(runs: impl IntoIterator<Item = &'a RunRow>) -> String {
-    let titles = distinct(runs.into_iter().map(|run| run.metric().title()));
-    if titles.is_empty() {
-        return Metric::default().title().to_owned();
-    }
-    titles.join(" or ")
 }
 
 table! {
@@ -170,55 +162,6 @@ table! {
         metric: Option<Metric>,
         /// The swept keys and their values in this cell, as a JSON object; empty without a sweep.
         sweep: Sweep,
-    }
-}
-
-impl RunRow {
-    /// What its columns of accuracy hold.
-    pub fn metric(&self) -> Metric {
-        self.metric.unwrap_or_default()
-    }
-
-    /// The `status` of a run that finished.
-    pub const OK: &'static str = "ok";
-
-    /// Whether the run finished.
-    pub fn is_ok(&self) -> bool {
-        self.measured.is_some()
-    }
-
-    /// What is known of it, if it finished.
-    pub fn finished(measured: Measured) -> Self {
-        Self {
-            measured: Some(measured),
-            status: Self::OK.to_owned(),
-            ..Self::default()
-        }
-    }
-}
-
-impl Measured {
-    /// Payload of one kind.
-    pub fn bytes_of(&self, kind: TrafficKind) -> u64 {
-        match kind {
-            TrafficKind::Feature => self.feature_bytes,
-            TrafficKind::Activation => self.activation_bytes,
-            TrafficKind::ActivationGradient => self.activation_gradient_bytes,
-            TrafficKind::ParameterGradient => self.parameter_gradient_bytes,
-            TrafficKind::Parameter => self.parameter_bytes,
-            TrafficKind::Repartition => self.repartition_bytes,
-            TrafficKind::Sample => self.sample_bytes,
-            TrafficKind::Control => self.control_bytes,
-        }
-    }
-
-    /// Payload of the kinds that are node data, which grows with the graph's cut.
-    pub fn node_data_bytes(&self) -> u64 {
-        let kinds = TrafficKind::ALL.into_iter();
-        kinds
-            .filter(|kind| kind.is_node_data())
-            .map(|kind| self.bytes_of(kind))
-            .sum()
     }
 }
 

@@ -134,6 +134,19 @@ fn of_arrays_and_tables() -> Vec<Target> {
             samples::layout("graphsaint"),
             |at| data(Format::GraphSaint, at),
         ),
+        target(
+            "graphsaint: lists of labels",
+            samples::layout("graphsaint-several"),
+            |at| data(Format::GraphSaint, at),
+        ),
+        target("ppi: npy, json", samples::layout("ppi"), |at| {
+            data(Format::Ppi, at)
+        }),
+        target(
+            "ogb: labels and features of edges",
+            samples::layout("ogb-several"),
+            |at| data(Format::Ogb, at),
+        ),
         target("igb: npy", samples::layout("igb"), |at| {
             data(Format::Igb, at)
         }),

@@ -494,28 +494,4 @@ mod tests {
             "{error}"
         );
     }
-
-    #[test]
-    fn several_columns_of_0_and_1_are_labels() {
-        let folder = tempfile::tempdir().unwrap();
-        let write =
-            |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
-        write("t_edges.csv", "a,b\n3,8\n");
-        write("t_target.csv", "id,red,round\n3,1,True\n8,0,1.0\n9,,nan\n");
-        let columns = |names: &[&str]| {
-            let names = names.iter().map(|&name| name.to_owned()).collect();
-            DatasetSpec {
-                label: Some(LabelColumns::Several(names)),
-                ..DatasetSpec::default()
-            }
-        };
-        let data = read(folder.path(), Form::Plain, &columns(&["round", "red"])).unwrap();
-        let several = data.labels.several().unwrap();
-        assert_eq!((data.classes, data.labels.known()), (2, vec![0, 1]));
-        assert!(several.has(0, 0) && several.has(0, 1) && several.has(1, 0) && !several.has(1, 1));
-        write("t_target.csv", "id,red,round\n3,1,7\n8,0,1\n");
-        let error = read(folder.path(), Form::Plain, &columns(&["red", "round"])).unwrap_err();
-        let said = "row 0 (from 0): 7 is no label, which a node has, 1, or has not, 0";
-        assert!(error.to_string().contains(said), "{error}");
-    }
 }
