@@ -13,8 +13,8 @@ impl Dataset {
 
     /// The same data for a task that is measured so; without a metric by what fits the labels.
     ///
-    /// Of two classes, ROC-AUC makes one label: a node has it if it is of the second class, class
-    /// 1. So a model has one logit and learns by binary cross-entropy, as Platonov and others
+    /// Of two classes, ROC-AUC makes one label, which the nodes of the second class have (that of
+    /// number 1). So a model has one logit and learns by binary cross-entropy, as Platonov et al.
     /// (2023) train on Minesweeper, Tolokers and Questions.
     ///
     /// # Errors
@@ -24,7 +24,8 @@ impl Dataset {
         let refuse = |what: String| Err(GraphError::key("task.metric", what));
         let labels = match (&self.labels, metric) {
             (_, None) => return Ok(self),
-            (Labels::Classes(_), Some(Metric::Accuracy)) => None,
+            (Labels::Classes(_), Some(Metric::Accuracy))
+            | (Labels::Several(_), Some(Metric::RocAuc | Metric::MicroF1)) => None,
             (Labels::Classes(of), Some(Metric::RocAuc)) if self.classes == 2 => {
                 let mut second = Several::new(1);
                 for class in of.iter() {
@@ -44,7 +45,6 @@ impl Dataset {
                      the accuracy; take \"accuracy\""
                 ));
             }
-            (Labels::Several(_), Some(Metric::RocAuc | Metric::MicroF1)) => None,
             (Labels::Several(of), Some(Metric::Accuracy)) => {
                 return refuse(format!(
                     "\"accuracy\" is for one class of a node, and `{name}` has {} labels of each; take \"micro-f1\" or \

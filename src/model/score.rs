@@ -158,7 +158,7 @@ mod tests {
             area(scored.collect())
         };
         near(of_label(0), 0.514_652_014_652_014_6);
-        near(of_label(1), 0.701_527_614_570_929_1);
+        near(of_label(1), 0.701_527_614_570_929);
         near(of_label(2), 0.689_113_355_780_022_4);
         assert_eq!((of_label(3), of_label(4)), (None, None));
     }

@@ -117,13 +117,6 @@ fn labels_are_learnt_alike_on_every_backend() {
     }
 }
 
-fn batch(size: usize, layers: usize) -> Option<BatchSpec> {
-    Some(BatchSpec {
-        size,
-        fanouts: vec![3; layers],
-    })
-}
-
 /// Strategies that lose something, and mini-batches: they learn, and are scored.
 #[test]
 fn every_strategy_learns_labels_with_and_without_mini_batches() {
@@ -176,7 +169,10 @@ fn every_strategy_learns_labels_with_and_without_mini_batches() {
             "form = \"distributed\"\nrounds_per_layer = 12",
         );
         let batched = Case {
-            batch: batch(8, 2),
+            batch: Some(BatchSpec {
+                size: 8,
+                fanouts: vec![3; 2],
+            }),
             ..case.clone()
         };
         for (kind, options) in [

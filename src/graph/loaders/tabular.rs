@@ -53,17 +53,15 @@ impl Nodes {
             names.push(node.labels);
             values.extend(node.values);
         }
-        let (labels, classes) = match label {
-            Some(LabelColumns::Several(columns)) => {
-                let several = Several::from_rows(columns.len(), names.iter().map(said));
-                let several = several.map_err(|what| GraphError::file(path, what))?;
-                (several.into(), columns.len())
-            }
-            _ => {
-                let names: Vec<Option<String>> = names.into_iter().flatten().collect();
-                let (labels, classes) = number_labels(&names);
-                (labels.into(), classes)
-            }
+        let (labels, classes) = if let Some(LabelColumns::Several(columns)) = label {
+            let rows = names.iter().map(|row| said(row));
+            let several = Several::from_rows(columns.len(), rows);
+            let several = several.map_err(|what| GraphError::file(path, what))?;
+            (several.into(), columns.len())
+        } else {
+            let names: Vec<Option<String>> = names.into_iter().flatten().collect();
+            let (labels, classes) = number_labels(&names);
+            (labels.into(), classes)
         };
         let features = (width > 0).then(|| Features::Dense { width, values }.compact());
         Ok(Self {
@@ -77,7 +75,7 @@ impl Nodes {
 
 /// What a row says of each label; not a number where that is nothing, and out of range where it is
 /// no number.
-fn said(labels: &Vec<Option<String>>) -> impl Iterator<Item = f64> {
+fn said(labels: &[Option<String>]) -> impl Iterator<Item = f64> {
     labels.iter().map(|label| match label {
         None => f64::NAN,
         Some(text) => {
