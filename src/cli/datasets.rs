@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::output::columns;
-use crate::graph::{PublishedSet, published_sets};
+use crate::graph::{Metric, PublishedSet, published_sets};
 use crate::net::Bytes;
 
 /// What can be fetched, a line each.
@@ -19,7 +19,7 @@ pub(super) fn published() -> String {
             thousands(set.edges),
             thousands(set.features),
             thousands(set.classes),
-            set.metric.clone(),
+            set.metric.map_or("none", Metric::name).to_owned(),
             set.bytes()
                 .map_or_else(unknown, |bytes| Bytes(bytes).to_string()),
             set.licence.clone().unwrap_or_else(unknown),
@@ -48,7 +48,6 @@ pub(super) fn document() -> Vec<Value> {
             "bytes": set.bytes(),
             "licence": set.licence,
             "cite": set.cite,
-            "not_read": set.not_read,
             "files": set.files.iter().map(|file| json!({
                 "at": file.at,
                 "mirrors": file.mirrors,

@@ -88,11 +88,6 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
         };
         done.push(json!({ "name": name, "folder": folder, "fetched": what == "fetched" }));
         say(args, &format!("{name}: {what}, {}\n", folder.display()))?;
-        if let Some(why) = set.not_read.as_ref().filter(|_| !args.quiet) {
-            tell(&format!(
-                "note: {name}: no experiment reads its files yet: {why}\n"
-            ));
-        }
     }
     if args.json {
         print_json(&done)?;

@@ -80,7 +80,9 @@ fn rows(profile: &DataProfile) -> Vec<Vec<String>> {
             add("homophily, adjusted", format!("{adjusted:.3}"));
         }
     }
-    add("classes", count(profile.classes.len()));
+    let one = if profile.several { "label" } else { "class" };
+    let plural = if profile.several { "labels" } else { "classes" };
+    add(plural, count(profile.classes.len()));
     let labelled = profile.nodes - profile.unlabelled;
     let mut sizes: Vec<(usize, usize)> = profile.classes.iter().copied().enumerate().collect();
     if sizes.len() > LISTED {
@@ -88,9 +90,9 @@ fn rows(profile: &DataProfile) -> Vec<Vec<String>> {
         sizes.drain(1..sizes.len() - 1);
     }
     for (class, size) in sizes {
-        add(&format!("class {class}"), share(size, labelled));
+        add(&format!("{one} {class}"), share(size, labelled));
     }
-    add("nodes without a class", count(profile.unlabelled));
+    add(&format!("nodes without a {one}"), count(profile.unlabelled));
     add("features", count(profile.features));
     add(
         "feature values not zero",

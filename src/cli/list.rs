@@ -47,7 +47,7 @@ const PART_OF_IT: [About; 2] = [
     ),
 ];
 
-pub(super) const FORMATS: [About; 15] = [
+pub(super) const FORMATS: [About; 16] = [
     (
         "planetoid",
         "format: ind.NAME.{x,y,tx,ty,allx,ally,graph,test.index}",
@@ -84,7 +84,11 @@ pub(super) const FORMATS: [About; 15] = [
     ),
     (
         "graphsaint",
-        "format: adj_full.npz, feats.npy, class_map.json and role.json (Flickr)",
+        "format: adj_full.npz, feats.npy, class_map.json and role.json (Flickr, Yelp)",
+    ),
+    (
+        "ppi",
+        "format: {train,valid,test}_{graph.json,feats.npy,labels.npy} (PPI)",
     ),
     (
         "igb",
@@ -104,7 +108,7 @@ pub(super) const FORMATS: [About; 15] = [
 const GENERATORS: [About; 2] = [
     (
         "sbm",
-        "synthetic: stochastic block model with class features",
+        "synthetic: stochastic block model with class features, or several labels of a node",
     ),
     (
         "rmat",

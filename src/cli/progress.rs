@@ -186,7 +186,9 @@ impl Progress for Terminal {
         let result = match row.measured.map(|measured| measured.test_accuracy) {
             // Why is the program's last word.
             None => "failed".to_owned(),
-            Some(Some(accuracy)) => format!("{:.1} % test accuracy", accuracy * 100.0),
+            Some(Some(score)) => {
+                format!("{:.1} % test {}", score * 100.0, row.metric().title())
+            }
             Some(None) => "done".to_owned(),
         };
         let line = format!(

@@ -12,7 +12,7 @@ use super::output::{columns, print, print_json};
 use super::progress::Terminal;
 use super::{ExperimentArgs, Verdict, read_experiment};
 use crate::Error;
-use crate::experiment::rows::{ClaimRow, Measured, distinct};
+use crate::experiment::rows::{ClaimRow, Measured, distinct, metric_title};
 use crate::experiment::statistics::{self, POWER};
 use crate::experiment::{
     Progress, RunError, Runner, Summary, Tables, base_of, default_out, read_manifest,
@@ -196,14 +196,8 @@ fn text(summary: &Summary, out: &std::path::Path) -> String {
         .first()
         .is_none_or(|run| run.engine == Engine::Simulated.name());
     let time = if simulated { "simulated time" } else { "time" };
-    let header = [
-        "strategy",
-        "test accuracy",
-        "node data",
-        "gradients",
-        "other",
-        time,
-    ];
+    let score = format!("test {}", metric_title(&summary.tables.runs));
+    let header = ["strategy", &score, "node data", "gradients", "other", time];
     let mut text = columns(&header, &rows);
     for claim in &summary.tables.claims {
         text.push_str(&claim_line(claim));

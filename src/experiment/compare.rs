@@ -96,6 +96,10 @@ pub(crate) fn compare(first: &[RunRow], other: &[RunRow]) -> Comparison {
         comparison.unpaired += finished(first, cell).count() + theirs - 2 * pairs.len();
         for measure in MEASURES {
             let values = pairs.iter().filter_map(|(a, b)| {
+                // A ROC-AUC is not compared with an accuracy.
+                if measure.contains("accuracy") && a.metric() != b.metric() {
+                    return None;
+                }
                 let value = |run: &RunRow| run.number(measure);
                 Some((value(a)?, value(b)?))
             });

@@ -12,7 +12,7 @@ use super::Error;
 use super::config::{Cell, ConfigError, Experiment, OptionError};
 use crate::graph::{
     Batches, BoundaryCounts, BoundaryPlan, Chunks, CountSpec, CutFit, Dataset, DatasetSpec,
-    Division, ExpectedGraph, FitEnd, GraphError, Partition, PartitionMethod, PartitionSpec,
+    Division, ExpectedGraph, FitEnd, GraphError, Metric, Partition, PartitionMethod, PartitionSpec,
     RawDataset,
 };
 use crate::model::{LayerSpec, ModelSpec};
@@ -82,7 +82,7 @@ pub struct Preparation<'a> {
     base: PathBuf,
     engine: Engine,
     raw: Memo<DatasetSpec, Arc<RawDataset>>,
-    split: Memo<(DatasetSpec, u64), Arc<Dataset>>,
+    split: Memo<(DatasetSpec, Option<Metric>, u64), Arc<Dataset>>,
     parts: Memo<(DatasetSpec, PartitionSpec, usize, u64), Parts>,
     fits: Memo<(CountSpec, PartitionSpec, u64), Arc<CutFit>>,
     /// Who hears of what takes a while.
@@ -157,7 +157,7 @@ impl<'a> Preparation<'a> {
     /// Lets go of all data sets but these, and of their parts.
     pub(super) fn keep_only(&mut self, specs: &[&DatasetSpec]) {
         self.raw.0.retain(|(spec, _)| specs.contains(&spec));
-        self.split.0.retain(|((spec, _), _)| specs.contains(&spec));
+        self.split.0.retain(|((spec, ..), _)| specs.contains(&spec));
         self.parts.0.retain(|((spec, ..), _)| specs.contains(&spec));
     }
 
@@ -276,7 +276,7 @@ impl<'a> Preparation<'a> {
     ) -> Result<Setting, Error> {
         let settings = &cell.settings;
         let dataset = self
-            .dataset(&settings.dataset, seed)
+            .dataset(&settings.dataset, settings.task.metric, seed)
             .map_err(|error| misfit(cell, "dataset.path", &error))?;
         let lacks = match (dataset.classes, dataset.features.width()) {
             (0, 0) => Some("neither labels nor features"),
@@ -400,7 +400,12 @@ impl<'a> Preparation<'a> {
         Ok(())
     }
 
-    fn dataset(&mut self, spec: &DatasetSpec, seed: u64) -> Result<Arc<Dataset>, GraphError> {
+    fn dataset(
+        &mut self,
+        spec: &DatasetSpec,
+        metric: Option<Metric>,
+        seed: u64,
+    ) -> Result<Arc<Dataset>, GraphError> {
         let (raw, base, sample) = (&mut self.raw, &self.base, self.sample);
         let plans = self.plans;
         let read = || {
@@ -414,9 +419,10 @@ impl<'a> Preparation<'a> {
                 None => all,
             }))
         };
-        self.split.get((spec.clone(), seed), || {
+        self.split.get((spec.clone(), metric, seed), || {
             let raw = raw.get(spec.clone(), read)?;
-            Ok(Arc::new(raw.split(&spec.split, seed)?))
+            let data = raw.split(&spec.split, seed)?;
+            Ok(Arc::new(data.measured_by(metric.or(raw.metric))?))
         })
     }
 

@@ -10,8 +10,8 @@ use super::manifest::{MANIFEST, judged_by, table_hashes, write_manifest};
 use super::rows::{ClaimRow, Row};
 use super::tables::{Tables, TablesError};
 
-/// Puts the claims of an experiment file, and how it judges them, into the manifest of a folder with
-/// its runs.
+/// Puts the claims of an experiment file, and how it judges them, into the manifest of a folder
+/// with its runs.
 ///
 /// # Errors
 /// A sentence, if the folder is of another experiment.

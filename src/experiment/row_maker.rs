@@ -87,6 +87,7 @@ impl RowMaker<'_> {
             measured: None,
             status: RunRow::OK.to_owned(),
             strategy_kind: Some(cell.strategy.kind.clone()),
+            metric: Some(setting.dataset.metric),
             sweep: cell.sweep.clone(),
         }
     }
@@ -180,6 +181,7 @@ impl RowMaker<'_> {
                 weight_mean: record.weight_mean,
                 weight_sd: record.weight_sd,
                 compression_error: record.compression_error,
+                metric: Some(self.fitted.setting.dataset.metric),
             })
             .collect()
     }

@@ -6,17 +6,20 @@
 
 mod field;
 mod projected;
+mod run;
 mod sweep;
 mod table;
 mod text;
 
 use serde::{Deserialize, Serialize};
 
+use crate::graph::Metric;
 use crate::net::TrafficKind;
 use crate::sim::Doing;
 use field::Field;
 pub use field::{ColumnKind, Values};
 pub use projected::{BesideRow, ProjectionRow};
+pub(crate) use run::metric_title;
 pub use sweep::Sweep;
 pub use table::{ColumnSpec, Row, RowError};
 use table::{Rest, height, spec, table};
@@ -81,11 +84,11 @@ table! {
     =>
     /// What is known of a run that finished.
     Measured {
-        /// Epoch of the highest validation accuracy.
+        /// Epoch of the highest `val_accuracy`.
         best_epoch: Option<u64>,
-        /// Validation accuracy at `best_epoch`, in 0 to 1.
+        /// Validation accuracy, or what `metric` says, at `best_epoch`, in 0 to 1.
         val_accuracy: Option<f64>,
-        /// Test accuracy at `best_epoch`, in 0 to 1.
+        /// Test accuracy, or what `metric` says, at `best_epoch`, in 0 to 1.
         test_accuracy: Option<f64>,
         /// First epoch whose training loss is no number; null where there is none, and in tables of
         /// earlier versions. Accuracies are then those of an epoch before, and decide no claim.
@@ -156,52 +159,11 @@ table! {
         status: String,
         /// The strategy's kind, as experiment files name it; null in tables of earlier versions.
         strategy_kind: Option<String>,
+        /// What the columns of accuracy hold: `accuracy`, `roc-auc` or `micro-f1`; null in tables
+        /// of earlier versions, which hold accuracy.
+        metric: Option<Metric>,
         /// The swept keys and their values in this cell, as a JSON object; empty without a sweep.
         sweep: Sweep,
-    }
-}
-
-impl RunRow {
-    /// The `status` of a run that finished.
-    pub const OK: &'static str = "ok";
-
-    /// Whether the run finished.
-    pub fn is_ok(&self) -> bool {
-        self.measured.is_some()
-    }
-
-    /// What is known of it, if it finished.
-    pub fn finished(measured: Measured) -> Self {
-        Self {
-            measured: Some(measured),
-            status: Self::OK.to_owned(),
-            ..Self::default()
-        }
-    }
-}
-
-impl Measured {
-    /// Payload of one kind.
-    pub fn bytes_of(&self, kind: TrafficKind) -> u64 {
-        match kind {
-            TrafficKind::Feature => self.feature_bytes,
-            TrafficKind::Activation => self.activation_bytes,
-            TrafficKind::ActivationGradient => self.activation_gradient_bytes,
-            TrafficKind::ParameterGradient => self.parameter_gradient_bytes,
-            TrafficKind::Parameter => self.parameter_bytes,
-            TrafficKind::Repartition => self.repartition_bytes,
-            TrafficKind::Sample => self.sample_bytes,
-            TrafficKind::Control => self.control_bytes,
-        }
-    }
-
-    /// Payload of the kinds that are node data, which grows with the graph's cut.
-    pub fn node_data_bytes(&self) -> u64 {
-        let kinds = TrafficKind::ALL.into_iter();
-        kinds
-            .filter(|kind| kind.is_node_data())
-            .map(|kind| self.bytes_of(kind))
-            .sum()
     }
 }
 
@@ -228,13 +190,13 @@ table! {
         wire_bytes: u64,
         /// Mean training loss, weighted where the strategy weights it (`weight_mean` of `grappa`).
         train_loss: Option<f64>,
-        /// Training accuracy, in 0 to 1.
+        /// Training accuracy, or what `metric` says, in 0 to 1.
         train_accuracy: Option<f64>,
-        /// Validation accuracy, in 0 to 1; null where not evaluated.
+        /// Validation accuracy, or what `metric` says, in 0 to 1; null where not evaluated.
         val_accuracy: Option<f64>,
-        /// Test accuracy, in 0 to 1; null where not evaluated.
+        /// Test accuracy, or what `metric` says, in 0 to 1; null where not evaluated.
         test_accuracy: Option<f64>,
-        /// Mean cross-entropy of the validation nodes; null where not evaluated.
+        /// Mean loss of the validation nodes; null where not evaluated.
         val_loss: Option<f64>,
         /// Ratio asked of the codec; not bytes saved, for what travels whole is left out. Null for
         /// strategies that do not compress.
@@ -250,6 +212,8 @@ table! {
         /// Σ‖x̃ − x‖² / Σ‖x‖² of the rows sent forward, decoded and as they were; null where not
         /// measured.
         compression_error: Option<f64>,
+        /// What the columns of accuracy hold, as in `runs`.
+        metric: Option<Metric>,
     }
 }
 

@@ -137,7 +137,12 @@ fn problem(study: &EstimatorStudy, spec: &SyntheticSpec) -> Result<(String, Prob
         graph: Csr::clone(&data.graph),
         features,
         // Generated nodes all have labels.
-        labels: data.labels.iter().map(|label| label.unwrap_or(0)).collect(),
+        labels: data
+            .labels
+            .classes()
+            .iter()
+            .map(|class| class.unwrap_or(0))
+            .collect(),
         train: data.split.train.clone(),
         self_loop: model.self_loop,
         toy: Toy::new([width, model.hidden, data.classes], model.loss, &mut random),

@@ -219,8 +219,10 @@ impl<'a> Client<'a> {
         );
         let came = self.receive(response, &promise, job, &mut file);
         // Also what came before a break is to be there after another.
-        file.sync_all().map_err(writing(job.part))?;
-        came
+        let kept = file.sync_all().map_err(writing(job.part));
+        // Of two mistakes the first is told.
+        came?;
+        Ok(kept?)
     }
 
     /// Writes the body of an answer to the file.

@@ -6,7 +6,7 @@ use std::path::Path;
 use flate2::read::GzDecoder;
 
 use super::loaders::linqs;
-use super::{GraphError, RawDataset};
+use super::{GraphError, Metric, RawDataset};
 
 /// The names of what is part of the program.
 pub const BUNDLED: &[&str] = &["cora", "minesweeper"];
@@ -61,12 +61,16 @@ pub fn cora() -> Result<RawDataset, GraphError> {
 /// # Errors
 /// None with the files as they are in the repository.
 pub fn minesweeper() -> Result<RawDataset, GraphError> {
-    linqs::parse(
+    let data = linqs::parse(
         "minesweeper".to_owned(),
         file("data/minesweeper/minesweeper.content.gz", MINES_CONTENT),
         file("data/minesweeper/minesweeper.cites.gz", MINES_CITES),
         Some(file("data/minesweeper/split.csv.gz", MINES_SPLIT)),
-    )
+    )?;
+    Ok(RawDataset {
+        metric: Some(Metric::RocAuc),
+        ..data
+    })
 }
 
 fn file(path: &'static str, compressed: &'static [u8]) -> linqs::Source<'static> {
@@ -123,12 +127,12 @@ mod tests {
         let cora = cora().unwrap();
         assert_eq!((cora.graph.nodes(), cora.graph.edges()), (2708, 2 * 5278));
         assert_eq!((cora.features.width(), cora.classes), (1433, 7));
-        assert!(cora.labels.iter().all(Option::is_some));
+        assert!(cora.labels.classes().iter().all(Option::is_some));
         let split = &cora.splits[0];
         let sizes = [&split.train, &split.validation, &split.test].map(Vec::len);
         assert_eq!(sizes, [140, 500, 1000]);
         for class in 0..7 {
-            let of_class = |&&node: &&u32| cora.labels[node as usize] == Some(class);
+            let of_class = |&&node: &&u32| cora.labels.classes()[node as usize] == Some(class);
             assert_eq!(split.train.iter().filter(of_class).count(), 20);
         }
     }
@@ -141,7 +145,11 @@ mod tests {
             (10_000, 2 * 39_402)
         );
         assert_eq!((board.features.width(), board.classes), (7, 2));
-        let mines = board.labels.iter().filter(|label| **label == Some(1));
+        let mines = board
+            .labels
+            .classes()
+            .iter()
+            .filter(|label| **label == Some(1));
         assert_eq!(mines.count(), 2_000);
         let split = &board.splits[0];
         let sizes = [&split.train, &split.validation, &split.test].map(Vec::len);

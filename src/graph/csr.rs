@@ -21,8 +21,8 @@ pub struct Csr {
 
 impl Csr {
     /// A graph on `nodes` nodes from (source, destination) pairs in any order. Duplicates and
-    /// self-loops are dropped. O(nodes + edges log degree) time. The pairs are gone through twice and
-    /// not kept: 4 bytes for each of them, and 16 for each node.
+    /// self-loops are dropped. O(nodes + edges log degree) time. The pairs are gone through twice
+    /// and not kept: 4 bytes for each of them, and 16 for each node.
     ///
     /// # Panics
     /// If an end is not below `nodes`: loaders check ids where they can still name the line.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Csr, DataSummary, Features, Reading};
+use super::{Csr, DataSummary, Features, Labels, Metric, Reading};
 
 /// Three disjoint sets of nodes, each in ascending order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,11 +35,13 @@ pub struct RawDataset {
     pub graph: Arc<Csr>,
     /// `[nodes, width]`; width 0 if there are neither features nor labels.
     pub features: Arc<Features>,
-    /// The class of each node where it is known, `[nodes]`.
-    pub labels: Arc<[Option<u32>]>,
-    /// Number of classes; 0 for data that is topology only, which can be partitioned but not
-    /// trained on.
+    /// What is known of each node, `[nodes]`.
+    pub labels: Labels,
+    /// Number of classes, or of labels of which a node may have several; 0 for data that is
+    /// topology only, which can be partitioned but not trained on.
     pub classes: usize,
+    /// What its authors report, where that is known.
+    pub metric: Option<Metric>,
     /// The splits that come with the data: `public` is the first, `public-1` the second.
     pub splits: Vec<Split>,
     /// How it was read.
@@ -65,10 +67,13 @@ pub struct Dataset {
     pub graph: Arc<Csr>,
     /// `[nodes, width]`.
     pub features: Arc<Features>,
-    /// The class of each node where it is known, `[nodes]`.
-    pub labels: Arc<[Option<u32>]>,
-    /// Number of classes; 0 for data that is topology only.
+    /// What is known of each node, `[nodes]`.
+    pub labels: Labels,
+    /// Number of classes, or of labels of which a node may have several: the outputs of a model; 0
+    /// for data that is topology only.
     pub classes: usize,
+    /// By what predictions are measured.
+    pub metric: Metric,
     /// Which nodes train, validate and test; empty for data that is topology only.
     pub split: Split,
     /// How it was read.
@@ -81,7 +86,7 @@ impl RawDataset {
         name: String,
         graph: Csr,
         features: Features,
-        labels: Vec<Option<u32>>,
+        labels: impl Into<Labels>,
         classes: usize,
         splits: Vec<Split>,
     ) -> Self {
@@ -92,6 +97,7 @@ impl RawDataset {
             features,
             labels: labels.into(),
             classes,
+            metric: None,
             splits,
             reading: Arc::default(),
         }
@@ -116,7 +122,8 @@ impl Dataset {
             listed: self.reading.edges,
             features: self.features.width(),
             classes: self.classes,
-            unlabelled: self.labels.iter().filter(|label| label.is_none()).count(),
+            several: self.labels.several().is_some(),
+            unlabelled: nodes - self.labels.known().len(),
             isolated: (0..nodes).filter(|&v| self.graph.degree(v) == 0).count(),
             train: self.split.train.len(),
             validation: self.split.validation.len(),

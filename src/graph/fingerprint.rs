@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use super::{Dataset, Features};
+use super::{Dataset, Features, Labels};
 
 /// Numbers that are handed to the hash together.
 const BATCH: usize = 4096;
@@ -66,7 +66,10 @@ impl Dataset {
         }
         // No class is as large, so this stands for none.
         let class = |label: &Option<u32>| label.map_or(u64::MAX, u64::from).to_le_bytes();
-        hasher.list(self.labels.iter().map(class));
+        match &self.labels {
+            Labels::Classes(classes) => hasher.list(classes.iter().map(class)),
+            Labels::Several(several) => hasher.ids(several.words()),
+        }
         for nodes in [&self.split.train, &self.split.validation, &self.split.test] {
             hasher.ids(nodes);
         }
@@ -99,7 +102,9 @@ mod tests {
         let moved = split.split.test.pop().unwrap();
         split.split.train.push(moved);
         let mut labels = data.clone();
-        Arc::make_mut(&mut labels.labels)[7] = None;
+        let mut classes = labels.labels.classes().to_vec();
+        classes[7] = None;
+        labels.labels = classes.into();
         let mut features = data.clone();
         if let Features::Sparse { values, .. } = Arc::make_mut(&mut features.features) {
             values[100] += 1e-6;

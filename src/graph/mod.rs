@@ -27,12 +27,15 @@ mod error;
 mod expected;
 mod features;
 mod fingerprint;
+mod labels;
 mod loaders;
+mod metric;
 mod normal;
 mod order;
 mod partition;
 mod peers;
 mod profile;
+mod propagated;
 mod reading;
 mod rehearsal;
 mod rmat;
@@ -44,6 +47,7 @@ mod spec;
 mod split;
 mod stats;
 mod synthetic;
+mod task;
 
 pub use batches::{BatchSpec, Batches, Steps, shuffled};
 pub use boundary::{BoundaryPlan, Part};
@@ -61,6 +65,8 @@ pub use expected::{
     Counted, CutFit, ExpectedGraph, FitEnd, NodeClass, PUBLISHED, PublishedSize, Samples, sampling,
 };
 pub use features::Features;
+pub use labels::{Label, Labels, Several};
+pub use metric::{Metric, Task, TaskSpec};
 pub use partition::Partition;
 pub use peers::{Peers, places};
 pub use profile::{DataProfile, Degrees, Homophily};
@@ -69,7 +75,8 @@ pub use rehearsal::{Form as BatchForm, LayerDraw, Rehearsal, StepDraws, seeds_of
 pub use rmat::{EDGE_FACTOR, graph500};
 pub use sampler::{SampledLayer, Sampler, View};
 pub use spec::{
-    Balance, CountSpec, DatasetSpec, FeatureSource, FitSpec, Format, NodeOrder, PartitionMethod,
-    PartitionSpec, RmatCounts, SplitFractions, SplitPerClass, SplitSpec, SyntheticSpec,
+    Balance, CountSpec, DatasetSpec, FeatureSource, FitSpec, Format, LabelColumns, NodeOrder,
+    PartitionMethod, PartitionSpec, RmatCounts, SplitFractions, SplitPerClass, SplitSpec,
+    SyntheticSpec,
 };
 pub use stats::PartitionStats;

@@ -21,6 +21,11 @@ pub fn unit_vector(width: usize, random: &mut impl Rng) -> Vec<f64> {
     vector
 }
 
+/// In single precision.
+pub const fn narrow(value: f64) -> f32 {
+    value as f32
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -83,7 +83,7 @@ impl RawDataset {
         Self {
             graph: self.graph.induced(nodes).into(),
             features: self.features.select(nodes).into(),
-            labels: nodes.iter().map(|&old| self.labels[old as usize]).collect(),
+            labels: self.labels.select(nodes),
             splits: splits.collect(),
             ..self.clone()
         }
@@ -127,7 +127,7 @@ mod tests {
             for (new, &old) in nodes.iter().enumerate() {
                 let old = old as usize;
                 assert_eq!(other.graph.degree(new), data.graph.degree(old));
-                assert_eq!(other.labels[new], data.labels[old]);
+                assert_eq!(other.labels.of(new), data.labels.of(old));
                 let (a, b) = (
                     other.features.select(&[new as u32]),
                     data.features.select(&[old as u32]),
@@ -138,7 +138,9 @@ mod tests {
             assert_eq!(public(&other), public(&data));
             let labels = |data: &RawDataset| {
                 let train = data.splits[0].train.iter();
-                let mut labels: Vec<_> = train.map(|&node| data.labels[node as usize]).collect();
+                let mut labels: Vec<_> = train
+                    .map(|&node| data.labels.classes()[node as usize])
+                    .collect();
                 labels.sort_unstable();
                 labels
             };

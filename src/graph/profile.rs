@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::{Csr, RawDataset};
+use super::{Csr, Labels, RawDataset};
 
 /// The numbers that `grapevine info` prints.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -20,8 +20,10 @@ pub struct DataProfile {
     pub components: usize,
     /// Nodes of the largest component.
     pub largest_component: usize,
-    /// Nodes of each class.
+    /// Nodes of each class, or with each label.
     pub classes: Vec<usize>,
+    /// Whether a node has several labels, and not one class.
+    pub several: bool,
     /// Nodes without a class.
     pub unlabelled: usize,
     /// Who is joined with whom; none without classes or edges between them.
@@ -71,8 +73,16 @@ impl DataProfile {
     pub fn new(data: &RawDataset) -> Self {
         let graph = &data.graph;
         let mut classes = vec![0; data.classes];
-        for class in data.labels.iter().flatten() {
-            classes[*class as usize] += 1;
+        match &data.labels {
+            Labels::Classes(of) => of
+                .iter()
+                .flatten()
+                .for_each(|&one| classes[one as usize] += 1),
+            Labels::Several(of) => {
+                for (label, count) in classes.iter_mut().enumerate() {
+                    *count = (0..of.nodes()).filter(|&v| of.has(v, label)).count();
+                }
+            }
         }
         let sizes = components(graph);
         let filled = data
@@ -91,8 +101,12 @@ impl DataProfile {
             degrees: Degrees::of(graph),
             components: sizes.len(),
             largest_component: sizes.into_iter().max().unwrap_or(0),
-            unlabelled: data.labels.iter().filter(|label| label.is_none()).count(),
-            homophily: homophily(graph, &data.labels, data.classes),
+            unlabelled: graph.nodes() - data.labels.known().len(),
+            homophily: match &data.labels {
+                Labels::Classes(of) => homophily(graph, of, data.classes),
+                Labels::Several(_) => None,
+            },
+            several: data.labels.several().is_some(),
             classes,
             features: data.features.width(),
             features_filled: if all == 0 {

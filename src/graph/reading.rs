@@ -88,8 +88,10 @@ pub struct DataSummary {
     pub listed: Option<EdgeCount>,
     /// Columns of the features.
     pub features: usize,
-    /// Number of classes.
+    /// Number of classes or labels.
     pub classes: usize,
+    /// Whether a node has several labels, and not one class.
+    pub several: bool,
     /// Nodes without a label.
     pub unlabelled: usize,
     /// Nodes without an edge.
@@ -116,12 +118,13 @@ impl DataSummary {
             )
         });
         let mut text = format!(
-            "{}: {} nodes, {} edges{dropped}, {} features, {} classes; {} unlabelled, {} isolated",
+            "{}: {} nodes, {} edges{dropped}, {} features, {} {}; {} unlabelled, {} isolated",
             self.name,
             self.nodes,
             self.edges,
             self.features,
             self.classes,
+            if self.several { "labels" } else { "classes" },
             self.unlabelled,
             self.isolated
         );

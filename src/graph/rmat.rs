@@ -5,7 +5,8 @@ use rand::Rng;
 use rand::seq::SliceRandom;
 use rayon::prelude::*;
 
-use super::normal::standard_normal;
+use super::normal::{narrow, standard_normal};
+use super::propagated::propagated;
 use super::{Csr, Features, GraphError, RawDataset};
 use crate::rng::{Purpose, stream};
 
@@ -158,23 +159,7 @@ pub fn label(graph: Csr, classes: usize, width: usize, seed: u64) -> RawDataset 
                 *value = narrow(standard_normal(&mut random));
             }
         });
-    let mut scores = vec![0.0_f32; nodes * classes];
-    let rows = scores.par_chunks_mut(classes).zip(values.par_chunks(width));
-    rows.for_each(|(scores, row)| {
-        for (class, score) in scores.iter_mut().enumerate() {
-            let weights = projection.iter().skip(class).step_by(classes);
-            *score = narrow(
-                row.iter()
-                    .zip(weights)
-                    .map(|(&x, w)| f64::from(x) * w)
-                    .sum(),
-            );
-        }
-    });
-    for _ in 0..2 {
-        scores = average(&graph, &scores, classes);
-    }
-    standardise(&mut scores, classes);
+    let scores = propagated(&graph, &values, width, &projection);
     let class = |row: &[f32]| {
         let largest = (0_u32..).zip(row).max_by(|a, b| a.1.total_cmp(b.1));
         largest.map(|(class, _)| class)
@@ -193,50 +178,6 @@ pub fn outline(graph: Csr, classes: usize, width: usize) -> RawDataset {
 fn dataset(graph: Csr, features: Features, labels: Vec<Option<u32>>, classes: usize) -> RawDataset {
     let name = format!("rmat-{}", graph.nodes());
     RawDataset::new(name, graph, features, labels, classes, vec![])
-}
-
-/// Mean of the rows of a node and its neighbours.
-fn average(graph: &Csr, rows: &[f32], width: usize) -> Vec<f32> {
-    let mut means = rows.to_vec();
-    means
-        .par_chunks_mut(width)
-        .enumerate()
-        .for_each(|(v, mean)| {
-            for &u in graph.neighbours(v) {
-                for (sum, value) in mean.iter_mut().zip(&rows[u as usize * width..][..width]) {
-                    *sum += value;
-                }
-            }
-            let count = graph.degree(v) as f32 + 1.0;
-            for sum in mean {
-                *sum /= count;
-            }
-        });
-    means
-}
-
-/// Gives every column mean 0 and standard deviation 1.
-fn standardise(rows: &mut [f32], width: usize) {
-    let count = (rows.len() / width) as f64;
-    for column in 0..width {
-        let values = || {
-            rows.iter()
-                .skip(column)
-                .step_by(width)
-                .map(|&value| f64::from(value))
-        };
-        let mean = values().sum::<f64>() / count;
-        let variance = values().map(|value| (value - mean).powi(2)).sum::<f64>() / count;
-        // A column of equal values becomes zeros: there is nothing to divide by.
-        let scale = 1.0 / variance.sqrt().max(f64::MIN_POSITIVE);
-        for value in rows.iter_mut().skip(column).step_by(width) {
-            *value = narrow((f64::from(*value) - mean) * scale);
-        }
-    }
-}
-
-const fn narrow(value: f64) -> f32 {
-    value as f32
 }
 
 #[cfg(test)]
@@ -291,13 +232,14 @@ mod tests {
             16,
             3,
         );
-        let agree = |&(a, b): &(u32, u32)| data.labels[a as usize] == data.labels[b as usize];
+        let agree = |&(a, b): &(u32, u32)| data.labels.of(a as usize) == data.labels.of(b as usize);
         let share =
             data.graph.iter_edges().filter(agree).count() as f64 / data.graph.edges() as f64;
         assert!(share > 0.35, "{share}, where 0.25 is chance");
         for class in 0..4 {
             let size = data
                 .labels
+                .classes()
                 .iter()
                 .filter(|&&label| label == Some(class))
                 .count();

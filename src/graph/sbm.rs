@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn degrees_are_as_expected_within_and_between_blocks() {
         let data = toy(4000, [6.0, 2.0], 1);
-        let same = |&(a, b): &(u32, u32)| data.labels[a as usize] == data.labels[b as usize];
+        let same = |&(a, b): &(u32, u32)| data.labels.of(a as usize) == data.labels.of(b as usize);
         let within = data.graph.iter_edges().filter(same).count() as f64 / 4000.0;
         let between = data.graph.edges() as f64 / 4000.0 - within;
         // Standard deviations of these means are about 0.05 and 0.03.
@@ -164,7 +164,7 @@ mod tests {
         let data = toy(4000, [1.0, 1.0], 2);
         let mut sums = vec![vec![0.0; 8]; 4];
         let mut row = vec![0.0; 8];
-        for (node, label) in data.labels.iter().enumerate() {
+        for (node, label) in data.labels.classes().iter().enumerate() {
             data.features.copy_row_into(node, &mut row);
             for (sum, value) in sums[label.unwrap() as usize].iter_mut().zip(&row) {
                 *sum += f64::from(*value) / 1000.0;
@@ -185,10 +185,11 @@ mod tests {
         );
         assert_eq!((&one.graph, &one.features), (&again.graph, &again.features));
         assert_ne!(one.graph, other.graph);
-        assert!(!one.labels.is_sorted());
+        assert!(!one.labels.classes().is_sorted());
         for class in 0..4 {
             assert_eq!(
                 one.labels
+                    .classes()
                     .iter()
                     .filter(|&&label| label == Some(class))
                     .count(),

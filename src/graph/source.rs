@@ -132,6 +132,7 @@ fn read_set(set: &PublishedSet, folder: &Path) -> Result<RawDataset, GraphError>
     // Its files may be called anything: tables have the name that experiments use.
     Ok(RawDataset {
         name: set.name.clone(),
+        metric: set.metric,
         ..data
     })
 }

@@ -33,9 +33,10 @@ pub struct DatasetSpec {
     pub edges: Option<PathBuf>,
     /// The column with the ids of nodes. Default: the first of a CSV file, `id` of a Parquet table.
     pub id: Option<String>,
-    /// The column with the classes. Default: the last of a CSV file, `label` of a Parquet table.
-    /// For `igb`: the file with the classes, default `node_label_19`.
-    pub label: Option<String>,
+    /// The column with the classes, or a list of columns of 0 and 1, one for each of several
+    /// labels. Default: the last of a CSV file, `label` of a Parquet table. For `igb`: the file
+    /// with the classes, default `node_label_19`.
+    pub label: Option<LabelColumns>,
     /// The column with one end of each edge. Default: the first of two columns of a CSV file,
     /// `source` of a Parquet table.
     pub source: Option<String>,
@@ -72,6 +73,34 @@ pub enum FeatureSource {
     File(PathBuf),
     /// In columns of the file of nodes.
     Columns(Vec<String>),
+}
+
+/// Where classes or labels of nodes are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum LabelColumns {
+    /// The class, in one place.
+    One(String),
+    /// Several labels, each in a column of its own.
+    Several(Vec<String>),
+}
+
+impl LabelColumns {
+    /// The names.
+    pub fn names(&self) -> &[String] {
+        match self {
+            Self::One(name) => std::slice::from_ref(name),
+            Self::Several(names) => names,
+        }
+    }
+
+    /// The one place of the class.
+    pub fn one(&self) -> Option<&str> {
+        match self {
+            Self::One(name) => Some(name),
+            Self::Several(_) => None,
+        }
+    }
 }
 
 /// Orders of nodes.
@@ -122,6 +151,8 @@ pub enum Format {
     /// `adj_full.npz`, `feats.npy`, `class_map.json` and `role.json` (Zeng et al., 2020).
     #[serde(rename = "graphsaint")]
     GraphSaint,
+    /// `{train,valid,test}_{graph.json,feats.npy,labels.npy}`, as DGL has PPI.
+    Ppi,
     /// The homogeneous part of the Illinois Graph Benchmark (Khatua et al., 2023).
     Igb,
     /// The JSON file of Wiki-CS (Mernyei and Cangea, 2020).
@@ -151,6 +182,11 @@ pub enum SyntheticSpec {
         /// Standard deviation of the feature noise around a class mean of unit length. Default 1.
         #[serde(default = "one")]
         noise: f64,
+        /// Gives each node so many labels, of which it may have several, instead of the class: a
+        /// label where a random projection of the features, averaged twice over neighbourhoods, is
+        /// large.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        labels: Option<usize>,
         /// Seed of graph and features; the same for every run of an experiment. Default 0.
         #[serde(default)]
         seed: u64,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rand::seq::SliceRandom;
 
-use super::{Dataset, GraphError, RawDataset, Reading, Split, SplitFractions, SplitSpec, places};
+use super::{Dataset, GraphError, RawDataset, Reading, Split, SplitFractions, SplitSpec};
 use crate::rng::{Purpose, stream};
 
 const KEY: &str = "dataset.split";
@@ -46,8 +46,9 @@ impl RawDataset {
             name: self.name.clone(),
             graph: Arc::clone(&self.graph),
             features: Arc::clone(&self.features),
-            labels: Arc::clone(&self.labels),
+            labels: self.labels.clone(),
             classes: self.classes,
+            metric: self.labels.usual_metric(),
             split: choose(spec, self, seed)?,
             reading,
         })
@@ -129,7 +130,7 @@ const SEEDED: &str = "{ train = 0.6, val = 0.2 } or { train_per_class = 20, val_
 
 /// Shares of all labelled nodes; what is left is the test set.
 fn fractions(shares: [f64; 2], data: &RawDataset, seed: u64) -> Result<Split, GraphError> {
-    let mut nodes = places(&data.labels, Option::is_some);
+    let mut nodes = data.labels.known();
     let [train, val] = shares.map(|share| (share * nodes.len() as f64).round() as usize);
     if train == 0 || val == 0 || train + val >= nodes.len() {
         let what = format!(
@@ -176,8 +177,13 @@ fn per_class(
             "train_per_class and val_per_class, or val, must be at least 1",
         ));
     }
+    if data.labels.several().is_some() {
+        let what = "counts nodes of each class, and nodes of this data set have several labels; take shares, \
+            { train = 0.6, val = 0.2 }";
+        return Err(GraphError::key(KEY, what));
+    }
     let mut members = vec![Vec::new(); data.classes];
-    for (node, label) in (0_u32..).zip(&*data.labels) {
+    for (node, label) in (0_u32..).zip(data.labels.classes()) {
         if let Some(class) = label {
             members[*class as usize].push(node);
         }
@@ -291,7 +297,7 @@ mod tests {
             let of_class = |nodes: &[u32]| {
                 nodes
                     .iter()
-                    .filter(|&&v| data.labels[v as usize] == Some(class))
+                    .filter(|&&v| data.labels.classes()[v as usize] == Some(class))
                     .count()
             };
             assert_eq!(
@@ -314,7 +320,7 @@ mod tests {
         let split = of(1);
         let found = [split.train.len(), split.validation.len(), split.test.len()];
         assert_eq!(found, [1068, 357, 1902]);
-        let class = |v: &u32| citeseer.labels[*v as usize].unwrap() as usize;
+        let class = |v: &u32| citeseer.labels.classes()[*v as usize].unwrap() as usize;
         let mut training = [0; 6];
         let mut validating = [0; 6];
         split.train.iter().for_each(|v| training[class(v)] += 1);

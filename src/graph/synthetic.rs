@@ -1,6 +1,6 @@
 //! Generated data sets: the checks that all share.
 
-use super::{EDGE_FACTOR, GraphError, RawDataset, SyntheticSpec, rmat, sbm};
+use super::{EDGE_FACTOR, GraphError, RawDataset, SyntheticSpec, propagated, rmat, sbm};
 use crate::memory;
 
 /// Generates what the section asks for. Equal sections give equal data sets, whatever the number of
@@ -57,6 +57,12 @@ fn generated(spec: &SyntheticSpec, values: bool) -> Result<RawDataset, GraphErro
     if width == 0 {
         return Err(GraphError::synthetic("features", "must be at least 1"));
     }
+    if let SyntheticSpec::Sbm {
+        labels: Some(0), ..
+    } = spec
+    {
+        return Err(GraphError::synthetic("labels", "must be at least 1"));
+    }
     let drawn = if values { width } else { 0 };
     memory::need(|| "dataset.synthetic".to_owned(), least(spec, nodes, drawn))?;
     let data = match spec {
@@ -64,10 +70,15 @@ fn generated(spec: &SyntheticSpec, values: bool) -> Result<RawDataset, GraphErro
             degree_within,
             degree_between,
             noise,
+            labels,
             ..
         } => {
             let degrees = [*degree_within, *degree_between];
-            sbm::generate(nodes, classes, width, degrees, *noise, seed)
+            let data = sbm::generate(nodes, classes, width, degrees, *noise, seed);
+            data.map(|data| match labels {
+                Some(labels) => propagated::with_labels(data, *labels, seed),
+                None => data,
+            })
         }
         SyntheticSpec::Rmat {
             scale,

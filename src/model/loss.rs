@@ -1,96 +1,123 @@
-//! Cross-entropy over weighted nodes, and accuracy.
+//! Cross-entropy over weighted nodes.
 
 use burn::tensor::Tensor;
 
 use super::{Matrix, Place, rowwise};
+use crate::graph::{Label, Labels, Several, Task};
 
-/// The constant side of the loss: for each row a weight at the column of its class,
-/// `[rows, classes]`, and zero elsewhere.
+/// What the loss of a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// Of one class: `−log softmax(x)_c`.
+    CrossEntropy,
+    /// Of several labels, their mean: `log(1 + exp(∓x_t))`, with − where the node has label `t`
+    /// (`BCEWithLogitsLoss` of `PyTorch`, whose mean over nodes and labels the examples of OGB and
+    /// `PyTorch` Geometric take).
+    BinaryCrossEntropy,
+}
+
+impl Loss {
+    /// That of a task.
+    pub const fn of(task: Task) -> Self {
+        match task {
+            Task::Classes(_) => Self::CrossEntropy,
+            Task::Labels(_) => Self::BinaryCrossEntropy,
+        }
+    }
+}
+
+/// The constant side of the loss, `[rows, outputs]`.
 ///
-/// One dense product with it replaces a gather, whose gradient would be a scatter.
+/// Of one class, a weight at its column and zero elsewhere: one dense product with it replaces a
+/// gather, whose gradient would be a scatter. Of several labels the weight over their number at
+/// each column, negative where the node has not the label. Zeros throughout are a row that does not
+/// count.
+#[derive(Clone, Debug)]
+pub struct Targets {
+    values: Matrix,
+    loss: Loss,
+}
+
+/// Targets of rows with weights of 0 or more; rows that are not named do not count.
 pub fn targets(
     rows: usize,
-    classes: usize,
-    weighted: impl IntoIterator<Item = (usize, u32, f32)>,
+    task: Task,
+    weighted: impl IntoIterator<Item = (usize, Label, f32)>,
     place: &Place,
-) -> Matrix {
-    let mut values = vec![0.0_f32; rows * classes];
-    for (row, class, weight) in weighted {
-        values[row * classes + class as usize] = weight;
-    }
-    Matrix::from_values(values, classes, place)
-}
-
-/// The constant side of a mean over so many training nodes, of which some rows are `labelled`.
-pub fn mean_targets(
-    rows: usize,
-    classes: usize,
-    labelled: impl IntoIterator<Item = (usize, Option<u32>)>,
-    nodes: usize,
-    place: &Place,
-) -> Matrix {
-    let weight = (1.0 / nodes.max(1) as f64) as f32;
-    let labelled = labelled.into_iter();
-    let weighted = labelled.filter_map(|(row, class)| Some((row, class?, weight)));
-    targets(rows, classes, weighted, place)
-}
-
-/// `Σ_v weight_v · CE(logits_v, class_v)`.
-///
-/// # Shapes
-/// - logits, targets: `[rows, classes]`
-/// - result: `[1]`
-pub fn cross_entropy(logits: Matrix, targets: Matrix) -> Tensor<1> {
-    logits.zip_sum(targets, rowwise::loss)
-}
-
-/// The class of the largest logit of each row; the first of several equal ones. `logits` is
-/// `[rows, classes]` row by row.
-pub fn predictions(logits: &[f32], classes: usize) -> Vec<u32> {
-    logits
-        .chunks_exact(classes)
-        .map(|row| {
-            let mut best = 0;
-            for (class, value) in row.iter().enumerate() {
-                if *value > row[best] {
-                    best = class;
+) -> Targets {
+    let outputs = task.outputs();
+    let mut values = vec![0.0_f32; rows * outputs];
+    for (row, label, weight) in weighted {
+        let row = &mut values[row * outputs..][..outputs];
+        match &label {
+            Label::Class(class) => row[*class as usize] = weight,
+            Label::Several(_) => {
+                let each = weight / outputs as f32;
+                for (number, value) in row.iter_mut().enumerate() {
+                    *value = if label.has(number) { each } else { -each };
                 }
             }
-            best as u32
-        })
-        .collect()
+        }
+    }
+    Targets {
+        values: Matrix::from_values(values, outputs, place),
+        loss: Loss::of(task),
+    }
 }
 
-/// Mean cross-entropy of the `nodes` that have a label. `logits` is `[rows, classes]` row by row.
-/// `None` if none has.
-pub fn mean_loss(
-    logits: &[f32],
-    classes: usize,
-    labels: &[Option<u32>],
-    nodes: &[u32],
-) -> Option<f64> {
-    let losses = nodes.iter().filter_map(|&v| {
-        let class = labels[v as usize]?;
-        let row = &logits[v as usize * classes..][..classes];
-        let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        let sum: f64 = row.iter().map(|x| f64::from(x - largest).exp()).sum();
-        Some(sum.ln() - f64::from(row[class as usize] - largest))
-    });
+/// The targets of a mean over so many training nodes, of which some rows are `labelled`.
+pub fn mean_targets(
+    rows: usize,
+    task: Task,
+    labelled: impl IntoIterator<Item = (usize, Option<Label>)>,
+    nodes: usize,
+    place: &Place,
+) -> Targets {
+    let weight = (1.0 / nodes.max(1) as f64) as f32;
+    let labelled = labelled.into_iter();
+    let weighted = labelled.filter_map(|(row, label)| Some((row, label?, weight)));
+    targets(rows, task, weighted, place)
+}
+
+/// `Σ_v weight_v · loss(logits_v)`.
+///
+/// # Shapes
+/// - logits, targets: `[rows, outputs]`
+/// - result: `[1]`
+pub fn cross_entropy(logits: Matrix, targets: Targets) -> Tensor<1> {
+    let loss = targets.loss;
+    logits.zip_sum(targets.values, |logits, targets| {
+        rowwise::loss(logits, targets, loss)
+    })
+}
+
+/// Mean loss of the `nodes` that have a label. `logits` is `[rows, outputs]` row by row. `None` if
+/// none has.
+pub fn mean_loss(logits: &[f32], outputs: usize, labels: &Labels, nodes: &[u32]) -> Option<f64> {
+    let row = |v: u32| &logits[v as usize * outputs..][..outputs];
+    let loss = |&v: &u32| match labels {
+        Labels::Classes(classes) => Some(of_class(row(v), classes[v as usize]?)),
+        Labels::Several(several) => of_several(row(v), several, v as usize),
+    };
+    let losses = nodes.iter().filter_map(loss);
     let (sum, count) = losses.fold((0.0, 0_usize), |(sum, n), loss| (sum + loss, n + 1));
     (count > 0).then(|| sum / count as f64)
 }
 
-/// Share of `nodes` whose predicted class is their label; nodes without a label count as wrong.
-/// `None` for no nodes.
-pub fn accuracy(predicted: &[u32], labels: &[Option<u32>], nodes: &[u32]) -> Option<f64> {
-    if nodes.is_empty() {
-        return None;
-    }
-    let right = nodes
-        .iter()
-        .filter(|&&v| labels[v as usize] == Some(predicted[v as usize]))
-        .count();
-    Some(right as f64 / nodes.len() as f64)
+fn of_class(row: &[f32], class: u32) -> f64 {
+    let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let sum: f64 = row.iter().map(|x| f64::from(x - largest).exp()).sum();
+    sum.ln() - f64::from(row[class as usize] - largest)
+}
+
+fn of_several(row: &[f32], several: &Several, node: usize) -> Option<f64> {
+    let of_label = |(label, &x): (usize, &f32)| {
+        let x = f64::from(x);
+        let z = if several.has(node, label) { -x } else { x };
+        z.max(0.0) + (-z.abs()).exp().ln_1p()
+    };
+    let sum: f64 = row.iter().enumerate().map(of_label).sum();
+    several.is_known(node).then(|| sum / row.len() as f64)
 }
 
 #[cfg(test)]
@@ -100,7 +127,7 @@ mod tests {
     #[test]
     fn the_mean_loss_is_that_of_labelled_nodes_and_survives_large_logits() {
         let logits = [0.0, 0.0, 1000.0, 0.0, 0.0, 3.0];
-        let labels = [Some(1), Some(1), None];
+        let labels = vec![Some(1), Some(1), None].into();
         let loss = |nodes: &[u32]| mean_loss(&logits, 2, &labels, nodes);
         let near = |value: Option<f64>, expected: f64| {
             assert!((value.unwrap() - expected).abs() < 1e-12, "{value:?}");
@@ -109,5 +136,19 @@ mod tests {
         near(loss(&[1]), 1000.0);
         near(loss(&[0, 1, 2]), f64::midpoint(2_f64.ln(), 1000.0));
         assert_eq!((loss(&[2]), loss(&[])), (None, None));
+    }
+
+    #[test]
+    fn the_loss_of_several_labels_is_the_mean_over_them_and_survives_large_logits() {
+        let mut several = Several::new(2);
+        several.push(Some(&[true, false]));
+        several.push(Some(&[false, false]));
+        several.push(None);
+        let logits = [0.0, -1000.0, 1000.0, 0.0, 5.0, 5.0];
+        let labels = several.into();
+        let loss = |nodes: &[u32]| mean_loss(&logits, 2, &labels, nodes);
+        assert!((loss(&[0]).unwrap() - 2_f64.ln() / 2.0).abs() < 1e-12);
+        assert!((loss(&[1, 2]).unwrap() - f64::midpoint(1000.0, 2_f64.ln())).abs() < 1e-12);
+        assert_eq!(loss(&[2]), None);
     }
 }

@@ -33,6 +33,7 @@ mod optimizer;
 mod parameters;
 mod rowwise;
 mod scatter;
+mod score;
 mod sparse;
 mod spec;
 mod spmm;
@@ -47,7 +48,7 @@ pub use finite::{has_finite_squares, is_finite};
 pub use gnn::{Gnn, ModelSpec};
 pub use input::Input;
 pub use layer::{LayerSpec, Merge, RowForm};
-pub use loss::{accuracy, cross_entropy, mean_loss, mean_targets, predictions, targets};
+pub use loss::{Loss, Targets, cross_entropy, mean_loss, mean_targets, targets};
 pub use matrix::{Matrix, Place};
 pub use maximum::{MaximumBackend, neighbour_max};
 pub use norm::Norm;
@@ -57,6 +58,7 @@ pub use parameters::{
     with_parameters,
 };
 pub use rowwise::{Activation, RowwiseBackend, activate, carrier, dropped, layer_norm};
+pub use score::score;
 pub use sparse::{Rows, SparseMatrix, Transposed};
 pub use spec::{Biases, Init, ModelConfig, ModelKind, NormKind, OptimizerConfig};
 pub use spmm::{SpmmBackend, spmm};

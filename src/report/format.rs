@@ -11,6 +11,14 @@ const BYTE_UNITS: [(f64, &str); 5] = [
     (1.0, "B"),
 ];
 
+/// The text with a capital first letter, for headings and sentences.
+pub(crate) fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(letters).collect()
+    })
+}
+
 /// The largest decimal unit in which `bytes` is at least 1: its size in bytes and its name.
 pub(crate) fn byte_unit(bytes: f64) -> (f64, &'static str) {
     // Rounding to three digits may carry into the next unit: 999.9 kB is 1 MB.

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::figures::list;
 use super::format;
 use super::plot::Figure;
-use super::series::Entrant;
+use super::series::{self, Entrant};
 use super::story;
 use super::tables::{self, Table};
 use crate::experiment::rows::{ClaimRow, RunRow, distinct};
@@ -97,6 +97,7 @@ impl Page<'_> {
             .map(|run| format!("{}, seed {}: {}", run.cell, run.seed, run.status))
             .collect();
         let tally = |verdict: &str| self.claims.iter().filter(|c| c.verdict == verdict).count();
+        let metric = series::metric(self.cells);
         environment.get_template(page)?.render(context! {
             manifest => self.manifest,
             name => self.manifest["name"].as_str().unwrap_or("experiment"),
@@ -115,6 +116,8 @@ impl Page<'_> {
             traffic => self.traffic,
             targets => self.targets,
             budgets => self.budgets,
+            metric => &metric,
+            titled => format::capitalised(&metric),
             setting => self.setting(),
             elapsed => self.elapsed(),
             projection => self.projection,

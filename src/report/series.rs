@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::looks::{self, Look};
-use crate::experiment::rows::{EpochRow, Measured, Row, RunRow, Sweep, TimelineRow};
+use crate::experiment::rows::{EpochRow, Measured, Row, RunRow, Sweep, TimelineRow, metric_title};
 use crate::experiment::statistics::Summary;
 
 /// One cell's finished runs, epoch by epoch, with the name and look it has in every figure.
@@ -145,6 +145,15 @@ pub(super) fn cells<'a>(runs: &'a [RunRow], epochs: &'a [EpochRow]) -> Vec<Entra
         }
     }
     cells
+}
+
+/// By what the cells are scored, in words: `accuracy`, or `accuracy or ROC-AUC` where they differ.
+pub(super) fn metric(cells: &[Entrant]) -> String {
+    metric_title(
+        cells
+            .iter()
+            .flat_map(|cell| cell.runs.iter().map(|(run, _)| *run)),
+    )
 }
 
 /// Gives each cell its rows of the timeline.

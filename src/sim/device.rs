@@ -184,6 +184,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::graph::Metric;
     use crate::graph::{Csr, Split};
     use crate::model::{Biases, Init, ModelConfig, ModelKind, ModelSpec, NormKind};
 
@@ -224,6 +225,7 @@ mod tests {
             features: Arc::new(Features::Dense { width: 10, values }),
             labels: labels.into(),
             classes: 3,
+            metric: Metric::Accuracy,
             split: Split::default(),
             reading: Arc::default(),
         }

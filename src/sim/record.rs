@@ -12,16 +12,16 @@ use super::plan::Decision;
 use super::trace::Trace;
 use crate::net::{CodingError, Lane, Ledger, Seconds};
 
-/// Accuracies of one evaluation, and the validation loss.
+/// One evaluation by the metric of the data, and the validation loss.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scores {
-    /// Of the training nodes; null without any.
+    /// Of the training nodes; null where nothing can be said, as without any.
     pub train: Option<f64>,
     /// Of the validation nodes.
     pub validation: Option<f64>,
     /// Of the test nodes.
     pub test: Option<f64>,
-    /// Mean cross-entropy of the validation nodes.
+    /// Mean loss of the validation nodes.
     pub validation_loss: Option<f64>,
 }
 
@@ -57,7 +57,7 @@ impl Scores {
 pub struct EpochReport {
     /// This worker's share of the training loss; summed.
     pub loss: f64,
-    /// Accuracies of the model after this epoch, none when it was not evaluated. Worker 0's are
+    /// Scores of the model after this epoch, none when it was not evaluated. Worker 0's are
     /// recorded; the others may say none.
     pub scores: Option<Scores>,
     /// How many times smaller than uncompressed the exchanged rows are; the same on every worker.
@@ -83,7 +83,7 @@ pub struct EpochRecord {
     pub measured: Duration,
     /// Training loss before the last step of the epoch.
     pub loss: f64,
-    /// Accuracies after it, if evaluated.
+    /// Scores after it, if evaluated.
     pub scores: Option<Scores>,
     /// See [`EpochReport`].
     pub compression_ratio: Option<f64>,
@@ -126,14 +126,14 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The first epoch with the highest validation accuracy.
+    /// The first epoch with the highest validation score.
     pub fn best(&self) -> Option<(usize, Scores)> {
         let mut best: Option<(usize, Scores)> = None;
         for record in &self.epochs {
             let Some(scores) = record.scores else {
                 continue;
             };
-            // Strictly more, so that the first of equals stays. `None` is less than any accuracy.
+            // Strictly more, so that the first of equals stays. `None` is less than any score.
             if best.is_none_or(|(_, so_far)| scores.validation > so_far.validation) {
                 best = Some((record.epoch, scores));
             }

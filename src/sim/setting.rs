@@ -8,8 +8,8 @@ use burn::tensor::Device;
 
 use super::{Cluster, ComputeTiming, Engine, TrainingConfig, WorkerDevice};
 use crate::graph::{
-    Batches, BoundaryCounts, BoundaryPlan, Chunks, Csr, Dataset, ExpectedGraph, Features,
-    Partition, Peers, Steps,
+    Batches, BoundaryCounts, BoundaryPlan, Chunks, Csr, Dataset, ExpectedGraph, Features, Labels,
+    Partition, Peers, Steps, Task,
 };
 use crate::model::{ModelSpec, OptimizerConfig};
 use crate::net::{AllReduceKind, ExchangeKind, Framing, Topology};
@@ -82,6 +82,11 @@ impl Setting {
         )
     }
 
+    /// What the model predicts of a node.
+    pub fn task(&self) -> Task {
+        self.dataset.task()
+    }
+
     /// Whether the graph itself is here, and not its counts alone.
     pub fn holds_graph(&self) -> bool {
         // A data set that is known in numbers comes with a graph of no nodes.
@@ -135,8 +140,8 @@ pub struct Shard {
     pub degrees: Vec<usize>,
     /// Features of the owned nodes.
     pub features: Features,
-    /// Classes of the owned nodes.
-    pub labels: Vec<Option<u32>>,
+    /// What is known of the owned nodes.
+    pub labels: Labels,
     /// Owned rows that train.
     pub train: Vec<u32>,
 }
@@ -160,11 +165,7 @@ impl Shard {
             adjacency: part.local_graph(&dataset.graph),
             degrees,
             features: dataset.features.select(&part.owned),
-            labels: part
-                .owned
-                .iter()
-                .map(|&v| dataset.labels[v as usize])
-                .collect(),
+            labels: dataset.labels.select(&part.owned),
             train,
             nodes,
         }

@@ -13,6 +13,7 @@ use super::device::drain;
 use super::plan::{Decision, Following, Script};
 use super::record::Recorder;
 use super::{Engine, EpochReport, Setting, Shard, SimError, WorkerDevice};
+use crate::graph::Label;
 use crate::model::{
     Block, Dropout, Gnn, Input, Matrix, Optimizer, Place, add_gradients, cross_entropy,
     has_finite_squares, parameter_count, parameters, targets,
@@ -125,8 +126,9 @@ impl Worker {
             }
             // A model has a layer, whose output is dense: this never returns.
             let Input::Dense(logits) = input else { return };
-            let classes = (0..shard.owned).map(|row| (row, 0, 1.0));
-            let targets = targets(shard.owned, spec.classes(), classes, place);
+            let task = self.setting.dataset.task();
+            let labels = (0..shard.owned).map(|row| (row, Label::plain(task), 1.0));
+            let targets = targets(shard.owned, task, labels, place);
             let mut gradients = cross_entropy(logits, targets).backward();
             let mut flat = vec![0.0; parameter_count(&model)];
             add_gradients(&model, &mut gradients, &mut flat);

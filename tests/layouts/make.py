@@ -1,6 +1,6 @@
 # Small files in the layouts of published graphs, written by NumPy, SciPy and PyArrow themselves.
 import json, os, sys
-import numpy as np, scipy, scipy.sparse as sp, pyarrow as pa, pyarrow.parquet as pq, gzip
+import numpy as np, scipy, scipy.sparse as sp, pyarrow as pa, pyarrow.parquet as pq, gzip, networkx as nx
 root = sys.argv[1]
 def at(*parts):
     path = os.path.join(root, *parts); os.makedirs(os.path.dirname(path), exist_ok=True); return path
@@ -32,6 +32,31 @@ mmwrite(at('matrix-market', 'symmetric.mtx'), sp.coo_matrix((np.array([1, 1, 1, 
 # Parquet tables
 pq.write_table(pa.table({'src': pa.array(row * 10), 'dst': pa.array(col * 10)}), at('parquet', 'edges.parquet'))
 pq.write_table(pa.table({'key': pa.array(np.arange(5) * 10), 'class': pa.array(['c', 'a', 'b', None, 'c']), 'x': pa.array(feat[:, 0]), 'y': pa.array(feat[:, 1].astype(np.float32)), 'v': pa.array([list(map(float, r)) for r in feat])}), at('parquet', 'nodes.parquet'))
+# several labels a node, 3 of them: those of GraphSAINT's Yelp are lists
+has = np.array([[1, 0, 1], [0, 0, 0], [0, 1, 1], [1, 1, 1], [0, 0, 1]])
+for name in ['adj_full.npz', 'feats.npy', 'role.json']:
+    open(at('graphsaint-several', name), 'wb').write(open(at('graphsaint', name), 'rb').read())
+json.dump({str(v): row.tolist() for v, row in enumerate(has)}, open(at('graphsaint-several', 'class_map.json'), 'w'))
+# DGL's PPI: a graph each of training, validation and test nodes; 0-1 and 1-2, 3 with a loop, 4 alone
+for name, nodes in [('train', [0, 1, 2]), ('valid', [3]), ('test', [4])]:
+    graph = nx.DiGraph(); graph.add_nodes_from(range(len(nodes)))
+    graph.add_edges_from([(0, 1), (1, 0), (1, 2), (2, 1)] if name == 'train' else [(0, 0)] if name == 'valid' else [])
+    json.dump(nx.node_link_data(graph, edges='links'), open(at('ppi', name + '_graph.json'), 'w'))
+    np.save(at('ppi', name + '_feats.npy'), feat[nodes])
+    np.save(at('ppi', name + '_labels.npy'), has[nodes])
+    np.save(at('ppi', name + '_graph_id.npy'), np.full(len(nodes), 1 + nodes[0]))
+# OGB's ogbn-proteins: pandas writes no header; features of edges alone, and a species of each node
+def rows(values, *parts):
+    with gzip.open(at(*parts), 'wt') as f: f.write(''.join(','.join(str(x) for x in np.atleast_1d(row)) + '\n' for row in values))
+rows([(0, 1), (1, 2), (2, 3)], 'ogb-several', 'raw', 'edge.csv.gz')
+rows([[0.5, 1.0], [0.25, 0.0], [1.0, 0.5]], 'ogb-several', 'raw', 'edge-feat.csv.gz')
+rows(has, 'ogb-several', 'raw', 'node-label.csv.gz')
+rows([4932, 4932, 9606, 9606, 3702], 'ogb-several', 'raw', 'node_species.csv.gz')
+rows([5], 'ogb-several', 'raw', 'num-node-list.csv.gz'); rows([3], 'ogb-several', 'raw', 'num-edge-list.csv.gz')
+for name, nodes in [('train', [0, 1]), ('valid', [2]), ('test', [3, 4])]: rows(nodes, 'ogb-several', 'split', 'species', name + '.csv.gz')
+# Parquet, a column of each label, of booleans and of numbers
+pq.write_table(pa.table({'source': pa.array(row), 'target': pa.array(col)}), at('parquet-several', 'edges.parquet'))
+pq.write_table(pa.table({'id': pa.array(np.arange(5)), 'a': pa.array(has[:, 0].astype(bool)), 'b': pa.array(has[:, 1]), 'c': pa.array(has[:, 2].astype(np.float32)), 'features': pa.array([list(map(float, r)) for r in feat])}), at('parquet-several', 'nodes.parquet'))
 # the other byte order
 np.save(at('big-endian', 'feats.npy'), feat.astype('>f4'))
-print('numpy', np.__version__, 'scipy', scipy.__version__, 'pyarrow', pa.__version__)
+print('numpy', np.__version__, 'scipy', scipy.__version__, 'pyarrow', pa.__version__, 'networkx', nx.__version__)

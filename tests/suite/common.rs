@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use grapevine::graph::{
-    BatchSpec, Batches, BoundaryCounts, DatasetSpec, Division, PartitionMethod, PartitionSpec,
+    BatchSpec, Batches, BoundaryCounts, DatasetSpec, Division, Metric, PartitionMethod,
+    PartitionSpec,
 };
 use grapevine::model::{
     Biases, Init, ModelConfig, ModelKind, ModelSpec, NormKind, OptimizerConfig,
@@ -49,6 +50,7 @@ pub struct Case {
     pub profile: &'static str,
     pub all_reduce: AllReduceChoice,
     pub exchange: ExchangeKind,
+    pub metric: Option<Metric>,
 }
 
 impl Default for Case {
@@ -81,6 +83,7 @@ impl Default for Case {
             profile: "cpu-core",
             all_reduce: AllReduceChoice::Ring,
             exchange: ExchangeKind::Direct,
+            metric: None,
         }
     }
 }
@@ -145,7 +148,12 @@ impl Case {
     pub fn setting(&self, strategy: &dyn Strategy) -> Arc<Setting> {
         let base = Path::new(env!("CARGO_MANIFEST_DIR"));
         let spec: DatasetSpec = toml::from_str(self.data).expect("a data set");
-        let dataset = Arc::new(spec.load(base, self.seed).expect("data"));
+        let dataset = spec.load(base, self.seed).expect("data");
+        let dataset = Arc::new(
+            dataset
+                .measured_by(self.metric)
+                .expect("a metric for the labels"),
+        );
         let needs = strategy.needs(&self.asked()).expect("it can have that");
         let train = &dataset.split.train;
         let division = needs

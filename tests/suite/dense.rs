@@ -144,7 +144,8 @@ pub fn cross_entropy(logits: &Matrix, dataset: &Dataset) -> (f64, Matrix) {
     let share = 1.0 / dataset.split.train.len() as f64;
     let mut loss = 0.0;
     for &node in &dataset.split.train {
-        let class = dataset.labels[node as usize].expect("training nodes have labels") as usize;
+        let class =
+            dataset.labels.classes()[node as usize].expect("training nodes have labels") as usize;
         let row = logits.row(node as usize);
         let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let total: f64 = row.iter().map(|value| (value - largest).exp()).sum();
@@ -163,7 +164,7 @@ pub fn scores(logits: &Matrix, dataset: &Dataset) -> Scores {
     let is_right = |node: &&u32| {
         let row = logits.row(**node as usize);
         let largest = (1..row.len()).fold(0, |best, c| if row[c] > row[best] { c } else { best });
-        dataset.labels[**node as usize] == Some(largest as u32)
+        dataset.labels.classes()[**node as usize] == Some(largest as u32)
     };
     let of = |nodes: &[u32]| {
         let right = nodes.iter().filter(is_right).count() as f64;
@@ -182,7 +183,7 @@ fn mean_loss(logits: &Matrix, dataset: &Dataset) -> Option<f64> {
     let nodes = &dataset.split.validation;
     let loss = |&node: &u32| {
         let row = logits.row(node as usize);
-        let class = dataset.labels[node as usize].expect("a label") as usize;
+        let class = dataset.labels.classes()[node as usize].expect("a label") as usize;
         let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let sum: f64 = row.iter().map(|z| (z - largest).exp()).sum();
         largest + sum.ln() - row[class]

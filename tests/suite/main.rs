@@ -44,6 +44,7 @@ mod settings;
 mod silence;
 mod sparse;
 mod stripes;
+mod tasks;
 mod timeline;
 mod trace;
 mod twice;

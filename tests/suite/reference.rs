@@ -6,8 +6,8 @@ use burn::tensor::Tensor;
 
 use grapevine::graph::Csr;
 use grapevine::model::{
-    Aggregation, Block, Dropout, Gnn, Input, ModelKind, Optimizer, accuracy, add_gradients,
-    cross_entropy, mean_loss, parameter_count, parameters, predictions, targets,
+    Aggregation, Block, Dropout, Gnn, Input, ModelKind, Optimizer, add_gradients, cross_entropy,
+    mean_loss, parameter_count, parameters, score, targets,
 };
 use grapevine::sim::{Scores, Setting};
 
@@ -120,10 +120,13 @@ pub fn train<'a>(setting: &Setting, terms: impl Fn(usize) -> &'a [Term]) -> Trai
             };
             #[allow(clippy::cast_possible_truncation)] // the loss is single precision
             let weighted = term.weights.iter().map(|&(v, weight)| {
-                let class = dataset.labels[v as usize].expect("training nodes have labels");
-                (v as usize, class, weight as f32)
+                let label = dataset
+                    .labels
+                    .of(v as usize)
+                    .expect("training nodes have labels");
+                (v as usize, label, weight as f32)
             });
-            let constant = targets(nodes.len(), dataset.classes, weighted, &place);
+            let constant = targets(nodes.len(), dataset.task(), weighted, &place);
             cross_entropy(logits, constant)
         });
         let loss: Tensor<1> = losses.reduce(Tensor::add).expect("there are terms");
@@ -136,18 +139,13 @@ pub fn train<'a>(setting: &Setting, terms: impl Fn(usize) -> &'a [Term]) -> Trai
         model = optimizer.step(model, &flat);
         trained.gradients.push(flat);
         let logits = model.valid().infer(&complete, &features).into_values();
-        let predicted = predictions(&logits, dataset.classes);
-        let of = |nodes: &[u32]| accuracy(&predicted, &dataset.labels, nodes);
+        let (metric, labels, outputs) = (dataset.metric, &dataset.labels, dataset.classes);
+        let of = |nodes: &[u32]| score(metric, &logits, outputs, labels, nodes);
         trained.scores.push(Scores {
             train: of(&dataset.split.train),
             validation: of(&dataset.split.validation),
             test: of(&dataset.split.test),
-            validation_loss: mean_loss(
-                &logits,
-                dataset.classes,
-                &dataset.labels,
-                &dataset.split.validation,
-            ),
+            validation_loss: mean_loss(&logits, outputs, labels, &dataset.split.validation),
         });
     }
     trained.parameters = parameters(&model);

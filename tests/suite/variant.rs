@@ -422,7 +422,7 @@ fn squared_norms(setting: &Setting, term: &Term, train: &[u32]) -> Vec<f64> {
         .map(|&v| {
             let powers: Vec<f64> = row(model.layers() - 1, v).iter().map(|x| x.exp()).collect();
             let sum: f64 = powers.iter().sum();
-            let class = setting.dataset.labels[v as usize].expect("labelled") as usize;
+            let class = setting.dataset.labels.classes()[v as usize].expect("labelled") as usize;
             let error = |(c, p): (usize, &f64)| (p / sum - f64::from(u8::from(c == class))).powi(2);
             let error: f64 = powers.iter().enumerate().map(error).sum();
             let hidden: f64 = row(model.layers() - 2, v).iter().map(|x| x * x).sum();

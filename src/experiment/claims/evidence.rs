@@ -41,8 +41,8 @@ pub(super) struct Evidence {
 /// What a seed's value lies between.
 type Bounds = (f64, f64);
 
-/// What is compared, by seed: the measure itself, a difference, or the quotient of which a factor is
-/// the inverse.
+/// What is compared, by seed: the measure itself, a difference, or the quotient of which a factor
+/// is the inverse.
 pub(super) type Answers = BTreeMap<u64, Bounds>;
 
 /// A condition as a question about a mean: does it lie from `low` to `high`?

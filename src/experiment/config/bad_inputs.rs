@@ -20,7 +20,7 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
         "name = \"cora\"",
         "synthetic = { kind = \"sbm\", node = 5 }",
         "x.toml:4: in [dataset.synthetic]: unknown key `node`; did you mean `nodes`? Possible \
-         keys: kind, nodes, classes, features, degree_within, degree_between, noise, seed",
+         keys: kind, nodes, classes, features, degree_within, degree_between, noise, labels, seed",
     ),
     (
         "name = \"cora\"",

@@ -75,7 +75,7 @@ pub(super) const TOGETHER: &[(&str, &str, &str)] = &[
         "\"partition.workers\" = [2, 4]",
         "\"strategy.1.ratio\" = [2, 4]",
         "x.toml:26: in [sweep]: `strategy.1.ratio` cannot be swept; the key must be in one of the \
-         sections dataset, model, optimizer, training, partition, network, device, compute",
+         sections dataset, task, model, optimizer, training, partition, network, device, compute",
     ),
     (
         "[2, 4]",

@@ -3,7 +3,9 @@
 use super::Vocabulary;
 use super::check::Checks;
 use super::error::ConfigError;
-use crate::graph::{DatasetSpec, FeatureSource, Format, NodeOrder, SplitSpec, SyntheticSpec};
+use crate::graph::{
+    DatasetSpec, FeatureSource, Format, LabelColumns, NodeOrder, SplitSpec, SyntheticSpec,
+};
 
 /// Most edges that are drawn, repeated ones included.
 const MOST_DRAWS: usize = 1 << 40;
@@ -117,6 +119,14 @@ fn columns(spec: &DatasetSpec, check: &Checks<'_>) -> Result<(), ConfigError> {
     )?;
     let table = csv || spec.format == Some(Format::Parquet);
     let label = table || spec.format == Some(Format::Igb);
+    let several = matches!(spec.label, Some(LabelColumns::Several(_)));
+    check.that(
+        table || !several,
+        "label",
+        "is one file with `format = \"igb\"`, and no list",
+    )?;
+    let listed = spec.label.as_ref().map_or(1, |label| label.names().len());
+    check.positive(listed, "label")?;
     for (given, fits, key) in [
         (spec.nodes.is_some(), table, "nodes"),
         (spec.edges.is_some(), table, "edges"),
@@ -144,6 +154,15 @@ pub(super) fn synthetic(spec: &SyntheticSpec, check: &Checks<'_>) -> Result<(), 
             &format!("{features} of each of {nodes} nodes are more than {MOST_VALUES} values"),
         )
     };
+    let of_labels = |labels: usize, nodes: usize| {
+        check.positive(labels, "labels")?;
+        let values = labels.checked_mul(nodes);
+        check.that(
+            values.is_some_and(|values| values <= MOST_VALUES),
+            "labels",
+            &format!("{labels} of each of {nodes} nodes are more than {MOST_VALUES} values"),
+        )
+    };
     match spec {
         SyntheticSpec::Sbm {
             nodes,
@@ -152,9 +171,11 @@ pub(super) fn synthetic(spec: &SyntheticSpec, check: &Checks<'_>) -> Result<(), 
             degree_within,
             degree_between,
             noise,
+            labels,
             ..
         } => {
             check.positive(*nodes, "nodes")?;
+            of_labels(labels.unwrap_or(1), *nodes)?;
             check.positive(*classes, "classes")?;
             of_features(*features, *nodes)?;
             check.that(nodes >= classes, "nodes", "must be at least `classes`")?;

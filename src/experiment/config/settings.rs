@@ -4,7 +4,7 @@ use serde::Serialize;
 use toml::Value;
 
 use crate::graph::{
-    DatasetSpec, EDGE_FACTOR, PartitionSpec, SplitFractions, SplitPerClass, SyntheticSpec,
+    DatasetSpec, EDGE_FACTOR, PartitionSpec, SplitFractions, SplitPerClass, SyntheticSpec, TaskSpec,
 };
 use crate::model::{ModelConfig, OptimizerConfig};
 use crate::net::NetworkSpec;
@@ -23,6 +23,9 @@ use super::path::KeyPath;
 pub struct Settings {
     /// `[dataset]`, required.
     pub dataset: DatasetSpec,
+    /// `[task]`; default: the data set's own.
+    #[serde(skip_serializing_if = "TaskSpec::is_default")]
+    pub task: TaskSpec,
     /// `[model]`, required.
     pub model: ModelConfig,
     /// `[optimizer]`; default: Adam with learning rate 0.01.
@@ -41,8 +44,9 @@ pub struct Settings {
 
 impl Settings {
     /// The names of the sections, which are the first parts of all keys that a sweep may change.
-    pub(super) const SECTIONS: [&'static str; 8] = [
+    pub(super) const SECTIONS: [&'static str; 9] = [
         "dataset",
+        "task",
         "model",
         "optimizer",
         "training",
@@ -72,6 +76,7 @@ impl Settings {
         let optional = |name| document.get(&at(name)).map(|value| (at(name), value));
         let settings = Self {
             dataset: dataset(document, required(document, "dataset")?)?,
+            task: super::optional(document, "task")?.unwrap_or_default(),
             model: decode(document, &at("model"), required(document, "model")?)?,
             optimizer: optional("optimizer")
                 .map(|(path, value)| decode_tagged(document, &path, &with_kind(value, "adam")))

@@ -292,7 +292,7 @@ fn overrides_are_blamed_by_name() {
             "trainig.epochs=3",
             "from --set trainig.epochs=3: unknown key `trainig`; did you mean `training`? Possible \
              keys: name, description, seeds, strategy, sweep, claim, statistics, figure, scale, dataset, \
-             model, optimizer, training, partition, network, device, compute",
+             task, model, optimizer, training, partition, network, device, compute",
         ),
         (
             "model.hidden=wide",

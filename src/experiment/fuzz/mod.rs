@@ -23,7 +23,8 @@ use super::archive::{Address, Archive};
 use super::config::{PAPER, Vocabulary};
 use super::{Experiment, FlowFile, Tables, read_manifest, vocabulary_check};
 use crate::graph::{
-    Csr, DatasetSpec, FeatureSource, Format, PartitionMethod, PartitionSpec, dataset_names,
+    Csr, DatasetSpec, FeatureSource, Format, LabelColumns, PartitionMethod, PartitionSpec,
+    dataset_names,
 };
 use crate::net::PRESETS;
 use crate::sim::DEVICE_PROFILES;
@@ -117,7 +118,7 @@ fn of_arrays_and_tables() -> Vec<Target> {
                 path: Some(at.to_owned()),
                 format: Some(Format::Csv),
                 id: Some("id".to_owned()),
-                label: Some("name".to_owned()),
+                label: Some(LabelColumns::One("name".to_owned())),
                 source: Some("b".to_owned()),
                 target: Some("a".to_owned()),
                 features: Some(FeatureSource::Columns(columns)),
@@ -132,6 +133,19 @@ fn of_arrays_and_tables() -> Vec<Target> {
             "graphsaint: zip, npy, json",
             samples::layout("graphsaint"),
             |at| data(Format::GraphSaint, at),
+        ),
+        target(
+            "graphsaint: lists of labels",
+            samples::layout("graphsaint-several"),
+            |at| data(Format::GraphSaint, at),
+        ),
+        target("ppi: npy, json", samples::layout("ppi"), |at| {
+            data(Format::Ppi, at)
+        }),
+        target(
+            "ogb: labels and features of edges",
+            samples::layout("ogb-several"),
+            |at| data(Format::Ogb, at),
         ),
         target("igb: npy", samples::layout("igb"), |at| {
             data(Format::Igb, at)

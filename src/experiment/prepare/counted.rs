@@ -96,7 +96,9 @@ impl Preparation<'_> {
             })
         });
         let devices = self.open(cell)?;
-        let dataset = Arc::new(counts.widths(&counted, &divided));
+        let dataset = counts.widths(&counted, &divided);
+        let dataset = dataset.measured_by(settings.task.metric);
+        let dataset = Arc::new(dataset.map_err(|error| misfit(cell, "task.metric", &error))?);
         self.assemble(cell, seed, dataset, parts, batches, devices)
     }
 

@@ -2,6 +2,7 @@
 
 use super::sweep::Sweep;
 use super::{Activity, DecisionKind, Text};
+use crate::graph::Metric;
 use crate::net::TrafficKind;
 
 /// What a column holds.
@@ -156,19 +157,31 @@ names! {
     TrafficKind, "kind of traffic";
     Activity, "activity";
     DecisionKind, "kind of decision";
+    Metric, "metric";
 }
 
-/// Empty for what is sent by nobody.
-impl Field for Option<TrafficKind> {
-    const KIND: ColumnKind = ColumnKind::Text;
-    const WANTED: &'static str = TrafficKind::WANTED;
-    fn collect<'a>(fields: impl Iterator<Item = Option<&'a Self>>) -> Values {
-        TrafficKind::collect(fields.map(|field| field.and_then(Option::as_ref)))
-    }
-    fn at(values: &Values, row: usize) -> Option<Self> {
-        match values {
-            Values::Text(entries) if entries.get(row)?.is_empty() => Some(None),
-            _ => TrafficKind::at(values, row).map(Some),
+macro_rules! optional_names {
+    ($($type:ty, $nullable:literal;)*) => {$(
+        impl Field for Option<$type> {
+            const KIND: ColumnKind = ColumnKind::Text;
+            const NULLABLE: bool = $nullable;
+            const WANTED: &'static str = <$type>::WANTED;
+            fn collect<'a>(fields: impl Iterator<Item = Option<&'a Self>>) -> Values {
+                <$type>::collect(fields.map(|field| field.and_then(Option::as_ref)))
+            }
+            fn at(values: &Values, row: usize) -> Option<Self> {
+                match values {
+                    Values::Text(entries) if entries.get(row)?.is_empty() => Some(None),
+                    _ => <$type>::at(values, row).map(Some),
+                }
+            }
         }
-    }
+    )*};
+}
+
+optional_names! {
+    // Empty for what is sent by nobody.
+    TrafficKind, false;
+    // Empty in tables of earlier versions.
+    Metric, true;
 }

@@ -23,8 +23,8 @@ fn claims_have_the_documented_columns_in_order() {
         more,
         ["paper", "seeds", "censored", "p_value", "p_adjusted"]
     );
-    assert_eq!(names::<RunRow>().len(), 52);
-    assert_eq!(names::<EpochRow>().len(), 19);
+    assert_eq!(names::<RunRow>().len(), 53);
+    assert_eq!(names::<EpochRow>().len(), 20);
     assert_eq!(names::<TrafficRow>().len(), 11);
 }
 

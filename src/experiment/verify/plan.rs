@@ -17,7 +17,7 @@ use crate::net::{Ledger, TrafficKind};
 use crate::sim::DeviceConfig;
 
 /// Columns of `runs` that follow from the configuration, the data and the partition.
-const KNOWN: [&str; 15] = [
+const KNOWN: [&str; 16] = [
     "experiment",
     "strategy",
     "dataset",
@@ -32,6 +32,7 @@ const KNOWN: [&str; 15] = [
     "edge_cut",
     "boundary_rows",
     "strategy_kind",
+    "metric",
     "sweep",
 ];
 
@@ -134,6 +135,10 @@ impl PlanCheck<'_> {
         without_device.settings.device = DeviceConfig::default();
         for (row, run) in self.tables.runs.iter().enumerate() {
             if run.cell == cell.name {
+                // Versions that had no such column knew accuracy alone, whatever the data.
+                if run.metric.is_none() {
+                    without_device.settings.task.metric = Some(run.metric());
+                }
                 let fitted = preparation.fit(&without_device, run.seed)?;
                 self.run(row, run, cell, &fitted);
             }
@@ -148,6 +153,7 @@ impl PlanCheck<'_> {
             fitted,
         }
         .blank();
+        expected.metric = run.metric.and(expected.metric);
         self.columns(row, run, &expected, &KNOWN, "the experiment says");
         if !run.is_ok() {
             return;

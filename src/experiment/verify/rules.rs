@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Checker, no_more};
 use crate::experiment::rows::{EpochRow, Measured, Row, RunRow, TrafficRow};
+use crate::graph::Metric;
 use crate::net::TrafficKind;
 
 /// Columns of epochs that never fall, and end at the run's.
@@ -129,6 +130,14 @@ impl Checker {
                 epoch.strategy.as_str(),
                 "that of the run",
                 run.strategy.as_str(),
+            );
+            let name = |metric: Option<Metric>| metric.map_or("none", Metric::name);
+            self.equal::<EpochRow, _>(
+                row,
+                "metric",
+                name(epoch.metric),
+                "that of the run",
+                name(run.metric),
             );
             self.share::<EpochRow>(row, "train_accuracy", epoch.train_accuracy);
             self.share::<EpochRow>(row, "val_accuracy", epoch.val_accuracy);

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use serde::Deserialize;
 
-use super::{BUNDLED, DatasetSpec, GraphError};
+use super::{BUNDLED, DatasetSpec, GraphError, Metric};
 
 pub use folder::{data_folder, keep_data_in};
 
@@ -29,11 +29,7 @@ pub struct PublishedSet {
     /// The files to download.
     pub files: Vec<PublishedFile>,
     /// How they are read, once they are unpacked; `path` is within the folder of the set.
-    #[serde(default)]
-    pub read: Option<DatasetSpec>,
-    /// Why they are not read.
-    #[serde(default)]
-    pub not_read: Option<String>,
+    pub read: DatasetSpec,
     /// Most bytes that archives may unpack to.
     #[serde(default)]
     pub unpacked: Option<u64>,
@@ -45,8 +41,9 @@ pub struct PublishedSet {
     pub features: u64,
     /// Classes, or labels of which a node may have several.
     pub classes: u64,
-    /// The measure that the authors report.
-    pub metric: String,
+    /// The measure that the authors report; none for edges alone.
+    #[serde(default)]
+    pub metric: Option<Metric>,
     /// The split that comes with the files.
     pub split: String,
     /// The licence that its source states.
@@ -106,14 +103,9 @@ impl PublishedSet {
     /// How its files in `folder` are read.
     ///
     /// # Errors
-    /// If they are not there, or no reader takes them.
+    /// If they are not there.
     pub(super) fn spec(&self, folder: &Path) -> Result<DatasetSpec, GraphError> {
-        let name = &self.name;
-        let Some(read) = &self.read else {
-            let why = self.not_read.as_deref().unwrap_or("no reader takes them");
-            let what = format!("`{name}` can be fetched, and its files are not read: {why}");
-            return Err(GraphError::key("dataset.name", what));
-        };
+        let (name, read) = (&self.name, &self.read);
         if !folder.is_dir() {
             let what = format!(
                 "`{name}` is not here, there is no folder {}; `grapevine fetch {name}` brings it",
@@ -166,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_set_says_what_it_is_and_how_it_is_read_or_why_not() {
+    fn every_set_says_what_it_is_and_how_it_is_read() {
         assert!(published_sets().len() >= 25);
         for set in published_sets() {
             let name = &set.name;
@@ -174,10 +166,8 @@ mod tests {
                 !set.files.is_empty() && set.nodes > 0 && set.edges > 0,
                 "{name}"
             );
-            assert!(set.read.is_some() != set.not_read.is_some(), "{name}");
-            if let Some(read) = &set.read {
-                assert!(read.format.is_some() && read.name.is_none(), "{name}");
-            }
+            let read = &set.read;
+            assert!(read.format.is_some() && read.name.is_none(), "{name}");
             let names: BTreeSet<&str> = set.files.iter().map(PublishedFile::name).collect();
             assert_eq!(
                 names.len(),
@@ -199,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_that_is_not_here_is_asked_for_and_one_without_a_reader_is_told_of() {
+    fn a_set_that_is_not_here_is_asked_for() {
         let nowhere = Path::new("/nowhere/citeseer");
         let said = |name: &str| {
             let error = published_set(name).unwrap().spec(nowhere);
@@ -210,6 +200,5 @@ mod tests {
             "dataset.name: `citeseer` is not here, there is no folder /nowhere/citeseer; \
              `grapevine fetch citeseer` brings it"
         );
-        assert!(said("yelp").contains("several labels a node"));
     }
 }

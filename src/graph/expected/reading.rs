@@ -10,7 +10,7 @@ use super::rmat::RmatLaw;
 use crate::graph::loaders::{each_line, open};
 use crate::graph::rmat::EDGE_FACTOR;
 use crate::graph::spec::{CountSpec, RmatCounts};
-use crate::graph::{Csr, Dataset, Features, GraphError, Reading, Split};
+use crate::graph::{Csr, Dataset, Features, GraphError, Metric, Reading, Split};
 
 /// Largest scale: the number of nodes is a whole number in double precision.
 const LARGEST_SCALE: u32 = 50;
@@ -132,8 +132,9 @@ impl CountSpec {
                 values: Vec::new(),
             }
             .into(),
-            labels: [].into(),
+            labels: Vec::new().into(),
             classes: counted.classes,
+            metric: Metric::Accuracy,
             split: Split::default(),
             reading: Arc::new(Reading {
                 notes: vec![counted.assumed(parts)],

@@ -18,7 +18,7 @@ use super::ids::{Ids, is_known};
 use super::tabular::{Node, Nodes, file_of};
 use super::text::{each_record, finite, number, open, place, truth};
 use super::{EdgeCount, Reading, file_name, only_file};
-use crate::graph::{DatasetSpec, FeatureSource, Features, GraphError, RawDataset};
+use crate::graph::{DatasetSpec, FeatureSource, Features, GraphError, LabelColumns, RawDataset};
 
 /// Where features come from unless a file is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub fn read(path: &Path, form: Form, spec: &DatasetSpec) -> Result<RawDataset, G
     let named = |ending: &str| format!("{stem}{ending}");
     let (listed, headed) = nodes(&targets, spec)?;
     notes.extend(headless(&targets, headed));
-    let nodes = Nodes::new(&targets, listed)?;
+    let nodes = Nodes::new(&targets, listed, spec.label.as_ref())?;
     let pairs = file_of(folder, spec.edges.as_deref(), &named("edges.csv"))?;
     let (edges, headed) = edges(&pairs, &nodes.ids, &file_name(&targets), spec)?;
     notes.extend(headless(&pairs, headed));
@@ -88,7 +88,7 @@ pub fn read(path: &Path, form: Form, spec: &DatasetSpec) -> Result<RawDataset, G
 /// Where a record of the file of nodes has what.
 struct Places {
     id: usize,
-    class: usize,
+    labels: Vec<usize>,
     features: Vec<usize>,
 }
 
@@ -108,15 +108,20 @@ fn nodes(path: &Path, spec: &DatasetSpec) -> Result<(Vec<Node>, bool), GraphErro
             if !named {
                 return header(spec, &record[..1]);
             }
-            let column = |key, name: Option<&String>, default| {
-                name.map_or(Ok(default), |name| place(record, key, name))
+            let places_of = |key, names: &[String]| {
+                let places = names.iter().map(|name| place(record, key, name));
+                places.collect::<Result<Vec<usize>, String>>()
             };
-            let features = columns.iter().map(|name| place(record, "features", name));
+            let labels = spec.label.as_ref().map_or(&[][..], LabelColumns::names);
             // A header comes once.
             let _ = places.set(Places {
-                id: column("id", spec.id.as_ref(), 0)?,
-                class: column("label", spec.label.as_ref(), record.len() - 1)?,
-                features: features.collect::<Result<_, _>>()?,
+                id: places_of("id", spec.id.as_slice())?.pop().unwrap_or(0),
+                labels: if labels.is_empty() {
+                    vec![record.len() - 1]
+                } else {
+                    places_of("label", labels)?
+                },
+                features: places_of("features", columns)?,
             });
             Ok(true)
         },
@@ -126,17 +131,17 @@ fn nodes(path: &Path, spec: &DatasetSpec) -> Result<(Vec<Node>, bool), GraphErro
             }
             let places = places.get_or_init(|| Places {
                 id: 0,
-                class: record.len() - 1,
+                labels: vec![record.len() - 1],
                 features: vec![],
             });
             let values = places
                 .features
                 .iter()
                 .map(|&at| truth(&record[at]).map_or_else(|| finite(&record[at], "a number"), Ok));
-            let class = &record[places.class];
+            let label = |&at: &usize| Some(record[at].clone()).filter(|label| is_known(label));
             listed.push(Node {
                 id: number(&record[places.id], "a node id")?,
-                class: is_known(class).then(|| class.clone()),
+                labels: places.labels.iter().map(label).collect(),
                 values: values.collect::<Result<_, _>>()?,
             });
             Ok(())
@@ -317,7 +322,7 @@ mod tests {
         );
         let data = of(folder.path(), Form::Json).unwrap();
         assert_eq!(data.name, "tiny");
-        assert_eq!(data.labels[..], [Some(0), Some(1), Some(1)]);
+        assert_eq!(data.labels.classes()[..], [Some(0), Some(1), Some(1)]);
         assert_eq!(
             data.graph.iter_edges().collect::<Vec<_>>(),
             [(2, 0), (0, 2)]
@@ -347,7 +352,7 @@ mod tests {
         let data = of(folder.path(), Form::Plain).unwrap();
         assert_eq!(*data.features, Features::identity(2));
         assert_eq!(
-            data.labels[..],
+            data.labels.classes()[..],
             [Some(1), Some(0)],
             "9 comes before 10 among numbers"
         );
@@ -409,7 +414,7 @@ mod tests {
     fn empty_and_nan_labels_are_no_classes() {
         let folder = folder("a,b\n1,2\n", "id,target\n1,\n2,7\n3,NaN\n4,10\n", None);
         let data = of(folder.path(), Form::Plain).unwrap();
-        assert_eq!(data.labels[..], [None, Some(0), None, Some(1)]);
+        assert_eq!(data.labels.classes()[..], [None, Some(0), None, Some(1)]);
         assert_eq!(data.classes, 2);
     }
 
@@ -458,7 +463,7 @@ mod tests {
         let text = |text: &str| Some(text.to_owned());
         let mut spec = DatasetSpec {
             id: text("new_id"),
-            label: text("mature"),
+            label: text("mature").map(LabelColumns::One),
             source: text("from"),
             target: text("to"),
             features: Some(FeatureSource::Columns(vec![
@@ -469,10 +474,10 @@ mod tests {
         };
         let data = read(folder.path(), Form::Plain, &spec).unwrap();
         assert_eq!((data.graph.nodes(), data.graph.edges()), (2, 2));
-        assert_eq!(data.labels[..], [Some(1), Some(0)]);
+        assert_eq!(data.labels.classes()[..], [Some(1), Some(0)]);
         let values = vec![3.0, 1.0, 7.0, 0.0];
         assert_eq!(*data.features, Features::Dense { width: 2, values });
-        spec.label = text("matur");
+        spec.label = text("matur").map(LabelColumns::One);
         let error = read(folder.path(), Form::Plain, &spec)
             .unwrap_err()
             .to_string();

@@ -1,6 +1,7 @@
 //! The folder of a `GraphSAINT` data set (Zeng et al., 2020): `adj_full.npz`, a `SciPy` matrix of
-//! the whole graph; `feats.npy`; `class_map.json`, from node to class; `role.json`, the nodes that
-//! train (`tr`), validate (`va`) and test (`te`).
+//! the whole graph; `feats.npy`; `class_map.json`, from node to class, or to a list of 0 and 1 for
+//! several labels, as that of Yelp; `role.json`, the nodes that train (`tr`), validate (`va`) and
+//! test (`te`).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,14 +13,30 @@ use super::arrays::{features, split};
 use super::ids::{in_range, number_classes};
 use super::npy::{self, Npz};
 use super::{EdgeCount, Reading, scipy};
-use crate::graph::{GraphError, RawDataset};
+use crate::graph::{GraphError, Labels, RawDataset, Several};
 
 /// What a node belongs to.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Classes {
     One(i64),
-    Several(Vec<f64>),
+    Several(Vec<Flag>),
+}
+
+/// Whether a node has a label: 1, 0, or neither.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(from = "f64")]
+struct Flag(u8);
+
+impl From<f64> for Flag {
+    fn from(value: f64) -> Self {
+        // One byte each: Yelp has 72 million of them.
+        Self(if value == 0.0 || value == 1.0 {
+            value as u8
+        } else {
+            u8::MAX
+        })
+    }
 }
 
 #[derive(Deserialize)]
@@ -48,24 +65,7 @@ pub fn read(folder: &Path) -> Result<RawDataset, GraphError> {
         let path = path.to_owned();
         move |what: String| GraphError::file(&path, what)
     };
-    let mut names = vec![None; nodes];
-    // In order, so that of several mistakes the same one is told every time.
-    for (node, class) in json::<BTreeMap<u64, Classes>>(class_map)? {
-        let node = in_range(node, nodes).map_err(wrong(class_map))?;
-        names[node as usize] = match class {
-            Classes::One(class) => (class >= 0).then_some(class),
-            Classes::Several(labels) => {
-                return Err(GraphError::file(
-                    class_map,
-                    format!(
-                        "node {node} has a list of {} labels: data with several labels a node are not read yet",
-                        labels.len()
-                    ),
-                ));
-            }
-        };
-    }
-    let (labels, classes) = number_classes(&names);
+    let (labels, classes) = labels(json(class_map)?, nodes).map_err(wrong(class_map))?;
     let roles: Roles = json(role)?;
     let of = |nodes_of: Vec<u64>| {
         nodes_of
@@ -84,9 +84,62 @@ pub fn read(folder: &Path) -> Result<RawDataset, GraphError> {
     )
 }
 
+/// What is known of each node, and the number of classes or labels. In order of nodes, so that of
+/// several mistakes the same one is told every time.
+fn labels(map: BTreeMap<u64, Classes>, nodes: usize) -> Result<(Labels, usize), String> {
+    let (mut names, mut lists) = (vec![None; nodes], Vec::new());
+    lists.resize_with(nodes, Vec::new);
+    let (mut ones, mut width) = (0, None);
+    for (node, class) in map {
+        let place = in_range(node, nodes)? as usize;
+        match class {
+            Classes::One(class) => {
+                ones += 1;
+                names[place] = (class >= 0).then_some(class);
+            }
+            Classes::Several(list) => {
+                width.get_or_insert(list.len());
+                lists[place] = list;
+            }
+        }
+    }
+    match width {
+        None => {
+            let (labels, classes) = number_classes(&names);
+            Ok((labels.into(), classes))
+        }
+        Some(_) if ones > 0 => Err(format!(
+            "has a class of {ones} nodes, and lists of labels of the others"
+        )),
+        Some(0) => Err("has lists of no labels".to_owned()),
+        Some(width) => {
+            let strange = |list: &Vec<Flag>| list.iter().any(|flag| flag.0 == u8::MAX);
+            if let Some(node) = lists.iter().position(strange) {
+                return Err(format!("node {node} has a label that is neither 0 nor 1"));
+            }
+            let nothing = vec![Flag(u8::MAX); width];
+            let row = |list: &'_ Vec<Flag>| {
+                let list = if list.is_empty() { &nothing } else { list };
+                let known = |flag: &Flag| match flag.0 {
+                    u8::MAX => f64::NAN,
+                    flag => f64::from(flag),
+                };
+                list.iter().map(known).collect::<Vec<f64>>()
+            };
+            let rows = lists.iter().map(|list| row(list).into_iter());
+            let several = Several::from_rows(width, rows)?;
+            Ok((several.into(), width))
+        }
+    }
+}
+
 /// What a JSON file holds.
-fn json<T: DeserializeOwned>(path: &Path) -> Result<T, GraphError> {
+pub fn json<T: DeserializeOwned>(path: &Path) -> Result<T, GraphError> {
     let text = std::fs::read(path).map_err(|source| GraphError::read(path, source))?;
-    serde_json::from_slice(&text)
-        .map_err(|error| GraphError::file(path, format!("is not what GraphSAINT writes: {error}")))
+    serde_json::from_slice(&text).map_err(|error| {
+        GraphError::file(
+            path,
+            format!("does not hold what is expected there: {error}"),
+        )
+    })
 }

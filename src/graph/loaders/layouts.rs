@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::graph::{FeatureSource, Features, Split};
+use crate::graph::{FeatureSource, Features, LabelColumns, Split};
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -18,7 +18,7 @@ fn spec(format: Format) -> DatasetSpec {
     DatasetSpec {
         format: Some(format),
         id: text("key"),
-        label: text("class"),
+        label: text("class").map(LabelColumns::One),
         source: text("src"),
         target: text("dst"),
         features: tables.then(|| FeatureSource::Columns(vec!["v".to_owned()])),
@@ -53,7 +53,7 @@ fn all_layouts_hold_the_same_graph() {
         // Where labels may be missing, that of node 3 is.
         let third = (!matches!(name, "ogb" | "parquet")).then_some(0);
         let labels = [Some(2), Some(0), Some(1), third, Some(2)];
-        assert_eq!(data.labels[..], labels, "{name}");
+        assert_eq!(data.labels.classes()[..], labels, "{name}");
         let values = (1_u8..=15).map(|value| f32::from(value) / 4.0).collect();
         assert_eq!(
             *data.features,
@@ -66,6 +66,70 @@ fn all_layouts_hold_the_same_graph() {
             data.reading.unread
         );
     }
+}
+
+/// Layouts of the same nodes with three labels each.
+const SEVERAL: [(Format, &str); 4] = [
+    (Format::GraphSaint, "graphsaint-several"),
+    (Format::Ppi, "ppi"),
+    (Format::Ogb, "ogb-several"),
+    (Format::Parquet, "parquet-several"),
+];
+
+/// As [`of`], with the columns of the labels named.
+fn of_several(format: Format, path: &Path) -> Result<RawDataset, String> {
+    let columns = ["a", "b", "c"].map(str::to_owned).to_vec();
+    let spec = DatasetSpec {
+        label: Some(LabelColumns::Several(columns)),
+        ..DatasetSpec::default()
+    };
+    read(format, path, &spec).map_err(|error| error.to_string())
+}
+
+#[test]
+fn several_labels_of_a_node_are_the_same_in_all_layouts() {
+    for (format, name) in SEVERAL {
+        let data = of_several(format, &folder(name)).unwrap();
+        assert_eq!((data.graph.nodes(), data.classes), (5, 3), "{name}");
+        let several = data.labels.several().expect(name);
+        let has = |v: usize| [0, 1, 2].map(|label| u8::from(several.has(v, label)));
+        let expected = [[1, 0, 1], [0, 0, 0], [0, 1, 1], [1, 1, 1], [0, 0, 1]];
+        assert_eq!([0, 1, 2, 3, 4].map(has), expected, "{name}");
+        assert_eq!(data.labels.known(), [0, 1, 2, 3, 4], "{name}");
+        let edges = data.graph.iter_edges().filter(|(to, from)| to < from);
+        let edges: Vec<_> = edges.collect();
+        // No edge joins two of the graphs of PPI.
+        let all = [(0, 1), (1, 2), (2, 3)];
+        assert_eq!(edges, all[..if name == "ppi" { 2 } else { 3 }], "{name}");
+        if name == "ogb-several" {
+            // Each node the mean of its edges: OGB's `adj_t.mean(dim=1)`.
+            let values = [0.5, 1.0, 0.375, 0.5, 0.625, 0.25, 1.0, 0.5, 0.0, 0.0];
+            assert_eq!(data.features.values(), values);
+        } else {
+            let values: Vec<f32> = (1_u8..=15).map(|value| f32::from(value) / 4.0).collect();
+            assert_eq!(data.features.values(), values, "{name}");
+        }
+        for file in &data.reading.files {
+            let copy = copied(name);
+            let path = copy.path().join(file.strip_prefix(folder(name)).unwrap());
+            let whole = fs::read(&path).unwrap();
+            fs::write(&path, &whole[..whole.len() - 4]).unwrap();
+            let error = of_several(format, copy.path()).unwrap_err();
+            let called = file.file_name().unwrap().to_str().unwrap();
+            assert!(error.contains(called), "{called}: {error}");
+        }
+    }
+    let data = of_several(Format::Ppi, &folder("ppi")).unwrap();
+    let sets = &data.splits[0];
+    assert_eq!(
+        (&sets.train[..], &sets.validation[..], &sets.test[..]),
+        (&[0, 1, 2][..], &[3][..], &[4][..])
+    );
+    assert_eq!(
+        data.reading.unread.len(),
+        3,
+        "what a node is of is not needed"
+    );
 }
 
 #[test]
@@ -194,7 +258,7 @@ fn a_file_that_is_cut_short_or_missing_is_an_error_that_names_it() {
 }
 
 #[test]
-fn what_is_out_of_range_or_of_several_labels_is_told() {
+fn what_is_out_of_range_or_no_label_is_told() {
     for (format, name, file, text, said) in [
         (
             Format::GraphSaint,
@@ -228,8 +292,36 @@ fn what_is_out_of_range_or_of_several_labels_is_told() {
             Format::GraphSaint,
             "graphsaint",
             "class_map.json",
-            r#"{"0": [0, 1, 1]}"#,
-            "a list of 3 labels",
+            r#"{"0": [0, 1, 1], "3": 1}"#,
+            "has a class of 1 nodes, and lists of labels of the others",
+        ),
+        (
+            Format::GraphSaint,
+            "graphsaint-several",
+            "class_map.json",
+            r#"{"0": [0, 1, 1], "3": [0, 2, 1]}"#,
+            "node 3 has a label that is neither 0 nor 1",
+        ),
+        (
+            Format::GraphSaint,
+            "graphsaint-several",
+            "class_map.json",
+            r#"{"0": [0, 1, 1], "3": [0, 1]}"#,
+            "row 3 (from 0) has 2 labels where the first has 3",
+        ),
+        (
+            Format::Ppi,
+            "ppi",
+            "train_graph.json",
+            r#"{"nodes": [{}, {}, {}], "links": [{"source": 0, "target": 3}]}"#,
+            "node 3 is not one of the 3 nodes",
+        ),
+        (
+            Format::Ppi,
+            "ppi",
+            "valid_graph.json",
+            r#"{"nodes": [{}, {}], "links": []}"#,
+            "has 2 nodes, and there are features of 1",
         ),
     ] {
         let copy = copied(name);
@@ -261,4 +353,27 @@ fn what_is_out_of_range_or_of_several_labels_is_told() {
         error.contains("edge_index.npy: node 5 is not one of the 5 nodes"),
         "{error}"
     );
+}
+
+#[test]
+fn several_columns_of_0_and_1_are_labels() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write("t_edges.csv", "a,b\n3,8\n");
+    write("t_target.csv", "id,red,round\n3,1,True\n8,0,1.0\n9,,nan\n");
+    let columns = |names: &[&str]| {
+        let names = names.iter().map(|&name| name.to_owned()).collect();
+        DatasetSpec {
+            label: Some(LabelColumns::Several(names)),
+            ..DatasetSpec::default()
+        }
+    };
+    let data = read(Format::Csv, folder.path(), &columns(&["round", "red"])).unwrap();
+    let several = data.labels.several().unwrap();
+    assert_eq!((data.classes, data.labels.known()), (2, vec![0, 1]));
+    assert!(several.has(0, 0) && several.has(0, 1) && several.has(1, 0) && !several.has(1, 1));
+    write("t_target.csv", "id,red,round\n3,1,7\n8,0,1\n");
+    let error = read(Format::Csv, folder.path(), &columns(&["red", "round"])).unwrap_err();
+    let said = "row 0 (from 0): 7 is no label, which a node has, 1, or has not, 0";
+    assert!(error.to_string().contains(said), "{error}");
 }

@@ -171,7 +171,7 @@ mod tests {
             data.graph.iter_edges().collect::<Vec<_>>(),
             [(1, 0), (0, 1)]
         );
-        assert_eq!(data.labels[..], [Some(1), Some(0)]);
+        assert_eq!(data.labels.classes()[..], [Some(1), Some(0)]);
         assert_eq!(data.features.select(&[0]).values(), [1.0]);
         assert_eq!(data.features.width(), 2);
     }

@@ -39,6 +39,7 @@ mod ogb_binary;
 mod parquet;
 mod pickle;
 mod planetoid;
+mod ppi;
 #[cfg(test)]
 mod published;
 mod reddit;
@@ -52,7 +53,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::reading::finite;
-use super::{DatasetSpec, EdgeCount, Features, Format, GraphError, RawDataset, Reading};
+use super::{
+    DatasetSpec, EdgeCount, Features, Format, GraphError, LabelColumns, RawDataset, Reading,
+};
 
 pub(super) use text::{each_line, number, open};
 
@@ -74,7 +77,8 @@ pub(super) fn read(
         Format::Ogb => ogb::read(path),
         Format::DglReddit => reddit::read(path),
         Format::GraphSaint => graphsaint::read(path),
-        Format::Igb => igb::read(path, spec.label.as_deref()),
+        Format::Ppi => ppi::read(path),
+        Format::Igb => igb::read(path, spec.label.as_ref().and_then(LabelColumns::one)),
         Format::WikiCs => wiki_cs::read(path),
         Format::MatrixMarket => matrix_market::read(path),
         Format::Parquet => parquet::read(path, spec),

@@ -97,7 +97,7 @@ mod tests {
             [(1, 0), (0, 1), (2, 1), (1, 2)]
         );
         assert_eq!(
-            (&data.labels[..], data.classes),
+            (data.labels.classes(), data.classes),
             (&[Some(1), Some(0), Some(1)][..], 2)
         );
         assert_eq!(

@@ -145,7 +145,7 @@ mod tests {
         let data = read(&path).unwrap();
         assert_eq!((data.graph.nodes(), data.graph.edges()), (3, 4));
         assert_eq!((data.features.width(), data.classes), (2, 2));
-        assert_eq!(&*data.labels, [Some(1), Some(0), Some(1)]);
+        assert_eq!(data.labels.classes(), [Some(1), Some(0), Some(1)]);
         assert!(data.splits.is_empty());
     }
 

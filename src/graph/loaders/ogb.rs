@@ -4,14 +4,17 @@
 //! raw/num-node-list.csv                        number of nodes
 //! raw/edge.csv                                 source,destination
 //! raw/node-feat.csv                            one row of numbers per node
-//! raw/node-label.csv                           one class per node, or nothing or `nan`
+//! raw/edge-feat.csv                            where there is no such file: one per edge
+//! raw/node-label.csv                           one class per node, or nothing or `nan`; or 0 and 1
+//!                                              for each of several labels
 //! split/<scheme>/{train,valid,test}.csv        one node per line
 //! ```
 //!
 //! Every file may end in `.gz`. Where there is `raw/data.npz`, the raw folder is in its binary
-//! form, as that of ogbn-papers100M. The scheme is `time` for ogbn-arxiv and `sales_ranking` for
-//! ogbn-products; of several, the first by name is `public`. Directed graphs are made undirected,
-//! as the leaderboard's baselines do.
+//! form, as that of ogbn-papers100M. Nodes without features of their own, those of ogbn-proteins,
+//! have the mean of the features of their edges, as in OGB's own example. The scheme is `time` for
+//! ogbn-arxiv and `sales_ranking` for ogbn-products; of several, the first by name is `public`.
+//! Directed graphs are made undirected, as the leaderboard's baselines do.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +22,7 @@ use super::ids::{in_range, is_known, number_classes};
 use super::ogb_binary::{self, Raw};
 use super::text::{each_line, finite, number, open};
 use super::{EdgeCount, Reading, entries, file_name};
-use crate::graph::{Features, GraphError, RawDataset, Split};
+use crate::graph::{Features, GraphError, Labels, RawDataset, Several, Split};
 
 /// Reads the folder.
 pub fn read(folder: &Path) -> Result<RawDataset, GraphError> {
@@ -28,14 +31,15 @@ pub fn read(folder: &Path) -> Result<RawDataset, GraphError> {
         nodes,
         edges,
         features,
-        names,
+        labels,
+        classes,
+        note,
         mut files,
     } = if raw.join("data.npz").is_file() {
         ogb_binary::read(&raw)?
     } else {
         text(&raw)?
     };
-    let (labels, classes) = number_classes(&names);
     let (graph, count) = EdgeCount::undirected(nodes, edges);
     let mut splits = Vec::new();
     let schemes = folder.join("split");
@@ -48,6 +52,7 @@ pub fn read(folder: &Path) -> Result<RawDataset, GraphError> {
             splits.push(split(&scheme, nodes, &mut files)?);
         }
     }
+    let reading = Reading::of(count, files);
     Ok(RawDataset::new(
         file_name(folder).to_lowercase(),
         graph,
@@ -56,7 +61,10 @@ pub fn read(folder: &Path) -> Result<RawDataset, GraphError> {
         classes,
         splits,
     )
-    .read_as(Reading::of(count, files)))
+    .read_as(match note {
+        Some(note) => reading.with_note(note),
+        None => reading,
+    }))
 }
 
 /// Reads the raw folder in its CSV form.
@@ -84,41 +92,119 @@ fn text(raw: &Path) -> Result<Raw, GraphError> {
     }
 
     let path = find(raw, "node-label.csv")?;
-    let names = names(&path)?;
-    if names.len() != nodes {
-        let what = format!("has {} lines for {nodes} nodes", names.len());
+    let (labels, classes) = labels(&path)?;
+    if labels.len() != nodes {
+        let what = format!("has {} lines for {nodes} nodes", labels.len());
         return Err(GraphError::file(&path, what));
     }
     files.push(path);
-    let path = find(raw, "node-feat.csv")?;
-    let features = features(&path, nodes)?;
+    let (path, features, note) = match (find(raw, "node-feat.csv"), find(raw, "edge-feat.csv")) {
+        (Err(_), Ok(path)) => {
+            let features = mean_of_edges(&path, nodes, &edges)?;
+            let note = "no features of nodes: each has the mean of the features of its edges";
+            (path, features, Some(note.to_owned()))
+        }
+        (path, _) => {
+            let path = path?;
+            let features = features(&path, nodes)?;
+            (path, features, None)
+        }
+    };
     files.push(path);
     Ok(Raw {
         nodes,
         edges,
         features,
-        names,
+        labels,
+        classes,
+        note,
         files,
     })
 }
 
-/// The class of each node.
-fn names(path: &Path) -> Result<Vec<Option<i64>>, GraphError> {
+/// What is known of each node, and the number of classes or labels.
+fn labels(path: &Path) -> Result<(Labels, usize), GraphError> {
     let mut names: Vec<Option<i64>> = Vec::new();
+    // Of several labels, where the first line has more than one.
+    let (mut said, mut width) = (Vec::new(), None);
     each_line(path, open(path)?, |line| {
+        let fields = line.split(',').count();
+        if *width.get_or_insert(fields) != fields {
+            return Err(format!(
+                "has {fields} labels where the first line has {}",
+                width.unwrap_or(1)
+            ));
+        }
+        if fields > 1 {
+            for label in line.split(',') {
+                said.push(match label {
+                    label if is_known(label) => number(label, "a label, 0 or 1")?,
+                    _ => f32::NAN,
+                });
+            }
+            return Ok(());
+        }
         names.push(match line.trim() {
             label if !is_known(label) => None,
-            label if label.contains(',') => {
-                return Err(
-                    "several labels per node (multi-task data) are not supported".to_owned(),
-                );
-            }
             // Labels of data with gaps are written as decimals: `4.0`.
             label => Some(number(label.trim_end_matches(".0"), "a class number")?),
         });
         Ok(())
     })?;
-    Ok(names)
+    let Some(width @ 2..) = width else {
+        let (labels, classes) = number_classes(&names);
+        return Ok((labels.into(), classes));
+    };
+    let rows = said.chunks_exact(width);
+    let several = Several::from_rows(width, rows.map(|row| row.iter().copied().map(f64::from)));
+    let several = several.map_err(|what| GraphError::file(path, what))?;
+    Ok((several.into(), width))
+}
+
+/// The mean over its edges, both ends of which have them, of the features of edges; zeros for nodes
+/// without any.
+fn mean_of_edges(path: &Path, nodes: usize, edges: &[(u32, u32)]) -> Result<Features, GraphError> {
+    let (mut width, mut row) = (None, 0);
+    let (mut sums, mut counts) = (Vec::<f64>::new(), vec![0_u32; nodes]);
+    each_line(path, open(path)?, |line| {
+        let fields = line.split(',').count();
+        let width = *width.get_or_insert(fields);
+        if fields != width {
+            return Err(format!(
+                "has {fields} numbers where the first line has {width}"
+            ));
+        }
+        sums.resize(nodes * width, 0.0);
+        let Some(&(from, to)) = edges.get(row) else {
+            return Err(format!("is more than the {} edges there are", edges.len()));
+        };
+        row += 1;
+        for (column, field) in line.split(',').enumerate() {
+            let value =
+                finite(field, "a number").map_err(|what| format!("column {column}: {what}"))?;
+            for end in [from, to] {
+                sums[end as usize * width + column] += f64::from(value);
+            }
+        }
+        for end in [from, to] {
+            counts[end as usize] += 1;
+        }
+        Ok(())
+    })?;
+    let width = width.unwrap_or(0);
+    if row != edges.len() || width == 0 {
+        let what = format!("has {row} lines for {} edges", edges.len());
+        return Err(GraphError::file(path, what));
+    }
+    let of_node = |(sums, &count): (&[f64], &u32)| {
+        let divide = move |sum: &f64| (sum / f64::from(count.max(1))) as f32;
+        sums.iter().map(divide).collect::<Vec<f32>>()
+    };
+    let values = sums.chunks_exact(width).zip(&counts).flat_map(of_node);
+    Ok(Features::Dense {
+        width,
+        values: values.collect(),
+    })
 }
 
 /// The file, or its compressed form.
@@ -245,7 +331,7 @@ mod tests {
             [(1, 0), (0, 1), (2, 1), (1, 2)]
         );
         assert_eq!(
-            (&data.labels[..], data.classes),
+            (data.labels.classes(), data.classes),
             (&[Some(1), Some(0), None][..], 2)
         );
         assert_eq!(data.features.select(&[2]).values(), [4.0, 0.5]);
@@ -260,6 +346,26 @@ mod tests {
     }
 
     #[test]
+    fn several_labels_and_features_of_edges_alone_are_read() {
+        let folder = made_up();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::remove_file(at("raw/node-feat.csv.gz")).unwrap();
+        std::fs::write(at("raw/node-label.csv"), "0,1\n1,1\nnan,nan\n").unwrap();
+        // Edges 0–1 and 2–1: node 1 has the mean of both.
+        std::fs::write(at("raw/edge-feat.csv.gz"), packed("1,0\n0,0.5\n")).unwrap();
+        let data = read(folder.path()).unwrap();
+        let several = data.labels.several().unwrap();
+        assert_eq!((data.classes, several.labels()), (2, 2));
+        assert!(!several.has(0, 0) && several.has(0, 1) && several.has(1, 0));
+        assert_eq!(data.labels.known(), [0, 1]);
+        assert_eq!(data.features.values(), [1.0, 0.0, 0.5, 0.25, 0.0, 0.5]);
+        assert!(data.reading.notes[0].contains("mean of the features of its edges"));
+        std::fs::write(at("raw/edge-feat.csv.gz"), packed("1,0\n")).unwrap();
+        let error = read(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("has 1 lines for 2 edges"), "{error}");
+    }
+
+    #[test]
     fn what_does_not_fit_together_is_named() {
         for (name, text, message) in [
             (
@@ -271,8 +377,13 @@ mod tests {
             ("raw/node-label.csv", "0\n1\n", "has 2 lines for 3 nodes"),
             (
                 "raw/node-label.csv",
-                "0,1\n1,1\n0,0\n",
-                "node-label.csv:1: several labels per node",
+                "0,1\n1,1\n0\n",
+                "node-label.csv:3: has 1 labels where the first line has 2",
+            ),
+            (
+                "raw/node-label.csv",
+                "0,1\n1,2\n0,0\n",
+                "row 1 (from 0): 2 is no label",
             ),
             ("raw/num-node-list.csv", "3\n4\n", "must hold one number"),
             ("split/time/test.csv", "7\n", "test.csv:1: node 7"),

@@ -10,8 +10,9 @@
 use std::path::{Path, PathBuf};
 
 use super::arrays::{Ends, features, known_of_decimals};
+use super::ids::number_classes;
 use super::npy::Npz;
-use crate::graph::{Features, GraphError};
+use crate::graph::{Features, GraphError, Labels};
 
 /// What a raw folder holds.
 pub struct Raw {
@@ -21,8 +22,12 @@ pub struct Raw {
     pub edges: Vec<(u32, u32)>,
     /// `[nodes, width]`.
     pub features: Features,
-    /// The class of each node, as the files number them.
-    pub names: Vec<Option<i64>>,
+    /// What is known of each node.
+    pub labels: Labels,
+    /// Number of classes or labels.
+    pub classes: usize,
+    /// What is used in place of something that is not there.
+    pub note: Option<String>,
     /// The files that were read.
     pub files: Vec<PathBuf>,
 }
@@ -61,11 +66,14 @@ pub fn read(raw: &Path) -> Result<Raw, GraphError> {
     }
     let names = known_of_decimals(&array.values);
     let names = names.map_err(|what| npz.error(format!("`node_label`, {what}")))?;
+    let (classes_of, classes) = number_classes(&names);
     Ok(Raw {
         nodes,
         edges,
         features,
-        names,
+        labels: classes_of.into(),
+        classes,
+        note: None,
         files: vec![data, labels],
     })
 }

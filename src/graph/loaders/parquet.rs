@@ -9,7 +9,7 @@ use polars::prelude::{DataFrame, DataType, PolarsError, Series};
 use super::ids::is_known;
 use super::tabular::{Node, Nodes, file_of};
 use super::{EdgeCount, Reading, file_name, finite};
-use crate::graph::{DatasetSpec, FeatureSource, Features, GraphError, RawDataset};
+use crate::graph::{DatasetSpec, FeatureSource, Features, GraphError, LabelColumns, RawDataset};
 use crate::memory;
 use crate::parquet;
 
@@ -17,7 +17,7 @@ use crate::parquet;
 pub fn read(folder: &Path, spec: &DatasetSpec) -> Result<RawDataset, GraphError> {
     let path = file_of(folder, spec.nodes.as_deref(), "nodes.parquet")?;
     let table = Table::read(&path)?;
-    let nodes = Nodes::new(&path, nodes(&table, spec)?)?;
+    let nodes = Nodes::new(&path, nodes(&table, spec)?, spec.label.as_ref())?;
     let pairs = file_of(folder, spec.edges.as_deref(), "edges.parquet")?;
     let table = Table::read(&pairs)?;
     let sources = table.whole("source", spec.source.as_deref())?;
@@ -60,17 +60,24 @@ pub fn read(folder: &Path, spec: &DatasetSpec) -> Result<RawDataset, GraphError>
 /// The rows of the table of nodes.
 fn nodes(table: &Table<'_>, spec: &DatasetSpec) -> Result<Vec<Node>, GraphError> {
     let ids = table.whole("id", spec.id.as_deref())?;
-    let classes = table.text("label", spec.label.as_deref())?;
+    let mut labels = vec![Vec::new(); ids.len()];
+    let named = spec.label.as_ref().map_or(&[][..], LabelColumns::names);
+    let named = named.iter().map(|name| Some(name.as_str()));
+    for name in named.chain(spec.label.is_none().then_some(None)) {
+        for (row, label) in labels.iter_mut().zip(table.text("label", name)?) {
+            row.push(label);
+        }
+    }
     let columns = match &spec.features {
         Some(FeatureSource::Columns(columns)) => columns.clone(),
         // A file of its own is refused with the section.
         _ if table.frame.column("features").is_ok() => vec!["features".to_owned()],
         _ => vec![],
     };
-    let mut rows: Vec<Node> = (ids.into_iter().zip(classes))
-        .map(|(id, class)| Node {
+    let mut rows: Vec<Node> = (ids.into_iter().zip(labels))
+        .map(|(id, labels)| Node {
             id,
-            class,
+            labels,
             values: vec![],
         })
         .collect();

@@ -61,7 +61,7 @@ fn citeseer_has_fifteen_nodes_without_features_and_label() {
         return;
     };
     let missing: Vec<u32> = (0..3327)
-        .filter(|&v| data.labels[v as usize].is_none())
+        .filter(|&v| data.labels.of(v as usize).is_none())
         .collect();
     assert_eq!(missing.len(), 15);
     assert!(missing.iter().all(|v| (2312..=3326).contains(v)));

@@ -4,14 +4,15 @@ use std::path::{Path, PathBuf};
 
 use super::ids::{Ids, number_classes};
 use super::only_file;
-use crate::graph::{Features, GraphError};
+use super::text::truth;
+use crate::graph::{Features, GraphError, LabelColumns, Labels, Several};
 
 /// One row of a table of nodes.
 pub struct Node {
     /// Its id, any number.
     pub id: u64,
-    /// Its class, where it is known.
-    pub class: Option<String>,
+    /// Its class, or what is said of each of several labels, where it is known.
+    pub labels: Vec<Option<String>>,
     /// Its features, as many in all rows.
     pub values: Vec<f32>,
 }
@@ -20,9 +21,9 @@ pub struct Node {
 pub struct Nodes {
     /// The ids.
     pub ids: Ids,
-    /// The class of each, `[nodes]`.
-    pub labels: Vec<Option<u32>>,
-    /// Number of classes.
+    /// What is known of each, `[nodes]`.
+    pub labels: Labels,
+    /// Number of classes or labels.
     pub classes: usize,
     /// The features, if rows have any.
     pub features: Option<Features>,
@@ -30,7 +31,11 @@ pub struct Nodes {
 
 impl Nodes {
     /// The nodes of the rows of the table at `path`.
-    pub fn new(path: &Path, mut listed: Vec<Node>) -> Result<Self, GraphError> {
+    pub fn new(
+        path: &Path,
+        mut listed: Vec<Node>,
+        label: Option<&LabelColumns>,
+    ) -> Result<Self, GraphError> {
         let ids = Ids::new(listed.iter().map(|node| node.id).collect())
             .map_err(|what| GraphError::file(path, what))?;
         // `Ids` keeps one of those that are listed twice.
@@ -45,10 +50,19 @@ impl Nodes {
         let width = listed.first().map_or(0, |node| node.values.len());
         let (mut names, mut values) = (Vec::new(), Vec::new());
         for node in listed {
-            names.push(node.class);
+            names.push(node.labels);
             values.extend(node.values);
         }
-        let (labels, classes) = number_labels(&names);
+        let (labels, classes) = if let Some(LabelColumns::Several(columns)) = label {
+            let rows = names.iter().map(|row| said(row));
+            let several = Several::from_rows(columns.len(), rows);
+            let several = several.map_err(|what| GraphError::file(path, what))?;
+            (several.into(), columns.len())
+        } else {
+            let names: Vec<Option<String>> = names.into_iter().flatten().collect();
+            let (labels, classes) = number_labels(&names);
+            (labels.into(), classes)
+        };
         let features = (width > 0).then(|| Features::Dense { width, values }.compact());
         Ok(Self {
             ids,
@@ -57,6 +71,17 @@ impl Nodes {
             features,
         })
     }
+}
+
+/// What a row says of each label; not a number where that is nothing, and out of range where it is
+/// no number.
+fn said(labels: &[Option<String>]) -> impl Iterator<Item = f64> {
+    labels.iter().map(|label| match label {
+        None => f64::NAN,
+        Some(text) => {
+            truth(text).map_or_else(|| text.trim().parse().unwrap_or(f64::INFINITY), f64::from)
+        }
+    })
 }
 
 /// Classes that are all numbers are ordered as numbers, others as text.

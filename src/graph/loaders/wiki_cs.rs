@@ -137,7 +137,7 @@ mod tests {
             (data.graph.nodes(), data.graph.edges(), data.classes),
             (3, 4, 2)
         );
-        assert_eq!(data.labels[..], [Some(1), Some(0), Some(1)]);
+        assert_eq!(data.labels.classes()[..], [Some(1), Some(0), Some(1)]);
         let values = vec![0.5, 1.0, 2.0, -3.0, 0.0, 0.1];
         assert_eq!(*data.features, Features::Dense { width: 2, values });
         let second = Split {

@@ -6,6 +6,7 @@ use pulp::Arch;
 use rayon::prelude::*;
 
 use super::{Activation, EPSILON, RowwiseKernels};
+use crate::model::Loss;
 use crate::model::dropout::Mask;
 use crate::model::host::{Host, rows_in_blocks};
 
@@ -77,6 +78,32 @@ fn pull(row: &mut [f32], targets: &[f32], weight: f32, scale: f32) {
     }
     for (value, target) in row.iter_mut().zip(targets) {
         *value = scale * (weight * (*value / total) - target);
+    }
+}
+
+/// `−Σ targets ⊙ log softmax(logits)` of a row that counts.
+fn class_loss(logits: &[f32], targets: &[f32]) -> f32 {
+    let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let total: f32 = logits.iter().map(|value| (value - largest).exp()).sum();
+    let shift = largest + total.ln();
+    let pairs = logits.iter().zip(targets);
+    pairs.map(|(x, target)| target * (shift - x)).sum()
+}
+
+/// `Σ |targets| ⊙ log(1 + exp(−sign(targets) ⊙ logits))` of a row.
+fn labels_loss(logits: &[f32], targets: &[f32]) -> f32 {
+    let of_label = |(x, target): (&f32, &f32)| {
+        let z = if *target > 0.0 { -x } else { *x };
+        target.abs() * (z.max(0.0) + (-z.abs()).exp().ln_1p())
+    };
+    logits.iter().zip(targets).map(of_label).sum()
+}
+
+/// The row becomes `−targets ⊙ σ(−sign(targets) ⊙ row)` times `scale`.
+fn pull_labels(row: &mut [f32], targets: &[f32], scale: f32) {
+    for (value, target) in row.iter_mut().zip(targets) {
+        let z = if *target > 0.0 { -*value } else { *value };
+        *value = -scale * target / (1.0 + (-z).exp());
     }
 }
 
@@ -208,7 +235,11 @@ impl<B: Host> RowwiseKernels for B {
         })
     }
 
-    fn loss(logits: FloatTensor<Self>, targets: FloatTensor<Self>) -> FloatTensor<Self> {
+    fn loss(
+        logits: FloatTensor<Self>,
+        targets: FloatTensor<Self>,
+        loss: Loss,
+    ) -> FloatTensor<Self> {
         let width = logits.shape()[1];
         let (logits, targets) = (B::values(logits), B::values(targets));
         let of_row = |(logits, targets): (&[f32], &[f32])| {
@@ -216,11 +247,10 @@ impl<B: Host> RowwiseKernels for B {
             if targets.iter().all(|&target| target == 0.0) {
                 return 0.0;
             }
-            let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-            let total: f32 = logits.iter().map(|value| (value - largest).exp()).sum();
-            let shift = largest + total.ln();
-            let pairs = logits.iter().zip(targets);
-            pairs.map(|(x, target)| target * (shift - x)).sum()
+            match loss {
+                Loss::CrossEntropy => class_loss(logits, targets),
+                Loss::BinaryCrossEntropy => labels_loss(logits, targets),
+            }
         };
         let losses: Vec<f32> = logits
             .par_chunks_exact(width)
@@ -238,6 +268,7 @@ impl<B: Host> RowwiseKernels for B {
         g: FloatTensor<Self>,
         logits: FloatTensor<Self>,
         targets: FloatTensor<Self>,
+        loss: Loss,
     ) -> FloatTensor<Self> {
         let width = logits.shape()[1];
         let (scale, targets) = (B::values(g)[0], B::values(targets));
@@ -246,11 +277,13 @@ impl<B: Host> RowwiseKernels for B {
             rows_in_blocks(logits, width, |first, rows| {
                 let targets = targets[first * width..].chunks_exact(width);
                 for (row, targets) in rows.chunks_exact_mut(width).zip(targets) {
-                    let weight: f32 = targets.iter().sum();
                     if targets.iter().all(|&target| target == 0.0) {
                         row.fill(0.0);
-                    } else {
-                        pull(row, targets, weight, scale);
+                        continue;
+                    }
+                    match loss {
+                        Loss::CrossEntropy => pull(row, targets, targets.iter().sum(), scale),
+                        Loss::BinaryCrossEntropy => pull_labels(row, targets, scale),
                     }
                 }
             });

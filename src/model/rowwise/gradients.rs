@@ -5,6 +5,7 @@ use std::sync::Arc;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 
 use super::{Activation, RowwiseKernels, plain};
+use crate::model::Loss;
 use crate::model::dropout::Mask;
 use crate::model::operation::{Tracked, operation};
 
@@ -64,17 +65,18 @@ pub fn mask<B: RowwiseKernels, C: CheckpointStrategy>(
 pub fn loss<B: RowwiseKernels, C: CheckpointStrategy>(
     logits: Tracked<B, C>,
     targets: Tracked<B, C>,
+    kind: Loss,
 ) -> Tracked<B, C> {
     // Targets are constants: no gradient goes to them.
     let targets = targets.into_primitive();
     operation::<B, C, _, 1>(
         [logits],
-        |[logits]| B::loss(logits, targets.clone()),
+        |[logits]| B::loss(logits, targets.clone(), kind),
         |[logits]| {
-            let loss = B::loss(logits.clone(), targets.clone());
-            (loss, (logits, targets.clone()))
+            let loss = B::loss(logits.clone(), targets.clone(), kind);
+            (loss, (logits, targets.clone(), kind))
         },
-        |g, (logits, targets), _| [Some(B::loss_gradient(g, logits, targets))],
+        |g, (logits, targets, kind), _| [Some(B::loss_gradient(g, logits, targets, kind))],
     )
 }
 

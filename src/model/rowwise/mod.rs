@@ -25,6 +25,7 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Dispatch, backend_extension};
 use burn::tensor::Tensor;
 
+use super::Loss;
 use super::dropout::Mask;
 
 /// What is done to each value of a layer's output.
@@ -118,18 +119,25 @@ pub trait RowwiseKernels: Backend {
         plain::mask::<Self>(x, mask)
     }
 
-    /// `−Σ targets ⊙ log softmax(logits)`.
-    fn loss(logits: FloatTensor<Self>, targets: FloatTensor<Self>) -> FloatTensor<Self> {
-        plain::loss::<Self>(logits, targets)
+    /// Of one class `−Σ targets ⊙ log softmax(logits)`; of several labels, with signs in the
+    /// targets, `Σ |targets| ⊙ log(1 + exp(−sign(targets) ⊙ logits))`.
+    fn loss(
+        logits: FloatTensor<Self>,
+        targets: FloatTensor<Self>,
+        loss: Loss,
+    ) -> FloatTensor<Self> {
+        plain::loss::<Self>(logits, targets, loss)
     }
 
-    /// `g·((Σ_c targets)·softmax(logits) − targets)`.
+    /// Of one class `g·((Σ_c targets)·softmax(logits) − targets)`; of several labels
+    /// `−g·targets ⊙ σ(−sign(targets) ⊙ logits)`.
     fn loss_gradient(
         g: FloatTensor<Self>,
         logits: FloatTensor<Self>,
         targets: FloatTensor<Self>,
+        loss: Loss,
     ) -> FloatTensor<Self> {
-        plain::loss_gradient::<Self>(g, logits, targets)
+        plain::loss_gradient::<Self>(g, logits, targets, loss)
     }
 }
 
@@ -173,7 +181,11 @@ pub trait RowwiseBackend: Backend {
     fn row_mask(x: FloatTensor<Self>, mask: Arc<Mask>) -> FloatTensor<Self>;
 
     /// See [`cross_entropy`](super::cross_entropy).
-    fn row_loss(logits: FloatTensor<Self>, targets: FloatTensor<Self>) -> FloatTensor<Self>;
+    fn row_loss(
+        logits: FloatTensor<Self>,
+        targets: FloatTensor<Self>,
+        loss: Loss,
+    ) -> FloatTensor<Self>;
 
     /// See [`carrier`].
     fn row_carrier(output: FloatTensor<Self>, upstream: FloatTensor<Self>) -> FloatTensor<Self>;
@@ -223,11 +235,12 @@ pub fn dropped(x: Tensor<2>, mask: Mask) -> Tensor<2> {
     Tensor::from_dispatch(<Dispatch as RowwiseBackend>::row_mask(x, Arc::new(mask)))
 }
 
-/// `Σ −targets ⊙ log softmax(logits)`, as [`cross_entropy`](super::cross_entropy) explains.
-pub(super) fn loss(logits: Tensor<2>, targets: Tensor<2>) -> Tensor<1> {
+/// The loss of rows, as [`cross_entropy`](super::cross_entropy) explains.
+pub(super) fn loss(logits: Tensor<2>, targets: Tensor<2>, loss: Loss) -> Tensor<1> {
     let loss: Tensor<2> = Tensor::from_dispatch(<Dispatch as RowwiseBackend>::row_loss(
         logits.into_dispatch(),
         targets.into_dispatch(),
+        loss,
     ));
     loss.reshape([1])
 }
@@ -267,8 +280,12 @@ impl<B: RowwiseKernels> RowwiseBackend for B {
         B::mask(x, &mask)
     }
 
-    fn row_loss(logits: FloatTensor<Self>, targets: FloatTensor<Self>) -> FloatTensor<Self> {
-        B::loss(logits, targets)
+    fn row_loss(
+        logits: FloatTensor<Self>,
+        targets: FloatTensor<Self>,
+        loss: Loss,
+    ) -> FloatTensor<Self> {
+        B::loss(logits, targets, loss)
     }
 
     fn row_carrier(output: FloatTensor<Self>, _upstream: FloatTensor<Self>) -> FloatTensor<Self> {
@@ -298,8 +315,12 @@ impl<B: RowwiseKernels, C: CheckpointStrategy> RowwiseBackend for Autodiff<B, C>
         gradients::mask::<B, C>(x, &mask)
     }
 
-    fn row_loss(logits: FloatTensor<Self>, targets: FloatTensor<Self>) -> FloatTensor<Self> {
-        gradients::loss::<B, C>(logits, targets)
+    fn row_loss(
+        logits: FloatTensor<Self>,
+        targets: FloatTensor<Self>,
+        loss: Loss,
+    ) -> FloatTensor<Self> {
+        gradients::loss::<B, C>(logits, targets, loss)
     }
 
     fn row_carrier(output: FloatTensor<Self>, upstream: FloatTensor<Self>) -> FloatTensor<Self> {

@@ -7,6 +7,7 @@ use burn::backend::{FloatDType, TensorMetadata};
 use burn::tensor::{Shape, TensorData};
 
 use super::{Activation, EPSILON};
+use crate::model::Loss;
 use crate::model::dropout::Mask;
 
 pub fn zero<B: Backend>(like: &FloatTensor<B>) -> FloatTensor<B> {
@@ -97,17 +98,47 @@ pub fn mask<B: Backend>(x: FloatTensor<B>, mask: &Mask) -> FloatTensor<B> {
     B::float_mul(x, values)
 }
 
-pub fn loss<B: Backend>(logits: FloatTensor<B>, targets: FloatTensor<B>) -> FloatTensor<B> {
-    let sum = B::float_sum(B::float_mul(B::log_softmax(logits, 1), targets));
-    B::float_reshape(B::float_neg(sum), Shape::new([1, 1]))
+/// `−sign(targets) ⊙ logits`: how far each logit is on the wrong side.
+fn wrong<B: Backend>(logits: FloatTensor<B>, targets: FloatTensor<B>) -> FloatTensor<B> {
+    B::float_neg(B::float_mul(logits, B::float_sign(targets)))
+}
+
+pub fn loss<B: Backend>(
+    logits: FloatTensor<B>,
+    targets: FloatTensor<B>,
+    loss: Loss,
+) -> FloatTensor<B> {
+    let sum = match loss {
+        Loss::CrossEntropy => {
+            let sum = B::float_sum(B::float_mul(B::log_softmax(logits, 1), targets));
+            B::float_neg(sum)
+        }
+        Loss::BinaryCrossEntropy => {
+            let z = wrong::<B>(logits, targets.clone());
+            let small = B::float_exp(B::float_neg(B::float_abs(z.clone())));
+            let soft = B::float_add(B::relu(z), B::float_log1p(small));
+            B::float_sum(B::float_mul(soft, B::float_abs(targets)))
+        }
+    };
+    B::float_reshape(sum, Shape::new([1, 1]))
 }
 
 pub fn loss_gradient<B: Backend>(
     g: FloatTensor<B>,
     logits: FloatTensor<B>,
     targets: FloatTensor<B>,
+    loss: Loss,
 ) -> FloatTensor<B> {
-    let weights = B::float_sum_dim(targets.clone(), 1);
-    let pulled = B::float_mul(B::softmax(logits, 1), weights);
-    B::float_mul(B::float_sub(pulled, targets), g)
+    let of_logits = match loss {
+        Loss::CrossEntropy => {
+            let weights = B::float_sum_dim(targets.clone(), 1);
+            let pulled = B::float_mul(B::softmax(logits, 1), weights);
+            B::float_sub(pulled, targets)
+        }
+        Loss::BinaryCrossEntropy => {
+            let chance = B::sigmoid(wrong::<B>(logits, targets.clone()));
+            B::float_neg(B::float_mul(chance, targets))
+        }
+    };
+    B::float_mul(of_logits, g)
 }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::model::host::Host;
-use crate::model::{Dropout, cross_entropy};
+use crate::model::{Dropout, Loss};
 
 /// Rows of a few columns, or enough of them to be shared between threads.
 #[derive(Clone, Debug)]
@@ -41,10 +41,18 @@ impl Shape {
     }
 
     /// Weights of classes as a loss has them: a third of the rows have none.
-    fn targets(&self) -> FloatTensor<Flex> {
+    fn targets(&self, loss: Loss) -> FloatTensor<Flex> {
         let mut values = vec![0.0; self.rows * self.width];
         for row in (0..self.rows).filter(|row| row % 3 != 1) {
-            values[row * self.width + (row * 7) % self.width] = 0.5 + (row % 2) as f32;
+            let weight = 0.5 + (row % 2) as f32;
+            if loss == Loss::BinaryCrossEntropy {
+                for column in 0..self.width {
+                    let has = (row + 5 * column) % 3 == 0;
+                    values[row * self.width + column] = if has { weight } else { -weight };
+                }
+            } else {
+                values[row * self.width + (row * 7) % self.width] = weight;
+            }
         }
         <Flex as Host>::tensor(values, [self.rows, self.width])
     }
@@ -66,6 +74,8 @@ fn near(found: FloatTensor<Flex>, expected: FloatTensor<Flex>) -> Result<(), Tes
     }
     Ok(())
 }
+
+const LOSSES: [Loss; 2] = [Loss::CrossEntropy, Loss::BinaryCrossEntropy];
 
 const ACTIVATIONS: [Activation; 3] = [Activation::Identity, Activation::Relu, Activation::Elu];
 
@@ -99,16 +109,18 @@ proptest! {
         let nodes: Vec<u32> = (0..shape.rows as u32).map(|node| node * 3).collect();
         let mask = Mask::new(&Dropout::new(0.4, shape.seed), 5, 1, &nodes);
         near(Flex::mask(x.clone(), &mask), plain::mask::<Flex>(x.clone(), &mask))?;
-        let targets = shape.targets();
-        near(
-            Flex::loss(x.clone(), targets.clone()),
-            plain::loss::<Flex>(x.clone(), targets.clone()),
-        )?;
-        let scale = <Flex as Host>::tensor(vec![1.5], [1, 1]);
-        near(
-            Flex::loss_gradient(scale.clone(), x.clone(), targets.clone()),
-            plain::loss_gradient::<Flex>(scale, x, targets),
-        )?;
+        for kind in LOSSES {
+            let targets = shape.targets(kind);
+            near(
+                Flex::loss(x.clone(), targets.clone(), kind),
+                plain::loss::<Flex>(x.clone(), targets.clone(), kind),
+            )?;
+            let scale = <Flex as Host>::tensor(vec![1.5], [1, 1]);
+            near(
+                Flex::loss_gradient(scale.clone(), x.clone(), targets.clone(), kind),
+                plain::loss_gradient::<Flex>(scale, x.clone(), targets, kind),
+            )?;
+        }
     }
 
     #[test]
@@ -117,13 +129,15 @@ proptest! {
         width in 3_usize..7,
         seed in any::<u64>(),
         kind in 0_usize..3,
+        of in 0_usize..2,
     ) {
+        let of = LOSSES[of];
         let shape = Shape { rows, width, seed };
         let activation = ACTIVATIONS[kind];
         let nodes: Vec<u32> = (0..rows as u32).collect();
         let mask = Mask::new(&Dropout::new(0.3, seed), 2, 0, &nodes);
         let targets = Tensor::<2>::from_data(
-            TensorData::new(<Flex as Host>::values(shape.targets()).to_vec(), [rows, width]),
+            TensorData::new(<Flex as Host>::values(shape.targets(of)).to_vec(), [rows, width]),
             &Device::flex(),
         );
         // Everything at once: x, bias, gain and shift in one vector.
@@ -144,7 +158,7 @@ proptest! {
         let loss = |x: &Tensor<2>, [bias, gain, shift]: &[Tensor<1>; 3]| {
             let y = activate(x.clone(), bias.clone(), Activation::Elu);
             let y = layer_norm(y, gain.clone(), shift.clone(), activation);
-            cross_entropy(dropped(y, mask.clone()).into(), targets.clone().into())
+            loss(dropped(y, mask.clone()), targets.clone(), of)
         };
         let (x, others) = parts(&values);
         let mut gradients = loss(&x, &others).backward();
@@ -193,6 +207,17 @@ fn the_loss_of_a_row_is_that_of_its_class() {
     let targets = TensorData::new(vec![1.0_f32, 0.0, 0.0, 0.0], [2, 2]);
     let targets = Tensor::<2>::from_data(targets, &Device::flex());
     // The class of the first row has probability e⁰ / (e⁰ + e^ln 2) = 1/3; the second row has none.
-    let loss = cross_entropy(logits.into(), targets.into()).into_scalar::<f32>();
+    let loss = loss(logits, targets, Loss::CrossEntropy).into_scalar::<f32>();
     assert!((loss - 3.0_f32.ln()).abs() < 1e-6, "{loss}");
+}
+
+#[test]
+fn the_loss_of_labels_is_that_of_each_by_itself_however_large_the_logits() {
+    let data = TensorData::new(vec![0.0_f32, 3.0_f32.ln(), 1000.0, -1000.0], [2, 2]);
+    let logits = Tensor::<2>::from_data(data, &Device::flex());
+    let targets = TensorData::new(vec![1.0_f32, -1.0, -0.5, -0.5], [2, 2]);
+    let targets = Tensor::<2>::from_data(targets, &Device::flex());
+    // ln 2 + ln(1 + 3), and half of 1000 and of nothing.
+    let loss = loss(logits, targets, Loss::BinaryCrossEntropy).into_scalar::<f32>();
+    assert!((loss - (8.0_f32.ln() + 500.0)).abs() < 1e-3, "{loss}");
 }

@@ -1,10 +1,10 @@
-//! Test accuracy against epoch, bytes and simulated time.
+//! Test accuracy, or another metric, against epoch, bytes and simulated time.
 
 use super::multiples::{Multiples, alike, rows};
 use super::{seeds_with, series, spot};
 use crate::report::format;
 use crate::report::plot::{Axis, Curves, Figure, Panel, Series, Spot, Unit};
-use crate::report::series::{Entrant, Point};
+use crate::report::series::{Entrant, Point, metric};
 
 /// Against the epoch, counted from 1 as people do.
 pub(super) fn against_epoch(cells: &[Entrant]) -> Option<Figure> {
@@ -60,7 +60,8 @@ fn figure(
     } else {
         ""
     };
-    let y = Axis::linear("test accuracy", Unit::Percent, [lowest.max(low), high]);
+    let score = format!("test {}", metric(cells));
+    let y = Axis::linear(&score, Unit::Percent, [lowest.max(low), high]);
     // A logarithmic axis begins where the first curve comes into sight; the others begin at the first epoch.
     let in_sight = |pair: &[Spot]| kind != "accuracy-vs-bytes" || pair.iter().any(|s| s.y >= low);
     let horizontal: Vec<Vec<f64>> = (panels.iter())
@@ -96,15 +97,16 @@ fn figure(
         let last = cell.curve(|row| row.test_accuracy).last()?.value.mean;
         Some(format!("{} ends at {}", cell.label, format::percent(last)))
     });
+    let titled = format::capitalised(&score);
     Some(Figure {
         kind,
-        title: format!("Test accuracy against {against}"),
+        title: format!("{titled} against {against}"),
         caption: format!(
-            "Test accuracy against {against}; {}.{note}{cut}{}",
+            "{titled} against {against}; {}.{note}{cut}{}",
             seeds_with(cells, "with bands of"),
             shown.caption()
         ),
-        alt: format!("Test accuracy against {against}: {told}."),
+        alt: format!("{titled} against {against}: {told}."),
         rows: rows(vec![panels]),
         note: shown.note,
     })

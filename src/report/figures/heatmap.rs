@@ -5,7 +5,7 @@ use super::multiples::left_out;
 use super::seeds;
 use crate::report::format;
 use crate::report::plot::{Figure, Heat, Panel, Tint};
-use crate::report::series::Entrant;
+use crate::report::series::{Entrant, metric};
 use crate::report::settings::{self, Setting};
 
 /// More columns are not shown; with more than so many, panels stand one below the other.
@@ -34,9 +34,10 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
         yardstick,
     };
     let (time, accuracy) = (matrix.time(), matrix.accuracy());
+    let metric = metric(cells);
     let headings = [
         format!("(a) time to finish, over that of {yardstick}"),
-        format!("(b) test accuracy less that of {yardstick}, points"),
+        format!("(b) test {metric} less that of {yardstick}, points"),
     ];
     let panels = headings.into_iter().zip([time, accuracy].map(Panel::Heat));
     let rows = if matrix.settings.len() > BESIDE {
@@ -54,8 +55,8 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
         kind: "heatmap",
         title: "Which strategy where".into(),
         caption: format!(
-            "Simulated time of a whole run as a multiple of that of {yardstick}, and test accuracy (at the epoch of best \
-             validation accuracy) as a difference from it in percentage points, in each setting of the sweep; {}. Bright is \
+            "Simulated time of a whole run as a multiple of that of {yardstick}, and test {metric} (at the epoch of best \
+             validation {metric}) as a difference from it in percentage points, in each setting of the sweep; {}. Bright is \
              better, grey the same. Hatched: no finished run.{more}",
             seeds(cells)
         ),

@@ -4,9 +4,10 @@ use super::multiples::{Multiples, alike, rows};
 use super::{list, seeds_with, series, spot};
 use crate::experiment::rows::Sweep;
 use crate::experiment::statistics::Summary;
+use crate::graph::Metric;
 use crate::report::format;
 use crate::report::plot::{Axis, Curves, Figure, Guide, Headed, Panel, Series, Spot, Unit};
-use crate::report::series::Entrant;
+use crate::report::series::{Entrant, metric};
 
 /// More panels than these do not fit a page.
 const MOST_PANELS: usize = 18;
@@ -45,10 +46,14 @@ struct Group {
 /// Panels against node data alone, against all that was sent, and against time.
 pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
     let evaluated = |cell: &&Entrant| cell.column("test_accuracy").is_some();
+    let metric = metric(cells);
     // Settings that are alike share a panel, and more of them fit.
     let with = |each| {
         let shown = Multiples::of(cells.iter().filter(evaluated), each);
-        let groups: Option<Vec<Group>> = COSTS.iter().map(|cost| group(&shown, cost)).collect();
+        let groups: Option<Vec<Group>> = COSTS
+            .iter()
+            .map(|cost| group(&shown, cost, &metric))
+            .collect();
         Some((shown, groups?))
     };
     let fit = |(_, groups): &(_, Vec<Group>)| {
@@ -74,12 +79,17 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
     }
     Some(Figure {
         kind: "pareto",
-        title: "Accuracy and its price".into(),
+        title: format!("{} and its price", format::capitalised(&metric)),
         caption: format!(
-            "Test accuracy (at the epoch of best validation accuracy) against what the whole run takes: node data \
-             sent, all that is sent, and simulated time; {}. No strategy is both more accurate and cheaper than those on \
+            "Test {metric} (at the epoch of best validation {metric}) against what the whole run takes: node data \
+             sent, all that is sent, and simulated time; {}. No strategy is both {} and cheaper than those on \
              the dashed Pareto front. A point at 0, left of the break in the axis, sent none.{}{}{}",
             seeds_with(cells, "with bars of"),
+            if metric == Metric::Accuracy.title() {
+                "more accurate"
+            } else {
+                "better"
+            },
             repartitioned(cells),
             shown.caption(),
             if shown.several() {
@@ -89,7 +99,7 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
             }
         ),
         alt: format!(
-            "Test accuracy against its price. On the Pareto front {}.",
+            "Test {metric} against its price. On the Pareto front {}.",
             list(&told)
         ),
         rows: rows(panels),
@@ -124,7 +134,7 @@ fn repartitioned(cells: &[Entrant]) -> String {
 
 /// The panels of one cost, those of settings between which nothing differs drawn once; `None` where
 /// nothing is known.
-fn group(shown: &Multiples, cost: &Cost) -> Option<Group> {
+fn group(shown: &Multiples, cost: &Cost, metric: &str) -> Option<Group> {
     let mut panels: Vec<(Vec<&Sweep>, Vec<Series>)> = Vec::new();
     for (setting, cells) in &shown.settings {
         let series: Vec<Series> = (cells.iter())
@@ -152,7 +162,7 @@ fn group(shown: &Multiples, cost: &Cost) -> Option<Group> {
         .collect();
     let shared = alike(&reaches).then(|| axis(&all));
     let accuracies = (all.iter()).flat_map(|spot| [spot.y - spot.y_sd, spot.y + spot.y_sd]);
-    let y = Axis::linear("test accuracy", Unit::Percent, accuracies);
+    let y = Axis::linear(&format!("test {metric}"), Unit::Percent, accuracies);
     let every = shown.settings.len();
     let mut group = Group {
         panels: Vec::new(),

@@ -8,9 +8,14 @@ use serde::Serialize;
 
 use super::figures::list;
 use super::format;
-use super::series::Entrant;
+use super::series::{Entrant, metric};
 use super::settings::{settings, strategies};
+use crate::experiment::rows::metric_title;
 use crate::experiment::statistics::Summary;
+use crate::graph::Metric;
+
+/// The metric of which sentences speak in words of their own.
+pub(super) const ACCURACY: &str = Metric::Accuracy.title();
 
 /// One number that stands out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -66,14 +71,18 @@ fn accuracy(cells: &[Entrant], story: &mut Story) {
     let Some((best, accuracy)) = ranked.last() else {
         return;
     };
-    let value = format::percent_summary(accuracy);
+    let (value, metric) = (format::percent_summary(accuracy), metric(cells));
     let seeds = match best.runs.len() {
         1 => "a single seed".to_owned(),
         seeds => format!("{seeds} seeds"),
     };
     let mut sentence = format!(
-        "Over {seeds}, {} is the most accurate: {value} of test nodes",
-        best.label
+        "Over {seeds}, {} {}",
+        best.label,
+        match &*metric {
+            ACCURACY => format!("is the most accurate: {value} of test nodes"),
+            other => format!("has the highest test {other}: {value}"),
+        }
     );
     // Within one standard deviation there is no saying which is better.
     let level = |(cell, other): &&Ranked| {
@@ -91,7 +100,11 @@ fn accuracy(cells: &[Entrant], story: &mut Story) {
     }
     story.sentences.push(sentence + ".");
     story.headlines.push(Headline {
-        name: "most accurate",
+        name: if metric == ACCURACY {
+            "most accurate"
+        } else {
+            "highest score"
+        },
         label: best.label.clone(),
         value,
     });
@@ -166,15 +179,20 @@ fn node_data(cells: &[Entrant], story: &mut Story) {
 
 /// `, at 1.4 points lower accuracy` than another cell; nothing where one was not evaluated.
 fn at_accuracy(mine: &Entrant, other: &Entrant) -> String {
+    let metric = metric_title(
+        [mine, other]
+            .iter()
+            .flat_map(|cell| cell.runs.iter().map(|(run, _)| *run)),
+    );
     let accuracies = (mine.column("test_accuracy"), other.column("test_accuracy"));
     let (Some(mine), Some(theirs)) = accuracies else {
         return String::new();
     };
     // Less than this reads as no points at all.
     match (mine.mean - theirs.mean) * 100.0 {
-        p if p <= -0.05 => format!(", at {:.1} points lower accuracy", -p),
-        p if p >= 0.05 => format!(", at {p:.1} points higher accuracy"),
-        _ => ", at the same accuracy".into(),
+        p if p <= -0.05 => format!(", at {:.1} points lower {metric}", -p),
+        p if p >= 0.05 => format!(", at {p:.1} points higher {metric}"),
+        _ => format!(", at the same {metric}"),
     }
 }
 

@@ -2,9 +2,9 @@
 
 use super::super::figures::list;
 use super::super::format;
-use super::super::series::Entrant;
+use super::super::series::{Entrant, metric};
 use super::super::settings::{Setting, strategies};
-use super::{Headline, Story, alone, outweighed};
+use super::{ACCURACY, Headline, Story, alone, outweighed};
 
 /// Tells the story of several settings, each with the cells of its strategies.
 pub(super) fn tell(cells: &[Entrant], settings: &[Setting]) -> Story {
@@ -18,7 +18,12 @@ pub(super) fn tell(cells: &[Entrant], settings: &[Setting]) -> Story {
             cell.column("test_accuracy")
                 .map(|sum| (sum.mean, sum.spread()))
         };
-        leaders(&compared, "most accurate", accuracy, &mut story);
+        let first = if metric(cells) == ACCURACY {
+            "most accurate"
+        } else {
+            "best scored"
+        };
+        leaders(&compared, first, accuracy, &mut story);
         node_data(cells, &compared, &mut story);
         let speed = |cell: &Entrant| {
             let time = cell.column("simulated_seconds").filter(|_| !alone(cell));

@@ -7,7 +7,7 @@ use super::{Entry, Table, columns};
 use crate::experiment::rows::{Sweep, TrafficRow};
 use crate::experiment::statistics::{IntervalMethod, Sample, Summary};
 use crate::report::format;
-use crate::report::series::Entrant;
+use crate::report::series::{Entrant, metric};
 use crate::report::settings;
 
 /// Budgets as shares of what the yardstick sends in its whole run.
@@ -45,7 +45,8 @@ pub(crate) fn budgets(cells: &[Entrant], traffic: &[TrafficRow]) -> Option<[Tabl
     if contests.is_empty() {
         return None;
     }
-    Some([matrix(&contests), winners(&contests)])
+    let metric = metric(cells);
+    Some([matrix(&contests, &metric), winners(&contests, &metric)])
 }
 
 fn spent(traffic: &[TrafficRow]) -> Spent<'_> {
@@ -127,7 +128,7 @@ fn summary(reached: Option<&BySeed>) -> Option<Summary> {
     Summary::of(reached?.iter().map(|&(_, accuracy)| accuracy))
 }
 
-fn matrix(contests: &[Contest]) -> Table {
+fn matrix(contests: &[Contest], metric: &str) -> Table {
     let mut rows = Vec::new();
     for contest in contests {
         let best: Vec<Option<f64>> = (0..SHARES.len())
@@ -156,24 +157,20 @@ fn matrix(contests: &[Contest]) -> Table {
     }
     Table {
         name: "budgets",
-        caption: "Test accuracy within a budget of node data: a share of what full sends in its whole run with the same seed (without full, of what \
-                  the strategy that sends most does), at the best validation accuracy of the epochs that fit; – where not even the first \
-                  evaluated epoch of every seed fits. In bold the best of its setting. Strategies that send no node data are left out."
-            .into(),
+        caption: format!(
+            "Test {metric} within a budget of node data: a share of what full sends in its whole run with the same seed (without \
+             full, of what the strategy that sends most does), at the best validation {metric} of the epochs that fit; – where not \
+             even the first evaluated epoch of every seed fits. In bold the best of its setting. Strategies that send no node data \
+             are left out."
+        ),
         columns: columns(&[
-            "setting",
-            "strategy",
-            "#5 %",
-            "#10 %",
-            "#25 %",
-            "#50 %",
-            "#100 %",
+            "setting", "strategy", "#5 %", "#10 %", "#25 %", "#50 %", "#100 %",
         ]),
         rows,
     }
 }
 
-fn winners(contests: &[Contest]) -> Table {
+fn winners(contests: &[Contest], metric: &str) -> Table {
     let mut rows = Vec::new();
     for contest in contests {
         for (at, &budget) in contest.budgets.iter().enumerate() {
@@ -216,7 +213,7 @@ fn winners(contests: &[Contest]) -> Table {
             "#budget",
             "#bytes",
             "ahead",
-            "#its accuracy",
+            &format!("#its {metric}"),
             "runner-up",
             "#points ahead",
             "#full",

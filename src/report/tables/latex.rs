@@ -19,7 +19,7 @@ pub(crate) fn latex(table: &Table) -> String {
     let heading: Vec<String> = table
         .columns
         .iter()
-        .map(|column| escape(column.name))
+        .map(|column| escape(&column.name))
         .collect();
     let _ = writeln!(text, "    {} \\\\\n    \\midrule", heading.join(" & "));
     for row in &table.rows {

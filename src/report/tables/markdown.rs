@@ -14,7 +14,7 @@ pub(crate) fn markdown(table: &Table) -> String {
         table
             .columns
             .iter()
-            .map(|column| escape(column.name))
+            .map(|column| escape(&column.name))
             .collect(),
     );
     line(

@@ -41,7 +41,7 @@ impl Entry {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Column {
     /// What it says.
-    pub name: &'static str,
+    pub name: String,
     /// Whether its entries are numbers, which stand to the right.
     pub numeric: bool,
 }
@@ -60,11 +60,11 @@ pub(super) struct Table {
 }
 
 /// Columns from names; a leading `#` marks numbers.
-pub(super) fn columns(names: &[&'static str]) -> Vec<Column> {
+pub(super) fn columns(names: &[&str]) -> Vec<Column> {
     names
         .iter()
         .map(|name| Column {
-            name: name.trim_start_matches('#'),
+            name: name.trim_start_matches('#').to_owned(),
             numeric: name.starts_with('#'),
         })
         .collect()

@@ -2,7 +2,7 @@
 
 use super::{Entry, Table, columns};
 use crate::report::format;
-use crate::report::series::Entrant;
+use crate::report::series::{Entrant, metric};
 use crate::report::settings::settings;
 
 /// What a column says of a cell, and the number by which entries of it are ranked.
@@ -47,17 +47,18 @@ pub(crate) fn summary(cells: &[Entrant]) -> Table {
         Some(seeds) if seeds > 1 => format!("mean ± standard deviation over {seeds} seeds"),
         _ => "one seed".into(),
     };
+    let metric = metric(cells);
     Table {
         name: "summary",
         caption: format!(
-            "One row per strategy ({seeds}). Test accuracy is that at the epoch of best validation accuracy. Node \
+            "One row per strategy ({seeds}). Test {metric} is that at the epoch of best validation {metric}. Node \
              data, parameter gradients and total are payload; what repartitioning moved is no node data, and stands \
              beside it. The fourth column is how many times less node data than \
              full a strategy sends. Exposed communication is a share of simulated time."
         ),
         columns: columns(&[
             "strategy",
-            "#test accuracy",
+            &format!("#test {metric}"),
             "#node data",
             "#fewer than full",
             "#parameter gradients",

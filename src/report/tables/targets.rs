@@ -3,8 +3,9 @@
 
 use super::{Entry, Table, columns};
 use crate::experiment::rows::{Measured, RunRow};
+use crate::graph::Metric;
 use crate::report::format;
-use crate::report::series::Entrant;
+use crate::report::series::{Entrant, metric};
 
 /// One row per cell; `None` where no target is `stated` and none was reached.
 ///
@@ -33,13 +34,19 @@ pub(crate) fn targets(cells: &[Entrant], stated: Option<f64>) -> Option<Table> {
             Entry::new(text(bytes.map(|sum| format::bytes(sum.mean)))),
         ]
     });
-    let target = stated.map_or("the target".into(), |target| {
-        format!("{} of validation nodes", format::percent(target))
-    });
+    let metric = metric(cells);
+    let target = match stated {
+        _ if metric != Metric::Accuracy.title() => {
+            let target = stated.map_or("its target".into(), format::percent);
+            format!("the validation {metric} is {target}")
+        }
+        Some(target) => format!("{} of validation nodes are right", format::percent(target)),
+        None => "the target are right".into(),
+    };
     Some(Table {
         name: "targets",
         caption: format!(
-            "Simulated time and total payload until {target} are right, mean over seeds, and how many runs get there. A run that \
+            "Simulated time and total payload until {target}, mean over seeds, and how many runs get there. A run that \
              does not counts with its whole time and payload, so that ≥ marks a lower bound of the mean."
         ),
         columns: columns(&[

@@ -7,9 +7,7 @@ use burn::module::Module;
 
 use super::Worker;
 use crate::graph::Features;
-use crate::model::{
-    Aggregation, Block, Gnn, Input, Matrix, Place, accuracy, is_finite, mean_loss, predictions,
-};
+use crate::model::{Aggregation, Block, Gnn, Input, Matrix, Place, is_finite, mean_loss, score};
 use crate::sim::{Scores, Setting, SimError};
 
 /// The whole graph on worker 0's device, for evaluation only: exact, with full neighbourhoods,
@@ -62,9 +60,9 @@ impl Worker {
         result
     }
 
-    /// Accuracies on the whole graph of the logits that `infer` computes, on worker 0 alone. Takes
-    /// no virtual time and no bytes. Logits that are not finite are a divergence, as gradients
-    /// are in [`Self::update`].
+    /// Scores on the whole graph, by the metric of the data, of the logits that `infer` computes,
+    /// on worker 0 alone. Takes no virtual time and no bytes. Logits that are not finite are a
+    /// divergence, as gradients are in [`Self::update`].
     ///
     /// # Errors
     /// If another worker failed.
@@ -77,7 +75,6 @@ impl Worker {
                 let dataset = &self.setting.dataset;
                 let logits = infer(graph).into_values();
                 let sound = is_finite(&logits);
-                let predicted = predictions(&logits, dataset.classes);
                 let counted = |nodes: &[u32]| -> Vec<u32> {
                     let counts = |node: &u32| {
                         self.setting.training.score_isolated
@@ -85,7 +82,8 @@ impl Worker {
                     };
                     nodes.iter().copied().filter(counts).collect()
                 };
-                let of = |nodes: &[u32]| accuracy(&predicted, &dataset.labels, &counted(nodes));
+                let (metric, labels, outputs) = (dataset.metric, &dataset.labels, dataset.classes);
+                let of = |nodes: &[u32]| score(metric, &logits, outputs, labels, &counted(nodes));
                 let split = &dataset.split;
                 let scores = Scores {
                     train: of(&split.train),
@@ -93,8 +91,8 @@ impl Worker {
                     test: of(&split.test),
                     validation_loss: mean_loss(
                         &logits,
-                        dataset.classes,
-                        &dataset.labels,
+                        outputs,
+                        labels,
                         &counted(&split.validation),
                     ),
                 };
@@ -120,7 +118,7 @@ impl Worker {
         Ok(Scores::from_bytes(&self.communicator.share(mine)?))
     }
 
-    /// Accuracies of the experiment's own model on worker 0, if this epoch is one of those
+    /// Scores of the experiment's own model on worker 0, if this epoch is one of those
     /// evaluated.
     ///
     /// # Errors

@@ -30,7 +30,7 @@ use super::{
     options,
 };
 use crate::graph::{BoundaryPlan, PartitionSpec};
-use crate::model::{Block, BlockShape, Input, InputShape, Matrix, Work, mean_targets};
+use crate::model::{Block, BlockShape, Input, InputShape, Targets, Work, mean_targets};
 use crate::sim::{Activity, EpochReport, Planner, Setting, SimError, Track, Worker};
 use deal::Deal;
 
@@ -237,7 +237,7 @@ struct Batch {
     nodes: Vec<u32>,
     features: Input,
     /// Constant side of the loss, `[nodes, classes]`.
-    targets: Matrix,
+    targets: Targets,
 }
 
 impl Batch {
@@ -251,13 +251,13 @@ impl Batch {
             let degrees: Vec<usize> = (0..rows.len()).map(|v| graph.degree(v)).collect();
             let trains = |row: u32| shard.train.binary_search(&row).is_ok();
             let labelled = rows.iter().enumerate().filter(|(_, row)| trains(**row));
-            let labelled = labelled.map(|(v, &row)| (v, shard.labels[row as usize]));
-            let (classes, place) = (model.classes(), worker.place());
+            let labelled = labelled.map(|(v, &row)| (v, shard.labels.of(row as usize)));
+            let (task, place) = (worker.setting().task(), worker.place());
             Self {
                 block: Block::new(&graph, &degrees, model.aggregation()),
                 features: Input::from_features(shard.features.select(&rows), place),
                 // A step without training nodes has no loss.
-                targets: mean_targets(rows.len(), classes, labelled, training, place),
+                targets: mean_targets(rows.len(), task, labelled, training, place),
                 nodes,
             }
         })

@@ -9,7 +9,7 @@ use super::cache::Cache;
 use super::pipeline::Pipeline;
 use super::rehearsal::NEIGHBOUR_BYTES;
 use crate::graph::{Features, Peers, SampledLayer, Sampler, Steps, seeds_of, shuffled};
-use crate::model::{Block, Gnn, Input, Matrix};
+use crate::model::{Block, Gnn, Input, Targets};
 use crate::net::{Message, Outbox, TrafficKind};
 use crate::sim::{Activity, PendingExchange, SimError, Worker};
 use crate::strategies::parts::{
@@ -35,7 +35,7 @@ struct Frontier {
 struct Preparing {
     /// Its epoch and step.
     at: (usize, usize),
-    targets: Matrix,
+    targets: Targets,
     frontier: Frontier,
     /// What is drawn for the nodes of the frontier.
     drawn: Vec<Vec<Neighbour>>,

@@ -7,7 +7,7 @@ use super::layout::Layout;
 use super::norms;
 use super::weighing::{Weighing, Weights};
 use super::working::{Seed, WorkingGraph};
-use crate::graph::{Sampler, Steps, View, seeds_of, shuffled};
+use crate::graph::{Label, Sampler, Steps, View, seeds_of, shuffled};
 use crate::model::{Block, Gnn, Input, targets};
 use crate::sim::{Activity, SimError, Worker};
 use crate::strategies::parts::{Step, draw_alone, run_alone};
@@ -61,7 +61,7 @@ impl WorkingBatches {
         let places = seeds_of(order, &self.steps, worker.rank(), step);
         let seeds: Vec<Seed> = places
             .iter()
-            .map(|&place| self.graph.seeds[place as usize])
+            .map(|&place| self.graph.seeds[place as usize].clone())
             .collect();
         let view = View {
             adjacency: &self.graph.adjacency,
@@ -93,8 +93,8 @@ impl WorkingBatches {
         let weights = places.iter().map(|&place| self.weights[place as usize]);
         let norms = match (weighing.weight, &features) {
             (Weight::BatchGram, Some(features)) => {
-                let seeds: Vec<(usize, u32)> =
-                    seeds.iter().map(|seed| seed.class).enumerate().collect();
+                let seeds = seeds.iter().map(|seed| seed.label.clone());
+                let seeds: Vec<(usize, Label)> = seeds.enumerate().collect();
                 let blocks: Vec<&Block> = blocks.iter().collect();
                 norms::squared(worker, model, &blocks, features, &seeds)
             }
@@ -104,9 +104,9 @@ impl WorkingBatches {
         let weights = weighing.agreed(worker, weights.collect(), &norms, total)?;
         let weighted = seeds.iter().zip(&weights.of_nodes).enumerate();
         let share = |weight: &f64| share_of_loss(*weight, total);
-        let weighted = weighted.map(|(row, (seed, weight))| (row, seed.class, share(weight)));
-        let classes = setting.model.classes();
-        let constant = targets(seeds.len(), classes, weighted, worker.place());
+        let weighted =
+            weighted.map(|(row, (seed, weight))| (row, seed.label.clone(), share(weight)));
+        let constant = targets(seeds.len(), setting.task(), weighted, worker.place());
         let nodes: Vec<Vec<u32>> = layers
             .iter()
             .map(|layer| {

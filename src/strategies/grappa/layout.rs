@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::estimators::Inclusion;
 use super::numbers::Numbers;
-use crate::graph::{BoundaryPlan, Chunks, ExpectedGraph, Part, Steps};
+use crate::graph::{BoundaryPlan, Chunks, ExpectedGraph, Part, Steps, Task};
 use crate::net::Bytes;
 use crate::rng::{Purpose, mix, stream};
 use crate::strategies::parts::chunks::{Carried, chunk_bytes, halo_bytes};
@@ -50,6 +50,8 @@ pub struct Rules {
     pub sampling: f64,
     /// Whether nodes carry their expected coverage.
     pub expected: bool,
+    /// What labels are, where nodes carry them.
+    pub task: Task,
 }
 
 /// Who holds what in one super-epoch.
@@ -344,7 +346,7 @@ impl<'a> Layout<'a> {
     pub fn carried(&self) -> Carried {
         let trained = self.rules.schedule == Schedule::Regroup;
         Carried {
-            classes: trained,
+            labels: trained.then_some(self.rules.task),
             expected: trained && self.rules.expected,
         }
     }

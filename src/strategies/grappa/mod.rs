@@ -59,7 +59,7 @@ use std::sync::Arc;
 
 use super::parts::{LayerwiseTrainer, LocalGraph};
 use super::{BatchUse, Needs, OptionError, Registration, Strategy, StrategyInfo, Training};
-use crate::graph::PartitionSpec;
+use crate::graph::{Label, PartitionSpec};
 use crate::model::{Block, Gnn, Input, targets};
 use crate::sim::{Activity, EpochReport, Planner, Setting, SimError, Worker};
 use batches::At;
@@ -121,7 +121,7 @@ impl Strategy for Grappa {
         let Self(options) = *self;
         options.fit(setting)?;
         Ok(Box::new(Sweeping {
-            rules: options.rules(),
+            rules: options.rules(setting.task()),
             weighing: options.weighing(setting.model.layers()),
             options,
             setting: Arc::clone(setting),
@@ -290,8 +290,11 @@ impl Sweeping {
         let norms = match self.weighing.weight {
             Weight::BatchGram => {
                 let blocks: Vec<&Block> = (0..model.layers()).map(|l| local.layer(l).0).collect();
-                let seeds = graph.seeds.iter().map(|seed| (seed.row, seed.class));
-                let seeds: Vec<(usize, u32)> = seeds.collect();
+                let seeds = graph
+                    .seeds
+                    .iter()
+                    .map(|seed| (seed.row, seed.label.clone()));
+                let seeds: Vec<(usize, Label)> = seeds.collect();
                 norms::squared(worker, model, &blocks, &features, &seeds)
             }
             _ => Vec::new(),
@@ -301,9 +304,8 @@ impl Sweeping {
         let rows = graph.nodes.len();
         let weighted = graph.seeds.iter().zip(&weights.of_nodes);
         let share = |weight: &f64| share_of_loss(*weight, training);
-        let weighted = weighted.map(|(seed, weight)| (seed.row, seed.class, share(weight)));
-        let classes = worker.setting().model.classes();
-        local.targets = targets(rows, classes, weighted, worker.place());
+        let weighted = weighted.map(|(seed, weight)| (seed.row, seed.label.clone(), share(weight)));
+        local.targets = targets(rows, worker.setting().task(), weighted, worker.place());
         let whole = Whole {
             trainer: LayerwiseTrainer::new(worker, local),
             features,
@@ -356,7 +358,7 @@ impl Sweeping {
             block,
             upper,
             nodes: graph.nodes.clone(),
-            targets: targets(0, worker.setting().model.classes(), [], worker.place()),
+            targets: targets(0, worker.setting().task(), [], worker.place()),
         }
     }
 }

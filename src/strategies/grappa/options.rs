@@ -5,6 +5,7 @@ use serde::Deserialize;
 use super::estimators::{Normalise, Shrinkage, Weight};
 use super::layout::{Rules, Schedule};
 use super::weighing::Weighing;
+use crate::graph::Task;
 use crate::model::ModelKind;
 use crate::sim::Setting;
 use crate::strategies::parts::Chunking;
@@ -159,12 +160,18 @@ impl Options {
     }
 
     /// What moves.
-    pub fn rules(&self) -> Rules {
+    fn halo(&self) -> bool {
+        self.halo.unwrap_or(self.remote_sampling == 0.0)
+    }
+
+    /// What decides who holds what, for nodes with such labels.
+    pub fn rules(&self, task: Task) -> Rules {
         Rules {
             schedule: self.schedule,
-            halo: self.halo.unwrap_or(self.remote_sampling == 0.0),
+            halo: self.halo(),
             sampling: self.remote_sampling,
             expected: self.normalise == Normalise::Rho,
+            task,
         }
     }
 
@@ -259,7 +266,7 @@ impl Options {
             (
                 "halo_degrees",
                 self.halo_degrees == HaloDegrees::Seen,
-                self.rules().halo || self.remote_sampling > 0.0,
+                self.halo() || self.remote_sampling > 0.0,
                 "a halo (halo = true, or remote_sampling)",
             ),
             (

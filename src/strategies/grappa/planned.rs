@@ -48,7 +48,7 @@ impl Working {
         let mut seeds: Vec<u32> = rows(&nodes, 0, &trains);
         for chunk in &others {
             let members = &layout.part(*chunk).owned;
-            if layout.carried().classes {
+            if layout.carried().labels.is_some() {
                 seeds.extend(rows(members, nodes.len(), &trains));
             }
             nodes.extend(members);

@@ -1,11 +1,11 @@
 //! The graph a worker trains on: the chunks it holds, and their halo.
 
 use super::layout::{Layout, Schedule};
-use crate::graph::{Csr, Features};
+use crate::graph::{Csr, Features, Label};
 use crate::net::{Inbox, Message, Outbox, TrafficKind};
 use crate::sim::{Activity, Shard, SimError, Worker};
 use crate::strategies::parts::chunks::{
-    Chunk, class, decode_halo, encode_halo, local_adjacency, sources,
+    Chunk, decode_halo, encode_halo, label, local_adjacency, sources,
 };
 
 /// A working partition.
@@ -25,12 +25,12 @@ pub struct WorkingGraph {
 }
 
 /// A node that trains.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Seed {
     /// Its row in the working graph.
     pub row: usize,
-    /// Its class.
-    pub class: u32,
+    /// Its class or labels.
+    pub label: Label,
     /// What its coverage is on average over super-epochs; 1 if nobody asks.
     pub expected: f64,
 }
@@ -122,20 +122,24 @@ impl Loader {
         let mut edges: Vec<Vec<u32>> = rows.iter().map(|&row| sources(shard, row)).collect();
         let mut features = shard.features.select(&rows);
         let mut seeds = Vec::new();
-        let mut train = |row: usize, class: Option<u32>, expected: Option<&f32>| {
+        let mut train = |row: usize, label: Option<Label>, expected: Option<&f32>| {
             let expected = expected.map_or(1.0, |&expected| f64::from(expected));
-            seeds.extend(class.map(|class| Seed {
+            seeds.extend(label.map(|label| Seed {
                 row,
-                class,
+                label,
                 expected,
             }));
         };
         for (place, &row) in rows.iter().enumerate() {
-            train(place, class(shard, row), self.expected.get(row as usize));
+            train(place, label(shard, row), self.expected.get(row as usize));
         }
         for (number, chunk) in &self.chunks {
-            for (place, &class) in chunk.classes.iter().enumerate() {
-                train(nodes.len() + place, class, chunk.expected.get(place));
+            for (place, label) in chunk.labels.iter().enumerate() {
+                train(
+                    nodes.len() + place,
+                    label.clone(),
+                    chunk.expected.get(place),
+                );
             }
             nodes.extend(&layout.part(*number).owned);
             degrees.extend(chunk.degrees.iter().map(|&degree| degree as usize));
@@ -183,7 +187,7 @@ impl Loader {
                 let keep = |u: u32| layout.all_edges() || members.binary_search(&u).is_ok();
                 let rows = own_rows(shard, members);
                 Chunk::of(shard, &rows, keep, layout.carried(), &self.expected)
-                    .encode(&mut payload);
+                    .encode(layout.carried(), &mut payload);
             }
             encode_halo(
                 shard,

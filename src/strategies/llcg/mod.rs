@@ -10,8 +10,9 @@
 //!
 //! A round moves `2 · 4|θ|` bytes for each worker but the server's, as `parameter`. The server
 //! needs the graph: before the first round each of the other workers sends it its part, once, as
-//! nothing of it changes: for each node degree, row end, class if it trains and in-neighbours,
-//! `4 Σ (3 + d_v)` bytes (`repartition`), and its features, `4F` (`feature`). Without server steps
+//! nothing of it changes: for each node degree, row end, class if it trains and in-neighbours, `4 Σ
+//! (3 + d_v)` bytes (`repartition`; of K labels `⌈(K + 1)/32⌉` words take the place of the class),
+//! and its features, `4F` (`feature`). Without server steps
 //! nobody sends it.
 //!
 //! *A round is what is recorded as an epoch*, and evaluated after its correction; `training.epochs`
@@ -242,7 +243,7 @@ fn write(rounds: &Rounds, round: usize, rank: usize, track: &mut Track) {
     let (model, counts, workers) = (&setting.model, &setting.counts, setting.workers());
     let corrects = options.server_steps > 0;
     if round == 0 && corrects {
-        server::plan_gathering(track, counts, rank, model.features());
+        server::plan_gathering(track, setting, rank);
     }
     for _ in 0..steps[round] {
         pass_alone(track, setting, rank);

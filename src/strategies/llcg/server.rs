@@ -1,11 +1,11 @@
 //! The server: it has the whole graph, averages models and corrects their mean.
 
-use crate::graph::{BoundaryCounts, Csr};
+use crate::graph::{Csr, Task};
 use crate::model::{
     Block, Gnn, Input, Optimizer, Work, mean_targets, parameter_count, parameters, with_parameters,
 };
 use crate::net::{Bytes, Message, Outbox, TrafficKind, f32_bytes, floats, to_bytes};
-use crate::sim::{Activity, SimError, Track, Worker};
+use crate::sim::{Activity, Setting, SimError, Track, Worker};
 use crate::strategies::parts::chunks::{Carried, Chunk, chunk_bytes};
 use crate::strategies::parts::plan::exchange_of;
 use crate::strategies::parts::{LayerwiseTrainer, LocalGraph};
@@ -14,17 +14,20 @@ use crate::strategies::parts::{LayerwiseTrainer, LocalGraph};
 pub const SERVER: usize = 0;
 
 /// What travels of each node besides its degree, edges and features.
-const CARRIED: Carried = Carried {
-    classes: true,
-    expected: false,
-};
+const fn carried(task: Task) -> Carried {
+    Carried {
+        labels: Some(task),
+        expected: false,
+    }
+}
 
 /// What a worker does in [`Server::new`]: its structure and its features travel.
-pub fn plan_gathering(track: &mut Track, counts: &BoundaryCounts, rank: usize, width: usize) {
+pub fn plan_gathering(track: &mut Track, setting: &Setting, rank: usize) {
+    let (counts, width) = (&setting.counts, setting.model.features());
     let part = &counts.parts[rank];
     let edges = part.internal_edges + part.cut_edges;
     track.compute(Work::pass(part.owned * width + edges));
-    let structure = chunk_bytes(part.owned, edges, 0, CARRIED);
+    let structure = chunk_bytes(part.owned, edges, 0, carried(setting.task()));
     let features = f32_bytes(part.owned * width);
     for (kind, bytes) in [
         (TrafficKind::Repartition, structure),
@@ -95,14 +98,15 @@ impl Server {
     /// If communication fails.
     pub fn new(worker: &mut Worker, learning_rate: Option<f64>) -> Result<Option<Self>, SimError> {
         let rank = worker.rank();
+        let carried = carried(worker.setting().task());
         let (own, payloads) = worker.compute(Activity::Exchange, |worker| {
             let shard = worker.shard();
             let rows: Vec<u32> = (0_u32..).take(shard.owned).collect();
-            let mut own = Chunk::of(shard, &rows, |_| true, CARRIED, &[]);
+            let mut own = Chunk::of(shard, &rows, |_| true, carried, &[]);
             // Features are another kind of traffic than structure, and so a message of their own.
             let features = to_bytes(&std::mem::take(&mut own.features));
             let mut structure = Vec::new();
-            own.encode(&mut structure);
+            own.encode(carried, &mut structure);
             (own, [structure, features])
         });
         let kinds = [TrafficKind::Repartition, TrafficKind::Feature];
@@ -126,7 +130,7 @@ impl Server {
             // Both inboxes are in ascending order of workers.
             for (structure, features) in inboxes[0].iter().zip(&inboxes[1]) {
                 let count = worker.setting().boundary.parts[structure.peer].owned.len();
-                let mut chunk = Chunk::decode(&mut &structure.payload[..], count, 0, CARRIED)?;
+                let mut chunk = Chunk::decode(&mut &structure.payload[..], count, 0, carried)?;
                 chunk.features = unpacked(features, count * width)?;
                 parts.push(chunk);
             }
@@ -172,7 +176,7 @@ fn whole(worker: &Worker, parts: Vec<Chunk>) -> (LocalGraph, Input) {
     // Features stand part after part; `order` says where the row of each node is among them.
     let mut order = vec![0_u32; count];
     let mut degrees = vec![0; count];
-    let mut classes = vec![None; count];
+    let mut labels = vec![None; count];
     let mut edges = Vec::with_capacity(boundary.edges);
     let mut row = 0_u32..;
     // In the order of workers, of whom the server is the first.
@@ -181,22 +185,22 @@ fn whole(worker: &Worker, parts: Vec<Chunk>) -> (LocalGraph, Input) {
             features.append(&chunk.features);
         }
         let sources = chunk.sources.into_iter().zip(chunk.degrees);
-        let carried = sources.zip(chunk.classes);
-        for (&node, ((sources, degree), class)) in boundary.parts[rank].owned.iter().zip(carried) {
+        let carried = sources.zip(chunk.labels);
+        for (&node, ((sources, degree), label)) in boundary.parts[rank].owned.iter().zip(carried) {
             let v = node as usize;
             order[v] = row.next().unwrap_or(u32::MAX);
-            (degrees[v], classes[v]) = (degree as usize, class);
+            (degrees[v], labels[v]) = (degree as usize, label);
             edges.extend(sources.into_iter().map(|u| (u, node)));
         }
     }
     let graph = Csr::from_edges(count, edges.iter().copied());
-    let (labelled, training) = (classes.into_iter().enumerate(), worker.training_nodes());
-    let (model, place) = (&worker.setting().model, worker.place());
+    let (labelled, training) = (labels.into_iter().enumerate(), worker.training_nodes());
+    let (setting, place) = (worker.setting(), worker.place());
     let local = LocalGraph {
-        block: Block::new(&graph, &degrees, model.aggregation()),
+        block: Block::new(&graph, &degrees, setting.model.aggregation()),
         upper: None,
         nodes: (0_u32..).take(count).collect(),
-        targets: mean_targets(count, model.classes(), labelled, training, place),
+        targets: mean_targets(count, setting.task(), labelled, training, place),
     };
     let features = Input::from_features(features.select(&order), place);
     (local, features)

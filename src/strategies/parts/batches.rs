@@ -17,7 +17,7 @@ use super::buckets::Buckets;
 use super::requests::{Kept, ask, exchange_features};
 use super::{Crosses, Crossing, EpochExchange, Pass, PassLayer, Step, Wire};
 use crate::graph::{Csr, SampledLayer, Sampler, Steps, View, seeds_of, shuffled};
-use crate::model::{Block, Dropout, Gnn, Input, Matrix, mean_targets};
+use crate::model::{Block, Dropout, Gnn, Input, Targets, mean_targets};
 use crate::sim::{Activity, SimError, Worker};
 
 /// One worker's mini-batches.
@@ -259,11 +259,11 @@ fn own_features(worker: &mut Worker, rows: &[u32]) -> Option<Input> {
 
 /// Constant side of the loss of a step, `[seeds, classes]`: the mean over the step's training nodes
 /// of all workers, of which this one adds its own, which are the rows `seeds`.
-pub fn batch_targets(worker: &Worker, steps: &Steps, seeds: &[u32], step: usize) -> Matrix {
+pub fn batch_targets(worker: &Worker, steps: &Steps, seeds: &[u32], step: usize) -> Targets {
     let labels = &worker.shard().labels;
-    let labelled = seeds.iter().map(|&row| labels[row as usize]).enumerate();
-    let (rows, classes) = (seeds.len(), worker.setting().model.classes());
-    mean_targets(rows, classes, labelled, steps.seeds(step), worker.place())
+    let labelled = seeds.iter().map(|&row| labels.of(row as usize)).enumerate();
+    let (rows, task) = (seeds.len(), worker.setting().task());
+    mean_targets(rows, task, labelled, steps.seeds(step), worker.place())
 }
 
 /// The layers of a step whose neighbourhoods lie within what the worker holds, from the first layer

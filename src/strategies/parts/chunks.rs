@@ -1,14 +1,14 @@
 //! Chunks and halo rows as they travel.
 
-use crate::graph::Csr;
+use crate::graph::{Csr, Label, Task};
 use crate::net::{Bytes, floats, to_bytes};
 use crate::sim::{Shard, SimError};
 
 /// What nodes of a chunk carry besides degree and features: what their trainer needs to know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Carried {
-    /// Their classes.
-    pub classes: bool,
+    /// Their classes or labels, as this task has them; none if they stay.
+    pub labels: Option<Task>,
     /// Their expected coverage.
     pub expected: bool,
 }
@@ -16,7 +16,15 @@ pub struct Carried {
 impl Carried {
     /// Numbers per node.
     const fn words(self) -> usize {
-        self.classes as usize + self.expected as usize
+        self.label_words() + self.expected as usize
+    }
+
+    /// Of these, numbers of a node's label.
+    const fn label_words(self) -> usize {
+        match self.labels {
+            Some(task) => task.words(),
+            None => 0,
+        }
     }
 }
 
@@ -30,9 +38,6 @@ pub const fn halo_bytes(rows: usize, width: usize) -> Bytes {
     Bytes(4 * (rows * (1 + width)) as u64)
 }
 
-/// In place of the class of a node that does not train.
-const NO_CLASS: u32 = u32::MAX;
-
 /// A chunk as it travels: which nodes it holds is known from the partition.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Chunk {
@@ -40,8 +45,8 @@ pub struct Chunk {
     pub degrees: Vec<u32>,
     /// Global numbers of each node's in-neighbours that come along.
     pub sources: Vec<Vec<u32>>,
-    /// Class of each node that trains; empty if not carried.
-    pub classes: Vec<Option<u32>>,
+    /// What is known of each node that trains; empty if not carried.
+    pub labels: Vec<Option<Label>>,
     /// Expected coverage of each node; empty if not carried.
     pub expected: Vec<f32>,
     /// Features row by row, `[nodes, width]`.
@@ -66,8 +71,8 @@ impl Chunk {
         for sources in &mut chunk.sources {
             sources.retain(|&u| keep(u));
         }
-        if carried.classes {
-            chunk.classes = rows.iter().map(|&row| class(shard, row)).collect();
+        if carried.labels.is_some() {
+            chunk.labels = rows.iter().map(|&row| label(shard, row)).collect();
         }
         if carried.expected {
             chunk.expected = rows.iter().map(|&row| expected[row as usize]).collect();
@@ -76,14 +81,18 @@ impl Chunk {
     }
 
     /// Appends its bytes: as many as the plan says.
-    pub fn encode(&self, bytes: &mut Vec<u8>) {
+    pub fn encode(&self, carried: Carried, bytes: &mut Vec<u8>) {
         put(bytes, self.degrees.iter().copied());
         let mut end = 0_u32;
         for sources in &self.sources {
             end += count(sources.len());
             put(bytes, [end]);
         }
-        put(bytes, self.classes.iter().map(|c| c.unwrap_or(NO_CLASS)));
+        if let Some(task) = carried.labels {
+            for label in &self.labels {
+                put(bytes, Label::to_words(label.as_ref(), task));
+            }
+        }
         bytes.extend(to_bytes(&self.expected));
         put(bytes, self.sources.iter().flatten().copied());
         bytes.extend(to_bytes(&self.features));
@@ -107,8 +116,11 @@ impl Chunk {
         };
         let degrees = words(take(nodes)?).collect();
         let ends: Vec<usize> = words(take(nodes)?).map(|end| end as usize).collect();
-        let classes = words(take(if carried.classes { nodes } else { 0 })?);
-        let classes = classes.map(|class| (class != NO_CLASS).then_some(class));
+        let labels: Vec<u32> = words(take(carried.label_words() * nodes)?).collect();
+        let labels = carried.labels.map_or_else(Vec::new, |task| {
+            let labels = labels.chunks_exact(task.words());
+            labels.map(|words| Label::from_words(words, task)).collect()
+        });
         let expected = floats(take(if carried.expected { nodes } else { 0 })?).collect();
         let sources: Vec<u32> = words(take(ends.last().copied().unwrap_or(0))?).collect();
         let features = floats(take(nodes * width)?).collect();
@@ -121,20 +133,20 @@ impl Chunk {
         Ok(Self {
             degrees,
             sources: rows,
-            classes: classes.collect(),
+            labels,
             expected,
             features,
         })
     }
 }
 
-/// The class of an owned row that trains.
-pub fn class(shard: &Shard, row: u32) -> Option<u32> {
+/// What is known of an owned row that trains.
+pub fn label(shard: &Shard, row: u32) -> Option<Label> {
     shard
         .train
         .binary_search(&row)
         .ok()
-        .and_then(|_| shard.labels[row as usize])
+        .and_then(|_| shard.labels.of(row as usize))
 }
 
 /// Global in-neighbours of an owned row, ascending.
@@ -222,18 +234,32 @@ mod tests {
 
     #[test]
     fn a_chunk_survives_the_journey() {
-        for (classes, expected) in [(false, false), (true, false), (true, true)] {
-            let carried = Carried { classes, expected };
+        let several = Task::Labels(40);
+        let known = |words: &[u32]| Label::from_words(words, several);
+        for (labels, of, expected) in [
+            (None, vec![], false),
+            (
+                Some(Task::Classes(2)),
+                vec![Some(Label::Class(1)), None, Some(Label::Class(0))],
+                false,
+            ),
+            (
+                Some(several),
+                vec![known(&[7, 3]), None, known(&[1, 0])],
+                true,
+            ),
+        ] {
+            let carried = Carried { labels, expected };
             let some = |given: bool| if given { 3 } else { 0 };
             let chunk = Chunk {
                 degrees: vec![2, 0, 1],
                 sources: vec![vec![4, 9], vec![], vec![0]],
-                classes: [Some(1), None, Some(0)][..some(classes)].to_vec(),
+                labels: of,
                 expected: [0.5, 1.0, 0.25][..some(expected)].to_vec(),
                 features: vec![0.5, -1.0, 0.0, 2.0, 3.0, f32::MIN_POSITIVE],
             };
             let mut bytes = Vec::new();
-            chunk.encode(&mut bytes);
+            chunk.encode(carried, &mut bytes);
             assert_eq!(Bytes(bytes.len() as u64), chunk_bytes(3, 3, 2, carried));
             let decode = |mut bytes: &[u8]| Chunk::decode(&mut bytes, 3, 2, carried);
             assert_eq!(decode(&bytes).expect("whole"), chunk);

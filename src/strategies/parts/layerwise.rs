@@ -2,7 +2,7 @@
 
 use super::buckets::Buckets;
 use super::{Crosses, HaloExchange, Pass, PassLayer, Step, Wire};
-use crate::model::{Block, Dropout, Gnn, Input, Matrix, mean_targets};
+use crate::model::{Block, Dropout, Gnn, Input, Targets, mean_targets};
 use crate::sim::{SimError, Worker};
 
 /// The graph a worker computes on.
@@ -15,7 +15,7 @@ pub struct LocalGraph {
     /// Global numbers of the block's inputs, for dropout.
     pub nodes: Vec<u32>,
     /// Constant side of the loss, `[block.outputs, classes]`.
-    pub targets: Matrix,
+    pub targets: Targets,
 }
 
 impl LocalGraph {
@@ -54,11 +54,11 @@ impl LocalGraph {
 
     /// Constant side of a loss that is the mean over so many training nodes, of which this worker
     /// adds its own. Where these are all of the graph, gradients are summed over workers.
-    pub fn mean_targets(worker: &Worker, nodes: usize) -> Matrix {
-        let (shard, classes) = (worker.shard(), worker.setting().model.classes());
+    pub fn mean_targets(worker: &Worker, nodes: usize) -> Targets {
+        let (shard, task) = (worker.shard(), worker.setting().task());
         let rows = shard.train.iter().map(|&row| row as usize);
-        let labelled = rows.map(|row| (row, shard.labels[row]));
-        mean_targets(shard.owned, classes, labelled, nodes, worker.place())
+        let labelled = rows.map(|row| (row, shard.labels.of(row)));
+        mean_targets(shard.owned, task, labelled, nodes, worker.place())
     }
 }
 

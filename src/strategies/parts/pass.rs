@@ -15,8 +15,8 @@ use burn::tensor::Tensor;
 use super::buckets::{Buckets, Started};
 use super::{Crossing, Wire};
 use crate::model::{
-    Block, Dropout, Gnn, Input, Matrix, Place, RowForm, add_gradients, carrier, cross_entropy,
-    parameter_count,
+    Block, Dropout, Gnn, Input, Matrix, Place, RowForm, Targets, add_gradients, carrier,
+    cross_entropy, parameter_count,
 };
 use crate::sim::{Activity, SimError, Worker};
 
@@ -55,7 +55,7 @@ pub struct Pass<'a> {
     /// made here.
     pub layers: &'a [PassLayer<'a>],
     /// Constant side of the loss, `[outputs of the last layer, classes]`.
-    pub targets: &'a Matrix,
+    pub targets: &'a Targets,
     /// Dropout of inputs and attention weights.
     pub dropout: &'a Dropout,
     /// Number of the pass in the training, for dropout's draws: the epoch, where that is one step.
@@ -97,7 +97,7 @@ pub fn run_alone<'a>(
     worker: &mut Worker,
     model: &Gnn,
     blocks: impl Iterator<Item = (&'a Block, &'a [u32])>,
-    targets: &Matrix,
+    targets: &Targets,
     round: u64,
     features: Option<Input>,
 ) -> Result<Step, SimError> {

@@ -50,7 +50,7 @@ use super::perceptron::{Perceptron, aggregation};
 use super::rounds::Rounds;
 use super::{Clients, initial};
 use crate::graph::Features;
-use crate::model::{Aggregation, Block, Input, Matrix, ModelSpec, NamedParameter, mean_targets};
+use crate::model::{Aggregation, Block, Input, ModelSpec, NamedParameter, Targets, mean_targets};
 use crate::sim::{Activity, EpochReport, Planner, Setting, SimError, Worker};
 use crate::strategies::Training;
 
@@ -61,7 +61,7 @@ struct Shared {
     /// Degrees of all nodes.
     degrees: Vec<usize>,
     nodes: Vec<u32>,
-    targets: Matrix,
+    targets: Targets,
     rounds: Rounds,
 }
 
@@ -99,7 +99,7 @@ fn train(worker: &mut Worker, rounds: &Rounds) -> Result<(), SimError> {
         .map(|v| dataset.graph.degree(v))
         .collect();
     let train = dataset.split.train.iter().map(|&v| v as usize);
-    let labelled = train.map(|v| (v, dataset.labels[v]));
+    let labelled = train.map(|v| (v, dataset.labels.of(v)));
     let training = dataset.split.train.len();
     let place = worker.place();
     let aggregation = aggregation(spec);
@@ -107,7 +107,7 @@ fn train(worker: &mut Worker, rounds: &Rounds) -> Result<(), SimError> {
         block: Block::new(&dataset.graph, &degrees, aggregation),
         aggregation,
         nodes: (0_u32..).take(degrees.len()).collect(),
-        targets: mean_targets(degrees.len(), spec.classes(), labelled, training, place),
+        targets: mean_targets(degrees.len(), setting.task(), labelled, training, place),
         degrees,
         rounds: rounds.clone(),
     };
@@ -150,10 +150,10 @@ impl Shared {
         let setting = Arc::clone(worker.setting());
         let seeds = seeds(&setting, training);
         worker.compute_together(Activity::Exchange, training, |worker| {
-            let (count, classes) = (seeds.len(), setting.model.classes());
-            let labelled = seeds.iter().map(|&v| setting.dataset.labels[v as usize]);
+            let (count, labels) = (seeds.len(), &setting.dataset.labels);
+            let labelled = seeds.iter().map(|&v| labels.of(v as usize));
             let labelled = labelled.enumerate();
-            let constant = mean_targets(count, classes, labelled, count, worker.place());
+            let constant = mean_targets(count, setting.task(), labelled, count, worker.place());
             let sampled = sample(&setting, stage, epoch, &self.nodes, seeds);
             let degrees = sampled.rows.iter().map(|&v| self.degrees[v as usize]);
             let degrees: Vec<usize> = degrees.collect();

@@ -4,7 +4,8 @@ use burn::module::Module;
 
 use crate::graph::{SampledLayer, Sampler, Steps, View, seeds_of, shuffled};
 use crate::model::{
-    Aggregation, Block, Input, Matrix, add_gradients, cross_entropy, parameters, with_parameters,
+    Aggregation, Block, Input, Matrix, Targets, add_gradients, cross_entropy, parameters,
+    with_parameters,
 };
 use crate::sim::{Activity, Scores, Worker};
 use crate::strategies::parts::batch_targets;
@@ -16,7 +17,7 @@ pub struct Reads {
     /// Global numbers of the input's rows.
     pub nodes: Vec<u32>,
     /// Constant side of the loss.
-    pub targets: Matrix,
+    pub targets: Targets,
 }
 
 impl Reads {
@@ -30,7 +31,7 @@ impl Reads {
     }
 }
 
-/// The validation accuracy and the parameters of the best sub-model so far; of equals the first
+/// The validation score and the parameters of the best sub-model so far; of equals the first
 /// stays, as in the tables.
 #[derive(Default)]
 pub struct Best(Option<(f64, Vec<f32>)>);

@@ -247,6 +247,18 @@ fn graphs(document: &Document) -> Result<Vec<SyntheticSpec>, ConfigError> {
         let graph: SyntheticSpec = decode_tagged(document, path, value)?;
         let check = at(document, path.clone());
         data::synthetic(&graph, &check)?;
+        let several = matches!(
+            graph,
+            SyntheticSpec::Sbm {
+                labels: Some(_),
+                ..
+            }
+        );
+        check.that(
+            !several,
+            "labels",
+            "are for experiments that train: the toy network learns one class of a node; remove it",
+        )?;
         let key = match graph {
             SyntheticSpec::Rmat { nodes: None, .. } => "scale",
             _ => "nodes",

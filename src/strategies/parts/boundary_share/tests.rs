@@ -31,7 +31,7 @@ fn shard() -> Shard {
         adjacency: Csr::rectangular(2, 11, edges.into_iter()),
         degrees: vec![6, 6, 3, 4, 1, 2, 9, 1, 2, 3, 4],
         features: Features::none(2),
-        labels: vec![None; 2],
+        labels: vec![None; 2].into(),
         train: Vec::new(),
     }
 }

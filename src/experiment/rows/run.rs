@@ -1,0 +1,64 @@
+//! What follows from a row of `runs`.
+
+use super::{Measured, RunRow, distinct};
+use crate::graph::Metric;
+use crate::net::TrafficKind;
+
+/// What the columns of accuracy hold, in words: `accuracy`, or `accuracy or ROC-AUC` where runs
+/// differ.
+pub(crate) fn metric_title<'a>(runs: impl IntoIterator<Item = &'a RunRow>) -> String {
+    let titles = distinct(runs.into_iter().map(|run| run.metric().title()));
+    if titles.is_empty() {
+        return Metric::default().title().to_owned();
+    }
+    titles.join(" or ")
+}
+
+impl RunRow {
+    /// What its columns of accuracy hold.
+    pub fn metric(&self) -> Metric {
+        self.metric.unwrap_or_default()
+    }
+
+    /// The `status` of a run that finished.
+    pub const OK: &'static str = "ok";
+
+    /// Whether the run finished.
+    pub fn is_ok(&self) -> bool {
+        self.measured.is_some()
+    }
+
+    /// What is known of it, if it finished.
+    pub fn finished(measured: Measured) -> Self {
+        Self {
+            measured: Some(measured),
+            status: Self::OK.to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
+impl Measured {
+    /// Payload of one kind.
+    pub fn bytes_of(&self, kind: TrafficKind) -> u64 {
+        match kind {
+            TrafficKind::Feature => self.feature_bytes,
+            TrafficKind::Activation => self.activation_bytes,
+            TrafficKind::ActivationGradient => self.activation_gradient_bytes,
+            TrafficKind::ParameterGradient => self.parameter_gradient_bytes,
+            TrafficKind::Parameter => self.parameter_bytes,
+            TrafficKind::Repartition => self.repartition_bytes,
+            TrafficKind::Sample => self.sample_bytes,
+            TrafficKind::Control => self.control_bytes,
+        }
+    }
+
+    /// Payload of the kinds that are node data, which grows with the graph's cut.
+    pub fn node_data_bytes(&self) -> u64 {
+        let kinds = TrafficKind::ALL.into_iter();
+        kinds
+            .filter(|kind| kind.is_node_data())
+            .map(|kind| self.bytes_of(kind))
+            .sum()
+    }
+}
