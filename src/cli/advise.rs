@@ -321,8 +321,9 @@ fn notes(ranking: &[Advised]) -> String {
         Some(probe) => {
             let _ = writeln!(
                 notes,
-                "note: probe is test accuracy on {} after at most {PROBE_EPOCHS} epochs, {PROBE_SEEDS} seeds; what strategies \
+                "note: probe is test {} on {} after at most {PROBE_EPOCHS} epochs, {PROBE_SEEDS} seeds; what strategies \
                  lose on the whole graph can be more or less",
+                probe.metric.title(),
                 counted(probe.nodes, "node"),
             );
         }

@@ -7,7 +7,8 @@ use clap::Args as ClapArgs;
 use super::output::{BadArgument, BadFolder, print, tell};
 use super::{ExperimentArgs, Verdict, read_experiment};
 use crate::Error;
-use crate::experiment::{Tables, ask_again};
+use crate::experiment::config::PAPER;
+use crate::experiment::{Tables, ask_again, in_settings};
 use crate::strategies::Registry;
 
 /// Arguments of `report`.
@@ -19,33 +20,40 @@ pub(super) struct Args {
     /// folder that kept runs.csv alone, the claims are all that is written
     #[arg(long, value_name = "FILE")]
     claims: Option<PathBuf>,
+    /// The size of the file in which its runs were made
+    #[arg(long, value_name = "SIZE", default_value = PAPER, requires = "claims")]
+    scale: String,
 }
 
 pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     let folder = &args.folder;
     let mut manifest = BadFolder::or_manifest(folder)?;
-    if let Some(file) = &args.claims {
-        let experiment = read_experiment(&ExperimentArgs::of(file), registry)?;
-        ask_again(&experiment, &mut manifest).map_err(|what| BadArgument {
+    let asked = args.claims.as_ref().map(|file| ExperimentArgs {
+        scale: args.scale.clone(),
+        ..ExperimentArgs::of(file)
+    });
+    let asked = asked
+        .map(|file| read_experiment(&file, registry))
+        .transpose()?;
+    if let Some(experiment) = &asked {
+        ask_again(experiment, &mut manifest).map_err(|what| BadArgument {
             flag: "--claims",
             what,
         })?;
     }
     let broken = |error| BadFolder::of(folder, error);
-    let kept = args.claims.is_some() && Tables::has_runs_alone(folder);
-    let mut tables = if kept {
-        let runs = Tables::read_runs(folder).map_err(broken)?;
-        Tables {
-            runs,
+    let kept = asked.filter(|_| Tables::has_runs_alone(folder));
+    let mut tables = match &kept {
+        Some(experiment) => Tables {
+            runs: in_settings(experiment, Tables::read_runs(folder).map_err(broken)?),
             ..Tables::default()
-        }
-    } else {
-        Tables::read(folder).map_err(broken)?
+        },
+        None => Tables::read(folder).map_err(broken)?,
     };
     tables
         .judge_again(folder, &mut manifest)
         .map_err(Error::from)?;
-    let written = if kept {
+    let written = if kept.is_some() {
         crate::report::claims_alone(folder, &tables, &manifest)?
     } else {
         crate::report::build(folder, &tables, &manifest)?

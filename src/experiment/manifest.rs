@@ -23,6 +23,9 @@ use crate::sim::{Engine, Setting};
 /// Name of the file in a result folder.
 pub(crate) const MANIFEST: &str = "manifest.json";
 
+/// The key that is true where claims are not those that the experiment was run with.
+pub(super) const ASKED_AGAIN: &str = "asked_again";
+
 /// The facts of a run of an experiment.
 pub(super) struct Manifest {
     fixed: Value,

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::claims::judge;
 use super::config::Experiment;
-use super::manifest::{MANIFEST, judged_by, table_hashes, write_manifest};
-use super::rows::{ClaimRow, Row};
+use super::manifest::{ASKED_AGAIN, MANIFEST, judged_by, table_hashes, write_manifest};
+use super::rows::{ClaimRow, Row, RunRow};
 use super::tables::{Tables, TablesError};
 
 /// Puts the claims of an experiment file, and how it judges them, into the manifest of a folder
@@ -22,9 +22,21 @@ pub(crate) fn ask_again(experiment: &Experiment, manifest: &mut Value) -> Result
             "is of the experiment \"{asked}\", and the folder of \"{run}\"; give the file that it was run from"
         ));
     }
+    manifest[ASKED_AGAIN] = json!(true);
     manifest["claims"] = json!(experiment.claims);
     manifest["statistics"] = json!(experiment.statistics);
     Ok(())
+}
+
+/// Runs with the sweep's values of their cells, which tables of older versions do not have.
+pub(crate) fn in_settings(experiment: &Experiment, mut runs: Vec<RunRow>) -> Vec<RunRow> {
+    for run in runs.iter_mut().filter(|run| run.sweep.is_empty()) {
+        let cell = experiment.cells().iter().find(|cell| cell.name == run.cell);
+        if let Some(cell) = cell {
+            run.sweep = cell.sweep.clone();
+        }
+    }
+    runs
 }
 
 impl Tables {

@@ -8,7 +8,9 @@ use serde::Serialize;
 use super::Error;
 use crate::experiment::config::Cell;
 use crate::experiment::prepare::Preparation;
-use crate::graph::{CountSpec, DatasetSpec, GraphError, PartitionMethod, SyntheticSpec, graph500};
+use crate::graph::{
+    CountSpec, DatasetSpec, GraphError, Metric, PartitionMethod, SyntheticSpec, graph500,
+};
 use crate::net::NetworkSpec;
 use crate::sim::Observer;
 use crate::strategies;
@@ -33,8 +35,9 @@ pub(crate) struct Probed {
     pub workers: usize,
     /// Epochs.
     pub epochs: usize,
-    /// Test accuracy at the best epoch by validation, of each seed; none where there is no such
-    /// node.
+    /// What was measured of the test nodes.
+    pub metric: Metric,
+    /// That, at the best epoch by validation, of each seed; none where there is no such node.
     pub accuracies: Vec<Option<f64>>,
 }
 
@@ -64,19 +67,21 @@ impl Probe {
     ) -> Result<Probed, Error> {
         let small = self.small(cell, base)?;
         let mut accuracies = Vec::new();
-        let (mut nodes, mut epochs) = (0, 0);
+        let (mut nodes, mut epochs, mut metric) = (0, 0, Metric::default());
         for seed in first..first + self.seeds {
             let fitted = samples.fit(&small, seed)?;
             let (training, together) = (&fitted.training, fitted.needs.together);
             let observer: Observer = Arc::new(|_| ());
             let outcome = strategies::run(&**training, together, observer)?;
-            (nodes, epochs) = (fitted.setting.dataset.graph.nodes(), training.epochs());
+            let data = &fitted.setting.dataset;
+            (nodes, epochs, metric) = (data.graph.nodes(), training.epochs(), data.metric);
             accuracies.push(outcome.best().and_then(|(_, scores)| scores.test));
         }
         Ok(Probed {
             nodes,
             workers: small.settings.partition.workers,
             epochs,
+            metric,
             accuracies,
         })
     }

@@ -21,7 +21,16 @@ fn claims_have_the_documented_columns_in_order() {
     assert_eq!(first, documented);
     assert_eq!(
         more,
-        ["paper", "seeds", "censored", "p_value", "p_adjusted"]
+        [
+            "paper",
+            "seeds",
+            "censored",
+            "p_value",
+            "p_adjusted",
+            "detectable",
+            "seeds_needed",
+            "seeds_if_equal"
+        ]
     );
     assert_eq!(names::<RunRow>().len(), 53);
     assert_eq!(names::<EpochRow>().len(), 20);

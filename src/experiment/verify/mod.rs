@@ -254,6 +254,9 @@ impl Checker {
                 "censored",
                 "p_value",
                 "p_adjusted",
+                "detectable",
+                "seeds_needed",
+                "seeds_if_equal",
             ] {
                 let (found, expected) = (found.number(name), again.number(name));
                 let same = match (found, expected) {
