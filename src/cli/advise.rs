@@ -6,6 +6,7 @@ use clap::Args as ClapArgs;
 use serde::Serialize;
 
 use super::output::{columns, left_columns, print, print_json, tell};
+use super::project::upper;
 use super::{ExperimentArgs, Verdict, read_experiment};
 use crate::experiment::statistics::Summary;
 use crate::experiment::{Advice, Advised, Change, Other, Probe, Projection, Why, advise, base_of};
@@ -173,8 +174,7 @@ fn table(ranking: &[Advised]) -> String {
 }
 
 fn time(projection: &Projection) -> String {
-    let most = if projection.exact { "" } else { "≤ " };
-    format!("{most}{}", seconds(projection.simulated_seconds))
+    upper(projection, seconds(projection.simulated_seconds))
 }
 
 fn counted(number: usize, what: &str) -> String {
@@ -182,31 +182,21 @@ fn counted(number: usize, what: &str) -> String {
     format!("{number} {what}{plural}")
 }
 
-fn of_kind(projection: &Projection, wanted: fn(TrafficKind) -> bool) -> u64 {
-    let kinds = projection.bytes_by_kind.iter();
-    kinds
-        .filter(|(kind, _)| wanted(**kind))
-        .map(|(_, b)| b)
-        .sum()
-}
-
 fn node_data(projection: &Projection) -> u64 {
-    of_kind(projection, TrafficKind::is_node_data)
+    projection.payload_of(TrafficKind::is_node_data)
 }
 
 /// Bytes of models and their gradients.
 fn parameters(projection: &Projection) -> u64 {
     use TrafficKind::{Parameter, ParameterGradient};
-    of_kind(projection, |kind| {
-        matches!(kind, ParameterGradient | Parameter)
-    })
+    projection.payload_of(|kind| matches!(kind, ParameterGradient | Parameter))
 }
 
 /// What a strategy sends, and where its time goes.
 fn reason(advised: &Advised) -> String {
     let projection = &advised.projection;
     let (node, parameters) = (node_data(projection), parameters(projection));
-    let moved = of_kind(projection, |kind| kind == TrafficKind::Repartition);
+    let moved = projection.payload_of(|kind| kind == TrafficKind::Repartition);
     let much = match (node, moved) {
         (0, 0) => "No node data cross the network".to_owned(),
         (0, moved) => format!("Moving the graph takes {}", against(moved, parameters)),

@@ -146,11 +146,16 @@ const COLUMNS: [Column; 10] = [
     ("epochs", |cell| cell.epochs.to_string()),
     ("messages", |cell| upper(cell, cell.messages.to_string())),
     ("node data", |cell| {
-        upper(cell, bytes(of(cell, TrafficKind::is_node_data) as f64))
+        upper(
+            cell,
+            bytes(cell.payload_of(TrafficKind::is_node_data) as f64),
+        )
     }),
-    ("gradients", |cell| bytes(of(cell, is_gradient) as f64)),
+    ("gradients", |cell| {
+        bytes(cell.payload_of(is_gradient) as f64)
+    }),
     ("other", |cell| {
-        let known = of(cell, |kind| kind.is_node_data() || is_gradient(kind));
+        let known = cell.payload_of(|kind| kind.is_node_data() || is_gradient(kind));
         bytes((cell.payload_bytes - known) as f64)
     }),
     ("on the wire", |cell| {
@@ -163,21 +168,12 @@ const COLUMNS: [Column; 10] = [
     ("memory", memory),
 ];
 
-/// Payload of some kinds.
-fn of(cell: &Projection, wanted: fn(TrafficKind) -> bool) -> u64 {
-    let kinds = cell.bytes_by_kind.iter();
-    kinds
-        .filter(|(kind, _)| wanted(**kind))
-        .map(|(_, bytes)| bytes)
-        .sum()
-}
-
 fn is_gradient(kind: TrafficKind) -> bool {
     kind == TrafficKind::ParameterGradient
 }
 
 /// With a sign where it is the most that it can be.
-fn upper(cell: &Projection, text: String) -> String {
+pub(super) fn upper(cell: &Projection, text: String) -> String {
     if cell.exact {
         text
     } else {

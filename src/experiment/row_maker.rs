@@ -103,7 +103,6 @@ impl RowMaker<'_> {
     pub(super) fn run(&self, outcome: &Outcome, epochs: &[EpochRow]) -> RunRow {
         let ledger = outcome.ledger.traffic();
         let total = ledger.total(&self.fitted.setting.framing);
-        let of = |kind| ledger.payload_of(kind).0;
         let best = outcome.best();
         // From rows, not from records: `verify` finds the same from the table.
         let until = milestones(&self.fitted.setting.training, epochs);
@@ -114,14 +113,6 @@ impl RowMaker<'_> {
             payload_bytes: total.payload.0,
             wire_bytes: total.wire.0,
             both_ends_bytes: 2 * total.payload.0,
-            feature_bytes: of(TrafficKind::Feature),
-            activation_bytes: of(TrafficKind::Activation),
-            activation_gradient_bytes: of(TrafficKind::ActivationGradient),
-            parameter_gradient_bytes: of(TrafficKind::ParameterGradient),
-            parameter_bytes: of(TrafficKind::Parameter),
-            repartition_bytes: of(TrafficKind::Repartition),
-            sample_bytes: of(TrafficKind::Sample),
-            control_bytes: of(TrafficKind::Control),
             messages: total.messages,
             simulated_seconds: outcome.simulated().0,
             compute_seconds: outcome.mean_time(|times| times.compute).0,
@@ -130,7 +121,7 @@ impl RowMaker<'_> {
             waiting_seconds: Some(outcome.mean_time(|times| times.waiting).0),
             measured_seconds: outcome.measured.as_secs_f64(),
             peak_memory_bytes: outcome.peak_memory_bytes,
-            ..until
+            ..until.with_payload(|kind| ledger.payload_of(kind).0)
         };
         RunRow {
             parameters: Some(outcome.parameters as u64),

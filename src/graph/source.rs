@@ -169,6 +169,24 @@ mod tests {
     }
 
     #[test]
+    fn an_outline_has_the_graph_and_draws_no_features_unless_the_split_asks_for_classes() {
+        let data =
+            "synthetic = { kind = 'rmat', scale = 8, edge_factor = 4, classes = 3, features = 5 }";
+        let spec =
+            |split: &str| toml::from_str::<DatasetSpec>(&format!("{data}\n{split}")).unwrap();
+        let here = Path::new("");
+        let (all, outline) = (
+            spec("").read(here).unwrap(),
+            spec("").read_outline(here).unwrap(),
+        );
+        assert_eq!(outline.graph, all.graph);
+        assert_eq!(outline.features.width(), 5);
+        assert!(outline.features.values().is_empty() && !all.features.values().is_empty());
+        let by_class = spec("split = { train_per_class = 2, val_per_class = 2 }");
+        assert_eq!(by_class.read_outline(here).unwrap().features, all.features);
+    }
+
+    #[test]
     fn a_published_split_that_is_not_used_is_said() {
         let raw = bundled("cora").read(Path::new("")).unwrap();
         let notes = |spec: &SplitSpec| raw.split(spec, 1).unwrap().reading.notes.join("; ");

@@ -1,26 +1,15 @@
 //! `grapevine advise`: held to what trainings measure.
 
-use std::path::Path;
-use std::process::{Command, Output};
-
 use serde_json::Value;
 
-fn grapevine(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_grapevine"))
-        .args(arguments)
-        .current_dir(folder)
-        .output()
-        .expect("the program")
-}
+use crate::command::{folder_with, grapevine};
 
-fn advice(text: &str, arguments: &[&str]) -> (Option<i32>, Value, String) {
-    let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("cluster.toml"), text).expect("a file");
-    let all = [&["advise", "cluster.toml", "--json", "--quiet"], arguments].concat();
-    let output = grapevine(folder.path(), &all);
-    let document = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
-    let error = String::from_utf8_lossy(&output.stderr).into_owned();
-    (output.status.code(), document, error)
+fn advice(text: &str, arguments: &[&str]) -> (i32, Value, String) {
+    let folder = folder_with(text);
+    let all = [&["advise", "x.toml", "--json", "--quiet"], arguments].concat();
+    let ran = grapevine(folder.path(), &all);
+    let document = serde_json::from_str(&ran.stdout).unwrap_or(Value::Null);
+    (ran.code, document, ran.stderr)
 }
 
 /// One setting that can be trained: the network, workers, model and hidden columns.
@@ -84,11 +73,9 @@ fn file((network, workers, model, hidden): Setting) -> String {
 
 /// Simulated seconds of each strategy, trained.
 fn trained(text: &str) -> Vec<(String, f64)> {
-    let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("cluster.toml"), text).expect("a file");
-    let run = "run cluster.toml --scale trained --out out --quiet --json";
-    let output = grapevine(folder.path(), &run.split(' ').collect::<Vec<_>>());
-    assert!(output.status.success(), "{output:?}");
+    let folder = folder_with(text);
+    let run = "run x.toml --scale trained --out out --quiet --json";
+    grapevine(folder.path(), &run.split(' ').collect::<Vec<_>>()).expect(0);
     let table = std::fs::read_to_string(folder.path().join("out/runs.csv")).expect("a table");
     let mut lines = table
         .lines()
@@ -115,7 +102,7 @@ fn the_first_that_is_advised_is_the_fastest_that_is_trained_or_near_it() {
     for setting in SETTINGS {
         let text = file(setting);
         let (code, advice, error) = advice(&text, &[]);
-        assert_eq!(code, Some(0), "{error}");
+        assert_eq!(code, 0, "{error}");
         let ranking: Vec<&str> = (advice[0]["ranking"].as_array().expect("a ranking").iter())
             .map(|advised| advised["strategy"].as_str().expect("a name"))
             .collect();
@@ -193,7 +180,7 @@ fn advice_says_what_would_change_it_and_what_is_left_out() {
 fn what_no_device_can_hold_is_left_out_with_both_sizes() {
     let text = file(SETTINGS[0]).replace("scale = 11", "scale = 36");
     let (code, advice, error) = advice(text.split("[scale.trained]").next().expect("text"), &[]);
-    assert_eq!(code, Some(0), "{error}");
+    assert_eq!(code, 0, "{error}");
     let names = |list: &str| advice[0][list].to_string();
     assert!(!names("ranking").contains("\"full\""), "{advice}");
     assert!(
@@ -208,7 +195,7 @@ fn a_probe_trains_a_part_of_the_graph() {
         training = { epochs = 5 }\npartition = { workers = 2 }\nnetwork = { preset = \"ethernet-1g\" }\n\
         compute = { timing = { profile = \"a100\" } }\nstrategy = [{ kind = \"full\" }]\n";
     let (code, advice, error) = advice(text, &["--probe=600"]);
-    assert_eq!(code, Some(0), "{error}");
+    assert_eq!(code, 0, "{error}");
     let ranking = advice[0]["ranking"].as_array().expect("a ranking");
     assert!(ranking.len() >= 9, "{advice}");
     for advised in ranking {
@@ -232,8 +219,8 @@ fn a_probe_trains_a_part_of_the_graph() {
 fn advice_without_a_device_is_refused() {
     let text = file(SETTINGS[0]).replace("timing = { profile = \"a100\" }", "");
     let (code, _, error) = advice(&text, &[]);
-    assert_eq!(code, Some(2));
+    assert_eq!(code, 2);
     assert!(error.contains("must name a device"), "{error}");
     let (code, _, error) = advice(&file(SETTINGS[0]), &["--probe=3"]);
-    assert_eq!(code, Some(2), "{error}");
+    assert_eq!(code, 2, "{error}");
 }

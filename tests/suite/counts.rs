@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
+use crate::command::{folder_with, grapevine};
 use crate::common::Case;
 use grapevine::graph::{BoundaryPlan, CountSpec, Csr, Dataset, Features, Part, Partition, Split};
 use grapevine::model::{ModelKind, NormKind};
@@ -197,24 +198,15 @@ kind = \"full\"
 kind = \"retexo\"
 ";
 
+/// What a command says of such a file: its code, and both its streams.
 fn program(command: &str, text: &str) -> (Option<i32>, String, String) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("large.toml");
-    std::fs::write(&path, text).expect("a file");
-    let output = Command::new(env!("CARGO_BIN_EXE_grapevine"))
-        .arg(command)
-        .arg(&path)
-        .arg("--json")
-        .arg("--quiet")
-        .current_dir(folder.path())
-        .output()
-        .expect("the program");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (
-        output.status.code(),
-        text(&output.stdout),
-        text(&output.stderr),
-    )
+    let folder = folder_with(text);
+    told(folder.path(), &[command, "x.toml", "--json"])
+}
+
+fn told(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let ran = grapevine(folder, &[arguments, &["--quiet"]].concat());
+    (Some(ran.code), ran.stdout, ran.stderr)
 }
 
 #[test]
@@ -328,21 +320,6 @@ const VALIDATE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/experiments/scale/validate.toml"
 );
-
-fn told(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_grapevine"))
-        .args(arguments)
-        .arg("--quiet")
-        .current_dir(folder)
-        .output()
-        .expect("the program");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (
-        output.status.code(),
-        text(&output.stdout),
-        text(&output.stderr),
-    )
-}
 
 #[test]
 fn a_projection_stands_beside_what_was_trained_with_its_errors() {

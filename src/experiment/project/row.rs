@@ -5,9 +5,16 @@ use crate::experiment::rows::{Measured, ProjectionRow, RunRow};
 use crate::net::TrafficKind;
 
 impl Projection {
+    /// Payload of some kinds.
+    pub(crate) fn payload_of(&self, wanted: impl Fn(TrafficKind) -> bool) -> u64 {
+        let kinds = self.bytes_by_kind.iter();
+        let wanted = kinds.filter(|(kind, _)| wanted(**kind));
+        wanted.map(|(_, bytes)| bytes).sum()
+    }
+
     /// Its row of the table.
     pub(crate) fn row(&self, experiment: &str) -> ProjectionRow {
-        let of = |kind| self.bytes_by_kind.get(&kind).copied().unwrap_or(0);
+        let sent = self.run.measured.unwrap_or_default();
         ProjectionRow {
             experiment: experiment.to_owned(),
             cell: self.cell.clone(),
@@ -26,14 +33,14 @@ impl Projection {
             messages: self.messages,
             payload_bytes: self.payload_bytes,
             wire_bytes: self.wire_bytes,
-            feature_bytes: of(TrafficKind::Feature),
-            activation_bytes: of(TrafficKind::Activation),
-            activation_gradient_bytes: of(TrafficKind::ActivationGradient),
-            parameter_gradient_bytes: of(TrafficKind::ParameterGradient),
-            parameter_bytes: of(TrafficKind::Parameter),
-            repartition_bytes: of(TrafficKind::Repartition),
-            sample_bytes: of(TrafficKind::Sample),
-            control_bytes: of(TrafficKind::Control),
+            feature_bytes: sent.feature_bytes,
+            activation_bytes: sent.activation_bytes,
+            activation_gradient_bytes: sent.activation_gradient_bytes,
+            parameter_gradient_bytes: sent.parameter_gradient_bytes,
+            parameter_bytes: sent.parameter_bytes,
+            repartition_bytes: sent.repartition_bytes,
+            sample_bytes: sent.sample_bytes,
+            control_bytes: sent.control_bytes,
             simulated_seconds: self.simulated_seconds,
             epoch_seconds: Some(self.epoch_seconds),
             setup_seconds: Some(self.setup_seconds),
@@ -50,21 +57,12 @@ impl Projection {
     /// As a run of its cell, of which `blank` says what it was to be. What only a training knows is
     /// missing. Memory is what the worker that needs most holds.
     pub(super) fn as_run(&self, blank: RunRow) -> RunRow {
-        let of = |kind| self.bytes_by_kind.get(&kind).copied().unwrap_or(0);
         RunRow {
             boundary_rows: self.boundary_rows,
             measured: Some(Measured {
                 payload_bytes: self.payload_bytes,
                 wire_bytes: self.wire_bytes,
                 both_ends_bytes: 2 * self.payload_bytes,
-                feature_bytes: of(TrafficKind::Feature),
-                activation_bytes: of(TrafficKind::Activation),
-                activation_gradient_bytes: of(TrafficKind::ActivationGradient),
-                parameter_gradient_bytes: of(TrafficKind::ParameterGradient),
-                parameter_bytes: of(TrafficKind::Parameter),
-                repartition_bytes: of(TrafficKind::Repartition),
-                sample_bytes: of(TrafficKind::Sample),
-                control_bytes: of(TrafficKind::Control),
                 messages: self.messages,
                 simulated_seconds: self.simulated_seconds,
                 compute_seconds: self.compute_seconds,
@@ -72,7 +70,7 @@ impl Projection {
                 exposed_communication_seconds: self.exposed_communication_seconds,
                 waiting_seconds: Some(self.waiting_seconds),
                 peak_memory_bytes: self.memory_bytes.unwrap_or(0),
-                ..Measured::default()
+                ..Measured::default().with_payload(|kind| self.payload_of(|other| other == kind))
             }),
             ..blank
         }

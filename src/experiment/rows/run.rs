@@ -39,6 +39,21 @@ impl RunRow {
 }
 
 impl Measured {
+    /// The same with this payload of each kind.
+    pub(crate) fn with_payload(self, of: impl Fn(TrafficKind) -> u64) -> Self {
+        Self {
+            feature_bytes: of(TrafficKind::Feature),
+            activation_bytes: of(TrafficKind::Activation),
+            activation_gradient_bytes: of(TrafficKind::ActivationGradient),
+            parameter_gradient_bytes: of(TrafficKind::ParameterGradient),
+            parameter_bytes: of(TrafficKind::Parameter),
+            repartition_bytes: of(TrafficKind::Repartition),
+            sample_bytes: of(TrafficKind::Sample),
+            control_bytes: of(TrafficKind::Control),
+            ..self
+        }
+    }
+
     /// Payload of one kind.
     pub fn bytes_of(&self, kind: TrafficKind) -> u64 {
         match kind {
