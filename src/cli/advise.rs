@@ -11,7 +11,9 @@ use super::{ExperimentArgs, Verdict, read_experiment};
 use crate::experiment::statistics::Summary;
 use crate::experiment::{Advice, Advised, Change, Other, Probe, Projection, Why, advise, base_of};
 use crate::net::TrafficKind;
-use crate::report::format::{bytes, digits, factor, percent, percent_summary, seconds};
+use crate::report::format::{
+    bytes, capitalised, digits, factor, percent, percent_summary, seconds,
+};
 use crate::strategies::Registry;
 
 /// Epochs and seeds of a probe.
@@ -213,13 +215,7 @@ fn reason(advised: &Advised) -> String {
         let computes = percent(share(projection.compute_seconds));
         format!("{computes} of the time it computes, so the network hardly matters")
     };
-    format!("{}. {much}; {spends}.", capital(advised.sends))
-}
-
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().map(char::to_uppercase);
-    first.into_iter().flatten().chain(letters).collect()
+    format!("{}. {much}; {spends}.", capitalised(advised.sends))
 }
 
 /// A number of bytes, and how many times as many that is as the bytes of models and gradients.

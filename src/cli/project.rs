@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 
-use super::output::{BadFolder, columns, print, print_json};
+use super::output::{BadArgument, BadFolder, columns, print, print_json};
 use super::progress::Projecting;
 use super::{ExperimentArgs, Verdict, read_experiment};
 use crate::experiment::rows::{ProjectionRow, distinct};
@@ -39,14 +39,27 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     let experiment = read_experiment(&args.experiment, registry)?;
+    if args.json && args.beside.is_some() {
+        let what = "is not part of the JSON document; leave out one of the two, or read beside.csv of --out";
+        return Err(BadArgument {
+            flag: "--beside",
+            what: what.to_owned(),
+        }
+        .into());
+    }
+    let trained = args.beside.as_deref().map(|folder| {
+        let runs = Tables::read_runs(folder).map_err(|error| BadFolder::of(folder, error))?;
+        Ok::<_, BadFolder>((folder, runs))
+    });
+    // Before what takes a while.
+    let trained = trained.transpose()?;
     let progress = Projecting::new(args.quiet);
     let preparation = Preparation::new(registry, base_of(&args.experiment.file));
     let mut preparation = preparation.for_plans().telling(|text| progress.note(text));
     let projections = project(&experiment, &mut preparation, |done| progress.tell(done));
     progress.end();
     let projections = projections?;
-    let beside = args.beside.as_deref().map(|folder| {
-        let runs = Tables::read_runs(folder).map_err(|error| BadFolder::of(folder, error))?;
+    let beside = trained.map(|(folder, runs)| {
         beside(&projections, &runs).map_err(|error| BadFolder::of(folder, error))
     });
     let beside = beside.transpose()?;

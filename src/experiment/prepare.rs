@@ -345,9 +345,9 @@ impl<'a> Preparation<'a> {
         let topology = settings
             .network
             .topology(workers)
+            .map(|topology| topology.times_as_fast(self.network_times))
             .and_then(|topology| settings.network.with_background(topology, &self.base))
             .map_err(|error| cell.refuse("network.*", error.to_string()))?
-            .times_as_fast(self.network_times)
             .with_seed(seed);
         let framing: Framing = settings.network.framing();
         let timing = ComputeTiming::new(&settings.compute.timing)

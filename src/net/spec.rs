@@ -305,9 +305,10 @@ pub struct DragonflySpec {
     pub global_links: Option<usize>,
     /// g: groups, at most a·h + 1. Default: that many.
     pub groups: Option<usize>,
-    /// Between routers of a group. Default: bandwidth of `link`, no latency.
+    /// Between routers of a group. Default: bandwidth of `link`, or of the NICs of machines, no
+    /// latency.
     pub local: Option<TrunkSpec>,
-    /// Between groups. Default: bandwidth of `link`, no latency.
+    /// Between groups. Default: as between routers.
     pub global: Option<TrunkSpec>,
 }
 

@@ -118,6 +118,7 @@ fn an_epoch(run: &RunRow) -> RunRow {
         compute_seconds: whole.compute_seconds / epochs,
         communication_seconds: whole.communication_seconds / epochs,
         exposed_communication_seconds: whole.exposed_communication_seconds / epochs,
+        waiting_seconds: whole.waiting_seconds.map(|waiting| waiting / epochs),
         ..whole
     });
     RunRow {
@@ -129,8 +130,7 @@ fn an_epoch(run: &RunRow) -> RunRow {
 
 /// What is assumed of the graphs, each once.
 fn assumed(made: &Projected) -> Vec<String> {
-    let held =
-        "Graphs that are held are partitioned with the first seed, and their plans are exact.";
+    let held = "Graphs that are held are partitioned with the first seed.";
     let lines = made.projections.iter().map(|projection| {
         let assumed = projection.assumed.as_ref();
         assumed.map_or(held.to_owned(), |assumed| {
@@ -164,7 +164,8 @@ fn errors(beside: Option<&Beside>) -> String {
     let worst = |measure: &str| {
         let rows = beside.rows.iter().filter(|row| row.measure == measure);
         let errors = rows.filter_map(|row| row.error.map(f64::abs));
-        super::format::percent(errors.fold(0.0, f64::max))
+        let largest = errors.reduce(f64::max);
+        largest.map_or_else(|| "–".to_owned(), super::format::percent)
     };
     let cells = distinct(beside.rows.iter().map(|row| &row.cell)).len();
     format!(

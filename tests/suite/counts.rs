@@ -345,7 +345,26 @@ fn a_projection_stands_beside_what_was_trained_with_its_errors() {
     let wrong = [&counts[..], &["--beside", "trained"]].concat();
     let (code, _, error) = told(here, &wrong);
     assert_eq!(code, Some(2), "{error}");
-    assert!(error.contains("with 4 workers for 2 epochs"), "{error}");
+    assert!(
+        error.contains("4 workers on ethernet-10g, 2 epochs"),
+        "{error}"
+    );
+    // The same number of workers, and another model.
+    let other = [
+        "--set",
+        "partition.workers=4",
+        "--set",
+        "model.kind=\"gcn\"",
+    ];
+    let (code, _, error) = told(here, &[&wrong[..], &other].concat());
+    assert_eq!(code, Some(2), "{error}");
+    assert!(error.contains("trained with sage of 3 × 16"), "{error}");
+    let (code, _, error) = told(here, &[&wrong[..], &["--json"]].concat());
+    assert_eq!(code, Some(2), "{error}");
+    assert!(
+        error.contains("is not part of the JSON document"),
+        "{error}"
+    );
     let beside = [
         "--set",
         "partition.workers=4",
@@ -393,11 +412,13 @@ fn a_projection_stands_beside_what_was_trained_with_its_errors() {
     ] {
         assert!(here.join("out").join(file).exists(), "{file}");
     }
-    // Without runs, what stood beside it is gone.
+    // Without runs, what stood beside it is gone, crosses too.
+    let crossed = read("figures/projected-scaling.svg");
     let again = ["--set", "partition.workers=4", "--out", "out"];
     assert_eq!(told(here, &[&counts[..], &again].concat()).0, Some(0));
     assert!(!here.join("out/tables/projected-errors.md").exists());
     assert!(!here.join("out/beside.csv").exists());
+    assert!(read("figures/projected-scaling.svg").len() < crossed.len());
     let nobody = ["--set", "partition.workers=4", "--beside", "out"];
     let (code, _, error) = told(here, &[&counts[..], &nobody].concat());
     assert_eq!(code, Some(2), "{error}");

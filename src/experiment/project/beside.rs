@@ -43,12 +43,24 @@ pub(crate) fn beside(projections: &[Projection], runs: &[RunRow]) -> Result<Besi
         let Some(first) = trained.first() else {
             continue;
         };
-        let [there, here] = [*first, &projection.run].map(|run| (run.workers, run.epochs));
+        // What columns say of a setting; the rest is the file's own.
+        let setting = |run: &RunRow| {
+            format!(
+                "{} of {} × {}, {} workers on {}, {} epochs, {} parts",
+                run.model,
+                run.layers,
+                run.hidden,
+                run.workers,
+                run.network,
+                run.epochs,
+                run.partitioner
+            )
+        };
+        let (there, here) = (setting(first), setting(&projection.run));
         if there != here {
             return Err(format!(
-                "cell \"{}\" was trained with {} workers for {} epochs, and is projected with {} for {}; give the \
-                 folder of a run of the same file",
-                first.cell, there.0, there.1, here.0, here.1
+                "cell \"{}\" was trained with {there}, and is projected with {here}; give the folder of a run of the same file",
+                first.cell
             ));
         }
         found.runs.extend(trained.iter().copied().cloned());

@@ -14,7 +14,7 @@ use super::config::{Cell, Experiment};
 use super::prepare::{Fitted, Preparation};
 use super::row_maker::RowMaker;
 use super::rows::RunRow;
-use crate::net::{Seconds, TrafficKind};
+use crate::net::{Seconds, TrafficKind, median};
 use crate::sim::{
     ComputeTiming, Decision, Planner, Played, Setting, Timeline, WorkerTimes, play, play_equals,
 };
@@ -165,8 +165,8 @@ pub(crate) fn project(
     Ok(projections)
 }
 
-/// More workers than this are one to plan for where they are alike: a graph in numbers has equal
-/// parts, and the time of one worker is that of all.
+/// More workers than this are one to plan for where they are alike: random parts of a graph in
+/// numbers are equal, and the time of one worker is that of all. Fitted parts differ, and all play.
 const EACH: usize = 64;
 
 /// A planner, and the most that any worker holds in its plans.
@@ -232,10 +232,9 @@ fn played(fitted: &Fitted, done: impl Fn(usize)) -> Result<(Played, Option<u64>)
 /// Time of an epoch, and what all take beyond that: epochs end at these times.
 fn epoch_and_setup(ends: &[Seconds]) -> (f64, f64) {
     let took = ends.windows(2).map(|pair| pair[1].0 - pair[0].0);
-    let mut took: Vec<f64> = took.collect();
-    took.sort_by(f64::total_cmp);
+    let took: Vec<f64> = took.collect();
     let last = ends.last().map_or(0.0, |end| end.0);
-    let epoch = took.get(took.len() / 2).copied().unwrap_or(last);
+    let epoch = if took.is_empty() { last } else { median(took) };
     (epoch, (last - epoch * ends.len() as f64).max(0.0))
 }
 
@@ -326,6 +325,8 @@ mod tests {
             |ends: &[f64]| epoch_and_setup(&ends.iter().copied().map(Seconds).collect::<Vec<_>>());
         assert_eq!(ends(&[5.0, 7.0, 9.0]), (2.0, 3.0));
         assert_eq!(ends(&[4.0]), (4.0, 0.0));
+        // Of two the mean.
+        assert_eq!(ends(&[4.0, 6.0, 9.0]), (2.5, 1.5));
         // Chunks that move before the fourth epoch.
         assert_eq!(ends(&[2.0, 3.0, 4.0, 7.0, 8.0]), (1.0, 3.0));
     }

@@ -56,9 +56,12 @@ impl NetworkSpec {
         let spec = self.fat_tree.unwrap_or_default();
         let tree = match spec.k {
             None => FatTree::smallest(ports.count, spec.routing),
-            Some(k) if k >= 2 && k.is_multiple_of(2) => FatTree::new(k / 2, spec.routing),
+            Some(k) if (2..=MOST_PORTS).contains(&k) && k.is_multiple_of(2) => {
+                FatTree::new(k / 2, spec.routing)
+            }
             Some(k) => {
-                let reason = format!("must be an even number of ports, 2 or more, not {k}");
+                let reason =
+                    format!("must be an even number of ports, from 2 to {MOST_PORTS}, not {k}");
                 return Err(wrong("network.fat_tree.k", reason));
             }
         };
@@ -188,8 +191,23 @@ fn dragonfly_of(spec: &DragonflySpec, ports: usize) -> Result<Dragonfly, NetErro
         );
         return Err(wrong("network.dragonfly.groups", reason));
     }
+    let pairs = |of: usize| of.saturating_mul(of - 1) / 2;
+    let cables = (fly.groups.saturating_mul(pairs(fly.routers))).saturating_add(pairs(fly.groups));
+    if cables > MOST_CABLES {
+        let reason = format!(
+            "{} groups have {cables} cables, more than {MOST_CABLES}; say fewer groups, routers or global links",
+            fly.groups
+        );
+        return Err(wrong("network.dragonfly.groups", reason));
+    }
     Ok(fly)
 }
+
+/// Ports of a switch of a fat tree: half a million workers, and as many cables twice.
+const MOST_PORTS: usize = 128;
+
+/// Cables of a dragonfly: each is held, with its name, in both directions.
+const MOST_CABLES: usize = 1_000_000;
 
 /// Ports, routers or cables: more than any router has, and little enough to count with.
 const MOST: usize = 256;

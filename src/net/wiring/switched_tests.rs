@@ -151,6 +151,15 @@ fn switches_that_cannot_be_are_refused_by_key() {
             "network.fat_tree.k: must be an even number",
         ),
         (
+            "topology = \"fat-tree\"\nfat_tree = { k = 4000000 }".to_owned(),
+            "network.fat_tree.k: must be an even number of ports, from 2 to 128",
+        ),
+        (
+            "topology = \"dragonfly\"\ndragonfly = { routers = 256, global_links = 256 }"
+                .to_owned(),
+            "network.dragonfly.groups: 65537 groups have",
+        ),
+        (
             "topology = \"fat-tree\"\nfat_tree = { k = 4 }".to_owned(),
             "network.fat_tree.k: makes room for 16 workers, or NICs of machines, and there are 20",
         ),
