@@ -19,7 +19,7 @@ use std::ops::Range;
 use pulp::Arch;
 use rayon::prelude::*;
 
-use super::host::by_rows;
+use super::host::{by_rows, zeros};
 use super::sparse::Rows;
 
 /// Entries between the row that is added and the row that is asked for.
@@ -111,7 +111,7 @@ fn each_part<W: Fn(usize, usize) -> f32 + Sync>(
     result: usize,
     fill: impl Fn(&Gather<'_, W>, usize, usize, usize, &mut [f32]) + Sync,
 ) -> Vec<f32> {
-    let mut out = vec![0.0_f32; rows.len() * result];
+    let mut out = zeros(rows.len() * result);
     // Rows below are chunks of `result` columns, and chunks of none are a panic.
     if result == 0 {
         return out;

@@ -1,5 +1,6 @@
 //! What kernels on processors share: values of tensors as slices, and rows divided between threads.
 
+use std::mem::MaybeUninit;
 use std::ops::{Deref, Range};
 
 use burn::backend::tensor::FloatTensor;
@@ -118,6 +119,24 @@ pub fn by_rows(
     tasks
         .into_par_iter()
         .for_each(|(range, part)| task(range, part));
+}
+
+/// So many zeros, which all threads write where there are many.
+pub fn zeros(count: usize) -> Vec<f32> {
+    if count <= 2 * BLOCK_VALUES {
+        return vec![0.0; count];
+    }
+    let mut values = Vec::with_capacity(count);
+    let blocks = values.spare_capacity_mut()[..count].par_chunks_mut(BLOCK_VALUES);
+    blocks.for_each(|block| {
+        block.fill(MaybeUninit::new(0.0));
+    });
+    // SAFETY: the blocks cover the first `count` values, and each was set.
+    #[allow(unsafe_code)]
+    unsafe {
+        values.set_len(count);
+    }
+    values
 }
 
 /// Values that one thread takes at a time: few enough to stay in its cache between the parts of a

@@ -6,7 +6,7 @@ use burn::tensor::Tensor;
 
 use super::dropout::Mask;
 use super::matrix::stripes;
-use super::{Dropout, Matrix, Place, SparseMatrix, dropped, tiles};
+use super::{Dropout, Matrix, Place, SparseMatrix, dropped, product, product_onto, tiles};
 use crate::graph::Features;
 
 /// The input rows of a layer, `[inputs, width]`.
@@ -83,8 +83,18 @@ impl Input {
     /// Rows times `weight [width, d]`.
     pub fn times(&self, weight: Tensor<2>) -> Matrix {
         match self {
-            Self::Dense(rows) => rows.clone().map(|rows| rows.matmul(weight.clone())),
+            Self::Dense(rows) => rows.clone().map(|rows| product(rows, weight.clone())),
             Self::Sparse(matrix, stripe) => tiles::product(matrix, &weight.into(), *stripe),
+        }
+    }
+
+    /// `base` and rows times `weight [width, d]`.
+    pub fn times_onto(&self, base: Matrix, weight: Tensor<2>) -> Matrix {
+        match self {
+            Self::Dense(rows) => base.zip(rows.clone(), |base, rows| {
+                product_onto(base, rows, weight.clone())
+            }),
+            Self::Sparse(..) => base.zip(self.times(weight), Tensor::add),
         }
     }
 

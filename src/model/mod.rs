@@ -31,6 +31,7 @@ mod norm;
 mod operation;
 mod optimizer;
 mod parameters;
+mod product;
 mod rowwise;
 mod scatter;
 mod score;
@@ -57,6 +58,7 @@ pub use parameters::{
     NamedParameter, add_gradients, gradients_for, named_parameters, parameter_count, parameters,
     with_parameters,
 };
+pub use product::{ProductBackend, product, product_onto};
 pub use rowwise::{Activation, RowwiseBackend, activate, carrier, dropped, layer_norm};
 pub use score::score;
 pub use sparse::{Rows, SparseMatrix, Transposed};

@@ -4,7 +4,7 @@ use burn::module::{Module, Param};
 use burn::tensor::{Tensor, TensorData};
 
 use super::{BIAS, Draws};
-use crate::model::{Activation, Block, Input, LayerSpec, Matrix, Merge, activate, tiles};
+use crate::model::{Activation, Block, Input, LayerSpec, Matrix, Merge, activate, product, tiles};
 
 /// `Σ_u α_vu x_u·W + b` over neighbours and the node itself, for each head, with
 /// `α_vu = softmax_u(LeakyReLU(a_own·W x_v + a_other·W x_u))` (Veličković et al., 2018, eq. 3–6).
@@ -52,7 +52,7 @@ impl GatConv {
     /// The output, given `x·W` of the block's inputs, from which the scores follow too.
     pub(super) fn gather(&self, block: &Block, rows: &Matrix, activation: Activation) -> Matrix {
         let vectors = self.score_columns();
-        let scores = rows.clone().map(|rows| rows.matmul(vectors.clone()));
+        let scores = rows.clone().map(|rows| product(rows, vectors.clone()));
         self.attend(block, scores, rows, activation)
     }
 

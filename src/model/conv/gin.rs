@@ -4,7 +4,7 @@ use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 
 use super::{BIAS, Draws, SECOND_BIAS, activated, aggregate};
-use crate::model::{Activation, Block, Input, LayerSpec, Matrix};
+use crate::model::{Activation, Block, Input, LayerSpec, Matrix, product};
 
 /// `ReLU((x_v + Σ_u x_u)·W₁ + b₁)·W₂ + b₂` (Xu, Hu, Leskovec and Jegelka, 2019, eq. 4.1 with a
 /// perceptron of two layers).
@@ -41,7 +41,7 @@ impl GinConv {
     /// What the perceptron makes of sums that went through its first product.
     pub(super) fn perceptron(&self, sums: Matrix, activation: Activation) -> Matrix {
         let inner = activated(sums, &self.bias_inner, Activation::Relu);
-        let sums = inner.map(|inner| inner.matmul(self.weight.val()));
+        let sums = inner.map(|inner| product(inner, self.weight.val()));
         activated(sums, &self.bias, activation)
     }
 }

@@ -10,7 +10,9 @@ use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor, TensorData};
 use rand::RngExt;
 
-use super::{Activation, Block, Init, Input, LayerSpec, Matrix, ModelKind, activate, tiles};
+use super::{
+    Activation, Block, Init, Input, LayerSpec, Matrix, ModelKind, activate, product, tiles,
+};
 use crate::rng::{Purpose, stream};
 
 pub use gat::GatConv;
@@ -122,7 +124,7 @@ fn sums(block: &Block, rows: &Matrix) -> Matrix {
 fn aggregate(block: &Block, input: &Input, weight: Tensor<2>) -> Matrix {
     match input {
         Input::Dense(rows) if rows.width() < weight.dims()[1] => {
-            sums(block, rows).map(|sums| sums.matmul(weight.clone()))
+            sums(block, rows).map(|sums| product(sums, weight.clone()))
         }
         _ => sums(block, &input.times(weight)),
     }

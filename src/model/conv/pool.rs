@@ -4,7 +4,7 @@ use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 
 use super::{BIAS, Draws, SECOND_BIAS, activated};
-use crate::model::{Activation, Block, Input, LayerSpec, Matrix, tiles};
+use crate::model::{Activation, Block, Input, LayerSpec, Matrix, product_onto, tiles};
 
 /// `x_v·W_self + (max over neighbours u of ReLU(x_u·W_pool + b_pool))·W_neighbour + b` (Hamilton,
 /// Ying and Leskovec, 2017, eq. 3, with concatenation). A node without neighbours has a maximum of
@@ -55,7 +55,7 @@ impl PoolConv {
         let largest = tiles::largest(&block.matrix, pooled);
         let own = own.times(self.weight_self.val());
         let sums = own.zip(largest, |own, largest| {
-            own + largest.matmul(self.weight_neighbour.val())
+            product_onto(own, largest, self.weight_neighbour.val())
         });
         activated(sums, &self.bias, activation)
     }

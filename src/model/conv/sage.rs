@@ -43,8 +43,7 @@ impl SageConv {
 
     /// The output, given own rows and the neighbours' means after their product.
     pub(super) fn combine(&self, own: &Input, sums: Matrix, activation: Activation) -> Matrix {
-        let own = own.times(self.weight_self.val());
-        let sums = own.zip(sums, Tensor::add);
+        let sums = own.times_onto(sums, self.weight_self.val());
         let mut bias = self.bias.val();
         if let Some(other) = &self.bias_neighbour {
             bias = bias + other.val();

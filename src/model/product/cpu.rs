@@ -1,0 +1,271 @@
+//! The products on processors, by the `gemm` crate.
+//!
+//! The gradient of a weight is a sum over all rows of a small matrix. Divided by the rows and
+//! columns of its result, as products usually are, there is too little for each thread, and one
+//! side is read across its rows. Here the rows are divided instead: each part is one product on one
+//! thread, and parts are added up in their order. How many parts there are depends on the rows
+//! alone, so the bits do not depend on the number of threads.
+
+use burn::backend::TensorMetadata;
+use burn::backend::tensor::FloatTensor;
+use gemm::Parallelism;
+use rayon::prelude::*;
+
+use super::ProductKernels;
+use crate::model::host::Host;
+
+/// Multiplications below which one thread is done before others have woken up.
+const SERIAL_WORK: usize = 192 * 192 * 192;
+
+/// Rows of a part, at least: with fewer, writing its result takes as long as the product.
+const PART_ROWS: usize = 1536;
+
+/// Most parts: the work of as many threads, and the memory of so many weights.
+const MOST_PARTS: usize = 32;
+
+/// A matrix that lies row by row in memory, or the transpose of one.
+#[derive(Clone, Copy)]
+struct View<'a> {
+    values: &'a [f32],
+    /// Rows and columns.
+    shape: [usize; 2],
+    /// From a value to the one below it, and to the one on its right.
+    strides: [isize; 2],
+}
+
+impl<'a> View<'a> {
+    fn new(values: &'a [f32], width: usize) -> Self {
+        let rows = values.len().checked_div(width).unwrap_or(0);
+        Self {
+            values,
+            shape: [rows, width],
+            strides: [width as isize, 1],
+        }
+    }
+
+    fn transposed(self) -> Self {
+        let ([rows, columns], [down, right]) = (self.shape, self.strides);
+        Self {
+            values: self.values,
+            shape: [columns, rows],
+            strides: [right, down],
+        }
+    }
+}
+
+fn parallelism(rows: usize, columns: usize, inner: usize) -> Parallelism {
+    if rows * columns * inner < SERIAL_WORK {
+        Parallelism::None
+    } else {
+        Parallelism::Rayon(0)
+    }
+}
+
+/// `a·b`, or `out += a·b`, for `out [rows of a, columns of b]` row by row with room for all of it.
+///
+/// # Safety
+/// `out` is valid for writes of all its values; for reads too, and these are set, if `adds`.
+unsafe fn multiply(out: *mut f32, a: View<'_>, b: View<'_>, adds: bool, threads: Parallelism) {
+    let ([rows, inner], [below, columns]) = (a.shape, b.shape);
+    assert_eq!(inner, below, "columns and rows of two factors");
+    debug_assert!(a.values.len() == rows * inner && b.values.len() == inner * columns);
+    // SAFETY: strides and sizes of both factors stay within their slices, as `View` is made from
+    // slices of just that size alone; of `out` the caller vouches. Nothing else has it.
+    unsafe {
+        gemm::gemm(
+            rows,
+            columns,
+            inner,
+            out,
+            1,
+            columns as isize,
+            adds,
+            a.values.as_ptr(),
+            a.strides[1],
+            a.strides[0],
+            b.values.as_ptr(),
+            b.strides[1],
+            b.strides[0],
+            1.0,
+            1.0,
+            false,
+            false,
+            false,
+            threads,
+        );
+    }
+}
+
+/// `a·b` in fresh memory, which is written once and never cleared.
+#[allow(unsafe_code)]
+fn product(a: View<'_>, b: View<'_>, threads: Parallelism) -> Vec<f32> {
+    let ([rows, inner], [_, columns]) = (a.shape, b.shape);
+    let count = rows * columns;
+    if count == 0 || inner == 0 {
+        return vec![0.0; count];
+    }
+    let mut out = Vec::with_capacity(count);
+    // SAFETY: there is room for `count` values, and the product sets all of them.
+    unsafe {
+        multiply(out.as_mut_ptr(), a, b, false, threads);
+        out.set_len(count);
+    }
+    out
+}
+
+/// `xᵀ·g` for `x [rows, inputs]` and `g [rows, outputs]`: `[inputs, outputs]`.
+fn weight_gradient(x: &[f32], inputs: usize, g: &[f32], outputs: usize) -> Vec<f32> {
+    let rows = x.len().checked_div(inputs).unwrap_or(0);
+    if rows == 0 || outputs == 0 {
+        return vec![0.0; inputs * outputs];
+    }
+    let part = rows.div_ceil((rows / PART_ROWS).clamp(1, MOST_PARTS));
+    // Each part is `gᵀ·x`, the transpose of what is wanted: so the wider side is read along its rows.
+    let one = |(x, g): (&[f32], &[f32]), threads| {
+        product(
+            View::new(g, outputs).transposed(),
+            View::new(x, inputs),
+            threads,
+        )
+    };
+    let sum = if part == rows {
+        one((x, g), parallelism(inputs, outputs, rows))
+    } else {
+        let parts = x
+            .par_chunks(part * inputs)
+            .zip(g.par_chunks(part * outputs));
+        let parts: Vec<Vec<f32>> = parts.map(|part| one(part, Parallelism::None)).collect();
+        added_up(parts)
+    };
+    transposed(&sum, outputs, inputs)
+}
+
+/// The sum of vectors of one length, in their order.
+fn added_up(parts: Vec<Vec<f32>>) -> Vec<f32> {
+    /// Values that stay in the cache while all parts go by.
+    const STRETCH: usize = 1 << 12;
+    let mut parts = parts.into_iter();
+    let mut sum = parts.next().unwrap_or_default();
+    let rest: Vec<Vec<f32>> = parts.collect();
+    let stretches = sum.par_chunks_mut(STRETCH).enumerate();
+    stretches.for_each(|(number, sum)| {
+        for part in &rest {
+            let terms = &part[number * STRETCH..][..sum.len()];
+            for (sum, term) in sum.iter_mut().zip(terms) {
+                *sum += term;
+            }
+        }
+    });
+    sum
+}
+
+/// The transpose of `[rows, columns]`.
+fn transposed(values: &[f32], rows: usize, columns: usize) -> Vec<f32> {
+    /// Rows of the result that one thread writes at a time: a cache line of what it reads.
+    const BAND: usize = 16;
+    let mut out = vec![0.0; values.len()];
+    let bands = out.par_chunks_mut(BAND * rows).enumerate();
+    bands.for_each(|(band, out)| {
+        for row in 0..rows {
+            let line = &values[row * columns + band * BAND..];
+            for (place, value) in out.iter_mut().skip(row).step_by(rows).zip(line) {
+                *place = *value;
+            }
+        }
+    });
+    out
+}
+
+impl<B: Host> ProductKernels for B {
+    #[allow(unsafe_code)]
+    fn times(
+        x: FloatTensor<Self>,
+        w: FloatTensor<Self>,
+        base: Option<FloatTensor<Self>>,
+    ) -> FloatTensor<Self> {
+        let ([rows, inputs], outputs) = (x.shape().dims(), w.shape()[1]);
+        let threads = parallelism(rows, inputs, outputs);
+        let (x, w) = (B::values(x), B::values(w));
+        let (x, w) = (View::new(&x, inputs), View::new(&w, outputs));
+        let Some(base) = base else {
+            return B::tensor(product(x, w, threads), [rows, outputs]);
+        };
+        if rows * outputs == 0 || inputs == 0 {
+            return base;
+        }
+        B::update(base, |sums| {
+            assert_eq!(
+                sums.len(),
+                rows * outputs,
+                "a product and what it is added to"
+            );
+            // SAFETY: as many values as the product has, all of them set.
+            unsafe { multiply(sums.as_mut_ptr(), x, w, true, threads) }
+        })
+    }
+
+    fn rows_gradient(g: FloatTensor<Self>, w: FloatTensor<Self>) -> FloatTensor<Self> {
+        let ([rows, outputs], inputs) = (g.shape().dims(), w.shape()[0]);
+        let threads = parallelism(rows, inputs, outputs);
+        let (g, w) = (B::values(g), B::values(w));
+        let w = View::new(&w, outputs).transposed();
+        B::tensor(product(View::new(&g, outputs), w, threads), [rows, inputs])
+    }
+
+    fn weight_gradient(x: FloatTensor<Self>, g: FloatTensor<Self>) -> FloatTensor<Self> {
+        let (inputs, outputs) = (x.shape()[1], g.shape()[1]);
+        let (x, g) = (B::values(x), B::values(g));
+        B::tensor(weight_gradient(&x, inputs, &g, outputs), [inputs, outputs])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::model::sparse::drawn;
+
+    /// `xᵀ·g` term by term, in double precision.
+    fn plain(x: &[f32], inputs: usize, g: &[f32], outputs: usize) -> Vec<f64> {
+        let mut sums = vec![0.0; inputs * outputs];
+        for (x, g) in x.chunks(inputs).zip(g.chunks(outputs)) {
+            for (i, x) in x.iter().enumerate() {
+                for (o, g) in g.iter().enumerate() {
+                    sums[i * outputs + o] += f64::from(*x) * f64::from(*g);
+                }
+            }
+        }
+        sums
+    }
+
+    fn in_a_pool_of(threads: usize, task: impl FnOnce() -> Vec<f32> + Send) -> Vec<f32> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        pool.unwrap().install(task)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        #[test]
+        fn the_gradient_of_a_weight_is_the_sum_over_all_rows_whatever_the_threads(
+            // With one part, with several, and with one that is shorter than the others.
+            rows in prop_oneof![0_usize..40, 3 * PART_ROWS - 9..3 * PART_ROWS + 40],
+            inputs in 1_usize..40,
+            outputs in 1_usize..40,
+            seed in any::<u32>().prop_map(u64::from),
+        ) {
+            let x = drawn::values(rows * inputs, seed);
+            let g = drawn::values(rows * outputs, seed + 1);
+            let found = in_a_pool_of(1, || weight_gradient(&x, inputs, &g, outputs));
+            let expected = plain(&x, inputs, &g, outputs);
+            prop_assert_eq!(found.len(), expected.len());
+            for (found, expected) in found.iter().zip(expected) {
+                let off = (f64::from(*found) - expected).abs();
+                prop_assert!(off < 1e-5 * (rows as f64 + 1.0), "{found} for {expected}");
+            }
+            let with_three = in_a_pool_of(3, || weight_gradient(&x, inputs, &g, outputs));
+            prop_assert_eq!(found, with_three);
+        }
+    }
+}
