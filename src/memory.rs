@@ -34,6 +34,7 @@ pub struct Shortage {
 /// Sets how many bytes this process may take in all, if any number is given.
 pub fn limit_to(bytes: Option<u64>) {
     if let Some(bytes) = bytes {
+        // Relaxed: it is set once, from the command line, before any thread asks.
         BY_HAND.store(bytes, Ordering::Relaxed);
     }
 }
@@ -62,6 +63,7 @@ pub fn need(what: impl FnOnce() -> String, needs: u64) -> Result<(), Shortage> {
 /// Bytes of so many values of a size: more than there can be, where the product is.
 pub fn bytes(values: &[usize], size: usize) -> u64 {
     let factors = values.iter().map(|&factor| factor as u64);
+    // Saturating: sizes come from a person, and a product that wraps around would look small.
     factors.fold(size as u64, u64::saturating_mul)
 }
 

@@ -26,6 +26,7 @@ pub struct Dropout {
 fn threshold(probability: f64) -> u32 {
     (probability.clamp(0.0, 1.0) * 65_536.0)
         .round()
+        // Never all of them: `scale` divides by the share that is kept.
         .min(65_535.0) as u32
 }
 
@@ -36,6 +37,7 @@ impl Dropout {
         Self {
             threshold,
             of_features: threshold,
+            // Mixed, not a stream: any value's draw is found without those before it.
             seed: mix(seed, Purpose::Dropout as u64),
         }
     }
@@ -115,6 +117,7 @@ impl Dropout {
         let mut values = rows.values().to_vec();
         for (row, &node) in nodes.iter().enumerate() {
             let key = self.node_key(epoch, layer, node);
+            // Entries of one group mostly follow each other, so one draw serves them all.
             let (mut group, mut bits) = (usize::MAX, 0);
             let entries = structure.offsets[row] as usize..structure.offsets[row + 1] as usize;
             for (&column, value) in structure.columns[entries.clone()]

@@ -26,6 +26,7 @@ use super::sparse::Rows;
 const AHEAD: usize = 10;
 
 /// Values of a tile that fill the registers.
+// Four registers of 16 values with AVX-512, eight of 8 with AVX2.
 const TILE: usize = 64;
 
 /// `Σ_e w(e, k)·x[column(e)]` over the entries `e` of each row, with head `k` of `heads` weighting
@@ -139,6 +140,8 @@ fn each_part<W: Fn(usize, usize) -> f32 + Sync>(
     };
     by_rows(
         rows,
+        // Heads side by side read the same columns for each head, so the result can be wider than
+        // `x`.
         rows.columns.len() * width.max(result),
         |row| row * result,
         &mut out,
@@ -173,6 +176,8 @@ impl<W: Fn(usize, usize) -> f32> Gather<'_, W> {
     #[inline(always)]
     fn part(&self, row: usize, heads: &[(usize, usize)], from: usize, sums: &mut [f32]) {
         let mut at = 0;
+        // Widths are constants, so that a tile is registers and not memory; hence one branch for
+        // each.
         while sums.len() - at >= TILE {
             self.tile::<TILE>(row, heads, from + at, &mut sums[at..]);
             at += TILE;
@@ -243,9 +248,11 @@ impl<W: Fn(usize, usize) -> f32> Gather<'_, W> {
 #[inline(always)]
 pub fn prefetch<const WIDTH: usize>(x: &[f32], at: usize) {
     #[cfg(target_arch = "x86_64")]
+    // Sixteen floats are a cache line of 64 bytes, the unit that memory is asked for.
     for line in (0..WIDTH).step_by(16) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: a prefetch reads nothing that the program can see and never faults, whatever the address.
+        // `wrapping_add`, as `add` past the end of a slice is undefined even where nothing is read.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(x.as_ptr().wrapping_add(at + line).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
@@ -255,6 +262,8 @@ pub fn prefetch<const WIDTH: usize>(x: &[f32], at: usize) {
 /// `⟨a, b⟩` in sixteen partial sums: the same bits whatever the instruction set.
 #[inline(always)]
 pub fn dot(a: &[f32], b: &[f32]) -> f32 {
+    // One sum is a chain of additions that the compiler may not reorder; sixteen are a register's
+    // worth.
     let mut sums = [0.0_f32; 16];
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<16>(), b.as_chunks::<16>());
     for (a, b) in a.iter().zip(b) {

@@ -114,6 +114,7 @@ impl Biases {
     pub fn of(&self, layer: usize) -> usize {
         match self {
             Self::Each(count) => *count,
+            // A list of another length is refused by `suit` when the experiment is read.
             Self::Layers(counts) => counts.get(layer).copied().unwrap_or(1),
         }
     }

@@ -35,6 +35,7 @@ fn softmax_rows(
     let head = ABSOLUTE_POS % heads;
     let start = usize::cast_from(offsets[row]);
     let end = usize::cast_from(offsets[row + 1]);
+    // Below, the first entry's score is read as the largest to begin with.
     if start == end {
         terminate!();
     }

@@ -124,6 +124,8 @@ fn aggregate(block: &Block, input: &Input, weight: Tensor<2>) -> Matrix {
         Input::Dense(rows) if rows.width() < weight.dims()[1] => {
             sums(block, rows).map(|sums| sums.matmul(weight.clone()))
         }
+        // Sparse features go through the weight first, whatever the widths: the product gathers
+        // dense rows only.
         _ => sums(block, &input.times(weight)),
     }
 }
@@ -197,6 +199,7 @@ impl Draws<'_> {
     fn bias(&self, number: u64, inputs: usize, width: usize) -> Param<Tensor<1>> {
         let values = match self.init {
             Init::Glorot => vec![0.0; width],
+            // Without the gain: that setting speaks of weights alone.
             Init::UniformFanIn => self.values(number, 1.0 / (inputs as f64).sqrt(), width),
         };
         Param::from_data(TensorData::new(values, [width]), self.device)

@@ -21,6 +21,7 @@ fn apply<B: Backend>(x: FloatTensor<B>, activation: Activation) -> FloatTensor<B
         Activation::Elu => {
             // The exponential of large values would be infinite, and is not wanted.
             let below = B::float_exp(B::float_clamp_max(x.clone(), 0.0_f32.into()));
+            // Above zero the exponential is that of 0, and the 1 it adds is taken away again.
             B::float_sub_scalar(B::float_add(B::relu(x), below), 1.0_f32.into())
         }
     }

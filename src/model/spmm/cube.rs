@@ -39,6 +39,7 @@ impl SpmmBackend for CubeBackend {
         matrix: Arc<SparseMatrix>,
         transposed: bool,
     ) -> FloatTensor<Self> {
+        // The kernel reads rows one after another; a transposed or narrowed view lies otherwise.
         let x = into_contiguous(x);
         let width = x.meta.shape()[1];
         let rows = matrix.outputs(transposed);
