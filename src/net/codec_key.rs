@@ -125,6 +125,7 @@ impl CodecKey {
     const fn pair(&self) -> u64 {
         match self.lane {
             None => 0,
+            // Owner and reader and not sender and receiver, so that both ways of a pair draw alike.
             Some(lane) => mix(1 + lane.owner as u64, lane.reader as u64),
         }
     }

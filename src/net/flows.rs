@@ -53,6 +53,7 @@ pub fn run_flows(
     flows: &[FlowSpec],
 ) -> Result<Vec<FlowResult>, NetError> {
     for flow in flows {
+        // Before any is sent: the fabric takes ranks and routes for granted.
         topology.check_rank("[[flow]] from", flow.from)?;
         topology.check_rank("[[flow]] to", flow.to)?;
         topology.check_route(flow.from, flow.to)?;
@@ -97,6 +98,7 @@ pub fn run_flows(
             results[number[&delivery.flow]].finish = delivery.time;
         }
     }
+    // A flow behind a link that is down for good never arrives, and nothing else would say so.
     fabric.stalled().map_or(Ok(results), Err)
 }
 

@@ -251,6 +251,7 @@ pub fn find(name: &str) -> Result<&'static Preset, NetError> {
         .find(|preset| preset.name == name)
         .ok_or_else(|| {
             let known = PRESETS.map(|preset| preset.name);
+            // Names of presets are all lower case.
             let advice = did_you_mean(&name.to_lowercase(), &known)
                 .unwrap_or_else(|| format!("known are {}", known.join(", ")));
             NetError::UnknownPreset {

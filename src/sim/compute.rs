@@ -88,6 +88,7 @@ impl DeviceProfile {
         DEVICE_PROFILES.iter().find(|profile| profile.name == name).copied().ok_or_else(|| {
             let nearest = DEVICE_PROFILES
                 .iter()
+                // Of five names one is always the nearest, so that no threshold is needed.
                 .min_by_key(|profile| strsim::damerau_levenshtein(profile.name, name))
                 .map_or("", |profile| profile.name);
             SimError::Input(format!(
@@ -147,6 +148,8 @@ impl ComputeTiming {
             Timing::Modelled(modelled) => {
                 let profile = DeviceProfile::named(&modelled.profile)?;
                 Ok(Self::Modelled(DeviceProfile {
+                    // Without staging the device sends from its own memory, as if no bus were
+                    // between.
                     host_bytes_per_second: profile
                         .host_bytes_per_second
                         .filter(|_| modelled.staging),
@@ -174,6 +177,8 @@ impl ComputeTiming {
             Self::Measured => took.as_secs_f64(),
             Self::Modelled(profile) => profile.time(work).0,
         };
+        // Measured time, too: the emulated worker is that much faster than the device of this
+        // machine.
         Seconds(seconds / factor)
     }
 }

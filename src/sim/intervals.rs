@@ -16,6 +16,7 @@ impl Intervals {
         // Spans come in the order of their ends, so that the new one can reach into the last ones
         // only.
         while let Some(&(last_start, last_end)) = self.0.last() {
+            // Spans that touch become one.
             if last_end < start {
                 break;
             }

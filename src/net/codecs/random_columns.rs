@@ -31,6 +31,8 @@ impl RandomColumns {
         if kept < width {
             shuffle_front(&mut columns, kept, &mut key.stream_of_exchange());
             columns.truncate(kept);
+            // Ascending, so that rows are read and written from left to right; what is drawn stays
+            // the same.
             columns.sort_unstable();
         }
         columns

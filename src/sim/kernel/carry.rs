@@ -25,6 +25,8 @@ impl Kernel {
     /// Everybody else waits too.
     pub fn carry(&mut self, traffic: &Traffic) {
         let (clock, epoch) = (self.actors[CONDUCTOR].clock, self.actors[CONDUCTOR].epoch);
+        // All begin together: who is behind waits for the conductor, in whose program this is one
+        // step.
         for actor in &mut self.actors {
             actor.epoch = epoch;
             actor.blocked_since = actor.clock;
