@@ -124,7 +124,7 @@ mod with_wgpu {
                 .difference(wgpu::Features::all_experimental_mask()),
             // The defaults stop at buffers of 128 MiB, beyond which some drivers fail without a word.
             required_limits: limits.clone(),
-            // Many workers share one adapter's memory, and each has a device of its own.
+            // As in cubecl's own setup: it takes memory in large pieces by itself.
             memory_hints: wgpu::MemoryHints::MemoryUsage,
             ..Default::default()
         };

@@ -210,25 +210,6 @@ impl Kernel {
         });
     }
 
-    /// Those that are `busy` compute, in the epoch of worker `rank`, and the others wait.
-    pub fn compute_all(&mut self, rank: usize, time: Seconds, busy: &[usize]) {
-        let epoch = self.actors[rank].epoch;
-        let mut computes = vec![false; self.workers()];
-        for &worker in busy {
-            computes[worker] = true;
-        }
-        for (other, computes) in computes.into_iter().enumerate() {
-            self.set_epoch(other, epoch);
-            if computes {
-                self.compute(other, time);
-            } else {
-                self.actors[other].blocked_since = self.actors[other].clock;
-                self.actors[other].clock += time;
-                self.waited(other);
-            }
-        }
-    }
-
     /// The failure that ends the run for `rank`, if there is one.
     pub fn failure(&self) -> Option<NetError> {
         self.failure

@@ -14,7 +14,7 @@ impl Kernel {
         };
         let InFlight { route, start, .. } = message;
         let (sender, receiver, tag) = route;
-        // What worker 0 sends to k stands for what worker −k sends to worker 0, at the same time.
+        // What worker 0 sends to worker k stands for what worker P − k sends to worker 0.
         let (from, to) = if self.mirrored {
             (self.workers() - receiver, sender)
         } else {

@@ -68,6 +68,7 @@ impl Account {
 
     /// So much of a call was spent in it, and so much of that before anybody had begun to send.
     pub fn waited(&mut self, time: Duration, for_others: Duration) {
+        // Both are read from the machine's clock, at moments that are not quite the same.
         let for_others = for_others.min(time);
         self.exposed += time.saturating_sub(for_others).as_secs_f64();
         self.waiting += for_others.as_secs_f64();

@@ -91,6 +91,8 @@ impl Port {
     /// If the library cannot be started, or serves one thread only.
     pub fn open() -> Result<Self, SimError> {
         let refused = |what: &str| SimError::Device(format!("MPI: {what}"));
+        // Calls come from whichever thread a program runs on; the lock around the port makes them
+        // one at a time.
         let (universe, threading) = mpi::initialize_with_threading(Threading::Serialized)
             .ok_or_else(|| refused("it was started before in this process"))?;
         if threading < Threading::Serialized {
@@ -100,6 +102,7 @@ impl Port {
         }
         let world = universe.world();
         let (rank, size) = (world.rank() as usize, world.size() as usize);
+        // Those that share memory are those on one machine.
         let neighbours = world.split_shared(0).size() as usize;
         let separate = || {
             let mut handle = MaybeUninit::uninit();
@@ -116,6 +119,8 @@ impl Port {
             rank,
             size,
             neighbours,
+            // Duplicates of the world: messages of libraries, and of the other channel, never match
+            // these.
             data: separate(),
             control: separate(),
             sending: Vec::new(),
@@ -179,6 +184,8 @@ impl Port {
         let mut place = 0;
         while place < self.sending.len() {
             if test(&mut self.sending[place].request)? {
+                // The last takes its place and is asked next, hence no step forward; order means
+                // nothing here.
                 let sent = self.sending.swap_remove(place);
                 drop(ManuallyDrop::into_inner(sent.payload));
             } else {
@@ -248,6 +255,7 @@ impl Port {
         // SAFETY: MPI_Imrecv succeeded and has written the request.
         let request = unsafe { request.assume_init() };
         Ok(Some(Receiving {
+            // Never negative for a message that was matched.
             from: usize::try_from(status.MPI_SOURCE).unwrap_or(0),
             request,
             payload,

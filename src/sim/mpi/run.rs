@@ -40,6 +40,7 @@ impl Processes {
         Ok(EngineResults {
             times: vec![account.times()],
             ledger: account.ledger,
+            // None: no process knows when messages between others were under way.
             timeline: Trace::default(),
         })
     }

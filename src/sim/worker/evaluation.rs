@@ -41,6 +41,7 @@ impl WholeGraph {
     pub fn block(&self, aggregation: Aggregation) -> Block {
         let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, block)) = blocks.iter().find(|(kind, _)| *kind == aggregation) {
+            // A handle: the matrix is behind an `Arc`.
             return block.clone();
         }
         let graph = &self.setting.dataset.graph;
