@@ -26,6 +26,7 @@ impl Hasher {
     }
 
     fn places(&mut self, places: &[usize]) {
+        // 64 bits on every machine: a hash must not depend on the width of its addresses.
         self.list(places.iter().map(|&place| (place as u64).to_le_bytes()));
     }
 

@@ -86,6 +86,8 @@ fn standardise(rows: &mut [f32], width: usize) {
                 .step_by(width)
                 .map(|&value| f64::from(value))
         };
+        // On one thread, from the first node to the last: the sum must not depend on how many there
+        // are.
         let mean = values().sum::<f64>() / count;
         let variance = values().map(|value| (value - mean).powi(2)).sum::<f64>() / count;
         // A column of equal values becomes zeros: there is nothing to divide by.

@@ -47,6 +47,7 @@ impl DatasetSpec {
     /// # Errors
     /// Those of [`DatasetSpec::read`].
     pub fn read_outline(&self, base: &Path) -> Result<RawDataset, GraphError> {
+        // A split by classes needs these, and another order has to move rows of features.
         let plain = !matches!(self.split, SplitSpec::PerClass(_)) && self.order == NodeOrder::Given;
         let generate = if plain {
             synthetic::outline

@@ -118,6 +118,7 @@ impl PartitionSpec {
                 given::partition(&base.join(file), nodes, workers)?
             }
         };
+        // METIS may leave a part empty, and a worker without nodes has nothing to train or to send.
         fill_empty(&mut assignment, workers);
         Ok(Partition {
             parts: workers,

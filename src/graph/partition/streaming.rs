@@ -57,11 +57,14 @@ pub fn partition(graph: &Csr, workers: usize, penalty: Penalty, random: &mut imp
         for (part, (&size, &neighbours)) in (0_u32..).zip(sizes.iter().zip(&beside)) {
             let score = score(neighbours, size);
             let better =
+                // Not less and not more: equal, where the smaller part wins.
                 best.is_none_or(|(most, least, _)| score > most || (score >= most && size < least));
             if size < capacity && better {
                 best = Some((score, size, part));
             }
         }
+        // Only what was counted is set back: a node has few neighbours where there may be many
+        // parts.
         assigned().for_each(|part| beside[part as usize] = 0);
         if let Some((_, _, part)) = best {
             assignment[node as usize] = part;
