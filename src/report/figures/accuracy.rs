@@ -139,6 +139,7 @@ fn worth_seeing<'s>(series: impl Iterator<Item = &'s Series> + Clone) -> (f64, f
     let worst = last
         .map(|spot| spot.y - spot.y_sd)
         .fold(f64::INFINITY, f64::min);
+    // Two points at least: curves that end alike are not to look far apart.
     let low = worst - (0.25 * (high - worst)).max(0.02);
     (low, high)
 }

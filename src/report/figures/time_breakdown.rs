@@ -18,6 +18,7 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
     let panels = shown.bars(("simulated time", Unit::Seconds, TIMES.to_vec()), row);
     let told = shown.told(|cell| {
         let row = row(cell)?;
+        // A strategy that takes no time at all stays at 0 %.
         let exposed = row.lengths[1] / row.lengths.iter().sum::<f64>().max(f64::MIN_POSITIVE);
         let exposed = format::percent(exposed);
         Some(format!(

@@ -11,6 +11,7 @@ use crate::report::style::Color;
 /// Pixels to the point.
 const SCALE: f64 = 400.0 / 72.0;
 /// Pixels to the metre.
+// 400 dots in 25.4 mm.
 const PER_METRE: u32 = 15_748;
 
 /// The file of a page of `size` pt.
@@ -56,6 +57,7 @@ pub(super) fn png(canvas: &Canvas, size: At) -> Result<Vec<u8>, String> {
                 for glyph in &line.glyphs {
                     let at = start.pre_translate(glyph.x as f32, 0.0);
                     if let Some(outline) = text::outline(glyph.number()) {
+                        // Fonts count upwards and pages downwards.
                         fill(&mut page, &outline, &paint, at.pre_scale(unit, -unit));
                     }
                 }
