@@ -149,6 +149,7 @@ impl<'a> Moments<'a> {
             (of_mean, spread)
         } else {
             let variance = spread * n / (n - 1.0);
+            // The mean of a sample is off by its own noise, whose square would pass for bias.
             (of_mean - variance / n, variance)
         };
         [bias, variance, square].map(|value| (value.max(0.0) / size).sqrt())
