@@ -46,6 +46,7 @@ pub struct ModelConfig {
     pub biases: Biases,
     /// For `gat`, whether heads that are averaged have a bias each (`bias` of `dgl.nn.GATConv`,
     /// which RETEXO's authors use), or one after the mean (Veličković and others). Default false.
+    // Left out where it is the default, so that folders from before it can be resumed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub head_biases: bool,
     /// Normalisation between layers. Default `none`.

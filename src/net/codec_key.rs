@@ -58,6 +58,7 @@ impl CodecLane {
         let (from, to, kind) = match self.way {
             Way::Forward if layer == 0 => (self.owner, self.reader, first),
             Way::Forward => (self.owner, self.reader, TrafficKind::Activation),
+            // Of the first layer, too: features have no gradient, but products of them have.
             Way::Back => (self.reader, self.owner, TrafficKind::ActivationGradient),
         };
         Lane {

@@ -206,6 +206,7 @@ impl Sum for Seconds {
 /// Three significant digits in decimal units: `1.5 MB`.
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // `pad` and not `write_str`, so that widths in format strings count.
         f.pad(&human(
             self.0 as f64,
             &[

@@ -34,6 +34,7 @@ const EFFICIENCY: f64 = 0.5;
 pub const DEVICE_PROFILES: [DeviceProfile; 5] = [
     DeviceProfile {
         name: "cpu-core",
+        // 99.2 by the source, rounded.
         operations_per_second: 100e9,
         bytes_per_second: 10e9,
         launch: Seconds(1e-6),
@@ -45,6 +46,7 @@ pub const DEVICE_PROFILES: [DeviceProfile; 5] = [
         name: "t4",
         operations_per_second: 8.1e12,
         bytes_per_second: 320e9,
+        // Assumed, here and below: data sheets state none.
         launch: Seconds(10e-6),
         host_bytes_per_second: Some(15.75e9),
         memory: Some(16_000_000_000),

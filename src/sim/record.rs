@@ -288,6 +288,8 @@ impl Recorder {
             weight_mean,
             weight_sd,
         };
+        // With the recorder locked: an observer hears of one epoch at a time, and holds up whoever
+        // reports.
         (self.observer)(&record);
         self.epochs.push(record);
     }

@@ -207,6 +207,8 @@ impl Draws<'_> {
 }
 
 /// Numbers of the biases of a layer among its draws.
+// Part of the key of a draw, as the numbers of weights: another one would change every published
+// run.
 const BIAS: u64 = 4;
 const SECOND_BIAS: u64 = 5;
 

@@ -22,6 +22,8 @@ use super::SparseMatrix;
 use super::operation::operation;
 
 /// The sparse product as an operation of a tensor backend.
+// The attribute takes a plain list of backends, so that each set of features has one of its own;
+// attention, maximum and rowwise have the same four.
 #[cfg_attr(
     all(feature = "wgpu", feature = "ndarray"),
     backend_extension(Flex, NdArray, Cube, Autodiff)

@@ -55,6 +55,7 @@ impl Account {
         if self.under_way == 0 {
             self.began = self.clock().0;
         }
+        // Exchanges may overlap; time in which several are under way counts once.
         self.under_way += 1;
     }
 
