@@ -95,5 +95,6 @@ mod tests {
         assert_eq!(stream(7, Purpose::Dropout, 3, 11).next_u64(), FIRST_DRAW);
     }
 
+    // As it was first drawn; nothing but keeping it makes it right.
     const FIRST_DRAW: u64 = 17_661_976_927_325_375_025;
 }

@@ -170,6 +170,7 @@ mod tests {
 
     #[test]
     fn the_bundled_files_stay_small() {
+        // They are part of every binary.
         assert!(CONTENT.len() + CITES.len() + SPLIT.len() < 300_000);
         assert!(MINES_CONTENT.len() + MINES_CITES.len() + MINES_SPLIT.len() < 200_000);
     }

@@ -161,6 +161,7 @@ mod tests {
                 .sum::<f64>()
         };
         // Every paper has a word, so that normalised rows sum to 1 each; there are 49,216 words.
+        // Shares are single-precision numbers.
         assert!((total(bundled("cora")) - 2708.0).abs() < 1e-3);
         let kept = DatasetSpec {
             normalise_features: Some(false),

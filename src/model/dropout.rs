@@ -208,6 +208,7 @@ mod tests {
         // Five standard deviations of a share over 100,000 draws.
         assert!((dropped - 0.3).abs() < 5.0 * (0.3 * 0.7 / 1e5_f64).sqrt());
         let mean = mask.iter().map(|&m| f64::from(m)).sum::<f64>() / mask.len() as f64;
+        // The same five, over the 0.7 that is kept.
         assert!((mean - 1.0).abs() < 0.01);
     }
 

@@ -334,6 +334,8 @@ mod tests {
                 for column in 0..part {
                     let parts = (0..heads).map(|head| sums[row * width + head * part + column]);
                     let (sum, found) = (parts.sum::<f32>(), merged[row * part + column]);
+                    // Terms in another order: what rounding makes of them grows with the root of
+                    // their number.
                     prop_assert!((sum - found).abs() <= 1e-3 * (1.0 + rows.entries(row).len() as f32).sqrt());
                 }
             }
@@ -375,6 +377,7 @@ mod tests {
         ) {
             let (a, b): (Vec<f32>, Vec<f32>) = pairs.iter().copied().unzip();
             let exact: f64 = pairs.iter().map(|&(a, b)| f64::from(a) * f64::from(b)).sum();
+            // A hundred products of at most 4, in single precision.
             prop_assert!((f64::from(dot(&a, &b)) - exact).abs() < 1e-4);
         }
     }

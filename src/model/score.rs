@@ -113,6 +113,7 @@ mod tests {
     fn drawn() -> (Vec<f32>, Labels) {
         let mut state = 7_u32;
         let mut draw = || {
+            // The generator of Numerical Recipes, which a line of Python repeats for scikit-learn.
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             state >> 16
         };

@@ -339,6 +339,7 @@ mod tests {
             assert_eq!(spec.link, Some(Links::Each(link)));
             assert_eq!(
                 (spec.overhead, spec.gap),
+                // Less the 8 ns of a message's one byte at 1 Gb/s, in three digits.
                 (Some(Seconds(4.99e-6)), gap.map(|_| Seconds(7.99e-6)))
             );
         }

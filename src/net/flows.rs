@@ -268,6 +268,7 @@ mod tests {
                     let alone = flow.start.0 + LATENCY + flow.bytes.0 as f64 / 1e6;
                     prop_assert!(finish >= alone * (1.0 - 1e-12));
                 }
+                // The last starts at 0.75 s.
                 prop_assert!(finish <= 0.75 + LATENCY + total as f64 / 1e6 + 1e-9);
             }
         }

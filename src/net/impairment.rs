@@ -194,6 +194,8 @@ mod tests {
     fn assert_mean(expected: f64, of: impl Fn(u64) -> f64) {
         let (mean, error) = mean(of);
         assert!(
+            // Draws are keyed: whether the mean lies within four standard errors is the same every
+            // time.
             (mean - expected).abs() < 4.0 * error,
             "{mean} ± {error} instead of {expected}"
         );

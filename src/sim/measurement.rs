@@ -446,6 +446,7 @@ mod tests {
             };
             assert!((0..workers).all(|rank| with(rank) >= 1), "{workers}");
             assert!(
+                // Six powers of two below 40, and each both ways around.
                 plan.pairs.len() <= workers * 12,
                 "{workers}: {}",
                 plan.pairs.len()

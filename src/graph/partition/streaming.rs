@@ -100,6 +100,7 @@ mod tests {
         for (penalty, slack) in [(Penalty::Linear, 1.0), (Penalty::Fennel, 1.1)] {
             let (cut, balance) = of_cora(Some(penalty), 4);
             assert!(cut < 0.65 * chance, "{penalty:?}: {cut} of {chance}");
+            // Capacities are rounded up to whole nodes.
             assert!(balance <= slack + 4.0 / 2708.0, "{penalty:?}: {balance}");
         }
     }

@@ -159,6 +159,7 @@ mod tests {
                 // Each round keeps at most the share e of the difference, by the codec's bound.
                 let bound = sender.codec.expected_error(16).value() * before;
                 assert!(
+                    // Rounding aside.
                     left <= bound * 1.0001 + 1e-10,
                     "round {round}: {left} > {bound}"
                 );

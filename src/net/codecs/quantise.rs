@@ -246,6 +246,7 @@ mod tests {
         for bits in Bits::ALL {
             for round in 0..20 {
                 let key = CodecKey::new(1, 0, round);
+                // A subnormal and the largest float among them.
                 for value in [0.0, 0.1, -3.3e-39, f32::MAX] {
                     assert_eq!(through(bits, &[value; 5], key), [value; 5]);
                 }

@@ -131,6 +131,7 @@ proptest! {
         let values: Vec<f32> = bits.iter().map(|&bits| f32::from_bits(bits)).collect();
         let mut lossless = codecs(1.0);
         lossless.retain(|codec| codec.is_lossless());
+        // Identity; the six selections, of everything; and these with identity behind them.
         prop_assert_eq!(lossless.len(), 1 + 6 + 6);
         for codec in lossless {
             let bytes = codec.encode(&Rows::new(&values, 8), key);

@@ -123,6 +123,7 @@ mod tests {
                 ends.rebuild();
             }
             prop_assert_eq!(ends.first(), plain.iter().copied().fold(f64::INFINITY, f64::min));
+            // Early is five before the end, as set above.
             let early: Vec<usize> = (0..11).filter(|&link| plain[link] <= 25.0).collect();
             prop_assert_eq!(ends.until(0.0, 20.0), early);
         }
