@@ -12,6 +12,7 @@ use crate::rng::{Purpose, stream};
 
 /// Edges, or rows of features, that share one random stream; threads take streams, so their number
 /// does not matter.
+// Part of what a seed means: with another number the same seed gives another graph.
 const BATCH: usize = 1 << 14;
 /// Batches that are drawn at a time.
 // Some 4 million edges, 32 MiB: little beside the whole, enough for any number of threads.

@@ -10,6 +10,7 @@ use super::SparseMatrix;
 use crate::rng::{Purpose, mix};
 
 /// Values below which one thread is done before others have woken up.
+// No result depends on it: a draw is the same on any thread.
 const SERIAL_VALUES: usize = 1 << 16;
 
 /// Drops values with a probability and scales the others up, so that expectations stay.

@@ -23,6 +23,7 @@ use super::host::by_rows;
 use super::sparse::Rows;
 
 /// Entries between the row that is added and the row that is asked for.
+// A matter of speed alone: a prefetch changes no value.
 const AHEAD: usize = 10;
 
 /// Values of a tile that fill the registers.

@@ -25,6 +25,7 @@ const WIDEST: usize = 128;
 const NARROWEST: usize = 16;
 
 /// Rows between the one that is added and the one that is asked of memory.
+// As of all three: values are the same with any number, only the time is not.
 const AHEAD: usize = 4;
 
 /// Whether `matrixᵀ·x` is better added up so, for `x` of this width: the result is smaller than

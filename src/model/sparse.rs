@@ -118,10 +118,12 @@ impl Tile {
 }
 
 /// Entries per block: long enough to outweigh the cost of handing a block to a thread.
+// Rows are summed by themselves, so that no result depends on where blocks end.
 const BLOCK_ENTRIES: usize = 2048;
 
 /// Entries of a row that is shared between threads by its columns: in graphs with a power law one
 /// row can outlast all others.
+// Larger than a block, so that a hub always ends one; results depend on neither number.
 pub const HUB_ENTRIES: usize = 1 << 14;
 
 impl Rows {

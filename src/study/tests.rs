@@ -106,8 +106,8 @@ fn gradients_are_the_finite_differences_of_the_loss() {
                 add_weighted(&mut sum, &gradients, |_| 1.0);
                 assert!(sum.iter().filter(|value| value.abs() > 1e-3).count() > sum.len() / 2);
                 for (parameter, slope) in sum.iter().enumerate() {
-                    // In double precision: the square of the step and the rounding over it are both
-                    // below 1e-9.
+                    // In double precision: its square, and the rounding over it, are both far below
+                    // what is allowed.
                     let step = 1e-6;
                     let loss = |by| {
                         problem

@@ -189,6 +189,8 @@ impl Draws<'_> {
     }
 
     fn values(&self, number: u64, bound: f64, count: usize) -> Vec<f32> {
+        // Not by burn, which has one generator a backend for the whole process: workers would race
+        // for it.
         let mut rng = stream(self.seed, Purpose::Parameters, number, self.layer as u64);
         (0..count)
             .map(|_| rng.random_range(-bound..bound) as f32)

@@ -12,6 +12,8 @@ use crate::model::host::{Host, rows_in_blocks};
 
 /// Rows whose sums are added up on one thread; fixed, so that sums do not depend on the number of
 /// threads.
+// Not to be tuned: gradients of parameters depend on it in their last bits, and all results on
+// them.
 const BLOCK: usize = 1024;
 
 /// Sums over rows `0..rows` of what `add(row, sums)` adds, block by block.

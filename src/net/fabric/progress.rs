@@ -248,6 +248,7 @@ impl Progress {
             self.look_ahead(link as usize);
         }
         match rated {
+            // Both ways give the same bits, so that this is a matter of speed alone.
             Rated::Some(links) if (links.len() + stale.len()) * MANY < self.queues.len() => {
                 for &link in links {
                     if (link as usize) < self.queues.len() {

@@ -52,6 +52,7 @@ const SAME: f64 = 1e-11;
 const OVERFULL: f64 = 1e-10;
 
 /// Below so many bundles no table is kept: filling what hangs together from nothing costs no more.
+// The three ways of solving differ in last bits, so that another number may change times there.
 const FEW: usize = 256;
 
 /// Links that so many bundles cross, each counted on each of its links, are filled from nothing

@@ -55,6 +55,7 @@ impl MpiCommunicator {
         action: impl FnOnce(&mut Port, &mut Account) -> Result<(T, Duration), NetError>,
     ) -> Result<T, NetError> {
         let start = Instant::now();
+        // The port and then the account: whoever holds both takes them in this order.
         let mut port = self.processes.port();
         let mut account = self.account();
         account.enter();

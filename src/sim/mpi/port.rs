@@ -90,6 +90,7 @@ impl Port {
     /// # Errors
     /// If the library cannot be started, or serves one thread only.
     pub fn open() -> Result<Self, SimError> {
+        // As of a device: what is wrong with the library is the person's to mend.
         let refused = |what: &str| SimError::Device(format!("MPI: {what}"));
         // Calls come from whichever thread a program runs on; the lock around the port makes them
         // one at a time.
