@@ -108,7 +108,8 @@ fn taken() -> u64 {
 
 /// Starts a new peak. Where that is not possible, the peak is that of the process so far.
 pub fn reset_peak() {
-    // "5" resets the peak resident size (proc(5)); refused in some containers, which is no reason to stop.
+    // "5" resets the peak resident size (proc(5)); refused in some containers, which is no reason
+    // to stop.
     let _ = fs::write("/proc/self/clear_refs", "5");
 }
 
@@ -160,8 +161,9 @@ fn in_groups(groups: &str, root: &Path) -> Option<u64> {
         } else {
             continue;
         };
-        // Within a container the path may be that of outside; its own group is then what is mounted.
-        // Every group above also limits what is below it, so that the tightest of all counts.
+        // Within a container the path may be that of outside; its own group is then what is
+        // mounted. Every group above also limits what is below it, so that the tightest of all
+        // counts.
         for folder in folders(&base, path) {
             let number = |name: &str| {
                 fs::read_to_string(folder.join(name))

@@ -125,8 +125,9 @@ fn each_part<W: Fn(usize, usize) -> f32 + Sync>(
         width,
     };
     let (arch, wide) = (Arch::new(), result / parts);
-    // Of each row `step` columns, in parts of `wide`: the first is `part`, from its column `from` on. The one place that calls `fill`: with
-    // a second one it would no longer become part of the code for the instruction set.
+    // Of each row `step` columns, in parts of `wide`: the first is `part`, from its column `from`
+    // on. The one place that calls `fill`: with a second one it would no longer become part of the
+    // code for the instruction set.
     let fill_rows = |range: Range<usize>, part, from, step, wide, sums: &mut [f32]| {
         arch.dispatch(
             #[inline(always)]
@@ -252,8 +253,9 @@ pub fn prefetch<const WIDTH: usize>(x: &[f32], at: usize) {
     // Sixteen floats are a cache line of 64 bytes, the unit that memory is asked for.
     for line in (0..WIDTH).step_by(16) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch reads nothing that the program can see and never faults, whatever the address.
-        // `wrapping_add`, as `add` past the end of a slice is undefined even where nothing is read.
+        // SAFETY: a prefetch reads nothing that the program can see and never faults, whatever the
+        // address. `wrapping_add`, as `add` past the end of a slice is undefined even where nothing
+        // is read.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(x.as_ptr().wrapping_add(at + line).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]

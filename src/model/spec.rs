@@ -170,7 +170,8 @@ pub enum OptimizerConfig {
         #[serde(default)]
         weight_decay: f64,
         /// Added to the denominator. Default 1e-8.
-        // Left out where it is the default, so that a strategy's own settings can ask for SGD, which has none.
+        // Left out where it is the default, so that a strategy's own settings can ask for SGD,
+        // which has none.
         #[serde(default = "tiny", skip_serializing_if = "is_tiny")]
         epsilon: f64,
     },

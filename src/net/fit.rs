@@ -241,7 +241,8 @@ fn ends(
         let reason = format!("worker {alone} was not measured with any other");
         return Err(NetError::description("calibration", reason));
     }
-    // The best of many pairs errs to the good side; with partners that are no worse, every pair shows the worker itself.
+    // The best of many pairs errs to the good side; with partners that are no worse, every pair
+    // shows the worker itself.
     let typical = |rank: usize| {
         let limit = best[rank] * (1.0 + ALIKE);
         let own = with(rank)

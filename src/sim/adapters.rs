@@ -122,7 +122,8 @@ mod with_wgpu {
                 .features()
                 .difference(wgpu::Features::MAPPABLE_PRIMARY_BUFFERS)
                 .difference(wgpu::Features::all_experimental_mask()),
-            // The defaults stop at buffers of 128 MiB, beyond which some drivers fail without a word.
+            // The defaults stop at buffers of 128 MiB, beyond which some drivers fail without a
+            // word.
             required_limits: limits.clone(),
             // As in cubecl's own setup: it takes memory in large pieces by itself.
             memory_hints: wgpu::MemoryHints::MemoryUsage,

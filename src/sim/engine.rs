@@ -26,7 +26,8 @@ struct Shared {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Kernel> {
-        // A panicking worker is turned into a failure of the run; the kernel's data stay consistent between calls.
+        // A panicking worker is turned into a failure of the run; the kernel's data stay consistent
+        // between calls.
         self.kernel.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

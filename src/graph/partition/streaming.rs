@@ -107,8 +107,8 @@ mod tests {
 
     #[test]
     fn a_node_goes_where_its_neighbours_are_until_that_is_full() {
-        // Two triangles without an edge between them, for two workers of three nodes each: whole unless the first two nodes that
-        // come are of one triangle and are told apart.
+        // Two triangles without an edge between them, for two workers of three nodes each: whole
+        // unless the first two nodes that come are of one triangle and are told apart.
         let edges = [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3)];
         let graph = Csr::undirected(6, edges.into_iter());
         let whole = (0..200).filter(|&seed| {
@@ -117,7 +117,8 @@ mod tests {
             assert_eq!(parts.iter().filter(|&&part| part == 0).count(), 3);
             parts[0] == parts[1] && parts[1] == parts[2]
         });
-        // A node that comes second sees its neighbour at a score above nothing, so that only a full part parts a triangle.
+        // A node that comes second sees its neighbour at a score above nothing, so that only a full
+        // part parts a triangle.
         assert_eq!(whole.count(), 200);
     }
 }

@@ -37,8 +37,9 @@ impl GatConv {
     }
 
     pub(super) fn forward(&self, block: &Block, input: &Input, activation: Activation) -> Matrix {
-        // The gradients of the two products meet behind a step of their own: what else reads the input then adds one term to one
-        // sum, and the bits are the same however the input was made.
+        // The gradients of the two products meet behind a step of their own: what else reads the
+        // input then adds one term to one sum, and the bits are the same however the input was
+        // made.
         let input = &match input {
             Input::Dense(rows) => Input::Dense(rows.clone().map(|rows| {
                 let shape = rows.dims();

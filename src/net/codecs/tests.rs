@@ -290,8 +290,9 @@ proptest! {
 
 #[test]
 fn the_mean_error_over_keys_is_the_stated_one_or_below_the_stated_bound() {
-    // A mean of 3,000 nearly normal draws lies within five standard errors of its expectation but for a
-    // chance of 6e-7; 110 of these make 7e-5. The seeds are fixed, so the test does not waver.
+    // A mean of 3,000 nearly normal draws lies within five standard errors of its expectation but
+    // for a chance of 6e-7; 110 of these make 7e-5. The seeds are fixed, so the test does not
+    // waver.
     for ratio in [1.0, 1.6, 4.0, 30.0] {
         for codec in codecs(ratio) {
             for (mean, standard_error) in sample(codec.as_ref(), 3000).error {

@@ -204,7 +204,8 @@ mod tests {
     #[test]
     fn the_largest_entries_travel_and_ties_go_to_the_first() {
         let codec = TopK::new(3.0);
-        // 2 values of 32 bits and 2 places of 3 bits are 70 of the 85 bits that a third of 8 floats is.
+        // 2 values of 32 bits and 2 places of 3 bits are 70 of the 85 bits that a third of 8 floats
+        // is.
         assert_eq!(codec.kept(8), 2);
         let row = [0.5, -3.0, 1.0, 2.0, 0.0, -2.0, 2.0, 1.0];
         let bytes = codec.encode(&Rows::new(&row, 8), KEY);

@@ -89,7 +89,8 @@ mod tests {
 
     #[test]
     fn many_small_messages_cost_as_many_overheads() {
-        // L = 1,000 µs, o = 10 µs: the k-th of P − 1 messages takes k·o + L + o, in both directions.
+        // L = 1,000 µs, o = 10 µs: the k-th of P − 1 messages takes k·o + L + o, in both
+        // directions.
         for messages in [FAN, INCAST] {
             let found = arrivals("overhead = \"10us\"", &messages);
             assert_eq!(found, [1020.0, 1030.0, 1040.0, 1050.0]);

@@ -208,8 +208,8 @@ impl Sharing {
             self.scratch.filling[at] = filling;
             // Equal but for rounding is not above.
             let level = filling.level() * (1.0 + SAME_LEVEL);
-            // Flows that others held back at more than this link now has for them. The highest first:
-            // without it there may be room for the rest.
+            // Flows that others held back at more than this link now has for them. The highest
+            // first: without it there may be room for the rest.
             let on = &self.crossing[at];
             let elsewhere = on.bundles[self.own[at]..].iter();
             let highest = elsewhere

@@ -62,7 +62,8 @@ fn figure(
     };
     let score = format!("test {}", metric(cells));
     let y = Axis::linear(&score, Unit::Percent, [lowest.max(low), high]);
-    // A logarithmic axis begins where the first curve comes into sight; the others begin at the first epoch.
+    // A logarithmic axis begins where the first curve comes into sight; the others begin at the
+    // first epoch.
     let in_sight = |pair: &[Spot]| kind != "accuracy-vs-bytes" || pair.iter().any(|s| s.y >= low);
     let horizontal: Vec<Vec<f64>> = (panels.iter())
         .map(|series| series.iter().flat_map(|one| seen(one, in_sight)).collect())

@@ -47,7 +47,8 @@ fn row(cell: &Entrant) -> Option<Row> {
     let total = mean("simulated_seconds")?;
     let compute = mean("compute_seconds")?;
     let exposed = mean("exposed_communication_seconds")?;
-    // Means over workers and a maximum over workers do not add up: the rest is waiting. Rounding errors are not.
+    // Means over workers and a maximum over workers do not add up: the rest is waiting. Rounding
+    // errors are not.
     let rest = total - compute - exposed;
     let waiting = if rest > total * 1e-3 { rest } else { 0.0 };
     Some(Row {

@@ -83,7 +83,8 @@ fn encode(page: &Pixmap) -> Result<Vec<u8>, png::EncodingError> {
     let mut file = Vec::new();
     let mut encoder = png::Encoder::new(&mut file, page.width(), page.height());
     encoder.set_color(png::ColorType::Rgb);
-    // Lines and plain areas on white repeat as they are: no filter is smaller than any, adaptive ones included.
+    // Lines and plain areas on white repeat as they are: no filter is smaller than any, adaptive
+    // ones included.
     encoder.set_compression(png::Compression::Best);
     encoder.set_filter(png::FilterType::NoFilter);
     encoder.set_pixel_dims(Some(png::PixelDimensions {

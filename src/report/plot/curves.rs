@@ -138,8 +138,8 @@ impl Curves {
         for piece in frame.above_bottom(&joined) {
             canvas.line(&piece, stroke);
         }
-        // Markers at even distances along the axis, each curve's a little further than the last one's, so that
-        // curves that lie on one another can be told apart.
+        // Markers at even distances along the axis, each curve's a little further than the last
+        // one's, so that curves that lie on one another can be told apart.
         let places = series
             .spots
             .iter()

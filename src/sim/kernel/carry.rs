@@ -148,7 +148,8 @@ mod tests {
 
     #[test]
     fn carried_messages_share_links_and_are_counted_like_others() {
-        // 1.25 s of computing; two messages of 1 s share the link out of worker 0; half a second of latency. Twice.
+        // 1.25 s of computing; two messages of 1 s share the link out of worker 0; half a second of
+        // latency. Twice.
         let clocks = Mutex::new(Vec::new());
         let results = run(1, &clocks).unwrap();
         assert_eq!(*clocks.lock().unwrap(), [3.75, 6.25]);

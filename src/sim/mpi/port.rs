@@ -46,7 +46,8 @@ pub(super) struct Receiving {
     payload: ManuallyDrop<Vec<u8>>,
 }
 
-// SAFETY: as of `Port`: a request belongs to no thread, and is asked about with the port at hand alone.
+// SAFETY: as of `Port`: a request belongs to no thread, and is asked about with the port at hand
+// alone.
 #[allow(unsafe_code)]
 unsafe impl Send for Receiving {}
 
@@ -78,8 +79,8 @@ pub(super) struct Port {
     universe: Option<Universe>,
 }
 
-// SAFETY: the handles name objects of the MPI library, which belong to no thread. The library is initialised for calls from any
-// thread, one at a time, and every call here needs `&mut self`.
+// SAFETY: the handles name objects of the MPI library, which belong to no thread. The library is
+// initialised for calls from any thread, one at a time, and every call here needs `&mut self`.
 #[allow(unsafe_code)]
 unsafe impl Send for Port {}
 
@@ -107,8 +108,9 @@ impl Port {
         let neighbours = world.split_shared(0).size() as usize;
         let separate = || {
             let mut handle = MaybeUninit::uninit();
-            // SAFETY: MPI is running, the world exists, and MPI writes the new handle before it returns success; on failure
-            // the world's error handler, not replaced yet, ends the program.
+            // SAFETY: MPI is running, the world exists, and MPI writes the new handle before it
+            // returns success; on failure the world's error handler, not replaced yet, ends the
+            // program.
             unsafe {
                 ffi::MPI_Comm_dup(world.as_raw(), handle.as_mut_ptr());
                 let handle = handle.assume_init();
@@ -156,8 +158,8 @@ impl Port {
             });
         };
         let mut request = MaybeUninit::uninit();
-        // SAFETY: the buffer is `count` bytes long and lives, unmoved on the heap and unchanged, until MPI_Test has said that
-        // MPI is done with it (`reap`), or for ever.
+        // SAFETY: the buffer is `count` bytes long and lives, unmoved on the heap and unchanged,
+        // until MPI_Test has said that MPI is done with it (`reap`), or for ever.
         let code = unsafe {
             ffi::MPI_Isend(
                 payload.as_ptr().cast::<c_void>(),
@@ -216,7 +218,8 @@ impl Port {
         let mut flag: c_int = 0;
         let mut message = MaybeUninit::uninit();
         let mut status = MaybeUninit::<ffi::MPI_Status>::zeroed();
-        // SAFETY: all pointers are to variables that outlive the call; the handle is one of this port's.
+        // SAFETY: all pointers are to variables that outlive the call; the handle is one of this
+        // port's.
         let code = unsafe {
             let source = from.map_or(ffi::RSMPI_ANY_SOURCE, |rank| rank as c_int);
             ffi::MPI_Improbe(
@@ -242,7 +245,8 @@ impl Port {
         let length = usize::try_from(count).unwrap_or(0);
         let mut payload = ManuallyDrop::new(vec![0_u8; length]);
         let mut request = MaybeUninit::uninit();
-        // SAFETY: the buffer is `count` bytes long and lives until MPI_Test says that it is filled, or for ever.
+        // SAFETY: the buffer is `count` bytes long and lives until MPI_Test says that it is filled,
+        // or for ever.
         let code = unsafe {
             ffi::MPI_Imrecv(
                 payload.as_mut_ptr().cast::<c_void>(),
@@ -430,7 +434,8 @@ impl Port {
 #[allow(unsafe_code)]
 fn test(request: &mut ffi::MPI_Request) -> Result<bool, NetError> {
     let mut flag: c_int = 0;
-    // SAFETY: the request is one that MPI wrote and that has not ended, or the null request that MPI made of it.
+    // SAFETY: the request is one that MPI wrote and that has not ended, or the null request that
+    // MPI made of it.
     let code = unsafe { ffi::MPI_Test(request, &raw mut flag, ffi::RSMPI_STATUS_IGNORE) };
     check(code, "move a message on")?;
     Ok(flag != 0)

@@ -24,7 +24,8 @@ pub(super) fn listen(rank: usize) {
     if LAST_WORDS.set(words).is_err() {
         return;
     }
-    // SAFETY: the handler calls nothing but what POSIX allows in one: atomic loads, `write`, `poll` and `_exit`.
+    // SAFETY: the handler calls nothing but what POSIX allows in one: atomic loads, `write`, `poll`
+    // and `_exit`.
     unsafe {
         libc::signal(libc::SIGTERM, ended as *const () as libc::sighandler_t);
     }
@@ -41,7 +42,8 @@ extern "C" fn ended(_signal: libc::c_int) {
     if !TOLD.load(Ordering::Relaxed)
         && let Some(words) = LAST_WORDS.get()
     {
-        // SAFETY: the text is as long as is said, and never changes; of no files there is nothing to read.
+        // SAFETY: the text is as long as is said, and never changes; of no files there is nothing
+        // to read.
         unsafe {
             libc::write(2, words.as_ptr().cast(), words.len());
             // A sleep that POSIX allows in a handler.
