@@ -465,7 +465,8 @@ impl Fabric {
             self.arriving.insert((arrival, flow), arriving);
             return;
         };
-        // Without jitter a channel's messages arrive in the order in which they were sent anyway.
+        // Without jitter and losses a channel's messages arrive in the order in which they were
+        // sent anyway.
         if self.uncertain {
             if let Some(&(last, _)) = self.last_arrival.get(&name) {
                 arrival = arrival.max(last);

@@ -177,7 +177,7 @@ impl Axis {
     fn linear_ticks(&self) -> Vec<Tick> {
         let size = self.unit.at(self.high).0;
         let (low, high) = (self.low / size, self.high / size);
-        // Rounded up to 1, 2 or 5: six ticks at most, and seldom fewer than three.
+        // Rounded up to 1, 2 or 5: six steps at most, and seldom fewer than three.
         let step = nice_step((high - low) / 6.0);
         // As many as tell neighbouring ticks apart.
         let decimals = usize::from(step < 1.0) + usize::from(step < 0.1) + usize::from(step < 0.01);
