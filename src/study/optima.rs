@@ -19,7 +19,7 @@ pub fn pooled_lambda(weights: &[f64], variances: &[f64]) -> f64 {
 
 /// λ of James and Stein (1961), positive part, for J weights of equal variance:
 /// `max(0, 1 − (J − 2) τ² / Σ (w_j − 1)²)`. It improves on no shrinkage whatever the true weights
-/// are if J > 2, and is 1 otherwise. *(Derived, §4.8.)*
+/// are if J > 2, and is 1 otherwise (0 without any weight). *(Derived, §4.8.)*
 pub fn james_stein(weights: &[f64], variance: f64) -> f64 {
     james_stein_of_sums(weights.len(), signal(weights), variance)
 }
