@@ -42,7 +42,7 @@ impl FromStr for Sum {
             "md5" => (Kind::Md5, 32),
             "git" => (Kind::Git, 40),
             // No sum is of this length, so that the error below tells of an unknown kind as well.
-            _ => (Kind::Sha256, 0),
+            _ => (Kind::Sha256, usize::MAX),
         };
         if digits.len() != length || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
             let what = format!(
@@ -217,6 +217,7 @@ mod tests {
             "sha256:12",
             "sha1:ce013625030ba8dba906f756967f9e9ca394464a",
             "md5:zz",
+            "sha1:",
             "",
         ] {
             let error = text.parse::<Sum>().unwrap_err().to_string();
