@@ -34,6 +34,7 @@ pub struct Shortage {
 /// Sets how many bytes this process may take in all, if any number is given.
 pub fn limit_to(bytes: Option<u64>) {
     if let Some(bytes) = bytes {
+        // Relaxed: it is set once, from the command line, before any thread asks.
         BY_HAND.store(bytes, Ordering::Relaxed);
     }
 }
@@ -62,6 +63,7 @@ pub fn need(what: impl FnOnce() -> String, needs: u64) -> Result<(), Shortage> {
 /// Bytes of so many values of a size: more than there can be, where the product is.
 pub fn bytes(values: &[usize], size: usize) -> u64 {
     let factors = values.iter().map(|&factor| factor as u64);
+    // Saturating: sizes come from a person, and a product that wraps around would look small.
     factors.fold(size as u64, u64::saturating_mul)
 }
 
@@ -106,7 +108,8 @@ fn taken() -> u64 {
 
 /// Starts a new peak. Where that is not possible, the peak is that of the process so far.
 pub fn reset_peak() {
-    // "5" resets the peak resident size (proc(5)); refused in some containers, which is no reason to stop.
+    // "5" resets the peak resident size (proc(5)); refused in some containers, which is no reason
+    // to stop.
     let _ = fs::write("/proc/self/clear_refs", "5");
 }
 
@@ -158,8 +161,9 @@ fn in_groups(groups: &str, root: &Path) -> Option<u64> {
         } else {
             continue;
         };
-        // Within a container the path may be that of outside; its own group is then what is mounted.
-        // Every group above also limits what is below it, so that the tightest of all counts.
+        // Within a container the path may be that of outside; its own group is then what is
+        // mounted. Every group above also limits what is below it, so that the tightest of all
+        // counts.
         for folder in folders(&base, path) {
             let number = |name: &str| {
                 fs::read_to_string(folder.join(name))

@@ -37,7 +37,9 @@ fn without_panics(
             }
         }));
     });
+    // Relaxed: the count decides only whether a text is shown.
     READING.fetch_add(1, Ordering::Relaxed);
+    // Whatever state a panic leaves is dropped with the reader: nobody looks at it afterwards.
     let outcome = panic::catch_unwind(AssertUnwindSafe(read));
     READING.fetch_sub(1, Ordering::Relaxed);
     outcome.unwrap_or_else(|_| {

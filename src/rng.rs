@@ -59,6 +59,8 @@ pub fn stream(seed: u64, purpose: Purpose, worker: u64, round: u64) -> ChaCha8Rn
 pub const fn mix(a: u64, b: u64) -> u64 {
     // The odd factor keeps (a, b) and (b, a) apart. Without the last addend the pair (0, 0) would
     // stay 0.
+    // The first factor is 2⁶⁴ over the golden ratio, the step of SplitMix64; the others are its
+    // mixer's.
     let mut z = a
         .wrapping_mul(0x9E37_79B9_7F4A_7C15)
         .wrapping_add(b)
@@ -93,5 +95,6 @@ mod tests {
         assert_eq!(stream(7, Purpose::Dropout, 3, 11).next_u64(), FIRST_DRAW);
     }
 
+    // As it was first drawn; nothing but keeping it makes it right.
     const FIRST_DRAW: u64 = 17_661_976_927_325_375_025;
 }

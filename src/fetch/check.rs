@@ -41,7 +41,8 @@ impl FromStr for Sum {
             "sha256" => (Kind::Sha256, 64),
             "md5" => (Kind::Md5, 32),
             "git" => (Kind::Git, 40),
-            _ => (Kind::Sha256, 0),
+            // No sum is of this length, so that the error below tells of an unknown kind as well.
+            _ => (Kind::Sha256, usize::MAX),
         };
         if digits.len() != length || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
             let what = format!(
@@ -103,6 +104,7 @@ fn digits<D: Digest>(path: &Path, git: bool) -> io::Result<String> {
     if git {
         digest.update(format!("blob {}\0", file.metadata()?.len()));
     }
+    // Piece by piece: published files are larger than memory.
     let mut buffer = vec![0; 1 << 16];
     loop {
         match file.read(&mut buffer)? {
@@ -127,6 +129,7 @@ fn unreadable(path: &Path, error: &io::Error) -> FetchError {
 /// What the first bytes of a file say against its being what its name says.
 pub fn kind(name: &str, head: &[u8]) -> Result<(), String> {
     let text = head.trim_ascii_start();
+    // A byte order mark, which some servers put before a page.
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let is_page = ["<!doctype", "<html", "<head", "<?xml"]
         .iter()
@@ -214,6 +217,7 @@ mod tests {
             "sha256:12",
             "sha1:ce013625030ba8dba906f756967f9e9ca394464a",
             "md5:zz",
+            "sha1:",
             "",
         ] {
             let error = text.parse::<Sum>().unwrap_err().to_string();

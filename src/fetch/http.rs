@@ -54,6 +54,7 @@ impl Default for Patience {
             tries: 5,
             pause: Duration::from_secs(1),
             window: Duration::from_mins(1),
+            // In a minute, 1 kB a second: such a connection is better begun anew.
             least: 64 << 10,
         }
     }
@@ -135,6 +136,7 @@ impl<'a> Client<'a> {
         let mut reasons = Vec::new();
         for address in addresses {
             let mut tried = 0;
+            // What an earlier process left counts as well.
             let mut resumed = length(part) > 0;
             loop {
                 let before = length(part);
@@ -182,12 +184,15 @@ impl<'a> Client<'a> {
             fs::remove_file(job.part).map_err(writing(job.part))?;
             have = 0;
         }
+        // A request for what follows the last byte would be refused.
         if have > 0 && job.file.bytes == Some(have) {
             return Ok(());
         }
         let mut request = self.agent.get(address);
         if have > 0 {
             request = request.header(header::RANGE, format!("bytes={have}-"));
+            // Without one the server goes on in whatever it has now: then the sum of the whole must
+            // tell.
             if let Some(version) = tag.version() {
                 request = request.header(header::IF_RANGE, version);
             }
@@ -206,6 +211,7 @@ impl<'a> Client<'a> {
         if promise.start > 0 {
             plausible(&promise, job)?;
         }
+        // Before the first byte: a part without its tag could not be gone on with.
         tag.write(address, response.headers())?;
         let mut file = OpenOptions::new();
         let mut file = (file.create(true).write(true).truncate(promise.start == 0))
@@ -298,6 +304,7 @@ fn length(path: &Path) -> u64 {
 
 /// Where what came is not the file: it is deleted, and this address not tried again.
 fn wrong(part: &Path, what: String) -> Failed {
+    // Best effort: whatever stays is found out by the check of the whole.
     let _ = fs::remove_file(part);
     Failed::Here(what)
 }
@@ -341,6 +348,7 @@ fn promise(response: &Response<Body>, have: u64, job: &Job<'_>) -> Result<Promis
                 }
             }
         }
+        // What is here is longer than the file has become: from the start, then.
         StatusCode::RANGE_NOT_SATISFIABLE => {
             let _ = fs::remove_file(job.part);
             Err(Failed::Now("has no part to go on with".to_owned(), None))

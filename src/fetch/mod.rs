@@ -107,6 +107,7 @@ impl Fetch<'_> {
     /// want it; if the data folder cannot be written.
     pub fn set(&self, set: &PublishedSet) -> Result<Fetched, FetchError> {
         let goal = self.folder.join(&set.name);
+        // Before the lock, so that nobody waits, or needs to write, for what is there.
         if goal.is_dir() {
             return Ok(Fetched::There(goal));
         }
@@ -243,6 +244,7 @@ impl Fetch<'_> {
                     "{name}: no sum is published to check it by; what came has {sum}"
                 ));
             }
+            // Published sizes are exact bounds; of others only the length of the archive is known.
             let most = set
                 .unpacked
                 .unwrap_or(bytes.saturating_mul(MOST_TIMES) + AND_A_BIT);

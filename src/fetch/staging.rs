@@ -35,6 +35,8 @@ impl Staging {
         let folder = all.join(name);
         fs::create_dir_all(&folder).map_err(writing(&folder))?;
         let path = all.join(format!("{name}.lock"));
+        // Beside the folder, and never removed: whoever waits holds this very file, and a new one
+        // of its name would be another lock.
         let lock = File::create(&path).map_err(writing(&path))?;
         match lock.try_lock() {
             Ok(()) => {}
@@ -91,8 +93,10 @@ impl Staging {
             inner = only;
         }
         if inner != unpacked {
+            // It lies beside the one folder, and would be left behind with what is above it.
             fs::rename(&account, inner.join(ACCOUNT)).map_err(writing(&account))?;
         }
+        // One step on one file system: nobody finds a folder of this name that is not whole.
         fs::rename(&inner, goal).map_err(writing(goal))?;
         // What is left is of no use to anyone, and in nobody's way.
         let _ = fs::remove_dir_all(&self.folder);

@@ -89,6 +89,7 @@ impl Unpacking<'_> {
     fn tar(&mut self) -> Result<(), FetchError> {
         // Names and headers come on top of what files hold; a flood of either ends here.
         let limit = self.most.saturating_mul(2).saturating_add(1 << 20);
+        // Several gzip members in a row are one file, as some tools write them.
         let unpacked = MultiGzDecoder::new(self.open()?).take(limit);
         let mut archive = tar::Archive::new(unpacked);
         let entries = archive.entries().map_err(|error| self.broken(&error))?;
@@ -100,6 +101,8 @@ impl Unpacking<'_> {
                 .into_owned();
             let place = self.place(&name)?;
             match entry.header().entry_type() {
+                // Folders come with their files. A global header is git's, in archives that it
+                // makes.
                 EntryType::Directory | EntryType::XGlobalHeader => {}
                 EntryType::Regular | EntryType::Continuous => {
                     let size = entry.size();

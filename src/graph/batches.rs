@@ -70,6 +70,7 @@ impl Steps {
     /// Which of a worker's training nodes, in the order of the epoch, train in a step.
     pub fn range(&self, worker: usize, step: usize) -> Range<usize> {
         let nodes = self.nodes[worker];
+        // Rounded up, so that the last steps may have fewer, or none at all.
         let each = nodes.div_ceil(self.steps);
         (step * each).min(nodes)..((step + 1) * each).min(nodes)
     }

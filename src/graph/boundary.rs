@@ -93,6 +93,7 @@ impl BoundaryPlan {
                     }
                 }
             }
+            // Nodes differ, so that an unstable sort has one outcome.
             halo.sort_unstable_by_key(|&node| (owner(node), node));
             let mut receives: Peers<Range<usize>> = Peers::default();
             for (at, &node) in halo.iter().enumerate() {
@@ -186,6 +187,8 @@ impl Part {
             graph
                 .neighbours(v as usize)
                 .iter()
+                // Never the 0 of a node that is neither: sources of owned nodes are owned, or in
+                // the halo.
                 .map(move |&u| (local[u as usize], row))
         });
         Csr::rectangular(self.owned.len(), columns, entries)

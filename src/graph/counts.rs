@@ -60,6 +60,7 @@ impl BoundaryCounts {
             parts: boundary.parts.iter().map(PartCounts::new).collect(),
             nodes: boundary.nodes,
             edges: boundary.edges,
+            // Of no values, dense or not; nothing is to be said about columns of theirs.
             dense: true,
         }
     }

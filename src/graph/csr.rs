@@ -56,6 +56,7 @@ impl Csr {
                 (column as usize) < columns,
                 "column {column} of a matrix with {columns}"
             );
+            // A row out of range fails at this index.
             starts[row as usize + 1] += 1;
         }
         for row in 0..rows {
@@ -73,6 +74,7 @@ impl Csr {
         let mut end = 0;
         for row in 0..rows {
             let range = starts[row]..starts[row + 1];
+            // Equal columns are one entry afterwards, so that stability would show nowhere.
             neighbours[range.clone()].sort_unstable();
             for read in range {
                 if end == offsets[row] || neighbours[end - 1] != neighbours[read] {
@@ -83,6 +85,7 @@ impl Csr {
             offsets[row + 1] = end;
         }
         neighbours.truncate(end);
+        // Lists may name most pairs twice, and a graph stays for the whole run.
         neighbours.shrink_to_fit();
         Self {
             columns,

@@ -5,6 +5,7 @@ use sha2::{Digest, Sha256};
 use super::{Dataset, Features, Labels};
 
 /// Numbers that are handed to the hash together.
+// The hash does not depend on it.
 const BATCH: usize = 4096;
 
 /// SHA-256 over numbers as little-endian bytes, each list after its length, so that no two
@@ -26,6 +27,7 @@ impl Hasher {
     }
 
     fn places(&mut self, places: &[usize]) {
+        // 64 bits on every machine: a hash must not depend on the width of its addresses.
         self.list(places.iter().map(|&place| (place as u64).to_le_bytes()));
     }
 

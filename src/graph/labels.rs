@@ -64,6 +64,7 @@ impl Label {
             (Some(Self::Several(words)), _) => words.to_vec(),
             (Some(Self::Class(class)), _) => vec![*class],
             (None, Task::Classes(_)) => vec![NO_CLASS],
+            // The first bit says whether anything is known, and here it is 0.
             (None, Task::Labels(_)) => vec![0; task.words()],
         }
     }
@@ -205,6 +206,7 @@ impl Several {
             has.clear();
             let mut missing = 0;
             for value in row {
+                // Not a number is how files say that a label is unknown, OGB's among them.
                 missing += usize::from(value.is_nan());
                 if !(value.is_nan() || value == 0.0 || value == 1.0) {
                     return Err(format!(

@@ -38,6 +38,7 @@ mod tests {
         let mean = all.iter().sum::<f64>() / 40_000.0;
         let variance = all.iter().map(|x| x * x).sum::<f64>() / 40_000.0;
         assert!(
+            // Four standard errors of either: 1 / 200, and the root of 2 / 40,000.
             mean.abs() < 0.02 && (variance - 1.0).abs() < 0.03,
             "{mean} {variance}"
         );

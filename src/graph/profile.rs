@@ -97,6 +97,7 @@ impl DataProfile {
         Self {
             name: data.name.clone(),
             nodes: graph.nodes(),
+            // Stored in both directions.
             edges: graph.edges() / 2,
             degrees: Degrees::of(graph),
             components: sizes.len(),
@@ -130,6 +131,7 @@ impl Degrees {
         // The smallest degree that so many nodes do not exceed.
         let percentile = |share: f64| {
             let rank = (share * all.len() as f64).ceil() as usize;
+            // The 0th percentile is the first, too.
             all.get(rank.saturating_sub(1)).copied().unwrap_or(0)
         };
         Self {

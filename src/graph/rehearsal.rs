@@ -137,6 +137,7 @@ impl Rehearsal {
                     nodes: &worker.nodes,
                     own: part.owned.len(),
                 };
+                // Taken, as what this layer reads becomes the outputs of the layer below.
                 SampledLayer::draw(&sampler, hop, &view, std::mem::take(outputs))
             };
             let all = outputs.par_iter_mut().zip(&self.workers);
@@ -162,6 +163,8 @@ impl Rehearsal {
                 });
             }
             // Only now has everybody asked.
+            // Below the first layer nothing is computed: what is made there are the rows of
+            // features to send.
             let counts = layer > 0 || self.form == Form::Together;
             for (rank, sampled) in drawn.iter().enumerate().filter(|_| counts) {
                 let (made, _) = sampled.below(&asked[rank]);

@@ -12,8 +12,10 @@ use crate::rng::{Purpose, stream};
 
 /// Edges, or rows of features, that share one random stream; threads take streams, so their number
 /// does not matter.
+// Part of what a seed means: with another number the same seed gives another graph.
 const BATCH: usize = 1 << 14;
 /// Batches that are drawn at a time.
+// Some 4 million edges, 32 MiB: little beside the whole, enough for any number of threads.
 const TOGETHER: usize = 256;
 /// Rounds of drawing in which a number of distinct edges must be reached.
 const ROUNDS: u64 = 200;
@@ -75,6 +77,7 @@ pub fn graph(
                 let mut fresh = draw(count - edges.len(), round);
                 fresh.retain(|edge| edges.binary_search(edge).is_err());
                 edges.append(&mut fresh);
+                // Equal edges are alike, so that the outcome is one, whatever threads do.
                 edges.par_sort_unstable();
                 edges.dedup();
                 if edges.len() == count {
@@ -119,6 +122,8 @@ fn draw(
                     .iter()
                     .filter(|&&threshold| draw >= threshold)
                     .count();
+                // The quadrants a, b, c, d are 0 to 3: their two bits are the next ones of row and
+                // column.
                 row = row << 1 | quadrant >> 1;
                 column = column << 1 | quadrant & 1;
             }

@@ -52,6 +52,7 @@ impl<'a> Sampler<'a> {
             .collect();
         numbered.select_nth_unstable(fanout);
         let mut places: Vec<usize> = numbered[..fanout].iter().map(|&(_, at)| at).collect();
+        // Back in the order of the neighbours, which is that of sums.
         places.sort_unstable();
         places.into_iter().map(|at| neighbours[at]).collect()
     }
@@ -168,6 +169,8 @@ impl SampledLayer {
             if end > start {
                 *found.of(owner) = start..end;
             }
+            // Rows ascend as owners do in the halo, so that each search begins where the last
+            // ended.
             start = end;
         }
         found

@@ -47,6 +47,7 @@ impl DatasetSpec {
     /// # Errors
     /// Those of [`DatasetSpec::read`].
     pub fn read_outline(&self, base: &Path) -> Result<RawDataset, GraphError> {
+        // A split by classes needs these, and another order has to move rows of features.
         let plain = !matches!(self.split, SplitSpec::PerClass(_)) && self.order == NodeOrder::Given;
         let generate = if plain {
             synthetic::outline
@@ -160,6 +161,7 @@ mod tests {
                 .sum::<f64>()
         };
         // Every paper has a word, so that normalised rows sum to 1 each; there are 49,216 words.
+        // Shares are single-precision numbers.
         assert!((total(bundled("cora")) - 2708.0).abs() < 1e-3);
         let kept = DatasetSpec {
             normalise_features: Some(false),

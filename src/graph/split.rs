@@ -199,6 +199,8 @@ fn per_class(
             );
             return Err(GraphError::key(KEY, what));
         }
+        // A stream of its own for each class, whose choice then does not depend on the other
+        // classes.
         nodes.shuffle(&mut stream(seed, Purpose::Split, 0, class));
         split.test.extend(nodes.split_off(train + val));
         split.validation.extend(nodes.split_off(train));
@@ -207,6 +209,7 @@ fn per_class(
     if in_all > 0 {
         // A stream that no class has.
         let mut random = stream(seed, Purpose::Split, 0, data.classes as u64);
+        // By number again: they were put together class by class.
         split.test.sort_unstable();
         split.test.shuffle(&mut random);
         split.validation = split

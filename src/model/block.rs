@@ -82,6 +82,8 @@ impl Block {
             let own = degrees[v];
             let weight = |u: usize| match aggregation {
                 Aggregation::SymmetricWithSelf => inverse_root((own + 1) * (degrees[u] + 1)),
+                // A boundary row's degree may be 0 in a graph with edges one way; it must not
+                // divide by zero.
                 Aggregation::Symmetric => inverse_root(own.max(1) * degrees[u].max(1)),
                 Aggregation::Mean => (1.0 / own.max(1) as f64) as f32,
                 Aggregation::MeanWithSelf => (1.0 / (own + 1) as f64) as f32,
@@ -89,6 +91,7 @@ impl Block {
             };
             let mut own_pending = aggregation.has_self();
             for &u in adjacency.neighbours(v) {
+                // Where a stored self-loop would stand: terms are added in the order of columns.
                 if own_pending && u as usize > v {
                     own_pending = false;
                     columns.push(index(v));
@@ -119,6 +122,8 @@ impl Block {
     /// If an input has no degree.
     pub fn sampled(layer: &SampledLayer, degrees: &[usize], aggregation: Aggregation) -> Self {
         Self::new(&layer.adjacency, degrees, aggregation)
+            // Outputs are the first inputs, so equal numbers are the node itself, which was not
+            // drawn.
             .scaled(|v, u| if v == u { 1.0 } else { layer.scale(v as usize) })
     }
 
@@ -209,10 +214,12 @@ const DRAW: usize = 8;
 const EDGES: u64 = 0x0065_6467_6573;
 
 fn inverse_root(product: usize) -> f32 {
+    // In double precision and rounded once: a root and a division in `f32` would round twice.
     (1.0 / (product as f64).sqrt()) as f32
 }
 
 const fn index(v: usize) -> u32 {
+    // Nodes of a graph are numbered in 32 bits, and a block has no more inputs than that.
     v as u32
 }
 

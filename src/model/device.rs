@@ -39,6 +39,7 @@ fn upload(client: &Client, rows: &Rows) -> Uploaded {
 /// The structure of `matrix`, or of its transpose, where `like` lies; uploaded when first asked
 /// for.
 pub fn structure(like: &CubeTensor, matrix: &SparseMatrix, transposed: bool) -> Arc<Uploaded> {
+    // By its text: the same caches also keep tiles, under names of their own.
     let device = format!("{:?}", like.device);
     if transposed {
         let by_column = matrix.by_column();
@@ -55,6 +56,7 @@ pub fn structure(like: &CubeTensor, matrix: &SparseMatrix, transposed: bool) -> 
 /// For each entry of the transpose its position in the matrix, where `like` lies.
 pub fn positions(like: &CubeTensor, matrix: &SparseMatrix) -> Arc<Handle> {
     let by_column = matrix.by_column();
+    // A name of its own: under the device's alone stands the structure, which is another type.
     let key = format!("{:?} positions", like.device);
     by_column
         .cache
@@ -71,7 +73,9 @@ pub fn lanes(like: &CubeTensor, elements: usize) -> (Client, CubeCount, CubeDim)
 
 /// A tensor `[rows, width]` where `like` lies, to be filled.
 pub fn result(like: &CubeTensor, rows: usize, width: usize) -> CubeTensor {
+    // A buffer may not be empty, so a result without values has room for one that nobody reads.
     let bytes = (rows * width).max(1) * size_of::<f32>();
+    // What was in this memory before stays there: every kernel writes each element of its result.
     over(like, like.client.empty(bytes), rows, width)
 }
 

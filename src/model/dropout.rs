@@ -10,6 +10,7 @@ use super::SparseMatrix;
 use crate::rng::{Purpose, mix};
 
 /// Values below which one thread is done before others have woken up.
+// No result depends on it: a draw is the same on any thread.
 const SERIAL_VALUES: usize = 1 << 16;
 
 /// Drops values with a probability and scales the others up, so that expectations stay.
@@ -26,6 +27,7 @@ pub struct Dropout {
 fn threshold(probability: f64) -> u32 {
     (probability.clamp(0.0, 1.0) * 65_536.0)
         .round()
+        // Never all of them: `scale` divides by the share that is kept.
         .min(65_535.0) as u32
 }
 
@@ -36,6 +38,7 @@ impl Dropout {
         Self {
             threshold,
             of_features: threshold,
+            // Mixed, not a stream: any value's draw is found without those before it.
             seed: mix(seed, Purpose::Dropout as u64),
         }
     }
@@ -115,6 +118,7 @@ impl Dropout {
         let mut values = rows.values().to_vec();
         for (row, &node) in nodes.iter().enumerate() {
             let key = self.node_key(epoch, layer, node);
+            // Entries of one group mostly follow each other, so one draw serves them all.
             let (mut group, mut bits) = (usize::MAX, 0);
             let entries = structure.offsets[row] as usize..structure.offsets[row + 1] as usize;
             for (&column, value) in structure.columns[entries.clone()]
@@ -205,6 +209,7 @@ mod tests {
         // Five standard deviations of a share over 100,000 draws.
         assert!((dropped - 0.3).abs() < 5.0 * (0.3 * 0.7 / 1e5_f64).sqrt());
         let mean = mask.iter().map(|&m| f64::from(m)).sum::<f64>() / mask.len() as f64;
+        // The same five, over the 0.7 that is kept.
         assert!((mean - 1.0).abs() < 0.01);
     }
 

@@ -17,6 +17,7 @@ pub fn is_finite(values: &[f32]) -> bool {
 /// Whether all values and their squares are finite: Adam divides by the root of a mean of squares,
 /// and a parameter whose square was infinite once would never move again.
 pub fn has_finite_squares(values: &[f32]) -> bool {
+    // The root is rounded down, so its own square is still finite.
     largest(values) <= f32::MAX.sqrt().to_bits()
 }
 

@@ -23,9 +23,11 @@ use super::host::{by_rows, zeros};
 use super::sparse::Rows;
 
 /// Entries between the row that is added and the row that is asked for.
+// A matter of speed alone: a prefetch changes no value.
 const AHEAD: usize = 10;
 
 /// Values of a tile that fill the registers.
+// Four registers of 16 values with AVX-512, eight of 8 with AVX2.
 const TILE: usize = 64;
 
 /// `Σ_e w(e, k)·x[column(e)]` over the entries `e` of each row, with head `k` of `heads` weighting
@@ -123,8 +125,9 @@ fn each_part<W: Fn(usize, usize) -> f32 + Sync>(
         width,
     };
     let (arch, wide) = (Arch::new(), result / parts);
-    // Of each row `step` columns, in parts of `wide`: the first is `part`, from its column `from` on. The one place that calls `fill`: with
-    // a second one it would no longer become part of the code for the instruction set.
+    // Of each row `step` columns, in parts of `wide`: the first is `part`, from its column `from`
+    // on. The one place that calls `fill`: with a second one it would no longer become part of the
+    // code for the instruction set.
     let fill_rows = |range: Range<usize>, part, from, step, wide, sums: &mut [f32]| {
         arch.dispatch(
             #[inline(always)]
@@ -139,6 +142,8 @@ fn each_part<W: Fn(usize, usize) -> f32 + Sync>(
     };
     by_rows(
         rows,
+        // Heads side by side read the same columns for each head, so the result can be wider than
+        // `x`.
         rows.columns.len() * width.max(result),
         |row| row * result,
         &mut out,
@@ -173,6 +178,8 @@ impl<W: Fn(usize, usize) -> f32> Gather<'_, W> {
     #[inline(always)]
     fn part(&self, row: usize, heads: &[(usize, usize)], from: usize, sums: &mut [f32]) {
         let mut at = 0;
+        // Widths are constants, so that a tile is registers and not memory; hence one branch for
+        // each.
         while sums.len() - at >= TILE {
             self.tile::<TILE>(row, heads, from + at, &mut sums[at..]);
             at += TILE;
@@ -243,9 +250,12 @@ impl<W: Fn(usize, usize) -> f32> Gather<'_, W> {
 #[inline(always)]
 pub fn prefetch<const WIDTH: usize>(x: &[f32], at: usize) {
     #[cfg(target_arch = "x86_64")]
+    // Sixteen floats are a cache line of 64 bytes, the unit that memory is asked for.
     for line in (0..WIDTH).step_by(16) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch reads nothing that the program can see and never faults, whatever the address.
+        // SAFETY: a prefetch reads nothing that the program can see and never faults, whatever the
+        // address. `wrapping_add`, as `add` past the end of a slice is undefined even where nothing
+        // is read.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(x.as_ptr().wrapping_add(at + line).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
@@ -255,6 +265,8 @@ pub fn prefetch<const WIDTH: usize>(x: &[f32], at: usize) {
 /// `⟨a, b⟩` in sixteen partial sums: the same bits whatever the instruction set.
 #[inline(always)]
 pub fn dot(a: &[f32], b: &[f32]) -> f32 {
+    // One sum is a chain of additions that the compiler may not reorder; sixteen are a register's
+    // worth.
     let mut sums = [0.0_f32; 16];
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<16>(), b.as_chunks::<16>());
     for (a, b) in a.iter().zip(b) {
@@ -325,6 +337,8 @@ mod tests {
                 for column in 0..part {
                     let parts = (0..heads).map(|head| sums[row * width + head * part + column]);
                     let (sum, found) = (parts.sum::<f32>(), merged[row * part + column]);
+                    // Terms in another order: what rounding makes of them grows with the root of
+                    // their number.
                     prop_assert!((sum - found).abs() <= 1e-3 * (1.0 + rows.entries(row).len() as f32).sqrt());
                 }
             }
@@ -366,6 +380,7 @@ mod tests {
         ) {
             let (a, b): (Vec<f32>, Vec<f32>) = pairs.iter().copied().unzip();
             let exact: f64 = pairs.iter().map(|&(a, b)| f64::from(a) * f64::from(b)).sum();
+            // A hundred products of at most 4, in single precision.
             prop_assert!((f64::from(dot(&a, &b)) - exact).abs() < 1e-4);
         }
     }

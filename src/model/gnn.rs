@@ -184,6 +184,7 @@ impl Gnn {
         Self {
             convs,
             norms,
+            // A flag rather than an `Activation`: burn's derive takes plain constants as they are.
             elu: spec.kind == ModelKind::Gat,
             residual: spec.residual,
         }
@@ -258,6 +259,8 @@ impl Gnn {
         } else {
             Activation::Relu
         };
+        // All layers but the last have one or none has, so the layer's number is that of its
+        // normalisation.
         match self.norms.get(layer) {
             Some(norm) => norm.forward(conv(Activation::Identity), activation),
             None => conv(activation),
@@ -266,6 +269,7 @@ impl Gnn {
 
     /// Logits of all outputs of a block that covers the whole graph, without dropout.
     pub fn infer(&self, block: &Block, features: &Input) -> Matrix {
+        // The features are shared, not copied; each layer's result takes their place.
         let mut input = features.clone();
         for layer in 0..self.layers() {
             input = Input::Dense(self.layer(layer, block, &input));
@@ -281,6 +285,7 @@ impl Gnn {
 fn added(rows: Matrix, own: &Input) -> Matrix {
     match own {
         Input::Dense(own) => rows.zip(own.clone(), Tensor::add),
+        // Features alone are sparse, and the first layer, which reads them, adds no input.
         Input::Sparse(..) => rows,
     }
 }

@@ -13,6 +13,7 @@ use rayon::prelude::*;
 use super::sparse::Rows;
 
 /// Multiplications below which one thread is done before others have woken up.
+// No result depends on it: with threads or without, each value is made by one of them.
 const SERIAL_WORK: usize = 1 << 18;
 
 /// A backend whose tensors lie in the memory of the host.
@@ -43,6 +44,8 @@ impl Deref for FlexValues {
 
     fn deref(&self) -> &[f32] {
         self.0
+            // `storage` alone would be wrong for a view, whose values are a part of what it points
+            // into.
             .as_slice::<f32>()
             .unwrap_or_else(|| self.0.storage::<f32>())
     }
@@ -158,7 +161,9 @@ pub fn rows_in_blocks(values: &mut [f32], width: usize, task: impl Fn(usize, &mu
             || task(first, rows),
         );
     };
+    // A row wider than a block is a block by itself: no task could work on a part of one.
     let height = (BLOCK_VALUES / width).max(1);
+    // Two blocks are sooner done here than handed to other threads.
     if values.len() <= 2 * BLOCK_VALUES {
         return task(0, values);
     }

@@ -66,6 +66,7 @@ impl Input {
     /// The first `rows` rows.
     pub fn head(&self, rows: usize) -> Self {
         match self {
+            // A handle to the same rows: neither tensors nor matrices are copied.
             _ if rows == self.rows() => self.clone(),
             Self::Dense(all) => Self::Dense(all.head(rows)),
             Self::Sparse(matrix, stripe) => Self::Sparse(Arc::new(matrix.head(rows)), *stripe),
@@ -83,6 +84,7 @@ impl Input {
     /// Rows times `weight [width, d]`.
     pub fn times(&self, weight: Tensor<2>) -> Matrix {
         match self {
+            // Clones of tensors share their values; operations consume what they are given.
             Self::Dense(rows) => rows.clone().map(|rows| product(rows, weight.clone())),
             Self::Sparse(matrix, stripe) => tiles::product(matrix, &weight.into(), *stripe),
         }
@@ -107,6 +109,8 @@ impl Input {
         }
         match self {
             Self::Dense(rows) => {
+                // `map` goes through the stripes from the first row on, so each meets its own
+                // range.
                 let mut ranges = stripes(nodes.len(), rows.stripe());
                 let stripe = |rows: Tensor<2>| {
                     let range = ranges.next().unwrap_or_default();

@@ -60,6 +60,8 @@ impl LayerSpec {
     /// Columns of one attention head.
     pub const fn head_width(&self) -> usize {
         match self.merge {
+            // Without a rest: a width that the heads do not divide is refused when the experiment
+            // is read.
             Merge::Concatenate => self.outputs / self.heads,
             Merge::Average => self.outputs,
         }

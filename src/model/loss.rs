@@ -73,6 +73,7 @@ pub fn mean_targets(
     nodes: usize,
     place: &Place,
 ) -> Targets {
+    // Of no training nodes at all no row is labelled either, and the weight is never used.
     let weight = (1.0 / nodes.max(1) as f64) as f32;
     let labelled = labelled.into_iter();
     let weighted = labelled.filter_map(|(row, label)| Some((row, label?, weight)));
@@ -105,6 +106,7 @@ pub fn mean_loss(logits: &[f32], outputs: usize, labels: &Labels, nodes: &[u32])
 }
 
 fn of_class(row: &[f32], class: u32) -> f64 {
+    // Taken from every logit, so that no exponential overflows.
     let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let sum: f64 = row.iter().map(|x| f64::from(x - largest).exp()).sum();
     sum.ln() - f64::from(row[class as usize] - largest)
@@ -114,6 +116,7 @@ fn of_several(row: &[f32], several: &Several, node: usize) -> Option<f64> {
     let of_label = |(label, &x): (usize, &f32)| {
         let x = f64::from(x);
         let z = if several.has(node, label) { -x } else { x };
+        // `log(1 + exp(z))` where the exponential cannot overflow: its argument is never above 0.
         z.max(0.0) + (-z.abs()).exp().ln_1p()
     };
     let sum: f64 = row.iter().enumerate().map(of_label).sum();

@@ -169,6 +169,8 @@ impl Matrix {
         let mut pairs = self.pairs(other);
         let (own, others) = pairs.next().expect("a matrix has a stripe");
         let first = action(own, others);
+        // From the first stripe on: the order of the sum is fixed, and one stripe has no sum at
+        // all.
         pairs.fold(first, |sum, (own, others)| sum + action(own, others))
     }
 
@@ -230,6 +232,8 @@ impl Matrix {
     pub fn select(&self, rows: &[u32]) -> Self {
         let device = self.parts[0].device();
         let index = |rows: &[u32]| -> Tensor<1, Int> {
+            // Integers of burn are 32 bits and signed on flex and wgpu; a row's number is below
+            // 2³¹.
             let rows: Vec<i32> = rows.iter().map(|&row| row as i32).collect();
             let count = rows.len();
             Tensor::from_data(TensorData::new(rows, [count]), &device)
@@ -271,6 +275,7 @@ impl Matrix {
 
     /// The gradient with respect to this leaf, if anything depends on it.
     pub fn gradient(self, gradients: &mut Gradients) -> Option<Self> {
+        // Removed, so that a gradient's memory is free as soon as it has been used.
         let found = self.parts.iter().map(|part| part.grad_remove(gradients));
         let found: Vec<Option<Tensor<2>>> = found.collect();
         if found.iter().all(Option::is_none) {

@@ -29,6 +29,7 @@ impl<B: Backend, S: Clone + Debug + Send + 'static, const N: usize> Backward<B, 
         let wanted = ops.parents.each_ref().map(Option::is_some);
         let found = (self.0)(gradient, ops.state, wanted);
         for (parent, gradient) in ops.parents.into_iter().zip(found) {
+            // Parents that need no gradient are `None`, and whatever was found for them is dropped.
             if let (Some(node), Some(gradient)) = (parent, gradient) {
                 gradients.register::<B>(node.id, gradient);
             }
@@ -48,7 +49,9 @@ where
     S: Clone + Debug + Send + 'static,
 {
     let nodes = inputs.each_ref().map(<Tracked<B, C>>::node);
+    // Nodes first: `into_primitive` keeps the values and drops their place among the operations.
     let inputs = inputs.map(<Tracked<B, C>>::into_primitive);
+    // Compute-bound: a checkpointing strategy that saves memory must not do an aggregation twice.
     match Way(back).prepare::<C>(nodes).compute_bound().stateful() {
         OpsKind::Tracked(prepared) => {
             let (result, kept) = keeping(inputs);

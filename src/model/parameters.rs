@@ -18,6 +18,7 @@ pub fn parameters<M: Module>(module: &M) -> Vec<f32> {
     struct Collect(Vec<f32>);
     impl ModuleVisitor for Collect {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            // Without its history: reading a parameter is no operation that gradients go through.
             self.0.extend(to_vec(param.val().inner()));
         }
     }
@@ -97,6 +98,8 @@ pub fn with_parameters<M: Module>(module: M, values: &[f32]) -> M {
         fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
             param.map(|old| {
                 let shape = old.shape();
+                // Modules list their fields in one order, in visitors and mappers alike: that order
+                // is the flat vector's.
                 let (mine, rest) = self.0.split_at(shape.num_elements());
                 self.0 = rest;
                 // A tensor of new data has no gradient unless it is asked for.
@@ -140,6 +143,7 @@ pub fn gradients_for<M: Module>(module: &M, flat: &[f32]) -> GradientsParams {
     struct Register<'a>(GradientsParams, &'a [f32]);
     impl ModuleVisitor for Register<'_> {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            // Optimisers take gradients without automatic differentiation, on the inner device.
             let tensor = param.val().inner();
             let (mine, rest) = self.1.split_at(tensor.shape().num_elements());
             self.1 = rest;

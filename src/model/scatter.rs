@@ -25,11 +25,13 @@ const WIDEST: usize = 128;
 const NARROWEST: usize = 16;
 
 /// Rows between the one that is added and the one that is asked of memory.
+// As of all three: values are the same with any number, only the time is not.
 const AHEAD: usize = 4;
 
 /// Whether `matrixᵀ·x` is better added up so, for `x` of this width: the result is smaller than
 /// `x`, and every thread gets a strip.
 pub fn pays(matrix: &SparseMatrix, width: usize) -> bool {
+    // Which way is taken may depend on the number of threads: both give the same bits.
     matrix.columns() < matrix.rows() && width >= NARROWEST * rayon::current_num_threads()
 }
 
@@ -43,6 +45,8 @@ pub fn transposed_product(matrix: &SparseMatrix, x: &[f32], width: usize) -> Vec
             arch.dispatch(
                 #[inline(always)]
                 || match wide {
+                    // Literals, so that each arm is compiled with its width as a constant; the last
+                    // is for the rest of a width.
                     128 => strip(matrix, x, width, start, 128),
                     64 => strip(matrix, x, width, start, 64),
                     32 => strip(matrix, x, width, start, 32),

@@ -8,6 +8,8 @@ use crate::graph::{Labels, Metric, Several};
 fn largest(row: &[f32]) -> u32 {
     let mut best = 0;
     for (class, value) in row.iter().enumerate() {
+        // Not a number compares as smaller: a row of such has class 0, which counts as right by
+        // chance only.
         if *value > row[best] {
             best = class;
         }
@@ -64,6 +66,7 @@ fn roc_auc(logits: &[f32], several: &Several, nodes: &[u32]) -> Option<f64> {
 
 /// The chance that a positive has a higher score than a negative, ties counted half.
 fn area(mut scored: Vec<(f32, bool)>) -> Option<f64> {
+    // Unstable is enough: what ties is counted together below.
     scored.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     let (mut ranks, mut positives, mut before) = (0.0, 0_usize, 0_usize);
     // Equal scores share the mean of their ranks; 0 and −0 are equal and stand together.
@@ -88,8 +91,10 @@ fn micro_f1(logits: &[f32], several: &Several, nodes: &[u32]) -> Option<f64> {
     for v in known(several, nodes) {
         count += 1;
         for (label, &logit) in logits[v * labels..][..labels].iter().enumerate() {
+            // A logit above 0 is a chance above one half.
             let (is, said) = (several.has(v, label), logit > 0.0);
             both += u64::from(is && said);
+            // 2 TP + FP + FN: true positives are in both sums, so they count twice.
             either += u64::from(is) + u64::from(said);
         }
     }
@@ -108,6 +113,7 @@ mod tests {
     fn drawn() -> (Vec<f32>, Labels) {
         let mut state = 7_u32;
         let mut draw = || {
+            // The generator of Numerical Recipes, which a line of Python repeats for scikit-learn.
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             state >> 16
         };

@@ -25,11 +25,15 @@ impl std::fmt::Debug for Cache {
 impl Cache {
     /// What is called so, made when it is not there yet.
     pub(super) fn get<T: Any + Send + Sync>(&self, name: &str, make: impl FnOnce() -> T) -> Arc<T> {
+        // Held while it is made, so that who asks meanwhile waits and shares it; `make` must
+        // therefore not ask the same cache. A panic in it leaves the list as it was, so poison says
+        // nothing.
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = entries
             .iter()
             .find(|(known, _)| known == name)
             .map(|(_, any)| Arc::clone(any));
+        // Names say the type too, so what is found is of it.
         if let Some(found) = found.and_then(|any| any.downcast::<T>().ok()) {
             return found;
         }
@@ -114,10 +118,12 @@ impl Tile {
 }
 
 /// Entries per block: long enough to outweigh the cost of handing a block to a thread.
+// Rows are summed by themselves, so that no result depends on where blocks end.
 const BLOCK_ENTRIES: usize = 2048;
 
 /// Entries of a row that is shared between threads by its columns: in graphs with a power law one
 /// row can outlast all others.
+// Larger than a block, so that a hub always ends one; results depend on neither number.
 pub const HUB_ENTRIES: usize = 1 << 14;
 
 impl Rows {
@@ -127,6 +133,8 @@ impl Rows {
         let mut start = 0_usize;
         for row in 0..rows {
             let end = offsets[row + 1] as usize;
+            // Ends the block before a hub; the next test ends the hub's own, which is longer than
+            // any block.
             if end - offsets[row] as usize >= HUB_ENTRIES && start < row {
                 start = row;
                 blocks.push(start);
@@ -375,6 +383,7 @@ fn transpose(forward: &Rows, columns: usize) -> Transposed {
     for column in 0..columns {
         offsets[column + 1] += offsets[column];
     }
+    // A counting sort by column: linear, and stable, which the order of sums below relies on.
     let mut next = offsets.clone();
     let mut rows = vec![0_u32; forward.columns.len()];
     let mut positions = vec![0_u32; forward.columns.len()];

@@ -46,6 +46,7 @@ pub struct ModelConfig {
     pub biases: Biases,
     /// For `gat`, whether heads that are averaged have a bias each (`bias` of `dgl.nn.GATConv`,
     /// which RETEXO's authors use), or one after the mean (Veličković and others). Default false.
+    // Left out where it is the default, so that folders from before it can be resumed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub head_biases: bool,
     /// Normalisation between layers. Default `none`.
@@ -114,6 +115,7 @@ impl Biases {
     pub fn of(&self, layer: usize) -> usize {
         match self {
             Self::Each(count) => *count,
+            // A list of another length is refused by `suit` when the experiment is read.
             Self::Layers(counts) => counts.get(layer).copied().unwrap_or(1),
         }
     }
@@ -168,7 +170,8 @@ pub enum OptimizerConfig {
         #[serde(default)]
         weight_decay: f64,
         /// Added to the denominator. Default 1e-8.
-        // Left out where it is the default, so that a strategy's own settings can ask for SGD, which has none.
+        // Left out where it is the default, so that a strategy's own settings can ask for SGD,
+        // which has none.
         #[serde(default = "tiny", skip_serializing_if = "is_tiny")]
         epsilon: f64,
     },

@@ -116,6 +116,7 @@ fn by_stripe(
         let pairs = || row.iter().zip(x.parts());
         let terms = pairs().filter(|(tile, _)| tile.matrix.entries() > 0);
         let terms = terms.map(|(tile, x)| term(number, tile, x.clone()));
+        // A stripe without any entry still has rows: its first tile gives their zeros.
         terms.reduce(&join).unwrap_or_else(|| {
             let (tile, x) = pairs().next().expect("a matrix has a stripe");
             term(number, tile, x.clone())

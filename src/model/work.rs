@@ -98,12 +98,15 @@ impl Work {
 
     /// Aggregation of rows of `width` over `entries` edges into `rows` rows.
     pub fn aggregation(rows: usize, entries: usize, width: usize) -> Self {
+        // Of each entry its row, its column's number and its weight are read; of each row the sum
+        // is written.
         let values = entries as f64 * (width + 2) as f64 + (rows * width) as f64;
         Self::kernel(2.0 * entries as f64 * width as f64, 4.0 * values)
     }
 
     /// One pass over `values` numbers that are read and written.
     pub fn pass(values: usize) -> Self {
+        // Four bytes read and four written.
         Self::kernel(values as f64, 8.0 * values as f64)
     }
 
@@ -193,9 +196,12 @@ impl Work {
             outputs, inputs, ..
         } = block;
         let (stored, inner, columns) = (input.stored, spec.inputs, spec.transformed());
+        // As if every row had as many stored values: which rows are the outputs is not known here.
         let own = stored * outputs / inputs.max(1);
         let behind = Self::behind(spec, block, own);
         let sums = matches!(spec.kind, ModelKind::Gcn | ModelKind::Sage | ModelKind::Gin);
+        // The same choice as `aggregate` makes among layers: else the model would charge what is
+        // not done.
         if sums && input.dense && inner < columns {
             // Narrower rows are gathered.
             return Self::product(outputs, outputs * inner, inner, columns)

@@ -30,6 +30,7 @@ impl<'a> Rows<'a> {
     pub const fn rows(&self) -> usize {
         match self.values.len().checked_div(self.width) {
             Some(rows) => rows,
+            // Without width nothing says how many there are.
             None => 0,
         }
     }
@@ -46,6 +47,7 @@ impl<'a> Rows<'a> {
 
     /// The rows in order; none if they have no width.
     pub fn iter(&self) -> impl Iterator<Item = &'a [f32]> + use<'a> {
+        // Chunks of none would be a panic; without width there are no values either.
         self.values.chunks_exact(self.width.max(1))
     }
 }
@@ -176,6 +178,7 @@ pub(super) fn check_length(
     rows: usize,
     width: usize,
 ) -> Result<(), NetError> {
+    // Not by message: codecs whose messages differ in length look at that by themselves.
     let expected = codec.encoded_bytes(rows, width);
     if bytes.len() as u64 == expected.0 {
         return Ok(());

@@ -58,6 +58,7 @@ impl CodecLane {
         let (from, to, kind) = match self.way {
             Way::Forward if layer == 0 => (self.owner, self.reader, first),
             Way::Forward => (self.owner, self.reader, TrafficKind::Activation),
+            // Of the first layer, too: features have no gradient, but products of them have.
             Way::Back => (self.reader, self.owner, TrafficKind::ActivationGradient),
         };
         Lane {
@@ -125,6 +126,7 @@ impl CodecKey {
     const fn pair(&self) -> u64 {
         match self.lane {
             None => 0,
+            // Owner and reader and not sender and receiver, so that both ways of a pair draw alike.
             Some(lane) => mix(1 + lane.owner as u64, lane.reader as u64),
         }
     }

@@ -221,6 +221,7 @@ pub trait Communicator: Send {
     /// # Errors
     /// See [`Communicator`].
     fn barrier(&mut self, kind: TrafficKind) -> Result<(), NetError> {
+        // One number, as a message of none is not sent and would keep nobody waiting.
         self.all_reduce(&mut [0.0], Reduce::Max, kind)
     }
 
@@ -236,6 +237,7 @@ pub trait Communicator: Send {
     ) -> Result<(), NetError> {
         let len = values.len();
         let broadcast = Collective::Broadcast { root, len };
+        // A broadcast combines nothing; the operation is there because every collective names one.
         let pending = self.start_collective(&broadcast, values.to_vec(), Reduce::Sum, kind)?;
         values.copy_from_slice(&self.finish_collective(pending)?);
         Ok(())
@@ -265,6 +267,7 @@ pub trait Communicator: Send {
         }
         let mut mine = values.to_vec();
         if rank == root {
+            // The collective works in place: the root's own values already stand where they belong.
             mine = vec![0.0; lens.iter().sum()];
             let start: usize = lens[..rank].iter().sum();
             mine[start..][..values.len()].copy_from_slice(values);

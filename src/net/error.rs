@@ -97,6 +97,8 @@ impl NetError {
             | Self::UnknownPreset { .. }
             | Self::Description { .. }
             | Self::Rank { .. }
+            // A link that never comes back was described so by a person, though it shows only in
+            // the run.
             | Self::LinkDown { .. } => true,
             Self::PeerFailed { .. }
             | Self::Disconnected(_)

@@ -39,6 +39,8 @@ impl LineFit {
 /// beside what the byte of a message takes by `line`, and nothing where they are no more than that.
 pub fn fit_message_cost(bursts: &[(usize, Seconds)], busy: Seconds, line: &LineFit) -> MessageCost {
     let byte = Bytes(1) / line.bandwidth;
+    // The number of messages stands where sizes do: the same robust line then gives the time of
+    // each.
     let samples = bursts
         .iter()
         .map(|&(count, time)| (Bytes(count as u64), time));
@@ -82,6 +84,8 @@ pub fn fit_line(samples: &[(Bytes, Seconds)]) -> Result<LineFit, NetError> {
     }
     let mut weights = vec![1.0; samples.len()];
     let (mut alpha, mut beta) = (0.0, 0.0);
+    // A fixed number, without a test for convergence: the same measurements always give the same
+    // fit.
     for _ in 0..ROUNDS {
         (alpha, beta) = weighted_line(samples, &weights)
             .ok_or_else(|| refused("measure messages of at least two sizes"))?;
@@ -92,6 +96,7 @@ pub fn fit_line(samples: &[(Bytes, Seconds)]) -> Result<LineFit, NetError> {
         // Below a millionth all points are on the line.
         let scale = (NORMAL * median(errors.clone())).max(1e-6);
         for (weight, error) in weights.iter_mut().zip(errors) {
+            // A point on the line would divide by zero; its weight is 1 all the same.
             *weight = (HUBER * scale / error.max(1e-12)).min(1.0);
         }
     }
@@ -101,6 +106,8 @@ pub fn fit_line(samples: &[(Bytes, Seconds)]) -> Result<LineFit, NetError> {
         ));
     }
     let fit = LineFit {
+        // The line may meet the axis below zero by noise, and no message arrives before it was
+        // sent.
         latency: Seconds(alpha.max(0.0)),
         bandwidth: Bandwidth::new(8.0 / beta)?,
         median_error: 0.0,
@@ -129,6 +136,7 @@ fn weighted_line(samples: &[(Bytes, Seconds)], weights: &[f64]) -> Option<(f64, 
         xy += weight * n * time.0;
     }
     let determinant = w * xx - x * x;
+    // Beside the terms it is the difference of: equal sizes leave what was rounded off, not 0.
     if determinant <= f64::EPSILON * w * xx {
         return None;
     }
@@ -197,8 +205,10 @@ pub fn fit_star(
             bandwidth: bandwidth(common_slowness)?,
             latency: Seconds(rounded(common_latency)),
         })),
+        // What was timed were payloads: their headers are in the times already.
         framing: Some(FramingKind::None),
         overhead,
+        // Messages are never closer than their overhead, so a smaller gap says nothing.
         gap: gap.filter(|gap| overhead.is_none_or(|overhead| *gap > overhead)),
         workers: own,
         ..NetworkSpec::default()
@@ -215,6 +225,7 @@ fn ends(
         pairs
             .iter()
             .filter(move |(a, b, _)| *a == rank || *b == rank)
+            // One of the two is this worker, so what is left of the sum is the other.
             .map(|(a, b, fit)| (a + b - rank, of(fit)))
             .collect::<Vec<_>>()
     };
@@ -230,12 +241,14 @@ fn ends(
         let reason = format!("worker {alone} was not measured with any other");
         return Err(NetError::description("calibration", reason));
     }
-    // The best of many pairs errs to the good side; with partners that are no worse, every pair shows the worker itself.
+    // The best of many pairs errs to the good side; with partners that are no worse, every pair
+    // shows the worker itself.
     let typical = |rank: usize| {
         let limit = best[rank] * (1.0 + ALIKE);
         let own = with(rank)
             .into_iter()
             .filter(|&(peer, value)| best[peer] <= limit && value <= limit);
+        // Its best is there in any case, as the partner of that pair may itself be slower.
         median(own.map(|(_, value)| value).chain([best[rank]]).collect())
     };
     Ok((0..workers).map(typical).collect())
@@ -327,6 +340,7 @@ mod tests {
             assert_eq!(spec.link, Some(Links::Each(link)));
             assert_eq!(
                 (spec.overhead, spec.gap),
+                // Less the 8 ns of a message's one byte at 1 Gb/s, in three digits.
                 (Some(Seconds(4.99e-6)), gap.map(|_| Seconds(7.99e-6)))
             );
         }

@@ -53,6 +53,7 @@ pub fn run_flows(
     flows: &[FlowSpec],
 ) -> Result<Vec<FlowResult>, NetError> {
     for flow in flows {
+        // Before any is sent: the fabric takes ranks and routes for granted.
         topology.check_rank("[[flow]] from", flow.from)?;
         topology.check_rank("[[flow]] to", flow.to)?;
         topology.check_route(flow.from, flow.to)?;
@@ -97,6 +98,7 @@ pub fn run_flows(
             results[number[&delivery.flow]].finish = delivery.time;
         }
     }
+    // A flow behind a link that is down for good never arrives, and nothing else would say so.
     fabric.stalled().map_or(Ok(results), Err)
 }
 
@@ -266,6 +268,7 @@ mod tests {
                     let alone = flow.start.0 + LATENCY + flow.bytes.0 as f64 / 1e6;
                     prop_assert!(finish >= alone * (1.0 - 1e-12));
                 }
+                // The last starts at 0.75 s.
                 prop_assert!(finish <= 0.75 + LATENCY + total as f64 / 1e6 + 1e-9);
             }
         }

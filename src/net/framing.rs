@@ -44,6 +44,7 @@ impl Framing {
     pub const fn none() -> Self {
         Self {
             message_header: 0,
+            // Packets are counted all the same, because loss takes whole ones.
             mtu: 1500,
             packet_header: 0,
             frame: 0,
@@ -70,6 +71,7 @@ impl Framing {
         if packets == 0 {
             return Bytes::ZERO;
         }
+        // In 128 bits: a large message times many losses passes 2⁶⁴ before it is divided.
         let bytes = (wire.0 as u128 * lost as u128).div_ceil(packets as u128);
         Bytes(bytes as u64)
     }

@@ -42,6 +42,7 @@ impl Jitter {
             Self::Uniform { min, max } if min > max => {
                 Some(format!("its min, {min}, is above its max, {max}"))
             }
+            // Up to 10 every draw is finite: with 53 random bits z is at most 8.6.
             Self::Lognormal { sigma, .. } if !(0.0..=10.0).contains(&sigma) => {
                 Some(format!("its sigma must be from 0 to 10, not {sigma}"))
             }
@@ -140,9 +141,11 @@ impl Loss {
         let mut random = stream(seed, Purpose::Link, link.0 as u64, mix(message, LOSSES));
         let mut impairment = Impairment::default();
         let (mut outstanding, mut timeout) = (packets, self.timeout);
+        // ln(1 − p), exact also for a p that 1 − p would round away.
         let log_through = (-self.probability).ln_1p();
         while outstanding > 0 && self.probability > 0.0 {
             let mut lost = 0;
+            // A message has far fewer than 2⁵³ packets, so a double counts them exactly.
             let mut left = outstanding as f64;
             let mut noticed = true;
             loop {
@@ -168,6 +171,8 @@ impl Loss {
 
 /// A number in (0, 1\], evenly spread.
 fn open_unit(bits: u64) -> f64 {
+    // 53 bits, as many as a double holds, over 2⁵³; one is added because the logarithm of 0 is
+    // infinite.
     ((bits >> 11) + 1) as f64 / 9_007_199_254_740_992.0
 }
 
@@ -189,6 +194,8 @@ mod tests {
     fn assert_mean(expected: f64, of: impl Fn(u64) -> f64) {
         let (mean, error) = mean(of);
         assert!(
+            // Draws are keyed: whether the mean lies within four standard errors is the same every
+            // time.
             (mean - expected).abs() < 4.0 * error,
             "{mean} ± {error} instead of {expected}"
         );

@@ -37,12 +37,15 @@ impl Ledger {
             self.fold(before.saturating_sub(1), before);
         }
         let traffic = self.epochs.entry(epoch).or_default();
+        // A late message to an epoch that shares its record must not change the other: then it is
+        // copied.
         Arc::make_mut(traffic).add_many(lane, payload, count);
     }
 
     /// Holds the messages of an epoch once if they are those of the one before.
     fn fold(&mut self, before: usize, epoch: usize) {
         if let (Some(first), Some(second)) = (self.epochs.get(&before), self.epochs.get(&epoch))
+            // If that was too early the comparison fails, and the epoch is held by itself.
             && first == second
         {
             let first = Arc::clone(first);
@@ -73,6 +76,7 @@ impl Ledger {
     pub fn traffic(&self) -> Traffic {
         let mut all = Traffic::new();
         let epochs: Vec<&Arc<Traffic>> = self.epochs.values().collect();
+        // By pointer: epochs folded together are found without comparing their messages again.
         for equal in epochs.chunk_by(|a, b| Arc::ptr_eq(a, b)) {
             all.merge_many(equal[0], equal.len() as u64);
         }

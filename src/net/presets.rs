@@ -56,6 +56,7 @@ const NVLINK: Seconds = Seconds(2e-6);
 
 /// Half of 600 ns between the adapters and 2.1 us of MPI's overheads at both ends, as of
 /// `infiniband-200g`.
+// With the overhead of that preset, which is rounded: (0.6 + 2 · 1) / 2.
 const INFINIBAND_NIC: Seconds = Seconds(1.3e-6);
 
 /// Half of 15 us between virtual machines over TCP, as of `ethernet-100g`.
@@ -151,6 +152,7 @@ pub const PRESETS: [Preset; 14] = [
         name: "ethernet-100g",
         bandwidth: Bandwidth::from_kbps(100_000_000),
         down: None,
+        // 15 us less KERNEL_STACK at both ends.
         latency: Seconds(11.6e-6),
         overhead: KERNEL_STACK,
         machine: None,
@@ -173,6 +175,7 @@ pub const PRESETS: [Preset; 14] = [
         name: "ethernet-10g",
         bandwidth: Bandwidth::from_kbps(10_000_000),
         down: None,
+        // 100 us less KERNEL_STACK at both ends.
         latency: Seconds(96.6e-6),
         overhead: KERNEL_STACK,
         machine: None,
@@ -231,6 +234,7 @@ pub const PRESETS: [Preset; 14] = [
         name: "bluetooth",
         bandwidth: Bandwidth::from_kbps(1_306),
         down: None,
+        // Six slots of 625 us.
         latency: Seconds(3.75e-3),
         overhead: Seconds::ZERO,
         machine: None,
@@ -251,6 +255,7 @@ pub fn find(name: &str) -> Result<&'static Preset, NetError> {
         .find(|preset| preset.name == name)
         .ok_or_else(|| {
             let known = PRESETS.map(|preset| preset.name);
+            // Names of presets are all lower case.
             let advice = did_you_mean(&name.to_lowercase(), &known)
                 .unwrap_or_else(|| format!("known are {}", known.join(", ")));
             NetError::UnknownPreset {

@@ -128,6 +128,7 @@ impl Quantity for Bytes {
     const BINARY_UNITS: &'static [Unit] = BINARY_SIZE;
 
     fn checked(value: f64, text: &str) -> Result<Self, NetError> {
+        // Above 2⁵³ not every whole number is a double, and texts are read as doubles.
         const EXACT: f64 = 9_007_199_254_740_992.0;
         if value.fract() != 0.0 || value > EXACT {
             return Err(Self::refuse(
@@ -158,6 +159,8 @@ fn split_unit(text: &str) -> (&str, &str) {
 fn shift(number: &str, exponent: i32) -> Option<f64> {
     let (mantissa, own) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
     let own: i32 = own.parse().ok()?;
+    // The exponent is written into the text, so that the parser rounds once, from the decimal
+    // number.
     format!("{mantissa}e{}", own.checked_add(exponent)?)
         .parse()
         .ok()
@@ -167,17 +170,20 @@ fn advice(unit: &str, units: &[Unit]) -> String {
     let names: Vec<&str> = units
         .iter()
         .map(|unit| unit.0)
+        // The two spellings of µ are understood, but nobody is told to type them.
         .filter(|name| name.is_ascii())
         .collect();
     let near = names
         .iter()
         .map(|name| {
             (
+                // Whatever its case: a wrong one is the likeliest mistake.
                 strsim::damerau_levenshtein(&name.to_lowercase(), &unit.to_lowercase()),
                 name,
             )
         })
         .min_by_key(|(distance, _)| *distance)
+        // Units have one to four letters, so two edits away almost any is near.
         .filter(|(distance, _)| *distance <= 1)
         .map_or_else(String::new, |(_, name)| {
             format!(", did you mean \"{name}\"?")
@@ -188,6 +194,7 @@ fn advice(unit: &str, units: &[Unit]) -> String {
 /// Three significant digits in the largest unit that leaves at least one before the point.
 /// `units` ascend; zero is shown in the base unit.
 pub(super) fn human(value: f64, units: &[Unit]) -> String {
+    // What would be rounded to 1.00 of a unit is in that unit already: 1 kB and not 1000 B.
     let fits = |exponent: i32| value.abs() >= 0.9995 * 10_f64.powi(exponent);
     let base = units.iter().find(|unit| unit.1 == 0);
     let largest = units.iter().rev().find(|unit| fits(unit.1));
@@ -195,6 +202,7 @@ pub(super) fn human(value: f64, units: &[Unit]) -> String {
     let &(name, exponent) = largest.or(smallest).unwrap_or(&("", 0));
     let scaled = value / 10_f64.powi(exponent);
     let decimals = match scaled.abs() {
+        // The bounds are those at which rounding adds a digit before the point.
         size if size < 9.995 => 2,
         size if size < 99.95 => 1,
         _ => 0,
@@ -216,7 +224,9 @@ fn exact(value: f64, units: &[Unit], base: &str) -> String {
         let candidate = shift(&format!("{value:e}"), -exponent).filter(|scaled| *scaled >= 1.0);
         let Some(scaled) = candidate else { continue };
         let number = scaled.to_string();
+        // Tried out, as not every double has a short text in every unit.
         if shift(&number, exponent) == Some(value)
+            // Only a larger unit: of two names of one unit the first in the table stays.
             && best.as_ref().is_none_or(|(other, _)| exponent > *other)
         {
             best = Some((exponent, format!("{number}{name}")));

@@ -158,6 +158,7 @@ impl<S: Selection> Codec for S {
     }
 
     fn encode(&self, rows: &Rows<'_>, key: CodecKey) -> Vec<u8> {
+        // Rows as they lie: an order that was drawn would only be undone by the receiver.
         if self.kept(rows.width()) == rows.width() {
             return to_bytes(rows.values());
         }

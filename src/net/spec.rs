@@ -82,6 +82,7 @@ impl NetworkSpec {
     pub fn name(&self) -> String {
         let untouched = Self {
             preset: self.preset.clone(),
+            // These say how the same wires are used, so that the name still fits.
             framing: self.framing,
             all_reduce: self.all_reduce,
             exchange: self.exchange,

@@ -36,6 +36,7 @@ impl Tally {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<f32>> {
+        // Plain numbers, each written whole: a panic elsewhere leaves nothing half done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -124,6 +124,7 @@ impl std::ops::AddAssign for Count {
 /// equals ledger" is plain equality, message for message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
+    // Ordered, so that tables and sums come out in the same order on every run.
     messages: BTreeMap<(Lane, Bytes), u64>,
 }
 
@@ -140,6 +141,7 @@ impl Traffic {
 
     /// Adds `count` messages of `payload` bytes each.
     pub fn add_many(&mut self, lane: Lane, payload: Bytes, count: u64) {
+        // An entry of none would make two equal records differ.
         if count > 0 {
             *self.messages.entry((lane, payload)).or_default() += count;
         }
@@ -185,6 +187,8 @@ impl Traffic {
             *sums.entry(lane).or_default() += Count {
                 messages: count,
                 payload: payload * count,
+                // Message by message: packets are rounded up for each, so sums of payloads would
+                // not do.
                 wire: framing.wire(payload) * count,
             };
         }

@@ -50,6 +50,7 @@ impl Bandwidth {
     }
 
     /// A bandwidth known when the program is written.
+    // Whole kilobits hold all published figures exactly, and a constant cannot return an error.
     pub(super) const fn from_kbps(kilobits_per_second: u32) -> Self {
         assert!(
             kilobits_per_second > 0,
@@ -135,6 +136,8 @@ impl Eq for Ordered {}
 impl Ord for Seconds {
     fn cmp(&self, other: &Self) -> Ordering {
         self.0
+            // First, as the total order has −0 below 0, and equal times must not be told apart by
+            // it.
             .partial_cmp(&other.0)
             .unwrap_or_else(|| self.0.total_cmp(&other.0))
     }
@@ -203,6 +206,7 @@ impl Sum for Seconds {
 /// Three significant digits in decimal units: `1.5 MB`.
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // `pad` and not `write_str`, so that widths in format strings count.
         f.pad(&human(
             self.0 as f64,
             &[

@@ -147,6 +147,7 @@ impl Page<'_> {
         let words = self.manifest["command"].as_array()?.iter();
         // Whoever does it again begins from nothing.
         let words = words.filter_map(|word| word.as_str().filter(|&word| word != "--resume"));
+        // Refused only where a word has a NUL byte, which no shell takes.
         shlex::try_join(words).ok()
     }
 

@@ -185,6 +185,7 @@ pub(crate) fn claims_alone(
 
 /// All files that a report may consist of, whether they are there or not.
 pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
+    // By name and not by pattern: whatever else lies in the folder is not the report's to remove.
     let tables = [
         "summary",
         "traffic",

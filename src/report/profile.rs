@@ -37,6 +37,7 @@ fn figure(profile: &DataProfile) -> Figure {
             y: left as f64 / profile.nodes as f64,
             y_sd: 0.0,
         });
+        // After the point: nodes of just so many neighbours have at least so many.
         left -= nodes;
     }
     let curves = Curves {

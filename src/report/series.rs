@@ -105,6 +105,7 @@ pub(super) fn cells<'a>(runs: &'a [RunRow], epochs: &'a [EpochRow]) -> Vec<Entra
         let Some(measured) = &run.measured else {
             continue;
         };
+        // A map to look into and a list to go through: cells stay in the order of the table.
         let index = *place.entry(&run.cell).or_insert(cells.len());
         if index == cells.len() {
             let kind = run.strategy_kind.as_deref().unwrap_or_default();

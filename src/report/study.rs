@@ -240,6 +240,7 @@ fn figure(rows: &[EstimatorRow], wanted: &[Estimator]) -> Option<Figure> {
         Some((format!("{graph}: {name}"), Panel::Curves(curves)))
     };
     let mut graphs: Vec<&str> = rows.iter().map(|row| row.graph.as_str()).collect();
+    // Rows of a graph follow each other.
     graphs.dedup();
     let panels: Vec<(String, Panel)> = graphs
         .into_iter()

@@ -34,6 +34,7 @@ mod with_wgpu {
 
     fn find() -> (wgpu::Instance, Vec<wgpu::Adapter>) {
         let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle());
+        // Primary backends alone: OpenGL, which is secondary, lists the same adapters once more.
         let mut adapters =
             cubecl::future::block_on(instance.enumerate_adapters(wgpu::Backends::PRIMARY));
         // Real devices before software ones; the order of the system otherwise.
@@ -93,6 +94,7 @@ mod with_wgpu {
                 .collect::<Result<_, _>>()?
         };
         (0..workers)
+            // One after another: `map` opens the next only when this one is done.
             .map(|rank| open_one(&instance, chosen[rank % chosen.len()]))
             .collect()
     }
@@ -120,8 +122,10 @@ mod with_wgpu {
                 .features()
                 .difference(wgpu::Features::MAPPABLE_PRIMARY_BUFFERS)
                 .difference(wgpu::Features::all_experimental_mask()),
-            // The defaults stop at buffers of 128 MiB, beyond which some drivers fail without a word.
+            // The defaults stop at buffers of 128 MiB, beyond which some drivers fail without a
+            // word.
             required_limits: limits.clone(),
+            // As in cubecl's own setup: it takes memory in large pieces by itself.
             memory_hints: wgpu::MemoryHints::MemoryUsage,
             ..Default::default()
         };
@@ -141,8 +145,11 @@ mod with_wgpu {
             .init()
             .map_err(|error| SimError::Device(format!("{description} cannot be used: {error}")))?;
         Ok(WorkerDevice {
+            // The stripe follows from the limits below, when `divide` knows the model and the
+            // graph.
             place: Place::unbounded(device),
             description,
+            // Work is handed to a queue and done later, also by software drivers.
             queued: true,
             longest_loop: (info.device_type == wgpu::DeviceType::Cpu).then_some(SOFTWARE_LOOP),
             // A tensor is one buffer and is bound as a whole, so that both limits hold for it.

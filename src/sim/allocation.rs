@@ -13,7 +13,10 @@ pub fn keep_freed_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: `mallopt` only sets numbers that the allocator reads; it has no preconditions.
     unsafe {
+        // One arena, as memory that one thread frees serves others only within its arena.
         libc::mallopt(libc::M_ARENA_MAX, 1);
+        // No block is mapped by itself: such blocks go back to the system as soon as they are
+        // freed.
         libc::mallopt(libc::M_MMAP_MAX, 0);
         libc::mallopt(libc::M_TRIM_THRESHOLD, i32::MAX);
     }

@@ -34,6 +34,7 @@ const EFFICIENCY: f64 = 0.5;
 pub const DEVICE_PROFILES: [DeviceProfile; 5] = [
     DeviceProfile {
         name: "cpu-core",
+        // 99.2 by the source, rounded.
         operations_per_second: 100e9,
         bytes_per_second: 10e9,
         launch: Seconds(1e-6),
@@ -45,6 +46,7 @@ pub const DEVICE_PROFILES: [DeviceProfile; 5] = [
         name: "t4",
         operations_per_second: 8.1e12,
         bytes_per_second: 320e9,
+        // Assumed, here and below: data sheets state none.
         launch: Seconds(10e-6),
         host_bytes_per_second: Some(15.75e9),
         memory: Some(16_000_000_000),
@@ -88,6 +90,7 @@ impl DeviceProfile {
         DEVICE_PROFILES.iter().find(|profile| profile.name == name).copied().ok_or_else(|| {
             let nearest = DEVICE_PROFILES
                 .iter()
+                // Of five names one is always the nearest, so that no threshold is needed.
                 .min_by_key(|profile| strsim::damerau_levenshtein(profile.name, name))
                 .map_or("", |profile| profile.name);
             SimError::Input(format!(
@@ -147,6 +150,8 @@ impl ComputeTiming {
             Timing::Modelled(modelled) => {
                 let profile = DeviceProfile::named(&modelled.profile)?;
                 Ok(Self::Modelled(DeviceProfile {
+                    // Without staging the device sends from its own memory, as if no bus were
+                    // between.
                     host_bytes_per_second: profile
                         .host_bytes_per_second
                         .filter(|_| modelled.staging),
@@ -174,6 +179,8 @@ impl ComputeTiming {
             Self::Measured => took.as_secs_f64(),
             Self::Modelled(profile) => profile.time(work).0,
         };
+        // Measured time, too: the emulated worker is that much faster than the device of this
+        // machine.
         Seconds(seconds / factor)
     }
 }

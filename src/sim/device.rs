@@ -69,7 +69,8 @@ impl WorkerDevice {
             let what = format!("the attention of {heads} heads of {nodes} nodes");
             return refuse(what, 2 * nodes * heads);
         }
-        // What attention weighs of a node is not cut, and it goes through a node's neighbours three times.
+        // What attention weighs of a node is not cut, and it goes through a node's neighbours three
+        // times.
         let longest = entries.iter().copied().max().unwrap_or(0);
         if heads > 0 && longest > turns / 3 {
             return Err(format!(
@@ -159,6 +160,7 @@ pub fn divide(
 /// Reads one element back, which waits for everything queued before it. `sync` alone returns too
 /// early on some drivers.
 pub fn drain<const D: usize>(tensor: &Tensor<D>) {
+    // One element is enough: the queue is worked off in order.
     let element = tensor
         .clone()
         .inner()
@@ -252,7 +254,8 @@ mod tests {
         let of = |floats: u64, kind| stripe(&bounded(4 * floats + 256), kind, &path()).unwrap();
         assert_eq!(of(160, ModelKind::Gcn), 10, "16 columns");
         assert_eq!(of(1700, ModelKind::Gcn), 106, "more than there are nodes");
-        // Four heads side by side, and then four of three columns: 16 columns; two scores of a head and node.
+        // Four heads side by side, and then four of three columns: 16 columns; two scores of a head
+        // and node.
         assert_eq!(of(800, ModelKind::Gat), 50);
         // What a loop goes through bounds them, too.
         assert_eq!(stripe(&short(40), ModelKind::Gcn, &path()), Ok(40));

@@ -71,6 +71,7 @@ impl Engine {
         E: From<SimError> + Display,
     {
         let Self::Mpi(processes) = self else {
+            // One process agrees with itself, and no digest is made.
             return mine;
         };
         let vote = match &mine {

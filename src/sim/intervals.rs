@@ -2,28 +2,32 @@
 
 use crate::net::Seconds;
 
-/// Disjoint spans in ascending order; spans are added in the order of their ends.
+/// Disjoint spans in ascending order.
 #[derive(Clone, Debug, Default)]
 pub struct Intervals(Vec<(f64, f64)>);
 
 impl Intervals {
-    /// Adds the span from `start` to `end`, which is not before the ends added so far.
+    /// Adds the span from `start` to `end`.
     pub fn add(&mut self, start: Seconds, end: Seconds) {
         let (mut start, mut end) = (start.0, end.0);
         if end <= start {
             return;
         }
-        // Spans come in the order of their ends, so that the new one can reach into the last ones
-        // only.
-        while let Some(&(last_start, last_end)) = self.0.last() {
-            if last_end < start {
-                break;
-            }
-            start = start.min(last_start);
-            end = end.max(last_end);
-            self.0.pop();
+        // Most spans come in the order of their ends, so the place is looked for from there. One
+        // that a worker's clock says in advance, such as the sum of a collective that it starts
+        // late, may lie behind others that are still to come.
+        let mut until = self.0.len();
+        while until > 0 && self.0[until - 1].0 > end {
+            until -= 1;
         }
-        self.0.push((start, end));
+        let mut from = until;
+        // Spans that touch become one.
+        while from > 0 && self.0[from - 1].1 >= start {
+            from -= 1;
+            start = start.min(self.0[from].0);
+            end = end.max(self.0[from].1);
+        }
+        self.0.splice(from..until, [(start, end)]);
     }
 
     /// Total length.
@@ -68,6 +72,17 @@ mod tests {
             Seconds(4.0)
         );
         assert_eq!(spans(&[(4.0, 5.0), (0.0, 6.0)]).length(), Seconds(6.0));
+    }
+
+    #[test]
+    fn a_span_may_come_before_those_that_are_there() {
+        assert_eq!(
+            spans(&[(100.0, 101.0), (50.0, 60.0)]).0,
+            [(50.0, 60.0), (100.0, 101.0)]
+        );
+        let between = spans(&[(0.0, 1.0), (8.0, 9.0), (3.0, 4.0), (1.0, 3.5)]);
+        assert_eq!(between.0, [(0.0, 4.0), (8.0, 9.0)]);
+        assert_eq!(spans(&[(0.0, 1.0), (8.0, 9.0), (1.0, 8.0)]).0, [(0.0, 9.0)]);
     }
 
     #[test]

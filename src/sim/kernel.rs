@@ -151,6 +151,7 @@ impl Kernel {
             ready: (1..actors)
                 .map(|rank| Reverse((Seconds::ZERO, rank)))
                 .collect(),
+            // Workers without a program count as ended: nobody waits for their turn.
             done: workers - actors,
             flying: HashMap::new(),
             arrived: HashMap::new(),
@@ -158,6 +159,7 @@ impl Kernel {
             shared: Vec::new(),
             ledger: Ledger::new(),
             timeline,
+            // All clocks are 0, so that the first by rank begins.
             turn: Some(0),
             failure: None,
             mirrored: false,
@@ -208,25 +210,6 @@ impl Kernel {
         });
     }
 
-    /// Those that are `busy` compute, in the epoch of worker `rank`, and the others wait.
-    pub fn compute_all(&mut self, rank: usize, time: Seconds, busy: &[usize]) {
-        let epoch = self.actors[rank].epoch;
-        let mut computes = vec![false; self.workers()];
-        for &worker in busy {
-            computes[worker] = true;
-        }
-        for (other, computes) in computes.into_iter().enumerate() {
-            self.set_epoch(other, epoch);
-            if computes {
-                self.compute(other, time);
-            } else {
-                self.actors[other].blocked_since = self.actors[other].clock;
-                self.actors[other].clock += time;
-                self.waited(other);
-            }
-        }
-    }
-
     /// The failure that ends the run for `rank`, if there is one.
     pub fn failure(&self) -> Option<NetError> {
         self.failure
@@ -239,6 +222,7 @@ impl Kernel {
 
     /// Ends the run for everybody.
     pub fn fail(&mut self, rank: usize, reason: String) {
+        // The first one stays: later ones mostly follow from it.
         self.failure.get_or_insert((rank, reason));
         self.turn = None;
     }
@@ -300,6 +284,8 @@ impl Kernel {
         let flow = self.fabric.send(Transfer {
             from,
             to,
+            // In order per channel, as on one connection: a receiver takes what comes first from a
+            // sender.
             channel: Some(tag.channel()),
             payload: bytes,
             start,
@@ -319,6 +305,8 @@ impl Kernel {
     pub fn receive(&mut self, rank: usize, kind: TrafficKind, layer: u32, expect: Vec<usize>) {
         let tag = Tag::Exchange { kind, layer };
         let there = |from: &&usize| self.arrived.contains_key(&(**from, rank, tag));
+        // Counted once; deliveries take from it, so that nobody looks at all senders for each
+        // message.
         let missing = expect.len() - expect.iter().filter(there).count();
         let phase = Phase::Receiving {
             tag,
@@ -330,6 +318,7 @@ impl Kernel {
 
     /// Gives or waits for the next shared value.
     pub fn share(&mut self, rank: usize, value: Option<Vec<u8>>) {
+        // Values are told apart by their number alone: every worker asks for all of them, in order.
         let number = self.actors[rank].shares_taken;
         self.actors[rank].shares_taken += 1;
         let Some(value) = value else {
@@ -373,6 +362,7 @@ impl Kernel {
         // Nobody has it: whoever can go on from here on gets in line.
         self.turn = None;
         loop {
+            // Of equal clocks the lower rank, which the pair in the heap decides.
             if let Some(Reverse((_, next))) = self.ready.pop() {
                 self.turn = Some(next);
                 return;
@@ -415,6 +405,7 @@ impl Kernel {
     fn progress(&mut self, rank: usize) {
         self.progress_collectives(rank);
         self.progress_exchanges(rank);
+        // Taken out, as what follows changes the actor; whoever still waits gets its phase back.
         match std::mem::replace(&mut self.actors[rank].phase, Phase::Runnable) {
             Phase::Receiving {
                 tag,
@@ -431,6 +422,7 @@ impl Kernel {
                 }
                 let mut inbox = Inbox::with_capacity(expect.len());
                 for peer in expect {
+                    // It is there: `missing` is 0.
                     if let Some(Arrived { at, payload }) = self.take_arrived((peer, rank, tag)) {
                         self.actors[rank].clock = self.actors[rank].clock.max(at);
                         inbox.push(Message { peer, payload });
@@ -489,6 +481,7 @@ impl Kernel {
                     compute: actor.compute,
                     communication: actor.flights.length(),
                     exposed,
+                    // Two sums of the same spans may differ by rounding.
                     waiting: Seconds((actor.blocked.length().0 - exposed.0).max(0.0)),
                 }
             })

@@ -121,6 +121,8 @@ impl CalibrationPlan {
         }
         Self {
             pairs,
+            // Powers of four, 4⁰ to 4¹²: evenly spread on the logarithmic scale of relative
+            // residuals.
             sizes: (0..=12).map(|power| 1 << (2 * power)).collect(),
             loads: Pattern::ALL
                 .into_iter()
@@ -171,6 +173,7 @@ pub fn calibrate(
         let sizes = plan.sizes.iter().map(|&size| Bytes(size));
         // A ping ends early where trips take long. Sizes without a time are left out.
         found.pairs.push(sizes.zip(times).collect());
+        // Bursts begin with quiet links, too: the report of the times may still be under way.
         wait_for_all(communicator)?;
         let bursts = match rank {
             _ if rank == a => bursts::throw(communicator, b)?,
@@ -237,6 +240,7 @@ fn receive(communicator: &mut dyn Communicator, peer: usize) -> Result<Vec<u8>, 
     let mut inbox = communicator.exchange(outbox)?;
     Ok(inbox
         .pop()
+        // One sender is expected, so there is one message.
         .map(|message| message.payload)
         .unwrap_or_default())
 }
@@ -268,6 +272,7 @@ fn ping(
             break;
         }
     }
+    // The other end does not know when sizes are given up, and answers until it is told.
     send(communicator, peer, vec![LAST])?;
     Ok(medians)
 }
@@ -306,6 +311,7 @@ fn report(
 
 /// The median time of a load, that of the slowest worker.
 fn carry(communicator: &mut dyn Communicator, load: Load) -> Result<Seconds, NetError> {
+    // A load is many messages at once, and takes longer than one of its size.
     let repetitions = repetitions(load.bytes).min(11);
     let mut times = Vec::with_capacity(repetitions);
     // The largest of ones is one. Sums would grow from trip to trip, for the values go around
@@ -322,6 +328,7 @@ fn carry(communicator: &mut dyn Communicator, load: Load) -> Result<Seconds, Net
         }
         // All-reduce carries single precision, whose seven digits are enough for a measured time.
         let mut time = [(communicator.now() - start).0 as f32];
+        // A load is over when the last worker has what it waits for.
         communicator.all_reduce(&mut time, Reduce::Max, KIND)?;
         if trip >= WARM_UP {
             times.push(f64::from(time[0]));
@@ -439,6 +446,7 @@ mod tests {
             };
             assert!((0..workers).all(|rank| with(rank) >= 1), "{workers}");
             assert!(
+                // Six powers of two below 40, and each both ways around.
                 plan.pairs.len() <= workers * 12,
                 "{workers}: {}",
                 plan.pairs.len()

@@ -50,8 +50,11 @@ fn ndarray() -> Result<WorkerDevice, SimError> {
 /// A small product, a sparse product and its gradient against values computed here in double
 /// precision.
 fn self_test(device: &WorkerDevice) -> Result<(), SimError> {
+    // No multiple of the sizes of tiles, so that a kernel's last, partial one is tried as well.
     const N: usize = 33;
     let a: Vec<f32> = (0..N * N)
+        // Numbers without a pattern that an error could hide behind; primes keep rows from
+        // repeating.
         .map(|i| ((i * 37) % 101) as f32 / 101.0 - 0.5)
         .collect();
     let b: Vec<f32> = (0..N * N)
@@ -61,7 +64,7 @@ fn self_test(device: &WorkerDevice) -> Result<(), SimError> {
     let upload = |values: &[f32]| {
         Tensor::<2>::from_data(TensorData::new(values.to_vec(), [N, N]), &autodiff)
     };
-    // A directed, rectangular pattern in spirit: row r reads columns r and 2r mod N, so a missing transpose shows.
+    // Directed: row r reads columns r and 2r + 1 mod N, so a missing transpose shows.
     let offsets: Vec<usize> = (0..=N).map(|r| 2 * r).collect();
     let columns: Vec<u32> = (0..N)
         .flat_map(|r| [r, (2 * r + 1) % N])
@@ -78,6 +81,7 @@ fn self_test(device: &WorkerDevice) -> Result<(), SimError> {
     let x = upload(&a).require_grad();
     let y = spmm(&sparse, x.clone().matmul(upload(&b)));
     let mut gradients = y.clone().sum().backward();
+    // Read before it is judged: some drivers fail only when data are fetched.
     let got_y = host(y.inner());
     let got_gradient = x.grad_remove(&mut gradients).map(host).unwrap_or_default();
 

@@ -229,6 +229,7 @@ impl Recorder {
             epoch,
             said: report,
             clock: clock.0,
+            // Clocks of processes began at different times, so that only one of them can be used.
             measured: if rank == 0 || self.relay.is_none() {
                 measured
             } else {
@@ -287,11 +288,14 @@ impl Recorder {
             weight_mean,
             weight_sd,
         };
+        // With the recorder locked: an observer hears of one epoch at a time, and holds up whoever
+        // reports.
         (self.observer)(&record);
         self.epochs.push(record);
     }
 
     pub fn into_outcome(mut self, results: EngineResults, peak_memory_bytes: u64) -> Outcome {
+        // Reports of several processes may complete a later epoch first.
         self.epochs.sort_by_key(|record| record.epoch);
         Outcome {
             epochs: self.epochs,

@@ -84,6 +84,7 @@ where
     if let Engine::Mpi(processes) = &setting.engine {
         outcome = processes.gather(outcome)?;
     }
+    // A program that left the loop early would leave a table that looks complete.
     if setting.engine.leads() && outcome.epochs.len() != epochs {
         return Err(SimError::Strategy(format!(
             "it reported {} of {} epochs",

@@ -97,8 +97,10 @@ impl Setting {
     /// nodes, with their numbers, and parameters with gradient and two moments of an optimiser.
     pub fn always_holds(&self, rank: usize) -> u64 {
         let part = &self.counts.parts[rank];
+        // A sparse value has its column's number beside it.
         let value = if self.counts.dense { 4 } else { 8 };
         let edges = part.internal_edges + part.cut_edges;
+        // Of each row its number and its degree; of each edge its column.
         let words = 2 * (part.owned + part.halo) + edges + 4 * self.model.parameters();
         (value * part.own_values + 4 * words) as u64
     }
@@ -153,6 +155,7 @@ impl Shard {
         let dataset = &setting.dataset;
         let mut nodes = part.owned.clone();
         nodes.extend(&part.halo);
+        // Of the whole graph, so that normalisation does not depend on the partition.
         let degrees = nodes
             .iter()
             .map(|&v| dataset.graph.degree(v as usize))

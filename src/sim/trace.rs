@@ -106,6 +106,7 @@ impl Trace {
         if self.last.len() <= span.worker {
             self.last.resize(span.worker + 1, None);
         }
+        // The place where it would stand; put back below if it only makes the one before longer.
         let last = self.last[span.worker].replace(self.spans.len());
         if let Some(at) = last
             && let before = &mut self.spans[at]

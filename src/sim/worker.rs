@@ -127,11 +127,14 @@ impl Worker {
             // A model has a layer, whose output is dense: this never returns.
             let Input::Dense(logits) = input else { return };
             let task = self.setting.dataset.task();
+            // Any label will do; without one there would be no gradient, and its kernels would not
+            // be compiled.
             let labels = (0..shard.owned).map(|row| (row, Label::plain(task), 1.0));
             let targets = targets(shard.owned, task, labels, place);
             let mut gradients = cross_entropy(logits, targets).backward();
             let mut flat = vec![0.0; parameter_count(&model)];
             add_gradients(&model, &mut gradients, &mut flat);
+            // Read back, because only that makes sure that the queue was worked off.
             let _ = parameters(&self.new_optimizer().step(model, &flat));
         });
     }
@@ -333,6 +336,7 @@ impl Worker {
 
     /// Ends an epoch. The loss of one that lost its way is not a number, whatever it says.
     pub fn end_epoch(&mut self, epoch: usize, mut report: EpochReport) {
+        // Only of this epoch: a later one may be sound again, and tells by its own numbers.
         if std::mem::take(&mut self.lost) {
             report.loss = f64::NAN;
         }

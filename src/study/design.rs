@@ -142,6 +142,7 @@ impl Design {
                 self.dealt(&assignment)
             }
             DesignKind::Random | DesignKind::Grouping => {
+                // As the partitioner deals nodes: shuffled ranks in turn.
                 let mut assignment: Vec<u32> =
                     (0..self.workers as u32).cycle().take(self.units).collect();
                 assignment.shuffle(random);

@@ -143,6 +143,7 @@ impl Problem {
         let mut outcomes = 0;
         let mut look = |workers: &[design::Worker]| {
             let mut estimates = self.estimates(design, halo, &known, estimators, workers);
+            // The unweighted one comes last.
             let plain = estimates.pop().unwrap_or_default();
             for (moments, estimate) in moments.iter_mut().zip(estimates) {
                 moments.add(outcomes, &estimate, &plain);
@@ -225,6 +226,7 @@ impl Problem {
             .iter()
             .map(|estimator| {
                 if estimator.weight == Weight::EdgeHt {
+                    // Weighted within the aggregation already; nodes have no weights of their own.
                     return by_edges.clone();
                 }
                 let mut sum = vec![0.0; parameters];
@@ -274,6 +276,7 @@ impl Known {
             .iter()
             .map(|estimator| estimator.coverage_hops)
             .collect();
+        // Each once: the expected coverage of many hops follows every walk.
         hops.sort_unstable();
         hops.dedup();
         // With the halo every neighbour is seen.

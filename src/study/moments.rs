@@ -149,6 +149,7 @@ impl<'a> Moments<'a> {
             (of_mean, spread)
         } else {
             let variance = spread * n / (n - 1.0);
+            // The mean of a sample is off by its own noise, whose square would pass for bias.
             (of_mean - variance / n, variance)
         };
         [bias, variance, square].map(|value| (value.max(0.0) / size).sqrt())
@@ -204,7 +205,8 @@ mod tests {
         assert!((found.cosine - 1.0).abs() < 1e-15);
         // E‖ĝ‖² = 10, ⟨g, E ĝ⟩ = 6: 1 − 36/40.
         assert!((found.scaled_rmse - 0.1_f64.sqrt()).abs() < 1e-12);
-        // Errors (1, ±1) and (−1, 0): m00 = 1, m01 = −1, m11 = 2, λ = 2/5, with an error of (1 − λ)² − 2λ(1 − λ) + 2λ² = 0.2.
+        // Errors (1, ±1) and (−1, 0): m00 = 1, m01 = −1, m11 = 2, λ = 2/5, with an error of (1 −
+        // λ)² − 2λ(1 − λ) + 2λ² = 0.2.
         assert!((found.best_lambda - 0.4).abs() < 1e-15);
         assert!((found.best_rmse - (0.2_f64 / 4.0).sqrt()).abs() < 1e-12);
     }
@@ -228,7 +230,8 @@ mod tests {
                 *held += u64::from((measured.value - truth).abs() < 2.0 * measured.error.unwrap());
             }
         }
-        // 95 % expected; of 400 trials with a standard deviation of 1.1 %, 90 % is 4.6 of them away.
+        // 95 % expected; of 400 trials with a standard deviation of 1.1 %, 90 % is 4.6 of them
+        // away.
         assert!(
             held.iter().all(|&held| held * 10 > trials * 9),
             "{held:?} of {trials}"
@@ -237,7 +240,8 @@ mod tests {
 
     #[test]
     fn noise_in_the_mean_is_no_bias() {
-        // 50 coordinates of variance 1/12, the first one off by 0.2: without the correction, 100 samples would say √(0.04 + 50/1200) = 0.29.
+        // 50 coordinates of variance 1/12, the first one off by 0.2: without the correction, 100
+        // samples would say √(0.04 + 50/1200) = 0.29.
         let target = [1.0; 50];
         let mut sum = 0.0;
         for trial in 0..100 {

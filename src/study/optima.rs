@@ -19,7 +19,7 @@ pub fn pooled_lambda(weights: &[f64], variances: &[f64]) -> f64 {
 
 /// λ of James and Stein (1961), positive part, for J weights of equal variance:
 /// `max(0, 1 − (J − 2) τ² / Σ (w_j − 1)²)`. It improves on no shrinkage whatever the true weights
-/// are if J > 2, and is 1 otherwise. *(Derived, §4.8.)*
+/// are if J > 2, and is 1 otherwise (0 without any weight). *(Derived, §4.8.)*
 pub fn james_stein(weights: &[f64], variance: f64) -> f64 {
     james_stein_of_sums(weights.len(), signal(weights), variance)
 }
@@ -103,6 +103,7 @@ mod tests {
             let plain = sum(&gradients, &vec![1.0; weights.len()]);
             let ideal = sum(&gradients, &weights);
             let size = plain.iter().map(|x| x * x).sum::<f64>();
+            // Where the plain gradients cancel any weight is as good, and rounding decides.
             prop_assume!(size > 1e-3);
             let distance = |w: f64| plain.iter().zip(&ideal).map(|(p, i)| (w * p - i).powi(2)).sum::<f64>();
             let best = batch_gram(&gram(&gradients), &weights);

@@ -106,6 +106,8 @@ fn gradients_are_the_finite_differences_of_the_loss() {
                 add_weighted(&mut sum, &gradients, |_| 1.0);
                 assert!(sum.iter().filter(|value| value.abs() > 1e-3).count() > sum.len() / 2);
                 for (parameter, slope) in sum.iter().enumerate() {
+                    // In double precision: its square, and the rounding over it, are both far below
+                    // what is allowed.
                     let step = 1e-6;
                     let loss = |by| {
                         problem
@@ -318,7 +320,8 @@ fn node_weights_over_their_expectation_are_unbiased_where_neighbours_are_alike()
         problem.features = [0.5, -0.3, 0.8].repeat(8);
         let rho = |estimator: &Estimator| {
             let of_nodes = matches!(estimator.weight, Weight::NodeHt | Weight::NodeHajek);
-            // Smoothing gives nodes a weight of which nothing is seen; only with themselves in it is their mean the same.
+            // Smoothing gives nodes a weight of which nothing is seen; only with themselves in it
+            // is their mean the same.
             let whole = problem.self_loop || estimator.shrinkage == Shrinkage::None;
             of_nodes && whole && estimator.normalise == Normalise::Rho
         };

@@ -152,6 +152,7 @@ impl Toy {
         let (_, second) = self.heads();
         let size = self.parameters.len();
         let mut gradients = vec![0.0; seeds.len() * size];
+        // Seed by seed, without summing: every estimator weighs the same gradients in its own way.
         for (&v, gradient) in seeds.iter().zip(gradients.chunks_exact_mut(size)) {
             let (mean, output) = self.output(&hidden, &operators.first_hop, v as usize);
             let (_, error) = self.loss(&output, problem.labels[v as usize]);
@@ -167,6 +168,7 @@ impl Toy {
                 let passed = back
                     .iter()
                     .zip(sums)
+                    // The slope of a ReLU is 0 at 0, as in the networks that are trained.
                     .map(|(back, sum)| if *sum > 0.0 { share * back } else { 0.0 });
                 let passed: Vec<f64> = passed.collect();
                 let inputs = &hidden.aggregated[u * self.features..][..self.features];

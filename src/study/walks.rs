@@ -34,6 +34,7 @@ fn staying_walks(
     let mut sum = 0.0;
     for &u in graph.neighbours(v) {
         let new = unit[u as usize];
+        // A list to search: a walk meets no more units than it has steps.
         let known = met.contains(&new);
         if !known {
             met.push(new);

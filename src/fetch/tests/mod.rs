@@ -277,6 +277,7 @@ fn redirects_are_followed_and_circles_left() {
         .to_string();
     assert!(error.contains("redirect"), "{error}");
     assert!(
+        // The first request and ten redirects.
         server.requests().len() <= 11,
         "{} requests",
         server.requests().len()
@@ -413,6 +414,8 @@ fn an_archive_that_leads_out_or_swells_leaves_nothing() {
         zip.write_all(bytes).unwrap();
         zip.finish().unwrap().into_inner()
     };
+    // It takes 65 kB, and unpacks to more than 32 times that and 16 MiB, which is the bound of sets
+    // that declare none.
     let bomb = zip("x", &vec![0; 64 << 20]);
     for (bytes, said) in [
         (zip("../../escaped", b"x"), "leads out of its folder"),

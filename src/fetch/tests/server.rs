@@ -140,6 +140,7 @@ impl Reply {
         stream.write_all(&body[..sent])?;
         stream.flush()?;
         if self.hangs.is_some() {
+            // Longer than a test's patience, or the closed connection would be what is noticed.
             sleep(Duration::from_secs(2));
         }
         Ok(())

@@ -58,6 +58,7 @@ pub fn partition(
     {
         // A panic while it was held left nothing behind that the next call could see.
         let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        // METIS crashes on an edge that is there one way only; graphs are read as symmetric ones.
         let mut problem = Graph::new(constraints, parts, &offsets, &indices)
             .map_err(|error| failed(error.to_string()))?
             .set_option(Seed(seed));

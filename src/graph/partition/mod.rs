@@ -118,6 +118,7 @@ impl PartitionSpec {
                 given::partition(&base.join(file), nodes, workers)?
             }
         };
+        // METIS may leave a part empty, and a worker without nodes has nothing to train or to send.
         fill_empty(&mut assignment, workers);
         Ok(Partition {
             parts: workers,
@@ -236,6 +237,7 @@ mod tests {
     #[test]
     fn metis_cuts_a_ring_at_as_few_places_as_possible() {
         let partition = divide(PartitionMethod::Metis, &ring(400), 4, 1);
+        // Four is the least there is, and METIS a heuristic.
         assert!(partition.edge_cut(&ring(400)) <= 6);
         assert!(partition.balance() < 1.05);
     }

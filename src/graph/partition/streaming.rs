@@ -57,11 +57,14 @@ pub fn partition(graph: &Csr, workers: usize, penalty: Penalty, random: &mut imp
         for (part, (&size, &neighbours)) in (0_u32..).zip(sizes.iter().zip(&beside)) {
             let score = score(neighbours, size);
             let better =
+                // Not less and not more: equal, where the smaller part wins.
                 best.is_none_or(|(most, least, _)| score > most || (score >= most && size < least));
             if size < capacity && better {
                 best = Some((score, size, part));
             }
         }
+        // Only what was counted is set back: a node has few neighbours where there may be many
+        // parts.
         assigned().for_each(|part| beside[part as usize] = 0);
         if let Some((_, _, part)) = best {
             assignment[node as usize] = part;
@@ -97,14 +100,15 @@ mod tests {
         for (penalty, slack) in [(Penalty::Linear, 1.0), (Penalty::Fennel, 1.1)] {
             let (cut, balance) = of_cora(Some(penalty), 4);
             assert!(cut < 0.65 * chance, "{penalty:?}: {cut} of {chance}");
+            // Capacities are rounded up to whole nodes.
             assert!(balance <= slack + 4.0 / 2708.0, "{penalty:?}: {balance}");
         }
     }
 
     #[test]
     fn a_node_goes_where_its_neighbours_are_until_that_is_full() {
-        // Two triangles without an edge between them, for two workers of three nodes each: whole unless the first two nodes that
-        // come are of one triangle and are told apart.
+        // Two triangles without an edge between them, for two workers of three nodes each: whole
+        // unless the first two nodes that come are of one triangle and are told apart.
         let edges = [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3)];
         let graph = Csr::undirected(6, edges.into_iter());
         let whole = (0..200).filter(|&seed| {
@@ -113,7 +117,8 @@ mod tests {
             assert_eq!(parts.iter().filter(|&&part| part == 0).count(), 3);
             parts[0] == parts[1] && parts[1] == parts[2]
         });
-        // A node that comes second sees its neighbour at a score above nothing, so that only a full part parts a triangle.
+        // A node that comes second sees its neighbour at a score above nothing, so that only a full
+        // part parts a triangle.
         assert_eq!(whole.count(), 200);
     }
 }

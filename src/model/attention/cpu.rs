@@ -54,6 +54,7 @@ fn softmax(rows: &Rows, left: &[f32], right: &[f32], heads: usize) -> Vec<f32> {
         }
         for head in 0..heads {
             let length = weights.len();
+            // Heads lie side by side within an entry, so one head's weights are every `heads`-th.
             let mine = || (head..length).step_by(heads);
             // Subtracted below, so that no exponential overflows.
             let largest = mine().fold(f32::NEG_INFINITY, |most, at| most.max(weights[at]));
@@ -228,6 +229,7 @@ impl<B: Host> AttentionKernels for B {
     ) -> FloatTensor<Self> {
         let width = x.shape()[1];
         let (g, x) = (B::values(g), B::values(x));
+        // One part of `g` for all heads: spreading it out first would be `heads` times the memory.
         let mut dots = dots(matrix.by_row(), &g, &x, width, heads, 1);
         let share = 1.0 / heads as f32;
         for dot in &mut dots {

@@ -35,6 +35,7 @@ fn softmax_rows(
     let head = ABSOLUTE_POS % heads;
     let start = usize::cast_from(offsets[row]);
     let end = usize::cast_from(offsets[row + 1]);
+    // Below, the first entry's score is read as the largest to begin with.
     if start == end {
         terminate!();
     }
@@ -176,8 +177,9 @@ impl AttentionKernels for CubeBackend {
         let out = result(&left, entries, heads);
         let structure = structure(&left, matrix, false);
         let (client, cube_count, cube_dim) = lanes(&left, rows * heads);
-        // SAFETY: the lengths given are those of the buffers, and every index is below them: columns were checked against the width of
-        // the matrix when it was made, and the shapes of the tensors by the caller. So it is in the functions below.
+        // SAFETY: the lengths given are those of the buffers, and every index is below them:
+        // columns were checked against the width of the matrix when it was made, and the shapes of
+        // the tensors by the caller. So it is in the functions below.
         unsafe {
             softmax_rows::launch_unchecked(
                 &client,

@@ -255,6 +255,8 @@ impl<B: AttentionKernels, C: CheckpointStrategy> AttentionBackend for Autodiff<B
             |[left, right]| B::weigh(left, right, &matrix),
             |[left, right]| {
                 let weights = B::weigh(left.clone(), right.clone(), &matrix);
+                // Scores by row and column, not by entry: those of entries are added up again on
+                // the way back.
                 let kept = (Arc::clone(&matrix), left, right, weights.clone());
                 (weights, kept)
             },

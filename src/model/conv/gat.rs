@@ -29,6 +29,7 @@ impl GatConv {
         Self {
             weight: draws.heads(0, spec.inputs, heads, width),
             score_own: draws.uniform(1, bound, [heads, width]),
+            // Draw 2 is left out: RETEXO's dense layer draws it for the same seed and layer.
             score_other: draws.uniform(3, bound, [heads, width]),
             bias: draws.bias(BIAS, spec.inputs, spec.bias_width()),
             average: spec.merge == Merge::Average,
@@ -36,8 +37,9 @@ impl GatConv {
     }
 
     pub(super) fn forward(&self, block: &Block, input: &Input, activation: Activation) -> Matrix {
-        // The gradients of the two products meet behind a step of their own: what else reads the input then adds one term to one
-        // sum, and the bits are the same however the input was made.
+        // The gradients of the two products meet behind a step of their own: what else reads the
+        // input then adds one term to one sum, and the bits are the same however the input was
+        // made.
         let input = &match input {
             Input::Dense(rows) => Input::Dense(rows.clone().map(|rows| {
                 let shape = rows.dims();
@@ -65,8 +67,10 @@ impl GatConv {
         activation: Activation,
     ) -> Matrix {
         let stripe = scores.stripe();
+        // Scores have two columns a head: narrow enough for one buffer where rows are not.
         let scores = scores.into_tensor();
         let [nodes, heads] = [block.inputs(), self.score_own.val().dims()[0]];
+        // Outputs are the first inputs of a block.
         let own = scores.clone().slice([0..block.outputs(), 0..heads]);
         let other = scores.slice([0..nodes, heads..2 * heads]);
         let weights = tiles::attention(block, &own, &other, stripe);
@@ -117,6 +121,7 @@ impl GatConv {
         let weight = self.weight.val();
         let inputs = weight.dims()[0];
         let vectors: Tensor<3> = Tensor::stack(vec![own, other], 2);
+        // One product for all heads, with the heads as its batch.
         let by_head = weight.reshape([inputs, heads, width]).swap_dims(0, 1);
         by_head
             .matmul(vectors)

@@ -126,6 +126,8 @@ fn aggregate(block: &Block, input: &Input, weight: Tensor<2>) -> Matrix {
         Input::Dense(rows) if rows.width() < weight.dims()[1] => {
             sums(block, rows).map(|sums| product(sums, weight.clone()))
         }
+        // Sparse features go through the weight first, whatever the widths: the product gathers
+        // dense rows only.
         _ => sums(block, &input.times(weight)),
     }
 }
@@ -189,6 +191,8 @@ impl Draws<'_> {
     }
 
     fn values(&self, number: u64, bound: f64, count: usize) -> Vec<f32> {
+        // Not by burn, which has one generator a backend for the whole process: workers would race
+        // for it.
         let mut rng = stream(self.seed, Purpose::Parameters, number, self.layer as u64);
         (0..count)
             .map(|_| rng.random_range(-bound..bound) as f32)
@@ -199,6 +203,7 @@ impl Draws<'_> {
     fn bias(&self, number: u64, inputs: usize, width: usize) -> Param<Tensor<1>> {
         let values = match self.init {
             Init::Glorot => vec![0.0; width],
+            // Without the gain: that setting speaks of weights alone.
             Init::UniformFanIn => self.values(number, 1.0 / (inputs as f64).sqrt(), width),
         };
         Param::from_data(TensorData::new(values, [width]), self.device)
@@ -206,6 +211,8 @@ impl Draws<'_> {
 }
 
 /// Numbers of the biases of a layer among its draws.
+// Part of the key of a draw, as the numbers of weights: another one would change every published
+// run.
 const BIAS: u64 = 4;
 const SECOND_BIAS: u64 = 5;
 

@@ -26,6 +26,7 @@ pub struct PoolConv {
 impl PoolConv {
     pub(super) fn new(spec: &LayerSpec, draws: &Draws) -> Self {
         Self {
+            // Draw 2 is left out: RETEXO's dense layer draws it for the same seed and layer.
             weight_pool: draws.weight(3, spec.inputs, spec.inner),
             bias_pool: draws.bias(SECOND_BIAS, spec.inputs, spec.inner),
             weight_self: draws.weight(0, spec.inputs, spec.outputs),

@@ -68,6 +68,7 @@ fn pick_gradient(matrix: &SparseMatrix, g: &[f32], winners: &[f32], width: usize
             let place = (by_column.positions[entry] - rows.offsets[row]) as f32;
             let won = g[row * width..].iter().zip(&winners[row * width..]);
             for (sum, (gradient, &winner)) in out.iter_mut().zip(won) {
+                // Both are small whole numbers, which floats hold exactly, so equality is meant.
                 if winner == place {
                     *sum += gradient;
                 }

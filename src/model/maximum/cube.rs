@@ -96,8 +96,9 @@ impl MaximumKernels for CubeBackend {
         let out = result(&x, rows, width);
         let structure = structure(&x, matrix, false);
         let (client, cube_count, cube_dim) = lanes(&x, rows * width);
-        // SAFETY: the lengths given are those of the buffers, and every index is below them: columns were checked against the width of
-        // the matrix when it was made, and the shapes of the tensors by the caller. So it is in the functions below.
+        // SAFETY: the lengths given are those of the buffers, and every index is below them:
+        // columns were checked against the width of the matrix when it was made, and the shapes of
+        // the tensors by the caller. So it is in the functions below.
         unsafe {
             winners_of_rows::launch_unchecked(
                 &client,

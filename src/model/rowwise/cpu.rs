@@ -12,6 +12,8 @@ use crate::model::host::{Host, rows_in_blocks};
 
 /// Rows whose sums are added up on one thread; fixed, so that sums do not depend on the number of
 /// threads.
+// Not to be tuned: gradients of parameters depend on it in their last bits, and all results on
+// them.
 const BLOCK: usize = 1024;
 
 /// Sums over rows `0..rows` of what `add(row, sums)` adds, block by block.
@@ -191,6 +193,7 @@ impl<B: Host> RowwiseKernels for B {
             let g: &[f32] = &upstream;
             sums_over_rows(count, 2 * width, |row, sums| {
                 let (x, g) = (&x[row * width..][..width], &g[row * width..][..width]);
+                // Worked out again: the way forward keeps nothing but the rows themselves.
                 let (mean, scale) = moments(x);
                 let (gains, shifts) = sums.split_at_mut(width);
                 for (((gain, shift), x), g) in gains.iter_mut().zip(shifts).zip(x).zip(g) {
@@ -271,6 +274,7 @@ impl<B: Host> RowwiseKernels for B {
         loss: Loss,
     ) -> FloatTensor<Self> {
         let width = logits.shape()[1];
+        // The loss is one number, and so is the gradient that comes from above.
         let (scale, targets) = (B::values(g)[0], B::values(targets));
         let targets: &[f32] = &targets;
         B::update(logits, |logits| {

@@ -41,6 +41,7 @@ pub fn normalise<B: RowwiseKernels, C: CheckpointStrategy>(
         |[x, gain, shift]| B::normalise(x, gain, shift, activation),
         |[x, gain, shift]| {
             let y = B::normalise(x.clone(), gain.clone(), shift, activation);
+            // The input is kept, unlike behind a bias: its moments cannot be told from the result.
             (y.clone(), (activation, x, gain, y))
         },
         |g, (activation, x, gain, y), _| {
@@ -88,6 +89,8 @@ pub fn carrier<B: RowwiseKernels, C: CheckpointStrategy>(
         [output],
         |[output]| plain::zero::<B>(&output),
         |[output]| (plain::zero::<B>(&output), upstream.into_primitive()),
+        // The gradient from above is 1 and left out: carriers are only ever added up and then
+        // differentiated.
         |_, upstream, _| [Some(upstream)],
     )
 }

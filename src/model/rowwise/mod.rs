@@ -289,6 +289,7 @@ impl<B: RowwiseKernels> RowwiseBackend for B {
     }
 
     fn row_carrier(output: FloatTensor<Self>, _upstream: FloatTensor<Self>) -> FloatTensor<Self> {
+        // Without differentiation there is nowhere to carry anything to.
         plain::zero::<B>(&output)
     }
 }

@@ -21,6 +21,7 @@ fn apply<B: Backend>(x: FloatTensor<B>, activation: Activation) -> FloatTensor<B
         Activation::Elu => {
             // The exponential of large values would be infinite, and is not wanted.
             let below = B::float_exp(B::float_clamp_max(x.clone(), 0.0_f32.into()));
+            // Above zero the exponential is that of 0, and the 1 it adds is taken away again.
             B::float_sub_scalar(B::float_add(B::relu(x), below), 1.0_f32.into())
         }
     }
@@ -100,6 +101,7 @@ pub fn mask<B: Backend>(x: FloatTensor<B>, mask: &Mask) -> FloatTensor<B> {
 
 /// `−sign(targets) ⊙ logits`: how far each logit is on the wrong side.
 fn wrong<B: Backend>(logits: FloatTensor<B>, targets: FloatTensor<B>) -> FloatTensor<B> {
+    // Of a row that does not count the sign is 0, and its targets make 0 of whatever follows.
     B::float_neg(B::float_mul(logits, B::float_sign(targets)))
 }
 
@@ -116,6 +118,7 @@ pub fn loss<B: Backend>(
         Loss::BinaryCrossEntropy => {
             let z = wrong::<B>(logits, targets.clone());
             let small = B::float_exp(B::float_neg(B::float_abs(z.clone())));
+            // log(1 + exp(z)) without an exponential of anything above 0, which could overflow.
             let soft = B::float_add(B::relu(z), B::float_log1p(small));
             B::float_sum(B::float_mul(soft, B::float_abs(targets)))
         }

@@ -66,6 +66,7 @@ fn near(found: FloatTensor<Flex>, expected: FloatTensor<Flex>) -> Result<(), Tes
     prop_assert_eq!(found.len(), expected.len());
     for (f, e) in found.iter().zip(&*expected) {
         prop_assert!(
+            // The two add up in different orders, in single precision.
             (f - e).abs() <= 2e-4 * (1.0 + e.abs()),
             "{} is not {}",
             f,
@@ -167,6 +168,7 @@ proptest! {
         for other in &others {
             found.extend(to_vec(other.grad_remove(&mut gradients).unwrap()));
         }
+        // A smaller one drowns in the rounding of single precision, a larger one in curvature.
         let step = 2e-3;
         for (place, found) in found.into_iter().enumerate() {
             let at = |change: f32| {

@@ -39,6 +39,7 @@ impl SpmmBackend for CubeBackend {
         matrix: Arc<SparseMatrix>,
         transposed: bool,
     ) -> FloatTensor<Self> {
+        // The kernel reads rows one after another; a transposed or narrowed view lies otherwise.
         let x = into_contiguous(x);
         let width = x.meta.shape()[1];
         let rows = matrix.outputs(transposed);
@@ -61,8 +62,8 @@ impl SpmmBackend for CubeBackend {
         }
         let entries = matrix.entries().max(1);
         let (client, cube_count, cube_dim) = lanes(&x, elements);
-        // SAFETY: the lengths given are those of the buffers made above, and every index is below them: columns were checked
-        // against the width of the matrix when it was made.
+        // SAFETY: the lengths given are those of the buffers made above, and every index is below
+        // them: columns were checked against the width of the matrix when it was made.
         unsafe {
             rows_times::launch_unchecked(
                 &client,

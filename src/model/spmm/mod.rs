@@ -22,6 +22,8 @@ use super::SparseMatrix;
 use super::operation::operation;
 
 /// The sparse product as an operation of a tensor backend.
+// The attribute takes a plain list of backends, so that each set of features has one of its own;
+// attention, maximum and rowwise have the same four.
 #[cfg_attr(
     all(feature = "wgpu", feature = "ndarray"),
     backend_extension(Flex, NdArray, Cube, Autodiff)
@@ -38,6 +40,8 @@ use super::operation::operation;
     all(not(feature = "wgpu"), not(feature = "ndarray")),
     backend_extension(Flex, Autodiff)
 )]
+// Not burn's gather and scatter: the atomic sums of graphics devices differ from run to run, and on
+// processors they took 2.7 times as long on a graph like ogbn-arxiv with 128 columns.
 pub trait SpmmBackend: Backend {
     /// `A·x`, or `Aᵀ·x` when `transposed`.
     fn spmm(x: FloatTensor<Self>, matrix: Arc<SparseMatrix>, transposed: bool)

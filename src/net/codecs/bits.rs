@@ -16,6 +16,7 @@ pub(super) struct BitWriter {
 impl BitWriter {
     /// Appends the lowest `bits` bits, at most 32, of `value`, which has no others.
     pub fn push(&mut self, value: u32, bits: u32) {
+        // Fewer than 8 bits wait, so 32 more always fit.
         self.pending |= u64::from(value) << self.filled;
         self.filled += bits;
         while self.filled >= 8 {
@@ -67,6 +68,7 @@ impl<'a> BitReader<'a> {
 
     /// Whether nothing but zeros is left.
     pub fn is_spent(&self) -> bool {
+        // Zeros fill up the last byte; anything else was not written by the codec that reads.
         self.pending == 0 && self.bytes.as_slice().iter().all(|&byte| byte == 0)
     }
 }

@@ -63,6 +63,7 @@ impl Codec for Compose {
         check_length(self, bytes, rows, width)?;
         let kept = self.first.kept(width);
         let (index, values) = bytes.split_at(self.index_bytes(rows, width));
+        // With the inner key where everything is kept, too: one rule for both ends.
         let values = self.second.decode(values, rows, kept, key.inner())?;
         if kept == width {
             return Ok(values);
@@ -92,6 +93,8 @@ impl Codec for Compose {
         let factor = f64::from(self.first.factor(width));
         let plain = factor == 1.0;
         let error = match (plain, self.second.is_biased()) {
+            // The three cases of the derivation above; the share kept may be all, where e₂ is the
+            // larger.
             (true, _) => e2.max(e1 + (1.0 - e1) * e2),
             (false, false) => e1 + factor * e2,
             (false, true) => (e1.sqrt() + (factor * e2).sqrt()).powi(2),

@@ -32,6 +32,8 @@ impl DifferenceMemory {
     /// lane.
     fn held(&self, key: CodecKey, end: End, values: usize) -> Option<(Place, Vec<f32>)> {
         let place = (key.layer, key.lane?, end);
+        // Copied, so that the lock is not held while a codec works; a lane has one message at a
+        // time.
         let held = self.lock().get(&place).cloned();
         // Rows of another number or width are others, on both ends.
         let held = held.filter(|held| held.len() == values);
@@ -82,6 +84,7 @@ impl Codec for Difference {
         let news: Vec<f32> = values.iter().zip(&held).map(|(x, held)| x - held).collect();
         let bytes = self.codec.encode(&Rows::new(&news, rows.width()), key);
         // What a codec makes, it can read.
+        // What the receiver will decode, not the rows: both ends must hold the same bits.
         if let Ok(change) = self.codec.decode(&bytes, rows.rows(), rows.width(), key) {
             self.memory.lock().insert(place, sum(&held, &change));
         }
@@ -156,6 +159,7 @@ mod tests {
                 // Each round keeps at most the share e of the difference, by the codec's bound.
                 let bound = sender.codec.expected_error(16).value() * before;
                 assert!(
+                    // Rounding aside.
                     left <= bound * 1.0001 + 1e-10,
                     "round {round}: {left} > {bound}"
                 );

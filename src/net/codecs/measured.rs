@@ -23,6 +23,8 @@ impl CodingError {
         rows.iter()
             .zip(decoded)
             .map(|(&x, &y)| Self {
+                // In double precision, as a difference of close floats squared may vanish in
+                // single.
                 lost: square(f64::from(y) - f64::from(x)),
                 sent: square(f64::from(x)),
             })
@@ -39,6 +41,8 @@ impl CodingError {
 
     /// ‖x̃ − x‖² / ‖x‖²; 0 where there was nothing to lose.
     pub fn relative(self) -> f64 {
+        // Nothing lost of nothing would be 0/0. Something lost of nothing is infinite, and stays
+        // so.
         if self.lost == 0.0 {
             return 0.0;
         }

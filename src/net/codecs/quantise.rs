@@ -107,6 +107,7 @@ impl Quantise {
     fn row(self, row: &[f32], random: &mut impl Rng, levels: &mut BitWriter) -> Grid {
         let (bits, top) = (self.bits.count(), self.bits.top());
         if !row.iter().all(|value| value.is_finite()) {
+            // Zeros keep the place of the row: later ones stand at bits that both ends work out.
             for _ in row {
                 levels.push(0, bits);
             }
@@ -123,6 +124,8 @@ impl Quantise {
         let grid = Grid::of_extremes(row);
         let (low, step) = (f64::from(grid.low), grid.step(top));
         for &value in row {
+            // In [0, 1): added before truncation, it carries a place up as often as its fraction
+            // says.
             let chance = f64::from(random.next_u32()) / (f64::from(u32::MAX) + 1.0);
             let place = if step > 0.0 {
                 (f64::from(value) - low) / step
@@ -130,6 +133,7 @@ impl Quantise {
                 0.0
             };
             // Not negative, since no value is below the lowest.
+            // At most `top`: rounding in the division may put the highest entry a hair above.
             levels.push(((place + chance) as u32).min(top), bits);
         }
         grid
@@ -185,6 +189,7 @@ impl Codec for Quantise {
             // There are two for each row: the length was checked.
             let low = ends.next().unwrap_or(f32::NAN);
             let high = ends.next().unwrap_or(f32::NAN);
+            // Not a number passes: that is how a row that was not finite arrives.
             if low.is_infinite() || high.is_infinite() || high < low {
                 let reason = format!("the levels of row {number} go from {low} to {high}");
                 return Err(corrupt(reason));
@@ -241,6 +246,7 @@ mod tests {
         for bits in Bits::ALL {
             for round in 0..20 {
                 let key = CodecKey::new(1, 0, round);
+                // A subnormal and the largest float among them.
                 for value in [0.0, 0.1, -3.3e-39, f32::MAX] {
                     assert_eq!(through(bits, &[value; 5], key), [value; 5]);
                 }

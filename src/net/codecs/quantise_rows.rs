@@ -70,6 +70,8 @@ impl Levels {
         let low = row.iter().copied().fold(f32::INFINITY, f32::min);
         let high = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
         let zero = at_most(low);
+        // From the rounded zero point, so that the highest level reaches the largest entry still.
+        // Below zero only where that lies above the entry, beyond the lowest bfloat16.
         let range = (f64::from(high) - f64::from(zero.to_f32())).max(0.0);
         let step = at_least(range / f64::from(bits.top()));
         Some(Self { zero, step })
@@ -97,6 +99,7 @@ fn at_most(value: f32) -> bf16 {
     let bits = value.to_bits();
     let cut = (bits >> 16) as u16; // towards zero
     let beyond = u16::from(value < 0.0 && bits & 0xFFFF != 0);
+    // One more in the last place is the next in magnitude; behind the lowest that is −∞.
     bf16::from_bits(cut + beyond).max(bf16::MIN)
 }
 
@@ -119,6 +122,7 @@ impl QuantiseRows {
             RowBits::Uniform(bits) => vec![*bits; rows],
             RowBits::Random => {
                 let mut bits: Vec<Bits> = ROW_BITS.into_iter().cycle().take(rows).collect();
+                // Other draws than those of the rounding, which takes the message's own stream.
                 bits.shuffle(&mut key.inner().stream_of_message());
                 bits
             }
@@ -161,6 +165,7 @@ impl Codec for QuantiseRows {
     /// Where bits are assigned, the most that a message can have; what it has is
     /// [`Codec::message_bytes`].
     fn encoded_bytes(&self, rows: usize, width: usize) -> Bytes {
+        // Without a lane no group has bits of its own, so every row counts with eight.
         self.message_bytes(rows, width, CodecKey::new(0, 0, 0))
     }
 
@@ -185,6 +190,7 @@ impl Codec for QuantiseRows {
             bytes.extend([zero.to_le_bytes(), step.to_le_bytes()].concat());
             for &value in row {
                 let chance = f64::from(random.next_u32()) / (f64::from(u32::MAX) + 1.0);
+                // Casts saturate at 0: a value below the lowest bfloat16 has a negative place.
                 let level = levels.map_or(0, |levels| (levels.place(value) + chance) as u32);
                 packed.push(level.min(bits.top()), bits.count());
             }

@@ -31,6 +31,8 @@ impl RandomColumns {
         if kept < width {
             shuffle_front(&mut columns, kept, &mut key.stream_of_exchange());
             columns.truncate(kept);
+            // Ascending, so that rows are read and written from left to right; what is drawn stays
+            // the same.
             columns.sort_unstable();
         }
         columns
@@ -113,6 +115,7 @@ mod tests {
 
     #[test]
     fn published_seeds_keep_their_columns() {
+        // As they were first drawn; nothing but keeping them makes them right.
         assert_eq!(CODEC.columns(16, key(0)), [0, 9, 13, 14]);
     }
 }

@@ -27,6 +27,7 @@ impl RandomEntries {
     fn draw(&self, rows: usize, width: usize, key: CodecKey) -> Columns {
         let kept = self.kept(width);
         let mut random = key.stream_of_pair();
+        // Not put back between rows: any order to begin with gives equally likely choices.
         let mut order = all_columns(width);
         let mut columns = Vec::with_capacity(rows * kept);
         for _ in 0..rows {

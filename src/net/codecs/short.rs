@@ -85,6 +85,7 @@ impl<F: TwoBytes> Codec for Short<F> {
     fn encode(&self, rows: &Rows<'_>, _key: CodecKey) -> Vec<u8> {
         let shorten = |&value: &f32| {
             if value.is_finite() {
+                // Rounding to nearest would make infinity of what is beyond the largest.
                 F::shorten(value.clamp(-F::LARGEST, F::LARGEST))
             } else {
                 F::shorten(value)

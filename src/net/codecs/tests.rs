@@ -131,6 +131,7 @@ proptest! {
         let values: Vec<f32> = bits.iter().map(|&bits| f32::from_bits(bits)).collect();
         let mut lossless = codecs(1.0);
         lossless.retain(|codec| codec.is_lossless());
+        // Identity; the six selections, of everything; and these with identity behind them.
         prop_assert_eq!(lossless.len(), 1 + 6 + 6);
         for codec in lossless {
             let bytes = codec.encode(&Rows::new(&values, 8), key);
@@ -289,8 +290,9 @@ proptest! {
 
 #[test]
 fn the_mean_error_over_keys_is_the_stated_one_or_below_the_stated_bound() {
-    // A mean of 3,000 nearly normal draws lies within five standard errors of its expectation but for a
-    // chance of 6e-7; 110 of these make 7e-5. The seeds are fixed, so the test does not waver.
+    // A mean of 3,000 nearly normal draws lies within five standard errors of its expectation but
+    // for a chance of 6e-7; 110 of these make 7e-5. The seeds are fixed, so the test does not
+    // waver.
     for ratio in [1.0, 1.6, 4.0, 30.0] {
         for codec in codecs(ratio) {
             for (mean, standard_error) in sample(codec.as_ref(), 3000).error {

@@ -82,6 +82,8 @@ impl Selection for TopK {
         }
         let number = f64::from(Places::new(width, 1).number);
         // The casts saturate: a map that does not fit in the budget leaves nothing for values.
+        // With a list each entry costs a value and its place; with a map the places cost a bit a
+        // column.
         let listed = (budget / (value + number)) as usize;
         let mapped = ((budget - width as f64) / value) as usize;
         listed.max(mapped).clamp(1, width.max(1)).min(width)
@@ -99,11 +101,14 @@ impl Selection for TopK {
         for row in rows.iter() {
             order.clone_from(&all);
             if kept < width {
+                // Linear, where sorting a row is not. No two entries compare as equal, so what is
+                // in front is determined though the algorithm is unstable.
                 order.select_nth_unstable_by(kept, |&a, &b| {
                     let size = |column: u32| row[column as usize].abs();
                     size(b).total_cmp(&size(a)).then(a.cmp(&b))
                 });
             }
+            // A list of places must ascend, by which the receiver knows it for sound.
             order[..kept].sort_unstable();
             columns.extend_from_slice(&order[..kept]);
         }
@@ -199,7 +204,8 @@ mod tests {
     #[test]
     fn the_largest_entries_travel_and_ties_go_to_the_first() {
         let codec = TopK::new(3.0);
-        // 2 values of 32 bits and 2 places of 3 bits are 70 of the 85 bits that a third of 8 floats is.
+        // 2 values of 32 bits and 2 places of 3 bits are 70 of the 85 bits that a third of 8 floats
+        // is.
         assert_eq!(codec.kept(8), 2);
         let row = [0.5, -3.0, 1.0, 2.0, 0.0, -2.0, 2.0, 1.0];
         let bytes = codec.encode(&Rows::new(&row, 8), KEY);

@@ -13,6 +13,7 @@ pub(super) struct Ends {
 
 impl Ends {
     pub(super) fn new(links: usize) -> Self {
+        // A full tree, so that parents and children follow from a node's number.
         let leaves = links.next_power_of_two();
         Self {
             leaves,
@@ -48,6 +49,7 @@ impl Ends {
             node /= 2;
             let end = self.end[2 * node].min(self.end[2 * node + 1]);
             let early = self.early[2 * node].min(self.early[2 * node + 1]);
+            // Nothing further up depends on anything that has changed.
             if end == self.end[node] && early == self.early[node] {
                 return;
             }
@@ -85,6 +87,8 @@ impl Ends {
                 if node >= self.leaves {
                     found.push(node - self.leaves);
                 } else {
+                    // The right one first, as the last is taken first: links come out in ascending
+                    // order.
                     ahead.extend([2 * node + 1, 2 * node]);
                 }
             }
@@ -119,6 +123,7 @@ mod tests {
                 ends.rebuild();
             }
             prop_assert_eq!(ends.first(), plain.iter().copied().fold(f64::INFINITY, f64::min));
+            // Early is five before the end, as set above.
             let early: Vec<usize> = (0..11).filter(|&link| plain[link] <= 25.0).collect();
             prop_assert_eq!(ends.until(0.0, 20.0), early);
         }

@@ -21,6 +21,7 @@ impl Members {
         }
         let after = std::mem::replace(&mut self.first[bundle], slot);
         self.beside[slot as usize] = [NONE, after];
+        // No slot has the number `NONE`, so that nobody is found behind the last.
         if let Some(after) = self.beside.get_mut(after as usize) {
             after[0] = slot;
         }

@@ -233,7 +233,10 @@ impl Fabric {
         let message = Message {
             from: transfer.from,
             to: transfer.to,
+            // To itself a worker sends nothing over a port.
             ready: transfer.from == transfer.to,
+            // What is past has been shared out already; a message cannot take part in it
+            // afterwards.
             start: transfer.start.max(self.now),
             payload: transfer.payload,
             wire,
@@ -249,6 +252,7 @@ impl Fabric {
                 behind.push_back((flow, message));
                 return flow;
             }
+            // The channel is busy from here on, though its first message still waits for its start.
             self.channels.insert(channel, VecDeque::new());
         }
         self.waiting.insert((message.start, flow), message);
@@ -269,8 +273,11 @@ impl Fabric {
             // Whatever happens at the instant of a delivery comes before it: it may add to the
             // deliveries.
             if let Some(event) = event
+                // Also at the same instant: what begins there may be so small that it arrives
+                // there, too.
                 && arrival.is_none_or(|arrival| event <= arrival)
             {
+                // A transmission's end may be worked out a rounding before now.
                 self.now = self.now.max(event);
                 self.step();
                 continue;
@@ -297,6 +304,7 @@ impl Fabric {
                 }
             }
             if !deliveries.is_empty() {
+                // Numbers of messages differ, so that an unstable sort has one outcome.
                 deliveries.sort_unstable_by_key(|delivery| delivery.flow);
                 return Some(deliveries);
             }
@@ -305,6 +313,7 @@ impl Fabric {
 
     /// After [`Fabric::advance`] returned nothing: the link that a message waits for in vain.
     pub fn stalled(&self) -> Option<NetError> {
+        // The first that was sent, which does not depend on slots.
         let waits = self.transmitting.iter().flatten().min_by_key(|t| t.flow)?;
         let link = waits.links.iter().find(|link| self.down[link.0] > 0)?;
         Some(NetError::LinkDown {
@@ -317,6 +326,8 @@ impl Fabric {
     /// When the next link gets another capacity, if that concerns anyone.
     fn next_switch(&self) -> Option<Seconds> {
         let switch = self.topology.switches().get(self.switched)?;
+        // Else `advance` would go through outages that meet nobody, and move time past the last
+        // delivery.
         let concerned = !self.waiting.is_empty() || self.transmitting.len() > self.free.len();
         concerned.then_some(switch.time)
     }
@@ -339,6 +350,8 @@ impl Fabric {
                 Some(ports) if !message.ready => {
                     message.ready = true;
                     let at = ports.send(message.from, message.payload, self.now);
+                    // Back in line for the time at which its sender is done; `ready` keeps it from
+                    // being asked again.
                     self.waiting.insert((at, flow), message);
                 }
                 _ => begun.extend(self.begin(flow, message)),
@@ -359,12 +372,15 @@ impl Fabric {
             }
         }
         let rated = self.sharing.take_rated();
+        // After moves and beginnings: an end is foreseen from the flows that a link holds back by
+        // now.
         let next = self.progress.set_rates(self.sharing.levels(), &rated, now);
         self.next_end = next.is_finite().then_some(Seconds(next));
     }
 
     /// Changes the capacity of links whose time has come.
     fn switch(&mut self) {
+        // A pointer of its own, for the loop below changes the rest of `self`.
         let topology = Arc::clone(&self.topology);
         for switch in &topology.switches()[self.switched..] {
             if switch.time > self.now {
@@ -374,6 +390,8 @@ impl Fabric {
             let link = switch.link;
             let down = &mut self.down[link.0];
             match switch.change {
+                // Counted, because outages of one link may overlap: it is back when the last of
+                // them is over.
                 Change::Up => *down = down.saturating_sub(1),
                 Change::Down => *down += 1,
                 Change::Left(share) => self.left[link.0] = share,
@@ -389,6 +407,7 @@ impl Fabric {
 
     /// Starts a transmission, and returns its slot if it has anything to transmit.
     fn begin(&mut self, flow: FlowId, message: Message) -> Option<u32> {
+        // A flow over no links has no fair rate, and one of no bytes needs none.
         if message.links.is_empty() || message.wire == Bytes::ZERO {
             let arriving = Arriving {
                 channel: message.channel,
@@ -400,6 +419,7 @@ impl Fabric {
             return None;
         }
         let bundle = self.sharing.insert(&message.links, message.cap);
+        // Used again, so that memory follows the messages under way and not all that were sent.
         let slot = self.free.pop().unwrap_or_else(|| {
             self.transmitting.push(None);
             (self.transmitting.len() - 1) as u32
@@ -445,6 +465,8 @@ impl Fabric {
             self.arriving.insert((arrival, flow), arriving);
             return;
         };
+        // Without jitter and losses a channel's messages arrive in the order in which they were
+        // sent anyway.
         if self.uncertain {
             if let Some(&(last, _)) = self.last_arrival.get(&name) {
                 arrival = arrival.max(last);

@@ -36,6 +36,7 @@ impl Ports {
 
     /// When a worker has taken a message that arrives now.
     pub(super) fn receive(&mut self, worker: usize, payload: Bytes, now: Seconds) -> Seconds {
+        // By symmetry what worker 0 sends to the k-th is what the k-th before it sends to worker 0.
         let worker = if self.equals { 0 } else { worker };
         occupy(&mut self.receives[worker], self.cost, payload, now)
     }
@@ -43,6 +44,8 @@ impl Ports {
 
 fn occupy(free: &mut Seconds, cost: MessageCost, payload: Bytes, now: Seconds) -> Seconds {
     let (start, time) = ((*free).max(now), cost.time(payload));
+    // The gap runs from one message's beginning to the next one's, and contains what the first
+    // costs.
     *free = start + time.max(cost.gap);
     start + time
 }
@@ -86,7 +89,8 @@ mod tests {
 
     #[test]
     fn many_small_messages_cost_as_many_overheads() {
-        // L = 1,000 µs, o = 10 µs: the k-th of P − 1 messages takes k·o + L + o, in both directions.
+        // L = 1,000 µs, o = 10 µs: the k-th of P − 1 messages takes k·o + L + o, in both
+        // directions.
         for messages in [FAN, INCAST] {
             let found = arrivals("overhead = \"10us\"", &messages);
             assert_eq!(found, [1020.0, 1030.0, 1040.0, 1050.0]);

@@ -96,6 +96,7 @@ impl Clocks {
         let (served, since) = (self.served[link], self.since[link]);
         let (rate, due) = (self.rate[link], self.due[link]);
         let end = end_at(served, since, rate, due);
+        // At rate 0 this is not a number, and the end itself, infinity, counts.
         let early = end - self.lack[link] / rate;
         self.ends
             .set(link, end, if early < end { early } else { end });
@@ -103,6 +104,7 @@ impl Clocks {
 
     /// Sets the rates of all, and foresees all ends.
     fn set_rates(&mut self, rates: &[f64], now: f64) {
+        // Rates may be there for caps that have held nobody back so far, which have no clock.
         let links = self.served.len().min(rates.len());
         // One length for all: then several links are worked on together.
         let (served, since) = (&mut self.served[..links], &mut self.since[..links]);
@@ -206,6 +208,7 @@ impl Progress {
         if flow.link == NOWHERE || flow.link as usize == link {
             return;
         }
+        // Rounding may have served it a little more than it has.
         let remaining = (flow.target - self.clocks.served_at(flow.link as usize, now)).max(0.0);
         self.leave(slot);
         self.join(slot, remaining, link, now);
@@ -214,6 +217,7 @@ impl Progress {
     /// Takes out all flows that have ended by now, but for rounding: what is left is negligible, or
     /// takes less time than the clock can tell apart.
     pub(super) fn take_ended(&mut self, now: f64) -> Vec<u32> {
+        // Four roundings of the clock itself: sums of times late in a run are no finer than that.
         let instant = 4.0 * f64::EPSILON * now;
         let mut ended = Vec::new();
         for link in self.clocks.ends.until(now + instant, now) {
@@ -244,6 +248,7 @@ impl Progress {
             self.look_ahead(link as usize);
         }
         match rated {
+            // Both ways give the same bits, so that this is a matter of speed alone.
             Rated::Some(links) if (links.len() + stale.len()) * MANY < self.queues.len() => {
                 for &link in links {
                     if (link as usize) < self.queues.len() {
@@ -271,14 +276,18 @@ impl Progress {
         if queue.live == 0 {
             queue.due.clear();
             queue.smallest = f64::INFINITY;
+            // A clock without flows starts again from 0, where doubles are finest.
             self.clocks.set(link, 0.0, 0.0, now);
         }
         queue.smallest = queue.smallest.min(bytes);
+        // By the smallest flow, of which a rounding of the clock is the largest share.
         if self.clocks.served_at(link, now) > MOST_SERVED * queue.smallest {
             self.reset(link, now);
         }
         let flow = &mut self.flows[slot as usize];
         flow.link = link as u32;
+        // Heaps cannot give up an entry in their middle: it stays, with a stamp that no longer
+        // fits.
         flow.stamp = flow.stamp.wrapping_add(1);
         flow.target = self.clocks.served_at(link, now) + remaining;
         let queue = &mut self.queues[link];
@@ -321,6 +330,8 @@ impl Progress {
     fn look_ahead(&mut self, link: usize) {
         let (queue, flows) = (&mut self.queues[link], &self.flows);
         let current = |due: &Due| flows[due.slot as usize].stamp == due.stamp;
+        // Half of them out of date: one pass over all is then paid by those that left. The constant
+        // keeps small queues from being gone through again and again.
         if queue.due.len() > 2 * queue.live + 64 {
             queue.due.retain(|Reverse(due)| current(due));
         }

@@ -108,6 +108,7 @@ fn an_all_to_all_among_256_workers_is_one_instant() {
     }
     let arrived = fabric.advance().unwrap();
     assert_eq!(arrived.len(), 65_280);
+    // 255 kB out of each worker at 1 MB/s, and half a second of latency.
     assert!((fabric.now().0 - 0.755).abs() < 1e-9 && fabric.advance().is_none());
 }
 
@@ -185,6 +186,7 @@ fn lost_packets_are_carried_again_after_a_timeout() {
     for seed in 0..20 {
         let mut fabric = network(2, &text, seed);
         let flow = fabric.send(message(0, 1, None, 15_000, 0.0));
+        // Without headers 15,000 bytes are ten packets of 1,500.
         let impairment = crate::net::Loss::new(0.2, Seconds(0.1)).draw(10, seed, LinkId(0), flow.0);
         let expected = 0.1 + impairment.delay.0 + (15_000 + 1500 * impairment.lost) as f64 / 1e6;
         let all = deliveries(&mut fabric);
@@ -209,6 +211,8 @@ fn a_link_that_never_comes_back_is_named_by_whoever_waits_for_it() {
     let mut fabric = network(3, &text, 0);
     fabric.send(message(0, 1, None, 1_000_000, 0.0));
     fabric.send(message(0, 2, None, 1_000_000, 0.0));
+    // Half of the link each until 0.5 s, a quarter of a megabyte; then all of it for the other's
+    // rest.
     assert_eq!(deliveries(&mut fabric), [(1, 1.35)]);
     assert_eq!(
         fabric.stalled().unwrap().to_string(),
@@ -240,6 +244,7 @@ fn thousands_of_edge_clients_leave_nothing_behind() {
                 from,
                 to,
                 Some(0),
+                // Three lengths, so that not all end at one instant.
                 1000 + 100 * (from as u64 % 3),
                 start,
             ));

@@ -54,6 +54,7 @@ impl Sharing {
         let mut bipartite = Bipartite::new(&self.shape);
         for &id in self.by_route.values() {
             let bundle = &self.bundles[id as usize];
+            // More flows of a pair than a `u16` counts: no table then.
             if !bipartite.set_flows(&bundle.links, id, bundle.flows) {
                 return false;
             }
@@ -208,8 +209,11 @@ impl Sharing {
             let last = self.solution.order.last();
             let mut rate = last.map_or(0.0, |&link| self.solution.level[link as usize]);
             let level = first.filling.level();
+            // With all compared it is rounding, and the level is taken for that of the last.
             if level < rate * (1.0 - SAME) && rest.most != usize::MAX {
                 undone += 1;
+                // More attempts than links are no order found but rounding: then all are compared,
+                // which ends it.
                 self.undo(bipartite, &mut rest, first, undone > self.total.len());
                 continue;
             }
@@ -337,5 +341,6 @@ fn take_first(window: &mut Vec<Candidate>) -> Option<Candidate> {
             (first, spare, open) = (place, one.0, one.1);
         }
     }
+    // Not `swap_remove`: of equal ones the first in the window is to stay the first.
     Some(window.remove(first))
 }

@@ -54,7 +54,10 @@ impl Sharing {
         let id = self.free.pop().unwrap_or(self.bundles.len() as u32);
         let mut places = Vec::with_capacity(links.len());
         for &link in &links {
+            // Kept beside the bundle, as filling mostly needs no more of a route than its other
+            // link.
             let other = match links[..] {
+                // Of two links the one that is not this: what is there twice cancels.
                 [a, b] => a ^ b ^ link,
                 _ => MANY,
             };
@@ -78,6 +81,7 @@ impl Sharing {
         }
         self.by_route.insert(key, id);
         self.in_use += 1;
+        // New: whoever follows bottlenecks has to ask for its first one.
         self.moved.push(id);
         id
     }
@@ -129,6 +133,7 @@ impl Sharing {
             let bundle = &self.bundles[id as usize];
             let (link, place) = (bundle.links[at] as usize, bundle.places[at] as usize);
             let last = self.crossing[link].others.len() - 1;
+            // To the end first: taking from the middle would move all behind it.
             self.swap(link, place, last);
             self.crossing[link].pop();
         }
@@ -136,6 +141,7 @@ impl Sharing {
         self.shape.count(&bundle.links, false);
         let key = std::mem::take(&mut bundle.key);
         if bundle.cap.is_some() {
+            // A cap's link is the last of its bundle.
             self.free_links.extend(bundle.links.last());
         }
         self.by_route.remove(&key);

@@ -101,6 +101,8 @@ impl Sharing {
 
     /// Fills links from nothing. No flow on them may cross another link.
     pub(super) fn fill(&mut self, links: &[u32]) {
+        // Taken out, so that its vectors can be written while the rest of `self` is read and
+        // changed.
         let mut scratch = std::mem::take(&mut self.scratch);
         let Scratch {
             filling,
@@ -147,6 +149,8 @@ impl Sharing {
                             filling[other as usize].settle(f64::from(flows), rate);
                             return;
                         }
+                        // Flows are whole numbers, at least 1, so 0 is a link not touched in this
+                        // round.
                         if settling[other as usize] == 0.0 {
                             touched.push(other);
                         }

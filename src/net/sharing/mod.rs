@@ -52,6 +52,7 @@ const SAME: f64 = 1e-11;
 const OVERFULL: f64 = 1e-10;
 
 /// Below so many bundles no table is kept: filling what hangs together from nothing costs no more.
+// The three ways of solving differ in last bits, so that another number may change times there.
 const FEW: usize = 256;
 
 /// Links that so many bundles cross, each counted on each of its links, are filled from nothing
@@ -137,6 +138,7 @@ struct Filling {
 impl Filling {
     /// 0 if no flows are open.
     fn level(self) -> f64 {
+        // Rounding may leave a little less than nothing, and a negative rate would run backwards.
         self.spare.max(0.0) / self.open.max(1.0)
     }
 
@@ -230,6 +232,7 @@ impl Sharing {
             links.fold(f64::INFINITY, f64::min)
         };
         let cap = cap.filter(|cap| *cap < of(&self.most) || of(&self.capacity) == 0.0);
+        // By its bits, because a float cannot be a key.
         let key = (route.to_vec(), cap.unwrap_or(f64::INFINITY).to_bits());
         let id = match self.by_route.get(&key) {
             Some(&id) => id,
@@ -274,6 +277,7 @@ impl Sharing {
         if let Some(bipartite) = &self.bipartite {
             let [a, b] = bipartite.ends(bundle).map(|link| link as usize);
             let rank = &self.solution.rank;
+            // The one that filled first is the one that held the flow back.
             return if rank[a] <= rank[b] { a } else { b };
         }
         self.bundles[bundle].bottleneck as usize
@@ -318,6 +322,8 @@ impl Sharing {
         if self.changes.links.is_empty() && !self.changes.everything {
             return;
         }
+        // So a table of few bundles is given up, and rates of few flows are functions of these
+        // alone.
         if self.in_use < FEW {
             self.leave_bipartite();
         } else if self.use_bipartite() {
@@ -355,6 +361,7 @@ impl Sharing {
     fn changed_links(&self) -> Vec<u32> {
         let mut links = self.changes.links.clone();
         links.sort_unstable();
+        // Sorted first: each link once, and in an order that does not depend on how flows came.
         links.dedup();
         links
     }

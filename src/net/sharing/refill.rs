@@ -60,6 +60,7 @@ impl Refill {
     /// Whether flows that this link held back have no rate yet.
     fn is_open(&self, bottleneck: u32) -> bool {
         let state = self.state.get(bottleneck as usize);
+        // `NONE`, which is no link, stands for a flow that never had a rate.
         state.is_none_or(|state| matches!(state, State::Waits | State::Open))
     }
 }
@@ -67,6 +68,7 @@ impl Refill {
 impl Sharing {
     /// Fills again what the changes concern; `false` if that must be done from nothing.
     pub(super) fn refill(&mut self, changed: &[u32]) -> bool {
+        // Taken out as in `fill`; what it holds is given back empty.
         let mut work = std::mem::take(&mut self.refill);
         self.scratch.levels.clear();
         work.wide = false;
@@ -105,6 +107,8 @@ impl Sharing {
                 continue;
             }
             work.state[at] = State::Waits;
+            // No link fills below its equal share: flows that settle elsewhere settle at less and
+            // leave more.
             let bound = rate.max(self.equal(at) * (1.0 - SAME_LEVEL));
             self.scratch.levels.push(Reverse((Ordered(bound), link)));
             for place in 0..self.own[at] {
@@ -167,6 +171,8 @@ impl Sharing {
                 self.scratch.levels.push(Reverse((Ordered(level), link)));
                 continue;
             }
+            // Rates are max-min fair only while levels do not fall; else everything is filled from
+            // nothing.
             if level < rate * (1.0 - SAME) {
                 return false;
             }
@@ -200,9 +206,10 @@ impl Sharing {
                 }
             }
             self.scratch.filling[at] = filling;
+            // Equal but for rounding is not above.
             let level = filling.level() * (1.0 + SAME_LEVEL);
-            // Flows that others held back at more than this link now has for them. The highest first:
-            // without it there may be room for the rest.
+            // Flows that others held back at more than this link now has for them. The highest
+            // first: without it there may be room for the rest.
             let on = &self.crossing[at];
             let elsewhere = on.bundles[self.own[at]..].iter();
             let highest = elsewhere

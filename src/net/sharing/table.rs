@@ -114,6 +114,7 @@ impl Bipartite {
                 count[side] += 1;
             }
         }
+        // Whole lanes, with zeros at the end: the loop over a row then has no rest.
         let width = count.map(|count: usize| count.next_multiple_of(LANES));
         let side = |side: usize| Side {
             flows: vec![0; count[side] * width[1 - side]],
@@ -248,6 +249,7 @@ impl WithSimd for Settled<'_> {
         for (flows, (rate, full)) in flows.zip(rates.zip(full)) {
             for lane in 0..LANES {
                 spare[lane] += f64::from(flows[lane]) * rate[lane];
+                // A mask instead of a branch, so that lanes stay together.
                 open[lane] += u32::from(flows[lane]) & full[lane];
             }
         }
@@ -256,6 +258,7 @@ impl WithSimd for Settled<'_> {
 }
 
 fn sum<T: Copy>(mut lanes: [T; LANES], add: impl Fn(T, T) -> T) -> T {
+    // By halves, in an order that does not depend on how wide the processor's vectors are.
     let mut half = LANES / 2;
     while half > 0 {
         for lane in 0..half {

@@ -220,6 +220,7 @@ fn refilled_as_filled(
 fn most_changes_among_many_flows_refill() {
     // A star of 24 workers with slightly different links; flows between all pairs.
     let capacity: Vec<f64> = (0..48)
+        // 37 and 48 have no common factor, so that all 48 differ.
         .map(|link| 1000.0 + f64::from(link * 37 % 48))
         .collect();
     let pairs = (0..24).flat_map(|from| (0..24).map(move |to| (from, to)));
@@ -227,6 +228,7 @@ fn most_changes_among_many_flows_refill() {
         .filter(|(from, to)| from != to)
         .map(|(from, to)| (vec![LinkId(from), LinkId(24 + to)], None))
         .collect();
+    // Primes: an order in which neighbours have nothing in common.
     steps.sort_by_key(|(route, _)| (route[0].0 * 31 + route[1].0 * 17) % 97);
     let effort = refilled_as_filled(&capacity, &steps, fill_concerned);
     assert_eq!(effort.whole, 1, "{effort:?}");

@@ -108,6 +108,8 @@ fn left(taken: &str, link: &Link) -> Result<f64, String> {
         let rate: Bandwidth = taken.parse().map_err(|error: NetError| error.to_string())?;
         rate.bps() / link.bandwidth.bps()
     };
+    // All of it is not to be taken: a flow without any rate would never end, and nobody would say
+    // why.
     if (0.0..1.0).contains(&share) {
         return Ok(1.0 - share);
     }

@@ -32,6 +32,7 @@ impl NetworkSpec {
         for own in self.overrides(workers)? {
             latency[own.rank] = own.latency;
             let (up, down) = (own.up.or(own.bandwidth), own.down.or(own.bandwidth));
+            // A worker with a figure one way only has the same the other way.
             let (up, down) = (up.or(down), down.or(up));
             if let (Some(up), Some(down)) = (up, down) {
                 let rank = own.rank;

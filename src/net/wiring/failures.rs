@@ -82,6 +82,7 @@ fn own_links(topology: &Topology, rank: usize) -> Vec<LinkId> {
         _ => vec![LinkId(rank), LinkId(workers + rank)],
     };
     own.sort_unstable();
+    // Among two workers the next and the last are the same one.
     own.dedup();
     own
 }

@@ -94,6 +94,7 @@ fn cables(ends: &[End], half: bool) -> Vec<Link> {
     let workers = ends.len();
     let cable = |from: usize, to: usize, name: String| {
         let (a, b) = (ends[from], ends[to]);
+        // Bandwidths are floats without a total order, hence no `min`.
         let bandwidth = if a.up < b.down { a.up } else { b.down };
         link(name, bandwidth, a.latency.max(b.latency))
     };
@@ -140,6 +141,7 @@ impl NetworkSpec {
             per_byte: Seconds::ZERO,
         };
         topology.switches = self.switches(&topology)?;
+        // Last, as only the finished topology knows whether workers have neighbours.
         self.check_hierarchy(&topology)?;
         Ok(topology)
     }
@@ -216,6 +218,7 @@ impl NetworkSpec {
             ),
             (
                 "uplink",
+                // A fat tree may have one, and does without as well.
                 self.uplink.is_some() && !is(FatTree),
                 Racks,
                 "racks",
@@ -349,6 +352,8 @@ impl NetworkSpec {
         };
         let loss = checked_loss("network.loss", self.loss)?;
         check_jitter("network.jitter", self.jitter.as_ref())?;
+        // Outgoing links come first. Chance meets a message once, where it leaves; in a ring at
+        // each cable, for each is the next one's sender.
         let drawing = match self.topology {
             TopologyKind::Ring => links.len(),
             _ => workers,
@@ -402,6 +407,7 @@ impl NetworkSpec {
                 ));
             }
         }
+        // When all links are there, so that the factor is on shared ones, too.
         for link in links {
             link.bandwidth = Bandwidth::new(link.bandwidth.bps() * spec.bandwidth_factor)?;
         }
@@ -422,6 +428,8 @@ impl NetworkSpec {
         let preset = self
             .preset
             .as_deref()
+            // An unknown name is refused where the topology is made; here it only has no framing to
+            // offer.
             .and_then(|name| presets::find(name).ok());
         match self
             .framing

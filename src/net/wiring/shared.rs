@@ -67,6 +67,8 @@ impl NetworkSpec {
                 } else {
                     format!("region {a} to {b}")
                 };
+                // Also from a region to itself, which no route uses: so a link's number follows
+                // from its two ends.
                 links.push(Link {
                     jitter: spec.jitter,
                     loss,

@@ -19,6 +19,7 @@ pub(super) struct Ports {
 impl NetworkSpec {
     /// The machines that the section or its preset describes.
     pub(super) fn machine_spec(&self) -> Option<MachineSpec> {
+        // An unknown preset has no machines here; where its figures are needed it is an error.
         let preset = || presets::find(self.preset.as_deref()?).ok()?.machine;
         self.machine.or_else(preset)
     }
@@ -69,6 +70,7 @@ impl NetworkSpec {
         let up = Trunk::of("network.uplink", self.uplink, ports)?;
         let cables: Vec<(Ends, &Trunk)> =
             tree.cables().into_iter().map(|ends| (ends, &up)).collect();
+        // Downwards: jitter and loss of an uplink are drawn once, on the way up.
         let upwards = |trunk: &Trunk| Trunk {
             jitter: None,
             loss: 0.0,
@@ -165,6 +167,7 @@ fn dragonfly_of(spec: &DragonflySpec, ports: usize) -> Result<Dragonfly, NetErro
     let smallest = Dragonfly::smallest(ports);
     let global_links = spec.global_links.unwrap_or(smallest.global_links);
     let routers = spec.routers.unwrap_or(2 * global_links);
+    // Saturating, as the numbers are checked below, where the messages can name them.
     let most = routers.saturating_mul(global_links).saturating_add(1);
     let fly = Dragonfly {
         terminals: spec.terminals.unwrap_or(global_links),
@@ -191,6 +194,7 @@ fn dragonfly_of(spec: &DragonflySpec, ports: usize) -> Result<Dragonfly, NetErro
         );
         return Err(wrong("network.dragonfly.groups", reason));
     }
+    // Routers and groups are at least 1 here.
     let pairs = |of: usize| of.saturating_mul(of - 1) / 2;
     let cables = (fly.groups.saturating_mul(pairs(fly.routers))).saturating_add(pairs(fly.groups));
     if cables > MOST_CABLES {

@@ -126,7 +126,8 @@ fn by_hash_two_messages_may_share_a_way_while_another_is_free() {
     let across: f64 = crate::net::sharing::max_min(&capacity, &route(1))
         .iter()
         .sum();
-    // Raiciu et al. (SIGCOMM 2011), figure 2: random ways give a permutation less than half to two thirds.
+    // Raiciu et al. (SIGCOMM 2011), figure 2: random ways give a permutation less than half to two
+    // thirds.
     assert!(
         (0.3..0.75).contains(&(across / 64e10)),
         "{}",

@@ -62,7 +62,8 @@ fn figure(
     };
     let score = format!("test {}", metric(cells));
     let y = Axis::linear(&score, Unit::Percent, [lowest.max(low), high]);
-    // A logarithmic axis begins where the first curve comes into sight; the others begin at the first epoch.
+    // A logarithmic axis begins where the first curve comes into sight; the others begin at the
+    // first epoch.
     let in_sight = |pair: &[Spot]| kind != "accuracy-vs-bytes" || pair.iter().any(|s| s.y >= low);
     let horizontal: Vec<Vec<f64>> = (panels.iter())
         .map(|series| series.iter().flat_map(|one| seen(one, in_sight)).collect())
@@ -139,6 +140,7 @@ fn worth_seeing<'s>(series: impl Iterator<Item = &'s Series> + Clone) -> (f64, f
     let worst = last
         .map(|spot| spot.y - spot.y_sd)
         .fold(f64::INFINITY, f64::min);
+    // Two points at least: curves that end alike are not to look far apart.
     let low = worst - (0.25 * (high - worst)).max(0.02);
     (low, high)
 }

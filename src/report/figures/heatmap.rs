@@ -149,6 +149,7 @@ impl Matrix<'_, '_> {
         let fastest = |(column, (setting, _)): (usize, &Setting)| {
             let times = self.strategies.iter().zip(&times);
             let known = times.filter_map(|(label, row)| Some((label, row[column]?)));
+            // Of equally fast ones the first, as in the rows above each other.
             let (label, factor) = known.min_by(|a, b| a.1.total_cmp(&b.1))?;
             let factor = format::factor(factor);
             Some(format!(

@@ -8,6 +8,7 @@ use crate::report::style::Fill;
 
 /// More settings than these are not shown: in figures with one panel for each, with two and with
 /// three.
+// That is 12, 16 and 18 panels, as many as fit a page.
 const MOST: [usize; 3] = [12, 8, 6];
 /// Panels whose ranges differ by more than this factor have an axis each.
 const ALIKE: f64 = 4.0;

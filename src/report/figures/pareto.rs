@@ -62,6 +62,7 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
     };
     let most = COSTS.len();
     let (shown, groups) = (1..most)
+        // From the most settings down: the first selection whose panels fit is the largest.
         .find_map(|each| with(each).filter(fit))
         .or_else(|| with(most))?;
     let told: Vec<String> = (COSTS.iter().zip(&groups))

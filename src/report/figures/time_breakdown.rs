@@ -18,6 +18,7 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
     let panels = shown.bars(("simulated time", Unit::Seconds, TIMES.to_vec()), row);
     let told = shown.told(|cell| {
         let row = row(cell)?;
+        // A strategy that takes no time at all stays at 0 %.
         let exposed = row.lengths[1] / row.lengths.iter().sum::<f64>().max(f64::MIN_POSITIVE);
         let exposed = format::percent(exposed);
         Some(format!(
@@ -46,7 +47,8 @@ fn row(cell: &Entrant) -> Option<Row> {
     let total = mean("simulated_seconds")?;
     let compute = mean("compute_seconds")?;
     let exposed = mean("exposed_communication_seconds")?;
-    // Means over workers and a maximum over workers do not add up: the rest is waiting. Rounding errors are not.
+    // Means over workers and a maximum over workers do not add up: the rest is waiting. Rounding
+    // errors are not.
     let rest = total - compute - exposed;
     let waiting = if rest > total * 1e-3 { rest } else { 0.0 };
     Some(Row {

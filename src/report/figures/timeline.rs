@@ -57,6 +57,7 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
 /// The lanes of a cell in its epoch, whatever happens then, how long it takes, and its number.
 fn group(cell: &Entrant) -> Option<(Group, f64, u64)> {
     let epochs: BTreeSet<u64> = cell.timeline.iter().map(|row| row.epoch).collect();
+    // Of one traced epoch there is no last but one.
     let epoch = *epochs.iter().rev().nth(1).or(epochs.last())?;
     // A message may travel beyond its epoch, and does not make it longer.
     let of_epoch = |row: &&&TimelineRow| row.epoch == epoch && row.activity != Activity::Send;

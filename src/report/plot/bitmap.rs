@@ -11,6 +11,7 @@ use crate::report::style::Color;
 /// Pixels to the point.
 const SCALE: f64 = 400.0 / 72.0;
 /// Pixels to the metre.
+// 400 dots in 25.4 mm.
 const PER_METRE: u32 = 15_748;
 
 /// The file of a page of `size` pt.
@@ -56,6 +57,7 @@ pub(super) fn png(canvas: &Canvas, size: At) -> Result<Vec<u8>, String> {
                 for glyph in &line.glyphs {
                     let at = start.pre_translate(glyph.x as f32, 0.0);
                     if let Some(outline) = text::outline(glyph.number()) {
+                        // Fonts count upwards and pages downwards.
                         fill(&mut page, &outline, &paint, at.pre_scale(unit, -unit));
                     }
                 }
@@ -81,7 +83,8 @@ fn encode(page: &Pixmap) -> Result<Vec<u8>, png::EncodingError> {
     let mut file = Vec::new();
     let mut encoder = png::Encoder::new(&mut file, page.width(), page.height());
     encoder.set_color(png::ColorType::Rgb);
-    // Lines and plain areas on white repeat as they are: no filter is smaller than any, adaptive ones included.
+    // Lines and plain areas on white repeat as they are: no filter is smaller than any, adaptive
+    // ones included.
     encoder.set_compression(png::Compression::Best);
     encoder.set_filter(png::FilterType::NoFilter);
     encoder.set_pixel_dims(Some(png::PixelDimensions {

@@ -200,6 +200,8 @@ impl Canvas {
             let points = points.iter();
             points.map(|(dx, dy)| (x + dx * r, y + dy * r)).collect()
         };
+        // A polygon: at this size its corners cannot be seen, and markers of all shapes are drawn
+        // alike.
         let disc: Vec<At> = (0..24_u32)
             .map(|step| (f64::from(step) * std::f64::consts::TAU / 24.0).sin_cos())
             .collect();

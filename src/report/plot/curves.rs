@@ -138,8 +138,8 @@ impl Curves {
         for piece in frame.above_bottom(&joined) {
             canvas.line(&piece, stroke);
         }
-        // Markers at even distances along the axis, each curve's a little further than the last one's, so that
-        // curves that lie on one another can be told apart.
+        // Markers at even distances along the axis, each curve's a little further than the last
+        // one's, so that curves that lie on one another can be told apart.
         let places = series
             .spots
             .iter()
@@ -151,6 +151,7 @@ impl Curves {
             return;
         };
         let distance = ((last.0 - first.0) / MARKERS as f64).max(APART);
+        // The first seven multiples of 0.37 lie well apart within a distance.
         let mut next = first.0 + distance * (index as f64 * 0.37).fract();
         // A few points are marked each.
         let few = places.len() <= MARKERS;

@@ -148,6 +148,7 @@ impl Heat {
 
     /// The scale of colours, above the frame, with what its ends mean.
     fn scale(&self, canvas: &mut Canvas, frame: Frame) {
+        // One a point of its width.
         const STEPS: u32 = 56;
         let (width, height) = SCALE;
         let left = f64::midpoint(frame.left, frame.right) - width / 2.0;

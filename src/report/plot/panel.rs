@@ -10,6 +10,7 @@ use super::legend;
 
 /// One part of a figure.
 #[derive(Clone, Debug)]
+// An enumeration and no trait: neighbours are compared with each other, for labels that both have.
 pub(crate) enum Panel {
     /// Curves or points.
     Curves(Curves),

@@ -58,7 +58,8 @@ impl Axis {
     /// A linear axis around `values`, with a margin at both ends.
     pub(crate) fn linear(name: &str, unit: Unit, values: impl IntoIterator<Item = f64>) -> Self {
         let (low, high) = range(values).unwrap_or((0.0, 1.0));
-        // Values that differ in their last digits only are equal: ticks between them could not be told apart.
+        // Values that differ in their last digits only are equal: ticks between them could not be
+        // told apart.
         let margin = if high - low > 1e-9 * high.abs().max(low.abs()) {
             (high - low) * MARGIN
         } else {
@@ -120,7 +121,8 @@ impl Axis {
             Mapping::Log { zero } => {
                 let start = if zero { AFTER_BREAK } else { 0.0 };
                 let share = (value / self.low).ln() / (self.high / self.low).ln();
-                // An error bar may reach below zero, where there is no logarithm: it ends at the border.
+                // An error bar may reach below zero, where there is no logarithm: it ends at the
+                // border.
                 start + (1.0 - start) * if share.is_finite() { share } else { 0.0 }
             }
         }
@@ -175,6 +177,7 @@ impl Axis {
     fn linear_ticks(&self) -> Vec<Tick> {
         let size = self.unit.at(self.high).0;
         let (low, high) = (self.low / size, self.high / size);
+        // Rounded up to 1, 2 or 5: six steps at most, and seldom fewer than three.
         let step = nice_step((high - low) / 6.0);
         // As many as tell neighbouring ticks apart.
         let decimals = usize::from(step < 1.0) + usize::from(step < 0.1) + usize::from(step < 0.01);

@@ -48,6 +48,7 @@ fn ranked<'a, 'b>(
         .iter()
         .filter_map(|cell| Some((cell, number(cell)?)))
         .collect();
+    // Stable: of equal means the cell that comes first in the table stays first.
     ranked.sort_by(|a, b| a.1.mean.total_cmp(&b.1.mean));
     ranked
 }

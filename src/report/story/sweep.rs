@@ -44,7 +44,8 @@ fn leaders(
     number: impl Fn(&Entrant) -> Option<(f64, f64)>,
     story: &mut Story,
 ) {
-    // In how many settings a strategy is ahead, and in how many of them by more than one standard deviation.
+    // In how many settings a strategy is ahead, and in how many of them by more than one standard
+    // deviation.
     let mut led: Vec<(&str, usize, usize)> = Vec::new();
     let mut judged = 0;
     for (_, cells) in settings {

@@ -106,7 +106,8 @@ fn reached(cell: &Entrant, spent: &Spent, budget: impl Fn(u64) -> Option<f64>) -
         let bytes = spent.get(&(cell.name(), seed));
         let mut best: Option<(f64, f64)> = None;
         for epoch in cell.epochs_of(seed) {
-            // An epoch without a row of traffic sent nothing: what was spent is what was spent before it.
+            // An epoch without a row of traffic sent nothing: what was spent is what was spent
+            // before it.
             let so_far = bytes.and_then(|bytes| bytes.range(..=epoch.epoch).next_back());
             let within = so_far.is_none_or(|(_, &bytes)| bytes as f64 <= budget);
             if let (true, Some(validation), Some(test)) =

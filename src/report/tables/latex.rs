@@ -52,6 +52,7 @@ fn escape(text: &str) -> String {
             '\\' => escaped.push_str("\\textbackslash{}"),
             '~' => escaped.push_str("\\textasciitilde{}"),
             '^' => escaped.push_str("\\textasciicircum{}"),
+            // In LaTeX's first font encoding a bare one is another character.
             '<' => escaped.push_str("$<$"),
             '>' => escaped.push_str("$>$"),
             '×' => escaped.push_str("$\\times$"),

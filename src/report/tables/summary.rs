@@ -86,6 +86,7 @@ fn columns_of(cells: &[Entrant], cell: &Entrant) -> [Ranked; 7] {
         .iter()
         .find(|other| other.strategy == "full" && other.setting == cell.setting);
     let fewer = match (full.and_then(Entrant::node_data), node_data) {
+        // Also where it sends nothing, of which there would be no factor.
         (Some(_), _) if cell.strategy == "full" => "1×".into(),
         (Some(full), Some(mine)) if mine > full.mean => {
             format!("{} more", format::factor(mine / full.mean))
@@ -111,6 +112,7 @@ fn columns_of(cells: &[Entrant], cell: &Entrant) -> [Ranked; 7] {
             },
             ranked,
         ),
+        // Unranked: it orders cells as the column before it does.
         (fewer, None),
         shown(mean("parameter_gradient_bytes"), format::bytes),
         shown(mean("payload_bytes"), format::bytes),

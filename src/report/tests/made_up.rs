@@ -141,6 +141,7 @@ impl Made {
             to: 1,
             messages: 12 * EPOCHS,
             payload_bytes: bytes * EPOCHS,
+            // Twelve messages an epoch, each with the headers of one Ethernet frame.
             wire_bytes: (bytes + 78 * 12) * EPOCHS,
             ..TrafficRow::default()
         }

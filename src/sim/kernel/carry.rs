@@ -21,10 +21,31 @@ impl Kernel {
         })
     }
 
+    /// Those that are `busy` compute, in the epoch of worker `rank`, and the others wait.
+    pub fn compute_all(&mut self, rank: usize, time: Seconds, busy: &[usize]) {
+        let epoch = self.actors[rank].epoch;
+        let mut computes = vec![false; self.workers()];
+        for &worker in busy {
+            computes[worker] = true;
+        }
+        for (other, computes) in computes.into_iter().enumerate() {
+            self.set_epoch(other, epoch);
+            if computes {
+                self.compute(other, time);
+            } else {
+                self.actors[other].blocked_since = self.actors[other].clock;
+                self.actors[other].clock += time;
+                self.waited(other);
+            }
+        }
+    }
+
     /// Sends all of `traffic` at the conductor's clock and in its epoch, and waits for it.
     /// Everybody else waits too.
     pub fn carry(&mut self, traffic: &Traffic) {
         let (clock, epoch) = (self.actors[CONDUCTOR].clock, self.actors[CONDUCTOR].epoch);
+        // All begin together: who is behind waits for the conductor, in whose program this is one
+        // step.
         for actor in &mut self.actors {
             actor.epoch = epoch;
             actor.blocked_since = actor.clock;
@@ -127,7 +148,8 @@ mod tests {
 
     #[test]
     fn carried_messages_share_links_and_are_counted_like_others() {
-        // 1.25 s of computing; two messages of 1 s share the link out of worker 0; half a second of latency. Twice.
+        // 1.25 s of computing; two messages of 1 s share the link out of worker 0; half a second of
+        // latency. Twice.
         let clocks = Mutex::new(Vec::new());
         let results = run(1, &clocks).unwrap();
         assert_eq!(*clocks.lock().unwrap(), [3.75, 6.25]);

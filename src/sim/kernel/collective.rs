@@ -70,11 +70,14 @@ impl Sum {
             Collective::AllReduce(_) => {
                 let given = &mut self.given;
                 let result = self.result.get_or_insert_with(|| {
+                    // Taken: each worker's values are needed once, and then only the result is
+                    // held.
                     let all = given.iter_mut().filter_map(Option::take).collect();
                     all_reduce_result(all_reduce, all, |own, other| self.op.of(own, other))
                 });
                 result.clone()
             }
+            // Cloned, for each of the others asks for them, too.
             &Collective::Broadcast { root, .. } => self.given[root].clone().unwrap_or_default(),
             Collective::Gather { root, lens } if *root == rank => {
                 let mut all = self.given[rank].take().unwrap_or_default();
@@ -151,6 +154,7 @@ impl Kernel {
             return Vec::new();
         };
         let values = sum.take(all_reduce, rank);
+        // The last has asked, and a long run must not keep the values of all its collectives.
         if sum.taken == workers {
             self.sums.remove(&number);
         }
@@ -185,6 +189,7 @@ impl Kernel {
                 return;
             }
             let clock = part.taking.clock();
+            // One after another, as on one stream: the next cannot begin before this one's end.
             if let Some(next) = actor.collectives.front_mut() {
                 next.taking.wait_until(clock);
             }

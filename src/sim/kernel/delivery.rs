@@ -14,6 +14,7 @@ impl Kernel {
         };
         let InFlight { route, start, .. } = message;
         let (sender, receiver, tag) = route;
+        // What worker 0 sends to worker k stands for what worker P − k sends to worker 0.
         let (from, to) = if self.mirrored {
             (self.workers() - receiver, sender)
         } else {
@@ -33,6 +34,8 @@ impl Kernel {
         }
         let payload = message.payload;
         let queue = self.arrived.entry((from, to, tag)).or_default();
+        // Only the first of a queue is one of those `missing`; the next ones belong to later
+        // exchanges.
         let first = queue.is_empty();
         queue.push_back(Arrived { at, payload });
         match tag {
@@ -70,6 +73,7 @@ impl Kernel {
     pub(super) fn take_arrived(&mut self, route: Route) -> Option<Arrived> {
         let queue = self.arrived.get_mut(&route)?;
         let message = queue.pop_front();
+        // Routes of collectives have their number in them, so empty queues would pile up.
         if queue.is_empty() {
             self.arrived.remove(&route);
         }

@@ -78,6 +78,8 @@ impl Kernel {
                 send: outgoing.remove(&to),
                 receive: expect.binary_search(&from).is_ok().then_some(from),
             })
+            // A round in which this worker neither sends nor receives takes no time: rounds are not
+            // in step.
             .filter(|round| round.send.is_some() || round.receive.is_some())
             .collect();
         let actor = &mut self.actors[rank];
@@ -117,6 +119,7 @@ impl Kernel {
     pub(super) fn progress_exchanges(&mut self, rank: usize) {
         let mut waiting: Vec<Exchange> = Vec::new();
         let mut ended: BTreeMap<Tag, Seconds> = BTreeMap::new();
+        // In the order in which they were started, on which the order of messages rests.
         for mut exchange in std::mem::take(&mut self.actors[rank].exchanges) {
             // Its messages are told from those of the one before it by their order alone.
             if let Some(&before) = ended.get(&exchange.tag) {
@@ -129,7 +132,9 @@ impl Kernel {
             }
             let (tag, at, mut inbox) = (exchange.tag, exchange.clock, exchange.inbox);
             ended.insert(tag, at);
+            // Rounds bring them in another order than that of senders, which an inbox has.
             inbox.sort_by_key(|message| message.peer);
+            // Who expects nothing never asks, and its inbox would stay here.
             if exchange.expects {
                 let done = Exchanged { tag, at, inbox };
                 self.actors[rank].exchanged.push(done);

@@ -41,7 +41,9 @@ impl Tag {
     pub const fn channel(self) -> u64 {
         let kind = self.what().0 as u64;
         match self {
+            // Layers share a channel here: a worker's messages of one kind are one stream.
             Self::Exchange { .. } | Self::Carried { .. } => kind,
+            // Kinds are fewer than 256, so what is told apart beside them starts at the ninth bit.
             Self::Collective { .. } => kind | 1 << 8,
             Self::Pairwise { layer, .. } => kind | 2 << 8 | (layer as u64) << 16,
         }

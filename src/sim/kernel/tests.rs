@@ -285,7 +285,8 @@ fn what_computing_hides_of_an_exchange_is_not_exposed() {
 
 #[test]
 fn what_computing_hides_of_an_all_reduce_is_not_exposed() {
-    // Ring of four, 16,000 bytes: 6 (α + 4,000β) = 30 ms. The steps go on while everybody computes, in pieces.
+    // Ring of four, 16,000 bytes: 6 (α + 4,000β) = 30 ms. The steps go on while everybody computes,
+    // in pieces.
     for kind in [AllReduceKind::Ring, AllReduceKind::HalvingDoubling] {
         let alone = all_reduce(&kind, 4, 4_000);
         for compute in [0.0, 1e-3, 11e-3, 25e-3, 50e-3] {
@@ -335,7 +336,8 @@ fn collectives_of_one_worker_take_place_one_after_another() {
 
 #[test]
 fn an_exchange_goes_its_own_way_beside_a_collective() {
-    // The all-reduce of 30 ms is under way while 4 bytes are exchanged; they share links and do not wait for it.
+    // The all-reduce of 30 ms is under way while 4 bytes are exchanged; they share links and do not
+    // wait for it.
     let clocks = Mutex::new(Vec::new());
     run(&cluster(4), |end| {
         let kind = TrafficKind::ParameterGradient;
@@ -346,6 +348,7 @@ fn an_exchange_goes_its_own_way_beside_a_collective() {
         Ok(())
     });
     let clocks = clocks.into_inner().unwrap();
+    // The latency of 1 ms, and next to nothing for a dozen bytes.
     assert!(clocks.iter().all(|&clock| clock < 1.1e-3), "{clocks:?}");
 }
 

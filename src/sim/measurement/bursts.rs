@@ -21,6 +21,7 @@ pub struct Bursts {
 impl Bursts {
     /// Those of a report; see [`throw`].
     pub(super) fn read(values: &[Seconds]) -> Self {
+        // Empty on all processes but that of worker 0, which alone is told.
         let (times, busy) = values.split_at(LENGTHS.len().min(values.len()));
         Self {
             times: LENGTHS.into_iter().zip(times.iter().copied()).collect(),
@@ -54,6 +55,8 @@ pub(super) fn throw(
             receive(communicator, peer)?;
             if trip >= WARM_UP {
                 times.push((communicator.now() - start).0);
+                // What starting alone took: the sender is not busy with messages that are on their
+                // way.
                 posts.push((posted - start).0 / length as f64);
             }
         }

@@ -7,6 +7,8 @@ use crate::sim::{Complaint, Outcome, SimError};
 
 /// Processes over MPI, of which this build has none.
 #[derive(Debug)]
+// Without variants, so that callers need no condition of their own and the compiler sees that
+// nothing here can be called.
 pub enum Processes {}
 
 impl Processes {

@@ -55,6 +55,7 @@ impl Account {
         if self.under_way == 0 {
             self.began = self.clock().0;
         }
+        // Exchanges may overlap; time in which several are under way counts once.
         self.under_way += 1;
     }
 
@@ -68,6 +69,7 @@ impl Account {
 
     /// So much of a call was spent in it, and so much of that before anybody had begun to send.
     pub fn waited(&mut self, time: Duration, for_others: Duration) {
+        // Both are read from the machine's clock, at moments that are not quite the same.
         let for_others = for_others.min(time);
         self.exposed += time.saturating_sub(for_others).as_secs_f64();
         self.waiting += for_others.as_secs_f64();

@@ -91,6 +91,8 @@ impl Collectives {
         let mut since = Instant::now();
         port.wait(|port| {
             self.go_on(port, account)?;
+            // What goes by between two looks counts as waiting for others unless a message had
+            // begun to come.
             let now = Instant::now();
             if (self.queue.front()).is_some_and(|first| first.receiving.is_none()) {
                 port.idled(now - since);
@@ -104,6 +106,7 @@ impl Collectives {
 impl Collective {
     /// Whether all steps are taken.
     fn take_steps(&mut self, port: &mut Port, account: &mut Account) -> Result<bool, NetError> {
+        // The buffers of steps sent so far are freed in between: a long ring has many.
         port.reap()?;
         while let Some(step) = &self.step {
             // A step whose message has not come is entered again later, and must not send twice.

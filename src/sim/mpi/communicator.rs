@@ -55,6 +55,7 @@ impl MpiCommunicator {
         action: impl FnOnce(&mut Port, &mut Account) -> Result<(T, Duration), NetError>,
     ) -> Result<T, NetError> {
         let start = Instant::now();
+        // The port and then the account: whoever holds both takes them in this order.
         let mut port = self.processes.port();
         let mut account = self.account();
         account.enter();
@@ -173,6 +174,7 @@ impl Communicator for MpiCommunicator {
         inbox
     }
 
+    // Nothing to refuse with: `carry`, which such a program calls as well, is an error here.
     fn elapse_all(&mut self, _compute: Seconds, _busy: &[usize]) {}
 
     fn carry(&mut self, _traffic: &Traffic) -> Result<(), NetError> {
@@ -196,6 +198,7 @@ impl Communicator for MpiCommunicator {
         });
         self.collectives = collectives;
         let ticket = outcome?;
+        // From the start to the end of a collective its messages count as under way.
         self.account().enter();
         Ok(PendingCollective { ticket })
     }
@@ -226,6 +229,7 @@ impl Communicator for MpiCommunicator {
                 for to in 1..size {
                     port.send(to, Channel::Control, SHARED, message.clone())?;
                 }
+                // All of the call is left out: worker 0 tells what is no part of the training.
                 return Ok((value, start.elapsed()));
             }
             let tag = SHARED;
@@ -248,6 +252,7 @@ impl Communicator for MpiCommunicator {
     }
 
     fn stand_by(&mut self) -> Result<(), NetError> {
+        // Worker 0 shares nothing but the time it was busy, for which nobody else is charged.
         self.share(None).map(drop)
     }
 }

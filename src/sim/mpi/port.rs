@@ -46,7 +46,8 @@ pub(super) struct Receiving {
     payload: ManuallyDrop<Vec<u8>>,
 }
 
-// SAFETY: as of `Port`: a request belongs to no thread, and is asked about with the port at hand alone.
+// SAFETY: as of `Port`: a request belongs to no thread, and is asked about with the port at hand
+// alone.
 #[allow(unsafe_code)]
 unsafe impl Send for Receiving {}
 
@@ -78,8 +79,8 @@ pub(super) struct Port {
     universe: Option<Universe>,
 }
 
-// SAFETY: the handles name objects of the MPI library, which belong to no thread. The library is initialised for calls from any
-// thread, one at a time, and every call here needs `&mut self`.
+// SAFETY: the handles name objects of the MPI library, which belong to no thread. The library is
+// initialised for calls from any thread, one at a time, and every call here needs `&mut self`.
 #[allow(unsafe_code)]
 unsafe impl Send for Port {}
 
@@ -90,7 +91,10 @@ impl Port {
     /// # Errors
     /// If the library cannot be started, or serves one thread only.
     pub fn open() -> Result<Self, SimError> {
+        // As of a device: what is wrong with the library is the person's to mend.
         let refused = |what: &str| SimError::Device(format!("MPI: {what}"));
+        // Calls come from whichever thread a program runs on; the lock around the port makes them
+        // one at a time.
         let (universe, threading) = mpi::initialize_with_threading(Threading::Serialized)
             .ok_or_else(|| refused("it was started before in this process"))?;
         if threading < Threading::Serialized {
@@ -100,11 +104,13 @@ impl Port {
         }
         let world = universe.world();
         let (rank, size) = (world.rank() as usize, world.size() as usize);
+        // Those that share memory are those on one machine.
         let neighbours = world.split_shared(0).size() as usize;
         let separate = || {
             let mut handle = MaybeUninit::uninit();
-            // SAFETY: MPI is running, the world exists, and MPI writes the new handle before it returns success; on failure
-            // the world's error handler, not replaced yet, ends the program.
+            // SAFETY: MPI is running, the world exists, and MPI writes the new handle before it
+            // returns success; on failure the world's error handler, not replaced yet, ends the
+            // program.
             unsafe {
                 ffi::MPI_Comm_dup(world.as_raw(), handle.as_mut_ptr());
                 let handle = handle.assume_init();
@@ -116,6 +122,8 @@ impl Port {
             rank,
             size,
             neighbours,
+            // Duplicates of the world: messages of libraries, and of the other channel, never match
+            // these.
             data: separate(),
             control: separate(),
             sending: Vec::new(),
@@ -150,8 +158,8 @@ impl Port {
             });
         };
         let mut request = MaybeUninit::uninit();
-        // SAFETY: the buffer is `count` bytes long and lives, unmoved on the heap and unchanged, until MPI_Test has said that
-        // MPI is done with it (`reap`), or for ever.
+        // SAFETY: the buffer is `count` bytes long and lives, unmoved on the heap and unchanged,
+        // until MPI_Test has said that MPI is done with it (`reap`), or for ever.
         let code = unsafe {
             ffi::MPI_Isend(
                 payload.as_ptr().cast::<c_void>(),
@@ -179,6 +187,8 @@ impl Port {
         let mut place = 0;
         while place < self.sending.len() {
             if test(&mut self.sending[place].request)? {
+                // The last takes its place and is asked next, hence no step forward; order means
+                // nothing here.
                 let sent = self.sending.swap_remove(place);
                 drop(ManuallyDrop::into_inner(sent.payload));
             } else {
@@ -208,7 +218,8 @@ impl Port {
         let mut flag: c_int = 0;
         let mut message = MaybeUninit::uninit();
         let mut status = MaybeUninit::<ffi::MPI_Status>::zeroed();
-        // SAFETY: all pointers are to variables that outlive the call; the handle is one of this port's.
+        // SAFETY: all pointers are to variables that outlive the call; the handle is one of this
+        // port's.
         let code = unsafe {
             let source = from.map_or(ffi::RSMPI_ANY_SOURCE, |rank| rank as c_int);
             ffi::MPI_Improbe(
@@ -234,7 +245,8 @@ impl Port {
         let length = usize::try_from(count).unwrap_or(0);
         let mut payload = ManuallyDrop::new(vec![0_u8; length]);
         let mut request = MaybeUninit::uninit();
-        // SAFETY: the buffer is `count` bytes long and lives until MPI_Test says that it is filled, or for ever.
+        // SAFETY: the buffer is `count` bytes long and lives until MPI_Test says that it is filled,
+        // or for ever.
         let code = unsafe {
             ffi::MPI_Imrecv(
                 payload.as_mut_ptr().cast::<c_void>(),
@@ -248,6 +260,7 @@ impl Port {
         // SAFETY: MPI_Imrecv succeeded and has written the request.
         let request = unsafe { request.assume_init() };
         Ok(Some(Receiving {
+            // Never negative for a message that was matched.
             from: usize::try_from(status.MPI_SOURCE).unwrap_or(0),
             request,
             payload,
@@ -421,7 +434,8 @@ impl Port {
 #[allow(unsafe_code)]
 fn test(request: &mut ffi::MPI_Request) -> Result<bool, NetError> {
     let mut flag: c_int = 0;
-    // SAFETY: the request is one that MPI wrote and that has not ended, or the null request that MPI made of it.
+    // SAFETY: the request is one that MPI wrote and that has not ended, or the null request that
+    // MPI made of it.
     let code = unsafe { ffi::MPI_Test(request, &raw mut flag, ffi::RSMPI_STATUS_IGNORE) };
     check(code, "move a message on")?;
     Ok(flag != 0)

@@ -109,6 +109,7 @@ impl Processes {
                 }),
                 _ => None,
             };
+            // The first by rank: all processes tell the same one.
             verdict = verdict.or(complaint.map(|complaint| (rank, complaint)));
         }
         let message = packed(&verdict)?;
@@ -152,6 +153,7 @@ impl Processes {
                 // A lost connection shows at the next call that can say so.
                 if let Ok(message) = packed(&report) {
                     let _ = port.send(0, Channel::Control, REPORT, message);
+                    // Relaxed, here and below: the port's lock, which is held, orders all of it.
                     processes.reports.fetch_add(1, Ordering::Relaxed);
                 }
                 return Vec::new();

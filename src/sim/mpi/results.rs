@@ -78,7 +78,9 @@ impl Part {
             let so_far = outcome.coding_errors.entry((epoch, lane(at))).or_default();
             *so_far = so_far.plus(CodingError { lost, sent });
         }
+        // The largest: a process that stated none has 0.
         outcome.parameters = outcome.parameters.max(self.parameters);
+        // The largest: the number is that of one process, here as in simulation.
         outcome.peak_memory_bytes = outcome.peak_memory_bytes.max(self.peak_memory_bytes);
     }
 }
@@ -86,6 +88,7 @@ impl Part {
 /// Bytes of anything, numbers to the bit.
 pub(super) fn packed<T: Serialize>(value: &T) -> Result<Vec<u8>, NetError> {
     let mut bytes = Vec::new();
+    // CBOR and not JSON, in which what is not a number has no place.
     ciborium::into_writer(value, &mut bytes).map_err(|error| broken(&error.to_string()))?;
     Ok(bytes)
 }

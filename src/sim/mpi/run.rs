@@ -18,7 +18,8 @@ impl Processes {
         all_reduce: AllReduceKind,
         program: impl FnOnce(Box<dyn Communicator>) -> Result<(), SimError>,
     ) -> Result<EngineResults, SimError> {
-        // All begin at the same time: what the others still do for the run before is none of this one's.
+        // All begin at the same time: what the others still do for the run before is none of this
+        // one's.
         self.agree(&Ok(Vec::new()))?;
         self.reports.store(0, Ordering::Relaxed);
         let account = Arc::new(Mutex::new(Account::new(self.rank)));
@@ -40,6 +41,7 @@ impl Processes {
         Ok(EngineResults {
             times: vec![account.times()],
             ledger: account.ledger,
+            // None: no process knows when messages between others were under way.
             timeline: Trace::default(),
         })
     }

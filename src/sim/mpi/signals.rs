@@ -20,10 +20,12 @@ pub(super) fn listen(rank: usize) {
         "error: worker {rank}: the run was ended from outside (SIGTERM): another of its processes died, or it was stopped; \
          the message of mpirun or srun says which. The tables of what was finished are in the result folder\n"
     );
+    // Made beforehand: a signal handler must not allocate.
     if LAST_WORDS.set(words).is_err() {
         return;
     }
-    // SAFETY: the handler calls nothing but what POSIX allows in one: atomic loads, `write`, `poll` and `_exit`.
+    // SAFETY: the handler calls nothing but what POSIX allows in one: atomic loads, `write`, `poll`
+    // and `_exit`.
     unsafe {
         libc::signal(libc::SIGTERM, ended as *const () as libc::sighandler_t);
     }
@@ -31,6 +33,7 @@ pub(super) fn listen(rank: usize) {
 
 /// Nothing more is to be said: the process has told how it ended.
 pub(super) fn told() {
+    // Relaxed: it stands alone, and a handler that misses it says a word too many.
     TOLD.store(true, Ordering::Relaxed);
 }
 
@@ -39,9 +42,11 @@ extern "C" fn ended(_signal: libc::c_int) {
     if !TOLD.load(Ordering::Relaxed)
         && let Some(words) = LAST_WORDS.get()
     {
-        // SAFETY: the text is as long as is said, and never changes; of no files there is nothing to read.
+        // SAFETY: the text is as long as is said, and never changes; of no files there is nothing
+        // to read.
         unsafe {
             libc::write(2, words.as_ptr().cast(), words.len());
+            // A sleep that POSIX allows in a handler.
             libc::poll(std::ptr::null_mut(), 0, HEARD_AFTER);
         }
     }

@@ -39,8 +39,11 @@ impl WholeGraph {
 
     /// The whole graph with one kind of aggregation.
     pub fn block(&self, aggregation: Aggregation) -> Block {
+        // Worker 0 alone evaluates, so that nobody waits for it; a lock, as `&self` is all there is
+        // here.
         let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, block)) = blocks.iter().find(|(kind, _)| *kind == aggregation) {
+            // A handle: the matrix is behind an `Arc`.
             return block.clone();
         }
         let graph = &self.setting.dataset.graph;

@@ -75,6 +75,8 @@ impl Worker {
         op: Reduce,
         kind: TrafficKind,
     ) -> Result<PendingCollective, SimError> {
+        // Asked of the plan before anything is sent: a departure is an error here and not a hang
+        // elsewhere.
         let collective = Collective::AllReduce(values.len());
         self.following.start_collective(&collective, kind)?;
         Ok(self.communicator.start_all_reduce(values, op, kind)?)

@@ -173,6 +173,9 @@ fn with_neighbours(graph: &Csr) -> impl Iterator<Item = usize> + '_ {
     (0..graph.nodes()).filter(|&v| graph.degree(v) > 0)
 }
 
+// The numbers above tests are those of the properties in section 6 of Grappa's specification, which
+// `§` in other comments means, too.
+
 // 1.
 #[test]
 fn inclusion_probabilities_are_the_shares_of_outcomes() {

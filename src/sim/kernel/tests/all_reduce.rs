@@ -23,7 +23,8 @@ fn all_reduce_takes_the_time_of_its_closed_form() {
         if size.is_power_of_two() {
             assert_time(found, expected, &format!("tree of {size}"));
         } else {
-            // The broadcast takes its closed form; the reduction has levels with idle workers, which send early.
+            // The broadcast takes its closed form; the reduction has levels with idle workers,
+            // which send early.
             assert!(
                 found <= expected * (1.0 + 1e-9),
                 "tree of {size}: {found} and {expected}"
