@@ -215,7 +215,9 @@ mod tests {
         // Where the system says nothing, nothing is refused.
         if let Some((there, _)) = left() {
             let shortage = shortage.unwrap_err();
-            assert!(shortage.there <= there.max(shortage.there) && shortage.needs == u64::MAX);
+            // What is left changes from one look to the next, and no machine has a petabyte.
+            assert!(there < 1 << 50 && shortage.there < 1 << 50);
+            assert_eq!(shortage.needs, u64::MAX);
             let said = shortage.to_string();
             assert!(
                 said.starts_with("a layer needs at least more than 1 PB, and "),

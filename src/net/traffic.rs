@@ -212,16 +212,14 @@ impl Traffic {
         total
     }
 
-    /// The first lane on which two records differ, with both sums, for error messages.
+    /// The first lane on which two records differ, with both sums, for error messages. The sums may
+    /// be equal, of messages of other sizes.
     pub fn first_difference(&self, other: &Self) -> Option<(Lane, Count, Count)> {
         let framing = Framing::none();
-        let (mine, theirs) = (self.by_lane(&framing), other.by_lane(&framing));
-        mine.keys()
-            .chain(theirs.keys())
-            .map(|lane| {
-                let of = |sums: &BTreeMap<Lane, Count>| sums.get(lane).copied().unwrap_or_default();
-                (*lane, of(&mine), of(&theirs))
-            })
-            .find(|(_, a, b)| a != b)
+        let sum = |record: &Self, lane| record.by_lane(&framing).remove(&lane).unwrap_or_default();
+        let messages = self.messages.keys().chain(other.messages.keys());
+        let differing = messages.filter(|key| self.messages.get(key) != other.messages.get(key));
+        let lane = differing.map(|(lane, _)| *lane).min()?;
+        Some((lane, sum(self, lane), sum(other, lane)))
     }
 }

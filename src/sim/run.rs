@@ -8,7 +8,7 @@ use super::plan::Script;
 use super::record::Recorder;
 use super::{Engine, Observer, Outcome, Planner, Setting, SimError, Worker};
 use crate::memory;
-use crate::net::{Ledger, Traffic};
+use crate::net::{Count, Ledger, Traffic};
 
 /// A training: the plan that every worker follows, and how long it is.
 pub struct Run {
@@ -112,9 +112,16 @@ fn plan_is_ledger(planned: &Ledger, outcome: &Outcome) -> Result<(), SimError> {
             continue;
         }
         let place = plan.first_difference(ledger).map(|(lane, planned, sent)| {
-            let (planned, sent) = (planned.payload, sent.payload);
+            let told = |count: Count| format!("{} in {} messages", count.payload, count.messages);
+            let (planned, sent) = (told(planned), told(sent));
+            // Of equal sums the sizes of messages differ.
+            let sizes = if planned == sent {
+                ", of other sizes"
+            } else {
+                ""
+            };
             format!(
-                ": {} of layer {} from worker {} to {}: {planned} planned, {sent} sent",
+                ": {} of layer {} from worker {} to {}: {planned} planned, {sent} sent{sizes}",
                 lane.kind, lane.layer, lane.from, lane.to
             )
         });

@@ -62,6 +62,7 @@ pub struct Trace {
     /// Where the last span of each worker is, by rank.
     last: Vec<Option<usize>>,
     flights: Vec<Flight>,
+    is_cut: bool,
 }
 
 impl Trace {
@@ -90,17 +91,21 @@ impl Trace {
     }
 
     /// Whether something was left out because there was too much of it.
-    pub fn is_cut(&self) -> bool {
-        self.spans.len() + self.flights.len() >= LIMIT
+    pub const fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
-    fn takes(&self, epoch: usize) -> bool {
-        epoch < self.epochs && !self.is_cut()
+    /// Whether there is room for something of this epoch.
+    fn takes(&mut self, epoch: usize) -> bool {
+        let wanted = epoch < self.epochs;
+        let has_room = self.spans.len() + self.flights.len() < LIMIT;
+        self.is_cut |= wanted && !has_room;
+        wanted && has_room
     }
 
     /// Adds what a worker did; spans without length are left out.
     pub(super) fn add_span(&mut self, span: Span) {
-        if !self.takes(span.epoch) || span.end <= span.start {
+        if span.end <= span.start || !self.takes(span.epoch) {
             return;
         }
         if self.last.len() <= span.worker {

@@ -124,7 +124,6 @@ fn repartitioned(cells: &[Entrant]) -> String {
         }
         many => {
             let mut who: Vec<String> = many.iter().map(|(who, _)| (*who).to_owned()).collect();
-            who.dedup();
             who.sort();
             who.dedup();
             let who = list(&who);

@@ -21,7 +21,13 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
         .collect();
     let shown = &traced[..traced.len().min(CELLS)];
     let groups: Vec<(Group, f64, u64)> = shown.iter().filter_map(|cell| group(cell)).collect();
-    let last = groups.iter().map(|(_, _, epoch)| *epoch).max()?;
+    let epochs: BTreeSet<u64> = groups.iter().map(|(_, _, epoch)| *epoch + 1).collect();
+    let which = match Vec::from_iter(epochs)[..] {
+        [] => return None,
+        [epoch] => format!("epoch {epoch}"),
+        // Cells may be traced for different numbers of epochs.
+        [first, .., last] => format!("an epoch from {first} to {last}"),
+    };
     let told: Vec<String> = groups
         .iter()
         .map(|(group, length, _)| format!("{} takes {}", group.label, format::seconds(*length)))
@@ -36,11 +42,10 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
         kind: "timeline",
         title: "One epoch, worker by worker".into(),
         caption: format!(
-            "What each worker does in epoch {} of one seed, from when the first of them begins it, in simulated \
-             time; below, as a thin line, when messages of it are on their way.{more}",
-            last + 1
+            "What each worker does in {which} of one seed, from when the first of them begins it, in simulated \
+             time; below, as a thin line, when messages of it are on their way.{more}"
         ),
-        alt: format!("Epoch {}: {}.", last + 1, list(&told)),
+        alt: format!("In {which}: {}.", list(&told)),
         rows: vec![vec![(
             String::new(),
             Panel::Lanes(Lanes {
