@@ -336,7 +336,7 @@ fn nobody_there_ends_with_what_to_do_by_hand() {
 #[test]
 fn two_fetches_at_once_download_once() {
     let (folder, bytes) = (tempfile::tempdir().unwrap(), archive());
-    let server = Server::start(vec![Reply::of(&bytes).slow(Duration::from_secs(1))]);
+    let server = Server::start(vec![Reply::of(&bytes).slow(Duration::from_millis(300))]);
     let set = set(server.at("tiny.zip"), Some(&bytes));
     let outcomes = std::thread::scope(|scope| {
         let one = || {

@@ -45,7 +45,12 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
             "What each worker does in {which} of one seed, from when the first of them begins it, in simulated \
              time; below, as a thin line, when messages of it are on their way.{more}"
         ),
-        alt: format!("In {which}: {}.", list(&told)),
+        alt: format!(
+            "{}{}: {}.",
+            which[..1].to_uppercase(),
+            &which[1..],
+            list(&told)
+        ),
         rows: vec![vec![(
             String::new(),
             Panel::Lanes(Lanes {
