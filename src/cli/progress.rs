@@ -205,9 +205,10 @@ impl Progress for Terminal {
             Some(bar) => bar.println(line),
             None => tell(&format!("{line}{}\n", self.left())),
         }
-        if run.number == run.of
-            && let Some(bar) = self.bar.get()
-        {
+    }
+
+    fn end(&self) {
+        if let Some(bar) = self.bar.get() {
             bar.finish_and_clear();
         }
     }

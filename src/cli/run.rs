@@ -15,7 +15,7 @@ use crate::Error;
 use crate::experiment::rows::{ClaimRow, Measured, distinct, metric_title};
 use crate::experiment::statistics::{self, POWER};
 use crate::experiment::{
-    Progress, RunError, Runner, Summary, Tables, base_of, default_out, read_manifest,
+    Progress, RunError, Runner, Share, Summary, Tables, base_of, default_out, read_manifest,
 };
 use crate::report;
 use crate::report::format::{bytes, percent, percent_summary, quantity, seconds};
@@ -41,6 +41,12 @@ pub(super) struct Args {
     /// Go on with the other runs when one fails; the exit code is still 1
     #[arg(long)]
     keep_going: bool,
+    /// How many runs train at the same time; the tables are the same. Modelled compute alone
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: u16,
+    /// Do part K of N of the runs, such as 3/16, into results/<name>-K-of-N; `merge` joins them
+    #[arg(long, value_name = "K/N")]
+    part: Option<Share>,
     /// Say how many seeds each claim needs, by the runs of this file as a pilot
     #[arg(long)]
     plan_seeds: bool,
@@ -73,6 +79,9 @@ fn run_on(args: &Args, registry: &Registry, engine: &Engine) -> anyhow::Result<V
             "--keep-going is for the simulated engine only: over MPI a run that fails ends its processes; \
              leave it out, and go on later with --resume"
         }
+        Some(_) if args.jobs > 1 => {
+            "--jobs is for the simulated engine only: over MPI each worker has a process, and times are measured; leave it out"
+        }
         _ => "",
     };
     if !refused.is_empty() {
@@ -86,7 +95,8 @@ fn run_on(args: &Args, registry: &Registry, engine: &Engine) -> anyhow::Result<V
         |_| Vec::new(),
         Error::is_input,
     )?;
-    let out = args.out.clone().unwrap_or_else(|| default_out(&experiment));
+    let out = args.out.clone();
+    let out = out.unwrap_or_else(|| default_out(&experiment, args.part));
     let runner = Runner {
         experiment: &experiment,
         registry,
@@ -102,6 +112,8 @@ fn run_on(args: &Args, registry: &Registry, engine: &Engine) -> anyhow::Result<V
         },
         resume: args.resume,
         keep_going: args.keep_going,
+        jobs: usize::from(args.jobs),
+        part: args.part,
     };
     let progress: Arc<dyn Progress> = Arc::new(Terminal::new(args.quiet || !engine.leads()));
     let mut summary = match runner.run(&progress) {

@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use super::atomic;
 use super::claims::ClaimSpec;
 use super::config::Experiment;
+use super::part::Share;
 use super::rows::RunRow;
 use super::statistics::Statistics;
 use super::tables::Tables;
@@ -25,6 +26,9 @@ pub(crate) const MANIFEST: &str = "manifest.json";
 
 /// The key that is true where claims are not those that the experiment was run with.
 pub(super) const ASKED_AGAIN: &str = "asked_again";
+
+/// The key of which part of the runs a folder has; absent where it has all.
+pub(crate) const PART: &str = "part";
 
 /// The facts of a run of an experiment.
 pub(super) struct Manifest {
@@ -69,6 +73,14 @@ impl Manifest {
             devices: Vec::new(),
             data: Vec::new(),
         }
+    }
+
+    /// Of a part of the runs alone, if it is one.
+    pub(super) fn of_part(mut self, part: Option<Share>) -> Self {
+        if let Some(part) = part {
+            self.fixed[PART] = json!(part);
+        }
+        self
     }
 
     /// Adds what a setting says of data and devices.

@@ -218,6 +218,11 @@ impl Experiment {
         })
     }
 
+    /// The seed at a place, from 0, of those that a cell runs with.
+    pub fn seed(&self, place: usize) -> u64 {
+        self.seeds[place]
+    }
+
     /// The grid: every combination of sweep values (in the file's order, the last key varying
     /// fastest) with every strategy. Each cell has been read and checked like a file of its own.
     pub fn cells(&self) -> &[Cell] {
