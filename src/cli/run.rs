@@ -247,7 +247,7 @@ fn cell_row(cell: &str, runs: &[Measured]) -> Vec<String> {
     ]
 }
 
-fn claim_line(claim: &ClaimRow) -> String {
+pub(super) fn claim_line(claim: &ClaimRow) -> String {
     format!(
         "{}: {} — {}; expected {}, measured {}, p {}\n",
         claim.verdict,

@@ -160,6 +160,13 @@ pub(super) fn write_manifest(folder: &Path, manifest: &Value) -> io::Result<()> 
     atomic::write_bytes(&folder.join(MANIFEST), text.as_bytes())
 }
 
+/// Writes the manifest of parts that were joined in a folder, with its tables' hashes.
+pub(super) fn write_merged(folder: &Path, mut manifest: Value) -> io::Result<()> {
+    manifest["finished"] = json!(now());
+    manifest["tables"] = json!(table_hashes(folder)?);
+    write_manifest(folder, &manifest)
+}
+
 /// SHA-256 of every table's file, by the file's name.
 pub(super) fn table_hashes(folder: &Path) -> io::Result<BTreeMap<String, String>> {
     let mut hashes = BTreeMap::new();

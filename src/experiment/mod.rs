@@ -20,6 +20,7 @@ mod folder;
 #[cfg(test)]
 mod fuzz;
 mod manifest;
+mod merge;
 mod noise;
 mod outlook;
 mod pace;
@@ -42,8 +43,10 @@ pub use config::{ConfigError, Experiment};
 pub(crate) use config::{EstimatorStudy, FlowFile};
 pub use error::{Error, RunError};
 pub(crate) use folder::default_out;
+pub(crate) use manifest::PART;
 pub(crate) use manifest::judged_by;
 pub use manifest::read_manifest;
+pub(crate) use merge::{Part, merge};
 pub(crate) use part::Share;
 pub use prepare::Preparation;
 pub(crate) use prepare::{base_of, vocabulary_check};

@@ -304,7 +304,7 @@ impl Runner<'_> {
 
     /// What a reader of these tables should see beside the figures.
     fn notes(&self, tables: &Tables) -> Vec<String> {
-        let mut notes = self.cautions();
+        let mut notes = cautions(self.experiment, self.part);
         if let Some(processes) = self.engine.processes() {
             notes.push(format!(
                 "trained on {processes} processes over MPI: what is called simulated time here is measured on the workers' clocks"
@@ -355,30 +355,6 @@ impl Runner<'_> {
         }
     }
 
-    /// Why verdicts say little or nothing: too few seeds, or a size that only shows that everything
-    /// runs.
-    fn cautions(&self) -> Vec<String> {
-        let experiment = self.experiment;
-        let (seeds, needed) = (experiment.seeds.len(), experiment.statistics.minimum_seeds);
-        let mut cautions = Vec::new();
-        if let Some(part) = self.part {
-            let caution = format!(
-                "part {part} of the runs: `grapevine merge` joins all parts, and judges the claims then"
-            );
-            cautions.push(caution);
-        } else if !experiment.claims.is_empty() && seeds < needed {
-            cautions.push(format!(
-                "a verdict needs {needed} seeds and there are {seeds}: claims are inconclusive (statistics.minimum_seeds changes that)"
-            ));
-        }
-        if experiment.scale == "smoke" {
-            let caution =
-                "size smoke shows that the experiment runs; its numbers and verdicts mean nothing";
-            cautions.push(caution.to_owned());
-        }
-        cautions
-    }
-
     /// Verdicts; of a part none, for its runs are not all.
     fn claims(&self, runs: &[RunRow]) -> Vec<ClaimRow> {
         if self.part.is_some() {
@@ -411,4 +387,29 @@ impl Runner<'_> {
             matches!(failure, RunError::Failed { source, .. } if matches!(**source, Error::Run(_)));
         self.keep_going && !unwritten
     }
+}
+
+/// Why verdicts say little or nothing: a part alone has none, there are too few seeds, or a size
+/// only shows that everything runs.
+pub(super) fn cautions(experiment: &Experiment, part: Option<Share>) -> Vec<String> {
+    let (seeds, needed) = (experiment.seeds.len(), experiment.statistics.minimum_seeds);
+    let mut cautions = Vec::new();
+    if let Some(part) = part {
+        cautions.push(waits(part));
+    } else if !experiment.claims.is_empty() && seeds < needed {
+        cautions.push(format!(
+            "a verdict needs {needed} seeds and there are {seeds}: claims are inconclusive (statistics.minimum_seeds changes that)"
+        ));
+    }
+    if experiment.scale == "smoke" {
+        let caution =
+            "size smoke shows that the experiment runs; its numbers and verdicts mean nothing";
+        cautions.push(caution.to_owned());
+    }
+    cautions
+}
+
+/// What is said of a part.
+pub(super) fn waits(part: Share) -> String {
+    format!("part {part} of the runs: claims wait until `grapevine merge` has joined all parts")
 }
