@@ -207,6 +207,12 @@ impl Progress for Terminal {
         }
     }
 
+    fn more(&self, epochs: usize) {
+        if let Some(bar) = self.bar.get() {
+            bar.inc_length(epochs as u64);
+        }
+    }
+
     fn end(&self) {
         if let Some(bar) = self.bar.get() {
             bar.finish_and_clear();

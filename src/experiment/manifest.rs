@@ -15,7 +15,7 @@ use super::claims::ClaimSpec;
 use super::config::Experiment;
 use super::part::Share;
 use super::rows::RunRow;
-use super::statistics::Statistics;
+use super::statistics::{Looks, Statistics};
 use super::tables::Tables;
 use crate::graph::{Csr, DataSummary};
 use crate::memory;
@@ -138,7 +138,7 @@ impl Manifest {
 pub(crate) fn judged_by(manifest: &Value) -> Result<(Vec<ClaimSpec>, Statistics), String> {
     let claims = serde_json::from_value(manifest["claims"].clone())
         .map_err(|error| format!("claims: {error}"))?;
-    let statistics: Statistics = match &manifest["statistics"] {
+    let mut statistics: Statistics = match &manifest["statistics"] {
         Value::Null => Statistics::default(),
         given => {
             serde_json::from_value(given.clone()).map_err(|error| format!("statistics: {error}"))?
@@ -147,7 +147,23 @@ pub(crate) fn judged_by(manifest: &Value) -> Result<(Vec<ClaimSpec>, Statistics)
     statistics
         .check()
         .map_err(|(key, what)| format!("statistics: `{key}` {what}"))?;
+    statistics.looks = looks(manifest)?;
     Ok((claims, statistics))
+}
+
+/// The looks at the claims while seeds were added, if they were.
+fn looks(manifest: &Value) -> Result<Option<Looks>, String> {
+    let seeds = &manifest["config"]["seeds"];
+    if !seeds.is_object() {
+        return Ok(None);
+    }
+    let looks: Looks =
+        serde_json::from_value(seeds.clone()).map_err(|error| format!("seeds: {error}"))?;
+    // Whatever the file's own minimum was.
+    looks
+        .check(0)
+        .map_err(|(key, what)| format!("seeds: `{key}` {what}"))?;
+    Ok(Some(looks))
 }
 
 /// Writes the manifest of a result folder.

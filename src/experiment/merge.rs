@@ -231,9 +231,7 @@ fn by_run(tables: Tables) -> Vec<Tables> {
             traffic: next(&mut traffic, |row: &TrafficRow| {
                 row.cell == **cell && row.seed == seed
             }),
-            timeline: next(&mut timeline, |row: &TimelineRow| {
-                row.cell == *cell
-            }),
+            timeline: next(&mut timeline, |row: &TimelineRow| row.cell == *cell),
             decisions: next(&mut decisions, |row: &DecisionRow| {
                 row.cell == **cell && row.seed == seed
             }),

@@ -5,6 +5,7 @@ mod lanes;
 mod one;
 mod progress;
 mod trial;
+mod until;
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -12,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::archive::{Address, Archive};
-use super::claims::judge;
+use super::claims::{judge, seeds_taken};
 use super::collected::Collected;
 use super::config::Experiment;
 use super::error::{Error, RunError};
@@ -123,7 +124,7 @@ impl Runner<'_> {
             self.trace_epochs,
         );
         let Prepared {
-            jobs,
+            mut jobs,
             skipped,
             lock: _lock,
             ..
@@ -158,9 +159,7 @@ impl Runner<'_> {
             of: runs,
             progress,
         };
-        let items = jobs.iter().enumerate();
-        let items = items.flat_map(|(cell, job)| job.runs.iter().map(move |run| (cell, job, run)));
-        self.train(items.collect(), &mut preparation, &mut state)?;
+        self.train_until_decided(&mut jobs, &mut grid, &mut preparation, &mut state)?;
         progress.end();
         let State {
             manifest,
@@ -316,6 +315,10 @@ impl Runner<'_> {
                 self.jobs
             ));
         }
+        let (claims, statistics) = (&self.experiment.claims, &self.experiment.statistics);
+        if let Some(looks) = statistics.looks {
+            notes.push(seeds_taken(claims, &tables.runs, statistics, looks));
+        }
         notes.extend(super::manifest::notes(&tables.runs));
         notes
     }
@@ -331,6 +334,7 @@ impl Runner<'_> {
         if self.engine.leads() {
             folder::free(&self.out, &self.experiment.name)?;
         }
+        self.may_add_seeds()?;
         let (jobs, skipped) = grid.first(preparation, manifest)?;
         self.may_run_beside(&jobs)?;
         let leads = self.engine.leads();

@@ -24,6 +24,8 @@ pub(crate) trait Progress: Send + Sync {
     fn epoch(&self, cell: &str, seed: u64, record: &EpochRecord);
     /// A run ended.
     fn finished(&self, run: &Finished<'_>);
+    /// More epochs have come to be trained.
+    fn more(&self, _epochs: usize) {}
     /// All runs have ended.
     fn end(&self) {}
 }
