@@ -98,9 +98,14 @@ impl Manifest {
         }
     }
 
+    /// What every data set holds.
+    pub(super) fn summaries(&self) -> impl Iterator<Item = &DataSummary> {
+        self.data.iter().map(|(_, summary)| summary)
+    }
+
     /// What was read, a text for each data set.
     pub fn data(&self) -> impl Iterator<Item = String> {
-        self.data.iter().map(|(_, summary)| summary.text())
+        self.summaries().map(DataSummary::text)
     }
 
     pub(super) fn write(

@@ -28,6 +28,7 @@ mod part;
 mod prepare;
 mod project;
 mod rejudge;
+mod resolution;
 mod row_maker;
 pub mod rows;
 mod run;

@@ -17,7 +17,6 @@ use super::claims::{judge, seeds_taken};
 use super::collected::Collected;
 use super::config::Experiment;
 use super::error::{Error, RunError};
-use super::folder;
 use super::manifest::Manifest;
 use super::noise::Watch;
 use super::outlook::Outlook;
@@ -26,6 +25,7 @@ use super::part::Share;
 use super::prepare::Preparation;
 use super::rows::{ClaimRow, RunRow};
 use super::tables::Tables;
+use super::{folder, resolution};
 use crate::memory;
 use crate::sim::{Engine, SimError};
 use crate::strategies::Registry;
@@ -173,6 +173,11 @@ impl Runner<'_> {
         tables.claims = self.claims(&tables.runs);
         notes.extend(parts_of_their_own(&jobs));
         notes.extend(self.notes(&tables));
+        notes.extend(resolution::notes(
+            &self.experiment.claims,
+            &tables.runs,
+            manifest.summaries(),
+        ));
         self.write(&tables, &manifest, started, model, &notes, true)?;
         if self.engine.leads() && !self.resume {
             self.forget_all_but(&jobs)?;

@@ -229,6 +229,14 @@ impl Comparison {
         }
     }
 
+    /// The difference that is asked about; none of factors and of claims about a number.
+    pub(in crate::experiment) fn margin(&self) -> Option<f64> {
+        match self.condition {
+            Condition::Relative { form, by, .. } => (form != Form::TimesLess).then_some(by),
+            Condition::Between { .. } => None,
+        }
+    }
+
     /// Names of the cells that are compared.
     pub(in crate::experiment) fn cells<'a>(
         &self,

@@ -279,7 +279,7 @@ impl Experiment {
             put("sweep", Value::Table(axes.collect()));
         }
         // Statistics say how claims are judged, and nothing without any.
-        if !self.claims.is_empty() {
+        if !self.claims.is_empty() || self.statistics.looks.is_some() {
             put("claim", to_value(&self.claims));
             put("statistics", to_value(&self.statistics));
         }
