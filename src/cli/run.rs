@@ -15,7 +15,8 @@ use crate::Error;
 use crate::experiment::rows::{ClaimRow, Measured, distinct, metric_title};
 use crate::experiment::statistics::{self, POWER};
 use crate::experiment::{
-    Progress, RunError, Runner, Share, Summary, Tables, base_of, default_out, read_manifest,
+    Experiment, Progress, RunError, Runner, Share, Summary, Tables, base_of, default_out,
+    read_manifest,
 };
 use crate::report;
 use crate::report::format::{bytes, percent, percent_summary, quantity, seconds};
@@ -143,9 +144,9 @@ fn run_on(args: &Args, registry: &Registry, engine: &Engine) -> anyhow::Result<V
             "model_seconds": summary.model.as_secs_f64(),
         }))?;
     } else {
-        print(&text(&summary, &out))?;
+        print(&text(&summary, &out, args.jobs))?;
         if args.plan_seeds {
-            print(&seed_plan(&summary.tables.claims))?;
+            print(&seed_plan(&summary.tables.claims, &experiment))?;
         }
     }
     if summary.failures.is_empty() {
@@ -156,7 +157,7 @@ fn run_on(args: &Args, registry: &Registry, engine: &Engine) -> anyhow::Result<V
 }
 
 /// How many seeds each claim needs, at what was seen and at equality.
-fn seed_plan(claims: &[ClaimRow]) -> String {
+fn seed_plan(claims: &[ClaimRow], experiment: &Experiment) -> String {
     let number =
         |seeds: Option<u64>| seeds.map_or_else(|| "–".to_owned(), |seeds| seeds.to_string());
     let rows: Vec<Vec<String>> = claims
@@ -183,15 +184,24 @@ fn seed_plan(claims: &[ClaimRow]) -> String {
         "verdict",
     ];
     let (table, chance) = (columns(&header, &rows), percent(POWER));
+    let most = experiment
+        .statistics
+        .looks
+        .map_or_else(String::new, |looks| {
+            format!(
+                "; the file adds seeds up to {} by itself, and these are by its last look",
+                looks.most
+            )
+        });
     format!(
         "\n{table}note: seeds that decide a claim with a chance of {chance}, by the spread of these runs in the setting that is \
          told, at the level of the first step of the correction; \"can be told\": the distance from the bound that these seeds \
-         tell; –: no number of seeds does\n"
+         tell; –: no number of seeds does{most}\n"
     )
 }
 
 /// What a person wants to see first.
-fn text(summary: &Summary, out: &std::path::Path) -> String {
+fn text(summary: &Summary, out: &std::path::Path, jobs: u16) -> String {
     let cells = distinct(summary.tables.runs.iter().map(|run| run.cell.as_str()));
     let rows: Vec<Vec<String>> = cells
         .iter()
@@ -218,7 +228,8 @@ fn text(summary: &Summary, out: &std::path::Path) -> String {
         text.push_str(&format!("note: {note}\n"));
     }
     // Where all runs are kept, the clock may not see any time pass.
-    let share = summary.model.as_secs_f64() / summary.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+    let elapsed = summary.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+    let share = summary.model.as_secs_f64() / elapsed / f64::from(jobs);
     text.push_str(&format!(
         "{:.1} s elapsed, {:.0} % of it inside model computation\n{}\n",
         summary.elapsed.as_secs_f64(),

@@ -1,4 +1,4 @@
-//! What a small test set can tell: claims about a point, and sets on which chance is more than that.
+//! What a small test set can tell: claims about a point, where chance alone is more than that.
 
 use std::collections::BTreeMap;
 

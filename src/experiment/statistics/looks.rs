@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 ///
 /// When there is a look is fixed in advance: after `first` seeds, and after `most`, half of them, a
 /// quarter and so on, as far as these are half as many again as the first. Each look has a share of
-/// the level, its share of new seeds among `most`: Lan and `DeMets` (*Discrete sequential boundaries
-/// for clinical trials*, Biometrika 70, 1983) with a spending function that is linear in the number
-/// of seeds. A p-value is divided by the share of its look, and the least of all looks counts. By
+/// the level, its share of new seeds among `most`: a spending function linear in the number of
+/// seeds (Lan and `DeMets`, *Discrete sequential boundaries for clinical trials*, Biometrika 70,
+/// 1983). A p-value is divided by the share of its look, and the least of all looks counts. By
 /// Bonferroni's inequality that is a p-value, whatever the looks have to do with each other and
 /// whenever one stops: their joint distribution, which is not known of a worst setting or few
 /// seeds, is not needed. It is the price of the looks that no more of the level is used.
