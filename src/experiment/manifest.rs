@@ -98,14 +98,15 @@ impl Manifest {
         }
     }
 
-    /// What every data set holds.
-    pub(super) fn summaries(&self) -> impl Iterator<Item = &DataSummary> {
-        self.data.iter().map(|(_, summary)| summary)
+    /// Every data set's name and number of test nodes.
+    pub(super) fn test_sets(&self) -> impl Iterator<Item = (&str, usize)> {
+        let sets = self.data.iter();
+        sets.map(|(_, summary)| (summary.name.as_str(), summary.test))
     }
 
     /// What was read, a text for each data set.
     pub fn data(&self) -> impl Iterator<Item = String> {
-        self.summaries().map(DataSummary::text)
+        self.data.iter().map(|(_, summary)| summary.text())
     }
 
     pub(super) fn write(

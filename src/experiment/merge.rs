@@ -15,7 +15,7 @@ use super::manifest::{self, PART};
 use super::part::Share;
 use super::rows::{DecisionRow, EpochRow, RunRow, TimelineRow, TrafficRow};
 use super::tables::Tables;
-use super::{TRACES, archive, atomic, folder, run};
+use super::{TRACES, archive, atomic, folder, resolution, run};
 
 /// One part, as its folder has it.
 pub(crate) struct Part {
@@ -86,6 +86,12 @@ impl Part {
         Err(self.unfit(what))
     }
 
+    /// The data sets of its manifest, by name and number of test nodes.
+    fn test_sets(&self) -> impl Iterator<Item = (&str, usize)> {
+        let sets = self.manifest["data_sets"].as_array().into_iter().flatten();
+        sets.filter_map(|set| Some((set["name"].as_str()?, set["test"].as_u64()? as usize)))
+    }
+
     /// What stands in its manifest for readers, but what is said again of all parts.
     fn notes(&self) -> impl Iterator<Item = String> {
         let mut again = manifest::notes(&self.tables.runs);
@@ -126,7 +132,9 @@ pub(crate) fn merge(
     tables.claims = judge(&experiment.claims, &tables.runs, &experiment.statistics);
     let mut notes: Vec<String> = Vec::new();
     let own = parts.iter().flat_map(Part::notes);
-    let all = manifest::notes(&tables.runs);
+    let mut all = manifest::notes(&tables.runs);
+    let sets = parts.iter().flat_map(Part::test_sets);
+    all.extend(resolution::notes(&experiment.claims, &tables.runs, sets));
     for note in own.chain(run::cautions(experiment, None)).chain(all) {
         if !notes.contains(&note) {
             notes.push(note);

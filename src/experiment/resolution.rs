@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::claims::{ClaimSpec, Named, is_accuracy};
 use super::rows::{RunRow, distinct};
 use super::statistics::Summary;
-use crate::graph::{DataSummary, Metric};
+use crate::graph::Metric;
 
 /// Test sets of so many nodes are large enough for a claim about a point.
 const ENOUGH: usize = 5_000;
@@ -23,17 +23,18 @@ fn resolved(accuracy: f64, nodes: usize) -> f64 {
     WITHIN * (2.0 * accuracy * (1.0 - accuracy) / nodes as f64).sqrt()
 }
 
-/// A sentence for each small test set that a claim about a point is judged on.
+/// A sentence for each small test set that a claim about a point is judged on. Data sets are names
+/// and numbers of test nodes.
 pub(super) fn notes<'a>(
     claims: &[ClaimSpec],
     runs: &[RunRow],
-    data: impl Iterator<Item = &'a DataSummary>,
+    data: impl Iterator<Item = (&'a str, usize)>,
 ) -> Vec<String> {
     // One name may be that of several graphs: the smallest says the most.
     let mut nodes: BTreeMap<&str, usize> = BTreeMap::new();
-    for set in data.filter(|set| (1..ENOUGH).contains(&set.test)) {
-        let least = nodes.entry(&set.name).or_insert(set.test);
-        *least = set.test.min(*least);
+    for (name, test) in data.filter(|(_, test)| (1..ENOUGH).contains(test)) {
+        let least = nodes.entry(name).or_insert(test);
+        *least = test.min(*least);
     }
     let fine = claims.iter().filter(|claim| {
         let margin = claim.compare.margin();
@@ -78,20 +79,11 @@ mod tests {
         assert!(resolved(1.0, 10).abs() < 1e-12);
     }
 
-    fn summary(test: usize) -> DataSummary {
-        let cora = crate::graph::cora().unwrap();
-        let split = cora.split(&crate::graph::SplitSpec::default(), 0).unwrap();
-        DataSummary {
-            test,
-            ..split.summary()
-        }
-    }
-
     fn runs(cell: &str) -> Vec<RunRow> {
         let run = RunRow {
             cell: cell.to_owned(),
             strategy: cell.to_owned(),
-            dataset: summary(1).name,
+            dataset: "cora".to_owned(),
             ..RunRow::finished(Measured {
                 test_accuracy: Some(0.8),
                 ..Measured::default()
@@ -111,12 +103,12 @@ mod tests {
     #[test]
     fn a_claim_about_a_point_on_a_small_set_is_told_once_and_others_are_not() {
         let rows = [runs("full"), runs("b")].concat();
-        let told = |claims: &[ClaimSpec], test| notes(claims, &rows, [summary(test)].iter());
+        let told = |claims: &[ClaimSpec], test| notes(claims, &rows, [("cora", test)].into_iter());
         let near = claim("test_accuracy", 0.01);
         let both = told(&[near.clone(), near.clone()], 1000);
         assert_eq!(both.len(), 1);
         assert!(
-            both[0].contains("has 1000 test nodes, which tell 3.5 points"),
+            both[0].contains("cora has 1000 test nodes, which tell 3.5 points"),
             "{both:?}"
         );
         assert!(both[0].contains("the verdicts on near are"), "{both:?}");

@@ -173,11 +173,10 @@ impl Runner<'_> {
         tables.claims = self.claims(&tables.runs);
         notes.extend(parts_of_their_own(&jobs));
         notes.extend(self.notes(&tables));
-        notes.extend(resolution::notes(
-            &self.experiment.claims,
-            &tables.runs,
-            manifest.summaries(),
-        ));
+        if self.part.is_none() {
+            let (claims, sets) = (&self.experiment.claims, manifest.test_sets());
+            notes.extend(resolution::notes(claims, &tables.runs, sets));
+        }
         self.write(&tables, &manifest, started, model, &notes, true)?;
         if self.engine.leads() && !self.resume {
             self.forget_all_but(&jobs)?;

@@ -136,3 +136,55 @@ fn other_seeds(manifest: &Value, tables: &Tables) -> Vec<String> {
     };
     by_rule.into_iter().filter_map(differs).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::rows::{Measured, RunRow};
+
+    #[test]
+    fn seeds_that_the_rule_does_not_give_are_told() {
+        let cell = |name: &str, accuracies: [f64; 3]| {
+            let runs = accuracies
+                .into_iter()
+                .zip(0..)
+                .map(|(accuracy, seed)| RunRow {
+                    cell: name.to_owned(),
+                    strategy: name.to_owned(),
+                    seed,
+                    ..RunRow::finished(Measured {
+                        test_accuracy: Some(accuracy),
+                        ..Measured::default()
+                    })
+                });
+            runs.collect::<Vec<RunRow>>()
+        };
+        let (full, noisy) = (cell("full", [0.8; 3]), cell("b", [0.7, 0.9, 0.8]));
+        let tables = |cells: &[Vec<RunRow>]| Tables {
+            runs: cells.concat(),
+            ..Tables::default()
+        };
+        let manifest = json!({
+            "finished": "2026-01-01T00:00:00Z",
+            "config": {
+                "seeds": { "first": 3, "most": 30 },
+                "statistics": {},
+                "claim": [{
+                    "id": "c", "source": "s", "statement": "x", "measure": "test_accuracy",
+                    "compare": { "strategy": "b", "to": "full", "within": 0.01 },
+                }],
+            },
+        });
+        let few = other_seeds(&manifest, &tables(&[full.clone(), noisy]));
+        assert_eq!(few.len(), 2, "{few:?}");
+        assert!(
+            few[0].ends_with("but its claims ask for the first 8"),
+            "{few:?}"
+        );
+        // Equal values decide by themselves.
+        let clear = cell("b", [0.8; 3]);
+        assert!(other_seeds(&manifest, &tables(&[full.clone(), clear.clone()])).is_empty());
+        let lost = other_seeds(&manifest, &tables(&[full, clear[..2].to_vec()]));
+        assert!(!lost.is_empty());
+    }
+}
