@@ -189,7 +189,7 @@ fn until_decided() -> String {
     let text = EXPERIMENT.replace("seeds = [0, 1]", "seeds = { first = 2, most = 8 }");
     format!(
         "{text}[[claim]]\nid = \"noise\"\nsource = \"ours\"\nstatement = \"the same to a thousandth\"\n\
-         measure = \"test_accuracy\"\ncompare = {{ strategy = \"varco\", to = \"fixed(ratio=8)\", within = 0.00001 }}\n"
+         measure = \"test_accuracy\"\ncompare = {{ strategy = \"varco\", to = \"fixed\", within = 0.00001 }}\n"
     )
 }
 
@@ -206,7 +206,7 @@ fn seeds_are_added_to_cells_of_open_claims_and_the_reason_is_said() {
             .count()
     };
     assert_eq!((of("retexo"), of("grappa")), (2, 2), "in no claim");
-    assert_eq!((of("varco"), of("fixed(ratio=8)")), (8, 8), "{runs}");
+    assert_eq!((of("varco"), of("fixed")), (8, 8), "{runs}");
     let manifest = fs::read_to_string(at.join("one/manifest.json")).unwrap();
     assert!(manifest.contains("the most; open: noise"), "{manifest}");
     grapevine(at, &["verify", "one"]).expect(0);
