@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use super::archive::{Address, Archive};
 use super::claims::{judge, seeds_taken};
-use super::collected::Collected;
+use super::collected::{Collected, Place};
 use super::config::Experiment;
 use super::error::{Error, RunError};
 use super::manifest::Manifest;
@@ -81,7 +81,7 @@ struct State<'a> {
     collected: Collected,
     /// Time inside model computation.
     model: Duration,
-    failures: Vec<RunError>,
+    failures: Vec<(Place, RunError)>,
     pace: Pace,
     outlook: Outlook,
     /// Runs that have ended, of how many.
@@ -166,9 +166,10 @@ impl Runner<'_> {
             mut notes,
             collected,
             model,
-            failures,
+            mut failures,
             ..
         } = state;
+        failures.sort_by_key(|(place, _)| *place);
         let mut tables = collected.into_tables();
         tables.claims = self.claims(&tables.runs);
         notes.extend(parts_of_their_own(&jobs));
@@ -186,7 +187,7 @@ impl Runner<'_> {
             elapsed: started.elapsed(),
             model,
             notes,
-            failures,
+            failures: failures.into_iter().map(|(_, failure)| failure).collect(),
         })
     }
 
@@ -217,7 +218,8 @@ impl Runner<'_> {
             (item, ended, (!run.kept).then(|| begun.elapsed()))
         };
         let mut failed = None;
-        in_lanes(self.jobs, items, work, |(item, ended, took)| {
+        let stops = |(_, ended, _): &(_, Result<_, Failing>, _)| matches!(ended, Err((_, error)) if !self.goes_on_after(error));
+        in_lanes(self.jobs, items, work, stops, |(item, ended, took)| {
             left[item.0] -= 1;
             let cell_ended = left[item.0] == 0;
             if let Err(error) = self.take(state, item, ended, (took, cell_ended)) {
@@ -243,6 +245,8 @@ impl Runner<'_> {
         if let Some(left) = state.outlook.ended(&job.cell.name, took) {
             state.progress.outlook(left / self.jobs as f64);
         }
+        let goes_on =
+            (ended.as_ref()).map_or_else(|(_, error)| self.goes_on_after(error), |_| true);
         let (rows, failure) = match ended {
             Ok((rows, spent)) => {
                 state.model += spent;
@@ -271,9 +275,6 @@ impl Runner<'_> {
             });
         }
         state.collected.put((cell, run.place), rows);
-        let goes_on = failure
-            .as_ref()
-            .is_none_or(|error| self.goes_on_after(error));
         if !goes_on || (!run.kept && state.pace.is_due(cell_ended)) {
             let State {
                 manifest,
@@ -290,7 +291,10 @@ impl Runner<'_> {
         match failure {
             Some(failure) if !goes_on => Err(failure),
             failure => {
-                state.failures.extend(failure);
+                let place = (cell, run.place);
+                state
+                    .failures
+                    .extend(failure.map(|failure| (place, failure)));
                 Ok(())
             }
         }
@@ -390,10 +394,8 @@ impl Runner<'_> {
     }
 
     /// Whether the other runs go on after a failure. Where one result cannot be written, none can.
-    fn goes_on_after(&self, failure: &RunError) -> bool {
-        let unwritten =
-            matches!(failure, RunError::Failed { source, .. } if matches!(**source, Error::Run(_)));
-        self.keep_going && !unwritten
+    const fn goes_on_after(&self, failure: &Error) -> bool {
+        self.keep_going && !matches!(failure, Error::Run(_))
     }
 }
 

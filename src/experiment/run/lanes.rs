@@ -5,17 +5,20 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 
 /// Does `work` on all items, so many at a time, and starts them in their order. `ended` is called
-/// on this thread with what came of each, in the order in which they end, and says whether others
-/// are to be started; what has started is ended in any case.
+/// on this thread with what came of each, in the order in which they end. After one that `stops`,
+/// or where `ended` says no, no other is started; what has started is ended in any case.
 pub(super) fn in_lanes<I: Send, T: Send>(
     lanes: usize,
     items: Vec<I>,
     work: impl Fn(I) -> T + Sync,
+    stops: impl Fn(&T) -> bool + Sync,
     mut ended: impl FnMut(T) -> bool,
 ) {
     if lanes <= 1 {
         for item in items {
-            if !ended(work(item)) {
+            let result = work(item);
+            let stops = stops(&result);
+            if !ended(result) || stops {
                 return;
             }
         }
@@ -29,13 +32,16 @@ pub(super) fn in_lanes<I: Send, T: Send>(
     thread::scope(|scope| {
         for _ in 0..lanes {
             let sender = sender.clone();
-            let (next, stopped, work) = (&next, &stopped, &work);
+            let (next, stopped, work, stops) = (&next, &stopped, &work, &stops);
             scope.spawn(move || {
                 while !stopped.load(Ordering::Acquire)
                     && let Some(item) = next()
                 {
+                    let result = work(item);
+                    // At once: the other end may be writing results.
+                    stopped.fetch_or(stops(&result), Ordering::AcqRel);
                     // Nobody listens any more only where the other end has panicked.
-                    if sender.send(work(item)).is_err() {
+                    if sender.send(result).is_err() {
                         return;
                     }
                 }
@@ -127,10 +133,16 @@ mod tests {
                 now.fetch_sub(1, Ordering::SeqCst);
                 item
             };
-            in_lanes(lanes, (0..20).collect(), work, |item| {
-                done.push(item);
-                true
-            });
+            in_lanes(
+                lanes,
+                (0..20).collect(),
+                work,
+                |_| false,
+                |item| {
+                    done.push(item);
+                    true
+                },
+            );
             done.sort_unstable();
             assert_eq!(done, (0..20).collect::<Vec<usize>>());
             assert!(most.into_inner() <= lanes);
@@ -147,12 +159,15 @@ mod tests {
                 item
             };
             let mut ended = 0;
-            in_lanes(lanes, (0..100).collect(), work, |item| {
+            // Whoever takes in results is slow.
+            let stops = |item: &usize| *item == 4;
+            in_lanes(lanes, (0..100).collect(), work, stops, |_| {
                 ended += 1;
-                item < 4
+                thread::sleep(Duration::from_millis(10));
+                true
             });
             assert_eq!(ended, started.into_inner());
-            assert!((5..50).contains(&ended), "{ended}");
+            assert!((5..5 + lanes).contains(&ended), "{ended}");
         }
     }
 
@@ -170,10 +185,11 @@ mod tests {
             now.fetch_sub(bytes, Ordering::SeqCst);
             drop(taken);
         };
-        in_lanes(4, vec![4, 5, 6, 4, 6, 3, 3, 3, 9, 1], work, |()| true);
+        let items = vec![4, 5, 6, 4, 6, 3, 3, 3, 9, 1];
+        in_lanes(4, items, work, |()| false, |()| true);
         assert!(most.load(Ordering::SeqCst) <= 10);
         // More than there is: alone, and it ends.
-        in_lanes(3, vec![30, 30, 2], work, |()| true);
+        in_lanes(3, vec![30, 30, 2], work, |()| false, |()| true);
         assert_eq!(most.load(Ordering::SeqCst), 30);
         drop(room.take(u64::MAX));
     }
