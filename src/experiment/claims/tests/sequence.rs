@@ -65,8 +65,9 @@ fn shares(condition: &str, difference: f64, trials: usize) -> (f64, f64) {
 
 #[test]
 fn whatever_is_claimed_no_more_verdicts_are_wrong_than_the_level_allows() {
-    // At the bound itself, where most are wrong: half of 5 % for each of the two wrong verdicts. That
-    // they are not far below shows that the trials could have found more.
+    // At the bound itself, where most are wrong: 5 % for both verdicts together, and half of it for
+    // each, of which 10,000 trials show 0.47 points more at most (three deviations). That they are
+    // not far below shows that the trials could have found more; another program draws 2.2 %.
     for (condition, difference) in [
         ("at_least_above = 0.0", 0.0),
         ("at_most_below = 0.01", -0.01),
@@ -74,8 +75,9 @@ fn whatever_is_claimed_no_more_verdicts_are_wrong_than_the_level_allows() {
         ("at_least_below = 0.02", -0.02),
     ] {
         let (yes, no) = shares(condition, difference, 10_000);
+        assert!(yes + no <= 0.05, "{condition}: {yes} {no}");
         for share in [yes, no] {
-            assert!((0.005..=0.025).contains(&share), "{condition}: {yes} {no}");
+            assert!((0.015..=0.0297).contains(&share), "{condition}: {yes} {no}");
         }
     }
 }
@@ -107,10 +109,11 @@ fn a_family_of_claims_keeps_the_level_too() {
 
 #[test]
 fn what_is_there_is_found_about_as_often_as_with_all_seeds_at_once() {
-    // 24 seeds at once find 0.6 standard deviations of the difference with a chance of 80 %.
+    // 24 seeds at once find 0.6 standard deviations of the difference with a chance of 80 %; another
+    // program draws 72 % for the looks.
     let (found, wrong) = shares("at_least_above = 0.0", 0.6 * NOISE, 2000);
     assert!(
-        (0.68..0.80).contains(&found) && wrong < 0.001,
+        (0.69..0.75).contains(&found) && wrong < 0.001,
         "{found} {wrong}"
     );
 }
