@@ -67,6 +67,11 @@ pub fn bytes(values: &[usize], size: usize) -> u64 {
     factors.fold(size as u64, u64::saturating_mul)
 }
 
+/// Bytes that can still be taken; none on a system that says nothing about its memory.
+pub fn free() -> Option<u64> {
+    left().map(|(bytes, _)| bytes)
+}
+
 /// Bytes that can still be taken, and what limits them.
 fn left() -> Option<(u64, &'static str)> {
     let by_hand = match BY_HAND.load(Ordering::Relaxed) {

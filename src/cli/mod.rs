@@ -14,6 +14,7 @@ mod estimator;
 mod fetch;
 mod info;
 mod list;
+mod merge;
 mod net;
 mod output;
 mod partition;
@@ -63,6 +64,8 @@ enum Command {
     Report(report::Args),
     /// Check every invariant of a result folder
     Verify(verify::Args),
+    /// Join the folders of all parts of an experiment (`run --part`), and judge its claims
+    Merge(merge::Args),
     /// Show what changed between result folders, run by run, with intervals
     Compare(compare::Args),
     /// Bytes and time from the plan alone, without training, for the first seed
@@ -120,6 +123,7 @@ pub fn run_with(registry: &Registry) -> ExitCode {
         Command::Run(args) => run::run(&args, registry),
         Command::Report(args) => report::run(&args, registry),
         Command::Verify(args) => verify::run(&args, registry),
+        Command::Merge(args) => merge::run(&args, registry),
         Command::Compare(args) => compare::run(&args),
         Command::Project(args) => project::run(&args, registry),
         Command::Advise(args) => advise::run(&args, registry),

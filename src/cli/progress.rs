@@ -205,9 +205,16 @@ impl Progress for Terminal {
             Some(bar) => bar.println(line),
             None => tell(&format!("{line}{}\n", self.left())),
         }
-        if run.number == run.of
-            && let Some(bar) = self.bar.get()
-        {
+    }
+
+    fn more(&self, epochs: usize) {
+        if let Some(bar) = self.bar.get() {
+            bar.inc_length(epochs as u64);
+        }
+    }
+
+    fn end(&self) {
+        if let Some(bar) = self.bar.get() {
             bar.finish_and_clear();
         }
     }

@@ -15,7 +15,8 @@ use crate::Error;
 use crate::experiment::rows::{ClaimRow, Measured, distinct, metric_title};
 use crate::experiment::statistics::{self, POWER};
 use crate::experiment::{
-    Progress, RunError, Runner, Summary, Tables, base_of, default_out, read_manifest,
+    Experiment, Progress, RunError, Runner, Share, Summary, Tables, base_of, default_out,
+    read_manifest,
 };
 use crate::report;
 use crate::report::format::{bytes, percent, percent_summary, quantity, seconds};
@@ -41,6 +42,12 @@ pub(super) struct Args {
     /// Go on with the other runs when one fails; the exit code is still 1
     #[arg(long)]
     keep_going: bool,
+    /// How many runs train at the same time; the tables are the same. Modelled compute alone
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: u16,
+    /// Do part K of N of the runs, such as 3/16, into results/<name>-K-of-N; `merge` joins them
+    #[arg(long, value_name = "K/N")]
+    part: Option<Share>,
     /// Say how many seeds each claim needs, by the runs of this file as a pilot
     #[arg(long)]
     plan_seeds: bool,
@@ -73,6 +80,9 @@ fn run_on(args: &Args, registry: &Registry, engine: &Engine) -> anyhow::Result<V
             "--keep-going is for the simulated engine only: over MPI a run that fails ends its processes; \
              leave it out, and go on later with --resume"
         }
+        Some(_) if args.jobs > 1 => {
+            "--jobs is for the simulated engine only: over MPI each worker has a process, and times are measured; leave it out"
+        }
         _ => "",
     };
     if !refused.is_empty() {
@@ -86,7 +96,8 @@ fn run_on(args: &Args, registry: &Registry, engine: &Engine) -> anyhow::Result<V
         |_| Vec::new(),
         Error::is_input,
     )?;
-    let out = args.out.clone().unwrap_or_else(|| default_out(&experiment));
+    let out = args.out.clone();
+    let out = out.unwrap_or_else(|| default_out(&experiment, args.part));
     let runner = Runner {
         experiment: &experiment,
         registry,
@@ -102,6 +113,8 @@ fn run_on(args: &Args, registry: &Registry, engine: &Engine) -> anyhow::Result<V
         },
         resume: args.resume,
         keep_going: args.keep_going,
+        jobs: usize::from(args.jobs),
+        part: args.part,
     };
     let progress: Arc<dyn Progress> = Arc::new(Terminal::new(args.quiet || !engine.leads()));
     let mut summary = match runner.run(&progress) {
@@ -131,9 +144,9 @@ fn run_on(args: &Args, registry: &Registry, engine: &Engine) -> anyhow::Result<V
             "model_seconds": summary.model.as_secs_f64(),
         }))?;
     } else {
-        print(&text(&summary, &out))?;
+        print(&text(&summary, &out, args.jobs))?;
         if args.plan_seeds {
-            print(&seed_plan(&summary.tables.claims))?;
+            print(&seed_plan(&summary.tables.claims, &experiment))?;
         }
     }
     if summary.failures.is_empty() {
@@ -144,7 +157,7 @@ fn run_on(args: &Args, registry: &Registry, engine: &Engine) -> anyhow::Result<V
 }
 
 /// How many seeds each claim needs, at what was seen and at equality.
-fn seed_plan(claims: &[ClaimRow]) -> String {
+fn seed_plan(claims: &[ClaimRow], experiment: &Experiment) -> String {
     let number =
         |seeds: Option<u64>| seeds.map_or_else(|| "–".to_owned(), |seeds| seeds.to_string());
     let rows: Vec<Vec<String>> = claims
@@ -171,15 +184,24 @@ fn seed_plan(claims: &[ClaimRow]) -> String {
         "verdict",
     ];
     let (table, chance) = (columns(&header, &rows), percent(POWER));
+    let most = experiment
+        .statistics
+        .looks
+        .map_or_else(String::new, |looks| {
+            format!(
+                "; the file adds seeds up to {} by itself, and these are by its last look",
+                looks.most
+            )
+        });
     format!(
         "\n{table}note: seeds that decide a claim with a chance of {chance}, by the spread of these runs in the setting that is \
          told, at the level of the first step of the correction; \"can be told\": the distance from the bound that these seeds \
-         tell; –: no number of seeds does\n"
+         tell; –: no number of seeds does{most}\n"
     )
 }
 
 /// What a person wants to see first.
-fn text(summary: &Summary, out: &std::path::Path) -> String {
+fn text(summary: &Summary, out: &std::path::Path, jobs: u16) -> String {
     let cells = distinct(summary.tables.runs.iter().map(|run| run.cell.as_str()));
     let rows: Vec<Vec<String>> = cells
         .iter()
@@ -206,7 +228,8 @@ fn text(summary: &Summary, out: &std::path::Path) -> String {
         text.push_str(&format!("note: {note}\n"));
     }
     // Where all runs are kept, the clock may not see any time pass.
-    let share = summary.model.as_secs_f64() / summary.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+    let elapsed = summary.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+    let share = summary.model.as_secs_f64() / elapsed / f64::from(jobs);
     text.push_str(&format!(
         "{:.1} s elapsed, {:.0} % of it inside model computation\n{}\n",
         summary.elapsed.as_secs_f64(),
@@ -235,7 +258,7 @@ fn cell_row(cell: &str, runs: &[Measured]) -> Vec<String> {
     ]
 }
 
-fn claim_line(claim: &ClaimRow) -> String {
+pub(super) fn claim_line(claim: &ClaimRow) -> String {
     format!(
         "{}: {} — {}; expected {}, measured {}, p {}\n",
         claim.verdict,

@@ -11,7 +11,7 @@ use super::{Verdict, with_vocabulary};
 use crate::Error;
 use crate::experiment::config::PAPER;
 use crate::experiment::verify::{Breach, verify, verify_manifest, verify_plan, verify_timeline};
-use crate::experiment::{Experiment, Preparation, Tables, judged_by};
+use crate::experiment::{Experiment, PART, Preparation, Tables, judged_by};
 use crate::strategies::Registry;
 
 /// Arguments of `verify`.
@@ -31,7 +31,9 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     let tables = Tables::read(&args.folder).map_err(|error| bad(&error))?;
     let (claims, statistics) =
         judged_by(&manifest).map_err(|reason| bad(&format!("manifest.json: {reason}")))?;
-    let finished = !manifest["finished"].is_null();
+    let part = !manifest[PART].is_null();
+    // A part has not all runs either, and no verdicts.
+    let finished = !manifest["finished"].is_null() && !part;
     let mut breaches = verify_manifest(&args.folder, &manifest, &tables);
     breaches.extend(verify(
         &tables.runs,
@@ -51,7 +53,10 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
         }
         Err(error) => vec![format!("not checked against the plan: {error}")],
     };
-    if !finished {
+    if part {
+        let note = "one part of the runs alone; `grapevine merge` joins all, and judges the claims";
+        notes.insert(0, note.to_owned());
+    } else if !finished {
         notes.insert(
             0,
             "the experiment did not finish; `run --resume` goes on with it".to_owned(),
@@ -100,7 +105,7 @@ fn verdict(breaches: &[Breach]) -> Verdict {
 }
 
 /// The experiment whose results these are.
-fn resolved(manifest: &Value, registry: &Registry) -> Result<Experiment, Error> {
+pub(super) fn resolved(manifest: &Value, registry: &Registry) -> Result<Experiment, Error> {
     let text = manifest["config_toml"].as_str().unwrap_or_default();
     let name = "the configuration in manifest.json";
     with_vocabulary(registry, |vocabulary| {

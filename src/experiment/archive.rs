@@ -24,9 +24,10 @@ use crate::graph::Dataset;
 use crate::sim::Setting;
 
 /// Name of the folder in a result folder.
-const FOLDER: &str = "finished";
+pub(super) const FOLDER: &str = "finished";
 
-const EXTENSION: &str = ".cbor.gz";
+/// How the names of its files end.
+pub(super) const EXTENSION: &str = ".cbor.gz";
 
 /// What a run is found by: 64 hexadecimal digits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

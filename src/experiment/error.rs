@@ -35,6 +35,14 @@ pub enum RunError {
         /// What is there.
         what: String,
     },
+    /// A folder cannot be joined with others.
+    #[error("{}: {what}", path.display())]
+    Part {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
     /// Results cannot be written.
     #[error(transparent)]
     Write(#[from] TablesError),
@@ -60,12 +68,20 @@ impl RunError {
         move |source| Self::Write(failed(source))
     }
 
+    /// Makes an error of what is wrong with a folder that is to be joined with others.
+    pub(super) fn part(path: &Path, what: String) -> Self {
+        Self::Part {
+            path: path.to_owned(),
+            what,
+        }
+    }
+
     /// Whether the cause is something a person wrote (exit code 2), not a failure of the run (exit
     /// code 1).
     pub fn is_input(&self) -> bool {
         match self {
             Self::Input(error) => error.is_input(),
-            Self::Taken { .. } => true,
+            Self::Taken { .. } | Self::Part { .. } => true,
             Self::Failed { .. } | Self::Some { .. } | Self::Program(_) | Self::Write(_) => false,
         }
     }

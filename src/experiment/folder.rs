@@ -8,11 +8,16 @@ use super::TRACES;
 use super::config::Experiment;
 use super::error::RunError;
 use super::manifest::{MANIFEST, read_manifest};
+use super::part::Share;
 use super::tables::Tables;
 
-/// The default folder of an experiment's results.
-pub(crate) fn default_out(experiment: &Experiment) -> PathBuf {
-    Path::new("results").join(&experiment.name)
+/// The default folder of an experiment's results, or of a part of them.
+pub(crate) fn default_out(experiment: &Experiment, part: Option<Share>) -> PathBuf {
+    let name = match part {
+        Some(Share { number, of }) => format!("{}-{number}-of-{of}", experiment.name),
+        None => experiment.name.clone(),
+    };
+    Path::new("results").join(name)
 }
 
 /// Whether results of the experiment `name` may go to `folder`: there is nothing, or results of an

@@ -13,8 +13,9 @@ use sha2::{Digest, Sha256};
 use super::atomic;
 use super::claims::ClaimSpec;
 use super::config::Experiment;
+use super::part::Share;
 use super::rows::RunRow;
-use super::statistics::Statistics;
+use super::statistics::{Looks, Statistics};
 use super::tables::Tables;
 use crate::graph::{Csr, DataSummary};
 use crate::memory;
@@ -25,6 +26,9 @@ pub(crate) const MANIFEST: &str = "manifest.json";
 
 /// The key that is true where claims are not those that the experiment was run with.
 pub(super) const ASKED_AGAIN: &str = "asked_again";
+
+/// The key of which part of the runs a folder has; absent where it has all.
+pub(crate) const PART: &str = "part";
 
 /// The facts of a run of an experiment.
 pub(super) struct Manifest {
@@ -71,6 +75,14 @@ impl Manifest {
         }
     }
 
+    /// Of a part of the runs alone, if it is one.
+    pub(super) fn of_part(mut self, part: Option<Share>) -> Self {
+        if let Some(part) = part {
+            self.fixed[PART] = json!(part);
+        }
+        self
+    }
+
     /// Adds what a setting says of data and devices.
     pub(super) fn describe(&mut self, setting: &Setting) {
         for device in &setting.devices {
@@ -84,6 +96,12 @@ impl Manifest {
             let graph = Arc::clone(&dataset.graph);
             self.data.push((graph, dataset.summary()));
         }
+    }
+
+    /// Every data set's name and number of test nodes.
+    pub(super) fn test_sets(&self) -> impl Iterator<Item = (&str, usize)> {
+        let sets = self.data.iter();
+        sets.map(|(_, summary)| (summary.name.as_str(), summary.test))
     }
 
     /// What was read, a text for each data set.
@@ -126,7 +144,7 @@ impl Manifest {
 pub(crate) fn judged_by(manifest: &Value) -> Result<(Vec<ClaimSpec>, Statistics), String> {
     let claims = serde_json::from_value(manifest["claims"].clone())
         .map_err(|error| format!("claims: {error}"))?;
-    let statistics: Statistics = match &manifest["statistics"] {
+    let mut statistics: Statistics = match &manifest["statistics"] {
         Value::Null => Statistics::default(),
         given => {
             serde_json::from_value(given.clone()).map_err(|error| format!("statistics: {error}"))?
@@ -135,7 +153,23 @@ pub(crate) fn judged_by(manifest: &Value) -> Result<(Vec<ClaimSpec>, Statistics)
     statistics
         .check()
         .map_err(|(key, what)| format!("statistics: `{key}` {what}"))?;
+    statistics.looks = looks(manifest)?;
     Ok((claims, statistics))
+}
+
+/// The looks at the claims while seeds were added, if they were.
+fn looks(manifest: &Value) -> Result<Option<Looks>, String> {
+    let seeds = &manifest["config"]["seeds"];
+    if !seeds.is_object() {
+        return Ok(None);
+    }
+    let looks: Looks =
+        serde_json::from_value(seeds.clone()).map_err(|error| format!("seeds: {error}"))?;
+    // Whatever the file's own minimum was.
+    looks
+        .check(0)
+        .map_err(|(key, what)| format!("seeds: `{key}` {what}"))?;
+    Ok(Some(looks))
 }
 
 /// Writes the manifest of a result folder.
@@ -146,6 +180,13 @@ pub(super) fn write_manifest(folder: &Path, manifest: &Value) -> io::Result<()> 
     let mut text = serde_json::to_string_pretty(manifest)?;
     text.push('\n');
     atomic::write_bytes(&folder.join(MANIFEST), text.as_bytes())
+}
+
+/// Writes the manifest of parts that were joined in a folder, with its tables' hashes.
+pub(super) fn write_merged(folder: &Path, mut manifest: Value) -> io::Result<()> {
+    manifest["finished"] = json!(now());
+    manifest["tables"] = json!(table_hashes(folder)?);
+    write_manifest(folder, &manifest)
 }
 
 /// SHA-256 of every table's file, by the file's name.

@@ -53,12 +53,12 @@ impl Outlook {
             .push((strategy.to_owned(), Trial { first, epoch }));
     }
 
-    /// Notes what the next run took, if it was one to be done, and returns the seconds that are
-    /// left.
-    pub fn ended(&mut self, took: Option<Duration>) -> Option<f64> {
-        // Runs end in the order in which they were added.
-        let next = self.runs.iter_mut().find(|run| run.took.is_none());
-        if let (Some(run), Some(took)) = (next, took) {
+    /// Notes what a run of the cell took, if it was one to be done, and returns the seconds that
+    /// are left.
+    pub fn ended(&mut self, cell: &str, took: Option<Duration>) -> Option<f64> {
+        let mut runs = self.runs.iter_mut();
+        let run = runs.find(|run| run.cell == cell && run.took.is_none());
+        if let (Some(run), Some(took)) = (run, took) {
             run.took = Some(took.as_secs_f64());
         }
         self.left()
@@ -114,13 +114,17 @@ mod tests {
         outlook.tried("grappa", &[1.0, 1.5, 2.0]);
         assert_eq!(outlook.left(), Some(3.0 * 13.0 + 6.0));
         let after = |seconds| Some(Duration::from_secs(seconds));
-        assert_eq!(outlook.ended(after(22)), Some(22.0 + 22.0 + 6.0));
-        assert_eq!(outlook.ended(None), Some(50.0), "a run that was kept");
-        outlook.ended(after(44));
+        assert_eq!(outlook.ended("2 full", after(22)), Some(22.0 + 22.0 + 6.0));
+        assert_eq!(
+            outlook.ended("2 full", None),
+            Some(50.0),
+            "a run that was kept"
+        );
+        outlook.ended("2 full", after(44));
         // The other cell is not known yet: by the mean epoch of the strategy.
         assert_eq!(outlook.left(), Some(33.0 + 6.0));
-        outlook.ended(after(1));
-        outlook.ended(after(1));
+        outlook.ended("4 grappa", after(1));
+        outlook.ended("4 full", after(1));
         assert_eq!(outlook.left(), Some(0.0));
     }
 }

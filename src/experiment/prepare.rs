@@ -86,7 +86,7 @@ pub struct Preparation<'a> {
     parts: Memo<(DatasetSpec, PartitionSpec, usize, u64), Parts>,
     fits: Memo<(CountSpec, PartitionSpec, u64), Arc<CutFit>>,
     /// Who hears of what takes a while.
-    note: Box<dyn Fn(&str) + 'a>,
+    note: Box<dyn Fn(&str) + Send + 'a>,
     devices: Vec<(DeviceConfig, Vec<WorkerDevice>)>,
     timeline_epochs: usize,
     /// Whether nothing will be trained.
@@ -126,7 +126,7 @@ impl<'a> Preparation<'a> {
     }
 
     /// The same, telling of what takes a while.
-    pub fn telling(self, note: impl Fn(&str) + 'a) -> Self {
+    pub fn telling(self, note: impl Fn(&str) + Send + 'a) -> Self {
         Self {
             note: Box::new(note),
             ..self

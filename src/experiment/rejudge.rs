@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::claims::judge;
 use super::config::Experiment;
-use super::manifest::{ASKED_AGAIN, MANIFEST, judged_by, table_hashes, write_manifest};
+use super::manifest::{ASKED_AGAIN, MANIFEST, PART, judged_by, table_hashes, write_manifest};
 use super::rows::{ClaimRow, Row, RunRow};
 use super::tables::{Tables, TablesError};
 
@@ -48,7 +48,7 @@ impl Tables {
     pub fn judge_again(&mut self, folder: &Path, manifest: &mut Value) -> Result<(), TablesError> {
         let (claims, statistics) = judged_by(manifest).map_err(TablesError::Manifest)?;
         self.claims = judge(&claims, &self.runs, &statistics);
-        if manifest["finished"].is_null() {
+        if manifest["finished"].is_null() || !manifest[PART].is_null() {
             for claim in &mut self.claims {
                 ClaimRow::INCONCLUSIVE.clone_into(&mut claim.verdict);
             }

@@ -272,7 +272,7 @@ table! {
         /// Those among them that never reached the target, so that a bound alone is known.
         censored: u64,
         /// Two-sided p-value of the verdict by itself; null without enough seeds, or anything to
-        /// measure.
+        /// measure. Of several looks the least, each divided by its share of the level.
         p_value: Option<f64>,
         /// The same, corrected for all claims of the family; it decides.
         p_adjusted: Option<f64>,
@@ -284,6 +284,12 @@ table! {
         /// Seeds that tell it if what is compared is equal; null as before, and of claims about a
         /// number.
         seeds_if_equal: Option<u64>,
+        /// Looks that were taken while seeds were added; null where all cells have the same seeds.
+        looks: Option<u64>,
+        /// What these looks have of 1 − `level`; null as before.
+        level_spent: Option<f64>,
+        /// Seeds at the look that decided; null without looks, or where none did.
+        decided_after: Option<u64>,
     }
 }
 

@@ -1,32 +1,38 @@
 //! Runs an experiment cell by cell and writes what is there after each.
 
+mod grid;
+mod lanes;
+mod one;
 mod progress;
 mod trial;
+mod until;
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::Error;
-use super::archive::{Address, Addresser, Archive, absorb_partition};
-use super::claims::judge;
-use super::config::{Cell, Experiment};
-use super::error::RunError;
+use super::archive::{Address, Archive};
+use super::claims::{judge, seeds_taken};
+use super::collected::{Collected, Place};
+use super::config::Experiment;
+use super::error::{Error, RunError};
 use super::manifest::Manifest;
-use super::noise::{Seen, Watch};
+use super::noise::Watch;
+use super::outlook::Outlook;
 use super::pace::Pace;
+use super::part::Share;
 use super::prepare::Preparation;
-use super::row_maker::RowMaker;
-use super::rows::{ClaimRow, RunRow, distinct};
+use super::rows::{ClaimRow, RunRow};
 use super::tables::Tables;
-use super::trace::{RunNames, chrome_trace};
-use super::{TRACES, atomic, folder};
-use crate::graph::PartitionMethod;
-use crate::sim::{Engine, Observer};
-use crate::strategies::{self, Registry};
+use super::{folder, resolution};
+use crate::memory;
+use crate::sim::{Engine, SimError};
+use crate::strategies::Registry;
+use grid::{Grid, Job, Planned, parts_of_their_own};
+use lanes::{Room, in_lanes};
+use one::{Ended, Failing, Shared};
 pub(crate) use progress::{Finished, Progress, Summary};
-use sha2::{Digest, Sha256};
 
 /// Runs one experiment into one folder.
 pub(crate) struct Runner<'a> {
@@ -51,42 +57,11 @@ pub(crate) struct Runner<'a> {
     pub resume: bool,
     /// Whether the other runs go on when one fails.
     pub keep_going: bool,
+    /// How many runs train at the same time; more than one with modelled compute alone.
+    pub jobs: usize,
+    /// Which of the runs are done here; all if none.
+    pub part: Option<Share>,
 }
-
-/// One cell.
-struct Job<'a> {
-    cell: &'a Cell,
-    /// How its parts are made.
-    method: PartitionMethod,
-    epochs: usize,
-    /// Whether one program plays all workers.
-    together: bool,
-    /// One for each seed.
-    runs: Vec<Planned>,
-}
-
-impl Job<'_> {
-    /// Epochs of all runs that have not finished before.
-    fn epochs_to_run(&self) -> usize {
-        self.epochs * self.runs.iter().filter(|run| !run.kept).count()
-    }
-}
-
-/// One run that is to be there in the end.
-struct Planned {
-    seed: u64,
-    address: Address,
-    /// Where its trace goes, if it leaves one.
-    trace: PathBuf,
-    /// Whether it has finished before.
-    kept: bool,
-}
-
-/// The rows of a run, and the time spent inside model computation.
-type Ended = (Tables, Duration);
-
-/// The row of a run that failed, if it came as far as to have one, and why it failed.
-type Failing = (Option<Box<RunRow>>, Error);
 
 /// All that is to be run.
 struct Prepared<'a> {
@@ -98,22 +73,25 @@ struct Prepared<'a> {
     lock: Option<File>,
 }
 
-/// Which strategies train on other parts than [partition] asks for.
-fn parts_of_their_own(jobs: &[Job<'_>]) -> Vec<String> {
-    let differ = jobs.iter().filter(|job| {
-        let asked = &job.cell.settings.partition;
-        asked.workers > 1 && job.method != asked.method
-    });
-    let labels = distinct(differ.map(|job| job.cell.strategy.label.as_str())).join(", ");
-    (!labels.is_empty())
-        .then(|| {
-            format!(
-                "{labels}: trained on parts of the strategy's own choice, not on those of [partition]; `partitioner` in runs.csv says on which"
-            )
-        })
-        .into_iter()
-        .collect()
+/// What there is so far, and how it is written.
+struct State<'a> {
+    manifest: Manifest,
+    notes: Vec<String>,
+    started: Instant,
+    collected: Collected,
+    /// Time inside model computation.
+    model: Duration,
+    failures: Vec<(Place, RunError)>,
+    pace: Pace,
+    outlook: Outlook,
+    /// Runs that have ended, of how many.
+    ended: usize,
+    of: usize,
+    progress: &'a Arc<dyn Progress>,
 }
+
+/// A run to be done: its cell by its place, the cell, and the run.
+type Item<'a> = (usize, &'a Job<'a>, &'a Planned);
 
 impl Runner<'_> {
     /// Prepares every cell, then trains each with every seed; tables and manifest are written after
@@ -121,8 +99,8 @@ impl Runner<'_> {
     ///
     /// # Errors
     /// Bad input is reported before anything is trained or written. A failing run ends the
-    /// experiment; its row and everything before it are kept. Where workers are processes, process
-    /// 0 alone writes and has the tables.
+    /// experiment once those that train beside it have ended; its row and everything before it are
+    /// kept. Where workers are processes, process 0 alone writes and has the tables.
     pub(crate) fn run(&self, progress: &Arc<dyn Progress>) -> Result<Summary, RunError> {
         let started = Instant::now();
         let mut preparation = Preparation::new(self.registry, self.base.clone())
@@ -135,14 +113,23 @@ impl Runner<'_> {
             &self.base,
             &self.command,
             &self.engine,
+        )
+        .of_part(self.part);
+        let into = (self.out.as_path(), self.resume);
+        let mut grid = Grid::new(
+            self.experiment,
+            &program,
+            into,
+            self.part,
+            self.trace_epochs,
         );
         let Prepared {
-            jobs,
+            mut jobs,
             skipped,
             lock: _lock,
             ..
         } = self.engine.agree(
-            self.prepare(&program, &mut preparation, &mut manifest),
+            self.prepare(&mut grid, &mut preparation, &mut manifest),
             |prepared| prepared.digest.clone(),
             RunError::is_input,
         )?;
@@ -158,64 +145,39 @@ impl Runner<'_> {
             progress.note(&note);
         }
 
-        let mut outlook = trial::outlook(&self.engine, &mut preparation, &jobs, progress);
-        let mut watch = Watch::start();
-        let mut tables = Tables::default();
-        let mut model = Duration::ZERO;
-        let mut failures = Vec::new();
-        let mut pace = Pace::start();
-        let all = jobs.iter().flat_map(|job| {
-            let runs = job.runs.iter().enumerate();
-            runs.map(move |(place, run)| (job, place, run))
-        });
-        for (number, (job, place, run)) in all.enumerate() {
-            let begun = Instant::now();
-            let ended = self.rows_of(&mut preparation, job, run, &mut watch, progress);
-            let took = (!run.kept).then(|| begun.elapsed());
-            if let Some(left) = outlook.ended(took) {
-                progress.outlook(left);
-            }
-            let mut failure = None;
-            match ended {
-                Ok((mut rows, spent)) => {
-                    if place > 0 {
-                        // The table has the first seed's alone; every trace is a file of its own.
-                        rows.timeline.clear();
-                    }
-                    tables.append(rows);
-                    model += spent;
-                }
-                Err((row, error)) => {
-                    tables.runs.extend(row.map(|row| *row));
-                    failure = Some(RunError::Failed {
-                        cell: job.cell.name.clone(),
-                        seed: run.seed,
-                        source: Box::new(error),
-                    });
-                }
-            }
-            if let Some(row) = tables.runs.last() {
-                progress.finished(&Finished {
-                    row,
-                    number: number + 1,
-                    of: runs,
-                    kept: run.kept,
-                });
-            }
-            let cell_ended = place + 1 == job.runs.len();
-            let goes_on = failure
-                .as_ref()
-                .is_none_or(|error| self.goes_on_after(error));
-            if !goes_on || (!run.kept && pace.is_due(cell_ended)) {
-                pace.time(|| self.write(&tables, &manifest, started, model, &skipped, false))?;
-            }
-            match failure {
-                Some(failure) if !goes_on => return Err(failure),
-                failure => failures.extend(failure),
-            }
-        }
+        let outlook = trial::outlook(&self.engine, &mut preparation, &jobs, progress);
+        let mut state = State {
+            manifest,
+            notes: skipped,
+            started,
+            collected: Collected::default(),
+            model: Duration::ZERO,
+            failures: Vec::new(),
+            pace: Pace::start(),
+            outlook,
+            ended: 0,
+            of: runs,
+            progress,
+        };
+        self.train_until_decided(&mut jobs, &mut grid, &mut preparation, &mut state)?;
+        progress.end();
+        let State {
+            manifest,
+            mut notes,
+            collected,
+            model,
+            mut failures,
+            ..
+        } = state;
+        failures.sort_by_key(|(place, _)| *place);
+        let mut tables = collected.into_tables();
         tables.claims = self.claims(&tables.runs);
-        let notes = [skipped, parts_of_their_own(&jobs), self.notes(&tables)].concat();
+        notes.extend(parts_of_their_own(&jobs));
+        notes.extend(self.notes(&tables));
+        if self.part.is_none() {
+            let (claims, sets) = (&self.experiment.claims, manifest.test_sets());
+            notes.extend(resolution::notes(claims, &tables.runs, sets));
+        }
         self.write(&tables, &manifest, started, model, &notes, true)?;
         if self.engine.leads() && !self.resume {
             self.forget_all_but(&jobs)?;
@@ -225,8 +187,117 @@ impl Runner<'_> {
             elapsed: started.elapsed(),
             model,
             notes,
-            failures,
+            failures: failures.into_iter().map(|(_, failure)| failure).collect(),
         })
+    }
+
+    /// Trains what is to be run, `jobs` at a time, and writes what is there as it comes.
+    ///
+    /// # Errors
+    /// The first run that failed, unless the others go on; or a result cannot be written.
+    fn train<'a>(
+        &self,
+        items: Vec<Item<'a>>,
+        preparation: &mut Preparation<'_>,
+        state: &mut State<'_>,
+    ) -> Result<(), RunError> {
+        let mut left = vec![0_usize; items.last().map_or(0, |(cell, ..)| cell + 1)];
+        for (cell, ..) in &items {
+            left[*cell] += 1;
+        }
+        let shared = Shared {
+            preparation: Mutex::new(preparation),
+            watch: Mutex::new(Watch::start()),
+            room: Room::new(memory::free()),
+            progress: state.progress,
+        };
+        let work = |item: Item<'a>| {
+            let (_, job, run) = item;
+            let begun = Instant::now();
+            let ended = self.rows_of(&shared, job, run);
+            (item, ended, (!run.kept).then(|| begun.elapsed()))
+        };
+        let mut failed = None;
+        let stops = |(_, ended, _): &(_, Result<_, Failing>, _)| matches!(ended, Err((_, error)) if !self.goes_on_after(error));
+        in_lanes(self.jobs, items, work, stops, |(item, ended, took)| {
+            left[item.0] -= 1;
+            let cell_ended = left[item.0] == 0;
+            if let Err(error) = self.take(state, item, ended, (took, cell_ended)) {
+                // What fails later, beside it, is not told: one message says enough.
+                failed.get_or_insert(error);
+            }
+            failed.is_none()
+        });
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Takes in what came of a run, and writes where that is due.
+    ///
+    /// # Errors
+    /// That of the run, unless the others go on after it; or a result cannot be written.
+    fn take(
+        &self,
+        state: &mut State<'_>,
+        (cell, job, run): Item<'_>,
+        ended: Result<Ended, Failing>,
+        (took, cell_ended): (Option<Duration>, bool),
+    ) -> Result<(), RunError> {
+        if let Some(left) = state.outlook.ended(&job.cell.name, took) {
+            state.progress.outlook(left / self.jobs as f64);
+        }
+        let goes_on =
+            (ended.as_ref()).map_or_else(|(_, error)| self.goes_on_after(error), |_| true);
+        let (rows, failure) = match ended {
+            Ok((rows, spent)) => {
+                state.model += spent;
+                (rows, None)
+            }
+            Err((row, error)) => {
+                let rows = Tables {
+                    runs: row.map(|row| *row).into_iter().collect(),
+                    ..Tables::default()
+                };
+                let failure = RunError::Failed {
+                    cell: job.cell.name.clone(),
+                    seed: run.seed,
+                    source: Box::new(error),
+                };
+                (rows, Some(failure))
+            }
+        };
+        state.ended += 1;
+        if let Some(row) = rows.runs.first() {
+            state.progress.finished(&Finished {
+                row,
+                number: state.ended,
+                of: state.of,
+                kept: run.kept,
+            });
+        }
+        state.collected.put((cell, run.place), rows);
+        if !goes_on || (!run.kept && state.pace.is_due(cell_ended)) {
+            let State {
+                manifest,
+                notes,
+                started,
+                collected,
+                model,
+                pace,
+                ..
+            } = state;
+            let tables = collected.tables();
+            pace.time(|| self.write(tables, manifest, *started, *model, notes, false))?;
+        }
+        match failure {
+            Some(failure) if !goes_on => Err(failure),
+            failure => {
+                let place = (cell, run.place);
+                state
+                    .failures
+                    .extend(failure.map(|failure| (place, failure)));
+                Ok(())
+            }
+        }
     }
 
     /// Removes the finished runs of other settings and other programs.
@@ -240,11 +311,21 @@ impl Runner<'_> {
 
     /// What a reader of these tables should see beside the figures.
     fn notes(&self, tables: &Tables) -> Vec<String> {
-        let mut notes = self.cautions();
+        let mut notes = cautions(self.experiment, self.part);
         if let Some(processes) = self.engine.processes() {
             notes.push(format!(
                 "trained on {processes} processes over MPI: what is called simulated time here is measured on the workers' clocks"
             ));
+        }
+        if self.jobs > 1 {
+            notes.push(format!(
+                "{} runs trained at a time: measured_seconds and peak_memory_bytes are those of a run beside others",
+                self.jobs
+            ));
+        }
+        let (claims, statistics) = (&self.experiment.claims, &self.experiment.statistics);
+        if let Some(looks) = statistics.looks {
+            notes.push(seeds_taken(claims, &tables.runs, statistics, looks));
         }
         notes.extend(super::manifest::notes(&tables.runs));
         notes
@@ -253,87 +334,44 @@ impl Runner<'_> {
     /// Everything that can be wrong with the input shows here, and the folder for results is there
     /// afterwards.
     fn prepare<'a>(
-        &'a self,
-        program: &str,
+        &self,
+        grid: &mut Grid<'a>,
         preparation: &mut Preparation<'_>,
         manifest: &mut Manifest,
     ) -> Result<Prepared<'a>, RunError> {
         if self.engine.leads() {
             folder::free(&self.out, &self.experiment.name)?;
         }
-        let input = |error: Error| RunError::Input(Box::new(error));
-        let mut jobs = Vec::new();
-        let mut digest = Sha256::new_with_prefix(self.experiment.resolved().to_string());
-        let (cells, skipped) = preparation.present(self.experiment).map_err(input)?;
-        let mut addresser = Addresser::new(program, &self.experiment.name, self.trace_epochs);
-        let archive = Archive::of(&self.out);
-        let mut names = RunNames::default();
-        for cell in cells {
-            let mut runs = Vec::new();
-            let (mut method, mut epochs) = (cell.settings.partition.method, 0);
-            let mut together = false;
-            for &seed in &self.experiment.seeds {
-                let fitted = preparation.fit(cell, seed).map_err(input)?;
-                let setting = fitted.setting;
-                (method, epochs) = (fitted.needs.partition.method, fitted.training.epochs());
-                together = fitted.needs.together;
-                manifest.describe(&setting);
-                digest.update(setting.dataset.graph.edges().to_le_bytes());
-                absorb_partition(&mut digest, &setting);
-                let address = addresser.of(cell, &setting, epochs);
-                let trace = self
-                    .out
-                    .join(TRACES)
-                    .join(names.name(&cell.name, seed, "json"));
-                let kept = self.resume
-                    && (self.trace_epochs == 0 || trace.exists())
-                    && archive.get(&address, &cell.name, seed).is_some();
-                digest.update([u8::from(kept)]);
-                runs.push(Planned {
-                    seed,
-                    address,
-                    trace,
-                    kept,
-                });
-            }
-            jobs.push(Job {
-                cell,
-                method,
-                epochs,
-                together,
-                runs,
-            });
-        }
+        self.may_add_seeds()?;
+        let (jobs, skipped) = grid.first(preparation, manifest)?;
+        self.may_run_beside(&jobs)?;
         let leads = self.engine.leads();
         let lock = leads.then(|| folder::occupy(&self.out)).transpose()?;
         Ok(Prepared {
             jobs,
             skipped,
-            digest: digest.finalize().to_vec(),
+            digest: grid.digest(),
             lock,
         })
     }
 
-    /// Why verdicts say little or nothing: too few seeds, or a size that only shows that everything
-    /// runs.
-    fn cautions(&self) -> Vec<String> {
-        let experiment = self.experiment;
-        let (seeds, needed) = (experiment.seeds.len(), experiment.statistics.minimum_seeds);
-        let mut cautions = Vec::new();
-        if !experiment.claims.is_empty() && seeds < needed {
-            cautions.push(format!(
-                "a verdict needs {needed} seeds and there are {seeds}: claims are inconclusive (statistics.minimum_seeds changes that)"
-            ));
+    /// Whether runs do not disturb each other.
+    fn may_run_beside(&self, jobs: &[Job<'_>]) -> Result<(), RunError> {
+        match jobs.iter().find(|job| job.measured) {
+            Some(job) if self.jobs > 1 => Err(RunError::from(SimError::Input(format!(
+                "--jobs {}: compute of cell \"{}\" is measured, and runs beside each other would disturb each other's times; leave --jobs \
+                 out, or let [compute] timing = {{ profile = \"…\" }} model compute",
+                self.jobs, job.cell.name
+            )))),
+            _ => Ok(()),
         }
-        if experiment.scale == "smoke" {
-            let caution =
-                "size smoke shows that the experiment runs; its numbers and verdicts mean nothing";
-            cautions.push(caution.to_owned());
-        }
-        cautions
     }
 
+    /// Verdicts; of a part none, for its runs are not all.
     fn claims(&self, runs: &[RunRow]) -> Vec<ClaimRow> {
+        if self.part.is_some() {
+            return Vec::new();
+        }
         judge(&self.experiment.claims, runs, &self.experiment.statistics)
     }
 
@@ -356,101 +394,32 @@ impl Runner<'_> {
     }
 
     /// Whether the other runs go on after a failure. Where one result cannot be written, none can.
-    fn goes_on_after(&self, failure: &RunError) -> bool {
-        let unwritten =
-            matches!(failure, RunError::Failed { source, .. } if matches!(**source, Error::Run(_)));
-        self.keep_going && !unwritten
+    const fn goes_on_after(&self, failure: &Error) -> bool {
+        self.keep_going && !matches!(failure, Error::Run(_))
     }
+}
 
-    /// The rows of a run, out of the archive or, if it is not there, by running it.
-    fn rows_of(
-        &self,
-        preparation: &mut Preparation<'_>,
-        job: &Job<'_>,
-        run: &Planned,
-        watch: &mut Watch,
-        progress: &Arc<dyn Progress>,
-    ) -> Result<Ended, Failing> {
-        let archive = Archive::of(&self.out);
-        match run
-            .kept
-            .then(|| archive.get(&run.address, &job.cell.name, run.seed))
-            .flatten()
-        {
-            Some(rows) => Ok((rows, Duration::ZERO)),
-            None => self.one(preparation, job, run, watch, progress),
-        }
+/// Why verdicts say little or nothing: a part alone has none, there are too few seeds, or a size
+/// only shows that everything runs.
+pub(super) fn cautions(experiment: &Experiment, part: Option<Share>) -> Vec<String> {
+    let (seeds, needed) = (experiment.seeds.len(), experiment.statistics.minimum_seeds);
+    let mut cautions = Vec::new();
+    if let Some(part) = part {
+        cautions.push(waits(part));
+    } else if !experiment.claims.is_empty() && seeds < needed {
+        cautions.push(format!(
+            "a verdict needs {needed} seeds and there are {seeds}: claims are inconclusive (statistics.minimum_seeds changes that)"
+        ));
     }
+    if experiment.scale == "smoke" {
+        let caution =
+            "size smoke shows that the experiment runs; its numbers and verdicts mean nothing";
+        cautions.push(caution.to_owned());
+    }
+    cautions
+}
 
-    /// One cell and seed. Returns its rows, which are in the archive then, and the time spent
-    /// inside model computation.
-    ///
-    /// # Errors
-    /// See [`Failing`].
-    fn one(
-        &self,
-        preparation: &mut Preparation<'_>,
-        job: &Job<'_>,
-        run: &Planned,
-        watch: &mut Watch,
-        progress: &Arc<dyn Progress>,
-    ) -> Result<Ended, Failing> {
-        let seed = run.seed;
-        let fitted = preparation
-            .fit(job.cell, seed)
-            .map_err(|error| (None, error))?;
-        let setting = &fitted.setting;
-        let rows = RowMaker {
-            experiment: &self.experiment.name,
-            cell: job.cell,
-            fitted: &fitted,
-        };
-        let observer: Observer = {
-            let (progress, cell) = (Arc::clone(progress), job.cell.name.clone());
-            Arc::new(move |record| progress.epoch(&cell, seed, record))
-        };
-        let together = fitted.needs.together;
-        let measured = !setting.models_compute() && setting.engine.processes().is_none();
-        if measured {
-            watch.begin();
-        }
-        let outcome = strategies::run(&*fitted.training, together, observer);
-        let seen = if measured {
-            watch.end()
-        } else {
-            Seen::default()
-        };
-        if !self.engine.leads() {
-            return outcome
-                .map(|outcome| (Tables::default(), outcome.model))
-                .map_err(|error| (None, error.into()));
-        }
-        let outcome =
-            outcome.map_err(|error| (Some(Box::new(rows.failed(&error))), error.into()))?;
-        let epochs = rows.epochs(&outcome);
-        let mut row = rows.run(&outcome, &epochs);
-        if let Some(measured) = &mut row.measured {
-            seen.note_in(measured);
-        }
-        let mut tables = Tables {
-            runs: vec![row],
-            epochs,
-            traffic: rows.traffic(&outcome),
-            decisions: rows.decisions(&outcome),
-            ..Tables::default()
-        };
-        let unwritten = |path: &Path, source| (None, RunError::folder(path)(source).into());
-        if self.trace_epochs > 0 {
-            let text = chrome_trace(&outcome.timeline, &setting.topology);
-            atomic::write_bytes(&run.trace, text.as_bytes())
-                .map_err(|source| unwritten(&run.trace, source))?;
-            tables.timeline = rows.timeline(&outcome);
-        }
-        // Last, so that what is in the archive is there with all that belongs to it.
-        let archive = Archive::of(&self.out);
-        archive
-            .put(&run.address, &tables)
-            .map_err(|source| unwritten(&archive.path(&run.address), source))?;
-        Ok((tables, outcome.model))
-    }
+/// What is said of a part.
+pub(super) fn waits(part: Share) -> String {
+    format!("part {part} of the runs: claims wait until `grapevine merge` has joined all parts")
 }

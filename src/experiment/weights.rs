@@ -25,7 +25,7 @@ pub(crate) fn write_weights(
 ) -> Result<Vec<PathBuf>, Error> {
     let (mut names, mut files) = (RunNames::default(), Vec::new());
     for cell in preparation.present(experiment)?.0 {
-        for &seed in &experiment.seeds {
+        for seed in experiment.all_seeds() {
             let initial = preparation.fit(cell, seed)?.training.initial();
             let path = out.join(names.name(&cell.name, seed, "npz"));
             let written = npz(&initial).and_then(|bytes| atomic::write_bytes(&path, &bytes));

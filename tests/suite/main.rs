@@ -24,6 +24,7 @@ mod fetched;
 mod golden;
 mod grappa;
 mod house;
+mod jobs;
 mod layers;
 mod lazy;
 mod llcg;

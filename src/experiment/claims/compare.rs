@@ -1,5 +1,6 @@
 //! The condition of a claim, as it is written and as it is meant.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -226,6 +227,29 @@ impl Comparison {
             Condition::Relative { to, .. } => Some(to),
             Condition::Between { .. } => None,
         }
+    }
+
+    /// The difference that is asked about; none of factors and of claims about a number.
+    pub(in crate::experiment) fn margin(&self) -> Option<f64> {
+        match self.condition {
+            Condition::Relative { form, by, .. } => (form != Form::TimesLess).then_some(by),
+            Condition::Between { .. } => None,
+        }
+    }
+
+    /// Names of the cells that are compared.
+    pub(in crate::experiment) fn cells<'a>(
+        &self,
+        cells: impl Iterator<Item = Named<'a>> + Clone,
+    ) -> BTreeSet<&'a str> {
+        let settings = self.settings(cells.clone());
+        let compared = |cell: &Named<'a>| {
+            settings.iter().any(|&setting| {
+                let is = |what: &str| cell.is(setting, what);
+                is(&self.strategy) || self.baseline().is_some_and(is)
+            })
+        };
+        cells.filter(compared).map(|cell| cell.name).collect()
     }
 
     /// The settings of a sweep in which the strategies that are compared exist; `None` stands for

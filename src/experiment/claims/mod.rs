@@ -30,6 +30,7 @@
 
 mod compare;
 mod evidence;
+mod sequence;
 #[cfg(test)]
 mod tests;
 
@@ -39,9 +40,11 @@ use super::rows::{ClaimRow, ColumnKind, Row, RunRow};
 use super::statistics::{Correction, Statistics, detectable, holm, seeds_needed};
 use compare::Over;
 use evidence::{Answers, Evidence, Question, answers};
+use sequence::{Looked, at_looks};
 
 pub use compare::Comparison;
 pub(super) use compare::Named;
+pub(super) use sequence::{open_cells, seeds_by_rule, seeds_taken};
 
 /// A derived measure: payload of features, activations and their gradients.
 const NODE_DATA_BYTES: &str = "node_data_bytes";
@@ -200,15 +203,48 @@ impl ClaimSpec {
     }
 }
 
+/// What the runs say of one claim.
+struct Found {
+    /// What was asked of which settings.
+    expected: String,
+    evidence: Evidence,
+    /// Two-sided, and of several looks the least, each divided by its share of the level.
+    p_value: Option<f64>,
+    /// The verdict, should the p-value be small enough.
+    verdict: &'static str,
+    /// None where there is one look.
+    looked: Option<Looked>,
+}
+
+impl Found {
+    /// By all runs at once.
+    fn of(claim: &ClaimSpec, runs: &[RunRow], statistics: &Statistics) -> Self {
+        let (expected, evidence) = claim.evidence(runs, statistics);
+        Self {
+            expected,
+            p_value: evidence.p_value(),
+            verdict: evidence.verdict(),
+            evidence,
+            looked: None,
+        }
+    }
+}
+
 /// One row of results for each claim: mean and interval over the seeds of finished runs, of
 /// strategy − to for `within` and `at_most_below`, of the factor to / strategy for `times_less`,
 /// and of the measure itself otherwise; and the verdict.
 pub fn judge(claims: &[ClaimSpec], runs: &[RunRow], statistics: &Statistics) -> Vec<ClaimRow> {
-    let found: Vec<(String, Evidence)> = claims
+    let at_looks = (statistics.looks).map(|looks| (looks, at_looks(runs, looks)));
+    let found: Vec<Found> = claims
         .iter()
-        .map(|claim| claim.evidence(runs, statistics))
+        .map(|claim| match &at_looks {
+            Some((looks, at_looks)) => sequence::found(claim, at_looks, *looks, statistics),
+            None => Found::of(claim, runs, statistics),
+        })
         .collect();
-    let p_values: Vec<Option<f64>> = found.iter().map(|(_, one)| one.p_value()).collect();
+    // A claim that nothing is known of yet may be decided by a later look, and counts from the first.
+    let unknown = at_looks.as_ref().map(|_| 1.0);
+    let p_values: Vec<Option<f64>> = found.iter().map(|one| one.p_value.or(unknown)).collect();
     let judged_together = |claim: &ClaimSpec| {
         let family = claims.iter().filter(|other| other.family == claim.family);
         match statistics.correction {
@@ -217,40 +253,68 @@ pub fn judge(claims: &[ClaimSpec], runs: &[RunRow], statistics: &Statistics) -> 
         }
     };
     let adjusted = adjusted(claims, &p_values, statistics.correction);
-    let rows = claims.iter().zip(found).zip(p_values).zip(adjusted);
-    rows.map(|(((claim, (expected, found)), p_value), p_adjusted)| {
-        // The first step of Holm's method, the hardest.
-        let tail = (1.0 - statistics.level) / 2.0 / judged_together(claim) as f64;
-        let needed = |distance: f64| {
-            let seeds = seeds_needed(found.deviation?, distance, tail)?;
-            Some(seeds.max(statistics.minimum_seeds) as u64)
-        };
-        ClaimRow {
-            id: claim.id.clone(),
-            source: claim.source.clone(),
-            statement: claim.statement.clone(),
-            expected,
-            measured: found.mean,
-            low: found.low,
-            high: found.high,
-            verdict: match p_adjusted {
-                Some(p) if p <= 1.0 - statistics.level => found.verdict(),
-                _ => ClaimRow::INCONCLUSIVE,
-            }
-            .to_owned(),
-            paper: claim.paper.clone().unwrap_or_default(),
-            seeds: found.seeds as u64,
-            censored: found.censored as u64,
-            p_value,
-            p_adjusted,
-            detectable: (found.deviation)
-                .map(|deviation| detectable(deviation, found.seeds, tail))
-                .filter(|difference| difference.is_finite()),
-            seeds_needed: needed(found.spare.abs()),
-            seeds_if_equal: (Question::of(claim).at_equality(claim)).and_then(needed),
-        }
+    let rows = claims.iter().zip(found).zip(adjusted);
+    rows.map(|((claim, found), p_adjusted)| {
+        row(claim, found, p_adjusted, judged_together(claim), statistics)
     })
     .collect()
+}
+
+/// The row of a claim, judged together with so many.
+fn row(
+    claim: &ClaimSpec,
+    found: Found,
+    p_adjusted: Option<f64>,
+    together: usize,
+    statistics: &Statistics,
+) -> ClaimRow {
+    let Found {
+        expected,
+        evidence,
+        p_value,
+        verdict,
+        looked,
+    } = found;
+    let p_adjusted = p_value.and(p_adjusted);
+    let decided = p_adjusted.is_some_and(|p| p <= 1.0 - statistics.level);
+    // The first step of Holm's method, the hardest, of the last look so far and of all.
+    let tail = (1.0 - statistics.level) / 2.0 / together as f64;
+    let now = looked.map_or(1.0, |looked| looked.share);
+    let last = statistics
+        .looks
+        .map_or(1.0, |looks| looks.share(looks.counts().len() - 1));
+    let needed = |distance: f64| {
+        let seeds = seeds_needed(evidence.deviation?, distance, tail * last)?;
+        Some(seeds.max(statistics.minimum_seeds) as u64)
+    };
+    ClaimRow {
+        id: claim.id.clone(),
+        source: claim.source.clone(),
+        statement: claim.statement.clone(),
+        expected,
+        measured: evidence.mean,
+        low: evidence.low,
+        high: evidence.high,
+        verdict: if decided {
+            verdict
+        } else {
+            ClaimRow::INCONCLUSIVE
+        }
+        .to_owned(),
+        paper: claim.paper.clone().unwrap_or_default(),
+        seeds: evidence.seeds as u64,
+        censored: evidence.censored as u64,
+        p_value,
+        p_adjusted,
+        detectable: (evidence.deviation)
+            .map(|deviation| detectable(deviation, evidence.seeds, tail * now))
+            .filter(|difference| difference.is_finite()),
+        seeds_needed: needed(evidence.spare.abs()),
+        seeds_if_equal: (Question::of(claim).at_equality(claim)).and_then(needed),
+        looks: looked.map(|looked| looked.count as u64),
+        level_spent: looked.map(|looked| (1.0 - statistics.level) * looked.spent),
+        decided_after: (looked.filter(|_| decided)).map(|looked| looked.clearest as u64),
+    }
 }
 
 /// P-values corrected within each family; those of claims with nothing to measure do not count.

@@ -1,5 +1,6 @@
 //! Verdicts on small tables of runs.
 
+mod sequence;
 mod settings;
 
 use super::*;

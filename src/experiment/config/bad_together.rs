@@ -55,6 +55,16 @@ pub(super) const TOGETHER: &[(&str, &str, &str)] = &[
         "x.toml:2: `seeds` must be distinct, and 0 is there twice",
     ),
     (
+        "seeds = [0, 1, 2]",
+        "seeds = { first = 1, most = 30 }",
+        "x.toml:2: in [seeds]: `first` must be 3 or more, not 1: a look at fewer decides nothing (statistics.minimum_seeds)",
+    ),
+    (
+        "seeds = [0, 1, 2]",
+        "seeds = { first = 5, most = 4 }",
+        "x.toml:2: in [seeds]: `most` must be `first` or more, and 4 is less than 5",
+    ),
+    (
         "kind = \"fixed\"\nratio = 8",
         "kind = \"full\"",
         "x.toml:22: in [[strategy]]: two strategies would be called \"full\"; give this one a \

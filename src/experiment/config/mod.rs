@@ -19,6 +19,7 @@ mod locate;
 mod overrides;
 mod path;
 mod scale;
+mod seeds;
 mod settings;
 mod strategy;
 mod study;
@@ -85,7 +86,8 @@ pub struct Experiment {
     pub description: Option<String>,
     /// The size in which the file was read.
     pub scale: String,
-    /// Every cell runs once with each; distinct, at least one.
+    /// Every cell runs once with each; distinct, at least one. Where seeds are added until claims
+    /// are decided ([`Statistics::looks`]), the first.
     pub seeds: Vec<u64>,
     /// The sections, without the sweep's changes.
     pub settings: Settings,
@@ -193,7 +195,6 @@ impl Experiment {
         known_at_top_level(&document, &known)?;
         let name = name(&document)?;
         let description = optional(&document, "description")?;
-        let seeds = seeds(&document)?;
         let settings = Settings::read(&document, vocabulary)?;
         let strategies = strategy::entries(&document, vocabulary)?;
         let sweep = sweep::axes(&document)?;
@@ -201,7 +202,9 @@ impl Experiment {
         let cells = sweep::cells(&document, vocabulary, &sweep, &strategies)?;
         twice::cells(&document, &cells)?;
         let claims = claims(&document, &cells)?;
-        let statistics = statistics(&document)?;
+        let mut statistics = statistics(&document)?;
+        let seeds;
+        (seeds, statistics.looks) = seeds::seeds(&document, &statistics)?;
         let figures = figures(&document, vocabulary)?;
         Ok(Self {
             name,
@@ -216,6 +219,20 @@ impl Experiment {
             figures,
             cells,
         })
+    }
+
+    /// The seed at a place, from 0, of those that a cell runs with.
+    pub fn seed(&self, place: usize) -> u64 {
+        match self.statistics.looks {
+            Some(_) => place as u64,
+            None => self.seeds[place],
+        }
+    }
+
+    /// All seeds that a cell may run with.
+    pub fn all_seeds(&self) -> impl Iterator<Item = u64> {
+        let most = (self.statistics.looks).map_or(self.seeds.len(), |looks| looks.most);
+        (0..most).map(|place| self.seed(place))
     }
 
     /// The grid: every combination of sweep values (in the file's order, the last key varying
@@ -233,7 +250,13 @@ impl Experiment {
         if let Some(description) = &self.description {
             put("description", description.clone().into());
         }
-        put("seeds", to_value(&self.seeds));
+        put(
+            "seeds",
+            match &self.statistics.looks {
+                Some(looks) => to_value(looks),
+                None => to_value(&self.seeds),
+            },
+        );
         if let Value::Table(sections) = to_value(&self.settings) {
             for (name, section) in sections {
                 put(&name, section);
@@ -256,7 +279,7 @@ impl Experiment {
             put("sweep", Value::Table(axes.collect()));
         }
         // Statistics say how claims are judged, and nothing without any.
-        if !self.claims.is_empty() {
+        if !self.claims.is_empty() || self.statistics.looks.is_some() {
             put("claim", to_value(&self.claims));
             put("statistics", to_value(&self.statistics));
         }
@@ -362,21 +385,6 @@ fn name(document: &Document) -> Result<String, ConfigError> {
         return Err(document.bad(&KeyPath::dotted("name"), message));
     }
     Ok(name)
-}
-
-fn seeds(document: &Document) -> Result<Vec<u64>, ConfigError> {
-    let path = KeyPath::dotted("seeds");
-    let seeds: Vec<u64> = required(document, "seeds")?;
-    if seeds.is_empty() {
-        return Err(document.bad(&path, "must have at least one seed, like [0, 1, 2]"));
-    }
-    for (index, seed) in seeds.iter().enumerate() {
-        if seeds[..index].contains(seed) {
-            let message = format!("must be distinct, and {seed} is there twice");
-            return Err(document.bad(&path.join(&index.to_string()), message));
-        }
-    }
-    Ok(seeds)
 }
 
 fn claims(document: &Document, cells: &[Cell]) -> Result<Vec<ClaimSpec>, ConfigError> {

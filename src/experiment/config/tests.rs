@@ -157,6 +157,18 @@ fn a_file_is_read_with_its_defaults() {
 }
 
 #[test]
+fn seeds_are_a_list_or_as_many_as_it_takes() {
+    let text = FILE.replacen("seeds = [0, 1, 2]", "seeds = { first = 4, most = 30 }", 1);
+    let experiment = parse(&text, &[]).unwrap();
+    assert_eq!(experiment.seeds, [0, 1, 2, 3]);
+    assert_eq!(experiment.all_seeds().count(), 30);
+    let again = parse(&experiment.resolved_text(), &[]).unwrap();
+    assert_eq!(again, experiment);
+    let listed = parse(&text, &["seeds=[7, 5]"]).unwrap();
+    assert_eq!((listed.seeds, listed.statistics.looks), (vec![7, 5], None));
+}
+
+#[test]
 fn the_grid_is_sweep_times_strategies_with_the_sweep_in_the_name() {
     let experiment = parse(FILE, &[]).unwrap();
     let cells: Vec<(&str, usize, &str)> = experiment

@@ -23,6 +23,7 @@ pub(crate) struct Verdicts {
 pub(crate) fn verdicts(experiment: &Experiment, projections: &[Projection]) -> Verdicts {
     let statistics = Statistics {
         minimum_seeds: 1,
+        looks: None,
         ..experiment.statistics.clone()
     };
     let judged = |of: &dyn Fn(&Projection) -> RunRow| -> Vec<ClaimRow> {

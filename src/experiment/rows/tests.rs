@@ -29,7 +29,10 @@ fn claims_have_the_documented_columns_in_order() {
             "p_adjusted",
             "detectable",
             "seeds_needed",
-            "seeds_if_equal"
+            "seeds_if_equal",
+            "looks",
+            "level_spent",
+            "decided_after"
         ]
     );
     assert_eq!(names::<RunRow>().len(), 53);

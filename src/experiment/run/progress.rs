@@ -24,13 +24,17 @@ pub(crate) trait Progress: Send + Sync {
     fn epoch(&self, cell: &str, seed: u64, record: &EpochRecord);
     /// A run ended.
     fn finished(&self, run: &Finished<'_>);
+    /// More epochs have come to be trained.
+    fn more(&self, _epochs: usize) {}
+    /// All runs have ended.
+    fn end(&self) {}
 }
 
 /// A run that ended.
 pub(crate) struct Finished<'a> {
     /// Its row in the table of runs.
     pub row: &'a RunRow,
-    /// Its number, from 1.
+    /// How many have ended, with it.
     pub number: usize,
     /// Of how many.
     pub of: usize,

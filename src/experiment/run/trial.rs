@@ -4,7 +4,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use super::{Job, Progress};
+use super::Progress;
+use super::grid::Job;
 use crate::experiment::outlook::Outlook;
 use crate::experiment::prepare::Preparation;
 use crate::net::AllReduceChoice;

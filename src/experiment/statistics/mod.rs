@@ -2,6 +2,7 @@
 //! and its correction where many claims are judged together.
 
 mod holm;
+mod looks;
 mod power;
 mod sample;
 mod summary;
@@ -11,6 +12,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use holm::holm;
+pub use looks::Looks;
 pub use power::{POWER, detectable, seeds_needed};
 pub use sample::Sample;
 pub use summary::Summary;
@@ -28,6 +30,10 @@ pub struct Statistics {
     pub minimum_seeds: usize,
     /// What is done about several claims being judged at once.
     pub correction: Correction,
+    /// Looks at the claims while seeds are added; none where all cells have the same. It is no key
+    /// of the section: `seeds` of the file says it.
+    #[serde(skip)]
+    pub looks: Option<Looks>,
 }
 
 impl Default for Statistics {
@@ -37,6 +43,7 @@ impl Default for Statistics {
             level: 0.95,
             minimum_seeds: 3,
             correction: Correction::Holm,
+            looks: None,
         }
     }
 }
@@ -74,6 +81,16 @@ impl fmt::Display for Statistics {
             "Intervals of {} % and p-values are those of {method}. P-values are {corrected}. A verdict needs {} seeds.",
             self.level * 100.0,
             self.minimum_seeds
+        )?;
+        let Some(looks) = self.looks else {
+            return Ok(());
+        };
+        let counts: Vec<String> = looks.counts().iter().map(ToString::to_string).collect();
+        write!(
+            f,
+            " Seeds were added until claims were decided, with looks after {}; a p-value is the least of the looks, each divided by \
+             the look's share of seeds. Intervals are those of all seeds, without regard to the looks.",
+            counts.join(", ")
         )
     }
 }

@@ -102,14 +102,28 @@ pub(crate) fn write_projection(
 }
 
 impl Tables {
-    /// Adds the rows of other runs below.
-    pub fn append(&mut self, mut more: Self) {
-        self.runs.append(&mut more.runs);
-        self.epochs.append(&mut more.epochs);
-        self.traffic.append(&mut more.traffic);
-        self.claims.append(&mut more.claims);
-        self.timeline.append(&mut more.timeline);
-        self.decisions.append(&mut more.decisions);
+    /// Tables with rows of runs; those of claims are about all.
+    pub(super) const OF_RUNS: usize = 5;
+
+    /// How many rows there are of runs: of these, epochs, traffic, timeline and decisions.
+    pub(super) const fn lengths(&self) -> [usize; Self::OF_RUNS] {
+        [
+            self.runs.len(),
+            self.epochs.len(),
+            self.traffic.len(),
+            self.timeline.len(),
+            self.decisions.len(),
+        ]
+    }
+
+    /// Adds rows of runs behind so many of each table, in the order of [`Self::lengths`].
+    pub(super) fn insert(&mut self, behind: [usize; Self::OF_RUNS], more: Self) {
+        let [runs, epochs, traffic, timeline, decisions] = behind;
+        self.runs.splice(runs..runs, more.runs);
+        self.epochs.splice(epochs..epochs, more.epochs);
+        self.traffic.splice(traffic..traffic, more.traffic);
+        self.timeline.splice(timeline..timeline, more.timeline);
+        self.decisions.splice(decisions..decisions, more.decisions);
     }
 
     /// Writes `<table>.parquet` and `<table>.csv` for all tables into `folder`, each file

@@ -1,12 +1,14 @@
 //! The manifest agrees with itself, with the tables and with their files.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::Breach;
 use crate::experiment::Tables;
-use crate::experiment::manifest::{ASKED_AGAIN, sha256, table_hashes};
+use crate::experiment::claims::seeds_by_rule;
+use crate::experiment::manifest::{ASKED_AGAIN, judged_by, sha256, table_hashes};
 
 /// Where breaches of the manifest are.
 pub(super) const MANIFEST: &str = "manifest";
@@ -51,8 +53,13 @@ pub fn verify_manifest(folder: &Path, manifest: &Value, tables: &Tables) -> Vec<
             if other && !asked_again && !config["statistics"].is_null() {
                 breach("statistics is not what config_toml says".to_owned());
             }
-            let seeds: Vec<u64> =
-                serde_json::from_value(config["seeds"].clone()).unwrap_or_default();
+            let seeds: Vec<u64> = match config["seeds"]["most"].as_u64() {
+                Some(most) => (0..most).collect(),
+                None => serde_json::from_value(config["seeds"].clone()).unwrap_or_default(),
+            };
+            for what in other_seeds(manifest, tables) {
+                breach(what);
+            }
             for run in tables.runs.iter().filter(|run| !seeds.contains(&run.seed)) {
                 breach(format!(
                     "its seeds are {seeds:?}, but cell `{}` has one {}",
@@ -100,4 +107,84 @@ pub fn verify_manifest(folder: &Path, manifest: &Value, tables: &Tables) -> Vec<
         Err(error) => breach(format!("the tables' files cannot be read: {error}")),
     }
     found
+}
+
+/// What of the seeds is not what the rule gives that adds them until claims are decided. By the
+/// claims of the run, whatever was asked later.
+fn other_seeds(manifest: &Value, tables: &Tables) -> Vec<String> {
+    let config = &manifest["config"];
+    let as_run = json!({
+        "claims": if config["claim"].is_null() { json!([]) } else { config["claim"].clone() },
+        "statistics": config["statistics"],
+        "config": config,
+    });
+    let Ok((claims, statistics)) = judged_by(&as_run) else {
+        return Vec::new();
+    };
+    let Some(looks) = statistics.looks.filter(|_| !manifest["finished"].is_null()) else {
+        return Vec::new();
+    };
+    let by_rule = seeds_by_rule(&claims, &tables.runs, &statistics, looks);
+    let differs = |(cell, count): (String, usize)| {
+        let own = tables.runs.iter().filter(|run| run.cell == cell);
+        let seeds: BTreeSet<u64> = own.map(|run| run.seed).collect();
+        (!seeds.iter().copied().eq(0..count as u64)).then(|| {
+            format!(
+                "cell `{cell}` has the seeds {seeds:?}, but its claims ask for the first {count}"
+            )
+        })
+    };
+    by_rule.into_iter().filter_map(differs).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::rows::{Measured, RunRow};
+
+    #[test]
+    fn seeds_that_the_rule_does_not_give_are_told() {
+        let cell = |name: &str, accuracies: [f64; 3]| {
+            let runs = accuracies
+                .into_iter()
+                .zip(0..)
+                .map(|(accuracy, seed)| RunRow {
+                    cell: name.to_owned(),
+                    strategy: name.to_owned(),
+                    seed,
+                    ..RunRow::finished(Measured {
+                        test_accuracy: Some(accuracy),
+                        ..Measured::default()
+                    })
+                });
+            runs.collect::<Vec<RunRow>>()
+        };
+        let (full, noisy) = (cell("full", [0.8; 3]), cell("b", [0.7, 0.9, 0.8]));
+        let tables = |cells: &[Vec<RunRow>]| Tables {
+            runs: cells.concat(),
+            ..Tables::default()
+        };
+        let manifest = json!({
+            "finished": "2026-01-01T00:00:00Z",
+            "config": {
+                "seeds": { "first": 3, "most": 30 },
+                "statistics": {},
+                "claim": [{
+                    "id": "c", "source": "s", "statement": "x", "measure": "test_accuracy",
+                    "compare": { "strategy": "b", "to": "full", "within": 0.01 },
+                }],
+            },
+        });
+        let few = other_seeds(&manifest, &tables(&[full.clone(), noisy]));
+        assert_eq!(few.len(), 2, "{few:?}");
+        assert!(
+            few[0].ends_with("but its claims ask for the first 8"),
+            "{few:?}"
+        );
+        // Equal values decide by themselves.
+        let clear = cell("b", [0.8; 3]);
+        assert!(other_seeds(&manifest, &tables(&[full.clone(), clear.clone()])).is_empty());
+        let lost = other_seeds(&manifest, &tables(&[full, clear[..2].to_vec()]));
+        assert!(!lost.is_empty());
+    }
 }

@@ -84,7 +84,10 @@ pub fn verify(
     claims: Option<(&[ClaimSpec], &Statistics)>,
 ) -> Vec<Breach> {
     let mut checker = Checker::default();
-    let by_key = checker.grid(runs, claims.is_some());
+    let by_key = checker.grid(
+        runs,
+        claims.is_some_and(|(_, statistics)| statistics.looks.is_none()),
+    );
     let (epochs_of, traffic_of) = (by_run(epochs), by_run(traffic));
     checker.known(&epochs_of, &by_key);
     checker.known(&traffic_of, &by_key);
@@ -257,6 +260,9 @@ impl Checker {
                 "detectable",
                 "seeds_needed",
                 "seeds_if_equal",
+                "looks",
+                "level_spent",
+                "decided_after",
             ] {
                 let (found, expected) = (found.number(name), again.number(name));
                 let same = match (found, expected) {

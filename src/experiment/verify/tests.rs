@@ -13,6 +13,7 @@ const LENIENT: Statistics = Statistics {
     level: 0.95,
     minimum_seeds: 2,
     correction: Correction::Holm,
+    looks: None,
 };
 
 struct Tables {

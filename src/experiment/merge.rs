@@ -1,0 +1,325 @@
+//! Finished parts of an experiment, joined into the result folder that one machine would have left.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::iter::Peekable;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::claims::judge;
+use super::collected::{Collected, Place};
+use super::config::Experiment;
+use super::error::RunError;
+use super::manifest::{self, PART};
+use super::part::Share;
+use super::rows::{DecisionRow, EpochRow, RunRow, TimelineRow, TrafficRow};
+use super::tables::Tables;
+use super::{TRACES, archive, atomic, folder, resolution, run};
+
+/// One part, as its folder has it.
+pub(crate) struct Part {
+    folder: PathBuf,
+    manifest: Value,
+    tables: Tables,
+    share: Share,
+}
+
+impl Part {
+    /// The part in `folder`, by its manifest.
+    ///
+    /// # Errors
+    /// It is no part, has not finished, or its tables are not those that were written.
+    pub(crate) fn read(folder: &Path, manifest: Value) -> Result<Self, RunError> {
+        let unfit = |what: String| RunError::part(folder, what);
+        let share: Share = serde_json::from_value(manifest[PART].clone()).map_err(|_| {
+            let what = "holds no part of an experiment; give the folders that `run --part` wrote";
+            unfit(what.to_owned())
+        })?;
+        if manifest["finished"].is_null() {
+            let what = format!(
+                "part {share} has not finished; `run --part {share} --resume` goes on with it"
+            );
+            return Err(unfit(what));
+        }
+        let there = manifest::table_hashes(folder).map_err(|error| unfit(error.to_string()))?;
+        if manifest["tables"] != json!(there) {
+            let what = "its tables are not those that were written; run the part again";
+            return Err(unfit(what.to_owned()));
+        }
+        let tables = Tables::read(folder).map_err(|error| unfit(error.to_string()))?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            manifest,
+            tables,
+            share,
+        })
+    }
+
+    fn unfit(&self, what: String) -> RunError {
+        RunError::part(&self.folder, what)
+    }
+
+    /// Whether it goes with the first part.
+    fn goes_with(&self, first: &Self) -> Result<(), RunError> {
+        let beside = first.folder.display();
+        let differs = |key: &str| self.manifest[key] != first.manifest[key];
+        let what = if differs("name") {
+            let name = |part: &Self| part.manifest["name"].as_str().unwrap_or("?").to_owned();
+            let (own, other) = (name(self), name(first));
+            format!("is of the experiment \"{own}\", and {beside} of \"{other}\"")
+        } else if differs("config_hash") {
+            format!(
+                "was run with another experiment file, size or --set than {beside}; `grapevine compare` shows what differs"
+            )
+        } else if differs("program") {
+            format!(
+                "was run by another version of the program than {beside}; run all parts with one"
+            )
+        } else if differs("engine") {
+            format!("was run on another engine than {beside}")
+        } else if self.share.of != first.share.of {
+            format!("is part {}, and {beside} is {}", self.share, first.share)
+        } else {
+            return Ok(());
+        };
+        Err(self.unfit(what))
+    }
+
+    /// The data sets of its manifest, by name and number of test nodes.
+    fn test_sets(&self) -> impl Iterator<Item = (&str, usize)> {
+        let sets = self.manifest["data_sets"].as_array().into_iter().flatten();
+        sets.filter_map(|set| Some((set["name"].as_str()?, set["test"].as_u64()? as usize)))
+    }
+
+    /// What stands in its manifest for readers, but what is said again of all parts.
+    fn notes(&self) -> impl Iterator<Item = String> {
+        let mut again = manifest::notes(&self.tables.runs);
+        again.push(run::waits(self.share));
+        let notes = self.manifest["notes"].as_array().cloned();
+        let notes = notes.unwrap_or_default().into_iter();
+        notes
+            .filter_map(|note| note.as_str().map(str::to_owned))
+            .filter(move |note| !again.contains(note))
+    }
+}
+
+/// Joins all parts of an experiment in `out`, judges its claims, and returns its tables. `drawn` is
+/// what a report of an earlier run may have left there.
+///
+/// # Errors
+/// A part is missing, there twice, or does not go with the others; the folder has results of
+/// another experiment; or a file cannot be written.
+pub(crate) fn merge(
+    experiment: &Experiment,
+    mut parts: Vec<Part>,
+    (out, drawn): (&Path, &[PathBuf]),
+    command: &[String],
+) -> Result<Tables, RunError> {
+    complete(&parts)?;
+    parts.sort_by_key(|part| part.share.number);
+    let within = |part: &Part| same(&part.folder, out);
+    if let Some(part) = parts.iter().find(|part| within(part)) {
+        return Err(part.unfit(
+            "is one of the parts, and cannot be the folder of all; give another with --out"
+                .to_owned(),
+        ));
+    }
+    let mut tables = joined(experiment, &mut parts)?;
+    folder::free(out, &experiment.name)?;
+    let _lock = folder::occupy(out)?;
+    folder::make_way(out, drawn, false)?;
+    tables.claims = judge(&experiment.claims, &tables.runs, &experiment.statistics);
+    let mut notes: Vec<String> = Vec::new();
+    let own = parts.iter().flat_map(Part::notes);
+    let mut all = manifest::notes(&tables.runs);
+    let sets = parts.iter().flat_map(Part::test_sets);
+    all.extend(resolution::notes(&experiment.claims, &tables.runs, sets));
+    for note in own.chain(run::cautions(experiment, None)).chain(all) {
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    for part in &parts {
+        for (of, kind) in [(archive::FOLDER, archive::EXTENSION), (TRACES, ".json")] {
+            copy(&part.folder.join(of), &out.join(of), kind)?;
+        }
+    }
+    tables.write(out)?;
+    let manifest = described(&parts, &notes, command);
+    manifest::write_merged(out, manifest).map_err(RunError::folder(out))?;
+    Ok(tables)
+}
+
+/// Whether every part is there once, and all are of one experiment.
+fn complete(parts: &[Part]) -> Result<(), RunError> {
+    let Some((first, others)) = parts.split_first() else {
+        return Ok(());
+    };
+    others.iter().try_for_each(|part| part.goes_with(first))?;
+    let mut by_number: BTreeMap<usize, &Part> = BTreeMap::new();
+    for part in parts {
+        if let Some(other) = by_number.insert(part.share.number, part) {
+            let what = format!("is part {}, as {} is", part.share, other.folder.display());
+            return Err(part.unfit(what));
+        }
+    }
+    let missing: Vec<String> = (1..=first.share.of)
+        .filter(|number| !by_number.contains_key(number))
+        .map(|number| number.to_string())
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(first.unfit(format!(
+        "is part {}, and of the {} parts these are missing: {}",
+        first.share,
+        first.share.of,
+        missing.join(", ")
+    )))
+}
+
+/// The rows of all parts in the order of the experiment, which then are in the parts no more.
+fn joined(experiment: &Experiment, parts: &mut [Part]) -> Result<Tables, RunError> {
+    let places: BTreeMap<&str, usize> = (experiment.cells().iter())
+        .enumerate()
+        .map(|(place, cell)| (cell.name.as_str(), place))
+        .collect();
+    let mut collected = Collected::default();
+    let mut there: BTreeMap<Place, usize> = BTreeMap::new();
+    for (number, part) in parts.iter_mut().enumerate() {
+        for rows in by_run(std::mem::take(&mut part.tables)) {
+            let run = &rows.runs[0];
+            let seed = experiment.seeds.iter().position(|&seed| seed == run.seed);
+            let place = places.get(run.cell.as_str()).copied().zip(seed);
+            let told = format!("cell \"{}\" with seed {}", run.cell, run.seed);
+            let place = place
+                .ok_or_else(|| part.unfit(format!("has {told}, which the experiment has not")))?;
+            if there.insert(place, number).is_some() {
+                return Err(part.unfit(format!("has {told}, which another part has, too")));
+            }
+            collected.put(place, rows);
+        }
+    }
+    // Data that are optional may be on one machine and not on another, and all runs are counted.
+    let cells: Vec<usize> = there.keys().map(|(cell, _)| *cell).collect();
+    for cell in cells {
+        for (place, seed) in experiment.seeds.iter().enumerate() {
+            if !there.contains_key(&(cell, place)) {
+                let name = &experiment.cells()[cell].name;
+                return Err(parts[0].unfit(format!(
+                    "neither it nor another part has cell \"{name}\" with seed {seed}; were the same data on all machines?"
+                )));
+            }
+        }
+    }
+    Ok(collected.into_tables())
+}
+
+/// The tables of a folder, run by run: their rows stand together.
+fn by_run(tables: Tables) -> Vec<Tables> {
+    let Tables {
+        runs,
+        epochs,
+        traffic,
+        timeline,
+        decisions,
+        claims: _,
+    } = tables;
+    let mut epochs = epochs.into_iter().peekable();
+    let mut traffic = traffic.into_iter().peekable();
+    let mut timeline = timeline.into_iter().peekable();
+    let mut decisions = decisions.into_iter().peekable();
+    let rows_of = |run: RunRow| {
+        let (cell, seed) = (&run.cell, run.seed);
+        Tables {
+            epochs: next(&mut epochs, |row: &EpochRow| {
+                row.cell == **cell && row.seed == seed
+            }),
+            traffic: next(&mut traffic, |row: &TrafficRow| {
+                row.cell == **cell && row.seed == seed
+            }),
+            timeline: next(&mut timeline, |row: &TimelineRow| row.cell == *cell),
+            decisions: next(&mut decisions, |row: &DecisionRow| {
+                row.cell == **cell && row.seed == seed
+            }),
+            runs: vec![run],
+            ..Tables::default()
+        }
+    };
+    runs.into_iter().map(rows_of).collect()
+}
+
+/// Items up to the first that is of another run.
+fn next<T>(items: &mut Peekable<impl Iterator<Item = T>>, of: impl Fn(&T) -> bool) -> Vec<T> {
+    std::iter::from_fn(|| items.next_if(&of)).collect()
+}
+
+/// The manifest of all parts together.
+fn described(parts: &[Part], notes: &[String], command: &[String]) -> Value {
+    let mut all = parts[0].manifest.clone();
+    let values = |key: &'static str| parts.iter().map(move |part| &part.manifest[key]);
+    let sum = |key| values(key).filter_map(Value::as_f64).sum::<f64>();
+    let union = |key| {
+        let mut union: Vec<&Value> = Vec::new();
+        for value in values(key).filter_map(Value::as_array).flatten() {
+            if !union.contains(&value) {
+                union.push(value);
+            }
+        }
+        json!(union)
+    };
+    let keys = [
+        "command",
+        "machine",
+        "started",
+        "finished",
+        "elapsed_seconds",
+    ];
+    let of_part = |part: &Part| {
+        let facts = keys
+            .iter()
+            .map(|key| ((*key).to_owned(), part.manifest[*key].clone()));
+        let mut facts: serde_json::Map<String, Value> = facts.collect();
+        facts.insert(PART.to_owned(), json!(part.share));
+        Value::Object(facts)
+    };
+    all["parts"] = parts.iter().map(of_part).collect();
+    all["command"] = json!(command);
+    all["devices"] = union("devices");
+    all["data_sets"] = union("data_sets");
+    all["notes"] = json!(notes);
+    // As text they are in the order of time.
+    all["started"] = json!(values("started").filter_map(Value::as_str).min());
+    all["elapsed_seconds"] = json!(sum("elapsed_seconds"));
+    all["model_seconds"] = json!(sum("model_seconds"));
+    if let Some(all) = all.as_object_mut() {
+        all.remove(PART);
+    }
+    all
+}
+
+/// Copies the files with this ending, where the folder is there.
+fn copy(from: &Path, to: &Path, ending: &str) -> Result<(), RunError> {
+    let Ok(entries) = fs::read_dir(from) else {
+        return Ok(());
+    };
+    for entry in entries {
+        let path = entry.map_err(RunError::folder(to))?.path();
+        let Some(name) = path.file_name() else {
+            continue;
+        };
+        if name.to_string_lossy().ends_with(ending) {
+            let copied =
+                fs::read(&path).and_then(|bytes| atomic::write_bytes(&to.join(name), &bytes));
+            copied.map_err(RunError::folder(&to.join(name)))?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether both are one folder.
+fn same(one: &Path, other: &Path) -> bool {
+    let place = |path: &Path| fs::canonicalize(path).ok();
+    place(one).is_some_and(|one| place(other) == Some(one))
+}

@@ -1,0 +1,196 @@
+//! What is to be run: cells and seeds, fitted once so that wrong input shows before anything is
+//! trained.
+
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use crate::experiment::TRACES;
+use crate::experiment::archive::{Address, Addresser, Archive, absorb_partition};
+use crate::experiment::config::{Cell, Experiment};
+use crate::experiment::error::{Error, RunError};
+use crate::experiment::manifest::Manifest;
+use crate::experiment::part::Share;
+use crate::experiment::prepare::Preparation;
+use crate::experiment::rows::distinct;
+use crate::experiment::trace::RunNames;
+use crate::graph::PartitionMethod;
+
+/// One cell.
+pub(super) struct Job<'a> {
+    pub cell: &'a Cell,
+    /// How its parts are made.
+    pub method: PartitionMethod,
+    pub epochs: usize,
+    /// Whether one program plays all workers.
+    pub together: bool,
+    /// Whether its compute is measured, and not modelled.
+    pub measured: bool,
+    /// One for each seed.
+    pub runs: Vec<Planned>,
+}
+
+impl Job<'_> {
+    /// Epochs of all runs that have not finished before.
+    pub fn epochs_to_run(&self) -> usize {
+        self.epochs * self.runs.iter().filter(|run| !run.kept).count()
+    }
+}
+
+/// One run that is to be there in the end.
+pub(super) struct Planned {
+    pub seed: u64,
+    /// The place of its seed among all of the experiment.
+    pub place: usize,
+    pub address: Address,
+    /// Where its trace goes, if it leaves one.
+    pub trace: PathBuf,
+    /// Whether it has finished before.
+    pub kept: bool,
+}
+
+/// Plans the runs of an experiment for one result folder.
+pub(super) struct Grid<'a> {
+    experiment: &'a Experiment,
+    out: &'a Path,
+    share: Option<Share>,
+    /// Epochs that leave a trace.
+    traced: usize,
+    resume: bool,
+    addresser: Addresser,
+    names: RunNames,
+    /// What tells what was planned from anything else that could have been.
+    digest: Sha256,
+    /// Runs that were asked for so far, of this share or not.
+    asked: usize,
+}
+
+impl<'a> Grid<'a> {
+    /// Of an experiment that this `program` runs into `out`.
+    pub fn new(
+        experiment: &'a Experiment,
+        program: &str,
+        (out, resume): (&'a Path, bool),
+        share: Option<Share>,
+        traced: usize,
+    ) -> Self {
+        Self {
+            experiment,
+            out,
+            share,
+            traced,
+            resume,
+            addresser: Addresser::new(program, &experiment.name, traced),
+            names: RunNames::default(),
+            digest: Sha256::new_with_prefix(experiment.resolved().to_string()),
+            asked: 0,
+        }
+    }
+
+    /// The first seeds of all cells, as far as they are in the share, and notes of cells whose data
+    /// are not there.
+    ///
+    /// # Errors
+    /// Wrong input, or a share of nothing.
+    pub fn first(
+        &mut self,
+        preparation: &mut Preparation<'_>,
+        manifest: &mut Manifest,
+    ) -> Result<(Vec<Job<'a>>, Vec<String>), RunError> {
+        let (cells, skipped) = preparation.present(self.experiment).map_err(input)?;
+        let places: Vec<usize> = (0..self.experiment.seeds.len()).collect();
+        let mut jobs = Vec::new();
+        for cell in cells {
+            let mut job = Job {
+                cell,
+                method: cell.settings.partition.method,
+                epochs: 0,
+                together: false,
+                measured: false,
+                runs: Vec::new(),
+            };
+            self.extend(&mut job, &places, preparation, manifest)?;
+            if !job.runs.is_empty() {
+                jobs.push(job);
+            }
+        }
+        match self.share {
+            Some(share) if jobs.is_empty() => Err(share.of_nothing(self.asked)),
+            _ => Ok((jobs, skipped)),
+        }
+    }
+
+    /// Adds seeds, by their places, to a cell.
+    ///
+    /// # Errors
+    /// Wrong input.
+    pub fn extend(
+        &mut self,
+        job: &mut Job<'a>,
+        places: &[usize],
+        preparation: &mut Preparation<'_>,
+        manifest: &mut Manifest,
+    ) -> Result<(), RunError> {
+        for &place in places {
+            let seed = self.experiment.seed(place);
+            // Named also where another share has it, so that all parts call it alike.
+            let trace = self.names.name(&job.cell.name, seed, "json");
+            let number = self.asked;
+            self.asked += 1;
+            if self.share.is_some_and(|share| !share.has(number)) {
+                continue;
+            }
+            let fitted = preparation.fit(job.cell, seed).map_err(input)?;
+            let setting = fitted.setting;
+            (job.method, job.epochs) = (fitted.needs.partition.method, fitted.training.epochs());
+            job.together = fitted.needs.together;
+            job.measured = !setting.models_compute();
+            manifest.describe(&setting);
+            self.digest
+                .update(setting.dataset.graph.edges().to_le_bytes());
+            absorb_partition(&mut self.digest, &setting);
+            let address = self.addresser.of(job.cell, &setting, job.epochs);
+            let trace = self.out.join(TRACES).join(trace);
+            let kept = self.resume
+                && (self.traced == 0 || trace.exists())
+                && Archive::of(self.out)
+                    .get(&address, &job.cell.name, seed)
+                    .is_some();
+            self.digest.update([u8::from(kept)]);
+            job.runs.push(Planned {
+                seed,
+                place,
+                address,
+                trace,
+                kept,
+            });
+        }
+        Ok(())
+    }
+
+    /// The digest of all that was planned.
+    pub fn digest(&self) -> Vec<u8> {
+        self.digest.clone().finalize().to_vec()
+    }
+}
+
+fn input(error: Error) -> RunError {
+    RunError::Input(Box::new(error))
+}
+
+/// Which strategies train on other parts than [partition] asks for.
+pub(super) fn parts_of_their_own(jobs: &[Job<'_>]) -> Vec<String> {
+    let differ = jobs.iter().filter(|job| {
+        let asked = &job.cell.settings.partition;
+        asked.workers > 1 && job.method != asked.method
+    });
+    let labels = distinct(differ.map(|job| job.cell.strategy.label.as_str())).join(", ");
+    (!labels.is_empty())
+        .then(|| {
+            format!(
+                "{labels}: trained on parts of the strategy's own choice, not on those of [partition]; `partitioner` in runs.csv says on which"
+            )
+        })
+        .into_iter()
+        .collect()
+}
