@@ -1,5 +1,6 @@
 //! Generated data sets: the checks that all share.
 
+use super::csbm::{self, Contextual};
 use super::{EDGE_FACTOR, GraphError, RawDataset, SyntheticSpec, propagated, rmat, sbm};
 use crate::memory;
 
@@ -18,6 +19,13 @@ pub fn outline(spec: &SyntheticSpec) -> Result<RawDataset, GraphError> {
 fn generated(spec: &SyntheticSpec, values: bool) -> Result<RawDataset, GraphError> {
     let (nodes, classes, width, seed) = match spec {
         SyntheticSpec::Sbm {
+            nodes,
+            classes,
+            features,
+            seed,
+            ..
+        }
+        | SyntheticSpec::Csbm {
             nodes,
             classes,
             features,
@@ -80,6 +88,26 @@ fn generated(spec: &SyntheticSpec, values: bool) -> Result<RawDataset, GraphErro
                 None => data,
             })
         }
+        SyntheticSpec::Csbm {
+            degree,
+            homophily,
+            feature_signal,
+            power_law,
+            ..
+        } => {
+            let model = Contextual {
+                degree: *degree,
+                homophily: *homophily,
+                feature_signal: *feature_signal,
+                power_law: *power_law,
+            };
+            let make = if values {
+                csbm::generate
+            } else {
+                csbm::outline
+            };
+            make(nodes, classes, width, model, seed)
+        }
         SyntheticSpec::Rmat {
             scale,
             edge_factor,
@@ -112,6 +140,7 @@ fn least(spec: &SyntheticSpec, nodes: usize, width: usize) -> u64 {
             degree_between,
             ..
         } => (nodes as f64 * (degree_within + degree_between) / 2.0) as u64,
+        SyntheticSpec::Csbm { degree, .. } => (nodes as f64 * degree / 2.0) as u64,
         SyntheticSpec::Rmat {
             scale,
             edge_factor,

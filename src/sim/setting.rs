@@ -97,7 +97,11 @@ impl Setting {
     /// nodes, with their numbers, and parameters with gradient and two moments of an optimiser.
     pub fn always_holds(&self, rank: usize) -> u64 {
         let part = &self.counts.parts[rank];
-        let value = if self.counts.dense { 4 } else { 8 };
+        let value = if self.counts.dense {
+            self.dataset.features.value_bytes()
+        } else {
+            8
+        };
         let edges = part.internal_edges + part.cut_edges;
         let words = 2 * (part.owned + part.halo) + edges + 4 * self.model.parameters();
         (value * part.own_values + 4 * words) as u64

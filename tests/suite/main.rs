@@ -43,6 +43,7 @@ mod retexo;
 mod settings;
 mod silence;
 mod sparse;
+mod storage;
 mod stripes;
 mod tasks;
 mod timeline;
