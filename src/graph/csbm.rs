@@ -8,8 +8,8 @@
 //! propensity θ     1, or a power law with mean 1
 //! edge (a, b)      a with chance ~ θ, b of the class of a with chance `homophily`, else of another
 //!                  class; within the class with chance ~ θ
-//! features         N(`feature_signal` · u_c, 1) in each column; u_c the corners of a regular simplex
-//!                  around 0, of length 1, in random directions
+//! features         N(`feature_signal` · u_c, 1) in each column; u_c the corners of a regular
+//!                  simplex around 0, of length 1, in random directions
 //! ```
 //!
 //! Of two classes this is the model of the paper with `λ = (2 homophily − 1) √degree` and
