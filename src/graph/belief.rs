@@ -16,7 +16,7 @@ use super::Csr;
 /// Rounds until nothing changes, at most.
 const ROUNDS: usize = 60;
 /// What counts as no change of a belief.
-const STILL: f32 = 1e-4;
+const STILL: f32 = 1e-3;
 /// Hops of which the accuracy is told.
 pub const HOPS: usize = 3;
 /// Most numbers of messages that are held, twice: 400 MB each.
@@ -163,9 +163,13 @@ impl<'a> Spread<'a> {
         };
         let classes = law.classes;
         // At first nodes know their own features.
-        let sources = graph.indices().par_iter();
-        let of = |&source: &u32| softmax(&spread.prior[source as usize * classes..][..classes]);
-        spread.messages = sources.flat_map_iter(of).collect();
+        let mut messages = vec![0.0; graph.edges() * classes];
+        let edges = messages.par_chunks_mut(classes).zip(graph.indices());
+        edges.for_each(|(message, &source)| {
+            message.copy_from_slice(&spread.prior[source as usize * classes..][..classes]);
+            softmax(message);
+        });
+        spread.messages = messages;
         spread
     }
 
@@ -182,8 +186,11 @@ impl<'a> Spread<'a> {
     fn absent(&self) -> Vec<f64> {
         let classes = self.law.classes;
         let mut sums = vec![0.0; classes];
+        let mut belief = vec![0.0; classes];
         for (logs, theta) in self.beliefs.chunks_exact(classes).zip(&self.law.propensity) {
-            for (sum, belief) in sums.iter_mut().zip(softmax(logs)) {
+            belief.copy_from_slice(logs);
+            softmax(&mut belief);
+            for (sum, &belief) in sums.iter_mut().zip(&belief) {
                 *sum += theta * f64::from(self.factor(belief));
             }
         }
@@ -218,18 +225,17 @@ impl<'a> Spread<'a> {
         let nodes = (0..self.graph.nodes()).into_par_iter();
         self.beliefs = nodes.flat_map_iter(belief).collect();
         // To each node all that its neighbour believes but for what it has from the node itself.
-        let message = |(edge, &source): (usize, &u32)| {
+        let mut fresh = vec![0.0; self.messages.len()];
+        let edges = fresh.par_chunks_mut(classes).zip(self.graph.indices());
+        let edges = edges.zip(&self.reverse);
+        edges.for_each(|((message, &source), &reverse)| {
             let logs = &self.beliefs[source as usize * classes..][..classes];
-            let back = &heard[self.reverse[edge] * classes..][..classes];
-            let logs: Vec<f32> = logs
-                .iter()
-                .zip(back)
-                .map(|(log, back)| log - back)
-                .collect();
-            softmax(&logs)
-        };
-        let sources = self.graph.indices().par_iter().enumerate();
-        let fresh: Vec<f32> = sources.flat_map_iter(message).collect();
+            let back = &heard[reverse * classes..][..classes];
+            for (message, (log, back)) in message.iter_mut().zip(logs.iter().zip(back)) {
+                *message = log - back;
+            }
+            softmax(message);
+        });
         let pairs = fresh.par_iter().zip(&self.messages);
         let change = pairs.map(|(new, old)| (new - old).abs());
         let change = change.reduce(|| 0.0, f32::max);
@@ -248,11 +254,17 @@ impl<'a> Spread<'a> {
     }
 }
 
-fn softmax(logs: &[f32]) -> Vec<f32> {
-    let most = logs.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let powers: Vec<f32> = logs.iter().map(|log| (log - most).exp()).collect();
-    let sum: f32 = powers.iter().sum();
-    powers.into_iter().map(|power| power / sum).collect()
+/// Of logarithms, in place.
+fn softmax(values: &mut [f32]) {
+    let most = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let mut sum = 0.0;
+    for value in values.iter_mut() {
+        *value = (*value - most).exp();
+        sum += *value;
+    }
+    for value in values {
+        *value /= sum;
+    }
 }
 
 #[cfg(test)]
@@ -286,15 +298,17 @@ mod tests {
         let half = labels.len() / 2;
         let mut means = vec![vec![0.0; width]; data.classes];
         let mut sizes = vec![0.0; data.classes];
-        for v in 0..half {
-            let class = labels[v].unwrap() as usize;
+        for (v, class) in labels[..half].iter().enumerate() {
+            let class = class.unwrap() as usize;
             sizes[class] += 1.0;
             for (mean, x) in means[class].iter_mut().zip(row(v)) {
                 *mean += f64::from(*x);
             }
         }
         for (mean, size) in means.iter_mut().zip(&sizes) {
-            mean.iter_mut().for_each(|x| *x /= size);
+            for x in mean {
+                *x /= size;
+            }
         }
         let distance = |v: usize, mean: &[f64]| -> f64 {
             row(v)

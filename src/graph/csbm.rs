@@ -112,7 +112,9 @@ fn blocks(
         .map(|_| draw_propensity(model, nodes, &mut random))
         .collect();
     let mean = propensity.iter().sum::<f64>() / nodes as f64;
-    propensity.iter_mut().for_each(|one| *one /= mean);
+    for one in &mut propensity {
+        *one /= mean;
+    }
     let mut before = vec![0.0];
     for one in propensity {
         before.push(before[before.len() - 1] + one);
@@ -284,14 +286,16 @@ fn orthonormal(count: usize, width: usize, random: &mut impl Rng) -> Vec<Vec<f64
         let mut axis: Vec<f64> = (0..width).map(|_| standard_normal(random)).collect();
         for before in &axes {
             let along: f64 = axis.iter().zip(before).map(|(a, b)| a * b).sum();
-            axis.iter_mut()
-                .zip(before)
-                .for_each(|(a, b)| *a -= along * b);
+            for (a, b) in axis.iter_mut().zip(before) {
+                *a -= along * b;
+            }
         }
         let length = axis.iter().map(|a| a * a).sum::<f64>().sqrt();
         // What is left of a direction that lies almost within the others is mostly rounding.
         if length > 1e-6 {
-            axis.iter_mut().for_each(|a| *a /= length);
+            for a in &mut axis {
+                *a /= length;
+            }
             axes.push(axis);
         }
     }

@@ -217,8 +217,8 @@ pub enum SyntheticSpec {
         #[serde(default)]
         seed: u64,
     },
-    /// Contextual stochastic block model (Deshpande et al., 2018), degree-corrected: `homophily` says
-    /// how much of the class is in the neighbours, `feature_signal` how much is in the features.
+    /// Contextual stochastic block model (Deshpande et al., 2018), degree-corrected: `homophily`
+    /// says how much of the class is in the neighbours, `feature_signal` how much in the features.
     Csbm {
         /// Number of nodes.
         nodes: usize,

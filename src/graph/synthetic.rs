@@ -49,28 +49,7 @@ fn generated(spec: &SyntheticSpec, values: bool) -> Result<RawDataset, GraphErro
             (nodes.unwrap_or(1 << scale), *classes, *features, *seed)
         }
     };
-    // From five nodes on, 60, 20 and 20 % of them are at least one node each.
-    if u32::try_from(nodes).is_err() || nodes < 5 {
-        return Err(GraphError::synthetic(
-            "nodes",
-            format!("{nodes} is not between 5 and 2^32 - 1"),
-        ));
-    }
-    if classes == 0 || classes > nodes {
-        return Err(GraphError::synthetic(
-            "classes",
-            format!("{classes} is not between 1 and the {nodes} nodes"),
-        ));
-    }
-    if width == 0 {
-        return Err(GraphError::synthetic("features", "must be at least 1"));
-    }
-    if let SyntheticSpec::Sbm {
-        labels: Some(0), ..
-    } = spec
-    {
-        return Err(GraphError::synthetic("labels", "must be at least 1"));
-    }
+    check(spec, nodes, classes, width)?;
     let drawn = if values { width } else { 0 };
     memory::need(|| "dataset.synthetic".to_owned(), least(spec, nodes, drawn))?;
     let data = match spec {
@@ -101,12 +80,11 @@ fn generated(spec: &SyntheticSpec, values: bool) -> Result<RawDataset, GraphErro
                 feature_signal: *feature_signal,
                 power_law: *power_law,
             };
-            let make = if values {
-                csbm::generate
+            if values {
+                csbm::generate(nodes, classes, width, model, seed)
             } else {
-                csbm::outline
-            };
-            make(nodes, classes, width, model, seed)
+                csbm::outline(nodes, classes, width, model, seed)
+            }
         }
         SyntheticSpec::Rmat {
             scale,
@@ -128,6 +106,38 @@ fn generated(spec: &SyntheticSpec, values: bool) -> Result<RawDataset, GraphErro
         }
     };
     data?.with_own_split(seed)
+}
+
+/// Whether there can be so many of everything.
+fn check(
+    spec: &SyntheticSpec,
+    nodes: usize,
+    classes: usize,
+    width: usize,
+) -> Result<(), GraphError> {
+    // From five nodes on, 60, 20 and 20 % of them are at least one node each.
+    if u32::try_from(nodes).is_err() || nodes < 5 {
+        return Err(GraphError::synthetic(
+            "nodes",
+            format!("{nodes} is not between 5 and 2^32 - 1"),
+        ));
+    }
+    if classes == 0 || classes > nodes {
+        return Err(GraphError::synthetic(
+            "classes",
+            format!("{classes} is not between 1 and the {nodes} nodes"),
+        ));
+    }
+    if width == 0 {
+        return Err(GraphError::synthetic("features", "must be at least 1"));
+    }
+    if let SyntheticSpec::Sbm {
+        labels: Some(0), ..
+    } = spec
+    {
+        return Err(GraphError::synthetic("labels", "must be at least 1"));
+    }
+    Ok(())
 }
 
 /// Bytes that generating takes at least: features, and the pairs of nodes that are drawn, with the

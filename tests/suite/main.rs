@@ -21,6 +21,7 @@ mod distdgl;
 mod estimator;
 mod experiments;
 mod fetched;
+mod generated;
 mod golden;
 mod grappa;
 mod house;

@@ -120,6 +120,8 @@ fn within(path: &Path, member: &str) -> Result<(u64, u64), String> {
     Ok((member.data_start(), member.size()))
 }
 
+// The signature is that of what `map_err` takes.
+#[allow(clippy::needless_pass_by_value)]
 fn text(error: impl ToString) -> String {
     error.to_string()
 }
@@ -134,7 +136,7 @@ mod tests {
     use super::super::npy::tests::{add1, add2};
     use super::*;
 
-    /// A `.npy` file as NumPy writes it.
+    /// A `.npy` file as `NumPy` writes it.
     fn file(folder: &Path, kind: &str, fortran: bool, shape: &str, raw: &[u8]) -> PathBuf {
         let order = if fortran { "True" } else { "False" };
         let head = format!("{{'descr': '{kind}', 'fortran_order': {order}, 'shape': {shape}, }}\n");
