@@ -105,10 +105,14 @@ pub(super) const FORMATS: [About; 16] = [
     ),
 ];
 
-const GENERATORS: [About; 2] = [
+const GENERATORS: [About; 3] = [
     (
         "sbm",
         "synthetic: stochastic block model with class features, or several labels of a node",
+    ),
+    (
+        "csbm",
+        "synthetic: contextual stochastic block model: how much of the class is in neighbours and in features (Deshpande et al., NeurIPS 2018)",
     ),
     (
         "rmat",

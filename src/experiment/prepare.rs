@@ -422,7 +422,10 @@ impl<'a> Preparation<'a> {
         self.split.get((spec.clone(), metric, seed), || {
             let raw = raw.get(spec.clone(), read)?;
             let data = raw.split(&spec.split, seed)?;
-            Ok(Arc::new(data.measured_by(metric.or(raw.metric))?))
+            let data = data.measured_by(metric.or(raw.metric))?;
+            // Plans have no classes to look at, and samples few nodes: neither is scored.
+            let scored = !plans && sample.is_none();
+            Ok(Arc::new(if scored { data.with_scores()? } else { data }))
         })
     }
 

@@ -1,5 +1,7 @@
 //! Node features, dense or sparse.
 
+use super::coded::CodedRows;
+
 /// One row of numbers per node, `[nodes, width]`. Bags of words stay sparse from the file to the
 /// first layer: Cora's are 1.3 % full, so the dense form would be 60 times as large.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +24,8 @@ pub enum Features {
         /// The stored values, `[stored]`.
         values: Vec<f32>,
     },
+    /// Dense rows that are decoded where they are gathered.
+    Coded(CodedRows),
 }
 
 /// Below this share of non-zero values the sparse form is smaller and faster.
@@ -99,8 +103,36 @@ impl Features {
                 });
                 Self::from_rows(width, rows)
             }
+            Self::Coded(rows) => {
+                let (count, width) = (rows.rows(), rows.width());
+                let filled = rows.each_value().filter(|&value| value != 0.0).count();
+                if (filled as f64) >= SPARSE_BELOW * (count * width) as f64 {
+                    return Self::Coded(rows);
+                }
+                let stored = |row| {
+                    let values = rows.decoded(std::iter::once(row));
+                    let stored = (0_u32..).zip(values).filter(|&(_, value)| value != 0.0);
+                    stored.collect()
+                };
+                Self::from_rows(width, (0..count).map(stored))
+            }
             sparse @ Self::Sparse { .. } => sparse,
         }
+    }
+
+    /// Dense rows in half precision, each value rounded; the sparse form as it is.
+    ///
+    /// # Errors
+    /// Row and column of the first value beyond what half precision holds.
+    pub fn halved(self) -> Result<Self, (usize, usize)> {
+        let (rows, width) = (self.rows(), self.width());
+        let half = match &self {
+            Self::Dense { values, .. } => CodedRows::half(rows, width, values.iter().copied()),
+            Self::Coded(coded) => CodedRows::half(rows, width, coded.each_value()),
+            Self::Sparse { .. } => return Ok(self),
+        };
+        half.map(Self::Coded)
+            .map_err(|place| (place / width, place % width))
     }
 
     /// The dense form where a fifth of the values or more are stored, else the matrix as it is.
@@ -110,7 +142,7 @@ impl Features {
         }
         let nodes: Vec<u32> = (0..self.rows()).map(|row| row as u32).collect();
         match &self {
-            Self::Dense { .. } => self,
+            Self::Dense { .. } | Self::Coded(_) => self,
             Self::Sparse { width, .. } => Self::Dense {
                 width: *width,
                 values: self.dense_rows(&nodes),
@@ -120,13 +152,28 @@ impl Features {
 
     /// Whether all values are stored.
     pub const fn is_dense(&self) -> bool {
-        matches!(self, Self::Dense { .. })
+        matches!(self, Self::Dense { .. } | Self::Coded(_))
+    }
+
+    /// Whether the values are in a file, and not in memory.
+    pub const fn is_mapped(&self) -> bool {
+        matches!(self, Self::Coded(rows) if rows.is_mapped())
+    }
+
+    /// Bytes that a stored value takes in memory, with its column where that is stored.
+    pub const fn value_bytes(&self) -> usize {
+        match self {
+            Self::Dense { .. } => size_of::<f32>(),
+            Self::Sparse { .. } => size_of::<f32>() + size_of::<u32>(),
+            Self::Coded(rows) => rows.value_bytes(),
+        }
     }
 
     /// Number of values that are stored of a row.
     pub fn stored_of(&self, row: u32) -> usize {
         match self {
             Self::Dense { width, .. } => *width,
+            Self::Coded(rows) => rows.width(),
             Self::Sparse { offsets, .. } => offsets[row as usize + 1] - offsets[row as usize],
         }
     }
@@ -135,6 +182,7 @@ impl Features {
     pub fn rows(&self) -> usize {
         match self {
             Self::Dense { width, values } => values.len() / width,
+            Self::Coded(rows) => rows.rows(),
             Self::Sparse { offsets, .. } => offsets.len() - 1,
         }
     }
@@ -143,18 +191,35 @@ impl Features {
     pub const fn width(&self) -> usize {
         match self {
             Self::Dense { width, .. } | Self::Sparse { width, .. } => *width,
+            Self::Coded(rows) => rows.width(),
         }
     }
 
-    /// The stored values.
+    /// The stored values in single precision; none of rows that have to be decoded.
     pub fn values(&self) -> &[f32] {
         match self {
             Self::Dense { values, .. } | Self::Sparse { values, .. } => values,
+            Self::Coded(_) => &[],
+        }
+    }
+
+    /// Number of values that are not zero.
+    pub fn filled(&self) -> usize {
+        match self {
+            Self::Dense { values, .. } | Self::Sparse { values, .. } => {
+                values.iter().filter(|&&value| value != 0.0).count()
+            }
+            Self::Coded(rows) => rows.each_value().filter(|&value| value != 0.0).count(),
         }
     }
 
     /// The first stored value that is not a finite number: its row, its column, and what it is.
     pub fn first_not_finite(&self) -> Option<(usize, usize, f32)> {
+        if let Self::Coded(rows) = self {
+            let mut values = rows.each_value().enumerate();
+            let (place, value) = values.find(|(_, value)| !value.is_finite())?;
+            return Some((place / rows.width(), place % rows.width(), value));
+        }
         let place = self.values().iter().position(|value| !value.is_finite())?;
         let value = self.values()[place];
         Some(match self {
@@ -167,6 +232,7 @@ impl Features {
                 let row = offsets.partition_point(|&start| start <= place) - 1;
                 (row, columns[place] as usize, value)
             }
+            Self::Coded(_) => return None,
         })
     }
 
@@ -174,6 +240,7 @@ impl Features {
     pub fn density(&self) -> f64 {
         match self.rows() * self.width() {
             0 => 0.0,
+            _ if self.is_dense() => 1.0,
             all => self.values().len() as f64 / all as f64,
         }
     }
@@ -183,7 +250,19 @@ impl Features {
         matches!(self, Self::Sparse { values, .. } if values.iter().all(|&value| value >= 0.0))
     }
 
+    /// The dense form of rows that have to be decoded, else the matrix as it is.
+    pub fn decoded(self) -> Self {
+        match self {
+            Self::Coded(rows) => Self::Dense {
+                width: rows.width(),
+                values: rows.decoded(0..rows.rows()),
+            },
+            plain => plain,
+        }
+    }
+
     /// Divides each row by its sum (Kipf and Welling, 2017). Rows with sum 0 stay as they are.
+    /// Coded rows become dense.
     pub fn row_normalise(&mut self) {
         let divide = |row: &mut [f32]| {
             // In double precision, so that the sum does not depend on how a row is stored.
@@ -194,7 +273,12 @@ impl Features {
                 }
             }
         };
+        if let Self::Coded(_) = self {
+            *self = self.clone().decoded();
+        }
         match self {
+            // Decoded above.
+            Self::Coded(_) => {}
             Self::Dense { width, values } => values.chunks_exact_mut(*width).for_each(divide),
             Self::Sparse {
                 offsets, values, ..
@@ -212,6 +296,7 @@ impl Features {
     /// If a row is out of range.
     pub fn select(&self, nodes: &[u32]) -> Self {
         match self {
+            Self::Coded(rows) => Self::Coded(rows.select(nodes)),
             Self::Dense { width, values } => {
                 let row = |&node: &u32| &values[node as usize * width..][..*width];
                 Self::Dense {
@@ -258,9 +343,10 @@ impl Features {
     }
 
     /// Appends dense rows, `[rows * width]`, in the form of the rows that are here: zeros are
-    /// dropped from the sparse form.
+    /// dropped from the sparse form, and nothing is rounded.
     pub fn append(&mut self, rows: &[f32]) {
         match self {
+            Self::Coded(before) => before.append(rows),
             Self::Dense { values, .. } => values.extend_from_slice(rows),
             Self::Sparse {
                 width,
@@ -295,6 +381,7 @@ impl Features {
     /// If the row is out of range or `target` has another length than the width.
     pub fn copy_row_into(&self, row: usize, target: &mut [f32]) {
         match self {
+            Self::Coded(rows) => rows.copy_row_into(row, target),
             Self::Dense { width, values } => {
                 target.copy_from_slice(&values[row * width..][..*width]);
             }

@@ -2,6 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
+use super::coded::CodedRows;
 use super::{Dataset, Features, Labels};
 
 /// Numbers that are handed to the hash together.
@@ -35,6 +36,16 @@ impl Hasher {
         self.list(ids.iter().map(|id| id.to_le_bytes()));
     }
 
+    fn rows(&mut self, rows: &CodedRows) {
+        self.0
+            .update(((rows.rows() * rows.width()) as u64).to_le_bytes());
+        for row in 0..rows.rows() {
+            for value in rows.decoded(std::iter::once(row)) {
+                self.0.update(value.to_le_bytes());
+            }
+        }
+    }
+
     fn values(&mut self, values: &[f32]) {
         self.list(values.iter().map(|value| value.to_le_bytes()));
     }
@@ -55,6 +66,8 @@ impl Dataset {
         hasher.ids(self.graph.indices());
         match &*self.features {
             Features::Dense { values, .. } => hasher.values(values),
+            // As the dense form: where values lie is no part of what they are.
+            Features::Coded(rows) => hasher.rows(rows),
             Features::Sparse {
                 offsets,
                 columns,

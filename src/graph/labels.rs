@@ -254,6 +254,20 @@ impl Several {
         bit(self.words_of(node), label + 1)
     }
 
+    /// Whether there is a label that some of these nodes have and others have not, of those of
+    /// which anything is known.
+    pub fn differ(&self, nodes: &[u32]) -> bool {
+        let known = || {
+            nodes
+                .iter()
+                .map(|&v| v as usize)
+                .filter(|&v| self.is_known(v))
+        };
+        (0..self.labels).any(|label| {
+            known().any(|v| self.has(v, label)) && known().any(|v| !self.has(v, label))
+        })
+    }
+
     /// All bits, node by node.
     pub fn words(&self) -> &[u32] {
         &self.words

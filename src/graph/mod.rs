@@ -1,8 +1,8 @@
 //! Graphs: where they come from, how they are divided, and what then has to cross the cut.
 //!
 //! ```text
-//!  bundled  loaders/  sbm  rmat                     spec (what an experiment file may say)
-//!        \     |      /   /
+//!  bundled  loaders/  sbm  csbm  rmat               spec (what an experiment file may say)
+//!        \     |      /   /     /
 //!         RawDataset ── split ──→ Dataset: Csr, Features, labels, Split
 //!                                    │
 //!                     partition/ ──→ Partition ──→ BoundaryPlan: who sends which rows to whom
@@ -16,10 +16,13 @@
 //! many threads there are.
 
 mod batches;
+mod belief;
 mod boundary;
 mod bundled;
 mod catalogue;
+mod coded;
 mod counts;
+mod csbm;
 mod csr;
 mod dataset;
 mod division;
@@ -29,6 +32,7 @@ mod features;
 mod fingerprint;
 mod labels;
 mod loaders;
+mod mapped;
 mod metric;
 mod normal;
 mod order;
@@ -56,6 +60,7 @@ pub use catalogue::{
     PublishedFile, PublishedSet, data_folder, dataset_names, keep_data_in, published_set,
     published_sets,
 };
+pub use coded::CodedRows;
 pub use counts::{BoundaryCounts, PartCounts};
 pub use csr::Csr;
 pub use dataset::{Dataset, RawDataset, Split};
@@ -75,8 +80,8 @@ pub use rehearsal::{Form as BatchForm, LayerDraw, Rehearsal, StepDraws, seeds_of
 pub use rmat::{EDGE_FACTOR, graph500};
 pub use sampler::{SampledLayer, Sampler, View};
 pub use spec::{
-    Balance, CountSpec, DatasetSpec, FeatureSource, FitSpec, Format, LabelColumns, NodeOrder,
-    PartitionMethod, PartitionSpec, RmatCounts, SplitFractions, SplitPerClass, SplitSpec,
-    SyntheticSpec,
+    Balance, CountSpec, DatasetSpec, FeatureSource, FeatureStorage, FitSpec, Format, LabelColumns,
+    NodeOrder, PartitionMethod, PartitionSpec, RmatCounts, SplitFractions, SplitPerClass,
+    SplitSpec, SyntheticSpec,
 };
 pub use stats::PartitionStats;

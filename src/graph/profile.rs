@@ -85,12 +85,7 @@ impl DataProfile {
             }
         }
         let sizes = components(graph);
-        let filled = data
-            .features
-            .values()
-            .iter()
-            .filter(|&&value| value != 0.0)
-            .count();
+        let filled = data.features.filled();
         let all = data.features.rows() * data.features.width();
         let size =
             |split: &super::Split| [&split.train, &split.validation, &split.test].map(Vec::len);

@@ -28,13 +28,29 @@ impl EdgeCount {
     /// # Panics
     /// If an end is not below `nodes`: loaders check ids where they can still name the line.
     pub fn undirected(nodes: usize, pairs: Vec<(u32, u32)>) -> (Csr, Self) {
-        let listed = pairs.len();
-        let self_loops = pairs.iter().filter(|(a, b)| a == b).count();
-        // The first graph drops pairs that are repeated in one order. The second drops those that
-        // come the other way round, too. Their sizes give both counts.
+        let (listed, self_loops) = (pairs.len(), loops(pairs.iter().copied()));
         let directed = Csr::from_edges(nodes, pairs.iter().copied());
         drop(pairs);
-        let graph = Csr::undirected(nodes, directed.iter_edges());
+        Self::of_directed(&directed, listed, self_loops)
+    }
+
+    /// The same of `listed` pairs that are not held, but gone through three times.
+    ///
+    /// # Panics
+    /// As above.
+    pub fn of_pairs(
+        nodes: usize,
+        listed: usize,
+        pairs: impl Iterator<Item = (u32, u32)> + Clone,
+    ) -> (Csr, Self) {
+        let self_loops = loops(pairs.clone());
+        Self::of_directed(&Csr::from_edges(nodes, pairs), listed, self_loops)
+    }
+
+    /// The first graph drops pairs that are repeated in one order. The second drops those that come
+    /// the other way round, too. Their sizes give both counts.
+    fn of_directed(directed: &Csr, listed: usize, self_loops: usize) -> (Csr, Self) {
+        let graph = Csr::undirected(directed.nodes(), directed.iter_edges());
         let count = Self {
             listed,
             self_loops,
@@ -43,6 +59,11 @@ impl EdgeCount {
         };
         (graph, count)
     }
+}
+
+/// Pairs of a node with itself.
+fn loops(pairs: impl Iterator<Item = (u32, u32)>) -> usize {
+    pairs.filter(|(a, b)| a == b).count()
 }
 
 /// How a data set was read.

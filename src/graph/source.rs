@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{
-    Dataset, DatasetSpec, GraphError, NodeOrder, PublishedSet, RawDataset, SplitSpec, SyntheticSpec,
+    Dataset, DatasetSpec, FeatureStorage, Features, GraphError, NodeOrder, PublishedSet,
+    RawDataset, Reading, SplitSpec, SyntheticSpec,
 };
 use super::{bundled, catalogue, loaders, synthetic};
+use crate::memory;
 
 impl DatasetSpec {
     /// The path that is not there, if the section allows that: with `optional`, nothing at `path`,
@@ -68,7 +70,7 @@ impl DatasetSpec {
             return Err(GraphError::key("dataset.counts", what));
         }
         let mut data = match (&self.name, &self.path, &self.synthetic) {
-            (Some(name), None, None) => named(name)?,
+            (Some(name), None, None) => named(name, self.feature_storage)?,
             (None, Some(path), None) => self.files(&base.join(path))?,
             (None, None, Some(spec)) => generate(spec)?,
             _ => {
@@ -81,12 +83,20 @@ impl DatasetSpec {
             .normalise_features
             .unwrap_or_else(|| data.features.is_bag_of_words())
         {
+            if data.features.is_mapped() && self.feature_storage == FeatureStorage::Mapped {
+                let what = "cannot be true with `feature_storage = \"mapped\"`: features stay in the file as \
+                they are; leave one of the two out";
+                return Err(GraphError::key("dataset.normalise_features", what));
+            }
             // Before `expanded`, after which no bag of words can be told by its sparse form.
             Arc::make_mut(&mut data.features).row_normalise();
         }
         // Loaders have looked at what files hold; what is generated or divided can still be
-        // infinite.
-        if let Some((row, column, value)) = data.features.first_not_finite() {
+        // infinite. Of what still lies in a file neither is true.
+        let drawn = !data.features.is_mapped();
+        if let Some((row, column, value)) =
+            drawn.then(|| data.features.first_not_finite()).flatten()
+        {
             let what = format!(
                 "feature {column} of node {row} of \"{}\" (both from 0) is {value}, not a finite number, \
                  as it is generated or normalised; change `normalise_features`, or what is generated",
@@ -96,7 +106,47 @@ impl DatasetSpec {
         }
         let features = Arc::unwrap_or_clone(data.features);
         data.features = Arc::new(features.expanded());
+        self.store(&mut data)?;
         Ok(data.reordered(self.order))
+    }
+
+    /// Holds features as the section says.
+    fn store(&self, data: &mut RawDataset) -> Result<(), GraphError> {
+        const KEY: &str = "dataset.feature_storage";
+        match self.feature_storage {
+            FeatureStorage::F32 => Ok(()),
+            FeatureStorage::Mapped if data.features.is_mapped() => Ok(()),
+            FeatureStorage::Mapped => {
+                let what = format!(
+                    "\"mapped\" needs dense features in a NumPy file, as the formats graphsaint, igb, dgl-reddit, \
+                     npz-edges and ogb (binary) have them; those of \"{}\" are not; leave it out, or write \"f16\"",
+                    data.name
+                );
+                Err(GraphError::key(KEY, what))
+            }
+            FeatureStorage::F16 if !data.features.is_dense() => {
+                let note = "features are stored sparse, in single precision: feature_storage = \"f16\" is for dense ones";
+                let reading = Reading::clone(&data.reading).with_note(note);
+                data.reading = Arc::new(reading);
+                Ok(())
+            }
+            FeatureStorage::F16 => {
+                let half = memory::bytes(&[data.features.rows(), data.features.width()], 2);
+                memory::need(|| format!("{KEY} of {}", data.name), half)?;
+                let features = std::mem::replace(&mut data.features, Arc::new(Features::none(0)));
+                let features = Arc::unwrap_or_clone(features);
+                let halved = features.halved().map_err(|(row, column)| {
+                    let what = format!(
+                        "feature {column} of node {row} of \"{}\" (both from 0) is beyond 65504, the largest number \
+                         in half precision; leave it out, or divide the features",
+                        data.name
+                    );
+                    GraphError::key(KEY, what)
+                })?;
+                data.features = Arc::new(halved);
+                Ok(())
+            }
+        }
     }
 
     /// The files at `path`, as the section says that they are written.
@@ -119,16 +169,23 @@ impl DatasetSpec {
 }
 
 /// What is part of the program, or was fetched.
-fn named(name: &str) -> Result<RawDataset, GraphError> {
+fn named(name: &str, storage: FeatureStorage) -> Result<RawDataset, GraphError> {
     match catalogue::published_set(name) {
-        Some(set) => read_set(set, &set.folder()?),
+        Some(set) => read_set(set, &set.folder()?, storage),
         None => bundled::bundled(name),
     }
 }
 
 /// A published graph whose files are in `folder`.
-fn read_set(set: &PublishedSet, folder: &Path) -> Result<RawDataset, GraphError> {
-    let spec = set.spec(folder)?;
+fn read_set(
+    set: &PublishedSet,
+    folder: &Path,
+    feature_storage: FeatureStorage,
+) -> Result<RawDataset, GraphError> {
+    let spec = DatasetSpec {
+        feature_storage,
+        ..set.spec(folder)?
+    };
     let data = spec.files(spec.path.as_deref().unwrap_or(folder))?;
     // Its files may be called anything: tables have the name that experiments use.
     Ok(RawDataset {
@@ -230,7 +287,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let set = catalogue::published_set("web-google").unwrap();
         std::fs::write(folder.path().join("web-Google.txt"), "# a\n5\t7\n7\t9\n").unwrap();
-        let data = read_set(set, folder.path()).unwrap();
+        let data = read_set(set, folder.path(), FeatureStorage::F32).unwrap();
         assert_eq!((data.name.as_str(), data.graph.nodes()), ("web-google", 3));
     }
 

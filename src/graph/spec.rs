@@ -59,10 +59,36 @@ pub struct DatasetSpec {
     /// Features divided by their row sum, as Kipf and Welling (2017) do. Default: true for bags of
     /// words (stored sparse, no value negative), false otherwise.
     pub normalise_features: Option<bool>,
+    /// How dense features are held while they are not used. Default: in single precision.
+    // Left out where it is the default, so that folders from before it can be resumed.
+    #[serde(default, skip_serializing_if = "FeatureStorage::is_single")]
+    pub feature_storage: FeatureStorage,
     /// How nodes are numbered. What is drawn at random for a node goes with its number. Default: as
     /// the data have them.
     #[serde(default, skip_serializing_if = "NodeOrder::is_given")]
     pub order: NodeOrder,
+}
+
+/// How dense features are held. What is trained on, sent and planned is in single precision
+/// whatever this says: rows are decoded where they are gathered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FeatureStorage {
+    /// In memory, 4 bytes a value.
+    #[default]
+    F32,
+    /// In memory, 2 bytes a value, each rounded once, when it is read.
+    F16,
+    /// In their file, of which the system holds as much as memory allows.
+    Mapped,
+}
+
+impl FeatureStorage {
+    // The signature is serde's.
+    #[allow(clippy::trivially_copy_pass_by_ref)]
+    fn is_single(&self) -> bool {
+        *self == Self::F32
+    }
 }
 
 /// Where features of nodes are.
@@ -191,6 +217,33 @@ pub enum SyntheticSpec {
         #[serde(default)]
         seed: u64,
     },
+    /// Contextual stochastic block model (Deshpande et al., 2018), degree-corrected: `homophily`
+    /// says how much of the class is in the neighbours, `feature_signal` how much in the features.
+    Csbm {
+        /// Number of nodes.
+        nodes: usize,
+        /// Number of classes, equally many nodes each. Default 2, as in the paper.
+        #[serde(default = "two")]
+        classes: usize,
+        /// Width of the features, at least `classes` − 1. Default 16.
+        #[serde(default = "sixteen")]
+        features: usize,
+        /// Expected neighbours, before repeated pairs go.
+        degree: f64,
+        /// Chance that a neighbour is of the same class: 1 / `classes` says nothing of the class,
+        /// and both more and less do.
+        homophily: f64,
+        /// Distance of the class means from 0, in standard deviations of the noise: of two classes
+        /// the features alone tell Φ(`feature_signal`).
+        feature_signal: f64,
+        /// Exponent of the power law of degrees, above 2. Default: all nodes are as likely to have
+        /// edges.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        power_law: Option<f64>,
+        /// Seed of graph and features. Default 0.
+        #[serde(default)]
+        seed: u64,
+    },
     /// Recursive matrix graph (Chakrabarti, Zhan and Faloutsos, 2004), made undirected.
     Rmat {
         /// 2^`scale` nodes, unless `nodes` says how many to keep.
@@ -213,6 +266,14 @@ pub enum SyntheticSpec {
         #[serde(default)]
         seed: u64,
     },
+}
+
+const fn two() -> usize {
+    2
+}
+
+const fn sixteen() -> usize {
+    16
 }
 
 const fn one() -> f64 {

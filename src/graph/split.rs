@@ -62,7 +62,7 @@ fn choose(spec: &SplitSpec, data: &RawDataset, seed: u64) -> Result<Split, Graph
         return Ok(Split::default());
     }
     match spec {
-        SplitSpec::Named(name) => published(name, data),
+        SplitSpec::Named(name) => published(name, data).map(|split| labelled(split, data)),
         SplitSpec::Fractions(shares) => {
             let (train, val) = (shares.train, shares.val);
             let sound = train > 0.0 && val > 0.0 && train + val < 1.0;
@@ -88,6 +88,17 @@ fn choose(spec: &SplitSpec, data: &RawDataset, seed: u64) -> Result<Split, Graph
             per_class(counts.train_per_class, validation, data, seed)
         }
     }
+}
+
+/// The same sets without nodes of which nothing is known: they would count as wrong.
+fn labelled(mut split: Split, data: &RawDataset) -> Split {
+    let known = data.labels.known();
+    if known.len() < data.labels.len() {
+        for nodes in [&mut split.train, &mut split.validation, &mut split.test] {
+            nodes.retain(|node| known.binary_search(node).is_ok());
+        }
+    }
+    split
 }
 
 /// `public` or `public-K`.
@@ -281,6 +292,22 @@ mod tests {
 
     fn message(spec: &SplitSpec, data: &RawDataset) -> String {
         data.split(spec, 0).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn nodes_without_a_label_are_in_no_set_of_a_published_split_either() {
+        let published = Split {
+            train: vec![0, 1, 2],
+            validation: vec![3, 10],
+            test: vec![20, 21, 22],
+        };
+        let mut data = hundred();
+        data.splits = vec![published];
+        let split = data.split(&SplitSpec::default(), 0).unwrap().split;
+        assert_eq!(
+            (&split.train[..], &split.validation[..], &split.test[..]),
+            (&[1, 2][..], &[3][..], &[21, 22][..])
+        );
     }
 
     #[test]

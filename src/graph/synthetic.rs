@@ -1,5 +1,6 @@
 //! Generated data sets: the checks that all share.
 
+use super::csbm::{self, Contextual};
 use super::{EDGE_FACTOR, GraphError, RawDataset, SyntheticSpec, propagated, rmat, sbm};
 use crate::memory;
 
@@ -23,6 +24,13 @@ fn generated(spec: &SyntheticSpec, values: bool) -> Result<RawDataset, GraphErro
             features,
             seed,
             ..
+        }
+        | SyntheticSpec::Csbm {
+            nodes,
+            classes,
+            features,
+            seed,
+            ..
         } => (*nodes, *classes, *features, *seed),
         SyntheticSpec::Rmat {
             scale,
@@ -41,28 +49,7 @@ fn generated(spec: &SyntheticSpec, values: bool) -> Result<RawDataset, GraphErro
             (nodes.unwrap_or(1 << scale), *classes, *features, *seed)
         }
     };
-    // From five nodes on, 60, 20 and 20 % of them are at least one node each.
-    if u32::try_from(nodes).is_err() || nodes < 5 {
-        return Err(GraphError::synthetic(
-            "nodes",
-            format!("{nodes} is not between 5 and 2^32 - 1"),
-        ));
-    }
-    if classes == 0 || classes > nodes {
-        return Err(GraphError::synthetic(
-            "classes",
-            format!("{classes} is not between 1 and the {nodes} nodes"),
-        ));
-    }
-    if width == 0 {
-        return Err(GraphError::synthetic("features", "must be at least 1"));
-    }
-    if let SyntheticSpec::Sbm {
-        labels: Some(0), ..
-    } = spec
-    {
-        return Err(GraphError::synthetic("labels", "must be at least 1"));
-    }
+    check(spec, nodes, classes, width)?;
     let drawn = if values { width } else { 0 };
     memory::need(|| "dataset.synthetic".to_owned(), least(spec, nodes, drawn))?;
     let data = match spec {
@@ -79,6 +66,25 @@ fn generated(spec: &SyntheticSpec, values: bool) -> Result<RawDataset, GraphErro
                 Some(labels) => propagated::with_labels(data, *labels, seed),
                 None => data,
             })
+        }
+        SyntheticSpec::Csbm {
+            degree,
+            homophily,
+            feature_signal,
+            power_law,
+            ..
+        } => {
+            let model = Contextual {
+                degree: *degree,
+                homophily: *homophily,
+                feature_signal: *feature_signal,
+                power_law: *power_law,
+            };
+            if values {
+                csbm::generate(nodes, classes, width, model, seed)
+            } else {
+                csbm::outline(nodes, classes, width, model, seed)
+            }
         }
         SyntheticSpec::Rmat {
             scale,
@@ -102,6 +108,38 @@ fn generated(spec: &SyntheticSpec, values: bool) -> Result<RawDataset, GraphErro
     data?.with_own_split(seed)
 }
 
+/// Whether there can be so many of everything.
+fn check(
+    spec: &SyntheticSpec,
+    nodes: usize,
+    classes: usize,
+    width: usize,
+) -> Result<(), GraphError> {
+    // From five nodes on, 60, 20 and 20 % of them are at least one node each.
+    if u32::try_from(nodes).is_err() || nodes < 5 {
+        return Err(GraphError::synthetic(
+            "nodes",
+            format!("{nodes} is not between 5 and 2^32 - 1"),
+        ));
+    }
+    if classes == 0 || classes > nodes {
+        return Err(GraphError::synthetic(
+            "classes",
+            format!("{classes} is not between 1 and the {nodes} nodes"),
+        ));
+    }
+    if width == 0 {
+        return Err(GraphError::synthetic("features", "must be at least 1"));
+    }
+    if let SyntheticSpec::Sbm {
+        labels: Some(0), ..
+    } = spec
+    {
+        return Err(GraphError::synthetic("labels", "must be at least 1"));
+    }
+    Ok(())
+}
+
 /// Bytes that generating takes at least: features, and the pairs of nodes that are drawn, with the
 /// two forms of the graph that is made of them.
 fn least(spec: &SyntheticSpec, nodes: usize, width: usize) -> u64 {
@@ -112,6 +150,7 @@ fn least(spec: &SyntheticSpec, nodes: usize, width: usize) -> u64 {
             degree_between,
             ..
         } => (nodes as f64 * (degree_within + degree_between) / 2.0) as u64,
+        SyntheticSpec::Csbm { degree, .. } => (nodes as f64 * degree / 2.0) as u64,
         SyntheticSpec::Rmat {
             scale,
             edge_factor,

@@ -64,4 +64,70 @@ impl Dataset {
             None => Self { metric, ..self },
         })
     }
+
+    /// The same data, if the metric says something of the nodes that choose the best epoch and of
+    /// those that are reported. Without a score of the former any epoch would be the best.
+    ///
+    /// # Errors
+    /// If there are no such nodes, or by ROC-AUC each label is that of all of them or of none.
+    pub fn with_scores(self) -> Result<Self, GraphError> {
+        let sets = [
+            ("validation", &self.split.validation),
+            ("test", &self.split.test),
+        ];
+        for (set, nodes) in sets.into_iter().filter(|_| self.classes > 0) {
+            let what = match &self.labels {
+                _ if nodes.is_empty() => "has no nodes",
+                Labels::Several(of) if self.metric == Metric::RocAuc && !of.differ(nodes) => {
+                    "has no label that some of its nodes have and others have not, and ROC-AUC compares these"
+                }
+                _ => continue,
+            };
+            let what = format!(
+                "the {set} set of `{}` {what}; take another split, such as {{ train = 0.6, val = 0.2 }}",
+                self.name
+            );
+            return Err(GraphError::key("dataset.split", what));
+        }
+        Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Csr, Features, RawDataset, Split, SplitSpec};
+    use super::*;
+
+    #[test]
+    fn a_set_that_the_metric_says_nothing_of_is_refused() {
+        let of = |classes: [u32; 6], validation: &[u32]| {
+            let split = Split {
+                train: vec![0, 1],
+                validation: validation.to_vec(),
+                test: vec![4, 5],
+            };
+            let graph = Csr::undirected(6, std::iter::empty());
+            let labels = classes.map(Some).to_vec();
+            let (name, features) = ("toy".to_owned(), Features::identity(6));
+            RawDataset::new(name, graph, features, labels, 2, vec![split])
+                .split(&SplitSpec::default(), 0)
+                .unwrap()
+        };
+        let check = |data: Dataset, metric| {
+            let data = data.measured_by(Some(metric)).unwrap();
+            data.with_scores().map_err(|error| error.to_string())
+        };
+        let one_kind = || of([0, 1, 0, 0, 0, 1], &[2, 3]);
+        assert!(check(one_kind(), Metric::Accuracy).is_ok());
+        let error = check(one_kind(), Metric::RocAuc).unwrap_err();
+        assert!(error.starts_with("dataset.split: the validation set of `toy` has no label that"));
+        assert!(check(of([0, 1, 0, 1, 0, 1], &[2, 3]), Metric::RocAuc).is_ok());
+        let error = check(of([0, 1, 0, 1, 1, 1], &[2, 3]), Metric::RocAuc).unwrap_err();
+        assert!(error.contains("the test set"), "{error}");
+        let error = check(of([0, 1, 0, 1, 0, 1], &[]), Metric::Accuracy).unwrap_err();
+        assert!(
+            error.contains("the validation set of `toy` has no nodes"),
+            "{error}"
+        );
+    }
 }

@@ -21,11 +21,15 @@ pub enum Input {
 }
 
 impl Input {
-    /// Feature rows, dense or sparse as they are stored.
+    /// Feature rows, dense or sparse as they are stored; those that are coded are decoded here.
     pub fn from_features(features: Features, place: &Place) -> Self {
         match features {
             Features::Dense { width, values } => {
                 Self::Dense(Matrix::from_values(values, width, place))
+            }
+            Features::Coded(rows) => {
+                let values = rows.decoded(0..rows.rows());
+                Self::Dense(Matrix::from_values(values, rows.width(), place))
             }
             Features::Sparse {
                 width,

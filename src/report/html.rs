@@ -176,6 +176,7 @@ impl Page<'_> {
             .collect();
         add("Data", parts.join(", "));
         add("Split", split.collect::<Vec<_>>().join(", "));
+        add("Notes on data", notes(&self.manifest["data_sets"]));
         add(
             "Model",
             of(|run| {
@@ -308,4 +309,15 @@ fn machine(machine: &Value) -> String {
     );
     parts.extend(machine["os"].as_str().map(Into::into));
     parts.join(", ")
+}
+/// What was made up or guessed of each data set, or is known of it, in sentences.
+fn notes(sets: &Value) -> String {
+    let of = |set: &Value| -> Vec<String> {
+        let notes = set["notes"].as_array().into_iter().flatten();
+        let notes = notes.filter_map(Value::as_str);
+        let name = set["name"].as_str().unwrap_or_default();
+        notes.map(|note| format!("{name}: {note}")).collect()
+    };
+    let all = sets.as_array().into_iter().flatten().flat_map(of);
+    all.collect::<Vec<String>>().join(". ")
 }

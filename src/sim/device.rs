@@ -92,8 +92,8 @@ impl WorkerDevice {
         // The edges of a stripe fit, too, and the words of sparse features, whichever nodes it has.
         let mut stripe = fitting(&mut entries, floats / heads.max(1));
         let summed = match &*dataset.features {
-            Features::Dense { width, .. } => {
-                widest = widest.max(*width);
+            dense @ (Features::Dense { .. } | Features::Coded(_)) => {
+                widest = widest.max(dense.width());
                 widest
             }
             Features::Sparse { offsets, .. } => {

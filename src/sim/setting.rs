@@ -98,7 +98,11 @@ impl Setting {
     pub fn always_holds(&self, rank: usize) -> u64 {
         let part = &self.counts.parts[rank];
         // A sparse value has its column's number beside it.
-        let value = if self.counts.dense { 4 } else { 8 };
+        let value = if self.counts.dense {
+            self.dataset.features.value_bytes()
+        } else {
+            8
+        };
         let edges = part.internal_edges + part.cut_edges;
         // Of each row its number and its degree; of each edge its column.
         let words = 2 * (part.owned + part.halo) + edges + 4 * self.model.parameters();

@@ -288,6 +288,7 @@ fn everything_can_be_listed() {
                 "npz-csr",
                 "edge-list",
                 "sbm",
+                "csbm",
                 "rmat",
                 "ogbn-papers100M",
             ][..],

@@ -149,7 +149,7 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
         "name = \"cora\"",
         "synthetic = { kind = \"smb\" }",
         "x.toml:4: in [dataset.synthetic]: `kind` cannot be \"smb\"; did you mean `sbm`? Possible \
-         values: sbm, rmat",
+         values: sbm, csbm, rmat",
     ),
     (
         "method = \"metis\"",

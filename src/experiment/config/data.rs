@@ -4,7 +4,8 @@ use super::Vocabulary;
 use super::check::Checks;
 use super::error::ConfigError;
 use crate::graph::{
-    DatasetSpec, FeatureSource, Format, LabelColumns, NodeOrder, SplitSpec, SyntheticSpec,
+    DatasetSpec, FeatureSource, FeatureStorage, Format, LabelColumns, NodeOrder, SplitSpec,
+    SyntheticSpec,
 };
 
 /// Most edges that are drawn, repeated ones included.
@@ -60,6 +61,10 @@ pub(super) fn dataset(
         let only = [
             (spec.split == SplitSpec::default(), "split"),
             (spec.normalise_features.is_none(), "normalise_features"),
+            (
+                spec.feature_storage == FeatureStorage::default(),
+                "feature_storage",
+            ),
             (spec.order == NodeOrder::default(), "order"),
         ];
         for (absent, key) in only {
@@ -183,6 +188,12 @@ pub(super) fn synthetic(spec: &SyntheticSpec, check: &Checks<'_>) -> Result<(), 
             check.not_negative(*degree_between, "degree_between")?;
             check.not_negative(*noise, "noise")
         }
+        SyntheticSpec::Csbm {
+            nodes, features, ..
+        } => {
+            of_features(*features, *nodes)?;
+            contextual(spec, check)
+        }
         SyntheticSpec::Rmat {
             scale,
             edge_factor,
@@ -230,4 +241,41 @@ pub(super) fn synthetic(spec: &SyntheticSpec, check: &Checks<'_>) -> Result<(), 
             )
         }
     }
+}
+
+/// The numbers of a contextual stochastic block model.
+fn contextual(spec: &SyntheticSpec, check: &Checks<'_>) -> Result<(), ConfigError> {
+    let SyntheticSpec::Csbm {
+        nodes,
+        classes,
+        features,
+        degree,
+        homophily,
+        feature_signal,
+        power_law,
+        ..
+    } = spec
+    else {
+        return Ok(());
+    };
+    check.positive(*nodes, "nodes")?;
+    check.that(*classes >= 2, "classes", "must be at least 2")?;
+    check.that(nodes >= classes, "nodes", "must be at least `classes`")?;
+    check.that(
+        features + 1 >= *classes,
+        "features",
+        "must be at least `classes` - 1: the means of the classes are the corners of a simplex",
+    )?;
+    check.not_negative(*degree, "degree")?;
+    check.not_negative(*feature_signal, "feature_signal")?;
+    check.that(
+        (0.0..=1.0).contains(homophily),
+        "homophily",
+        "is a chance, between 0 and 1",
+    )?;
+    check.that(
+        power_law.is_none_or(|exponent| exponent > 2.0 && exponent.is_finite()),
+        "power_law",
+        "must be above 2: with less the mean degree has no bound",
+    )
 }

@@ -288,7 +288,7 @@ fn own_settings(
 }
 
 /// A value as it reads in the name of a cell: a whole `dataset` section is called by its name, by
-/// the last part of its path, or as synthetic graphs are, `rmat-4096`.
+/// the last part of its path, or as synthetic graphs are, `rmat-4096`, `csbm-4096-h0.8-s1`.
 fn brief(value: &Value) -> Json {
     let text = |key: &str| value.get(key).and_then(Value::as_str);
     let last = |path: &str| {
@@ -301,7 +301,15 @@ fn brief(value: &Value) -> Json {
         let number = |key: &str| spec.get(key).and_then(Value::as_integer);
         // The scale has not been checked yet, and a shift by 64 would overflow.
         let nodes = number("nodes").or_else(|| Some(1 << number("scale")?.clamp(0, 62)))?;
-        Some(format!("{}-{nodes}", spec.get("kind")?.as_str()?))
+        let name = format!("{}-{nodes}", spec.get("kind")?.as_str()?);
+        let share = |key: &str| {
+            let value = spec.get(key)?;
+            value.as_float().or(value.as_integer().map(|n| n as f64))
+        };
+        Some(match share("homophily").zip(share("feature_signal")) {
+            Some((homophily, signal)) => format!("{name}-h{homophily}-s{signal}"),
+            None => name,
+        })
     };
     let section = text("name")
         .map(str::to_owned)

@@ -4,6 +4,13 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+#[cfg(test)]
+use std::fs;
+#[cfg(test)]
+use std::path::Path;
+
+#[cfg(test)]
+use crate::graph::{DatasetSpec, FeatureStorage, Format};
 
 /// One allocation of more than this, for files of a few kilobytes, is refused: the program then
 /// ends, after saying in which execution.
@@ -96,4 +103,58 @@ fn the_most_that_was_there_at_once_is_counted() {
         }
     });
     assert!((1 << 20..1 << 21).contains(&peak), "{peak}");
+}
+
+#[test]
+fn features_that_stay_in_their_file_are_not_held_and_half_precision_halves_them() {
+    const NODES: usize = 20_000;
+    const WIDTH: usize = 64;
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, kind: &str, shape: &str, raw: &[u8]| {
+        let head = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({shape}), }}\n");
+        let mut bytes = b"\x93NUMPY\x01\0".to_vec();
+        bytes.extend(u16::try_from(head.len()).unwrap().to_le_bytes());
+        bytes.extend(head.as_bytes());
+        bytes.extend(raw);
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    };
+    let floats = |count: usize| -> Vec<u8> {
+        let values = (0..count).map(|at| (at % 13 + 1) as f32);
+        values.flat_map(f32::to_le_bytes).collect()
+    };
+    write("paper/node_label_19.npy", "<f4", "20000,", &floats(NODES));
+    write(
+        "paper/node_feat.npy",
+        "<f4",
+        "20000, 64",
+        &floats(NODES * WIDTH),
+    );
+    let ends = [0_i64, 1].map(i64::to_le_bytes).concat();
+    write("paper__cites__paper/edge_index.npy", "<i8", "1, 2", &ends);
+    let held = |feature_storage| {
+        let spec = DatasetSpec {
+            path: Some(folder.path().to_owned()),
+            format: Some(Format::Igb),
+            feature_storage,
+            ..DatasetSpec::default()
+        };
+        let read = || spec.read(Path::new("")).unwrap();
+        let (data, peak) = peak_of("", 0, || {
+            let data = read();
+            // A worker's share of them.
+            let part: Vec<u32> = (0..NODES as u32).step_by(4).collect();
+            let part = data.features.select(&part);
+            (data, part)
+        });
+        assert_eq!(data.1.rows(), NODES / 4);
+        peak as f64 / (NODES * WIDTH) as f64
+    };
+    // Bytes a value; the graph and the labels take half of one.
+    let (single, half) = (held(FeatureStorage::F32), held(FeatureStorage::F16));
+    let mapped = held(FeatureStorage::Mapped);
+    assert!((5.0..7.0).contains(&single), "{single}");
+    assert!((2.0..3.2).contains(&half), "{half}");
+    assert!(mapped < 1.2, "{mapped}");
 }

@@ -23,8 +23,8 @@ use super::archive::{Address, Archive};
 use super::config::{PAPER, Vocabulary};
 use super::{Experiment, FlowFile, Tables, read_manifest, vocabulary_check};
 use crate::graph::{
-    Csr, DatasetSpec, FeatureSource, Format, LabelColumns, PartitionMethod, PartitionSpec,
-    dataset_names,
+    Csr, DatasetSpec, FeatureSource, FeatureStorage, Format, LabelColumns, PartitionMethod,
+    PartitionSpec, dataset_names,
 };
 use crate::net::PRESETS;
 use crate::sim::DEVICE_PROFILES;
@@ -139,6 +139,17 @@ fn of_arrays_and_tables() -> Vec<Target> {
             samples::layout("graphsaint-several"),
             |at| data(Format::GraphSaint, at),
         ),
+        target("graphsaint: mapped", samples::layout("graphsaint"), |at| {
+            let spec = DatasetSpec {
+                path: Some(at.to_owned()),
+                format: Some(Format::GraphSaint),
+                feature_storage: FeatureStorage::Mapped,
+                ..DatasetSpec::default()
+            };
+            // The rows as well, which are decoded where they are gathered.
+            let data = spec.read(Path::new(""));
+            data.is_ok_and(|data| data.features.filled() > 0)
+        }),
         target("ppi: npy, json", samples::layout("ppi"), |at| {
             data(Format::Ppi, at)
         }),

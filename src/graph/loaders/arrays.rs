@@ -132,18 +132,30 @@ pub fn features(
     array: Array<f32>,
     nodes: usize,
 ) -> Result<Features, GraphError> {
-    let [rows, width] = array.shape[..] else {
+    let width = width(path, name, &array.shape, Some(nodes))?;
+    let values = array.values;
+    Ok(finite(path, name, Features::Dense { width, values })?.compact())
+}
+
+/// The width of features of this shape, if there is a row for each node.
+pub fn width(
+    path: &Path,
+    name: &str,
+    shape: &[usize],
+    nodes: Option<usize>,
+) -> Result<usize, GraphError> {
+    let [rows, width] = *shape else {
         return Err(GraphError::file(
             path,
             format!("{name} must have one row per node"),
         ));
     };
+    let nodes = nodes.unwrap_or(rows);
     if rows != nodes || width == 0 {
         let what = format!("{name} has {rows} rows, {width} values each, for {nodes} nodes");
         return Err(GraphError::file(path, what));
     }
-    let values = array.values;
-    Ok(finite(path, name, Features::Dense { width, values })?.compact())
+    Ok(width)
 }
 
 /// The first 60 % train, the next 20 % validate, the rest tests.

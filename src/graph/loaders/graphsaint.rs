@@ -9,11 +9,11 @@ use std::path::Path;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::arrays::{features, split};
+use super::arrays::split;
 use super::ids::{in_range, number_classes};
-use super::npy::{self, Npz};
-use super::{EdgeCount, Reading, scipy};
-use crate::graph::{GraphError, Labels, RawDataset, Several};
+use super::npy::Npz;
+use super::{EdgeCount, Reading, scipy, stored};
+use crate::graph::{FeatureStorage, GraphError, Labels, RawDataset, Several};
 
 /// What a node belongs to.
 #[derive(Deserialize)]
@@ -47,7 +47,7 @@ struct Roles {
 }
 
 /// Reads the folder.
-pub fn read(folder: &Path) -> Result<RawDataset, GraphError> {
+pub fn read(folder: &Path, storage: FeatureStorage) -> Result<RawDataset, GraphError> {
     let at = |name: &str| folder.join(name);
     let files = [
         at("adj_full.npz"),
@@ -56,9 +56,8 @@ pub fn read(folder: &Path) -> Result<RawDataset, GraphError> {
         at("role.json"),
     ];
     let [adjacency, feats, class_map, role] = &files;
-    let array = npy::read::<f32>(feats)?;
-    let nodes = array.shape.first().copied().unwrap_or(0);
-    let features = features(feats, "the array", array, nodes)?;
+    let features = stored::features(feats, None, storage, None)?;
+    let nodes = features.rows();
     let edges = scipy::edges(&mut Npz::open(adjacency)?, nodes)?;
 
     let wrong = |path: &Path| {

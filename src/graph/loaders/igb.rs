@@ -10,13 +10,17 @@
 
 use std::path::Path;
 
-use super::arrays::{Ends, features, in_order, known_of_decimals};
+use super::arrays::{in_order, known_of_decimals};
 use super::ids::number_classes;
-use super::{EdgeCount, Reading, npy};
-use crate::graph::{GraphError, RawDataset};
+use super::{Reading, npy, stored};
+use crate::graph::{FeatureStorage, GraphError, RawDataset};
 
 /// Reads the folder with `paper` in it, or in its folder `processed`, with the classes of a file.
-pub fn read(folder: &Path, label: Option<&str>) -> Result<RawDataset, GraphError> {
+pub fn read(
+    folder: &Path,
+    label: Option<&str>,
+    storage: FeatureStorage,
+) -> Result<RawDataset, GraphError> {
     let inner = folder.join("processed");
     let folder = if inner.is_dir() { &inner } else { folder };
     let label = label.unwrap_or("node_label_19");
@@ -25,12 +29,10 @@ pub fn read(folder: &Path, label: Option<&str>) -> Result<RawDataset, GraphError
     let pairs = folder.join("paper__cites__paper/edge_index.npy");
     let names = npy::read::<f64>(&classes_of)?.values;
     let nodes = names.len();
-    let edges = npy::read::<i64>(&pairs)?.pairs(nodes, Ends::Rows);
-    let edges = edges.map_err(|what| GraphError::file(&pairs, what))?;
-    let features = features(&feats, "the array", npy::read(&feats)?, nodes)?;
+    let (graph, count) = stored::graph(&pairs, nodes)?;
+    let features = stored::features(&feats, None, storage, Some(nodes))?;
     let names = known_of_decimals(&names).map_err(|what| GraphError::file(&classes_of, what))?;
     let (labels, classes) = number_classes(&names);
-    let (graph, count) = EdgeCount::undirected(nodes, edges);
     let reading = Reading::of(count, [feats, classes_of, pairs]);
     // Named after the folder.
     Ok(RawDataset::new(

@@ -6,6 +6,7 @@
 //! npy    arrays, also in an .npz file    numpy    arrays and sparse matrices among its objects
 //! arrays what they mean: edges, classes  tabular  nodes of a table, however it is written
 //! scipy  sparse matrices of .npz files  element  values of arrays
+//! stored arrays that stay in their file
 //!
 //! planetoid   linqs   npz_csr   npz_edges   csv (and JSON)   edge_list   metis_graph   ogb
 //! reddit   graphsaint   igb   wiki_cs   matrix_market   parquet
@@ -44,6 +45,7 @@ mod ppi;
 mod published;
 mod reddit;
 mod scipy;
+mod stored;
 mod tabular;
 mod text;
 mod wiki_cs;
@@ -65,20 +67,24 @@ pub(super) fn read(
     path: &Path,
     spec: &DatasetSpec,
 ) -> Result<RawDataset, GraphError> {
+    let storage = spec.feature_storage;
     let mut data = match format {
         Format::Planetoid => planetoid::read(path),
         Format::Linqs => linqs::read(path),
         Format::NpzCsr => npz_csr::read(path),
-        Format::NpzEdges => npz_edges::read(path),
+        Format::NpzEdges => npz_edges::read(path, storage),
         Format::CsvJson => csv::read(path, csv::Form::Json, spec),
         Format::Csv => csv::read(path, csv::Form::Plain, spec),
         Format::EdgeList => edge_list::read(path),
         Format::Metis => metis_graph::read(path),
-        Format::Ogb => ogb::read(path),
-        Format::DglReddit => reddit::read(path),
-        Format::GraphSaint => graphsaint::read(path),
+        Format::Ogb => ogb::read(path, storage),
+        Format::DglReddit => reddit::read(path, storage),
+        Format::GraphSaint => graphsaint::read(path, storage),
         Format::Ppi => ppi::read(path),
-        Format::Igb => igb::read(path, spec.label.as_ref().and_then(LabelColumns::one)),
+        Format::Igb => {
+            let label = spec.label.as_ref().and_then(LabelColumns::one);
+            igb::read(path, label, storage)
+        }
         Format::WikiCs => wiki_cs::read(path),
         Format::MatrixMarket => matrix_market::read(path),
         Format::Parquet => parquet::read(path, spec),

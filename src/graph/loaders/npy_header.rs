@@ -78,6 +78,11 @@ impl Header {
         })
     }
 
+    /// Where the values start, counted from the start of the array.
+    pub const fn end(&self) -> u64 {
+        self.end
+    }
+
     /// Number of values, each of so many bytes, where the array has `bytes` in all.
     pub fn count(&self, width: usize, bytes: u64) -> Result<usize, String> {
         let factors = self.shape.iter();

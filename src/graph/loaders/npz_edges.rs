@@ -8,11 +8,11 @@ use std::path::Path;
 use super::arrays::{Ends, known};
 use super::ids::number_classes;
 use super::npy::Npz;
-use super::{EdgeCount, Reading, data_set_name, finite, only_file};
-use crate::graph::{Features, GraphError, RawDataset, Split};
+use super::{EdgeCount, Reading, data_set_name, only_file, stored};
+use crate::graph::{FeatureStorage, GraphError, RawDataset, Split};
 
 /// Reads the file, or the only `.npz` file of the folder.
-pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
+pub fn read(path: &Path, storage: FeatureStorage) -> Result<RawDataset, GraphError> {
     let path = only_file(path, ".npz")?;
     let mut npz = Npz::open(&path)?;
     let named = |npz: &Npz<'_>, [here, there]: [&'static str; 2]| {
@@ -24,18 +24,11 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
         }
     };
     let of_features = named(&npz, ["node_features", "features"]);
-    let features = npz.read::<f32>(of_features)?;
     let of_labels = named(&npz, ["node_labels", "target"]);
     let labels = npz.read::<i64>(of_labels)?.values;
     let pairs = npz.read::<i64>("edges")?;
     let nodes = labels.len();
-    let [rows, width] = features.shape[..] else {
-        return Err(npz.error(format!("`{of_features}` must have one row per node")));
-    };
-    if rows != nodes || width == 0 {
-        let what = format!("has features of {rows} nodes, {width} each, and labels of {nodes}");
-        return Err(npz.error(what));
-    }
+    let features = stored::features(&path, Some(of_features), storage, Some(nodes))?;
     let pairs = pairs
         .pairs(nodes, Ends::Rows)
         .map_err(|what| npz.error(format!("`edges`: {what}")))?;
@@ -60,11 +53,6 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
             test,
         })
         .collect();
-    let features = Features::Dense {
-        width,
-        values: features.values,
-    };
-    let features = finite(&path, &format!("`{of_features}`"), features)?.compact();
     Ok(RawDataset::new(
         data_set_name(&path),
         graph,
@@ -99,6 +87,7 @@ fn masks(npz: &mut Npz, name: &str, nodes: usize) -> Result<Vec<Vec<u32>>, Graph
 mod tests {
     use super::super::npy::tests::{add1, add2};
     use super::*;
+    use crate::graph::Features;
     use ndarray_npy::NpzWriter;
     use std::fs::File;
 
@@ -142,7 +131,7 @@ mod tests {
         add1(&mut npz, "target", &[3_i64, 0, 3]);
         add2(&mut npz, "edges", 2, &[0_i64, 1, 2, 1]);
         npz.finish().unwrap();
-        let data = read(&path).unwrap();
+        let data = read(&path, FeatureStorage::F32).unwrap();
         assert_eq!((data.graph.nodes(), data.graph.edges()), (3, 4));
         assert_eq!((data.features.width(), data.classes), (2, 2));
         assert_eq!(data.labels.classes(), [Some(1), Some(0), Some(1)]);
@@ -153,7 +142,7 @@ mod tests {
     fn every_published_split_is_there() {
         let folder = tempfile::tempdir().unwrap();
         write(&folder.path().join("tiny_filtered.npz"), &[0, 1, 2, 1]);
-        let data = read(folder.path()).unwrap();
+        let data = read(folder.path(), FeatureStorage::F32).unwrap();
         assert_eq!(data.graph.edges(), 4);
         assert_eq!(data.splits.len(), 2);
         assert_eq!(
@@ -172,14 +161,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.npz");
         write(&path, &[0, 3]);
-        let error = read(&path).unwrap_err().to_string();
+        let error = read(&path, FeatureStorage::F32).unwrap_err().to_string();
         assert!(
             error.contains("`edges`: node 3 is not one of the 3 nodes, 0 to 2"),
             "{error}"
         );
         write(&path, &[0, -1]);
         assert!(
-            read(&path)
+            read(&path, FeatureStorage::F32)
                 .unwrap_err()
                 .to_string()
                 .contains("is not one of the 3 nodes")

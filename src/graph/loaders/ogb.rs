@@ -22,10 +22,10 @@ use super::ids::{in_range, is_known, number_classes};
 use super::ogb_binary::{self, Raw};
 use super::text::{each_line, finite, number, open};
 use super::{EdgeCount, Reading, entries, file_name};
-use crate::graph::{Features, GraphError, Labels, RawDataset, Several, Split};
+use crate::graph::{FeatureStorage, Features, GraphError, Labels, RawDataset, Several, Split};
 
 /// Reads the folder.
-pub fn read(folder: &Path) -> Result<RawDataset, GraphError> {
+pub fn read(folder: &Path, storage: FeatureStorage) -> Result<RawDataset, GraphError> {
     let raw = folder.join("raw");
     let Raw {
         nodes,
@@ -36,7 +36,7 @@ pub fn read(folder: &Path) -> Result<RawDataset, GraphError> {
         note,
         mut files,
     } = if raw.join("data.npz").is_file() {
-        ogb_binary::read(&raw)?
+        ogb_binary::read(&raw, storage)?
     } else {
         text(&raw)?
     };
@@ -325,7 +325,7 @@ mod tests {
     #[test]
     fn a_folder_with_plain_and_compressed_files_is_read() {
         let folder = made_up();
-        let data = read(folder.path()).unwrap();
+        let data = read(folder.path(), FeatureStorage::F32).unwrap();
         assert_eq!(
             data.graph.iter_edges().collect::<Vec<_>>(),
             [(1, 0), (0, 1), (2, 1), (1, 2)]
@@ -353,7 +353,7 @@ mod tests {
         std::fs::write(at("raw/node-label.csv"), "0,1\n1,1\nnan,nan\n").unwrap();
         // Edges 0–1 and 2–1: node 1 has the mean of both.
         std::fs::write(at("raw/edge-feat.csv.gz"), packed("1,0\n0,0.5\n")).unwrap();
-        let data = read(folder.path()).unwrap();
+        let data = read(folder.path(), FeatureStorage::F32).unwrap();
         let several = data.labels.several().unwrap();
         assert_eq!((data.classes, several.labels()), (2, 2));
         assert!(!several.has(0, 0) && several.has(0, 1) && several.has(1, 0));
@@ -361,7 +361,9 @@ mod tests {
         assert_eq!(data.features.values(), [1.0, 0.0, 0.5, 0.25, 0.0, 0.5]);
         assert!(data.reading.notes[0].contains("mean of the features of its edges"));
         std::fs::write(at("raw/edge-feat.csv.gz"), packed("1,0\n")).unwrap();
-        let error = read(folder.path()).unwrap_err().to_string();
+        let error = read(folder.path(), FeatureStorage::F32)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("has 1 lines for 2 edges"), "{error}");
     }
 
@@ -390,10 +392,14 @@ mod tests {
         ] {
             let folder = made_up();
             std::fs::write(folder.path().join(name), text).unwrap();
-            let error = read(folder.path()).unwrap_err().to_string();
+            let error = read(folder.path(), FeatureStorage::F32)
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(message), "{error}");
         }
-        let error = read(Path::new("nowhere")).unwrap_err().to_string();
+        let error = read(Path::new("nowhere"), FeatureStorage::F32)
+            .unwrap_err()
+            .to_string();
         assert!(
             error.contains("has neither `num-node-list.csv` nor"),
             "{error}"

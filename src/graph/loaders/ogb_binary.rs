@@ -9,10 +9,11 @@
 
 use std::path::{Path, PathBuf};
 
-use super::arrays::{Ends, features, known_of_decimals};
+use super::arrays::{Ends, known_of_decimals};
 use super::ids::number_classes;
 use super::npy::Npz;
-use crate::graph::{Features, GraphError, Labels};
+use super::stored;
+use crate::graph::{FeatureStorage, Features, GraphError, Labels};
 
 /// What a raw folder holds.
 pub struct Raw {
@@ -33,7 +34,7 @@ pub struct Raw {
 }
 
 /// Reads the raw folder.
-pub fn read(raw: &Path) -> Result<Raw, GraphError> {
+pub fn read(raw: &Path, storage: FeatureStorage) -> Result<Raw, GraphError> {
     let (data, labels) = (raw.join("data.npz"), raw.join("node-label.npz"));
     let mut npz = Npz::open(&data)?;
     let mut single = |name: &str| {
@@ -47,7 +48,7 @@ pub fn read(raw: &Path) -> Result<Raw, GraphError> {
     };
     let (nodes, promised) = (single("num_nodes_list")?, single("num_edges_list")?);
     // Before anything is made for so many nodes.
-    let features = features(&data, "`node_feat`", npz.read("node_feat")?, nodes)?;
+    let features = stored::features(&data, Some("node_feat"), storage, Some(nodes))?;
     let index = npz.read::<i64>("edge_index")?;
     let edges = index.pairs(nodes, Ends::Columns);
     let edges = edges.map_err(|what| npz.error(format!("`edge_index`: {what}")))?;

@@ -4,20 +4,20 @@
 
 use std::path::Path;
 
-use super::arrays::{features, known, split};
+use super::arrays::{known, split};
 use super::ids::number_classes;
 use super::npy::Npz;
-use super::{EdgeCount, Reading, data_set_name, only_file, scipy};
-use crate::graph::{GraphError, RawDataset};
+use super::{EdgeCount, Reading, data_set_name, only_file, scipy, stored};
+use crate::graph::{FeatureStorage, GraphError, RawDataset};
 
 /// Reads the folder.
-pub fn read(folder: &Path) -> Result<RawDataset, GraphError> {
+pub fn read(folder: &Path, storage: FeatureStorage) -> Result<RawDataset, GraphError> {
     let graph = only_file(folder, "_graph.npz")?;
     let data = only_file(folder, "_data.npz")?;
     let mut npz = Npz::open(&data)?;
     let labels = npz.read::<i64>("label")?.values;
     let nodes = labels.len();
-    let features = features(&data, "`feature`", npz.read("feature")?, nodes)?;
+    let features = stored::features(&data, Some("feature"), storage, Some(nodes))?;
     let types = npz.read::<i64>("node_types")?.values;
     if types.len() != nodes {
         let what = format!(

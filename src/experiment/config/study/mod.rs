@@ -234,6 +234,7 @@ fn section<T: DeserializeOwned + Default>(
 fn nodes(graph: &SyntheticSpec) -> usize {
     match graph {
         SyntheticSpec::Sbm { nodes, .. }
+        | SyntheticSpec::Csbm { nodes, .. }
         | SyntheticSpec::Rmat {
             nodes: Some(nodes), ..
         } => *nodes,
