@@ -58,7 +58,7 @@ mod tests {
             ..EpochRow::default()
         };
         Tables {
-            epochs: (0..1 + seed).map(epoch).collect(),
+            epochs: (0..=seed).map(epoch).collect(),
             runs: vec![run],
             ..Tables::default()
         }

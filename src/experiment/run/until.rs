@@ -7,6 +7,7 @@ use super::{Runner, State};
 use crate::experiment::claims::open_cells;
 use crate::experiment::error::RunError;
 use crate::experiment::prepare::Preparation;
+use crate::experiment::statistics::Looks;
 use crate::sim::SimError;
 
 impl Runner<'_> {
@@ -23,7 +24,7 @@ impl Runner<'_> {
         state: &mut State<'_>,
     ) -> Result<(), RunError> {
         let statistics = &self.experiment.statistics;
-        let counts = statistics.looks.map(|looks| looks.counts());
+        let counts = statistics.looks.map(Looks::counts);
         let mut trained = vec![0; jobs.len()];
         for look in 0.. {
             let untrained = jobs.iter().enumerate().zip(&trained);
@@ -48,36 +49,9 @@ impl Runner<'_> {
             for job in jobs.iter_mut().filter(is_open) {
                 grid.extend(job, &places, preparation, &mut state.manifest)?;
             }
-            self.tell_more(jobs, &trained, (from, to, &open), state);
+            tell_more(jobs, &trained, (from, to, &open), state);
         }
         Ok(())
-    }
-
-    /// Says what is to come after a look.
-    fn tell_more(
-        &self,
-        jobs: &[Job<'_>],
-        trained: &[usize],
-        (from, to, open): (usize, usize, &BTreeSet<String>),
-        state: &mut State<'_>,
-    ) {
-        let mut epochs = 0;
-        for (job, &trained) in jobs.iter().zip(trained) {
-            for run in &job.runs[trained..] {
-                state.of += 1;
-                if !run.kept {
-                    epochs += job.epochs;
-                    let label = &job.cell.strategy.label;
-                    state.outlook.add(&job.cell.name, label, job.epochs);
-                }
-            }
-        }
-        state.progress.note(&format!(
-            "{from} seeds leave claims open: {} of {} cells go on to {to}",
-            open.len(),
-            jobs.len()
-        ));
-        state.progress.more(epochs);
     }
 
     /// Whether seeds can be added here, where the file asks for that.
@@ -98,4 +72,30 @@ impl Runner<'_> {
         };
         Err(RunError::from(SimError::Input(refused)))
     }
+}
+
+/// Says what is to come after a look.
+fn tell_more(
+    jobs: &[Job<'_>],
+    trained: &[usize],
+    (from, to, open): (usize, usize, &BTreeSet<String>),
+    state: &mut State<'_>,
+) {
+    let mut epochs = 0;
+    for (job, &trained) in jobs.iter().zip(trained) {
+        for run in &job.runs[trained..] {
+            state.of += 1;
+            if !run.kept {
+                epochs += job.epochs;
+                let label = &job.cell.strategy.label;
+                state.outlook.add(&job.cell.name, label, job.epochs);
+            }
+        }
+    }
+    state.progress.note(&format!(
+        "{from} seeds leave claims open: {} of {} cells go on to {to}",
+        open.len(),
+        jobs.len()
+    ));
+    state.progress.more(epochs);
 }
