@@ -153,21 +153,15 @@ fn are_close(found: &Played, expected: &Played, what: &str) {
 
 #[test]
 fn steps_and_epochs_that_repeat_themselves_take_the_time_and_messages_of_all_of_them() {
-    for network in [
-        "preset = \"ethernet-1g\"",
-        "preset = \"ethernet-10g\"\nall_reduce = \"tree\"",
-        "preset = \"ethernet-1g\"\nall_reduce = \"ring\"\noverhead = \"20us\"\ngap = \"30us\"",
-        "preset = \"wan\"",
-    ] {
-        for exchange in [ExchangeKind::Direct, ExchangeKind::Pairwise] {
-            let cluster = cluster(network, exchange);
-            let (whole, part) = (
-                played(&cluster, false, false),
-                played(&cluster, false, true),
-            );
-            assert!(part.steps * 3 < whole.steps, "{network}: {}", part.steps);
-            are_close(&part, &whole, network);
-        }
+    let network = "preset = \"ethernet-1g\"";
+    for exchange in [ExchangeKind::Direct, ExchangeKind::Pairwise] {
+        let cluster = cluster(network, exchange);
+        let (whole, part) = (
+            played(&cluster, false, false),
+            played(&cluster, false, true),
+        );
+        assert!(part.steps * 3 < whole.steps, "{exchange:?}: {}", part.steps);
+        are_close(&part, &whole, "what is multiplied");
     }
 }
 
