@@ -143,7 +143,7 @@ const MODELS: [(&str, &str); 5] = [
     ),
 ];
 
-const EXCHANGES: [(&str, &str); 2] = [
+const EXCHANGES: [(&str, &str); 3] = [
     (
         "direct",
         "all messages of an exchange at once, sharing the links",
@@ -151,6 +151,10 @@ const EXCHANGES: [(&str, &str); 2] = [
     (
         "pairwise",
         "in P-1 rounds: to worker r+s and from worker r-s in round s (Thakur, Rabenseifner and Gropp, IJHPCA 2005)",
+    ),
+    (
+        "hierarchical",
+        "inside machines (or racks, regions, switches, groups) first, then one message from each worker to each other machine: (G-1)(a + M m b) + (M-1)(a + G m b) (as Tutel)",
     ),
 ];
 

@@ -7,9 +7,9 @@ use clap::Args as ClapArgs;
 use super::output::{BadArgument, BadFolder, columns, print, print_json};
 use super::progress::Projecting;
 use super::{ExperimentArgs, Verdict, read_experiment};
-use crate::experiment::rows::{ProjectionRow, distinct};
+use crate::experiment::rows::ProjectionRow;
 use crate::experiment::{
-    Beside, Experiment, Preparation, Projection, Tables, Verdicts, base_of, beside, project,
+    Beside, Notes, Preparation, Projection, Tables, Verdicts, base_of, beside, notes, project,
     verdicts, write_projection,
 };
 use crate::net::TrafficKind;
@@ -64,6 +64,7 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     });
     let beside = beside.transpose()?;
     let verdicts = verdicts(&experiment, &projections);
+    let notes = notes(&experiment, &projections, &verdicts);
     if let Some(folder) = &args.out {
         let row = |projection: &Projection| projection.row(&experiment.name);
         let rows: Vec<ProjectionRow> = projections.iter().map(row).collect();
@@ -75,6 +76,7 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
                 experiment: &experiment,
                 projections: &projections,
                 verdicts: &verdicts,
+                notes: &notes,
                 beside: beside.as_ref(),
                 command: std::env::args().collect(),
             },
@@ -83,16 +85,16 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     if args.json {
         print_json(&projections)?;
     } else {
-        print(&text(&experiment, &projections, &verdicts, beside.as_ref()))?;
+        print(&text(&projections, &verdicts, &notes, beside.as_ref()))?;
     }
     Ok(Verdict::Good)
 }
 
 /// What a person wants to see first.
 fn text(
-    experiment: &Experiment,
     projections: &[Projection],
     verdicts: &Verdicts,
+    notes: &Notes,
     beside: Option<&Beside>,
 ) -> String {
     let mut shown = COLUMNS.to_vec();
@@ -119,36 +121,10 @@ fn text(
             report::measured(claim)
         ));
     }
-    for note in notes(experiment, projections, verdicts) {
+    for note in notes.limits.iter().chain(&notes.assumed) {
         text.push_str(&format!("note: {note}\n"));
     }
     text
-}
-
-fn notes(experiment: &Experiment, projections: &[Projection], verdicts: &Verdicts) -> Vec<String> {
-    let mut notes = Vec::new();
-    if projections.iter().any(|cell| !cell.exact) {
-        let note = "≤ is the most it can be; what is sent depends on how the training goes";
-        notes.push(note.to_owned());
-    }
-    if !verdicts.left_out.is_empty() {
-        let claims = verdicts.left_out.join(", ");
-        notes.push(format!("a plan says nothing about the claims {claims}"));
-    }
-    let assumed = distinct(
-        projections
-            .iter()
-            .filter_map(|cell| cell.assumed.as_deref()),
-    );
-    // Expected values are those of no single partition, so that seeds do not matter.
-    if let ([first, _, ..], true) = (&experiment.seeds[..], assumed.is_empty()) {
-        let seeds = experiment.seeds.len();
-        notes.push(format!(
-            "with seed {first} only, the first of {seeds}; other seeds may cut the graph in other ways"
-        ));
-    }
-    notes.extend(assumed.into_iter().map(str::to_owned));
-    notes
 }
 
 /// A column: its name and what it says of a cell.

@@ -51,7 +51,9 @@ pub(crate) use merge::{Part, merge};
 pub(crate) use part::Share;
 pub use prepare::Preparation;
 pub(crate) use prepare::{base_of, vocabulary_check};
-pub(crate) use project::{Beside, Projected, Projection, Verdicts, beside, project, verdicts};
+pub(crate) use project::{
+    Beside, Notes, Projected, Projection, Verdicts, beside, notes, project, verdicts,
+};
 pub(crate) use rejudge::{ask_again, in_settings};
 pub(crate) use run::{Finished, Progress, Runner, Summary};
 pub(crate) use study::{EstimatorRow, estimate};

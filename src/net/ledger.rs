@@ -60,6 +60,20 @@ impl Ledger {
         }
     }
 
+    /// Puts so many epochs with the same messages after one, and moves those behind it.
+    pub(crate) fn insert_after(&mut self, epoch: usize, times: usize, traffic: Traffic) {
+        let behind = self.epochs.split_off(&(epoch + 1));
+        let behind = behind
+            .into_iter()
+            .map(|(at, traffic)| (at + times, traffic));
+        if traffic.iter().next().is_some() {
+            let traffic = Arc::new(traffic);
+            let all = (epoch + 1..=epoch + times).map(|at| (at, Arc::clone(&traffic)));
+            self.epochs.extend(all);
+        }
+        self.epochs.extend(behind);
+    }
+
     /// The messages of an epoch, if there were any.
     pub fn epoch(&self, epoch: usize) -> Option<&Traffic> {
         self.epochs.get(&epoch).map(|traffic| &**traffic)

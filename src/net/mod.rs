@@ -57,6 +57,7 @@ pub use communicator::{
     Communicator, Inbox, Message, Outbox, Pending, PendingCollective, Reduce, f32_bytes,
 };
 pub use error::NetError;
+pub(crate) use fabric::Snapshot;
 pub use fabric::{Delivery, Fabric, FlowId, Transfer};
 pub use fit::{LineFit, fit_line, fit_message_cost, fit_star, median};
 pub use flows::{FlowResult, FlowSpec, run_flows};

@@ -91,6 +91,16 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
+/// A number with the sign of its value: `+0.3`, `−12 %`, `0.0`.
+pub(crate) fn signed(value: f64, text: String) -> String {
+    let zero = !text.contains(|letter| ('1'..='9').contains(&letter));
+    match value {
+        _ if zero => text,
+        below if below < 0.0 => format!("−{text}"),
+        _ => format!("+{text}"),
+    }
+}
+
 /// Mean and deviation of shares of one, in percent: `81.5 ± 0.4 %`; without deviation for one seed.
 pub(crate) fn percent_summary(summary: &Summary) -> String {
     match summary.sd {

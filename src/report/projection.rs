@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::figures::projected;
 use super::{ReportError, html, remove, series, write_figure, write_file};
 use crate::experiment::rows::{Measured, RunRow, distinct};
-use crate::experiment::{Beside, Experiment, Projection, Verdicts};
+use crate::experiment::{Beside, Experiment, Notes, Projection, Verdicts};
 use crate::report::tables as report_tables;
 
 pub(crate) use tables::worst;
@@ -25,6 +25,8 @@ pub(crate) struct Projected<'a> {
     pub projections: &'a [Projection],
     /// What comes of its claims.
     pub verdicts: &'a Verdicts,
+    /// What has to be said of them.
+    pub notes: &'a Notes,
     /// Runs beside it.
     pub beside: Option<&'a Beside>,
     /// The command line that made it.
@@ -69,7 +71,6 @@ pub(crate) fn build(folder: &Path, made: &Projected) -> Result<Vec<PathBuf>, Rep
         .filter(|table| table.name != tables::CLAIMS)
         .cloned()
         .collect();
-    let (assumed, notes) = (assumed(made), notes(made));
     let manifest = manifest(made);
     let page = html::Page {
         cells: &cells,
@@ -86,8 +87,8 @@ pub(crate) fn build(folder: &Path, made: &Projected) -> Result<Vec<PathBuf>, Rep
         projection: Some(html::Projection {
             tables: &shown,
             errors: errors(made.beside),
-            notes: &notes,
-            assumed: &assumed,
+            notes: &made.notes.limits,
+            assumed: &made.notes.assumed,
         }),
     };
     written.push(write_file(folder, PAGE, page.render()?.as_bytes())?);
@@ -126,34 +127,6 @@ fn an_epoch(run: &RunRow) -> RunRow {
         measured,
         ..run.clone()
     }
-}
-
-/// What is assumed of the graphs, each once.
-fn assumed(made: &Projected) -> Vec<String> {
-    let held = "Graphs that are held are partitioned with the first seed.";
-    let lines = made.projections.iter().map(|projection| {
-        let assumed = projection.assumed.as_ref();
-        assumed.map_or(held.to_owned(), |assumed| {
-            format!("{}: {assumed}.", projection.dataset)
-        })
-    });
-    distinct(lines)
-}
-
-fn notes(made: &Projected) -> Vec<String> {
-    let mut notes = Vec::new();
-    if made.projections.iter().any(|projection| !projection.exact) {
-        notes.push(
-            "≤ is the most it can be: what is sent depends on how the training goes.".to_owned(),
-        );
-    }
-    if !made.verdicts.left_out.is_empty() {
-        notes.push(format!(
-            "A plan says nothing about the claims {}: a training does.",
-            made.verdicts.left_out.join(", ")
-        ));
-    }
-    notes
 }
 
 /// How far projections are from what was trained, in a sentence.

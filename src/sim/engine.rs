@@ -172,6 +172,7 @@ impl Communicator for SimCommunicator {
         match self.exchange {
             ExchangeKind::Direct => kernel.send_all(self.rank, outbox)?,
             ExchangeKind::Pairwise => kernel.start_pairwise(self.rank, outbox, &expect)?,
+            ExchangeKind::Hierarchical => kernel.start_relayed(self.rank, outbox)?,
         }
         drop(kernel);
         self.pending.push((ticket, kind, layer, expect));
@@ -197,7 +198,9 @@ impl Communicator for SimCommunicator {
         let (rank, how) = (self.rank, self.exchange);
         self.blocking(
             |kernel| match how {
-                ExchangeKind::Direct => kernel.receive(rank, kind, layer, expect),
+                ExchangeKind::Direct | ExchangeKind::Hierarchical => {
+                    kernel.receive(rank, kind, layer, expect);
+                }
                 ExchangeKind::Pairwise => kernel.finish_pairwise(rank, kind, layer),
             },
             |kernel| kernel.take_inbox(rank),

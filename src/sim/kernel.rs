@@ -21,7 +21,10 @@ mod collective;
 mod delivery;
 mod pairwise;
 mod parcel;
+mod relays;
 mod route;
+mod snapshot;
+mod times;
 
 #[cfg(test)]
 mod tests;
@@ -32,7 +35,10 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use self::collective::{Part, Sum};
 use self::pairwise::{Exchange, Exchanged};
 use self::parcel::{Arrived, InFlight, Parcel, from_next, parcels, sizes};
+use self::relays::Relays;
 use self::route::{Route, Tag, lane};
+pub(super) use self::snapshot::Since;
+pub use self::times::WorkerTimes;
 use super::intervals::Intervals;
 use super::plan;
 use super::trace::{Doing, Span, Trace};
@@ -60,23 +66,6 @@ enum Phase {
     Carrying(usize),
     /// Has ended.
     Done,
-}
-
-/// One worker's account of time.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct WorkerTimes {
-    /// Time of the last thing it did.
-    pub clock: Seconds,
-    /// Time it computed.
-    pub compute: Seconds,
-    /// Time in which a message from or to it was in flight.
-    pub communication: Seconds,
-    /// The part of `communication` in which it did nothing but wait: what the network itself took
-    /// and computing did not hide.
-    pub exposed: Seconds,
-    /// Time in which it waited for others that had not begun to send. With `compute` and `exposed`
-    /// it makes `clock`.
-    pub waiting: Seconds,
 }
 
 struct Actor {
@@ -110,6 +99,8 @@ pub(super) struct Kernel {
     done: usize,
     flying: HashMap<FlowId, InFlight>,
     arrived: HashMap<Route, VecDeque<Arrived>>,
+    /// Exchanges in two stages.
+    relays: Relays,
     /// What collectives come to, by number.
     sums: BTreeMap<u64, Sum>,
     /// What worker 0 gave, and when.
@@ -145,7 +136,10 @@ impl Kernel {
             exchanged: Vec::new(),
             shares_taken: 0,
         };
+        let alone = || vec![1; workers];
+        let machines = fabric.topology().groups().unwrap_or_else(alone);
         Self {
+            relays: Relays::new(&machines),
             fabric,
             actors: (0..workers).map(actor).collect(),
             ready: (1..actors)
@@ -186,6 +180,11 @@ impl Kernel {
     /// on without passing the turn: the fabric has not moved, and messages carry their own times.
     pub fn is_runnable(&self, rank: usize) -> bool {
         matches!(self.actors[rank].phase, Phase::Runnable)
+    }
+
+    /// How many values worker 0 has handed out.
+    pub const fn shares(&self) -> usize {
+        self.shared.len()
     }
 
     pub fn clock(&self, rank: usize) -> Seconds {
@@ -467,25 +466,5 @@ impl Kernel {
             start: actor.blocked_since,
             end: actor.clock,
         });
-    }
-
-    /// Times of every worker, the record of all messages and the timeline, after the end.
-    pub fn into_results(self) -> (Vec<WorkerTimes>, Ledger, Trace) {
-        let times = self
-            .actors
-            .iter()
-            .map(|actor| {
-                let exposed = actor.flights.overlap(&actor.blocked);
-                WorkerTimes {
-                    clock: actor.clock,
-                    compute: actor.compute,
-                    communication: actor.flights.length(),
-                    exposed,
-                    // Two sums of the same spans may differ by rounding.
-                    waiting: Seconds((actor.blocked.length().0 - exposed.0).max(0.0)),
-                }
-            })
-            .collect();
-        (times, self.ledger, self.timeline)
     }
 }

@@ -42,7 +42,8 @@ pub use measurement::{
 pub use mpi::Processes;
 pub use opening::open_devices;
 pub use plan::{
-    Decision, Exchange, Memory, Phase, Planner, Played, Timeline, Track, play, play_equals,
+    Course, Decision, Exchange, Memory, Phase, Planner, Played, Stretch, Timeline, Track, play,
+    play_equals,
 };
 pub use record::{EpochRecord, EpochReport, Observer, Outcome, Scores};
 pub use run::{Run, simulate};

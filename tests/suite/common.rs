@@ -13,7 +13,7 @@ use grapevine::model::{
 };
 use grapevine::net::{AllReduceChoice, ExchangeKind, Ledger, NetworkSpec};
 use grapevine::sim::{
-    Backend, ComputeTiming, DeviceConfig, DeviceProfile, Engine, Outcome, Planner, Setting,
+    Backend, ComputeTiming, Course, DeviceConfig, DeviceProfile, Engine, Outcome, Planner, Setting,
     SimError, TrainingConfig, Worker, WorkerDevice, open_devices, play,
 };
 use grapevine::strategies::{self, OptionError, Registry, Strategy, Training};
@@ -240,19 +240,15 @@ impl Case {
         let training = training.unwrap_or_else(|error| panic!("{name}: {error}"));
         let outcome = strategies::run(&*training, together, Arc::new(|_| {}))
             .unwrap_or_else(|error| panic!("{name}: {error}"));
-        let (epochs, decisions) = (training.epochs(), &outcome.decisions);
+        let decisions = &outcome.decisions;
+        let course = Course {
+            together,
+            ..Course::whole(training.epochs())
+        };
         let mut planner = training.planner();
         let (cluster, timing) = (setting.cluster(), &setting.timing);
         let planner = planner.as_mut();
-        let played = play(
-            &cluster,
-            timing,
-            planner,
-            epochs,
-            together,
-            decisions,
-            |_| (),
-        );
+        let played = play(&cluster, timing, planner, course, decisions, |_| ());
         let played = played.unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(played.ledger, outcome.ledger, "{name}: every message");
         for (rank, (played, found)) in played.times.iter().zip(&outcome.times).enumerate() {

@@ -10,7 +10,7 @@ use crate::common::Case;
 use grapevine::graph::{BoundaryPlan, CountSpec, Csr, Dataset, Features, Part, Partition, Split};
 use grapevine::model::{ModelKind, NormKind};
 use grapevine::net::Traffic;
-use grapevine::sim::{Played, Setting, WorkerTimes, play, play_equals};
+use grapevine::sim::{Course, Played, Setting, WorkerTimes, play, play_equals};
 use grapevine::strategies::Strategy;
 
 /// The setting without its graph: the counts stay, and the width of the features.
@@ -51,8 +51,7 @@ fn planned(strategy: &dyn Strategy, setting: &Arc<Setting>) -> (Traffic, Vec<Wor
         &setting.cluster(),
         &setting.timing,
         planner.as_mut(),
-        training.epochs(),
-        false,
+        Course::whole(training.epochs()),
         &BTreeMap::new(),
         |_| (),
     );
@@ -132,9 +131,9 @@ fn one_of_equal_parts_takes_the_time_of_all_and_stands_for_their_bytes() {
             let setting = large(&case.setting(strategy.as_ref()));
             let (traffic, times) = planned(strategy.as_ref(), &setting);
             let training = strategy.fit(&setting).expect("it fits");
-            let (cluster, epochs) = (setting.cluster(), training.epochs());
-            let mut planner = training.planner();
-            let one = play_equals(&cluster, &setting.timing, planner.as_mut(), epochs, |_| ());
+            let course = Course::whole(training.epochs());
+            let (cluster, mut planner) = (setting.cluster(), training.planner());
+            let one = play_equals(&cluster, &setting.timing, planner.as_mut(), course, |_| ());
             let one = one.expect("it can be played");
             let Played {
                 times: equal,

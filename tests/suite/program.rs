@@ -468,7 +468,7 @@ fn the_projection_is_what_the_run_sends() {
     assert!(ran.stdout.contains("on the wire") && ran.stdout.contains("retexo"));
     assert!(
         ran.stdout
-            .contains("note: with seed 0 only, the first of 2"),
+            .contains("note: Graphs that are held are partitioned with seed 0, the first of 2"),
         "{}",
         ran.stdout
     );

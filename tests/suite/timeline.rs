@@ -152,11 +152,13 @@ const ALL_REDUCES: [AllReduceChoice; 7] = [
 const MACHINES: &str =
     "machine = { gpus = 2, nic = { bandwidth = \"200Mbps\", latency = \"50us\" } }";
 
-/// Machines, beside each other, in racks, and at switches.
-const WIRINGS: [&str; 4] = [
+/// Machines, beside each other, in racks, and at switches; a worker that computes slowly behind a
+/// narrow link.
+const WIRINGS: [&str; 5] = [
     MACHINES,
     "machine = { gpus = 3, nics = 2, nic = { bandwidth = \"1Gbps\", latency = \"5us\" } }",
     "topology = \"fat-tree\"\nfat_tree = { routing = \"ecmp\" }",
+    "worker = [{ rank = 0, compute = 0.3, bandwidth = \"100Mbps\" }]",
     "topology = \"dragonfly\"\nmachine = { gpus = 2, nic = { bandwidth = \"1Gbps\", latency = \"5us\" } }",
 ];
 
@@ -167,7 +169,11 @@ fn cases() -> impl Strategy<Value = (usize, bool, Case)> {
     let network = prop::sample::select(vec!["ethernet-1g", "wan", "infiniband-200g"]);
     let how = (
         prop::sample::select(ALL_REDUCES.to_vec()),
-        prop::sample::select(vec![ExchangeKind::Direct, ExchangeKind::Pairwise]),
+        prop::sample::select(vec![
+            ExchangeKind::Direct,
+            ExchangeKind::Pairwise,
+            ExchangeKind::Hierarchical,
+        ]),
         network,
         prop::option::of(prop::sample::select(WIRINGS.to_vec())),
     );
@@ -253,7 +259,11 @@ fn every_training_of_the_list_is_played_once() {
             }
             let case = Case {
                 epochs: 5,
-                exchange: ExchangeKind::Pairwise,
+                exchange: if batched {
+                    ExchangeKind::Hierarchical
+                } else {
+                    ExchangeKind::Pairwise
+                },
                 all_reduce: if batched {
                     AllReduceChoice::Tree
                 } else {

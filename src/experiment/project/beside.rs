@@ -16,6 +16,15 @@ const MEASURES: [Measure; 6] = [
     (SECONDS, |run| run.simulated_seconds),
     ("compute_seconds", |run| run.compute_seconds),
 ];
+/// What is held against each other where each worker was a process: its memory, which has the
+/// program in it, and no times, which are those of real clocks there.
+const OF_PROCESSES: [Measure; 5] = [
+    MEASURES[0],
+    MEASURES[1],
+    MEASURES[2],
+    MEASURES[3],
+    ("peak_memory_bytes", |run| run.peak_memory_bytes as f64),
+];
 const BYTES: &str = "payload_bytes";
 const SECONDS: &str = "simulated_seconds";
 
@@ -67,7 +76,11 @@ pub(crate) fn beside(projections: &[Projection], runs: &[RunRow]) -> Result<Besi
         let Some(projected) = projection.run.measured else {
             continue;
         };
-        for (measure, of) in MEASURES {
+        let measures = match first.engine.as_str() {
+            "mpi" => &OF_PROCESSES[..],
+            _ => &MEASURES[..],
+        };
+        for &(measure, of) in measures {
             let values = trained
                 .iter()
                 .filter_map(|run| run.measured.as_ref().map(of));
@@ -75,8 +88,9 @@ pub(crate) fn beside(projections: &[Projection], runs: &[RunRow]) -> Result<Besi
                 continue;
             };
             let projected = of(&projected);
-            // Of nothing, nothing else is a share.
-            let error = (trained > 0.0).then(|| projected / trained - 1.0);
+            // Of nothing, nothing else is a share; and nothing is 0 that a plan does not say.
+            let known = measure != "peak_memory_bytes" || projection.memory_bytes.is_some();
+            let error = (trained > 0.0 && known).then(|| projected / trained - 1.0);
             found.rows.push(BesideRow {
                 cell: projection.cell.clone(),
                 strategy: projection.strategy.clone(),

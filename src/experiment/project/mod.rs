@@ -1,7 +1,10 @@
 //! What a cell would send and how long it would take, from its plan alone, without training.
 
 mod beside;
+mod notes;
 mod row;
+#[cfg(test)]
+mod tests;
 mod verdicts;
 
 use std::collections::BTreeMap;
@@ -16,10 +19,12 @@ use super::row_maker::RowMaker;
 use super::rows::RunRow;
 use crate::net::{Seconds, TrafficKind, median};
 use crate::sim::{
-    ComputeTiming, Decision, Planner, Played, Setting, Timeline, WorkerTimes, play, play_equals,
+    ComputeTiming, Course, Decision, Planner, Played, Setting, Timeline, WorkerTimes, play,
+    play_equals,
 };
 
 pub(crate) use beside::{Beside, beside};
+pub(crate) use notes::{Notes, notes};
 pub(crate) use verdicts::{Verdicts, verdicts};
 
 /// What a cell would send and how long that would take. Times have the names that they have in the
@@ -189,14 +194,26 @@ impl Watched {
 impl Planner for Watched {
     fn next(&mut self, decided: Option<&Decision>) -> Arc<Timeline> {
         let timeline = self.planner.next(decided);
-        let ranks = timeline.workers.iter().enumerate();
-        let held = ranks.filter_map(|(rank, track)| {
-            let memory = track.memory();
+        self.watch(&timeline);
+        timeline
+    }
+
+    fn next_of_equals(&mut self) -> Option<Arc<Timeline>> {
+        let timeline = self.planner.next_of_equals()?;
+        self.watch(&timeline);
+        Some(timeline)
+    }
+}
+
+impl Watched {
+    /// Notes what is held in a plan.
+    fn watch(&mut self, timeline: &Timeline) {
+        let held = (0..timeline.workers()).filter_map(|rank| {
+            let memory = timeline.memory(rank);
             let always = || self.setting.always_holds(rank);
             (memory.pass > 0).then(|| always() + memory.kept + memory.pass)
         });
         self.most = self.most.max(held.max());
-        timeline
     }
 }
 
@@ -207,10 +224,16 @@ fn played(fitted: &Fitted, done: impl Fn(usize)) -> Result<(Played, Option<u64>)
         needs,
         training,
     } = fitted;
-    let (cluster, timing, epochs) = (setting.cluster(), &setting.timing, training.epochs());
+    let (cluster, timing) = (setting.cluster(), &setting.timing);
+    let course = Course {
+        epochs: training.epochs(),
+        together: needs.together,
+        // With the graph, times are those of the training to the last bit.
+        multiplied: !setting.holds_graph(),
+    };
     if !setting.holds_graph() && !needs.together && setting.workers() > EACH {
         let mut planner = Watched::new(fitted);
-        let one = play_equals(&cluster, timing, &mut planner, epochs, &done)?;
+        let one = play_equals(&cluster, timing, &mut planner, course, &done)?;
         if let Some(played) = one {
             return Ok((played, planner.most));
         }
@@ -220,8 +243,7 @@ fn played(fitted: &Fitted, done: impl Fn(usize)) -> Result<(Played, Option<u64>)
         &cluster,
         timing,
         &mut planner,
-        epochs,
-        needs.together,
+        course,
         // Without a training nothing is decided, and each epoch is the most that it can be.
         &BTreeMap::new(),
         done,
@@ -313,21 +335,4 @@ pub(super) fn project_cell(
         ..maker.blank()
     });
     Ok(projection)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_done_once_is_no_part_of_an_epoch() {
-        let ends =
-            |ends: &[f64]| epoch_and_setup(&ends.iter().copied().map(Seconds).collect::<Vec<_>>());
-        assert_eq!(ends(&[5.0, 7.0, 9.0]), (2.0, 3.0));
-        assert_eq!(ends(&[4.0]), (4.0, 0.0));
-        // Of two the mean.
-        assert_eq!(ends(&[4.0, 6.0, 9.0]), (2.5, 1.5));
-        // Chunks that move before the fourth epoch.
-        assert_eq!(ends(&[2.0, 3.0, 4.0, 7.0, 8.0]), (1.0, 3.0));
-    }
 }

@@ -12,6 +12,13 @@ pub enum ExchangeKind {
     /// In P − 1 rounds, in each of which a worker sends to one other and receives from one; see
     /// [`pairwise_rounds`].
     Pairwise,
+    /// In two stages: each worker of a machine (or rack, region, edge switch, group) sends those
+    /// of its machine what it has for the workers in their place, there and elsewhere; these pass
+    /// it on, one message to each other machine. As DeepSpeed-MoE's (Rajbhandari et al., ICML
+    /// 2022) and Tutel's (Hwang et al., `MLSys` 2023). With M machines of G workers and m bytes
+    /// for each: (G − 1)(α + M·mβ) inside and (M − 1)(α + G·mβ) between, of M + G − 2 messages a
+    /// worker in place of M·G − 1.
+    Hierarchical,
 }
 
 /// Receiver and sender of worker `rank` of `size` in each of the P − 1 rounds of a pairwise

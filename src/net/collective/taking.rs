@@ -1,6 +1,6 @@
 //! One worker's way through the steps of a collective, whatever carries its messages.
 
-use super::super::{FlowId, Seconds};
+use super::super::{FlowId, Seconds, Snapshot};
 use super::step::{Combine, Step, Steps};
 
 /// What carries the messages of one worker's steps.
@@ -18,8 +18,9 @@ pub(crate) trait Carrier {
 /// One worker's part of a collective that has not come to its end.
 pub(crate) struct Taking {
     steps: Steps,
-    /// The step that is being taken.
+    /// The step that is being taken, and how many were before it.
     step: Option<Step>,
+    taken: usize,
     /// The time until which it has come.
     clock: Seconds,
     sent: bool,
@@ -33,6 +34,7 @@ impl Taking {
     pub fn new(mut steps: Steps, clock: Seconds) -> Self {
         Self {
             step: steps.next(),
+            taken: 0,
             steps,
             clock,
             sent: false,
@@ -44,6 +46,15 @@ impl Taking {
     /// The time until which it has come.
     pub const fn clock(&self) -> Seconds {
         self.clock
+    }
+
+    /// Adds how far it has come, as seen from a moment.
+    pub fn snapshot(&self, moment: Seconds, into: &mut Snapshot) {
+        into.count(self.taken);
+        for known in [self.sent, self.received, self.awaits.is_some()] {
+            into.count(usize::from(known));
+        }
+        into.time(self.clock, moment);
     }
 
     /// It goes on no earlier than this.
@@ -83,6 +94,7 @@ impl Taking {
                 return false;
             }
             self.step = self.steps.next();
+            self.taken += 1;
             (self.sent, self.received) = (false, false);
         }
         true

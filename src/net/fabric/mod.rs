@@ -33,6 +33,7 @@ mod ends;
 mod members;
 mod ports;
 mod progress;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 
@@ -44,6 +45,7 @@ use super::{Bytes, Change, Framing, LinkId, NetError, Seconds, Topology};
 use members::Members;
 use ports::Ports;
 use progress::Progress;
+pub(crate) use snapshot::Snapshot;
 
 /// A message's number, in the order of [`Fabric::send`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

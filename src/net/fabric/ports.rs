@@ -29,6 +29,11 @@ impl Ports {
         self.equals = true;
     }
 
+    /// From when on each has time for the next message, as a sender and as a receiver.
+    pub(super) fn free(&self) -> impl Iterator<Item = Seconds> {
+        self.sends.iter().chain(&self.receives).copied()
+    }
+
     /// When a worker that is handed a message now is done with it.
     pub(super) fn send(&mut self, worker: usize, payload: Bytes, now: Seconds) -> Seconds {
         occupy(&mut self.sends[worker], self.cost, payload, now)

@@ -214,6 +214,19 @@ impl Progress {
         self.join(slot, remaining, link, now);
     }
 
+    /// Bytes that a flow lacks.
+    pub(super) fn remaining(&self, slot: u32, now: f64) -> f64 {
+        self.flows.get(slot as usize).map_or(0.0, |flow| {
+            let served = |link: u32| self.clocks.served_at(link as usize, now);
+            flow.target
+                - if flow.link == NOWHERE {
+                    0.0
+                } else {
+                    served(flow.link)
+                }
+        })
+    }
+
     /// Takes out all flows that have ended by now, but for rounding: what is left is negligible, or
     /// takes less time than the clock can tell apart.
     pub(super) fn take_ended(&mut self, now: f64) -> Vec<u32> {

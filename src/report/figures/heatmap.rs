@@ -114,7 +114,7 @@ impl Matrix<'_, '_> {
             // More is better here and worse above, so the sign turns: one scale of colours serves
             // both.
             at: 0.5 - point / (2.0 * POINTS),
-            text: signed(point),
+            text: difference(point),
         };
         let ends = [format!("≥ +{POINTS}"), format!("≤ −{POINTS}")];
         self.heat(&points, tint, ends)
@@ -173,18 +173,14 @@ fn short(factor: f64) -> String {
 }
 
 /// A difference with its sign: `+0.3`, `−12`, `0.0`.
-fn signed(points: f64) -> String {
+fn difference(points: f64) -> String {
     let size = points.abs();
     let text = if size >= 9.95 {
         format!("{size:.0}")
     } else {
         format!("{size:.1}")
     };
-    match points {
-        _ if text == "0.0" => text,
-        p if p < 0.0 => format!("−{text}"),
-        _ => format!("+{text}"),
-    }
+    format::signed(points, text)
 }
 
 #[cfg(test)]
@@ -256,6 +252,9 @@ mod tests {
             [0.0123, 0.5, 1.0, 4.26, 1234.0].map(short).join(" "),
             "0.01 0.50 1.00 4.3 1234"
         );
-        assert_eq!([-0.04, -1.26, 12.4].map(signed).join(" "), "0.0 −1.3 +12");
+        assert_eq!(
+            [-0.04, -1.26, 12.4].map(difference).join(" "),
+            "0.0 −1.3 +12"
+        );
     }
 }

@@ -33,7 +33,7 @@ pub(in crate::report) fn figures(
     };
     let bytes = "Payload of the whole training by kind, projected. Plain: node data (features, activations and their gradients). \
                  Hatched: everything else. The number at the end of a bar is its total.";
-    let time = time_breakdown::figure(epoch).map(|figure| Figure {
+    let time = time_breakdown::of(epoch, "time of an epoch").map(|figure| Figure {
         title: "Where the time of an epoch goes".into(),
         ..figure
     });

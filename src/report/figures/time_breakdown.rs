@@ -9,13 +9,18 @@ use crate::report::style::TIMES;
 
 /// Stacked bars of computing, exposed communication, and waiting for other workers.
 pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
+    of(cells, "simulated time")
+}
+
+/// The same of a time that the axis gives this name.
+pub(super) fn of(cells: &[Entrant], axis: &str) -> Option<Figure> {
     let takes_time =
         |cell: &Entrant| row(cell).is_some_and(|row| row.lengths.iter().sum::<f64>() > 0.0);
     if !cells.iter().any(takes_time) {
         return None;
     }
     let shown = Multiples::of(cells, 1);
-    let panels = shown.bars(("simulated time", Unit::Seconds, TIMES.to_vec()), row);
+    let panels = shown.bars((axis, Unit::Seconds, TIMES.to_vec()), row);
     let told = shown.told(|cell| {
         let row = row(cell)?;
         // A strategy that takes no time at all stays at 0 %.

@@ -3,7 +3,7 @@
 use crate::experiment::rows::{BesideRow, ClaimRow};
 use crate::experiment::{Beside, Projection};
 use crate::net::TrafficKind;
-use crate::report::format::{bytes, percent, quantity, seconds};
+use crate::report::format::{bytes, percent, quantity, seconds, signed};
 use crate::report::tables::{self as report_tables, Entry, Table, columns};
 
 /// Name of the table of claims.
@@ -148,14 +148,13 @@ fn time(projections: &[Projection], beside: Option<&Beside>) -> Table {
 
 /// The largest errors of a strategy, as `+1.2 %, −3.4 %`.
 pub(crate) fn worst(beside: &Beside, strategy: &str) -> String {
-    let of = |error: Option<f64>| error.map_or("–".to_owned(), signed);
+    let of = |share: Option<f64>| share.map_or("–".to_owned(), error);
     let [bytes, time] = beside.worst(strategy).map(of);
     format!("{bytes}, {time}")
 }
 
-fn signed(share: f64) -> String {
-    let sign = if share < 0.0 { "−" } else { "+" };
-    format!("{sign}{}", percent(share.abs()))
+fn error(share: f64) -> String {
+    signed(share, percent(share.abs()))
 }
 
 fn memory(projections: &[Projection]) -> Table {
@@ -195,14 +194,14 @@ fn errors(beside: &Beside) -> Table {
         _ => quantity(value),
     };
     let row = |row: &BesideRow| {
-        let error = row.error.map_or("–".to_owned(), signed);
+        let share = row.error.map_or("–".to_owned(), error);
         let (trained, projected) = (number(row, row.trained), number(row, row.projected));
         [
             row.cell.clone(),
             row.measure.replace('_', " "),
             trained,
             projected,
-            error,
+            share,
         ]
         .map(Entry::new)
         .to_vec()

@@ -14,11 +14,11 @@ use crate::net::{
 pub(super) struct Part {
     /// Number among the worker's collectives. All workers start the same ones in the same order, so
     /// it tells the messages of one from those of another.
-    number: u64,
+    pub(super) number: u64,
     /// The epoch under which its messages are counted.
     epoch: usize,
     kind: TrafficKind,
-    taking: Taking,
+    pub(super) taking: Taking,
 }
 
 /// A worker's end of the fabric, for one collective.

@@ -9,6 +9,9 @@ use crate::sim::trace::Flight;
 impl Kernel {
     /// A message arrives: it is recorded, and who waited for it goes on.
     pub(super) fn deliver(&mut self, flow: FlowId, at: Seconds) {
+        if self.unbundle(flow, at) {
+            return;
+        }
         let Some(message) = self.flying.remove(&flow) else {
             return;
         };
@@ -53,7 +56,7 @@ impl Kernel {
     }
 
     /// A message is there; the last that a worker waits for lets it go on.
-    fn received(&mut self, from: usize, to: usize, its: Tag) {
+    pub(super) fn received(&mut self, from: usize, to: usize, its: Tag) {
         if let Phase::Receiving {
             tag,
             expect,

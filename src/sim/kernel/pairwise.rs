@@ -7,30 +7,30 @@ use crate::net::{FlowId, Inbox, Message, NetError, Outbox, Seconds, TrafficKind,
 use crate::sim::plan;
 
 /// What one worker does in one round.
-struct Round {
-    send: Option<Parcel>,
-    receive: Option<usize>,
+pub(super) struct Round {
+    pub(super) send: Option<Parcel>,
+    pub(super) receive: Option<usize>,
 }
 
 /// A pairwise exchange of one worker that has not come to its end.
 pub(super) struct Exchange {
-    tag: Tag,
+    pub(super) tag: Tag,
     /// The epoch under which its messages are counted.
     epoch: usize,
-    rounds: VecDeque<Round>,
+    pub(super) rounds: VecDeque<Round>,
     /// The time until which it has come.
-    clock: Seconds,
+    pub(super) clock: Seconds,
     /// The message whose arrival the present round waits for.
-    awaits: Option<FlowId>,
-    inbox: Inbox,
+    pub(super) awaits: Option<FlowId>,
+    pub(super) inbox: Inbox,
     /// Whether the worker will ask for its inbox.
-    expects: bool,
+    pub(super) expects: bool,
 }
 
 /// A pairwise exchange that has come to its end, and when.
 pub(super) struct Exchanged {
-    tag: Tag,
-    at: Seconds,
+    pub(super) tag: Tag,
+    pub(super) at: Seconds,
     inbox: Inbox,
 }
 

@@ -10,11 +10,12 @@
 //! thus gets on the way out of worker 0 what it would get beside all others, and the time of worker
 //! 0 is that of all.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::play::Player;
-use super::{Exchange, Phase, Planner, Played, Timeline, Track};
-use crate::net::{AllReduceKind, Fabric, Ledger};
+use super::{Course, Exchange, Phase, Planner, Played, Stretch, Timeline, Track};
+use crate::net::{AllReduceKind, Bytes, ExchangeKind, Fabric, Lane, Ledger};
 use crate::sim::engine::Cluster;
 use crate::sim::kernel::Kernel;
 use crate::sim::{ComputeTiming, SimError, Trace};
@@ -24,7 +25,7 @@ use crate::sim::{ComputeTiming, SimError, Trace};
 ///
 /// Where the workers divide the values of a collective evenly, this is what all of them together
 /// take; otherwise its messages are up to a value longer here. The ledger has the messages of all
-/// workers, those of exchanges as if worker 0 had sent them. O(workers · messages of one) to see
+/// workers as if worker 0 had sent them. O(workers · messages of one) to see
 /// that they are alike, and to play no more than one worker's messages.
 ///
 /// # Errors
@@ -33,24 +34,34 @@ pub fn play_equals(
     cluster: &Cluster,
     timing: &ComputeTiming,
     planner: &mut dyn Planner,
-    epochs: usize,
+    course: Course,
     mut progress: impl FnMut(usize),
 ) -> Result<Option<Played>, SimError> {
     let workers = cluster.topology.workers();
-    if !cluster.topology.is_uniform() {
+    if !cluster.topology.is_uniform() || cluster.exchange == ExchangeKind::Hierarchical {
         return Ok(None);
     }
     let fabric = Fabric::new(Arc::clone(&cluster.topology), cluster.framing).of_equals();
     let kernel = Kernel::of_equals(fabric, workers, Trace::new(0));
-    let mut player = Player::new(cluster, timing, kernel, 1, epochs).of_equals();
+    let mut player = Player::new(cluster, timing, kernel, 1, course).of_equals();
     let (mut ledger, mut last) = (Ledger::new(), Arc::<Timeline>::default());
+    let mut sums = BTreeMap::new();
     let all = player.run(|epoch| {
-        let timeline = planner.next(None);
-        let again = Arc::ptr_eq(&last.workers, &timeline.workers);
-        if again && !timeline.counts_elsewhere() && epoch > 0 {
+        let sole = planner.next_of_equals();
+        let timeline = sole.unwrap_or_else(|| planner.next(None));
+        let again = epoch > 0 && timeline.is_held_as(&last);
+        let mut stretches = timeline.stretches.iter();
+        if again && !timeline.counts_elsewhere() {
             ledger.repeat(epoch - 1, epoch);
-        } else if again || are_equal(&timeline.workers, &cluster.all_reduce) {
-            record(&timeline, &cluster.all_reduce, &mut ledger);
+        } else if again
+            || stretches.all(|one| are_equal(&one.workers, workers, &cluster.all_reduce))
+        {
+            record(
+                &timeline,
+                (&cluster.all_reduce, workers),
+                &mut sums,
+                &mut ledger,
+            );
         } else {
             return None;
         }
@@ -67,12 +78,12 @@ pub fn play_equals(
     Ok(Some(Played { ledger, ..played }))
 }
 
-/// Whether each worker does what worker 0 does, turned to its own place.
-fn are_equal(tracks: &[Track], all_reduce: &AllReduceKind) -> bool {
+/// Whether each of `size` workers does what worker 0 does, turned to its own place: those of whom
+/// it is written down, where the others are known to.
+fn are_equal(tracks: &[Track], size: usize, all_reduce: &AllReduceKind) -> bool {
     let Some(first) = tracks.first().map(Track::phases) else {
         return false;
     };
-    let size = tracks.len();
     let alike = |phase: &Phase| match phase {
         Phase::Reduce(collective, _) => collective.steps_of_equals(all_reduce, size).is_some(),
         Phase::ComputeTogether { .. } | Phase::Carry(_) => false,
@@ -110,24 +121,40 @@ fn is_turned(first: &Phase, other: &Phase, by: usize, size: usize) -> bool {
         && (came.map(|&peer| place(peer))).eq(other.from.iter().map(|&peer| peer as usize))
 }
 
-/// Adds the messages of all workers.
-fn record(timeline: &Timeline, all_reduce: &AllReduceKind, ledger: &mut Ledger) {
-    let (size, mut epoch) = (timeline.workers.len(), timeline.epoch);
-    let Some(track) = timeline.workers.first() else {
-        return;
-    };
-    for phase in track.phases() {
-        match phase {
-            Phase::CountUnder(other) => epoch = *other,
-            Phase::Reduce(..) => {
-                let of = |rank| phase.sent(all_reduce, rank, size);
-                for (lane, bytes, count) in (0..size).flat_map(of) {
-                    ledger.record_many(epoch, lane, bytes, count);
+/// Sizes of the messages of all workers in a collective, and how many there are of each.
+type Sums = BTreeMap<String, Vec<(Bytes, u64)>>;
+
+/// Adds the messages of all workers, as if worker 0 had sent them.
+fn record(
+    timeline: &Timeline,
+    (all_reduce, size): (&AllReduceKind, usize),
+    sums: &mut Sums,
+    ledger: &mut Ledger,
+) {
+    for Stretch { workers, times } in &timeline.stretches {
+        let (times, mut epoch) = (*times as u64, timeline.epoch);
+        let phases = workers.first().map_or(&[][..], Track::phases);
+        for phase in phases {
+            match phase {
+                Phase::CountUnder(ahead) => epoch = timeline.epoch + ahead,
+                Phase::Reduce(collective, kind) => {
+                    let sizes = sums.entry(format!("{collective:?}")).or_insert_with(|| {
+                        let mut sizes: BTreeMap<Bytes, u64> = BTreeMap::new();
+                        let of = |rank| phase.sent(all_reduce, rank, size);
+                        for (_, bytes, count) in (0..size).flat_map(of) {
+                            *sizes.entry(bytes).or_default() += count;
+                        }
+                        sizes.into_iter().collect()
+                    });
+                    let lane = Lane::new(0, 0, 1 % size, *kind);
+                    for &(bytes, count) in &*sizes {
+                        ledger.record_many(epoch, lane, bytes, count * times);
+                    }
                 }
-            }
-            _ => {
-                for (lane, bytes, count) in phase.sent(all_reduce, 0, size) {
-                    ledger.record_many(epoch, lane, bytes, count * size as u64);
+                _ => {
+                    for (lane, bytes, count) in phase.sent(all_reduce, 0, size) {
+                        ledger.record_many(epoch, lane, bytes, count * times * size as u64);
+                    }
                 }
             }
         }

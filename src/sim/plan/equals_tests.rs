@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Decision, Exchange, Planner, Played, Timeline, play, play_equals};
+use super::{Course, Decision, Exchange, Planner, Played, Timeline, play, play_equals};
 use crate::model::Work;
 use crate::net::{
     AllReduceKind, Bytes, Count, ExchangeKind, Framing, NetworkSpec, TrafficKind, Tried,
@@ -54,7 +54,7 @@ impl Planner for Turned {
             track.finish_collective();
             track.finish_exchange(TrafficKind::Feature, 0);
             track.share();
-            track.count_under(epoch + 1);
+            track.count_under(1);
             track.exchange(self.exchange(rank, TrafficKind::ActivationGradient));
         });
         self.epoch += 1;
@@ -87,13 +87,19 @@ fn both(cluster: &Cluster, values: usize, slow: Option<usize>) -> (Played, Optio
         cluster,
         &timing,
         &mut planner(),
-        EPOCHS,
-        false,
+        Course::whole(EPOCHS),
         &none,
         |_| (),
     )
     .unwrap();
-    let one = play_equals(cluster, &timing, &mut planner(), EPOCHS, |_| ()).unwrap();
+    let one = play_equals(
+        cluster,
+        &timing,
+        &mut planner(),
+        Course::whole(EPOCHS),
+        |_| (),
+    )
+    .unwrap();
     (all, one)
 }
 

@@ -19,6 +19,9 @@ mod equals;
 #[cfg(test)]
 mod equals_tests;
 mod play;
+mod repeats;
+#[cfg(test)]
+mod repeats_tests;
 mod script;
 #[cfg(test)]
 mod tests;
@@ -31,7 +34,7 @@ use crate::net::{AllReduceKind, Bytes, Lane, Ledger, f32_bytes};
 
 pub use decision::Decision;
 pub use equals::play_equals;
-pub use play::{Played, play};
+pub use play::{Course, Played, play};
 pub(super) use script::{Following, Script};
 pub use track::{Exchange, Memory, Phase, Track};
 
@@ -40,28 +43,69 @@ pub trait Planner: Send {
     /// The plan of the next epoch. `decided` is what the training decided for it on its way;
     /// without a decision, and before there is any, the plan is the most that can be sent.
     fn next(&mut self, decided: Option<&Decision>) -> Arc<Timeline>;
+
+    /// The same for worker 0 alone, where all workers do the same without any decision, each turned
+    /// to its own place: worker r + k is to worker r as worker k to worker 0. None where that is
+    /// not known beforehand, and then no epoch is over.
+    fn next_of_equals(&mut self) -> Option<Arc<Timeline>> {
+        None
+    }
 }
 
 /// What every worker does in one epoch.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timeline {
     /// Number of the epoch.
     pub epoch: usize,
+    /// One after the other.
+    pub stretches: Vec<Stretch>,
+}
+
+/// What every worker does so many times in a row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stretch {
     /// The phases of each worker, in order. Where worker 0 plays all of them, the others' are
     /// empty.
     pub workers: Arc<[Track]>,
+    /// How often.
+    pub times: usize,
 }
 
-impl Default for Timeline {
-    fn default() -> Self {
-        Self {
-            epoch: 0,
-            workers: Arc::new([]),
+impl Stretch {
+    /// These phases, once.
+    pub fn once(workers: impl Into<Arc<[Track]>>) -> Self {
+        let workers = workers.into();
+        Self { workers, times: 1 }
+    }
+
+    /// Whether both are held once.
+    fn is_held_as(&self, other: &Self) -> bool {
+        self.times == other.times && Arc::ptr_eq(&self.workers, &other.workers)
+    }
+
+    /// Adds every message to a ledger, carried out `times` times in an epoch.
+    fn record(&self, epoch: usize, times: u64, all_reduce: &AllReduceKind, ledger: &mut Ledger) {
+        for (rank, track) in self.workers.iter().enumerate() {
+            let mut under = epoch;
+            for phase in track.phases() {
+                if let Phase::CountUnder(ahead) = phase {
+                    under = epoch + ahead;
+                }
+                for (lane, payload, count) in phase.sent(all_reduce, rank, self.workers.len()) {
+                    ledger.record_many(under, lane, payload, count * times);
+                }
+            }
         }
     }
 }
 
 impl Timeline {
+    /// The timeline of tracks that are followed once.
+    pub fn once(epoch: usize, tracks: Vec<Track>) -> Self {
+        let stretches = vec![Stretch::once(tracks)];
+        Self { epoch, stretches }
+    }
+
     /// The timeline in which each of so many workers does what `write` writes down for its rank.
     pub fn of(epoch: usize, workers: usize, mut write: impl FnMut(usize, &mut Track)) -> Self {
         let track = |rank| {
@@ -69,41 +113,60 @@ impl Timeline {
             write(rank, &mut track);
             track
         };
-        Self {
-            epoch,
-            workers: (0..workers).map(track).collect(),
-        }
+        Self::once(epoch, (0..workers).map(track).collect())
     }
 
-    /// The timeline of these tracks. Where they are those of the one before, they are held once.
+    /// The timeline of tracks that are followed once. Where they are those of the one before, they
+    /// are held once.
     pub fn following(before: &Self, epoch: usize, tracks: Vec<Track>) -> Arc<Self> {
-        let workers = if *before.workers == *tracks {
-            Arc::clone(&before.workers)
-        } else {
-            tracks.into()
-        };
-        Arc::new(Self { epoch, workers })
+        Self::after(before, epoch, vec![Stretch::once(tracks)])
+    }
+
+    /// The timeline of these stretches. Those of the one before are held once.
+    pub fn after(before: &Self, epoch: usize, mut stretches: Vec<Stretch>) -> Arc<Self> {
+        for (stretch, before) in stretches.iter_mut().zip(&before.stretches) {
+            if stretch == before {
+                stretch.clone_from(before);
+            }
+        }
+        Arc::new(Self { epoch, stretches })
+    }
+
+    /// Whether it is that of another epoch, held once.
+    fn is_held_as(&self, other: &Self) -> bool {
+        let mut pairs = self.stretches.iter().zip(&other.stretches);
+        self.stretches.len() == other.stretches.len() && pairs.all(|(a, b)| a.is_held_as(b))
+    }
+
+    /// Number of workers.
+    pub fn workers(&self) -> usize {
+        let first = self.stretches.first();
+        first.map_or(0, |stretch| stretch.workers.len())
+    }
+
+    /// What a worker holds in it.
+    pub fn memory(&self, rank: usize) -> Memory {
+        let mut most = Memory::default();
+        for stretch in &self.stretches {
+            let memory = stretch.workers[rank].memory();
+            most.kept = most.kept.max(memory.kept);
+            most.pass = most.pass.max(memory.pass);
+        }
+        most
     }
 
     /// Adds every message to a ledger, in the epoch under which it is counted.
     pub fn traffic(&self, all_reduce: &AllReduceKind, ledger: &mut Ledger) {
-        for (rank, track) in self.workers.iter().enumerate() {
-            let mut epoch = self.epoch;
-            for phase in track.phases() {
-                if let Phase::CountUnder(other) = phase {
-                    epoch = *other;
-                }
-                for (lane, payload, count) in phase.sent(all_reduce, rank, self.workers.len()) {
-                    ledger.record_many(epoch, lane, payload, count);
-                }
-            }
+        for stretch in &self.stretches {
+            stretch.record(self.epoch, stretch.times as u64, all_reduce, ledger);
         }
     }
 
     /// Whether messages of it are counted under another epoch.
     fn counts_elsewhere(&self) -> bool {
         let elsewhere = |phase: &Phase| matches!(phase, Phase::CountUnder(_));
-        (self.workers.iter()).any(|track| track.phases().iter().any(elsewhere))
+        let tracks = self.stretches.iter().flat_map(|stretch| &*stretch.workers);
+        tracks.flat_map(Track::phases).any(elsewhere)
     }
 }
 

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::repeats::{Mark, Marks, Multiplied};
 use super::{Decision, Exchange, Phase, Planner, Timeline};
-use crate::net::{ExchangeKind, Fabric, Ledger, Seconds};
+use crate::net::{ExchangeKind, Fabric, Ledger, Seconds, Snapshot};
 use crate::sim::engine::Cluster;
-use crate::sim::kernel::{Kernel, WorkerTimes};
+use crate::sim::kernel::{Kernel, Since, WorkerTimes};
 use crate::sim::{ComputeTiming, SimError, Trace};
 
 /// What became of a plan that was played.
@@ -18,14 +19,42 @@ pub struct Played {
     pub ledger: Ledger,
     /// Virtual time when the last worker ended each epoch.
     pub epochs: Vec<Seconds>,
+    /// How many phases were played: what was multiplied is not among them.
+    pub steps: u64,
+}
+
+/// How far, and how, a plan is played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Course {
+    /// Number of epochs.
+    pub epochs: usize,
+    /// Whether worker 0 plays all of them.
+    pub together: bool,
+    /// Whether equal epochs, and equal steps of one, are played only until each takes the time of
+    /// the one before it. What is not played is multiplied, which changes times by rounding.
+    pub multiplied: bool,
+}
+
+impl Course {
+    /// All of so many epochs, in which each worker plays itself.
+    pub const fn whole(epochs: usize) -> Self {
+        Self {
+            epochs,
+            together: false,
+            multiplied: false,
+        }
+    }
 }
 
 /// One worker's place in its plan.
 #[derive(Default)]
 struct Place {
     timeline: Arc<Timeline>,
+    /// The stretch, and how often it was followed to its end.
+    stretch: usize,
+    followed: usize,
     next: usize,
-    /// The epoch it goes to next.
+    /// The epoch it goes to next, of those that are played.
     epoch: usize,
     /// Whom it expects messages from, by exchange: the oldest of a kind and layer is waited for
     /// first.
@@ -35,8 +64,40 @@ struct Place {
     collected: u64,
 }
 
-/// Plays `epochs` epochs of a plan, given what the training decided, where there was one.
-/// `together` says that worker 0 plays all of them; `progress` hears of each epoch that is planned.
+/// What worker 0 has begun that may be like the one before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Due {
+    Nothing,
+    Step,
+    Epoch,
+}
+
+impl Place {
+    /// Adds where the worker is, as seen from another.
+    fn snapshot(&self, from: &Self, into: &mut Snapshot) {
+        for count in [
+            self.epoch.wrapping_sub(from.epoch),
+            self.stretch,
+            self.followed.wrapping_sub(from.followed),
+            self.next,
+            self.started.wrapping_sub(from.started) as usize,
+            self.collected.wrapping_sub(from.started) as usize,
+            self.expects.len(),
+        ] {
+            into.count(count);
+        }
+        for expected in &self.expects {
+            into.counts([expected.kind as usize, expected.layer as usize]);
+            into.count(expected.from.len());
+            for &peer in &expected.from {
+                into.count(peer as usize);
+            }
+        }
+    }
+}
+
+/// Plays a plan, given what the training decided, where there was one; `progress` hears of each
+/// epoch that is planned.
 ///
 /// # Errors
 /// If a message cannot be carried, or workers wait for each other for ever.
@@ -44,17 +105,16 @@ pub fn play(
     cluster: &Cluster,
     timing: &ComputeTiming,
     planner: &mut dyn Planner,
-    epochs: usize,
-    together: bool,
+    course: Course,
     decisions: &BTreeMap<usize, Decision>,
     mut progress: impl FnMut(usize),
 ) -> Result<Played, SimError> {
     let workers = cluster.topology.workers();
-    let actors = if together { 1 } else { workers };
+    let actors = if course.together { 1 } else { workers };
     let fabric = Fabric::new(Arc::clone(&cluster.topology), cluster.framing);
     let trace = Trace::new(cluster.timeline_epochs);
     let kernel = Kernel::new(fabric, workers, actors, trace);
-    let mut player = Player::new(cluster, timing, kernel, actors, epochs);
+    let mut player = Player::new(cluster, timing, kernel, actors, course);
     player.run(|epoch| {
         let timeline = planner.next(decisions.get(&epoch));
         progress(epoch);
@@ -72,9 +132,21 @@ pub(super) struct Player<'a> {
     of_equals: bool,
     /// Plans that not all workers have begun, and how many have.
     planned: BTreeMap<usize, (Arc<Timeline>, usize)>,
-    epochs: usize,
-    /// Of each epoch, how many workers have ended it, and when the last one did.
+    /// The next plan, where it is known.
+    ahead: Option<Arc<Timeline>>,
+    course: Course,
+    /// How many plans were asked for.
+    made: usize,
+    /// Of each epoch that is played, how many workers have ended it, and when the last one did.
     ended: Vec<(usize, Seconds)>,
+    /// How many phases were played.
+    steps: u64,
+    /// What worker 0 has begun since everybody waited.
+    due: Due,
+    /// When steps and epochs began that are like the one before.
+    step_marks: Marks,
+    epoch_marks: Marks,
+    multiplied: Multiplied,
 }
 
 impl<'a> Player<'a> {
@@ -84,7 +156,7 @@ impl<'a> Player<'a> {
         timing: &'a ComputeTiming,
         kernel: Kernel,
         actors: usize,
-        epochs: usize,
+        course: Course,
     ) -> Self {
         Self {
             cluster,
@@ -93,8 +165,15 @@ impl<'a> Player<'a> {
             places: (0..actors).map(|_| Place::default()).collect(),
             of_equals: false,
             planned: BTreeMap::new(),
-            epochs,
-            ended: vec![(0, Seconds::ZERO); epochs],
+            ahead: None,
+            course,
+            made: 0,
+            ended: Vec::new(),
+            steps: 0,
+            due: Due::Nothing,
+            step_marks: Marks::default(),
+            epoch_marks: Marks::default(),
+            multiplied: Multiplied::default(),
         }
     }
 
@@ -111,17 +190,19 @@ impl<'a> Player<'a> {
         &mut self,
         mut plan: impl FnMut(usize) -> Option<Arc<Timeline>>,
     ) -> Result<bool, SimError> {
-        let mut made = 0;
         while let Some(rank) = self.kernel.turn() {
             while self.kernel.turn() == Some(rank) {
-                if self.places[rank].epoch == made && self.at_end(rank) && made < self.epochs {
-                    let Some(timeline) = plan(made) else {
-                        return Ok(false);
-                    };
-                    self.planned.insert(made, (timeline, 0));
-                    made += 1;
+                self.settle(rank);
+                if self.at_end(rank) && !self.open(rank, &mut plan) {
+                    return Ok(false);
                 }
-                self.step(rank)?;
+                if self.step(rank)? {
+                    continue;
+                }
+                if !self.multiply(&mut plan) {
+                    return Ok(false);
+                }
+                self.kernel.pass_turn();
             }
         }
         match self.kernel.failure() {
@@ -134,16 +215,43 @@ impl<'a> Player<'a> {
     pub(super) fn into_played(self) -> Played {
         let (times, ledger, _) = self.kernel.into_results();
         Played {
-            times,
-            ledger,
-            epochs: self.ended.into_iter().map(|(_, at)| at).collect(),
+            times: self.multiplied.accounts(times),
+            ledger: self.multiplied.messages(ledger),
+            epochs: self
+                .multiplied
+                .ends(self.ended.into_iter().map(|(_, at)| at)),
+            steps: self.steps,
         }
     }
 
     fn at_end(&self, rank: usize) -> bool {
         let place = &self.places[rank];
-        let track = place.timeline.workers.get(rank);
-        place.next >= track.map_or(0, |track| track.phases().len())
+        place.stretch >= place.timeline.stretches.len()
+    }
+
+    /// Opens the epoch that a worker goes to, if there is one; `false` without a plan for it.
+    fn open(&mut self, rank: usize, plan: &mut impl FnMut(usize) -> Option<Arc<Timeline>>) -> bool {
+        let epoch = self.places[rank].epoch;
+        if epoch == self.ended.len() {
+            let next = self.ahead.take();
+            if next.is_none() && self.made == self.course.epochs {
+                return true;
+            }
+            let Some(timeline) = next.or_else(|| self.make(plan)) else {
+                return false;
+            };
+            self.planned.insert(epoch, (timeline, 0));
+            self.ended.push((0, Seconds::ZERO));
+        }
+        true
+    }
+
+    fn make(
+        &mut self,
+        plan: &mut impl FnMut(usize) -> Option<Arc<Timeline>>,
+    ) -> Option<Arc<Timeline>> {
+        self.made += 1;
+        plan(self.made - 1)
     }
 
     /// Goes to the next epoch, if there is one.
@@ -151,35 +259,175 @@ impl<'a> Player<'a> {
         let workers = self.places.len();
         let place = &mut self.places[rank];
         if let Some(before) = place.epoch.checked_sub(1) {
+            let clock = self.kernel.clock(rank);
+            let clock = self.multiplied.end_of(before, rank, clock);
             let (count, at) = &mut self.ended[before];
             *count += 1;
-            *at = (*at).max(self.kernel.clock(rank));
-        }
-        if place.epoch == self.epochs {
-            return self.kernel.finish(rank);
+            *at = (*at).max(clock);
         }
         let Some((timeline, begun)) = self.planned.get_mut(&place.epoch) else {
-            return;
+            return self.kernel.finish(rank);
         };
+        if rank == 0 {
+            if !timeline.is_held_as(&place.timeline) {
+                self.epoch_marks.clear();
+            }
+            self.step_marks.clear();
+            self.due = Due::Epoch;
+        }
         place.timeline = Arc::clone(timeline);
         *begun += 1;
         if *begun == workers {
             self.planned.remove(&place.epoch);
         }
         self.kernel.set_epoch(rank, place.epoch);
-        place.next = 0;
+        (place.stretch, place.followed, place.next) = (0, 0, 0);
         place.epoch += 1;
     }
 
-    fn step(&mut self, rank: usize) -> Result<(), SimError> {
+    /// At the end of a stretch goes on to the next phase, if there is one in this epoch.
+    fn settle(&mut self, rank: usize) {
+        loop {
+            let place = &mut self.places[rank];
+            let Some(stretch) = place.timeline.stretches.get(place.stretch) else {
+                return;
+            };
+            if place.next < stretch.workers[rank].phases().len() {
+                return;
+            }
+            place.followed += 1;
+            place.next = 0;
+            if place.followed >= stretch.times {
+                (place.stretch, place.followed) = (place.stretch + 1, 0);
+                if rank == 0 {
+                    self.step_marks.clear();
+                    self.due = Due::Nothing;
+                }
+            } else if rank == 0 {
+                self.due = Due::Step;
+            }
+        }
+    }
+
+    /// Worker 0 has come to a point of its plan at which something begins again.
+    fn mark(&self) -> Option<Mark> {
+        let place = self.places.first()?;
+        let clock = self.kernel.clock(0);
+        let since = Since {
+            moment: clock,
+            collectives: place.started,
+            shares: self.kernel.shares(),
+        };
+        let mut snapshot = Snapshot::default();
+        if !self.kernel.snapshot(since, &mut snapshot) {
+            return None;
+        }
+        for other in &self.places {
+            other.snapshot(place, &mut snapshot);
+        }
+        Some(Mark {
+            snapshot,
+            clock,
+            times: self.multiplied.accounts(self.kernel.times()),
+        })
+    }
+
+    /// Takes at once what is settled, when everybody waits; `false` without a plan for an epoch.
+    fn multiply(&mut self, plan: &mut impl FnMut(usize) -> Option<Arc<Timeline>>) -> bool {
+        if !self.course.multiplied || self.due == Due::Nothing || !self.kernel.is_quiet() {
+            return true;
+        }
+        match std::mem::replace(&mut self.due, Due::Nothing) {
+            Due::Epoch => self.multiply_epochs(plan),
+            _ => {
+                self.multiply_steps();
+                true
+            }
+        }
+    }
+
+    /// Takes the steps of a stretch at once whose course is settled.
+    fn multiply_steps(&mut self) {
+        let place = &self.places[0];
+        let stretch = &place.timeline.stretches[place.stretch];
+        let left = stretch.times - place.followed;
+        if left < 2 || !self.step_marks.hopes() {
+            return;
+        }
+        let number = place.followed;
+        let Some(gained) = self
+            .mark()
+            .and_then(|mark| self.step_marks.push(number, mark))
+        else {
+            return;
+        };
+        let (epoch, at) = (place.epoch, place.stretch);
+        let mut others = self.places.iter();
+        let together = others.all(|other| (other.epoch, other.stretch) == (epoch, at));
+        let ahead = self.places.iter().map(|other| other.followed).max();
+        let times = stretch.times.saturating_sub(1 + ahead.unwrap_or(0));
+        if !together || times == 0 {
+            return;
+        }
+        if !self.of_equals {
+            let (reduce, ledger) = (&self.cluster.all_reduce, &mut self.multiplied.ledger);
+            stretch.record(epoch - 1, times as u64, reduce, ledger);
+        }
+        for other in &mut self.places {
+            other.followed += times;
+        }
+        self.multiplied.add(&gained, times);
+        self.step_marks.clear();
+    }
+
+    /// Takes epochs at once whose course is settled, when worker 0 has begun one that is like the
+    /// one before; `false` without a plan for one.
+    fn multiply_epochs(&mut self, plan: &mut impl FnMut(usize) -> Option<Arc<Timeline>>) -> bool {
+        let (epoch, timeline) = (self.places[0].epoch - 1, &self.places[0].timeline);
+        let timeline = Arc::clone(timeline);
+        if self.made == self.course.epochs || !self.epoch_marks.hopes() {
+            return true;
+        }
+        let mark = self.mark();
+        let gained = mark.and_then(|mark| self.epoch_marks.push(epoch, mark));
+        // Nobody may be further than this epoch.
+        let (Some(gained), true) = (gained, self.ended.len() == epoch + 1) else {
+            return true;
+        };
+        let mut times = 0;
+        while self.ahead.is_none() && self.made < self.course.epochs {
+            let Some(next) = self.make(plan) else {
+                return false;
+            };
+            if next.is_held_as(&timeline) {
+                times += 1;
+            } else {
+                self.ahead = Some(next);
+            }
+        }
+        self.multiplied.add(&gained, times);
+        let mut ledger = Ledger::new();
+        if !self.of_equals {
+            timeline.traffic(&self.cluster.all_reduce, &mut ledger);
+        }
+        self.multiplied
+            .epochs(epoch, times, gained[0].clock, ledger.traffic());
+        self.epoch_marks.clear();
+        true
+    }
+
+    /// Plays a phase. Whether the worker can go on.
+    fn step(&mut self, rank: usize) -> Result<bool, SimError> {
         if self.at_end(rank) {
             self.turn_page(rank);
-            return Ok(());
+            return Ok(true);
         }
         let place = &mut self.places[rank];
         let timeline = Arc::clone(&place.timeline);
-        let phase = &timeline.workers[rank].phases()[place.next];
+        let (workers, next) = (&timeline.stretches[place.stretch].workers, place.next);
+        let phase = &workers[rank].phases()[next];
         place.next += 1;
+        self.steps += 1;
         let factor = |rank| self.cluster.topology.compute_factor(rank);
         match phase {
             Phase::Compute(work) => {
@@ -197,6 +445,9 @@ impl<'a> Player<'a> {
                 match self.cluster.exchange {
                     ExchangeKind::Direct => self.kernel.send_sizes(rank, exchange)?,
                     ExchangeKind::Pairwise => self.kernel.start_pairwise_sizes(rank, exchange)?,
+                    ExchangeKind::Hierarchical => {
+                        self.kernel.start_relayed_sizes(rank, exchange)?
+                    }
                 }
                 place.expects.push(Exchange {
                     to: Vec::new(),
@@ -211,11 +462,9 @@ impl<'a> Player<'a> {
                     )));
                 };
                 let exchange = place.expects.remove(at);
-                if exchange.from.is_empty() {
-                    return Ok(());
-                }
                 match self.cluster.exchange {
-                    ExchangeKind::Direct => {
+                    _ if exchange.from.is_empty() => {}
+                    ExchangeKind::Direct | ExchangeKind::Hierarchical => {
                         let from = exchange.from.iter().map(|&peer| peer as usize).collect();
                         self.kernel.receive(rank, *kind, *layer, from);
                     }
@@ -241,12 +490,9 @@ impl<'a> Player<'a> {
                 let value = (rank == 0).then(Vec::new);
                 self.kernel.share(rank, value);
             }
-            Phase::CountUnder(epoch) => self.kernel.set_epoch(rank, *epoch),
+            Phase::CountUnder(ahead) => self.kernel.set_epoch(rank, place.epoch - 1 + ahead),
             Phase::Carry(traffic) => self.kernel.carry(traffic),
         }
-        if !self.kernel.is_runnable(rank) {
-            self.kernel.pass_turn();
-        }
-        Ok(())
+        Ok(self.kernel.is_runnable(rank))
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Decision, Exchange, Phase, Planner, Timeline};
+use super::{Decision, Exchange, Phase, Planner, Timeline, Track};
 use crate::model::Work;
 use crate::net::{AllReduceKind, Bytes, Collective, Ledger, Outbox, Traffic, TrafficKind};
 use crate::sim::SimError;
@@ -61,7 +61,7 @@ impl Script {
                 )));
             }
             state.elsewhere |= timeline.counts_elsewhere();
-            if !state.elsewhere && Arc::ptr_eq(&timeline.workers, &state.last.workers) {
+            if !state.elsewhere && epoch > 0 && timeline.is_held_as(&state.last) {
                 state.traffic.repeat(state.last.epoch, epoch);
             } else {
                 timeline.traffic(&self.all_reduce, &mut state.traffic);
@@ -99,8 +99,12 @@ pub struct Following {
     script: Arc<Script>,
     rank: usize,
     timeline: Arc<Timeline>,
-    /// Place of the next phase.
+    /// Place of the next phase: its stretch, how often that was followed, and within it.
+    stretch: usize,
+    followed: usize,
     next: usize,
+    /// How many phases of the epoch are over.
+    over: usize,
     begun: bool,
     /// How the program departed from its plan, which ends it at its next step that can fail.
     departed: Option<String>,
@@ -128,7 +132,10 @@ impl Following {
             script,
             rank,
             timeline: Arc::default(),
+            stretch: 0,
+            followed: 0,
             next: 0,
+            over: 0,
             begun: false,
             departed: None,
         }
@@ -145,7 +152,9 @@ impl Following {
             self.end()?;
         }
         self.timeline = self.script.epoch(epoch, decided)?;
-        (self.next, self.begun) = (0, true);
+        (self.stretch, self.followed) = (0, 0);
+        (self.next, self.over, self.begun) = (0, 0, true);
+        self.settle();
         Ok(())
     }
 
@@ -169,7 +178,7 @@ impl Following {
     pub fn compute(&mut self) -> Work {
         match self.phases().get(self.next) {
             Some(&Phase::Compute(work)) if self.departed.is_none() => {
-                self.next += 1;
+                self.go_on();
                 work
             }
             _ => {
@@ -187,7 +196,7 @@ impl Following {
                 busy: planned,
             }) if **planned == *busy && self.departed.is_none() => {
                 let work = *work;
-                self.next += 1;
+                self.go_on();
                 work
             }
             _ => {
@@ -227,8 +236,10 @@ impl Following {
     }
 
     pub fn count_under(&mut self, epoch: usize) -> Result<(), SimError> {
-        let planned = |phase: &Phase| *phase == Phase::CountUnder(epoch);
-        self.take(&Deed::CountUnder(epoch), planned)
+        // No plan goes back, and what is before this epoch is far ahead.
+        let ahead = epoch.wrapping_sub(self.timeline.epoch);
+        let planned = |phase: &Phase| *phase == Phase::CountUnder(ahead);
+        self.take(&Deed::CountUnder(ahead), planned)
     }
 
     pub fn carry(&mut self, traffic: &Traffic) -> Result<(), SimError> {
@@ -238,7 +249,7 @@ impl Following {
 
     /// From whom the next exchange expects messages.
     pub fn senders(&self) -> Vec<usize> {
-        let mut rest = self.phases()[self.next.min(self.phases().len())..].iter();
+        let mut rest = self.phases()[self.next..].iter();
         let exchange = rest.find_map(|phase| match phase {
             Phase::Start(exchange) => Some(exchange),
             _ => None,
@@ -249,14 +260,35 @@ impl Following {
     }
 
     fn phases(&self) -> &[Phase] {
-        let track = self.timeline.workers.get(self.rank);
-        track.map_or(&[], |track| track.phases())
+        let stretch = self.timeline.stretches.get(self.stretch);
+        let track = stretch.and_then(|stretch| stretch.workers.get(self.rank));
+        track.map_or(&[], Track::phases)
+    }
+
+    /// A phase is over.
+    fn go_on(&mut self) {
+        self.next += 1;
+        self.over += 1;
+        self.settle();
+    }
+
+    /// At the end of a stretch goes to the next phase, if there is one.
+    fn settle(&mut self) {
+        while let Some(stretch) = self.timeline.stretches.get(self.stretch)
+            && self.next >= self.phases().len()
+        {
+            self.followed += 1;
+            if self.followed >= stretch.times {
+                (self.stretch, self.followed) = (self.stretch + 1, 0);
+            }
+            self.next = 0;
+        }
     }
 
     fn take(&mut self, deed: &Deed<'_>, planned: impl Fn(&Phase) -> bool) -> Result<(), SimError> {
         self.check()?;
         if self.phases().get(self.next).is_some_and(planned) {
-            self.next += 1;
+            self.go_on();
             return Ok(());
         }
         self.depart(deed);
@@ -268,7 +300,7 @@ impl Following {
             Some(phase) => phase.to_string(),
             None => "nothing more".to_owned(),
         };
-        let (rank, epoch, number) = (self.rank, self.timeline.epoch, self.next + 1);
+        let (rank, epoch, number) = (self.rank, self.timeline.epoch, self.over + 1);
         let how = format!(
             "worker {rank} departs from its plan in epoch {epoch}: phase {number} was to be {planned}, and it is {deed}"
         );
@@ -314,7 +346,7 @@ impl fmt::Display for Phase {
             Self::Reduce(collective, kind) => write!(f, "starting {collective:?} of {kind}"),
             Self::Collect => write!(f, "waiting for a collective"),
             Self::Share => write!(f, "hearing worker 0"),
-            Self::CountUnder(epoch) => write!(f, "counting under epoch {epoch}"),
+            Self::CountUnder(ahead) => write!(f, "counting under the epoch {ahead} ahead"),
             Self::ComputeTogether { busy, .. } => {
                 write!(f, "computing of {} workers together", busy.len())
             }
@@ -346,7 +378,7 @@ impl fmt::Display for Deed<'_> {
             Self::Reduce(collective, kind) => Phase::Reduce((*collective).clone(), *kind),
             Self::Collect => Phase::Collect,
             Self::Share => Phase::Share,
-            Self::CountUnder(epoch) => Phase::CountUnder(*epoch),
+            Self::CountUnder(ahead) => Phase::CountUnder(*ahead),
             Self::Carry(traffic) => Phase::Carry(Arc::new((*traffic).clone())),
         };
         write!(f, "{phase}")

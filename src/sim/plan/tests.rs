@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Decision, Exchange, Planner, Timeline, play};
+use super::{Course, Decision, Exchange, Planner, Timeline, play};
 use crate::model::Work;
 use crate::net::{
     AllReduceKind, Bytes, Message, NetworkSpec, Outbox, Reduce, Seconds, SumCost, TrafficKind,
@@ -106,8 +106,7 @@ fn a_plan_takes_the_time_of_its_program_whatever_messages_cost_and_however_they_
             &cluster,
             &timing,
             &mut planner,
-            EPOCHS,
-            false,
+            Course::whole(EPOCHS),
             &none,
             |_| (),
         );

@@ -20,7 +20,7 @@ pub enum Phase {
     Collect,
     /// It hears what worker 0 hands out beside the network, or is worker 0 and hands it out.
     Share,
-    /// From here on its messages are counted under another epoch.
+    /// From here on its messages are counted under the epoch so many after this one.
     CountUnder(usize),
     /// It plays all workers, of which `busy` share this work and the others wait.
     ComputeTogether {
@@ -139,9 +139,9 @@ impl Track {
         self.phases.push(Phase::Share);
     }
 
-    /// From here on its messages are counted under `epoch`.
-    pub fn count_under(&mut self, epoch: usize) {
-        self.phases.push(Phase::CountUnder(epoch));
+    /// From here on its messages are counted under the epoch `ahead` after this one.
+    pub fn count_under(&mut self, ahead: usize) {
+        self.phases.push(Phase::CountUnder(ahead));
     }
 
     /// It plays all workers, of which `busy` share this work and the others wait.

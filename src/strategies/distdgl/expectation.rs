@@ -1,29 +1,32 @@
 //! Sampling in a graph that is known by its law: what workers ask each other for, in expectation.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::drawn::Drawn;
 use super::rehearsal::{Draws, Hop};
 use crate::graph::sampling::{Frontiers, Population, Reached, frontiers};
 use crate::graph::{Batches, ExpectedGraph, Peers, Steps};
-
-/// What the workers do in one step.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Expected {
-    /// For each hop and worker.
-    pub hops: Vec<Vec<Hop>>,
-    /// For each worker the rows of features that it fetches, by owner.
-    pub fetched: Vec<Peers<usize>>,
-    /// For each worker the rows of features that it reads.
-    pub inputs: Vec<usize>,
-}
+use crate::model::InputShape;
 
 /// The sampling of all workers of a run, step after step.
 pub struct Expectation {
     law: Arc<ExpectedGraph>,
     batches: Arc<Batches>,
     steps: Steps,
+    /// Columns of the features.
+    width: usize,
     caches: Vec<Cache>,
+    /// What is met by so many training nodes.
+    met: BTreeMap<usize, Arc<Frontiers>>,
+    /// The last steps that differ from each other, by seeds and fetched rows of each worker.
+    last: Vec<(Vec<(usize, usize)>, Arc<Drawn>)>,
+    /// How many steps differed from those before them.
+    drawn: usize,
 }
+
+/// Most steps that are remembered: an epoch has whole batches and one that is not.
+const REMEMBERED: usize = 4;
 
 /// What a worker keeps of the nodes of others, by class.
 struct Cache {
@@ -53,11 +56,12 @@ impl Cache {
 }
 
 impl Expectation {
-    /// That of a run with these steps, and caches with room for so many rows each.
+    /// That of a run with these steps and columns of features, and caches with room for so many
+    /// rows each.
     pub fn new(
         law: Arc<ExpectedGraph>,
         batches: Arc<Batches>,
-        steps: Steps,
+        (steps, width): (Steps, usize),
         rooms: &[usize],
     ) -> Self {
         let others = 1.0 - 1.0 / rooms.len() as f64;
@@ -67,48 +71,77 @@ impl Expectation {
             law,
             batches,
             steps,
+            width,
+            met: BTreeMap::new(),
+            last: Vec::new(),
+            drawn: 0,
         }
     }
 
-    /// What is done in a step of an epoch; steps are taken in their order, as caches fill.
-    pub fn play(&mut self, step: usize) -> Expected {
+    /// What is done in a step of an epoch; steps are taken in their order, as caches fill. Where
+    /// that is what was done in one of the last steps, it is held once.
+    pub fn play(&mut self, step: usize) -> Arc<Drawn> {
         let workers = self.caches.len();
-        let fanouts = &self.batches.spec.fanouts;
-        let share = 1.0 / workers as f64;
-        let mut expected = Expected {
-            hops: vec![Vec::with_capacity(workers); fanouts.len()],
-            ..Expected::default()
-        };
-        // Workers with equally many seeds meet equally much.
-        let mut known: Option<(usize, Frontiers)> = None;
+        let others = 1.0 - 1.0 / workers as f64;
+        let mut asked = Vec::with_capacity(workers);
         for rank in 0..workers {
             let seeds = self.steps.range(rank, step).len();
-            if known.as_ref().is_none_or(|(of, _)| *of != seeds) {
-                let own = Population {
-                    share,
-                    seeds: seeds as f64,
-                    spreads: true,
-                };
-                let others = Population {
-                    share: 1.0 - share,
-                    seeds: 0.0,
-                    spreads: true,
-                };
-                let all = [own, others];
-                let there = if workers > 1 { &all[..] } else { &all[..1] };
-                known = Some((seeds, frontiers(&self.law, there, fanouts)));
-            }
-            let Some((_, met)) = &known else { continue };
+            let met = self.met(seeds);
+            let fetched = self.caches[rank].fetch(&self.law, &met, others);
+            asked.push((seeds, round(fetched)));
+        }
+        if let Some((_, known)) = self.last.iter().find(|(of, _)| *of == asked) {
+            return Arc::clone(known);
+        }
+        self.drawn += 1;
+        let expected = Arc::new(self.expect(&asked));
+        if self.last.len() == REMEMBERED {
+            self.last.remove(0);
+        }
+        self.last.push((asked, Arc::clone(&expected)));
+        expected
+    }
+
+    /// What workers with so many seeds do, which fetch so many rows.
+    fn expect(&mut self, asked: &[(usize, usize)]) -> Drawn {
+        let workers = asked.len();
+        let alike = asked.iter().all(|one| *one == asked[0]);
+        let written = if alike { &asked[..1] } else { asked };
+        let hops = self.batches.spec.fanouts.len();
+        let mut expected = Drawn {
+            number: self.drawn,
+            workers,
+            hops: vec![Vec::with_capacity(workers); hops],
+            ..Drawn::default()
+        };
+        for (rank, &(seeds, fetched)) in written.iter().enumerate() {
+            let met = self.met(seeds);
             for (hop, pair) in met.rows.windows(2).enumerate() {
                 expected.hops[hop].push(hop_of(rank, workers, &pair[0], &pair[1]));
             }
-            expected
-                .inputs
-                .push(round(total(&met.rows[fanouts.len()], |rows| rows.nodes)));
-            let fetched = self.caches[rank].fetch(&self.law, met, 1.0 - share);
-            expected.fetched.push(dealt(rank, workers, round(fetched)));
+            let inputs = round(total(&met.rows[hops], |rows| rows.nodes));
+            let input = InputShape::dense(inputs, self.width);
+            expected.inputs.push((inputs > 0).then_some(input));
+            expected.fetched.push(dealt(rank, workers, fetched));
         }
         expected
+    }
+
+    /// What a worker meets with so many seeds.
+    fn met(&mut self, seeds: usize) -> Arc<Frontiers> {
+        let share = 1.0 / self.caches.len() as f64;
+        let (law, fanouts) = (&self.law, &self.batches.spec.fanouts);
+        let met = self.met.entry(seeds).or_insert_with(|| {
+            let population = |share: f64, seeds: usize| Population {
+                share,
+                seeds: seeds as f64,
+                spreads: true,
+            };
+            let mut all = vec![population(share, seeds), population(1.0 - share, 0)];
+            all.retain(|one| one.share > 0.0);
+            Arc::new(frontiers(law, &all, fanouts))
+        });
+        Arc::clone(met)
     }
 }
 

@@ -34,6 +34,7 @@
 //! `codec` the features that are fetched are compressed; what is kept of them is what came.
 
 mod cache;
+mod drawn;
 mod expectation;
 mod fetching;
 mod pipeline;

@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::Fetching;
+use super::drawn::Drawn;
 use super::expectation::Expectation;
 use super::pipeline::Pipeline;
 use super::rehearsal::{Draws, Hop, NEIGHBOUR_BYTES, Read, Rehearsal};
-use crate::graph::Peers;
+use crate::graph::PartCounts;
 use crate::model::{BlockShape, InputShape, Work};
 use crate::net::{Bytes, TrafficKind};
 use crate::sim::Track;
@@ -43,12 +44,7 @@ enum Sampling {
 struct Batch {
     /// Its epoch and step.
     at: (usize, usize),
-    /// For each hop and worker.
-    hops: Vec<Vec<Hop>>,
-    /// Of each worker the rows that it fetches, by owner.
-    fetched: Vec<Peers<usize>>,
-    /// Of each worker what it reads.
-    inputs: Vec<Option<InputShape>>,
+    drawn: Arc<Drawn>,
 }
 
 impl FetchPlan {
@@ -59,6 +55,7 @@ impl FetchPlan {
         let (rooms, steps) = (&fetching.rooms, setting.steps());
         let sampling = match &setting.law {
             Some(law) => {
+                let steps = (steps, setting.model.features());
                 let expected = Expectation::new(Arc::clone(law), batches, steps, rooms);
                 Sampling::Expected(Box::new(expected))
             }
@@ -85,26 +82,22 @@ impl FetchPlan {
         let requests = match &mut self.sampling {
             Sampling::Played(rehearsal) => rehearsal.play(at.0, at.1),
             Sampling::Expected(expectation) => {
-                let expected = expectation.play(at.1);
-                let width = self.fetching.setting.model.features();
-                let input = |&rows: &usize| (rows > 0).then(|| InputShape::dense(rows, width));
-                return Batch {
-                    at,
-                    inputs: expected.inputs.iter().map(input).collect(),
-                    hops: expected.hops,
-                    fetched: expected.fetched,
-                };
+                let drawn = expectation.play(at.1);
+                return Batch { at, drawn };
             }
         };
         let wire = self.fetching.wire(at, &self.state);
         let ranks = 0..self.fetching.setting.workers();
         let inputs = ranks.map(|rank| self.input(&requests.read[rank], rank, &wire));
-        Batch {
-            at,
-            inputs: inputs.collect(),
+        let inputs = inputs.collect();
+        let drawn = Arc::new(Drawn {
+            number: 0,
+            workers: self.fetching.setting.workers(),
+            inputs,
             hops: requests.hops,
             fetched: requests.read.iter().map(Read::rows).collect(),
-        }
+        });
+        Batch { at, drawn }
     }
 
     /// What a worker reads, as it lies in memory; what comes is kept as the wire left it.
@@ -134,20 +127,23 @@ impl FetchPlan {
     /// A worker takes a batch through a stage; see
     /// [`FetchingTrainer`](super::fetching::FetchingTrainer).
     fn advance(&self, track: &mut Track, rank: usize, batch: &Batch, stage: usize) {
-        let (hops, width) = (batch.hops.len(), self.fetching.setting.model.features());
+        let (hops, width) = (
+            batch.drawn.hops.len(),
+            self.fetching.setting.model.features(),
+        );
         match stage {
             0 => {
                 if batch.at.1 == 0 {
                     let training = self.fetching.setting.counts.parts[rank].training;
                     track.compute(Work::pass(training));
                 }
-                track.compute(Work::pass(batch.hops[0][rank].looked_at));
+                track.compute(Work::pass(batch.drawn.hop(0, rank).looked_at));
                 batch.reach(track, rank, 0);
             }
             stage if stage == 2 * hops => {
                 receive_features(track, batch.fetches(rank).rows().0, width);
-                if batch.inputs[rank].is_some() {
-                    let rows = batch.hops[hops - 1][rank].inputs;
+                if batch.drawn.input(rank).is_some() {
+                    let rows = batch.drawn.hop(hops - 1, rank).inputs;
                     track.compute(Work::pass(rows * width));
                 }
             }
@@ -176,12 +172,12 @@ impl FetchPlan {
 impl Batch {
     /// A worker makes the block of a hop and asks on.
     fn reach(&self, track: &mut Track, rank: usize, hop: usize) {
-        let hops = &self.hops;
-        track.compute(Work::pass(hops[hop][rank].edges));
+        let (drawn, hops) = (&self.drawn, self.drawn.hops.len());
+        track.compute(Work::pass(drawn.hop(hop, rank).edges));
         let next = hop + 1;
-        if next < hops.len() {
-            track.compute(Work::pass(hops[next][rank].looked_at));
-            start_asking(track, hops.len() - 1 - next, &self.draws(rank, next).asks());
+        if next < hops {
+            track.compute(Work::pass(drawn.hop(next, rank).looked_at));
+            start_asking(track, hops - 1 - next, &self.draws(rank, next).asks());
         } else {
             start_asking(track, 0, &self.fetches(rank));
         }
@@ -189,26 +185,25 @@ impl Batch {
 
     /// What a worker has drawn at a hop, and what it draws for others.
     fn draws(&self, rank: usize, hop: usize) -> Asked {
-        let all = &self.hops[hop];
-        let by_me = all[rank].asks.iter();
-        let of_me = all.iter().enumerate();
-        let of_me = of_me.map(|(asker, played)| (asker as u32, played.asks[rank]));
+        let drawn = &self.drawn;
+        let asks = |peer, draws: Draws| (draws.nodes > 0).then_some((peer as u32, draws));
+        let by_me = |peer| asks(peer, drawn.asked(hop, rank, peer));
+        let of_me = |peer| asks(peer, drawn.asked(hop, peer, rank));
         Asked {
-            by_me: by_me.map(|(owner, draws)| (owner as u32, *draws)).collect(),
-            of_me: of_me.filter(|(_, asked)| asked.nodes > 0).collect(),
+            by_me: drawn.others(rank).filter_map(by_me).collect(),
+            of_me: drawn.others(rank).filter_map(of_me).collect(),
         }
     }
 
     /// How many rows of features a worker fetches, and others from it.
     fn fetches(&self, rank: usize) -> Asks {
-        let by_me = self.fetched[rank].iter();
-        let by_me = by_me.map(|(owner, &rows)| (owner as u32, rows));
-        let of_me = self.fetched.iter().enumerate();
-        let of_me = of_me.map(|(asker, fetched)| (asker as u32, fetched[rank]));
-        let of_me = of_me.filter(|(_, rows)| *rows > 0);
+        let drawn = &self.drawn;
+        let asks = |peer, rows: usize| (rows > 0).then_some((peer as u32, rows));
+        let by_me = |peer| asks(peer, drawn.fetched(rank, peer));
+        let of_me = |peer| asks(peer, drawn.fetched(peer, rank));
         Asks {
-            by_me: by_me.collect(),
-            of_me: of_me.collect(),
+            by_me: drawn.others(rank).filter_map(by_me).collect(),
+            of_me: drawn.others(rank).filter_map(of_me).collect(),
         }
     }
 }
@@ -263,28 +258,52 @@ impl PlannedSteps for FetchPlan {
         let epoch = self.now / self.fetching.steps();
         for (number, stage) in self.pipeline.before(self.now) {
             let batch = &self.batches[number - self.now];
-            let of = batch.at.0;
-            if of != epoch {
-                track.count_under(of);
+            let ahead = batch.at.0 - epoch;
+            if ahead > 0 {
+                track.count_under(ahead);
             }
             self.advance(track, rank, batch, stage);
-            if of != epoch {
-                track.count_under(epoch);
+            if ahead > 0 {
+                track.count_under(0);
             }
         }
         let kept = self.fetching.rooms[rank].min(self.fetching.setting.counts.nodes);
         track.keeps(4 * (kept * model.features()) as u64);
         let ready = &self.batches[0];
-        let block = |hop: &Vec<Hop>| {
+        let block = |hop| {
             let Hop {
                 outputs,
                 inputs,
                 edges,
                 ..
-            } = hop[rank];
+            } = *ready.drawn.hop(hop, rank);
             BlockShape::of(outputs, inputs, edges, model.aggregation())
         };
-        let blocks = ready.hops.iter().rev().map(block);
-        PassPlan::alone(model, blocks, ready.inputs[rank]).write(track, rank);
+        let blocks = (0..ready.drawn.hops.len()).rev().map(block);
+        PassPlan::alone(model, blocks, ready.drawn.input(rank)).write(track, rank);
+    }
+
+    fn kind(&self) -> Option<Vec<usize>> {
+        if matches!(self.sampling, Sampling::Played(_)) || !self.fetching.wires.is_plain() {
+            return None;
+        }
+        let epoch = self.now / self.fetching.steps();
+        let mut kind = vec![self.batches[0].drawn.number];
+        for (number, stage) in self.pipeline.before(self.now) {
+            let batch = &self.batches[number - self.now];
+            let begins = usize::from(batch.at.1 == 0);
+            kind.extend([batch.drawn.number, stage, batch.at.0 - epoch, begins]);
+        }
+        Some(kind)
+    }
+
+    fn are_equal(&self) -> bool {
+        let (setting, rooms) = (&self.fetching.setting, &self.fetching.rooms);
+        let parts = &setting.counts.parts;
+        let training = |part: &PartCounts| part.training == parts[0].training;
+        setting.law.is_some()
+            && self.fetching.wires.is_plain()
+            && parts.iter().all(training)
+            && rooms.iter().all(|room| *room == rooms[0])
     }
 }

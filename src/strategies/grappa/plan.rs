@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::estimators::Weight;
-use super::layout::Layout;
+use super::layout::{Layout, Schedule};
 use super::planned::{Batch, Working};
 use super::{Sweeping, expectation};
-use crate::graph::shuffled;
+use crate::graph::{Part, shuffled};
 use crate::model::{BlockShape, InputShape, Work};
 use crate::net::{Bytes, TrafficKind};
-use crate::sim::{Decision, Planner, Timeline, Track};
+use crate::sim::{Decision, Planner, Stretch, Timeline, Track};
 use crate::strategies::parts::plan::{PassPlan, exchange_of};
 
 /// The plan of a training.
@@ -150,48 +150,128 @@ impl SweepPlanner {
     }
 }
 
-impl Planner for SweepPlanner {
-    fn next(&mut self, _: Option<&Decision>) -> Arc<Timeline> {
+impl SweepPlanner {
+    /// What a worker does before the steps of an epoch; the order in which its seeds train, where
+    /// it is known who they are.
+    fn begin(&self, track: &mut Track, rank: usize) -> Vec<u32> {
+        let (setting, working) = (&self.sweeping.setting, &self.working[rank]);
+        track.keeps(working.bytes());
+        if setting.batches.is_none() {
+            return Vec::new();
+        }
+        track.compute(Work::pass(working.seeds));
+        if setting.law.is_some() {
+            return Vec::new();
+        }
+        let seeds: Vec<u32> = (0..working.seeds as u32).collect();
+        shuffled(setting.seed, self.epoch, rank, &seeds)
+    }
+
+    /// Steps of an epoch with equal numbers of seeds of each worker are the same, where they are
+    /// known by a law.
+    fn kind(&self, layout: &Layout<'_>, step: usize) -> Option<Vec<usize>> {
+        let setting = &self.sweeping.setting;
+        let steps = layout.steps(self.sweeping.batch_size());
+        let seeds = |rank| steps.range(rank, step).len();
+        let known = setting.law.is_some() && setting.batches.is_some();
+        known.then(|| (0..setting.workers()).map(seeds).collect())
+    }
+
+    fn step(
+        &self,
+        track: &mut Track,
+        rank: usize,
+        layout: &Layout<'_>,
+        (order, step): (&[u32], usize),
+    ) {
+        let (sweeping, working) = (&self.sweeping, &self.working[rank]);
+        let (setting, parameters) = (&sweeping.setting, sweeping.setting.model.parameters());
+        if setting.batches.is_some() {
+            self.batch(track, rank, layout, order, step);
+        } else {
+            let blocks = vec![self.block(working); setting.model.layers()];
+            self.pass(track, rank, &blocks, Some(working.features));
+        }
+        let sum = usize::from(sweeping.weighing.folds_mean());
+        track.all_reduce(parameters + sum, TrafficKind::ParameterGradient);
+        track.update(parameters);
+    }
+
+    /// The next epoch of the first so many workers.
+    fn plan(&mut self, workers: usize) -> Arc<Timeline> {
         let sweeping = self.sweeping.clone();
         let setting = &sweeping.setting;
         let epoch = self.epoch;
         let layout = sweeping.layout(epoch);
         let loads = sweeping.loads(epoch);
         if loads {
-            let ranks = 0..setting.workers();
+            let ranks = 0..workers;
             let working = ranks.map(|rank| Working::new(setting, &layout, rank, epoch));
             self.working = working.collect();
         }
-        let parameters = setting.model.parameters();
-        let mut tracks = vec![Track::default(); setting.workers()];
+        let mut tracks = vec![Track::default(); workers];
+        let mut orders = Vec::new();
         for (rank, track) in tracks.iter_mut().enumerate() {
             if loads {
                 self.load(track, rank, &layout);
             }
-            let working = &self.working[rank];
-            track.keeps(working.bytes());
-            let mut order = Vec::new();
-            if setting.batches.is_some() {
-                track.compute(Work::pass(working.seeds));
-                if setting.law.is_none() {
-                    let seeds: Vec<u32> = (0..working.seeds as u32).collect();
-                    order = shuffled(setting.seed, epoch, rank, &seeds);
-                }
-            }
-            for step in 0..layout.steps(sweeping.batch_size()).count() {
-                if setting.batches.is_some() {
-                    self.batch(track, rank, &layout, &order, step);
-                } else {
-                    let blocks = vec![self.block(working); setting.model.layers()];
-                    self.pass(track, rank, &blocks, Some(working.features));
-                }
-                let sum = usize::from(sweeping.weighing.folds_mean());
-                track.all_reduce(parameters + sum, TrafficKind::ParameterGradient);
-                track.update(parameters);
-            }
+            orders.push(self.begin(track, rank));
         }
+        let (mut stretches, mut times, mut last) = (Vec::new(), 1, None);
+        for step in 0..layout.steps(sweeping.batch_size()).count() {
+            let kind = self.kind(&layout, step);
+            if kind.is_some() {
+                if kind == last {
+                    times += 1;
+                    continue;
+                }
+                let none = vec![Track::default(); workers];
+                let workers = std::mem::replace(&mut tracks, none).into();
+                stretches.push(Stretch { workers, times });
+                times = 1;
+            }
+            for (rank, track) in tracks.iter_mut().enumerate() {
+                self.step(track, rank, &layout, (&orders[rank], step));
+            }
+            last = kind;
+        }
+        let workers = tracks.into();
+        stretches.push(Stretch { workers, times });
         self.epoch += 1;
-        self.last = Timeline::following(&self.last, epoch, tracks);
+        self.last = Timeline::after(&self.last, epoch, stretches);
         Arc::clone(&self.last)
+    }
+
+    /// Whether all workers do the same: their parts are alike, and chunks go round.
+    fn are_equal(&self) -> bool {
+        let setting = &self.sweeping.setting;
+        let layout = self.sweeping.layout(0);
+        let first = layout.part(0);
+        let alike = |chunk| {
+            let Part {
+                internal_edges,
+                cut_edges,
+                training,
+                ..
+            } = layout.part(chunk);
+            (internal_edges, cut_edges, training)
+                == (&first.internal_edges, &first.cut_edges, &first.training)
+                && layout.nodes(chunk) == layout.nodes(0)
+        };
+        let parts = &setting.counts.parts;
+        setting.law.is_some()
+            && layout.rules().schedule != Schedule::Regroup
+            && parts.iter().all(|part| part.owned == parts[0].owned)
+            && (0..layout.chunks()).all(alike)
+    }
+}
+
+impl Planner for SweepPlanner {
+    fn next(&mut self, _: Option<&Decision>) -> Arc<Timeline> {
+        self.plan(self.sweeping.setting.workers())
+    }
+
+    fn next_of_equals(&mut self) -> Option<Arc<Timeline>> {
+        self.are_equal().then(|| self.plan(1))
     }
 }

@@ -215,6 +215,11 @@ impl RowWires {
         self.compression.is_adaptive()
     }
 
+    /// Whether rows travel as they are.
+    pub const fn is_plain(&self) -> bool {
+        self.compression.codec.is_none()
+    }
+
     /// Whether features are sent once, and kept.
     pub const fn keeps_features(&self) -> bool {
         self.compression.cache_features

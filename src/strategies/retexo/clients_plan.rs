@@ -121,10 +121,7 @@ impl Planner for ClientsPlanner {
         // Worker 0 plays all clients: the tracks of the others stay empty.
         let mut tracks = vec![Track::default(); workers];
         tracks[SERVER] = track;
-        Arc::new(Timeline {
-            epoch,
-            workers: tracks.into(),
-        })
+        Arc::new(Timeline::once(epoch, tracks))
     }
 }
 

@@ -225,11 +225,11 @@ impl ExchangePlanner {
         if let Some(wire) = &epoch.ahead {
             let width = setting.model.features();
             track.compute(Work::pass(crossing.outgoing() * width));
-            track.count_under(epoch.number + 1);
+            track.count_under(1);
             let to = messages(wire, rank, Way::Forward, &crossing.sends, width);
             let from = peers(&crossing.receives);
             track.start_exchange(exchange(TrafficKind::Feature, 0, to, from));
-            track.count_under(epoch.number);
+            track.count_under(0);
         }
         self.features[rank]
     }

@@ -1,0 +1,56 @@
+//! What has to be said of projections, in sentences.
+
+use super::{Projection, Verdicts};
+use crate::experiment::config::Experiment;
+use crate::experiment::rows::distinct;
+
+/// What a reader of projections has to know.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Notes {
+    /// What numbers say less than they seem to.
+    pub limits: Vec<String>,
+    /// What is assumed of the graphs, each once.
+    pub assumed: Vec<String>,
+}
+
+/// The notes on these projections.
+pub(crate) fn notes(
+    experiment: &Experiment,
+    projections: &[Projection],
+    verdicts: &Verdicts,
+) -> Notes {
+    let mut limits = Vec::new();
+    if projections.iter().any(|projection| !projection.exact) {
+        limits.push(
+            "≤ is the most it can be: what is sent depends on how the training goes.".to_owned(),
+        );
+    }
+    if !verdicts.left_out.is_empty() {
+        let claims = verdicts.left_out.join(", ");
+        limits.push(format!(
+            "A plan says nothing about the claims {claims}: a training does."
+        ));
+    }
+    let assumed = projections.iter().map(|projection| {
+        let assumed = projection.assumed.as_ref();
+        // Expected values are those of no single partition, so that seeds do not matter.
+        assumed.map_or_else(
+            || held(&experiment.seeds),
+            |assumed| format!("{}: {assumed}.", projection.dataset),
+        )
+    });
+    Notes {
+        limits,
+        assumed: distinct(assumed),
+    }
+}
+
+/// How graphs that are held are cut.
+fn held(seeds: &[u64]) -> String {
+    let first = seeds.first().copied().unwrap_or(0);
+    let others = match seeds.len() {
+        0 | 1 => String::new(),
+        all => format!(", the first of {all}: others may cut them in other ways"),
+    };
+    format!("Graphs that are held are partitioned with seed {first}{others}.")
+}

@@ -1,0 +1,230 @@
+use std::path::PathBuf;
+
+use super::*;
+use crate::experiment::config::{PAPER, Vocabulary};
+use crate::experiment::rows::{ClaimRow, RunRow};
+use crate::experiment::vocabulary_check;
+use crate::strategies::Registry;
+
+#[test]
+fn what_is_done_once_is_no_part_of_an_epoch() {
+    let ends =
+        |ends: &[f64]| epoch_and_setup(&ends.iter().copied().map(Seconds).collect::<Vec<_>>());
+    assert_eq!(ends(&[5.0, 7.0, 9.0]), (2.0, 3.0));
+    assert_eq!(ends(&[4.0]), (4.0, 0.0));
+    // Of two the mean.
+    assert_eq!(ends(&[4.0, 6.0, 9.0]), (2.5, 1.5));
+    // Chunks that move before the fourth epoch.
+    assert_eq!(ends(&[2.0, 3.0, 4.0, 7.0, 8.0]), (1.0, 3.0));
+}
+
+fn experiment(text: &str) -> Experiment {
+    let registry = Registry::builtin();
+    let vocabulary = Vocabulary {
+        strategies: &registry.names(),
+        check_options: &|kind, options| vocabulary_check(&registry, kind, options),
+        datasets: &[],
+        networks: &["ethernet-10g"],
+        profiles: &["t4"],
+        figures: &[],
+    };
+    let read = Experiment::parse(text, "x.toml", PAPER, &[], &vocabulary);
+    read.expect("it is right")
+}
+
+const SAMPLED: &str = r#"
+name = "sampled"
+seeds = [0]
+[dataset]
+counts = { rmat = { scale = 13, edge_factor = 8 }, features = 32, classes = 4, train = 0.4 }
+[model]
+kind = "sage"
+layers = 2
+hidden = 16
+[training]
+epochs = 16
+batch = { size = 60, fanouts = [5, 5] }
+[partition]
+method = "random"
+workers = 4
+[network]
+preset = "ethernet-10g"
+[compute]
+timing = { profile = "t4" }
+[[strategy]]
+kind = "grappa"
+repartition_every = 6
+[[strategy]]
+kind = "grappa"
+label = "grappa without halo"
+halo = false
+chunks = 8
+repartition_every = 8
+[[strategy]]
+kind = "distdgl"
+label = "distdgl plain"
+prefetch = false
+[[strategy]]
+kind = "distdgl"
+[[strategy]]
+kind = "distdgl"
+label = "distdgl cached"
+cache = "grappa-halo"
+"#;
+
+#[test]
+fn what_is_multiplied_is_what_all_steps_of_all_epochs_come_to() {
+    let experiment = experiment(SAMPLED);
+    let registry = Registry::builtin();
+    let mut preparation = Preparation::new(&registry, PathBuf::new()).for_plans();
+    for cell in experiment.cells() {
+        let name = &cell.name;
+        let fitted = preparation.fit(cell, 0).expect("it fits");
+        let played = |multiplied: bool| {
+            let course = Course {
+                multiplied,
+                ..Course::whole(fitted.training.epochs())
+            };
+            let (cluster, timing) = (fitted.setting.cluster(), &fitted.setting.timing);
+            let mut planner = fitted.training.planner();
+            let none = BTreeMap::new();
+            let played = play(&cluster, timing, &mut *planner, course, &none, |_| ());
+            played.expect("it can be played")
+        };
+        let (whole, part) = (played(false), played(true));
+        // A cache that fills makes steps differ.
+        let most = if name.ends_with("cached") { 1 } else { 2 };
+        assert!(
+            part.steps * most < whole.steps,
+            "{name}: {} of {} phases",
+            part.steps,
+            whole.steps
+        );
+        let close = |found: Seconds, expected: Seconds| {
+            let gap = (found.0 - expected.0).abs();
+            assert!(gap <= 1e-9 * expected.0, "{name}: {found:?}, {expected:?}");
+        };
+        for (found, expected) in part.times.iter().zip(&whole.times) {
+            close(found.clock, expected.clock);
+            close(found.compute, expected.compute);
+            close(found.communication, expected.communication);
+            close(found.exposed, expected.exposed);
+        }
+        for (found, expected) in part.epochs.iter().zip(&whole.epochs) {
+            close(*found, *expected);
+        }
+        assert_eq!(part.epochs.len(), whole.epochs.len());
+        assert_eq!(part.ledger, whole.ledger, "{name}");
+    }
+}
+
+#[test]
+fn one_of_equal_workers_is_planned_and_played_for_all_that_sample() {
+    // Large enough for all parts to be alike, and parameters in eighths.
+    let text = SAMPLED
+        .replace("scale = 13", "scale = 24")
+        .replace("classes = 4", "classes = 8")
+        .replace("size = 60", "size = 60_000")
+        .replace("epochs = 16", "epochs = 9")
+        .replace("workers = 4", "workers = 8")
+        .replace("chunks = 8", "chunks = 16")
+        .replace("10g\"", "10g\"\nall_reduce = \"ring\"");
+    let experiment = experiment(&text);
+    let registry = Registry::builtin();
+    let mut preparation = Preparation::new(&registry, PathBuf::new()).for_plans();
+    for cell in experiment.cells() {
+        let name = &cell.name;
+        let fitted = preparation.fit(cell, 0).expect("it fits");
+        let (cluster, timing) = (fitted.setting.cluster(), &fitted.setting.timing);
+        let course = Course {
+            multiplied: true,
+            ..Course::whole(fitted.training.epochs())
+        };
+        let planner = || fitted.training.planner();
+        let sole = planner().next_of_equals().expect("workers are alike");
+        assert_eq!(sole.workers(), 1);
+        let none = BTreeMap::new();
+        let all = play(&cluster, timing, &mut *planner(), course, &none, |_| ());
+        let one = play_equals(&cluster, timing, &mut *planner(), course, |_| ());
+        let (all, one) = (
+            all.expect("it plays"),
+            one.expect("it plays").expect("alike"),
+        );
+        let total = |played: &Played| played.ledger.total(&cluster.framing);
+        assert_eq!(total(&all), total(&one), "{name}");
+        // The sum of the weights makes the values that Grappa adds up one more than eighths.
+        let most = if name.starts_with("grappa") {
+            1e-3
+        } else {
+            1e-9
+        };
+        for (all, one) in all.times.iter().zip(&one.times) {
+            let gap = (all.clock.0 - one.clock.0).abs();
+            assert!(gap <= most * all.clock.0, "{name}: {all:?}, {one:?}");
+        }
+    }
+}
+
+const CUT: &str = r#"
+name = "cut"
+seeds = [0]
+[dataset]
+counts = { rmat = { scale = 14, edge_factor = 8 }, features = 32, classes = 4, train = 0.5, fit = { scales = [8, 9, 10, 11], graphs = 2 } }
+[model]
+kind = "sage"
+layers = 2
+hidden = 16
+[training]
+epochs = 2
+[partition]
+method = "metis"
+workers = 4
+[network]
+preset = "ethernet-10g"
+[compute]
+timing = { profile = "t4" }
+[[strategy]]
+kind = "full"
+[[strategy]]
+kind = "isolated"
+[[claim]]
+id = "fewer"
+source = "nobody"
+statement = "So many times fewer bytes"
+measure = "payload_bytes"
+compare = { strategy = "isolated", to = "full", times_less = TIMES }
+"#;
+
+#[test]
+fn a_claim_on_a_fitted_cut_is_decided_where_both_ends_of_the_interval_agree() {
+    let text = |times: f64| CUT.replace("TIMES", &times.to_string());
+    let asked = experiment(&text(1.0));
+    let registry = Registry::builtin();
+    let mut preparation = Preparation::new(&registry, PathBuf::new()).for_plans();
+    let projections = project(&asked, &mut preparation, |_| ()).expect("it can be projected");
+    let bytes = |row: &RunRow| row.measured.expect("it is projected").payload_bytes as f64;
+    let at = |end: usize| {
+        let [full, isolated] = [0, 1].map(|cell: usize| {
+            let ends = projections[cell].ends.as_ref();
+            bytes(&ends.expect("the cut is fitted")[end])
+        });
+        full / isolated
+    };
+    let middle = bytes(&projections[0].run) / bytes(&projections[1].run);
+    let (low, high) = (at(0), at(1));
+    assert!(low < middle && middle < high, "{low} {middle} {high}");
+    for (times, verdict) in [
+        (0.99 * low, ClaimRow::REPRODUCED),
+        (0.5 * (low + middle), ClaimRow::INCONCLUSIVE),
+        (0.5 * (middle + high), ClaimRow::INCONCLUSIVE),
+        (1.01 * high, ClaimRow::NOT_REPRODUCED),
+    ] {
+        let judged = verdicts(&experiment(&text(times)), &projections);
+        let [claim] = &judged.claims[..] else {
+            panic!("{judged:?}");
+        };
+        assert_eq!(claim.verdict, verdict, "{times} of {low} to {high}");
+        let ends = (claim.low.expect("an end"), claim.high.expect("an end"));
+        assert!((ends.0 - low).abs() < 1e-9 && (ends.1 - high).abs() < 1e-9);
+    }
+}
