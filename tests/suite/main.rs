@@ -22,6 +22,7 @@ mod estimator;
 mod experiments;
 mod fetched;
 mod golden;
+mod gradients;
 mod grappa;
 mod house;
 mod layers;

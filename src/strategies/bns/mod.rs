@@ -32,9 +32,10 @@
 use serde::Deserialize;
 
 use super::parts::options::{
-    EXCHANGE_INPUT, MEASURE_ERROR, ON_REQUEST_CODEC, OVERLAP_GRADIENTS, RATIO, RESCALE, SCHEDULE,
+    EXCHANGE_INPUT, GRADIENTS, MEASURE_ERROR, ON_REQUEST_CODEC, OVERLAP_GRADIENTS, RATIO, RESCALE,
+    SCHEDULE,
 };
-use super::parts::{BoundaryShare, Compression, ExchangePoint, RowExchange};
+use super::parts::{BoundaryShare, Compression, ExchangePoint, Gradients, RowExchange};
 use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
 
 /// How experiments name and make it.
@@ -61,6 +62,7 @@ pub const REGISTRATION: Registration = Registration {
             RESCALE,
             MEASURE_ERROR,
             OVERLAP_GRADIENTS,
+            GRADIENTS,
         ],
     },
     read,
@@ -73,6 +75,7 @@ struct Options {
     cache_features: bool,
     exchange: ExchangePoint,
     overlap: bool,
+    gradients: Gradients,
 }
 
 impl Default for Options {
@@ -82,6 +85,7 @@ impl Default for Options {
             cache_features: true,
             exchange: ExchangePoint::Input,
             overlap: false,
+            gradients: Gradients::default(),
         }
     }
 }
@@ -101,6 +105,6 @@ fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
     let compression = compression.sending(options.cache_features, options.exchange);
     Ok(Box::new(RowExchange {
         share: Some(BoundaryShare(options.share)),
-        ..RowExchange::new(compression, options.overlap)
+        ..RowExchange::new(compression, options.overlap, options.gradients)?
     }))
 }

@@ -5,7 +5,7 @@
 //! compressed layers' bytes. Mini-batches are those of `full`, with rows through the codec.
 
 use super::parts::options::{
-    CACHE_FEATURES, CODEC, EXCHANGE_NARROWER, MEASURE_ERROR, OVERLAP, RESCALE,
+    CACHE_FEATURES, CODEC, EXCHANGE_NARROWER, GRADIENTS, MEASURE_ERROR, OVERLAP, RESCALE,
 };
 use super::parts::{RowExchange, Schedule};
 use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo};
@@ -28,6 +28,7 @@ pub const REGISTRATION: Registration = Registration {
             EXCHANGE_NARROWER,
             MEASURE_ERROR,
             OVERLAP,
+            GRADIENTS,
         ],
     },
     read,

@@ -20,8 +20,8 @@
 
 use serde::Deserialize;
 
-use super::parts::options::{EXCHANGE_NARROWER, OVERLAP};
-use super::parts::{Compression, ExchangePoint, RowExchange};
+use super::parts::options::{EXCHANGE_NARROWER, GRADIENTS, OVERLAP};
+use super::parts::{Compression, ExchangePoint, Gradients, RowExchange};
 use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
 
 /// How experiments name and make it.
@@ -38,6 +38,7 @@ pub const REGISTRATION: Registration = Registration {
             },
             EXCHANGE_NARROWER,
             OVERLAP,
+            GRADIENTS,
         ],
     },
     read,
@@ -52,6 +53,8 @@ struct Options {
     exchange: ExchangePoint,
     #[serde(default)]
     overlap: bool,
+    #[serde(default)]
+    gradients: Gradients,
 }
 
 const fn yes() -> bool {
@@ -65,5 +68,6 @@ const fn narrower() -> ExchangePoint {
 fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
     let options: Options = options(table)?;
     let compression = Compression::none().sending(options.cache_features, options.exchange);
-    Ok(Box::new(RowExchange::new(compression, options.overlap)))
+    let exchange = RowExchange::new(compression, options.overlap, options.gradients)?;
+    Ok(Box::new(exchange))
 }

@@ -10,6 +10,7 @@ use crate::graph::shuffled;
 use crate::model::{BlockShape, InputShape, Work};
 use crate::net::{Bytes, TrafficKind};
 use crate::sim::{Decision, Planner, Timeline, Track};
+use crate::strategies::parts::gradients::LearnerPlan;
 use crate::strategies::parts::plan::{PassPlan, exchange_of};
 
 /// The plan of a training.
@@ -18,13 +19,19 @@ pub struct SweepPlanner {
     epoch: usize,
     /// Each worker's working graph since the last time that one was loaded.
     working: Vec<Working>,
+    learner: LearnerPlan,
+    /// Steps of the epochs before.
+    taken: usize,
     last: Arc<Timeline>,
 }
 
 impl SweepPlanner {
     /// A plan from epoch 0 on.
     pub fn new(sweeping: Sweeping) -> Self {
+        let gradients = sweeping.options.gradients;
         Self {
+            learner: LearnerPlan::of_model(gradients, &sweeping.setting, sweeping.steps()),
+            taken: 0,
             sweeping,
             epoch: 0,
             working: Vec::new(),
@@ -163,6 +170,7 @@ impl Planner for SweepPlanner {
             self.working = working.collect();
         }
         let parameters = setting.model.parameters();
+        let steps = layout.steps(sweeping.batch_size()).count();
         let mut tracks = vec![Track::default(); setting.workers()];
         for (rank, track) in tracks.iter_mut().enumerate() {
             if loads {
@@ -178,19 +186,24 @@ impl Planner for SweepPlanner {
                     order = shuffled(setting.seed, epoch, rank, &seeds);
                 }
             }
-            for step in 0..layout.steps(sweeping.batch_size()).count() {
+            for step in 0..steps {
                 if setting.batches.is_some() {
                     self.batch(track, rank, &layout, &order, step);
                 } else {
                     let blocks = vec![self.block(working); setting.model.layers()];
                     self.pass(track, rank, &blocks, Some(working.features));
                 }
-                let sum = usize::from(sweeping.weighing.folds_mean());
-                track.all_reduce(parameters + sum, TrafficKind::ParameterGradient);
-                track.update(parameters);
+                if sweeping.options.gradients.are_plain() {
+                    let sum = usize::from(sweeping.weighing.folds_mean());
+                    track.all_reduce(parameters + sum, TrafficKind::ParameterGradient);
+                    self.learner.write_update(track);
+                } else {
+                    self.learner.write(track, rank, self.taken + step);
+                }
             }
         }
         self.epoch += 1;
+        self.taken += steps;
         self.last = Timeline::following(&self.last, epoch, tracks);
         Arc::clone(&self.last)
     }

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::parts::options::OVERLAP_GRADIENTS;
+use super::parts::options::{GRADIENTS, OVERLAP_GRADIENTS};
 use super::parts::plan::ExchangePlanner;
-use super::parts::{When, partition_parallel};
+use super::parts::{Gradients, When, partition_parallel};
 use super::{
     BatchUse, Needs, OptionError, Registration, Strategy, StrategyInfo, Training, options,
 };
@@ -24,7 +24,7 @@ pub const REGISTRATION: Registration = Registration {
         name: "isolated",
         paper: "no communication of node data (mode 0c of DistGNN, SC'21)",
         sends: "parameter gradients only; edges across the cut are dropped",
-        options: &[OVERLAP_GRADIENTS],
+        options: &[OVERLAP_GRADIENTS, GRADIENTS],
     },
     read,
 };
@@ -34,14 +34,18 @@ pub const REGISTRATION: Registration = Registration {
 struct Options {
     #[serde(default)]
     overlap: bool,
+    #[serde(default)]
+    gradients: Gradients,
 }
 
 struct Isolated(When);
 
 fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
     let options: Options = options(table)?;
+    options.gradients.check_overlap(options.overlap)?;
     Ok(Box::new(Isolated(When {
         gradients_overlap: options.overlap,
+        gradients: options.gradients,
         ..When::default()
     })))
 }

@@ -1,6 +1,7 @@
 //! How experiments describe a codec, and how a compression ratio reaches it.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -83,25 +84,31 @@ impl TryFrom<u32> for BitCount {
 
 impl<'de> Deserialize<'de> for CodecChoice {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct NameOrTable;
-        impl<'de> Visitor<'de> for NameOrTable {
-            type Value = CodecChoice;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the name of a codec, or a table with its `kind` and options")
-            }
-
-            fn visit_str<E: Error>(self, name: &str) -> Result<CodecChoice, E> {
-                let table = std::iter::once(("kind", name));
-                Kind::deserialize(MapDeserializer::new(table)).map(CodecChoice)
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<CodecChoice, A::Error> {
-                Kind::deserialize(MapAccessDeserializer::new(table)).map(CodecChoice)
-            }
-        }
-        deserializer.deserialize_any(NameOrTable)
+        name_or_table(deserializer).map(Self)
     }
+}
+
+/// A codec of some kind by its name, or as a table with `kind` and options.
+pub(super) fn name_or_table<'de, K: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<K, D::Error> {
+    struct NameOrTable<K>(PhantomData<K>);
+    impl<'de, K: Deserialize<'de>> Visitor<'de> for NameOrTable<K> {
+        type Value = K;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("the name of a codec, or a table with its `kind` and options")
+        }
+
+        fn visit_str<E: Error>(self, name: &str) -> Result<K, E> {
+            K::deserialize(MapDeserializer::new(std::iter::once(("kind", name))))
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<K, A::Error> {
+            K::deserialize(MapAccessDeserializer::new(table))
+        }
+    }
+    deserializer.deserialize_any(NameOrTable(PhantomData))
 }
 
 impl CodecChoice {

@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::plan::{ExchangePlanner, Sending};
 use super::{
-    BoundaryShare, CodecChoice, CodecState, Compression, EpochExchange, ExchangePoint, RowWires,
-    Schedule, Staleness, When, partition_parallel,
+    BoundaryShare, CodecChoice, CodecState, Compression, EpochExchange, ExchangePoint, Gradients,
+    RowWires, Schedule, Staleness, When, partition_parallel,
 };
 use crate::graph::PartitionSpec;
 use crate::sim::{Planner, Setting, SimError, Worker};
@@ -26,6 +26,8 @@ pub struct RowExchange {
     /// Whether gradients, and what is known in advance of features, travel while the workers
     /// compute.
     pub overlap: bool,
+    /// How parameter gradients are summed.
+    pub gradients: Gradients,
 }
 
 /// What [`RowExchange::compressed`] takes besides the codec.
@@ -38,6 +40,8 @@ struct Options {
     exchange: ExchangePoint,
     #[serde(default)]
     overlap: bool,
+    #[serde(default)]
+    gradients: Gradients,
 }
 
 const fn narrower() -> ExchangePoint {
@@ -46,13 +50,22 @@ const fn narrower() -> ExchangePoint {
 
 impl RowExchange {
     /// All rows, at once.
-    pub const fn new(compression: Compression, overlap: bool) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// If gradients cannot be summed so while the workers compute.
+    pub fn new(
+        compression: Compression,
+        overlap: bool,
+        gradients: Gradients,
+    ) -> Result<Self, OptionError> {
+        gradients.check_overlap(overlap)?;
+        Ok(Self {
             compression,
             share: None,
             staleness: None,
             overlap,
-        }
+            gradients,
+        })
     }
 
     /// All rows through a codec, by default random columns, at the ratio that `schedule` says
@@ -74,7 +87,7 @@ impl RowExchange {
         let (compression, table) = default.read(table, &keys)?;
         let options: Options = options(&table)?;
         let compression = compression.sending(options.cache_features, options.exchange);
-        Ok(Self::new(compression, options.overlap))
+        Self::new(compression, options.overlap, options.gradients)
     }
 }
 
@@ -112,6 +125,7 @@ impl RowTraining {
             share,
             staleness,
             overlap,
+            gradients,
             ..
         } = self.exchange;
         When {
@@ -122,6 +136,7 @@ impl RowTraining {
                 && staleness.is_none()
                 && !self.wires.is_adaptive(),
             staleness,
+            gradients,
         }
     }
 }

@@ -29,9 +29,10 @@
 use serde::Deserialize;
 
 use super::parts::options::{
-    EXCHANGE_INPUT, MEASURE_ERROR, ON_REQUEST_CODEC, OVERLAP_GRADIENTS, RATIO, RESCALE, SCHEDULE,
+    EXCHANGE_INPUT, GRADIENTS, MEASURE_ERROR, ON_REQUEST_CODEC, OVERLAP_GRADIENTS, RATIO, RESCALE,
+    SCHEDULE,
 };
-use super::parts::{Compression, ExchangePoint, RowExchange, Staleness};
+use super::parts::{Compression, ExchangePoint, Gradients, RowExchange, Staleness};
 use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
 
 /// How experiments name and make it.
@@ -63,6 +64,7 @@ pub const REGISTRATION: Registration = Registration {
             RESCALE,
             MEASURE_ERROR,
             OVERLAP_GRADIENTS,
+            GRADIENTS,
         ],
     },
     read,
@@ -90,6 +92,8 @@ struct Options {
     exchange: ExchangePoint,
     #[serde(default)]
     overlap: bool,
+    #[serde(default)]
+    gradients: Gradients,
 }
 
 const fn yes() -> bool {
@@ -117,7 +121,7 @@ fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
     let compression = compression.sending(options.cache_features, options.exchange);
     Ok(Box::new(RowExchange {
         staleness: Some(options.staleness()),
-        ..RowExchange::new(compression, options.overlap)
+        ..RowExchange::new(compression, options.overlap, options.gradients)?
     }))
 }
 

@@ -15,7 +15,7 @@
 //! with it where the product of the features crosses.
 
 use super::parts::options::{
-    CACHE_FEATURES, CODEC, EXCHANGE_NARROWER, MEASURE_ERROR, OVERLAP, RESCALE,
+    CACHE_FEATURES, CODEC, EXCHANGE_NARROWER, GRADIENTS, MEASURE_ERROR, OVERLAP, RESCALE,
 };
 use super::parts::{RowExchange, Schedule};
 use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo};
@@ -38,6 +38,7 @@ pub const REGISTRATION: Registration = Registration {
             EXCHANGE_NARROWER,
             MEASURE_ERROR,
             OVERLAP,
+            GRADIENTS,
         ],
     },
     read,

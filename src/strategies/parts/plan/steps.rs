@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use crate::net::TrafficKind;
 use crate::sim::{Decision, Planner, Setting, Timeline, Track};
+use crate::strategies::parts::Gradients;
+use crate::strategies::parts::gradients::LearnerPlan;
 
-/// Plans epochs of steps that each end with a sum of all gradients: `step` writes down what a
-/// worker does in one, and `before` what it does first in an epoch.
+/// Plans epochs of steps that end with a sum of gradients: `step` writes down what a worker does in
+/// one before.
 pub struct StepPlanner<S> {
     setting: Arc<Setting>,
     steps: usize,
     epoch: usize,
     step: S,
+    learner: LearnerPlan,
 }
 
 /// What the workers do in one step until they sum gradients.
@@ -24,8 +26,10 @@ pub trait PlannedSteps: Send {
 
 impl<S: PlannedSteps> StepPlanner<S> {
     /// So many steps an epoch.
-    pub const fn new(setting: Arc<Setting>, steps: usize, step: S) -> Self {
+    pub fn new(setting: Arc<Setting>, gradients: Gradients, steps: usize, step: S) -> Self {
+        let all = steps * setting.training.epochs;
         Self {
+            learner: LearnerPlan::of_model(gradients, &setting, all),
             setting,
             steps,
             epoch: 0,
@@ -37,14 +41,13 @@ impl<S: PlannedSteps> StepPlanner<S> {
 impl<S: PlannedSteps> Planner for StepPlanner<S> {
     fn next(&mut self, _: Option<&Decision>) -> Arc<Timeline> {
         let workers = self.setting.workers();
-        let parameters = self.setting.model.parameters();
         let mut tracks = vec![Track::default(); workers];
         for step in 0..self.steps {
             self.step.begin(self.epoch, step);
             for (rank, track) in tracks.iter_mut().enumerate() {
                 self.step.write(track, rank);
-                track.all_reduce(parameters, TrafficKind::ParameterGradient);
-                track.update(parameters);
+                let taken = self.epoch * self.steps + step;
+                self.learner.write(track, rank, taken);
             }
         }
         let epoch = self.epoch;
