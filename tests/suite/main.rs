@@ -11,6 +11,7 @@ mod bns;
 mod clients;
 mod cluster;
 mod codecs;
+mod combine;
 mod command;
 mod common;
 mod compliance;

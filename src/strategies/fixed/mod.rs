@@ -35,6 +35,6 @@ pub const REGISTRATION: Registration = Registration {
 };
 
 fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
-    let compressed = RowExchange::compressed(table, "ratio", Schedule::Constant(8.0))?;
-    Ok(Box::new(compressed))
+    let exchange = RowExchange::compressed(Schedule::Constant(8.0));
+    Ok(Box::new(exchange.read(table, REGISTRATION.info.options)?))
 }

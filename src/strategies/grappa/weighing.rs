@@ -67,7 +67,8 @@ impl Weighing {
     }
 
     /// Whether that division can wait until gradients are summed, because nothing that follows it
-    /// depends on its result: the sum of weights then travels with the gradients, if these go whole.
+    /// depends on its result: the sum of weights then travels with the gradients, if these go
+    /// whole.
     pub fn folds_mean(&self) -> bool {
         let of_batch = matches!(self.shrinkage, Shrinkage::Lambda | Shrinkage::JamesStein);
         self.with_gradients

@@ -10,7 +10,7 @@ use serde::de::{Deserializer, Error, MapAccess, Visitor};
 
 use crate::net::{
     BF16, Bits, Codec, Compose, Difference, DifferenceMemory, F16, FirstColumns, Identity,
-    Quantise, RandomColumns, RandomEntries, Selection, TopK,
+    Quantise, QuantiseRows, ROW_BITS, RandomColumns, RandomEntries, RowBits, Selection, TopK,
 };
 use crate::strategies::OptionError;
 
@@ -29,10 +29,10 @@ use crate::strategies::OptionError;
 /// | `compose` | as many entries of `first` as n/c floats pay for in `second` |
 /// | `difference` | as the codec it is of |
 /// | `identity`, `f16`, `bf16` | their own cost, 1, 1/2, 1/2, at any ratio |
-/// | `quantise` with `bits` | bits/32 at any ratio |
+/// | `quantise` with `bits`, `quantise_rows` | bits/32 at any ratio |
 ///
-/// The two levels of each quantised row, 8 bytes, are not part of the ratio; they are counted with
-/// all other bytes.
+/// The two levels of each quantised row, 8 bytes (of `quantise_rows` 4), are not part of the ratio;
+/// they are counted with all other bytes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CodecChoice(Kind);
 
@@ -46,6 +46,9 @@ enum Kind {
     TopK {},
     Quantise {
         bits: Option<BitCount>,
+    },
+    QuantiseRows {
+        bits: RowBitCount,
     },
     F16 {},
     Bf16 {},
@@ -62,6 +65,24 @@ enum Kind {
 impl Default for Kind {
     fn default() -> Self {
         Self::RandomColumns {}
+    }
+}
+
+/// `bits` of an experiment file, by row.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "toml::Value")]
+struct RowBitCount(RowBits);
+
+impl TryFrom<toml::Value> for RowBitCount {
+    type Error = String;
+
+    fn try_from(value: toml::Value) -> Result<Self, String> {
+        let is = |bits: &Bits| value.as_integer() == Some(i64::from(bits.count()));
+        match ROW_BITS.into_iter().find(is) {
+            Some(bits) => Ok(Self(RowBits::Uniform(bits))),
+            None if value.as_str() == Some("random") => Ok(Self(RowBits::Random)),
+            None => Err("`bits` must be 2, 4, 8 or \"random\"".to_owned()),
+        }
     }
 }
 
@@ -249,13 +270,24 @@ impl CodecChoice {
 
     /// A codec with a cost of its own, and how many times below that of plain floats it is.
     fn fixed(&self) -> Option<(Arc<dyn Codec>, f64)> {
-        Some(match self.0 {
+        Some(match &self.0 {
             Kind::Identity {} => (Arc::new(Identity), 1.0),
             Kind::F16 {} => (Arc::new(F16), 2.0),
             Kind::Bf16 {} => (Arc::new(BF16), 2.0),
             Kind::Quantise {
                 bits: Some(BitCount(bits)),
-            } => (Arc::new(Quantise { bits }), factor(bits)),
+            } => (Arc::new(Quantise { bits: *bits }), factor(*bits)),
+            Kind::QuantiseRows {
+                bits: RowBitCount(bits),
+            } => {
+                let bits = bits.clone();
+                let mean = match bits {
+                    RowBits::Uniform(bits) => factor(bits),
+                    // A third of the rows each has 2, 4 and 8.
+                    _ => 32.0 * 3.0 / 14.0,
+                };
+                (Arc::new(QuantiseRows { bits }), mean)
+            }
             _ => return None,
         })
     }

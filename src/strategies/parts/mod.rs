@@ -36,6 +36,7 @@ mod pass;
 pub mod plan;
 mod requests;
 mod row_exchange;
+mod row_options;
 mod schedule;
 mod staleness;
 mod stepwise;

@@ -6,7 +6,7 @@ use crate::model::Gnn;
 use crate::sim::{EpochReport, SimError, Worker};
 
 /// Trains the experiment's model: in each of the `steps` of an epoch, `step` gives this worker's
-/// loss and gradient, given the model, epoch and step, and gradients are summed as `gradients` says.
+/// loss and gradient, given the model, epoch and step; gradients are summed as `gradients` says.
 /// `report` says what else there is to tell of an epoch.
 ///
 /// # Errors

@@ -45,6 +45,6 @@ pub const REGISTRATION: Registration = Registration {
 };
 
 fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
-    let compressed = RowExchange::compressed(table, "schedule", Schedule::default())?;
-    Ok(Box::new(compressed))
+    let exchange = RowExchange::compressed(Schedule::default());
+    Ok(Box::new(exchange.read(table, REGISTRATION.info.options)?))
 }

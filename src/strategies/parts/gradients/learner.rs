@@ -2,8 +2,8 @@
 
 use burn::module::Module;
 
-use super::sum::{self, Round, Sum};
-use super::{Average, Gradients};
+use super::sum::{Round, Sum};
+use super::{Average, Gradients, kinds};
 use crate::model::{Optimizer, Work, parameter_shapes, parameters, with_parameters};
 use crate::net::TrafficKind;
 use crate::sim::{Activity, Setting, SimError, Track, Worker};
@@ -11,10 +11,10 @@ use crate::sim::{Activity, Setting, SimError, Track, Worker};
 /// Takes the steps of a worker's model, which learns with those of the others: by the sum of
 /// everybody's gradients, or as the mean of everybody's models.
 ///
-/// The loss is a mean over the training nodes of all workers, so gradients are summed. A worker that
-/// steps by itself (`average = "models"`) takes its own gradient times the number of workers for it:
-/// with plain SGD and a sum after every step, the mean of models is then what the sum of gradients
-/// makes of them.
+/// The loss is a mean over the training nodes of all workers, so gradients are summed. A worker
+/// that steps by itself (`average = "models"`) takes its own gradient times the number of workers
+/// for it: with plain SGD and a sum after every step, the mean of models is then what the sum of
+/// gradients makes of them.
 pub struct Learner<M> {
     optimizer: Optimizer,
     gradients: Gradients,
@@ -37,7 +37,7 @@ impl<M: Module> Learner<M> {
         let shapes = parameter_shapes(model);
         let len = shapes.iter().map(|shape| shape.iter().product::<usize>());
         let (workers, seed) = (worker.size(), worker.setting().seed);
-        let sum = sum::new(&gradients, workers, seed, len.sum(), || shapes);
+        let sum = kinds::new(&gradients, workers, seed, len.sum(), || shapes);
         let agrees = gradients.average == Average::Models;
         Self {
             agreed: agrees.then(|| model.clone()),
@@ -173,7 +173,7 @@ impl LearnerPlan {
         [parameters, steps]: [usize; 2],
         shapes: impl FnOnce() -> Vec<Vec<usize>>,
     ) -> Self {
-        let sum = sum::new(
+        let sum = kinds::new(
             &gradients,
             setting.workers(),
             setting.seed,

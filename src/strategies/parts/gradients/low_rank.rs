@@ -20,8 +20,10 @@ use crate::sim::{Activity, SimError, Track, Worker};
 ///    next step (the warm start);
 /// 3. each worker keeps `M − P (Mᵀ P)ᵀ`, what its own matrix has beside `P`
 ///    (`BasicPowerSGD.aggregate` in `powersgd/powersgd.py` of epfml/powersgd; in the older
-///    `paper-code` the mean of all is taken off, which lets the differences between workers pile
-///    up).
+///    `paper-code` it takes off what the mean of all comes to).
+///
+/// What all workers keep together is bounded. What one keeps need not be: `P` knows nothing of what
+/// workers have with opposite signs, and that piles up in them.
 ///
 /// Vectors, and matrices that have no more values than their factors, travel whole beside `P`: two
 /// all-reduces in all. A column of `P` that is none of the matrix's, but rounding, is left out, and

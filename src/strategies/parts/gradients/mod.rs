@@ -1,5 +1,5 @@
-//! How parameter gradients are summed over workers: how encoded, how often, and whether gradients or
-//! models are averaged. Each file here holds the program of a worker and its plan, side by side.
+//! How parameter gradients are summed over workers: how encoded, how often, and whether gradients
+//! or models are averaged. Each file here holds the program of a worker and its plan, side by side.
 //!
 //! ```text
 //! Gradients ──── as experiment files say it
@@ -16,6 +16,7 @@
 
 mod drawn;
 mod gathered;
+mod kinds;
 mod learner;
 mod low_rank;
 mod options;
