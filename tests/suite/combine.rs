@@ -109,7 +109,14 @@ fn attempt(kind: &str, parts: [&str; 2], batches: bool) -> Tried {
             Tried::Works
         }
         Err(error) if error.message.contains("unknown field") => Tried::NoSuchOption,
-        Err(error) => Tried::Refused(error.key.unwrap_or_default(), error.message),
+        Err(error) => {
+            let key = error.key.unwrap_or_else(|| "training.batch".to_owned());
+            let about = format!("{kind} with these options trains");
+            let message = error
+                .message
+                .replace(&about, "with these options it trains");
+            Tried::Refused(key, message)
+        }
     }
 }
 
@@ -117,7 +124,7 @@ fn attempt(kind: &str, parts: [&str; 2], batches: bool) -> Tried {
 #[derive(Default)]
 struct Page {
     text: String,
-    reasons: Vec<(String, String)>,
+    reasons: Vec<(Vec<String>, String)>,
 }
 
 impl Page {
@@ -137,12 +144,15 @@ impl Page {
             Tried::SameKey => "–".to_owned(),
             Tried::NoSuchOption => "no".to_owned(),
             Tried::Refused(key, reason) => {
-                let reason = (key, reason);
-                let known = self.reasons.iter().position(|one| *one == reason);
+                let known = self.reasons.iter().position(|(_, one)| *one == reason);
                 let place = known.unwrap_or_else(|| {
-                    self.reasons.push(reason);
+                    self.reasons.push((Vec::new(), reason));
                     self.reasons.len() - 1
                 });
+                let keys = &mut self.reasons[place].0;
+                if !keys.contains(&key) {
+                    keys.push(key);
+                }
                 char::from(b'a' + place as u8).to_string()
             }
         }
@@ -151,13 +161,10 @@ impl Page {
     fn reasons(&mut self) {
         let _ = writeln!(self.text, "| | key | what the program says |");
         let _ = writeln!(self.text, "| --- | --- | --- |");
-        for (place, (key, reason)) in self.reasons.iter().enumerate() {
+        for (place, (keys, reason)) in self.reasons.iter().enumerate() {
             let letter = char::from(b'a' + place as u8);
-            let key = if key.is_empty() {
-                String::new()
-            } else {
-                format!("`{key}`")
-            };
+            let keys: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
+            let key = keys.join(", ");
             let _ = writeln!(self.text, "| {letter} | {key} | {reason} |");
         }
     }

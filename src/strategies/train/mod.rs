@@ -13,9 +13,9 @@
 //! | `bns` | `share = 0.1`, `exchange = "input"` |
 //! | `pipe` | `late = true`, `exchange = "input"` |
 //!
-//! `codec = { kind = "quantise_rows", bits = 4 }`, `exchange = "input"` and `cache_features = false`
-//! are `adaqp` with `bits = 4`, but that the rows of the last layer travel whole, as with any codec
-//! here.
+//! `codec = { kind = "quantise_rows", bits = 4 }`, `exchange = "input"` and
+//! `cache_features = false` are `adaqp` with `bits = 4`, but that the rows of the last layer travel
+//! whole, as with any codec here.
 //!
 //! What is sent, when, and how many bytes is what their modules say. What does not go together is
 //! refused with the reason; `docs/combine.md` has every pair.
