@@ -87,7 +87,9 @@ impl<M: Module> Learner<M> {
             }
             Average::Models => {
                 let (mut gradient, workers) = (gradient, self.workers as f32);
-                gradient.iter_mut().for_each(|value| *value *= workers);
+                for value in &mut gradient {
+                    *value *= workers;
+                }
                 let model = self.update(worker, model, &gradient);
                 if sums {
                     return self.average(worker, model);
@@ -152,7 +154,9 @@ impl<M: Module> Learner<M> {
 
 fn divide(values: &mut [f32], by: usize) {
     let by = by as f32;
-    values.iter_mut().for_each(|value| *value /= by);
+    for value in values {
+        *value /= by;
+    }
 }
 
 /// What a [`Learner`] does.

@@ -221,7 +221,9 @@ fn orthonormalise(p: &mut [f32], rank: usize) {
         } else {
             0.0
         };
-        values.iter_mut().for_each(|value| *value *= scale);
+        for value in &mut values {
+            *value *= scale;
+        }
         for (entry, value) in p.iter_mut().skip(column).step_by(rank).zip(&values) {
             *entry = *value as f32;
         }
