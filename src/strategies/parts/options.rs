@@ -82,6 +82,6 @@ pub const SCHEDULE: OptionInfo = OptionInfo {
 /// Of strategies that sum parameter gradients: how.
 pub const GRADIENTS: OptionInfo = OptionInfo {
     name: "gradients",
-    default: "{ codec = \"identity\", every = 1, average = \"gradients\" }",
-    meaning: "How parameter gradients are summed. codec: identity, top_k or random_k (ratio = 100), qsgd (levels = 7, bucket = 512), sign (majority vote), power_sgd (rank = 4), f16, bf16, by name or { kind = …, … }; feedback: add what was left out to the next (true but for qsgd, where it cannot be, f16 and bf16); every: steps from one sum to the next; average: gradients, or models, each of which takes steps of its own (local SGD). docs/gradients.md.",
+    default: "all, whole, in every step",
+    meaning: "How parameter gradients are summed: { codec = top_k, random_k, qsgd, sign, power_sgd, f16 or bf16; feedback; every = so many steps; average = gradients or models } (ours; what each is from: docs/gradients.md).",
 };

@@ -47,7 +47,7 @@ pub const REGISTRATION: Registration = Registration {
             OptionInfo {
                 name: "late",
                 default: "false",
-                meaning: "Use rows and their gradients an epoch after they were sent, while which they travel (as `pipe`).",
+                meaning: "Use rows and their gradients an epoch after they were sent; they travel until then (as `pipe`).",
             },
             OptionInfo {
                 name: "smoothing",

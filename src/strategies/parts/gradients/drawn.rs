@@ -8,7 +8,7 @@ use crate::sim::{Activity, SimError, Track, Worker};
 
 /// Random-k sparsification (Stich, Cordonnier and Jaggi, *Sparsified SGD with Memory*, `NeurIPS`
 /// 2018) from a seed that all workers have, so that no places travel and an all-reduce sums what
-/// does (as `RandomKReducer` in `paper-code/gradient_reducers.py` of epfml/powersgd).
+/// does (as `UniformRandomSparseReducer` in `paper-code/gradient_reducers.py` of epfml/powersgd).
 ///
 /// With feedback entries are sent as they are, without they are multiplied by n/k, and so unbiased.
 ///
