@@ -75,6 +75,19 @@ pub fn named_parameters<M: Module>(module: &M) -> Vec<NamedParameter> {
     collect.found
 }
 
+/// The sizes of each parameter of a module, in the order of [`parameters`].
+pub fn parameter_shapes<M: Module>(module: &M) -> Vec<Vec<usize>> {
+    struct Shapes(Vec<Vec<usize>>);
+    impl ModuleVisitor for Shapes {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            self.0.push(param.val().dims().to_vec());
+        }
+    }
+    let mut shapes = Shapes(Vec::new());
+    module.visit(&mut shapes);
+    shapes.0
+}
+
 /// Number of parameters of a module.
 pub fn parameter_count<M: Module>(module: &M) -> usize {
     struct Count(usize);

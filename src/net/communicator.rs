@@ -256,27 +256,33 @@ pub trait Communicator: Send {
         lens: &[usize],
         kind: TrafficKind,
     ) -> Result<Vec<f32>, NetError> {
-        let (rank, size) = (self.rank(), self.size());
-        if lens.len() != size || lens[rank] != values.len() {
-            let reason = format!(
-                "it gathers {} values and says that the {} workers have {lens:?}",
-                values.len(),
-                size
-            );
-            return Err(NetError::Protocol { rank, reason });
-        }
-        let mut mine = values.to_vec();
-        if rank == root {
-            // The collective works in place: the root's own values already stand where they belong.
-            mine = vec![0.0; lens.iter().sum()];
-            let start: usize = lens[..rank].iter().sum();
-            mine[start..][..values.len()].copy_from_slice(values);
+        let rank = self.rank();
+        let mut mine = own_in_place(rank, self.size(), values, lens)?;
+        if rank != root {
+            mine = values.to_vec();
         }
         let lens = lens.into();
         let gather = Collective::Gather { root, lens };
         let pending = self.start_collective(&gather, mine, Reduce::Sum, kind)?;
         let gathered = self.finish_collective(pending)?;
         Ok(if rank == root { gathered } else { Vec::new() })
+    }
+
+    /// The values of all workers in the order of ranks on every worker, of which each worker r has
+    /// `lens[r]`.
+    ///
+    /// # Errors
+    /// As [`Communicator::gather`].
+    fn all_gather(
+        &mut self,
+        values: &[f32],
+        lens: &[usize],
+        kind: TrafficKind,
+    ) -> Result<Vec<f32>, NetError> {
+        let all = own_in_place(self.rank(), self.size(), values, lens)?;
+        let gather = Collective::AllGather(lens.into());
+        let pending = self.start_collective(&gather, all, Reduce::Sum, kind)?;
+        self.finish_collective(pending)
     }
 
     /// Hands `value` of worker 0 to every worker out of band: it travels in no time and counts no
@@ -295,6 +301,26 @@ pub trait Communicator: Send {
     fn stand_by(&mut self) -> Result<(), NetError> {
         Ok(())
     }
+}
+
+/// Room for the values of all workers, with those of `rank` in their place.
+fn own_in_place(
+    rank: usize,
+    size: usize,
+    values: &[f32],
+    lens: &[usize],
+) -> Result<Vec<f32>, NetError> {
+    if lens.len() != size || lens[rank] != values.len() {
+        let reason = format!(
+            "it gathers {} values and says that the {size} workers have {lens:?}",
+            values.len(),
+        );
+        return Err(NetError::Protocol { rank, reason });
+    }
+    let mut all = vec![0.0; lens.iter().sum()];
+    let start: usize = lens[..rank].iter().sum();
+    all[start..][..values.len()].copy_from_slice(values);
+    Ok(all)
 }
 
 /// Bytes of `values` 4-byte floats.

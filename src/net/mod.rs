@@ -43,14 +43,14 @@ pub use codec::{Codec, RelativeError, Rows, floats, to_bytes};
 pub use codec_key::{CodecKey, CodecLane, Way};
 pub use codecs::{
     BF16, Bits, CodingError, CodingErrors, Compose, Difference, DifferenceMemory, F16,
-    FirstColumns, Gauge, Identity, Quantise, QuantiseRows, ROW_BITS, RandomColumns, RandomEntries,
-    RowBits, Short, TopK, Watched, Watcher,
+    FirstColumns, Gauge, Identity, Qsgd, Quantise, QuantiseRows, ROW_BITS, RandomColumns,
+    RandomEntries, RowBits, Short, Signs, TopK, Watched, Watcher,
 };
 pub use collective::{
     ALL_REDUCE_CHOICES, AllReduceChoice, AllReduceKind, Collective, Combine, ExchangeKind,
-    Hierarchy, Step, Steps, Tried, all_reduce_steps, all_reduce_traffic, broadcast_steps,
-    gather_steps, halving_doubling_all_reduce, pairwise_rounds, parameter_server_all_reduce,
-    ring_all_reduce, tree_all_reduce,
+    Hierarchy, Step, Steps, Tried, all_gather_steps, all_reduce_steps, all_reduce_traffic,
+    broadcast_steps, gather_steps, halving_doubling_all_reduce, pairwise_rounds,
+    parameter_server_all_reduce, ring_all_reduce, tree_all_reduce,
 };
 pub(crate) use collective::{Carrier, Taking, all_reduce_result};
 pub use communicator::{

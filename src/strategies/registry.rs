@@ -23,6 +23,7 @@ impl Registry {
             super::distdgl::REGISTRATION,
             super::llcg::REGISTRATION,
             super::cluster::REGISTRATION,
+            super::train::REGISTRATION,
         ])
     }
 

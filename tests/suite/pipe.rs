@@ -13,7 +13,7 @@ use grapevine::net::{
 use grapevine::sim::{EpochReport, SimError, Worker};
 use grapevine::strategies::parts::plan::{ExchangePlanner, Sending};
 use grapevine::strategies::parts::{
-    EpochExchange, HaloExchange, LayerwiseTrainer, LocalGraph, Staleness, When, Wire,
+    EpochExchange, Gradients, HaloExchange, LayerwiseTrainer, LocalGraph, Staleness, When, Wire,
     partition_parallel,
 };
 
@@ -125,6 +125,7 @@ const LATE: When = When {
         gradients: None,
         features: false,
     }),
+    gradients: Gradients::PLAIN,
 };
 
 /// A plan in which travels what `exchange` says of an epoch.

@@ -18,7 +18,7 @@ const STEPS: Registration = Registration {
             to: 1.0,
             every: 10,
         };
-        let strategy = RowExchange::compressed(table, "schedule", schedule)?;
+        let strategy = RowExchange::compressed(schedule).read(table, &[])?;
         Ok(Box::new(strategy))
     },
 };

@@ -9,7 +9,7 @@ use grapevine::model::{ModelKind, NormKind};
 use grapevine::net::{AllReduceChoice, ExchangeKind};
 
 /// Strategies with options, and whether they can, must or cannot train in mini-batches.
-const TRAININGS: [(&str, &str, Option<bool>); 43] = [
+const TRAININGS: [(&str, &str, Option<bool>); 53] = [
     ("full", "", None),
     (
         "full",
@@ -135,6 +135,56 @@ const TRAININGS: [(&str, &str, Option<bool>); 43] = [
     (
         "cluster",
         "clusters = 24\nclusters_per_batch = 2",
+        Some(false),
+    ),
+    (
+        "full",
+        "gradients = { codec = { kind = \"top_k\", ratio = 7 } }",
+        None,
+    ),
+    (
+        "isolated",
+        "gradients = { codec = \"qsgd\", every = 2 }",
+        None,
+    ),
+    (
+        "bns",
+        "share = 0.5\ngradients = { codec = \"sign\" }",
+        Some(false),
+    ),
+    (
+        "pipe",
+        "gradients = { codec = { kind = \"random_k\", ratio = 5 }, feedback = false }",
+        Some(false),
+    ),
+    (
+        "adaqp",
+        "bits = 4\ngradients = { every = 2, average = \"models\" }",
+        None,
+    ),
+    (
+        "grappa",
+        "gradients = { codec = { kind = \"power_sgd\", rank = 1 } }",
+        None,
+    ),
+    (
+        "grappa",
+        "gradients = { codec = \"f16\", every = 2, average = \"models\" }",
+        None,
+    ),
+    (
+        "retexo",
+        "rounds_per_layer = 3\ngradients = { codec = \"bf16\", every = 2, average = \"models\" }",
+        None,
+    ),
+    (
+        "distdgl",
+        "gradients = { codec = { kind = \"power_sgd\", rank = 2 }, every = 2 }",
+        Some(true),
+    ),
+    (
+        "cluster",
+        "clusters = 24\nclusters_per_batch = 2\ngradients = { codec = \"sign\", every = 3, average = \"models\" }",
         Some(false),
     ),
 ];

@@ -125,9 +125,8 @@ impl Runner<'_> {
 /// each. Of strategies whose plan says nothing about that, what workers hold always.
 fn holds(fitted: &Fitted) -> u64 {
     let timeline = fitted.training.planner().next(None);
-    let workers = timeline.workers.iter().enumerate();
-    let held = workers.map(|(rank, track)| {
-        let memory = track.memory();
+    let held = (0..timeline.workers()).map(|rank| {
+        let memory = timeline.memory(rank);
         fitted.setting.always_holds(rank) + memory.kept + memory.pass
     });
     held.sum()

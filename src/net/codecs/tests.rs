@@ -28,6 +28,10 @@ fn values() -> Vec<Arc<dyn Codec>> {
 /// Every codec and every composition, without memory.
 fn codecs(ratio: f64) -> Vec<Arc<dyn Codec>> {
     let mut all = values();
+    all.push(Arc::new(Signs));
+    for (levels, bucket) in [(1, 3), (7, 512), (127, 8)] {
+        all.push(Arc::new(Qsgd { levels, bucket }));
+    }
     all.push(Arc::new(FirstColumns { ratio }));
     all.push(Arc::new(TopK::new(ratio)));
     for bits in [RowBits::Uniform(Bits::Four), RowBits::Random] {

@@ -12,8 +12,10 @@ impl Collective {
     /// collectives in which workers do different things: those with a root, trees, and halving with
     /// workers beyond a power of two.
     pub fn steps_of_equals(&self, all_reduce: &AllReduceKind, size: usize) -> Option<Steps> {
-        let Self::AllReduce(len) = *self else {
-            return None;
+        let len = match self {
+            Self::AllReduce(len) => *len,
+            Self::AllGather(lens) => lens.iter().sum(),
+            Self::Broadcast { .. } | Self::Gather { .. } => return None,
         };
         let chosen = all_reduce.chosen(len);
         match chosen {
@@ -29,7 +31,14 @@ impl Collective {
                 ..step
             }
         };
-        let steps = all_reduce_steps(&chosen, 0, size, len.next_multiple_of(size));
+        let len = len.next_multiple_of(size);
+        let steps = match self {
+            Self::AllGather(_) => {
+                let equal = Self::AllGather(vec![len / size; size].into());
+                equal.steps(&chosen, 0, size)
+            }
+            _ => all_reduce_steps(&chosen, 0, size, len),
+        };
         Some(Box::new(steps.map(turned)))
     }
 }

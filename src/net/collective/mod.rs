@@ -10,6 +10,7 @@
 //! and of elements are arbitrary; chunks that do not divide evenly have their exact sizes.
 
 mod alike;
+mod all_gather;
 mod choice;
 mod halving_doubling;
 mod hierarchical;
@@ -27,6 +28,7 @@ use std::sync::Arc;
 
 use super::{Lane, Traffic, TrafficKind, f32_bytes};
 
+pub use all_gather::all_gather_steps;
 pub use choice::{ALL_REDUCE_CHOICES, AllReduceChoice, AllReduceKind};
 pub use halving_doubling::halving_doubling_all_reduce;
 pub use hierarchical::Hierarchy;
@@ -57,6 +59,8 @@ pub enum Collective {
         /// How many each worker has.
         lens: Arc<[usize]>,
     },
+    /// Everybody gets everybody's values, of which each worker has so many.
+    AllGather(Arc<[usize]>),
 }
 
 impl Collective {
@@ -68,6 +72,7 @@ impl Collective {
                 Box::new(broadcast_steps(rank, size, *root, *len).into_iter())
             }
             Self::Gather { root, lens } => Box::new(gather_steps(rank, *root, lens).into_iter()),
+            Self::AllGather(lens) => Box::new(all_gather_steps(all_reduce, rank, lens).into_iter()),
         }
     }
 }

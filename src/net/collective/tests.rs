@@ -181,6 +181,45 @@ fn a_gather_brings_pieces_of_any_length_into_the_order_of_ranks() {
 }
 
 #[test]
+fn an_all_gather_brings_pieces_of_any_length_to_everybody_in_the_order_of_ranks() {
+    let hierarchical = AllReduceKind::Hierarchical(Hierarchy::new(&[1], false));
+    for kind in KINDS.iter().chain([&hierarchical]) {
+        for size in 1..=9_usize {
+            for equal in [true, false] {
+                let lens: Vec<usize> = (0..size)
+                    .map(|r| if equal { 3 } else { r * 5 % 4 })
+                    .collect();
+                let owner = lens.iter().enumerate();
+                let all: Vec<f64> = owner.flat_map(|(r, len)| vec![r as f64; *len]).collect();
+                let own = |rank: usize| {
+                    let mine = |&v: &f64| if v == rank as f64 { v } else { -1.0 };
+                    all.iter().map(mine).collect()
+                };
+                let steps = (0..size).map(|rank| all_gather_steps(kind, rank, &lens).into());
+                let steps: Vec<VecDeque<Step>> = steps.collect();
+                let sent = |steps: &VecDeque<Step>| -> usize {
+                    let sends = steps.iter().filter_map(|step| step.send.as_ref());
+                    sends.map(|(_, elements)| elements.len()).sum()
+                };
+                if equal && matches!(kind, AllReduceKind::Ring) {
+                    assert!(steps.iter().all(|steps| sent(steps) == 3 * (size - 1)));
+                }
+                if equal && *kind == AllReduceKind::HalvingDoubling && size.is_power_of_two() {
+                    assert!(steps.iter().all(|steps| sent(steps) == 3 * (size - 1)));
+                    assert!(
+                        steps
+                            .iter()
+                            .all(|steps| steps.len() == size.ilog2() as usize)
+                    );
+                }
+                let end = execute(steps, (0..size).map(own).collect());
+                assert!(end.iter().all(|values| *values == all), "{kind:?} {lens:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn in_the_rounds_of_an_exchange_everybody_meets_everybody_once() {
     for size in 1..=9 {
         let mut pairs = Vec::new();

@@ -91,6 +91,19 @@ impl Sum {
                 all
             }
             Collective::Gather { .. } => Vec::new(),
+            Collective::AllGather(lens) => {
+                let given = &self.given;
+                let result = self.result.get_or_insert_with(|| {
+                    let mut start = 0;
+                    let piece = |(given, len): (&Option<Vec<f32>>, &usize)| {
+                        start += len;
+                        let all = given.as_deref().unwrap_or_default();
+                        all.get(start - len..start).unwrap_or_default().to_vec()
+                    };
+                    given.iter().zip(lens.iter()).flat_map(piece).collect()
+                });
+                result.clone()
+            }
         }
     }
 }

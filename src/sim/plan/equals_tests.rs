@@ -52,6 +52,10 @@ impl Planner for Turned {
             track.start_all_reduce(self.values, TrafficKind::ParameterGradient);
             track.compute(work(3e5));
             track.finish_collective();
+            track.all_gather(
+                &vec![self.values / 10; self.workers],
+                TrafficKind::Parameter,
+            );
             track.finish_exchange(TrafficKind::Feature, 0);
             track.share();
             track.count_under(1);

@@ -119,6 +119,12 @@ impl Track {
         self.finish_collective();
     }
 
+    /// It gets the values of all workers, of which each has so many.
+    pub fn all_gather(&mut self, lens: &[usize], kind: TrafficKind) {
+        self.start_collective(Collective::AllGather(lens.into()), kind);
+        self.finish_collective();
+    }
+
     /// It starts to combine so many values with all others and goes on.
     pub fn start_all_reduce(&mut self, len: usize, kind: TrafficKind) {
         self.start_collective(Collective::AllReduce(len), kind);

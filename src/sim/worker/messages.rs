@@ -136,4 +136,20 @@ impl Worker {
         self.following.finish_collective()?;
         Ok(self.communicator.gather(root, values, lens, kind)?)
     }
+
+    /// See [`Communicator::all_gather`](crate::net::Communicator::all_gather).
+    ///
+    /// # Errors
+    /// If another worker failed, the lengths are wrong, or the collective is not planned.
+    pub fn all_gather(
+        &mut self,
+        values: &[f32],
+        lens: &[usize],
+        kind: TrafficKind,
+    ) -> Result<Vec<f32>, SimError> {
+        let planned = Collective::AllGather(lens.into());
+        self.following.start_collective(&planned, kind)?;
+        self.following.finish_collective()?;
+        Ok(self.communicator.all_gather(values, lens, kind)?)
+    }
 }

@@ -37,9 +37,9 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use self::assign::{Groups, Spreads};
-use super::parts::options::{CACHE_FEATURES, EXCHANGE_INPUT, OVERLAP};
+use super::parts::options::{CACHE_FEATURES, EXCHANGE_INPUT, GRADIENTS, OVERLAP};
 use super::parts::plan::{ExchangePlanner, Sending};
-use super::parts::{EpochExchange, ExchangePoint, When, Wire, partition_parallel};
+use super::parts::{EpochExchange, ExchangePoint, Gradients, When, Wire, partition_parallel};
 use super::{
     BatchUse, Needs, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training,
     options,
@@ -79,6 +79,7 @@ pub const REGISTRATION: Registration = Registration {
             CACHE_FEATURES,
             EXCHANGE_INPUT,
             OVERLAP,
+            GRADIENTS,
         ],
     },
     read,
@@ -97,6 +98,8 @@ struct Options {
     exchange: ExchangePoint,
     #[serde(default)]
     overlap: bool,
+    #[serde(default)]
+    gradients: Gradients,
 }
 
 /// When and how bits are assigned.
@@ -115,6 +118,7 @@ struct AdaQp {
     cache_features: bool,
     exchange: ExchangePoint,
     overlap: bool,
+    gradients: Gradients,
 }
 
 fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
@@ -159,12 +163,14 @@ fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
     if !(0.0..=1.0).contains(&adaptive.lambda) {
         return Err(OptionError::key("lambda", "must be a number from 0 to 1"));
     }
+    options.gradients.check_overlap(options.overlap)?;
     Ok(Box::new(AdaQp {
         bits,
         adaptive: is_adaptive.then_some(adaptive),
         cache_features: options.cache_features,
         exchange: options.exchange,
         overlap: options.overlap,
+        gradients: options.gradients,
     }))
 }
 
@@ -253,6 +259,7 @@ impl Quantised {
         When {
             gradients_overlap: self.options.overlap,
             features_ahead: self.options.overlap && self.options.adaptive.is_none(),
+            gradients: self.options.gradients,
             ..When::default()
         }
     }

@@ -29,13 +29,12 @@
 //! same `exchange`; with `p = 0` and features that are not cached it is `isolated` but for degrees,
 //! which `isolated` counts within a part.
 
-use serde::Deserialize;
-
 use super::parts::options::{
-    EXCHANGE_INPUT, MEASURE_ERROR, ON_REQUEST_CODEC, OVERLAP_GRADIENTS, RATIO, RESCALE, SCHEDULE,
+    EXCHANGE_INPUT, GRADIENTS, MEASURE_ERROR, ON_REQUEST_CODEC, OVERLAP_GRADIENTS, RATIO, RESCALE,
+    SCHEDULE,
 };
 use super::parts::{BoundaryShare, Compression, ExchangePoint, RowExchange};
-use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
+use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo};
 
 /// How experiments name and make it.
 pub const REGISTRATION: Registration = Registration {
@@ -61,46 +60,16 @@ pub const REGISTRATION: Registration = Registration {
             RESCALE,
             MEASURE_ERROR,
             OVERLAP_GRADIENTS,
+            GRADIENTS,
         ],
     },
     read,
 };
 
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Options {
-    share: f64,
-    cache_features: bool,
-    exchange: ExchangePoint,
-    overlap: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            share: 0.1,
-            cache_features: true,
-            exchange: ExchangePoint::Input,
-            overlap: false,
-        }
-    }
-}
-
 fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
-    let (compression, table) = Compression::on_request(table)?;
-    let options: Options = options(&table)?;
-    if !(0.0..=1.0).contains(&options.share) {
-        return Err(OptionError::key("share", "must be a number from 0 to 1"));
-    }
-    if compression.remembers() {
-        return Err(OptionError::key(
-            "codec",
-            "takes the difference from what the same rows were an epoch ago, and here other rows cross in each: choose another",
-        ));
-    }
-    let compression = compression.sending(options.cache_features, options.exchange);
-    Ok(Box::new(RowExchange {
-        share: Some(BoundaryShare(options.share)),
-        ..RowExchange::new(compression, options.overlap)
-    }))
+    let exchange = RowExchange {
+        share: Some(BoundaryShare(0.1)),
+        ..RowExchange::new(Compression::if_asked().sending(true, ExchangePoint::Input))
+    };
+    Ok(Box::new(exchange.read(table, REGISTRATION.info.options)?))
 }

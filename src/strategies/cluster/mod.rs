@@ -23,8 +23,9 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
+use super::parts::options::GRADIENTS;
 use super::parts::plan::{PassPlan, PlannedSteps, StepPlanner};
-use super::parts::{Chunking, run_alone, sum_steps};
+use super::parts::{Chunking, Gradients, run_alone, sum_steps};
 use super::{
     BatchUse, Needs, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training,
     options,
@@ -56,6 +57,7 @@ pub const REGISTRATION: Registration = Registration {
                 default: "\"metis\"",
                 meaning: "How nodes are dealt into clusters: metis (the paper's), random (its rival there), or partition: as [partition] says (a given file then numbers clusters, those of one worker in a row).",
             },
+            GRADIENTS,
         ],
     },
     read,
@@ -67,6 +69,7 @@ struct Options {
     clusters: Option<usize>,
     clusters_per_batch: usize,
     chunking: Chunking,
+    gradients: Gradients,
 }
 
 impl Default for Options {
@@ -75,6 +78,7 @@ impl Default for Options {
             clusters: None,
             clusters_per_batch: 2,
             chunking: Chunking::Metis,
+            gradients: Gradients::default(),
         }
     }
 }
@@ -127,6 +131,7 @@ impl Strategy for Cluster {
         let (workers, per_batch) = (setting.workers(), self.0.clusters_per_batch);
         Ok(Box::new(Clusters {
             deal: Deal::new(clusters_of(setting), workers, per_batch),
+            gradients: self.0.gradients,
             setting: Arc::clone(setting),
         }))
     }
@@ -143,6 +148,7 @@ fn clusters_of(setting: &Setting) -> Arc<BoundaryPlan> {
 #[derive(Clone)]
 struct Clusters {
     deal: Deal,
+    gradients: Gradients,
     setting: Arc<Setting>,
 }
 
@@ -153,7 +159,12 @@ impl Training for Clusters {
 
     fn planner(&self) -> Box<dyn Planner> {
         let (setting, steps) = (Arc::clone(&self.setting), self.deal.steps());
-        Box::new(StepPlanner::new(setting, steps, self.clone().into_plan()))
+        Box::new(StepPlanner::new(
+            setting,
+            self.gradients,
+            steps,
+            self.clone().into_plan(),
+        ))
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
@@ -162,6 +173,7 @@ impl Training for Clusters {
         let (mut batches, mut training) = (Vec::new(), Vec::new());
         sum_steps(
             worker,
+            self.gradients,
             steps,
             |worker, model, epoch, step| {
                 // All batches of an epoch are drawn at once; the plan has this work in the first
@@ -204,7 +216,7 @@ impl PlannedSteps for ClusterPlan {
     }
 
     fn write(&self, track: &mut Track, rank: usize) {
-        let Clusters { deal, setting } = &self.clusters;
+        let Clusters { deal, setting, .. } = &self.clusters;
         let ((epoch, step), model) = (self.at, &setting.model);
         if step == 0 {
             track.compute(Work::pass(deal.clusters()));

@@ -47,9 +47,9 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::parts::options::{MEASURE_ERROR, ON_REQUEST_CODEC, RATIO, RESCALE, SCHEDULE};
+use super::parts::options::{GRADIENTS, MEASURE_ERROR, ON_REQUEST_CODEC, RATIO, RESCALE, SCHEDULE};
 use super::parts::plan::StepPlanner;
-use super::parts::{CodecState, Compression, RowWires, Wire, forward_error, sum_steps};
+use super::parts::{CodecState, Compression, Gradients, RowWires, Wire, forward_error, sum_steps};
 use super::{
     BatchUse, Needs, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training,
     options,
@@ -84,6 +84,7 @@ pub const REGISTRATION: Registration = Registration {
             SCHEDULE,
             RESCALE,
             MEASURE_ERROR,
+            GRADIENTS,
         ],
     },
     read,
@@ -94,6 +95,8 @@ pub const REGISTRATION: Registration = Registration {
 struct Options {
     prefetch: Option<bool>,
     cache: Option<toml::Value>,
+    #[serde(default)]
+    gradients: Gradients,
 }
 
 #[derive(Clone)]
@@ -101,11 +104,16 @@ struct DistDgl {
     prefetch: bool,
     cache: CacheSize,
     compression: Compression,
+    gradients: Gradients,
 }
 
 fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
     let (compression, table) = Compression::on_request(table)?;
-    let Options { prefetch, cache } = options(&table)?;
+    let Options {
+        prefetch,
+        cache,
+        gradients,
+    } = options(&table)?;
     if prefetch == Some(true) && compression.measure_error {
         let what = "must be false with measure_error: features of the next epochs are encoded before this one has ended";
         return Err(OptionError::key("prefetch", what));
@@ -120,6 +128,7 @@ fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
         prefetch,
         cache,
         compression,
+        gradients,
     }))
 }
 
@@ -142,6 +151,7 @@ impl Strategy for DistDgl {
         };
         Ok(Box::new(Fetching {
             prefetch: self.prefetch,
+            gradients: self.gradients,
             rooms: self.cache.rooms(setting)?,
             wires: self.compression.fit(setting, setting.training.epochs)?,
             batches,
@@ -154,6 +164,7 @@ impl Strategy for DistDgl {
 #[derive(Clone)]
 struct Fetching {
     prefetch: bool,
+    gradients: Gradients,
     /// Rows of features that each worker has room for.
     rooms: Vec<usize>,
     wires: RowWires,
@@ -192,6 +203,7 @@ impl Training for Fetching {
         let plan = FetchPlan::new(self.clone());
         Box::new(StepPlanner::new(
             Arc::clone(&self.setting),
+            self.gradients,
             self.steps(),
             plan,
         ))
@@ -204,6 +216,7 @@ impl Training for Fetching {
         let state = self.wires.state();
         sum_steps(
             worker,
+            self.gradients,
             self.steps(),
             |worker, model, epoch, step| {
                 let wires = |epoch, step| self.wire((epoch, step), &state);

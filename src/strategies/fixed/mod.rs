@@ -5,7 +5,7 @@
 //! compressed layers' bytes. Mini-batches are those of `full`, with rows through the codec.
 
 use super::parts::options::{
-    CACHE_FEATURES, CODEC, EXCHANGE_NARROWER, MEASURE_ERROR, OVERLAP, RESCALE,
+    CACHE_FEATURES, CODEC, EXCHANGE_NARROWER, GRADIENTS, MEASURE_ERROR, OVERLAP, RESCALE,
 };
 use super::parts::{RowExchange, Schedule};
 use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo};
@@ -28,12 +28,13 @@ pub const REGISTRATION: Registration = Registration {
             EXCHANGE_NARROWER,
             MEASURE_ERROR,
             OVERLAP,
+            GRADIENTS,
         ],
     },
     read,
 };
 
 fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
-    let compressed = RowExchange::compressed(table, "ratio", Schedule::Constant(8.0))?;
-    Ok(Box::new(compressed))
+    let exchange = RowExchange::compressed(Schedule::Constant(8.0));
+    Ok(Box::new(exchange.read(table, REGISTRATION.info.options)?))
 }

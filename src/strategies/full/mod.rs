@@ -18,11 +18,9 @@
 //! is kept. A step with `r_l` rows asked for at layer `l` moves `4 Σ_l r_l` bytes of ids,
 //! `4 Σ_{l<L} r_l w_l` forward and `4 Σ_{1≤l<L} r_l w_l` back, and one sum of parameter gradients.
 
-use serde::Deserialize;
-
-use super::parts::options::{EXCHANGE_NARROWER, OVERLAP};
+use super::parts::options::{EXCHANGE_NARROWER, GRADIENTS, OVERLAP};
 use super::parts::{Compression, ExchangePoint, RowExchange};
-use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
+use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo};
 
 /// How experiments name and make it.
 pub const REGISTRATION: Registration = Registration {
@@ -38,32 +36,14 @@ pub const REGISTRATION: Registration = Registration {
             },
             EXCHANGE_NARROWER,
             OVERLAP,
+            GRADIENTS,
         ],
     },
     read,
 };
 
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Options {
-    #[serde(default = "yes")]
-    cache_features: bool,
-    #[serde(default = "narrower")]
-    exchange: ExchangePoint,
-    #[serde(default)]
-    overlap: bool,
-}
-
-const fn yes() -> bool {
-    true
-}
-
-const fn narrower() -> ExchangePoint {
-    ExchangePoint::Narrower
-}
-
 fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
-    let options: Options = options(table)?;
-    let compression = Compression::none().sending(options.cache_features, options.exchange);
-    Ok(Box::new(RowExchange::new(compression, options.overlap)))
+    let whole = Compression::none().sending(true, ExchangePoint::Narrower);
+    let exchange = RowExchange::new(whole).read(table, REGISTRATION.info.options)?;
+    Ok(Box::new(exchange))
 }

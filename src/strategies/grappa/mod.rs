@@ -57,7 +57,7 @@ mod working;
 
 use std::sync::Arc;
 
-use super::parts::{LayerwiseTrainer, LocalGraph};
+use super::parts::{LayerwiseTrainer, Learner, LocalGraph};
 use super::{BatchUse, Needs, OptionError, Registration, Strategy, StrategyInfo, Training};
 use crate::graph::{Label, PartitionSpec};
 use crate::model::{Block, Gnn, Input, targets};
@@ -181,6 +181,16 @@ impl Sweeping {
         self.weighing.normalise == Normalise::Rho
     }
 
+    /// Steps of the whole training, which matter where a sum of gradients does not follow on each.
+    fn steps(&self) -> usize {
+        if self.options.gradients.every == 1 {
+            return 0;
+        }
+        let epochs = 0..self.setting.training.epochs;
+        let steps = |epoch| self.layout(epoch).steps(self.batch_size()).count();
+        epochs.map(steps).sum()
+    }
+
     /// Training nodes of a worker in a step.
     fn batch_size(&self) -> usize {
         let batches = self.setting.batches.as_ref();
@@ -199,7 +209,8 @@ impl Training for Sweeping {
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
         let mut model = worker.new_model();
-        let mut optimizer = worker.new_optimizer();
+        let gradients = self.options.gradients;
+        let mut learner = Learner::new(worker, gradients, &model, self.steps());
         let mut loader = Loader::default();
         let mut loaded: Option<Loaded> = None;
         let mut taken = 0;
@@ -220,13 +231,17 @@ impl Training for Sweeping {
                 let how = (&self.weighing, &layout);
                 let at = At { epoch, step, taken };
                 let (mut step, mut used) = trainer.step(worker, &model, how, &order, at)?;
-                used.sum_gradients(worker, &mut step)?;
-                model = worker.update(&mut optimizer, model, &step.gradient);
+                model = if gradients.are_plain() {
+                    used.sum_gradients(worker, &mut step)?;
+                    learner.update(worker, model, &step.gradient)
+                } else {
+                    learner.step(worker, model, step.gradient)?
+                };
                 loss += step.loss;
                 weights.extend(used.of_nodes);
                 taken += 1;
             }
-            let scores = worker.evaluate_model(epoch, &model)?;
+            let scores = worker.evaluate_model(epoch, learner.agreed(&model))?;
             worker.end_epoch(
                 epoch,
                 EpochReport {

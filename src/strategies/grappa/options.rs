@@ -8,7 +8,8 @@ use super::weighing::Weighing;
 use crate::graph::Task;
 use crate::model::ModelKind;
 use crate::sim::Setting;
-use crate::strategies::parts::Chunking;
+use crate::strategies::parts::options::GRADIENTS;
+use crate::strategies::parts::{Chunking, Gradients};
 use crate::strategies::{OptionError, OptionInfo, options};
 
 /// All options, for `grapevine list strategies`.
@@ -83,6 +84,7 @@ pub const INFO: &[OptionInfo] = &[
         default: "none",
         meaning: "Largest weight of a node or batch, after normalisation (the authors' code: 1, before).",
     },
+    GRADIENTS,
 ];
 
 /// Degrees of nodes without in-edges.
@@ -118,6 +120,8 @@ pub struct Options {
     lambda: Option<f64>,
     normalise: Normalise,
     cap: Option<f64>,
+    /// How parameter gradients are summed.
+    pub gradients: Gradients,
 }
 
 impl Default for Options {
@@ -137,6 +141,7 @@ impl Default for Options {
             lambda: None,
             normalise: Normalise::Mean,
             cap: None,
+            gradients: Gradients::default(),
         }
     }
 }
@@ -185,6 +190,7 @@ impl Options {
             lambda: self.lambda.unwrap_or(0.5),
             normalise: self.normalise,
             cap: self.cap,
+            with_gradients: self.gradients.are_plain(),
         }
     }
 

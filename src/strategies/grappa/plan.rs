@@ -10,6 +10,7 @@ use crate::graph::{Part, shuffled};
 use crate::model::{BlockShape, InputShape, Work};
 use crate::net::{Bytes, TrafficKind};
 use crate::sim::{Decision, Planner, Stretch, Timeline, Track};
+use crate::strategies::parts::gradients::LearnerPlan;
 use crate::strategies::parts::plan::{PassPlan, exchange_of};
 
 /// The plan of a training.
@@ -18,13 +19,19 @@ pub struct SweepPlanner {
     epoch: usize,
     /// Each worker's working graph since the last time that one was loaded.
     working: Vec<Working>,
+    learner: LearnerPlan,
+    /// Steps of the epochs before.
+    taken: usize,
     last: Arc<Timeline>,
 }
 
 impl SweepPlanner {
     /// A plan from epoch 0 on.
     pub fn new(sweeping: Sweeping) -> Self {
+        let gradients = sweeping.options.gradients;
         Self {
+            learner: LearnerPlan::of_model(gradients, &sweeping.setting, sweeping.steps()),
+            taken: 0,
             sweeping,
             epoch: 0,
             working: Vec::new(),
@@ -174,7 +181,8 @@ impl SweepPlanner {
         let steps = layout.steps(self.sweeping.batch_size());
         let seeds = |rank| steps.range(rank, step).len();
         let known = setting.law.is_some() && setting.batches.is_some();
-        known.then(|| (0..setting.workers()).map(seeds).collect())
+        let sums = || usize::from(self.learner.sums_after(self.taken + step));
+        known.then(|| (0..setting.workers()).map(seeds).chain([sums()]).collect())
     }
 
     fn step(
@@ -192,9 +200,13 @@ impl SweepPlanner {
             let blocks = vec![self.block(working); setting.model.layers()];
             self.pass(track, rank, &blocks, Some(working.features));
         }
-        let sum = usize::from(sweeping.weighing.folds_mean());
-        track.all_reduce(parameters + sum, TrafficKind::ParameterGradient);
-        track.update(parameters);
+        if sweeping.options.gradients.are_plain() {
+            let sum = usize::from(sweeping.weighing.folds_mean());
+            track.all_reduce(parameters + sum, TrafficKind::ParameterGradient);
+            self.learner.write_update(track);
+        } else {
+            self.learner.write(track, rank, self.taken + step);
+        }
     }
 
     /// The next epoch of the first so many workers.
@@ -218,7 +230,8 @@ impl SweepPlanner {
             orders.push(self.begin(track, rank));
         }
         let (mut stretches, mut times, mut last) = (Vec::new(), 1, None);
-        for step in 0..layout.steps(sweeping.batch_size()).count() {
+        let steps = layout.steps(sweeping.batch_size()).count();
+        for step in 0..steps {
             let kind = self.kind(&layout, step);
             if kind.is_some() {
                 if kind == last {
@@ -238,6 +251,7 @@ impl SweepPlanner {
         let workers = tracks.into();
         stretches.push(Stretch { workers, times });
         self.epoch += 1;
+        self.taken += steps;
         self.last = Timeline::after(&self.last, epoch, stretches);
         Arc::clone(&self.last)
     }
@@ -260,6 +274,7 @@ impl SweepPlanner {
         };
         let parts = &setting.counts.parts;
         setting.law.is_some()
+            && self.learner.is_equal()
             && layout.rules().schedule != Schedule::Regroup
             && parts.iter().all(|part| part.owned == parts[0].owned)
             && (0..layout.chunks()).all(alike)

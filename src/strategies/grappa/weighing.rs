@@ -26,6 +26,8 @@ pub struct Weighing {
     pub normalise: Normalise,
     /// Largest weight of a node.
     pub cap: Option<f64>,
+    /// Whether gradients are summed whole in every step, so that a number can travel with them.
+    pub with_gradients: bool,
 }
 
 impl Weighing {
@@ -65,10 +67,14 @@ impl Weighing {
     }
 
     /// Whether that division can wait until gradients are summed, because nothing that follows it
-    /// depends on its result: the sum of weights then travels with the gradients.
+    /// depends on its result: the sum of weights then travels with the gradients, if these go
+    /// whole.
     pub fn folds_mean(&self) -> bool {
         let of_batch = matches!(self.shrinkage, Shrinkage::Lambda | Shrinkage::JamesStein);
-        self.takes_mean() && self.cap.is_none() && !(self.weight.is_batch() && of_batch)
+        self.with_gradients
+            && self.takes_mean()
+            && self.cap.is_none()
+            && !(self.weight.is_batch() && of_batch)
     }
 
     /// Final weights: over their mean, capped, and made one per batch; where

@@ -1,6 +1,7 @@
 //! How experiments describe a codec, and how a compression ratio reaches it.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -9,7 +10,7 @@ use serde::de::{Deserializer, Error, MapAccess, Visitor};
 
 use crate::net::{
     BF16, Bits, Codec, Compose, Difference, DifferenceMemory, F16, FirstColumns, Identity,
-    Quantise, RandomColumns, RandomEntries, Selection, TopK,
+    Quantise, QuantiseRows, ROW_BITS, RandomColumns, RandomEntries, RowBits, Selection, TopK,
 };
 use crate::strategies::OptionError;
 
@@ -28,10 +29,10 @@ use crate::strategies::OptionError;
 /// | `compose` | as many entries of `first` as n/c floats pay for in `second` |
 /// | `difference` | as the codec it is of |
 /// | `identity`, `f16`, `bf16` | their own cost, 1, 1/2, 1/2, at any ratio |
-/// | `quantise` with `bits` | bits/32 at any ratio |
+/// | `quantise` with `bits`, `quantise_rows` | bits/32 at any ratio |
 ///
-/// The two levels of each quantised row, 8 bytes, are not part of the ratio; they are counted with
-/// all other bytes.
+/// The two levels of each quantised row, 8 bytes (of `quantise_rows` 4), are not part of the ratio;
+/// they are counted with all other bytes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CodecChoice(Kind);
 
@@ -45,6 +46,9 @@ enum Kind {
     TopK {},
     Quantise {
         bits: Option<BitCount>,
+    },
+    QuantiseRows {
+        bits: RowBitCount,
     },
     F16 {},
     Bf16 {},
@@ -61,6 +65,24 @@ enum Kind {
 impl Default for Kind {
     fn default() -> Self {
         Self::RandomColumns {}
+    }
+}
+
+/// `bits` of an experiment file, by row.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "toml::Value")]
+struct RowBitCount(RowBits);
+
+impl TryFrom<toml::Value> for RowBitCount {
+    type Error = String;
+
+    fn try_from(value: toml::Value) -> Result<Self, String> {
+        let is = |bits: &Bits| value.as_integer() == Some(i64::from(bits.count()));
+        match ROW_BITS.into_iter().find(is) {
+            Some(bits) => Ok(Self(RowBits::Uniform(bits))),
+            None if value.as_str() == Some("random") => Ok(Self(RowBits::Random)),
+            None => Err("`bits` must be 2, 4, 8 or \"random\"".to_owned()),
+        }
     }
 }
 
@@ -83,25 +105,31 @@ impl TryFrom<u32> for BitCount {
 
 impl<'de> Deserialize<'de> for CodecChoice {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct NameOrTable;
-        impl<'de> Visitor<'de> for NameOrTable {
-            type Value = CodecChoice;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the name of a codec, or a table with its `kind` and options")
-            }
-
-            fn visit_str<E: Error>(self, name: &str) -> Result<CodecChoice, E> {
-                let table = std::iter::once(("kind", name));
-                Kind::deserialize(MapDeserializer::new(table)).map(CodecChoice)
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<CodecChoice, A::Error> {
-                Kind::deserialize(MapAccessDeserializer::new(table)).map(CodecChoice)
-            }
-        }
-        deserializer.deserialize_any(NameOrTable)
+        name_or_table(deserializer).map(Self)
     }
+}
+
+/// A codec of some kind by its name, or as a table with `kind` and options.
+pub(super) fn name_or_table<'de, K: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<K, D::Error> {
+    struct NameOrTable<K>(PhantomData<K>);
+    impl<'de, K: Deserialize<'de>> Visitor<'de> for NameOrTable<K> {
+        type Value = K;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("the name of a codec, or a table with its `kind` and options")
+        }
+
+        fn visit_str<E: Error>(self, name: &str) -> Result<K, E> {
+            K::deserialize(MapDeserializer::new(std::iter::once(("kind", name))))
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<K, A::Error> {
+            K::deserialize(MapAccessDeserializer::new(table))
+        }
+    }
+    deserializer.deserialize_any(NameOrTable(PhantomData))
 }
 
 impl CodecChoice {
@@ -242,13 +270,24 @@ impl CodecChoice {
 
     /// A codec with a cost of its own, and how many times below that of plain floats it is.
     fn fixed(&self) -> Option<(Arc<dyn Codec>, f64)> {
-        Some(match self.0 {
+        Some(match &self.0 {
             Kind::Identity {} => (Arc::new(Identity), 1.0),
             Kind::F16 {} => (Arc::new(F16), 2.0),
             Kind::Bf16 {} => (Arc::new(BF16), 2.0),
             Kind::Quantise {
                 bits: Some(BitCount(bits)),
-            } => (Arc::new(Quantise { bits }), factor(bits)),
+            } => (Arc::new(Quantise { bits: *bits }), factor(*bits)),
+            Kind::QuantiseRows {
+                bits: RowBitCount(bits),
+            } => {
+                let bits = bits.clone();
+                let mean = match bits {
+                    RowBits::Uniform(bits) => factor(bits),
+                    // A third of the rows each has 2, 4 and 8.
+                    _ => 32.0 * 3.0 / 14.0,
+                };
+                (Arc::new(QuantiseRows { bits }), mean)
+            }
             _ => return None,
         })
     }

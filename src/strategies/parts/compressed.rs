@@ -86,12 +86,16 @@ impl Compression {
     /// # Errors
     /// As [`Self::read`].
     pub fn on_request(table: &toml::Table) -> Result<(Self, toml::Table), OptionError> {
-        let default = Self {
+        let keys = ["codec", "ratio", "schedule", "rescale", "measure_error"];
+        Self::if_asked().read(table, &keys)
+    }
+
+    /// Rows as they are; at a ratio of 8 where a codec is asked for, unless something else is said.
+    pub fn if_asked() -> Self {
+        Self {
             schedule: Schedule::Constant(8.0),
             ..Self::none()
-        };
-        let keys = ["codec", "ratio", "schedule", "rescale", "measure_error"];
-        default.read(table, &keys)
+        }
     }
 
     /// This with the options of a table that are among `keys`, and a table of the others.

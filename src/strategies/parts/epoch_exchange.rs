@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{BoundaryShare, Feedback, Staleness, Wire};
+use super::{BoundaryShare, Feedback, Gradients, Staleness, Wire};
 use crate::net::{Gauge, Tally, TrafficKind};
 use crate::sim::Decision;
 
@@ -59,8 +59,8 @@ impl EpochExchange {
 /// What travels in an epoch, given its number and what the epochs before it showed.
 pub type Exchange<'a> = &'a dyn Fn(usize, &[Feedback]) -> EpochExchange;
 
-/// What travels while the workers compute. The default is nothing: everything is waited for at
-/// once.
+/// What travels while the workers compute, and how gradients do. The default is nothing, and all of
+/// them in each step: everything is waited for at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct When {
     /// The gradients of a layer are summed while the layers below go back.
@@ -72,4 +72,6 @@ pub struct When {
     /// own; with all training nodes and the whole boundary at once only. Features are exact unless
     /// it says otherwise. This changes what is trained.
     pub staleness: Option<Staleness>,
+    /// How parameter gradients are summed. Others than plain ones do not overlap.
+    pub gradients: Gradients,
 }

@@ -3,7 +3,8 @@
 //! ```text
 //! LayerwiseTrainer ── forward and backward, layer by layer, across the cut
 //!   ├─ HaloExchange ── boundary rows forward, their gradients back, through a Codec
-//!   └─ all-reduce ──── parameter gradients, all at once or by layer (Buckets)
+//!   └─ all-reduce ──── parameter gradients by layer (Buckets), where not all at once
+//! Learner ──────────── the sum of parameter gradients, encoded or seldom, and the step (Gradients)
 //! BoundaryShare ────── a part of the boundary, drawn anew in each epoch
 //! Staleness ────────── rows and gradients that are used an epoch after they were sent
 //! BatchTrainer ─────── the same over sampled neighbours, step by step
@@ -26,6 +27,7 @@ pub mod compressed;
 mod crossing;
 mod epoch_exchange;
 mod exchange_point;
+pub mod gradients;
 mod halo;
 mod layerwise;
 pub mod options;
@@ -34,6 +36,7 @@ mod pass;
 pub mod plan;
 mod requests;
 mod row_exchange;
+mod row_options;
 mod schedule;
 mod staleness;
 mod stepwise;
@@ -47,6 +50,7 @@ pub use compressed::{CodecState, Compression, RowWires};
 pub use crossing::Crossing;
 pub use epoch_exchange::{EpochExchange, Exchange, When};
 pub use exchange_point::ExchangePoint;
+pub use gradients::{Gradients, Learner};
 pub use halo::HaloExchange;
 pub use layerwise::{LayerwiseTrainer, LocalGraph};
 pub use partition_parallel::{forward_error, partition_parallel};

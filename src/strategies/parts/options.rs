@@ -41,7 +41,7 @@ pub const OVERLAP_GRADIENTS: OptionInfo = OptionInfo {
 pub const CODEC: OptionInfo = OptionInfo {
     name: "codec",
     default: "random_columns",
-    meaning: "How rows are compressed: random_columns (the same columns for all rows of a layer and epoch, as in the authors' code); ours: random_entries, first_columns, top_k, quantise (bits = 1, 2, 4 or 8, else by the ratio; stochastic rounding as in QSGD, Alistarh et al., NeurIPS 2017), f16, bf16, identity, { kind = \"compose\", first = …, second = … }, { kind = \"difference\", of = … } (only the change since the last epoch, as in EF21, Richtárik et al., NeurIPS 2021).",
+    meaning: "How rows are compressed: random_columns (the same columns for all rows of a layer and epoch, as in the authors' code); ours: random_entries, first_columns, top_k, quantise (bits = 1, 2, 4 or 8, else by the ratio; stochastic rounding as in QSGD, Alistarh et al., NeurIPS 2017), quantise_rows (bits = 2, 4, 8 or \"random\": AdaQP's), f16, bf16, identity, { kind = \"compose\", first = …, second = … }, { kind = \"difference\", of = … } (only the change since the last epoch, as in EF21, Richtárik et al., NeurIPS 2021).",
 };
 
 /// Of strategies that compress: whether what is kept at random is scaled.
@@ -77,4 +77,11 @@ pub const SCHEDULE: OptionInfo = OptionInfo {
     name: "schedule",
     default: "none",
     meaning: "In place of ratio: one by epoch, any of `varco`'s (see there).",
+};
+
+/// Of strategies that sum parameter gradients: how.
+pub const GRADIENTS: OptionInfo = OptionInfo {
+    name: "gradients",
+    default: "all, whole, in every step",
+    meaning: "How parameter gradients are summed: { codec = top_k, random_k, qsgd, sign, power_sgd, f16 or bf16; feedback; every = so many steps; average = gradients or models } (ours; what each is from: docs/gradients.md).",
 };

@@ -2,8 +2,8 @@
 //! differ in the wires of an epoch only.
 
 use super::{
-    BatchTrainer, EpochExchange, Exchange, Feedback, HaloExchange, LayerwiseTrainer, LocalGraph,
-    Step, When, Wire,
+    BatchTrainer, EpochExchange, Exchange, Feedback, HaloExchange, LayerwiseTrainer, Learner,
+    LocalGraph, Step, When, Wire,
 };
 use crate::model::{Gnn, Input};
 use crate::net::{CodingError, CodingErrors, Reduce, TrafficKind, Way};
@@ -177,11 +177,10 @@ pub fn partition_parallel(
     when: When,
 ) -> Result<(), SimError> {
     let mut model = worker.new_model();
-    let mut optimizer = worker.new_optimizer();
     let mut trainer = Trainer::new(worker, exchange.is_some(), when);
-    let steps = trainer.steps();
+    let (steps, epochs) = (trainer.steps(), worker.epochs());
+    let mut learner = Learner::new(worker, when.gradients, &model, epochs * steps);
     let mut seen = Vec::new();
-    let epochs = worker.epochs();
     for epoch in 0..epochs {
         let mut sent = Sent {
             now: exchange.map_or_else(EpochExchange::default, |exchange| exchange(epoch, &seen)),
@@ -194,12 +193,12 @@ pub fn partition_parallel(
         }
         let mut loss = 0.0;
         for step in 0..steps {
-            let mut step = trainer.step(worker, &model, &sent, epoch, step)?;
-            if !when.gradients_overlap {
-                let kind = TrafficKind::ParameterGradient;
-                worker.all_reduce(&mut step.gradient, Reduce::Sum, kind)?;
-            }
-            model = worker.update(&mut optimizer, model, &step.gradient);
+            let step = trainer.step(worker, &model, &sent, epoch, step)?;
+            model = if when.gradients_overlap {
+                learner.update(worker, model, &step.gradient)
+            } else {
+                learner.step(worker, model, step.gradient)?
+            };
             loss += step.loss;
         }
         if epoch + 1 == epochs {
@@ -221,7 +220,7 @@ pub fn partition_parallel(
             worker.all_reduce(&mut sums, Reduce::Sum, TrafficKind::Control)?;
             tally.set(0, &sums);
         }
-        let scores = worker.evaluate_model(epoch, &model)?;
+        let scores = worker.evaluate_model(epoch, learner.agreed(&model))?;
         let shared = if sent.shares_scores && worker.evaluates(epoch) {
             Some(worker.share_scores(scores)?)
         } else {

@@ -3,20 +3,20 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
-
 use super::plan::{ExchangePlanner, Sending};
 use super::{
-    BoundaryShare, CodecChoice, CodecState, Compression, EpochExchange, ExchangePoint, RowWires,
-    Schedule, Staleness, When, partition_parallel,
+    BoundaryShare, CodecChoice, CodecState, Compression, EpochExchange, Exchange, ExchangePoint,
+    Gradients, RowWires, Schedule, Staleness, When, partition_parallel,
 };
 use crate::graph::PartitionSpec;
 use crate::sim::{Planner, Setting, SimError, Worker};
-use crate::strategies::{BatchUse, Needs, OptionError, Strategy, Training, options};
+use crate::strategies::{BatchUse, Needs, OptionError, Strategy, Training};
 
 /// What becomes of boundary rows.
 #[derive(Clone)]
 pub struct RowExchange {
+    /// Whether any cross; if not, cut edges are dropped.
+    pub crosses: bool,
     /// Through which codec they go, at which ratio by epoch.
     pub compression: Compression,
     /// The share of the boundary that crosses, if not all does.
@@ -26,55 +26,32 @@ pub struct RowExchange {
     /// Whether gradients, and what is known in advance of features, travel while the workers
     /// compute.
     pub overlap: bool,
-}
-
-/// What [`RowExchange::compressed`] takes besides the codec.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Options {
-    #[serde(default)]
-    cache_features: bool,
-    #[serde(default = "narrower")]
-    exchange: ExchangePoint,
-    #[serde(default)]
-    overlap: bool,
-}
-
-const fn narrower() -> ExchangePoint {
-    ExchangePoint::Narrower
+    /// How parameter gradients are summed.
+    pub gradients: Gradients,
 }
 
 impl RowExchange {
-    /// All rows, at once.
-    pub const fn new(compression: Compression, overlap: bool) -> Self {
+    /// All rows, at once, and all gradients, as they are.
+    pub const fn new(compression: Compression) -> Self {
         Self {
+            crosses: true,
             compression,
             share: None,
             staleness: None,
-            overlap,
+            overlap: false,
+            gradients: Gradients::PLAIN,
         }
     }
 
-    /// All rows through a codec, by default random columns, at the ratio that `schedule` says
-    /// unless the table does under `key`; where they are narrower, unless the table says otherwise.
-    ///
-    /// # Errors
-    /// What is of the wrong type, out of range, or does nothing.
-    pub fn compressed(
-        table: &toml::Table,
-        key: &str,
-        schedule: Schedule,
-    ) -> Result<Self, OptionError> {
-        let default = Compression {
+    /// All rows through a codec, by default random columns, at the ratio of a schedule; where they
+    /// are narrower, and features in every epoch.
+    pub fn compressed(schedule: Schedule) -> Self {
+        let compression = Compression {
             codec: Some(CodecChoice::default()),
             schedule,
             ..Compression::none()
         };
-        let keys = ["codec", key, "rescale", "measure_error"];
-        let (compression, table) = default.read(table, &keys)?;
-        let options: Options = options(&table)?;
-        let compression = compression.sending(options.cache_features, options.exchange);
-        Ok(Self::new(compression, options.overlap))
+        Self::new(compression.sending(false, ExchangePoint::Narrower))
     }
 }
 
@@ -112,6 +89,7 @@ impl RowTraining {
             share,
             staleness,
             overlap,
+            gradients,
             ..
         } = self.exchange;
         When {
@@ -122,6 +100,7 @@ impl RowTraining {
                 && staleness.is_none()
                 && !self.wires.is_adaptive(),
             staleness,
+            gradients,
         }
     }
 }
@@ -155,8 +134,8 @@ impl Training for RowTraining {
                 exchange(&wires, share, ratio, epoch, &state)
             }),
         };
-        let planner = ExchangePlanner::new(&self.setting, Some(sending), self.when());
-        Box::new(planner)
+        let sending = self.exchange.crosses.then_some(sending);
+        Box::new(ExchangePlanner::new(&self.setting, sending, self.when()))
     }
 
     fn plans_exactly(&self) -> bool {
@@ -169,6 +148,7 @@ impl Training for RowTraining {
             let ratio = self.wires.ratio_at(epoch, seen);
             exchange(&self.wires, self.exchange.share, ratio, epoch, &state)
         };
-        partition_parallel(worker, Some(&sent), self.when())
+        let sent: Option<Exchange<'_>> = self.exchange.crosses.then_some(&sent);
+        partition_parallel(worker, sent, self.when())
     }
 }

@@ -26,13 +26,12 @@
 //! the running mean and its `γ`; synchronous parameter gradients; features fetched once, or without
 //! `--use-pp` late and smoothed (`helper/feature_buffer.py`, layer 0 of `update`).
 
-use serde::Deserialize;
-
 use super::parts::options::{
-    EXCHANGE_INPUT, MEASURE_ERROR, ON_REQUEST_CODEC, OVERLAP_GRADIENTS, RATIO, RESCALE, SCHEDULE,
+    EXCHANGE_INPUT, GRADIENTS, MEASURE_ERROR, ON_REQUEST_CODEC, OVERLAP_GRADIENTS, RATIO, RESCALE,
+    SCHEDULE,
 };
 use super::parts::{Compression, ExchangePoint, RowExchange, Staleness};
-use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
+use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo};
 
 /// How experiments name and make it.
 pub const REGISTRATION: Registration = Registration {
@@ -63,77 +62,16 @@ pub const REGISTRATION: Registration = Registration {
             RESCALE,
             MEASURE_ERROR,
             OVERLAP_GRADIENTS,
+            GRADIENTS,
         ],
     },
     read,
 };
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Smoothing {
-    #[default]
-    None,
-    Features,
-    Gradients,
-    Both,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Options {
-    #[serde(default)]
-    smoothing: Smoothing,
-    gamma: Option<f32>,
-    #[serde(default = "yes")]
-    cache_features: bool,
-    #[serde(default)]
-    exchange: ExchangePoint,
-    #[serde(default)]
-    overlap: bool,
-}
-
-const fn yes() -> bool {
-    true
-}
-
 fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
-    let (compression, table) = Compression::on_request(table)?;
-    let options: Options = options(&table)?;
-    if let Some(gamma) = options.gamma {
-        if !(0.0..1.0).contains(&gamma) {
-            let message = "must be a number of at least 0 and below 1";
-            return Err(OptionError::key("gamma", message));
-        }
-        if options.smoothing == Smoothing::None {
-            let message = "does nothing without smoothing: leave it out, or say what to smooth";
-            return Err(OptionError::key("gamma", message));
-        }
-    }
-    let smooths = matches!(options.smoothing, Smoothing::Features | Smoothing::Both);
-    if smooths && !options.cache_features && compression.codec.is_some() {
-        let message = "must be true with a codec and smoothing of features: what a mean of compressed features holds cannot be planned";
-        return Err(OptionError::key("cache_features", message));
-    }
-    let compression = compression.sending(options.cache_features, options.exchange);
-    Ok(Box::new(RowExchange {
-        staleness: Some(options.staleness()),
-        ..RowExchange::new(compression, options.overlap)
-    }))
-}
-
-impl Options {
-    fn staleness(&self) -> Staleness {
-        let gamma = Some(self.gamma.unwrap_or(0.95));
-        let (rows, gradients) = match self.smoothing {
-            Smoothing::None => (None, None),
-            Smoothing::Features => (gamma, None),
-            Smoothing::Gradients => (None, gamma),
-            Smoothing::Both => (gamma, gamma),
-        };
-        Staleness {
-            rows,
-            gradients,
-            features: !self.cache_features,
-        }
-    }
+    let exchange = RowExchange {
+        staleness: Some(Staleness::default()),
+        ..RowExchange::new(Compression::if_asked().sending(true, ExchangePoint::Input))
+    };
+    Ok(Box::new(exchange.read(table, REGISTRATION.info.options)?))
 }

@@ -49,8 +49,8 @@ use std::sync::Arc;
 use burn::module::Module;
 use serde::Deserialize;
 
-use super::parts::options::{MEASURE_ERROR, ON_REQUEST_CODEC, RATIO, RESCALE, SCHEDULE};
-use super::parts::{CodecState, Compression, RowWires, Wire};
+use super::parts::options::{GRADIENTS, MEASURE_ERROR, ON_REQUEST_CODEC, RATIO, RESCALE, SCHEDULE};
+use super::parts::{CodecState, Compression, Gradients, RowWires, Wire};
 use super::{
     BatchUse, Needs, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training,
     options,
@@ -85,6 +85,7 @@ pub const REGISTRATION: Registration = Registration {
             SCHEDULE,
             RESCALE,
             MEASURE_ERROR,
+            GRADIENTS,
         ],
     },
     read,
@@ -104,12 +105,15 @@ struct Options {
     rounds_per_layer: Option<Rounds>,
     #[serde(default)]
     form: Form,
+    #[serde(default)]
+    gradients: Gradients,
 }
 
 struct Retexo {
     rounds: Option<Rounds>,
     form: Form,
     compression: Compression,
+    gradients: Gradients,
 }
 
 fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
@@ -117,11 +121,16 @@ fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
     let Options {
         rounds_per_layer: rounds,
         form,
+        gradients,
     } = options(&table)?;
     rounds.as_ref().map_or(Ok(()), Rounds::check)?;
     if compression.codec.is_some() && matches!(form, Form::Distributed) {
         let what = "is of rows between workers: clients send class logits, a few floats each; leave it out, or take form = \"layers\"";
         return Err(OptionError::key("codec", what));
+    }
+    if !gradients.are_plain() && matches!(form, Form::Distributed) {
+        let what = "is of workers that sum gradients: here clients send theirs to a server, in every round; leave it out, or take form = \"layers\"";
+        return Err(OptionError::key("gradients", what));
     }
     if compression.remembers() {
         let what = "takes the difference from what was sent before, and every row is sent once: choose another";
@@ -135,6 +144,7 @@ fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
         rounds,
         form,
         compression,
+        gradients,
     }))
 }
 
@@ -170,6 +180,7 @@ impl Strategy for Retexo {
                     rounds,
                     spec: own_spec(&setting.model),
                     wires,
+                    gradients: self.gradients,
                     setting,
                 }))
             }
@@ -205,6 +216,7 @@ struct Workers {
     /// The model in whose sub-models it trains.
     spec: ModelSpec,
     wires: RowWires,
+    gradients: Gradients,
     setting: Arc<Setting>,
 }
 

@@ -11,10 +11,10 @@ use super::workers_plan::WorkersPlanner;
 use super::{Workers, initial};
 use crate::graph::Steps;
 use crate::model::{Aggregation, Dropout, Input, Matrix, ModelSpec, NamedParameter};
-use crate::net::{CodingError, Reduce, TrafficKind};
+use crate::net::{CodingError, TrafficKind};
 use crate::sim::{Activity, EpochReport, Planner, Scores, Setting, SimError, Worker};
 use crate::strategies::Training;
-use crate::strategies::parts::{HaloExchange, LocalGraph, forward_error};
+use crate::strategies::parts::{Gradients, HaloExchange, Learner, LocalGraph, forward_error};
 
 impl Training for Workers {
     fn setting(&self) -> &Arc<Setting> {
@@ -49,6 +49,7 @@ impl Training for Workers {
             dropout: worker.dropout(),
             aggregation,
             rounds: self.rounds.clone(),
+            gradients: self.gradients,
             steps: worker.setting().steps(),
             whole: None,
         };
@@ -109,6 +110,7 @@ struct Run {
     dropout: Dropout,
     aggregation: Aggregation,
     rounds: Rounds,
+    gradients: Gradients,
     steps: Steps,
     /// The input of the current sub-model for all nodes, on worker 0, for evaluation.
     whole: Option<Input>,
@@ -126,8 +128,6 @@ impl Run {
     ) -> Result<SubModel, SimError> {
         let mut model = SubModel::new(spec, layer, worker.setting().seed, &worker.device());
         let count = SubModel::parameters(spec, layer);
-        // Each sub-model has a fresh one, as in the authors' code.
-        let mut optimizer = worker.new_optimizer();
         let mut best = Best::default();
         // Made once: without mini-batches every step reads the same.
         let whole = Reads {
@@ -139,6 +139,8 @@ impl Run {
         let mut batches = OneHop::new(worker, layer, self.aggregation);
         let steps = self.steps.count();
         let rounds = self.rounds.of(layer);
+        // Each sub-model has a fresh optimiser, as in the authors' code.
+        let mut learner = Learner::new(worker, self.gradients, &model, rounds * steps);
         for round in 0..rounds {
             let epoch = self.rounds.first(layer) + round;
             worker.begin_epoch(epoch)?;
@@ -152,25 +154,25 @@ impl Run {
                 };
                 // Each step has dropout masks of its own.
                 let draws = (epoch * steps + step) as u64;
-                let (mut gradient, loss) = match reads {
+                let (gradient, loss) = match reads {
                     Some(reads) => self.gradient(worker, &model, (layer, count), reads, draws),
                     // A worker without nodes in this step takes part in the sum all the same.
                     None => (vec![0.0; count], 0.0),
                 };
-                worker.all_reduce(&mut gradient, Reduce::Sum, TrafficKind::ParameterGradient)?;
-                model = worker.update(&mut optimizer, model, &gradient);
+                model = learner.step(worker, model, gradient)?;
                 losses += loss;
             }
             let loss = losses / steps as f64;
 
             let last = round + 1 == rounds;
             // After the last round at least, or a sub-model might have no best parameters.
+            let agreed = learner.agreed(&model);
             let scores = if last || worker.evaluates(epoch) {
-                Some(self.evaluate(worker, &model)?)
+                Some(self.evaluate(worker, agreed)?)
             } else {
                 None
             };
-            best.see(scores, &model);
+            best.see(scores, agreed);
             let scores = scores.filter(|_| layer + 1 == spec.layers());
             worker.end_epoch(
                 epoch,

@@ -5,14 +5,16 @@ use std::sync::Arc;
 use super::Workers;
 use super::sub_model::SubModel;
 use crate::graph::{Csr, SampledLayer, Sampler, View, seeds_of, shuffled};
-use crate::model::{BlockShape, InputShape, Work};
-use crate::net::TrafficKind;
+use crate::model::{BlockShape, InputShape, Work, parameter_shapes};
 use crate::sim::{Decision, Planner, Timeline, Track};
+use crate::strategies::parts::gradients::LearnerPlan;
 use crate::strategies::parts::plan::{Arrivals, CrossingPlan, receive_features, send_features};
 
 /// The plan of a training.
 pub struct WorkersPlanner {
     workers: Workers,
+    /// Of the sub-model that is trained now.
+    learner: Option<LearnerPlan>,
     epoch: usize,
     /// Of each worker the values that are stored of each row that the first sub-model reads; of all
     /// together where all rows are dense and always read.
@@ -55,6 +57,7 @@ impl WorkersPlanner {
                 .map(|part| part.local_graph(&setting.dataset.graph))
                 .collect(),
             workers,
+            learner: None,
             epoch: 0,
             last: Arc::default(),
         }
@@ -157,7 +160,20 @@ impl Planner for WorkersPlanner {
         let (layer, round) = rounds.at(epoch);
         let is_last = round + 1 == rounds.of(layer);
         let epochs = rounds.first(model.layers());
-        let parameters = SubModel::parameters(model, layer);
+        let steps = setting.steps().count();
+        if round == 0 {
+            let parameters = SubModel::parameters(model, layer);
+            let sizes = [parameters, rounds.of(layer) * steps];
+            let gradients = self.workers.gradients;
+            self.learner = Some(LearnerPlan::new(gradients, setting, sizes, || {
+                parameter_shapes(&SubModel::new(
+                    model,
+                    layer,
+                    setting.seed,
+                    &setting.device(),
+                ))
+            }));
+        }
         let mut tracks = vec![Track::default(); setting.workers()];
         for (rank, track) in tracks.iter_mut().enumerate() {
             if let Some(below) = layer.checked_sub(1).filter(|_| round == 0) {
@@ -174,7 +190,7 @@ impl Planner for WorkersPlanner {
                 track.compute(Work::pass(rows.len()));
                 order = shuffled(setting.seed, epoch, rank, &rows);
             }
-            for step in 0..setting.steps().count() {
+            for step in 0..steps {
                 let reads = match setting.batches {
                     None => Some(whole),
                     Some(_) => self.draw(track, rank, layer, &order, step),
@@ -185,8 +201,9 @@ impl Planner for WorkersPlanner {
                         track.compute(work);
                     }
                 }
-                track.all_reduce(parameters, TrafficKind::ParameterGradient);
-                track.update(parameters);
+                if let Some(learner) = &self.learner {
+                    learner.write(track, rank, round * steps + step);
+                }
             }
             if is_last || setting.training.evaluates(epoch, epochs) {
                 // Which parameters are the best depends on it, so every worker waits for the

@@ -15,7 +15,7 @@
 //! with it where the product of the features crosses.
 
 use super::parts::options::{
-    CACHE_FEATURES, CODEC, EXCHANGE_NARROWER, MEASURE_ERROR, OVERLAP, RESCALE,
+    CACHE_FEATURES, CODEC, EXCHANGE_NARROWER, GRADIENTS, MEASURE_ERROR, OVERLAP, RESCALE,
 };
 use super::parts::{RowExchange, Schedule};
 use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo};
@@ -38,12 +38,13 @@ pub const REGISTRATION: Registration = Registration {
             EXCHANGE_NARROWER,
             MEASURE_ERROR,
             OVERLAP,
+            GRADIENTS,
         ],
     },
     read,
 };
 
 fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
-    let compressed = RowExchange::compressed(table, "schedule", Schedule::default())?;
-    Ok(Box::new(compressed))
+    let exchange = RowExchange::compressed(Schedule::default());
+    Ok(Box::new(exchange.read(table, REGISTRATION.info.options)?))
 }

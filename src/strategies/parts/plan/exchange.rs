@@ -10,6 +10,7 @@ use crate::graph::{BatchForm, PartCounts, Peers};
 use crate::model::{BlockShape, InputShape, Work};
 use crate::net::{TrafficKind, Way};
 use crate::sim::{Decision, Planner, Setting, Timeline, Track};
+use crate::strategies::parts::gradients::LearnerPlan;
 use crate::strategies::parts::{BoundaryShare, EpochExchange, When, Wire};
 
 /// What travels, as a plan knows it.
@@ -34,6 +35,7 @@ pub struct ExchangePlanner {
     when: When,
     arrivals: Arrivals,
     batches: Option<BatchPlan>,
+    learner: LearnerPlan,
     /// Each worker's features with those of its halo, as received last.
     features: Vec<InputShape>,
     /// Whether the features of this epoch were sent in the one before.
@@ -64,12 +66,15 @@ impl ExchangePlanner {
             Some(_) => BatchForm::Together,
         };
         let own = |part: &PartCounts| InputShape::new(part.own_values, setting.counts.dense);
+        let batches = BatchPlan::new(setting, form, when.gradients_overlap);
+        let steps = setting.training.epochs * batches.as_ref().map_or(1, BatchPlan::steps);
         Self {
             epochs: setting.training.epochs,
             epoch: 0,
             when,
             arrivals: Arrivals::new(Arc::clone(setting)),
-            batches: BatchPlan::new(setting, form, when.gradients_overlap),
+            batches,
+            learner: LearnerPlan::of_model(when.gradients, setting, steps),
             features: setting.counts.parts.iter().map(own).collect(),
             sending,
             ahead: false,
@@ -320,12 +325,12 @@ impl ExchangePlanner {
     }
 
     /// The sum of gradients, if it is not part of the pass, and the update.
-    fn update(&self, track: &mut Track) {
-        let parameters = self.setting.model.parameters();
-        if !self.when.gradients_overlap {
-            track.all_reduce(parameters, TrafficKind::ParameterGradient);
+    fn update(&self, track: &mut Track, rank: usize, step: usize) {
+        if self.when.gradients_overlap {
+            self.learner.write_update(track);
+        } else {
+            self.learner.write(track, rank, step);
         }
-        track.update(parameters);
     }
 
     /// What is done after the last step of an epoch.
@@ -362,14 +367,14 @@ impl Planner for ExchangePlanner {
                 batches.begin(epoch.number, step);
                 for (rank, track) in tracks.iter_mut().enumerate() {
                     batches.write(track, rank, &epoch.sent);
-                    self.update(track);
+                    self.update(track, rank, epoch.number * batches.steps() + step);
                 }
             }
             self.batches = Some(batches);
         } else {
             for (rank, track) in tracks.iter_mut().enumerate() {
                 self.whole(track, rank, &epoch);
-                self.update(track);
+                self.update(track, rank, epoch.number);
             }
         }
         for track in &mut tracks {

@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::net::TrafficKind;
 use crate::sim::{Decision, Planner, Setting, Stretch, Timeline, Track};
+use crate::strategies::parts::Gradients;
+use crate::strategies::parts::gradients::LearnerPlan;
 
-/// Plans epochs of steps that each end with a sum of all gradients: `step` writes down what a
-/// worker does in one, and `before` what it does first in an epoch.
+/// Plans epochs of steps that end with a sum of gradients: `step` writes down what a worker does in
+/// one before.
 pub struct StepPlanner<S> {
     setting: Arc<Setting>,
     steps: usize,
     epoch: usize,
     step: S,
+    learner: LearnerPlan,
     /// Steps of the last epoch that are known to be like others, by what tells them apart.
     known: BTreeMap<Vec<usize>, Arc<[Track]>>,
 }
@@ -36,8 +38,10 @@ pub trait PlannedSteps: Send {
 
 impl<S: PlannedSteps> StepPlanner<S> {
     /// So many steps an epoch.
-    pub const fn new(setting: Arc<Setting>, steps: usize, step: S) -> Self {
+    pub fn new(setting: Arc<Setting>, gradients: Gradients, steps: usize, step: S) -> Self {
+        let all = steps * setting.training.epochs;
         Self {
+            learner: LearnerPlan::of_model(gradients, &setting, all),
             setting,
             steps,
             epoch: 0,
@@ -46,13 +50,11 @@ impl<S: PlannedSteps> StepPlanner<S> {
         }
     }
 
-    /// The step of all workers that has begun.
-    fn write(&self, tracks: &mut [Track]) {
-        let parameters = self.setting.model.parameters();
+    /// The step of all workers that has begun, so many steps after the first of the training.
+    fn write(&self, tracks: &mut [Track], taken: usize) {
         for (rank, track) in tracks.iter_mut().enumerate() {
             self.step.write(track, rank);
-            track.all_reduce(parameters, TrafficKind::ParameterGradient);
-            track.update(parameters);
+            self.learner.write(track, rank, taken);
         }
     }
 
@@ -65,15 +67,17 @@ impl<S: PlannedSteps> StepPlanner<S> {
         let mut stretches: Vec<Stretch> = Vec::new();
         let mut unknown = none.clone();
         for step in 0..self.steps {
+            let taken = epoch * self.steps + step;
             self.step.begin(epoch, step);
-            let Some(kind) = self.step.kind() else {
-                self.write(&mut unknown);
+            let Some(mut kind) = self.step.kind() else {
+                self.write(&mut unknown, taken);
                 continue;
             };
+            kind.push(usize::from(self.learner.sums_after(taken)));
             let known = self.known.get(&kind).or_else(|| before.get(&kind));
             let workers = known.cloned().unwrap_or_else(|| {
                 let mut tracks = none.clone();
-                self.write(&mut tracks);
+                self.write(&mut tracks, taken);
                 tracks.into()
             });
             match stretches.last_mut() {
@@ -96,6 +100,7 @@ impl<S: PlannedSteps> Planner for StepPlanner<S> {
     }
 
     fn next_of_equals(&mut self) -> Option<Arc<Timeline>> {
-        self.step.are_equal().then(|| self.plan(1))
+        let equal = self.step.are_equal() && self.learner.is_equal();
+        equal.then(|| self.plan(1))
     }
 }

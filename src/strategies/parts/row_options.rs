@@ -1,0 +1,169 @@
+//! The options of strategies that differ in what becomes of boundary rows: each takes some of them,
+//! and has defaults of its own.
+
+use serde::Deserialize;
+
+use super::{BoundaryShare, ExchangePoint, Gradients, RowExchange, Staleness};
+use crate::strategies::{OptionError, OptionInfo, options};
+
+/// All that an experiment file may say beside the codec.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Options {
+    rows: Rows,
+    share: Option<f64>,
+    late: Option<bool>,
+    smoothing: Smoothing,
+    gamma: Option<f32>,
+    cache_features: Option<bool>,
+    exchange: Option<ExchangePoint>,
+    overlap: bool,
+    gradients: Gradients,
+}
+
+/// Whether any rows cross.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Rows {
+    #[default]
+    All,
+    None,
+}
+
+/// What is used as a running mean of what came late.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Smoothing {
+    #[default]
+    None,
+    Features,
+    Gradients,
+    Both,
+}
+
+/// The keys of how rows are encoded.
+const CODEC_KEYS: [&str; 5] = ["codec", "ratio", "schedule", "rescale", "measure_error"];
+
+impl RowExchange {
+    /// This with what a table says; `known` are the options that the strategy has.
+    ///
+    /// # Errors
+    /// What is unknown, of the wrong type, out of range, does nothing, or does not go together.
+    pub fn read(self, table: &toml::Table, known: &[OptionInfo]) -> Result<Self, OptionError> {
+        let unknown = |key: &&String| known.iter().all(|option| option.name != **key);
+        if let Some(key) = table.keys().find(unknown) {
+            let names: Vec<String> = known.iter().map(|o| format!("`{}`", o.name)).collect();
+            let names = names.join(", ");
+            let what = format!("unknown field `{key}`, expected one of {names}");
+            return Err(OptionError::key(key, what));
+        }
+        let (compression, others) = self.compression.clone().read(table, &CODEC_KEYS)?;
+        let read: Options = options(&others)?;
+        let exchange = Self {
+            crosses: self.crosses && read.rows == Rows::All,
+            share: share(read.share)?.or(self.share),
+            overlap: read.overlap,
+            gradients: read.gradients,
+            compression: compression.sending(
+                read.cache_features
+                    .unwrap_or(self.compression.cache_features),
+                read.exchange.unwrap_or(self.compression.exchange),
+            ),
+            staleness: None,
+        };
+        let late = read.late.unwrap_or(self.staleness.is_some());
+        let staleness = read.staleness(late, exchange.compression.cache_features)?;
+        let exchange = Self {
+            staleness,
+            ..exchange
+        };
+        if read.rows == Rows::None {
+            nothing_else(table)?;
+        }
+        exchange.check()?;
+        Ok(exchange)
+    }
+
+    /// Whether all of it goes together.
+    fn check(&self) -> Result<(), OptionError> {
+        self.gradients.check_overlap(self.overlap)?;
+        let refuse = |key, what: &str| Err(OptionError::key(key, what));
+        if self.share.is_some() && self.staleness.is_some() {
+            return refuse(
+                "late",
+                "does not go with a share of the boundary: what came late would be rows of the last draw, and the edges those of this \
+                 one; leave out one of the two",
+            );
+        }
+        if self.share.is_some() && self.compression.remembers() {
+            return refuse(
+                "codec",
+                "takes the difference from what the same rows were an epoch ago, and here other rows cross in each: choose another",
+            );
+        }
+        let smooths = self.staleness.is_some_and(|late| late.rows.is_some());
+        let compression = &self.compression;
+        if smooths && !compression.cache_features && compression.codec.is_some() {
+            return refuse(
+                "cache_features",
+                "must be true with a codec and smoothing of features: what a mean of compressed features holds cannot be planned",
+            );
+        }
+        Ok(())
+    }
+}
+
+impl Options {
+    fn staleness(
+        &self,
+        late: bool,
+        cache_features: bool,
+    ) -> Result<Option<Staleness>, OptionError> {
+        let refuse = |key, what: &str| Err(OptionError::key(key, what));
+        if !late && self.smoothing != Smoothing::None {
+            return refuse("smoothing", "is of what comes late: add `late = true`");
+        }
+        if let Some(gamma) = self.gamma {
+            if !(0.0..1.0).contains(&gamma) {
+                return refuse("gamma", "must be a number of at least 0 and below 1");
+            }
+            if self.smoothing == Smoothing::None {
+                return refuse(
+                    "gamma",
+                    "does nothing without smoothing: leave it out, or say what to smooth",
+                );
+            }
+        }
+        let gamma = Some(self.gamma.unwrap_or(0.95));
+        let (rows, gradients) = match self.smoothing {
+            Smoothing::None => (None, None),
+            Smoothing::Features => (gamma, None),
+            Smoothing::Gradients => (None, gamma),
+            Smoothing::Both => (gamma, gamma),
+        };
+        Ok(late.then_some(Staleness {
+            rows,
+            gradients,
+            features: !cache_features,
+        }))
+    }
+}
+
+fn share(share: Option<f64>) -> Result<Option<BoundaryShare>, OptionError> {
+    match share {
+        Some(share) if !(0.0..=1.0).contains(&share) => {
+            Err(OptionError::key("share", "must be a number from 0 to 1"))
+        }
+        share => Ok(share.map(BoundaryShare)),
+    }
+}
+
+/// Where no rows cross, nothing can be said of them.
+fn nothing_else(table: &toml::Table) -> Result<(), OptionError> {
+    let goes = ["rows", "overlap", "gradients"];
+    let Some(key) = table.keys().find(|key| !goes.contains(&key.as_str())) else {
+        return Ok(());
+    };
+    let what = "says what becomes of rows that cross, and with `rows = \"none\"` none do: leave out one of the two";
+    Err(OptionError::key(key, what))
+}

@@ -1,0 +1,84 @@
+//! `train`: any point of the space in which the strategies lie that exchange boundary rows.
+//!
+//! Which rows cross, when they are used, how they are encoded, in which form, how gradients are
+//! summed: each is an option of its own. With none it is `full`; the others are points of the same
+//! space.
+//!
+//! | strategy | is `train` with |
+//! |---|---|
+//! | `full` | nothing |
+//! | `isolated` | `rows = "none"` |
+//! | `fixed` | `codec = "random_columns"`, `cache_features = false` |
+//! | `varco` | the same and `schedule` |
+//! | `bns` | `share = 0.1`, `exchange = "input"` |
+//! | `pipe` | `late = true`, `exchange = "input"` |
+//!
+//! `codec = { kind = "quantise_rows", bits = 4 }`, `exchange = "input"` and
+//! `cache_features = false` are `adaqp` with `bits = 4`, but that the rows of the last layer travel
+//! whole, as with any codec here.
+//!
+//! What is sent, when, and how many bytes is what their modules say. What does not go together is
+//! refused with the reason; `docs/combine.md` has every pair.
+
+use super::parts::options::{
+    EXCHANGE_NARROWER, GRADIENTS, MEASURE_ERROR, ON_REQUEST_CODEC, OVERLAP, RATIO, RESCALE,
+    SCHEDULE,
+};
+use super::parts::{Compression, ExchangePoint, RowExchange};
+use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo};
+
+/// How experiments name and make it.
+pub const REGISTRATION: Registration = Registration {
+    info: StrategyInfo {
+        name: "train",
+        paper: "ours: full, isolated, fixed, varco, bns, pipe and what lies between them",
+        sends: "what its options say of boundary rows and their gradients; parameter gradients",
+        options: &[
+            OptionInfo {
+                name: "rows",
+                default: "all",
+                meaning: "Which rows cross: all, or none, and cut edges are dropped (as `isolated`).",
+            },
+            OptionInfo {
+                name: "share",
+                default: "none",
+                meaning: "Only this share of each pair's boundary rows crosses, drawn anew in each epoch (as `bns`).",
+            },
+            OptionInfo {
+                name: "late",
+                default: "false",
+                meaning: "Use rows and their gradients an epoch after they were sent; they travel until then (as `pipe`).",
+            },
+            OptionInfo {
+                name: "smoothing",
+                default: "none",
+                meaning: "What of late rows is used as a running mean: none, features, gradients or both (as `pipe`).",
+            },
+            OptionInfo {
+                name: "gamma",
+                default: "0.95",
+                meaning: "Weight γ of the mean so far, 0 or more and below 1 (as `pipe`).",
+            },
+            OptionInfo {
+                name: "cache_features",
+                default: "true",
+                meaning: "Send the constant input features once, whole (as `full`).",
+            },
+            EXCHANGE_NARROWER,
+            ON_REQUEST_CODEC,
+            RATIO,
+            SCHEDULE,
+            RESCALE,
+            MEASURE_ERROR,
+            OVERLAP,
+            GRADIENTS,
+        ],
+    },
+    read,
+};
+
+fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
+    let whole = Compression::if_asked().sending(true, ExchangePoint::Narrower);
+    let exchange = RowExchange::new(whole).read(table, REGISTRATION.info.options)?;
+    Ok(Box::new(exchange))
+}
