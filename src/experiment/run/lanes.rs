@@ -167,7 +167,9 @@ mod tests {
                 true
             });
             assert_eq!(ended, started.into_inner());
-            assert!((5..5 + lanes).contains(&ended), "{ended}");
+            // A lane that the system held up may end late; without a stop at once it were some 30.
+            let most = if lanes == 1 { 5 } else { 20 };
+            assert!((5..=most).contains(&ended), "{ended}");
         }
     }
 
