@@ -294,8 +294,8 @@ mod tests {
         Arc::new(spec.topology(workers).unwrap())
     }
 
-    /// All workers exchange so many bytes once, `[from][to]`; none where there are none. Each begins
-    /// so much later than the one before it.
+    /// All workers exchange so many bytes once, `[from][to]`; none where there are none. Each
+    /// begins so much later than the one before it.
     fn exchanged(topology: &Arc<Topology>, bytes: &[Vec<u64>], late: f64) -> Kernel {
         let workers = bytes.len();
         let fabric = Fabric::new(Arc::clone(topology), Framing::none());
