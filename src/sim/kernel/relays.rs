@@ -153,7 +153,9 @@ impl Kernel {
             relays: (0..size).map(|_| Relay::default()).collect(),
         });
         stage.begun += 1;
-        stage.relays[own].held = inside.remove(&own).unwrap_or_default();
+        // Others of the machine may have been faster, and theirs is here.
+        let mine = inside.remove(&own).unwrap_or_default();
+        stage.relays[own].held.extend(mine);
         for (at, relay) in stage.relays.iter_mut().enumerate() {
             relay.clock = relay.clock.max(clock);
             relay.missing += usize::from(inside.contains_key(&at));
@@ -292,8 +294,9 @@ mod tests {
         Arc::new(spec.topology(workers).unwrap())
     }
 
-    /// All workers exchange so many bytes once, `[from][to]`; none where there are none.
-    fn exchanged(topology: &Arc<Topology>, bytes: &[Vec<u64>]) -> Kernel {
+    /// All workers exchange so many bytes once, `[from][to]`; none where there are none. Each
+    /// begins so much later than the one before it.
+    fn exchanged(topology: &Arc<Topology>, bytes: &[Vec<u64>], late: f64) -> Kernel {
         let workers = bytes.len();
         let fabric = Fabric::new(Arc::clone(topology), Framing::none());
         let mut kernel = Kernel::new(fabric, workers, workers, Trace::new(0));
@@ -304,6 +307,7 @@ mod tests {
                 continue;
             }
             begun[rank] = true;
+            kernel.compute(rank, Seconds(late * rank as f64));
             let others = || (0..workers).filter(|&other| other != rank);
             let to = others().filter(|&to| bytes[rank][to] > 0);
             let exchange = plan::Exchange {
@@ -338,7 +342,7 @@ mod tests {
         ) {
             let bytes: Vec<Vec<u64>> = (0..workers).map(|from| sizes[from][..workers].to_vec()).collect();
             let machine = format!("machine = {{ gpus = {gpus}, nic = {{ bandwidth = \"4Mbps\", latency = \"2ms\" }} }}");
-            let kernel = exchanged(&topology(workers, &machine), &bytes);
+            let kernel = exchanged(&topology(workers, &machine), &bytes, 0.05);
             let at = |rank: usize| (rank / gpus, rank % gpus);
             let size = |machine: usize| gpus.min(workers - machine * gpus);
             let sum = |of: &dyn Fn(usize, usize) -> bool| -> u64 {
@@ -374,7 +378,7 @@ mod tests {
         let topology = topology(4, nics);
         let [inside, between] = [1, 2].map(|to| topology.route(0, to).latency.0);
         assert!(between > inside);
-        let kernel = exchanged(&topology, &vec![vec![1_000; 4]; 4]);
+        let kernel = exchanged(&topology, &vec![vec![1_000; 4]; 4], 0.0);
         for times in kernel.times() {
             let expected = 2e-3 + inside + 2e-3 + between;
             assert!((times.clock.0 - expected).abs() < 1e-9, "{times:?}");
@@ -383,7 +387,7 @@ mod tests {
 
     #[test]
     fn where_nothing_is_a_machine_all_goes_directly() {
-        let kernel = exchanged(&topology(3, ""), &vec![vec![1_000; 3]; 3]);
+        let kernel = exchanged(&topology(3, ""), &vec![vec![1_000; 3]; 3], 0.0);
         assert!(
             kernel
                 .times()

@@ -337,13 +337,11 @@ impl<'a> Player<'a> {
         if !self.course.multiplied || self.due == Due::Nothing || !self.kernel.is_quiet() {
             return true;
         }
-        match std::mem::replace(&mut self.due, Due::Nothing) {
-            Due::Epoch => self.multiply_epochs(plan),
-            _ => {
-                self.multiply_steps();
-                true
-            }
+        if std::mem::replace(&mut self.due, Due::Nothing) == Due::Epoch {
+            return self.multiply_epochs(plan);
         }
+        self.multiply_steps();
+        true
     }
 
     /// Takes the steps of a stretch at once whose course is settled.
@@ -446,7 +444,7 @@ impl<'a> Player<'a> {
                     ExchangeKind::Direct => self.kernel.send_sizes(rank, exchange)?,
                     ExchangeKind::Pairwise => self.kernel.start_pairwise_sizes(rank, exchange)?,
                     ExchangeKind::Hierarchical => {
-                        self.kernel.start_relayed_sizes(rank, exchange)?
+                        self.kernel.start_relayed_sizes(rank, exchange)?;
                     }
                 }
                 place.expects.push(Exchange {

@@ -20,10 +20,13 @@ pub struct Expectation {
     /// What is met by so many training nodes.
     met: BTreeMap<usize, Arc<Frontiers>>,
     /// The last steps that differ from each other, by seeds and fetched rows of each worker.
-    last: Vec<(Vec<(usize, usize)>, Arc<Drawn>)>,
+    last: Vec<(Asked, Arc<Drawn>)>,
     /// How many steps differed from those before them.
     drawn: usize,
 }
+
+/// Seeds and fetched rows of each worker.
+type Asked = Vec<(usize, usize)>;
 
 /// Most steps that are remembered: an epoch has whole batches and one that is not.
 const REMEMBERED: usize = 4;
