@@ -98,6 +98,14 @@ impl Relays {
         rank - self.starts[self.machine(rank)]
     }
 
+    /// Whether a worker still has to pass on an earlier exchange of this tag. What it has for the
+    /// later one may be there first, but its receivers tell the two apart by their order alone.
+    fn has_earlier(&self, (machine, tag, number): Place, by: usize) -> bool {
+        let earlier = (machine, tag, 0)..(machine, tag, number);
+        let mut stages = self.stages.range(earlier);
+        stages.any(|(_, stage)| !stage.relays[by].passed)
+    }
+
     /// Workers of a machine.
     fn size(&self, machine: usize) -> usize {
         self.starts[machine + 1] - self.starts[machine]
@@ -199,7 +207,10 @@ impl Kernel {
 
     /// A worker sends on what it has for others, once all of it is there.
     fn pass_on(&mut self, place: Place, by: usize) {
-        let (machine, ..) = place;
+        let (machine, tag, number) = place;
+        if self.relays.has_earlier(place, by) {
+            return;
+        }
         let Some(stage) = self.relays.stages.get_mut(&place) else {
             return;
         };
@@ -224,6 +235,7 @@ impl Kernel {
         for (to, held) in order {
             self.send_bundle((from, to), None, clock, held);
         }
+        self.pass_on((machine, tag, number + 1), by);
     }
 
     /// A bundle arrives, if that is what this flow is.
@@ -281,7 +293,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::net::{Fabric, Framing, LinkId, NetworkSpec, Topology};
+    use crate::net::{Fabric, Framing, LinkId, Message, NetworkSpec, Topology};
     use crate::sim::trace::Trace;
 
     const KIND: TrafficKind = TrafficKind::Activation;
@@ -367,6 +379,57 @@ mod tests {
             let all = ledger.traffic().payload_of(KIND).0;
             prop_assert_eq!(all, sum(&|_, _| true));
         }
+    }
+
+    #[test]
+    fn a_later_exchange_does_not_pass_on_before_an_earlier_one() {
+        // Worker 0 has a long message for worker 3, by way of worker 1, in the first exchange alone.
+        let machine = "machine = { gpus = 2, nic = { bandwidth = \"4Mbps\", latency = \"2ms\" } }";
+        let fabric = Fabric::new(topology(4, machine), Framing::none());
+        let mut kernel = Kernel::new(fabric, 4, 4, Trace::new(0));
+        let mut begun = [false; 4];
+        let to_last = |payload| Message { peer: 3, payload };
+        let outbox = |rank: usize, number: u8| {
+            let mut outbox = Outbox::new(KIND, 0);
+            if rank == 0 && number == 0 {
+                outbox.messages.push(to_last(vec![9; 5_000]));
+            }
+            if rank == 1 {
+                outbox.messages.push(to_last(vec![number; 10]));
+            }
+            outbox
+        };
+        let mut received = Vec::new();
+        while let Some(rank) = kernel.turn() {
+            if !begun[rank] {
+                begun[rank] = true;
+                for number in [0, 1] {
+                    kernel.start_relayed(rank, outbox(rank, number)).unwrap();
+                }
+                if rank != 3 {
+                    kernel.finish(rank);
+                    continue;
+                }
+                kernel.receive(rank, KIND, 0, vec![0, 1]);
+            } else if received.is_empty() {
+                received.push(kernel.take_inbox(rank));
+                kernel.receive(rank, KIND, 0, vec![1]);
+            } else {
+                received.push(kernel.take_inbox(rank));
+                kernel.finish(rank);
+                continue;
+            }
+            if !kernel.is_runnable(rank) {
+                kernel.pass_turn();
+            }
+        }
+        assert_eq!(kernel.failure(), None);
+        let from_one = received
+            .iter()
+            .flatten()
+            .filter(|message| message.peer == 1);
+        let numbers: Vec<u8> = from_one.map(|message| message.payload[0]).collect();
+        assert_eq!(numbers, [0, 1]);
     }
 
     #[test]
