@@ -8,6 +8,31 @@ use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend};
 
+/// An extension of the tensor backends, which [`Dispatch`](burn::backend::Dispatch) has on all that
+/// are built in. burn's attribute takes a plain list, so that each set of features has one.
+macro_rules! on_every_backend {
+    ($($extension:tt)*) => {
+        #[cfg_attr(
+            all(feature = "wgpu", feature = "ndarray"),
+            burn::backend::backend_extension(Flex, NdArray, Cube, Autodiff)
+        )]
+        #[cfg_attr(
+            all(feature = "wgpu", not(feature = "ndarray")),
+            burn::backend::backend_extension(Flex, Cube, Autodiff)
+        )]
+        #[cfg_attr(
+            all(not(feature = "wgpu"), feature = "ndarray"),
+            burn::backend::backend_extension(Flex, NdArray, Autodiff)
+        )]
+        #[cfg_attr(
+            all(not(feature = "wgpu"), not(feature = "ndarray")),
+            burn::backend::backend_extension(Flex, Autodiff)
+        )]
+        $($extension)*
+    };
+}
+pub(super) use on_every_backend;
+
 /// A tensor of the differentiating backend.
 pub type Tracked<B, C> = FloatTensor<Autodiff<B, C>>;
 

@@ -30,7 +30,7 @@ use crate::sim::{Observer, Outcome, Planner, Run, Setting, SimError, Worker, sim
 /// let strategy = Registry::builtin().read("fixed", &options)?;
 /// let training = strategy.fit(setting)?;
 /// let first = training.planner().next(None);
-/// println!("{} workers take part in epoch {}", first.workers.len(), first.epoch);
+/// println!("{} workers take part in epoch {}", first.workers(), first.epoch);
 /// # Ok(())
 /// # }
 /// ```

@@ -21,10 +21,10 @@ use std::sync::Arc;
 
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::tensor::FloatTensor;
-use burn::backend::{Autodiff, Backend, Dispatch, FloatDType, TensorMetadata, backend_extension};
+use burn::backend::{Autodiff, Backend, Dispatch, FloatDType, TensorMetadata};
 use burn::tensor::{Shape, Tensor};
 
-use super::operation::operation;
+use super::operation::{on_every_backend, operation};
 use super::{Merge, SparseMatrix};
 
 /// Slope of the `LeakyReLU` below zero (Veličković et al., 2018, section 2.1).
@@ -111,38 +111,24 @@ fn for_each_head<B: Backend>(g: FloatTensor<B>, heads: usize) -> FloatTensor<B> 
     B::float_reshape(all, Shape::new([rows, heads * part]))
 }
 
-/// The two operations as those of a tensor backend.
-#[cfg_attr(
-    all(feature = "wgpu", feature = "ndarray"),
-    backend_extension(Flex, NdArray, Cube, Autodiff)
-)]
-#[cfg_attr(
-    all(feature = "wgpu", not(feature = "ndarray")),
-    backend_extension(Flex, Cube, Autodiff)
-)]
-#[cfg_attr(
-    all(not(feature = "wgpu"), feature = "ndarray"),
-    backend_extension(Flex, NdArray, Autodiff)
-)]
-#[cfg_attr(
-    all(not(feature = "wgpu"), not(feature = "ndarray")),
-    backend_extension(Flex, Autodiff)
-)]
-pub trait AttentionBackend: Backend {
-    /// See [`edge_softmax`].
-    fn edge_softmax(
-        left: FloatTensor<Self>,
-        right: FloatTensor<Self>,
-        matrix: Arc<SparseMatrix>,
-    ) -> FloatTensor<Self>;
+on_every_backend! {
+    /// The two operations as those of a tensor backend.
+    pub trait AttentionBackend: Backend {
+        /// See [`edge_softmax`].
+        fn edge_softmax(
+            left: FloatTensor<Self>,
+            right: FloatTensor<Self>,
+            matrix: Arc<SparseMatrix>,
+        ) -> FloatTensor<Self>;
 
-    /// See [`edge_sum`].
-    fn edge_sum(
-        weights: FloatTensor<Self>,
-        x: FloatTensor<Self>,
-        matrix: Arc<SparseMatrix>,
-        merge: Merge,
-    ) -> FloatTensor<Self>;
+        /// See [`edge_sum`].
+        fn edge_sum(
+            weights: FloatTensor<Self>,
+            x: FloatTensor<Self>,
+            matrix: Arc<SparseMatrix>,
+            merge: Merge,
+        ) -> FloatTensor<Self>;
+    }
 }
 
 /// `softmax_u(LeakyReLU(left_v + right_u))` over the entries `u` of each row `v`, for each head

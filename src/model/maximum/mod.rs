@@ -15,11 +15,11 @@ use std::sync::Arc;
 
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::tensor::FloatTensor;
-use burn::backend::{Autodiff, Backend, Dispatch, backend_extension};
+use burn::backend::{Autodiff, Backend, Dispatch};
 use burn::tensor::Tensor;
 
 use super::SparseMatrix;
-use super::operation::operation;
+use super::operation::{on_every_backend, operation};
 
 /// The passes that a backend carries out itself, over a structure `[m, n]` whose values play no
 /// part.
@@ -44,26 +44,12 @@ pub trait MaximumKernels: Backend {
     ) -> FloatTensor<Self>;
 }
 
-/// The maximum as an operation of a tensor backend.
-#[cfg_attr(
-    all(feature = "wgpu", feature = "ndarray"),
-    backend_extension(Flex, NdArray, Cube, Autodiff)
-)]
-#[cfg_attr(
-    all(feature = "wgpu", not(feature = "ndarray")),
-    backend_extension(Flex, Cube, Autodiff)
-)]
-#[cfg_attr(
-    all(not(feature = "wgpu"), feature = "ndarray"),
-    backend_extension(Flex, NdArray, Autodiff)
-)]
-#[cfg_attr(
-    all(not(feature = "wgpu"), not(feature = "ndarray")),
-    backend_extension(Flex, Autodiff)
-)]
-pub trait MaximumBackend: Backend {
-    /// See [`neighbour_max`].
-    fn neighbour_max(x: FloatTensor<Self>, matrix: Arc<SparseMatrix>) -> FloatTensor<Self>;
+on_every_backend! {
+    /// The maximum as an operation of a tensor backend.
+    pub trait MaximumBackend: Backend {
+        /// See [`neighbour_max`].
+        fn neighbour_max(x: FloatTensor<Self>, matrix: Arc<SparseMatrix>) -> FloatTensor<Self>;
+    }
 }
 
 /// The largest value of each column of `x` over the entries of each row; 0 for a row without

@@ -34,12 +34,13 @@ struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    fn new(values: &'a [f32], width: usize) -> Self {
-        let rows = values.len().checked_div(width).unwrap_or(0);
+    /// Rows and columns are given: values of no columns do not say how many rows they are.
+    fn new(values: &'a [f32], shape: [usize; 2]) -> Self {
+        assert_eq!(values.len(), shape[0] * shape[1], "the values of a matrix");
         Self {
             values,
-            shape: [rows, width],
-            strides: [width as isize, 1],
+            shape,
+            strides: [shape[1] as isize, 1],
         }
     }
 
@@ -68,9 +69,8 @@ fn parallelism(rows: usize, columns: usize, inner: usize) -> Parallelism {
 unsafe fn multiply(out: *mut f32, a: View<'_>, b: View<'_>, adds: bool, threads: Parallelism) {
     let ([rows, inner], [below, columns]) = (a.shape, b.shape);
     assert_eq!(inner, below, "columns and rows of two factors");
-    debug_assert!(a.values.len() == rows * inner && b.values.len() == inner * columns);
-    // SAFETY: strides and sizes of both factors stay within their slices, as `View` is made from
-    // slices of just that size alone; of `out` the caller vouches. Nothing else has it.
+    // SAFETY: strides and sizes of both factors stay within their slices, as `View` checks when it
+    // is made; of `out` the caller vouches. Nothing else has it.
     unsafe {
         gemm::gemm(
             rows,
@@ -122,11 +122,9 @@ fn weight_gradient(x: &[f32], inputs: usize, g: &[f32], outputs: usize) -> Vec<f
     let part = rows.div_ceil((rows / PART_ROWS).clamp(1, MOST_PARTS));
     // Each part is `gᵀ·x`, the transpose of what is wanted: so the wider side is read along its rows.
     let one = |(x, g): (&[f32], &[f32]), threads| {
-        product(
-            View::new(g, outputs).transposed(),
-            View::new(x, inputs),
-            threads,
-        )
+        let rows = x.len() / inputs;
+        let g = View::new(g, [rows, outputs]).transposed();
+        product(g, View::new(x, [rows, inputs]), threads)
     };
     let sum = if part == rows {
         one((x, g), parallelism(inputs, outputs, rows))
@@ -186,7 +184,10 @@ impl<B: Host> ProductKernels for B {
         let ([rows, inputs], outputs) = (x.shape().dims(), w.shape()[1]);
         let threads = parallelism(rows, inputs, outputs);
         let (x, w) = (B::values(x), B::values(w));
-        let (x, w) = (View::new(&x, inputs), View::new(&w, outputs));
+        let (x, w) = (
+            View::new(&x, [rows, inputs]),
+            View::new(&w, [inputs, outputs]),
+        );
         let Some(base) = base else {
             return B::tensor(product(x, w, threads), [rows, outputs]);
         };
@@ -208,8 +209,9 @@ impl<B: Host> ProductKernels for B {
         let ([rows, outputs], inputs) = (g.shape().dims(), w.shape()[0]);
         let threads = parallelism(rows, inputs, outputs);
         let (g, w) = (B::values(g), B::values(w));
-        let w = View::new(&w, outputs).transposed();
-        B::tensor(product(View::new(&g, outputs), w, threads), [rows, inputs])
+        let w = View::new(&w, [inputs, outputs]).transposed();
+        let g = View::new(&g, [rows, outputs]);
+        B::tensor(product(g, w, threads), [rows, inputs])
     }
 
     fn weight_gradient(x: FloatTensor<Self>, g: FloatTensor<Self>) -> FloatTensor<Self> {

@@ -11,13 +11,15 @@
 #![cfg_attr(feature = "ndarray", allow(deprecated))] // the backend is kept for those who name it
 
 mod cpu;
+#[cfg(test)]
+mod tests;
 
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::tensor::FloatTensor;
-use burn::backend::{Autodiff, Backend, Dispatch, backend_extension};
+use burn::backend::{Autodiff, Backend, Dispatch};
 use burn::tensor::Tensor;
 
-use super::operation::operation;
+use super::operation::{on_every_backend, operation};
 
 /// The products of a backend.
 ///
@@ -51,33 +53,19 @@ pub trait ProductKernels: Backend {
 #[cfg(feature = "wgpu")]
 impl ProductKernels for burn_cubecl::CubeBackend {}
 
-/// The products as operations of a tensor backend.
-#[cfg_attr(
-    all(feature = "wgpu", feature = "ndarray"),
-    backend_extension(Flex, NdArray, Cube, Autodiff)
-)]
-#[cfg_attr(
-    all(feature = "wgpu", not(feature = "ndarray")),
-    backend_extension(Flex, Cube, Autodiff)
-)]
-#[cfg_attr(
-    all(not(feature = "wgpu"), feature = "ndarray"),
-    backend_extension(Flex, NdArray, Autodiff)
-)]
-#[cfg_attr(
-    all(not(feature = "wgpu"), not(feature = "ndarray")),
-    backend_extension(Flex, Autodiff)
-)]
-pub trait ProductBackend: Backend {
-    /// See [`product`].
-    fn dense_product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self>;
+on_every_backend! {
+    /// The products as operations of a tensor backend.
+    pub trait ProductBackend: Backend {
+        /// See [`product`].
+        fn dense_product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self>;
 
-    /// See [`product_onto`].
-    fn dense_product_onto(
-        base: FloatTensor<Self>,
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-    ) -> FloatTensor<Self>;
+        /// See [`product_onto`].
+        fn dense_product_onto(
+            base: FloatTensor<Self>,
+            x: FloatTensor<Self>,
+            weight: FloatTensor<Self>,
+        ) -> FloatTensor<Self>;
+    }
 }
 
 /// `x·weight`.

@@ -22,11 +22,12 @@ use std::sync::Arc;
 
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::tensor::FloatTensor;
-use burn::backend::{Autodiff, Backend, Dispatch, backend_extension};
+use burn::backend::{Autodiff, Backend, Dispatch};
 use burn::tensor::Tensor;
 
 use super::Loss;
 use super::dropout::Mask;
+use super::operation::on_every_backend;
 
 /// What is done to each value of a layer's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,51 +145,37 @@ pub trait RowwiseKernels: Backend {
 #[cfg(feature = "wgpu")]
 impl RowwiseKernels for burn_cubecl::CubeBackend {}
 
-/// The operations as those of a tensor backend.
-#[cfg_attr(
-    all(feature = "wgpu", feature = "ndarray"),
-    backend_extension(Flex, NdArray, Cube, Autodiff)
-)]
-#[cfg_attr(
-    all(feature = "wgpu", not(feature = "ndarray")),
-    backend_extension(Flex, Cube, Autodiff)
-)]
-#[cfg_attr(
-    all(not(feature = "wgpu"), feature = "ndarray"),
-    backend_extension(Flex, NdArray, Autodiff)
-)]
-#[cfg_attr(
-    all(not(feature = "wgpu"), not(feature = "ndarray")),
-    backend_extension(Flex, Autodiff)
-)]
-pub trait RowwiseBackend: Backend {
-    /// See [`activate`].
-    fn row_activate(
-        x: FloatTensor<Self>,
-        bias: FloatTensor<Self>,
-        activation: Activation,
-    ) -> FloatTensor<Self>;
+on_every_backend! {
+    /// The operations as those of a tensor backend.
+    pub trait RowwiseBackend: Backend {
+        /// See [`activate`].
+        fn row_activate(
+            x: FloatTensor<Self>,
+            bias: FloatTensor<Self>,
+            activation: Activation,
+        ) -> FloatTensor<Self>;
 
-    /// See [`layer_norm`].
-    fn row_normalise(
-        x: FloatTensor<Self>,
-        gain: FloatTensor<Self>,
-        shift: FloatTensor<Self>,
-        activation: Activation,
-    ) -> FloatTensor<Self>;
+        /// See [`layer_norm`].
+        fn row_normalise(
+            x: FloatTensor<Self>,
+            gain: FloatTensor<Self>,
+            shift: FloatTensor<Self>,
+            activation: Activation,
+        ) -> FloatTensor<Self>;
 
-    /// See [`dropped`].
-    fn row_mask(x: FloatTensor<Self>, mask: Arc<Mask>) -> FloatTensor<Self>;
+        /// See [`dropped`].
+        fn row_mask(x: FloatTensor<Self>, mask: Arc<Mask>) -> FloatTensor<Self>;
 
-    /// See [`cross_entropy`](super::cross_entropy).
-    fn row_loss(
-        logits: FloatTensor<Self>,
-        targets: FloatTensor<Self>,
-        loss: Loss,
-    ) -> FloatTensor<Self>;
+        /// See [`cross_entropy`](super::cross_entropy).
+        fn row_loss(
+            logits: FloatTensor<Self>,
+            targets: FloatTensor<Self>,
+            loss: Loss,
+        ) -> FloatTensor<Self>;
 
-    /// See [`carrier`].
-    fn row_carrier(output: FloatTensor<Self>, upstream: FloatTensor<Self>) -> FloatTensor<Self>;
+        /// See [`carrier`].
+        fn row_carrier(output: FloatTensor<Self>, upstream: FloatTensor<Self>) -> FloatTensor<Self>;
+    }
 }
 
 /// `activation(x + bias)`.

@@ -15,37 +15,21 @@ use std::sync::Arc;
 
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::tensor::FloatTensor;
-use burn::backend::{Autodiff, Backend, Dispatch, backend_extension};
+use burn::backend::{Autodiff, Backend, Dispatch};
 use burn::tensor::Tensor;
 
 use super::SparseMatrix;
-use super::operation::operation;
+use super::operation::{on_every_backend, operation};
 
-/// The sparse product as an operation of a tensor backend.
-// The attribute takes a plain list of backends, so that each set of features has one of its own;
-// attention, maximum and rowwise have the same four.
-#[cfg_attr(
-    all(feature = "wgpu", feature = "ndarray"),
-    backend_extension(Flex, NdArray, Cube, Autodiff)
-)]
-#[cfg_attr(
-    all(feature = "wgpu", not(feature = "ndarray")),
-    backend_extension(Flex, Cube, Autodiff)
-)]
-#[cfg_attr(
-    all(not(feature = "wgpu"), feature = "ndarray"),
-    backend_extension(Flex, NdArray, Autodiff)
-)]
-#[cfg_attr(
-    all(not(feature = "wgpu"), not(feature = "ndarray")),
-    backend_extension(Flex, Autodiff)
-)]
-// Not burn's gather and scatter: the atomic sums of graphics devices differ from run to run, and on
-// processors they took 2.7 times as long on a graph like ogbn-arxiv with 128 columns.
-pub trait SpmmBackend: Backend {
-    /// `A·x`, or `Aᵀ·x` when `transposed`.
-    fn spmm(x: FloatTensor<Self>, matrix: Arc<SparseMatrix>, transposed: bool)
-    -> FloatTensor<Self>;
+on_every_backend! {
+    /// The sparse product as an operation of a tensor backend.
+    // Not burn's gather and scatter: the atomic sums of graphics devices differ from run to run, and on
+    // processors they took 2.7 times as long on a graph like ogbn-arxiv with 128 columns.
+    pub trait SpmmBackend: Backend {
+        /// `A·x`, or `Aᵀ·x` when `transposed`.
+        fn spmm(x: FloatTensor<Self>, matrix: Arc<SparseMatrix>, transposed: bool)
+        -> FloatTensor<Self>;
+    }
 }
 
 /// `A·x` for `matrix` `A [rows, columns]` and `x [columns, width]`.
