@@ -350,8 +350,8 @@ impl<'a> Preparation<'a> {
             .map_err(|error| cell.refuse("network.*", error.to_string()))?
             .with_seed(seed);
         let framing: Framing = settings.network.framing();
-        let timing = ComputeTiming::new(&settings.compute.timing)
-            .map_err(|error| cell.refuse("compute.timing", error.to_string()))?;
+        let timing = ComputeTiming::new(&settings.compute, workers)
+            .map_err(|error| cell.refuse("compute.worker", error.to_string()))?;
         let topology = timing.between(topology);
         Ok(Setting {
             model,

@@ -67,6 +67,11 @@ impl Steps {
         self.steps
     }
 
+    /// Training nodes of a worker: workers with as many take the same steps.
+    pub fn nodes(&self, worker: usize) -> usize {
+        self.nodes[worker]
+    }
+
     /// Which of a worker's training nodes, in the order of the epoch, train in a step.
     pub fn range(&self, worker: usize, step: usize) -> Range<usize> {
         let nodes = self.nodes[worker];

@@ -73,6 +73,6 @@ pub use spec::{
     TrunkSpec, WorkerLinkSpec,
 };
 pub use tally::Tally;
-pub use topology::{Change, MessageCost, Route, SumCost, Switch, Topology};
+pub use topology::{Change, DeviceCost, MessageCost, Route, SumCost, Switch, Topology};
 pub use traffic::{Count, Lane, Traffic, TrafficKind};
 pub use units::{Bandwidth, Bytes, Seconds};

@@ -74,7 +74,8 @@ pub struct Topology {
     pub(super) half_duplex: bool,
     pub(super) tcp: Option<Tcp>,
     pub(super) message_cost: MessageCost,
-    pub(super) sum_cost: SumCost,
+    /// One for each worker, or none.
+    pub(super) devices: Vec<DeviceCost>,
     pub(super) switches: Vec<Switch>,
     pub(super) seed: u64,
 }
@@ -152,6 +153,15 @@ pub struct SumCost {
     pub per_value: Seconds,
 }
 
+/// What a worker's accelerator adds to the cost of its messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DeviceCost {
+    /// Time to copy a byte between the accelerator and its host.
+    pub copy_per_byte: Seconds,
+    /// What it takes to sum what arrives in a collective.
+    pub sums: SumCost,
+}
+
 /// A link gets another capacity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Switch {
@@ -195,17 +205,28 @@ impl Topology {
         Self { seed, ..self }
     }
 
-    /// What each message costs its sender and its receiver.
-    pub const fn message_cost(&self) -> MessageCost {
-        self.message_cost
+    /// What each message costs this worker, as its sender or its receiver.
+    pub fn message_cost(&self, rank: usize) -> MessageCost {
+        MessageCost {
+            per_byte: self.device_cost(rank).copy_per_byte,
+            ..self.message_cost
+        }
     }
 
     /// The same network between workers that copy messages from and to their accelerator, and sum
-    /// what arrives in a collective, at these costs.
-    pub fn with_devices(mut self, copy_per_byte: Seconds, sums: SumCost) -> Self {
-        self.message_cost.per_byte = copy_per_byte;
-        self.sum_cost = sums;
+    /// what arrives in a collective, at these costs, one for each worker.
+    ///
+    /// # Panics
+    /// If they are not as many as the workers.
+    pub fn with_devices(mut self, costs: Vec<DeviceCost>) -> Self {
+        assert_eq!(costs.len(), self.workers(), "a device for each worker");
+        self.devices = costs;
         self
+    }
+
+    /// What a worker's device costs; nothing where it has none.
+    fn device_cost(&self, rank: usize) -> DeviceCost {
+        self.devices.get(rank).copied().unwrap_or_default()
     }
 
     /// The same network with so many times the bandwidth on every link.
@@ -218,7 +239,7 @@ impl Topology {
 
     /// How long a worker takes to sum so many received values into its own.
     pub fn sum_time(&self, rank: usize, values: usize) -> Seconds {
-        let SumCost { start, per_value } = self.sum_cost;
+        let SumCost { start, per_value } = self.device_cost(rank).sums;
         Seconds((start.0 + per_value.0 * values as f64) / self.compute_factor(rank))
     }
 
@@ -288,6 +309,7 @@ impl Topology {
             && self.switches.is_empty()
             && self.latency.windows(2).all(|pair| pair[0] == pair[1])
             && self.compute.windows(2).all(|pair| pair[0] == pair[1])
+            && self.devices.windows(2).all(|pair| pair[0] == pair[1])
             && equal(&self.links[..workers])
             && equal(&self.links[workers..])
             && self.links[workers].bandwidth >= self.links[0].bandwidth

@@ -1,10 +1,11 @@
 //! How long computing takes in virtual time.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::{SimError, Timing};
+use super::{ComputeConfig, SimError, Timing};
 use crate::model::Work;
-use crate::net::{Seconds, SumCost, Topology};
+use crate::net::{DeviceCost, Seconds, SumCost, Topology};
 
 /// A device by its published peak figures.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -131,33 +132,69 @@ impl DeviceProfile {
 }
 
 /// The rule that turns a piece of work into virtual time.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum ComputeTiming {
     /// As long as it took.
     Measured,
-    /// As long as a device with this profile would take.
-    Modelled(DeviceProfile),
+    /// As long as each worker's device would take, by its profile.
+    Modelled(Arc<[DeviceProfile]>),
 }
 
 impl ComputeTiming {
-    /// The rule of a configuration.
+    /// The rule of a configuration for so many workers.
     ///
     /// # Errors
-    /// If the profile does not exist.
-    pub fn new(timing: &Timing) -> Result<Self, SimError> {
-        match timing {
-            Timing::Named(_) => Ok(Self::Measured),
-            Timing::Modelled(modelled) => {
-                let profile = DeviceProfile::named(&modelled.profile)?;
-                Ok(Self::Modelled(DeviceProfile {
-                    // Without staging the device sends from its own memory, as if no bus were
-                    // between.
-                    host_bytes_per_second: profile
-                        .host_bytes_per_second
-                        .filter(|_| modelled.staging),
-                    ..profile
-                }))
+    /// If a profile does not exist, a worker is named that does not exist or twice, or one has a
+    /// profile though time is measured.
+    pub fn new(config: &ComputeConfig, workers: usize) -> Result<Self, SimError> {
+        let Timing::Modelled(modelled) = &config.timing else {
+            return if config.workers.is_empty() {
+                Ok(Self::Measured)
+            } else {
+                Err(SimError::Input(
+                    "needs timing = { profile = … }, which the other workers have".to_owned(),
+                ))
+            };
+        };
+        let device = |name: &str| {
+            let profile = DeviceProfile::named(name)?;
+            Ok::<_, SimError>(DeviceProfile {
+                // Without staging the device sends from its own memory, as if no bus were between.
+                host_bytes_per_second: profile.host_bytes_per_second.filter(|_| modelled.staging),
+                ..profile
+            })
+        };
+        let mut devices = vec![device(&modelled.profile)?; workers];
+        let mut named = vec![false; workers];
+        for one in &config.workers {
+            let Some(named) = named.get_mut(one.rank) else {
+                return Err(SimError::Input(format!(
+                    "names worker {}, but the workers are numbered 0 to {}",
+                    one.rank,
+                    workers - 1
+                )));
+            };
+            if std::mem::replace(named, true) {
+                return Err(SimError::Input(format!("names worker {} twice", one.rank)));
             }
+            devices[one.rank] = device(&one.profile)?;
+        }
+        Ok(Self::Modelled(devices.into()))
+    }
+
+    /// Whether all workers compute on the same device.
+    pub fn is_uniform(&self) -> bool {
+        match self {
+            Self::Measured => true,
+            Self::Modelled(devices) => devices.windows(2).all(|pair| pair[0] == pair[1]),
+        }
+    }
+
+    /// The device of a worker, where time is modelled.
+    pub fn device(&self, rank: usize) -> Option<&DeviceProfile> {
+        match self {
+            Self::Measured => None,
+            Self::Modelled(devices) => Some(&devices[rank]),
         }
     }
 
@@ -166,22 +203,33 @@ impl ComputeTiming {
     pub fn between(&self, topology: Topology) -> Topology {
         match self {
             Self::Measured => topology,
-            Self::Modelled(profile) => {
-                topology.with_devices(profile.copy_per_byte(), profile.sums())
+            Self::Modelled(devices) => {
+                let cost = |device: &DeviceProfile| DeviceCost {
+                    copy_per_byte: device.copy_per_byte(),
+                    sums: device.sums(),
+                };
+                topology.with_devices(devices.iter().map(cost).collect())
             }
         }
     }
 
-    /// Virtual time of a piece of work on a worker that computes `factor` times as fast as the
+    /// Virtual time of a piece of work on a worker that computes `factor` times as fast as its
     /// device.
-    pub fn time(&self, work: Work, took: Duration, factor: f64) -> Seconds {
-        let seconds = match self {
-            Self::Measured => took.as_secs_f64(),
-            Self::Modelled(profile) => profile.time(work).0,
+    pub fn time(&self, rank: usize, work: Work, took: Duration, factor: f64) -> Seconds {
+        let seconds = match self.device(rank) {
+            None => took.as_secs_f64(),
+            Some(device) => device.time(work).0,
         };
         // Measured time, too: the emulated worker is that much faster than the device of this
         // machine.
         Seconds(seconds / factor)
+    }
+
+    /// The same on the slowest of all workers of a network.
+    pub fn slowest(&self, topology: &Topology, work: Work, took: Duration) -> Seconds {
+        let time = |rank| self.time(rank, work, took, topology.compute_factor(rank));
+        let times = (0..topology.workers()).map(time);
+        times.fold(Seconds::ZERO, Seconds::max)
     }
 }
 
@@ -194,13 +242,11 @@ mod tests {
     fn messages_are_copied_by_the_bus_unless_devices_talk_directly() {
         let network: NetworkSpec = toml::from_str("preset = \"nvlink\"").unwrap();
         let per_byte = |timing: &str| {
-            let timing = toml::from_str::<crate::sim::ComputeConfig>(timing)
-                .unwrap()
-                .timing;
-            let timing = ComputeTiming::new(&timing).unwrap();
+            let timing = toml::from_str(timing).unwrap();
+            let timing = ComputeTiming::new(&timing, 2).unwrap();
             let topology = timing.between(network.topology(2).unwrap());
             let sums = topology.sum_time(0, 1);
-            (topology.message_cost().per_byte.0, sums > Seconds::ZERO)
+            (topology.message_cost(0).per_byte.0, sums > Seconds::ZERO)
         };
         let half_of_pcie_3 = 1.0 / (0.5 * 15.75e9);
         assert_eq!(

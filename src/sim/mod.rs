@@ -50,6 +50,7 @@ pub use run::{Run, simulate};
 pub use setting::{Setting, Shard};
 pub use spec::{
     Backend, ComputeConfig, DeviceConfig, MeasuredTiming, ModelledTiming, Timing, TrainingConfig,
+    WorkerProfile,
 };
 pub use trace::{Doing, Flight, Span, Trace};
 pub use worker::{Activity, PendingExchange, WholeGraph, Worker};

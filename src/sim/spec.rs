@@ -85,6 +85,19 @@ pub struct ComputeConfig {
     // Left out where it is the default, so that a sweep can put a profile there.
     #[serde(default, skip_serializing_if = "is_measured")]
     pub timing: Timing,
+    /// `[[compute.worker]]`: workers on another device than the one of `timing`, each once.
+    #[serde(default, rename = "worker", skip_serializing_if = "Vec::is_empty")]
+    pub workers: Vec<WorkerProfile>,
+}
+
+/// A worker that computes on a device of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkerProfile {
+    /// Which worker.
+    pub rank: usize,
+    /// Name of its profile; see `grapevine list devices`.
+    pub profile: String,
 }
 
 /// How long computing takes in virtual time.

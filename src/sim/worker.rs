@@ -214,7 +214,10 @@ impl Worker {
         let work = self.following.compute();
         let (result, took) = self.timed(activity, action);
         let time = match self.setting.engine {
-            Engine::Simulated => self.setting.timing.time(work, took, self.compute_factor),
+            Engine::Simulated => {
+                let (rank, factor) = (self.rank(), self.compute_factor);
+                self.setting.timing.time(rank, work, took, factor)
+            }
             // A process computes as fast as it does: profiles and speeds of workers belong to the
             // emulation.
             Engine::Mpi(_) => Seconds(took.as_secs_f64()),
@@ -270,10 +273,10 @@ impl Worker {
         let work = self.following.compute_together(busy);
         let (result, took) = self.timed(activity, action);
         let share = 1.0 / busy.len().max(1) as f64;
-        let speeds = (0..self.size()).map(|rank| self.setting.topology.compute_factor(rank));
-        let slowest = speeds.fold(f64::INFINITY, f64::min);
-        let timing = &self.setting.timing;
-        let time = timing.time(work * share, took.mul_f64(share), slowest);
+        let (setting, took) = (&self.setting, took.mul_f64(share));
+        let time = setting
+            .timing
+            .slowest(&setting.topology, work * share, took);
         self.communicator.elapse_all(time, busy);
         result
     }

@@ -48,6 +48,8 @@ pub struct Case {
     /// What else the section of the network says.
     pub wiring: &'static str,
     pub profile: &'static str,
+    /// The profile of worker 0, where it has another.
+    pub first: Option<&'static str>,
     pub all_reduce: AllReduceChoice,
     pub exchange: ExchangeKind,
     pub metric: Option<Metric>,
@@ -81,6 +83,7 @@ impl Default for Case {
             network: "ethernet-1g",
             wiring: "",
             profile: "cpu-core",
+            first: None,
             all_reduce: AllReduceChoice::Ring,
             exchange: ExchangeKind::Direct,
             metric: None,
@@ -193,7 +196,16 @@ impl Case {
             all_reduce: self.all_reduce,
             ..toml::from_str(&preset).expect("a network")
         };
-        let topology = network.topology(self.workers).expect("a topology");
+        let profile = |name| DeviceProfile::named(name).expect("known");
+        let mut profiles = vec![profile(self.profile); self.workers];
+        if let Some(first) = self.first {
+            profiles[0] = profile(first);
+        }
+        let timing = ComputeTiming::Modelled(profiles.into());
+        let mut topology = network.topology(self.workers).expect("a topology");
+        if self.first.is_some() {
+            topology = timing.between(topology);
+        }
         Arc::new(Setting {
             model: ModelSpec::new(&config, dataset.features.width(), dataset.classes),
             dataset: Arc::clone(&dataset),
@@ -219,7 +231,7 @@ impl Case {
             framing: network.framing(),
             exchange: self.exchange,
             timeline_epochs: 0,
-            timing: ComputeTiming::Modelled(DeviceProfile::named(self.profile).expect("known")),
+            timing,
             devices: self.devices(),
             engine: Engine::Simulated,
             seed: self.seed,

@@ -248,11 +248,12 @@ fn cases() -> impl Strategy<Value = (usize, bool, Case)> {
         0..TRAININGS.len(),
         any::<bool>(),
         any::<bool>(),
+        prop::option::of(Just("t4")),
         how,
         model,
         parts,
     );
-    all.prop_map(|(training, batched, sparse, how, model, parts)| {
+    all.prop_map(|(training, batched, sparse, first, how, model, parts)| {
         let ((all_reduce, exchange, network, wiring), (kind, norm, layers)) = (how, model);
         // In two levels there must be two.
         let levels = [
@@ -271,6 +272,7 @@ fn cases() -> impl Strategy<Value = (usize, bool, Case)> {
             epochs: 5,
             seed,
             network,
+            first,
             wiring: wiring
                 .filter(|wiring| needed.is_none() || *wiring != SLOW)
                 .or(needed)

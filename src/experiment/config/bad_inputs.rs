@@ -35,6 +35,23 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
          keys: profile, staging",
     ),
     (
+        "timing = { profile = \"a100\" }",
+        "worker = [{ rank = 1, profile = \"a100\" }]",
+        "x.toml:19: in [compute]: `worker` needs timing = { profile = … }, which the other workers \
+         have",
+    ),
+    (
+        "timing = { profile = \"a100\" }",
+        "timing = { profile = \"a100\" }\nworker = [{ rank = 4, profile = \"t4\" }]",
+        "x.toml:20: in [compute]: `worker` names worker 4, but the workers are numbered 0 to 3",
+    ),
+    (
+        "timing = { profile = \"a100\" }",
+        "timing = { profile = \"a100\" }\nworker = [{ rank = 0, profile = \"t5\" }]",
+        "x.toml:20: in [[compute.worker]]: `profile` cannot be \"t5\"; did you mean \"t4\"? \
+         Possible values: a100, cpu-core, h100, t4, v100",
+    ),
+    (
         "ratio = 8",
         "rate = 8",
         "x.toml:24: in [[strategy]]: unknown key `rate`; did you mean `ratio`? Possible keys: \

@@ -22,9 +22,10 @@ impl Document {
     /// # Errors
     /// [`ConfigError::Syntax`] with the line, if the text is not TOML.
     pub(super) fn parse(text: &str, file: &str) -> Result<Self, ConfigError> {
+        let lines = Lines::new(text);
         let syntax = |error: &toml::de::Error| {
             let offset = error.span().map_or(text.len(), |span| span.start);
-            let (line, column) = line_and_column(text, offset);
+            let (line, column) = lines.place(offset);
             // What is missing at the end is behind the last line.
             let source = text.lines().nth(line - 1).unwrap_or_default();
             let mark = " ".repeat(column - 1);
@@ -43,7 +44,7 @@ impl Document {
         let table: Table = toml::from_str(text).map_err(|error| syntax(&error))?;
         let mut places = BTreeMap::new();
         let mut place = |path: KeyPath, offset: usize| {
-            let (line, column) = line_and_column(text, offset);
+            let (line, column) = lines.place(offset);
             places.insert(
                 path,
                 Place::Line {
@@ -213,12 +214,28 @@ fn walk_value(
     }
 }
 
-/// Line and column, both from 1, of a byte of the text.
-fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
-    let before = text.get(..offset).unwrap_or(text);
-    let line = before.matches('\n').count() + 1;
-    let column = before.chars().rev().take_while(|&c| c != '\n').count() + 1;
-    (line, column)
+/// Where the lines of a text begin, so that a place is found without reading all before it: files
+/// of links and flows have as many places as lines.
+struct Lines<'a> {
+    text: &'a str,
+    starts: Vec<usize>,
+}
+
+impl<'a> Lines<'a> {
+    fn new(text: &'a str) -> Self {
+        let after = text.match_indices('\n').map(|(at, _)| at + 1);
+        Self {
+            text,
+            starts: std::iter::once(0).chain(after).collect(),
+        }
+    }
+
+    /// Line and column, both from 1, of a byte of the text.
+    fn place(&self, offset: usize) -> (usize, usize) {
+        let line = self.starts.partition_point(|&start| start <= offset);
+        let before = self.text.get(self.starts[line - 1]..offset);
+        (line, before.map_or(0, |before| before.chars().count()) + 1)
+    }
 }
 
 #[cfg(test)]
@@ -233,6 +250,18 @@ mod tests {
         match document.place(path) {
             Place::Line { line, column, .. } => (line, column),
             other => panic!("no line but {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_place_is_what_counting_all_before_it_gives() {
+        for text in ["", "\n", "ä = 1\n\n[b]\nc = 'é'", TEXT] {
+            for (offset, _) in text.char_indices() {
+                let before = &text[..offset];
+                let line = before.matches('\n').count() + 1;
+                let column = before.chars().rev().take_while(|&c| c != '\n').count() + 1;
+                assert_eq!(Lines::new(text).place(offset), (line, column));
+            }
         }
     }
 

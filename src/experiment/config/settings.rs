@@ -8,7 +8,9 @@ use crate::graph::{
 };
 use crate::model::{ModelConfig, OptimizerConfig};
 use crate::net::NetworkSpec;
-use crate::sim::{Backend, ComputeConfig, DeviceConfig, ModelledTiming, Timing, TrainingConfig};
+use crate::sim::{
+    Backend, ComputeConfig, ComputeTiming, DeviceConfig, ModelledTiming, Timing, TrainingConfig,
+};
 
 use super::Vocabulary;
 use super::check::{self, Checks};
@@ -128,6 +130,14 @@ fn check(
     )?;
     if let Timing::Modelled(timing) = &settings.compute.timing {
         of("compute.timing").known(&timing.profile, "profile", vocabulary.profiles)?;
+    }
+    let compute = &settings.compute;
+    for (place, one) in compute.workers.iter().enumerate() {
+        let section = format!("compute.worker.{place}");
+        of(&section).known(&one.profile, "profile", vocabulary.profiles)?;
+    }
+    if let Err(error) = ComputeTiming::new(compute, settings.partition.workers) {
+        of("compute").that(false, "worker", &error.to_string())?;
     }
     Ok(())
 }

@@ -19,8 +19,7 @@ use super::row_maker::RowMaker;
 use super::rows::RunRow;
 use crate::net::{Seconds, TrafficKind, median};
 use crate::sim::{
-    ComputeTiming, Course, Decision, Planner, Played, Setting, Timeline, WorkerTimes, play,
-    play_equals,
+    Course, Decision, Planner, Played, Setting, Timeline, WorkerTimes, play, play_equals,
 };
 
 pub(crate) use beside::{Beside, beside};
@@ -82,9 +81,9 @@ pub(crate) struct Projection {
     pub waiting_seconds: f64,
     /// Virtual time of all workers together, in hours.
     pub machine_hours: f64,
-    /// What the worker that needs most holds; nothing where the plan does not say.
+    /// What the worker holds whose device is the fullest; nothing where the plan does not say.
     pub memory_bytes: Option<u64>,
-    /// The memory of the device that compute is modelled on, if it states one.
+    /// The memory of that device, if its profile states one.
     pub device_memory_bytes: Option<u64>,
     /// Whether the one fits into the other, where both are known.
     pub fits: Option<bool>,
@@ -172,13 +171,13 @@ pub(crate) fn project(
 
 /// More workers than this are one to plan for where they are alike: random parts of a graph in
 /// numbers are equal, and the time of one worker is that of all. Fitted parts differ, and all play.
-const EACH: usize = 64;
+const EACH: usize = 8;
 
-/// A planner, and the most that any worker holds in its plans.
+/// A planner, and the most that each worker holds in its plans.
 struct Watched {
     planner: Box<dyn Planner>,
     setting: Arc<Setting>,
-    most: Option<u64>,
+    most: Vec<u64>,
 }
 
 impl Watched {
@@ -186,7 +185,7 @@ impl Watched {
         Self {
             planner: fitted.training.planner(),
             setting: Arc::clone(&fitted.setting),
-            most: None,
+            most: Vec::new(),
         }
     }
 }
@@ -208,17 +207,40 @@ impl Planner for Watched {
 impl Watched {
     /// Notes what is held in a plan.
     fn watch(&mut self, timeline: &Timeline) {
-        let held = (0..timeline.workers()).filter_map(|rank| {
+        self.most.resize(self.most.len().max(timeline.workers()), 0);
+        for (rank, most) in self.most.iter_mut().enumerate() {
             let memory = timeline.memory(rank);
-            let always = || self.setting.always_holds(rank);
-            (memory.pass > 0).then(|| always() + memory.kept + memory.pass)
+            if memory.pass > 0 {
+                let always = self.setting.always_holds(rank);
+                *most = (*most).max(always + memory.kept + memory.pass);
+            }
+        }
+    }
+
+    /// Of the worker whose device is the fullest: what it holds, and what its device has, where it
+    /// states that. Nothing where no plan says what is held.
+    fn fullest(&self) -> Option<(u64, Option<u64>)> {
+        let of_worker = |(rank, &needs): (usize, &u64)| {
+            let device = self.setting.timing.device(rank);
+            (needs, device.and_then(|device| device.memory))
+        };
+        let share = |(needs, there): (u64, Option<u64>)| {
+            there.map_or(0.0, |there| needs as f64 / there as f64)
+        };
+        let workers = self.most.iter().enumerate().map(of_worker);
+        let fullest = workers.max_by(|&a, &b| {
+            let by_share = share(a).total_cmp(&share(b));
+            by_share.then(a.0.cmp(&b.0))
         });
-        self.most = self.most.max(held.max());
+        fullest.filter(|&(needs, _)| needs > 0)
     }
 }
 
-/// The plan of a cell, played, and the most that a worker holds.
-fn played(fitted: &Fitted, done: impl Fn(usize)) -> Result<(Played, Option<u64>), Error> {
+/// What the fullest worker holds, and what its device has.
+type Held = Option<(u64, Option<u64>)>;
+
+/// The plan of a cell, played, and what is held of it.
+fn played(fitted: &Fitted, done: impl Fn(usize)) -> Result<(Played, Held), Error> {
     let Fitted {
         setting,
         needs,
@@ -235,7 +257,7 @@ fn played(fitted: &Fitted, done: impl Fn(usize)) -> Result<(Played, Option<u64>)
         let mut planner = Watched::new(fitted);
         let one = play_equals(&cluster, timing, &mut planner, course, &done)?;
         if let Some(played) = one {
-            return Ok((played, planner.most));
+            return Ok((played, planner.fullest()));
         }
     }
     let mut planner = Watched::new(fitted);
@@ -248,7 +270,7 @@ fn played(fitted: &Fitted, done: impl Fn(usize)) -> Result<(Played, Option<u64>)
         &BTreeMap::new(),
         done,
     )?;
-    Ok((played, planner.most))
+    Ok((played, planner.fullest()))
 }
 
 /// Time of an epoch, and what all take beyond that: epochs end at these times.
@@ -286,10 +308,9 @@ pub(super) fn project_cell(
     let mean = |of: fn(&WorkerTimes) -> f64| {
         played.times.iter().map(of).sum::<f64>() / played.times.len() as f64
     };
-    let device = match &setting.timing {
-        ComputeTiming::Modelled(profile) => profile.memory,
-        ComputeTiming::Measured => None,
-    };
+    let first = setting.timing.device(0).and_then(|device| device.memory);
+    let device = memory.map_or(first, |(_, device)| device);
+    let memory = memory.map(|(needs, _)| needs);
     let (epoch_seconds, setup_seconds) = epoch_and_setup(&played.epochs);
     let mut projection = Projection {
         cell: cell.name.clone(),

@@ -74,9 +74,9 @@ table! {
         waiting_seconds: f64,
         /// Virtual time of all workers together, in hours.
         machine_hours: f64,
-        /// What the worker that needs most holds; null where the plan does not say.
+        /// What the worker holds whose device is the fullest; null where the plan does not say.
         memory_bytes: Option<u64>,
-        /// The memory of the device in `compute.timing`; null where it states none.
+        /// The memory of that device; null where its profile states none.
         device_memory_bytes: Option<u64>,
     }
 }

@@ -157,7 +157,7 @@ impl Carrier for End<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::{NetworkSpec, SumCost};
+    use crate::net::{DeviceCost, NetworkSpec, SumCost};
 
     fn tried(text: &str, workers: usize) -> Tried {
         let spec: NetworkSpec = toml::from_str(text).unwrap();
@@ -219,12 +219,15 @@ mod tests {
         // halving each worker sums 15/16 of them; up a tree worker 0 sums all of them four times,
         // and a server fifteen times, while what has not come yet is on its way.
         let spec: NetworkSpec = toml::from_str(STAR).unwrap();
-        let sums = SumCost {
-            start: Seconds::ZERO,
-            per_value: Seconds(1e-6),
+        let device = DeviceCost {
+            copy_per_byte: Seconds::ZERO,
+            sums: SumCost {
+                start: Seconds::ZERO,
+                per_value: Seconds(1e-6),
+            },
         };
         let star = spec.topology(16).unwrap();
-        let star = Tried::on(&star.with_devices(Seconds::ZERO, sums), spec.framing());
+        let star = Tried::on(&star.with_devices(vec![device; 16]), spec.framing());
         for (kind, expected) in [
             (AllReduceKind::Ring, 0.15 + 0.015),
             (AllReduceKind::HalvingDoubling, 0.128 + 0.015),

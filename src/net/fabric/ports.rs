@@ -5,7 +5,8 @@ use super::super::{Bytes, MessageCost, Seconds, Topology};
 /// When each worker has time for the next message.
 #[derive(Clone, Debug)]
 pub(super) struct Ports {
-    cost: MessageCost,
+    /// Of each worker.
+    costs: Vec<MessageCost>,
     sends: Vec<Seconds>,
     receives: Vec<Seconds>,
     /// Whether worker 0 stands for all, so that what it sends is also what it receives.
@@ -15,9 +16,11 @@ pub(super) struct Ports {
 impl Ports {
     /// Those of a network; nothing where messages cost their ends nothing.
     pub(super) fn of(topology: &Topology) -> Option<Self> {
-        let cost = topology.message_cost();
-        (cost != MessageCost::default()).then(|| Self {
-            cost,
+        let cost = |rank| topology.message_cost(rank);
+        let costs: Vec<MessageCost> = (0..topology.workers()).map(cost).collect();
+        let any = costs.iter().any(|cost| *cost != MessageCost::default());
+        any.then(|| Self {
+            costs,
             sends: vec![Seconds::ZERO; topology.workers()],
             receives: vec![Seconds::ZERO; topology.workers()],
             equals: false,
@@ -36,14 +39,14 @@ impl Ports {
 
     /// When a worker that is handed a message now is done with it.
     pub(super) fn send(&mut self, worker: usize, payload: Bytes, now: Seconds) -> Seconds {
-        occupy(&mut self.sends[worker], self.cost, payload, now)
+        occupy(&mut self.sends[worker], self.costs[worker], payload, now)
     }
 
     /// When a worker has taken a message that arrives now.
     pub(super) fn receive(&mut self, worker: usize, payload: Bytes, now: Seconds) -> Seconds {
         // By symmetry what worker 0 sends to the k-th is what the k-th before it sends to worker 0.
         let worker = if self.equals { 0 } else { worker };
-        occupy(&mut self.receives[worker], self.cost, payload, now)
+        occupy(&mut self.receives[worker], self.costs[worker], payload, now)
     }
 }
 
@@ -60,7 +63,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::net::{Fabric, NetworkSpec, SumCost, Transfer};
+    use crate::net::{DeviceCost, Fabric, NetworkSpec, Transfer};
 
     /// When messages of no length arrive, sent at once over a latency of 1 ms.
     fn arrivals(costs: &str, messages: &[(usize, usize)]) -> Vec<f64> {
@@ -120,7 +123,12 @@ mod tests {
         let spec = "framing = \"none\"\nlink = { bandwidth = \"8Mbps\", latency = \"1ms\" }";
         let spec: NetworkSpec = toml::from_str(spec).unwrap();
         let topology = spec.topology(3).unwrap();
-        let topology = topology.with_devices(Seconds(1e-7), SumCost::default());
+        let copying = DeviceCost {
+            copy_per_byte: Seconds(1e-7),
+            ..DeviceCost::default()
+        };
+        let workers = topology.workers();
+        let topology = topology.with_devices(vec![copying; workers]);
         let mut fabric = Fabric::new(Arc::new(topology), spec.framing());
         for to in [1, 2] {
             fabric.send(Transfer {

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use self::switched::Ports;
 use super::error::did_you_mean;
 use super::presets::{self, Preset};
-use super::topology::{MessageCost, SumCost, Tcp, Wiring};
+use super::topology::{MessageCost, Tcp, Wiring};
 use super::{
     AllReduceChoice, Bandwidth, Duplex, Framing, FramingKind, Jitter, Link, LinkSpec, Links, Loss,
     NetError, NetworkSpec, Seconds, Topology, TopologyKind, WorkerLinkSpec,
@@ -59,7 +59,7 @@ impl Topology {
             half_duplex: false,
             tcp: None,
             message_cost: MessageCost::default(),
-            sum_cost: SumCost::default(),
+            devices: Vec::new(),
             switches: Vec::new(),
             seed: 0,
         }

@@ -49,7 +49,7 @@ fn a_straggler_has_its_own_bandwidth_latency_and_speed() {
 
 #[test]
 fn messages_cost_their_ends_what_the_preset_says_unless_the_section_does() {
-    let overhead = |text: &str| spec(text).topology(2).unwrap().message_cost().overhead;
+    let overhead = |text: &str| spec(text).topology(2).unwrap().message_cost(0).overhead;
     assert_eq!(overhead("preset = \"ethernet-1g\""), Seconds(1.7e-6));
     assert_eq!(
         overhead("preset = \"ethernet-1g\"\noverhead = 0"),

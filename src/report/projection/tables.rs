@@ -167,7 +167,7 @@ fn memory(projections: &[Projection]) -> Table {
         "verdict",
         "#of all machines",
     ];
-    let caption = "The memory of the worker that needs most, and whether the device of `compute.timing` has so much; the time of all \
+    let caption = "The memory of the worker whose device is the fullest, and whether that has so much; the time of all \
                    workers together.";
     table(NAMES[2], caption, &headings, projections, |projection| {
         let known = |size: Option<u64>| size.map_or("?".to_owned(), |size| bytes(size as f64));

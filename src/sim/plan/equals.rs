@@ -38,7 +38,8 @@ pub fn play_equals(
     mut progress: impl FnMut(usize),
 ) -> Result<Option<Played>, SimError> {
     let workers = cluster.topology.workers();
-    if !cluster.topology.is_uniform() || cluster.exchange == ExchangeKind::Hierarchical {
+    let alike = cluster.topology.is_uniform() && timing.is_uniform();
+    if !alike || cluster.exchange == ExchangeKind::Hierarchical {
         return Ok(None);
     }
     let fabric = Fabric::new(Arc::clone(&cluster.topology), cluster.framing).of_equals();

@@ -68,13 +68,13 @@ impl Planner for Turned {
 
 const EPOCHS: usize = 3;
 
-fn timing() -> ComputeTiming {
-    ComputeTiming::Modelled(DeviceProfile::named("t4").unwrap())
+fn timing(workers: usize) -> ComputeTiming {
+    ComputeTiming::Modelled(vec![DeviceProfile::named("t4").unwrap(); workers].into())
 }
 
 fn cluster(network: &str, workers: usize) -> Cluster {
     let network: NetworkSpec = toml::from_str(network).unwrap();
-    let topology = timing().between(network.topology(workers).unwrap());
+    let topology = timing(workers).between(network.topology(workers).unwrap());
     Cluster::new(Arc::new(topology), network.framing())
 }
 
@@ -85,7 +85,7 @@ fn both(cluster: &Cluster, values: usize, slow: Option<usize>) -> (Played, Optio
         slow,
         epoch: 0,
     };
-    let timing = timing();
+    let timing = timing(cluster.topology.workers());
     let none = BTreeMap::new();
     let all = play(
         cluster,

@@ -426,17 +426,16 @@ impl<'a> Player<'a> {
         let phase = &workers[rank].phases()[next];
         place.next += 1;
         self.steps += 1;
-        let factor = |rank| self.cluster.topology.compute_factor(rank);
         match phase {
             Phase::Compute(work) => {
-                let time = self.timing.time(*work, Duration::ZERO, factor(rank));
+                let factor = self.cluster.topology.compute_factor(rank);
+                let time = self.timing.time(rank, *work, Duration::ZERO, factor);
                 self.kernel.compute(rank, time);
             }
             Phase::ComputeTogether { work, busy } => {
                 let share = 1.0 / busy.len().max(1) as f64;
-                let speeds = (0..self.kernel.workers()).map(factor);
-                let slowest = speeds.fold(f64::INFINITY, f64::min);
-                let time = self.timing.time(*work * share, Duration::ZERO, slowest);
+                let (topology, work) = (&self.cluster.topology, *work * share);
+                let time = self.timing.slowest(topology, work, Duration::ZERO);
                 self.kernel.compute_all(rank, time, busy);
             }
             Phase::Start(exchange) => {

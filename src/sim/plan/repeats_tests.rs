@@ -100,13 +100,13 @@ impl Planner for Stepping {
     }
 }
 
-fn timing() -> ComputeTiming {
-    ComputeTiming::Modelled(DeviceProfile::named("t4").unwrap())
+fn timing(workers: usize) -> ComputeTiming {
+    ComputeTiming::Modelled(vec![DeviceProfile::named("t4").unwrap(); workers].into())
 }
 
 fn cluster(network: &str, exchange: ExchangeKind) -> Cluster {
     let network: NetworkSpec = toml::from_str(network).unwrap();
-    let topology = timing().between(network.topology(WORKERS).unwrap());
+    let topology = timing(WORKERS).between(network.topology(WORKERS).unwrap());
     Cluster {
         all_reduce: network.all_reduce_on(&topology),
         exchange,
@@ -125,7 +125,15 @@ fn played(cluster: &Cluster, uneven: bool, multiplied: bool) -> Played {
         ..Course::whole(EPOCHS)
     };
     let none = BTreeMap::new();
-    play(cluster, &timing(), &mut planner, course, &none, |_| ()).unwrap()
+    play(
+        cluster,
+        &timing(WORKERS),
+        &mut planner,
+        course,
+        &none,
+        |_| (),
+    )
+    .unwrap()
 }
 
 fn close(found: Seconds, expected: Seconds, what: &str) {

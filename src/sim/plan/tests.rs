@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::{Course, Decision, Exchange, Planner, Timeline, play};
 use crate::model::Work;
 use crate::net::{
-    AllReduceKind, Bytes, Message, NetworkSpec, Outbox, Reduce, Seconds, SumCost, TrafficKind,
-    Tried,
+    AllReduceKind, Bytes, DeviceCost, Message, NetworkSpec, Outbox, Reduce, Seconds, SumCost,
+    TrafficKind, Tried,
 };
 use crate::sim::{Cluster, ComputeTiming, DeviceProfile, run_workers};
 
@@ -67,7 +67,7 @@ fn a_plan_takes_the_time_of_its_program_whatever_messages_cost_and_however_they_
         ),
     ] {
         let profile = DeviceProfile::named(device).unwrap();
-        let timing = ComputeTiming::Modelled(profile);
+        let timing = ComputeTiming::Modelled([profile; 6].into());
         let text = format!("preset = \"ethernet-1g\"\n{costs}");
         let network: NetworkSpec = toml::from_str(&text).unwrap();
         let topology = timing.between(network.topology(6).unwrap());
@@ -120,12 +120,15 @@ fn a_plan_takes_the_time_of_its_program_whatever_messages_cost_and_however_they_
 fn workers_sum_what_arrives_as_the_choice_of_a_schedule_expects() {
     let text = "framing = \"none\"\nlink = { bandwidth = \"8Mbps\", latency = \"1ms\" }";
     let network: NetworkSpec = toml::from_str(text).unwrap();
-    let sums = SumCost {
-        start: Seconds(1e-4),
-        per_value: Seconds(1e-6),
+    let device = DeviceCost {
+        copy_per_byte: Seconds::ZERO,
+        sums: SumCost {
+            start: Seconds(1e-4),
+            per_value: Seconds(1e-6),
+        },
     };
     let topology = network.topology(4).unwrap();
-    let topology = Arc::new(topology.with_devices(Seconds::ZERO, sums));
+    let topology = Arc::new(topology.with_devices(vec![device; 4]));
     for kind in [AllReduceKind::Ring, AllReduceKind::Tree] {
         let tried = Tried::on(&topology, network.framing());
         let expected = tried.play(&kind, 1_000, Seconds(f64::INFINITY)).unwrap();

@@ -16,7 +16,10 @@ pub struct Expectation {
     steps: Steps,
     /// Columns of the features.
     width: usize,
+    /// Workers that take the same steps with as much room have one cache in expectation.
     caches: Vec<Cache>,
+    /// The cache of each worker.
+    cache_of: Vec<usize>,
     /// What is met by so many training nodes.
     met: BTreeMap<usize, Arc<Frontiers>>,
     /// The last steps that differ from each other, by seeds and fetched rows of each worker.
@@ -33,6 +36,8 @@ const REMEMBERED: usize = 4;
 
 /// What a worker keeps of the nodes of others, by class.
 struct Cache {
+    /// The first worker whose cache this is.
+    rank: usize,
     /// The share that there is room for, those with most neighbours first.
     room: Vec<f64>,
     /// The chance that one of these has come.
@@ -40,8 +45,8 @@ struct Cache {
 }
 
 impl Cache {
-    /// Room for so many of these nodes.
-    fn new(law: &ExpectedGraph, others: f64, room: usize) -> Self {
+    /// That of a worker, with room for so many of these nodes.
+    fn new(law: &ExpectedGraph, others: f64, rank: usize, room: usize) -> Self {
         let mut order: Vec<usize> = (0..law.classes.len()).collect();
         order.sort_by(|&a, &b| law.classes[b].degree.total_cmp(&law.classes[a].degree));
         let (mut left, mut share) = (room as f64, vec![0.0; order.len()]);
@@ -52,6 +57,7 @@ impl Cache {
             left -= kept;
         }
         Self {
+            rank,
             here: vec![0.0; share.len()],
             room: share,
         }
@@ -68,9 +74,18 @@ impl Expectation {
         rooms: &[usize],
     ) -> Self {
         let others = 1.0 - 1.0 / rooms.len() as f64;
-        let caches = rooms.iter().map(|&room| Cache::new(&law, others, room));
+        let mut caches: Vec<Cache> = Vec::new();
+        let mut known: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+        let cache = |(rank, &room): (usize, &usize)| {
+            *known.entry((steps.nodes(rank), room)).or_insert_with(|| {
+                caches.push(Cache::new(&law, others, rank, room));
+                caches.len() - 1
+            })
+        };
+        let cache_of = rooms.iter().enumerate().map(cache).collect();
         Self {
-            caches: caches.collect(),
+            caches,
+            cache_of,
             law,
             batches,
             steps,
@@ -84,15 +99,15 @@ impl Expectation {
     /// What is done in a step of an epoch; steps are taken in their order, as caches fill. Where
     /// that is what was done in one of the last steps, it is held once.
     pub fn play(&mut self, step: usize) -> Arc<Drawn> {
-        let workers = self.caches.len();
-        let others = 1.0 - 1.0 / workers as f64;
-        let mut asked = Vec::with_capacity(workers);
-        for rank in 0..workers {
-            let seeds = self.steps.range(rank, step).len();
+        let others = 1.0 - 1.0 / self.cache_of.len() as f64;
+        let mut of_caches = Vec::with_capacity(self.caches.len());
+        for number in 0..self.caches.len() {
+            let seeds = self.steps.range(self.caches[number].rank, step).len();
             let met = self.met(seeds);
-            let fetched = self.caches[rank].fetch(&self.law, &met, others);
-            asked.push((seeds, round(fetched)));
+            let fetched = self.caches[number].fetch(&self.law, &met, others);
+            of_caches.push((seeds, round(fetched)));
         }
+        let asked: Asked = self.cache_of.iter().map(|&of| of_caches[of]).collect();
         if let Some((_, known)) = self.last.iter().find(|(of, _)| *of == asked) {
             return Arc::clone(known);
         }
@@ -132,7 +147,7 @@ impl Expectation {
 
     /// What a worker meets with so many seeds.
     fn met(&mut self, seeds: usize) -> Arc<Frontiers> {
-        let share = 1.0 / self.caches.len() as f64;
+        let share = 1.0 / self.cache_of.len() as f64;
         let (law, fanouts) = (&self.law, &self.batches.spec.fanouts);
         let met = self.met.entry(seeds).or_insert_with(|| {
             let population = |share: f64, seeds: usize| Population {
