@@ -17,6 +17,9 @@ use super::rows::{DecisionRow, EpochRow, RunRow, TimelineRow, TrafficRow};
 use super::tables::Tables;
 use super::{TRACES, archive, atomic, folder, resolution, run};
 
+/// So many missing parts are named.
+const MOST_NAMED: usize = 20;
+
 /// One part, as its folder has it.
 pub(crate) struct Part {
     folder: PathBuf,
@@ -125,16 +128,18 @@ pub(crate) fn merge(
                 .to_owned(),
         ));
     }
+    // Before the tables are taken out of the parts: which notes are said again depends on them.
+    let own: Vec<String> = parts.iter().flat_map(Part::notes).collect();
     let mut tables = joined(experiment, &mut parts)?;
     folder::free(out, &experiment.name)?;
     let _lock = folder::occupy(out)?;
     folder::make_way(out, drawn, false)?;
     tables.claims = judge(&experiment.claims, &tables.runs, &experiment.statistics);
     let mut notes: Vec<String> = Vec::new();
-    let own = parts.iter().flat_map(Part::notes);
     let mut all = manifest::notes(&tables.runs);
     let sets = parts.iter().flat_map(Part::test_sets);
     all.extend(resolution::notes(&experiment.claims, &tables.runs, sets));
+    let own = own.into_iter().chain(differing(&parts));
     for note in own.chain(run::cautions(experiment, None)).chain(all) {
         if !notes.contains(&note) {
             notes.push(note);
@@ -151,6 +156,29 @@ pub(crate) fn merge(
     Ok(tables)
 }
 
+/// What has to be said of data that parts read under one name and that are not the same. A sweep
+/// may be the reason, so that it is no error.
+fn differing(parts: &[Part]) -> Vec<String> {
+    let mut by_name: BTreeMap<&str, (&Value, bool)> = BTreeMap::new();
+    let sets = parts
+        .iter()
+        .map(|part| part.manifest["data_sets"].as_array());
+    for set in sets.flatten().flatten() {
+        let Some(name) = set["name"].as_str() else {
+            continue;
+        };
+        let (first, differs) = by_name.entry(name).or_insert((set, false));
+        *differs |= *first != set;
+    }
+    let differing = by_name.into_iter().filter(|(_, (_, differs))| *differs);
+    let told = |(name, _): (&str, (&Value, bool))| {
+        format!(
+            "Parts read data of several sizes under the name {name}: see data_sets. Unless the experiment sweeps them, the machines had other files."
+        )
+    };
+    differing.map(told).collect()
+}
+
 /// Whether every part is there once, and all are of one experiment.
 fn complete(parts: &[Part]) -> Result<(), RunError> {
     let Some((first, others)) = parts.split_first() else {
@@ -164,18 +192,19 @@ fn complete(parts: &[Part]) -> Result<(), RunError> {
             return Err(part.unfit(what));
         }
     }
-    let missing: Vec<String> = (1..=first.share.of)
-        .filter(|number| !by_number.contains_key(number))
-        .map(|number| number.to_string())
-        .collect();
-    if missing.is_empty() {
+    let missing = first.share.of - by_number.len();
+    if missing == 0 {
         return Ok(());
     }
+    let numbers = (1..=first.share.of).filter(|number| !by_number.contains_key(number));
+    let numbers = numbers.take(MOST_NAMED).map(|number| number.to_string());
+    let mut named = numbers.collect::<Vec<_>>().join(", ");
+    if missing > MOST_NAMED {
+        named.push_str(" and others");
+    }
     Err(first.unfit(format!(
-        "is part {}, and of the {} parts these are missing: {}",
-        first.share,
-        first.share.of,
-        missing.join(", ")
+        "is part {}, and of the {} parts {missing} are missing: {named}",
+        first.share, first.share.of,
     )))
 }
 

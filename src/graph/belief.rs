@@ -1,12 +1,13 @@
-//! The best that is known of a contextual stochastic block model: features alone in closed form,
-//! features and graph by belief propagation (Decelle, Krzakala, Moore and Zdeborová, 2011) with the
-//! law that the data were drawn by.
+//! What the classes of a contextual stochastic block model can be told from without knowing any:
+//! features alone in closed form, features and graph by belief propagation (Decelle, Krzakala,
+//! Moore and Zdeborová, 2011) with the law that the data were drawn by.
 //!
-//! No class of a node is told to it, as none is to a model that predicts. After `t` rounds a node
-//! has heard of all nodes within `t` hops, so that the accuracy then is the best possible from
-//! these, as long as the neighbourhood is a tree, which large sparse graphs nearly are: a bound for
-//! models of `t` layers. In the end it is the best that is known of any way to use the whole graph,
-//! and is believed to be the best there is where features tell the classes apart.
+//! After `t` rounds a node has heard of all nodes within `t` hops. As long as the neighbourhood is a
+//! tree, which large sparse graphs nearly are, no guess from these by the law alone is better. Two
+//! things stand beyond that. A model that trains on classes of the same graph knows more than the
+//! law: with many labels and weak features it finds more. And where features tell little of many
+//! classes, or neighbourhoods are full of circles, the rounds may end in a worse state than they
+//! passed through.
 
 use rayon::prelude::*;
 use statrs::distribution::{ContinuousCDF, Normal};
@@ -55,21 +56,20 @@ impl Best {
         );
         let Some((whole, hops)) = self.hops.split_last() else {
             return format!(
-                "{features} at best; belief propagation, the best that is known with the graph, would need more memory than it is \
-                 given"
+                "{features} at best; belief propagation would need more memory than it is given"
             );
         };
         let hops: Vec<String> = hops.iter().skip(1).map(|&share| percent(share)).collect();
         format!(
-            "{features} at best; the best that is known with the graph, belief propagation with the law of the data, {} within \
-             1, 2, … hops, and {} in the end",
+            "{features} at best; belief propagation with the law of the data, which is told no class, finds {} within 1, 2, … \
+             hops, and {} in the end",
             hops.join(", "),
             percent(*whole)
         )
     }
 }
 
-/// What is best for the data, `values` of the features being `[nodes, width]` with noise of
+/// What can be told of the data without any class, `values` of the features being `[nodes, width]` with noise of
 /// variance 1 around the means of the classes, `[classes][width]`.
 pub fn best(graph: &Csr, law: &Law, values: &[f32], means: &[Vec<f64>], labels: &[u32]) -> Best {
     let distance = means[0].iter().map(|x| x * x).sum::<f64>().sqrt();

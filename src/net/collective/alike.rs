@@ -12,12 +12,11 @@ impl Collective {
     /// collectives in which workers do different things: those with a root, trees, and halving with
     /// workers beyond a power of two.
     pub fn steps_of_equals(&self, all_reduce: &AllReduceKind, size: usize) -> Option<Steps> {
-        let len = match self {
-            Self::AllReduce(len) => *len,
-            Self::AllGather(lens) => lens.iter().sum(),
+        let (len, chosen) = match self {
+            Self::AllReduce(len) => (*len, all_reduce.chosen(*len)),
+            Self::AllGather(lens) => (lens.iter().sum(), all_reduce.chosen_to_gather(lens)),
             Self::Broadcast { .. } | Self::Gather { .. } => return None,
         };
-        let chosen = all_reduce.chosen(len);
         match chosen {
             AllReduceKind::Ring => {}
             AllReduceKind::HalvingDoubling if size.is_power_of_two() => {}

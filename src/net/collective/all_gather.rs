@@ -22,7 +22,7 @@ use super::tree::broadcast_steps;
 /// equal pieces `(P−1)/P·S` bytes.
 pub fn all_gather_steps(kind: &AllReduceKind, rank: usize, lens: &[usize]) -> Vec<Step> {
     let size = lens.len();
-    match kind.chosen(lens.iter().sum()) {
+    match kind.chosen_to_gather(lens) {
         AllReduceKind::HalvingDoubling if size.is_power_of_two() => doubling(rank, lens),
         AllReduceKind::Tree => over_one(rank, lens, true),
         AllReduceKind::ParameterServer => over_one(rank, lens, false),

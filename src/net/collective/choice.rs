@@ -113,4 +113,12 @@ impl AllReduceKind {
             other => other.clone(),
         }
     }
+
+    /// The algorithm for an all-gather of so many elements of each worker.
+    pub fn chosen_to_gather(&self, lens: &[usize]) -> Self {
+        match self {
+            Self::Auto(tried) => tried.best_to_gather(lens),
+            other => other.clone(),
+        }
+    }
 }

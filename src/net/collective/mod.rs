@@ -41,7 +41,7 @@ pub use tree::{broadcast_steps, gather_steps, parameter_server_all_reduce, tree_
 pub use tried::Tried;
 
 /// What all workers do with their values together. Lengths are in 4-byte floats.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Collective {
     /// Everybody gets the sum, or the largest, of so many values.
     AllReduce(usize),

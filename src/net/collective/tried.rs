@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::super::{Fabric, FlowId, Framing, Seconds, Topology, Transfer};
 use super::taking::{Carrier, Taking};
-use super::{AllReduceKind, all_reduce_steps, f32_bytes};
+use super::{AllReduceKind, Collective, f32_bytes};
 
 /// The algorithms, in the order in which they are played: few messages first, so that the ring,
 /// which has by far the most of them, is given up as soon as it is slower. Those in two levels
@@ -32,7 +32,7 @@ const EQUAL: f64 = 1e-9;
 pub struct Tried {
     topology: Arc<Topology>,
     framing: Framing,
-    best: Arc<Mutex<BTreeMap<usize, AllReduceKind>>>,
+    best: Arc<Mutex<BTreeMap<Collective, AllReduceKind>>>,
 }
 
 impl PartialEq for Tried {
@@ -56,30 +56,44 @@ impl Tried {
     /// network: the first of halving-doubling, tree, parameter server, hierarchical and ring among
     /// equals. Each is played once.
     pub fn best(&self, len: usize) -> AllReduceKind {
+        self.fastest(Collective::AllReduce(len))
+    }
+
+    /// The same for an all-gather of so many elements of each worker, which has no levels.
+    pub fn best_to_gather(&self, lens: &[usize]) -> AllReduceKind {
+        self.fastest(Collective::AllGather(lens.into()))
+    }
+
+    fn fastest(&self, collective: Collective) -> AllReduceKind {
         let known = || self.best.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(best) = known().get(&len) {
+        if let Some(best) = known().get(&collective) {
             return best.clone();
         }
         let (mut best, mut least) = (AllReduceKind::Ring, f64::INFINITY);
         for kind in algorithms(&self.topology) {
             let until = Seconds(least * (1.0 - EQUAL));
-            if let Some(time) = self.play(&kind, len, until) {
+            if let Some(time) = self.play(&kind, &collective, until) {
                 (best, least) = (kind, time.0);
             }
         }
-        known().insert(len, best.clone());
+        known().insert(collective, best.clone());
         best
     }
 
     /// When the last worker has taken its last step; nothing if that is not before `until`.
-    pub fn play(&self, kind: &AllReduceKind, len: usize, until: Seconds) -> Option<Seconds> {
+    pub fn play(
+        &self,
+        kind: &AllReduceKind,
+        collective: &Collective,
+        until: Seconds,
+    ) -> Option<Seconds> {
         let size = self.topology.workers();
         let mut network = Network {
             fabric: Fabric::new(Arc::clone(&self.topology), self.framing),
             flying: HashMap::new(),
             arrived: HashMap::new(),
         };
-        let steps = (0..size).map(|rank| all_reduce_steps(kind, rank, size, len));
+        let steps = (0..size).map(|rank| collective.steps(kind, rank, size));
         let mut workers: Vec<Taking> = steps
             .map(|steps| Taking::new(steps, Seconds::ZERO))
             .collect();
@@ -176,9 +190,18 @@ mod tests {
             (AllReduceKind::Tree, 8.0 * 0.065),
             (AllReduceKind::ParameterServer, 0.002 + 30.0 * 0.064),
         ] {
-            let found = star.play(&kind, 16_000, Seconds(f64::INFINITY)).unwrap();
+            let found = star
+                .play(
+                    &kind,
+                    &Collective::AllReduce(16_000),
+                    Seconds(f64::INFINITY),
+                )
+                .unwrap();
             assert!((found.0 - expected).abs() < 1e-9, "{kind:?}: {found}");
-            assert_eq!(star.play(&kind, 16_000, found), None);
+            assert_eq!(
+                star.play(&kind, &Collective::AllReduce(16_000), found),
+                None
+            );
         }
         assert_eq!(star.best(16_000), AllReduceKind::HalvingDoubling);
         // 4 bytes: two latencies and 30 · 4 µs.
@@ -196,7 +219,16 @@ mod tests {
             "{STAR}\ntopology = \"racks\"\nracks = 4\nuplink = {{ bandwidth = \"800kbps\", latency = 0 }}"
         );
         let racks = tried(&text, 16);
-        let time = |kind| racks.play(&kind, 16_000, Seconds(f64::INFINITY)).unwrap().0;
+        let time = |kind| {
+            racks
+                .play(
+                    &kind,
+                    &Collective::AllReduce(16_000),
+                    Seconds(f64::INFINITY),
+                )
+                .unwrap()
+                .0
+        };
         assert!(time(AllReduceKind::Ring) < 0.7 * time(AllReduceKind::HalvingDoubling));
         assert_eq!(racks.best(16_000), AllReduceKind::Ring);
     }
@@ -207,10 +239,29 @@ mod tests {
         // 15 + 1 + 1 ms until all have the sum. Along a tree eight steps of 3 ms.
         assert_eq!(tried(STAR, 16).best(1), AllReduceKind::ParameterServer);
         let costly = tried(&format!("{STAR}\noverhead = \"1ms\""), 16);
-        let time = |kind| costly.play(&kind, 1, Seconds(f64::INFINITY)).unwrap().0;
+        let time = |kind| {
+            costly
+                .play(&kind, &Collective::AllReduce(1), Seconds(f64::INFINITY))
+                .unwrap()
+                .0
+        };
         assert!((time(AllReduceKind::ParameterServer) - 0.034).abs() < 1e-4);
         assert!((time(AllReduceKind::Tree) - 0.024).abs() < 1e-4);
         assert_ne!(costly.best(1), AllReduceKind::ParameterServer);
+    }
+
+    #[test]
+    fn an_all_gather_takes_the_least_time_of_its_own_algorithms() {
+        // 100 values of each of 8 workers. One of an all-reduce of 800 gives another answer.
+        let star = tried(STAR, 8);
+        let gather = Collective::AllGather(vec![100; 8].into());
+        let best = star.best_to_gather(&[100; 8]);
+        let time =
+            |kind: &AllReduceKind| star.play(kind, &gather, Seconds(f64::INFINITY)).unwrap().0;
+        for kind in algorithms(&star.topology) {
+            assert!(time(&best) <= time(&kind) * (1.0 + 1e-9), "{kind:?}");
+        }
+        assert_eq!(best, AllReduceKind::HalvingDoubling);
     }
 
     #[test]
@@ -237,7 +288,13 @@ mod tests {
                 0.002 + 30.0 * 0.064 + 15.0 * 0.016,
             ),
         ] {
-            let found = star.play(&kind, 16_000, Seconds(f64::INFINITY)).unwrap();
+            let found = star
+                .play(
+                    &kind,
+                    &Collective::AllReduce(16_000),
+                    Seconds(f64::INFINITY),
+                )
+                .unwrap();
             assert!((found.0 - expected).abs() < 1e-9, "{kind:?}: {found}");
         }
     }
@@ -253,7 +310,11 @@ mod tests {
         let levels = |halving| machines.topology.hierarchical(halving);
         let time = |kind| {
             machines
-                .play(&kind, 16_000, Seconds(f64::INFINITY))
+                .play(
+                    &kind,
+                    &Collective::AllReduce(16_000),
+                    Seconds(f64::INFINITY),
+                )
                 .unwrap()
                 .0
         };
@@ -273,7 +334,15 @@ mod tests {
         // A ring of all keeps one NIC of a machine busy: 30 times 4 ms. Two levels keep all four.
         let four = text.replace("gpus = 4", "gpus = 4, nics = 4");
         let (four, ring) = (tried(&four, 16), AllReduceKind::Ring);
-        let time = |kind| four.play(&kind, 16_000, Seconds(f64::INFINITY)).unwrap().0;
+        let time = |kind| {
+            four.play(
+                &kind,
+                &Collective::AllReduce(16_000),
+                Seconds(f64::INFINITY),
+            )
+            .unwrap()
+            .0
+        };
         let found = time(levels(false));
         assert!((found - (inside + 6.0 * 0.009)).abs() < 1e-9, "{found}");
         assert!(time(ring) > 0.12);

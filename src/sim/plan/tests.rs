@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::{Course, Decision, Exchange, Planner, Timeline, play};
 use crate::model::Work;
 use crate::net::{
-    AllReduceKind, Bytes, DeviceCost, Message, NetworkSpec, Outbox, Reduce, Seconds, SumCost,
-    TrafficKind, Tried,
+    AllReduceKind, Bytes, Collective, DeviceCost, Message, NetworkSpec, Outbox, Reduce, Seconds,
+    SumCost, TrafficKind, Tried,
 };
 use crate::sim::{Cluster, ComputeTiming, DeviceProfile, run_workers};
 
@@ -131,7 +131,9 @@ fn workers_sum_what_arrives_as_the_choice_of_a_schedule_expects() {
     let topology = Arc::new(topology.with_devices(vec![device; 4]));
     for kind in [AllReduceKind::Ring, AllReduceKind::Tree] {
         let tried = Tried::on(&topology, network.framing());
-        let expected = tried.play(&kind, 1_000, Seconds(f64::INFINITY)).unwrap();
+        let expected = tried
+            .play(&kind, &Collective::AllReduce(1_000), Seconds(f64::INFINITY))
+            .unwrap();
         let cluster = Cluster {
             all_reduce: kind.clone(),
             ..Cluster::new(Arc::clone(&topology), network.framing())

@@ -140,7 +140,8 @@ impl Run {
         let steps = self.steps.count();
         let rounds = self.rounds.of(layer);
         // Each sub-model has a fresh optimiser, as in the authors' code.
-        let mut learner = Learner::new(worker, self.gradients, &model, rounds * steps);
+        let learner = Learner::new(worker, self.gradients, &model, rounds * steps);
+        let mut learner = learner.after(self.rounds.first(layer) * steps);
         for round in 0..rounds {
             let epoch = self.rounds.first(layer) + round;
             worker.begin_epoch(epoch)?;

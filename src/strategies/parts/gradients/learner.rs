@@ -52,6 +52,13 @@ impl<M: Module> Learner<M> {
         }
     }
 
+    /// The same after so many steps of others of this training, so that no draw of theirs is made
+    /// again.
+    pub fn after(mut self, steps: usize) -> Self {
+        self.summed = steps as u64;
+        self
+    }
+
     /// The model that is the same on all workers: `model`, with which this worker goes on, or the
     /// last mean, where workers step by themselves.
     pub fn agreed<'a>(&'a self, model: &'a M) -> &'a M {
@@ -77,12 +84,13 @@ impl<M: Module> Learner<M> {
                     self.held = Some(gradient);
                     return Ok(model);
                 }
-                let (gradient, steps) = gradient;
-                let kind = TrafficKind::ParameterGradient;
-                let mut gradient = self.sum(worker, gradient, kind)?;
+                let (mut gradient, steps) = gradient;
                 if self.gradients.every > 1 {
+                    // Before the sum: what a codec leaves out is fed back to a sum that may be of
+                    // another number of steps.
                     divide(&mut gradient, steps);
                 }
+                let gradient = self.sum(worker, gradient, TrafficKind::ParameterGradient)?;
                 Ok(self.update(worker, model, &gradient))
             }
             Average::Models => {
