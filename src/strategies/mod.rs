@@ -23,6 +23,7 @@ mod registration;
 mod registry;
 pub mod retexo;
 mod strategy;
+pub mod sylvie;
 pub mod train;
 pub mod varco;
 

@@ -18,6 +18,7 @@ impl Registry {
             super::bns::REGISTRATION,
             super::pipe::REGISTRATION,
             super::adaqp::REGISTRATION,
+            super::sylvie::REGISTRATION,
             super::grappa::REGISTRATION,
             super::retexo::REGISTRATION,
             super::distdgl::REGISTRATION,

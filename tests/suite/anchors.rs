@@ -9,13 +9,15 @@ use grapevine::sim::{Outcome, Scores};
 use grapevine::strategies::parts::ExchangePoint;
 
 /// Strategies that lose nothing when there is nobody to send to.
-pub const LOSSLESS: [(&str, &str); 23] = [
+pub const LOSSLESS: [(&str, &str); 25] = [
     ("full", ""),
     ("full", "exchange = \"product\"\ncache_features = false"),
     ("full", "cache_features = false"),
     ("isolated", ""),
     ("pipe", ""),
     ("pipe", "smoothing = \"both\""),
+    ("sylvie", ""),
+    ("sylvie", "cache_features = false\nlate = false"),
     ("adaqp", "assign_every = 2"),
     ("adaqp", "bits = 2"),
     ("bns", ""),

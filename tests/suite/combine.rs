@@ -43,7 +43,7 @@ const CHOICES: [(&str, &str); 14] = [
 const BATCHES: &str = "mini-batches";
 
 /// What all strategies are asked for, beside [`CHOICES`] that are of the same name.
-const STRATEGIES: [(&str, &str); 14] = [
+const STRATEGIES: [(&str, &str); 15] = [
     ("full", ""),
     ("isolated", ""),
     ("fixed", ""),
@@ -51,6 +51,7 @@ const STRATEGIES: [(&str, &str); 14] = [
     ("bns", ""),
     ("pipe", ""),
     ("adaqp", "bits = 4"),
+    ("sylvie", ""),
     ("train", ""),
     ("grappa", ""),
     ("retexo", "rounds_per_layer = 2"),

@@ -49,6 +49,7 @@ mod silence;
 mod sparse;
 mod storage;
 mod stripes;
+mod sylvie;
 mod tasks;
 mod timeline;
 mod trace;

@@ -124,6 +124,7 @@ const LATE: When = When {
         rows: None,
         gradients: None,
         features: false,
+        fresh_every: None,
     }),
     gradients: Gradients::PLAIN,
 };

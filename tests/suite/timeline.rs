@@ -9,7 +9,7 @@ use grapevine::model::{ModelKind, NormKind};
 use grapevine::net::{AllReduceChoice, ExchangeKind};
 
 /// Strategies with options, and whether they can, must or cannot train in mini-batches.
-const TRAININGS: [(&str, &str, Option<bool>); 53] = [
+const TRAININGS: [(&str, &str, Option<bool>); 56] = [
     ("full", "", None),
     (
         "full",
@@ -74,6 +74,13 @@ const TRAININGS: [(&str, &str, Option<bool>); 53] = [
         Some(false),
     ),
     ("pipe", "", Some(false)),
+    ("sylvie", "fresh_every = 2", Some(false)),
+    (
+        "sylvie",
+        "fresh_every = 3\ncache_features = false\noverlap = true",
+        Some(false),
+    ),
+    ("sylvie", "late = false", None),
     (
         "pipe",
         "smoothing = \"both\"\noverlap = true\ncache_features = false",

@@ -153,7 +153,7 @@ fn full_sends_features_once_and_every_hidden_row_twice_an_epoch() {
 fn every_strategy_that_sums_gradients_sends_what_a_ring_sends() {
     for case in cases() {
         for kind in [
-            "full", "isolated", "fixed", "varco", "bns", "pipe", "adaqp", "grappa",
+            "full", "isolated", "fixed", "varco", "bns", "pipe", "adaqp", "sylvie", "grappa",
         ] {
             let run = Run::new(&case, kind, "");
             let p = case.workers as u64;
@@ -191,6 +191,30 @@ fn bns_sends_a_share_of_every_pairs_rows_and_their_ids() {
                     assert_eq!(of(TrafficKind::Activation), 4 * drawn * hidden);
                     assert_eq!(of(TrafficKind::ActivationGradient), 4 * drawn * hidden);
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn sylvie_sends_a_bit_an_entry_and_four_bytes_a_row() {
+    for case in cases() {
+        for options in ["", "late = false", "cache_features = false"] {
+            let run = Run::new(&case, "sylvie", options);
+            let (b, d) = (run.boundary(), run.widths());
+            let message = |rows: u64, width: u64| 4 * rows + (rows * width).div_ceil(8);
+            let layer = |l: usize| run.crossing(|rows| message(rows, d[l]));
+            let hidden: u64 = (1..case.layers).map(layer).sum();
+            for epoch in 0..case.epochs {
+                let features = match (options, epoch) {
+                    ("cache_features = false", _) => layer(0),
+                    (_, 0) => 4 * b * d[0],
+                    _ => 0,
+                };
+                let of = |kind| run.epoch(epoch, kind);
+                assert_eq!(of(TrafficKind::Feature), features, "{options}");
+                assert_eq!(of(TrafficKind::Activation), hidden, "{options}");
+                assert_eq!(of(TrafficKind::ActivationGradient), hidden, "{options}");
             }
         }
     }

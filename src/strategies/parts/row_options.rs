@@ -15,6 +15,7 @@ struct Options {
     late: Option<bool>,
     smoothing: Smoothing,
     gamma: Option<f32>,
+    fresh_every: Option<usize>,
     cache_features: Option<bool>,
     exchange: Option<ExchangePoint>,
     overlap: bool,
@@ -42,7 +43,14 @@ enum Smoothing {
 }
 
 /// The keys of how rows are encoded.
-const CODEC_KEYS: [&str; 5] = ["codec", "ratio", "schedule", "rescale", "measure_error"];
+const CODEC_KEYS: [&str; 6] = [
+    "codec",
+    "ratio",
+    "schedule",
+    "rescale",
+    "measure_error",
+    "compress_last",
+];
 
 impl RowExchange {
     /// This with what a table says; `known` are the options that the strategy has.
@@ -73,8 +81,12 @@ impl RowExchange {
         };
         let late = read.late.unwrap_or(self.staleness.is_some());
         let staleness = read.staleness(late, exchange.compression.cache_features)?;
+        let fresh_every = self.staleness.and_then(|late| late.fresh_every);
         let exchange = Self {
-            staleness,
+            staleness: staleness.map(|late| Staleness {
+                fresh_every: late.fresh_every.or(fresh_every),
+                ..late
+            }),
             ..exchange
         };
         if read.rows == Rows::None {
@@ -134,6 +146,12 @@ impl Options {
                 );
             }
         }
+        if self.fresh_every.is_some() && !late {
+            return refuse("fresh_every", "is of what comes late: add `late = true`");
+        }
+        if self.fresh_every == Some(0) {
+            return refuse("fresh_every", "must be at least 1");
+        }
         let gamma = Some(self.gamma.unwrap_or(0.95));
         let (rows, gradients) = match self.smoothing {
             Smoothing::None => (None, None),
@@ -145,6 +163,7 @@ impl Options {
             rows,
             gradients,
             features: !cache_features,
+            fresh_every: self.fresh_every,
         }))
     }
 }

@@ -31,6 +31,10 @@ pub enum Wait {
     Nothing,
     /// The one before.
     Before,
+    /// None: that before was waited for in its epoch, and is read again.
+    Past,
+    /// The one before, which nobody reads, and the one that it starts.
+    Both,
 }
 
 impl CrossingPlan {
@@ -109,13 +113,24 @@ impl CrossingPlan {
     }
 
     fn exchange(&self, track: &mut Track, exchange: Exchange) {
+        self.wait.write(track, exchange);
+    }
+}
+
+impl Wait {
+    /// Writes down an exchange that is waited for so.
+    pub fn write(self, track: &mut Track, exchange: Exchange) {
         let (kind, layer) = (exchange.kind, exchange.layer);
-        match self.wait {
-            Wait::Now => track.exchange(exchange),
-            Wait::Nothing => track.start_exchange(exchange),
-            Wait::Before => {
+        match self {
+            Self::Now => track.exchange(exchange),
+            Self::Nothing | Self::Past => track.start_exchange(exchange),
+            Self::Before => {
                 track.finish_exchange(kind, layer);
                 track.start_exchange(exchange);
+            }
+            Self::Both => {
+                track.finish_exchange(kind, layer);
+                track.exchange(exchange);
             }
         }
     }
