@@ -33,7 +33,7 @@ fn every_strategy_trains_on_every_backend() {
     for backend in backends {
         for kind in [
             "full", "isolated", "fixed", "varco", "bns", "pipe", "adaqp", "grappa", "retexo",
-            "distdgl", "llcg", "cluster", "sylvie",
+            "distdgl", "llcg", "cluster", "sylvie", "cagnet", "sancus", "fedavg", "fedgcn",
         ] {
             let batches = BatchSpec {
                 size: 10,

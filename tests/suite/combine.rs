@@ -8,11 +8,13 @@ use grapevine::graph::BatchSpec;
 use grapevine::strategies::Registry;
 
 /// Choices: a name in the tables, and what an entry says; mini-batches are a matter of the case.
-const CHOICES: [(&str, &str); 14] = [
+const CHOICES: [(&str, &str); 16] = [
     ("no rows", "rows = \"none\""),
+    ("blocks", "rows = \"blocks\""),
     ("share", "share = 0.5"),
     ("late", "late = true"),
     ("smoothing", "late = true\nsmoothing = \"both\""),
+    ("bound", "bound = 1"),
     ("codec", "codec = \"quantise\""),
     (
         "difference",
@@ -43,7 +45,7 @@ const CHOICES: [(&str, &str); 14] = [
 const BATCHES: &str = "mini-batches";
 
 /// What all strategies are asked for, beside [`CHOICES`] that are of the same name.
-const STRATEGIES: [(&str, &str); 15] = [
+const STRATEGIES: [(&str, &str); 19] = [
     ("full", ""),
     ("isolated", ""),
     ("fixed", ""),
@@ -52,6 +54,8 @@ const STRATEGIES: [(&str, &str); 15] = [
     ("pipe", ""),
     ("adaqp", "bits = 4"),
     ("sylvie", ""),
+    ("cagnet", ""),
+    ("sancus", ""),
     ("train", ""),
     ("grappa", ""),
     ("retexo", "rounds_per_layer = 2"),
@@ -61,6 +65,8 @@ const STRATEGIES: [(&str, &str); 15] = [
     ),
     ("distdgl", ""),
     ("llcg", "local_steps = 2"),
+    ("fedavg", ""),
+    ("fedgcn", ""),
     ("cluster", "clusters = 12\nclusters_per_batch = 1"),
 ];
 

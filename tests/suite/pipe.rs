@@ -126,6 +126,8 @@ const LATE: When = When {
         features: false,
         fresh_every: None,
     }),
+    kept: None,
+    blocks: false,
     gradients: Gradients::PLAIN,
 };
 

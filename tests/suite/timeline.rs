@@ -9,7 +9,7 @@ use grapevine::model::{ModelKind, NormKind};
 use grapevine::net::{AllReduceChoice, ExchangeKind};
 
 /// Strategies with options, and whether they can, must or cannot train in mini-batches.
-const TRAININGS: [(&str, &str, Option<bool>); 56] = [
+const TRAININGS: [(&str, &str, Option<bool>); 63] = [
     ("full", "", None),
     (
         "full",
@@ -81,6 +81,14 @@ const TRAININGS: [(&str, &str, Option<bool>); 56] = [
         Some(false),
     ),
     ("sylvie", "late = false", None),
+    ("cagnet", "", Some(false)),
+    (
+        "cagnet",
+        "exchange = \"product\"\noverlap = true",
+        Some(false),
+    ),
+    ("sancus", "", Some(false)),
+    ("train", "bound = 2\nexchange = \"product\"", Some(false)),
     (
         "pipe",
         "smoothing = \"both\"\noverlap = true\ncache_features = false",
@@ -132,6 +140,9 @@ const TRAININGS: [(&str, &str, Option<bool>); 56] = [
         "codec = \"top_k\"\nratio = 3\ncache = 800",
         Some(true),
     ),
+    ("fedavg", "absent = 0.5", Some(false)),
+    ("fedgcn", "hops = 0\nlocal_steps = 2", Some(false)),
+    ("fedavg", "local_steps = 1", Some(false)),
     ("llcg", "local_steps = 2", Some(false)),
     ("llcg", "local_steps = 1\nserver_steps = 0", Some(false)),
     (

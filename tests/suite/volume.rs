@@ -153,7 +153,8 @@ fn full_sends_features_once_and_every_hidden_row_twice_an_epoch() {
 fn every_strategy_that_sums_gradients_sends_what_a_ring_sends() {
     for case in cases() {
         for kind in [
-            "full", "isolated", "fixed", "varco", "bns", "pipe", "adaqp", "sylvie", "grappa",
+            "full", "isolated", "fixed", "varco", "bns", "pipe", "adaqp", "sylvie", "cagnet",
+            "sancus", "grappa",
         ] {
             let run = Run::new(&case, kind, "");
             let p = case.workers as u64;
@@ -215,6 +216,30 @@ fn sylvie_sends_a_bit_an_entry_and_four_bytes_a_row() {
                 assert_eq!(of(TrafficKind::Feature), features, "{options}");
                 assert_eq!(of(TrafficKind::Activation), hidden, "{options}");
                 assert_eq!(of(TrafficKind::ActivationGradient), hidden, "{options}");
+            }
+        }
+    }
+}
+
+#[test]
+fn cagnet_sends_all_rows_to_all_whatever_the_cut() {
+    for case in cases() {
+        for options in ["", "cache_features = true"] {
+            let run = Run::new(&case, "cagnet", options);
+            let (n, p) = (
+                run.setting.dataset.graph.nodes() as u64,
+                case.workers as u64,
+            );
+            let d = run.widths();
+            let product = |columns: u64| 4 * (p - 1) * n * columns;
+            let hidden = product(d[1..case.layers].iter().sum());
+            for epoch in 0..case.epochs {
+                let once = epoch > 0 && !options.is_empty();
+                let features = if once { 0 } else { product(d[0]) };
+                let of = |kind| run.epoch(epoch, kind);
+                assert_eq!(of(TrafficKind::Feature), features);
+                assert_eq!(of(TrafficKind::Activation), hidden);
+                assert_eq!(of(TrafficKind::ActivationGradient), hidden);
             }
         }
     }

@@ -38,7 +38,7 @@ fn lost_at(outcome: &Outcome) -> Option<usize> {
     lost.map(|record| record.epoch)
 }
 
-const STRATEGIES: [(&str, &str); 10] = [
+const STRATEGIES: [(&str, &str); 12] = [
     ("full", ""),
     ("isolated", ""),
     ("fixed", "ratio = 4"),
@@ -49,6 +49,8 @@ const STRATEGIES: [(&str, &str); 10] = [
     ("bns", ""),
     ("pipe", ""),
     ("sylvie", ""),
+    ("cagnet", ""),
+    ("sancus", ""),
 ];
 
 #[test]

@@ -3,31 +3,33 @@
 
 use serde::Deserialize;
 
-use super::{BoundaryShare, ExchangePoint, Gradients, RowExchange, Staleness};
+use super::{Bound, BoundaryShare, ExchangePoint, Gradients, RowExchange, Staleness};
 use crate::strategies::{OptionError, OptionInfo, options};
 
 /// All that an experiment file may say beside the codec.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 struct Options {
-    rows: Rows,
+    rows: Option<Rows>,
     share: Option<f64>,
     late: Option<bool>,
     smoothing: Smoothing,
     gamma: Option<f32>,
     fresh_every: Option<usize>,
+    bound: Option<usize>,
     cache_features: Option<bool>,
     exchange: Option<ExchangePoint>,
     overlap: bool,
     gradients: Gradients,
 }
 
-/// Whether any rows cross.
+/// Which rows cross.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Rows {
     #[default]
     All,
+    Blocks,
     None,
 }
 
@@ -68,7 +70,9 @@ impl RowExchange {
         let (compression, others) = self.compression.clone().read(table, &CODEC_KEYS)?;
         let read: Options = options(&others)?;
         let exchange = Self {
-            crosses: self.crosses && read.rows == Rows::All,
+            crosses: self.crosses && read.rows != Some(Rows::None),
+            blocks: read.rows.map_or(self.blocks, |rows| rows == Rows::Blocks),
+            kept: read.bound.map(Bound).or(self.kept),
             share: share(read.share)?.or(self.share),
             overlap: read.overlap,
             gradients: read.gradients,
@@ -89,7 +93,7 @@ impl RowExchange {
             }),
             ..exchange
         };
-        if read.rows == Rows::None {
+        if read.rows == Some(Rows::None) {
             nothing_else(table)?;
         }
         exchange.check()?;
@@ -107,6 +111,14 @@ impl RowExchange {
                  one; leave out one of the two",
             );
         }
+        if self.share.is_some() && self.blocks {
+            return refuse(
+                "rows",
+                "does not go with a share of the boundary: with \"blocks\" all rows of a worker cross, and not a part of those that are \
+                 read; leave out one of the two",
+            );
+        }
+        self.check_kept()?;
         if self.share.is_some() && self.compression.remembers() {
             return refuse(
                 "codec",
@@ -119,6 +131,33 @@ impl RowExchange {
             return refuse(
                 "cache_features",
                 "must be true with a codec and smoothing of features: what a mean of compressed features holds cannot be planned",
+            );
+        }
+        Ok(())
+    }
+}
+
+impl RowExchange {
+    /// Whether what is used again goes with the rest.
+    fn check_kept(&self) -> Result<(), OptionError> {
+        let refuse = |what: &str| Err(OptionError::key("bound", what));
+        if self.kept.is_none() {
+            return Ok(());
+        }
+        if self.share.is_some() {
+            return refuse(
+                "does not go with a share of the boundary: what is used again would be rows of another draw; leave out one of the two",
+            );
+        }
+        if self.staleness.is_some() {
+            return refuse(
+                "does not go with `late`: rows are used again, or an epoch after they were sent; leave out one of the two",
+            );
+        }
+        if self.compression.codec.is_some() {
+            return refuse(
+                "does not go with `codec`: a gradient goes back in the entries in which its row came, and rows that are used again \
+                 came in those of another epoch; leave out one of the two",
             );
         }
         Ok(())

@@ -12,6 +12,8 @@
 //! | `varco` | the same and `schedule` |
 //! | `bns` | `share = 0.1`, `exchange = "input"` |
 //! | `pipe` | `late = true`, `exchange = "input"` |
+//! | `cagnet` | `rows = "blocks"`, `exchange = "input"`, `cache_features = false` |
+//! | `sancus` | `rows = "blocks"`, `exchange = "input"`, `bound = 1` |
 //! | `sylvie` | the same, `codec = { kind = "quantise_rows", bits = 1 }`, `compress_last = true`, `fresh_every = 10` |
 //!
 //! `codec = { kind = "quantise_rows", bits = 4 }`, `compress_last = true`, `exchange = "input"` and
@@ -37,7 +39,7 @@ pub const REGISTRATION: Registration = Registration {
             OptionInfo {
                 name: "rows",
                 default: "all",
-                meaning: "Which rows cross: all, or none, and cut edges are dropped (as `isolated`).",
+                meaning: "Which rows cross: all that are read; blocks, those that are not read too (as `cagnet`); or none, and cut edges are dropped (as `isolated`).",
             },
             OptionInfo {
                 name: "share",
@@ -60,6 +62,11 @@ pub const REGISTRATION: Registration = Registration {
                 meaning: "Weight γ of the mean so far, 0 or more and below 1 (as `pipe`).",
             },
             FRESH_EVERY,
+            OptionInfo {
+                name: "bound",
+                default: "none",
+                meaning: "Send rows and gradients only in epochs in which those that came last would be older than so many epochs, and use them again in the others (as `sancus`); resent features are not meant.",
+            },
             OptionInfo {
                 name: "cache_features",
                 default: "true",

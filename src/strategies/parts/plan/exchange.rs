@@ -178,9 +178,22 @@ impl ExchangePlanner {
             );
         }
         let features = self.all_features(track, rank, epoch);
-        let mut crossing = CrossingPlan::whole(part);
-        crossing.wait = self.wait(epoch.number);
+        let bound = self.when.kept;
+        let crossing = CrossingPlan {
+            wait: self.wait(epoch.number),
+            rests: bound.is_some_and(|bound| !bound.sends_in(epoch.number)),
+            ..self.crossing(rank)
+        };
         self.pass(track, rank, [whole; 2], features, &crossing, wires);
+    }
+
+    /// The rows that cross between a worker and the others, where no share of them is drawn.
+    fn crossing(&self, rank: usize) -> CrossingPlan {
+        let counts = &self.setting.counts;
+        if self.when.blocks {
+            return CrossingPlan::of_blocks(counts, rank);
+        }
+        CrossingPlan::whole(&counts.parts[rank])
     }
 
     /// How the rows and gradients of an epoch are waited for.
@@ -226,7 +239,7 @@ impl ExchangePlanner {
         }
         let setting = Arc::clone(&self.setting);
         let part = &setting.counts.parts[rank];
-        let crossing = CrossingPlan::whole(part);
+        let crossing = self.crossing(rank);
         let wire = epoch.sent.wires[0].as_ref();
         if let (true, Some(wire)) = (self.features_late(), wire) {
             return self.late_features(track, rank, &crossing, wire, epoch.number);
