@@ -19,6 +19,7 @@ impl Registry {
             super::pipe::REGISTRATION,
             super::adaqp::REGISTRATION,
             super::sylvie::REGISTRATION,
+            super::ecgraph::REGISTRATION,
             super::cagnet::REGISTRATION,
             super::sancus::REGISTRATION,
             super::grappa::REGISTRATION,

@@ -9,7 +9,7 @@ use grapevine::sim::{Outcome, Scores};
 use grapevine::strategies::parts::ExchangePoint;
 
 /// Strategies that lose nothing when there is nobody to send to.
-pub const LOSSLESS: [(&str, &str); 29] = [
+pub const LOSSLESS: [(&str, &str); 30] = [
     ("full", ""),
     ("full", "exchange = \"product\"\ncache_features = false"),
     ("full", "cache_features = false"),
@@ -17,6 +17,7 @@ pub const LOSSLESS: [(&str, &str); 29] = [
     ("pipe", ""),
     ("pipe", "smoothing = \"both\""),
     ("sylvie", ""),
+    ("ecgraph", ""),
     ("cagnet", ""),
     ("sancus", ""),
     ("train", "rows = \"blocks\"\nbound = 2"),

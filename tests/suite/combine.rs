@@ -45,7 +45,7 @@ const CHOICES: [(&str, &str); 16] = [
 const BATCHES: &str = "mini-batches";
 
 /// What all strategies are asked for, beside [`CHOICES`] that are of the same name.
-const STRATEGIES: [(&str, &str); 19] = [
+const STRATEGIES: [(&str, &str); 20] = [
     ("full", ""),
     ("isolated", ""),
     ("fixed", ""),
@@ -54,6 +54,7 @@ const STRATEGIES: [(&str, &str); 19] = [
     ("pipe", ""),
     ("adaqp", "bits = 4"),
     ("sylvie", ""),
+    ("ecgraph", ""),
     ("cagnet", ""),
     ("sancus", ""),
     ("train", ""),

@@ -9,7 +9,7 @@ use grapevine::model::{ModelKind, NormKind};
 use grapevine::net::{AllReduceChoice, ExchangeKind};
 
 /// Strategies with options, and whether they can, must or cannot train in mini-batches.
-const TRAININGS: [(&str, &str, Option<bool>); 63] = [
+const TRAININGS: [(&str, &str, Option<bool>); 65] = [
     ("full", "", None),
     (
         "full",
@@ -81,6 +81,12 @@ const TRAININGS: [(&str, &str, Option<bool>); 63] = [
         Some(false),
     ),
     ("sylvie", "late = false", None),
+    ("ecgraph", "period = 2", Some(false)),
+    (
+        "ecgraph",
+        "period = 3\nbits = 4\nexchange = \"product\"\noverlap = true",
+        Some(false),
+    ),
     ("cagnet", "", Some(false)),
     (
         "cagnet",

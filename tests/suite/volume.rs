@@ -222,6 +222,33 @@ fn sylvie_sends_a_bit_an_entry_and_four_bytes_a_row() {
 }
 
 #[test]
+fn ecgraph_sends_whole_rows_now_and_then_and_two_bits_between() {
+    for case in cases() {
+        let run = Run::new(&case, "ecgraph", "period = 2");
+        let (b, d) = (run.boundary(), run.widths());
+        let quantised = |rows: u64, width: u64| 4 * rows + (2 * rows * width).div_ceil(8);
+        let hidden = |of: &dyn Fn(u64, u64) -> u64| -> u64 {
+            let layer = |l: usize| run.crossing(|rows| of(rows, d[l]));
+            (1..case.layers).map(layer).sum()
+        };
+        let back = hidden(&quantised);
+        // Two bits a row say what a reader takes.
+        let between = hidden(&|rows, width| quantised(rows, width) + rows.div_ceil(4));
+        let whole = hidden(&|rows, width| 4 * rows * width);
+        for epoch in 0..case.epochs {
+            let of = |kind| run.epoch(epoch, kind);
+            let forward = if epoch % 2 == 0 { whole } else { between };
+            assert_eq!(
+                of(TrafficKind::Feature),
+                if epoch == 0 { 4 * b * d[0] } else { 0 }
+            );
+            assert_eq!(of(TrafficKind::Activation), forward);
+            assert_eq!(of(TrafficKind::ActivationGradient), back);
+        }
+    }
+}
+
+#[test]
 fn cagnet_sends_all_rows_to_all_whatever_the_cut() {
     for case in cases() {
         for options in ["", "cache_features = true"] {

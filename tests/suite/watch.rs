@@ -38,7 +38,7 @@ fn lost_at(outcome: &Outcome) -> Option<usize> {
     lost.map(|record| record.epoch)
 }
 
-const STRATEGIES: [(&str, &str); 12] = [
+const STRATEGIES: [(&str, &str); 13] = [
     ("full", ""),
     ("isolated", ""),
     ("fixed", "ratio = 4"),
@@ -49,6 +49,7 @@ const STRATEGIES: [(&str, &str); 12] = [
     ("bns", ""),
     ("pipe", ""),
     ("sylvie", ""),
+    ("ecgraph", ""),
     ("cagnet", ""),
     ("sancus", ""),
 ];

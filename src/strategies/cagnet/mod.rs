@@ -2,18 +2,18 @@
 //! algorithm of CAGNET (Tripathy, Yelick and Buluç, *Reducing Communication in Graph Neural Network
 //! Training*, SC 2020).
 //!
-//! Nodes are dealt to workers, and with them rows of the adjacency matrix and of all layers. In each
-//! epoch and layer a worker sends the rows of *all* its nodes to all others, whether they have
+//! Nodes are dealt to workers, and with them rows of the adjacency matrix and of all layers. In
+//! each epoch and layer a worker sends the rows of *all* its nodes to all others, whether they have
 //! neighbours there or not. On the way back it sends to each owner the gradient of all the owner's
 //! rows, zeros among them: of the products of its own block with the others' it keeps none but the
 //! owners' sums (the paper's outer product with a reduce-scatter, §IV-A). Sums are those of `full`
 //! in the same order, and so are results, to the bit.
 //!
 //! A product with the adjacency matrix of `n` nodes over rows of `d` columns moves `4(P − 1) n d`
-//! bytes over all `P` workers, whatever the cut. With `L` layers an epoch moves
-//! `4(P − 1) n Σ_{l<L} d_l` bytes forward, of which `d_0` are the features' (`feature`), and
-//! `4(P − 1) n Σ_{1≤l<L} d_l` back. Rows go in one message to each other worker: a tree would send as
-//! many bytes in other messages.
+//! bytes over all `P` workers, whatever the cut. With `L` layers an epoch moves `4(P − 1) n Σ_{l<L}
+//! d_l` bytes forward, of which `d_0` are the features' (`feature`), and `4(P − 1) n Σ_{1≤l<L} d_l`
+//! back. Rows go in one message to each other worker: a tree would send as many bytes in other
+//! messages.
 //!
 //! Evidence, in the authors' code: a broadcast of each worker's block in turn, before the product
 //! with W, of features in every epoch too. Theirs goes one worker after the other, here all send at

@@ -8,24 +8,24 @@
 //! `absent`. It sends them its model; each takes `local_steps` steps with all of its training nodes
 //! and the mean of their losses, and sends the result back; the server takes the mean, weighted by
 //! training nodes. A round moves `2 · 4|θ|` bytes for each client that takes part, but the server's
-//! own (`parameter`). *A round is what is recorded as an epoch*; `training.epochs` is how many steps
-//! a client takes in all that is never absent, and the last round has those that are left.
+//! own (`parameter`). *A round is what is recorded as an epoch*; `training.epochs` is how many
+//! steps a client takes in all that is never absent, and the last round has those that are left.
 //!
-//! With `hops = 0`, which is `fedavg`, a client knows its own nodes and the edges between them. With
-//! more, all clients send the server, before the first round and once, what their features add to
-//! the first layer's sums `Σ_u A_vu x_u` of their own nodes and of those they have edges to: never a
-//! feature of its own. The server adds up what came, and sends each client the sums of its own nodes
-//! (1 hop), or of these and their neighbours (2 hops). With `H` nodes that clients have edges to,
-//! summed over clients, that moves `4F(n + H)` bytes there and `4Fn`, or `4F(n + H)`, back, less
-//! those of the client beside the server (`feature`). The first layer is exact then: it multiplies
-//! the sums. The second gathers own rows (1 hop), or own and neighbours' (2 hops), which is exact
-//! too; so with 2 hops, two layers and one step a round, plain SGD is that of one device. Layers
-//! above the second gather own rows.
+//! With `hops = 0`, which is `fedavg`, a client knows its own nodes and the edges between them.
+//! With more, all clients send the server, before the first round and once, what their features add
+//! to the first layer's sums `Σ_u A_vu x_u` of their own nodes and of those they have edges to:
+//! never a feature of its own. The server adds up what came, and sends each client the sums of its
+//! own nodes (1 hop), or of these and their neighbours (2 hops). With `H` nodes that clients have
+//! edges to, summed over clients, that moves `4F(n + H)` bytes there and `4Fn`, or `4F(n + H)`,
+//! back, less those of the client beside the server (`feature`). The first layer is exact then: it
+//! multiplies the sums. The second gathers own rows (1 hop), or own and neighbours' (2 hops), which
+//! is exact too; so with 2 hops, two layers and one step a round, plain SGD is that of one device.
+//! Layers above the second gather own rows.
 //!
 //! Evidence, in the authors' code (`yh-yao/FedGCN`): three local steps, the mean of models, plain
-//! there and weighted here as in the paper of `FedAvg`; SGD. That every client takes part is theirs,
-//! that some are absent McMahan et al.'s. Theirs encrypts what is exchanged; here nothing is. Dropout
-//! of the input is of the sums, not of the features in them.
+//! there and weighted here as in the paper of `FedAvg`; SGD. That every client takes part is
+//! theirs, that some are absent McMahan et al.'s. Theirs encrypts what is exchanged; here nothing
+//! is. Dropout of the input is of the sums, not of the features in them.
 
 mod client;
 mod sums;

@@ -4,11 +4,11 @@
 //! VLDB 2022).
 //!
 //! Workers own blocks of rows as in `cagnet`. In epoch 0 all send theirs to all others, in every
-//! layer, and the gradients of all of them back, and every worker keeps what it received. As long as
-//! that is at most `bound` epochs old, nobody sends, and rows and gradients are used again; after
-//! that everybody sends anew. So nothing is ever used that is older than `bound` epochs (the paper's
-//! bounded staleness, with epochs for its measure), and `bound = 0` is exact training. Parameter
-//! gradients are those of the epoch, summed by all; evaluation is exact.
+//! layer, and the gradients of all of them back, and every worker keeps what it received. As long
+//! as that is at most `bound` epochs old, nobody sends, and rows and gradients are used again;
+//! after that everybody sends anew. So nothing is ever used that is older than `bound` epochs (the
+//! paper's bounded staleness, with epochs for its measure), and `bound = 0` is exact training.
+//! Parameter gradients are those of the epoch, summed by all; evaluation is exact.
 //!
 //! With `n` nodes, `P` workers and `L` layers, an epoch with broadcasts moves
 //! `V = 8(P − 1) n Σ_{1≤l<L} d_l` bytes, the others nothing: on average `(1 − s) V` with a share
@@ -16,10 +16,10 @@
 //! `4(P − 1) n d_0`. Biased: by how much rows change in `bound` epochs.
 //!
 //! Evidence, in the authors' code (`chenzhao/light-dist-gnn`): whole blocks before the product with
-//! W, features kept from the first broadcast on, hidden rows kept and used in every other epoch, which
-//! is `bound = 1`, after 50 epochs without; gradients are kept where it is asked for. The paper's
-//! other measures look at how much rows change; those are not here. Derived here: what is kept of
-//! gradients are the sums over a worker's own nodes, which the owner adds up.
+//! W, features kept from the first broadcast on, hidden rows kept and used in every other epoch,
+//! which is `bound = 1`, after 50 epochs without; gradients are kept where it is asked for. The
+//! paper's other measures look at how much rows change; those are not here. Derived here: what is
+//! kept of gradients are the sums over a worker's own nodes, which the owner adds up.
 
 use super::parts::options::{EXCHANGE_INPUT, GRADIENTS, OVERLAP_GRADIENTS};
 use super::parts::{Bound, Compression, ExchangePoint, RowExchange};

@@ -14,7 +14,7 @@
 //! | `pipe` | `late = true`, `exchange = "input"` |
 //! | `cagnet` | `rows = "blocks"`, `exchange = "input"`, `cache_features = false` |
 //! | `sancus` | `rows = "blocks"`, `exchange = "input"`, `bound = 1` |
-//! | `sylvie` | the same, `codec = { kind = "quantise_rows", bits = 1 }`, `compress_last = true`, `fresh_every = 10` |
+//! | `sylvie` | as `pipe`, one bit with `quantise_rows`, `compress_last`, `fresh_every = 10` |
 //!
 //! `codec = { kind = "quantise_rows", bits = 4 }`, `compress_last = true`, `exchange = "input"` and
 //! `cache_features = false` are `adaqp` with `bits = 4`.
