@@ -10,8 +10,11 @@ mod guide {}
 
 pub mod adaqp;
 pub mod bns;
+pub mod cagnet;
 pub mod cluster;
 pub mod distdgl;
+pub mod ecgraph;
+pub mod fedgcn;
 pub mod fixed;
 pub mod full;
 pub mod grappa;
@@ -22,7 +25,9 @@ pub mod pipe;
 mod registration;
 mod registry;
 pub mod retexo;
+pub mod sancus;
 mod strategy;
+pub mod sylvie;
 pub mod train;
 pub mod varco;
 

@@ -9,13 +9,19 @@ use grapevine::sim::{Outcome, Scores};
 use grapevine::strategies::parts::ExchangePoint;
 
 /// Strategies that lose nothing when there is nobody to send to.
-pub const LOSSLESS: [(&str, &str); 23] = [
+pub const LOSSLESS: [(&str, &str); 30] = [
     ("full", ""),
     ("full", "exchange = \"product\"\ncache_features = false"),
     ("full", "cache_features = false"),
     ("isolated", ""),
     ("pipe", ""),
     ("pipe", "smoothing = \"both\""),
+    ("sylvie", ""),
+    ("ecgraph", ""),
+    ("cagnet", ""),
+    ("sancus", ""),
+    ("train", "rows = \"blocks\"\nbound = 2"),
+    ("sylvie", "cache_features = false\nlate = false"),
     ("adaqp", "assign_every = 2"),
     ("adaqp", "bits = 2"),
     ("bns", ""),
@@ -49,6 +55,7 @@ pub const LOSSLESS: [(&str, &str); 23] = [
     ),
     ("grappa", "chunks = 2\nremote_sampling = 0.5"),
     ("llcg", "local_steps = 1\nrho = 1\nserver_steps = 0"),
+    ("fedavg", "local_steps = 1"),
     ("llcg", "local_steps = 0\nserver_steps = 1"),
     ("cluster", "clusters = 2\nclusters_per_batch = 2"),
 ];

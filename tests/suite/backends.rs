@@ -33,7 +33,8 @@ fn every_strategy_trains_on_every_backend() {
     for backend in backends {
         for kind in [
             "full", "isolated", "fixed", "varco", "bns", "pipe", "adaqp", "grappa", "retexo",
-            "distdgl", "llcg", "cluster",
+            "distdgl", "llcg", "cluster", "sylvie", "cagnet", "sancus", "fedavg", "fedgcn",
+            "ecgraph",
         ] {
             let batches = BatchSpec {
                 size: 10,

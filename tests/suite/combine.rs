@@ -8,11 +8,13 @@ use grapevine::graph::BatchSpec;
 use grapevine::strategies::Registry;
 
 /// Choices: a name in the tables, and what an entry says; mini-batches are a matter of the case.
-const CHOICES: [(&str, &str); 14] = [
+const CHOICES: [(&str, &str); 16] = [
     ("no rows", "rows = \"none\""),
+    ("blocks", "rows = \"blocks\""),
     ("share", "share = 0.5"),
     ("late", "late = true"),
     ("smoothing", "late = true\nsmoothing = \"both\""),
+    ("bound", "bound = 1"),
     ("codec", "codec = \"quantise\""),
     (
         "difference",
@@ -43,7 +45,7 @@ const CHOICES: [(&str, &str); 14] = [
 const BATCHES: &str = "mini-batches";
 
 /// What all strategies are asked for, beside [`CHOICES`] that are of the same name.
-const STRATEGIES: [(&str, &str); 14] = [
+const STRATEGIES: [(&str, &str); 20] = [
     ("full", ""),
     ("isolated", ""),
     ("fixed", ""),
@@ -51,6 +53,10 @@ const STRATEGIES: [(&str, &str); 14] = [
     ("bns", ""),
     ("pipe", ""),
     ("adaqp", "bits = 4"),
+    ("sylvie", ""),
+    ("ecgraph", ""),
+    ("cagnet", ""),
+    ("sancus", ""),
     ("train", ""),
     ("grappa", ""),
     ("retexo", "rounds_per_layer = 2"),
@@ -60,6 +66,8 @@ const STRATEGIES: [(&str, &str); 14] = [
     ),
     ("distdgl", ""),
     ("llcg", "local_steps = 2"),
+    ("fedavg", ""),
+    ("fedgcn", ""),
     ("cluster", "clusters = 12\nclusters_per_batch = 1"),
 ];
 

@@ -191,7 +191,11 @@ fn it_says_nothing_of_mini_batches_and_is_refused_with_them() {
     for name in Registry::builtin().names() {
         assert_eq!(
             case.fit(&registry, name, "").is_err(),
-            ["llcg", "cluster", "bns", "pipe", "adaqp"].contains(&name),
+            [
+                "llcg", "cluster", "bns", "pipe", "adaqp", "sylvie", "cagnet", "sancus", "fedavg",
+                "fedgcn", "ecgraph"
+            ]
+            .contains(&name),
             "{name}"
         );
     }

@@ -124,7 +124,10 @@ const LATE: When = When {
         rows: None,
         gradients: None,
         features: false,
+        fresh_every: None,
     }),
+    kept: None,
+    blocks: false,
     gradients: Gradients::PLAIN,
 };
 

@@ -8,7 +8,7 @@ use grapevine::graph::BatchSpec;
 use half::f16;
 
 /// Strategies in which features travel, are kept, or arrive late.
-const OF_SEVERAL: [(&str, &str); 15] = [
+const OF_SEVERAL: [(&str, &str); 17] = [
     ("full", ""),
     ("full", "exchange = \"product\"\ncache_features = false"),
     ("isolated", ""),
@@ -21,6 +21,8 @@ const OF_SEVERAL: [(&str, &str); 15] = [
     ("grappa", "repartition_every = 2"),
     ("grappa", "halo = false"),
     ("llcg", ""),
+    ("fedavg", ""),
+    ("fedgcn", ""),
     ("cluster", ""),
     ("retexo", ""),
     ("retexo", "form = \"distributed\""),

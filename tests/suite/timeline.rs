@@ -9,7 +9,7 @@ use grapevine::model::{ModelKind, NormKind};
 use grapevine::net::{AllReduceChoice, ExchangeKind};
 
 /// Strategies with options, and whether they can, must or cannot train in mini-batches.
-const TRAININGS: [(&str, &str, Option<bool>); 53] = [
+const TRAININGS: [(&str, &str, Option<bool>); 65] = [
     ("full", "", None),
     (
         "full",
@@ -74,6 +74,27 @@ const TRAININGS: [(&str, &str, Option<bool>); 53] = [
         Some(false),
     ),
     ("pipe", "", Some(false)),
+    ("sylvie", "fresh_every = 2", Some(false)),
+    (
+        "sylvie",
+        "fresh_every = 3\ncache_features = false\noverlap = true",
+        Some(false),
+    ),
+    ("sylvie", "late = false", None),
+    ("ecgraph", "period = 2", Some(false)),
+    (
+        "ecgraph",
+        "period = 3\nbits = 4\nexchange = \"product\"\noverlap = true",
+        Some(false),
+    ),
+    ("cagnet", "", Some(false)),
+    (
+        "cagnet",
+        "exchange = \"product\"\noverlap = true",
+        Some(false),
+    ),
+    ("sancus", "", Some(false)),
+    ("train", "bound = 2\nexchange = \"product\"", Some(false)),
     (
         "pipe",
         "smoothing = \"both\"\noverlap = true\ncache_features = false",
@@ -125,6 +146,9 @@ const TRAININGS: [(&str, &str, Option<bool>); 53] = [
         "codec = \"top_k\"\nratio = 3\ncache = 800",
         Some(true),
     ),
+    ("fedavg", "absent = 0.5", Some(false)),
+    ("fedgcn", "hops = 0\nlocal_steps = 2", Some(false)),
+    ("fedavg", "local_steps = 1", Some(false)),
     ("llcg", "local_steps = 2", Some(false)),
     ("llcg", "local_steps = 1\nserver_steps = 0", Some(false)),
     (

@@ -153,7 +153,8 @@ fn full_sends_features_once_and_every_hidden_row_twice_an_epoch() {
 fn every_strategy_that_sums_gradients_sends_what_a_ring_sends() {
     for case in cases() {
         for kind in [
-            "full", "isolated", "fixed", "varco", "bns", "pipe", "adaqp", "grappa",
+            "full", "isolated", "fixed", "varco", "bns", "pipe", "adaqp", "sylvie", "cagnet",
+            "sancus", "grappa",
         ] {
             let run = Run::new(&case, kind, "");
             let p = case.workers as u64;
@@ -191,6 +192,81 @@ fn bns_sends_a_share_of_every_pairs_rows_and_their_ids() {
                     assert_eq!(of(TrafficKind::Activation), 4 * drawn * hidden);
                     assert_eq!(of(TrafficKind::ActivationGradient), 4 * drawn * hidden);
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn sylvie_sends_a_bit_an_entry_and_four_bytes_a_row() {
+    for case in cases() {
+        for options in ["", "late = false", "cache_features = false"] {
+            let run = Run::new(&case, "sylvie", options);
+            let (b, d) = (run.boundary(), run.widths());
+            let message = |rows: u64, width: u64| 4 * rows + (rows * width).div_ceil(8);
+            let layer = |l: usize| run.crossing(|rows| message(rows, d[l]));
+            let hidden: u64 = (1..case.layers).map(layer).sum();
+            for epoch in 0..case.epochs {
+                let features = match (options, epoch) {
+                    ("cache_features = false", _) => layer(0),
+                    (_, 0) => 4 * b * d[0],
+                    _ => 0,
+                };
+                let of = |kind| run.epoch(epoch, kind);
+                assert_eq!(of(TrafficKind::Feature), features, "{options}");
+                assert_eq!(of(TrafficKind::Activation), hidden, "{options}");
+                assert_eq!(of(TrafficKind::ActivationGradient), hidden, "{options}");
+            }
+        }
+    }
+}
+
+#[test]
+fn ecgraph_sends_whole_rows_now_and_then_and_two_bits_between() {
+    for case in cases() {
+        let run = Run::new(&case, "ecgraph", "period = 2");
+        let (b, d) = (run.boundary(), run.widths());
+        let quantised = |rows: u64, width: u64| 4 * rows + (2 * rows * width).div_ceil(8);
+        let hidden = |of: &dyn Fn(u64, u64) -> u64| -> u64 {
+            let layer = |l: usize| run.crossing(|rows| of(rows, d[l]));
+            (1..case.layers).map(layer).sum()
+        };
+        let back = hidden(&quantised);
+        // Two bits a row say what a reader takes.
+        let between = hidden(&|rows, width| quantised(rows, width) + rows.div_ceil(4));
+        let whole = hidden(&|rows, width| 4 * rows * width);
+        for epoch in 0..case.epochs {
+            let of = |kind| run.epoch(epoch, kind);
+            let forward = if epoch % 2 == 0 { whole } else { between };
+            assert_eq!(
+                of(TrafficKind::Feature),
+                if epoch == 0 { 4 * b * d[0] } else { 0 }
+            );
+            assert_eq!(of(TrafficKind::Activation), forward);
+            assert_eq!(of(TrafficKind::ActivationGradient), back);
+        }
+    }
+}
+
+#[test]
+fn cagnet_sends_all_rows_to_all_whatever_the_cut() {
+    for case in cases() {
+        for options in ["", "cache_features = true"] {
+            let run = Run::new(&case, "cagnet", options);
+            let (n, p) = (
+                run.setting.dataset.graph.nodes() as u64,
+                case.workers as u64,
+            );
+            let d = run.widths();
+            let product = |columns: u64| 4 * (p - 1) * n * columns;
+            let hidden = product(d[1..case.layers].iter().sum());
+            for epoch in 0..case.epochs {
+                let once = epoch > 0 && !options.is_empty();
+                let features = if once { 0 } else { product(d[0]) };
+                let of = |kind| run.epoch(epoch, kind);
+                assert_eq!(of(TrafficKind::Feature), features);
+                assert_eq!(of(TrafficKind::Activation), hidden);
+                assert_eq!(of(TrafficKind::ActivationGradient), hidden);
             }
         }
     }

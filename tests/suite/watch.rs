@@ -38,7 +38,7 @@ fn lost_at(outcome: &Outcome) -> Option<usize> {
     lost.map(|record| record.epoch)
 }
 
-const STRATEGIES: [(&str, &str); 9] = [
+const STRATEGIES: [(&str, &str); 13] = [
     ("full", ""),
     ("isolated", ""),
     ("fixed", "ratio = 4"),
@@ -48,6 +48,10 @@ const STRATEGIES: [(&str, &str); 9] = [
     ("retexo", ""),
     ("bns", ""),
     ("pipe", ""),
+    ("sylvie", ""),
+    ("ecgraph", ""),
+    ("cagnet", ""),
+    ("sancus", ""),
 ];
 
 #[test]

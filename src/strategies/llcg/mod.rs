@@ -32,11 +32,12 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::parts::plan::{pass_alone, pass_over, plan_each};
+use super::parts::server::{SERVER, average, hand_out, plan_average, plan_handing_out};
 use super::parts::{LayerwiseTrainer, LocalGraph};
 use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training, options};
 use crate::model::{BlockShape, Input};
 use crate::sim::{EpochReport, Planner, Setting, SimError, Track, Worker};
-use server::{SERVER, Server, average, hand_out};
+use server::Server;
 
 /// How experiments name and make it.
 pub const REGISTRATION: Registration = Registration {
@@ -193,6 +194,7 @@ impl Training for Rounds {
         let mut server: Option<Server> = None;
         // Of all steps so far, the server's too: each has dropout of its own.
         let mut taken = 0;
+        let all = vec![true; worker.size()];
         for (round, &steps) in self.steps.iter().enumerate() {
             worker.begin_epoch(round)?;
             // Only now has a round begun, under which the messages to the server are counted.
@@ -206,7 +208,7 @@ impl Training for Rounds {
                 losses.push(share * step.loss);
                 taken += 1;
             }
-            model = average(worker, model)?;
+            model = average(worker, model, &all)?;
             if let Some(server) = &mut server {
                 for step in 0..server_steps {
                     let loss;
@@ -218,7 +220,7 @@ impl Training for Rounds {
                 }
             }
             taken += server_steps;
-            model = hand_out(worker, model)?;
+            model = hand_out(worker, model, &all)?;
             let scores = worker.evaluate_model(round, &model)?;
             // Without local steps the other workers have no loss: zero of nothing, not 0/0.
             let loss = losses.iter().sum::<f64>() / losses.len().max(1) as f64;
@@ -249,7 +251,8 @@ fn write(rounds: &Rounds, round: usize, rank: usize, track: &mut Track) {
         pass_alone(track, setting, rank);
         track.update(model.parameters());
     }
-    server::plan_average(track, rank, workers, model.parameters());
+    let all = vec![true; workers];
+    plan_average(track, rank, &all, model.parameters());
     for _ in 0..if rank == SERVER {
         options.server_steps
     } else {
@@ -261,7 +264,7 @@ fn write(rounds: &Rounds, round: usize, rank: usize, track: &mut Track) {
         pass_over(track, setting, rank, whole, stored);
         track.update(model.parameters());
     }
-    server::plan_handing_out(track, rank, workers, model.parameters());
+    plan_handing_out(track, rank, &all, model.parameters());
 }
 
 #[cfg(test)]

@@ -1,17 +1,12 @@
-//! The server: it has the whole graph, averages models and corrects their mean.
+//! The server that has the whole graph: it corrects the mean of the models.
 
 use crate::graph::{Csr, Task};
-use crate::model::{
-    Block, Gnn, Input, Optimizer, Work, mean_targets, parameter_count, parameters, with_parameters,
-};
-use crate::net::{Bytes, Message, Outbox, TrafficKind, f32_bytes, floats, to_bytes};
+use crate::model::{Block, Gnn, Input, Optimizer, Work, mean_targets};
+use crate::net::{Message, Outbox, TrafficKind, f32_bytes, to_bytes};
 use crate::sim::{Activity, Setting, SimError, Track, Worker};
 use crate::strategies::parts::chunks::{Carried, Chunk, chunk_bytes};
-use crate::strategies::parts::plan::exchange_of;
+use crate::strategies::parts::server::{SERVER, others, plan_to_server, unpacked};
 use crate::strategies::parts::{LayerwiseTrainer, LocalGraph};
-
-/// The worker that is the server as well.
-pub const SERVER: usize = 0;
 
 /// What travels of each node besides its degree, edges and features.
 const fn carried(task: Task) -> Carried {
@@ -33,54 +28,11 @@ pub fn plan_gathering(track: &mut Track, setting: &Setting, rank: usize) {
         (TrafficKind::Repartition, structure),
         (TrafficKind::Feature, features),
     ] {
-        to_server(track, kind, rank, counts.workers(), bytes);
+        plan_to_server(track, kind, rank, counts.workers(), bytes);
     }
     if rank == SERVER {
         track.compute(Work::pass(counts.nodes * width + counts.edges));
     }
-}
-
-/// What a worker does in [`average`].
-pub fn plan_average(track: &mut Track, rank: usize, workers: usize, parameters: usize) {
-    if rank != SERVER {
-        track.compute(Work::pass(parameters)); // packing
-    }
-    to_server(
-        track,
-        TrafficKind::Parameter,
-        rank,
-        workers,
-        f32_bytes(parameters),
-    );
-    if rank == SERVER {
-        track.compute(Work::pass(parameters * workers));
-    }
-}
-
-/// What a worker does in [`hand_out`].
-pub fn plan_handing_out(track: &mut Track, rank: usize, workers: usize, parameters: usize) {
-    let kind = TrafficKind::Parameter;
-    if rank == SERVER {
-        let peers = 1..workers as u32;
-        peers
-            .clone()
-            .for_each(|_| track.compute(Work::pass(parameters)));
-        let to = peers.map(|peer| (peer, f32_bytes(parameters))).collect();
-        track.exchange(exchange_of(kind, 0, to, Vec::new()));
-    } else {
-        track.exchange(exchange_of(kind, 0, Vec::new(), vec![SERVER as u32]));
-        track.compute(Work::pass(parameters));
-    }
-}
-
-/// A message of everybody else to the server.
-fn to_server(track: &mut Track, kind: TrafficKind, rank: usize, workers: usize, bytes: Bytes) {
-    let (to, from) = if rank == SERVER {
-        (Vec::new(), (1..workers as u32).collect())
-    } else {
-        (vec![(SERVER as u32, bytes)], Vec::new())
-    };
-    track.exchange(exchange_of(kind, 0, to, from));
 }
 
 /// What the server trains on.
@@ -114,7 +66,7 @@ impl Server {
         for (kind, payload) in kinds.into_iter().zip(payloads) {
             let mut outbox = Outbox::new(kind, 0);
             if rank == SERVER {
-                outbox.expect = others(worker);
+                outbox.expect = others(&vec![true; worker.size()]);
             } else {
                 let peer = SERVER;
                 outbox.messages.push(Message { peer, payload });
@@ -204,82 +156,4 @@ fn whole(worker: &Worker, parts: Vec<Chunk>) -> (LocalGraph, Input) {
     };
     let features = Input::from_features(features.select(&order), place);
     (local, features)
-}
-
-/// On the server the mean of all models, weighted by training nodes; elsewhere the worker's own.
-///
-/// # Errors
-/// If communication fails.
-pub fn average(worker: &mut Worker, model: Gnn) -> Result<Gnn, SimError> {
-    let mut outbox = Outbox::new(TrafficKind::Parameter, 0);
-    if worker.rank() != SERVER {
-        outbox.messages.push(packed(worker, &model, SERVER));
-        worker.exchange(outbox)?;
-        return Ok(model);
-    }
-    outbox.expect = others(worker);
-    let inbox = worker.exchange(outbox)?;
-    worker.compute(Activity::Exchange, |worker| {
-        let all = worker.training_nodes() as f64;
-        let parts = &worker.setting().boundary.parts;
-        let share = |rank: usize| parts[rank].training as f64 / all;
-        // In double precision, so that the mean is rounded once.
-        let mut mean: Vec<f64> = parameters(&model)
-            .into_iter()
-            .map(|value| share(SERVER) * f64::from(value))
-            .collect();
-        for message in &inbox {
-            let values = unpacked(message, mean.len())?;
-            for (sum, value) in mean.iter_mut().zip(values) {
-                *sum += share(message.peer) * f64::from(value);
-            }
-        }
-        let mean: Vec<f32> = mean.into_iter().map(|value| value as f32).collect();
-        Ok(with_parameters(model, &mean))
-    })
-}
-
-/// The server's model, on all workers.
-///
-/// # Errors
-/// If communication fails.
-pub fn hand_out(worker: &mut Worker, model: Gnn) -> Result<Gnn, SimError> {
-    let mut outbox = Outbox::new(TrafficKind::Parameter, 0);
-    if worker.rank() == SERVER {
-        let peers = others(worker).into_iter();
-        outbox.messages = peers.map(|peer| packed(worker, &model, peer)).collect();
-        worker.exchange(outbox)?;
-        return Ok(model);
-    }
-    outbox.expect = vec![SERVER];
-    let inbox = worker.exchange(outbox)?;
-    let count = parameter_count(&model);
-    worker.compute(Activity::Exchange, |_| {
-        let values = unpacked(&inbox[0], count)?; // one message was expected
-        Ok(with_parameters(model, &values))
-    })
-}
-
-/// A model on its way to `peer`.
-fn packed(worker: &mut Worker, model: &Gnn, peer: usize) -> Message {
-    worker.compute(Activity::Exchange, |_| Message {
-        peer,
-        payload: to_bytes(&parameters(model)),
-    })
-}
-
-/// So many numbers as they arrived.
-fn unpacked(message: &Message, count: usize) -> Result<Vec<f32>, SimError> {
-    let values: Vec<f32> = floats(&message.payload).collect();
-    if values.len() == count {
-        return Ok(values);
-    }
-    Err(SimError::Strategy(
-        "a message of another size arrived".to_owned(),
-    ))
-}
-
-/// All workers but the server's.
-fn others(worker: &Worker) -> Vec<usize> {
-    (0..worker.size()).filter(|&peer| peer != SERVER).collect()
 }

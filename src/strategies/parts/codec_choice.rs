@@ -10,7 +10,7 @@ use serde::de::{Deserializer, Error, MapAccess, Visitor};
 
 use crate::net::{
     BF16, Bits, Codec, Compose, Difference, DifferenceMemory, F16, FirstColumns, Identity,
-    Quantise, QuantiseRows, ROW_BITS, RandomColumns, RandomEntries, RowBits, Selection, TopK,
+    Quantise, QuantiseRows, RandomColumns, RandomEntries, RowBits, Selection, TopK,
 };
 use crate::strategies::OptionError;
 
@@ -78,10 +78,10 @@ impl TryFrom<toml::Value> for RowBitCount {
 
     fn try_from(value: toml::Value) -> Result<Self, String> {
         let is = |bits: &Bits| value.as_integer() == Some(i64::from(bits.count()));
-        match ROW_BITS.into_iter().find(is) {
+        match Bits::ALL.into_iter().find(is) {
             Some(bits) => Ok(Self(RowBits::Uniform(bits))),
             None if value.as_str() == Some("random") => Ok(Self(RowBits::Random)),
-            None => Err("`bits` must be 2, 4, 8 or \"random\"".to_owned()),
+            None => Err("`bits` must be 1, 2, 4, 8 or \"random\"".to_owned()),
         }
     }
 }
@@ -133,6 +133,13 @@ pub(super) fn name_or_table<'de, K: Deserialize<'de>, D: Deserializer<'de>>(
 }
 
 impl CodecChoice {
+    /// `{ kind = "quantise_rows", bits = … }`.
+    pub const fn quantise_rows(bits: Bits) -> Self {
+        Self(Kind::QuantiseRows {
+            bits: RowBitCount(RowBits::Uniform(bits)),
+        })
+    }
+
     /// Whether the parts fit together, and with `rescale`.
     ///
     /// # Errors

@@ -26,6 +26,8 @@ pub struct Compression {
     pub cache_features: bool,
     /// Whether rows cross before or after a layer's product.
     pub exchange: ExchangePoint,
+    /// Whether the rows of the last layer are compressed too. VARCO's code sends them whole.
+    pub compress_last: bool,
 }
 
 /// How rows travel in each epoch of a training: compression that fits its setting.
@@ -64,6 +66,7 @@ struct Options {
     schedule: Option<Schedule>,
     rescale: bool,
     measure_error: bool,
+    compress_last: Option<bool>,
 }
 
 impl Compression {
@@ -76,6 +79,7 @@ impl Compression {
             measure_error: false,
             cache_features: false,
             exchange: ExchangePoint::Input,
+            compress_last: false,
         }
     }
 
@@ -131,6 +135,7 @@ impl Compression {
             schedule: ratio.or(read.schedule).unwrap_or(self.schedule),
             rescale: read.rescale,
             measure_error: read.measure_error,
+            compress_last: read.compress_last.unwrap_or(self.compress_last),
             ..self
         };
         let given = ["ratio", "schedule"];
@@ -179,11 +184,12 @@ impl Compression {
         if let Some(codec) = &self.codec {
             codec.check_batches(setting.batches.is_some())?;
             let asks = !codec.follows_ratio() || self.schedule.is_more_than_one();
-            if asks && layers <= 1 + usize::from(self.cache_features) {
+            let whole = usize::from(!self.compress_last) + usize::from(self.cache_features);
+            if asks && layers <= whole {
                 return Err(OptionError::key(
                     "codec",
-                    "has nothing to compress: the rows of the last layer travel whole, and so do cached features. Take a model of more \
-                     layers, or `cache_features = false`",
+                    "has nothing to compress: cached features travel whole, and so do the rows of the last layer without `compress_last`. \
+                     Take a model of more layers, or `cache_features = false`",
                 ));
             }
             let looks = self.schedule.needs_validation();
@@ -254,12 +260,13 @@ impl RowWires {
         }
     }
 
-    /// How the rows of a layer travel at a `ratio` in a `round` of draws. The last layer's are
-    /// never compressed (VARCO's code).
+    /// How the rows of a layer travel at a `ratio` in a `round` of draws. The last layer's are not
+    /// compressed (VARCO's code) unless it is asked for.
     pub fn wire(&self, layer: usize, ratio: f64, round: u64, state: &CodecState) -> Wire {
         let codec = self.compression.codec.as_ref();
         let form = self.forms[layer];
-        let Some(codec) = codec.filter(|_| layer + 1 < self.forms.len()) else {
+        let compressed = self.compression.compress_last || layer + 1 < self.forms.len();
+        let Some(codec) = codec.filter(|_| compressed) else {
             return Wire::plain().of(form);
         };
         let codec = codec.at(ratio, self.compression.rescale, &state.memory);
@@ -279,7 +286,8 @@ impl RowWires {
 
     /// What travels in one epoch, at a ratio.
     ///
-    /// The rows of every layer but the last are compressed, the raw features among them. The
+    /// The rows of every layer but the last are compressed, the raw features among them, and those
+    /// of the last where that is asked for. The
     /// gradient of a compressed row goes through the same codec; where its entries are drawn, those
     /// are exactly the ones that were sent (VARCO's code).
     pub fn exchange(&self, ratio: f64, epoch: usize, state: &CodecState) -> EpochExchange {

@@ -1,12 +1,14 @@
 //! Rows of a layer's input between workers: forward to those who read them, gradients back to those
 //! who made them.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use burn::tensor::Tensor;
 
-use super::Wire;
+use super::kept::Kept;
 use super::staleness::{Delay, Staleness};
+use super::{Bound, Wire};
 use crate::graph::Peers;
 use crate::model::Matrix;
 use crate::net::{Inbox, Message, NetError, Outbox, Rows, TrafficKind, Way};
@@ -28,6 +30,37 @@ pub struct Crossing {
     outgoing: Vec<u32>,
     /// Where rows and gradients are used an exchange after they were sent.
     delay: Option<Delay>,
+    /// Where rows and gradients are used again.
+    kept: Option<Kept>,
+    /// Where messages have all rows of their owner, which they are, and which of them are read.
+    blocks: Option<Peers<Block>>,
+}
+
+/// The rows of one owner, all of them in one message.
+#[derive(Default)]
+struct Block {
+    rows: usize,
+    /// Those that are read, ascending.
+    read: Vec<u32>,
+}
+
+impl Block {
+    /// Of all rows those that are read.
+    fn cut(&self, all: &[f32], width: usize) -> Vec<f32> {
+        let rows = self.read.iter().map(|&row| row as usize * width);
+        rows.flat_map(|start| &all[start..start + width])
+            .copied()
+            .collect()
+    }
+
+    /// All rows, of which those that are not read are zeros.
+    fn filled(&self, read: &[f32], width: usize) -> Vec<f32> {
+        let mut all = vec![0.0; self.rows * width];
+        for (&row, values) in self.read.iter().zip(read.chunks_exact(width.max(1))) {
+            all[row as usize * width..][..width].copy_from_slice(values);
+        }
+        all
+    }
 }
 
 impl Crossing {
@@ -47,6 +80,55 @@ impl Crossing {
             sends,
             receives,
             delay: None,
+            kept: None,
+            blocks: None,
+        }
+    }
+
+    /// One in which every worker sends all rows that it owns to all others, whether they read them
+    /// or not, and gets the gradients of all of them back, as CAGNET's 1D algorithm does.
+    pub fn of_blocks(worker: &Worker) -> Self {
+        let (shard, rank) = (worker.shard(), worker.rank());
+        let (mut sends, mut receives) = (Peers::default(), Peers::default());
+        let mut blocks = Peers::default();
+        for (peer, part) in worker.setting().boundary.parts.iter().enumerate() {
+            if peer == rank {
+                continue;
+            }
+            let range = shard.receives[peer].clone();
+            let read = &shard.nodes[shard.owned..][range.clone()];
+            *sends.of(peer) = (0_u32..).take(shard.owned).collect();
+            *receives.of(peer) = range;
+            *blocks.of(peer) = Block {
+                rows: part.owned.len(),
+                read: part.rows_of(read),
+            };
+        }
+        Self {
+            blocks: Some(blocks),
+            ..Self::new(shard.owned, shard.owned, sends, receives)
+        }
+    }
+
+    /// One whose rows and gradients are used again until they are as old as that.
+    pub fn kept(self, bound: Bound) -> Self {
+        Self {
+            kept: Some(Kept::new(bound)),
+            ..self
+        }
+    }
+
+    /// Whether rows, or gradients, of a layer are sent in its next exchange.
+    fn sends_next(&self, kind: TrafficKind, layer: usize) -> bool {
+        let kept = self.kept.as_ref();
+        kept.is_none_or(|kept| kept.sends_next(kind, layer))
+    }
+
+    /// Rows that arrive in messages.
+    fn arriving(&self) -> usize {
+        match &self.blocks {
+            Some(blocks) => blocks.iter().map(|(_, block)| block.rows).sum(),
+            None => self.halo,
         }
     }
 
@@ -75,6 +157,9 @@ impl Crossing {
         outbox: Outbox,
         wire: &Wire,
     ) -> Result<(Inbox, Wire), SimError> {
+        if let Some(kept) = &self.kept {
+            return Ok((kept.exchange(worker, outbox)?, wire.clone()));
+        }
         match &self.delay {
             Some(delay) => delay.exchange(worker, outbox, wire),
             None => Ok((worker.exchange(outbox)?, wire.clone())),
@@ -115,8 +200,9 @@ impl Crossing {
     ) -> Result<Option<Matrix>, SimError> {
         let rows = self.outgoing.len();
         let mut outbox = outbox(TrafficKind::Activation, layer, self.receives.ranks());
+        let sends = rows > 0 && self.sends_next(TrafficKind::Activation, layer);
         // Only where rows leave does the plan have a phase of computing.
-        if let Some(made) = made.as_ref().filter(|_| rows > 0) {
+        if let Some(made) = made.as_ref().filter(|_| sends) {
             outbox.messages = worker.compute(Activity::Exchange, |worker| {
                 let gathered = made.select(&self.outgoing).into_values();
                 self.encode_outgoing(worker, &gathered, width, wire)
@@ -130,7 +216,7 @@ impl Crossing {
             0 => None,
             own => Some(made.head(own)),
         });
-        if self.halo == 0 {
+        if self.arriving() == 0 {
             return Ok(own);
         }
         worker.compute(Activity::Exchange, |worker| {
@@ -146,6 +232,7 @@ impl Crossing {
                 rows = delay.smoothed(tag, rows);
             }
             Ok(Some(match own {
+                Some(own) if self.halo == 0 => own,
                 Some(own) => own.followed_by(rows, worker.place()),
                 None => Matrix::from_values(rows, width, worker.place()),
             }))
@@ -169,7 +256,7 @@ impl Crossing {
         width: usize,
         wire: &Wire,
     ) -> Result<Option<Matrix>, SimError> {
-        let (made, own, halo) = (self.made, self.own, self.halo);
+        let (made, own, arriving) = (self.made, self.own, self.arriving());
         let mut outbox = outbox(TrafficKind::ActivationGradient, layer, self.sends.ranks());
         let wire = match &self.delay {
             // Late rows came by another epoch's wire, and their gradient goes back by that one.
@@ -177,11 +264,18 @@ impl Crossing {
             None => wire,
         };
         let mut mine = gradient;
-        if let Some(all) = mine.clone().filter(|_| halo > 0) {
+        let sends = self.sends_next(TrafficKind::ActivationGradient, layer);
+        if let Some(all) = mine.clone().filter(|_| arriving > 0) {
             (mine, outbox.messages) = worker.compute(Activity::Exchange, |worker| {
                 let rows = all.values_from(own);
-                let messages = self.receives.iter().map(|(peer, range)| {
-                    let values = &rows[range.start * width..range.end * width];
+                let receives = self.receives.iter().filter(|_| sends);
+                let messages = receives.map(|(peer, range)| {
+                    let read = &rows[range.start * width..range.end * width];
+                    let block = self.blocks.as_ref().map(|blocks| &blocks[peer]);
+                    let values = &match block {
+                        Some(block) => Cow::Owned(block.filled(read, width)),
+                        None => Cow::Borrowed(read),
+                    };
                     // Keys name the owner first. On the way back that is the peer, who receives.
                     let wire = wire.between(peer, worker.rank(), Way::Back);
                     let payload = encode(values, width, &wire);
@@ -250,7 +344,7 @@ impl Crossing {
         self.sends.iter().map(each).collect()
     }
 
-    /// The rows of one message forward, `[rows, width]`.
+    /// The rows of one message forward that are read, `[rows, width]`.
     ///
     /// # Errors
     /// If the bytes do not hold them.
@@ -261,10 +355,15 @@ impl Crossing {
         width: usize,
         wire: &Wire,
     ) -> Result<Vec<f32>, NetError> {
-        let rows = self.receives[message.peer].len();
+        let block = self.blocks.as_ref().map(|blocks| &blocks[message.peer]);
+        let read = self.receives[message.peer].len();
+        let rows = block.map_or(read, |block| block.rows);
         let wire = wire.between(message.peer, worker.rank(), Way::Forward);
-        let payload = &message.payload;
-        wire.codec.decode(payload, rows, width, wire.key)
+        let all = (wire.codec).decode(&message.payload, rows, width, wire.key)?;
+        Ok(match block {
+            Some(block) => block.cut(&all, width),
+            None => all,
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{BoundaryShare, Feedback, Gradients, Staleness, Wire};
+use super::{Bound, BoundaryShare, Feedback, Gradients, Staleness, Wire};
 use crate::net::{Gauge, Tally, TrafficKind};
 use crate::sim::Decision;
 
@@ -72,6 +72,13 @@ pub struct When {
     /// own; with all training nodes and the whole boundary at once only. Features are exact unless
     /// it says otherwise. This changes what is trained.
     pub staleness: Option<Staleness>,
+    /// Rows and their gradients are sent only in epochs in which those that came last would be
+    /// older than that, and used again in the others; with all training nodes at once only. This
+    /// changes what is trained. Features that are sent, if they are, are those of the epoch.
+    pub kept: Option<Bound>,
+    /// Every worker sends all rows that it owns to all others, and not those that they read; with
+    /// all training nodes and the whole boundary at once only.
+    pub blocks: bool,
     /// How parameter gradients are summed. Others than plain ones do not overlap.
     pub gradients: Gradients,
 }

@@ -2,7 +2,7 @@
 //! them.
 
 use super::crossing::{encode, outbox};
-use super::{Crossing, Staleness, Wire};
+use super::{Bound, Crossing, Staleness, Wire};
 use crate::model::{Input, Matrix};
 use crate::net::{Message, Outbox, TrafficKind, Way};
 use crate::sim::{Activity, PendingExchange, SimError, Worker};
@@ -22,6 +22,19 @@ impl HaloExchange {
         let shard = worker.shard();
         let (sends, receives) = (shard.sends.clone(), shard.receives.clone());
         Self::of(Crossing::new(shard.owned, shard.owned, sends, receives))
+    }
+
+    /// The exchange of all rows of all workers; see [`Crossing::of_blocks`].
+    pub fn of_blocks(worker: &Worker) -> Self {
+        Self::of(Crossing::of_blocks(worker))
+    }
+
+    /// One whose rows and gradients are used again; see [`Crossing::kept`].
+    pub fn kept(self, bound: Bound) -> Self {
+        Self {
+            crossing: self.crossing.kept(bound),
+            ..self
+        }
     }
 
     /// The exchange of other rows than all that the shard sends and reads.

@@ -7,6 +7,8 @@
 //! Learner ──────────── the sum of parameter gradients, encoded or seldom, and the step (Gradients)
 //! BoundaryShare ────── a part of the boundary, drawn anew in each epoch
 //! Staleness ────────── rows and gradients that are used an epoch after they were sent
+//! Bound ────────────── rows and gradients that are used again for so many epochs
+//! server ───────────── the mean of models at worker 0, of those who take part in a round
 //! BatchTrainer ─────── the same over sampled neighbours, step by step
 //! sum_steps ────────── the loop of strategies with steps of their own
 //! ExchangePoint ────── whether rows cross before or after a layer's product
@@ -29,6 +31,7 @@ mod epoch_exchange;
 mod exchange_point;
 pub mod gradients;
 mod halo;
+mod kept;
 mod layerwise;
 pub mod options;
 mod partition_parallel;
@@ -38,6 +41,7 @@ mod requests;
 mod row_exchange;
 mod row_options;
 mod schedule;
+pub mod server;
 mod staleness;
 mod stepwise;
 mod wire;
@@ -52,6 +56,7 @@ pub use epoch_exchange::{EpochExchange, Exchange, When};
 pub use exchange_point::ExchangePoint;
 pub use gradients::{Gradients, Learner};
 pub use halo::HaloExchange;
+pub use kept::Bound;
 pub use layerwise::{LayerwiseTrainer, LocalGraph};
 pub use partition_parallel::{forward_error, partition_parallel};
 pub use pass::{Crosses, Pass, PassLayer, Step, run_alone};

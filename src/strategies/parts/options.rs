@@ -41,7 +41,21 @@ pub const OVERLAP_GRADIENTS: OptionInfo = OptionInfo {
 pub const CODEC: OptionInfo = OptionInfo {
     name: "codec",
     default: "random_columns",
-    meaning: "How rows are compressed: random_columns (the same columns for all rows of a layer and epoch, as in the authors' code); ours: random_entries, first_columns, top_k, quantise (bits = 1, 2, 4 or 8, else by the ratio; stochastic rounding as in QSGD, Alistarh et al., NeurIPS 2017), quantise_rows (bits = 2, 4, 8 or \"random\": AdaQP's), f16, bf16, identity, { kind = \"compose\", first = …, second = … }, { kind = \"difference\", of = … } (only the change since the last epoch, as in EF21, Richtárik et al., NeurIPS 2021).",
+    meaning: "How rows are compressed: random_columns (the same columns for all rows of a layer and epoch, as in the authors' code); ours: random_entries, first_columns, top_k, quantise (bits = 1, 2, 4 or 8, else by the ratio; stochastic rounding as in QSGD, Alistarh et al., NeurIPS 2017), quantise_rows (bits = 1, 2, 4, 8 or \"random\": AdaQP's), f16, bf16, identity, { kind = \"compose\", first = …, second = … }, { kind = \"difference\", of = … } (only the change since the last epoch, as in EF21, Richtárik et al., NeurIPS 2021).",
+};
+
+/// Of strategies whose rows come late: when they do not.
+pub const FRESH_EVERY: OptionInfo = OptionInfo {
+    name: "fresh_every",
+    default: "none",
+    meaning: "Epochs from one to the next, the first among them, in which workers wait for the rows and gradients of the epoch itself, with `late` (Sylvie's bounded staleness); without it they never do.",
+};
+
+/// Of strategies that compress: what becomes of the rows of the last layer.
+pub const COMPRESS_LAST: OptionInfo = OptionInfo {
+    name: "compress_last",
+    default: "false",
+    meaning: "Compress the rows of the last layer too, which VARCO's code sends whole.",
 };
 
 /// Of strategies that compress: whether what is kept at random is scaled.

@@ -122,7 +122,14 @@ impl Trainer {
         if by_layer {
             trainer = trainer.summing_by_layer(worker);
         }
-        let mut halo = HaloExchange::new(worker);
+        let mut halo = if when.blocks {
+            HaloExchange::of_blocks(worker)
+        } else {
+            HaloExchange::new(worker)
+        };
+        if let Some(bound) = when.kept {
+            halo = halo.kept(bound);
+        }
         if let Some(staleness) = when.staleness {
             halo = halo.stale(staleness);
         }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::plan::{ExchangePlanner, Sending};
 use super::{
-    BoundaryShare, CodecChoice, CodecState, Compression, EpochExchange, Exchange, ExchangePoint,
-    Gradients, RowWires, Schedule, Staleness, When, partition_parallel,
+    Bound, BoundaryShare, CodecChoice, CodecState, Compression, EpochExchange, Exchange,
+    ExchangePoint, Gradients, RowWires, Schedule, Staleness, When, partition_parallel,
 };
 use crate::graph::PartitionSpec;
 use crate::sim::{Planner, Setting, SimError, Worker};
@@ -17,12 +17,16 @@ use crate::strategies::{BatchUse, Needs, OptionError, Strategy, Training};
 pub struct RowExchange {
     /// Whether any cross; if not, cut edges are dropped.
     pub crosses: bool,
+    /// Whether all rows of a worker cross to all others, and not those that they read.
+    pub blocks: bool,
     /// Through which codec they go, at which ratio by epoch.
     pub compression: Compression,
     /// The share of the boundary that crosses, if not all does.
     pub share: Option<BoundaryShare>,
     /// How rows that are used an epoch late are smoothed, if they are.
     pub staleness: Option<Staleness>,
+    /// How old rows may become that are used again, if they are.
+    pub kept: Option<Bound>,
     /// Whether gradients, and what is known in advance of features, travel while the workers
     /// compute.
     pub overlap: bool,
@@ -35,9 +39,11 @@ impl RowExchange {
     pub const fn new(compression: Compression) -> Self {
         Self {
             crosses: true,
+            blocks: false,
             compression,
             share: None,
             staleness: None,
+            kept: None,
             overlap: false,
             gradients: Gradients::PLAIN,
         }
@@ -57,9 +63,12 @@ impl RowExchange {
 
 impl Strategy for RowExchange {
     fn needs(&self, asked: &PartitionSpec) -> Result<Needs, OptionError> {
-        let batches = match (self.share, self.staleness) {
-            (None, None) => BatchUse::Possible,
-            _ => BatchUse::Never,
+        let whole = self.share.is_some() || self.staleness.is_some();
+        let whole = whole || self.kept.is_some() || self.blocks;
+        let batches = if whole {
+            BatchUse::Never
+        } else {
+            BatchUse::Possible
         };
         Ok(Needs::of(asked.clone(), batches))
     }
@@ -88,6 +97,8 @@ impl RowTraining {
         let RowExchange {
             share,
             staleness,
+            kept,
+            blocks,
             overlap,
             gradients,
             ..
@@ -100,6 +111,8 @@ impl RowTraining {
                 && staleness.is_none()
                 && !self.wires.is_adaptive(),
             staleness,
+            kept,
+            blocks,
             gradients,
         }
     }

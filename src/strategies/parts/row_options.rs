@@ -3,30 +3,33 @@
 
 use serde::Deserialize;
 
-use super::{BoundaryShare, ExchangePoint, Gradients, RowExchange, Staleness};
+use super::{Bound, BoundaryShare, ExchangePoint, Gradients, RowExchange, Staleness};
 use crate::strategies::{OptionError, OptionInfo, options};
 
 /// All that an experiment file may say beside the codec.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 struct Options {
-    rows: Rows,
+    rows: Option<Rows>,
     share: Option<f64>,
     late: Option<bool>,
     smoothing: Smoothing,
     gamma: Option<f32>,
+    fresh_every: Option<usize>,
+    bound: Option<usize>,
     cache_features: Option<bool>,
     exchange: Option<ExchangePoint>,
     overlap: bool,
     gradients: Gradients,
 }
 
-/// Whether any rows cross.
+/// Which rows cross.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Rows {
     #[default]
     All,
+    Blocks,
     None,
 }
 
@@ -42,7 +45,14 @@ enum Smoothing {
 }
 
 /// The keys of how rows are encoded.
-const CODEC_KEYS: [&str; 5] = ["codec", "ratio", "schedule", "rescale", "measure_error"];
+const CODEC_KEYS: [&str; 6] = [
+    "codec",
+    "ratio",
+    "schedule",
+    "rescale",
+    "measure_error",
+    "compress_last",
+];
 
 impl RowExchange {
     /// This with what a table says; `known` are the options that the strategy has.
@@ -60,7 +70,9 @@ impl RowExchange {
         let (compression, others) = self.compression.clone().read(table, &CODEC_KEYS)?;
         let read: Options = options(&others)?;
         let exchange = Self {
-            crosses: self.crosses && read.rows == Rows::All,
+            crosses: self.crosses && read.rows != Some(Rows::None),
+            blocks: read.rows.map_or(self.blocks, |rows| rows == Rows::Blocks),
+            kept: read.bound.map(Bound).or(self.kept),
             share: share(read.share)?.or(self.share),
             overlap: read.overlap,
             gradients: read.gradients,
@@ -73,11 +85,15 @@ impl RowExchange {
         };
         let late = read.late.unwrap_or(self.staleness.is_some());
         let staleness = read.staleness(late, exchange.compression.cache_features)?;
+        let fresh_every = self.staleness.and_then(|late| late.fresh_every);
         let exchange = Self {
-            staleness,
+            staleness: staleness.map(|late| Staleness {
+                fresh_every: late.fresh_every.or(fresh_every),
+                ..late
+            }),
             ..exchange
         };
-        if read.rows == Rows::None {
+        if read.rows == Some(Rows::None) {
             nothing_else(table)?;
         }
         exchange.check()?;
@@ -95,6 +111,14 @@ impl RowExchange {
                  one; leave out one of the two",
             );
         }
+        if self.share.is_some() && self.blocks {
+            return refuse(
+                "rows",
+                "does not go with a share of the boundary: with \"blocks\" all rows of a worker cross, and not a part of those that are \
+                 read; leave out one of the two",
+            );
+        }
+        self.check_kept()?;
         if self.share.is_some() && self.compression.remembers() {
             return refuse(
                 "codec",
@@ -107,6 +131,33 @@ impl RowExchange {
             return refuse(
                 "cache_features",
                 "must be true with a codec and smoothing of features: what a mean of compressed features holds cannot be planned",
+            );
+        }
+        Ok(())
+    }
+}
+
+impl RowExchange {
+    /// Whether what is used again goes with the rest.
+    fn check_kept(&self) -> Result<(), OptionError> {
+        let refuse = |what: &str| Err(OptionError::key("bound", what));
+        if self.kept.is_none() {
+            return Ok(());
+        }
+        if self.share.is_some() {
+            return refuse(
+                "does not go with a share of the boundary: what is used again would be rows of another draw; leave out one of the two",
+            );
+        }
+        if self.staleness.is_some() {
+            return refuse(
+                "does not go with `late`: rows are used again, or an epoch after they were sent; leave out one of the two",
+            );
+        }
+        if self.compression.codec.is_some() {
+            return refuse(
+                "does not go with `codec`: a gradient goes back in the entries in which its row came, and rows that are used again \
+                 came in those of another epoch; leave out one of the two",
             );
         }
         Ok(())
@@ -134,6 +185,12 @@ impl Options {
                 );
             }
         }
+        if self.fresh_every.is_some() && !late {
+            return refuse("fresh_every", "is of what comes late: add `late = true`");
+        }
+        if self.fresh_every == Some(0) {
+            return refuse("fresh_every", "must be at least 1");
+        }
         let gamma = Some(self.gamma.unwrap_or(0.95));
         let (rows, gradients) = match self.smoothing {
             Smoothing::None => (None, None),
@@ -145,6 +202,7 @@ impl Options {
             rows,
             gradients,
             features: !cache_features,
+            fresh_every: self.fresh_every,
         }))
     }
 }

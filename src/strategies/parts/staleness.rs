@@ -4,6 +4,8 @@
 //!   epoch t   ── wait for what was sent in epoch t − 1 ── send ── compute with the former ──▶
 //!                                                             while the latter travels
 //! ```
+//!
+//! In a fresh epoch they wait for what they send, and read it again in the epoch after.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -23,17 +25,47 @@ pub struct Staleness {
     /// Whether the features are late like the rows of the layers above, instead of exact. Then they
     /// travel in every epoch.
     pub features: bool,
+    /// Every so many epochs, from the first on, workers wait for the rows and gradients of the
+    /// epoch itself (Sylvie's bounded staleness); without it they never do.
+    pub fresh_every: Option<usize>,
+}
+
+impl Staleness {
+    /// Whether workers wait in an epoch for what they send in it.
+    pub fn is_fresh(&self, epoch: usize) -> bool {
+        self.fresh_every
+            .is_some_and(|every| epoch.is_multiple_of(every))
+    }
 }
 
 /// Whose messages: their kind and layer.
 type Tag = (TrafficKind, u32);
+
+/// What became of the messages of an exchange.
+enum Sent {
+    /// They are under way.
+    Travels(PendingExchange),
+    /// They were waited for.
+    Arrived(Inbox),
+}
+
+impl Sent {
+    fn finish(self, worker: &mut Worker) -> Result<Inbox, SimError> {
+        match self {
+            Self::Travels(pending) => worker.finish_exchange(pending),
+            Self::Arrived(inbox) => Ok(inbox),
+        }
+    }
+}
 
 /// What one worker's late messages leave from one exchange to the next.
 pub(super) struct Delay {
     staleness: Staleness,
     // Cells, because all layers of a pass borrow the same crossing. Maps in order, because workers
     // wait at the end in the order that is planned.
-    under_way: RefCell<BTreeMap<Tag, (PendingExchange, Wire)>>,
+    sent: RefCell<BTreeMap<Tag, (Sent, Wire)>>,
+    /// Exchanges so far.
+    exchanges: RefCell<BTreeMap<Tag, usize>>,
     /// Of each layer how the rows came that are read now, and so how their gradient goes back.
     read: RefCell<BTreeMap<u32, Wire>>,
     means: RefCell<BTreeMap<Tag, Vec<f32>>>,
@@ -43,14 +75,15 @@ impl Delay {
     pub const fn new(staleness: Staleness) -> Self {
         Self {
             staleness,
-            under_way: RefCell::new(BTreeMap::new()),
+            sent: RefCell::new(BTreeMap::new()),
+            exchanges: RefCell::new(BTreeMap::new()),
             read: RefCell::new(BTreeMap::new()),
             means: RefCell::new(BTreeMap::new()),
         }
     }
 
-    /// Sends, and returns what came of the exchange before this one, with its wire; nothing at
-    /// first.
+    /// Sends, and returns what came of the exchange before this one, with its wire, nothing at
+    /// first; or of this one, in a fresh epoch.
     pub fn exchange(
         &self,
         worker: &mut Worker,
@@ -58,22 +91,31 @@ impl Delay {
         wire: &Wire,
     ) -> Result<(Inbox, Wire), SimError> {
         let tag = (outbox.kind, outbox.layer);
-        let before = self.under_way.borrow_mut().remove(&tag);
-        let arrived = match before {
-            Some((pending, wire)) => (worker.finish_exchange(pending)?, wire),
+        let epoch = {
+            let mut exchanges = self.exchanges.borrow_mut();
+            let epoch = exchanges.entry(tag).or_default();
+            std::mem::replace(epoch, *epoch + 1)
+        };
+        let before = self.sent.borrow_mut().remove(&tag);
+        let mut arrived = match before {
+            Some((sent, wire)) => (sent.finish(worker)?, wire),
             None => (Inbox::new(), wire.clone()),
         };
+        let mut sent = Sent::Travels(worker.start_exchange(outbox)?);
+        if self.staleness.is_fresh(epoch) {
+            arrived = (sent.finish(worker)?, wire.clone());
+            sent = Sent::Arrived(arrived.0.clone());
+        }
+        self.sent.borrow_mut().insert(tag, (sent, wire.clone()));
         // Gradients go back by the wire of the rows that are read now, not of those that leave now.
         if tag.0 == TrafficKind::Activation {
             self.read.borrow_mut().insert(tag.1, arrived.1.clone());
         }
-        let started = (worker.start_exchange(outbox)?, wire.clone());
-        self.under_way.borrow_mut().insert(tag, started);
         Ok(arrived)
     }
 
     /// How the gradient of the rows of a layer goes back: through the wire that they came through,
-    /// in the same entries, whatever wire is that of this epoch. In the first epoch, in which no
+    /// in the same entries, whatever wire is that of this epoch. Where late rows begin, and no
     /// rows are there yet, that is `wire`.
     pub fn back(&self, layer: u32, wire: &Wire) -> Wire {
         let read = self.read.borrow();
@@ -82,8 +124,8 @@ impl Delay {
 
     /// Waits for what is under way, which nobody uses.
     pub fn finish(&self, worker: &mut Worker) -> Result<(), SimError> {
-        for (pending, _) in std::mem::take(&mut *self.under_way.borrow_mut()).into_values() {
-            worker.finish_exchange(pending)?;
+        for (sent, _) in std::mem::take(&mut *self.sent.borrow_mut()).into_values() {
+            sent.finish(worker)?;
         }
         Ok(())
     }

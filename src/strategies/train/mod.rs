@@ -12,17 +12,19 @@
 //! | `varco` | the same and `schedule` |
 //! | `bns` | `share = 0.1`, `exchange = "input"` |
 //! | `pipe` | `late = true`, `exchange = "input"` |
+//! | `cagnet` | `rows = "blocks"`, `exchange = "input"`, `cache_features = false` |
+//! | `sancus` | `rows = "blocks"`, `exchange = "input"`, `bound = 1` |
+//! | `sylvie` | as `pipe`, one bit with `quantise_rows`, `compress_last`, `fresh_every = 10` |
 //!
-//! `codec = { kind = "quantise_rows", bits = 4 }`, `exchange = "input"` and
-//! `cache_features = false` are `adaqp` with `bits = 4`, but that the rows of the last layer travel
-//! whole, as with any codec here.
+//! `codec = { kind = "quantise_rows", bits = 4 }`, `compress_last = true`, `exchange = "input"` and
+//! `cache_features = false` are `adaqp` with `bits = 4`.
 //!
 //! What is sent, when, and how many bytes is what their modules say. What does not go together is
 //! refused with the reason; `docs/combine.md` has every pair.
 
 use super::parts::options::{
-    EXCHANGE_NARROWER, GRADIENTS, MEASURE_ERROR, ON_REQUEST_CODEC, OVERLAP, RATIO, RESCALE,
-    SCHEDULE,
+    COMPRESS_LAST, EXCHANGE_NARROWER, FRESH_EVERY, GRADIENTS, MEASURE_ERROR, ON_REQUEST_CODEC,
+    OVERLAP, RATIO, RESCALE, SCHEDULE,
 };
 use super::parts::{Compression, ExchangePoint, RowExchange};
 use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo};
@@ -37,7 +39,7 @@ pub const REGISTRATION: Registration = Registration {
             OptionInfo {
                 name: "rows",
                 default: "all",
-                meaning: "Which rows cross: all, or none, and cut edges are dropped (as `isolated`).",
+                meaning: "Which rows cross: all that are read; blocks, those that are not read too (as `cagnet`); or none, and cut edges are dropped (as `isolated`).",
             },
             OptionInfo {
                 name: "share",
@@ -59,6 +61,12 @@ pub const REGISTRATION: Registration = Registration {
                 default: "0.95",
                 meaning: "Weight γ of the mean so far, 0 or more and below 1 (as `pipe`).",
             },
+            FRESH_EVERY,
+            OptionInfo {
+                name: "bound",
+                default: "none",
+                meaning: "Send rows and gradients only in epochs in which those that came last would be older than so many epochs, and use them again in the others (as `sancus`); resent features are not meant.",
+            },
             OptionInfo {
                 name: "cache_features",
                 default: "true",
@@ -70,6 +78,7 @@ pub const REGISTRATION: Registration = Registration {
             SCHEDULE,
             RESCALE,
             MEASURE_ERROR,
+            COMPRESS_LAST,
             OVERLAP,
             GRADIENTS,
         ],

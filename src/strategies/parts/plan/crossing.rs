@@ -1,6 +1,6 @@
 //! What a [`Crossing`](super::super::Crossing) does.
 
-use crate::graph::PartCounts;
+use crate::graph::{BoundaryCounts, PartCounts};
 use crate::model::Work;
 use crate::net::{Bytes, TrafficKind, Way};
 use crate::sim::{Exchange, Track};
@@ -19,6 +19,8 @@ pub struct CrossingPlan {
     pub receives: Vec<(u32, usize)>,
     /// How what is sent is waited for.
     pub wait: Wait,
+    /// Whether nothing is sent, and what came last is used again.
+    pub rests: bool,
 }
 
 /// Which exchange of a layer and way a worker waits for.
@@ -31,6 +33,10 @@ pub enum Wait {
     Nothing,
     /// The one before.
     Before,
+    /// None: that before was waited for in its epoch, and is read again.
+    Past,
+    /// The one before, which nobody reads, and the one that it starts.
+    Both,
 }
 
 impl CrossingPlan {
@@ -42,6 +48,22 @@ impl CrossingPlan {
             sends: part.sends.clone(),
             receives: part.receives.clone(),
             wait: Wait::Now,
+            rests: false,
+        }
+    }
+
+    /// All rows of every worker, to all others.
+    pub fn of_blocks(counts: &BoundaryCounts, rank: usize) -> Self {
+        let others = counts.parts.iter().enumerate();
+        let others = others.filter(|(peer, _)| *peer != rank);
+        let receives: Vec<_> = others
+            .map(|(peer, part)| (peer as u32, part.owned))
+            .collect();
+        let owned = counts.parts[rank].owned;
+        Self {
+            sends: receives.iter().map(|&(peer, _)| (peer, owned)).collect(),
+            receives,
+            ..Self::whole(&counts.parts[rank])
         }
     }
 
@@ -66,7 +88,7 @@ impl CrossingPlan {
     ) -> bool {
         let (rows, halo) = (self.outgoing(), self.halo());
         let mut to = Vec::new();
-        if self.made > 0 && rows > 0 {
+        if self.made > 0 && rows > 0 && !self.rests {
             track.compute(Work::pass(rows * width));
             to = messages(wire, rank, Way::Forward, &self.sends, width);
         }
@@ -93,7 +115,9 @@ impl CrossingPlan {
         let (mut to, mut mine) = (Vec::new(), has);
         if has && halo > 0 {
             track.compute(Work::pass(halo * width));
-            to = messages(wire, rank, Way::Back, &self.receives, width);
+            if !self.rests {
+                to = messages(wire, rank, Way::Back, &self.receives, width);
+            }
             mine = self.own > 0;
         }
         let from = peers(&self.sends);
@@ -109,13 +133,27 @@ impl CrossingPlan {
     }
 
     fn exchange(&self, track: &mut Track, exchange: Exchange) {
+        if self.rests {
+            return;
+        }
+        self.wait.write(track, exchange);
+    }
+}
+
+impl Wait {
+    /// Writes down an exchange that is waited for so.
+    pub fn write(self, track: &mut Track, exchange: Exchange) {
         let (kind, layer) = (exchange.kind, exchange.layer);
-        match self.wait {
-            Wait::Now => track.exchange(exchange),
-            Wait::Nothing => track.start_exchange(exchange),
-            Wait::Before => {
+        match self {
+            Self::Now => track.exchange(exchange),
+            Self::Nothing | Self::Past => track.start_exchange(exchange),
+            Self::Before => {
                 track.finish_exchange(kind, layer);
                 track.start_exchange(exchange);
+            }
+            Self::Both => {
+                track.finish_exchange(kind, layer);
+                track.exchange(exchange);
             }
         }
     }

@@ -178,13 +178,39 @@ impl ExchangePlanner {
             );
         }
         let features = self.all_features(track, rank, epoch);
-        let mut crossing = CrossingPlan::whole(part);
-        crossing.wait = match self.when.staleness {
-            None => Wait::Now,
-            Some(_) if epoch.number == 0 => Wait::Nothing,
-            Some(_) => Wait::Before,
+        let bound = self.when.kept;
+        let crossing = CrossingPlan {
+            wait: self.wait(epoch.number),
+            rests: bound.is_some_and(|bound| !bound.sends_in(epoch.number)),
+            ..self.crossing(rank)
         };
         self.pass(track, rank, [whole; 2], features, &crossing, wires);
+    }
+
+    /// The rows that cross between a worker and the others, where no share of them is drawn.
+    fn crossing(&self, rank: usize) -> CrossingPlan {
+        let counts = &self.setting.counts;
+        if self.when.blocks {
+            return CrossingPlan::of_blocks(counts, rank);
+        }
+        CrossingPlan::whole(&counts.parts[rank])
+    }
+
+    /// How the rows and gradients of an epoch are waited for.
+    fn wait(&self, epoch: usize) -> Wait {
+        let Some(staleness) = self.when.staleness else {
+            return Wait::Now;
+        };
+        let Some(before) = epoch.checked_sub(1) else {
+            let fresh = staleness.is_fresh(epoch);
+            return if fresh { Wait::Now } else { Wait::Nothing };
+        };
+        match [before, epoch].map(|epoch| staleness.is_fresh(epoch)) {
+            [false, false] => Wait::Before,
+            [false, true] => Wait::Both,
+            [true, false] => Wait::Past,
+            [true, true] => Wait::Now,
+        }
     }
 
     /// A worker draws its part of the boundary, tells the others, and hears what they drew.
@@ -213,10 +239,10 @@ impl ExchangePlanner {
         }
         let setting = Arc::clone(&self.setting);
         let part = &setting.counts.parts[rank];
-        let crossing = CrossingPlan::whole(part);
+        let crossing = self.crossing(rank);
         let wire = epoch.sent.wires[0].as_ref();
         if let (true, Some(wire)) = (self.features_late(), wire) {
-            return self.late_features(track, rank, &crossing, wire);
+            return self.late_features(track, rank, &crossing, wire, epoch.number);
         }
         self.fetch(track, rank, &crossing, wire, self.ahead);
         if setting.counts.dense {
@@ -246,26 +272,29 @@ impl ExchangePlanner {
     }
 
     /// The features of a worker's own nodes, and of its halo those that were sent in the epoch
-    /// before; zeros at first.
+    /// before, zeros at first; those of this one, if it is fresh.
     fn late_features(
         &self,
         track: &mut Track,
         rank: usize,
         crossing: &CrossingPlan,
         wire: &Wire,
+        epoch: usize,
     ) -> InputShape {
         let part = &self.setting.counts.parts[rank];
         let width = self.setting.model.features();
         track.compute(Work::pass(crossing.outgoing() * width));
         let to = messages(wire, rank, Way::Forward, &crossing.sends, width);
-        let before = self.late.first().and_then(Option::as_ref);
-        if before.is_some() {
-            track.finish_exchange(TrafficKind::Feature, 0);
-        }
         let from = peers(&crossing.receives);
-        track.start_exchange(exchange(TrafficKind::Feature, 0, to, from));
+        let sent = exchange(TrafficKind::Feature, 0, to, from);
+        let wait = self.wait(epoch);
+        wait.write(track, sent);
+        let read = match wait {
+            Wait::Now | Wait::Both => Some(wire),
+            _ => self.late.first().and_then(Option::as_ref),
+        };
         track.compute(Work::pass(crossing.halo() * width));
-        let Some(before) = before.filter(|_| !self.setting.counts.dense) else {
+        let Some(read) = read.filter(|_| !self.setting.counts.dense) else {
             // Zeros are stored in dense rows, and only there.
             let dense = self.setting.counts.dense;
             let others = if dense { part.halo_values } else { 0 };
@@ -274,7 +303,7 @@ impl ExchangePlanner {
         let boundary = &self.setting.boundary.parts[rank];
         let others = boundary.receives.iter();
         let others = others.map(|(owner, range)| (owner, &boundary.halo[range.clone()]));
-        self.arrivals.input(rank, part.own_values, others, before)
+        self.arrivals.input(rank, part.own_values, others, read)
     }
 
     /// Features of the rows that cross, if they do in this epoch: those that are under way, or sent
@@ -336,7 +365,8 @@ impl ExchangePlanner {
     /// What is done after the last step of an epoch.
     fn end(&self, track: &mut Track, epoch: &Epoch) {
         let (sent, layers) = (&epoch.sent, self.setting.model.layers());
-        if epoch.is_last && self.when.staleness.is_some() {
+        let late = self.when.staleness;
+        if epoch.is_last && late.is_some_and(|late| !late.is_fresh(epoch.number)) {
             let first = usize::from(!sent.crosses_after_product(0));
             if self.features_late() && first == 1 {
                 track.finish_exchange(TrafficKind::Feature, 0);
@@ -361,6 +391,10 @@ impl ExchangePlanner {
 impl Planner for ExchangePlanner {
     fn next(&mut self, decided: Option<&Decision>) -> Arc<Timeline> {
         let epoch = self.begin(decided);
+        let late = self.when.staleness;
+        if late.is_some_and(|late| late.is_fresh(epoch.number)) {
+            self.late.clear();
+        }
         let mut tracks = vec![Track::default(); self.setting.workers()];
         if let Some(mut batches) = self.batches.take() {
             for step in 0..batches.steps() {

@@ -1,0 +1,378 @@
+//! Rows made good by what was predicted of them, and gradients by their errors.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::net::{
+    Bytes, Codec, CodecKey, CodecLane, NetError, QuantiseRows, RelativeError, Rows, Way, f32_bytes,
+    floats, to_bytes,
+};
+
+/// What one worker remembers of its messages.
+#[derive(Debug, Default)]
+pub struct Memory(Mutex<Told>);
+
+#[derive(Debug, Default)]
+struct Told {
+    /// Rows forward, as owner and as reader.
+    trends: BTreeMap<Place, Trend>,
+    /// What quantising lost of the last gradients.
+    errors: BTreeMap<(u32, CodecLane), Vec<f32>>,
+}
+
+/// Layer, lane, and whether it is the owner's end.
+type Place = (u32, CodecLane, bool);
+
+/// Rows as they last travelled whole, and their change in a round.
+#[derive(Clone, Debug, Default)]
+struct Trend {
+    round: u64,
+    last: Vec<f32>,
+    change: Vec<f32>,
+}
+
+impl Trend {
+    /// The trend when whole rows have come.
+    fn followed_by(&self, rows: Vec<f32>, round: u64) -> Self {
+        // The first ones, or of another number than before: of those nothing is known.
+        let change = if self.last.len() == rows.len() {
+            let rounds = round.saturating_sub(self.round).max(1) as f32;
+            let pairs = rows.iter().zip(&self.last);
+            pairs.map(|(now, last)| (now - last) / rounds).collect()
+        } else {
+            vec![0.0; rows.len()]
+        };
+        Self {
+            round,
+            last: rows,
+            change,
+        }
+    }
+
+    fn predicted(&self, round: u64) -> Vec<f32> {
+        let rounds = round.saturating_sub(self.round) as f32;
+        let pairs = self.last.iter().zip(&self.change);
+        pairs.map(|(last, change)| last + rounds * change).collect()
+    }
+}
+
+/// Sends rows forward whole in every `period`-th round, and quantised between them, with two bits a
+/// row that say what the reader takes for it: what was quantised, what it predicts, or the mean of
+/// both. Sends gradients back quantised, with what that lost added to those of the next round.
+///
+/// The rounds of a lane must be encoded and decoded once each and in order, as for
+/// [`Difference`](crate::net::Difference). A message without a lane is sent through the quantiser
+/// alone.
+#[derive(Clone)]
+pub struct Compensated {
+    /// The quantiser.
+    pub codec: QuantiseRows,
+    /// Rounds from one with whole rows to the next.
+    pub period: u64,
+    /// This worker's.
+    pub memory: Arc<Memory>,
+}
+
+/// What a reader may take for a row.
+const CHOICES: [fn(f32, f32) -> f32; 3] = [
+    |quantised, _| quantised,
+    |_, predicted| predicted,
+    |quantised, predicted| 0.5 * (quantised + predicted),
+];
+
+impl Memory {
+    fn lock(&self) -> MutexGuard<'_, Told> {
+        // Rows are replaced whole, so what a panic elsewhere left is consistent.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Compensated {
+    fn is_whole(&self, round: u64) -> bool {
+        round.is_multiple_of(self.period)
+    }
+
+    /// Bytes that say which of the choices a reader takes for each row.
+    const fn choice_bytes(rows: usize) -> usize {
+        rows.div_ceil(4)
+    }
+
+    fn encode_forward(&self, rows: &Rows<'_>, key: CodecKey, lane: CodecLane) -> Vec<u8> {
+        let mut told = self.memory.lock();
+        let trend = told.trends.entry((key.layer, lane, true)).or_default();
+        if self.is_whole(key.round) {
+            *trend = trend.followed_by(rows.values().to_vec(), key.round);
+            return to_bytes(rows.values());
+        }
+        let quantised = self.codec.encode(rows, key);
+        // What a codec makes, it can read.
+        let decoded = self
+            .codec
+            .decode(&quantised, rows.rows(), rows.width(), key);
+        let decoded = decoded.unwrap_or_else(|_| rows.values().to_vec());
+        let predicted = trend.predicted(key.round);
+        let mut bytes = vec![0; Self::choice_bytes(rows.rows())];
+        let width = rows.width().max(1);
+        let pairs = decoded.chunks(width).zip(predicted.chunks(width));
+        for (at, (row, (quantised, predicted))) in rows.iter().zip(pairs).enumerate() {
+            bytes[at / 4] |= nearest(row, quantised, predicted) << (2 * (at % 4));
+        }
+        bytes.extend(quantised);
+        bytes
+    }
+
+    fn decode_forward(
+        &self,
+        bytes: &[u8],
+        [rows, width]: [usize; 2],
+        key: CodecKey,
+        lane: CodecLane,
+    ) -> Result<Vec<f32>, NetError> {
+        let expected = self.message_bytes(rows, width, key).0;
+        if bytes.len() as u64 != expected {
+            let reason = format!("{} bytes arrived, {expected} were expected", bytes.len());
+            let codec = self.name();
+            return Err(NetError::Corrupt { codec, reason });
+        }
+        let mut told = self.memory.lock();
+        let trend = told.trends.entry((key.layer, lane, false)).or_default();
+        if self.is_whole(key.round) {
+            let values: Vec<f32> = floats(bytes).collect();
+            *trend = trend.followed_by(values.clone(), key.round);
+            return Ok(values);
+        }
+        let (choices, quantised) = bytes.split_at(Self::choice_bytes(rows));
+        let mut values = self.codec.decode(quantised, rows, width, key)?;
+        let predicted = trend.predicted(key.round);
+        let width = width.max(1);
+        let pairs = values.chunks_mut(width).zip(predicted.chunks(width));
+        for (at, (row, predicted)) in pairs.enumerate() {
+            let choice = usize::from(choices[at / 4] >> (2 * (at % 4)) & 3);
+            // No sender says 3; what is quantised stands for it.
+            let choice = CHOICES.get(choice).unwrap_or(&CHOICES[0]);
+            for (value, predicted) in row.iter_mut().zip(predicted) {
+                *value = choice(*value, *predicted);
+            }
+        }
+        Ok(values)
+    }
+
+    fn encode_back(&self, rows: &Rows<'_>, key: CodecKey, lane: CodecLane) -> Vec<u8> {
+        let mut told = self.memory.lock();
+        let error = told.errors.entry((key.layer, lane)).or_default();
+        // Rows of another number are others.
+        if error.len() != rows.values().len() {
+            *error = vec![0.0; rows.values().len()];
+        }
+        let pairs = rows.values().iter().zip(&*error);
+        let sum: Vec<f32> = pairs.map(|(value, error)| value + error).collect();
+        let bytes = self.codec.encode(&Rows::new(&sum, rows.width()), key);
+        if let Ok(decoded) = self.codec.decode(&bytes, rows.rows(), rows.width(), key) {
+            *error = sum
+                .iter()
+                .zip(decoded)
+                .map(|(sum, sent)| sum - sent)
+                .collect();
+        }
+        bytes
+    }
+}
+
+/// The number of the choice that is nearest to a row, the first of equally near ones.
+fn nearest(row: &[f32], quantised: &[f32], predicted: &[f32]) -> u8 {
+    let distance = |choice: &fn(f32, f32) -> f32| -> f64 {
+        let pairs = quantised.iter().zip(predicted).zip(row);
+        let apart = |((q, p), x): ((&f32, &f32), &f32)| f64::from((choice(*q, *p) - x).abs());
+        pairs.map(apart).sum()
+    };
+    let (mut best, mut least) = (0, f64::INFINITY);
+    for (number, choice) in (0_u8..).zip(&CHOICES) {
+        let distance = distance(choice);
+        if distance < least {
+            (best, least) = (number, distance);
+        }
+    }
+    best
+}
+
+impl Codec for Compensated {
+    fn name(&self) -> String {
+        format!("compensated({}, period={})", self.codec.name(), self.period)
+    }
+
+    fn encoded_bytes(&self, rows: usize, width: usize) -> Bytes {
+        let quantised = self.codec.encoded_bytes(rows, width).0 + Self::choice_bytes(rows) as u64;
+        Bytes(quantised.max(f32_bytes(rows * width).0))
+    }
+
+    fn message_bytes(&self, rows: usize, width: usize, key: CodecKey) -> Bytes {
+        let quantised = self.codec.message_bytes(rows, width, key);
+        match key.lane {
+            Some(lane) if lane.way == Way::Forward => {
+                if self.is_whole(key.round) {
+                    return f32_bytes(rows * width);
+                }
+                Bytes(quantised.0 + Self::choice_bytes(rows) as u64)
+            }
+            _ => quantised,
+        }
+    }
+
+    fn encode(&self, rows: &Rows<'_>, key: CodecKey) -> Vec<u8> {
+        match key.lane {
+            None => self.codec.encode(rows, key),
+            Some(lane) if lane.way == Way::Forward => self.encode_forward(rows, key, lane),
+            Some(lane) => self.encode_back(rows, key, lane),
+        }
+    }
+
+    fn decode(
+        &self,
+        bytes: &[u8],
+        rows: usize,
+        width: usize,
+        key: CodecKey,
+    ) -> Result<Vec<f32>, NetError> {
+        match key.lane {
+            Some(lane) if lane.way == Way::Forward => {
+                self.decode_forward(bytes, [rows, width], key, lane)
+            }
+            _ => self.codec.decode(bytes, rows, width, key),
+        }
+    }
+
+    fn is_lossless(&self) -> bool {
+        self.period == 1
+    }
+
+    fn is_biased(&self) -> bool {
+        true
+    }
+
+    /// Without a bound in terms of the row: it depends on what was sent before.
+    fn expected_error(&self, _width: usize) -> RelativeError {
+        RelativeError::AtMost(f64::INFINITY)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::{Bits, RowBits};
+
+    const WIDTH: usize = 8;
+
+    fn coder(period: u64) -> Compensated {
+        Compensated {
+            codec: QuantiseRows {
+                bits: RowBits::Uniform(Bits::One),
+            },
+            period,
+            memory: Arc::default(),
+        }
+    }
+
+    fn key(round: u64, way: Way) -> CodecKey {
+        CodecKey::new(5, 1, round).between(0, 1, way)
+    }
+
+    fn rows(at: f32) -> Vec<f32> {
+        (0_u8..48).map(|i| (f32::from(i) * at).sin()).collect()
+    }
+
+    fn apart(a: &[f32], b: &[f32]) -> f64 {
+        let pairs = a.iter().zip(b);
+        pairs.map(|(a, b)| f64::from((a - b).abs())).sum()
+    }
+
+    /// What arrives of rows in each round.
+    fn sent(period: u64, of: impl Fn(u64) -> Vec<f32>, rounds: u64) -> Vec<Vec<f32>> {
+        let (sender, reader) = (coder(period), coder(period));
+        let one = |round| {
+            let (rows, key) = (of(round), key(round, Way::Forward));
+            let bytes = sender.encode(&Rows::new(&rows, WIDTH), key);
+            let expected = sender.message_bytes(6, WIDTH, key);
+            assert_eq!(bytes.len() as u64, expected.0, "round {round}");
+            reader.decode(&bytes, 6, WIDTH, key).unwrap()
+        };
+        (0..rounds).map(one).collect()
+    }
+
+    #[test]
+    fn rows_that_move_evenly_are_predicted_once_their_trend_is_known() {
+        let (start, step) = (rows(0.7), rows(1.3));
+        let at = |round: u64| -> Vec<f32> {
+            let pairs = start.iter().zip(&step);
+            pairs
+                .map(|(start, step)| start + 0.01 * round as f32 * step)
+                .collect()
+        };
+        for (round, found) in (0..).zip(sent(5, at, 20)) {
+            let error = apart(&found, &at(round));
+            if round % 5 == 0 {
+                assert!(error == 0.0, "whole: {error}");
+            } else if round > 5 {
+                assert!(error < 1e-3, "round {round}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_taken_is_never_farther_off_than_what_is_quantised() {
+        let of = |round: u64| rows(0.3 + round as f32 * 0.37);
+        let plain = coder(5).codec;
+        for (round, found) in (0..).zip(sent(5, of, 20)) {
+            let (exact, key) = (of(round), key(round, Way::Forward));
+            let bytes = plain.encode(&Rows::new(&exact, WIDTH), key);
+            let quantised = plain.decode(&bytes, 6, WIDTH, key).unwrap();
+            let each = exact.chunks(WIDTH).zip(found.chunks(WIDTH));
+            for ((exact, found), quantised) in each.zip(quantised.chunks(WIDTH)) {
+                let (taken, without) = (apart(found, exact), apart(quantised, exact));
+                assert!(
+                    taken <= without + 1e-5,
+                    "round {round}: {taken} > {without}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn errors_of_gradients_are_sent_in_the_end() {
+        let (sender, reader) = (coder(5), coder(5));
+        let gradient = rows(0.9);
+        let mut sum = vec![0.0_f32; gradient.len()];
+        let mut plain = sum.clone();
+        for round in 0..400 {
+            let key = key(round, Way::Back);
+            let rows = Rows::new(&gradient, WIDTH);
+            for (codec, sum) in [
+                (&sender as &dyn Codec, &mut sum),
+                (&sender.codec, &mut plain),
+            ] {
+                let bytes = codec.encode(&rows, key);
+                let decoded = reader.decode(&bytes, 6, WIDTH, key).unwrap();
+                sum.iter_mut()
+                    .zip(decoded)
+                    .for_each(|(sum, value)| *sum += value);
+            }
+        }
+        let mean = |sum: &[f32]| sum.iter().map(|sum| sum / 400.0).collect::<Vec<_>>();
+        // What is left out is bounded, and so its share of the mean falls as 1/rounds; without
+        // feedback errors are independent, and fall as its root.
+        let (fed, without) = (
+            apart(&mean(&sum), &gradient),
+            apart(&mean(&plain), &gradient),
+        );
+        assert!(fed < 0.5 * without, "{fed} and {without}");
+        assert!(fed / 48.0 < 0.02, "{fed}");
+    }
+
+    #[test]
+    fn a_message_of_another_size_is_refused() {
+        let reader = coder(5);
+        for round in [0, 1] {
+            let key = key(round, Way::Forward);
+            assert!(reader.decode(&[1, 2, 3], 6, WIDTH, key).is_err());
+        }
+    }
+}

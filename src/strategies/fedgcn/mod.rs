@@ -1,0 +1,293 @@
+//! `fedavg` and `fedgcn`: clients train on their own nodes, and a server averages their models
+//! (McMahan, Moore, Ramage, Hampson and Agüera y Arcas, *Communication-Efficient Learning of Deep
+//! Networks from Decentralized Data*, AISTATS 2017); with sums of neighbours' features that were
+//! exchanged before (Yao, Jin, Ravi and Joe-Wong, *FedGCN: Convergence-Communication Tradeoffs in
+//! Federated Training of Graph Convolutional Networks*, `NeurIPS` 2023).
+//!
+//! In each round the server, which is worker 0, draws the clients that take part: all but a share
+//! `absent`. It sends them its model; each takes `local_steps` steps with all of its training nodes
+//! and the mean of their losses, and sends the result back; the server takes the mean, weighted by
+//! training nodes. A round moves `2 · 4|θ|` bytes for each client that takes part, but the server's
+//! own (`parameter`). *A round is what is recorded as an epoch*; `training.epochs` is how many
+//! steps a client takes in all that is never absent, and the last round has those that are left.
+//!
+//! With `hops = 0`, which is `fedavg`, a client knows its own nodes and the edges between them.
+//! With more, all clients send the server, before the first round and once, what their features add
+//! to the first layer's sums `Σ_u A_vu x_u` of their own nodes and of those they have edges to:
+//! never a feature of its own. The server adds up what came, and sends each client the sums of its
+//! own nodes (1 hop), or of these and their neighbours (2 hops). With `H` nodes that clients have
+//! edges to, summed over clients, that moves `4F(n + H)` bytes there and `4Fn`, or `4F(n + H)`,
+//! back, less those of the client beside the server (`feature`). The first layer is exact then: it
+//! multiplies the sums. The second gathers own rows (1 hop), or own and neighbours' (2 hops), which
+//! is exact too; so with 2 hops, two layers and one step a round, plain SGD is that of one device.
+//! Layers above the second gather own rows.
+//!
+//! Evidence, in the authors' code (`yh-yao/FedGCN`): three local steps, the mean of models, plain
+//! there and weighted here as in the paper of `FedAvg`; SGD. That every client takes part is
+//! theirs, that some are absent McMahan et al.'s. Theirs encrypts what is exchanged; here nothing
+//! is. Dropout of the input is of the sums, not of the features in them.
+
+mod client;
+mod sums;
+
+use std::sync::Arc;
+
+use rand::seq::SliceRandom;
+use serde::Deserialize;
+
+use super::parts::plan::{PassPlan, plan_each};
+use super::parts::server::{average, hand_out, plan_average, plan_handing_out, shares};
+use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training, options};
+use crate::rng::{Purpose, stream};
+use crate::sim::{EpochReport, Planner, Setting, SimError, Track, Worker};
+use client::Client;
+
+const LOCAL_STEPS: OptionInfo = OptionInfo {
+    name: "local_steps",
+    default: "3",
+    meaning: "Steps of a client in a round (3 in FedGCN's code). A round is recorded as an epoch; training.epochs is how many steps a client takes in all.",
+};
+
+const ABSENT: OptionInfo = OptionInfo {
+    name: "absent",
+    default: "0",
+    meaning: "Share of the clients, rounded down, that drop out of a round, drawn anew for each; 0 or more and below 1.",
+};
+
+/// How experiments name and make `FedAvg`.
+pub const FEDAVG: Registration = Registration {
+    info: StrategyInfo {
+        name: "fedavg",
+        paper: "McMahan et al., Communication-Efficient Learning of Deep Networks from Decentralized Data (FedAvg, AISTATS 2017)",
+        sends: "models to a server and back, once a round",
+        options: &[LOCAL_STEPS, ABSENT],
+    },
+    read: |table| read(table, 0, &["local_steps", "absent"]),
+};
+
+/// How experiments name and make `FedGCN`.
+pub const FEDGCN: Registration = Registration {
+    info: StrategyInfo {
+        name: "fedgcn",
+        paper: "Yao, Jin, Ravi and Joe-Wong, FedGCN: Convergence-Communication Tradeoffs in Federated Training of Graph Convolutional Networks (NeurIPS 2023)",
+        sends: "sums of neighbours' features to a server and back, once; models, once a round",
+        options: &[
+            OptionInfo {
+                name: "hops",
+                default: "2",
+                meaning: "Whose sums a client gets: of its own nodes (1), of their neighbours too (2), or none (0, which is `fedavg`). With 1 and 2 the model is a gcn with self-loops.",
+            },
+            LOCAL_STEPS,
+            ABSENT,
+        ],
+    },
+    read: |table| read(table, 2, &["hops", "local_steps", "absent"]),
+};
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Options {
+    hops: Option<usize>,
+    local_steps: Option<usize>,
+    absent: Option<f64>,
+}
+
+/// The options, which are all there is to the strategy.
+#[derive(Clone, Copy, Debug)]
+struct FedGcn {
+    hops: usize,
+    local_steps: usize,
+    absent: f64,
+}
+
+fn read(
+    table: &toml::Table,
+    hops: usize,
+    known: &[&str],
+) -> Result<Box<dyn Strategy>, OptionError> {
+    let options: Options = options(table)?;
+    if options.hops.is_some() && !known.contains(&"hops") {
+        let what =
+            "unknown field `hops`, expected `local_steps` or `absent`; with hops it is fedgcn";
+        return Err(OptionError::key("hops", what));
+    }
+    let read = FedGcn {
+        hops: options.hops.unwrap_or(hops),
+        local_steps: options.local_steps.unwrap_or(3),
+        absent: options.absent.unwrap_or(0.0),
+    };
+    let refuse = |key, what| Err(OptionError::key(key, what));
+    if read.hops > 2 {
+        return refuse("hops", "must be 0, 1 or 2");
+    }
+    if read.local_steps == 0 {
+        return refuse("local_steps", "must be at least 1");
+    }
+    if !(0.0..1.0).contains(&read.absent) {
+        return refuse("absent", "must be a number of at least 0 and below 1");
+    }
+    Ok(Box::new(read))
+}
+
+impl FedGcn {
+    /// Steps of each round of a training that has so many in all.
+    fn rounds(&self, steps: usize) -> Vec<usize> {
+        let starts = (0..steps).step_by(self.local_steps);
+        starts
+            .map(|start| self.local_steps.min(steps - start))
+            .collect()
+    }
+
+    /// Of so many workers, who takes part in a round.
+    fn takes_part(&self, workers: usize, seed: u64, round: usize) -> Vec<bool> {
+        let mut takes_part = vec![true; workers];
+        let count = (self.absent * workers as f64) as usize;
+        takes_part[..count].fill(false);
+        // Of no worker, for all must draw alike; others draw with the numbers of workers.
+        let mut random = stream(seed, Purpose::Sampling, u64::MAX, round as u64);
+        takes_part.shuffle(&mut random);
+        takes_part
+    }
+}
+
+impl Strategy for FedGcn {
+    fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
+        if self.hops > 0 && !sums::can_be_made(&setting.model) {
+            let what = "is of sums with which a gcn with self-loops begins: take model.kind = \"gcn\", or hops = 0";
+            return Err(OptionError::key("hops", what));
+        }
+        Ok(Box::new(Rounds {
+            steps: self.rounds(setting.training.epochs),
+            options: *self,
+            setting: Arc::clone(setting),
+        }))
+    }
+}
+
+/// The strategy in its setting.
+#[derive(Clone)]
+struct Rounds {
+    options: FedGcn,
+    /// Local steps of each round.
+    steps: Vec<usize>,
+    setting: Arc<Setting>,
+}
+
+impl Rounds {
+    fn takes_part(&self, round: usize) -> Vec<bool> {
+        let Setting { seed, .. } = *self.setting;
+        self.options.takes_part(self.setting.workers(), seed, round)
+    }
+}
+
+impl Training for Rounds {
+    fn setting(&self) -> &Arc<Setting> {
+        &self.setting
+    }
+
+    fn epochs(&self) -> usize {
+        self.steps.len()
+    }
+
+    fn planner(&self) -> Box<dyn Planner> {
+        let rounds = self.clone();
+        plan_each(self.setting.workers(), move |round, rank, track| {
+            write(&rounds, round, rank, track);
+        })
+    }
+
+    fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
+        let mut model = worker.new_model();
+        let mut optimizer = worker.new_optimizer();
+        let mut client: Option<Client> = None;
+        let mut taken = 0;
+        for (round, &steps) in self.steps.iter().enumerate() {
+            worker.begin_epoch(round)?;
+            // Only now has a round begun, under which the messages to the server are counted.
+            let client = match &mut client {
+                Some(client) => client,
+                none => none.insert(Client::new(worker, self.options.hops)?),
+            };
+            let takes_part = self.takes_part(round);
+            model = hand_out(worker, model, &takes_part)?;
+            let mut loss = 0.0;
+            if takes_part[worker.rank()] {
+                // What is recorded is the sum over workers.
+                let share = shares(worker, &takes_part)[worker.rank()] / steps as f64;
+                for step in 0..steps {
+                    let step = client.step(worker, &model, taken + step)?;
+                    model = worker.update(&mut optimizer, model, &step.gradient);
+                    loss += share * step.loss;
+                }
+            }
+            taken += steps;
+            model = average(worker, model, &takes_part)?;
+            let scores = worker.evaluate_model(round, &model)?;
+            let report = EpochReport {
+                loss,
+                scores,
+                ..EpochReport::default()
+            };
+            worker.end_epoch(round, report);
+        }
+        Ok(())
+    }
+}
+
+/// What worker `rank` does in a round.
+fn write(rounds: &Rounds, round: usize, rank: usize, track: &mut Track) {
+    let Rounds {
+        options,
+        steps,
+        setting,
+    } = rounds;
+    if round == 0 && options.hops > 0 {
+        sums::plan(track, setting, rank, options.hops);
+    }
+    let (parameters, takes_part) = (setting.model.parameters(), rounds.takes_part(round));
+    plan_handing_out(track, rank, &takes_part, parameters);
+    if takes_part[rank] {
+        let (blocks, features) = client::shapes(setting, rank, options.hops);
+        for _ in 0..steps[round] {
+            PassPlan::alone(&setting.model, blocks.clone(), Some(features)).write(track, rank);
+            track.update(parameters);
+        }
+    }
+    plan_average(track, rank, &takes_part, parameters);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn as_many_clients_as_asked_are_absent_and_each_comes_to_be(
+            workers in 1_usize..40, absent in 0.0_f64..1.0, seed: u64,
+        ) {
+            let options = FedGcn { hops: 0, local_steps: 1, absent };
+            let mut seen = vec![0; workers];
+            for round in 0..40 {
+                let takes_part = options.takes_part(workers, seed, round);
+                let there = takes_part.iter().filter(|takes| **takes).count();
+                prop_assert_eq!(there, workers - (absent * workers as f64) as usize);
+                prop_assert!(there > 0);
+                for (seen, takes) in seen.iter_mut().zip(takes_part) {
+                    *seen += usize::from(takes);
+                }
+            }
+            if absent < 0.5 {
+                prop_assert!(seen.iter().all(|&seen| seen > 0), "{seen:?}");
+            }
+        }
+
+        #[test]
+        fn rounds_have_all_steps(local_steps in 1_usize..20, steps in 0_usize..100) {
+            let options = FedGcn { hops: 0, local_steps, absent: 0.0 };
+            let rounds = options.rounds(steps);
+            prop_assert_eq!(rounds.iter().sum::<usize>(), steps);
+            prop_assert!(rounds.iter().rev().skip(1).all(|&round| round == local_steps));
+        }
+    }
+}

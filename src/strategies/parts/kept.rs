@@ -1,0 +1,93 @@
+//! Messages that are kept, and used again in epochs in which nobody sends others, as in SANCUS.
+//!
+//! ```text
+//!   epoch 0      1        …   bound    bound + 1
+//!   send    use again  use again  use again   send
+//! ```
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use crate::net::{Inbox, Outbox, TrafficKind};
+use crate::sim::{SimError, Worker};
+
+/// How old rows and gradients may be that are used, in epochs; 0 for those of the epoch itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bound(pub usize);
+
+impl Bound {
+    /// Whether rows and gradients are sent in an epoch: those that are kept would else be too old.
+    pub fn sends_in(self, epoch: usize) -> bool {
+        epoch.is_multiple_of(self.0.saturating_add(1))
+    }
+}
+
+/// Whose messages: their kind and layer.
+type Tag = (TrafficKind, u32);
+
+/// What one worker keeps of what it received.
+pub(super) struct Kept {
+    bound: Bound,
+    // Cells, because all layers of a pass borrow the same crossing.
+    exchanges: RefCell<BTreeMap<Tag, usize>>,
+    last: RefCell<BTreeMap<Tag, Inbox>>,
+}
+
+impl Kept {
+    pub const fn new(bound: Bound) -> Self {
+        Self {
+            bound,
+            exchanges: RefCell::new(BTreeMap::new()),
+            last: RefCell::new(BTreeMap::new()),
+        }
+    }
+
+    /// Whether the next exchange of a kind and layer takes place.
+    pub fn sends_next(&self, kind: TrafficKind, layer: usize) -> bool {
+        let tag = (kind, layer as u32);
+        let epoch = self.exchanges.borrow().get(&tag).copied();
+        self.bound.sends_in(epoch.unwrap_or(0))
+    }
+
+    /// Sends, if this exchange takes place, and keeps what came; otherwise what came last.
+    pub fn exchange(&self, worker: &mut Worker, outbox: Outbox) -> Result<Inbox, SimError> {
+        let tag = (outbox.kind, outbox.layer);
+        let sends = self.sends_next(outbox.kind, outbox.layer as usize);
+        *self.exchanges.borrow_mut().entry(tag).or_default() += 1;
+        if sends {
+            let inbox = worker.exchange(outbox)?;
+            self.last.borrow_mut().insert(tag, inbox);
+        }
+        Ok(self.last.borrow().get(&tag).cloned().unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn nothing_is_ever_older_than_the_bound_and_everything_may_become_so_old(
+            bound in 0_usize..20, epochs in 1_usize..100,
+        ) {
+            let (mut sent, mut oldest) = (None, 0);
+            for epoch in 0..epochs {
+                if Bound(bound).sends_in(epoch) {
+                    sent = Some(epoch);
+                }
+                let sent = sent.expect("something is sent in the first epoch");
+                oldest = oldest.max(epoch - sent);
+            }
+            prop_assert_eq!(oldest, bound.min(epochs - 1));
+        }
+    }
+
+    #[test]
+    fn a_bound_that_is_never_reached_sends_once() {
+        let bound = Bound(usize::MAX);
+        assert!(bound.sends_in(0));
+        assert!((1..100).all(|epoch| !bound.sends_in(epoch)));
+    }
+}

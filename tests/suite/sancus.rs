@@ -1,0 +1,150 @@
+//! CAGNET and SANCUS: whole blocks of rows, in every epoch or when those that are kept become too old.
+
+use crate::common::{CORA, Case, KINDS, losses};
+use grapevine::graph::PartitionMethod;
+use grapevine::net::TrafficKind;
+use grapevine::sim::Outcome;
+
+fn bits(outcome: &Outcome) -> Vec<u64> {
+    losses(outcome).into_iter().map(f64::to_bits).collect()
+}
+
+fn cases() -> impl Iterator<Item = Case> {
+    KINDS
+        .into_iter()
+        .zip([2, 3, 4, 5, 1])
+        .map(|(kind, workers)| Case {
+            kind,
+            workers,
+            epochs: 5,
+            ..Case::default()
+        })
+}
+
+#[test]
+fn whole_blocks_train_as_the_rows_that_are_read_to_the_bit() {
+    for case in cases() {
+        for options in [
+            "cache_features = true",
+            "cache_features = false",
+            "cache_features = false\nexchange = \"product\"",
+            "cache_features = false\nexchange = \"narrower\"\noverlap = true",
+        ] {
+            let point = if options.contains("exchange") {
+                ""
+            } else {
+                "\nexchange = \"input\""
+            };
+            let full = case.run("full", &format!("{options}{point}"));
+            let blocks = case.run("cagnet", options);
+            assert_eq!(bits(&blocks), bits(&full), "{:?} {options}", case.kind);
+        }
+    }
+}
+
+#[test]
+fn a_bound_of_nothing_is_exact_training() {
+    for case in cases() {
+        let exact = case.run("cagnet", "cache_features = true");
+        let kept = case.run("sancus", "bound = 0");
+        assert_eq!(bits(&kept), bits(&exact), "{:?}", case.kind);
+        assert_eq!(kept.ledger, exact.ledger, "{:?}", case.kind);
+        // With the rows that are read alone, too.
+        let full = case.run("full", "exchange = \"input\"");
+        let alone = case.run("train", "bound = 0\nexchange = \"input\"");
+        assert_eq!(bits(&alone), bits(&full), "{:?}", case.kind);
+        assert_eq!(alone.ledger, full.ledger, "{:?}", case.kind);
+    }
+}
+
+#[test]
+fn blocks_cost_the_same_whatever_the_cut() {
+    let of = |method| {
+        let case = Case {
+            method,
+            ..Case::default()
+        };
+        let traffic = case.run("cagnet", "").ledger.traffic();
+        [TrafficKind::Feature, TrafficKind::Activation].map(|kind| traffic.payload_of(kind))
+    };
+    assert_eq!(of(PartitionMethod::Random), of(PartitionMethod::Metis));
+}
+
+#[test]
+fn broadcasts_that_the_bound_allows_to_skip_are_skipped() {
+    for bound in [0, 1, 2, 3] {
+        let case = Case {
+            epochs: 9,
+            ..Case::default()
+        };
+        let outcome = case.run("sancus", &format!("bound = {bound}"));
+        // Blocks of all 120 nodes, of two hidden layers of 8 columns, to three others.
+        let each = 4 * 3 * 120 * (8 + 8);
+        for epoch in 0..9 {
+            let expected = if epoch % (bound + 1) == 0 { each } else { 0 };
+            let traffic = outcome.ledger.epoch(epoch).expect("gradients are summed");
+            for kind in [TrafficKind::Activation, TrafficKind::ActivationGradient] {
+                assert_eq!(traffic.payload_of(kind).0, expected, "{bound}, {epoch}");
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_are_exact_in_epochs_that_send_and_old_in_others() {
+    let case = Case {
+        epochs: 2,
+        ..Case::default()
+    };
+    let exact = losses(&case.run("full", "exchange = \"input\""));
+    let found = losses(&case.run("sancus", "bound = 1"));
+    assert_eq!(found[0].to_bits(), exact[0].to_bits());
+    assert_ne!(found[1].to_bits(), exact[1].to_bits());
+    // Parameters that rest, and no dropout: what is kept stays right, and so do losses.
+    use grapevine::model::OptimizerConfig;
+    let resting = Case {
+        dropout: 0.0,
+        epochs: 6,
+        optimizer: OptimizerConfig::Sgd {
+            learning_rate: 0.0,
+            weight_decay: 0.0,
+            momentum: 0.0,
+        },
+        ..Case::default()
+    };
+    let exact = bits(&resting.run("full", "exchange = \"input\""));
+    assert_eq!(bits(&resting.run("sancus", "bound = 4")), exact);
+}
+
+#[test]
+fn skipping_three_of_four_broadcasts_costs_little_accuracy() {
+    let case = Case {
+        data: CORA,
+        layers: 2,
+        hidden: 16,
+        epochs: 80,
+        ..Case::default()
+    };
+    let best = |kind, options| {
+        let best = case.run(kind, options).best();
+        best.and_then(|(_, scores)| scores.test).unwrap()
+    };
+    let (full, kept) = (best("full", ""), best("sancus", "bound = 3"));
+    assert!(kept > full - 0.03, "{kept} instead of {full}");
+}
+
+#[test]
+fn what_does_not_go_together_is_refused() {
+    let case = Case::default();
+    let key = |options: &str| case.refused("train", options).0;
+    for with in ["late = true", "share = 0.5", "codec = \"f16\""] {
+        let found = key(&format!("bound = 1\n{with}"));
+        assert_eq!(found.as_deref(), Some("bound"), "{with}");
+    }
+    let share = key("rows = \"blocks\"\nshare = 0.5");
+    assert_eq!(share.as_deref(), Some("rows"));
+    assert_eq!(
+        case.refused("cagnet", "bound = 1").0.as_deref(),
+        Some("bound")
+    );
+}
