@@ -74,7 +74,8 @@ impl Block {
     /// If an entry of `adjacency` has no degree.
     pub fn new(adjacency: &Csr, degrees: &[usize], aggregation: Aggregation) -> Self {
         let neighbours = |v: usize, row: &mut Vec<u32>| row.extend(adjacency.neighbours(v));
-        Self::of_rows(adjacency.nodes(), degrees, aggregation, neighbours, |u| u)
+        let sizes = (adjacency.nodes(), adjacency.edges());
+        Self::of_rows(sizes, degrees, aggregation, neighbours, |u| u)
     }
 
     /// The block of a part of a larger graph, whose outputs are those of the larger one to the bit:
@@ -96,19 +97,23 @@ impl Block {
             }
         };
         let number = |u: u32| nodes[u as usize];
-        Self::of_rows(outputs, degrees, aggregation, neighbours, number)
+        let sizes = (outputs, adjacency.edges());
+        Self::of_rows(sizes, degrees, aggregation, neighbours, number)
     }
 
-    /// A block with so many outputs: `neighbours` adds those of one to a list, in the order of
-    /// their `number`s.
+    /// A block with so many outputs and edges: `neighbours` adds those of an output to a list, in
+    /// the order of their `number`s.
     fn of_rows(
-        outputs: usize,
+        (outputs, edges): (usize, usize),
         degrees: &[usize],
         aggregation: Aggregation,
         neighbours: impl Fn(usize, &mut Vec<u32>),
         number: impl Fn(u32) -> u32,
     ) -> Self {
-        let (mut offsets, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
+        let mut offsets = Vec::with_capacity(outputs + 1);
+        let mut columns = Vec::with_capacity(edges + outputs);
+        let mut values = Vec::with_capacity(edges + outputs);
+        offsets.push(0);
         let mut row = Vec::new();
         for v in 0..outputs {
             let own = degrees[v];
