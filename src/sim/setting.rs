@@ -150,6 +150,10 @@ pub struct Shard {
     pub labels: Labels,
     /// Owned rows that train.
     pub train: Vec<u32>,
+    /// Owned rows of the validation set.
+    pub validation: Vec<u32>,
+    /// Owned rows of the test set.
+    pub test: Vec<u32>,
 }
 
 impl Shard {
@@ -164,7 +168,7 @@ impl Shard {
             .iter()
             .map(|&v| dataset.graph.degree(v as usize))
             .collect();
-        let train = part.training_rows(&dataset.split.train);
+        let split = &dataset.split;
         Self {
             owned: part.owned.len(),
             sends: part.sends.clone(),
@@ -173,7 +177,9 @@ impl Shard {
             degrees,
             features: dataset.features.select(&part.owned),
             labels: dataset.labels.select(&part.owned),
-            train,
+            train: part.training_rows(&split.train),
+            validation: part.training_rows(&split.validation),
+            test: part.training_rows(&split.test),
             nodes,
         }
     }
