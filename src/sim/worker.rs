@@ -84,12 +84,12 @@ impl Worker {
         communicator: Box<dyn Communicator>,
         recorder: Arc<Mutex<Recorder>>,
         script: Arc<Script>,
-    ) -> Self {
+    ) -> Result<Self, SimError> {
         let rank = communicator.rank();
         let device = setting.devices[rank].clone();
         let worker = Self {
-            shard: Shard::new(&setting, rank),
-            whole: WholeGraph::new(&setting, &device.place),
+            shard: Shard::new(&setting, rank)?,
+            whole: WholeGraph::new(&setting, rank, &device.place)?,
             compute_factor: setting.topology.compute_factor(rank),
             following: Following::new(script, rank),
             epochs,
@@ -102,7 +102,7 @@ impl Worker {
         if worker.device.queued {
             worker.warm_up();
         }
-        worker
+        Ok(worker)
     }
 
     /// One step of training that is thrown away, neither timed nor counted: on first use a device
@@ -205,7 +205,7 @@ impl Worker {
 
     /// Training nodes of the whole graph, over which the loss is averaged.
     pub fn training_nodes(&self) -> usize {
-        self.setting.dataset.split.train.len()
+        self.setting.training_nodes()
     }
 
     /// Does something that takes time: measured, or modelled from the work that the plan has here.

@@ -45,6 +45,7 @@ mod reference;
 mod resume;
 mod retexo;
 mod settings;
+mod shards;
 mod silence;
 mod sparse;
 mod storage;

@@ -229,9 +229,9 @@ fn played(fitted: &Fitted, done: impl Fn(usize)) -> Result<(Played, Option<u64>)
         epochs: training.epochs(),
         together: needs.together,
         // With the graph, times are those of the training to the last bit.
-        multiplied: !setting.holds_graph(),
+        multiplied: setting.law.is_some(),
     };
-    if !setting.holds_graph() && !needs.together && setting.workers() > EACH {
+    if setting.law.is_some() && !needs.together && setting.workers() > EACH {
         let mut planner = Watched::new(fitted);
         let one = play_equals(&cluster, timing, &mut planner, course, &done)?;
         if let Some(played) = one {
@@ -299,7 +299,7 @@ pub(super) fn project_cell(
         seed: setting.seed,
         epochs: training.epochs(),
         exact: training.plans_exactly(),
-        assumed: (!setting.holds_graph()).then(|| setting.dataset.reading.notes.join("; ")),
+        assumed: (setting.law.is_some()).then(|| setting.dataset.reading.notes.join("; ")),
         boundary_rows: setting.counts.boundary_rows() as u64,
         between: None,
         messages: count.messages,

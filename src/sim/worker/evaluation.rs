@@ -6,14 +6,14 @@ use std::time::Instant;
 use burn::module::Module;
 
 use super::Worker;
-use crate::graph::Features;
+use crate::graph::{Dataset, Features};
 use crate::model::{Aggregation, Block, Gnn, Input, Matrix, Place, is_finite, mean_loss, score};
 use crate::sim::{Scores, Setting, SimError};
 
 /// The whole graph on worker 0's device, for evaluation only: exact, with full neighbourhoods,
 /// neither timed nor counted.
 pub struct WholeGraph {
-    setting: Arc<Setting>,
+    dataset: Arc<Dataset>,
     place: Place,
     // Made when first asked for: every worker has this field, and worker 0 alone evaluates.
     features: OnceLock<Input>,
@@ -21,19 +21,24 @@ pub struct WholeGraph {
 }
 
 impl WholeGraph {
-    pub(super) fn new(setting: &Arc<Setting>, place: &Place) -> Self {
-        Self {
-            setting: Arc::clone(setting),
+    pub(super) fn new(setting: &Setting, rank: usize, place: &Place) -> Result<Self, SimError> {
+        let dataset = if rank == 0 {
+            setting.whole()?
+        } else {
+            Arc::clone(&setting.dataset)
+        };
+        Ok(Self {
+            dataset,
             place: place.clone(),
             features: OnceLock::new(),
             blocks: Mutex::new(Vec::new()),
-        }
+        })
     }
 
     /// Features of all nodes.
     pub fn features(&self) -> &Input {
         self.features.get_or_init(|| {
-            Input::from_features(Features::clone(&self.setting.dataset.features), &self.place)
+            Input::from_features(Features::clone(&self.dataset.features), &self.place)
         })
     }
 
@@ -46,7 +51,7 @@ impl WholeGraph {
             // A handle: the matrix is behind an `Arc`.
             return block.clone();
         }
-        let graph = &self.setting.dataset.graph;
+        let graph = &self.dataset.graph;
         let degrees: Vec<usize> = (0..graph.nodes()).map(|v| graph.degree(v)).collect();
         let block = Block::new(graph, &degrees, aggregation);
         blocks.push((aggregation, block.clone()));
@@ -75,7 +80,7 @@ impl Worker {
     ) -> Result<Option<Scores>, SimError> {
         let scores = (self.rank() == 0).then(|| {
             self.evaluation(|graph| {
-                let dataset = &self.setting.dataset;
+                let dataset = &graph.dataset;
                 let logits = infer(graph).into_values();
                 let sound = is_finite(&logits);
                 let counted = |nodes: &[u32]| -> Vec<u32> {
