@@ -225,7 +225,7 @@ fn processes_that_have_a_shard_each_train_what_the_simulation_trains_on_the_grap
         kind = "retexo"
         rounds_per_layer = 3
         [[strategy]]
-        kind = "train"
+        kind = "varco"
         label = "validation"
         schedule = { kind = "adaptive-validation", from = 8 }
     "#;

@@ -21,7 +21,6 @@ const FROM_SHARDS: [(&str, &str); 16] = [
     ("isolated", ""),
     ("fixed", "ratio = 2"),
     ("varco", ""),
-    ("varco", "codec = \"quantise_rows\""),
     ("bns", "share = 0.5"),
     ("bns", "share = 0.5\ncache_features = false"),
     ("pipe", ""),
@@ -29,10 +28,17 @@ const FROM_SHARDS: [(&str, &str); 16] = [
     ("adaqp", "assign_every = 2"),
     ("adaqp", "bits = 4"),
     ("retexo", ""),
-    ("train", "share = 0.5\nlate = true"),
-    ("train", "codec = { kind = \"top_k\" }\nratio = 4"),
+    ("train", "late = true"),
     (
         "train",
+        "codec = \"top_k\"\nratio = 4\ncache_features = false",
+    ),
+    (
+        "train",
+        "codec = { kind = \"quantise_rows\", bits = 4 }\ncache_features = false",
+    ),
+    (
+        "varco",
         "schedule = { kind = \"adaptive-validation\", from = 8 }",
     ),
 ];

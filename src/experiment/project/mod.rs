@@ -48,7 +48,8 @@ pub(crate) struct Projection {
     /// Whether this is what is sent; if not, that depends on how the training goes, and this is the
     /// most it can be.
     pub exact: bool,
-    /// What is assumed of a graph that is known in numbers alone; then all here is an expectation.
+    /// What is assumed of a graph that is known in numbers alone, of which all here is an
+    /// expectation; of shards, how they were divided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assumed: Option<String>,
     /// Rows that cross the boundary in one exact exchange.
@@ -299,7 +300,10 @@ pub(super) fn project_cell(
         seed: setting.seed,
         epochs: training.epochs(),
         exact: training.plans_exactly(),
-        assumed: (setting.law.is_some()).then(|| setting.dataset.reading.notes.join("; ")),
+        assumed: match &setting.shards {
+            Some(shards) => Some(shards.meta().partition.said()),
+            None => (setting.law.is_some()).then(|| setting.dataset.reading.notes.join("; ")),
+        },
         boundary_rows: setting.counts.boundary_rows() as u64,
         between: None,
         messages: count.messages,

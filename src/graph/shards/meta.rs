@@ -34,6 +34,14 @@ pub struct Divided {
     pub seed: u64,
 }
 
+impl Divided {
+    /// What a reader of a plan should know.
+    pub fn said(&self) -> String {
+        let (method, seed) = (self.method.name(), self.seed);
+        format!("divided before, by {method} with seed {seed}, as its shards say")
+    }
+}
+
 /// All that is known without looking into a part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Meta {
