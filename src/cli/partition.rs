@@ -84,7 +84,7 @@ fn statistics(args: &Args) -> anyhow::Result<PartitionStats> {
         }
         .into());
     }
-    let spec = with_keys(args.data.spec()?, &args.set)?;
+    let spec = with_keys(&args.data.spec()?, &args.set)?;
     let data = spec.read(&here).map_err(Error::from)?;
     let asked = PartitionSpec {
         method: named_value(&args.method)?,
@@ -128,12 +128,12 @@ fn statistics(args: &Args) -> anyhow::Result<PartitionStats> {
 }
 
 /// The section with more of its keys.
-fn with_keys(spec: DatasetSpec, sets: &[String]) -> anyhow::Result<DatasetSpec> {
+fn with_keys(spec: &DatasetSpec, sets: &[String]) -> anyhow::Result<DatasetSpec> {
     let bad = |what: String| BadArgument {
         flag: "--set",
         what,
     };
-    let mut table = toml::Table::try_from(&spec)?;
+    let mut table = toml::Table::try_from(spec)?;
     for set in sets {
         let Some((key, value)) = set.split_once('=') else {
             return Err(bad(format!("\"{set}\" is no KEY=VALUE")).into());

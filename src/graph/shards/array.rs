@@ -24,6 +24,9 @@ const PIECE: usize = 1 << 16;
 
 impl FileSum {
     /// That of a file.
+    ///
+    /// # Errors
+    /// If it cannot be read.
     pub fn of(path: &Path) -> io::Result<Self> {
         let mut file = File::open(path)?;
         let (mut hash, mut piece, mut bytes) = (Sha256::new(), vec![0; PIECE], 0);

@@ -45,7 +45,7 @@ impl Sharding<'_> {
     /// If the folder has something else, or cannot be written to.
     pub fn write(&self, folder: &Path) -> Result<u64, GraphError> {
         let content = self.content();
-        self.may_write(folder, &content)?;
+        Self::may_write(folder, &content)?;
         let storage = storage(&self.dataset.features);
         let counts = BoundaryCounts::new(self.boundary, &self.dataset.features);
         let mut parts = Vec::new();
@@ -74,7 +74,7 @@ impl Sharding<'_> {
     }
 
     /// Whether the folder is free, or has these shards, finished or not.
-    fn may_write(&self, folder: &Path, content: &str) -> Result<(), GraphError> {
+    fn may_write(folder: &Path, content: &str) -> Result<(), GraphError> {
         let of = |name: &str| -> Option<String> {
             let text = fs::read_to_string(folder.join(name)).ok()?;
             let value: serde_json::Value = serde_json::from_str(&text).ok()?;
@@ -120,10 +120,13 @@ impl Sharding<'_> {
             &self.partition.assignment,
         ] {
             hash.update((list.len() as u64).to_le_bytes());
-            list.iter().for_each(|item| hash.update(item.to_le_bytes()));
+            for item in list {
+                hash.update(item.to_le_bytes());
+            }
         }
-        let starts = dataset.graph.offsets().iter();
-        starts.for_each(|&start| hash.update((start as u64).to_le_bytes()));
+        for &start in dataset.graph.offsets() {
+            hash.update((start as u64).to_le_bytes());
+        }
         format!("{:x}", hash.finalize())
     }
 }
@@ -132,9 +135,8 @@ impl Sharding<'_> {
 fn storage(features: &Features) -> Storage {
     match features {
         Features::Sparse { .. } => Storage::Sparse,
-        Features::Dense { .. } => Storage::F32,
         Features::Coded(rows) if rows.is_half() => Storage::F16,
-        Features::Coded(_) => Storage::F32,
+        Features::Dense { .. } | Features::Coded(_) => Storage::F32,
     }
 }
 
