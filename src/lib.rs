@@ -19,6 +19,7 @@
 //! | [`report`] | tables → figures, Markdown and LaTeX tables, HTML |
 //! | [`cli`] | one file per subcommand |
 
+pub(crate) mod atomic;
 pub mod graph;
 pub mod memory;
 pub mod net;

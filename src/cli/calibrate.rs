@@ -11,7 +11,7 @@ use super::Verdict;
 use super::engine::EngineChoice;
 use super::output::{BadArgument, columns, print, print_json, tell};
 use crate::Error;
-use crate::experiment::atomic;
+use crate::atomic;
 use crate::net::{
     Bytes, Framing, Ledger, LineFit, MessageCost, NetworkSpec, Seconds, fit_line, fit_message_cost,
     fit_star,

@@ -12,6 +12,9 @@ use crate::experiment::Tables;
 use crate::experiment::compare::{Change, Comparison, Verdict, compare};
 use crate::experiment::rows::RunRow;
 
+/// Measures of the machine and not of what was trained.
+const OF_THE_MACHINE: [&str; 2] = ["measured_seconds", "peak_memory_bytes"];
+
 /// Arguments of `compare`.
 #[derive(ClapArgs)]
 pub(super) struct Args {
@@ -175,8 +178,16 @@ fn text(first: &Folder, other: &Folder, comparison: &Comparison, all: bool) -> S
     }
     let values = comparison.changes.len();
     text.push_str(&format!(
-        "{equal} of {values} values are equal in every run\n"
+        "{equal} of {values} values are equal in every run"
     ));
+    let mut others = comparison
+        .changes
+        .iter()
+        .filter(|change| change.verdict != Verdict::Equal);
+    if equal < values && others.all(|change| OF_THE_MACHINE.contains(&change.measure)) {
+        text.push_str(": all results; the others are time and memory of the machine");
+    }
+    text.push('\n');
     text
 }
 

@@ -1,5 +1,5 @@
 //! `grapevine partition`: how good a partition is, before training on it, and the partition as a
-//! file.
+//! file, or the divided graph as a folder of shards.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -12,8 +12,11 @@ use super::list::PARTITIONERS;
 use super::output::{BadArgument, columns, print, print_json};
 use super::source::{DataArgs, named_value};
 use crate::Error;
-use crate::experiment::atomic;
-use crate::graph::{BoundaryPlan, GraphError, Partition, PartitionSpec, PartitionStats};
+use crate::atomic;
+use crate::graph::{
+    BoundaryPlan, DatasetSpec, Divided, GraphError, Partition, PartitionSpec, PartitionStats,
+    RawDataset, Sharding,
+};
 
 /// Arguments of `partition`.
 #[derive(ClapArgs)]
@@ -32,9 +35,16 @@ pub(super) struct Args {
     /// Seed of the partitioner
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Write the partition to a file, one worker number per line, as `method = "given"` reads it
-    #[arg(long, value_name = "FILE")]
+    /// Write the partition to a file, one worker number per line, as `method = "given"` reads it;
+    /// with --shards the folder for these
+    #[arg(long, value_name = "PATH")]
     out: Option<PathBuf>,
+    /// Write the divided graph itself, a folder for each worker, as `[dataset] shards` reads it
+    #[arg(long, requires = "out")]
+    shards: bool,
+    /// Another key of [dataset], as experiment files write it: 'split={ train = 0.6, val = 0.2 }'
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -74,27 +84,38 @@ fn statistics(args: &Args) -> anyhow::Result<PartitionStats> {
         }
         .into());
     }
-    let data = args.data.spec()?.read(&here).map_err(Error::from)?;
-    let partition = PartitionSpec {
+    let spec = with_keys(&args.data.spec()?, &args.set)?;
+    let data = spec.read(&here).map_err(Error::from)?;
+    let asked = PartitionSpec {
         method: named_value(&args.method)?,
         workers: args.workers,
         file: args.file.clone(),
         seed: None,
         balance: Vec::new(),
-    }
-    .partition(&data.graph, &[], &here, args.seed)
-    .map_err(|error| match error {
-        GraphError::Key {
-            key: "partition.workers",
-            what,
-        } => BadArgument {
-            flag: "--workers",
-            what,
-        }
-        .into(),
-        other => anyhow::Error::from(Error::from(other)),
-    })?;
-    if let Some(path) = &args.out {
+    };
+    let partition = asked
+        .partition(&data.graph, &[], &here, args.seed)
+        .map_err(|error| match error {
+            GraphError::Key {
+                key: "partition.workers",
+                what,
+            } => BadArgument {
+                flag: "--workers",
+                what,
+            }
+            .into(),
+            other => anyhow::Error::from(Error::from(other)),
+        })?;
+    let boundary = BoundaryPlan::new(&data.graph, &partition);
+    let stats = PartitionStats::new(&data.graph, &partition, &boundary);
+    let out = args.out.as_deref();
+    if let (true, Some(folder)) = (args.shards, out) {
+        let divided = Divided {
+            method: asked.method,
+            seed: args.seed,
+        };
+        shards(&data, &spec, (&partition, boundary), divided, folder)?;
+    } else if let Some(path) = out {
         write(&partition, path).map_err(|error| BadArgument {
             flag: "--out",
             what: format!(
@@ -103,8 +124,61 @@ fn statistics(args: &Args) -> anyhow::Result<PartitionStats> {
             ),
         })?;
     }
-    let boundary = BoundaryPlan::new(&data.graph, &partition);
-    Ok(PartitionStats::new(&data.graph, &partition, &boundary))
+    Ok(stats)
+}
+
+/// The section with more of its keys.
+fn with_keys(spec: &DatasetSpec, sets: &[String]) -> anyhow::Result<DatasetSpec> {
+    let bad = |what: String| BadArgument {
+        flag: "--set",
+        what,
+    };
+    let mut table = toml::Table::try_from(spec)?;
+    for set in sets {
+        let Some((key, value)) = set.split_once('=') else {
+            return Err(bad(format!("\"{set}\" is no KEY=VALUE")).into());
+        };
+        let (key, word) = (key.trim(), value.trim());
+        // A word needs no quotes.
+        let parsed = format!("value = {word}").parse::<toml::Table>();
+        let value = parsed.ok().and_then(|mut table| table.remove("value"));
+        let value = value.unwrap_or_else(|| word.into());
+        table.insert(key.to_owned(), value);
+    }
+    let read = |table: toml::Table| table.try_into();
+    let spec = read(table).map_err(|error: toml::de::Error| {
+        bad(format!(
+            "{}; write it as a key of [dataset]",
+            error.message()
+        ))
+    })?;
+    Ok(spec)
+}
+
+/// Writes a divided graph as shards, with the split of the section.
+fn shards(
+    data: &RawDataset,
+    spec: &DatasetSpec,
+    (partition, boundary): (&Partition, BoundaryPlan),
+    divided: Divided,
+    folder: &Path,
+) -> Result<(), Error> {
+    let dataset = data.split(&spec.split, divided.seed)?;
+    let dataset = dataset.measured_by(data.metric)?;
+    let sharding = Sharding {
+        boundary: &boundary.with_training(&dataset.split.train),
+        dataset: &dataset,
+        spec,
+        partition,
+        divided,
+    };
+    let bytes = sharding.write(folder)?;
+    let (parts, folder) = (partition.parts, folder.display());
+    eprintln!(
+        "wrote {parts} shards to {folder} ({:.1} MB)",
+        bytes as f64 / 1e6
+    );
+    Ok(())
 }
 
 /// Writes the worker of each node, one per line.

@@ -126,7 +126,7 @@ impl Progress for Terminal {
             runs => format!("{runs} runs"),
         };
         tell(&format!(
-            "Training {runs}, {epochs} epochs in all; one line for each run that ends\n"
+            "Training {runs}, {epochs} epochs in all; one line for each run that ends, and --resume keeps those after an interruption\n"
         ));
         if !std::io::stderr().is_terminal() {
             return;

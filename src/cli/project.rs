@@ -56,15 +56,20 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     let progress = Projecting::new(args.quiet);
     let preparation = Preparation::new(registry, base_of(&args.experiment.file));
     let mut preparation = preparation.for_plans().telling(|text| progress.note(text));
+    let skipped = preparation.present(&experiment)?.1;
     let projections = project(&experiment, &mut preparation, |done| progress.tell(done));
     progress.end();
     let projections = projections?;
     let beside = trained.map(|(folder, runs)| {
-        beside(&projections, &runs).map_err(|error| BadFolder::of(folder, error))
+        let what = |what| BadArgument {
+            flag: "--beside",
+            what: format!("{} {what}", folder.display()),
+        };
+        beside(&projections, &runs).map_err(what)
     });
     let beside = beside.transpose()?;
     let verdicts = verdicts(&experiment, &projections);
-    let notes = notes(&experiment, &projections, &verdicts);
+    let notes = notes(&experiment, &projections, &verdicts, skipped);
     if let Some(folder) = &args.out {
         let row = |projection: &Projection| projection.row(&experiment.name);
         let rows: Vec<ProjectionRow> = projections.iter().map(row).collect();

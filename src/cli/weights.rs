@@ -21,7 +21,8 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     let experiment = read_experiment(&args.experiment, registry)?;
-    let mut preparation = Preparation::new(registry, base_of(&args.experiment.file));
+    let base = base_of(&args.experiment.file);
+    let mut preparation = Preparation::new(registry, base).for_numbers();
     for file in write_weights(&experiment, &mut preparation, &args.out)? {
         print(&format!("{}\n", file.display()))?;
     }

@@ -19,7 +19,8 @@ use toml::{Table, Value};
 
 use super::config::Cell;
 use super::rows::Text;
-use super::{Tables, atomic, manifest};
+use super::{Tables, manifest};
+use crate::atomic;
 use crate::graph::Dataset;
 use crate::sim::Setting;
 
@@ -85,7 +86,9 @@ impl Addresser {
         }
         hash.update(setting.seed.to_le_bytes());
         hash.update((epochs as u64).to_le_bytes());
-        hash.update(self.fingerprint(&setting.dataset));
+        if setting.shards.is_none() {
+            hash.update(self.fingerprint(&setting.dataset));
+        }
         absorb_partition(&mut hash, setting);
         Address(manifest::hexadecimal(&hash.finalize()))
     }
@@ -102,8 +105,12 @@ impl Addresser {
     }
 }
 
-/// Who has which node, and in which chunk.
+/// Who has which node, and in which chunk; of shards what is in them.
 pub(super) fn absorb_partition(hash: &mut Sha256, setting: &Setting) {
+    if let Some(shards) = &setting.shards {
+        hash.update(shards.hash());
+        return;
+    }
     for part in &setting.partition.assignment {
         hash.update(part.to_le_bytes());
     }

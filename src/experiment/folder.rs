@@ -5,6 +5,7 @@ use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use super::TRACES;
+use super::archive::FOLDER;
 use super::config::Experiment;
 use super::error::RunError;
 use super::manifest::{MANIFEST, read_manifest};
@@ -21,7 +22,7 @@ pub(crate) fn default_out(experiment: &Experiment, part: Option<Share>) -> PathB
 }
 
 /// Whether results of the experiment `name` may go to `folder`: there is nothing, or results of an
-/// experiment of that name, or no results.
+/// experiment of that name.
 pub(super) fn free(folder: &Path, name: &str) -> Result<(), RunError> {
     let taken = |path: &Path, what: String| {
         Err(RunError::Taken {
@@ -40,7 +41,21 @@ pub(super) fn free(folder: &Path, name: &str) -> Result<(), RunError> {
         );
     }
     if !folder.join(MANIFEST).exists() {
-        return Ok(());
+        let own = [LOCK, FOLDER];
+        let mut entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let foreign = entries.find(|entry| !own.iter().any(|own| entry.file_name() == **own));
+        // Tables and figures have names that a person's own files may have.
+        return match foreign {
+            None => Ok(()),
+            Some(entry) => {
+                let name = entry.file_name();
+                let name = name.to_string_lossy();
+                taken(
+                    folder,
+                    format!("holds {name} and no results: what is there would be written over"),
+                )
+            }
+        };
     }
     // What cannot be read counts as somebody else's, and is not written over.
     let manifest = read_manifest(folder).unwrap_or_default();
@@ -102,16 +117,32 @@ pub(super) fn make_way(
 }
 
 fn replaced(folder: &Path) -> Option<String> {
+    let finished = finished(folder)?;
+    Some(format!(
+        "note: {} holds {finished}, which new ones replace now; --resume keeps those of the same \
+         program, settings and data",
+        folder.display()
+    ))
+}
+
+/// What is to be said where a run resumes and keeps nothing of what is there.
+pub(super) fn none_kept(folder: &Path) -> Option<String> {
+    let finished = finished(folder)?;
+    Some(format!(
+        "note: {} holds {finished}, of another program, other settings or other data: all are trained anew, and the old ones \
+         stay in {FOLDER}/",
+        folder.display()
+    ))
+}
+
+/// How many runs have finished there, if any.
+fn finished(folder: &Path) -> Option<String> {
     let earlier = Tables::read_runs(folder).ok()?;
-    let finished = earlier.iter().filter(|run| run.is_ok()).count();
-    let runs = if finished == 1 { "run" } else { "runs" };
-    (finished > 0).then(|| {
-        format!(
-            "note: {} holds {finished} finished {runs}, which new ones replace now; --resume keeps those of the same \
-             program, settings and data",
-            folder.display()
-        )
-    })
+    match earlier.iter().filter(|run| run.is_ok()).count() {
+        0 => None,
+        1 => Some("1 finished run".to_owned()),
+        runs => Some(format!("{runs} finished runs")),
+    }
 }
 
 fn remove(path: &Path) -> Result<(), RunError> {

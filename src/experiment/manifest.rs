@@ -10,13 +10,13 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::atomic;
 use super::claims::ClaimSpec;
 use super::config::Experiment;
 use super::part::Share;
 use super::rows::RunRow;
 use super::statistics::{Looks, Statistics};
 use super::tables::Tables;
+use crate::atomic;
 use crate::graph::{Csr, DataSummary};
 use crate::memory;
 use crate::sim::{Engine, Setting};
@@ -94,7 +94,11 @@ impl Manifest {
         let known = |(graph, _): &(Arc<Csr>, DataSummary)| Arc::ptr_eq(graph, &dataset.graph);
         if !self.data.iter().any(known) {
             let graph = Arc::clone(&dataset.graph);
-            self.data.push((graph, dataset.summary()));
+            let summary = match &setting.shards {
+                Some(shards) => shards.meta().data.clone(),
+                None => dataset.summary(),
+            };
+            self.data.push((graph, summary));
         }
     }
 

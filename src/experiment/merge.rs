@@ -15,7 +15,8 @@ use super::manifest::{self, PART};
 use super::part::Share;
 use super::rows::{DecisionRow, EpochRow, RunRow, TimelineRow, TrafficRow};
 use super::tables::Tables;
-use super::{TRACES, archive, atomic, folder, resolution, run};
+use super::{TRACES, archive, folder, resolution, run};
+use crate::atomic;
 
 /// So many missing parts are named.
 const MOST_NAMED: usize = 20;

@@ -9,7 +9,6 @@
 
 mod advise;
 mod archive;
-pub(crate) mod atomic;
 pub mod claims;
 mod collected;
 pub(crate) mod compare;

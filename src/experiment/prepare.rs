@@ -2,7 +2,9 @@
 //! made once and shared.
 
 mod counted;
+mod memo;
 mod refusals;
+mod sharded;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +15,7 @@ use super::config::{Cell, ConfigError, Experiment, OptionError};
 use crate::graph::{
     Batches, BoundaryCounts, BoundaryPlan, Chunks, CountSpec, CutFit, Dataset, DatasetSpec,
     Division, ExpectedGraph, FitEnd, GraphError, Metric, Partition, PartitionMethod, PartitionSpec,
-    RawDataset,
+    RawDataset, Shards,
 };
 use crate::model::{LayerSpec, ModelSpec};
 use crate::net::Framing;
@@ -22,7 +24,8 @@ use crate::sim::{
 };
 use crate::strategies::{Needs, Registry, Strategy, Training};
 use counted::Asked;
-use refusals::{fits, misfit};
+use memo::Memo;
+use refusals::{fits, misfit, trains};
 
 /// Asks the registry about a strategy's options before anything is loaded. What depends on the rest
 /// of a cell shows when the strategy is fitted to it.
@@ -84,6 +87,9 @@ pub struct Preparation<'a> {
     raw: Memo<DatasetSpec, Arc<RawDataset>>,
     split: Memo<(DatasetSpec, Option<Metric>, u64), Arc<Dataset>>,
     parts: Memo<(DatasetSpec, PartitionSpec, usize, u64), Parts>,
+    shards: Memo<DatasetSpec, Arc<Shards>>,
+    /// Data sets without their nodes, by the hash of the shards that have them.
+    outlines: Memo<[u8; 32], Arc<Dataset>>,
     fits: Memo<(CountSpec, PartitionSpec, u64), Arc<CutFit>>,
     /// Who hears of what takes a while.
     note: Box<dyn Fn(&str) + Send + 'a>,
@@ -91,6 +97,8 @@ pub struct Preparation<'a> {
     timeline_epochs: usize,
     /// Whether nothing will be trained.
     plans: bool,
+    /// Whether numbers are enough of graphs that were divided before.
+    numbers: bool,
     /// How many times as fast as the experiment says its network is.
     network_times: f64,
     /// Of how many nodes of each data set a part is used instead of all.
@@ -107,11 +115,14 @@ impl<'a> Preparation<'a> {
             raw: Memo(Vec::new()),
             split: Memo(Vec::new()),
             parts: Memo(Vec::new()),
+            shards: Memo(Vec::new()),
+            outlines: Memo(Vec::new()),
             fits: Memo(Vec::new()),
             note: Box::new(|_| ()),
             devices: Vec::new(),
             timeline_epochs: 0,
             plans: false,
+            numbers: false,
             network_times: 1.0,
             sample: None,
         }
@@ -121,6 +132,14 @@ impl<'a> Preparation<'a> {
     pub fn for_plans(self) -> Self {
         Self {
             plans: true,
+            ..self
+        }
+    }
+
+    /// Where nothing is trained: of shards, what `meta.json` says is enough.
+    pub fn for_numbers(self) -> Self {
+        Self {
+            numbers: true,
             ..self
         }
     }
@@ -159,6 +178,7 @@ impl<'a> Preparation<'a> {
         self.raw.0.retain(|(spec, _)| specs.contains(&spec));
         self.split.0.retain(|((spec, ..), _)| specs.contains(&spec));
         self.parts.0.retain(|((spec, ..), _)| specs.contains(&spec));
+        self.shards.0.retain(|(spec, _)| specs.contains(&spec));
     }
 
     /// The same for another engine.
@@ -247,12 +267,17 @@ impl<'a> Preparation<'a> {
     }
 
     fn fit_at(&mut self, cell: &Cell, seed: u64, end: FitEnd) -> Result<Fitted, Error> {
-        let (strategy, needs) = self.strategy(cell)?;
+        let (strategy, mut needs) = self.strategy(cell)?;
         self.suits_processes(cell, &needs)?;
-        let setting = match &cell.settings.dataset.counts {
+        let data = &cell.settings.dataset;
+        let setting = match &data.counts {
             Some(counts) if self.plans => {
                 let asked = Asked { counts, end };
                 self.counted(cell, seed, strategy.as_ref(), &needs, asked)?
+            }
+            // A sample is divided anew.
+            _ if data.shards.is_some() && self.sample.is_none() => {
+                self.sharded(cell, seed, strategy.as_ref(), &mut needs)?
             }
             _ => self.setting(cell, seed, strategy.as_ref(), &needs)?,
         };
@@ -278,26 +303,8 @@ impl<'a> Preparation<'a> {
         let dataset = self
             .dataset(&settings.dataset, settings.task.metric, seed)
             .map_err(|error| misfit(cell, "dataset.path", &error))?;
-        let lacks = match (dataset.classes, dataset.features.width()) {
-            (0, 0) => Some("neither labels nor features"),
-            (0, _) => Some("no labels"),
-            (_, 0) => Some("no features"),
-            _ => None,
-        };
-        if let Some(lacks) = lacks {
-            let message = format!(
-                "data set \"{}\" has {lacks} to train on; it serves `grapevine partition` only",
-                dataset.name
-            );
-            return Err(cell.refuse("dataset.path", message).into());
-        }
-        if dataset.split.train.is_empty() {
-            let message = format!(
-                "data set \"{}\" has no training nodes under this split",
-                dataset.name
-            );
-            return Err(cell.refuse("dataset.split", message).into());
-        }
+        let sizes = (dataset.classes, dataset.features.width());
+        trains(cell, &dataset.name, sizes, dataset.split.train.len())?;
         let workers = settings.partition.workers;
         fits(cell, &dataset, needs)?;
         let parts = self
@@ -360,6 +367,7 @@ impl<'a> Preparation<'a> {
             boundary: parts.boundary,
             counts: parts.counts,
             law: parts.law,
+            shards: None,
             chunks: parts.chunks,
             batches,
             partitioning: parts.took,
@@ -473,20 +481,6 @@ impl<'a> Preparation<'a> {
         let devices = open_devices(config, workers)?;
         self.devices.push((config.clone(), devices.clone()));
         Ok(devices)
-    }
-}
-
-/// What has been made, by what it was made from. There are few of each.
-struct Memo<K, V>(Vec<(K, V)>);
-
-impl<K: PartialEq, V: Clone> Memo<K, V> {
-    fn get<E>(&mut self, key: K, make: impl FnOnce() -> Result<V, E>) -> Result<V, E> {
-        if let Some((_, known)) = self.0.iter().find(|(known, _)| *known == key) {
-            return Ok(known.clone());
-        }
-        let made = make()?;
-        self.0.push((key, made.clone()));
-        Ok(made)
     }
 }
 

@@ -139,6 +139,14 @@ impl Runner<'_> {
         {
             progress.note(&note);
         }
+        let kept = jobs.iter().flat_map(|job| &job.runs).any(|run| run.kept);
+        if self.engine.leads()
+            && self.resume
+            && !kept
+            && let Some(note) = folder::none_kept(&self.out)
+        {
+            progress.note(&note);
+        }
         let runs: usize = jobs.iter().map(|job| job.runs.len()).sum();
         progress.begin(runs, jobs.iter().map(Job::epochs_to_run).sum());
         for note in skipped.iter().cloned().chain(manifest.data()) {

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use ndarray::{ArrayD, IxDyn};
 use ndarray_npy::{NpzWriter, WriteNpzError};
 
-use super::atomic;
 use super::config::Experiment;
 use super::error::{Error, RunError};
 use super::prepare::Preparation;
 use super::trace::RunNames;
+use crate::atomic;
 use crate::model::NamedParameter;
 
 /// Writes what every run of an experiment starts from to `out/<cell>-<seed>.npz`: a float32 array

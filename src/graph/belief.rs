@@ -2,12 +2,12 @@
 //! features alone in closed form, features and graph by belief propagation (Decelle, Krzakala,
 //! Moore and Zdeborová, 2011) with the law that the data were drawn by.
 //!
-//! After `t` rounds a node has heard of all nodes within `t` hops. As long as the neighbourhood is a
-//! tree, which large sparse graphs nearly are, no guess from these by the law alone is better. Two
-//! things stand beyond that. A model that trains on classes of the same graph knows more than the
-//! law: with many labels and weak features it finds more. And where features tell little of many
-//! classes, or neighbourhoods are full of circles, the rounds may end in a worse state than they
-//! passed through.
+//! After `t` rounds a node has heard of all nodes within `t` hops. As long as the neighbourhood
+//! is a tree, which large sparse graphs nearly are, no guess from these by the law alone is
+//! better. Two things stand beyond that. A model that trains on classes of the same graph knows
+//! more than the law: with many labels and weak features it finds more. And where features tell
+//! little of many classes, or neighbourhoods are full of circles, the rounds may end in a worse
+//! state than they passed through.
 
 use rayon::prelude::*;
 use statrs::distribution::{ContinuousCDF, Normal};
@@ -69,8 +69,8 @@ impl Best {
     }
 }
 
-/// What can be told of the data without any class, `values` of the features being `[nodes, width]` with noise of
-/// variance 1 around the means of the classes, `[classes][width]`.
+/// What can be told of the data without any class, `values` of the features being `[nodes, width]`
+/// with noise of variance 1 around the means of the classes, `[classes][width]`.
 pub fn best(graph: &Csr, law: &Law, values: &[f32], means: &[Vec<f64>], labels: &[u32]) -> Best {
     let distance = means[0].iter().map(|x| x * x).sum::<f64>().sqrt();
     let features = of_features(distance, law.classes);

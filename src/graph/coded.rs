@@ -81,6 +81,16 @@ impl CodedRows {
         self.picked.as_ref().map_or(whole, Vec::len)
     }
 
+    /// Whether every value, where it is held, has half precision: none was appended.
+    pub fn is_half(&self) -> bool {
+        let half = match &self.source {
+            Source::Half(_) => true,
+            // Whole numbers may have two bytes, too.
+            Source::File(values) => values.means(f16::ONE.to_le_bytes()) == Some(1.0),
+        };
+        half && self.appended.is_empty()
+    }
+
     /// Whether the values are in a file, and not in memory.
     pub const fn is_mapped(&self) -> bool {
         matches!(self.source, Source::File(_))

@@ -1,5 +1,7 @@
 //! What a plan needs to know of a boundary: how much of everything, and not what.
 
+use serde::{Deserialize, Serialize};
+
 use super::{BoundaryPlan, Features, Part};
 
 /// The boundary of a partitioned graph in numbers. A real partition has exact ones.
@@ -16,7 +18,7 @@ pub struct BoundaryCounts {
 }
 
 /// What one worker holds, sends and receives, in numbers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartCounts {
     /// Nodes that it owns.
     pub owned: usize,

@@ -94,6 +94,25 @@ impl Csr {
         }
     }
 
+    /// A matrix of rows that are in order already: `offsets` as of [`Csr::offsets`], `neighbours`
+    /// as of [`Csr::indices`]. None if they are no such rows. O(rows + entries).
+    pub fn from_rows(columns: usize, offsets: Vec<usize>, neighbours: Vec<u32>) -> Option<Self> {
+        let spans = offsets.first() == Some(&0) && offsets.last() == Some(&neighbours.len());
+        let rising = offsets.windows(2).all(|ends| ends[0] <= ends[1]);
+        let sound = spans && rising && {
+            let mut rows = offsets.windows(2).map(|ends| &neighbours[ends[0]..ends[1]]);
+            rows.all(|row| {
+                row.windows(2).all(|pair| pair[0] < pair[1])
+                    && row.last().is_none_or(|&last| (last as usize) < columns)
+            })
+        };
+        sound.then_some(Self {
+            columns,
+            offsets,
+            neighbours,
+        })
+    }
+
     /// Number of rows, which are the nodes that receive.
     pub const fn nodes(&self) -> usize {
         self.offsets.len() - 1

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use crate::memory::Shortage;
 
 /// An error in the input: every variant says what is wrong, where, and what to do about it. The
-/// program ends with exit code 2 on any of them, for none can be cured by running again.
+/// program ends with exit code 2 on any of them but [`GraphError::Write`], for none of the others
+/// can be cured by running again.
 #[derive(Debug, thiserror::Error)]
 pub enum GraphError {
     /// A file or folder cannot be opened or read.
@@ -15,6 +16,17 @@ pub enum GraphError {
     )]
     Read {
         /// The file or folder.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// A file cannot be written.
+    #[error(
+        "cannot write {}: {source}; what was written stays, and the same command goes on from there",
+        path.display()
+    )]
+    Write {
+        /// The file.
         path: PathBuf,
         /// What the operating system said.
         source: std::io::Error,

@@ -54,6 +54,13 @@ impl<T> Mapped<T> {
         })
     }
 
+    /// What a value of these bytes, lowest first, would be; none of values of another size.
+    pub fn means<const N: usize>(&self, raw: [u8; N]) -> Option<T> {
+        let mut whole = [0; 8];
+        whole.get_mut(..N)?.copy_from_slice(&raw);
+        (N == self.size).then(|| (self.decode)(whole))
+    }
+
     /// Number of values.
     pub fn len(&self) -> usize {
         self.map.len() / self.size

@@ -46,6 +46,7 @@ mod rmat;
 mod sample;
 mod sampler;
 mod sbm;
+mod shards;
 mod source;
 mod spec;
 mod split;
@@ -79,6 +80,7 @@ pub use reading::{DataSummary, EdgeCount, Reading};
 pub use rehearsal::{Form as BatchForm, LayerDraw, Rehearsal, StepDraws, seeds_of};
 pub use rmat::{EDGE_FACTOR, graph500};
 pub use sampler::{SampledLayer, Sampler, View};
+pub use shards::{Divided, FileSum, Meta, PartData, PartMeta, Sharding, Shards, Storage, Whole};
 pub use spec::{
     Balance, CountSpec, DatasetSpec, FeatureSource, FeatureStorage, FitSpec, Format, LabelColumns,
     NodeOrder, PartitionMethod, PartitionSpec, RmatCounts, SplitFractions, SplitPerClass,

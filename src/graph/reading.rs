@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Csr, Features, GraphError};
 
@@ -10,7 +10,7 @@ use super::{Csr, Features, GraphError};
 const NAMED: usize = 6;
 
 /// The pairs of nodes that a file lists, and how many of them are no edge of their own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EdgeCount {
     /// Pairs that are listed.
     pub listed: usize,
@@ -97,7 +97,7 @@ impl Reading {
 }
 
 /// What a data set holds, for the reader of a run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DataSummary {
     /// Name for tables.
     pub name: String,

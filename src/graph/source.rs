@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{
     Dataset, DatasetSpec, FeatureStorage, Features, GraphError, NodeOrder, PublishedSet,
-    RawDataset, Reading, SplitSpec, SyntheticSpec,
+    RawDataset, Reading, Shards, SplitSpec, SyntheticSpec,
 };
 use super::{bundled, catalogue, loaders, synthetic};
 use crate::memory;
@@ -69,13 +69,18 @@ impl DatasetSpec {
             itself: `name`, `path` or `synthetic`";
             return Err(GraphError::key("dataset.counts", what));
         }
+        if let (Some(folder), None, None, None) =
+            (&self.shards, &self.name, &self.path, &self.synthetic)
+        {
+            return Ok(Shards::open(&base.join(folder))?.whole()?.raw());
+        }
         let mut data = match (&self.name, &self.path, &self.synthetic) {
             (Some(name), None, None) => named(name, self.feature_storage)?,
             (None, Some(path), None) => self.files(&base.join(path))?,
             (None, None, Some(spec)) => generate(spec)?,
             _ => {
                 let what = "give exactly one of `name` (a bundled or fetched data set), `path` with \
-                `format`, or `synthetic`";
+                `format`, `synthetic`, or `shards`";
                 return Err(GraphError::key("dataset", what));
             }
         };

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::rmat::graph500;
 
-/// The `[dataset]` section: exactly one of `name`, `path` with `format`, `synthetic`, or
-/// `counts`.
+/// The `[dataset]` section: exactly one of `name`, `path` with `format`, `synthetic`, `shards`,
+/// or `counts`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DatasetSpec {
@@ -49,6 +49,8 @@ pub struct DatasetSpec {
     pub optional: bool,
     /// A generated graph.
     pub synthetic: Option<SyntheticSpec>,
+    /// The folder of a divided graph, as `grapevine partition --shards` writes it.
+    pub shards: Option<PathBuf>,
     /// A graph that is known in numbers alone, for `grapevine project`.
     pub counts: Option<CountSpec>,
     /// Which nodes train, validate and test. Default: the published split; generated data comes

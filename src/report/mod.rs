@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::experiment::atomic;
+use crate::atomic;
 use crate::experiment::{Tables, judged_by};
 use figures::{KINDS, Kind};
 use plot::Figure;

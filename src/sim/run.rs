@@ -59,7 +59,7 @@ where
     let one = |communicator| {
         let (setting, recorder) = (Arc::clone(setting), Arc::clone(&recorder));
         let script = Arc::clone(&script);
-        let mut worker = Worker::new(setting, epochs, communicator, recorder, script);
+        let mut worker = Worker::new(setting, epochs, communicator, recorder, script)?;
         program(&mut worker)?;
         worker.end()
     };

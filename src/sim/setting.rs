@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use burn::tensor::Device;
 
-use super::{Cluster, ComputeTiming, Engine, TrainingConfig, WorkerDevice};
+use super::{Cluster, ComputeTiming, Engine, SimError, TrainingConfig, WorkerDevice};
 use crate::graph::{
     Batches, BoundaryCounts, BoundaryPlan, Chunks, Csr, Dataset, ExpectedGraph, Features, Labels,
-    Partition, Peers, Steps, Task,
+    PartData, Partition, Peers, Shards, Steps, Task,
 };
 use crate::model::{ModelSpec, OptimizerConfig};
 use crate::net::{AllReduceKind, ExchangeKind, Framing, Topology};
@@ -17,8 +17,11 @@ use crate::net::{AllReduceKind, ExchangeKind, Framing, Topology};
 /// A cell with all its parts resolved: data, partition, model, network and devices.
 #[derive(Clone)]
 pub struct Setting {
-    /// The whole graph; training code sees only its worker's shard of it.
+    /// The whole graph; training code sees only its worker's shard of it. Without its nodes where a
+    /// process has a shard of its own and nothing of the others.
     pub dataset: Arc<Dataset>,
+    /// Where workers have their shards from, if those were cut before.
+    pub shards: Option<Arc<Shards>>,
     /// Which worker owns which node.
     pub partition: Arc<Partition>,
     /// Who sends which rows to whom.
@@ -93,6 +96,17 @@ impl Setting {
         self.dataset.graph.nodes() == self.counts.nodes
     }
 
+    /// Nodes that train, of all workers.
+    pub fn training_nodes(&self) -> usize {
+        self.counts.parts.iter().map(|part| part.training).sum()
+    }
+
+    /// Undirected edges between nodes of different workers.
+    pub fn edge_cut(&self) -> usize {
+        let cut = self.counts.parts.iter().map(|part| part.cut_edges);
+        cut.sum::<usize>() / 2
+    }
+
     /// Bytes that a worker holds from the beginning to the end: features and edges of its own
     /// nodes, with their numbers, and parameters with gradient and two moments of an optimiser.
     pub fn always_holds(&self, rank: usize) -> u64 {
@@ -157,31 +171,33 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// The shard of worker `rank`.
-    pub fn new(setting: &Setting, rank: usize) -> Self {
-        let part = &setting.boundary.parts[rank];
-        let dataset = &setting.dataset;
-        let mut nodes = part.owned.clone();
+    /// The shard of worker `rank`, cut from the graph or read from its folder.
+    ///
+    /// # Errors
+    /// If a file of it is missing or damaged.
+    pub fn new(setting: &Setting, rank: usize) -> Result<Self, SimError> {
+        let data = match &setting.shards {
+            Some(shards) => shards
+                .part(rank)
+                .map_err(|error| SimError::Input(error.to_string()))?,
+            None => PartData::cut(&setting.dataset, &setting.boundary.parts[rank]),
+        };
+        let part = data.part;
+        let (owned, mut nodes) = (part.owned.len(), part.owned);
         nodes.extend(&part.halo);
-        // Of the whole graph, so that normalisation does not depend on the partition.
-        let degrees = nodes
-            .iter()
-            .map(|&v| dataset.graph.degree(v as usize))
-            .collect();
-        let split = &dataset.split;
-        Self {
-            owned: part.owned.len(),
-            sends: part.sends.clone(),
-            receives: part.receives.clone(),
-            adjacency: part.local_graph(&dataset.graph),
-            degrees,
-            features: dataset.features.select(&part.owned),
-            labels: dataset.labels.select(&part.owned),
-            train: part.training_rows(&split.train),
-            validation: part.training_rows(&split.validation),
-            test: part.training_rows(&split.test),
+        Ok(Self {
             nodes,
-        }
+            owned,
+            sends: part.sends,
+            receives: part.receives,
+            adjacency: data.adjacency,
+            degrees: data.degrees,
+            features: data.features,
+            labels: data.labels,
+            train: data.split.train,
+            validation: data.split.validation,
+            test: data.split.test,
+        })
     }
 
     /// Number of halo rows.

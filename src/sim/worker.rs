@@ -84,12 +84,12 @@ impl Worker {
         communicator: Box<dyn Communicator>,
         recorder: Arc<Mutex<Recorder>>,
         script: Arc<Script>,
-    ) -> Self {
+    ) -> Result<Self, SimError> {
         let rank = communicator.rank();
         let device = setting.devices[rank].clone();
-        let shard = Arc::new(Shard::new(&setting, rank));
+        let shard = Arc::new(Shard::new(&setting, rank)?);
         let worker = Self {
-            evaluation: Self::evaluation(&setting, &device, (rank, &shard)),
+            evaluation: Self::evaluation(&setting, &device, (rank, &shard))?,
             shard,
             compute_factor: setting.topology.compute_factor(rank),
             following: Following::new(script, rank),
@@ -103,7 +103,7 @@ impl Worker {
         if worker.device.queued {
             worker.warm_up();
         }
-        worker
+        Ok(worker)
     }
 
     /// What this worker evaluates on.
@@ -111,17 +111,17 @@ impl Worker {
         setting: &Arc<Setting>,
         device: &WorkerDevice,
         own: (usize, &Arc<Shard>),
-    ) -> Evaluation {
+    ) -> Result<Evaluation, SimError> {
         let place = &device.place;
-        match (&setting.engine, own.0) {
+        Ok(match (&setting.engine, own.0) {
             (Engine::Mpi(_), _) => Evaluation::on_part(setting, place, own),
             // The faster way, where the graph is there.
             (Engine::Simulated, 0) if setting.holds_graph() => {
                 Evaluation::on_whole_graph(setting, place)
             }
-            (Engine::Simulated, 0) => Evaluation::on_all_parts(setting, place),
+            (Engine::Simulated, 0) => Evaluation::on_all_parts(setting, place)?,
             (Engine::Simulated, _) => Evaluation::elsewhere(setting, place),
-        }
+        })
     }
 
     /// One step of training that is thrown away, neither timed nor counted: on first use a device
@@ -224,7 +224,7 @@ impl Worker {
 
     /// Training nodes of the whole graph, over which the loss is averaged.
     pub fn training_nodes(&self) -> usize {
-        self.setting.dataset.split.train.len()
+        self.setting.training_nodes()
     }
 
     /// Does something that takes time: measured, or modelled from the work that the plan has here.

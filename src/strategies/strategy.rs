@@ -57,6 +57,14 @@ pub trait Strategy: Send + Sync {
         false
     }
 
+    /// Whether it trains, with or without mini-batches, from shards: of its own part a worker has
+    /// everything, and of the others the [`BoundaryCounts`](crate::graph::BoundaryCounts) alone.
+    /// Default: no, it looks at more.
+    fn trains_from_shards(&self, batches: bool) -> bool {
+        let _ = batches;
+        false
+    }
+
     /// The sizes of a layer as it is trained here, for devices that hold so much and no more.
     /// Default: those of the model.
     fn layer(&self, model: &ModelSpec, layer: usize) -> LayerSpec {

@@ -217,6 +217,120 @@ fn processes_score_what_the_simulation_does_to_the_bit() {
     }
 }
 
+const GRAPH: &str = "{ kind = \"sbm\", nodes = 600, classes = 4, features = 32, degree_within = 8, degree_between = 2 }";
+const SPLIT: &str = "split = { train = 0.5, val = 0.2";
+
+/// The experiment on shards of its graph, which are written, and on the graph divided alike.
+fn on_shards(strategies: &str) -> [tempfile::TempDir; 2] {
+    let [shards, graph] = [folder(strategies), folder(strategies)];
+    let text = format!("{EXPERIMENT}{strategies}");
+    let synthetic = format!("synthetic = {GRAPH}\n{SPLIT} }}\n");
+    let on = text.replace(&synthetic, "shards = \"shards\"\n");
+    assert!(!on.contains("synthetic"), "{on}");
+    fs::write(shards.path().join("x.toml"), on).expect("it can be written");
+    let alike = text
+        .replace(SPLIT, &format!("{SPLIT}, seed = 7"))
+        .replace("workers = 4", "workers = 4\nseed = 4");
+    fs::write(graph.path().join("x.toml"), alike).expect("it can be written");
+    let set = format!("{SPLIT}, seed = 7 }}");
+    let divide = [
+        "partition",
+        GRAPH,
+        "--workers",
+        "4",
+        "--seed",
+        "4",
+        "--set",
+        &set,
+        "--out",
+        "shards",
+        "--shards",
+    ];
+    let written = grapevine(shards.path(), &divide);
+    assert_eq!(written.code, 0, "{}", written.stderr);
+    [shards, graph]
+}
+
+#[test]
+fn processes_that_have_a_shard_each_train_what_the_simulation_trains_on_the_graph() {
+    let strategies = r#"
+        [[strategy]]
+        kind = "full"
+        [[strategy]]
+        kind = "isolated"
+        [[strategy]]
+        kind = "fixed"
+        ratio = 4
+        [[strategy]]
+        kind = "varco"
+        [[strategy]]
+        kind = "bns"
+        share = 0.5
+        [[strategy]]
+        kind = "pipe"
+        [[strategy]]
+        kind = "adaqp"
+        assign_every = 2
+        [[strategy]]
+        kind = "retexo"
+        rounds_per_layer = 3
+        [[strategy]]
+        kind = "varco"
+        label = "validation"
+        schedule = { kind = "adaptive-validation", from = 8 }
+    "#;
+    let [shards, graph] = on_shards(strategies);
+    let run = ["run", "x.toml", "--engine", "mpi", "--out", "out"];
+    let real = mpirun(shards.path(), 4, &run);
+    assert_eq!(real.code, 0, "{}", real.stderr);
+    let verified = grapevine(shards.path(), &["verify", "out"]);
+    assert_eq!(verified.code, 0, "{}{}", verified.stdout, verified.stderr);
+    let simulated = grapevine(graph.path(), &["run", "x.toml", "--out", "out"]);
+    assert_eq!(simulated.code, 0, "{}", simulated.stderr);
+    let read = |folder: &Path| Tables::read(&folder.join("out")).expect("tables");
+    let (real, simulated) = (read(shards.path()), read(graph.path()));
+    assert_eq!(real.traffic, simulated.traffic, "message for message");
+    assert_eq!(real.epochs.len(), simulated.epochs.len());
+    for (real, simulated) in real.epochs.iter().zip(&simulated.epochs) {
+        let what = format!("{}, seed {}, epoch {}", real.cell, real.seed, real.epoch);
+        let loss = |of: Option<f64>| of.expect("every epoch has a loss");
+        let (a, b) = (loss(real.train_loss), loss(simulated.train_loss));
+        assert!((a - b).abs() <= 1e-5 * b.abs(), "{what}: {a} and {b}");
+        assert_eq!(real.test_accuracy, simulated.test_accuracy, "{what}");
+        assert_eq!(real.wire_bytes, simulated.wire_bytes, "{what}");
+    }
+    for (real, simulated) in real.runs.iter().zip(&simulated.runs) {
+        assert_eq!(real.edge_cut, simulated.edge_cut);
+        assert_eq!(real.boundary_rows, simulated.boundary_rows);
+        assert_eq!(real.partitioner, simulated.partitioner);
+    }
+}
+
+#[test]
+fn a_shard_that_is_damaged_or_missing_is_told_by_the_process_that_has_it() {
+    let [folder, _] = on_shards("[[strategy]]\nkind = \"full\"\n");
+    let run = ["run", "x.toml", "--engine", "mpi", "--out", "out"];
+    let refused = |processes: usize, sets: &[&str], expected: &str| {
+        let arguments = [&run[..], sets].concat();
+        let ran = mpirun(folder.path(), processes, &arguments);
+        assert_eq!(ran.code, 2, "{}", ran.stderr);
+        assert_eq!(ran.stderr.matches("error: ").count(), 1, "{}", ran.stderr);
+        assert!(ran.stderr.contains(expected), "{}", ran.stderr);
+        assert!(!folder.path().join("out").exists(), "nothing is written");
+    };
+    refused(
+        3,
+        &["--set", "partition.workers=3"],
+        "is 3, and the shards are of 4 parts",
+    );
+    let file = folder.path().join("shards/part-2/indices.npy");
+    let whole = fs::read(&file).expect("it is there");
+    fs::write(&file, &whole[..whole.len() - 4]).expect("it can be written");
+    refused(4, &[], "part-2/indices.npy: is damaged");
+    fs::remove_file(&file).expect("it can be removed");
+    refused(4, &[], "part-2/indices.npy");
+}
+
 #[test]
 fn a_killed_process_ends_the_run_everywhere_and_what_was_finished_stays() {
     let folder = folder(SHORT_AND_ENDLESS);

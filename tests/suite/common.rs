@@ -212,6 +212,7 @@ impl Case {
             partition: Arc::new(partition),
             counts: Arc::new(BoundaryCounts::new(&boundary, &dataset.features)),
             law: None,
+            shards: None,
             boundary: Arc::new(boundary),
             chunks: chunks.map(|chunks| Arc::new(chunks.with_training(train))),
             batches,

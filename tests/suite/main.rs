@@ -48,6 +48,7 @@ mod resume;
 mod retexo;
 mod sancus;
 mod settings;
+mod shards;
 mod silence;
 mod sparse;
 mod storage;

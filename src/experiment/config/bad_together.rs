@@ -5,13 +5,13 @@ pub(super) const TOGETHER: &[(&str, &str, &str)] = &[
     (
         "name = \"cora\"",
         "",
-        "x.toml:3: in [dataset]: no data; give one of `name`, `path` (with `format`), `synthetic` \
-         and `counts`",
+        "x.toml:3: in [dataset]: no data; give one of `name`, `path` (with `format`), `synthetic`, \
+         `shards` and `counts`",
     ),
     (
         "name = \"cora\"",
         "name = \"cora\"\npath = \"x\"",
-        "x.toml:3: in [dataset]: `name`, `path`, `synthetic` and `counts` exclude each other; \
+        "x.toml:3: in [dataset]: `name`, `path`, `synthetic`, `shards` and `counts` exclude each other; \
          keep the one you mean",
     ),
     (

@@ -23,18 +23,19 @@ pub(super) fn dataset(
         spec.name.is_some(),
         spec.path.is_some(),
         spec.synthetic.is_some(),
+        spec.shards.is_some(),
         spec.counts.is_some(),
     ];
     match sources.into_iter().filter(|&given| given).count() {
         0 => {
             return Err(check.whole(
-                "no data; give one of `name`, `path` (with `format`), `synthetic` and `counts`",
+                "no data; give one of `name`, `path` (with `format`), `synthetic`, `shards` and `counts`",
             ));
         }
         1 => {}
         _ => {
             return Err(check.whole(
-                "`name`, `path`, `synthetic` and `counts` exclude each other; keep the one you mean",
+                "`name`, `path`, `synthetic`, `shards` and `counts` exclude each other; keep the one you mean",
             ));
         }
     }
@@ -57,7 +58,16 @@ pub(super) fn dataset(
         "optional",
         "goes with `path` and the `name` of a data set that is fetched: nothing else can be missing; remove it",
     )?;
-    if spec.counts.is_some() {
+    let fixed = match (&spec.counts, &spec.shards) {
+        (Some(_), _) => {
+            Some("needs the nodes themselves, and `counts` has only how many; remove it")
+        }
+        (_, Some(_)) => Some(
+            "was settled when the shards were written; remove it here, and give it to `grapevine partition --set`",
+        ),
+        _ => None,
+    };
+    if let Some(fixed) = fixed {
         let only = [
             (spec.split == SplitSpec::default(), "split"),
             (spec.normalise_features.is_none(), "normalise_features"),
@@ -68,11 +78,7 @@ pub(super) fn dataset(
             (spec.order == NodeOrder::default(), "order"),
         ];
         for (absent, key) in only {
-            check.that(
-                absent,
-                key,
-                "needs the nodes themselves, and `counts` has only how many; remove it",
-            )?;
+            check.that(absent, key, fixed)?;
         }
     }
     match spec.split {

@@ -10,7 +10,10 @@ use std::fs;
 use std::path::Path;
 
 #[cfg(test)]
-use crate::graph::{DatasetSpec, FeatureStorage, Format};
+use crate::graph::{
+    BoundaryPlan, DatasetSpec, Divided, FeatureStorage, Format, Partition, PartitionMethod,
+    Sharding, Shards,
+};
 
 /// One allocation of more than this, for files of a few kilobytes, is refused: the program then
 /// ends, after saying in which execution.
@@ -157,4 +160,49 @@ fn features_that_stay_in_their_file_are_not_held_and_half_precision_halves_them(
     assert!((5.0..7.0).contains(&single), "{single}");
     assert!((2.0..3.2).contains(&half), "{half}");
     assert!(mapped < 1.2, "{mapped}");
+}
+
+#[test]
+fn a_shard_takes_what_its_edges_take_and_no_features_and_none_of_the_others() {
+    let section =
+        "synthetic = { kind = 'rmat', scale = 14, edge_factor = 8, classes = 4, features = 64 }";
+    let spec: DatasetSpec = toml::from_str(section).unwrap();
+    let dataset = spec.load(Path::new(""), 0).unwrap();
+    let nodes = dataset.graph.nodes();
+    let partition = Partition {
+        parts: 4,
+        assignment: (0..nodes as u32).map(|node| node % 4).collect(),
+    };
+    let boundary = BoundaryPlan::new(&dataset.graph, &partition);
+    let folder = tempfile::tempdir().unwrap();
+    let sharding = Sharding {
+        dataset: &dataset,
+        spec: &spec,
+        partition: &partition,
+        boundary: &boundary.with_training(&dataset.split.train),
+        divided: Divided {
+            method: PartitionMethod::Given,
+            seed: 0,
+        },
+    };
+    let (written, peak) = peak_of("", 0, || sharding.write(folder.path()).unwrap());
+    // Of dense features that are in memory a part is copied at a time.
+    assert!(peak < 2 * written as usize / 3, "{peak} of {written}");
+    let (part, peak) = peak_of("", 0, || {
+        let shards = Shards::open(folder.path()).unwrap();
+        shards.check(1).unwrap();
+        shards.part(1).unwrap()
+    });
+    let values = 4 * part.features.rows() * part.features.width();
+    let files = fs::read_dir(folder.path().join("part-1")).unwrap();
+    let all: u64 = files
+        .map(|file| file.unwrap().metadata().unwrap().len())
+        .sum();
+    let rest = all as usize - values;
+    assert!(part.features.is_mapped());
+    // Places and degrees are twice as wide in memory as in files, and sends are there twice.
+    assert!(
+        peak < 2 * rest && peak < values,
+        "{peak}, {rest} and {values}"
+    );
 }

@@ -206,7 +206,11 @@ fn fits(cell: &Cell, counted: &Counted, workers: usize, parts: usize) -> Result<
 }
 
 /// A boundary plan that names no node: how many edges and training nodes each part has.
-fn empty(parts: impl Iterator<Item = PartCounts>, nodes: usize, edges: usize) -> BoundaryPlan {
+pub(super) fn empty(
+    parts: impl Iterator<Item = PartCounts>,
+    nodes: usize,
+    edges: usize,
+) -> BoundaryPlan {
     let part = |counts: PartCounts| Part {
         internal_edges: counts.internal_edges,
         cut_edges: counts.cut_edges,

@@ -41,6 +41,32 @@ pub(super) fn fits(cell: &Cell, dataset: &Dataset, needs: &Needs) -> Result<(), 
         .map_err(|shortage| cell.refuse("training.epochs", shortage.to_string()))
 }
 
+/// Whether there is something to train on: classes and columns of features, and training nodes.
+pub(super) fn trains(
+    cell: &Cell,
+    name: &str,
+    sizes: (usize, usize),
+    training: usize,
+) -> Result<(), ConfigError> {
+    let lacks = match sizes {
+        (0, 0) => Some("neither labels nor features"),
+        (0, _) => Some("no labels"),
+        (_, 0) => Some("no features"),
+        _ => None,
+    };
+    if let Some(lacks) = lacks {
+        let message = format!(
+            "data set \"{name}\" has {lacks} to train on; it serves `grapevine partition` only"
+        );
+        return Err(cell.refuse("dataset.path", message));
+    }
+    if training == 0 {
+        let message = format!("data set \"{name}\" has no training nodes under this split");
+        return Err(cell.refuse("dataset.split", message));
+    }
+    Ok(())
+}
+
 /// Data that do not fit a cell, at the key that says so, or else at the key that names the files.
 pub(super) fn misfit(cell: &Cell, files: &str, error: &GraphError) -> ConfigError {
     match error {

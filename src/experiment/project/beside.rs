@@ -68,7 +68,8 @@ pub(crate) fn beside(projections: &[Projection], runs: &[RunRow]) -> Result<Besi
         let (there, here) = (setting(first), setting(&projection.run));
         if there != here {
             return Err(format!(
-                "cell \"{}\" was trained with {there}, and is projected with {here}; give the folder of a run of the same file",
+                "is of another setting: cell \"{}\" was trained with {there}, and is projected with {here}; give the folder of a \
+                 run of the same file",
                 first.cell
             ));
         }

@@ -47,7 +47,8 @@ pub(crate) struct Projection {
     /// Whether this is what is sent; if not, that depends on how the training goes, and this is the
     /// most it can be.
     pub exact: bool,
-    /// What is assumed of a graph that is known in numbers alone; then all here is an expectation.
+    /// What is assumed of a graph that is known in numbers alone, of which all here is an
+    /// expectation; of shards, how they were divided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assumed: Option<String>,
     /// Rows that cross the boundary in one exact exchange.
@@ -251,9 +252,9 @@ fn played(fitted: &Fitted, done: impl Fn(usize)) -> Result<(Played, Held), Error
         epochs: training.epochs(),
         together: needs.together,
         // With the graph, times are those of the training to the last bit.
-        multiplied: !setting.holds_graph(),
+        multiplied: setting.law.is_some(),
     };
-    if !setting.holds_graph() && !needs.together && setting.workers() > EACH {
+    if setting.law.is_some() && !needs.together && setting.workers() > EACH {
         let mut planner = Watched::new(fitted);
         let one = play_equals(&cluster, timing, &mut planner, course, &done)?;
         if let Some(played) = one {
@@ -320,7 +321,10 @@ pub(super) fn project_cell(
         seed: setting.seed,
         epochs: training.epochs(),
         exact: training.plans_exactly(),
-        assumed: (!setting.holds_graph()).then(|| setting.dataset.reading.notes.join("; ")),
+        assumed: match &setting.shards {
+            Some(shards) => Some(shards.meta().partition.said()),
+            None => (setting.law.is_some()).then(|| setting.dataset.reading.notes.join("; ")),
+        },
         boundary_rows: setting.counts.boundary_rows() as u64,
         between: None,
         messages: count.messages,

@@ -13,13 +13,24 @@ pub(crate) struct Notes {
     pub assumed: Vec<String>,
 }
 
-/// The notes on these projections.
+/// The notes on these projections, of which some cells were skipped for these reasons.
 pub(crate) fn notes(
     experiment: &Experiment,
     projections: &[Projection],
     verdicts: &Verdicts,
+    skipped: Vec<String>,
 ) -> Notes {
-    let mut limits = Vec::new();
+    let mut limits = skipped;
+    if projections
+        .iter()
+        .any(|projection| projection.compute_seconds == 0.0)
+    {
+        limits.push(
+            "Computing is measured where it is done, and counts as nothing here: time is that of the network alone. Name a \
+             device in compute.timing, such as { profile = \"t4\" }."
+                .to_owned(),
+        );
+    }
     if projections.iter().any(|projection| !projection.exact) {
         limits.push(
             "≤ is the most it can be: what is sent depends on how the training goes.".to_owned(),

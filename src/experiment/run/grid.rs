@@ -146,8 +146,7 @@ impl<'a> Grid<'a> {
             job.together = fitted.needs.together;
             job.measured = !setting.models_compute();
             manifest.describe(&setting);
-            self.digest
-                .update(setting.dataset.graph.edges().to_le_bytes());
+            self.digest.update(setting.counts.edges.to_le_bytes());
             absorb_partition(&mut self.digest, &setting);
             let address = self.addresser.of(job.cell, &setting, job.epochs);
             let trace = self.out.join(TRACES).join(trace);
@@ -181,8 +180,10 @@ fn input(error: Error) -> RunError {
 /// Which strategies train on other parts than [partition] asks for.
 pub(super) fn parts_of_their_own(jobs: &[Job<'_>]) -> Vec<String> {
     let differ = jobs.iter().filter(|job| {
-        let asked = &job.cell.settings.partition;
-        asked.workers > 1 && job.method != asked.method
+        let settings = &job.cell.settings;
+        let asked = &settings.partition;
+        // Those of shards are what they are.
+        settings.dataset.shards.is_none() && asked.workers > 1 && job.method != asked.method
     });
     let labels = distinct(differ.map(|job| job.cell.strategy.label.as_str())).join(", ");
     (!labels.is_empty())

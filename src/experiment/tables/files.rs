@@ -10,7 +10,7 @@ use polars::prelude::{
 };
 
 use super::{FileError, TablesError};
-use crate::experiment::atomic;
+use crate::atomic;
 use crate::experiment::rows::{ColumnKind, ColumnSpec, Row, Text, Values};
 use crate::parquet;
 

@@ -2,9 +2,12 @@
 
 use crate::graph::{BoundaryCounts, PartCounts};
 
-/// From so many of a thing for each worker on, all get the same number of them: rounding changes
-/// what all have by less than a ten-thousandth, and workers that are alike are one to plan for.
-const MANY: f64 = 10_000.0;
+/// From so many of a thing for each worker on, all get the same number of them, so that workers are
+/// alike and one to plan for. Rounding changes what all have by less than a ten-thousandth, and
+/// among more workers than can well be played each by itself by less than half a hundredth.
+const fn many(workers: usize) -> f64 {
+    if workers > 64 { 100.0 } else { 10_000.0 }
+}
 
 /// A class of exchangeable nodes.
 #[derive(Clone, Debug, PartialEq)]
@@ -104,7 +107,7 @@ impl ExpectedGraph {
             let peers = (0..workers).filter(|&peer| peer != rank);
             // Rows of ordered pairs of workers, the same both ways.
             let rows = |peer: usize| {
-                if rows >= MANY * workers as f64 {
+                if rows >= many(workers) * workers as f64 {
                     around(rows / workers as f64, workers, rank, peer)
                 } else {
                     dealt(rows, pairs, pair(rank, peer, workers))
@@ -144,7 +147,7 @@ fn pair(one: usize, other: usize, workers: usize) -> usize {
 /// What a worker gets of things that are dealt out evenly; the same as all others of many.
 fn share(all: f64, workers: usize, rank: usize) -> usize {
     let each = all / workers as f64;
-    if each >= MANY {
+    if each >= many(workers) {
         round(each)
     } else {
         dealt(all, workers, rank)

@@ -59,6 +59,8 @@ use super::{
     DatasetSpec, EdgeCount, Features, Format, GraphError, LabelColumns, RawDataset, Reading,
 };
 
+pub(super) use element::Element;
+pub(super) use stored::{Table, table};
 pub(super) use text::{each_line, number, open};
 
 /// Reads the data set at `path`, a folder or a file.

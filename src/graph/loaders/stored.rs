@@ -18,9 +18,11 @@ use crate::graph::mapped::Mapped;
 use crate::graph::{Csr, FeatureStorage, Features, GraphError};
 
 /// An array in a file: its extents, and its values where they lie.
-struct Table<T> {
-    shape: Vec<usize>,
-    values: Mapped<T>,
+pub struct Table<T> {
+    /// Extent of each dimension.
+    pub shape: Vec<usize>,
+    /// All values, row by row.
+    pub values: Mapped<T>,
 }
 
 /// Dense features `[nodes, width]` of a `.npy` file, or of a member of an `.npz` file, held as the
@@ -82,7 +84,7 @@ pub fn graph(path: &Path, nodes: usize) -> Result<(Csr, EdgeCount), GraphError> 
 }
 
 /// The array as it lies in the file, if it lies there row by row and as it is.
-fn table<T: Element>(path: &Path, member: Option<&str>) -> Result<Table<T>, String> {
+pub fn table<T: Element>(path: &Path, member: Option<&str>) -> Result<Table<T>, String> {
     let (start, bytes) = match member {
         None => (0, std::fs::metadata(path).map_err(text)?.len()),
         Some(member) => within(path, member)?,

@@ -76,10 +76,16 @@ impl Evaluation {
     }
 
     /// On the parts of all workers, in one process.
-    pub fn on_all_parts(setting: &Arc<Setting>, place: &Place) -> Self {
-        let part = |rank| Piece::part(setting, &Arc::new(Shard::new(setting, rank)));
-        let pieces = (0..setting.workers()).map(part).collect();
-        Self::new(Arc::clone(setting), place.clone(), pieces, None)
+    ///
+    /// # Errors
+    /// If a part cannot be read.
+    pub fn on_all_parts(setting: &Arc<Setting>, place: &Place) -> Result<Self, SimError> {
+        let part = |rank| {
+            let shard = Shard::new(setting, rank)?;
+            Ok(Piece::part(setting, &Arc::new(shard)))
+        };
+        let pieces: Result<_, SimError> = (0..setting.workers()).map(part).collect();
+        Ok(Self::new(Arc::clone(setting), place.clone(), pieces?, None))
     }
 
     /// On the part of worker `rank`; the others' are in other processes.

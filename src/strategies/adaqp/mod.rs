@@ -187,6 +187,10 @@ impl Strategy for AdaQp {
         !batches && self.adaptive.is_none()
     }
 
+    fn trains_from_shards(&self, batches: bool) -> bool {
+        !batches
+    }
+
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
         Ok(Box::new(Quantised {
             forms: self.exchange.forms(setting, self.cache_features),

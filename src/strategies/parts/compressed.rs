@@ -193,7 +193,9 @@ impl Compression {
                 ));
             }
             let looks = self.schedule.needs_validation();
-            if looks && setting.dataset.split.validation.is_empty() {
+            // Those of shards were found when they were opened.
+            let unknown = setting.shards.is_none() && setting.dataset.split.validation.is_empty();
+            if looks && unknown {
                 let what =
                     "adaptive-validation needs validation nodes, and the data set's split has none";
                 return Err(OptionError::key("schedule", what));

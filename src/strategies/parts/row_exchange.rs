@@ -77,6 +77,10 @@ impl Strategy for RowExchange {
         !batches
     }
 
+    fn trains_from_shards(&self, batches: bool) -> bool {
+        !batches
+    }
+
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
         Ok(Box::new(RowTraining {
             wires: self.compression.fit(setting, setting.training.epochs)?,

@@ -160,6 +160,10 @@ impl Strategy for Retexo {
         !batches && matches!(self.form, Form::Layers)
     }
 
+    fn trains_from_shards(&self, batches: bool) -> bool {
+        self.plans_from_counts(batches)
+    }
+
     fn layer(&self, model: &ModelSpec, layer: usize) -> LayerSpec {
         match self.form {
             Form::Layers => sub_model::layer_spec(&own_spec(model), layer),

@@ -37,7 +37,8 @@ impl WorkersPlanner {
         let local = setting.boundary.parts.iter().filter(|_| draws);
         let rows = |(rank, part): (usize, &crate::graph::Part)| {
             let counts = &setting.counts.parts[rank];
-            if setting.counts.dense && setting.batches.is_none() {
+            let counted = setting.counts.dense || !setting.holds_graph();
+            if counted && setting.batches.is_none() {
                 return vec![counts.own_values + counts.halo_values];
             }
             let own = part.owned.iter().map(|&node| features.stored_of(node));

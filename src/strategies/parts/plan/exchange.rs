@@ -245,7 +245,7 @@ impl ExchangePlanner {
             return self.late_features(track, rank, &crossing, wire, epoch.number);
         }
         self.fetch(track, rank, &crossing, wire, self.ahead);
-        if setting.counts.dense {
+        if setting.counts.dense || !setting.holds_graph() {
             self.features[rank].stored = part.own_values + part.halo_values;
         } else if let Some(wire) = wire {
             let boundary = &setting.boundary.parts[rank];

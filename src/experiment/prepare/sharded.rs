@@ -1,0 +1,191 @@
+//! Settings of graphs that were divided before: from shards on disk.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::super::Error;
+use super::super::config::{Cell, ConfigError};
+use super::counted::empty;
+use super::refusals::{fits, misfit, trains};
+use super::{Parts, Preparation};
+use crate::graph::{Dataset, DatasetSpec, GraphError, Metric, Partition, PartitionMethod, Shards};
+use crate::model::{LayerSpec, ModelSpec};
+use crate::sim::{Setting, divide};
+use crate::strategies::{Needs, Strategy};
+
+impl Preparation<'_> {
+    /// A cell whose graph was divided before. One process has all of it; where each worker is a
+    /// process, it has its own part, and nothing but numbers of the others.
+    pub(super) fn sharded(
+        &mut self,
+        cell: &Cell,
+        seed: u64,
+        strategy: &dyn Strategy,
+        needs: &mut Needs,
+    ) -> Result<Setting, Error> {
+        let settings = &cell.settings;
+        let wrong = |error| misfit(cell, "dataset.shards", &error);
+        let shards = self.shards(&settings.dataset).map_err(wrong)?;
+        suits(cell, strategy, needs, &shards)?;
+        needs.partition.method = shards.meta().partition.method;
+        let begun = Instant::now();
+        let alone = self.engine.processes().is_some();
+        if alone {
+            shards.check(self.engine.rank()).map_err(wrong)?;
+        }
+        let outline = alone || self.plans || self.numbers;
+        let (workers, counts) = (shards.workers(), shards.counts());
+        let (dataset, partition, boundary) = if outline {
+            let held = counts.parts.iter().cloned();
+            let partition = Partition {
+                parts: workers,
+                assignment: Vec::new(),
+            };
+            let boundary = Arc::new(empty(held, counts.nodes, counts.edges));
+            (self.outline(&shards), Arc::new(partition), boundary)
+        } else {
+            let whole = shards.whole().map_err(wrong)?;
+            let scored = Dataset::clone(&whole.dataset).with_scores();
+            scored.map(drop).map_err(wrong)?;
+            let (partition, boundary) = (Arc::clone(&whole.partition), Arc::clone(&whole.boundary));
+            (Arc::clone(&whole.dataset), partition, boundary)
+        };
+        let dataset = measured(cell, dataset)?;
+        let parts = Parts {
+            partition,
+            boundary,
+            counts: Arc::new(counts),
+            chunks: None,
+            law: None,
+            took: begun.elapsed(),
+        };
+        let mut devices = self.open(cell)?;
+        fits(cell, &dataset, needs)?;
+        let model = ModelSpec::new(&settings.model, dataset.features.width(), dataset.classes);
+        let layer = |layer| strategy.layer(&model, layer);
+        let layers: Vec<LayerSpec> = (0..model.layers()).map(layer).collect();
+        let setting = self.assemble(cell, seed, dataset, parts, None, Vec::new())?;
+        let setting = Setting {
+            shards: Some(shards),
+            ..setting
+        };
+        let computed = match &setting.shards {
+            Some(shards) if alone => own(&setting, shards, self.engine.rank()).map_err(wrong)?,
+            _ => Arc::clone(&setting.dataset),
+        };
+        divide(&mut devices, &layers, &computed).map_err(|what| cell.refuse("device.*", what))?;
+        Ok(Setting { devices, ..setting })
+    }
+
+    fn shards(&mut self, spec: &DatasetSpec) -> Result<Arc<Shards>, GraphError> {
+        let folder = spec.shards.clone().unwrap_or_default();
+        let base = &self.base;
+        self.shards.get(spec.clone(), || {
+            Shards::open(&base.join(folder)).map(Arc::new)
+        })
+    }
+
+    /// One for all cells: data sets are told apart by their graphs.
+    fn outline(&mut self, shards: &Arc<Shards>) -> Arc<Dataset> {
+        let key = *shards.hash();
+        let made = self.outlines.get(key, || {
+            Ok::<_, std::convert::Infallible>(Arc::new(shards.outline()))
+        });
+        match made {
+            Ok(outline) => outline,
+            Err(never) => match never {},
+        }
+    }
+}
+
+/// The part that a process has, as a data set of its own.
+fn own(setting: &Setting, shards: &Shards, rank: usize) -> Result<Arc<Dataset>, GraphError> {
+    let data = shards.part(rank)?;
+    Ok(Arc::new(Dataset {
+        graph: Arc::new(data.adjacency),
+        features: Arc::new(data.features),
+        ..Dataset::clone(&setting.dataset)
+    }))
+}
+
+/// Whether the cell asks for what the shards are, and its strategy needs no more.
+fn suits(
+    cell: &Cell,
+    strategy: &dyn Strategy,
+    needs: &Needs,
+    shards: &Shards,
+) -> Result<(), ConfigError> {
+    let (asked, meta) = (&cell.settings.partition, shards.meta());
+    let (workers, made) = (shards.workers(), &meta.partition);
+    if asked.workers != workers {
+        let what = format!(
+            "is {}, and the shards are of {workers} parts: write `workers = {workers}`, or divide the graph anew",
+            asked.workers
+        );
+        return Err(cell.refuse("partition.workers", what));
+    }
+    let method = [PartitionMethod::default(), made.method].contains(&asked.method);
+    let seed = asked.seed.is_none_or(|seed| seed == made.seed);
+    for (same, key) in [
+        (method, "method"),
+        (seed, "seed"),
+        (asked.file.is_none(), "file"),
+        (asked.balance.is_empty(), "balance"),
+    ] {
+        if !same {
+            let what = format!(
+                "asks for another partition than that of the shards (\"{}\", seed {}): remove it, or divide the \
+                 graph anew",
+                made.method.name(),
+                made.seed
+            );
+            return Err(cell.refuse(&format!("partition.{key}"), what));
+        }
+    }
+    let batches = cell.settings.training.batch.is_some();
+    if !strategy.trains_from_shards(batches) {
+        let what = if batches {
+            "trains in mini-batches, which are drawn from the whole graph, and a worker has its own shard alone: leave out \
+             `training.batch`, or name the graph itself in [dataset]"
+        } else {
+            "looks at more of the graph than a worker's own shard (chunks, samples or a server): name the graph \
+             itself in [dataset], or take a strategy that exchanges boundary rows"
+        };
+        return Err(cell.refuse_option(None, what));
+    }
+    if needs.partition.workers != workers {
+        let what = "trains on parts of its own, and the shards are cut: name the graph itself in [dataset]";
+        return Err(cell.refuse_option(None, what));
+    }
+    let data = &meta.data;
+    trains(cell, &data.name, (data.classes, data.features), data.train)?;
+    for (set, nodes) in [("validation", data.validation), ("test", data.test)] {
+        if nodes == 0 {
+            let what = format!(
+                "the {set} set of the shards has no nodes; divide the graph anew with another split, such as \
+                 --set 'split={{ train = 0.6, val = 0.2 }}'"
+            );
+            return Err(cell.refuse("dataset.shards", what));
+        }
+    }
+    Ok(())
+}
+
+/// The data for the metric of the cell, which must be one of the labels as they are.
+fn measured(cell: &Cell, dataset: Arc<Dataset>) -> Result<Arc<Dataset>, Error> {
+    let metric: Option<Metric> = cell.settings.task.metric;
+    match metric {
+        None => Ok(dataset),
+        Some(metric) if metric == dataset.metric => Ok(dataset),
+        Some(metric) => {
+            let before = dataset.task();
+            let data = Dataset::clone(&dataset).measured_by(Some(metric));
+            let data = data.map_err(|error| misfit(cell, "task.metric", &error))?;
+            if data.task() != before {
+                let what = "makes other labels than the shards have; divide the graph anew";
+                return Err(cell.refuse("task.metric", what.to_owned()).into());
+            }
+            Ok(Arc::new(data))
+        }
+    }
+}

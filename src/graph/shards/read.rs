@@ -1,0 +1,246 @@
+//! One part out of its folder.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::PoisonError;
+
+use super::array::FileSum;
+use super::{PartData, Shards, Storage, folder_of};
+use crate::graph::coded::CodedRows;
+use crate::graph::loaders::{Element, Table, table};
+use crate::graph::{Csr, Features, GraphError, Labels, Part, Peers, Several, Split};
+
+impl Shards {
+    /// Holds all files of a part against their hashes, of which each is read once.
+    ///
+    /// # Errors
+    /// If one is missing or damaged.
+    pub fn check(&self, rank: usize) -> Result<(), GraphError> {
+        let mut files = self.meta.parts[rank].files.keys();
+        files.try_for_each(|name| self.file(rank, name).map(drop))
+    }
+
+    /// A part. Dense features stay in their file.
+    ///
+    /// # Errors
+    /// If a file is missing, damaged or not of this part.
+    ///
+    /// # Panics
+    /// If there is no such part.
+    pub fn part(&self, rank: usize) -> Result<PartData, GraphError> {
+        let files = PartFiles { of: self, rank };
+        let counts = &self.meta.parts[rank].counts;
+        let nodes = self.meta.data.nodes;
+        let owned = files.ids("owned.npy", nodes)?;
+        let halo = files.ids("halo.npy", nodes)?;
+        let rows = owned.len() + halo.len();
+        let ranges = files.ranges("halo_offsets.npy", halo.len())?;
+        let sent = files.ids("sends.npy", owned.len())?;
+        let sends = files.ranges("send_offsets.npy", sent.len())?;
+        let offsets = files.places("indptr.npy")?;
+        let neighbours = files.ids("indices.npy", rows)?;
+        let Some(adjacency) = Csr::from_rows(rows, offsets, neighbours) else {
+            return Err(files.wrong("indptr.npy", "is no list of rows of indices.npy"));
+        };
+        let degrees = files.ids("degrees.npy", nodes.max(1))?;
+        let features = files.features()?;
+        let labels = files.labels()?;
+        let lengths = [
+            ("owned.npy", owned.len(), counts.owned),
+            ("halo.npy", halo.len(), counts.halo),
+            ("indptr.npy", adjacency.nodes(), counts.owned),
+            (
+                "indices.npy",
+                adjacency.edges(),
+                counts.internal_edges + counts.cut_edges,
+            ),
+            ("degrees.npy", degrees.len(), rows),
+            ("features", features.rows(), counts.owned),
+            ("labels.npy", labels.len(), counts.owned),
+        ];
+        for (name, there, said) in lengths {
+            if there != said {
+                let what = format!("has {there} rows, and meta.json says {said}");
+                return Err(files.wrong(name, &what));
+            }
+        }
+        let part = Part {
+            sends: of_peers(sends.map(|(peer, range)| (peer, sent[range].to_vec()))),
+            receives: of_peers(ranges),
+            internal_edges: counts.internal_edges,
+            cut_edges: counts.cut_edges,
+            training: counts.training,
+            owned,
+            halo,
+        };
+        let split = Split {
+            train: files.ids("train.npy", counts.owned)?,
+            validation: files.ids("validation.npy", counts.owned)?,
+            test: files.ids("test.npy", counts.owned)?,
+        };
+        Ok(PartData {
+            part,
+            adjacency,
+            degrees: degrees.into_iter().map(|degree| degree as usize).collect(),
+            features,
+            labels,
+            split,
+        })
+    }
+
+    /// An array of a part, whose hash is checked at its first use.
+    fn file(&self, rank: usize, name: &str) -> Result<PathBuf, GraphError> {
+        let path = folder_of(&self.folder, rank).join(name);
+        let Some(said) = self.meta.parts[rank].files.get(name) else {
+            return Err(GraphError::file(
+                &path,
+                "is not among the files of meta.json; write the shards anew",
+            ));
+        };
+        let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        if checked.contains(&path) {
+            return Ok(path);
+        }
+        // A length is looked at in no time, and a file may be large.
+        let length = std::fs::metadata(&path).map(|about| about.len());
+        let length = length.map_err(|error| GraphError::read(&path, error))?;
+        let whole = length == said.bytes && {
+            let found = FileSum::of(&path).map_err(|error| GraphError::read(&path, error))?;
+            found == *said
+        };
+        if !whole {
+            let what = "is damaged: its hash is not that of meta.json; copy it anew, or remove the folder and write the \
+                        shards again";
+            return Err(GraphError::file(&path, what));
+        }
+        checked.insert(path.clone());
+        Ok(path)
+    }
+}
+
+/// What there is for each peer for whom there is something.
+fn of_peers<T: Default>(all: impl Iterator<Item = (usize, T)>) -> Peers<T> {
+    let mut peers = Peers::default();
+    for (peer, value) in all {
+        *peers.of(peer) = value;
+    }
+    peers
+}
+
+/// The files of one part.
+struct PartFiles<'a> {
+    of: &'a Shards,
+    rank: usize,
+}
+
+impl PartFiles<'_> {
+    fn wrong(&self, name: &str, what: &str) -> GraphError {
+        let path = folder_of(&self.of.folder, self.rank).join(name);
+        GraphError::file(&path, format!("{what}; write the shards anew"))
+    }
+
+    fn table<T: Element>(&self, name: &str) -> Result<Table<T>, GraphError> {
+        let path = self.of.file(self.rank, name)?;
+        table(&path, None).map_err(|what| self.wrong(name, &what))
+    }
+
+    fn whole_numbers(&self, name: &str) -> Result<Table<i64>, GraphError> {
+        self.table(name)
+    }
+
+    /// Numbers below `end`.
+    fn ids(&self, name: &str, end: usize) -> Result<Vec<u32>, GraphError> {
+        let table = self.whole_numbers(name)?;
+        let all = table.values.values(0, table.values.len());
+        let id = |value: i64| u32::try_from(value).ok().filter(|&id| (id as usize) < end);
+        let ids: Option<Vec<u32>> = all.map(id).collect();
+        ids.ok_or_else(|| self.wrong(name, &format!("has a number that is not below {end}")))
+    }
+
+    fn places(&self, name: &str) -> Result<Vec<usize>, GraphError> {
+        let table = self.whole_numbers(name)?;
+        let all = table.values.values(0, table.values.len());
+        let places: Option<Vec<usize>> = all.map(|value| usize::try_from(value).ok()).collect();
+        places.ok_or_else(|| self.wrong(name, "has a number below zero"))
+    }
+
+    /// For each peer that has something of a list of this length, where.
+    fn ranges(
+        &self,
+        name: &str,
+        length: usize,
+    ) -> Result<impl Iterator<Item = (usize, Range<usize>)> + use<>, GraphError> {
+        let places = self.places(name)?;
+        let sound = places.len() == self.of.workers() + 1
+            && places[0] == 0
+            && places.last() == Some(&length)
+            && places.windows(2).all(|ends| ends[0] <= ends[1]);
+        if !sound {
+            return Err(self.wrong(name, "does not say where the rows of each part are"));
+        }
+        let ranges = (0..places.len() - 1).map(move |peer| (peer, places[peer]..places[peer + 1]));
+        Ok(ranges.filter(|(_, range)| !range.is_empty()))
+    }
+
+    fn features(&self) -> Result<Features, GraphError> {
+        let width = self.of.meta.data.features;
+        if self.of.meta.storage == Storage::Sparse {
+            let offsets = self.places("features_indptr.npy")?;
+            let columns = self.ids("features_indices.npy", width)?;
+            let table: Table<f32> = self.table("features_data.npy")?;
+            let values: Vec<f32> = table.values.values(0, table.values.len()).collect();
+            // The same rows as those of a matrix of edges.
+            let rows = Csr::from_rows(width, offsets.clone(), columns.clone());
+            if rows.is_none() || values.len() != columns.len() {
+                return Err(self.wrong("features_indptr.npy", "is no list of rows"));
+            }
+            return Ok(Features::Sparse {
+                width,
+                offsets,
+                columns,
+                values,
+            });
+        }
+        let table: Table<f32> = self.table("features.npy")?;
+        match table.shape[..] {
+            [_, columns] if columns == width && width > 0 => {
+                Ok(Features::Coded(CodedRows::mapped(width, table.values)))
+            }
+            _ => Err(self.wrong("features.npy", &format!("has no {width} columns"))),
+        }
+    }
+
+    fn labels(&self) -> Result<Labels, GraphError> {
+        let data = &self.of.meta.data;
+        let table = self.whole_numbers("labels.npy")?;
+        let count = table.values.len();
+        if !data.several {
+            let class = |value: i64| match value {
+                -1 => Some(None),
+                class => {
+                    let class = u32::try_from(class).ok();
+                    class.filter(|&it| (it as usize) < data.classes).map(Some)
+                }
+            };
+            let classes: Option<Vec<Option<u32>>> =
+                table.values.values(0, count).map(class).collect();
+            let classes = classes
+                .ok_or_else(|| self.wrong("labels.npy", "has a class that meta.json has not"))?;
+            return Ok(classes.into());
+        }
+        let labels = data.classes;
+        if !matches!(table.shape[..], [_, columns] if columns == labels) {
+            return Err(self.wrong("labels.npy", &format!("has no {labels} columns")));
+        }
+        let mut several = Several::new(labels);
+        let mut has = Vec::with_capacity(labels);
+        for node in 0..table.shape[0] {
+            has.clear();
+            has.extend(table.values.values(node * labels, labels));
+            let known = !has.contains(&-1);
+            let has: Vec<bool> = has.iter().map(|&value| value == 1).collect();
+            several.push(known.then_some(&has));
+        }
+        Ok(several.into())
+    }
+}

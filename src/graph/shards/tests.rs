@@ -1,0 +1,265 @@
+use std::fs;
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::graph::{
+    BoundaryPlan, DatasetSpec, Partition, PartitionMethod, PartitionSpec, RawDataset,
+};
+
+/// Data that a test writes, and what they were divided into.
+struct Cut {
+    dataset: Dataset,
+    partition: Partition,
+    boundary: BoundaryPlan,
+    spec: DatasetSpec,
+}
+
+impl Cut {
+    fn new(dataset: Dataset, partition: Partition) -> Self {
+        let boundary = BoundaryPlan::new(&dataset.graph, &partition);
+        Self {
+            boundary: boundary.with_training(&dataset.split.train),
+            dataset,
+            partition,
+            spec: DatasetSpec::default(),
+        }
+    }
+
+    fn of(section: &str, workers: usize) -> Self {
+        let spec: DatasetSpec = toml::from_str(section).unwrap();
+        let raw = spec.read(Path::new("")).unwrap();
+        let dataset = raw.split(&spec.split, 3).unwrap();
+        let dataset = dataset.measured_by(raw.metric).unwrap();
+        let partition = PartitionSpec {
+            method: PartitionMethod::Random,
+            workers,
+            file: None,
+            seed: None,
+            balance: Vec::new(),
+        };
+        let partition = partition.partition(&dataset.graph, &[], Path::new(""), 5);
+        Self {
+            spec,
+            ..Self::new(dataset, partition.unwrap())
+        }
+    }
+
+    fn write(&self, folder: &Path) -> Result<u64, GraphError> {
+        let sharding = Sharding {
+            dataset: &self.dataset,
+            spec: &self.spec,
+            partition: &self.partition,
+            boundary: &self.boundary,
+            divided: Divided {
+                method: PartitionMethod::Random,
+                seed: 5,
+            },
+        };
+        sharding.write(folder)
+    }
+
+    /// What is read is what was cut, part by part and put together.
+    fn comes_back(&self, folder: &Path) {
+        let shards = Shards::open(folder).unwrap();
+        assert_eq!(
+            shards.counts(),
+            BoundaryCounts::new(&self.boundary, &self.dataset.features)
+        );
+        for (rank, part) in self.boundary.parts.iter().enumerate() {
+            let cut = PartData::cut(&self.dataset, part);
+            let read = shards.part(rank).unwrap();
+            assert_eq!(read.features.is_dense(), cut.features.is_dense());
+            let plain = |data: PartData| PartData {
+                features: data.features.decoded(),
+                ..data
+            };
+            assert_eq!(plain(read), plain(cut), "part {rank}");
+        }
+        let whole = shards.whole().unwrap();
+        assert_eq!(*whole.partition, self.partition);
+        assert_eq!(*whole.boundary, self.boundary);
+        assert_eq!(whole.dataset.fingerprint(), self.dataset.fingerprint());
+        assert_eq!(whole.dataset.features, self.dataset.features);
+        assert_eq!(whole.dataset.metric, self.dataset.metric);
+        assert_eq!(whole.dataset.summary(), self.dataset.summary());
+        assert_eq!(shards.outline().task(), self.dataset.task());
+    }
+}
+
+const SBM: &str = "synthetic = { kind = 'sbm', nodes = 90, classes = 3, features = 5, degree_within = 3.0, degree_between = 2.0 }";
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
+    #[test]
+    fn what_is_written_is_what_is_read(
+        edges in prop::collection::vec((0_u32..20, 0_u32..20), 0..60),
+        assignment in prop::collection::vec(0_u32..3, 20),
+        classes in prop::collection::vec(prop::option::of(0_u32..4), 20),
+        values in prop::collection::vec(-1e3_f32..1e3, 40),
+        sets in prop::collection::vec(0_u8..4, 20),
+    ) {
+        let of = |set: u8| {
+            let nodes = (0_u32..).zip(&sets).filter(|&(_, &it)| it == set);
+            nodes.map(|(node, _)| node).collect()
+        };
+        let split = Split { train: of(0), validation: of(1), test: of(2) };
+        let graph = Csr::undirected(20, edges.into_iter());
+        let dense = Features::Dense { width: 2, values };
+        let sparse = Features::from_rows(7, (0_u32..20).map(|row| match row % 3 {
+            0 => vec![],
+            one => vec![(row % 7, 0.5), ((row + one) % 7, -1.0)],
+        }));
+        let half = dense.clone().halved().unwrap();
+        for features in [dense, sparse, half] {
+            let raw = RawDataset::new(
+                "toy".to_owned(), graph.clone(), features, classes.clone(), 4, vec![split.clone()],
+            );
+            let dataset = raw.split(&crate::graph::SplitSpec::default(), 0).unwrap();
+            let partition = Partition { parts: 3, assignment: assignment.clone() };
+            let divided = Cut::new(dataset, partition);
+            let folder = tempfile::tempdir().unwrap();
+            let into = folder.path().join("shards");
+            divided.write(&into).unwrap();
+            divided.comes_back(&into);
+        }
+    }
+}
+
+#[test]
+fn graphs_of_all_kinds_come_back() {
+    for section in [
+        "name = 'cora'",
+        "name = 'minesweeper'",
+        SBM,
+        "synthetic = { kind = 'sbm', nodes = 60, classes = 3, features = 5, degree_within = 3.0, degree_between = 2.0, labels = 4 }\nsplit = { train = 0.5, val = 0.2 }",
+        "synthetic = { kind = 'rmat', scale = 7, edge_factor = 4, classes = 3, features = 4 }\nfeature_storage = 'f16'",
+    ] {
+        let divided = Cut::of(section, 4);
+        let folder = tempfile::tempdir().unwrap();
+        divided.write(folder.path()).unwrap();
+        divided.comes_back(folder.path());
+    }
+}
+
+fn said<T>(result: Result<T, GraphError>) -> String {
+    result.err().expect("it is refused").to_string()
+}
+
+#[test]
+fn a_second_call_goes_on_where_the_first_was_stopped() {
+    let divided = Cut::of(SBM, 3);
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let bytes = divided.write(folder).unwrap();
+    let meta = fs::read(folder.join("meta.json")).unwrap();
+    // As if it had been stopped before the last part.
+    let begun = format!(
+        "{{\"content\": \"{}\"}}",
+        Shards::open(folder).unwrap().meta().content
+    );
+    fs::remove_file(folder.join("meta.json")).unwrap();
+    fs::write(folder.join("begun.json"), begun).unwrap();
+    fs::remove_dir_all(folder.join("part-2")).unwrap();
+    fs::remove_file(folder.join("part-1/test.npy")).unwrap();
+    fs::write(folder.join("part-1/train.npy"), "cut short").unwrap();
+    let kept = folder.join("part-0/features.npy");
+    let written = || fs::metadata(&kept).unwrap().modified().unwrap();
+    let before = written();
+    let unfinished = said(Shards::open(folder));
+    assert!(unfinished.contains("has no meta.json"), "{unfinished}");
+    assert_eq!(divided.write(folder).unwrap(), bytes);
+    assert_eq!(fs::read(folder.join("meta.json")).unwrap(), meta);
+    assert_eq!(written(), before, "what is whole is not written again");
+    divided.comes_back(folder);
+    // Other parts of the same graph do not go into the same folder, nor into one of another's.
+    let other = Cut::of(SBM, 2);
+    let refused = said(other.write(folder));
+    assert!(refused.contains("has shards of other data"), "{refused}");
+    let full = tempfile::tempdir().unwrap();
+    fs::write(full.path().join("notes.txt"), "mine").unwrap();
+    let refused = said(other.write(full.path()));
+    assert!(
+        refused.contains("has files that are no shards"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn every_fault_is_a_sentence_that_names_the_file() {
+    let divided = Cut::of(SBM, 3);
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    divided.write(folder).unwrap();
+    let missing = said(Shards::open(&folder.join("absent")));
+    assert!(missing.starts_with("cannot read "), "{missing}");
+    // Each file of a part, altered in a byte, cut short and away.
+    let files = fs::read_dir(folder.join("part-1")).unwrap();
+    let files: Vec<PathBuf> = files.map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(files.len(), 13);
+    for path in files {
+        let whole = fs::read(&path).unwrap();
+        let mut altered = whole.clone();
+        *altered.last_mut().unwrap() ^= 1;
+        for content in [Some(&altered[..]), Some(&whole[..whole.len() - 1]), None] {
+            match content {
+                Some(content) => fs::write(&path, content).unwrap(),
+                None => fs::remove_file(&path).unwrap(),
+            }
+            let shards = Shards::open(folder).unwrap();
+            assert!(shards.part(0).is_ok(), "the other parts are whole");
+            for wrong in [
+                said(shards.part(1)),
+                said(shards.check(1)),
+                said(shards.whole()),
+            ] {
+                assert!(wrong.contains(&path.display().to_string()), "{wrong}");
+                let expected = content.map_or("cannot read", |_| "is damaged: its hash");
+                assert!(wrong.contains(expected), "{wrong}");
+            }
+        }
+        fs::write(&path, &whole).unwrap();
+    }
+    let meta = folder.join("meta.json");
+    let text = fs::read_to_string(&meta).unwrap();
+    for (from, to, expected) in [
+        (
+            "\"format\": 1",
+            "\"format\": 2",
+            "have version 2 of the format",
+        ),
+        ("\"format\": 1,", "", "does not say its `format`"),
+        ("{", "", "is not whole"),
+        (
+            "\"owned\"",
+            "\"own\"",
+            "is not as it was written: missing field `owned`",
+        ),
+        (
+            "\"nodes\": 90",
+            "\"nodes\": 91",
+            "owned nodes of its parts are not 91",
+        ),
+    ] {
+        fs::write(&meta, text.replacen(from, to, 1)).unwrap();
+        let wrong = said(Shards::open(folder));
+        assert!(wrong.contains(expected), "{wrong}");
+    }
+    // Numbers that belong to nothing are found, also where the hashes are right.
+    fs::write(&meta, &text).unwrap();
+    let path = folder.join("part-1/train.npy");
+    let mut rows = fs::read(&path).unwrap();
+    let end = rows.len();
+    rows[end - 4..].copy_from_slice(&90_u32.to_le_bytes());
+    let before = FileSum::of(&path).unwrap();
+    fs::write(&path, rows).unwrap();
+    let after = FileSum::of(&path).unwrap();
+    fs::write(&meta, text.replace(&before.sha256, &after.sha256)).unwrap();
+    let wrong = said(Shards::open(folder).unwrap().part(1));
+    assert!(
+        wrong.contains("train.npy: has a number that is not below 30"),
+        "{wrong}"
+    );
+}

@@ -1,0 +1,200 @@
+//! All parts put together again.
+
+use std::sync::{Arc, PoisonError};
+
+use super::{PartData, Shards, Storage};
+use crate::graph::{
+    BoundaryPlan, Csr, Dataset, Features, GraphError, Labels, Partition, RawDataset, Several, Split,
+};
+use crate::memory;
+
+/// The graph of all parts, and how it was divided: what they were cut from.
+#[derive(Debug)]
+pub struct Whole {
+    /// The graph with everything known of it.
+    pub dataset: Arc<Dataset>,
+    /// Who owns which node.
+    pub partition: Arc<Partition>,
+    /// Who sends which rows to whom.
+    pub boundary: Arc<BoundaryPlan>,
+}
+
+impl Whole {
+    /// The graph as data that come with one split.
+    pub fn raw(&self) -> RawDataset {
+        let dataset = Dataset::clone(&self.dataset);
+        RawDataset {
+            name: dataset.name,
+            graph: dataset.graph,
+            features: dataset.features,
+            labels: dataset.labels,
+            classes: dataset.classes,
+            metric: Some(dataset.metric),
+            splits: vec![dataset.split],
+            reading: dataset.reading,
+        }
+    }
+}
+
+impl Shards {
+    /// The whole graph, for one process that trains all parts, and for what looks at all nodes at
+    /// once. It is put together once.
+    ///
+    /// # Errors
+    /// If a file of any part is missing or damaged, or there is no memory for all of them.
+    pub fn whole(&self) -> Result<Arc<Whole>, GraphError> {
+        let mut known = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(whole) = &*known {
+            return Ok(Arc::clone(whole));
+        }
+        let data = &self.meta.data;
+        let held = memory::bytes(&[data.nodes, data.features], self.value_bytes());
+        let edges = memory::bytes(&[self.meta.stored_edges], 2 * size_of::<u32>());
+        let what = || format!("the whole graph of {}", self.folder.display());
+        memory::need(what, held.saturating_add(edges))?;
+        let parts: Vec<PartData> = (0..self.workers())
+            .map(|rank| self.part(rank))
+            .collect::<Result<_, _>>()?;
+        let owner = self.owners(&parts)?;
+        let dataset = Dataset {
+            graph: Arc::new(graph(&parts, data.nodes)),
+            features: Arc::new(self.features(&parts, &owner)),
+            labels: labels(&parts, &owner, data.several.then_some(data.classes)),
+            split: split(&parts),
+            ..self.outline()
+        };
+        let partition = Partition {
+            parts: self.workers(),
+            assignment: owner.iter().map(|&(part, _)| part).collect(),
+        };
+        let boundary = BoundaryPlan {
+            parts: parts.into_iter().map(|data| data.part).collect(),
+            nodes: data.nodes,
+            edges: self.meta.stored_edges,
+        };
+        let whole = Arc::new(Whole {
+            dataset: Arc::new(dataset),
+            partition: Arc::new(partition),
+            boundary: Arc::new(boundary),
+        });
+        *known = Some(Arc::clone(&whole));
+        Ok(whole)
+    }
+
+    /// Bytes of a value of features; of sparse ones, of which few are stored, none.
+    const fn value_bytes(&self) -> usize {
+        match self.meta.storage {
+            Storage::F32 => 4,
+            Storage::F16 => 2,
+            Storage::Sparse => 0,
+        }
+    }
+
+    /// The part and row of each node.
+    fn owners(&self, parts: &[PartData]) -> Result<Vec<(u32, u32)>, GraphError> {
+        const NOBODY: u32 = u32::MAX;
+        let mut owner = vec![(NOBODY, 0); self.meta.data.nodes];
+        for (rank, data) in (0_u32..).zip(parts) {
+            for (row, &node) in (0_u32..).zip(&data.part.owned) {
+                owner[node as usize] = (rank, row);
+            }
+        }
+        match owner.iter().position(|&(part, _)| part == NOBODY) {
+            None => Ok(owner),
+            Some(node) => {
+                let what = format!("no part has node {node}; write the shards anew");
+                Err(GraphError::file(&self.folder, what))
+            }
+        }
+    }
+
+    /// Features of all nodes in the order of their numbers.
+    fn features(&self, parts: &[PartData], owner: &[(u32, u32)]) -> Features {
+        let width = self.meta.data.features;
+        if self.meta.storage == Storage::Sparse {
+            let row = |&(part, row): &(u32, u32)| match &parts[part as usize].features {
+                Features::Sparse {
+                    offsets,
+                    columns,
+                    values,
+                    ..
+                } => {
+                    let range = offsets[row as usize]..offsets[row as usize + 1];
+                    let columns = columns[range.clone()].iter().copied();
+                    columns.zip(values[range].iter().copied()).collect()
+                }
+                // All parts are stored alike.
+                Features::Dense { .. } | Features::Coded(_) => Vec::new(),
+            };
+            return Features::from_rows(width, owner.iter().map(row));
+        }
+        let mut values = vec![0.0; owner.len() * width];
+        for (&(part, row), target) in owner.iter().zip(values.chunks_exact_mut(width.max(1))) {
+            parts[part as usize]
+                .features
+                .copy_row_into(row as usize, target);
+        }
+        let dense = Features::Dense { width, values };
+        match self.meta.storage {
+            // Exact, as they were in half precision.
+            Storage::F16 => dense.clone().halved().unwrap_or(dense),
+            _ => dense,
+        }
+    }
+}
+
+/// The graph of all parts under the numbers of its nodes.
+fn graph(parts: &[PartData], nodes: usize) -> Csr {
+    let edges = parts.iter().flat_map(|data| {
+        let part = &data.part;
+        let name = move |row: u32| {
+            let row = row as usize;
+            let halo = row.checked_sub(part.owned.len());
+            halo.map_or_else(|| part.owned[row], |row| part.halo[row])
+        };
+        let edges = data.adjacency.iter_edges();
+        edges.map(move |(source, row)| (name(source), part.owned[row as usize]))
+    });
+    Csr::from_edges(nodes, edges)
+}
+
+/// What is known of all nodes; `several` is the number of labels, where a node has several.
+fn labels(parts: &[PartData], owner: &[(u32, u32)], several: Option<usize>) -> Labels {
+    let of = |&(part, row): &(u32, u32)| (&parts[part as usize].labels, row as usize);
+    let Some(count) = several else {
+        let classes = owner.iter().map(of);
+        let classes = classes.map(|(labels, row)| labels.classes().get(row).copied().flatten());
+        return classes.collect::<Vec<_>>().into();
+    };
+    let mut all = Several::new(count);
+    for (labels, row) in owner.iter().map(of) {
+        let known = labels.several().filter(|of| of.is_known(row));
+        let has = known.map(|of| {
+            (0..count)
+                .map(|label| of.has(row, label))
+                .collect::<Vec<_>>()
+        });
+        all.push(has.as_deref());
+    }
+    all.into()
+}
+
+/// The nodes of all sets.
+fn split(parts: &[PartData]) -> Split {
+    let nodes = |rows: fn(&Split) -> &Vec<u32>| {
+        let of = |data: &PartData| -> Vec<u32> {
+            let owned = &data.part.owned;
+            rows(&data.split)
+                .iter()
+                .map(|&row| owned[row as usize])
+                .collect()
+        };
+        parts.iter().flat_map(of).collect()
+    };
+    let split = Split {
+        train: nodes(|split| &split.train),
+        validation: nodes(|split| &split.validation),
+        test: nodes(|split| &split.test),
+    };
+    split.sorted()
+}

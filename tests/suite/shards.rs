@@ -1,0 +1,299 @@
+//! Training from shards on disk is training on the graph that they were cut from, to the bit.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::command::{EXPERIMENT, folder_with, grapevine};
+use crate::common::{CORA, Case, losses};
+use grapevine::experiment::Tables;
+use grapevine::graph::{
+    BoundaryPlan, DatasetSpec, Divided, Part, Partition, PartitionMethod, Sharding, Shards,
+};
+use grapevine::model::ModelKind;
+use grapevine::sim::{Outcome, Setting};
+use grapevine::strategies::{self, Strategy};
+
+/// Strategies that need no more than a part and numbers.
+const FROM_SHARDS: [(&str, &str); 16] = [
+    ("full", ""),
+    ("full", "cache_features = false\noverlap = true"),
+    ("isolated", ""),
+    ("fixed", "ratio = 2"),
+    ("varco", ""),
+    ("bns", "share = 0.5"),
+    ("bns", "share = 0.5\ncache_features = false"),
+    ("pipe", ""),
+    ("pipe", "cache_features = false\nsmoothing = \"both\""),
+    ("adaqp", "assign_every = 2"),
+    ("adaqp", "bits = 4"),
+    ("retexo", ""),
+    ("train", "late = true"),
+    (
+        "train",
+        "codec = \"top_k\"\nratio = 4\ncache_features = false",
+    ),
+    (
+        "train",
+        "codec = { kind = \"quantise_rows\", bits = 4 }\ncache_features = false",
+    ),
+    (
+        "varco",
+        "schedule = { kind = \"adaptive-validation\", from = 8 }",
+    ),
+];
+
+/// Writes the parts of a setting into a folder.
+fn write(setting: &Setting, folder: &Path) {
+    let sharding = Sharding {
+        dataset: &setting.dataset,
+        spec: &DatasetSpec::default(),
+        partition: &setting.partition,
+        boundary: &setting.boundary,
+        divided: Divided {
+            method: PartitionMethod::Random,
+            seed: 0,
+        },
+    };
+    sharding.write(folder).expect("it is written");
+}
+
+/// The setting on shards: with the whole graph beside them, as one process has it, or without, as
+/// each of several processes.
+fn from_shards(setting: &Setting, folder: &Path, with_graph: bool) -> Arc<Setting> {
+    let shards = Arc::new(Shards::open(folder).expect("shards"));
+    let counts = shards.counts();
+    let base = Setting {
+        counts: Arc::new(counts.clone()),
+        ..setting.clone()
+    };
+    if with_graph {
+        let whole = shards.whole().expect("all of them");
+        return Arc::new(Setting {
+            dataset: Arc::clone(&whole.dataset),
+            partition: Arc::clone(&whole.partition),
+            boundary: Arc::clone(&whole.boundary),
+            shards: Some(shards),
+            ..base
+        });
+    }
+    let partition = Partition {
+        parts: counts.workers(),
+        assignment: Vec::new(),
+    };
+    let boundary = BoundaryPlan {
+        parts: vec![Part::default(); counts.workers()],
+        nodes: counts.nodes,
+        edges: counts.edges,
+    };
+    Arc::new(Setting {
+        dataset: Arc::new(shards.outline()),
+        partition: Arc::new(partition),
+        boundary: Arc::new(boundary),
+        shards: Some(shards),
+        ..base
+    })
+}
+
+fn train(strategy: &dyn Strategy, setting: &Arc<Setting>) -> Outcome {
+    let training = strategy.fit(setting).expect("it fits");
+    strategies::run(&*training, false, Arc::new(|_| {})).expect("it trains")
+}
+
+/// Trains on a graph and on its shards; losses, scores, bytes and times are equal.
+fn assert_same(case: &Case, kind: &str, options: &str) {
+    let strategy = Case::strategy(kind, options);
+    assert!(strategy.trains_from_shards(false), "{kind} {options}");
+    let setting = case.setting(strategy.as_ref());
+    let folder = tempfile::tempdir().expect("a folder");
+    write(&setting, folder.path());
+    let expected = train(strategy.as_ref(), &setting);
+    for with_graph in [true, false] {
+        let what = format!("{kind} {options}, graph {with_graph}");
+        let setting = from_shards(&setting, folder.path(), with_graph);
+        let found = train(strategy.as_ref(), &setting);
+        let bits = |outcome| losses(outcome).into_iter().map(f64::to_bits);
+        assert!(bits(&found).eq(bits(&expected)), "{what}");
+        let scores = |outcome: &Outcome| -> Vec<_> {
+            outcome.epochs.iter().map(|record| record.scores).collect()
+        };
+        assert_eq!(scores(&found), scores(&expected), "{what}");
+        assert_eq!(found.ledger, expected.ledger, "{what}");
+        if with_graph {
+            let times = |outcome: &Outcome| -> Vec<_> {
+                outcome.epochs.iter().map(|epoch| epoch.simulated).collect()
+            };
+            assert_eq!(times(&found), times(&expected), "{what}");
+        }
+    }
+}
+
+#[test]
+fn strategies_train_from_shards_what_they_train_from_the_graph() {
+    for (kind, options) in FROM_SHARDS {
+        let case = Case {
+            workers: 3,
+            epochs: 5,
+            ..Case::default()
+        };
+        assert_same(&case, kind, options);
+    }
+}
+
+#[test]
+fn so_they_do_with_sparse_and_halved_features_several_labels_and_other_models() {
+    let halved = "synthetic = { kind = 'rmat', scale = 7, edge_factor = 4, classes = 3, features = 6 }\nfeature_storage = 'f16'";
+    let several = "synthetic = { kind = 'sbm', nodes = 120, classes = 3, features = 10, degree_within = 4.0, degree_between = 2.0, labels = 5 }";
+    for (data, kind) in [
+        (CORA, ModelKind::Gcn),
+        (halved, ModelKind::Sage),
+        (several, ModelKind::Gat),
+        ("name = 'minesweeper'", ModelKind::Gin),
+    ] {
+        let case = Case {
+            data,
+            kind,
+            layers: 2,
+            epochs: 2,
+            ..Case::default()
+        };
+        for (name, options) in [
+            ("full", "cache_features = false"),
+            ("bns", ""),
+            ("retexo", ""),
+        ] {
+            assert_same(&case, name, options);
+        }
+    }
+}
+
+/// The experiment of the command's tests on shards of three workers.
+fn on_shards(workers: usize, more: &str) -> tempfile::TempDir {
+    let data = "synthetic = { kind = \"sbm\", nodes = 600, classes = 4, features = 32, degree_within = 8, degree_between = 2 }\nsplit = { train = 0.5, val = 0.2 }\n";
+    let experiment = EXPERIMENT
+        .replace(data, "shards = \"shards\"\n")
+        .replace(
+            "method = \"random\"\nworkers = 3",
+            &format!("workers = {workers}"),
+        )
+        .replace(
+            "[[strategy]]\nkind = \"grappa\"\nrepartition_every = 2\n",
+            more,
+        );
+    assert!(!experiment.contains("synthetic"), "{experiment}");
+    let folder = folder_with(&experiment);
+    let dataset = "{ kind = \"sbm\", nodes = 600, classes = 4, features = 32, degree_within = 8, degree_between = 2 }";
+    let written = grapevine(
+        folder.path(),
+        &[
+            "partition",
+            dataset,
+            "--workers",
+            "3",
+            "--method",
+            "random",
+            "--seed",
+            "4",
+            "--set",
+            "split={ train = 0.5, val = 0.2, seed = 7 }",
+            "--out",
+            "shards",
+            "--shards",
+        ],
+    )
+    .expect(0);
+    assert!(
+        written.stderr.contains("wrote 3 shards to shards"),
+        "{}",
+        written.stderr
+    );
+    folder
+}
+
+#[test]
+fn a_folder_that_the_program_wrote_is_trained_from_and_its_tables_are_those_of_the_graph() {
+    let shards = on_shards(3, "");
+    grapevine(shards.path(), &["run", "x.toml", "--quiet", "--out", "out"]).expect(0);
+    grapevine(shards.path(), &["verify", "out"]).expect(0);
+    let again = ["run", "x.toml", "--quiet", "--out", "out", "--resume"];
+    grapevine(shards.path(), &again).expect(0);
+    let projected = grapevine(shards.path(), &["project", "x.toml", "--json"]).expect(0);
+    assert!(projected.stdout.contains("payload"), "{}", projected.stdout);
+
+    let graph = EXPERIMENT
+        .replace("val = 0.2 }", "val = 0.2, seed = 7 }")
+        .replace("workers = 3", "workers = 3\nseed = 4")
+        .replace(
+            "[[strategy]]\nkind = \"grappa\"\nrepartition_every = 2\n",
+            "",
+        );
+    let graph = folder_with(&graph);
+    grapevine(graph.path(), &["run", "x.toml", "--quiet", "--out", "out"]).expect(0);
+    let read = |folder: &Path| Tables::read(&folder.join("out")).expect("tables");
+    let (mut found, mut expected) = (read(shards.path()), read(graph.path()));
+    for tables in [&mut found, &mut expected] {
+        for row in &mut tables.epochs {
+            row.measured_seconds = 0.0;
+        }
+    }
+    assert_eq!(found.epochs, expected.epochs);
+    assert_eq!(found.traffic, expected.traffic);
+    for (found, expected) in found.runs.iter().zip(&expected.runs) {
+        assert_eq!(found.partitioner, expected.partitioner);
+        assert_eq!(found.edge_cut, expected.edge_cut);
+        assert_eq!(found.boundary_rows, expected.boundary_rows);
+        assert_eq!(found.dataset, expected.dataset);
+    }
+}
+
+#[test]
+fn what_does_not_fit_shards_is_refused_in_a_sentence() {
+    let refused = |workers: usize, more: &str, sets: &[&str], expected: &str| {
+        let folder = on_shards(workers, more);
+        let mut arguments = vec!["run", "x.toml", "--quiet", "--out", "out"];
+        arguments.extend(sets.iter().flat_map(|set| ["--set", set]));
+        let ran = grapevine(folder.path(), &arguments).expect(2);
+        assert!(ran.stderr.contains(expected), "{}", ran.stderr);
+        assert!(!folder.path().join("out").exists(), "nothing is written");
+    };
+    let other = "is 4, and the shards are of 3 parts: write `workers = 3`";
+    refused(4, "", &[], other);
+    for kind in ["grappa", "llcg", "cluster"] {
+        let entry = format!("[[strategy]]\nkind = \"{kind}\"\n");
+        refused(
+            3,
+            &entry,
+            &[],
+            "looks at more of the graph than a worker's own shard",
+        );
+    }
+    let batch = "training.batch={ size = 10, fanouts = [2, 2] }";
+    let only = "strategy=[{ kind = \"full\" }]";
+    refused(3, "", &[batch, only, "claim=[]"], "trains in mini-batches");
+    refused(
+        3,
+        "",
+        &["partition.method=ldg"],
+        "asks for another partition than that of the shards",
+    );
+    refused(
+        3,
+        "",
+        &["dataset.order=degree"],
+        "was settled when the shards were written",
+    );
+    refused(3, "", &["dataset.shards=absent"], "cannot read ");
+
+    let folder = on_shards(3, "");
+    let file = folder.path().join("shards/part-2/features.npy");
+    let mut bytes = fs::read(&file).expect("features");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&file, bytes).expect("damaged");
+    let ran = grapevine(folder.path(), &["run", "x.toml", "--quiet", "--out", "out"]).expect(2);
+    assert!(
+        ran.stderr.contains("part-2/features.npy: is damaged"),
+        "{}",
+        ran.stderr
+    );
+}
