@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Metric, Task, places};
 
 /// What is known of all nodes, `[nodes]`. Copies share it.
@@ -139,13 +141,7 @@ impl Labels {
             Self::Classes(classes) => {
                 Self::Classes(nodes.iter().map(|&v| classes[v as usize]).collect())
             }
-            Self::Several(several) => {
-                let words = nodes.iter().flat_map(|&v| several.words_of(v as usize));
-                Self::from(Several {
-                    labels: several.labels,
-                    words: words.copied().collect(),
-                })
-            }
+            Self::Several(several) => Self::from(several.select(nodes)),
         }
     }
 
@@ -159,7 +155,7 @@ impl Labels {
 }
 
 /// Which of several labels nodes have, a bit for each.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Several {
     labels: usize,
     /// Node by node: a bit that says whether anything is known, then one for each label.
@@ -232,6 +228,20 @@ impl Several {
             }
         }
         Ok(several)
+    }
+
+    /// The labels of these nodes, in this order.
+    pub fn select(&self, nodes: &[u32]) -> Self {
+        let words = nodes.iter().flat_map(|&v| self.words_of(v as usize));
+        Self {
+            labels: self.labels,
+            words: words.copied().collect(),
+        }
+    }
+
+    /// Adds nodes with as many labels.
+    pub fn append(&mut self, mut other: Self) {
+        self.words.append(&mut other.words);
     }
 
     /// Number of labels.

@@ -73,11 +73,48 @@ impl Block {
     /// # Panics
     /// If an entry of `adjacency` has no degree.
     pub fn new(adjacency: &Csr, degrees: &[usize], aggregation: Aggregation) -> Self {
-        let outputs = adjacency.nodes();
+        let neighbours = |v: usize, row: &mut Vec<u32>| row.extend(adjacency.neighbours(v));
+        let sizes = (adjacency.nodes(), adjacency.edges());
+        Self::of_rows(sizes, degrees, aggregation, neighbours, |u| u)
+    }
+
+    /// The block of a part of a larger graph, whose outputs are those of the larger one to the bit:
+    /// terms of a sum are added in the order of the global `nodes`, one number for each input.
+    /// Outputs beyond the rows of `adjacency` have no neighbours.
+    ///
+    /// # Panics
+    /// As [`Block::new`], and if an input has no number.
+    pub fn of_part(
+        (adjacency, outputs): (&Csr, usize),
+        nodes: &[u32],
+        degrees: &[usize],
+        aggregation: Aggregation,
+    ) -> Self {
+        let neighbours = |v: usize, row: &mut Vec<u32>| {
+            if v < adjacency.nodes() {
+                row.extend(adjacency.neighbours(v));
+                row.sort_unstable_by_key(|&u| nodes[u as usize]);
+            }
+        };
+        let number = |u: u32| nodes[u as usize];
+        let sizes = (outputs, adjacency.edges());
+        Self::of_rows(sizes, degrees, aggregation, neighbours, number)
+    }
+
+    /// A block with so many outputs and edges: `neighbours` adds those of an output to a list, in
+    /// the order of their `number`s.
+    fn of_rows(
+        (outputs, edges): (usize, usize),
+        degrees: &[usize],
+        aggregation: Aggregation,
+        neighbours: impl Fn(usize, &mut Vec<u32>),
+        number: impl Fn(u32) -> u32,
+    ) -> Self {
         let mut offsets = Vec::with_capacity(outputs + 1);
-        let mut columns = Vec::with_capacity(adjacency.edges() + outputs);
-        let mut values = Vec::with_capacity(adjacency.edges() + outputs);
+        let mut columns = Vec::with_capacity(edges + outputs);
+        let mut values = Vec::with_capacity(edges + outputs);
         offsets.push(0);
+        let mut row = Vec::new();
         for v in 0..outputs {
             let own = degrees[v];
             let weight = |u: usize| match aggregation {
@@ -90,9 +127,11 @@ impl Block {
                 Aggregation::Neighbours | Aggregation::NeighboursAndSelf => 1.0,
             };
             let mut own_pending = aggregation.has_self();
-            for &u in adjacency.neighbours(v) {
-                // Where a stored self-loop would stand: terms are added in the order of columns.
-                if own_pending && u as usize > v {
+            row.clear();
+            neighbours(v, &mut row);
+            for &u in &row {
+                // Where a stored self-loop would stand: terms are added in the order of numbers.
+                if own_pending && number(u) > number(index(v)) {
                     own_pending = false;
                     columns.push(index(v));
                     values.push(weight(v));

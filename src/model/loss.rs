@@ -95,12 +95,28 @@ pub fn cross_entropy(logits: Matrix, targets: Targets) -> Tensor<1> {
 /// Mean loss of the `nodes` that have a label. `logits` is `[rows, outputs]` row by row. `None` if
 /// none has.
 pub fn mean_loss(logits: &[f32], outputs: usize, labels: &Labels, nodes: &[u32]) -> Option<f64> {
-    let row = |v: u32| &logits[v as usize * outputs..][..outputs];
-    let loss = |&v: &u32| match labels {
+    let losses = losses(logits, outputs, labels, nodes);
+    mean_of_losses(losses.map(|(_, loss)| loss))
+}
+
+/// The losses of those of the `nodes` that have a label, each with its node. `logits` is
+/// `[rows, outputs]` row by row.
+pub fn losses<'a>(
+    logits: &'a [f32],
+    outputs: usize,
+    labels: &'a Labels,
+    nodes: &'a [u32],
+) -> impl Iterator<Item = (u32, f64)> + 'a {
+    let row = move |v: u32| &logits[v as usize * outputs..][..outputs];
+    let loss = move |v: u32| match labels {
         Labels::Classes(classes) => Some(of_class(row(v), classes[v as usize]?)),
         Labels::Several(several) => of_several(row(v), several, v as usize),
     };
-    let losses = nodes.iter().filter_map(loss);
+    nodes.iter().filter_map(move |&v| Some((v, loss(v)?)))
+}
+
+/// Their mean, added up in their order; `None` of none.
+pub fn mean_of_losses(losses: impl Iterator<Item = f64>) -> Option<f64> {
     let (sum, count) = losses.fold((0.0, 0_usize), |(sum, n), loss| (sum + loss, n + 1));
     (count > 0).then(|| sum / count as f64)
 }

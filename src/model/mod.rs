@@ -49,7 +49,9 @@ pub use finite::{has_finite_squares, is_finite};
 pub use gnn::{Gnn, ModelSpec};
 pub use input::Input;
 pub use layer::{LayerSpec, Merge, RowForm};
-pub use loss::{Loss, Targets, cross_entropy, mean_loss, mean_targets, targets};
+pub use loss::{
+    Loss, Targets, cross_entropy, losses, mean_loss, mean_of_losses, mean_targets, targets,
+};
 pub use matrix::{Matrix, Place};
 pub use maximum::{MaximumBackend, neighbour_max};
 pub use norm::Norm;
@@ -60,7 +62,7 @@ pub use parameters::{
 };
 pub use product::{ProductBackend, product, product_onto};
 pub use rowwise::{Activation, RowwiseBackend, activate, carrier, dropped, layer_norm};
-pub use score::score;
+pub use score::{PartScore, score};
 pub use sparse::{Rows, SparseMatrix, Transposed};
 pub use spec::{Biases, Init, ModelConfig, ModelKind, NormKind, OptimizerConfig};
 pub use spmm::{SpmmBackend, spmm};

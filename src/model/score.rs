@@ -1,6 +1,7 @@
 //! How good predictions are: accuracy, ROC-AUC, micro-F1.
 
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
 use crate::graph::{Labels, Metric, Several};
 
@@ -26,21 +27,80 @@ pub fn score(
     labels: &Labels,
     nodes: &[u32],
 ) -> Option<f64> {
-    match (labels, metric) {
-        (Labels::Classes(classes), _) => {
-            let row = |v: u32| &logits[v as usize * outputs..][..outputs];
-            let right = |v: u32| classes[v as usize] == Some(largest(row(v)));
-            // Nodes without a label count as wrong.
-            share(nodes, right)
-        }
-        (Labels::Several(several), Metric::RocAuc) => roc_auc(logits, several, nodes),
-        (Labels::Several(several), _) => micro_f1(logits, several, nodes),
-    }
+    PartScore::new(metric, logits, outputs, labels, nodes).score()
 }
 
-fn share(nodes: &[u32], right: impl Fn(u32) -> bool) -> Option<f64> {
-    let right = nodes.iter().filter(|&&v| right(v)).count();
-    (!nodes.is_empty()).then(|| right as f64 / nodes.len() as f64)
+/// What some nodes say of how good predictions are. Put together, those of all nodes say what
+/// [`score`] does, to the bit.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PartScore {
+    /// Nodes that count.
+    nodes: u64,
+    /// What is right, of what: nodes, or for micro-F1 2 TP of 2 TP + FP + FN.
+    right: u64,
+    of: u64,
+    /// For ROC-AUC, which ranks all nodes, logits and labels of these.
+    ranked: Option<(Vec<f32>, Several)>,
+}
+
+impl PartScore {
+    /// That of these nodes; arguments as for [`score`].
+    pub fn new(
+        metric: Metric,
+        logits: &[f32],
+        outputs: usize,
+        labels: &Labels,
+        nodes: &[u32],
+    ) -> Self {
+        let row = |v: u32| &logits[v as usize * outputs..][..outputs];
+        match (labels, metric) {
+            (Labels::Classes(classes), _) => {
+                // Nodes without a label count as wrong.
+                let right = |v: &&u32| classes[**v as usize] == Some(largest(row(**v)));
+                Self {
+                    nodes: nodes.len() as u64,
+                    right: nodes.iter().filter(right).count() as u64,
+                    of: nodes.len() as u64,
+                    ranked: None,
+                }
+            }
+            (Labels::Several(several), Metric::RocAuc) => {
+                let logits = nodes.iter().flat_map(|&v| row(v)).copied().collect();
+                Self {
+                    ranked: Some((logits, several.select(nodes))),
+                    ..Self::default()
+                }
+            }
+            (Labels::Several(several), _) => overlap(logits, several, nodes),
+        }
+    }
+
+    /// With the nodes of another.
+    #[must_use]
+    pub fn plus(mut self, other: Self) -> Self {
+        self.nodes += other.nodes;
+        self.right += other.right;
+        self.of += other.of;
+        self.ranked = match (self.ranked, other.ranked) {
+            (Some((mut logits, mut labels)), Some((more, theirs))) => {
+                logits.extend(more);
+                labels.append(theirs);
+                Some((logits, labels))
+            }
+            (one, other) => one.or(other),
+        };
+        self
+    }
+
+    /// The score of all nodes, in 0 to 1; `None` as of [`score`].
+    pub fn score(&self) -> Option<f64> {
+        if let Some((logits, labels)) = &self.ranked {
+            let nodes: Vec<u32> = (0_u32..).take(labels.nodes()).collect();
+            return roc_auc(logits, labels, &nodes);
+        }
+        // Where no node has a label and none is said to, nothing is right of nothing: 0.
+        (self.nodes > 0).then(|| self.right as f64 / self.of.max(1) as f64)
+    }
 }
 
 /// The nodes of which labels are known.
@@ -83,22 +143,22 @@ fn area(mut scored: Vec<(f32, bool)>) -> Option<f64> {
         .then(|| (ranks - lowest) / (positives as f64 * negatives as f64))
 }
 
-/// `2 TP / (2 TP + FP + FN)` over nodes of which labels are known; 0 where none is there and none
-/// is predicted, as scikit-learn has it.
-fn micro_f1(logits: &[f32], several: &Several, nodes: &[u32]) -> Option<f64> {
+/// `2 TP` of `2 TP + FP + FN` over nodes of which labels are known; their share is 0 where none is
+/// there and none is predicted, as scikit-learn has it.
+fn overlap(logits: &[f32], several: &Several, nodes: &[u32]) -> PartScore {
     let labels = several.labels();
-    let (mut both, mut either, mut count) = (0_u64, 0_u64, 0_usize);
+    let mut sum = PartScore::default();
     for v in known(several, nodes) {
-        count += 1;
+        sum.nodes += 1;
         for (label, &logit) in logits[v * labels..][..labels].iter().enumerate() {
             // A logit above 0 is a chance above one half.
             let (is, said) = (several.has(v, label), logit > 0.0);
-            both += u64::from(is && said);
+            sum.right += 2 * u64::from(is && said);
             // 2 TP + FP + FN: true positives are in both sums, so they count twice.
-            either += u64::from(is) + u64::from(said);
+            sum.of += u64::from(is) + u64::from(said);
         }
     }
-    (count > 0).then(|| 2.0 * both as f64 / either.max(1) as f64)
+    sum
 }
 
 #[cfg(test)]

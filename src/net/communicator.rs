@@ -293,6 +293,32 @@ pub trait Communicator: Send {
     /// See [`Communicator`].
     fn share(&mut self, value: Option<Vec<u8>>) -> Result<Vec<u8>, NetError>;
 
+    /// Sends each message to its peer and returns one from each of `expect`, which ascend, out of
+    /// band: neither counted nor timed. Only for what is no part of the training being measured, on
+    /// real processes; in simulation one worker does that for all.
+    ///
+    /// # Errors
+    /// In simulation, and see [`Communicator`].
+    fn exchange_aside(
+        &mut self,
+        _messages: Vec<Message>,
+        _expect: &[usize],
+    ) -> Result<Inbox, NetError> {
+        Err(NetError::Protocol {
+            rank: self.rank(),
+            reason: "it sends aside of the network, which is for real processes".to_owned(),
+        })
+    }
+
+    /// Waits until every worker has come, in real time, which counts as waiting. In virtual time
+    /// nobody waits.
+    ///
+    /// # Errors
+    /// See [`Communicator`].
+    fn meet(&mut self) -> Result<(), NetError> {
+        Ok(())
+    }
+
     /// Waits, in real time and out of the account, until worker 0 has done what is not part of the
     /// training. In virtual time that takes none, and nobody waits.
     ///

@@ -14,6 +14,7 @@ mod device;
 mod engine;
 mod engines;
 mod error;
+mod evaluation;
 mod intervals;
 mod kernel;
 mod measurement;
@@ -35,6 +36,7 @@ pub use device::{WorkerDevice, divide, drain, host};
 pub use engine::{Cluster, EngineResults, run_workers};
 pub use engines::Engine;
 pub use error::{Complaint, SimError};
+pub use evaluation::{Aside, Evaluation, Inference, NodeRows};
 pub use kernel::WorkerTimes;
 pub use measurement::{
     Bursts, Calibration, CalibrationPlan, Load, Pattern, calibrate, calibrate_emulated,
@@ -52,4 +54,4 @@ pub use spec::{
     Backend, ComputeConfig, DeviceConfig, MeasuredTiming, ModelledTiming, Timing, TrainingConfig,
 };
 pub use trace::{Doing, Flight, Span, Trace};
-pub use worker::{Activity, PendingExchange, WholeGraph, Worker};
+pub use worker::{Activity, PendingExchange, Worker};

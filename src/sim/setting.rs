@@ -96,22 +96,6 @@ impl Setting {
         self.dataset.graph.nodes() == self.counts.nodes
     }
 
-    /// The whole graph, put together from shards where they are all there is. For evaluation.
-    ///
-    /// # Errors
-    /// If a shard is missing or damaged, or there is no memory for all of them.
-    pub fn whole(&self) -> Result<Arc<Dataset>, SimError> {
-        match &self.shards {
-            Some(shards) if !self.holds_graph() => {
-                let whole = shards
-                    .whole()
-                    .map_err(|error| SimError::Input(error.to_string()))?;
-                Ok(Arc::clone(&whole.dataset))
-            }
-            _ => Ok(Arc::clone(&self.dataset)),
-        }
-    }
-
     /// Nodes that train, of all workers.
     pub fn training_nodes(&self) -> usize {
         self.counts.parts.iter().map(|part| part.training).sum()
@@ -180,6 +164,10 @@ pub struct Shard {
     pub labels: Labels,
     /// Owned rows that train.
     pub train: Vec<u32>,
+    /// Owned rows of the validation set.
+    pub validation: Vec<u32>,
+    /// Owned rows of the test set.
+    pub test: Vec<u32>,
 }
 
 impl Shard {
@@ -207,6 +195,8 @@ impl Shard {
             features: data.features,
             labels: data.labels,
             train: data.split.train,
+            validation: data.split.validation,
+            test: data.split.test,
         })
     }
 

@@ -10,6 +10,7 @@ use burn::module::Module;
 use burn::tensor::Device;
 
 use super::device::drain;
+use super::evaluation::Evaluation;
 use super::plan::{Decision, Following, Script};
 use super::record::Recorder;
 use super::{Engine, EpochReport, Setting, Shard, SimError, WorkerDevice};
@@ -29,7 +30,6 @@ pub enum Activity {
     Exchange,
 }
 
-pub use evaluation::WholeGraph;
 pub use messages::PendingExchange;
 
 /// A worker of a run: its device, its shard, and its connection to the others.
@@ -65,11 +65,11 @@ pub use messages::PendingExchange;
 /// ```
 pub struct Worker {
     setting: Arc<Setting>,
-    shard: Shard,
+    shard: Arc<Shard>,
     device: WorkerDevice,
     communicator: Box<dyn Communicator>,
     recorder: Arc<Mutex<Recorder>>,
-    whole: WholeGraph,
+    evaluation: Evaluation,
     compute_factor: f64,
     following: Following,
     epochs: usize,
@@ -87,9 +87,10 @@ impl Worker {
     ) -> Result<Self, SimError> {
         let rank = communicator.rank();
         let device = setting.devices[rank].clone();
+        let shard = Arc::new(Shard::new(&setting, rank)?);
         let worker = Self {
-            shard: Shard::new(&setting, rank)?,
-            whole: WholeGraph::new(&setting, rank, &device.place)?,
+            evaluation: Self::evaluation(&setting, &device, (rank, &shard))?,
+            shard,
             compute_factor: setting.topology.compute_factor(rank),
             following: Following::new(script, rank),
             epochs,
@@ -105,12 +106,30 @@ impl Worker {
         Ok(worker)
     }
 
+    /// What this worker evaluates on.
+    fn evaluation(
+        setting: &Arc<Setting>,
+        device: &WorkerDevice,
+        own: (usize, &Arc<Shard>),
+    ) -> Result<Evaluation, SimError> {
+        let place = &device.place;
+        Ok(match (&setting.engine, own.0) {
+            (Engine::Mpi(_), _) => Evaluation::on_part(setting, place, own),
+            // The faster way, where the graph is there.
+            (Engine::Simulated, 0) if setting.holds_graph() => {
+                Evaluation::on_whole_graph(setting, place)
+            }
+            (Engine::Simulated, 0) => Evaluation::on_all_parts(setting, place)?,
+            (Engine::Simulated, _) => Evaluation::elsewhere(setting, place),
+        })
+    }
+
     /// One step of training that is thrown away, neither timed nor counted: on first use a device
     /// compiles its kernels and chooses among variants of them, which would be seconds of the first
     /// epoch.
     fn warm_up(&self) {
         // As an evaluation, so that it is no part of `measured_seconds`.
-        self.evaluation(|_| {
+        self.uncounted(|| {
             let (spec, shard, place) = (&self.setting.model, &self.shard, self.place());
             // Rows of the halo would have to be sent, and nothing is sent here.
             let (graph, degrees) = shard.without_halo();
@@ -166,7 +185,7 @@ impl Worker {
     }
 
     /// What this worker holds.
-    pub const fn shard(&self) -> &Shard {
+    pub fn shard(&self) -> &Shard {
         &self.shard
     }
 

@@ -20,6 +20,7 @@ mod dense;
 mod determinism;
 mod distdgl;
 mod estimator;
+mod evaluation;
 mod experiments;
 mod fetched;
 mod generated;

@@ -70,11 +70,7 @@ impl Preparation<'_> {
             ..setting
         };
         let computed = match &setting.shards {
-            Some(shards) if alone && !self.engine.leads() => {
-                own(&setting, shards, self.engine.rank()).map_err(wrong)?
-            }
-            // It evaluates on all nodes; what is wrong with a part shows before anything is trained.
-            _ if alone => setting.whole()?,
+            Some(shards) if alone => own(&setting, shards, self.engine.rank()).map_err(wrong)?,
             _ => Arc::clone(&setting.dataset),
         };
         divide(&mut devices, &layers, &computed).map_err(|what| cell.refuse("device.*", what))?;

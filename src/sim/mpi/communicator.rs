@@ -7,7 +7,7 @@ use super::Processes;
 use super::account::Account;
 use super::collective::Collectives;
 use super::port::{Channel, Port};
-use super::tags::{SHARED, tag};
+use super::tags::{ASIDE, MEETING, SHARED, tag};
 use crate::net::{
     AllReduceKind, Collective, Communicator, Inbox, Lane, Message, NetError, Outbox, Pending,
     PendingCollective, Reduce, Seconds, Traffic, TrafficKind,
@@ -251,8 +251,72 @@ impl Communicator for MpiCommunicator {
         shared
     }
 
+    fn exchange_aside(
+        &mut self,
+        messages: Vec<Message>,
+        expect: &[usize],
+    ) -> Result<Inbox, NetError> {
+        let mut collectives = std::mem::take(&mut self.collectives);
+        let (mut port, mut account) = (self.processes.port(), self.account());
+        let outcome = swap(&mut port, messages, expect, ASIDE, |port| {
+            collectives.go_on(port, &mut account)
+        });
+        // Nobody is charged for it.
+        port.take_idle();
+        drop((port, account));
+        self.collectives = collectives;
+        outcome
+    }
+
+    fn meet(&mut self) -> Result<(), NetError> {
+        let (rank, size) = (self.rank(), self.size());
+        let mut collectives = std::mem::take(&mut self.collectives);
+        let met = self.timed(|port, account| {
+            // One byte, as a message.
+            let to = |peers: std::ops::Range<usize>| -> Vec<Message> {
+                let here = |peer| Message {
+                    peer,
+                    payload: vec![0],
+                };
+                peers.map(here).collect()
+            };
+            let mut all = |port: &mut Port, messages, expect: &[usize]| {
+                let meanwhile = |port: &mut Port| collectives.go_on(port, account);
+                swap(port, messages, expect, MEETING, meanwhile)
+            };
+            if rank == 0 {
+                let others: Vec<usize> = (1..size).collect();
+                all(port, Vec::new(), &others)?;
+                all(port, to(1..size), &[])?;
+            } else {
+                all(port, to(0..1), &[0])?;
+            }
+            Ok(((), Duration::ZERO))
+        });
+        self.collectives = collectives;
+        met
+    }
+
     fn stand_by(&mut self) -> Result<(), NetError> {
         // Worker 0 shares nothing but the time it was busy, for which nobody else is charged.
         self.share(None).map(drop)
     }
+}
+
+/// Sends messages on the control channel, and returns one from each of `expect`.
+fn swap(
+    port: &mut Port,
+    messages: Vec<Message>,
+    expect: &[usize],
+    tag: i32,
+    meanwhile: impl FnMut(&mut Port) -> Result<(), NetError>,
+) -> Result<Inbox, NetError> {
+    for Message { peer, payload } in messages {
+        port.send(peer, Channel::Control, tag, payload)?;
+    }
+    let payloads = port.receive_from_all(expect, Channel::Control, tag, meanwhile)?;
+    let peers = expect.iter().zip(payloads);
+    Ok(peers
+        .map(|(&peer, payload)| Message { peer, payload })
+        .collect())
 }

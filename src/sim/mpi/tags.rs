@@ -6,6 +6,14 @@ use crate::net::{NetError, TrafficKind};
 #[cfg(feature = "mpi")]
 pub(super) const SHARED: i32 = 1;
 
+/// Tag of rows and counts of an evaluation, on the control channel.
+#[cfg(feature = "mpi")]
+pub(super) const ASIDE: i32 = 7;
+
+/// Tag of processes that wait for each other, on the control channel.
+#[cfg(feature = "mpi")]
+pub(super) const MEETING: i32 = 8;
+
 /// Every MPI library takes tags up to this number.
 const LARGEST_TAG: u32 = 32_767;
 

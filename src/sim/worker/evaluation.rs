@@ -1,118 +1,76 @@
-//! Evaluation, on worker 0's device: exact, with full neighbourhoods, neither timed nor counted.
+//! What a program asks of evaluation.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use burn::module::Module;
 
 use super::Worker;
-use crate::graph::{Dataset, Features};
-use crate::model::{Aggregation, Block, Gnn, Input, Matrix, Place, is_finite, mean_loss, score};
-use crate::sim::{Scores, Setting, SimError};
-
-/// The whole graph on worker 0's device, for evaluation only: exact, with full neighbourhoods,
-/// neither timed nor counted.
-pub struct WholeGraph {
-    dataset: Arc<Dataset>,
-    place: Place,
-    // Made when first asked for: every worker has this field, and worker 0 alone evaluates.
-    features: OnceLock<Input>,
-    blocks: Mutex<Vec<(Aggregation, Block)>>,
-}
-
-impl WholeGraph {
-    pub(super) fn new(setting: &Setting, rank: usize, place: &Place) -> Result<Self, SimError> {
-        let dataset = if rank == 0 {
-            setting.whole()?
-        } else {
-            Arc::clone(&setting.dataset)
-        };
-        Ok(Self {
-            dataset,
-            place: place.clone(),
-            features: OnceLock::new(),
-            blocks: Mutex::new(Vec::new()),
-        })
-    }
-
-    /// Features of all nodes.
-    pub fn features(&self) -> &Input {
-        self.features.get_or_init(|| {
-            Input::from_features(Features::clone(&self.dataset.features), &self.place)
-        })
-    }
-
-    /// The whole graph with one kind of aggregation.
-    pub fn block(&self, aggregation: Aggregation) -> Block {
-        // Worker 0 alone evaluates, so that nobody waits for it; a lock, as `&self` is all there is
-        // here.
-        let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, block)) = blocks.iter().find(|(kind, _)| *kind == aggregation) {
-            // A handle: the matrix is behind an `Arc`.
-            return block.clone();
-        }
-        let graph = &self.dataset.graph;
-        let degrees: Vec<usize> = (0..graph.nodes()).map(|v| graph.degree(v)).collect();
-        let block = Block::new(graph, &degrees, aggregation);
-        blocks.push((aggregation, block.clone()));
-        block
-    }
-}
+use crate::model::{Gnn, Matrix};
+use crate::sim::evaluation::{Aside, Evaluation, Inference, NodeRows};
+use crate::sim::{Scores, SimError};
 
 impl Worker {
-    /// Computes something for evaluation on the whole graph, which takes no virtual time.
-    pub fn evaluation<T>(&self, action: impl FnOnce(&WholeGraph) -> T) -> T {
+    /// Does something that is no part of the training, which takes no virtual time.
+    pub(super) fn uncounted<T>(&self, action: impl FnOnce() -> T) -> T {
         let start = Instant::now();
-        let result = action(&self.whole);
+        let result = action();
         self.recorder().add_evaluation_time(start.elapsed());
         result
     }
 
-    /// Scores on the whole graph, by the metric of the data, of the logits that `infer` computes,
-    /// on worker 0 alone. Takes no virtual time and no bytes. Logits that are not finite are a
-    /// divergence, as gradients are in [`Self::update`].
+    fn evaluating<T>(
+        &mut self,
+        action: impl FnOnce(&mut Evaluation, Aside<'_>) -> Result<T, SimError>,
+    ) -> Result<T, SimError> {
+        // Who comes early waits for the others here, in training's time, and not within.
+        self.communicator.meet()?;
+        let start = Instant::now();
+        let communicator = &mut self.communicator;
+        let result = action(&mut self.evaluation, &mut |messages, expect| {
+            communicator.exchange_aside(messages, expect)
+        });
+        self.recorder().add_evaluation_time(start.elapsed());
+        result
+    }
+
+    /// What a model makes of all nodes, for later evaluations. All workers call it. Takes no
+    /// virtual time and no bytes.
     ///
     /// # Errors
     /// If another worker failed.
-    pub fn evaluate(
-        &mut self,
-        infer: impl FnOnce(&WholeGraph) -> Matrix,
-    ) -> Result<Option<Scores>, SimError> {
-        let scores = (self.rank() == 0).then(|| {
-            self.evaluation(|graph| {
-                let dataset = &graph.dataset;
-                let logits = infer(graph).into_values();
-                let sound = is_finite(&logits);
-                let counted = |nodes: &[u32]| -> Vec<u32> {
-                    let counts = |node: &u32| {
-                        self.setting.training.score_isolated
-                            || dataset.graph.degree(*node as usize) > 0
-                    };
-                    nodes.iter().copied().filter(counts).collect()
-                };
-                let (metric, labels, outputs) = (dataset.metric, &dataset.labels, dataset.classes);
-                let of = |nodes: &[u32]| score(metric, &logits, outputs, labels, &counted(nodes));
-                let split = &dataset.split;
-                let scores = Scores {
-                    train: of(&split.train),
-                    validation: of(&split.validation),
-                    test: of(&split.test),
-                    validation_loss: mean_loss(
-                        &logits,
-                        outputs,
-                        labels,
-                        &counted(&split.validation),
-                    ),
-                };
-                (scores, sound)
-            })
-        });
+    pub fn infer(&mut self, inference: &Inference<'_>) -> Result<NodeRows, SimError> {
+        self.evaluating(|evaluation, aside| evaluation.infer(inference, aside))
+    }
+
+    /// Scores of all nodes, by the metric of the data, of the logits of a model that is the same on
+    /// all workers; on worker 0 alone. All workers call it. Takes no virtual time and no bytes.
+    /// Logits that are not finite are a divergence, as gradients are in [`Self::update`].
+    ///
+    /// # Errors
+    /// If another worker failed.
+    pub fn evaluate(&mut self, inference: &Inference<'_>) -> Result<Option<Scores>, SimError> {
+        let verdict = self.evaluating(|evaluation, aside| evaluation.verdict(inference, aside))?;
         // What is not a number has no largest entry: it would be class 0, and so many right.
-        self.lost |= scores.is_some_and(|(_, sound)| !sound);
+        self.lost |= verdict.as_ref().is_some_and(|verdict| !verdict.sound);
         // On real processes the others wait here, uncounted. Else they would wait for worker 0 in
         // their next exchange, and that time would count as communication.
         self.communicator.stand_by()?;
-        Ok(scores.map(|(scores, _)| scores))
+        Ok(verdict.map(|verdict| verdict.scores))
+    }
+
+    /// As [`Self::evaluate`], for a program that plays all workers and has the logits of all nodes,
+    /// `[nodes, outputs]`: it needs the whole graph.
+    ///
+    /// # Errors
+    /// If another worker failed.
+    pub fn evaluate_whole(
+        &mut self,
+        logits: impl FnOnce() -> Matrix,
+    ) -> Result<Option<Scores>, SimError> {
+        let verdict =
+            self.evaluating(|evaluation, aside| evaluation.judge(vec![logits()], aside))?;
+        self.lost |= verdict.as_ref().is_some_and(|verdict| !verdict.sound);
+        Ok(verdict.map(|verdict| verdict.scores))
     }
 
     /// The scores that worker 0 has, on all workers, for strategies whose training depends on them.
@@ -139,13 +97,13 @@ impl Worker {
         if !self.evaluates(epoch) {
             return Ok(None);
         }
-        let aggregation = self.setting.model.aggregation();
-        self.evaluate(|graph| {
-            // `valid` leaves out automatic differentiation, which would keep every intermediate
-            // value.
-            model
-                .valid()
-                .infer(&graph.block(aggregation), graph.features())
+        // `valid` leaves out automatic differentiation, which would keep every intermediate value.
+        let model = model.valid();
+        self.evaluate(&Inference {
+            aggregation: self.setting.model.aggregation(),
+            from: None,
+            layers: model.layers(),
+            layer: &|layer, block, input| model.layer(layer, block, input),
         })
     }
 }

@@ -221,7 +221,7 @@ impl Shared {
 
             let last = round + 1 == rounds;
             let scores = if last || worker.evaluates(epoch) {
-                worker.evaluate(|_| model.valid().logits(&self.block, input))?
+                worker.evaluate_whole(|| model.valid().logits(&self.block, input))?
             } else {
                 None
             };

@@ -12,7 +12,9 @@ use super::{Workers, initial};
 use crate::graph::Steps;
 use crate::model::{Aggregation, Dropout, Input, Matrix, ModelSpec, NamedParameter};
 use crate::net::{CodingError, TrafficKind};
-use crate::sim::{Activity, EpochReport, Planner, Scores, Setting, SimError, Worker};
+use crate::sim::{
+    Activity, EpochReport, Inference, NodeRows, Planner, Scores, Setting, SimError, Worker,
+};
 use crate::strategies::Training;
 use crate::strategies::parts::{Gradients, HaloExchange, Learner, LocalGraph, forward_error};
 
@@ -51,7 +53,7 @@ impl Training for Workers {
             rounds: self.rounds.clone(),
             gradients: self.gradients,
             steps: worker.setting().steps(),
-            whole: None,
+            frozen: None,
         };
         let state = self.wires.state();
         let mut representation: Option<Matrix> = None;
@@ -88,7 +90,7 @@ impl Training for Workers {
                     rows
                 }));
                 // The sub-models above are evaluated on what this one makes of all nodes.
-                run.freeze(worker, &model);
+                run.freeze(worker, &model)?;
             }
         }
         Ok(())
@@ -112,8 +114,8 @@ struct Run {
     rounds: Rounds,
     gradients: Gradients,
     steps: Steps,
-    /// The input of the current sub-model for all nodes, on worker 0, for evaluation.
-    whole: Option<Input>,
+    /// The input of the current sub-model for all nodes, for evaluation.
+    frozen: Option<NodeRows>,
 }
 
 impl Run {
@@ -210,27 +212,27 @@ impl Run {
 
     /// On all workers, for each keeps the best of what it trains.
     fn evaluate(&self, worker: &mut Worker, model: &SubModel) -> Result<Scores, SimError> {
-        // The first sub-model reads the features of the graph as they are.
-        let scores = worker.evaluate(|graph| {
-            let input = self.whole.as_ref().unwrap_or_else(|| graph.features());
-            model.valid().logits(&graph.block(self.aggregation), input)
+        let model = model.valid();
+        let scores = worker.evaluate(&Inference {
+            aggregation: self.aggregation,
+            // The first sub-model reads the features of the graph as they are.
+            from: self.frozen.as_ref(),
+            layers: 1,
+            layer: &|_, block, input| model.logits(block, input),
         })?;
         // All workers must keep the same parameters as the best, so all hear the scores.
         worker.share_scores(scores)
     }
 
-    /// Carries the whole graph's representations through a trained sub-model, for evaluation.
-    fn freeze(&mut self, worker: &Worker, model: &SubModel) {
-        // Worker 0 alone evaluates.
-        if worker.rank() > 0 {
-            return;
-        }
-        let rows = worker.evaluation(|graph| {
-            let input = self.whole.as_ref().unwrap_or_else(|| graph.features());
-            model
-                .valid()
-                .representation(&graph.block(self.aggregation), input)
-        });
-        self.whole = Some(Input::Dense(rows));
+    /// Carries the representations of all nodes through a trained sub-model, for evaluation.
+    fn freeze(&mut self, worker: &mut Worker, model: &SubModel) -> Result<(), SimError> {
+        let model = model.valid();
+        self.frozen = Some(worker.infer(&Inference {
+            aggregation: self.aggregation,
+            from: self.frozen.as_ref(),
+            layers: 1,
+            layer: &|_, block, input| model.representation(block, input),
+        })?);
+        Ok(())
     }
 }

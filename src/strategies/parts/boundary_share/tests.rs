@@ -33,6 +33,8 @@ fn shard() -> Shard {
         features: Features::none(2),
         labels: vec![None; 2].into(),
         train: Vec::new(),
+        validation: Vec::new(),
+        test: Vec::new(),
     }
 }
 

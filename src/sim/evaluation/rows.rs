@@ -1,0 +1,127 @@
+//! Rows as they travel from their owners to who reads them in an evaluation, nothing rounded.
+
+use crate::graph::Features;
+use crate::model::{Matrix, Place};
+use crate::net::{floats, to_bytes};
+use crate::sim::SimError;
+
+/// Rows from their owner: how many, and their bytes.
+type Arrived<'a> = [(usize, &'a [u8])];
+
+/// The error of rows that cannot be read.
+pub fn broken() -> SimError {
+    SimError::Strategy(
+        "rows for an evaluation are not what was expected; do all processes run the same program?"
+            .to_owned(),
+    )
+}
+
+/// The given rows of dense ones.
+pub fn packed_rows(rows: &Matrix, sent: &[u32]) -> Vec<u8> {
+    to_bytes(&rows.select(sent).into_values())
+}
+
+/// The given rows of features: dense as they are; sparse how many values each has, their columns,
+/// and the values.
+pub fn packed_features(features: &Features, sent: &[u32]) -> Vec<u8> {
+    match features.select(sent) {
+        Features::Sparse {
+            offsets,
+            columns,
+            values,
+            ..
+        } => {
+            // A row has no more values than columns, which are numbered in 32 bits.
+            let lengths = offsets.windows(2).map(|ends| (ends[1] - ends[0]) as u32);
+            let numbers = lengths.chain(columns).flat_map(u32::to_le_bytes);
+            numbers.chain(to_bytes(&values)).collect()
+        }
+        Features::Dense { values, .. } => to_bytes(&values),
+        coded @ Features::Coded(_) => {
+            let all: Vec<u32> = (0_u32..).take(sent.len()).collect();
+            to_bytes(&coded.dense_rows(&all))
+        }
+    }
+}
+
+/// Own rows with those of the halo below, and zeros up to so many rows.
+///
+/// # Errors
+/// If what arrived is not so many rows.
+pub fn append_rows(
+    own: Matrix,
+    halo: &Arrived<'_>,
+    rows: usize,
+    place: &Place,
+) -> Result<Matrix, SimError> {
+    let (before, width) = (own.rows(), own.width());
+    let mut values = Vec::new();
+    for (count, bytes) in halo {
+        if bytes.len() != 4 * count * width {
+            return Err(broken());
+        }
+        values.extend(floats(bytes));
+    }
+    values.resize((rows - before) * width, 0.0);
+    Ok(own.followed_by(values, place))
+}
+
+/// Own features with those of the halo below, and zeros up to so many rows.
+///
+/// # Errors
+/// If what arrived is not so many rows.
+pub fn append_features(
+    own: &Features,
+    halo: &Arrived<'_>,
+    rows: usize,
+) -> Result<Features, SimError> {
+    let width = own.width();
+    let mut all = own.clone().decoded();
+    match &mut all {
+        Features::Sparse {
+            offsets,
+            columns,
+            values,
+            ..
+        } => {
+            for (count, bytes) in halo {
+                append_sparse(*count, bytes, (offsets, columns, values)).ok_or_else(broken)?;
+            }
+            offsets.resize(rows + 1, values.len());
+        }
+        Features::Dense { values, .. } => {
+            for (count, bytes) in halo {
+                if bytes.len() != 4 * count * width {
+                    return Err(broken());
+                }
+                values.extend(floats(bytes));
+            }
+            values.resize(rows * width, 0.0);
+        }
+        Features::Coded(_) => {}
+    }
+    Ok(all)
+}
+
+/// Appends rows of [`packed_features`]; nothing where there are not so many.
+fn append_sparse(
+    count: usize,
+    bytes: &[u8],
+    (offsets, columns, values): (&mut Vec<usize>, &mut Vec<u32>, &mut Vec<f32>),
+) -> Option<()> {
+    let numbers = |bytes: &[u8]| -> Vec<u32> {
+        let words = bytes.as_chunks().0.iter();
+        words.map(|&word| u32::from_le_bytes(word)).collect()
+    };
+    let (lengths, rest) = bytes.split_at_checked(4 * count)?;
+    let mut end = values.len();
+    for length in numbers(lengths) {
+        end += length as usize;
+        offsets.push(end);
+    }
+    let stored = end - values.len();
+    let (of_columns, of_values) = rest.split_at_checked(4 * stored)?;
+    columns.extend(numbers(of_columns));
+    values.extend(floats(of_values));
+    (values.len() == end).then_some(())
+}
