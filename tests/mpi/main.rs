@@ -167,56 +167,6 @@ fn processes_train_what_the_simulation_trains_and_send_the_same_bytes() {
     }
 }
 
-/// Accuracies and validation loss, which process 0 puts together of what each computes on its part.
-#[test]
-fn processes_score_what_the_simulation_does_to_the_bit() {
-    let each = "[[strategy]]\nkind = \"full\"\n[[strategy]]\nkind = \"isolated\"\n\
-                [[strategy]]\nkind = \"retexo\"\nrounds_per_layer = 2\n";
-    let folder = folder(each);
-    let cora = "dataset={ name = \"cora\" }";
-    let labels = "dataset.synthetic.labels=5";
-    for (number, sets) in [
-        vec![cora, "model.kind=\"gat\""],
-        vec![cora, "model.kind=\"sage\"", "model.norm=\"layer\""],
-        vec![labels, "task.metric=\"roc-auc\"", "model.kind=\"gin\""],
-        vec![labels, "task.metric=\"micro-f1\"", "partition.workers=3"],
-    ]
-    .iter()
-    .enumerate()
-    {
-        let workers = if number == 3 { 3 } else { 4 };
-        let (real, simulated) = (format!("real-{number}"), format!("simulated-{number}"));
-        let sets = sets.iter().flat_map(|set| ["--set", set]);
-        let sets: Vec<&str> = sets.chain(["--set", "seeds=[0]"]).collect();
-        let run = |out| [&["run", "x.toml", "--out", out], &sets[..]].concat();
-        let of_mpi = [&run(&real)[..], &["--engine", "mpi"]].concat();
-        let ran = mpirun(folder.path(), workers, &of_mpi);
-        assert_eq!(ran.code, 0, "{}", ran.stderr);
-        let ran = grapevine(folder.path(), &run(&simulated));
-        assert_eq!(ran.code, 0, "{}", ran.stderr);
-        let scores = |out: &str| {
-            let tables = Tables::read(&folder.path().join(out)).expect("tables");
-            let rows = tables.epochs.into_iter().map(|row| {
-                let scores = [row.train_accuracy, row.val_accuracy, row.test_accuracy];
-                let loss = row.val_loss.map(f64::to_bits);
-                (
-                    row.cell,
-                    row.epoch,
-                    scores.map(|score| score.map(f64::to_bits)),
-                    loss,
-                )
-            });
-            rows.collect::<Vec<_>>()
-        };
-        let found = scores(&real);
-        assert!(
-            found.iter().any(|(.., loss)| loss.is_some()),
-            "some epochs are evaluated"
-        );
-        assert_eq!(found, scores(&simulated), "{sets:?}");
-    }
-}
-
 const GRAPH: &str = "{ kind = \"sbm\", nodes = 600, classes = 4, features = 32, degree_within = 8, degree_between = 2 }";
 const SPLIT: &str = "split = { train = 0.5, val = 0.2";
 
@@ -329,6 +279,56 @@ fn a_shard_that_is_damaged_or_missing_is_told_by_the_process_that_has_it() {
     refused(4, &[], "part-2/indices.npy: is damaged");
     fs::remove_file(&file).expect("it can be removed");
     refused(4, &[], "part-2/indices.npy");
+}
+
+/// Accuracies and validation loss, which process 0 puts together of what each computes on its part.
+#[test]
+fn processes_score_what_the_simulation_does_to_the_bit() {
+    let each = "[[strategy]]\nkind = \"full\"\n[[strategy]]\nkind = \"isolated\"\n\
+                [[strategy]]\nkind = \"retexo\"\nrounds_per_layer = 2\n";
+    let folder = folder(each);
+    let cora = "dataset={ name = \"cora\" }";
+    let labels = "dataset.synthetic.labels=5";
+    for (number, sets) in [
+        vec![cora, "model.kind=\"gat\""],
+        vec![cora, "model.kind=\"sage\"", "model.norm=\"layer\""],
+        vec![labels, "task.metric=\"roc-auc\"", "model.kind=\"gin\""],
+        vec![labels, "task.metric=\"micro-f1\"", "partition.workers=3"],
+    ]
+    .iter()
+    .enumerate()
+    {
+        let workers = if number == 3 { 3 } else { 4 };
+        let (real, simulated) = (format!("real-{number}"), format!("simulated-{number}"));
+        let sets = sets.iter().flat_map(|set| ["--set", set]);
+        let sets: Vec<&str> = sets.chain(["--set", "seeds=[0]"]).collect();
+        let run = |out| [&["run", "x.toml", "--out", out], &sets[..]].concat();
+        let of_mpi = [&run(&real)[..], &["--engine", "mpi"]].concat();
+        let ran = mpirun(folder.path(), workers, &of_mpi);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        let ran = grapevine(folder.path(), &run(&simulated));
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        let scores = |out: &str| {
+            let tables = Tables::read(&folder.path().join(out)).expect("tables");
+            let rows = tables.epochs.into_iter().map(|row| {
+                let scores = [row.train_accuracy, row.val_accuracy, row.test_accuracy];
+                let loss = row.val_loss.map(f64::to_bits);
+                (
+                    row.cell,
+                    row.epoch,
+                    scores.map(|score| score.map(f64::to_bits)),
+                    loss,
+                )
+            });
+            rows.collect::<Vec<_>>()
+        };
+        let found = scores(&real);
+        assert!(
+            found.iter().any(|(.., loss)| loss.is_some()),
+            "some epochs are evaluated"
+        );
+        assert_eq!(found, scores(&simulated), "{sets:?}");
+    }
 }
 
 #[test]

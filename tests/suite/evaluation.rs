@@ -43,7 +43,7 @@ fn both(setting: &Arc<Setting>) -> [Scores; 2] {
     let place = &setting.devices[0].place;
     [
         Evaluation::on_whole_graph(setting, place),
-        Evaluation::on_all_parts(setting, place).expect("parts"),
+        Evaluation::on_all_parts(setting, place).expect("all parts are there"),
     ]
     .map(|mut evaluation| {
         let scores = evaluation.scores(&inference).expect("it is all here");

@@ -78,14 +78,16 @@ impl Evaluation {
     /// On the parts of all workers, in one process.
     ///
     /// # Errors
-    /// If a part cannot be read.
+    /// If a shard is missing or damaged.
     pub fn on_all_parts(setting: &Arc<Setting>, place: &Place) -> Result<Self, SimError> {
         let part = |rank| {
             let shard = Shard::new(setting, rank)?;
             Ok(Piece::part(setting, &Arc::new(shard)))
         };
-        let pieces: Result<_, SimError> = (0..setting.workers()).map(part).collect();
-        Ok(Self::new(Arc::clone(setting), place.clone(), pieces?, None))
+        let pieces = (0..setting.workers())
+            .map(part)
+            .collect::<Result<_, SimError>>()?;
+        Ok(Self::new(Arc::clone(setting), place.clone(), pieces, None))
     }
 
     /// On the part of worker `rank`; the others' are in other processes.
