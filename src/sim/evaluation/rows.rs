@@ -125,3 +125,56 @@ fn append_sparse(
     values.extend(floats(of_values));
     (values.len() == end).then_some(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sparse() -> Features {
+        let rows = [
+            vec![(0, 1.5), (4, -0.0)],
+            vec![],
+            vec![(2, 3.0)],
+            vec![(1, 2.0)],
+        ];
+        Features::from_rows(5, rows.into_iter())
+    }
+
+    fn dense() -> Features {
+        Features::Dense {
+            width: 2,
+            values: vec![0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0],
+        }
+    }
+
+    #[test]
+    fn rows_from_elsewhere_stand_below_own_ones_and_zeros_below_them() {
+        for features in [sparse(), dense()] {
+            let own = features.select(&[3]);
+            let sent = [
+                packed_features(&features, &[2, 0]),
+                packed_features(&features, &[1]),
+            ];
+            let halo = [(2, &sent[0][..]), (1, &sent[1][..])];
+            let all = append_features(&own, &halo, 6).unwrap();
+            assert_eq!(all.rows(), 6);
+            assert_eq!(all.select(&[0, 1, 2, 3]), features.select(&[3, 2, 0, 1]));
+            let rest = all.dense_rows(&[4, 5]);
+            assert!(rest.iter().all(|&value| value == 0.0), "{rest:?}");
+        }
+    }
+
+    #[test]
+    fn rows_of_another_length_are_an_error() {
+        for features in [sparse(), dense()] {
+            let own = features.select(&[3]);
+            let sent = packed_features(&features, &[2, 0]);
+            for (count, bytes) in [(2, &sent[..sent.len() - 4]), (3, &sent[..]), (1, &sent[..])] {
+                assert!(
+                    append_features(&own, &[(count, bytes)], 6).is_err(),
+                    "{count}"
+                );
+            }
+        }
+    }
+}
