@@ -18,10 +18,12 @@
 //! by message. Features do not change, and come once, `4B d_0`. Biased, by less the steadier rows
 //! move.
 //!
-//! Evidence: the two compensations are in the abstract and the paper's third section; rows are
-//! scaled and rounded as in `AdaQP` ([`QuantiseRows`](crate::net::QuantiseRows)), the paper's take
-//! the middle of a bucket. Not here: the Bit-Tuner, which changes `b` in training.
+//! Evidence: the two compensations are in the abstract and the paper's third section, and so is the
+//! quantiser, whose buckets decode as their middles; that their ends are bfloat16s is ours.
+//! Rounding at random in place of that would leave out more than it sends of one bit, and so never
+//! end. Not here: the Bit-Tuner, which changes `b` in training.
 
+mod buckets;
 mod codec;
 
 use std::sync::Arc;
@@ -33,8 +35,9 @@ use super::parts::plan::{ExchangePlanner, Sending};
 use super::parts::{EpochExchange, ExchangePoint, Gradients, When, Wire, partition_parallel};
 use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training, options};
 use crate::model::RowForm;
-use crate::net::{Bits, CodecKey, QuantiseRows, RowBits};
+use crate::net::{Bits, CodecKey};
 use crate::sim::{Planner, Setting, SimError, Worker};
+use buckets::Buckets;
 use codec::{Compensated, Memory};
 
 /// How experiments name and make it.
@@ -133,9 +136,7 @@ impl Fitted {
         let bits = self.options.row_bits().unwrap_or(Bits::Two); // others were refused
         let wire = |layer: usize| Wire {
             codec: Arc::new(Compensated {
-                codec: QuantiseRows {
-                    bits: RowBits::Uniform(bits),
-                },
+                buckets: Buckets(bits),
                 period: self.options.period,
                 memory: Arc::clone(memory),
             }),

@@ -1,7 +1,7 @@
 //! `fedavg` and `fedgcn`: clients train on their own nodes, and a server averages their models
-//! (McMahan, Moore, Ramage, Hampson and Agüera y Arcas, *Communication-Efficient Learning of Deep
+//! (`McMahan`, Moore, Ramage, Hampson and Agüera y Arcas, *Communication-Efficient Learning of Deep
 //! Networks from Decentralized Data*, AISTATS 2017); with sums of neighbours' features that were
-//! exchanged before (Yao, Jin, Ravi and Joe-Wong, *FedGCN: Convergence-Communication Tradeoffs in
+//! exchanged before (Yao, Jin, Ravi and Joe-Wong, *`FedGCN`: Convergence-Communication Tradeoffs in
 //! Federated Training of Graph Convolutional Networks*, `NeurIPS` 2023).
 //!
 //! In each round the server, which is worker 0, draws the clients that take part: all but a share
@@ -24,7 +24,7 @@
 //!
 //! Evidence, in the authors' code (`yh-yao/FedGCN`): three local steps, the mean of models, plain
 //! there and weighted here as in the paper of `FedAvg`; SGD. That every client takes part is
-//! theirs, that some are absent McMahan et al.'s. Theirs encrypts what is exchanged; here nothing
+//! theirs, that some are absent `McMahan` et al.'s. Theirs encrypts what is exchanged; here nothing
 //! is. Dropout of the input is of the sums, not of the features in them.
 
 mod client;

@@ -13,6 +13,7 @@ use crate::strategies::{OptionError, options};
 
 /// How boundary rows are compressed.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools)] // each is an option
 pub struct Compression {
     /// Through which codec; none if rows travel as they are.
     pub codec: Option<CodecChoice>,
