@@ -2,6 +2,7 @@
 
 use crate::common::{CORA, Case, KINDS, losses};
 use grapevine::graph::PartitionMethod;
+use grapevine::model::OptimizerConfig;
 use grapevine::net::TrafficKind;
 use grapevine::sim::Outcome;
 
@@ -101,7 +102,6 @@ fn rows_are_exact_in_epochs_that_send_and_old_in_others() {
     assert_eq!(found[0].to_bits(), exact[0].to_bits());
     assert_ne!(found[1].to_bits(), exact[1].to_bits());
     // Parameters that rest, and no dropout: what is kept stays right, and so do losses.
-    use grapevine::model::OptimizerConfig;
     let resting = Case {
         dropout: 0.0,
         epochs: 6,
