@@ -78,9 +78,9 @@ fn parts_score_what_the_whole_graph_does_to_the_bit() {
             for workers in [1, 3, 50] {
                 assert_same(&Case {
                     data,
-                    metric,
-                    kind,
                     workers,
+                    kind,
+                    metric,
                     ..Case::default()
                 });
             }
