@@ -3,10 +3,10 @@
 use crate::graph::{BoundaryCounts, PartCounts};
 
 /// From so many of a thing for each worker on, all get the same number of them, so that workers are
-/// alike and one to plan for. Rounding changes what all have by less than a ten-thousandth, and
-/// among more workers than can well be played each by itself by less than half a hundredth.
+/// alike and one to plan for. Rounding changes what all have by less than a thousandth, and among
+/// more workers than can well be played each by itself by less than half a hundredth.
 const fn many(workers: usize) -> f64 {
-    if workers > 64 { 100.0 } else { 10_000.0 }
+    if workers > 64 { 100.0 } else { 1_000.0 }
 }
 
 /// A class of exchangeable nodes.
