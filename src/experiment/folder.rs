@@ -41,20 +41,19 @@ pub(super) fn free(folder: &Path, name: &str) -> Result<(), RunError> {
         );
     }
     if !folder.join(MANIFEST).exists() {
-        let own = [LOCK, FOLDER];
+        // Where a run was killed that had no results yet, its lock is left.
+        let begun = folder.join(LOCK).exists();
         let mut entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        let foreign = entries.find(|entry| !own.iter().any(|own| entry.file_name() == **own));
         // Tables and figures have names that a person's own files may have.
-        return match foreign {
-            None => Ok(()),
-            Some(entry) => {
-                let name = entry.file_name();
-                let name = name.to_string_lossy();
-                taken(
-                    folder,
-                    format!("holds {name} and no results: what is there would be written over"),
-                )
-            }
+        return match entries.next() {
+            Some(entry) if !begun => taken(
+                folder,
+                format!(
+                    "holds {} and no results: what is there could be written over",
+                    entry.file_name().to_string_lossy()
+                ),
+            ),
+            _ => Ok(()),
         };
     }
     // What cannot be read counts as somebody else's, and is not written over.
@@ -147,4 +146,30 @@ fn finished(folder: &Path) -> Option<String> {
 
 fn remove(path: &Path) -> Result<(), RunError> {
     std::fs::remove_file(path).map_err(RunError::folder(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn results_go_where_nothing_of_others_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("out");
+        assert!(free(&out, "x").is_ok());
+        fs::create_dir(&out).unwrap();
+        assert!(free(&out, "x").is_ok());
+        fs::write(out.join("runs.csv"), "mine").unwrap();
+        let said = free(&out, "x").unwrap_err().to_string();
+        assert!(said.contains("holds runs.csv and no results"), "{said}");
+        // A run that was killed before it had any.
+        fs::write(out.join(LOCK), "").unwrap();
+        assert!(free(&out, "x").is_ok());
+        fs::write(out.join(MANIFEST), r#"{ "name": "y" }"#).unwrap();
+        assert!(free(&out, "y").is_ok());
+        let said = free(&out, "x").unwrap_err().to_string();
+        assert!(said.contains("of the experiment \"y\""), "{said}");
+    }
 }

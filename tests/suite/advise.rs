@@ -57,6 +57,14 @@ rounds_per_layer = 1
 kind = \"grappa\"
 [[strategy]]
 kind = \"isolated\"
+[[strategy]]
+kind = \"sylvie\"
+[[strategy]]
+kind = \"ecgraph\"
+[[strategy]]
+kind = \"cagnet\"
+[[strategy]]
+kind = \"sancus\"
 ";
 
 fn file((network, workers, model, hidden): Setting) -> String {

@@ -42,14 +42,13 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
     ),
     (
         "timing = { profile = \"a100\" }",
-        "timing = { profile = \"a100\" }\nworker = [{ rank = 4, profile = \"t4\" }]",
+        "timing = { profile = \"a100\" }\nworker = [{ rank = 4, profile = \"a100\" }]",
         "x.toml:20: in [compute]: `worker` names worker 4, but the workers are numbered 0 to 3",
     ),
     (
         "timing = { profile = \"a100\" }",
         "timing = { profile = \"a100\" }\nworker = [{ rank = 0, profile = \"t5\" }]",
-        "x.toml:20: in [[compute.worker]]: `profile` cannot be \"t5\"; did you mean \"t4\"? \
-         Possible values: a100, cpu-core, h100, t4, v100",
+        "x.toml:20: in [[compute.worker]]: `profile` cannot be \"t5\". Possible values: a100",
     ),
     (
         "ratio = 8",
