@@ -167,7 +167,7 @@ mod tests {
         // A run that was killed before it had any.
         fs::write(out.join(LOCK), "").unwrap();
         assert!(free(&out, "x").is_ok());
-        fs::write(out.join(MANIFEST), r#"{ "name": "y" }"#).unwrap();
+        fs::write(out.join(MANIFEST), r#"{ "name": "y", "config": {} }"#).unwrap();
         assert!(free(&out, "y").is_ok());
         let said = free(&out, "x").unwrap_err().to_string();
         assert!(said.contains("of the experiment \"y\""), "{said}");
