@@ -348,6 +348,7 @@ mod tests {
             ("1GBps", "did you mean \"Gbps\""),
             ("1 furlong", "known units are bps"),
             ("fast", "unknown unit"),
+            ("25", "write its unit, such as"),
             ("", "such as \"1Gbps\""),
             ("1.2.3Gbps", "such as"),
             ("1e400bps", "finite"),

@@ -260,6 +260,35 @@ mod tests {
     }
 
     #[test]
+    fn a_worker_on_a_device_of_its_own_has_its_times_its_bus_and_its_memory() {
+        let config = "timing = { profile = \"t4\" }\nworker = [{ rank = 1, profile = \"h100\" }]";
+        let timing = ComputeTiming::new(&toml::from_str(config).unwrap(), 3).unwrap();
+        let [t4, h100] = ["t4", "h100"].map(|name| DeviceProfile::named(name).unwrap());
+        let work = Work::pass(1_000_000);
+        for (rank, device) in [(0, t4), (1, h100), (2, t4)] {
+            let time = timing.time(rank, work, Duration::ZERO, 2.0);
+            assert_eq!(time, Seconds(device.time(work).0 / 2.0));
+            assert_eq!(timing.device(rank).unwrap().memory, device.memory);
+        }
+        assert!(!timing.is_uniform());
+        let network: NetworkSpec = toml::from_str("preset = \"ethernet-10g\"").unwrap();
+        let topology = timing.between(network.topology(3).unwrap());
+        let slowest = timing.slowest(&topology, work, Duration::ZERO);
+        assert_eq!(slowest, t4.time(work));
+        for (rank, device) in [(0, t4), (1, h100)] {
+            assert_eq!(topology.message_cost(rank).per_byte, device.copy_per_byte());
+            let sums = device.sums();
+            let expected = sums.start.0 + 1e6 * sums.per_value.0;
+            assert_eq!(topology.sum_time(rank, 1_000_000), Seconds(expected));
+        }
+        assert!(!topology.is_uniform());
+        let twice = config.replace("rank = 1", "rank = 0");
+        let twice = twice.replace("}]", "}, { rank = 0, profile = \"a100\" }]");
+        let refused = ComputeTiming::new(&toml::from_str(&twice).unwrap(), 3).unwrap_err();
+        assert!(refused.to_string().contains("worker 0 twice"), "{refused}");
+    }
+
+    #[test]
     fn each_kernel_is_launched_by_itself() {
         let t4 = DeviceProfile::named("t4").unwrap();
         let (one, none) = (Work::pass(1_000), Work::pass(0));

@@ -1,6 +1,6 @@
 //! `AdaQP`: what few bits cost, and that no more is sent than they take.
 
-use crate::common::{CORA, Case, KINDS, assert_close, losses, planned};
+use crate::common::{Case, KINDS, assert_close, losses, planned};
 use grapevine::graph::{BatchSpec, BoundaryPlan};
 use grapevine::net::TrafficKind;
 use grapevine::sim::Outcome;
@@ -188,20 +188,9 @@ fn it_overlaps_and_trains_in_batches_where_bits_are_not_assigned() {
 
 #[test]
 fn few_bits_learn_cora_about_as_well_as_whole_floats() {
-    let case = Case {
-        data: CORA,
-        layers: 2,
-        hidden: 16,
-        epochs: 60,
-        ..Case::default()
-    };
-    let best = |kind, options| {
-        let best = case.run(kind, options).best();
-        best.and_then(|(_, scores)| scores.test).unwrap()
-    };
-    let full = best("full", "");
+    let full = Case::learnt("full", "");
     for options in ["bits = 4", "assign_every = 10"] {
-        let found = best("adaqp", options);
+        let found = Case::learnt("adaqp", options);
         assert!(found > full - 0.03, "{options}: {found} of {full}");
     }
 }

@@ -1,7 +1,7 @@
 //! BNS-GCN between its two ends: everything and nothing.
 
-use crate::common::{CORA, Case, KINDS, losses};
-use grapevine::graph::{BatchSpec, PartitionMethod};
+use crate::common::{Case, KINDS, losses};
+use grapevine::graph::BatchSpec;
 use grapevine::model::ModelKind;
 use grapevine::net::TrafficKind;
 use grapevine::sim::Outcome;
@@ -92,20 +92,8 @@ fn gradients_that_are_summed_by_layer_train_alike() {
 
 #[test]
 fn a_tenth_of_the_boundary_learns_cora_about_as_well_as_all_of_it() {
-    let case = Case {
-        data: CORA,
-        method: PartitionMethod::Random, // the largest boundary
-        layers: 2,
-        hidden: 16,
-        epochs: 60,
-        ..Case::default()
-    };
-    let best = |kind, options| {
-        let best = case.run(kind, options).best();
-        best.and_then(|(_, scores)| scores.test).unwrap()
-    };
-    let (full, tenth) = (best("full", ""), best("bns", ""));
-    let none = best("bns", "share = 0");
+    let (full, tenth) = (Case::learnt("full", ""), Case::learnt("bns", ""));
+    let none = Case::learnt("bns", "share = 0");
     assert!(tenth > full - 0.05, "{tenth} of {full}");
     assert!(tenth > none, "{tenth}, without any {none}");
 }

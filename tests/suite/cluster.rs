@@ -1,11 +1,11 @@
 //! `cluster`: batches of clusters, each the graph among their nodes.
 
-use crate::common::{CORA, Case, KINDS, assert_close, losses};
+use crate::common::{CORA, Case, KINDS, assert_close, bits, losses};
 use crate::reference::{Term, degrees, single_device, train};
 use grapevine::graph::{Csr, shuffled};
 use grapevine::model::OptimizerConfig;
 use grapevine::net::TrafficKind;
-use grapevine::sim::{Outcome, Setting};
+use grapevine::sim::Setting;
 
 /// Small steps, so that rounding does not send the trajectories apart.
 const STEADY: OptimizerConfig = OptimizerConfig::Sgd {
@@ -13,10 +13,6 @@ const STEADY: OptimizerConfig = OptimizerConfig::Sgd {
     weight_decay: 0.0,
     momentum: 0.5,
 };
-
-fn bits(outcome: &Outcome) -> Vec<u64> {
-    losses(outcome).iter().map(|loss| loss.to_bits()).collect()
-}
 
 #[test]
 fn one_batch_of_all_clusters_is_training_on_one_device_to_the_bit() {

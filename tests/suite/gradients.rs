@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::common::{Case, Program, losses};
+use crate::common::{Case, Program, bits, losses};
 use grapevine::graph::BatchSpec;
 use grapevine::model::{OptimizerConfig, parameter_shapes};
 use grapevine::net::{AllReduceChoice, TrafficKind};
@@ -297,10 +297,6 @@ fn with(options: &str, gradients: &str) -> String {
     format!("{options}gradients = {{ {inside} }}")
 }
 
-fn bits(outcome: &Outcome) -> Vec<u64> {
-    losses(outcome).into_iter().map(f64::to_bits).collect()
-}
-
 #[test]
 fn one_worker_sends_nothing_and_so_loses_nothing() {
     let case = Case {
@@ -451,6 +447,11 @@ fn what_does_nothing_or_cannot_be_is_refused_in_a_sentence() {
             "gradients = { codec = { kind = \"power_sgd\", rank = 0 } }",
             "gradients",
             "rank",
+        ),
+        (
+            "gradients = { codec = { kind = \"power_sgd\", rank = 4611686018427387904 } }",
+            "gradients",
+            "from 1 to 65535",
         ),
         (
             "gradients = { codec = { kind = \"qsgd\", levels = 0 } }",

@@ -184,6 +184,32 @@ fn parts_are_joined_to_the_tables_of_one_machine() {
     );
 }
 
+#[test]
+fn what_parts_say_by_themselves_is_said_once_of_all() {
+    let diverging = "optimizer = { kind = \"sgd\", learning_rate = 1e30 }";
+    let folder = folder_with(EXPERIMENT);
+    let at = folder.path();
+    let sets = ["--keep-going", "--set", diverging];
+    let code = |arguments: &[&str]| grapevine(at, arguments).code;
+    let all = [&["run", "x.toml", "--out", "one"], &sets[..]].concat();
+    let ended = code(&all);
+    for part in ["1/2", "2/2"] {
+        code(&[&["run", "x.toml", "--part", part], &sets[..]].concat());
+    }
+    let merged = ["merge", "results/small-1-of-2", "results/small-2-of-2"];
+    assert_eq!(code(&merged), ended);
+    let notes = |out: &str| -> serde_json::Value {
+        let text = fs::read_to_string(at.join(out).join("manifest.json")).expect("a manifest");
+        serde_json::from_str::<serde_json::Value>(&text).expect("JSON")["notes"].clone()
+    };
+    assert!(
+        notes("one").to_string().contains("diverged"),
+        "{}",
+        notes("one")
+    );
+    assert_eq!(notes("results/small"), notes("one"));
+}
+
 /// The experiment with seeds until decided, and a claim about noise.
 fn until_decided() -> String {
     let text = EXPERIMENT.replace("seeds = [0, 1]", "seeds = { first = 2, most = 8 }");

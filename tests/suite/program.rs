@@ -796,6 +796,9 @@ fn an_optional_data_set_that_is_not_there_is_skipped_and_said_to_be() {
     let verdicts: Vec<&str> = tables.claims.iter().map(|c| c.verdict.as_str()).collect();
     assert_eq!(verdicts, ["reproduced", "inconclusive"]);
     grapevine(folder.path(), &["verify", "out"]).expect(0);
+    let projected = grapevine(folder.path(), &["project", "x.toml", "--quiet"]).expect(0);
+    let note = format!("note: {note}");
+    assert!(projected.stdout.contains(&note), "{}", projected.stdout);
 
     let alone = format!("{head}[sweep]\ndataset = [{{ {absent} }}]\n");
     let folder = folder_with(&alone);
@@ -833,7 +836,11 @@ fn folders_are_compared_by_cell_and_seed() {
             assert_eq!(change["verdict"], "equal", "{change}");
         }
     }
+    let ran = grapevine(folder.path(), &["compare", "one", "two"]).expect(0);
+    let all = "all results; the others are time and memory of the machine";
+    assert!(ran.stdout.contains(all), "{}", ran.stdout);
     let ran = grapevine(folder.path(), &["compare", "one", "longer"]).expect(0);
+    assert!(!ran.stdout.contains(all), "{}", ran.stdout);
     for text in [
         "longer against one",
         "another seeds: [0,1] → [0,1,5]",

@@ -88,7 +88,19 @@ fn broken_runs_are_done_again_and_more_seeds_are_added() {
     grapevine(folder.path(), &["run", "x.toml", "--out", "whole"]).expect(0);
     assert_same_tables(folder.path(), "whole", "out");
     // Another setting is another run, and does not harm those that are there.
-    assert_eq!(run(&["--resume", "--set", "model.hidden=9"]), 0);
+    let arguments = [
+        "run",
+        "x.toml",
+        "--out",
+        "out",
+        "--resume",
+        "--set",
+        "model.hidden=9",
+    ];
+    let other = grapevine(folder.path(), &arguments).expect(0);
+    assert_eq!(kept(&other.stderr), 0);
+    let note = "note: out holds 12 finished runs, of another program, other settings or other data";
+    assert!(other.stderr.contains(note), "{}", other.stderr);
     assert_eq!(finished(&folder.path().join("out")).len(), 24);
     assert_eq!(run(&["--resume"]), 12);
     // Without being asked, nothing is kept, and a note says so.

@@ -1,14 +1,8 @@
 //! CAGNET and SANCUS: whole blocks of rows, in every epoch or when those that are kept become too old.
 
-use crate::common::{CORA, Case, KINDS, losses};
+use crate::common::{Case, KINDS, RESTING, bits, losses};
 use grapevine::graph::PartitionMethod;
-use grapevine::model::OptimizerConfig;
 use grapevine::net::TrafficKind;
-use grapevine::sim::Outcome;
-
-fn bits(outcome: &Outcome) -> Vec<u64> {
-    losses(outcome).into_iter().map(f64::to_bits).collect()
-}
 
 fn cases() -> impl Iterator<Item = Case> {
     KINDS
@@ -105,11 +99,7 @@ fn rows_are_exact_in_epochs_that_send_and_old_in_others() {
     let resting = Case {
         dropout: 0.0,
         epochs: 6,
-        optimizer: OptimizerConfig::Sgd {
-            learning_rate: 0.0,
-            weight_decay: 0.0,
-            momentum: 0.0,
-        },
+        optimizer: RESTING,
         ..Case::default()
     };
     let exact = bits(&resting.run("full", "exchange = \"input\""));
@@ -118,18 +108,8 @@ fn rows_are_exact_in_epochs_that_send_and_old_in_others() {
 
 #[test]
 fn skipping_three_of_four_broadcasts_costs_little_accuracy() {
-    let case = Case {
-        data: CORA,
-        layers: 2,
-        hidden: 16,
-        epochs: 80,
-        ..Case::default()
-    };
-    let best = |kind, options| {
-        let best = case.run(kind, options).best();
-        best.and_then(|(_, scores)| scores.test).unwrap()
-    };
-    let (full, kept) = (best("full", ""), best("sancus", "bound = 3"));
+    let [full, kept] =
+        [("full", ""), ("sancus", "bound = 3")].map(|(kind, options)| Case::learnt(kind, options));
     assert!(kept > full - 0.03, "{kept} instead of {full}");
 }
 

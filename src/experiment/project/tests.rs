@@ -25,7 +25,7 @@ fn experiment(text: &str) -> Experiment {
         check_options: &|kind, options| vocabulary_check(&registry, kind, options),
         datasets: &[],
         networks: &["ethernet-10g"],
-        profiles: &["t4"],
+        profiles: &["h100", "t4"],
         figures: &[],
     };
     let read = Experiment::parse(text, "x.toml", PAPER, &[], &vocabulary);
@@ -227,4 +227,29 @@ fn a_claim_on_a_fitted_cut_is_decided_where_both_ends_of_the_interval_agree() {
         let ends = (claim.low.expect("an end"), claim.high.expect("an end"));
         assert!((ends.0 - low).abs() < 1e-9 && (ends.1 - high).abs() < 1e-9);
     }
+}
+
+#[test]
+fn memory_is_held_against_the_device_of_each_worker() {
+    let registry = Registry::builtin();
+    let first = |text: &str| {
+        let mut preparation = Preparation::new(&registry, PathBuf::new()).for_plans();
+        let found = project(&experiment(text), &mut preparation, |_| ());
+        found.expect("it can be projected").remove(0)
+    };
+    let large = SAMPLED.replace("profile = \"t4\" }", "profile = \"h100\" }");
+    let (all, one) = (
+        first(&large),
+        first(&large.replace(
+            "[[strategy]]\nkind = \"grappa\"\nrepartition",
+            "[[compute.worker]]\nrank = 2\nprofile = \"t4\"\n[[strategy]]\nkind = \"grappa\"\nrepartition",
+        )),
+    );
+    // All hold as much, and the smallest device is the fullest.
+    assert_eq!(all.memory_bytes, one.memory_bytes);
+    assert_eq!(all.device_memory_bytes, Some(80_000_000_000));
+    assert_eq!(one.device_memory_bytes, Some(16_000_000_000));
+    // The slower worker keeps the others waiting.
+    assert!(one.simulated_seconds > all.simulated_seconds);
+    assert!(one.waiting_seconds > all.waiting_seconds);
 }
