@@ -42,7 +42,7 @@ mod wiring;
 pub use codec::{Codec, RelativeError, Rows, floats, to_bytes};
 pub use codec_key::{CodecKey, CodecLane, Way};
 pub use codecs::{
-    BF16, Bits, CodingError, CodingErrors, Compose, Difference, DifferenceMemory, F16,
+    BF16, Bits, Buckets, CodingError, CodingErrors, Compose, Difference, DifferenceMemory, F16,
     FirstColumns, Gauge, Identity, Qsgd, Quantise, QuantiseRows, ROW_BITS, RandomColumns,
     RandomEntries, RowBits, Short, Signs, TopK, Watched, Watcher,
 };

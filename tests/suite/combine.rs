@@ -8,14 +8,16 @@ use grapevine::graph::BatchSpec;
 use grapevine::strategies::Registry;
 
 /// Choices: a name in the tables, and what an entry says; mini-batches are a matter of the case.
-const CHOICES: [(&str, &str); 16] = [
+const CHOICES: [(&str, &str); 18] = [
     ("no rows", "rows = \"none\""),
     ("blocks", "rows = \"blocks\""),
     ("share", "share = 0.5"),
     ("late", "late = true"),
     ("smoothing", "late = true\nsmoothing = \"both\""),
+    ("fresh", "late = true\nfresh_every = 2"),
     ("bound", "bound = 1"),
     ("codec", "codec = \"quantise\""),
+    ("last layer", "codec = \"quantise\"\ncompress_last = true"),
     (
         "difference",
         "codec = { kind = \"difference\", of = \"top_k\" }",

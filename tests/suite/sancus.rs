@@ -114,10 +114,31 @@ fn skipping_three_of_four_broadcasts_costs_little_accuracy() {
 }
 
 #[test]
+fn what_is_kept_is_read_as_it_came() {
+    // Parameters and rows rest: each codec that draws anew would read another thing in each epoch.
+    let case = Case {
+        dropout: 0.0,
+        epochs: 6,
+        optimizer: RESTING,
+        ..Case::default()
+    };
+    for codec in [
+        "\"f16\"",
+        "\"random_entries\"",
+        "{ kind = \"quantise\", bits = 4 }",
+    ] {
+        let options = format!("bound = 5\ncodec = {codec}\ncompress_last = true");
+        let found = bits(&case.run("train", &options));
+        assert!(found.iter().all(|loss| *loss == found[0]), "{codec}");
+    }
+}
+
+#[test]
 fn what_does_not_go_together_is_refused() {
     let case = Case::default();
     let key = |options: &str| case.refused("train", options).0;
-    for with in ["late = true", "share = 0.5", "codec = \"f16\""] {
+    let difference = "codec = { kind = \"difference\", of = \"top_k\" }";
+    for with in ["late = true", "share = 0.5", difference] {
         let found = key(&format!("bound = 1\n{with}"));
         assert_eq!(found.as_deref(), Some("bound"), "{with}");
     }

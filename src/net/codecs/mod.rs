@@ -1,6 +1,7 @@
 //! The codecs, one a file.
 
 mod bits;
+mod buckets;
 mod compose;
 mod difference;
 mod draw;
@@ -18,6 +19,7 @@ mod signs;
 mod tests;
 mod top_k;
 
+pub use buckets::Buckets;
 pub use compose::Compose;
 pub use difference::{Difference, DifferenceMemory};
 pub use first_columns::FirstColumns;

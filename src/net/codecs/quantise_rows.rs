@@ -95,7 +95,7 @@ impl Levels {
 }
 
 /// The largest finite bfloat16 that is at most `value`; the lowest of all if there is none.
-fn at_most(value: f32) -> bf16 {
+pub(super) fn at_most(value: f32) -> bf16 {
     let bits = value.to_bits();
     let cut = (bits >> 16) as u16; // towards zero
     let beyond = u16::from(value < 0.0 && bits & 0xFFFF != 0);
@@ -105,7 +105,7 @@ fn at_most(value: f32) -> bf16 {
 
 /// The smallest bfloat16 that is at least `value`, which is not negative; the largest of all if
 /// there is none.
-fn at_least(value: f64) -> bf16 {
+pub(super) fn at_least(value: f64) -> bf16 {
     let mut short = value as f32;
     if f64::from(short) < value {
         short = short.next_up();

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::buckets::Buckets;
 use crate::net::{
-    Bytes, Codec, CodecKey, CodecLane, NetError, RelativeError, Rows, Way, f32_bytes, floats,
-    to_bytes,
+    Buckets, Bytes, Codec, CodecKey, CodecLane, NetError, RelativeError, Rows, Way, f32_bytes,
+    floats, to_bytes,
 };
 
 /// What one worker remembers of its messages.

@@ -23,7 +23,6 @@
 //! Rounding at random in place of that would leave out more than it sends of one bit, and so never
 //! end. Not here: the Bit-Tuner, which changes `b` in training.
 
-mod buckets;
 mod codec;
 
 use std::sync::Arc;
@@ -35,9 +34,8 @@ use super::parts::plan::{ExchangePlanner, Sending};
 use super::parts::{EpochExchange, ExchangePoint, Gradients, When, Wire, partition_parallel};
 use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training, options};
 use crate::model::RowForm;
-use crate::net::{Bits, CodecKey};
+use crate::net::{Bits, Buckets, CodecKey};
 use crate::sim::{Planner, Setting, SimError, Worker};
-use buckets::Buckets;
 use codec::{Compensated, Memory};
 
 /// How experiments name and make it.
@@ -113,6 +111,12 @@ impl Strategy for EcGraph {
     }
 
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
+        if setting.model.layers() < 2 {
+            return Err(OptionError::key(
+                "bits",
+                "has nothing to compress: features travel whole. Take a model of more layers",
+            ));
+        }
         Ok(Box::new(Fitted {
             options: *self,
             forms: self.exchange.forms(setting, true),
@@ -152,7 +156,9 @@ impl Fitted {
                 })
                 .collect(),
             keeps_features: true,
-            compression_ratio: Some(32.0 / f64::from(bits.count())),
+            // In the other epochs rows travel whole.
+            compression_ratio: (!(epoch as u64).is_multiple_of(self.options.period))
+                .then(|| 32.0 / f64::from(bits.count())),
             ..EpochExchange::default()
         }
     }

@@ -141,7 +141,9 @@ impl FedGcn {
     /// Of so many workers, who takes part in a round.
     fn takes_part(&self, workers: usize, seed: u64, round: usize) -> Vec<bool> {
         let mut takes_part = vec![true; workers];
-        let count = (self.absent * workers as f64) as usize;
+        // 0.29 of 100 is a rounding below 29.
+        let count = (self.absent * workers as f64 + 1e-9) as usize;
+        let count = count.min(workers - 1);
         takes_part[..count].fill(false);
         // Of no worker, for all must draw alike; others draw with the numbers of workers.
         let mut random = stream(seed, Purpose::Sampling, u64::MAX, round as u64);
@@ -271,7 +273,9 @@ mod tests {
             for round in 0..40 {
                 let takes_part = options.takes_part(workers, seed, round);
                 let there = takes_part.iter().filter(|takes| **takes).count();
-                prop_assert_eq!(there, workers - (absent * workers as f64) as usize);
+                let missing = (workers - there) as f64;
+                let asked = absent * workers as f64;
+                prop_assert!(missing <= asked + 1e-6 && missing + 1.0 > asked - 1e-6);
                 prop_assert!(there > 0);
                 for (seen, takes) in seen.iter_mut().zip(takes_part) {
                     *seen += usize::from(takes);
@@ -280,6 +284,13 @@ mod tests {
             if absent < 0.5 {
                 prop_assert!(seen.iter().all(|&seen| seen > 0), "{seen:?}");
             }
+        }
+
+        #[test]
+        fn shares_of_a_hundred_are_whole_numbers(percent in 0_usize..100) {
+            let options = FedGcn { hops: 0, local_steps: 1, absent: percent as f64 / 100.0 };
+            let absent = options.takes_part(100, 0, 0).into_iter().filter(|takes| !takes);
+            prop_assert_eq!(absent.count(), percent);
         }
 
         #[test]

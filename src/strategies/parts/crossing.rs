@@ -158,7 +158,7 @@ impl Crossing {
         wire: &Wire,
     ) -> Result<(Inbox, Wire), SimError> {
         if let Some(kept) = &self.kept {
-            return Ok((kept.exchange(worker, outbox)?, wire.clone()));
+            return kept.exchange(worker, outbox, wire);
         }
         match &self.delay {
             Some(delay) => delay.exchange(worker, outbox, wire),

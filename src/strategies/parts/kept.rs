@@ -8,6 +8,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
+use super::Wire;
 use crate::net::{Inbox, Outbox, TrafficKind};
 use crate::sim::{SimError, Worker};
 
@@ -30,7 +31,8 @@ pub(super) struct Kept {
     bound: Bound,
     // Cells, because all layers of a pass borrow the same crossing.
     exchanges: RefCell<BTreeMap<Tag, usize>>,
-    last: RefCell<BTreeMap<Tag, Inbox>>,
+    /// What came last, and through which wire.
+    last: RefCell<BTreeMap<Tag, (Inbox, Wire)>>,
 }
 
 impl Kept {
@@ -49,16 +51,24 @@ impl Kept {
         self.bound.sends_in(epoch.unwrap_or(0))
     }
 
-    /// Sends, if this exchange takes place, and keeps what came; otherwise what came last.
-    pub fn exchange(&self, worker: &mut Worker, outbox: Outbox) -> Result<Inbox, SimError> {
+    /// Sends, if this exchange takes place, and keeps what came through this wire; otherwise what
+    /// came last, and through which.
+    pub fn exchange(
+        &self,
+        worker: &mut Worker,
+        outbox: Outbox,
+        wire: &Wire,
+    ) -> Result<(Inbox, Wire), SimError> {
         let tag = (outbox.kind, outbox.layer);
         let sends = self.sends_next(outbox.kind, outbox.layer as usize);
         *self.exchanges.borrow_mut().entry(tag).or_default() += 1;
         if sends {
             let inbox = worker.exchange(outbox)?;
-            self.last.borrow_mut().insert(tag, inbox);
+            let came = (inbox, wire.clone());
+            self.last.borrow_mut().insert(tag, came);
         }
-        Ok(self.last.borrow().get(&tag).cloned().unwrap_or_default())
+        let last = self.last.borrow().get(&tag).cloned();
+        Ok(last.unwrap_or_else(|| (Inbox::new(), wire.clone())))
     }
 }
 

@@ -119,6 +119,21 @@ impl RowExchange {
             );
         }
         self.check_kept()?;
+        if let Some(late) = self.staleness.filter(|late| late.fresh_every.is_some()) {
+            if late.rows.is_some() || late.gradients.is_some() {
+                return refuse(
+                    "fresh_every",
+                    "does not go with `smoothing`: a running mean of fresh rows is not fresh; leave out one of the two",
+                );
+            }
+            if self.compression.remembers() {
+                return refuse(
+                    "codec",
+                    "takes the difference from what the same rows were an epoch ago, and the epoch after a fresh one reads the same \
+                     message again: choose another",
+                );
+            }
+        }
         if self.share.is_some() && self.compression.remembers() {
             return refuse(
                 "codec",
@@ -154,10 +169,10 @@ impl RowExchange {
                 "does not go with `late`: rows are used again, or an epoch after they were sent; leave out one of the two",
             );
         }
-        if self.compression.codec.is_some() {
+        if self.compression.remembers() {
             return refuse(
-                "does not go with `codec`: a gradient goes back in the entries in which its row came, and rows that are used again \
-                 came in those of another epoch; leave out one of the two",
+                "does not go with a codec that takes the difference from what the same rows were an epoch ago: a message that is used \
+                 again is read again; choose another",
             );
         }
         Ok(())

@@ -17,8 +17,9 @@
 //!
 //! Evidence, in the authors' code (`chenzhao/light-dist-gnn`): whole blocks before the product with
 //! W, features kept from the first broadcast on, hidden rows kept and used in every other epoch,
-//! which is `bound = 1`, after 50 epochs without; gradients are kept where it is asked for. The
-//! paper's other measures look at how much rows change; those are not here. Derived here: what is
+//! which is `bound = 1`, after 50 epochs without, where caching is switched on, which it is not by
+//! default; gradients are broadcast in every epoch there. That they are kept too is from the paper,
+//! whose other measures look at how much rows change; those are not here. Derived here: what is
 //! kept of gradients are the sums over a worker's own nodes, which the owner adds up.
 
 use super::parts::options::{EXCHANGE_INPUT, GRADIENTS, OVERLAP_GRADIENTS};
