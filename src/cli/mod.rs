@@ -13,6 +13,7 @@ mod engine;
 mod estimator;
 mod fetch;
 mod info;
+mod kernels;
 mod list;
 mod merge;
 mod net;
@@ -83,6 +84,8 @@ enum Command {
     /// Measure the network between the processes that mpirun started, and write it as a [network]
     /// section
     Calibrate(calibrate::Args),
+    /// Time the operations of an epoch on this machine's devices: copying, products, aggregation
+    Kernels(kernels::Args),
     /// Download published data sets, check them, and put them where experiments find them by name
     Fetch(fetch::Args),
     /// Show what a graph is like: degrees, components, homophily, classes, features
@@ -132,6 +135,7 @@ pub fn run_with(registry: &Registry) -> ExitCode {
         Command::Estimator(args) => estimator::run(&args),
         Command::Net(args) => net::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),
+        Command::Kernels(args) => kernels::run(&args),
         Command::Fetch(args) => fetch::run(&args),
         Command::Info(args) => info::run(&args),
         Command::List(args) => list::run(&args, registry),

@@ -25,6 +25,7 @@ mod record;
 mod run;
 mod setting;
 mod spec;
+mod speed;
 mod trace;
 mod worker;
 
@@ -54,5 +55,6 @@ pub use spec::{
     Backend, ComputeConfig, DeviceConfig, MeasuredTiming, ModelledTiming, Timing, TrainingConfig,
     WorkerProfile,
 };
+pub use speed::{OperationTime, most_nodes, time_operations};
 pub use trace::{Doing, Flight, Span, Trace};
 pub use worker::{Activity, PendingExchange, Worker};

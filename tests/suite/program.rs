@@ -917,3 +917,32 @@ fn weights_are_files_of_what_each_run_starts_from() {
     let again = grapevine(folder.path(), &["weights", "x.toml", "--out", "x.toml/w"]);
     assert!(again.expect(1).stderr.contains("cannot write"));
 }
+
+#[test]
+fn the_operations_of_an_epoch_are_timed_on_a_device() {
+    let folder = tempfile::tempdir().unwrap();
+    let kernels = |arguments: &[&str]| {
+        let start = ["kernels", "--nodes", "100", "--readings", "2"];
+        grapevine(folder.path(), &[&start, arguments].concat())
+    };
+    let found = kernels(&["--json"]).expect(0).json();
+    assert_eq!(found["nodes"], 100);
+    let operations = found["operations"].as_array().unwrap();
+    assert_eq!(operations[0]["operation"], "copy");
+    for operation in operations {
+        let seconds = operation["seconds"].as_array().unwrap();
+        assert_eq!(seconds.len(), 2);
+        assert!(seconds.iter().all(|time| time.as_f64().unwrap() > 0.0));
+    }
+    let told = kernels(&[]).expect(0).stdout;
+    assert_eq!(told.lines().count(), 1 + operations.len(), "{told}");
+    assert!(told.lines().nth(1).unwrap().contains("100 %"), "{told}");
+    for (bad, said) in [
+        (["--backend", "cuda"], "flex, ndarray or wgpu"),
+        (["--adapter", "some"], "device.adapters"),
+        (["--threads", "2"], "--threads"),
+    ] {
+        let refused = kernels(&bad).expect(2).stderr;
+        assert!(refused.contains(said), "{refused}");
+    }
+}
