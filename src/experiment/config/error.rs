@@ -5,6 +5,8 @@ use std::io;
 
 use thiserror::Error;
 
+use super::homes::{SECTIONS, sections_with};
+
 /// Where a key or a value was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -136,7 +138,11 @@ pub enum ConfigError {
         message: String,
     },
     /// A key or value that is wrong.
-    #[error("{place}: {}{problem}", in_section(section))]
+    #[error(
+        "{place}: {}{problem}{}",
+        in_section(section),
+        elsewhere(section, problem)
+    )]
     Invalid {
         /// Where it was written.
         place: Place,
@@ -163,6 +169,22 @@ fn in_section(section: &str) -> String {
     } else {
         format!("in {section}: ")
     }
+}
+
+/// Where an unknown key belongs, if other sections have it. Of figures and claims nothing is said:
+/// their keys are called like others by chance.
+fn elsewhere(section: &str, problem: &Problem) -> String {
+    let Problem::UnknownKey { key, .. } = problem else {
+        return String::new();
+    };
+    let homes = sections_with(key);
+    let settings = section.trim_matches(['[', ']']);
+    let is_one = ["", "strategy"].contains(&settings) || SECTIONS.contains(&settings);
+    if homes.is_empty() || !is_one {
+        return String::new();
+    }
+    let homes: Vec<String> = homes.iter().map(|home| format!("[{home}]")).collect();
+    format!(". `{key}` is a key of {}", homes.join(" and of "))
 }
 
 /// `; did you mean …? The … are: …`, as far as there is something to say.

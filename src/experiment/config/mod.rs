@@ -15,6 +15,7 @@ mod data;
 mod decode;
 mod error;
 mod flows;
+mod homes;
 mod locate;
 mod overrides;
 mod path;
@@ -38,6 +39,7 @@ use super::rows::distinct;
 use super::statistics::Statistics;
 use decode::decode;
 use error::Problem;
+use homes::SECTIONS;
 use locate::Document;
 use path::KeyPath;
 
@@ -191,7 +193,7 @@ impl Experiment {
         scale::apply(&mut document, scale)?;
         let set = overrides::apply(&mut document, sets)?;
         scale::none_left(&document)?;
-        let known: Vec<&str> = TOP_LEVEL.into_iter().chain(Settings::SECTIONS).collect();
+        let known: Vec<&str> = TOP_LEVEL.into_iter().chain(SECTIONS).collect();
         known_at_top_level(&document, &known)?;
         let name = name(&document)?;
         let description = optional(&document, "description")?;

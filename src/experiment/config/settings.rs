@@ -17,6 +17,7 @@ use super::check::{self, Checks};
 use super::data;
 use super::decode::{decode, decode_tagged};
 use super::error::{ConfigError, Problem};
+use super::homes::SECTIONS;
 use super::locate::Document;
 use super::path::KeyPath;
 
@@ -45,26 +46,13 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The names of the sections, which are the first parts of all keys that a sweep may change.
-    pub(super) const SECTIONS: [&'static str; 9] = [
-        "dataset",
-        "task",
-        "model",
-        "optimizer",
-        "training",
-        "partition",
-        "network",
-        "device",
-        "compute",
-    ];
-
     /// Reads and checks the sections.
     pub(super) fn read(
         document: &Document,
         vocabulary: &Vocabulary<'_>,
     ) -> Result<Self, ConfigError> {
         let at = KeyPath::dotted;
-        for name in Self::SECTIONS {
+        for name in SECTIONS {
             // serde would take a list of values in the order of a struct's fields.
             if let Some(value) = document.get(&at(name)).filter(|value| !value.is_table()) {
                 return Err(mismatch(

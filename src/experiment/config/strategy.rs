@@ -5,9 +5,9 @@ use toml::{Table, Value};
 use super::Vocabulary;
 use super::decode::{decode, wrong};
 use super::error::{ConfigError, Problem};
+use super::homes::SECTIONS;
 use super::locate::Document;
 use super::path::KeyPath;
-use super::settings::Settings;
 
 /// One `[[strategy]]`, with options that the strategy itself has accepted.
 #[derive(Clone, Debug, PartialEq)]
@@ -125,7 +125,7 @@ fn with(document: &Document, entry: &KeyPath, value: Option<Value>) -> Result<Ta
     let table: Table = decode(document, &path, &value)?;
     for key in table.keys() {
         let section = key.split('.').next().unwrap_or_default();
-        if !Settings::SECTIONS.contains(&section) || section == key {
+        if !SECTIONS.contains(&section) || section == key {
             let message = format!(
                 "`{key}` is not a whole key of a section, in quotes, like \"partition.workers\" = 1"
             );

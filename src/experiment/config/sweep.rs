@@ -10,6 +10,7 @@ use toml::{Table, Value};
 use super::Vocabulary;
 use super::decode::decode;
 use super::error::{ConfigError, Problem, closest};
+use super::homes::SECTIONS;
 use super::locate::Document;
 use super::path::KeyPath;
 use super::settings::Settings;
@@ -135,8 +136,8 @@ pub(super) fn axes(document: &Document) -> Result<Vec<SweepAxis>, ConfigError> {
     for (key, value) in table {
         let path = top.join(&key);
         let section = key.split('.').next().unwrap_or_default();
-        if !Settings::SECTIONS.contains(&section) {
-            let sections: Vec<String> = Settings::SECTIONS.map(str::to_owned).into();
+        if !SECTIONS.contains(&section) {
+            let sections: Vec<String> = SECTIONS.map(str::to_owned).into();
             let suggestion = closest(section, &sections)
                 .map(|close| format!("; did you mean `{close}`?"))
                 .unwrap_or_default();

@@ -104,8 +104,15 @@ impl PublishedSize {
             .find(|graph| graph.name.eq_ignore_ascii_case(name));
         found.ok_or_else(|| {
             let names: Vec<&str> = PUBLISHED.iter().map(|graph| graph.name).collect();
+            let near = names.iter().map(|known| {
+                let given = name.to_ascii_lowercase();
+                (strsim::jaro_winkler(&given, &known.to_ascii_lowercase()), known)
+            });
+            let near = near.filter(|(likeness, _)| *likeness > 0.8);
+            let near = near.max_by(|(one, _), (other, _)| one.total_cmp(other));
+            let meant = near.map_or(String::new(), |(_, known)| format!(" (did you mean `{known}`?)"));
             let what = format!(
-                "no published graph is known as `{name}`; choose one of {}, or give `rmat` or `degrees`",
+                "no published graph is known as `{name}`{meant}; choose one of {}, or give `rmat` or `degrees`",
                 names.join(", ")
             );
             GraphError::key("dataset.counts.like", what)
