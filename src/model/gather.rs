@@ -24,11 +24,11 @@ use super::sparse::Rows;
 
 /// Entries between the row that is added and the row that is asked for.
 // A matter of speed alone: a prefetch changes no value.
-const AHEAD: usize = 10;
+pub const AHEAD: usize = 10;
 
 /// Values of a tile that fill the registers.
 // Four registers of 16 values with AVX-512, eight of 8 with AVX2.
-const TILE: usize = 64;
+pub const TILE: usize = 64;
 
 /// `Σ_e w(e, k)·x[column(e)]` over the entries `e` of each row, with head `k` of `heads` weighting
 /// its own part of the columns of `x [columns, width]`. Result: `[rows, width]`.
@@ -40,15 +40,14 @@ pub fn weighted_sums(
     width: usize,
 ) -> Vec<f32> {
     let part = width / heads;
+    let gather = Gather::new(rows, weight, x, width);
     each_part(
         rows,
-        weight,
         heads,
-        x,
         width,
         width,
         #[inline(always)]
-        |gather, row, head, from, sums| {
+        |row, head, from, sums| {
             gather.part(row, &[(head, head * part)], from, sums);
         },
     )
@@ -65,15 +64,14 @@ pub fn sums_of_heads(
 ) -> Vec<f32> {
     let part = width / heads;
     let all: Vec<(usize, usize)> = (0..heads).map(|head| (head, head * part)).collect();
+    let gather = Gather::new(rows, weight, x, width);
     each_part(
         rows,
-        weight,
         1,
-        x,
         width,
         part,
         #[inline(always)]
-        |gather, row, _, from, sums| {
+        |row, _, from, sums| {
             gather.part(row, &all, from, sums);
         },
     )
@@ -88,42 +86,34 @@ pub fn sums_for_heads(
     x: &[f32],
     width: usize,
 ) -> Vec<f32> {
+    let gather = Gather::new(rows, weight, x, width);
     each_part(
         rows,
-        weight,
         heads,
-        x,
         width,
         heads * width,
         #[inline(always)]
-        |gather, row, head, from, sums| {
+        |row, head, from, sums| {
             gather.part(row, &[(head, 0)], from, sums);
         },
     )
 }
 
 /// Fills `[rows, result]` in `parts` equal parts of each row; `fill` gets the row, the part's
-/// number, the first of its columns that are wanted, and their place.
-fn each_part<W: Fn(usize, usize) -> f32 + Sync>(
+/// number, the first of its columns that are wanted, and their place. For each entry it reads
+/// `width` values.
+pub fn each_part(
     rows: &Rows,
-    weight: W,
     parts: usize,
-    x: &[f32],
     width: usize,
     result: usize,
-    fill: impl Fn(&Gather<'_, W>, usize, usize, usize, &mut [f32]) + Sync,
+    fill: impl Fn(usize, usize, usize, &mut [f32]) + Sync,
 ) -> Vec<f32> {
     let mut out = zeros(rows.len() * result);
     // Rows below are chunks of `result` columns, and chunks of none are a panic.
     if result == 0 {
         return out;
     }
-    let gather = Gather {
-        rows,
-        weight,
-        x,
-        width,
-    };
     let (arch, wide) = (Arch::new(), result / parts);
     // Of each row `step` columns, in parts of `wide`: the first is `part`, from its column `from`
     // on. The one place that calls `fill`: with a second one it would no longer become part of the
@@ -134,7 +124,7 @@ fn each_part<W: Fn(usize, usize) -> f32 + Sync>(
             || {
                 for (row, sums) in range.zip(sums.chunks_exact_mut(step)) {
                     for (next, sums) in sums.chunks_exact_mut(wide).enumerate() {
-                        fill(&gather, row, part + next, from, sums);
+                        fill(row, part + next, from, sums);
                     }
                 }
             },
@@ -172,7 +162,16 @@ struct Gather<'a, W> {
     width: usize,
 }
 
-impl<W: Fn(usize, usize) -> f32> Gather<'_, W> {
+impl<'a, W: Fn(usize, usize) -> f32> Gather<'a, W> {
+    fn new(rows: &'a Rows, weight: W, x: &'a [f32], width: usize) -> Self {
+        Self {
+            rows,
+            weight,
+            x,
+            width,
+        }
+    }
+
     /// Adds up heads, each with the column where its part of `x` starts, in tiles as wide as they
     /// fit: the columns of the parts from `from` on.
     #[inline(always)]

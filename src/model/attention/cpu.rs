@@ -1,20 +1,46 @@
 //! Attention on processors: rayon over blocks of rows with about equally many entries.
+//!
+//! [`lanes`] has the passes for numbers of heads that fill the lanes of a register, while the
+//! columns of a head do not; here are those for all others.
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
 use pulp::Arch;
 
+use super::lanes;
 use super::{AttentionKernels, NEGATIVE_SLOPE};
 use crate::model::SparseMatrix;
 use crate::model::gather::{dot, sums_for_heads, sums_of_heads, weighted_sums};
 use crate::model::host::{Host, by_rows};
 use crate::model::sparse::Rows;
 
+/// A pass over lanes of heads where their number fills some, or else that for any number.
+macro_rules! in_lanes {
+    ($heads:expr, $pass:ident($($argument:expr),+), or $plain:expr) => {
+        match $heads {
+            2 => lanes::$pass::<2>($($argument),+),
+            4 => lanes::$pass::<4>($($argument),+),
+            8 => lanes::$pass::<8>($($argument),+),
+            16 => lanes::$pass::<16>($($argument),+),
+            _ => $plain,
+        }
+    };
+}
+
+/// The heads of rows that are summed in lanes; 0 where a head has columns enough of its own.
+const fn lanes_of(heads: usize, columns: usize) -> usize {
+    if lanes::are_worth_it(columns) {
+        heads
+    } else {
+        0
+    }
+}
+
 /// Multiplications that an exponential is about worth.
-const EXPONENTIAL: usize = 16;
+pub(super) const EXPONENTIAL: usize = 16;
 
 /// Fills the values `[entries, heads]` row by row: `task` gets a row and its values.
-fn each_row(
+pub(super) fn each_row(
     rows: &Rows,
     heads: usize,
     work: usize,
@@ -37,7 +63,7 @@ fn each_row(
     out
 }
 
-fn softmax(rows: &Rows, left: &[f32], right: &[f32], heads: usize) -> Vec<f32> {
+pub(super) fn softmax(rows: &Rows, left: &[f32], right: &[f32], heads: usize) -> Vec<f32> {
     each_row(rows, heads, heads * EXPONENTIAL, |row, weights| {
         let own = &left[row * heads..][..heads];
         let columns = &rows.columns[rows.entries(row)];
@@ -70,7 +96,7 @@ fn softmax(rows: &Rows, left: &[f32], right: &[f32], heads: usize) -> Vec<f32> {
     })
 }
 
-fn softmax_gradient(
+pub(super) fn softmax_gradient(
     rows: &Rows,
     left: &[f32],
     right: &[f32],
@@ -97,7 +123,14 @@ fn softmax_gradient(
 }
 
 /// `g` has `heads` parts, or one for all heads.
-fn dots(rows: &Rows, g: &[f32], x: &[f32], width: usize, heads: usize, parts: usize) -> Vec<f32> {
+pub(super) fn dots(
+    rows: &Rows,
+    g: &[f32],
+    x: &[f32],
+    width: usize,
+    heads: usize,
+    parts: usize,
+) -> Vec<f32> {
     let (arch, part_width) = (Arch::new(), width / heads);
     let own_width = parts * part_width;
     each_row(rows, heads, width, |row, out| {
@@ -134,7 +167,12 @@ impl<B: Host> AttentionKernels for B {
     ) -> FloatTensor<Self> {
         let heads = left.shape()[1];
         let (left, right) = (B::values(left), B::values(right));
-        let weights = softmax(matrix.by_row(), &left, &right, heads);
+        let rows = matrix.by_row();
+        let weights = in_lanes!(
+            heads,
+            softmax(rows, &left, &right),
+            or softmax(rows, &left, &right, heads)
+        );
         B::tensor(weights, [matrix.entries(), heads])
     }
 
@@ -146,13 +184,13 @@ impl<B: Host> AttentionKernels for B {
         matrix: &SparseMatrix,
     ) -> FloatTensor<Self> {
         let heads = left.shape()[1];
-        let of_scores = softmax_gradient(
-            matrix.by_row(),
-            &B::values(left),
-            &B::values(right),
-            &B::values(weights),
-            &B::values(gradient),
+        let (left, right) = (B::values(left), B::values(right));
+        let (weights, gradient) = (B::values(weights), B::values(gradient));
+        let rows = matrix.by_row();
+        let of_scores = in_lanes!(
             heads,
+            softmax_gradient(rows, &left, &right, &weights, &gradient),
+            or softmax_gradient(rows, &left, &right, &weights, &gradient, heads)
         );
         B::tensor(of_scores, [matrix.entries(), heads])
     }
@@ -166,15 +204,25 @@ impl<B: Host> AttentionKernels for B {
         let (heads, width) = (weights.shape()[1], x.shape()[1]);
         let (weights, x) = (B::values(weights), B::values(x));
         let (weights, x): (&[f32], &[f32]) = (&weights, &x);
+        let lanes = lanes_of(heads, width / heads);
         let (rows, sums) = if transposed {
             let by_column = matrix.by_column();
-            let positions = &by_column.positions;
+            let (rows, positions) = (&by_column.rows, &by_column.positions);
             let weight = |entry: usize, head| weights[positions[entry] as usize * heads + head];
-            let sums = weighted_sums(&by_column.rows, weight, heads, x, width);
+            let sums = in_lanes!(
+                lanes,
+                sums(rows, Some(positions), weights, x, width),
+                or weighted_sums(rows, weight, heads, x, width)
+            );
             (matrix.columns(), sums)
         } else {
+            let rows = matrix.by_row();
             let weight = |entry: usize, head| weights[entry * heads + head];
-            let sums = weighted_sums(matrix.by_row(), weight, heads, x, width);
+            let sums = in_lanes!(
+                lanes,
+                sums(rows, None, weights, x, width),
+                or weighted_sums(rows, weight, heads, x, width)
+            );
             (matrix.rows(), sums)
         };
         B::tensor(sums, [rows, width])
@@ -188,7 +236,12 @@ impl<B: Host> AttentionKernels for B {
     ) -> FloatTensor<Self> {
         let width = x.shape()[1];
         let (g, x) = (B::values(g), B::values(x));
-        let dots = dots(matrix.by_row(), &g, &x, width, heads, heads);
+        let rows = matrix.by_row();
+        let dots = in_lanes!(
+            lanes_of(heads, width / heads),
+            dots(rows, &g, &x, width),
+            or dots(rows, &g, &x, width, heads, heads)
+        );
         B::tensor(dots, [matrix.entries(), heads])
     }
 
@@ -202,7 +255,12 @@ impl<B: Host> AttentionKernels for B {
         let (weights, share): (&[f32], f32) = (&weights, 1.0 / heads as f32);
         // The mean's factor goes to the weights, which are fewer than the terms.
         let weight = |entry: usize, head| share * weights[entry * heads + head];
-        let sums = sums_of_heads(matrix.by_row(), weight, heads, &x, width);
+        let rows = matrix.by_row();
+        let sums = in_lanes!(
+            lanes_of(heads, width / heads),
+            mean(rows, weights, &x, width),
+            or sums_of_heads(rows, weight, heads, &x, width)
+        );
         B::tensor(sums, [matrix.rows(), width / heads])
     }
 
@@ -215,9 +273,13 @@ impl<B: Host> AttentionKernels for B {
         let (weights, g) = (B::values(weights), B::values(g));
         let (weights, share): (&[f32], f32) = (&weights, 1.0 / heads as f32);
         let by_column = matrix.by_column();
-        let positions = &by_column.positions;
+        let (rows, positions) = (&by_column.rows, &by_column.positions);
         let weight = |entry: usize, head| share * weights[positions[entry] as usize * heads + head];
-        let sums = sums_for_heads(&by_column.rows, weight, heads, &g, part);
+        let sums = in_lanes!(
+            lanes_of(heads, part),
+            spread(rows, positions, weights, &g, part),
+            or sums_for_heads(rows, weight, heads, &g, part)
+        );
         B::tensor(sums, [matrix.columns(), heads * part])
     }
 
@@ -229,12 +291,19 @@ impl<B: Host> AttentionKernels for B {
     ) -> FloatTensor<Self> {
         let width = x.shape()[1];
         let (g, x) = (B::values(g), B::values(x));
-        // One part of `g` for all heads: spreading it out first would be `heads` times the memory.
-        let mut dots = dots(matrix.by_row(), &g, &x, width, heads, 1);
-        let share = 1.0 / heads as f32;
-        for dot in &mut dots {
-            *dot *= share;
-        }
+        let rows = matrix.by_row();
+        let dots = in_lanes!(
+            lanes_of(heads, width / heads),
+            mean_dots(rows, &g, &x, width),
+            or {
+                // One part of `g` for all heads: spreading it out first would be `heads` times the
+                // memory.
+                let share = 1.0 / heads as f32;
+                let mut dots = dots(rows, &g, &x, width, heads, 1);
+                dots.iter_mut().for_each(|dot| *dot *= share);
+                dots
+            }
+        );
         B::tensor(dots, [matrix.entries(), heads])
     }
 }

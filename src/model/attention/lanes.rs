@@ -1,0 +1,499 @@
+//! Attention passes whose lanes are the heads, for 2, 4, 8 or 16 heads with few columns each.
+//!
+//! Rows are laid out anew for a pass, column by column with all heads of a column side by side:
+//!
+//! ```text
+//!   x [n, heads, d]  →  [n, d, heads]        out[c][head] = Σ_e w[e][head] · x[column(e)][c][head]
+//! ```
+//!
+//! One load then brings the weights of an entry for all its columns, and one register holds a
+//! column of all heads, where head by head a register would be filled by eight columns at best and
+//! every head would go through the entries again. Each result adds its terms in the order of the
+//! entries, as ever, and has the bits of the plain loop; but the mean over heads, which is taken
+//! last.
+
+#![allow(clippy::inline_always)] // code has to become part of what is compiled for an instruction set
+
+use pulp::Arch;
+use rayon::prelude::*;
+
+use super::NEGATIVE_SLOPE;
+use super::cpu::{EXPONENTIAL, each_row};
+use crate::model::gather::{AHEAD, TILE, each_part, prefetch};
+use crate::model::host::zeros;
+use crate::model::sparse::Rows;
+
+/// Rows that a thread lays out at a time.
+const ROWS: usize = 256;
+
+/// Whether a head has so few columns that lanes of heads are worth laying rows out anew.
+pub const fn are_worth_it(columns: usize) -> bool {
+    columns < TILE
+}
+
+/// `[n, inner, outer]` of `[n, outer, inner]`.
+fn turned(values: &[f32], outer: usize, inner: usize) -> Vec<f32> {
+    let mut out = zeros(values.len());
+    let width = outer * inner;
+    if width == 0 {
+        return out;
+    }
+    let chunks = out.par_chunks_mut(ROWS * width);
+    let turn = |(out, values): (&mut [f32], &[f32])| {
+        for (out, row) in out.chunks_exact_mut(width).zip(values.chunks_exact(width)) {
+            for (at, out) in out.chunks_exact_mut(outer).enumerate() {
+                for (out, part) in out.iter_mut().zip(row.chunks_exact(inner)) {
+                    *out = part[at];
+                }
+            }
+        }
+    };
+    chunks.zip(values.par_chunks(ROWS * width)).for_each(turn);
+    out
+}
+
+/// Weights of an entry, one a head.
+fn of_entry<const HEADS: usize>(weights: &[f32]) -> &[[f32; HEADS]] {
+    weights.as_chunks().0
+}
+
+/// As `softmax_u(LeakyReLU(left_v + right_u))` of each entry and head.
+pub fn softmax<const HEADS: usize>(rows: &Rows, left: &[f32], right: &[f32]) -> Vec<f32> {
+    let (left, right) = (of_entry::<HEADS>(left), of_entry::<HEADS>(right));
+    let arch = Arch::new();
+    each_row(rows, HEADS, HEADS * EXPONENTIAL, |row, weights| {
+        let (own, columns) = (left[row], &rows.columns[rows.entries(row)]);
+        let weights = weights.as_chunks_mut::<HEADS>().0;
+        arch.dispatch(
+            #[inline(always)]
+            || {
+                let mut largest = [f32::NEG_INFINITY; HEADS];
+                for (weights, &column) in weights.iter_mut().zip(columns) {
+                    let other = &right[column as usize];
+                    for head in 0..HEADS {
+                        let score = own[head] + other[head];
+                        let score = if score < 0.0 {
+                            NEGATIVE_SLOPE * score
+                        } else {
+                            score
+                        };
+                        weights[head] = score;
+                        largest[head] = largest[head].max(score);
+                    }
+                }
+                let mut sums = [0.0; HEADS];
+                for weights in weights.iter_mut() {
+                    for head in 0..HEADS {
+                        // So that no exponential overflows.
+                        weights[head] = exp(weights[head] - largest[head]);
+                        sums[head] += weights[head];
+                    }
+                }
+                for weights in weights {
+                    for head in 0..HEADS {
+                        weights[head] /= sums[head];
+                    }
+                }
+            },
+        );
+    })
+}
+
+/// `eˣ` for `x ≤ 0`, within 3·10⁻⁷ of it relatively; 0 below the smallest normal number. A library's
+/// would be a call for each value, and would differ between systems.
+///
+/// `eˣ = 2ⁿ·eʳ` with `n = ⌊x·log₂e⌉`, and a polynomial for `|r| ≤ ln 2 / 2` (Cephes, `expf`; Moshier,
+/// 1989).
+#[inline(always)]
+#[allow(clippy::excessive_precision)] // as published: what is beyond single precision is rounded
+fn exp(x: f32) -> f32 {
+    // Of ln 2 the leading bits, whose products with n are exact, and the rest.
+    const HIGH: f32 = 0.693_359_375;
+    const LOW: f32 = -2.121_944_4e-4;
+    // Adding it leaves no place for digits behind the point.
+    const ROUND: f32 = 12_582_912.0;
+    let whole = (x * std::f32::consts::LOG2_E + ROUND) - ROUND;
+    let rest = (x - whole * HIGH) - whole * LOW;
+    let mut sum = 1.987_569_15e-4;
+    for coefficient in [
+        1.398_199_950_7e-3,
+        8.333_451_907_3e-3,
+        4.166_579_589_4e-2,
+        1.666_666_545_9e-1,
+        5.000_000_120_1e-1,
+    ] {
+        sum = sum * rest + coefficient;
+    }
+    let near_one = sum * (rest * rest) + rest + 1.0;
+    // The exponent's bits. A cast saturates, and makes 0 of what is not a number: `near_one` is
+    // none, then.
+    let exponent = (whole.max(-127.0) as i32 + 127) as u32;
+    let value = near_one * f32::from_bits(exponent << 23);
+    if x < -87.336_54 { 0.0 } else { value }
+}
+
+/// The gradient with respect to the scores, from that of the weights.
+pub fn softmax_gradient<const HEADS: usize>(
+    rows: &Rows,
+    left: &[f32],
+    right: &[f32],
+    weights: &[f32],
+    gradient: &[f32],
+) -> Vec<f32> {
+    let (left, right) = (of_entry::<HEADS>(left), of_entry::<HEADS>(right));
+    let (weights, gradient) = (of_entry::<HEADS>(weights), of_entry::<HEADS>(gradient));
+    let arch = Arch::new();
+    each_row(rows, HEADS, 4 * HEADS, |row, out| {
+        let entries = rows.entries(row);
+        let own = left[row];
+        let given = || {
+            let of_row = weights[entries.clone()].iter();
+            of_row.zip(&gradient[entries.clone()])
+        };
+        let columns = &rows.columns[entries.clone()];
+        arch.dispatch(
+            #[inline(always)]
+            || {
+                let mut means = [0.0; HEADS];
+                for (weights, gradient) in given() {
+                    for head in 0..HEADS {
+                        means[head] += weights[head] * gradient[head];
+                    }
+                }
+                let out = out.as_chunks_mut::<HEADS>().0.iter_mut();
+                for ((out, (weights, gradient)), &column) in out.zip(given()).zip(columns) {
+                    let other = &right[column as usize];
+                    for head in 0..HEADS {
+                        let score = own[head] + other[head];
+                        let slope = if score < 0.0 { NEGATIVE_SLOPE } else { 1.0 };
+                        let off = gradient[head] - means[head];
+                        out[head] = slope * weights[head] * off;
+                    }
+                }
+            },
+        );
+    })
+}
+
+/// `Σ_e w(e)·x[column(e)]`, head by head: `[rows, heads · d]` of `x [columns, heads · d]`. The
+/// weights of entry `e` lie at `positions[e]`, where there are positions.
+pub fn sums<const HEADS: usize>(
+    rows: &Rows,
+    positions: Option<&[u32]>,
+    weights: &[f32],
+    x: &[f32],
+    width: usize,
+) -> Vec<f32> {
+    let x = turned(x, HEADS, width / HEADS);
+    let sums = sums_of_turned::<HEADS>(rows, positions, weights, &x, width);
+    turned(&sums, width / HEADS, HEADS)
+}
+
+/// The mean over heads of [`sums`]: `[rows, d]`.
+pub fn mean<const HEADS: usize>(rows: &Rows, weights: &[f32], x: &[f32], width: usize) -> Vec<f32> {
+    let x = turned(x, HEADS, width / HEADS);
+    let sums = sums_of_turned::<HEADS>(rows, None, weights, &x, width);
+    let share = 1.0 / HEADS as f32;
+    let of_heads = of_entry::<HEADS>(&sums).par_iter().with_min_len(ROWS);
+    of_heads
+        .map(|of_heads| share * of_heads.iter().sum::<f32>())
+        .collect()
+}
+
+/// [`sums`] of rows that are turned already, as rows that are so.
+fn sums_of_turned<const HEADS: usize>(
+    rows: &Rows,
+    positions: Option<&[u32]>,
+    weights: &[f32],
+    x: &[f32],
+    width: usize,
+) -> Vec<f32> {
+    let gather = Gather::<HEADS> {
+        rows,
+        positions,
+        weights: of_entry(weights),
+        x,
+        width,
+    };
+    each_part(
+        rows,
+        1,
+        width,
+        width,
+        #[inline(always)]
+        |row, _, from, sums| gather.part(row, from, sums),
+    )
+}
+
+/// Transposed to [`mean`]: `[rows, heads · d]` of `g [columns, d]`.
+pub fn spread<const HEADS: usize>(
+    rows: &Rows,
+    positions: &[u32],
+    weights: &[f32],
+    g: &[f32],
+    columns: usize,
+) -> Vec<f32> {
+    let weights = of_entry::<HEADS>(weights);
+    let (share, width) = (1.0 / HEADS as f32, HEADS * columns);
+    let sums = each_part(
+        rows,
+        1,
+        columns,
+        width,
+        #[inline(always)]
+        |row, _, from, sums| {
+            // A tile is a multiple of the heads: whole columns.
+            let sums = sums.as_chunks_mut::<HEADS>().0;
+            for entry in rows.entries(row) {
+                let weights = weights[positions[entry] as usize].map(|weight| share * weight);
+                let at = rows.columns[entry] as usize * columns + from / HEADS;
+                for (sums, term) in sums.iter_mut().zip(&g[at..]) {
+                    for head in 0..HEADS {
+                        sums[head] += weights[head] * term;
+                    }
+                }
+            }
+        },
+    );
+    turned(&sums, columns, HEADS)
+}
+
+/// `⟨g_v, x_u⟩` of each entry and head, with `g [rows, heads · d]`.
+pub fn dots<const HEADS: usize>(rows: &Rows, g: &[f32], x: &[f32], width: usize) -> Vec<f32> {
+    let columns = width / HEADS;
+    let g = turned(g, HEADS, columns);
+    let g = of_entry::<HEADS>(&g);
+    dots_with(
+        rows,
+        x,
+        width,
+        #[inline(always)]
+        |row, column| g[row * columns + column],
+    )
+}
+
+/// The same for the gradient `g [rows, d]` of a mean over heads.
+pub fn mean_dots<const HEADS: usize>(rows: &Rows, g: &[f32], x: &[f32], width: usize) -> Vec<f32> {
+    let (columns, share) = (width / HEADS, 1.0 / HEADS as f32);
+    dots_with(
+        rows,
+        x,
+        width,
+        #[inline(always)]
+        |row, column| [share * g[row * columns + column]; HEADS],
+    )
+}
+
+fn dots_with<const HEADS: usize>(
+    rows: &Rows,
+    x: &[f32],
+    width: usize,
+    own: impl Fn(usize, usize) -> [f32; HEADS] + Sync,
+) -> Vec<f32> {
+    let columns = width / HEADS;
+    let turned = turned(x, HEADS, columns);
+    let x = of_entry::<HEADS>(&turned);
+    let arch = Arch::new();
+    each_row(rows, HEADS, width, |row, out| {
+        arch.dispatch(
+            #[inline(always)]
+            || {
+                let out = out.as_chunks_mut::<HEADS>().0;
+                for (out, entry) in out.iter_mut().zip(rows.entries(row)) {
+                    if let Some(&later) = rows.columns.get(entry + AHEAD) {
+                        ask_for(&turned, later as usize * width, width);
+                    }
+                    let at = rows.columns[entry] as usize * columns;
+                    let mut sums = [0.0; HEADS];
+                    for (column, other) in x[at..at + columns].iter().enumerate() {
+                        let own = own(row, column);
+                        for head in 0..HEADS {
+                            sums[head] += own[head] * other[head];
+                        }
+                    }
+                    *out = sums;
+                }
+            },
+        );
+    })
+}
+
+/// Asks memory for a row.
+#[inline(always)]
+fn ask_for(x: &[f32], at: usize, width: usize) {
+    for line in (0..width).step_by(16) {
+        prefetch::<16>(x, at + line);
+    }
+}
+
+struct Gather<'a, const HEADS: usize> {
+    rows: &'a Rows,
+    positions: Option<&'a [u32]>,
+    weights: &'a [[f32; HEADS]],
+    /// Turned.
+    x: &'a [f32],
+    width: usize,
+}
+
+impl<const HEADS: usize> Gather<'_, HEADS> {
+    /// The columns of a turned row from `from` on, a multiple of the heads, in tiles as wide as
+    /// they fit.
+    #[inline(always)]
+    fn part(&self, row: usize, from: usize, sums: &mut [f32]) {
+        let mut at = 0;
+        // Widths are constants, so that a tile is registers and not memory.
+        while sums.len() - at >= TILE {
+            self.tile::<TILE>(row, from + at, &mut sums[at..]);
+            at += TILE;
+        }
+        if sums.len() - at >= 32 {
+            self.tile::<32>(row, from + at, &mut sums[at..]);
+            at += 32;
+        }
+        if sums.len() - at >= 16 {
+            self.tile::<16>(row, from + at, &mut sums[at..]);
+            at += 16;
+        }
+        if at < sums.len() {
+            let sums = sums[at..].as_chunks_mut::<HEADS>().0;
+            self.add(row, from + at, HEADS * sums.len(), sums);
+        }
+    }
+
+    #[inline(always)]
+    fn tile<const WIDTH: usize>(&self, row: usize, from: usize, sums: &mut [f32]) {
+        let mut tile = [0.0_f32; WIDTH];
+        self.add(row, from, WIDTH, tile.as_chunks_mut::<HEADS>().0);
+        sums[..WIDTH].copy_from_slice(&tile);
+    }
+
+    #[inline(always)]
+    fn add(&self, row: usize, from: usize, width: usize, sums: &mut [[f32; HEADS]]) {
+        for entry in self.rows.entries(row) {
+            // This may be an entry of a later row, which comes next anyway.
+            if let Some(&later) = self.rows.columns.get(entry + AHEAD) {
+                ask_for(self.x, later as usize * self.width + from, width);
+            }
+            let place = self
+                .positions
+                .map_or(entry, |places| places[entry] as usize);
+            let weights = self.weights[place];
+            let at = self.rows.columns[entry] as usize * self.width + from;
+            let terms = self.x[at..][..width].as_chunks::<HEADS>().0;
+            for (sums, terms) in sums.iter_mut().zip(terms) {
+                for head in 0..HEADS {
+                    // Not `mul_add`: its single rounding would not give the bits of the plain loop.
+                    sums[head] += weights[head] * terms[head];
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::cpu;
+    use super::*;
+    use crate::model::gather::{sums_for_heads, sums_of_heads, weighted_sums};
+    use crate::model::sparse::{HUB_ENTRIES, drawn};
+
+    /// As many values, each within so much of the other's.
+    fn near(found: &[f32], wanted: &[f32], most: f32) -> bool {
+        let close = |(a, b): (&f32, &f32)| (a - b).abs() <= most * (1.0 + b.abs());
+        found.len() == wanted.len() && found.iter().zip(wanted).all(close)
+    }
+
+    /// All passes beside those for any number of heads.
+    fn check<const HEADS: usize>(lengths: &[usize], part: usize, seed: u64) {
+        let (matrix, width) = (drawn::matrix(lengths, 11, seed), HEADS * part);
+        let rows = matrix.by_row();
+        let draw = |count, number| drawn::values(count, seed + number);
+        let (left, right) = (draw(rows.len() * HEADS, 1), draw(11 * HEADS, 2));
+        let weights = softmax::<HEADS>(rows, &left, &right);
+        assert!(near(
+            &weights,
+            &cpu::softmax(rows, &left, &right, HEADS),
+            1e-6
+        ));
+        let gradient = draw(matrix.entries() * HEADS, 3);
+        let plain = cpu::softmax_gradient(rows, &left, &right, &weights, &gradient, HEADS);
+        let found = softmax_gradient::<HEADS>(rows, &left, &right, &weights, &gradient);
+        assert_eq!(found, plain);
+
+        let x = draw(11 * width, 4);
+        let weight = |entry: usize, head: usize| weights[entry * HEADS + head];
+        let plain = weighted_sums(rows, weight, HEADS, &x, width);
+        assert_eq!(sums::<HEADS>(rows, None, &weights, &x, width), plain);
+        let plain = sums_of_heads(rows, weight, HEADS, &x, width);
+        let plain: Vec<f32> = plain.iter().map(|sum| sum / HEADS as f32).collect();
+        assert!(near(
+            &mean::<HEADS>(rows, &weights, &x, width),
+            &plain,
+            1e-5
+        ));
+        let g = draw(rows.len() * width, 5);
+        let plain = cpu::dots(rows, &g, &x, width, HEADS, HEADS);
+        assert!(near(&dots::<HEADS>(rows, &g, &x, width), &plain, 1e-4));
+        let one = &g[..rows.len() * part];
+        let plain = cpu::dots(rows, one, &x, width, HEADS, 1);
+        let plain: Vec<f32> = plain.iter().map(|dot| dot / HEADS as f32).collect();
+        assert!(near(
+            &mean_dots::<HEADS>(rows, one, &x, width),
+            &plain,
+            1e-4
+        ));
+
+        let by_column = matrix.by_column();
+        let (columns, positions) = (&by_column.rows, &by_column.positions);
+        let weight = |entry: usize, head| weights[positions[entry] as usize * HEADS + head];
+        let plain = weighted_sums(columns, weight, HEADS, &g, width);
+        let found = sums::<HEADS>(columns, Some(positions), &weights, &g, width);
+        assert_eq!(found, plain);
+        let share = 1.0 / HEADS as f32;
+        let plain = sums_for_heads(columns, |e, h| share * weight(e, h), HEADS, one, part);
+        assert_eq!(
+            spread::<HEADS>(columns, positions, &weights, one, part),
+            plain
+        );
+    }
+
+    fn check_all(lengths: &[usize], part: usize, seed: u64) {
+        check::<2>(lengths, part, seed);
+        check::<4>(lengths, part, seed);
+        check::<8>(lengths, part, seed);
+        check::<16>(lengths, part, seed);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        #[test]
+        fn lanes_give_what_heads_one_by_one_give(
+            lengths in prop::collection::vec(0_usize..9, 1..40),
+            part in 1_usize..40,
+            seed in any::<u32>().prop_map(u64::from),
+        ) {
+            check_all(&lengths, part, seed);
+        }
+
+        #[test]
+        fn an_exponential_is_within_a_few_roundings(x in -100.0_f32..=0.0) {
+            let exact = f64::from(x).exp();
+            prop_assert!((f64::from(exp(x)) - exact).abs() <= 3e-7 * exact + 1.2e-38);
+        }
+    }
+
+    #[test]
+    fn a_row_that_threads_share_is_summed_alike() {
+        check_all(&[3, HUB_ENTRIES + 5, 0, 2], 13, 6);
+    }
+
+    #[test]
+    fn the_exponential_of_nothing_is_one_and_of_no_number_none() {
+        assert_eq!(exp(0.0), 1.0);
+        assert_eq!(exp(f32::NEG_INFINITY), 0.0);
+        assert!(exp(f32::NAN).is_nan());
+    }
+}
