@@ -1,18 +1,15 @@
 //! Attention on processors: rayon over blocks of rows with about equally many entries.
 //!
-//! [`lanes`] has the passes for numbers of heads that fill the lanes of a register, while the
-//! columns of a head do not; here are those for all others.
+//! `lanes` has the passes for numbers of heads that fill the lanes of a register, while the
+//! columns of a head do not; `heads` has those for all others.
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
-use pulp::Arch;
 
-use super::lanes;
-use super::{AttentionKernels, NEGATIVE_SLOPE};
+use super::{AttentionKernels, heads, lanes};
 use crate::model::SparseMatrix;
-use crate::model::gather::{dot, sums_for_heads, sums_of_heads, weighted_sums};
-use crate::model::host::{Host, by_rows};
-use crate::model::sparse::Rows;
+use crate::model::gather::{sums_for_heads, sums_of_heads, weighted_sums};
+use crate::model::host::Host;
 
 /// A pass over lanes of heads where their number fills some, or else that for any number.
 macro_rules! in_lanes {
@@ -36,129 +33,6 @@ const fn lanes_of(heads: usize, columns: usize) -> usize {
     }
 }
 
-/// Multiplications that an exponential is about worth.
-pub(super) const EXPONENTIAL: usize = 16;
-
-/// Fills the values `[entries, heads]` row by row: `task` gets a row and its values.
-pub(super) fn each_row(
-    rows: &Rows,
-    heads: usize,
-    work: usize,
-    task: impl Fn(usize, &mut [f32]) + Sync,
-) -> Vec<f32> {
-    let mut out = vec![0.0_f32; rows.columns.len() * heads];
-    by_rows(
-        rows,
-        rows.columns.len() * work,
-        |row| rows.offsets[row] as usize * heads,
-        &mut out,
-        |range, mut part| {
-            for row in range {
-                let (mine, rest) = part.split_at_mut(rows.entries(row).len() * heads);
-                task(row, mine);
-                part = rest;
-            }
-        },
-    );
-    out
-}
-
-pub(super) fn softmax(rows: &Rows, left: &[f32], right: &[f32], heads: usize) -> Vec<f32> {
-    each_row(rows, heads, heads * EXPONENTIAL, |row, weights| {
-        let own = &left[row * heads..][..heads];
-        let columns = &rows.columns[rows.entries(row)];
-        for (weights, &column) in weights.chunks_exact_mut(heads).zip(columns) {
-            let other = &right[column as usize * heads..][..heads];
-            for ((weight, own), other) in weights.iter_mut().zip(own).zip(other) {
-                let score = own + other;
-                *weight = if score < 0.0 {
-                    NEGATIVE_SLOPE * score
-                } else {
-                    score
-                };
-            }
-        }
-        for head in 0..heads {
-            let length = weights.len();
-            // Heads lie side by side within an entry, so one head's weights are every `heads`-th.
-            let mine = || (head..length).step_by(heads);
-            // Subtracted below, so that no exponential overflows.
-            let largest = mine().fold(f32::NEG_INFINITY, |most, at| most.max(weights[at]));
-            let mut sum = 0.0;
-            for at in mine() {
-                weights[at] = (weights[at] - largest).exp();
-                sum += weights[at];
-            }
-            for at in mine() {
-                weights[at] /= sum;
-            }
-        }
-    })
-}
-
-pub(super) fn softmax_gradient(
-    rows: &Rows,
-    left: &[f32],
-    right: &[f32],
-    weights: &[f32],
-    gradient: &[f32],
-    heads: usize,
-) -> Vec<f32> {
-    each_row(rows, heads, 4 * heads, |row, out| {
-        let entries = rows.entries(row);
-        let values = entries.start * heads..entries.end * heads;
-        let (weights, gradient) = (&weights[values.clone()], &gradient[values]);
-        let columns = &rows.columns[entries];
-        for head in 0..heads {
-            let mine = || (head..out.len()).step_by(heads);
-            let mean: f32 = mine().map(|at| weights[at] * gradient[at]).sum();
-            for (at, &column) in mine().zip(columns) {
-                // Worked out again, as its weight has taken its place in memory.
-                let score = left[row * heads + head] + right[column as usize * heads + head];
-                let slope = if score < 0.0 { NEGATIVE_SLOPE } else { 1.0 };
-                out[at] = slope * weights[at] * (gradient[at] - mean);
-            }
-        }
-    })
-}
-
-/// `g` has `heads` parts, or one for all heads.
-pub(super) fn dots(
-    rows: &Rows,
-    g: &[f32],
-    x: &[f32],
-    width: usize,
-    heads: usize,
-    parts: usize,
-) -> Vec<f32> {
-    let (arch, part_width) = (Arch::new(), width / heads);
-    let own_width = parts * part_width;
-    each_row(rows, heads, width, |row, out| {
-        // Chunks of no columns would be a panic.
-        if part_width == 0 {
-            return;
-        }
-        let own = &g[row * own_width..][..own_width];
-        let columns = &rows.columns[rows.entries(row)];
-        #[allow(clippy::inline_always)]
-        // it must become part of the code for the chosen instruction set
-        arch.dispatch(
-            #[inline(always)]
-            || {
-                for (dots, &column) in out.chunks_exact_mut(heads).zip(columns) {
-                    let other = &x[column as usize * width..][..width];
-                    // Where all heads share one gradient, its one part meets the part of each head.
-                    let own = own.chunks_exact(part_width).cycle();
-                    let parts = own.zip(other.chunks_exact(part_width));
-                    for (result, (own, other)) in dots.iter_mut().zip(parts) {
-                        *result = dot(own, other);
-                    }
-                }
-            },
-        );
-    })
-}
-
 impl<B: Host> AttentionKernels for B {
     fn weigh(
         left: FloatTensor<Self>,
@@ -171,7 +45,7 @@ impl<B: Host> AttentionKernels for B {
         let weights = in_lanes!(
             heads,
             softmax(rows, &left, &right),
-            or softmax(rows, &left, &right, heads)
+            or heads::softmax(rows, &left, &right, heads)
         );
         B::tensor(weights, [matrix.entries(), heads])
     }
@@ -190,7 +64,7 @@ impl<B: Host> AttentionKernels for B {
         let of_scores = in_lanes!(
             heads,
             softmax_gradient(rows, &left, &right, &weights, &gradient),
-            or softmax_gradient(rows, &left, &right, &weights, &gradient, heads)
+            or heads::softmax_gradient(rows, &left, &right, &weights, &gradient, heads)
         );
         B::tensor(of_scores, [matrix.entries(), heads])
     }
@@ -240,7 +114,7 @@ impl<B: Host> AttentionKernels for B {
         let dots = in_lanes!(
             lanes_of(heads, width / heads),
             dots(rows, &g, &x, width),
-            or dots(rows, &g, &x, width, heads, heads)
+            or heads::dots(rows, &g, &x, width, heads, heads)
         );
         B::tensor(dots, [matrix.entries(), heads])
     }
@@ -299,7 +173,7 @@ impl<B: Host> AttentionKernels for B {
                 // One part of `g` for all heads: spreading it out first would be `heads` times the
                 // memory.
                 let share = 1.0 / heads as f32;
-                let mut dots = dots(rows, &g, &x, width, heads, 1);
+                let mut dots = heads::dots(rows, &g, &x, width, heads, 1);
                 dots.iter_mut().for_each(|dot| *dot *= share);
                 dots
             }

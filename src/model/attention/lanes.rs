@@ -18,7 +18,7 @@ use pulp::Arch;
 use rayon::prelude::*;
 
 use super::NEGATIVE_SLOPE;
-use super::cpu::{EXPONENTIAL, each_row};
+use super::heads::{EXPONENTIAL, each_row};
 use crate::model::gather::{AHEAD, TILE, each_part, prefetch};
 use crate::model::host::zeros;
 use crate::model::sparse::Rows;
@@ -99,11 +99,11 @@ pub fn softmax<const HEADS: usize>(rows: &Rows, left: &[f32], right: &[f32]) -> 
     })
 }
 
-/// `eˣ` for `x ≤ 0`, within 3·10⁻⁷ of it relatively; 0 below the smallest normal number. A library's
-/// would be a call for each value, and would differ between systems.
+/// `eˣ` for `x ≤ 0`, within 3·10⁻⁷ of it relatively; 0 below the smallest normal number. A
+/// library's would be a call for each value, and would differ between systems.
 ///
-/// `eˣ = 2ⁿ·eʳ` with `n = ⌊x·log₂e⌉`, and a polynomial for `|r| ≤ ln 2 / 2` (Cephes, `expf`; Moshier,
-/// 1989).
+/// `eˣ = 2ⁿ·eʳ` with `n = ⌊x·log₂e⌉`, and a polynomial for `|r| ≤ ln 2 / 2` (Cephes, `expf`;
+/// Moshier, 1989).
 #[inline(always)]
 #[allow(clippy::excessive_precision)] // as published: what is beyond single precision is rounded
 fn exp(x: f32) -> f32 {
@@ -394,7 +394,7 @@ impl<const HEADS: usize> Gather<'_, HEADS> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::cpu;
+    use super::super::heads;
     use super::*;
     use crate::model::gather::{sums_for_heads, sums_of_heads, weighted_sums};
     use crate::model::sparse::{HUB_ENTRIES, drawn};
@@ -414,11 +414,11 @@ mod tests {
         let weights = softmax::<HEADS>(rows, &left, &right);
         assert!(near(
             &weights,
-            &cpu::softmax(rows, &left, &right, HEADS),
+            &heads::softmax(rows, &left, &right, HEADS),
             1e-6
         ));
         let gradient = draw(matrix.entries() * HEADS, 3);
-        let plain = cpu::softmax_gradient(rows, &left, &right, &weights, &gradient, HEADS);
+        let plain = heads::softmax_gradient(rows, &left, &right, &weights, &gradient, HEADS);
         let found = softmax_gradient::<HEADS>(rows, &left, &right, &weights, &gradient);
         assert_eq!(found, plain);
 
@@ -434,10 +434,10 @@ mod tests {
             1e-5
         ));
         let g = draw(rows.len() * width, 5);
-        let plain = cpu::dots(rows, &g, &x, width, HEADS, HEADS);
+        let plain = heads::dots(rows, &g, &x, width, HEADS, HEADS);
         assert!(near(&dots::<HEADS>(rows, &g, &x, width), &plain, 1e-4));
         let one = &g[..rows.len() * part];
-        let plain = cpu::dots(rows, one, &x, width, HEADS, 1);
+        let plain = heads::dots(rows, one, &x, width, HEADS, 1);
         let plain: Vec<f32> = plain.iter().map(|dot| dot / HEADS as f32).collect();
         assert!(near(
             &mean_dots::<HEADS>(rows, one, &x, width),

@@ -16,6 +16,7 @@
 mod cpu;
 #[cfg(feature = "wgpu")]
 mod cube;
+mod heads;
 mod lanes;
 
 use std::sync::Arc;
