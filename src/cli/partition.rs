@@ -41,8 +41,8 @@ pub(super) struct Args {
     /// with --shards the folder for these
     #[arg(long, value_name = "PATH")]
     out: Option<PathBuf>,
-    /// Write the divided graph itself, a folder for each worker, as `[dataset] shards` reads it. With
-    /// --memory, what is larger than memory is sorted there, and that much is held
+    /// Write the divided graph itself, a folder for each worker, as `[dataset] shards` reads it.
+    /// With --memory, what is larger than memory is sorted there, and that much is held
     #[arg(long, requires = "out")]
     shards: bool,
     /// Another key of [dataset], as experiment files write it: 'split={ train = 0.6, val = 0.2 }'

@@ -50,8 +50,8 @@ fn settle(graph: &Csr, scores: &mut Vec<f32>, columns: usize) {
     standardise(scores, columns);
 }
 
-/// The class of each node by [`propagated`] scores of features that are seen a piece at a time. With
-/// room, scores are on disk and one column is held, so that what is held grows with the nodes alone.
+/// The class of each node by [`propagated`] scores of features that are seen a piece at a time.
+/// With room, scores are on disk and one column is held, so that memory grows with the nodes alone.
 pub struct Scores<'a> {
     projection: Vec<f64>,
     width: usize,

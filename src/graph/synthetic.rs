@@ -11,8 +11,8 @@ pub fn generate(spec: &SyntheticSpec) -> Result<RawDataset, GraphError> {
     generated(spec, true, None)
 }
 
-/// The same with edges and features on disk; those of the stochastic block model, whose draws follow
-/// one another, are in memory.
+/// The same with edges and features on disk; those of the stochastic block model, whose draws
+/// follow one another, are in memory.
 pub fn generate_within(spec: &SyntheticSpec, room: &Room) -> Result<RawDataset, GraphError> {
     generated(spec, true, Some(room))
 }
