@@ -237,6 +237,29 @@ fn shards_of_a_graph_on_disk_are_the_same_to_the_byte() {
     }
 }
 
+#[test]
+fn a_generated_graph_is_the_same_in_any_number_of_parts_by_any_number_of_threads() {
+    for section in [
+        "synthetic = { kind = 'rmat', scale = 9, edge_factor = 20, classes = 3, features = 4 }",
+        "synthetic = { kind = 'csbm', nodes = 500, degree = 20, homophily = 0.3, feature_signal = 1.0, power_law = 2.5 }",
+    ] {
+        let held = Cut::of(section, 1).dataset;
+        for (workers, threads) in [(1, 3), (2, 1), (5, 2)] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+            let folder = tempfile::tempdir().unwrap();
+            pool.unwrap().install(|| {
+                let room = Room::new(folder.path(), 160 << 10).unwrap();
+                let cut = Cut::by(section, PartitionMethod::Ldg, workers, Some(&room));
+                cut.write(folder.path()).unwrap();
+            });
+            let whole = Shards::open(folder.path()).unwrap().whole().unwrap();
+            assert_eq!(whole.boundary.workers(), workers);
+            assert_eq!(whole.dataset.fingerprint(), held.fingerprint());
+            assert_eq!(whole.dataset.features, held.features);
+        }
+    }
+}
+
 fn said<T>(result: Result<T, GraphError>) -> String {
     result.err().expect("it is refused").to_string()
 }
