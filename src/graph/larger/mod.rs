@@ -63,8 +63,10 @@ impl Room {
     }
 
     /// Bytes of what is drawn, read or sorted at a time.
-    pub const fn piece(&self) -> usize {
-        (self.memory / 8) as usize
+    pub fn piece(&self) -> usize {
+        /// More makes nothing faster.
+        const ENOUGH: u64 = 512 << 20;
+        (self.memory / 8).min(ENOUGH) as usize
     }
 
     /// Bytes that may be taken for a while, before a graph is divided.
