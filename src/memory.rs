@@ -39,6 +39,11 @@ pub fn limit_to(bytes: Option<u64>) {
     }
 }
 
+/// The number of bytes that was set by hand, if any was.
+pub fn by_hand() -> Option<u64> {
+    Some(BY_HAND.load(Ordering::Relaxed)).filter(|&bytes| bytes != u64::MAX)
+}
+
 /// Whether so many bytes more can be taken.
 ///
 /// # Errors
@@ -74,10 +79,7 @@ pub fn free() -> Option<u64> {
 
 /// Bytes that can still be taken, and what limits them.
 fn left() -> Option<(u64, &'static str)> {
-    let by_hand = match BY_HAND.load(Ordering::Relaxed) {
-        u64::MAX => None,
-        limit => Some((limit.saturating_sub(taken()), "--memory")),
-    };
+    let by_hand = by_hand().map(|limit| (limit.saturating_sub(taken()), "--memory"));
     // Available, not free: the system's caches give way to whoever needs memory.
     let machine = (field(Path::new("/proc/meminfo"), "MemAvailable:"))
         .map(|kilobytes| (kilobytes * 1024, "what is free on this machine"));

@@ -174,7 +174,7 @@ pub(super) const PARTITIONERS: [About; 5] = [
     ),
     (
         "given",
-        "read from a file: one worker number per node and line",
+        "read from a file: one worker number per node and line, as METIS and ParMETIS write it, or what DGL writes (`.npy`, `.json`)",
     ),
 ];
 

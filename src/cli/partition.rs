@@ -15,8 +15,9 @@ use crate::Error;
 use crate::atomic;
 use crate::graph::{
     BoundaryPlan, DatasetSpec, Divided, GraphError, Partition, PartitionSpec, PartitionStats,
-    RawDataset, Sharding,
+    RawDataset, Room, Sharding,
 };
+use crate::memory;
 
 /// Arguments of `partition`.
 #[derive(ClapArgs)]
@@ -29,7 +30,8 @@ pub(super) struct Args {
     /// How nodes are assigned to workers
     #[arg(long, short, default_value = "metis", value_parser = PARTITIONERS.map(|(name, _)| name))]
     method: String,
-    /// For --method given: a file with one worker number per line
+    /// For --method given: a file with one worker number per line, a `.npy` array of them, or the
+    /// configuration (`.json`) that DGL writes
     #[arg(long)]
     file: Option<PathBuf>,
     /// Seed of the partitioner
@@ -39,7 +41,8 @@ pub(super) struct Args {
     /// with --shards the folder for these
     #[arg(long, value_name = "PATH")]
     out: Option<PathBuf>,
-    /// Write the divided graph itself, a folder for each worker, as `[dataset] shards` reads it
+    /// Write the divided graph itself, a folder for each worker, as `[dataset] shards` reads it.
+    /// With --memory, what is larger than memory is sorted there, and that much is held
     #[arg(long, requires = "out")]
     shards: bool,
     /// Another key of [dataset], as experiment files write it: 'split={ train = 0.6, val = 0.2 }'
@@ -85,7 +88,14 @@ fn statistics(args: &Args) -> anyhow::Result<PartitionStats> {
         .into());
     }
     let spec = with_keys(&args.data.spec()?, &args.set)?;
-    let data = spec.read(&here).map_err(Error::from)?;
+    let data = match (args.shards, &args.out, memory::by_hand()) {
+        (true, Some(folder), Some(bytes)) => {
+            let room = Room::new(folder, bytes).map_err(Error::from)?;
+            spec.read_within(&here, &room)
+        }
+        _ => spec.read(&here),
+    };
+    let data = data.map_err(Error::from)?;
     let asked = PartitionSpec {
         method: named_value(&args.method)?,
         workers: args.workers,

@@ -69,16 +69,32 @@ impl Best {
     }
 }
 
-/// What can be told of the data without any class, `values` of the features being `[nodes, width]`
-/// with noise of variance 1 around the means of the classes, `[classes][width]`.
-pub fn best(graph: &Csr, law: &Law, values: &[f32], means: &[Vec<f64>], labels: &[u32]) -> Best {
+/// Bytes that belief propagation takes; none where messages would be too many.
+pub fn bytes(graph: &Csr, classes: usize) -> Option<u64> {
+    let messages = graph.edges().checked_mul(classes);
+    let messages = messages.filter(|&messages| messages <= MOST)?;
+    let beliefs = graph.nodes() * classes;
+    // Of this round and of the last, and where the other direction of each edge is.
+    let values = 2 * (messages + beliefs) * size_of::<f32>();
+    Some((values + graph.edges() * size_of::<usize>()) as u64)
+}
+
+/// What can be told of the data without any class, given the [`prior`] of their features, with
+/// noise of variance 1 around the means of the classes, `[classes][width]`; without it, from the
+/// features alone.
+pub fn best(
+    graph: &Csr,
+    law: &Law,
+    prior: Option<Vec<f32>>,
+    means: &[Vec<f64>],
+    labels: &[u32],
+) -> Best {
     let distance = means[0].iter().map(|x| x * x).sum::<f64>().sqrt();
     let features = of_features(distance, law.classes);
-    if graph.edges().saturating_mul(law.classes) > MOST {
+    let Some(prior) = prior else {
         let hops = Vec::new();
         return Best { features, hops };
-    }
-    let prior = prior(values, means);
+    };
     let mut spread = Spread::new(graph, law, prior);
     let mut hops = vec![spread.accuracy(labels)];
     for round in 1..=ROUNDS {
@@ -114,7 +130,7 @@ pub fn of_features(distance: f64, classes: usize) -> f64 {
 
 /// Logarithms of how likely the features of each node are in each class, `[nodes, classes]`, but
 /// for a constant.
-fn prior(values: &[f32], means: &[Vec<f64>]) -> Vec<f32> {
+pub fn prior(values: &[f32], means: &[Vec<f64>]) -> Vec<f32> {
     let width = means[0].len();
     let row = |row: &[f32]| {
         let of = |mean: &Vec<f64>| -> f32 {

@@ -20,6 +20,7 @@ use rand::{Rng, RngExt};
 use rayon::prelude::*;
 
 use super::belief::{self, Law};
+use super::larger::{Pairs, Room, drawn};
 use super::normal::{narrow, standard_normal};
 use super::{Csr, Features, GraphError, RawDataset, Reading};
 use crate::rng::{Purpose, stream};
@@ -27,6 +28,8 @@ use crate::rng::{Purpose, stream};
 /// Edges, or rows of features, that share one random stream; threads take streams, so their number
 /// does not matter.
 const BATCH: usize = 1 << 14;
+/// Batches of edges that are drawn at a time.
+const TOGETHER: usize = 16;
 
 /// What the section says, without what all generated graphs have.
 #[derive(Clone, Copy, Debug)]
@@ -41,27 +44,40 @@ pub struct Contextual {
     pub power_law: Option<f64>,
 }
 
-/// Generates graph, features `[nodes, width]` and labels. O(edges log nodes + nodes · width).
+/// Generates graph, features `[nodes, width]` and labels. O(edges log nodes + nodes · width). With
+/// room, edges and features are on disk, and both are the same; what is best is told where belief
+/// propagation fits beside them.
 pub fn generate(
     nodes: usize,
     classes: usize,
     width: usize,
     model: Contextual,
     seed: u64,
+    room: Option<&Room>,
 ) -> Result<RawDataset, GraphError> {
-    let blocks = blocks(nodes, classes, width, model, seed)?;
-    let (graph, data) = (blocks.graph(model, seed), &blocks);
+    let blocks = blocks(nodes, classes, width, model, seed, room)?;
+    let graph = blocks.graph(model, seed, room)?;
     let means = means(classes, width, model.feature_signal, seed);
-    let values = data.features(&means, seed);
+    let spare = room.map_or(u64::MAX, Room::spare);
+    let fits = belief::bytes(&graph, classes).is_some_and(|bytes| bytes <= spare);
+    let mut prior = Vec::new();
+    let see = |rows: &[f32]| {
+        if fits {
+            prior.extend(belief::prior(rows, &means));
+        }
+        Ok(())
+    };
+    let draw = |batch: usize, rows: &mut [f32]| blocks.rows(&means, seed, batch, rows);
+    let features = drawn((nodes, width), BATCH, room, draw, see)?;
     let law = Law {
         classes,
         homophily: model.homophily,
         degree: model.degree,
-        propensity: data.by_node(),
+        propensity: blocks.by_node(),
     };
-    let known = belief::best(&graph, &law, &values, &means, &data.labels);
+    let prior = fits.then_some(prior);
+    let known = belief::best(&graph, &law, prior, &means, &blocks.labels);
     let reading = Reading::default().with_note(known.told());
-    let features = Features::Dense { width, values };
     Ok(blocks.data(model, graph, features).read_as(reading))
 }
 
@@ -73,9 +89,9 @@ pub fn outline(
     model: Contextual,
     seed: u64,
 ) -> Result<RawDataset, GraphError> {
-    let blocks = blocks(nodes, classes, width, model, seed)?;
+    let blocks = blocks(nodes, classes, width, model, seed, None)?;
     let values = Vec::new();
-    let graph = blocks.graph(model, seed);
+    let graph = blocks.graph(model, seed, None)?;
     Ok(blocks.data(model, graph, Features::Dense { width, values }))
 }
 
@@ -96,8 +112,12 @@ fn blocks(
     width: usize,
     model: Contextual,
     seed: u64,
+    room: Option<&Room>,
 ) -> Result<Blocks, GraphError> {
     check(nodes, classes, width, model)?;
+    if let Some(room) = room {
+        room.check(nodes, 0)?;
+    }
     // `synthetic` has checked that node numbers fit.
     let mut order: Vec<u32> = (0_u32..).take(nodes).collect();
     let mut random = stream(seed, Purpose::Graph, 0, 0);
@@ -189,7 +209,7 @@ impl Blocks {
         from + places.partition_point(|&end| end <= at)
     }
 
-    fn graph(&self, model: Contextual, seed: u64) -> Csr {
+    fn graph(&self, model: Contextual, seed: u64, room: Option<&Room>) -> Result<Csr, GraphError> {
         let count = (self.order.len() as f64 * model.degree / 2.0).round() as usize;
         let batch = |batch: usize| {
             // Stream 0 has drawn the classes.
@@ -199,9 +219,16 @@ impl Blocks {
                 .map(|_| self.edge(model.homophily, &mut random))
                 .collect::<Vec<_>>()
         };
-        let batches = (0..count.div_ceil(BATCH)).into_par_iter();
-        let edges: Vec<Vec<(u32, u32)>> = batches.map(batch).collect();
-        Csr::undirected(self.order.len(), edges.iter().flatten().copied())
+        let batches = count.div_ceil(BATCH);
+        let mut pairs = Pairs::new(room);
+        for first in (0..batches).step_by(TOGETHER) {
+            let some = (first..batches.min(first + TOGETHER)).into_par_iter();
+            let edges: Vec<Vec<(u32, u32)>> = some.map(batch).collect();
+            for (from, to) in edges.into_iter().flatten() {
+                pairs.add(from, to)?;
+            }
+        }
+        pairs.graph(self.order.len())
     }
 
     fn edge(&self, homophily: f64, random: &mut impl Rng) -> (u32, u32) {
@@ -227,23 +254,17 @@ impl Blocks {
         all
     }
 
-    fn features(&self, means: &[Vec<f64>], seed: u64) -> Vec<f32> {
+    /// Draws a batch of rows of features.
+    fn rows(&self, means: &[Vec<f64>], seed: u64, batch: usize, rows: &mut [f32]) {
         let width = means[0].len();
-        let mut values = vec![0.0_f32; self.labels.len() * width];
-        let rows = values.par_chunks_mut(BATCH * width);
-        let labels = self.labels.par_chunks(BATCH);
-        rows.zip(labels)
-            .enumerate()
-            .for_each(|(batch, (rows, of))| {
-                // Stream 0 has drawn the directions.
-                let mut random = stream(seed, Purpose::Features, batch as u64 + 1, 0);
-                for (row, &class) in rows.chunks_exact_mut(width).zip(of) {
-                    for (value, mean) in row.iter_mut().zip(&means[class as usize]) {
-                        *value = narrow(mean + standard_normal(&mut random));
-                    }
-                }
-            });
-        values
+        // Stream 0 has drawn the directions.
+        let mut random = stream(seed, Purpose::Features, batch as u64 + 1, 0);
+        let labels = &self.labels[batch * BATCH..];
+        for (row, &class) in rows.chunks_exact_mut(width).zip(labels) {
+            for (value, mean) in row.iter_mut().zip(&means[class as usize]) {
+                *value = narrow(mean + standard_normal(&mut random));
+            }
+        }
     }
 
     fn data(self, model: Contextual, graph: Csr, features: Features) -> RawDataset {
@@ -319,7 +340,7 @@ mod tests {
     }
 
     fn drawn(classes: usize, model: Contextual, seed: u64) -> RawDataset {
-        generate(NODES, classes, 6, model, seed).unwrap()
+        generate(NODES, classes, 6, model, seed, None).unwrap()
     }
 
     #[test]
@@ -413,7 +434,7 @@ mod tests {
 
     #[test]
     fn the_seed_decides_and_an_outline_has_the_same_graph() {
-        let small = |seed| generate(300, 2, 3, model(0.7, 1.0, Some(3.0)), seed).unwrap();
+        let small = |seed| generate(300, 2, 3, model(0.7, 1.0, Some(3.0)), seed, None).unwrap();
         let (one, again, other) = (small(1), small(1), small(2));
         assert_eq!((&one.graph, &one.features), (&again.graph, &again.features));
         assert_ne!(one.graph, other.graph);
@@ -440,7 +461,7 @@ mod tests {
                 "degree",
             ),
         ] {
-            let error = generate(NODES, classes, width, model, 0).unwrap_err();
+            let error = generate(NODES, classes, width, model, 0, None).unwrap_err();
             let start = format!("dataset.synthetic: {key}: ");
             assert!(error.to_string().starts_with(&start), "{error}");
         }

@@ -1,5 +1,10 @@
 //! Compressed sparse rows: who sends to whom.
 
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::mapped::MappedIds;
+
 /// A graph, or the part of one that a worker sees: row v lists the in-neighbours (sources) of node
 /// v in ascending order, without duplicates and without self-loops. Aggregation is then a product
 /// of this matrix with the rows of features, `[columns, width]` → `[nodes, width]`.
@@ -16,8 +21,40 @@
 pub struct Csr {
     columns: usize,
     offsets: Vec<usize>,
-    neighbours: Vec<u32>,
+    neighbours: Rows,
 }
+
+/// The rows one after another.
+#[derive(Clone, Debug)]
+enum Rows {
+    Held(Vec<u32>),
+    /// In a file, of which little is in memory at a time.
+    Mapped(Arc<MappedIds>),
+}
+
+impl Rows {
+    fn get(&self, range: Range<usize>) -> &[u32] {
+        match self {
+            Self::Held(all) => &all[range],
+            Self::Mapped(file) => file.get(range),
+        }
+    }
+
+    fn all(&self) -> &[u32] {
+        match self {
+            Self::Held(all) => all,
+            Self::Mapped(file) => file.all(),
+        }
+    }
+}
+
+impl PartialEq for Rows {
+    fn eq(&self, other: &Self) -> bool {
+        self.all() == other.all()
+    }
+}
+
+impl Eq for Rows {}
 
 impl Csr {
     /// A graph on `nodes` nodes from (source, destination) pairs in any order. Duplicates and
@@ -90,7 +127,7 @@ impl Csr {
         Self {
             columns,
             offsets,
-            neighbours,
+            neighbours: Rows::Held(neighbours),
         }
     }
 
@@ -109,8 +146,25 @@ impl Csr {
         sound.then_some(Self {
             columns,
             offsets,
-            neighbours,
+            neighbours: Rows::Held(neighbours),
         })
+    }
+
+    /// A whole graph of rows that are in order already and lie in a file. 8 bytes for each node.
+    ///
+    /// # Panics
+    /// If the file has another number of entries than the last offset.
+    pub(super) fn mapped(offsets: Vec<usize>, neighbours: MappedIds) -> Self {
+        assert_eq!(
+            offsets.last(),
+            Some(&neighbours.len()),
+            "rows are of one file"
+        );
+        Self {
+            columns: offsets.len() - 1,
+            offsets,
+            neighbours: Rows::Mapped(Arc::new(neighbours)),
+        }
     }
 
     /// Number of rows, which are the nodes that receive.
@@ -124,13 +178,14 @@ impl Csr {
     }
 
     /// Number of stored (directed) edges: an undirected edge counts twice.
-    pub const fn edges(&self) -> usize {
-        self.neighbours.len()
+    pub fn edges(&self) -> usize {
+        // There is a first offset, of no node.
+        self.offsets.last().copied().unwrap_or(0)
     }
 
     /// Sources of the edges that end in node `v`, ascending.
     pub fn neighbours(&self, v: usize) -> &[u32] {
-        &self.neighbours[self.offsets[v]..self.offsets[v + 1]]
+        self.neighbours.get(self.offsets[v]..self.offsets[v + 1])
     }
 
     /// Number of edges that end in node `v`.
@@ -146,7 +201,7 @@ impl Csr {
 
     /// The rows one after another, `[edges]`.
     pub fn indices(&self) -> &[u32] {
-        &self.neighbours
+        self.neighbours.all()
     }
 
     /// All edges as (source, destination), ordered by destination and then source.
@@ -154,9 +209,8 @@ impl Csr {
         (0_u32..)
             .zip(self.offsets.windows(2))
             .flat_map(|(destination, range)| {
-                self.neighbours[range[0]..range[1]]
-                    .iter()
-                    .map(move |&source| (source, destination))
+                let row = self.neighbours.get(range[0]..range[1]);
+                row.iter().map(move |&source| (source, destination))
             })
     }
 

@@ -3,17 +3,106 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use memmap2::{Mmap, MmapOptions};
 
 /// The bytes of a value, lowest first and zero beyond, and what they mean.
 pub type Decode<T> = fn([u8; 8]) -> T;
 
+/// A map of which little is in memory at a time. Pages that were looked at count as memory of this
+/// process until the system wants them back; here they go back by themselves.
+#[derive(Debug)]
+struct Lent {
+    map: Mmap,
+    /// Bytes that were looked at since pages went back last.
+    seen: AtomicUsize,
+}
+
+impl Lent {
+    /// Bytes that may be in memory.
+    const KEPT: usize = 64 << 20;
+    /// Bytes that the system maps around one that is looked at.
+    const AROUND: usize = 64 << 10;
+
+    /// Maps `bytes` bytes of a file, which has them.
+    #[allow(unsafe_code)]
+    fn new(file: &File, start: u64, bytes: usize) -> io::Result<Self> {
+        // SAFETY: the map is read and never written, and the caller has looked at the length of the
+        // file. Another program that cuts the file short while it is mapped ends this one, which
+        // the documentation of the key says.
+        let map = unsafe { MmapOptions::new().offset(start).len(bytes).map(file)? };
+        let seen = AtomicUsize::new(0);
+        Ok(Self { map, seen })
+    }
+
+    /// These bytes.
+    #[allow(unsafe_code)]
+    fn bytes(&self, range: Range<usize>) -> &[u8] {
+        let near = range.len().max(Self::AROUND);
+        // Relaxed: how much is in memory shows in no value.
+        if self.seen.fetch_add(near, Ordering::Relaxed) >= Self::KEPT {
+            self.seen.store(near, Ordering::Relaxed);
+            #[cfg(unix)]
+            // SAFETY: the map is shared with its file and never written, so that pages that went
+            // come back from there as they were. A system that refuses keeps them, which is slower.
+            let _ = unsafe {
+                self.map
+                    .unchecked_advise(memmap2::UncheckedAdvice::DontNeed)
+            };
+        }
+        &self.map[range]
+    }
+}
+
+/// Node numbers in a file of this process's own.
+#[derive(Debug)]
+pub struct MappedIds(Lent);
+
+impl MappedIds {
+    /// The numbers of a file that this machine wrote: 4 bytes each, in its own order of bytes.
+    ///
+    /// # Errors
+    /// If the file cannot be mapped.
+    pub fn new(file: &File) -> io::Result<Self> {
+        let bytes = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
+        Lent::new(file, 0, bytes).map(Self)
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.0.map.len() / size_of::<u32>()
+    }
+
+    /// Those from one place to another.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn get(&self, range: Range<usize>) -> &[u32] {
+        const SIZE: usize = size_of::<u32>();
+        numbers(self.0.bytes(range.start * SIZE..range.end * SIZE))
+    }
+
+    /// All of them. Their pages stay until others are looked at.
+    pub fn all(&self) -> &[u32] {
+        numbers(&self.0.map)
+    }
+}
+
+/// Bytes as numbers of 4 bytes each.
+#[allow(unsafe_code)]
+fn numbers(bytes: &[u8]) -> &[u32] {
+    // SAFETY: every 4 bytes are a number. A map starts with a page, and rows with a number, so that
+    // nothing is left over at either end.
+    unsafe { bytes.align_to() }.1
+}
+
 /// Values of one size, one after another in a file.
 #[derive(Debug)]
 pub struct Mapped<T> {
-    map: Mmap,
+    lent: Lent,
     /// Bytes of a value, 1 to 8.
     size: usize,
     highest_first: bool,
@@ -24,16 +113,14 @@ impl<T> Mapped<T> {
     /// The `count` values from byte `start` on, each of `size` bytes.
     ///
     /// # Errors
-    /// If the file cannot be opened, or ends before they do.
-    #[allow(unsafe_code)]
-    pub fn open(
-        path: &Path,
+    /// If the file cannot be mapped, or ends before they do.
+    pub fn new(
+        file: &File,
         start: u64,
         count: usize,
         (size, highest_first): (usize, bool),
         decode: Decode<T>,
     ) -> io::Result<Self> {
-        let file = File::open(path)?;
         let bytes = count.checked_mul(size).ok_or(io::ErrorKind::FileTooLarge)?;
         let there = file.metadata()?.len();
         if start
@@ -42,16 +129,26 @@ impl<T> Mapped<T> {
         {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        // SAFETY: the map is read and never written, and its length was checked just now. Another
-        // program that cuts the file short while it is mapped ends this one, which the
-        // documentation of the key says.
-        let map = unsafe { MmapOptions::new().offset(start).len(bytes).map(&file)? };
         Ok(Self {
-            map,
+            lent: Lent::new(file, start, bytes)?,
             size,
             highest_first,
             decode,
         })
+    }
+
+    /// The same of the file of this name.
+    ///
+    /// # Errors
+    /// Also if it cannot be opened.
+    pub fn open(
+        path: &Path,
+        start: u64,
+        count: usize,
+        layout: (usize, bool),
+        decode: Decode<T>,
+    ) -> io::Result<Self> {
+        Self::new(&File::open(path)?, start, count, layout, decode)
     }
 
     /// What a value of these bytes, lowest first, would be; none of values of another size.
@@ -63,7 +160,7 @@ impl<T> Mapped<T> {
 
     /// Number of values.
     pub fn len(&self) -> usize {
-        self.map.len() / self.size
+        self.lent.map.len() / self.size
     }
 
     /// `count` values from number `first` on.
@@ -71,7 +168,9 @@ impl<T> Mapped<T> {
     /// # Panics
     /// If there are not so many.
     pub fn values(&self, first: usize, count: usize) -> impl Iterator<Item = T> + '_ {
-        let raw = &self.map[first * self.size..][..count * self.size];
+        let raw = self
+            .lent
+            .bytes(first * self.size..(first + count) * self.size);
         raw.chunks_exact(self.size).map(|raw| {
             let mut whole = [0; 8];
             whole[..self.size].copy_from_slice(raw);

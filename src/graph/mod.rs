@@ -31,6 +31,7 @@ mod expected;
 mod features;
 mod fingerprint;
 mod labels;
+mod larger;
 mod loaders;
 mod mapped;
 mod metric;
@@ -72,6 +73,7 @@ pub use expected::{
 };
 pub use features::Features;
 pub use labels::{Label, Labels, Several};
+pub use larger::Room;
 pub use metric::{Metric, Task, TaskSpec};
 pub use partition::Partition;
 pub use peers::{Peers, places};

@@ -1,17 +1,32 @@
 //! Labels that a graph neural network can learn: random projections of features, averaged over
 //! neighbourhoods.
 
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, SeekFrom, Write};
+
 use rayon::prelude::*;
 
+use super::larger::Room;
 use super::normal::{narrow, standard_normal};
-use super::{Csr, RawDataset, Several};
+use super::{Csr, GraphError, RawDataset, Several};
 use crate::rng::{Purpose, stream};
+
+/// Bytes of a score.
+const SIZE: usize = size_of::<f32>();
 
 /// Products of the features, `[nodes, width]`, with a projection, `[width, columns]`, averaged
 /// twice over neighbourhoods and standardised over nodes, `[nodes, columns]`.
 pub fn propagated(graph: &Csr, values: &[f32], width: usize, projection: &[f64]) -> Vec<f32> {
     let columns = projection.len() / width;
-    let mut scores = vec![0.0_f32; graph.nodes() * columns];
+    let mut scores = projected(values, width, projection);
+    settle(graph, &mut scores, columns);
+    scores
+}
+
+/// The products alone.
+fn projected(values: &[f32], width: usize, projection: &[f64]) -> Vec<f32> {
+    let columns = projection.len() / width;
+    let mut scores = vec![0.0_f32; values.len() / width * columns];
     let rows = scores.par_chunks_mut(columns).zip(values.par_chunks(width));
     rows.for_each(|(scores, row)| {
         for (column, score) in scores.iter_mut().enumerate() {
@@ -24,11 +39,136 @@ pub fn propagated(graph: &Csr, values: &[f32], width: usize, projection: &[f64])
             );
         }
     });
-    for _ in 0..2 {
-        scores = average(graph, &scores, columns);
-    }
-    standardise(&mut scores, columns);
     scores
+}
+
+/// Averages rows over neighbourhoods, twice, and standardises their columns.
+fn settle(graph: &Csr, scores: &mut Vec<f32>, columns: usize) {
+    for _ in 0..2 {
+        *scores = average(graph, scores, columns);
+    }
+    standardise(scores, columns);
+}
+
+/// The class of each node by [`propagated`] scores of features that are seen a piece at a time.
+/// With room, scores are on disk and one column is held, so that memory grows with the nodes alone.
+pub struct Scores<'a> {
+    projection: Vec<f64>,
+    width: usize,
+    held: Held<'a>,
+}
+
+enum Held<'a> {
+    All(Vec<f32>),
+    /// A file `[columns, nodes]`, and of how many nodes it has scores.
+    File {
+        file: File,
+        nodes: usize,
+        seen: usize,
+        room: &'a Room,
+    },
+}
+
+impl<'a> Scores<'a> {
+    /// None so far.
+    ///
+    /// # Errors
+    /// If there is no place for a file.
+    pub fn new(
+        nodes: usize,
+        projection: Vec<f64>,
+        width: usize,
+        room: Option<&'a Room>,
+    ) -> Result<Self, GraphError> {
+        let held = match room {
+            None => Held::All(Vec::new()),
+            Some(room) => Held::File {
+                file: room.file()?,
+                nodes,
+                seen: 0,
+                room,
+            },
+        };
+        Ok(Self {
+            projection,
+            width,
+            held,
+        })
+    }
+
+    /// The next rows of features.
+    ///
+    /// # Errors
+    /// If scores cannot be written.
+    pub fn see(&mut self, rows: &[f32]) -> Result<(), GraphError> {
+        let scores = projected(rows, self.width, &self.projection);
+        let (file, nodes, seen, room) = match &mut self.held {
+            Held::All(all) => {
+                // All of them at once.
+                *all = scores;
+                return Ok(());
+            }
+            Held::File {
+                file,
+                nodes,
+                seen,
+                room,
+            } => (file, *nodes, seen, room),
+        };
+        let columns = self.projection.len() / self.width;
+        for column in 0..columns {
+            let values = scores.iter().skip(column).step_by(columns);
+            let raw: Vec<u8> = values.flat_map(|value| value.to_le_bytes()).collect();
+            let place = SeekFrom::Start(((column * nodes + *seen) * SIZE) as u64);
+            let written = file.seek(place).and_then(|_| file.write_all(&raw));
+            written.map_err(|error| room.unwritten(error))?;
+        }
+        *seen += scores.len() / columns;
+        Ok(())
+    }
+
+    /// The largest score of each node.
+    ///
+    /// # Errors
+    /// If scores cannot be read.
+    pub fn largest(self, graph: &Csr) -> Result<Vec<Option<u32>>, GraphError> {
+        let columns = self.projection.len() / self.width;
+        let (mut file, nodes, room) = match self.held {
+            Held::All(mut scores) => {
+                settle(graph, &mut scores, columns);
+                let class = |row: &[f32]| {
+                    let largest = (0_u32..).zip(row).max_by(|a, b| a.1.total_cmp(b.1));
+                    largest.map(|(class, _)| class)
+                };
+                return Ok(scores.chunks_exact(columns).map(class).collect());
+            }
+            Held::File {
+                file, nodes, room, ..
+            } => (file, nodes, room),
+        };
+        let mut best: Vec<(f32, u32)> = vec![(f32::NAN, 0); nodes];
+        let mut scores = vec![0.0; nodes];
+        let mut from = file
+            .rewind()
+            .map(|()| BufReader::new(file))
+            .map_err(|error| room.unwritten(error))?;
+        for (column, _) in (0_u32..).zip(0..columns) {
+            for score in &mut scores {
+                let mut raw = [0; SIZE];
+                let read = from.read_exact(&mut raw);
+                read.map_err(|error| room.unwritten(error))?;
+                *score = f32::from_le_bytes(raw);
+            }
+            settle(graph, &mut scores, 1);
+            for (best, &score) in best.iter_mut().zip(&scores) {
+                // Of equal ones the last, as above.
+                if column == 0 || score.total_cmp(&best.0).is_ge() {
+                    *best = (score, column);
+                }
+            }
+        }
+        Ok(best.into_iter().map(|(_, class)| Some(class)).collect())
+    }
 }
 
 /// The same data with so many labels in place of the class: a node has a label where its own random

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::larger::Room;
 use super::{
     Dataset, DatasetSpec, FeatureStorage, Features, GraphError, NodeOrder, PublishedSet,
     RawDataset, Reading, Shards, SplitSpec, SyntheticSpec,
@@ -40,7 +41,22 @@ impl DatasetSpec {
     /// # Errors
     /// If the section does not name exactly one source, or the source cannot be read.
     pub fn read(&self, base: &Path) -> Result<RawDataset, GraphError> {
-        self.read_by(base, synthetic::generate)
+        self.read_by(base, synthetic::generate, None)
+    }
+
+    /// The same for a graph that is larger than memory: edges, and features that are generated, are
+    /// on disk. Features of files stay there with `feature_storage = "mapped"`.
+    ///
+    /// # Errors
+    /// Those of [`DatasetSpec::read`], and if there is no room for it.
+    pub fn read_within(&self, base: &Path, room: &Room) -> Result<RawDataset, GraphError> {
+        if self.order != NodeOrder::Given {
+            let what =
+                "needs the whole graph in memory: leave it out with --memory, or leave that out";
+            return Err(GraphError::key("dataset.order", what));
+        }
+        let generate = |spec: &SyntheticSpec| synthetic::generate_within(spec, room);
+        self.read_by(base, generate, Some(room))
     }
 
     /// The same for plans alone, which read the graph and no value of a feature: generated features
@@ -56,13 +72,14 @@ impl DatasetSpec {
         } else {
             synthetic::generate
         };
-        self.read_by(base, generate)
+        self.read_by(base, generate, None)
     }
 
     fn read_by(
         &self,
         base: &Path,
-        generate: fn(&SyntheticSpec) -> Result<RawDataset, GraphError>,
+        generate: impl FnOnce(&SyntheticSpec) -> Result<RawDataset, GraphError>,
+        room: Option<&Room>,
     ) -> Result<RawDataset, GraphError> {
         if self.counts.is_some() {
             let what = "is a graph in numbers alone, which `grapevine project` takes; anything else needs the graph \
@@ -75,8 +92,8 @@ impl DatasetSpec {
             return Ok(Shards::open(&base.join(folder))?.whole()?.raw());
         }
         let mut data = match (&self.name, &self.path, &self.synthetic) {
-            (Some(name), None, None) => named(name, self.feature_storage)?,
-            (None, Some(path), None) => self.files(&base.join(path))?,
+            (Some(name), None, None) => named(name, self.feature_storage, room)?,
+            (None, Some(path), None) => self.files(&base.join(path), room)?,
             (None, None, Some(spec)) => generate(spec)?,
             _ => {
                 let what = "give exactly one of `name` (a bundled or fetched data set), `path` with \
@@ -155,13 +172,13 @@ impl DatasetSpec {
     }
 
     /// The files at `path`, as the section says that they are written.
-    fn files(&self, path: &Path) -> Result<RawDataset, GraphError> {
+    fn files(&self, path: &Path, room: Option<&Room>) -> Result<RawDataset, GraphError> {
         let format = self.format.ok_or_else(|| {
             let what = "is missing; a `path` needs the format of the files there, for example \
                 \"planetoid\"";
             GraphError::key("dataset.format", what)
         })?;
-        loaders::read(format, path, self)
+        loaders::read(format, path, self, room)
     }
 
     /// [`DatasetSpec::read`], then [`RawDataset::split`] with the split of the section.
@@ -174,9 +191,13 @@ impl DatasetSpec {
 }
 
 /// What is part of the program, or was fetched.
-fn named(name: &str, storage: FeatureStorage) -> Result<RawDataset, GraphError> {
+fn named(
+    name: &str,
+    storage: FeatureStorage,
+    room: Option<&Room>,
+) -> Result<RawDataset, GraphError> {
     match catalogue::published_set(name) {
-        Some(set) => read_set(set, &set.folder()?, storage),
+        Some(set) => read_set(set, &set.folder()?, storage, room),
         None => bundled::bundled(name),
     }
 }
@@ -186,12 +207,13 @@ fn read_set(
     set: &PublishedSet,
     folder: &Path,
     feature_storage: FeatureStorage,
+    room: Option<&Room>,
 ) -> Result<RawDataset, GraphError> {
     let spec = DatasetSpec {
         feature_storage,
         ..set.spec(folder)?
     };
-    let data = spec.files(spec.path.as_deref().unwrap_or(folder))?;
+    let data = spec.files(spec.path.as_deref().unwrap_or(folder), room)?;
     // Its files may be called anything: tables have the name that experiments use.
     Ok(RawDataset {
         name: set.name.clone(),
@@ -292,7 +314,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let set = catalogue::published_set("web-google").unwrap();
         std::fs::write(folder.path().join("web-Google.txt"), "# a\n5\t7\n7\t9\n").unwrap();
-        let data = read_set(set, folder.path(), FeatureStorage::F32).unwrap();
+        let data = read_set(set, folder.path(), FeatureStorage::F32, None).unwrap();
         assert_eq!((data.name.as_str(), data.graph.nodes()), ("web-google", 3));
     }
 

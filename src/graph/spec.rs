@@ -391,7 +391,8 @@ pub struct PartitionSpec {
     pub method: PartitionMethod,
     /// Number of workers.
     pub workers: usize,
-    /// For `given`: a text file with one worker number per node and line.
+    /// For `given`: a text file with one worker number per node and line, a `.npy` array of them,
+    /// or the configuration (`.json`) that DGL writes.
     pub file: Option<PathBuf>,
     /// Fixed seed; default: the seed of the run.
     pub seed: Option<u64>,

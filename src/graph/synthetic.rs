@@ -1,22 +1,33 @@
 //! Generated data sets: the checks that all share.
 
 use super::csbm::{self, Contextual};
+use super::larger::Room;
 use super::{EDGE_FACTOR, GraphError, RawDataset, SyntheticSpec, propagated, rmat, sbm};
 use crate::memory;
 
 /// Generates what the section asks for. Equal sections give equal data sets, whatever the number of
 /// threads.
 pub fn generate(spec: &SyntheticSpec) -> Result<RawDataset, GraphError> {
-    generated(spec, true)
+    generated(spec, true, None)
+}
+
+/// The same with edges and features on disk; those of the stochastic block model, whose draws
+/// follow one another, are in memory.
+pub fn generate_within(spec: &SyntheticSpec, room: &Room) -> Result<RawDataset, GraphError> {
+    generated(spec, true, Some(room))
 }
 
 /// The same graph for plans alone. Where the graph does not depend on features and classes, they
 /// are not drawn: there are no values, and each node is of the first class.
 pub fn outline(spec: &SyntheticSpec) -> Result<RawDataset, GraphError> {
-    generated(spec, false)
+    generated(spec, false, None)
 }
 
-fn generated(spec: &SyntheticSpec, values: bool) -> Result<RawDataset, GraphError> {
+fn generated(
+    spec: &SyntheticSpec,
+    values: bool,
+    room: Option<&Room>,
+) -> Result<RawDataset, GraphError> {
     let (nodes, classes, width, seed) = match spec {
         SyntheticSpec::Sbm {
             nodes,
@@ -51,7 +62,9 @@ fn generated(spec: &SyntheticSpec, values: bool) -> Result<RawDataset, GraphErro
     };
     check(spec, nodes, classes, width)?;
     let drawn = if values { width } else { 0 };
-    memory::need(|| "dataset.synthetic".to_owned(), least(spec, nodes, drawn))?;
+    if room.is_none() || matches!(spec, SyntheticSpec::Sbm { .. }) {
+        memory::need(|| "dataset.synthetic".to_owned(), least(spec, nodes, drawn))?;
+    }
     let data = match spec {
         SyntheticSpec::Sbm {
             degree_within,
@@ -81,7 +94,7 @@ fn generated(spec: &SyntheticSpec, values: bool) -> Result<RawDataset, GraphErro
                 power_law: *power_law,
             };
             if values {
-                csbm::generate(nodes, classes, width, model, seed)
+                csbm::generate(nodes, classes, width, model, seed, room)
             } else {
                 csbm::outline(nodes, classes, width, model, seed)
             }
@@ -97,12 +110,12 @@ fn generated(spec: &SyntheticSpec, values: bool) -> Result<RawDataset, GraphErro
                 rmat::Size::Draws(edge_factor.unwrap_or(EDGE_FACTOR) << scale),
                 rmat::Size::Distinct,
             );
-            let graph = rmat::graph(*scale, nodes, draws, *quadrants, seed)?;
-            Ok(if values {
-                rmat::label(graph, classes, width, seed)
+            let graph = rmat::graph(*scale, nodes, draws, *quadrants, seed, room)?;
+            if values {
+                rmat::label(graph, classes, width, seed, room)
             } else {
-                rmat::outline(graph, classes, width)
-            })
+                Ok(rmat::outline(graph, classes, width))
+            }
         }
     };
     data?.with_own_split(seed)

@@ -30,6 +30,7 @@ mod gradients;
 mod grappa;
 mod house;
 mod jobs;
+mod larger;
 mod layers;
 mod lazy;
 mod llcg;

@@ -211,16 +211,12 @@ fn of_text_and_results() -> Vec<Target> {
         target("metis", samples::metis(), |at| data(Format::Metis, at)),
         target("linqs", samples::linqs(), |at| data(Format::Linqs, at)),
         target("ogb: csv, gz", samples::ogb(), |at| data(Format::Ogb, at)),
-        target("given", samples::given(), |at| {
-            let spec = PartitionSpec {
-                method: PartitionMethod::Given,
-                workers: 2,
-                file: Some("parts.txt".into()),
-                seed: None,
-                balance: Vec::new(),
-            };
-            let graph = Csr::undirected(8, (0..7).map(|v| (v, v + 1)));
-            spec.partition(&graph, &[], at, 0).is_ok()
+        target("given", samples::given(), |at| given(at, "parts.txt")),
+        target("given: npy", samples::given_array(), |at| {
+            given(at, "node_map.npy")
+        }),
+        target("given: json", samples::given_ranges(), |at| {
+            given(at, "parts.json")
         }),
         slower(
             10,
@@ -255,6 +251,19 @@ fn of_text_and_results() -> Vec<Target> {
                 .is_some()
         }),
     ]
+}
+
+/// Whether a partition of a path of eight nodes is read from a file.
+fn given(at: &Path, file: &str) -> bool {
+    let spec = PartitionSpec {
+        method: PartitionMethod::Given,
+        workers: 2,
+        file: Some(file.into()),
+        seed: None,
+        balance: Vec::new(),
+    };
+    let graph = Csr::undirected(8, (0..7).map(|v| (v, v + 1)));
+    spec.partition(&graph, &[], at, 0).is_ok()
 }
 
 /// What came of the executions of a target.

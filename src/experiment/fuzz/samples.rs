@@ -7,7 +7,7 @@ use std::path::Path;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use ndarray::{Array1, Array2};
-use ndarray_npy::{NpzWriter, WritableElement};
+use ndarray_npy::{NpzWriter, WritableElement, WriteNpyExt};
 use polars::prelude::{Column, DataFrame, ParquetWriter};
 
 use crate::experiment::archive::{Address, Archive};
@@ -171,6 +171,20 @@ pub fn metis() -> Vec<Sample> {
 
 pub fn given() -> Vec<Sample> {
     vec![Sample::plain("parts.txt", "0\n1\n0\n1\n0\n0\n1\n1\n")]
+}
+
+pub fn given_array() -> Vec<Sample> {
+    let mut bytes = Vec::new();
+    let array = Array1::from(vec![0_i64, 1, 0, 1, 0, 0, 1, 1]);
+    array.write_npy(&mut bytes).unwrap();
+    vec![Sample::plain("node_map.npy", bytes)]
+}
+
+pub fn given_ranges() -> Vec<Sample> {
+    vec![Sample::plain(
+        "parts.json",
+        r#"{"num_parts": 2, "node_map": {"_N": [[0, 3], [3, 8]]}}"#,
+    )]
 }
 
 pub fn linqs() -> Vec<Sample> {

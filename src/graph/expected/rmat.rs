@@ -135,7 +135,14 @@ impl RmatLaw {
         let need = memory::bytes(&[draws], EACH_DRAW);
         memory::need(|| format!("a graph of {draws} draws"), need)
             .map_err(|short| GraphError::key("dataset.counts", short.to_string()))?;
-        rmat::graph(self.scale, nodes, Size::Draws(draws), self.quadrants, seed)
+        rmat::graph(
+            self.scale,
+            nodes,
+            Size::Draws(draws),
+            self.quadrants,
+            seed,
+            None,
+        )
     }
 
     /// The graph in expectation. O(scale³).
@@ -232,7 +239,7 @@ mod tests {
         let law = RmatLaw::new(scale, 16.0, GRAPH500).graph();
         let (mut edges, mut rows) = (0.0, 0.0);
         for seed in 0..8 {
-            let graph = graph(scale, 1 << scale, Size::Draws(draws), GRAPH500, seed).unwrap();
+            let graph = graph(scale, 1 << scale, Size::Draws(draws), GRAPH500, seed, None).unwrap();
             let spec = PartitionSpec {
                 method: PartitionMethod::Random,
                 workers: 4,
@@ -262,7 +269,7 @@ mod tests {
         assert!((law.edges() / 2.0 / edges as f64 - 1.0).abs() < 1e-9);
         assert!((law.nodes() - f64::from(nodes)).abs() < 1e-6);
         let nodes = nodes as usize;
-        let graph = graph(scale, nodes, Size::Distinct(edges), GRAPH500, 3).unwrap();
+        let graph = graph(scale, nodes, Size::Distinct(edges), GRAPH500, 3, None).unwrap();
         let spec = PartitionSpec {
             method: PartitionMethod::Random,
             workers: 16,

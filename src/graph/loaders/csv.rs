@@ -17,7 +17,8 @@ use std::path::Path;
 use super::ids::{Ids, is_known};
 use super::tabular::{Node, Nodes, file_of};
 use super::text::{each_record, finite, number, open, place, truth};
-use super::{EdgeCount, Reading, file_name, only_file};
+use super::{Reading, file_name, only_file};
+use crate::graph::larger::{Pairs, Room};
 use crate::graph::{DatasetSpec, FeatureSource, Features, GraphError, LabelColumns, RawDataset};
 
 /// Where features come from unless a file is named.
@@ -30,7 +31,12 @@ pub enum Form {
 }
 
 /// Reads the folder, or the target file and those beside it whose names start like its own.
-pub fn read(path: &Path, form: Form, spec: &DatasetSpec) -> Result<RawDataset, GraphError> {
+pub fn read(
+    path: &Path,
+    form: Form,
+    spec: &DatasetSpec,
+    room: Option<&Room>,
+) -> Result<RawDataset, GraphError> {
     let mut notes = Vec::new();
     let (folder, targets, stem) = if path.is_file() {
         let full = file_name(path);
@@ -49,9 +55,11 @@ pub fn read(path: &Path, form: Form, spec: &DatasetSpec) -> Result<RawDataset, G
     notes.extend(headless(&targets, headed));
     let nodes = Nodes::new(&targets, listed, spec.label.as_ref())?;
     let pairs = file_of(folder, spec.edges.as_deref(), &named("edges.csv"))?;
-    let (edges, headed) = edges(&pairs, &nodes.ids, &file_name(&targets), spec)?;
+    let mut edges = Pairs::new(room);
+    let headed = read_edges(&pairs, &nodes.ids, &file_name(&targets), spec, &mut edges);
+    let headed = headed.map_err(|error| edges.told(error))?;
     notes.extend(headless(&pairs, headed));
-    let (graph, count) = EdgeCount::undirected(nodes.ids.len(), edges);
+    let (graph, count) = edges.counted(nodes.ids.len())?;
     let mut reading = Reading::of(count, [targets.clone(), pairs]);
     let features = match (&spec.features, form) {
         (Some(FeatureSource::File(name)), _) => {
@@ -150,16 +158,17 @@ fn nodes(path: &Path, spec: &DatasetSpec) -> Result<(Vec<Node>, bool), GraphErro
     Ok((listed, headed))
 }
 
-/// The pairs of the file of edges, and whether it has a header.
-fn edges(
+/// Takes the pairs of the file of edges, and says whether it has a header.
+fn read_edges(
     path: &Path,
     ids: &Ids,
     targets: &str,
     spec: &DatasetSpec,
-) -> Result<(Vec<(u32, u32)>, bool), GraphError> {
+    edges: &mut Pairs<'_>,
+) -> Result<bool, GraphError> {
     let named = spec.source.is_some() || spec.target.is_some();
-    let (mut edges, places) = (Vec::new(), OnceCell::new());
-    let headed = each_record(
+    let places = OnceCell::new();
+    each_record(
         path,
         open(path)?,
         |record| {
@@ -191,11 +200,9 @@ fn edges(
                 ids.node(id)
                     .ok_or_else(|| format!("node {id} has no line in `{targets}`"))
             };
-            edges.push((node(from)?, node(to)?));
-            Ok(())
+            edges.push(node(from)?, node(to)?)
         },
-    )?;
-    Ok((edges, headed))
+    )
 }
 
 /// Whether a record is a header, by its fields that would hold ids.
@@ -310,7 +317,7 @@ mod tests {
     }
 
     fn of(folder: &Path, form: Form) -> Result<RawDataset, GraphError> {
-        read(folder, form, &DatasetSpec::default())
+        read(folder, form, &DatasetSpec::default(), None)
     }
 
     #[test]
@@ -392,7 +399,7 @@ mod tests {
             ..DatasetSpec::default()
         };
         assert_eq!(
-            read(folder.path(), Form::Plain, &skipped)
+            read(folder.path(), Form::Plain, &skipped, None)
                 .unwrap()
                 .graph
                 .nodes(),
@@ -428,7 +435,7 @@ mod tests {
         };
         let of = |text: &str| {
             std::fs::write(&path, text).unwrap();
-            read(folder.path(), Form::Plain, &options)
+            read(folder.path(), Form::Plain, &options, None)
         };
         let data = of("id,x,y\n2,0.5,1\n1,-3,4e-1\n").unwrap();
         let values = vec![-3.0, 0.4, 0.5, 1.0];
@@ -472,13 +479,13 @@ mod tests {
             ])),
             ..DatasetSpec::default()
         };
-        let data = read(folder.path(), Form::Plain, &spec).unwrap();
+        let data = read(folder.path(), Form::Plain, &spec, None).unwrap();
         assert_eq!((data.graph.nodes(), data.graph.edges()), (2, 2));
         assert_eq!(data.labels.classes()[..], [Some(1), Some(0)]);
         let values = vec![3.0, 1.0, 7.0, 0.0];
         assert_eq!(*data.features, Features::Dense { width: 2, values });
         spec.label = text("matur").map(LabelColumns::One);
-        let error = read(folder.path(), Form::Plain, &spec)
+        let error = read(folder.path(), Form::Plain, &spec, None)
             .unwrap_err()
             .to_string();
         assert!(
@@ -486,7 +493,7 @@ mod tests {
             "{error}"
         );
         spec = DatasetSpec::default();
-        let error = read(folder.path(), Form::Plain, &spec)
+        let error = read(folder.path(), Form::Plain, &spec, None)
             .unwrap_err()
             .to_string();
         assert!(

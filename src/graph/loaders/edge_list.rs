@@ -3,42 +3,54 @@
 
 use std::path::Path;
 
-use super::ids::Ids;
+use super::ids::{Ids, Seen};
 use super::text::{each_line, number, open};
 use super::{only_file, topology};
+use crate::graph::larger::{Pairs, Room};
 use crate::graph::{GraphError, RawDataset};
 
-/// Reads the file, or the only `.txt` (or `.txt.gz`) file of the folder.
-pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
+/// Reads the file, or the only `.txt` (or `.txt.gz`) file of the folder: once for the ids, of which
+/// each is held once, and once for the pairs.
+pub fn read(path: &Path, room: Option<&Room>) -> Result<RawDataset, GraphError> {
     // Where there is neither, what is missed is the plain file.
     let path =
         only_file(path, ".txt").or_else(|error| only_file(path, ".txt.gz").map_err(|_| error))?;
-    let mut ends: Vec<u64> = Vec::new();
-    each_line(&path, open(&path)?, |line| {
-        let text = line.split('#').next().unwrap_or_default();
-        let mut fields = text.split_whitespace();
-        match (fields.next(), fields.next(), fields.next()) {
-            (None, ..) => {}
-            (Some(a), Some(b), None) => {
-                ends.push(number(a, "a node id")?);
-                ends.push(number(b, "a node id")?);
-            }
-            _ => return Err(format!("expected two node ids, found `{}`", text.trim())),
-        }
+    let mut seen = Seen::default();
+    each_pair(&path, |a, b| {
+        seen.add(a);
+        seen.add(b);
         Ok(())
     })?;
-    if ends.is_empty() {
+    let ids = Ids::new(seen.into()).map_err(|what| GraphError::file(&path, what))?;
+    if ids.len() == 0 {
         return Err(GraphError::file(
             &path,
             "has no edge; expected lines of two node ids",
         ));
     }
-    let ids = Ids::new(ends.clone()).map_err(|what| GraphError::file(&path, what))?;
-    // Every id is in the list, because the list was made of them.
-    let pairs = ends
-        .chunks_exact(2)
-        .filter_map(|pair| ids.node(pair[0]).zip(ids.node(pair[1])));
-    Ok(topology(path, ids.len(), pairs.collect()))
+    let mut pairs = Pairs::new(room);
+    let taken = each_pair(&path, |a, b| {
+        let node = |id| ids.node(id).ok_or("has changed while it was read");
+        pairs.push(node(a)?, node(b)?)
+    });
+    taken.map_err(|error| pairs.told(error))?;
+    topology(path, ids.len(), pairs)
+}
+
+/// Calls `each` with the two ids of every line that has any.
+fn each_pair(
+    path: &Path,
+    mut each: impl FnMut(u64, u64) -> Result<(), String>,
+) -> Result<(), GraphError> {
+    each_line(path, open(path)?, |line| {
+        let text = line.split('#').next().unwrap_or_default();
+        let mut fields = text.split_whitespace();
+        match (fields.next(), fields.next(), fields.next()) {
+            (None, ..) => Ok(()),
+            (Some(a), Some(b), None) => each(number(a, "a node id")?, number(b, "a node id")?),
+            _ => Err(format!("expected two node ids, found `{}`", text.trim())),
+        }
+    })
 }
 
 #[cfg(test)]
@@ -48,7 +60,7 @@ mod tests {
     fn tiny(text: &str) -> Result<RawDataset, GraphError> {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("Tiny.txt"), text).unwrap();
-        read(folder.path())
+        read(folder.path(), None)
     }
 
     #[test]

@@ -1,5 +1,28 @@
 //! From the ids and class names of a file to the numbers 0, 1, 2, …
 
+/// Ids as they come, any number of times, of which little more than one of each is held.
+#[derive(Default)]
+pub struct Seen(Vec<u64>);
+
+impl Seen {
+    /// Takes one more.
+    pub fn add(&mut self, id: u64) {
+        if self.0.len() == self.0.capacity() {
+            self.0.sort_unstable();
+            self.0.dedup();
+            // With as much place again, so that each sort is paid by those that came since.
+            self.0.reserve(self.0.len() + (1 << 12));
+        }
+        self.0.push(id);
+    }
+}
+
+impl From<Seen> for Vec<u64> {
+    fn from(seen: Seen) -> Self {
+        seen.0
+    }
+}
+
 /// The ids of all nodes; node k is the k-th smallest id.
 pub struct Ids(Vec<u64>);
 

@@ -13,6 +13,7 @@ use std::path::Path;
 use super::arrays::{in_order, known_of_decimals};
 use super::ids::number_classes;
 use super::{Reading, npy, stored};
+use crate::graph::larger::Room;
 use crate::graph::{FeatureStorage, GraphError, RawDataset};
 
 /// Reads the folder with `paper` in it, or in its folder `processed`, with the classes of a file.
@@ -20,6 +21,7 @@ pub fn read(
     folder: &Path,
     label: Option<&str>,
     storage: FeatureStorage,
+    room: Option<&Room>,
 ) -> Result<RawDataset, GraphError> {
     let inner = folder.join("processed");
     let folder = if inner.is_dir() { &inner } else { folder };
@@ -29,7 +31,7 @@ pub fn read(
     let pairs = folder.join("paper__cites__paper/edge_index.npy");
     let names = npy::read::<f64>(&classes_of)?.values;
     let nodes = names.len();
-    let (graph, count) = stored::graph(&pairs, nodes)?;
+    let (graph, count) = stored::graph(&pairs, nodes, room)?;
     let features = stored::features(&feats, None, storage, Some(nodes))?;
     let names = known_of_decimals(&names).map_err(|what| GraphError::file(&classes_of, what))?;
     let (labels, classes) = number_classes(&names);

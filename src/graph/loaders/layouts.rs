@@ -27,7 +27,7 @@ fn spec(format: Format) -> DatasetSpec {
 }
 
 fn of(format: Format, path: &Path) -> Result<RawDataset, String> {
-    read(format, path, &spec(format)).map_err(|error| error.to_string())
+    read(format, path, &spec(format), None).map_err(|error| error.to_string())
 }
 
 const ALL: [(Format, &str); 5] = [
@@ -83,7 +83,7 @@ fn of_several(format: Format, path: &Path) -> Result<RawDataset, String> {
         label: Some(LabelColumns::Several(columns)),
         ..DatasetSpec::default()
     };
-    read(format, path, &spec).map_err(|error| error.to_string())
+    read(format, path, &spec, None).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn features_may_be_of_the_other_byte_order_and_several_columns() {
         features: Some(FeatureSource::Columns(vec!["y".to_owned(), "x".to_owned()])),
         ..spec(Format::Parquet)
     };
-    let data = read(Format::Parquet, &folder("parquet"), &spec).unwrap();
+    let data = read(Format::Parquet, &folder("parquet"), &spec, None).unwrap();
     assert_eq!(data.features.values()[..4], [0.5, 0.25, 1.25, 1.0]);
 }
 
@@ -194,7 +194,7 @@ fn columns_of_tables_that_are_missing_or_of_another_type_are_named() {
     let of = |change: &dyn Fn(&mut DatasetSpec)| {
         let mut spec = spec(Format::Parquet);
         change(&mut spec);
-        read(Format::Parquet, &folder("parquet"), &spec)
+        read(Format::Parquet, &folder("parquet"), &spec, None)
             .unwrap_err()
             .to_string()
     };
@@ -368,12 +368,24 @@ fn several_columns_of_0_and_1_are_labels() {
             ..DatasetSpec::default()
         }
     };
-    let data = read(Format::Csv, folder.path(), &columns(&["round", "red"])).unwrap();
+    let data = read(
+        Format::Csv,
+        folder.path(),
+        &columns(&["round", "red"]),
+        None,
+    )
+    .unwrap();
     let several = data.labels.several().unwrap();
     assert_eq!((data.classes, data.labels.known()), (2, vec![0, 1]));
     assert!(several.has(0, 0) && several.has(0, 1) && several.has(1, 0) && !several.has(1, 1));
     write("t_target.csv", "id,red,round\n3,1,7\n8,0,1\n");
-    let error = read(Format::Csv, folder.path(), &columns(&["red", "round"])).unwrap_err();
+    let error = read(
+        Format::Csv,
+        folder.path(),
+        &columns(&["red", "round"]),
+        None,
+    )
+    .unwrap_err();
     let said = "row 0 (from 0): 7 is no label, which a node has, 1, or has not, 0";
     assert!(error.to_string().contains(said), "{error}");
 }

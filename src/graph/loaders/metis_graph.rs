@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::text::{each_line, number, open};
 use super::{only_file, topology};
+use crate::graph::larger::Pairs;
 use crate::graph::{GraphError, RawDataset};
 
 /// What the first line says.
@@ -73,7 +74,7 @@ pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
         );
         return Err(GraphError::file(&path, what));
     }
-    Ok(topology(path, header.nodes as usize, edges))
+    topology(path, header.nodes as usize, Pairs::Held(edges))
 }
 
 fn parse_header(line: &str) -> Result<Header, String> {

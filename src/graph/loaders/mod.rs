@@ -54,6 +54,7 @@ use std::path::{Path, PathBuf};
 
 use std::sync::Arc;
 
+use super::larger::{Pairs, Room};
 use super::reading::finite;
 use super::{
     DatasetSpec, EdgeCount, Features, Format, GraphError, LabelColumns, RawDataset, Reading,
@@ -63,11 +64,13 @@ pub(super) use element::Element;
 pub(super) use stored::{Table, table};
 pub(super) use text::{each_line, number, open};
 
-/// Reads the data set at `path`, a folder or a file.
+/// Reads the data set at `path`, a folder or a file. With room, formats of large graphs keep their
+/// edges on disk: `edge-list`, `csv`, `csv-json`, `ogb` and `igb`.
 pub(super) fn read(
     format: Format,
     path: &Path,
     spec: &DatasetSpec,
+    room: Option<&Room>,
 ) -> Result<RawDataset, GraphError> {
     let storage = spec.feature_storage;
     let mut data = match format {
@@ -75,17 +78,17 @@ pub(super) fn read(
         Format::Linqs => linqs::read(path),
         Format::NpzCsr => npz_csr::read(path),
         Format::NpzEdges => npz_edges::read(path, storage),
-        Format::CsvJson => csv::read(path, csv::Form::Json, spec),
-        Format::Csv => csv::read(path, csv::Form::Plain, spec),
-        Format::EdgeList => edge_list::read(path),
+        Format::CsvJson => csv::read(path, csv::Form::Json, spec, room),
+        Format::Csv => csv::read(path, csv::Form::Plain, spec, room),
+        Format::EdgeList => edge_list::read(path, room),
         Format::Metis => metis_graph::read(path),
-        Format::Ogb => ogb::read(path, storage),
+        Format::Ogb => ogb::read(path, storage, room),
         Format::DglReddit => reddit::read(path, storage),
         Format::GraphSaint => graphsaint::read(path, storage),
         Format::Ppi => ppi::read(path),
         Format::Igb => {
             let label = spec.label.as_ref().and_then(LabelColumns::one);
-            igb::read(path, label, storage)
+            igb::read(path, label, storage, room)
         }
         Format::WikiCs => wiki_cs::read(path),
         Format::MatrixMarket => matrix_market::read(path),
@@ -179,11 +182,11 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, GraphError> {
 }
 
 /// What a file of edges alone says.
-fn topology(path: PathBuf, nodes: usize, edges: Vec<(u32, u32)>) -> RawDataset {
-    let (graph, count) = EdgeCount::undirected(nodes, edges);
+fn topology(path: PathBuf, nodes: usize, edges: Pairs<'_>) -> Result<RawDataset, GraphError> {
+    let (graph, count) = edges.counted(nodes)?;
     let (name, labels) = (data_set_name(&path), vec![None; nodes]);
-    RawDataset::new(name, graph, Features::none(nodes), labels, 0, vec![])
-        .read_as(Reading::of(count, [path]))
+    let data = RawDataset::new(name, graph, Features::none(nodes), labels, 0, vec![]);
+    Ok(data.read_as(Reading::of(count, [path])))
 }
 
 /// The last part of a path, for comparing and for naming data sets.

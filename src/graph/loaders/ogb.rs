@@ -21,11 +21,16 @@ use std::path::{Path, PathBuf};
 use super::ids::{in_range, is_known, number_classes};
 use super::ogb_binary::{self, Raw};
 use super::text::{each_line, finite, number, open};
-use super::{EdgeCount, Reading, entries, file_name};
+use super::{Reading, entries, file_name};
+use crate::graph::larger::{Pairs, Room};
 use crate::graph::{FeatureStorage, Features, GraphError, Labels, RawDataset, Several, Split};
 
 /// Reads the folder.
-pub fn read(folder: &Path, storage: FeatureStorage) -> Result<RawDataset, GraphError> {
+pub fn read(
+    folder: &Path,
+    storage: FeatureStorage,
+    room: Option<&Room>,
+) -> Result<RawDataset, GraphError> {
     let raw = folder.join("raw");
     let Raw {
         nodes,
@@ -36,11 +41,11 @@ pub fn read(folder: &Path, storage: FeatureStorage) -> Result<RawDataset, GraphE
         note,
         mut files,
     } = if raw.join("data.npz").is_file() {
-        ogb_binary::read(&raw, storage)?
+        ogb_binary::read(&raw, storage, room)?
     } else {
-        text(&raw)?
+        text(&raw, room)?
     };
-    let (graph, count) = EdgeCount::undirected(nodes, edges);
+    let (graph, count) = edges.counted(nodes)?;
     let mut splits = Vec::new();
     let schemes = folder.join("split");
     for scheme in if schemes.is_dir() {
@@ -68,19 +73,15 @@ pub fn read(folder: &Path, storage: FeatureStorage) -> Result<RawDataset, GraphE
 }
 
 /// Reads the raw folder in its CSV form.
-fn text(raw: &Path) -> Result<Raw, GraphError> {
+fn text<'a>(raw: &Path, room: Option<&'a Room>) -> Result<Raw<'a>, GraphError> {
     let mut files = vec![find(raw, "num-node-list.csv")?];
     let nodes = single_number(&files[0])?;
 
-    let path = find(raw, "edge.csv")?;
-    let mut edges = Vec::new();
-    each_line(&path, open(&path)?, |line| {
-        let (source, destination) = line.split_once(',').ok_or("expected source,destination")?;
-        let node = |field| in_range(number(field, "a node number")?, nodes);
-        edges.push((node(source)?, node(destination)?));
-        Ok(())
-    })?;
-    files.push(path);
+    let listed = find(raw, "edge.csv")?;
+    let mut edges = Pairs::new(room);
+    let taken = each_edge(&listed, nodes, |from, to| edges.push(from, to));
+    taken.map_err(|error| edges.told(error))?;
+    files.push(listed.clone());
     // A check where the file is there: nothing else needs it.
     if let Ok(path) = find(raw, "num-edge-list.csv") {
         let promised = single_number(&path)?;
@@ -100,7 +101,13 @@ fn text(raw: &Path) -> Result<Raw, GraphError> {
     files.push(path);
     let (path, features, note) = match (find(raw, "node-feat.csv"), find(raw, "edge-feat.csv")) {
         (Err(_), Ok(path)) => {
-            let features = mean_of_edges(&path, nodes, &edges)?;
+            // In memory: features of edges come in the order of the list.
+            let mut ends = Vec::with_capacity(edges.len());
+            each_edge(&listed, nodes, |from, to| {
+                ends.push((from, to));
+                Ok(())
+            })?;
+            let features = mean_of_edges(&path, nodes, &ends)?;
             let note = "no features of nodes: each has the mean of the features of its edges";
             (path, features, Some(note.to_owned()))
         }
@@ -119,6 +126,19 @@ fn text(raw: &Path) -> Result<Raw, GraphError> {
         classes,
         note,
         files,
+    })
+}
+
+/// Calls `each` with the ends of every listed edge.
+fn each_edge(
+    path: &Path,
+    nodes: usize,
+    mut each: impl FnMut(u32, u32) -> Result<(), String>,
+) -> Result<(), GraphError> {
+    each_line(path, open(path)?, |line| {
+        let (source, destination) = line.split_once(',').ok_or("expected source,destination")?;
+        let node = |field| in_range(number(field, "a node number")?, nodes);
+        each(node(source)?, node(destination)?)
     })
 }
 
@@ -325,7 +345,7 @@ mod tests {
     #[test]
     fn a_folder_with_plain_and_compressed_files_is_read() {
         let folder = made_up();
-        let data = read(folder.path(), FeatureStorage::F32).unwrap();
+        let data = read(folder.path(), FeatureStorage::F32, None).unwrap();
         assert_eq!(
             data.graph.iter_edges().collect::<Vec<_>>(),
             [(1, 0), (0, 1), (2, 1), (1, 2)]
@@ -353,7 +373,7 @@ mod tests {
         std::fs::write(at("raw/node-label.csv"), "0,1\n1,1\nnan,nan\n").unwrap();
         // Edges 0–1 and 2–1: node 1 has the mean of both.
         std::fs::write(at("raw/edge-feat.csv.gz"), packed("1,0\n0,0.5\n")).unwrap();
-        let data = read(folder.path(), FeatureStorage::F32).unwrap();
+        let data = read(folder.path(), FeatureStorage::F32, None).unwrap();
         let several = data.labels.several().unwrap();
         assert_eq!((data.classes, several.labels()), (2, 2));
         assert!(!several.has(0, 0) && several.has(0, 1) && several.has(1, 0));
@@ -361,7 +381,7 @@ mod tests {
         assert_eq!(data.features.values(), [1.0, 0.0, 0.5, 0.25, 0.0, 0.5]);
         assert!(data.reading.notes[0].contains("mean of the features of its edges"));
         std::fs::write(at("raw/edge-feat.csv.gz"), packed("1,0\n")).unwrap();
-        let error = read(folder.path(), FeatureStorage::F32)
+        let error = read(folder.path(), FeatureStorage::F32, None)
             .unwrap_err()
             .to_string();
         assert!(error.contains("has 1 lines for 2 edges"), "{error}");
@@ -392,12 +412,12 @@ mod tests {
         ] {
             let folder = made_up();
             std::fs::write(folder.path().join(name), text).unwrap();
-            let error = read(folder.path(), FeatureStorage::F32)
+            let error = read(folder.path(), FeatureStorage::F32, None)
                 .unwrap_err()
                 .to_string();
             assert!(error.contains(message), "{error}");
         }
-        let error = read(Path::new("nowhere"), FeatureStorage::F32)
+        let error = read(Path::new("nowhere"), FeatureStorage::F32, None)
             .unwrap_err()
             .to_string();
         assert!(

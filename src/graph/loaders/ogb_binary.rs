@@ -13,14 +13,15 @@ use super::arrays::{Ends, known_of_decimals};
 use super::ids::number_classes;
 use super::npy::Npz;
 use super::stored;
+use crate::graph::larger::{Pairs, Room};
 use crate::graph::{FeatureStorage, Features, GraphError, Labels};
 
 /// What a raw folder holds.
-pub struct Raw {
+pub struct Raw<'a> {
     /// Number of nodes.
     pub nodes: usize,
     /// Pairs as they are listed.
-    pub edges: Vec<(u32, u32)>,
+    pub edges: Pairs<'a>,
     /// `[nodes, width]`.
     pub features: Features,
     /// What is known of each node.
@@ -34,7 +35,11 @@ pub struct Raw {
 }
 
 /// Reads the raw folder.
-pub fn read(raw: &Path, storage: FeatureStorage) -> Result<Raw, GraphError> {
+pub fn read<'a>(
+    raw: &Path,
+    storage: FeatureStorage,
+    room: Option<&'a Room>,
+) -> Result<Raw<'a>, GraphError> {
     let (data, labels) = (raw.join("data.npz"), raw.join("node-label.npz"));
     let mut npz = Npz::open(&data)?;
     let mut single = |name: &str| {
@@ -49,9 +54,18 @@ pub fn read(raw: &Path, storage: FeatureStorage) -> Result<Raw, GraphError> {
     let (nodes, promised) = (single("num_nodes_list")?, single("num_edges_list")?);
     // Before anything is made for so many nodes.
     let features = stored::features(&data, Some("node_feat"), storage, Some(nodes))?;
-    let index = npz.read::<i64>("edge_index")?;
-    let edges = index.pairs(nodes, Ends::Columns);
-    let edges = edges.map_err(|what| npz.error(format!("`edge_index`: {what}")))?;
+    let edges = match room {
+        Some(room) => stored::pairs(&data, "edge_index", nodes, room)?,
+        None => None,
+    };
+    let edges = if let Some(edges) = edges {
+        edges
+    } else {
+        // Where it is compressed, it has to be in memory.
+        let index = npz.read::<i64>("edge_index")?;
+        let edges = index.pairs(nodes, Ends::Columns);
+        Pairs::Held(edges.map_err(|what| npz.error(format!("`edge_index`: {what}")))?)
+    };
     if edges.len() != promised {
         let what = format!("promises {promised} edges, but there are {}", edges.len());
         return Err(npz.error(what));

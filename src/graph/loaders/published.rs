@@ -176,9 +176,14 @@ fn a_folder_with_several_graphs_asks_for_one_of_them() {
         "/../shared/datasets/metis-graphs"
     );
     if Path::new(folder).is_dir() {
-        let error = read(Format::Metis, Path::new(folder), &DatasetSpec::default())
-            .unwrap_err()
-            .to_string();
+        let error = read(
+            Format::Metis,
+            Path::new(folder),
+            &DatasetSpec::default(),
+            None,
+        )
+        .unwrap_err()
+        .to_string();
         assert!(
             error.contains("has 3 files `*.graph`; name one of them"),
             "{error}"
@@ -203,9 +208,14 @@ fn a_corrupt_pickle_of_a_real_data_set_is_an_error() {
     let allx = copy.path().join("ind.cora.allx");
     let bytes = std::fs::read(&allx).unwrap();
     std::fs::write(&allx, &bytes[..bytes.len() / 2]).unwrap();
-    let error = read(Format::Planetoid, copy.path(), &DatasetSpec::default())
-        .unwrap_err()
-        .to_string();
+    let error = read(
+        Format::Planetoid,
+        copy.path(),
+        &DatasetSpec::default(),
+        None,
+    )
+    .unwrap_err()
+    .to_string();
     assert!(
         error.contains("ind.cora.allx: at byte") && error.contains("cut short"),
         "{error}"

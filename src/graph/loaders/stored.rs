@@ -14,6 +14,7 @@ use super::npy::{self, Npz};
 use super::npy_header::Header;
 use super::{EdgeCount, finite};
 use crate::graph::coded::CodedRows;
+use crate::graph::larger::{Pairs, Room};
 use crate::graph::mapped::Mapped;
 use crate::graph::{Csr, FeatureStorage, Features, GraphError};
 
@@ -60,7 +61,11 @@ pub fn features(
 }
 
 /// The undirected graph of a `.npy` file with an edge in each row. The pairs stay in the file.
-pub fn graph(path: &Path, nodes: usize) -> Result<(Csr, EdgeCount), GraphError> {
+pub fn graph(
+    path: &Path,
+    nodes: usize,
+    room: Option<&Room>,
+) -> Result<(Csr, EdgeCount), GraphError> {
     let Ok(Table { shape, values }) = table::<i64>(path, None) else {
         let pairs = npy::read::<i64>(path)?.pairs(nodes, Ends::Rows);
         let pairs = pairs.map_err(|what| GraphError::file(path, what))?;
@@ -80,7 +85,40 @@ pub fn graph(path: &Path, nodes: usize) -> Result<(Csr, EdgeCount), GraphError> 
         // Two of them, which were found to be in range just now.
         (ends.next().unwrap_or(0), ends.next().unwrap_or(0))
     });
-    Ok(EdgeCount::of_pairs(nodes, edges, pairs))
+    if room.is_none() {
+        return Ok(EdgeCount::of_pairs(nodes, edges, pairs));
+    }
+    let mut sorted = Pairs::new(room);
+    for (from, to) in pairs {
+        sorted.add(from, to)?;
+    }
+    sorted.counted(nodes)
+}
+
+/// The pairs of a member of an `.npz` file, `[2, edges]`, on disk; none if it does not lie there as
+/// it is, or has another shape.
+pub fn pairs<'a>(
+    path: &Path,
+    member: &str,
+    nodes: usize,
+    room: &'a Room,
+) -> Result<Option<Pairs<'a>>, GraphError> {
+    let Ok(Table { shape, values }) = table::<i64>(path, Some(member)) else {
+        return Ok(None);
+    };
+    let [2, edges] = shape[..] else {
+        return Ok(None);
+    };
+    let mut pairs = Pairs::new(Some(room));
+    // A negative number becomes one that is out of range.
+    let node = |end: i64| {
+        let node = in_range(u64::try_from(end).unwrap_or(u64::MAX), nodes);
+        node.map_err(|what| GraphError::file(path, format!("`{member}`: {what}")))
+    };
+    for (from, to) in values.values(0, edges).zip(values.values(edges, edges)) {
+        pairs.add(node(from)?, node(to)?)?;
+    }
+    Ok(Some(pairs))
 }
 
 /// The array as it lies in the file, if it lies there row by row and as it is.
@@ -245,18 +283,21 @@ mod tests {
         let ends = [0, 1, 1, 0, 2, 2, 1, 2, 0, 1];
         let path = file(folder.path(), ">i8", false, "(5, 2)", &raw(&ends));
         let pairs = vec![(0, 1), (1, 0), (2, 2), (1, 2), (0, 1)];
-        assert_eq!(graph(&path, 3).unwrap(), EdgeCount::undirected(3, pairs));
+        assert_eq!(
+            graph(&path, 3, None).unwrap(),
+            EdgeCount::undirected(3, pairs)
+        );
         for (ends, what) in [
             ([0, 3], "node 3 is not one of the 3 nodes"),
             ([0, -1], "is not one of the 3 nodes"),
         ] {
             let path = file(folder.path(), ">i8", false, "(1, 2)", &raw(&ends));
-            let error = graph(&path, 3).unwrap_err().to_string();
+            let error = graph(&path, 3, None).unwrap_err().to_string();
             assert!(error.contains(what), "{error}");
         }
         let path = file(folder.path(), ">i8", false, "(2, 1)", &raw(&[0, 1]));
         assert!(
-            graph(&path, 3)
+            graph(&path, 3, None)
                 .unwrap_err()
                 .to_string()
                 .contains("two columns")

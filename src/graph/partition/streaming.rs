@@ -47,8 +47,9 @@ pub fn partition(graph: &Csr, workers: usize, penalty: Penalty, random: &mut imp
     let mut assignment = vec![u32::MAX; nodes];
     let (mut sizes, mut beside) = (vec![0_usize; workers], vec![0_usize; workers]);
     for node in order {
+        let neighbours = graph.neighbours(node as usize);
         let assigned = || {
-            let parts = (graph.neighbours(node as usize).iter()).map(|&u| assignment[u as usize]);
+            let parts = neighbours.iter().map(|&u| assignment[u as usize]);
             parts.filter(|&part| part != u32::MAX)
         };
         assigned().for_each(|part| beside[part as usize] += 1);

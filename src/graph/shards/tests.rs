@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -5,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::graph::{
-    BoundaryPlan, DatasetSpec, Partition, PartitionMethod, PartitionSpec, RawDataset,
+    BoundaryPlan, DatasetSpec, Partition, PartitionMethod, PartitionSpec, RawDataset, Room,
 };
 
 /// Data that a test writes, and what they were divided into.
@@ -28,12 +29,18 @@ impl Cut {
     }
 
     fn of(section: &str, workers: usize) -> Self {
+        Self::by(section, PartitionMethod::Random, workers, None)
+    }
+
+    fn by(section: &str, method: PartitionMethod, workers: usize, room: Option<&Room>) -> Self {
         let spec: DatasetSpec = toml::from_str(section).unwrap();
-        let raw = spec.read(Path::new("")).unwrap();
+        let here = Path::new("");
+        let raw = room.map_or_else(|| spec.read(here), |room| spec.read_within(here, room));
+        let raw = raw.unwrap();
         let dataset = raw.split(&spec.split, 3).unwrap();
         let dataset = dataset.measured_by(raw.metric).unwrap();
         let partition = PartitionSpec {
-            method: PartitionMethod::Random,
+            method,
             workers,
             file: None,
             seed: None,
@@ -141,6 +148,115 @@ fn graphs_of_all_kinds_come_back() {
         let folder = tempfile::tempdir().unwrap();
         divided.write(folder.path()).unwrap();
         divided.comes_back(folder.path());
+    }
+}
+
+/// Every file below a folder with its content.
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.extend(files(&path));
+        } else {
+            all.insert(path.clone(), fs::read(&path).unwrap());
+        }
+    }
+    all
+}
+
+#[test]
+fn shards_of_a_graph_on_disk_are_the_same_to_the_byte() {
+    let source = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = source.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    let pairs: Vec<(u32, u32)> = (0..3000)
+        .map(|at| (at * 7919 % 211, at * 104_729 % 199))
+        .collect();
+    let lines = |between: &str| -> String {
+        let line = |(a, b): &(u32, u32)| format!("{a}{between}{b}\n");
+        pairs.iter().map(line).collect()
+    };
+    let nodes = |line: &dyn Fn(u32) -> String| (0..211).map(line).collect::<String>();
+    write("list/pairs.txt", &lines("\t"));
+    write("csv/toy_edges.csv", &lines(","));
+    write(
+        "csv/toy_target.csv",
+        &nodes(&|node| format!("{node},{}\n", node % 3)),
+    );
+    write("ogb/raw/num-node-list.csv", "211\n");
+    write("ogb/raw/edge.csv", &lines(","));
+    write(
+        "ogb/raw/node-feat.csv",
+        &nodes(&|node| format!("{node},0.5\n")),
+    );
+    write(
+        "ogb/raw/node-label.csv",
+        &nodes(&|node| format!("{}\n", node % 4)),
+    );
+    let of = |name: &str, format: &str, rest: &str| {
+        let path = source.path().join(name);
+        format!("path = '{}'\nformat = '{format}'\n{rest}", path.display())
+    };
+    let shares = "split = { train = 0.5, val = 0.2 }";
+    let tiny = 64 << 10;
+    for (section, bytes) in [
+        ("synthetic = { kind = 'rmat', scale = 8, edge_factor = 40, classes = 3, features = 4 }".to_owned(), tiny),
+        ("synthetic = { kind = 'rmat', scale = 8, edges = 2500, classes = 3, features = 4 }\nfeature_storage = 'f16'".to_owned(), tiny),
+        // Belief propagation is in a note of the summary, and needs room.
+        ("synthetic = { kind = 'csbm', nodes = 300, degree = 30, homophily = 0.8, feature_signal = 1.0 }".to_owned(), 1 << 20),
+        (SBM.to_owned(), tiny),
+        ("name = 'cora'".to_owned(), 1 << 20),
+        (of("list", "edge-list", ""), tiny),
+        (of("csv", "csv", shares), tiny),
+        (of("ogb", "ogb", shares), tiny),
+    ] {
+        for (method, workers) in [
+            (PartitionMethod::Random, 3),
+            (PartitionMethod::Ldg, 2),
+            (PartitionMethod::Fennel, 4),
+            (PartitionMethod::Metis, 3),
+        ] {
+            let (held, on_disk) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+            Cut::by(&section, method, workers, None).write(held.path()).unwrap();
+            let room = Room::new(on_disk.path(), bytes).unwrap();
+            Cut::by(&section, method, workers, Some(&room)).write(on_disk.path()).unwrap();
+            let inside = |folder: &Path| -> Vec<(PathBuf, Vec<u8>)> {
+                let named = |(path, content): (PathBuf, Vec<u8>)| {
+                    (path.strip_prefix(folder).unwrap().to_owned(), content)
+                };
+                files(folder).into_iter().map(named).collect()
+            };
+            let (held, on_disk) = (inside(held.path()), inside(on_disk.path()));
+            assert!(held.len() > 13 * workers);
+            assert!(held == on_disk, "{section} by {method:?}");
+        }
+    }
+}
+
+#[test]
+fn a_generated_graph_is_the_same_in_any_number_of_parts_by_any_number_of_threads() {
+    for section in [
+        "synthetic = { kind = 'rmat', scale = 9, edge_factor = 20, classes = 3, features = 4 }",
+        "synthetic = { kind = 'csbm', nodes = 500, degree = 20, homophily = 0.3, feature_signal = 1.0, power_law = 2.5 }",
+    ] {
+        let held = Cut::of(section, 1).dataset;
+        for (workers, threads) in [(1, 3), (2, 1), (5, 2)] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+            let folder = tempfile::tempdir().unwrap();
+            pool.unwrap().install(|| {
+                let room = Room::new(folder.path(), 160 << 10).unwrap();
+                let cut = Cut::by(section, PartitionMethod::Ldg, workers, Some(&room));
+                cut.write(folder.path()).unwrap();
+            });
+            let whole = Shards::open(folder.path()).unwrap().whole().unwrap();
+            assert_eq!(whole.boundary.workers(), workers);
+            assert_eq!(whole.dataset.fingerprint(), held.fingerprint());
+            assert_eq!(whole.dataset.features, held.features);
+        }
     }
 }
 

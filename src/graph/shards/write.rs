@@ -6,14 +6,16 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use half::f16;
+use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
 use super::array::{FileSum, write};
+use super::folder_of;
 use super::meta::{Divided, FORMAT, META, Meta, PartMeta, Storage};
-use super::{PartData, folder_of};
 use crate::atomic;
 use crate::graph::{
-    BoundaryCounts, BoundaryPlan, Dataset, DatasetSpec, Features, GraphError, Labels, Partition,
+    BoundaryCounts, BoundaryPlan, Csr, Dataset, DatasetSpec, Features, GraphError, Labels, Part,
+    Partition,
 };
 
 /// Name of the file that says of unfinished shards what they are to be.
@@ -37,9 +39,9 @@ pub struct Sharding<'a> {
 }
 
 impl Sharding<'_> {
-    /// Writes all parts, one after another, and then `meta.json`. Files that an earlier call left
-    /// are kept. Of features that lie in a file, a row is held at a time. Returns the bytes of all
-    /// files.
+    /// Writes all parts, as many at once as there are threads, and then `meta.json`. Files that an
+    /// earlier call left are kept. Of edges and features a row is held at a time, besides what lies
+    /// in memory already. Returns the bytes of all files.
     ///
     /// # Errors
     /// If the folder has something else, or cannot be written to.
@@ -48,12 +50,31 @@ impl Sharding<'_> {
         Self::may_write(folder, &content)?;
         let storage = storage(&self.dataset.features);
         let counts = BoundaryCounts::new(self.boundary, &self.dataset.features);
-        let mut parts = Vec::new();
-        for (rank, (part, counts)) in self.boundary.parts.iter().zip(counts.parts).enumerate() {
-            let data = PartData::cut(self.dataset, part);
-            let files = Writer::new(folder_of(folder, rank)).part(&data, self.partition.parts)?;
-            parts.push(PartMeta { counts, files });
-        }
+        let rows = self.rows();
+        let files = (self.boundary.parts.par_iter().enumerate())
+            .map(|(rank, part)| {
+                let mut writer = Writer::new(folder_of(folder, rank));
+                writer.structure(part, self.partition.parts)?;
+                writer.edges(
+                    &self.dataset.graph,
+                    |node| {
+                        let owner = self.partition.assignment[node as usize] as usize;
+                        if owner == rank {
+                            return rows[node as usize];
+                        }
+                        // Every source of an edge that ends here is owned, or in the halo.
+                        let range = part.receives[owner].clone();
+                        let place = part.halo[range.clone()].binary_search(&node);
+                        (part.owned.len() + range.start + place.unwrap_or(0)) as u32
+                    },
+                    part,
+                )?;
+                writer.known(self.dataset, part)
+            })
+            .collect::<Result<Vec<Files>, GraphError>>()?;
+        let parts: Vec<PartMeta> = (counts.parts.into_iter().zip(files))
+            .map(|(counts, files)| PartMeta { counts, files })
+            .collect();
         let files = parts.iter().flat_map(|part| part.files.values());
         let bytes = files.map(|file| file.bytes).sum();
         let meta = Meta {
@@ -71,6 +92,17 @@ impl Sharding<'_> {
         // All of it is in `meta.json` now; one that stays does no harm.
         let _ = fs::remove_file(folder.join(BEGUN));
         Ok(bytes)
+    }
+
+    /// The row that each node has where it is owned.
+    fn rows(&self) -> Vec<u32> {
+        let mut rows = vec![0; self.partition.assignment.len()];
+        for part in &self.boundary.parts {
+            for (row, &node) in (0_u32..).zip(&part.owned) {
+                rows[node as usize] = row;
+            }
+        }
+        rows
     }
 
     /// Whether the folder is free, or has these shards, finished or not.
@@ -112,8 +144,12 @@ impl Sharding<'_> {
             }
         }
         let split = &dataset.split;
+        let graph = &dataset.graph;
+        hash.update((graph.edges() as u64).to_le_bytes());
+        for (source, _) in graph.iter_edges() {
+            hash.update(source.to_le_bytes());
+        }
         for list in [
-            dataset.graph.indices(),
             &split.train,
             &split.validation,
             &split.test,
@@ -189,8 +225,16 @@ impl Writer {
     }
 
     fn ids(&mut self, name: &str, ids: &[u32]) -> Result<(), GraphError> {
-        let values = ids.iter().map(|id| id.to_le_bytes());
-        self.put(name, "<u4", &[ids.len()], values)
+        self.numbers(name, ids.len(), ids.iter().copied())
+    }
+
+    fn numbers(
+        &mut self,
+        name: &str,
+        count: usize,
+        numbers: impl Iterator<Item = u32>,
+    ) -> Result<(), GraphError> {
+        self.put(name, "<u4", &[count], numbers.map(u32::to_le_bytes))
     }
 
     fn places(
@@ -203,8 +247,8 @@ impl Writer {
         self.put(name, "<i8", &shape, values)
     }
 
-    fn part(mut self, data: &PartData, workers: usize) -> Result<Files, GraphError> {
-        let part = &data.part;
+    /// Who is where, and which rows cross.
+    fn structure(&mut self, part: &Part, workers: usize) -> Result<(), GraphError> {
         self.ids("owned.npy", &part.owned)?;
         self.ids("halo.npy", &part.halo)?;
         let ends = |length: &dyn Fn(usize) -> usize| {
@@ -215,30 +259,57 @@ impl Writer {
             ends.into_iter()
         };
         self.places("halo_offsets.npy", ends(&|peer| part.receives[peer].len()))?;
-        let sends: Vec<u32> = (0..workers)
-            .flat_map(|peer| part.sends[peer].iter().copied())
-            .collect();
-        self.ids("sends.npy", &sends)?;
-        self.places("send_offsets.npy", ends(&|peer| part.sends[peer].len()))?;
-        self.places("indptr.npy", data.adjacency.offsets().iter().copied())?;
-        self.ids("indices.npy", data.adjacency.indices())?;
-        // No node has more neighbours than there are nodes, whose number fits.
-        let degrees: Vec<u32> = data.degrees.iter().map(|&degree| degree as u32).collect();
-        self.ids("degrees.npy", &degrees)?;
-        self.features(&data.features)?;
-        self.labels(&data.labels)?;
-        self.ids("train.npy", &data.split.train)?;
-        self.ids("validation.npy", &data.split.validation)?;
-        self.ids("test.npy", &data.split.test)?;
+        let sends = (0..workers).flat_map(|peer| part.sends[peer].iter().copied());
+        let sent = (0..workers).map(|peer| part.sends[peer].len()).sum();
+        self.numbers("sends.npy", sent, sends)?;
+        self.places("send_offsets.npy", ends(&|peer| part.sends[peer].len()))
+    }
+
+    /// Edges that end in the nodes of a part, given the local row of each source.
+    fn edges(
+        &mut self,
+        graph: &Csr,
+        local: impl Fn(u32) -> u32,
+        part: &Part,
+    ) -> Result<(), GraphError> {
+        let owned = part.owned.iter().map(|&node| node as usize);
+        let mut ends = vec![0];
+        ends.extend(owned.clone().scan(0, |end, node| {
+            *end += graph.degree(node);
+            Some(*end)
+        }));
+        let edges = part.internal_edges + part.cut_edges;
+        self.places("indptr.npy", ends.into_iter())?;
+        let rows = owned.flat_map(|node| {
+            let mut row: Vec<u32> = graph.neighbours(node).iter().map(|&u| local(u)).collect();
+            row.sort_unstable();
+            row
+        });
+        self.numbers("indices.npy", edges, rows)?;
+        let nodes = part.owned.iter().chain(&part.halo);
+        // Of the whole graph, so that normalisation does not depend on the partition. No node has
+        // more neighbours than there are nodes, whose number fits.
+        let degrees = nodes.map(|&node| graph.degree(node as usize) as u32);
+        self.numbers("degrees.npy", part.owned.len() + part.halo.len(), degrees)
+    }
+
+    /// What is known of the nodes of a part; all its files.
+    fn known(mut self, dataset: &Dataset, part: &Part) -> Result<Files, GraphError> {
+        self.features(&dataset.features, &part.owned)?;
+        self.labels(&dataset.labels.select(&part.owned))?;
+        let split = &dataset.split;
+        self.ids("train.npy", &part.training_rows(&split.train))?;
+        self.ids("validation.npy", &part.training_rows(&split.validation))?;
+        self.ids("test.npy", &part.training_rows(&split.test))?;
         Ok(self.files)
     }
 
-    fn features(&mut self, features: &Features) -> Result<(), GraphError> {
-        let shape = [features.rows(), features.width()];
-        // A row at a time.
-        let rows = (0..shape[0]).flat_map(|row| {
+    /// Features of these nodes, a row at a time.
+    fn features(&mut self, features: &Features, nodes: &[u32]) -> Result<(), GraphError> {
+        let shape = [nodes.len(), features.width()];
+        let rows = nodes.iter().flat_map(|&node| {
             let mut values = vec![0.0; shape[1]];
-            features.copy_row_into(row, &mut values);
+            features.copy_row_into(node as usize, &mut values);
             values
         });
         match (storage(features), features) {
@@ -251,10 +322,19 @@ impl Writer {
                     ..
                 },
             ) => {
-                self.places("features_indptr.npy", offsets.iter().copied())?;
-                self.ids("features_indices.npy", columns)?;
-                let stored = values.iter().map(|value| value.to_le_bytes());
-                self.put("features_data.npy", "<f4", &[values.len()], stored)
+                let ranges = nodes.iter().map(|&node| node as usize);
+                let ranges = ranges.map(|node| offsets[node]..offsets[node + 1]);
+                let mut ends = vec![0];
+                ends.extend(ranges.clone().scan(0, |end, range| {
+                    *end += range.len();
+                    Some(*end)
+                }));
+                let stored = ends.last().copied().unwrap_or(0);
+                self.places("features_indptr.npy", ends.into_iter())?;
+                let all = ranges.clone().flatten().map(|place| columns[place]);
+                self.numbers("features_indices.npy", stored, all)?;
+                let all = ranges.flatten().map(|place| values[place].to_le_bytes());
+                self.put("features_data.npy", "<f4", &[stored], all)
             }
             (Storage::F16, _) => {
                 // Exact: they were in half precision.
