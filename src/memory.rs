@@ -88,7 +88,14 @@ fn left() -> Option<(u64, &'static str)> {
         Path::new("/sys/fs/cgroup"),
     )
     .map(|left| (left, "what its control group leaves"));
-    let least = [by_hand, machine, group].into_iter().flatten();
+    // Soft limits, which count; "unlimited" is no number.
+    let limit = |limit, taken, name| {
+        let limit = field(Path::new("/proc/self/limits"), limit)?;
+        Some((limit.saturating_sub(of_process(taken)), name))
+    };
+    let space = limit("Max address space", "VmSize:", "what `ulimit -v` leaves");
+    let data = limit("Max data size", "VmData:", "what `ulimit -d` leaves");
+    let least = [by_hand, machine, group, space, data].into_iter().flatten();
     least
         .min_by_key(|(left, _)| *left)
         // What this process has freed and not given back serves it again.

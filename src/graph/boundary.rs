@@ -42,6 +42,8 @@ pub struct Part {
     /// Global numbers of the other workers' nodes that its own have as in-neighbours, grouped by
     /// owner ascending, ascending within an owner: local row `owned.len() + i` is node `halo[i]`.
     pub halo: Vec<u32>,
+    /// The row that each node of the halo has where it is owned.
+    pub halo_rows: Vec<u32>,
     /// For each worker that needs some the local rows it needs, in the order of its halo.
     pub sends: Peers<Vec<u32>>,
     /// For each worker whose rows are in `halo`, where.
@@ -106,6 +108,7 @@ impl BoundaryPlan {
             }
             parts.push(Part {
                 training: owned.len(),
+                halo_rows: halo.iter().map(|&node| row_of[node as usize]).collect(),
                 owned,
                 halo,
                 sends: Peers::default(),
@@ -115,10 +118,9 @@ impl BoundaryPlan {
             });
         }
         for to in 0..parts.len() {
-            // A copy, as the parts that it names are written to.
-            for node in parts[to].halo.clone() {
-                let sends = &mut parts[owner(node)].sends;
-                sends.of(to).push(row_of[node as usize]);
+            for at in 0..parts[to].halo.len() {
+                let (from, row) = (owner(parts[to].halo[at]), parts[to].halo_rows[at]);
+                parts[from].sends.of(to).push(row);
             }
         }
         Self {

@@ -150,6 +150,8 @@ pub struct Shard {
     pub nodes: Vec<u32>,
     /// Number of owned nodes.
     pub owned: usize,
+    /// The row that each node of the halo has at its owner, `[halo]`.
+    pub halo_rows: Vec<u32>,
     /// For each worker that needs some, the owned rows it needs.
     pub sends: Peers<Vec<u32>>,
     /// For each worker whose rows are in the halo, where.
@@ -188,6 +190,7 @@ impl Shard {
         Ok(Self {
             nodes,
             owned,
+            halo_rows: part.halo_rows,
             sends: part.sends,
             receives: part.receives,
             adjacency: data.adjacency,

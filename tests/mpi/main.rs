@@ -225,6 +225,13 @@ fn processes_that_have_a_shard_each_train_what_the_simulation_trains_on_the_grap
         kind = "retexo"
         rounds_per_layer = 3
         [[strategy]]
+        kind = "sancus"
+        [[strategy]]
+        kind = "ecgraph"
+        [[strategy]]
+        kind = "fedavg"
+        local_steps = 1
+        [[strategy]]
         kind = "varco"
         label = "validation"
         schedule = { kind = "adaptive-validation", from = 8 }

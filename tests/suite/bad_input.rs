@@ -303,6 +303,28 @@ fn strategies_and_their_options_are_named() {
 }
 
 #[test]
+fn keys_that_belong_elsewhere_are_told_where() {
+    for (from, to, says) in [
+        (
+            "kind = \"isolated\"",
+            "kind = \"isolated\"\nfeedback = true",
+            &[
+                "x.toml:23",
+                "unknown key `feedback`",
+                "is a key of `gradients`: gradients = { feedback = … }",
+            ][..],
+        ),
+        (
+            "kind = \"isolated\"",
+            "kind = \"isolated\"\nepochs = 7",
+            &["x.toml:23", "`epochs` is a key of [training]"],
+        ),
+    ] {
+        Bad::new(from, to, says).check();
+    }
+}
+
+#[test]
 fn options_that_do_not_suit_the_model_are_named_before_anything_trains() {
     for (from, to, says) in [
         (

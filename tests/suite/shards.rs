@@ -15,7 +15,7 @@ use grapevine::sim::{Outcome, Setting};
 use grapevine::strategies::{self, Strategy};
 
 /// Strategies that need no more than a part and numbers.
-const FROM_SHARDS: [(&str, &str); 16] = [
+const FROM_SHARDS: [(&str, &str); 25] = [
     ("full", ""),
     ("full", "cache_features = false\noverlap = true"),
     ("isolated", ""),
@@ -28,7 +28,19 @@ const FROM_SHARDS: [(&str, &str); 16] = [
     ("adaqp", "assign_every = 2"),
     ("adaqp", "bits = 4"),
     ("retexo", ""),
+    ("sylvie", ""),
+    ("sylvie", "fresh_every = 3"),
+    ("cagnet", ""),
+    ("sancus", "bound = 2"),
+    ("ecgraph", "period = 2"),
+    ("fedavg", "absent = 0.4"),
     ("train", "late = true"),
+    ("train", "rows = \"blocks\""),
+    ("train", "bound = 2"),
+    (
+        "train",
+        "gradients = { codec = { kind = \"power_sgd\", rank = 2 } }",
+    ),
     (
         "train",
         "codec = \"top_k\"\nratio = 4\ncache_features = false",
@@ -258,7 +270,7 @@ fn what_does_not_fit_shards_is_refused_in_a_sentence() {
     };
     let other = "is 4, and the shards are of 3 parts: write `workers = 3`";
     refused(4, "", &[], other);
-    for kind in ["grappa", "llcg", "cluster"] {
+    for kind in ["grappa", "llcg", "cluster", "fedgcn"] {
         let entry = format!("[[strategy]]\nkind = \"{kind}\"\n");
         refused(
             3,

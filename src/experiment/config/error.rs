@@ -5,7 +5,7 @@ use std::io;
 
 use thiserror::Error;
 
-use super::homes::{SECTIONS, sections_with};
+use super::homes::{SECTIONS, is_of_gradients, sections_with};
 
 /// Where a key or a value was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -174,11 +174,15 @@ fn in_section(section: &str) -> String {
 /// Where an unknown key belongs, if other sections have it. Of figures and claims nothing is said:
 /// their keys are called like others by chance.
 fn elsewhere(section: &str, problem: &Problem) -> String {
-    let Problem::UnknownKey { key, .. } = problem else {
+    let Problem::UnknownKey { key, known } = problem else {
         return String::new();
     };
-    let homes = sections_with(key);
     let settings = section.trim_matches(['[', ']']);
+    let has_gradients = settings == "strategy" && known.iter().any(|known| known == "gradients");
+    if has_gradients && is_of_gradients(key) {
+        return format!(". `{key}` is a key of `gradients`: gradients = {{ {key} = … }}");
+    }
+    let homes = sections_with(key);
     let is_one = ["", "strategy"].contains(&settings) || SECTIONS.contains(&settings);
     if homes.is_empty() || !is_one {
         return String::new();

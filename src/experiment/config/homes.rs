@@ -7,6 +7,7 @@ use crate::graph::{DatasetSpec, PartitionSpec, TaskSpec};
 use crate::model::{ModelConfig, OptimizerConfig};
 use crate::net::NetworkSpec;
 use crate::sim::{ComputeConfig, DeviceConfig, TrainingConfig};
+use crate::strategies::parts::Gradients;
 
 /// The names of the sections of one training setting, which are the first parts of all keys that a
 /// sweep may change.
@@ -42,6 +43,11 @@ pub(super) fn sections_with(key: &str) -> Vec<&'static str> {
     with.map(|(section, _)| section).collect()
 }
 
+/// Whether the table `gradients` of a strategy has such a key.
+pub(super) fn is_of_gradients(key: &str) -> bool {
+    keys_of::<Gradients>(None).iter().any(|known| known == key)
+}
+
 /// All keys of a section: what serde says it expected in the place of one that nothing has.
 fn keys_of<T: DeserializeOwned>(beside: Option<(&str, &str)>) -> Vec<String> {
     let given = beside.map(|(key, value)| (key.to_owned(), value.into()));
@@ -72,6 +78,7 @@ mod tests {
         ] {
             assert!(sections_with(key).contains(&section), "{key}");
         }
+        assert!(is_of_gradients("codec") && is_of_gradients("every") && !is_of_gradients("rank"));
         assert!(sections_with("?").is_empty());
         assert!(sections_with("hiden").is_empty());
     }

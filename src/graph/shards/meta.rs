@@ -11,7 +11,7 @@ use crate::graph::{BoundaryCounts, DataSummary, Metric, PartCounts, PartitionMet
 pub(super) const META: &str = "meta.json";
 
 /// Version of the format; a program reads its own alone.
-pub(super) const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 2;
 
 /// How values of features are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,6 +4,7 @@
 //! ```text
 //!   meta.json                       sizes, rows between each two parts, hash of every file
 //!   part-0/  owned  halo  halo_offsets        node numbers; rows of owner o are halo[o..o + 1]
+//!            halo_rows                        the row of each at its owner
 //!            indptr  indices  degrees         edges that end here, columns [owned, halo]
 //!            sends  send_offsets              own rows that others need
 //!            features  labels                 of owned nodes

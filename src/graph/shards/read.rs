@@ -33,8 +33,9 @@ impl Shards {
         let nodes = self.meta.data.nodes;
         let owned = files.ids("owned.npy", nodes)?;
         let halo = files.ids("halo.npy", nodes)?;
+        let halo_rows = files.ids("halo_rows.npy", nodes)?;
         let rows = owned.len() + halo.len();
-        let ranges = files.ranges("halo_offsets.npy", halo.len())?;
+        let receives = of_peers(files.ranges("halo_offsets.npy", halo.len())?);
         let sent = files.ids("sends.npy", owned.len())?;
         let sends = files.ranges("send_offsets.npy", sent.len())?;
         let offsets = files.places("indptr.npy")?;
@@ -48,6 +49,7 @@ impl Shards {
         let lengths = [
             ("owned.npy", owned.len(), counts.owned),
             ("halo.npy", halo.len(), counts.halo),
+            ("halo_rows.npy", halo_rows.len(), counts.halo),
             ("indptr.npy", adjacency.nodes(), counts.owned),
             (
                 "indices.npy",
@@ -64,13 +66,24 @@ impl Shards {
                 return Err(files.wrong(name, &what));
             }
         }
+        for (peer, range) in receives.iter() {
+            let most = self.meta.parts[peer].counts.owned;
+            if halo_rows[range.clone()]
+                .iter()
+                .any(|&row| row as usize >= most)
+            {
+                let what = format!("has a row that is not below {most}, those of part {peer}");
+                return Err(files.wrong("halo_rows.npy", &what));
+            }
+        }
         let part = Part {
             sends: of_peers(sends.map(|(peer, range)| (peer, sent[range].to_vec()))),
-            receives: of_peers(ranges),
+            receives,
             internal_edges: counts.internal_edges,
             cut_edges: counts.cut_edges,
             training: counts.training,
             owned,
+            halo_rows,
             halo,
         };
         let split = Split {

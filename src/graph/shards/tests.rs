@@ -314,7 +314,7 @@ fn every_fault_is_a_sentence_that_names_the_file() {
     // Each file of a part, altered in a byte, cut short and away.
     let files = fs::read_dir(folder.join("part-1")).unwrap();
     let files: Vec<PathBuf> = files.map(|entry| entry.unwrap().path()).collect();
-    assert_eq!(files.len(), 13);
+    assert_eq!(files.len(), 14);
     for path in files {
         let whole = fs::read(&path).unwrap();
         let mut altered = whole.clone();
@@ -342,11 +342,11 @@ fn every_fault_is_a_sentence_that_names_the_file() {
     let text = fs::read_to_string(&meta).unwrap();
     for (from, to, expected) in [
         (
-            "\"format\": 1",
             "\"format\": 2",
-            "have version 2 of the format",
+            "\"format\": 1",
+            "have version 1 of the format",
         ),
-        ("\"format\": 1,", "", "does not say its `format`"),
+        ("\"format\": 2,", "", "does not say its `format`"),
         ("{", "", "is not whole"),
         (
             "\"owned\"",

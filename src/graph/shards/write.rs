@@ -62,10 +62,12 @@ impl Sharding<'_> {
                         if owner == rank {
                             return rows[node as usize];
                         }
-                        // Every source of an edge that ends here is owned, or in the halo.
                         let range = part.receives[owner].clone();
                         let place = part.halo[range.clone()].binary_search(&node);
-                        (part.owned.len() + range.start + place.unwrap_or(0)) as u32
+                        let Ok(place) = place else {
+                            unreachable!("an edge into a part comes from there or from its halo");
+                        };
+                        (part.owned.len() + range.start + place) as u32
                     },
                     part,
                 )?;
@@ -251,6 +253,7 @@ impl Writer {
     fn structure(&mut self, part: &Part, workers: usize) -> Result<(), GraphError> {
         self.ids("owned.npy", &part.owned)?;
         self.ids("halo.npy", &part.halo)?;
+        self.ids("halo_rows.npy", &part.halo_rows)?;
         let ends = |length: &dyn Fn(usize) -> usize| {
             let mut ends = vec![0; workers + 1];
             for peer in 0..workers {

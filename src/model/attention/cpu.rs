@@ -174,7 +174,7 @@ impl<B: Host> AttentionKernels for B {
                 // memory.
                 let share = 1.0 / heads as f32;
                 let mut dots = heads::dots(rows, &g, &x, width, heads, 1);
-                dots.iter_mut().for_each(|dot| *dot *= share);
+                for dot in &mut dots { *dot *= share; }
                 dots
             }
         );

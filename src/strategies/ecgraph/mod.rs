@@ -110,6 +110,10 @@ impl Strategy for EcGraph {
         !batches
     }
 
+    fn trains_from_shards(&self, batches: bool) -> bool {
+        !batches
+    }
+
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
         if setting.model.layers() < 2 {
             return Err(OptionError::key(

@@ -153,6 +153,11 @@ impl FedGcn {
 }
 
 impl Strategy for FedGcn {
+    fn trains_from_shards(&self, batches: bool) -> bool {
+        // With sums the server has to know everybody's nodes.
+        !batches && self.hops == 0
+    }
+
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
         if self.hops > 0 && !sums::can_be_made(&setting.model) {
             let what = "is of sums with which a gcn with self-loops begins: take model.kind = \"gcn\", or hops = 0";

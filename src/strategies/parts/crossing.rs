@@ -91,18 +91,17 @@ impl Crossing {
         let (shard, rank) = (worker.shard(), worker.rank());
         let (mut sends, mut receives) = (Peers::default(), Peers::default());
         let mut blocks = Peers::default();
-        for (peer, part) in worker.setting().boundary.parts.iter().enumerate() {
+        for (peer, part) in worker.setting().counts.parts.iter().enumerate() {
             if peer == rank {
                 continue;
             }
             let range = shard.receives[peer].clone();
-            let read = &shard.nodes[shard.owned..][range.clone()];
             *sends.of(peer) = (0_u32..).take(shard.owned).collect();
-            *receives.of(peer) = range;
             *blocks.of(peer) = Block {
-                rows: part.owned.len(),
-                read: part.rows_of(read),
+                rows: part.owned,
+                read: shard.halo_rows[range.clone()].to_vec(),
             };
+            *receives.of(peer) = range;
         }
         Self {
             blocks: Some(blocks),

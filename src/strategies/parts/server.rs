@@ -104,7 +104,7 @@ pub fn average(worker: &mut Worker, model: Gnn, takes_part: &[bool]) -> Result<G
 
 /// How much each model weighs in the mean.
 pub fn shares(worker: &Worker, takes_part: &[bool]) -> Vec<f64> {
-    let parts = worker.setting().boundary.parts.iter();
+    let parts = worker.setting().counts.parts.iter();
     let of = |nodes: usize, takes: bool| if takes { nodes } else { 0 };
     let nodes = parts
         .zip(takes_part)

@@ -26,6 +26,7 @@ fn shard() -> Shard {
     Shard {
         nodes: vec![0, 1, 10, 12, 14, 16, 18, 20, 21, 25, 29],
         owned: 2,
+        halo_rows: vec![0; 9],
         sends: Peers::default(),
         receives,
         adjacency: Csr::rectangular(2, 11, edges.into_iter()),
