@@ -43,6 +43,13 @@ pub(super) fn rows_of(epoch: usize, decision: &Decision, blank: Blank<'_>) -> Ve
             };
             bits.iter().flat_map(message).collect()
         }
+        Decision::ReaderBits(bits) => {
+            let row = |(reader, bits): (u64, &Bits)| DecisionRow {
+                to: Some(reader),
+                ..row(bits.count().into(), DecisionKind::Bits)
+            };
+            (0..).zip(bits).map(row).collect()
+        }
         // Uniform and random bits follow from options and seed: nothing was decided.
         Decision::Bits(_) => Vec::new(),
     }
@@ -53,6 +60,7 @@ pub(super) fn decisions_of<'a>(
     rows: impl Iterator<Item = &'a DecisionRow>,
 ) -> BTreeMap<usize, Decision> {
     let mut decisions = BTreeMap::new();
+    let mut of_readers: BTreeMap<usize, Vec<Bits>> = BTreeMap::new();
     let mut assigned: BTreeMap<usize, (usize, BTreeMap<_, Vec<Bits>>)> = BTreeMap::new();
     for row in rows {
         let epoch = row.epoch as usize;
@@ -61,6 +69,12 @@ pub(super) fn decisions_of<'a>(
             continue;
         }
         let of_bits = |bits: &Bits| f64::from(bits.count()) == row.value;
+        if row.from.is_none() {
+            let bits = Bits::ALL.into_iter().find(of_bits);
+            // Those of all workers, in their order.
+            of_readers.entry(epoch).or_default().extend(bits);
+            continue;
+        }
         let (Some(layer), Some(from), Some(to), Some(rows), Some(bits)) = (
             row.layer,
             row.from,
@@ -81,6 +95,8 @@ pub(super) fn decisions_of<'a>(
         *group = rows as usize;
         messages.entry((layer as u32, lane)).or_default().push(bits);
     }
+    let of_readers = of_readers.into_iter();
+    decisions.extend(of_readers.map(|(epoch, bits)| (epoch, Decision::ReaderBits(bits))));
     for (epoch, (group, bits)) in assigned {
         let bits = Arc::new(bits);
         decisions.insert(epoch, Decision::Bits(RowBits::Assigned { group, bits }));
@@ -107,11 +123,16 @@ mod tests {
             group: 100,
             bits: Arc::new(bits.collect()),
         });
-        let all = BTreeMap::from([(3, Decision::Ratio(21.375)), (50, assigned)]);
+        let of_readers = Decision::ReaderBits(vec![Bits::One, Bits::Eight, Bits::One]);
+        let all = BTreeMap::from([
+            (3, Decision::Ratio(21.375)),
+            (7, of_readers),
+            (50, assigned),
+        ]);
         let rows = all.iter();
         let rows = rows.flat_map(|(&at, decision)| rows_of(at, decision, &DecisionRow::default));
         let rows: Vec<DecisionRow> = rows.collect();
-        assert_eq!(rows.len(), 1 + 9);
+        assert_eq!(rows.len(), 1 + 3 + 9);
         assert_eq!(decisions_of(rows.iter()), all);
     }
 

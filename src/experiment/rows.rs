@@ -331,13 +331,14 @@ table! {
         seed: u64,
         /// The first epoch for which it holds: ratios for one, bits until others are decided.
         epoch: u64,
-        /// `ratio` (of compression) or `bits` (of the values of a group of rows).
+        /// `ratio` (of compression) or `bits` (of the values of a group of rows, or of all rows
+        /// that a worker reads).
         decision: DecisionKind,
         /// What the message carries; empty for a ratio, which is that of all.
         kind: Option<TrafficKind>,
-        /// Layer whose input or gradient the message carries; null for a ratio.
+        /// Layer whose input or gradient the message carries; null for all.
         layer: Option<u64>,
-        /// Sending worker; null for a ratio.
+        /// Sending worker; null for all.
         from: Option<u64>,
         /// Receiving worker; null for a ratio.
         to: Option<u64>,

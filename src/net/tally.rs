@@ -35,6 +35,14 @@ impl Tally {
         }
     }
 
+    /// Adds to some of them, from a place on.
+    pub fn add(&self, start: usize, values: &[f32]) {
+        let all = &mut self.lock()[start..];
+        for (place, value) in all.iter_mut().zip(values) {
+            *place += *value;
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Vec<f32>> {
         // Plain numbers, each written whole: a panic elsewhere leaves nothing half done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

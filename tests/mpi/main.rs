@@ -228,6 +228,8 @@ fn processes_that_have_a_shard_each_train_what_the_simulation_trains_on_the_grap
         kind = "sancus"
         [[strategy]]
         kind = "ecgraph"
+        period = 2
+        tune = true
         [[strategy]]
         kind = "fedavg"
         local_steps = 1

@@ -157,12 +157,14 @@ fn drawn_late_and_quantised_rows_repeat_themselves_too() {
         "kind = \"pipe\"\nsmoothing = \"both\"",
         "kind = \"adaqp\"\nassign_every = 2\ngroup = 5",
         "kind = \"adaqp\"\nbits = \"random\"",
+        "kind = \"ecgraph\"\nperiod = 3\ntune = true",
     ];
     let rivals = rivals.map(|rival| format!("[[strategy]]\n{rival}\n"));
     let folder = folder_with(&format!("{EXPERIMENT}{}", rivals.concat()));
     run(folder.path(), "first", "1", &["seeds=[5]"]);
     run(folder.path(), "two", "2", &["seeds=[5]"]);
     assert_same_tables(folder.path(), "first", "two");
+    grapevine(folder.path(), &["verify", "two"]).expect(0);
 }
 
 #[test]

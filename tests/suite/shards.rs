@@ -32,7 +32,7 @@ const FROM_SHARDS: [(&str, &str); 25] = [
     ("sylvie", "fresh_every = 3"),
     ("cagnet", ""),
     ("sancus", "bound = 2"),
-    ("ecgraph", "period = 2"),
+    ("ecgraph", "period = 2\ntune = true"),
     ("fedavg", "absent = 0.4"),
     ("train", "late = true"),
     ("train", "rows = \"blocks\""),

@@ -9,7 +9,7 @@ use grapevine::model::{ModelKind, NormKind};
 use grapevine::net::{AllReduceChoice, ExchangeKind};
 
 /// Strategies with options, and whether they can, must or cannot train in mini-batches.
-const TRAININGS: [(&str, &str, Option<bool>); 65] = [
+const TRAININGS: [(&str, &str, Option<bool>); 66] = [
     ("full", "", None),
     (
         "full",
@@ -82,6 +82,7 @@ const TRAININGS: [(&str, &str, Option<bool>); 65] = [
     ),
     ("sylvie", "late = false", None),
     ("ecgraph", "period = 2", Some(false)),
+    ("ecgraph", "period = 3\ntune = true", Some(false)),
     (
         "ecgraph",
         "period = 3\nbits = 4\nexchange = \"product\"\noverlap = true",

@@ -3,7 +3,7 @@
 use crate::common::Case;
 use grapevine::model::ModelKind;
 use grapevine::net::{Traffic, TrafficKind};
-use grapevine::sim::{Outcome, Setting};
+use grapevine::sim::{Decision, Outcome, Setting};
 
 struct Run {
     setting: std::sync::Arc<Setting>,
@@ -246,6 +246,50 @@ fn ecgraph_sends_whole_rows_now_and_then_and_two_bits_between() {
             assert_eq!(of(TrafficKind::ActivationGradient), back);
         }
     }
+}
+
+#[test]
+fn a_tuned_ecgraph_sends_as_many_bits_as_it_decided_for_each_reader() {
+    let case = Case {
+        workers: 3,
+        layers: 3,
+        epochs: 14,
+        ..Case::default()
+    };
+    let run = Run::new(&case, "ecgraph", "period = 4\ntune = true");
+    let parts = &run.setting.boundary.parts;
+    let widths = run.widths();
+    let mut bits = Vec::new();
+    let mut seen = std::collections::BTreeSet::new();
+    for epoch in 0..case.epochs {
+        match run.outcome.decisions.get(&epoch) {
+            Some(Decision::ReaderBits(now)) => bits.clone_from(now),
+            Some(other) => panic!("{other:?}"),
+            None => {}
+        }
+        let mut between = 0;
+        for (part, bits) in parts.iter().zip(&bits) {
+            let bits = u64::from(bits.count());
+            seen.insert(bits);
+            for (_, range) in part.receives.iter() {
+                let rows = range.len() as u64;
+                let hidden = widths[1..case.layers].iter();
+                between += hidden
+                    .map(|width| 4 * rows + (bits * rows * width).div_ceil(8) + rows.div_ceil(4))
+                    .sum::<u64>();
+            }
+        }
+        let whole = epoch % 4 == 0;
+        if !whole {
+            assert_eq!(run.epoch(epoch, TrafficKind::Activation), between);
+        }
+        // Two floats for each worker, of which all together send 2(P − 1) times as many.
+        let told = !whole && epoch + 1 < case.epochs;
+        let expected = if told { 2 * 2 * 4 * 6 } else { 0 };
+        assert_eq!(run.epoch(epoch, TrafficKind::Control), expected);
+    }
+    assert!(seen.len() > 1, "bits change: {seen:?}");
+    assert!(run.outcome.decisions.contains_key(&0));
 }
 
 #[test]

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use super::{Scores, Setting, Shard, SimError};
 use crate::model::{Aggregation, Block, Input, Matrix, Place};
-use crate::net::{Inbox, Message, NetError};
+use crate::net::{Inbox, Message, NetError, floats, to_bytes};
 use piece::Piece;
 use scores::Verdict;
 
@@ -117,6 +117,31 @@ impl Evaluation {
             })
         })?;
         Ok(verdict.map(|verdict| verdict.scores))
+    }
+
+    /// The values that worker 0 has, where another process has a part of its own to evaluate with
+    /// them; `None` where they are here.
+    pub(super) fn of_first(
+        &self,
+        values: impl FnOnce() -> Vec<f32>,
+        aside: Aside<'_>,
+    ) -> Result<Option<Vec<f32>>, SimError> {
+        match self.alone {
+            None => Ok(None),
+            Some(0) => {
+                let payload = to_bytes(&values());
+                let to = |peer| Message {
+                    peer,
+                    payload: payload.clone(),
+                };
+                aside((1..self.setting.workers()).map(to).collect(), &[])?;
+                Ok(None)
+            }
+            Some(_) => {
+                let inbox = aside(Vec::new(), &[0])?;
+                Ok(Some(floats(&inbox[0].payload).collect()))
+            }
+        }
     }
 
     /// What all layers make of the rows.

@@ -1,6 +1,6 @@
 //! What training decides on its way, which its plan cannot know.
 
-use crate::net::RowBits;
+use crate::net::{Bits, RowBits};
 
 /// What the training decided for an epoch. It is recorded in the table of decisions, so that a plan
 /// made afterwards is exact.
@@ -10,4 +10,6 @@ pub enum Decision {
     Ratio(f64),
     /// The bits of the rows of every message, for this epoch and those after it.
     Bits(RowBits),
+    /// The bits of the rows that each worker reads, for this epoch and those after it.
+    ReaderBits(Vec<Bits>),
 }

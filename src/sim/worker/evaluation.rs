@@ -5,7 +5,7 @@ use std::time::Instant;
 use burn::module::Module;
 
 use super::Worker;
-use crate::model::{Gnn, Matrix};
+use crate::model::{Gnn, Matrix, parameters, with_parameters};
 use crate::sim::evaluation::{Aside, Evaluation, Inference, NodeRows};
 use crate::sim::{Scores, SimError};
 
@@ -105,5 +105,24 @@ impl Worker {
             layers: model.layers(),
             layer: &|layer, block, input| model.layer(layer, block, input),
         })
+    }
+
+    /// As [`Self::evaluate_model`], of the model that worker 0 has, where others have their own.
+    ///
+    /// # Errors
+    /// If another worker failed.
+    pub fn evaluate_first_model(
+        &mut self,
+        epoch: usize,
+        model: &Gnn,
+    ) -> Result<Option<Scores>, SimError> {
+        if !self.evaluates(epoch) {
+            return Ok(None);
+        }
+        let own = || parameters(model);
+        match self.evaluating(|evaluation, aside| evaluation.of_first(own, aside))? {
+            None => self.evaluate_model(epoch, model),
+            Some(values) => self.evaluate_model(epoch, &with_parameters(model.clone(), &values)),
+        }
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::net::{
-    Buckets, Bytes, Codec, CodecKey, CodecLane, NetError, RelativeError, Rows, Way, f32_bytes,
-    floats, to_bytes,
+    Bits, Buckets, Bytes, Codec, CodecKey, CodecLane, NetError, RelativeError, Rows, Tally, Way,
+    f32_bytes, floats, to_bytes,
 };
 
 /// What one worker remembers of its messages.
@@ -65,13 +65,21 @@ impl Trend {
 /// alone.
 #[derive(Clone)]
 pub struct Compensated {
-    /// The quantiser.
+    /// The quantiser of gradients, and of rows of whose reader nothing else is said.
     pub buckets: Buckets,
+    /// Bits of the rows that each worker reads, where they are its own.
+    pub readers: Vec<Bits>,
+    /// For each worker that reads, how many of its rows were not predicted, and how many there were
+    /// in messages that say which: where they are to be counted.
+    pub told: Option<Arc<Tally>>,
     /// Rounds from one with whole rows to the next.
     pub period: u64,
     /// This worker's.
     pub memory: Arc<Memory>,
 }
+
+/// The number of the choice that takes nothing of what was sent.
+const PREDICTED: u8 = 1;
 
 /// What a reader may take for a row.
 const CHOICES: [fn(f32, f32) -> f32; 3] = [
@@ -88,6 +96,12 @@ impl Memory {
 }
 
 impl Compensated {
+    /// The quantiser of rows for a reader.
+    fn for_reader(&self, lane: CodecLane) -> Buckets {
+        let bits = self.readers.get(lane.reader as usize);
+        bits.map_or(self.buckets, |&bits| Buckets(bits))
+    }
+
     fn is_whole(&self, round: u64) -> bool {
         round.is_multiple_of(self.period)
     }
@@ -104,14 +118,22 @@ impl Compensated {
             *trend = trend.followed_by(rows.values().to_vec(), key.round);
             return to_bytes(rows.values());
         }
-        let quantised = self.buckets.encode(rows);
-        let decoded = (self.buckets).decode(&quantised, rows.rows(), rows.width());
+        let buckets = self.for_reader(lane);
+        let quantised = buckets.encode(rows);
+        let decoded = buckets.decode(&quantised, rows.rows(), rows.width());
         let predicted = trend.predicted(key.round);
         let mut bytes = vec![0; Self::choice_bytes(rows.rows())];
         let width = rows.width().max(1);
+        let mut not_predicted = 0_u32;
         let pairs = decoded.chunks(width).zip(predicted.chunks(width));
         for (at, (row, (quantised, predicted))) in rows.iter().zip(pairs).enumerate() {
-            bytes[at / 4] |= nearest(row, quantised, predicted) << (2 * (at % 4));
+            let choice = nearest(row, quantised, predicted);
+            bytes[at / 4] |= choice << (2 * (at % 4));
+            not_predicted += u32::from(choice != PREDICTED);
+        }
+        if let Some(told) = &self.told {
+            let counts = [not_predicted as f32, rows.rows() as f32];
+            told.add(2 * lane.reader as usize, &counts);
         }
         bytes.extend(quantised);
         bytes
@@ -132,7 +154,7 @@ impl Compensated {
             return values;
         }
         let (choices, quantised) = bytes.split_at(Self::choice_bytes(rows));
-        let mut values = self.buckets.decode(quantised, rows, width);
+        let mut values = self.for_reader(lane).decode(quantised, rows, width);
         let predicted = trend.predicted(key.round);
         let width = width.max(1);
         let pairs = values.chunks_mut(width).zip(predicted.chunks(width));
@@ -188,20 +210,22 @@ impl Codec for Compensated {
     }
 
     fn encoded_bytes(&self, rows: usize, width: usize) -> Bytes {
-        let quantised = self.buckets.bytes(rows, width).0 + Self::choice_bytes(rows) as u64;
+        let most = self.readers.iter().copied().max().map(Buckets);
+        let buckets = most.unwrap_or(self.buckets);
+        let quantised = buckets.bytes(rows, width).0 + Self::choice_bytes(rows) as u64;
         Bytes(quantised.max(f32_bytes(rows * width).0))
     }
 
     fn message_bytes(&self, rows: usize, width: usize, key: CodecKey) -> Bytes {
-        let quantised = self.buckets.bytes(rows, width);
         match key.lane {
             Some(lane) if lane.way == Way::Forward => {
                 if self.is_whole(key.round) {
                     return f32_bytes(rows * width);
                 }
+                let quantised = self.for_reader(lane).bytes(rows, width);
                 Bytes(quantised.0 + Self::choice_bytes(rows) as u64)
             }
-            _ => quantised,
+            _ => self.buckets.bytes(rows, width),
         }
     }
 
@@ -251,13 +275,14 @@ impl Codec for Compensated {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::Bits;
 
     const WIDTH: usize = 8;
 
     fn coder(period: u64) -> Compensated {
         Compensated {
             buckets: Buckets(Bits::One),
+            readers: Vec::new(),
+            told: None,
             period,
             memory: Arc::default(),
         }

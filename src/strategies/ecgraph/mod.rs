@@ -18,13 +18,25 @@
 //! by message. Features do not change, and come once, `4B d_0`. Biased, by less the steadier rows
 //! move.
 //!
-//! Evidence: the two compensations are in the abstract and the paper's third section, and so is the
-//! quantiser, whose buckets decode as their middles; that their ends are bfloat16s is ours.
-//! Rounding at random in place of that would leave out more than it sends of one bit, and so never
-//! end. Not here: the Bit-Tuner, which changes `b` in training.
+//! With `tune`, the Bit-Tuner, each worker has bits of its own for the rows that it reads: when it
+//! took the prediction for more than half of them, what was quantised is too coarse, and the next
+//! epoch has twice the bits; when for less than a fifth, half. All workers sum up how often, two
+//! numbers for each (`control`). Gradients keep `b` bits.
+//!
+//! Evidence, in the authors' code (`songzhen-neu/ecgraph`): both compensations, the tuner with its
+//! bounds. Theirs differs in what it sends. Rows that are predicted have no quantised values in its
+//! messages, so that their length shows only when they are made; here they have. With whole rows it
+//! sends their change too, as many bytes again, which the reader works out here. Per reader and
+//! period of T epochs, theirs moves `8d + (T − 1)(1/4 + (1 − p) d b/8)` bytes of a row of which a
+//! share p of the epochs predicts, here `4d + (T − 1)(4 + 1/4 + d b/8)`: with d = 64, T = 10 and
+//! two bits 658 − 144 p there and 438 here. Whole rows travel there in epochs 0, T − 1, 2T − 1, …
+//! The ends of its buckets are those of all rows, here of each, as bfloat16s. Rounding at random
+//! would leave out more than it sends of one bit, and so never end.
 
 mod codec;
+mod tuner;
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -33,9 +45,10 @@ use super::parts::options::{EXCHANGE_INPUT, GRADIENTS, OVERLAP_GRADIENTS};
 use super::parts::plan::{ExchangePlanner, Sending};
 use super::parts::{EpochExchange, ExchangePoint, Gradients, When, Wire, partition_parallel};
 use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training, options};
+use crate::graph::PartCounts;
 use crate::model::RowForm;
-use crate::net::{Bits, Buckets, CodecKey};
-use crate::sim::{Planner, Setting, SimError, Worker};
+use crate::net::{Bits, Buckets, CodecKey, Tally};
+use crate::sim::{Decision, Planner, Setting, SimError, Worker};
 use codec::{Compensated, Memory};
 
 /// How experiments name and make it.
@@ -48,12 +61,17 @@ pub const REGISTRATION: Registration = Registration {
             OptionInfo {
                 name: "bits",
                 default: "2",
-                meaning: "Bits an entry, of rows and of their gradients: 1, 2, 4 or 8 (ours; the paper's Bit-Tuner moves among them).",
+                meaning: "Bits an entry, of rows and of their gradients: 1, 2, 4 or 8.",
             },
             OptionInfo {
                 name: "period",
                 default: "10",
                 meaning: "Epochs from one to the next in which rows travel whole, the first among them; between them they are predicted. 1 for whole rows in all (ours).",
+            },
+            OptionInfo {
+                name: "tune",
+                default: "false",
+                meaning: "Each worker's rows get twice or half the bits after an epoch in which it took the prediction for more than half or less than a fifth of them (the Bit-Tuner; off in the authors' code too).",
             },
             EXCHANGE_INPUT,
             OVERLAP_GRADIENTS,
@@ -69,6 +87,7 @@ pub const REGISTRATION: Registration = Registration {
 struct EcGraph {
     bits: u32,
     period: u64,
+    tune: bool,
     exchange: ExchangePoint,
     overlap: bool,
     gradients: Gradients,
@@ -79,6 +98,7 @@ impl Default for EcGraph {
         Self {
             bits: 2,
             period: 10,
+            tune: false,
             exchange: ExchangePoint::Input,
             overlap: false,
             gradients: Gradients::PLAIN,
@@ -90,6 +110,11 @@ impl EcGraph {
     /// How many bits an entry has, if there can be so many.
     fn row_bits(self) -> Option<Bits> {
         Bits::ALL.into_iter().find(|bits| bits.count() == self.bits)
+    }
+
+    /// Whether rows travel whole in an epoch.
+    const fn sends_whole(self, epoch: usize) -> bool {
+        (epoch as u64).is_multiple_of(self.period)
     }
 }
 
@@ -107,7 +132,7 @@ fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
 
 impl Strategy for EcGraph {
     fn plans_from_counts(&self, batches: bool) -> bool {
-        !batches
+        !batches && !self.tune
     }
 
     fn trains_from_shards(&self, batches: bool) -> bool {
@@ -139,16 +164,27 @@ struct Fitted {
 }
 
 impl Fitted {
-    /// What travels in an epoch, through what one worker remembers.
-    fn exchange(&self, epoch: usize, memory: &Arc<Memory>) -> EpochExchange {
-        let bits = self.options.row_bits().unwrap_or(Bits::Two); // others were refused
+    fn bits(&self) -> Bits {
+        self.options.row_bits().unwrap_or(Bits::Two) // others were refused
+    }
+
+    /// What travels in an epoch, through what one worker remembers, with so many bits of the rows
+    /// that each worker reads.
+    fn exchange(&self, epoch: usize, memory: &Arc<Memory>, readers: &[Bits]) -> EpochExchange {
+        let (options, setting) = (self.options, &self.setting);
+        let whole = options.sends_whole(epoch);
+        // Where nothing is quantised, or no epoch follows, there is nothing to tune by.
+        let tunes = options.tune && !whole && epoch + 1 < setting.training.epochs;
+        let told = tunes.then(|| Arc::new(Tally::new(2 * setting.workers())));
         let wire = |layer: usize| Wire {
             codec: Arc::new(Compensated {
-                buckets: Buckets(bits),
-                period: self.options.period,
+                buckets: Buckets(self.bits()),
+                readers: readers.to_vec(),
+                told: told.clone(),
+                period: options.period,
                 memory: Arc::clone(memory),
             }),
-            key: CodecKey::new(self.setting.seed, layer as u32, epoch as u64),
+            key: CodecKey::new(setting.seed, layer as u32, epoch as u64),
             form: self.forms[layer],
         };
         let layers = 0..self.forms.len();
@@ -160,10 +196,20 @@ impl Fitted {
                 })
                 .collect(),
             keeps_features: true,
-            // In the other epochs rows travel whole.
-            compression_ratio: (!(epoch as u64).is_multiple_of(self.options.period))
-                .then(|| 32.0 / f64::from(bits.count())),
+            compression_ratio: (!whole).then(|| 32.0 / self.mean_bits(readers)),
+            tally: told.clone(),
             ..EpochExchange::default()
+        }
+    }
+
+    /// Of an entry of a row that crosses.
+    fn mean_bits(&self, readers: &[Bits]) -> f64 {
+        let parts = self.setting.counts.parts.iter();
+        let rows = parts.clone().map(|part| part.halo).sum::<usize>();
+        let bits = |(part, bits): (&PartCounts, &Bits)| part.halo as f64 * f64::from(bits.count());
+        match rows {
+            0 => f64::from(self.options.bits),
+            rows => parts.zip(readers).map(bits).sum::<f64>() / rows as f64,
         }
     }
 
@@ -183,9 +229,21 @@ impl Training for Fitted {
 
     fn planner(&self) -> Box<dyn Planner> {
         let (fitted, memory) = (self.clone(), Arc::default());
+        // Before anything is decided, the most that there can be.
+        let most = if self.options.tune {
+            Bits::Eight
+        } else {
+            self.bits()
+        };
+        let mut readers = vec![most; self.setting.workers()];
         let sending = Sending {
             keeps_features: true,
-            exchange: Box::new(move |epoch, _| fitted.exchange(epoch, &memory)),
+            exchange: Box::new(move |epoch, decided| {
+                if let Some(Decision::ReaderBits(bits)) = decided {
+                    readers.clone_from(bits);
+                }
+                fitted.exchange(epoch, &memory, &readers)
+            }),
         };
         Box::new(ExchangePlanner::new(
             &self.setting,
@@ -194,9 +252,31 @@ impl Training for Fitted {
         ))
     }
 
+    fn plans_exactly(&self) -> bool {
+        !self.options.tune
+    }
+
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
         let memory = Arc::default();
-        let sent = |epoch: usize, _: &[_]| self.exchange(epoch, &memory);
+        let readers = RefCell::new(vec![self.bits(); self.setting.workers()]);
+        // What all workers told of the epoch before.
+        let before: RefCell<Option<Arc<Tally>>> = RefCell::default();
+        let sent = |epoch: usize, _: &[_]| {
+            let mut readers = readers.borrow_mut();
+            let told = before.take();
+            let now = told.map(|told| tuner::tuned(&readers, &told.values()));
+            let changed = now.as_ref().is_some_and(|now| *now != *readers);
+            if let Some(now) = now {
+                *readers = now;
+            }
+            let sent = EpochExchange {
+                decided: (self.options.tune && (changed || epoch == 0))
+                    .then(|| Decision::ReaderBits(readers.clone())),
+                ..self.exchange(epoch, &memory, &readers)
+            };
+            before.replace(sent.tally.clone());
+            sent
+        };
         partition_parallel(worker, Some(&sent), self.when())
     }
 }

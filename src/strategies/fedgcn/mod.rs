@@ -229,7 +229,8 @@ impl Training for Rounds {
             }
             taken += steps;
             model = average(worker, model, &takes_part)?;
-            let scores = worker.evaluate_model(round, &model)?;
+            // The mean is the server's alone: the others have what they trained.
+            let scores = worker.evaluate_first_model(round, &model)?;
             let report = EpochReport {
                 loss,
                 scores,
