@@ -14,8 +14,8 @@ use super::source::{DataArgs, named_value};
 use crate::Error;
 use crate::atomic;
 use crate::graph::{
-    BoundaryPlan, DatasetSpec, Divided, GraphError, Partition, PartitionSpec, PartitionStats,
-    RawDataset, Sharding,
+    BoundaryPlan, CONCENTRATIONS, DatasetSpec, Divided, GraphError, Known, Partition,
+    PartitionMethod, PartitionSpec, PartitionStats, RawDataset, Sharding,
 };
 
 /// Arguments of `partition`.
@@ -32,6 +32,9 @@ pub(super) struct Args {
     /// For --method given: a file with one worker number per line
     #[arg(long)]
     file: Option<PathBuf>,
+    /// For --method dirichlet: the smaller, the more workers differ in their classes
+    #[arg(long)]
+    concentration: Option<f64>,
     /// Seed of the partitioner
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -84,27 +87,48 @@ fn statistics(args: &Args) -> anyhow::Result<PartitionStats> {
         }
         .into());
     }
+    let method = named_value(&args.method)?;
+    let alone = (method == PartitionMethod::Dirichlet) != args.concentration.is_some();
+    if alone || !(args.concentration.iter()).all(|given| CONCENTRATIONS.contains(given)) {
+        let what = "and --method dirichlet need each other; it is from 1e-9, one worker a class, to 1e9, equal shares";
+        return Err(BadArgument {
+            flag: "--concentration",
+            what: what.to_owned(),
+        }
+        .into());
+    }
     let spec = with_keys(&args.data.spec()?, &args.set)?;
     let data = spec.read(&here).map_err(Error::from)?;
     let asked = PartitionSpec {
-        method: named_value(&args.method)?,
+        method,
         workers: args.workers,
         file: args.file.clone(),
-        seed: None,
-        balance: Vec::new(),
+        concentration: args.concentration,
+        ..PartitionSpec::default()
+    };
+    let known = Known {
+        train: &[],
+        labels: Some(&data.labels),
     };
     let partition = asked
-        .partition(&data.graph, &[], &here, args.seed)
-        .map_err(|error| match error {
-            GraphError::Key {
-                key: "partition.workers",
-                what,
-            } => BadArgument {
-                flag: "--workers",
-                what,
-            }
-            .into(),
-            other => anyhow::Error::from(Error::from(other)),
+        .partition(&data.graph, known, &here, args.seed)
+        .map_err(|error| {
+            let (flag, what) = match error {
+                GraphError::Key {
+                    key: "partition.workers",
+                    what,
+                } => ("--workers", what),
+                GraphError::Key {
+                    key: "partition.concentration",
+                    what,
+                } => ("--concentration", what),
+                GraphError::Key {
+                    key: "partition.method",
+                    what,
+                } => ("--method", what),
+                other => return anyhow::Error::from(Error::from(other)),
+            };
+            BadArgument { flag, what }.into()
         })?;
     let boundary = BoundaryPlan::new(&data.graph, &partition);
     let stats = PartitionStats::new(&data.graph, &partition, &boundary);
@@ -113,6 +137,7 @@ fn statistics(args: &Args) -> anyhow::Result<PartitionStats> {
         let divided = Divided {
             method: asked.method,
             seed: args.seed,
+            concentration: asked.concentration,
         };
         shards(&data, &spec, (&partition, boundary), divided, folder)?;
     } else if let Some(path) = out {
@@ -191,7 +216,6 @@ fn write(partition: &Partition, path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::PartitionMethod;
 
     #[test]
     fn every_name_that_is_offered_has_a_value() {

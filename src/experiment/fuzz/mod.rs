@@ -23,7 +23,7 @@ use super::archive::{Address, Archive};
 use super::config::{PAPER, Vocabulary};
 use super::{Experiment, FlowFile, Tables, read_manifest, vocabulary_check};
 use crate::graph::{
-    Csr, DatasetSpec, FeatureSource, FeatureStorage, Format, LabelColumns, PartitionMethod,
+    Csr, DatasetSpec, FeatureSource, FeatureStorage, Format, Known, LabelColumns, PartitionMethod,
     PartitionSpec, dataset_names,
 };
 use crate::net::PRESETS;
@@ -216,11 +216,10 @@ fn of_text_and_results() -> Vec<Target> {
                 method: PartitionMethod::Given,
                 workers: 2,
                 file: Some("parts.txt".into()),
-                seed: None,
-                balance: Vec::new(),
+                ..PartitionSpec::default()
             };
             let graph = Csr::undirected(8, (0..7).map(|v| (v, v + 1)));
-            spec.partition(&graph, &[], at, 0).is_ok()
+            spec.partition(&graph, Known::default(), at, 0).is_ok()
         }),
         slower(
             10,

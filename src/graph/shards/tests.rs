@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::graph::{
-    BoundaryPlan, DatasetSpec, Partition, PartitionMethod, PartitionSpec, RawDataset,
+    BoundaryPlan, DatasetSpec, Known, Partition, PartitionMethod, PartitionSpec, RawDataset,
 };
 
 /// Data that a test writes, and what they were divided into.
@@ -35,11 +35,9 @@ impl Cut {
         let partition = PartitionSpec {
             method: PartitionMethod::Random,
             workers,
-            file: None,
-            seed: None,
-            balance: Vec::new(),
+            ..PartitionSpec::default()
         };
-        let partition = partition.partition(&dataset.graph, &[], Path::new(""), 5);
+        let partition = partition.partition(&dataset.graph, Known::default(), Path::new(""), 5);
         Self {
             spec,
             ..Self::new(dataset, partition.unwrap())
@@ -55,6 +53,7 @@ impl Cut {
             divided: Divided {
                 method: PartitionMethod::Random,
                 seed: 5,
+                concentration: None,
             },
         };
         sharding.write(folder)
