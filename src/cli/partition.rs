@@ -77,59 +77,60 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
     Ok(Verdict::Good)
 }
 
-fn statistics(args: &Args) -> anyhow::Result<PartitionStats> {
-    let here = PathBuf::new();
-    if (args.method == "given") != args.file.is_some() {
-        let what = "and --method given need each other; the file has one worker number per line, for each node";
-        return Err(BadArgument {
-            flag: "--file",
-            what: what.to_owned(),
-        }
-        .into());
-    }
+/// What the flags ask for.
+fn asked(args: &Args) -> anyhow::Result<PartitionSpec> {
     let method = named_value(&args.method)?;
-    let alone = (method == PartitionMethod::Dirichlet) != args.concentration.is_some();
-    if alone || !(args.concentration.iter()).all(|given| CONCENTRATIONS.contains(given)) {
-        let what = "and --method dirichlet need each other; it is from 1e-9, one worker a class, to 1e9, equal shares";
-        return Err(BadArgument {
-            flag: "--concentration",
-            what: what.to_owned(),
-        }
-        .into());
+    let bad = |flag, what: &str| BadArgument {
+        flag,
+        what: what.to_owned(),
+    };
+    if (method == PartitionMethod::Given) != args.file.is_some() {
+        let what = "and --method given need each other; the file has one worker number per line, for each node";
+        return Err(bad("--file", what).into());
     }
-    let spec = with_keys(&args.data.spec()?, &args.set)?;
-    let data = spec.read(&here).map_err(Error::from)?;
-    let asked = PartitionSpec {
+    let skewed = method == PartitionMethod::Dirichlet;
+    if skewed != args.concentration.is_some()
+        || !(args.concentration.iter()).all(|given| CONCENTRATIONS.contains(given))
+    {
+        let what = "and --method dirichlet need each other; it is from 1e-9, one worker a class, to 1e9, equal shares";
+        return Err(bad("--concentration", what).into());
+    }
+    Ok(PartitionSpec {
         method,
         workers: args.workers,
         file: args.file.clone(),
         concentration: args.concentration,
         ..PartitionSpec::default()
+    })
+}
+
+/// What is wrong with a flag, where a partition cannot be by it.
+fn refused(error: GraphError) -> anyhow::Error {
+    let (key, what) = match error {
+        GraphError::Key { key, what } => (key, what),
+        other => return Error::from(other).into(),
     };
+    let flag = match key {
+        "partition.workers" => "--workers",
+        "partition.concentration" => "--concentration",
+        "partition.method" => "--method",
+        key => return Error::from(GraphError::Key { key, what }).into(),
+    };
+    BadArgument { flag, what }.into()
+}
+
+fn statistics(args: &Args) -> anyhow::Result<PartitionStats> {
+    let here = PathBuf::new();
+    let asked = asked(args)?;
+    let spec = with_keys(&args.data.spec()?, &args.set)?;
+    let data = spec.read(&here).map_err(Error::from)?;
     let known = Known {
         train: &[],
         labels: Some(&data.labels),
     };
     let partition = asked
         .partition(&data.graph, known, &here, args.seed)
-        .map_err(|error| {
-            let (flag, what) = match error {
-                GraphError::Key {
-                    key: "partition.workers",
-                    what,
-                } => ("--workers", what),
-                GraphError::Key {
-                    key: "partition.concentration",
-                    what,
-                } => ("--concentration", what),
-                GraphError::Key {
-                    key: "partition.method",
-                    what,
-                } => ("--method", what),
-                other => return anyhow::Error::from(Error::from(other)),
-            };
-            BadArgument { flag, what }.into()
-        })?;
+        .map_err(refused)?;
     let boundary = BoundaryPlan::new(&data.graph, &partition);
     let stats = PartitionStats::new(&data.graph, &partition, &boundary);
     let out = args.out.as_deref();
