@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::path::Path;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use grapevine::graph::{NodeOrder, PartitionSpec, SampledLayer, Sampler, View};
+use grapevine::graph::{Known, NodeOrder, PartitionSpec, SampledLayer, Sampler, View};
 
 use crate::kernels::arxiv_sized;
 
@@ -18,7 +18,7 @@ pub fn partitioners(criterion: &mut Criterion) {
         let spec: PartitionSpec = toml::from_str(&spec).expect("a partition");
         group.bench_function(method, |bencher| {
             bencher.iter(|| {
-                spec.divide(&graph, &[], Path::new("."), black_box(0), 8)
+                spec.divide(&graph, Known::default(), Path::new("."), black_box(0), 8)
                     .expect("it can be cut")
             });
         });

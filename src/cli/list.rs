@@ -158,7 +158,7 @@ const EXCHANGES: [(&str, &str); 3] = [
     ),
 ];
 
-pub(super) const PARTITIONERS: [About; 5] = [
+pub(super) const PARTITIONERS: [About; 6] = [
     ("random", "balanced and uniformly random"),
     (
         "metis",
@@ -171,6 +171,10 @@ pub(super) const PARTITIONERS: [About; 5] = [
     (
         "fennel",
         "one pass over the nodes, parts at most a tenth above the mean (Tsourakakis and others, WSDM 2014)",
+    ),
+    (
+        "dirichlet",
+        "each class shared out by a Dirichlet draw: clients that differ in their classes (as FedGCN's code; Yao and others, NeurIPS 2023)",
     ),
     (
         "given",

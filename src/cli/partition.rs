@@ -14,8 +14,8 @@ use super::source::{DataArgs, named_value};
 use crate::Error;
 use crate::atomic;
 use crate::graph::{
-    BoundaryPlan, DatasetSpec, Divided, GraphError, Partition, PartitionSpec, PartitionStats,
-    RawDataset, Room, Sharding,
+    BoundaryPlan, CONCENTRATIONS, DatasetSpec, Divided, GraphError, Known, Partition,
+    PartitionMethod, PartitionSpec, PartitionStats, RawDataset, Room, Sharding,
 };
 use crate::memory;
 
@@ -34,6 +34,9 @@ pub(super) struct Args {
     /// configuration (`.json`) that DGL writes
     #[arg(long)]
     file: Option<PathBuf>,
+    /// For --method dirichlet: the smaller, the more workers differ in their classes
+    #[arg(long)]
+    concentration: Option<f64>,
     /// Seed of the partitioner
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -77,16 +80,51 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
     Ok(Verdict::Good)
 }
 
+/// What the flags ask for.
+fn asked(args: &Args) -> anyhow::Result<PartitionSpec> {
+    let method = named_value(&args.method)?;
+    let bad = |flag, what: &str| BadArgument {
+        flag,
+        what: what.to_owned(),
+    };
+    if (method == PartitionMethod::Given) != args.file.is_some() {
+        let what = "and --method given need each other; the file has one worker number per line, for each node";
+        return Err(bad("--file", what).into());
+    }
+    let skewed = method == PartitionMethod::Dirichlet;
+    if skewed != args.concentration.is_some()
+        || !(args.concentration.iter()).all(|given| CONCENTRATIONS.contains(given))
+    {
+        let what = "and --method dirichlet need each other; it is from 1e-9, one worker a class, to 1e9, equal shares";
+        return Err(bad("--concentration", what).into());
+    }
+    Ok(PartitionSpec {
+        method,
+        workers: args.workers,
+        file: args.file.clone(),
+        concentration: args.concentration,
+        ..PartitionSpec::default()
+    })
+}
+
+/// What is wrong with a flag, where a partition cannot be by it.
+fn refused(error: GraphError) -> anyhow::Error {
+    let (key, what) = match error {
+        GraphError::Key { key, what } => (key, what),
+        other => return Error::from(other).into(),
+    };
+    let flag = match key {
+        "partition.workers" => "--workers",
+        "partition.concentration" => "--concentration",
+        "partition.method" => "--method",
+        key => return Error::from(GraphError::Key { key, what }).into(),
+    };
+    BadArgument { flag, what }.into()
+}
+
 fn statistics(args: &Args) -> anyhow::Result<PartitionStats> {
     let here = PathBuf::new();
-    if (args.method == "given") != args.file.is_some() {
-        let what = "and --method given need each other; the file has one worker number per line, for each node";
-        return Err(BadArgument {
-            flag: "--file",
-            what: what.to_owned(),
-        }
-        .into());
-    }
+    let asked = asked(args)?;
     let spec = with_keys(&args.data.spec()?, &args.set)?;
     let data = match (args.shards, &args.out, memory::by_hand()) {
         (true, Some(folder), Some(bytes)) => {
@@ -96,26 +134,13 @@ fn statistics(args: &Args) -> anyhow::Result<PartitionStats> {
         _ => spec.read(&here),
     };
     let data = data.map_err(Error::from)?;
-    let asked = PartitionSpec {
-        method: named_value(&args.method)?,
-        workers: args.workers,
-        file: args.file.clone(),
-        seed: None,
-        balance: Vec::new(),
+    let known = Known {
+        train: &[],
+        labels: Some(&data.labels),
     };
     let partition = asked
-        .partition(&data.graph, &[], &here, args.seed)
-        .map_err(|error| match error {
-            GraphError::Key {
-                key: "partition.workers",
-                what,
-            } => BadArgument {
-                flag: "--workers",
-                what,
-            }
-            .into(),
-            other => anyhow::Error::from(Error::from(other)),
-        })?;
+        .partition(&data.graph, known, &here, args.seed)
+        .map_err(refused)?;
     let boundary = BoundaryPlan::new(&data.graph, &partition);
     let stats = PartitionStats::new(&data.graph, &partition, &boundary);
     let out = args.out.as_deref();
@@ -123,6 +148,7 @@ fn statistics(args: &Args) -> anyhow::Result<PartitionStats> {
         let divided = Divided {
             method: asked.method,
             seed: args.seed,
+            concentration: asked.concentration,
         };
         shards(&data, &spec, (&partition, boundary), divided, folder)?;
     } else if let Some(path) = out {
@@ -201,7 +227,6 @@ fn write(partition: &Partition, path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::PartitionMethod;
 
     #[test]
     fn every_name_that_is_offered_has_a_value() {

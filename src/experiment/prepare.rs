@@ -14,8 +14,8 @@ use super::Error;
 use super::config::{Cell, ConfigError, Experiment, OptionError};
 use crate::graph::{
     Batches, BoundaryCounts, BoundaryPlan, Chunks, CountSpec, CutFit, Dataset, DatasetSpec,
-    Division, ExpectedGraph, FitEnd, GraphError, Metric, Partition, PartitionMethod, PartitionSpec,
-    RawDataset, Shards,
+    Division, ExpectedGraph, FitEnd, GraphError, Known, Metric, Partition, PartitionMethod,
+    PartitionSpec, RawDataset, Shards,
 };
 use crate::model::{LayerSpec, ModelSpec};
 use crate::net::Framing;
@@ -84,8 +84,9 @@ pub struct Preparation<'a> {
     registry: &'a Registry,
     base: PathBuf,
     engine: Engine,
-    raw: Memo<DatasetSpec, Arc<RawDataset>>,
-    split: Memo<(DatasetSpec, Option<Metric>, u64), Arc<Dataset>>,
+    // The last of a key: whether the graph alone was read.
+    raw: Memo<(DatasetSpec, bool), Arc<RawDataset>>,
+    split: Memo<(DatasetSpec, Option<Metric>, u64, bool), Arc<Dataset>>,
     parts: Memo<(DatasetSpec, PartitionSpec, usize, u64), Parts>,
     shards: Memo<DatasetSpec, Arc<Shards>>,
     /// Data sets without their nodes, by the hash of the shards that have them.
@@ -175,7 +176,7 @@ impl<'a> Preparation<'a> {
 
     /// Lets go of all data sets but these, and of their parts.
     pub(super) fn keep_only(&mut self, specs: &[&DatasetSpec]) {
-        self.raw.0.retain(|(spec, _)| specs.contains(&spec));
+        self.raw.0.retain(|((spec, _), _)| specs.contains(&spec));
         self.split.0.retain(|((spec, ..), _)| specs.contains(&spec));
         self.parts.0.retain(|((spec, ..), _)| specs.contains(&spec));
         self.shards.0.retain(|(spec, _)| specs.contains(&spec));
@@ -301,7 +302,13 @@ impl<'a> Preparation<'a> {
     ) -> Result<Setting, Error> {
         let settings = &cell.settings;
         let dataset = self
-            .dataset(&settings.dataset, settings.task.metric, seed)
+            .dataset(
+                &settings.dataset,
+                settings.task.metric,
+                seed,
+                // Plans look at no classes; a partition may.
+                self.plans && needs.partition.method != PartitionMethod::Dirichlet,
+            )
             .map_err(|error| misfit(cell, "dataset.path", &error))?;
         let sizes = (dataset.classes, dataset.features.width());
         trains(cell, &dataset.name, sizes, dataset.split.train.len())?;
@@ -413,11 +420,12 @@ impl<'a> Preparation<'a> {
         spec: &DatasetSpec,
         metric: Option<Metric>,
         seed: u64,
+        outline: bool,
     ) -> Result<Arc<Dataset>, GraphError> {
         let (raw, base, sample) = (&mut self.raw, &self.base, self.sample);
         let plans = self.plans;
         let read = || {
-            let all = if plans {
+            let all = if outline {
                 spec.read_outline(base)?
             } else {
                 spec.read(base)?
@@ -427,8 +435,8 @@ impl<'a> Preparation<'a> {
                 None => all,
             }))
         };
-        self.split.get((spec.clone(), metric, seed), || {
-            let raw = raw.get(spec.clone(), read)?;
+        self.split.get((spec.clone(), metric, seed, outline), || {
+            let raw = raw.get((spec.clone(), outline), read)?;
             let data = raw.split(&spec.split, seed)?;
             let data = data.measured_by(metric.or(raw.metric))?;
             // Plans have no classes to look at, and samples few nodes: neither is scored.
@@ -447,20 +455,23 @@ impl<'a> Preparation<'a> {
     ) -> Result<Parts, GraphError> {
         let base = &self.base;
         let key = (data.clone(), spec.clone(), workers, seed);
+        let known = Known {
+            train: &dataset.split.train,
+            labels: Some(&dataset.labels),
+        };
         self.parts.get(key, || {
             let begun = Instant::now();
-            let train = &dataset.split.train;
             let Division {
                 partition,
                 boundary,
                 chunks,
-            } = spec.divide(&dataset.graph, train, base, seed, workers)?;
-            let boundary = boundary.with_training(train);
+            } = spec.divide(&dataset.graph, known, base, seed, workers)?;
+            let boundary = boundary.with_training(known.train);
             Ok(Parts {
                 partition: Arc::new(partition),
                 counts: Arc::new(BoundaryCounts::new(&boundary, &dataset.features)),
                 boundary: Arc::new(boundary),
-                chunks: chunks.map(|chunks| Arc::new(chunks.with_training(train))),
+                chunks: chunks.map(|chunks| Arc::new(chunks.with_training(known.train))),
                 law: None,
                 took: begun.elapsed(),
             })

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::Error;
 use super::config::{Chunking, DesignSpec, EstimatorStudy};
 use crate::graph::{
-    Csr, DatasetSpec, GraphError, PartitionMethod, PartitionSpec, SplitSpec, SyntheticSpec,
+    Csr, DatasetSpec, GraphError, Known, PartitionMethod, PartitionSpec, SplitSpec, SyntheticSpec,
 };
 use crate::rng::{Purpose, stream};
 use crate::study::{Design, Estimator, Problem, Toy};
@@ -161,11 +161,9 @@ fn design(spec: &DesignSpec, graph: &Csr, workers: usize, seed: u64) -> Result<D
             Chunking::Metis => PartitionMethod::Metis,
         },
         workers: chunks,
-        file: None,
-        seed: None,
-        balance: Vec::new(),
+        ..PartitionSpec::default()
     }
-    .partition(graph, &[], Path::new(""), seed)?;
+    .partition(graph, Known::default(), Path::new(""), seed)?;
     Ok(Design::of_chunks(
         spec.kind,
         partition.assignment,

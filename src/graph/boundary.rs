@@ -200,7 +200,7 @@ impl Part {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::{PartitionMethod, PartitionSpec, cora};
+    use crate::graph::{Known, PartitionMethod, PartitionSpec, cora};
     use proptest::prelude::*;
     use std::path::Path;
 
@@ -282,13 +282,13 @@ mod tests {
             let spec = PartitionSpec {
                 method: PartitionMethod::Random,
                 workers,
-                file: None,
-                seed: None,
-                balance: Vec::new(),
+                ..PartitionSpec::default()
             };
             let found: usize = (0..5)
                 .map(|seed| {
-                    let partition = spec.partition(&graph, &[], Path::new(""), seed).unwrap();
+                    let partition = spec
+                        .partition(&graph, Known::default(), Path::new(""), seed)
+                        .unwrap();
                     BoundaryPlan::new(&graph, &partition).boundary_rows()
                 })
                 .sum();

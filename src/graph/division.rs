@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{BoundaryPlan, Csr, GraphError, Partition, PartitionSpec};
+use super::{BoundaryPlan, Csr, GraphError, Known, Partition, PartitionSpec};
 
 /// A finer division of a partition, which strategies deal out anew: equally many chunks per worker,
 /// those of worker w being `w·r … (w + 1)·r − 1` for r chunks a worker.
@@ -45,13 +45,13 @@ impl PartitionSpec {
     pub fn divide(
         &self,
         graph: &Csr,
-        train: &[u32],
+        known: Known<'_>,
         base: &Path,
         seed: u64,
         workers: usize,
     ) -> Result<Division, GraphError> {
         if self.workers == workers {
-            let partition = self.partition(graph, train, base, seed)?;
+            let partition = self.partition(graph, known, base, seed)?;
             return Ok(Division {
                 boundary: BoundaryPlan::new(graph, &partition),
                 partition,
@@ -65,7 +65,7 @@ impl PartitionSpec {
             );
             return Err(GraphError::key("strategy.chunks", what));
         }
-        let chunks = self.partition(graph, train, base, seed)?;
+        let chunks = self.partition(graph, known, base, seed)?;
         let partition = chunks.merged(workers);
         Ok(Division {
             boundary: BoundaryPlan::new(graph, &partition),

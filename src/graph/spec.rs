@@ -383,7 +383,7 @@ pub struct SplitPerClass {
 }
 
 /// The `[partition]` section.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PartitionSpec {
     /// How nodes are assigned to workers.
@@ -401,6 +401,9 @@ pub struct PartitionSpec {
     // Left out where it is the default, so that folders from before it can be resumed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub balance: Vec<Balance>,
+    /// For `dirichlet`: the smaller, the more workers differ in their classes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concentration: Option<f64>,
 }
 
 /// What a partition shares out equally. `DistDGL` balances training nodes, others and edges
@@ -429,6 +432,8 @@ pub enum PartitionMethod {
     Ldg,
     /// FENNEL, in one pass (Tsourakakis and others, 2014).
     Fennel,
+    /// Clients that differ in their classes, as those of `FedGCN` (Yao and others, 2023).
+    Dirichlet,
     /// Read from a file.
     Given,
 }
@@ -441,6 +446,7 @@ impl PartitionMethod {
             Self::Metis => "metis",
             Self::Ldg => "ldg",
             Self::Fennel => "fennel",
+            Self::Dirichlet => "dirichlet",
             Self::Given => "given",
         }
     }

@@ -9,6 +9,13 @@ const INDIGO: Color = (0x33, 0x22, 0x88);
 const TEAL: Color = (0x00, 0x99, 0x88);
 const BROWN: Color = (0x72, 0x19, 0x0E);
 const LAVENDER: Color = (0xA9, 0x8B, 0xDC);
+// As far as can be from all others, also as two kinds of colour-blind eyes see them (found by search).
+const MINT: Color = (0x33, 0xCC, 0xAA);
+const MOSS: Color = (0x55, 0x66, 0x44);
+const PINE: Color = (0x00, 0x55, 0x55);
+const PLUM: Color = (0x44, 0x11, 0x44);
+const LILAC: Color = (0xAA, 0x55, 0xFF);
+const VIOLET: Color = (0x66, 0x22, 0xFF);
 // The palette's own grey is too pale for a thin line.
 const SLATE: Color = (0x77, 0x77, 0x77);
 
@@ -22,7 +29,7 @@ const OTHERS: [Color; 5] = [
 ];
 
 /// Strategies with a place of their own, and their colours.
-const PLACES: [(&str, Color); 12] = [
+const PLACES: [(&str, Color); 18] = [
     ("full", BLUE),
     ("isolated", SLATE),
     ("fixed", YELLOW),
@@ -35,6 +42,12 @@ const PLACES: [(&str, Color); 12] = [
     ("llcg", TEAL),
     ("distdgl", BROWN),
     ("cluster", LAVENDER),
+    ("sylvie", MINT),
+    ("cagnet", MOSS),
+    ("sancus", PINE),
+    ("ecgraph", PLUM),
+    ("fedavg", LILAC),
+    ("fedgcn", VIOLET),
 ];
 
 /// Dash patterns, pt on and pt off in turn; the first is a solid line.
@@ -73,18 +86,36 @@ pub(super) enum Marker {
     HollowDiamond,
     /// The outline of a triangle that points down.
     HollowInverted,
+    /// A star of five points.
+    Star,
+    /// The outline of a star.
+    HollowStar,
+    /// A triangle that points left.
+    Left,
+    /// The outline of a triangle that points left.
+    HollowLeft,
+    /// A triangle that points right.
+    Right,
+    /// The outline of a triangle that points right.
+    HollowRight,
 }
 
 impl Marker {
     /// Whether it is an outline.
     pub(super) fn is_hollow(self) -> bool {
-        use Marker::{HollowDiamond, HollowInverted, HollowSquare, HollowTriangle, Ring};
+        use Marker::{
+            HollowDiamond, HollowInverted, HollowLeft, HollowRight, HollowSquare, HollowStar,
+            HollowTriangle, Ring,
+        };
         [
             Ring,
             HollowSquare,
             HollowTriangle,
             HollowDiamond,
             HollowInverted,
+            HollowStar,
+            HollowLeft,
+            HollowRight,
         ]
         .contains(&self)
     }
@@ -105,6 +136,12 @@ const MARKERS: [Marker; PLACES.len()] = [
     Marker::HollowTriangle,
     Marker::HollowDiamond,
     Marker::HollowInverted,
+    Marker::Star,
+    Marker::HollowLeft,
+    Marker::Right,
+    Marker::HollowStar,
+    Marker::Left,
+    Marker::HollowRight,
 ];
 
 /// Numbers of dashes and of markers have no common factor: so many numbers in a row make pairs of
@@ -112,7 +149,7 @@ const MARKERS: [Marker; PLACES.len()] = [
 const PAIRS: usize = DASHES.len() * MARKERS.len();
 /// From one variant of a kind to the next: with another dash, another marker, and a pair that is
 /// nobody's place.
-const VARIANT: usize = 17;
+const VARIANT: usize = 19;
 
 /// How one curve is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -223,6 +260,87 @@ mod tests {
                 assert_ne!(pair(look), pair(other), "{index}");
                 let variant = index == looks.len() - 1;
                 assert!(variant || look.color != other.color, "{index}");
+            }
+        }
+    }
+
+    /// A colour in CIELAB (D65) as an eye sees it that has all cones, none for long waves, or none
+    /// for middle ones (Machado, Oliveira and Fernandes, 2009, severity 1).
+    fn seen(color: Color) -> [[f64; 3]; 3] {
+        type Matrix = [[f64; 3]; 3];
+        const EYES: [Matrix; 3] = [
+            [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+            [
+                [0.152_286, 1.052_583, -0.204_868],
+                [0.114_503, 0.786_281, 0.099_216],
+                [-0.003_882, -0.048_116, 1.051_998],
+            ],
+            [
+                [0.367_322, 0.860_646, -0.227_968],
+                [0.280_085, 0.672_501, 0.047_413],
+                [-0.011_820, 0.042_940, 0.968_881],
+            ],
+        ];
+        // Rows over the white point, so that white is 1.
+        const XYZ: Matrix = [
+            [0.433_953, 0.376_219, 0.189_828],
+            [0.212_673, 0.715_152, 0.072_175],
+            [0.017_758, 0.109_477, 0.872_765],
+        ];
+        let times = |matrix: Matrix, v: [f64; 3]| {
+            matrix.map(|row| row.iter().zip(v).map(|(a, b)| a * b).sum::<f64>())
+        };
+        let linear = <[u8; 3]>::from(color).map(|part| {
+            let part = f64::from(part) / 255.0;
+            if part <= 0.040_45 {
+                part / 12.92
+            } else {
+                ((part + 0.055) / 1.055).powf(2.4)
+            }
+        });
+        EYES.map(|eye| {
+            let light = times(eye, linear).map(|part| part.clamp(0.0, 1.0));
+            let [x, y, z] = times(XYZ, light).map(|part| {
+                if part > 216.0 / 24389.0 {
+                    part.cbrt()
+                } else {
+                    (24389.0 / 27.0 * part + 16.0) / 116.0
+                }
+            });
+            [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
+        })
+    }
+
+    /// How far two colours are apart for each eye; 2 can just be told.
+    fn apart(a: Color, b: Color) -> [f64; 3] {
+        let (a, b) = (seen(a), seen(b));
+        std::array::from_fn(|eye| {
+            let squares = a[eye].iter().zip(b[eye]).map(|(a, b)| (a - b).powi(2));
+            squares.sum::<f64>().sqrt()
+        })
+    }
+
+    #[test]
+    fn black_and_white_are_a_hundred_apart_and_red_and_green_nearer_without_a_cone() {
+        for distance in apart((0, 0, 0), (255, 255, 255)) {
+            assert!((distance - 100.0).abs() < 0.01, "{distance}");
+        }
+        let [all, no_long, no_middle] = apart((200, 60, 60), (110, 110, 20));
+        assert!(no_long < all / 2.0 && no_middle < all / 2.0);
+    }
+
+    #[test]
+    fn colours_can_be_told_apart_also_by_the_colour_blind() {
+        for (index, (kind, color)) in PLACES.iter().enumerate() {
+            for (other, another) in &PLACES[..index] {
+                let [all, blind @ ..] = apart(*color, *another);
+                assert!(all > 20.0, "{kind} and {other}: {all}");
+                // The first twelve are older, and some differ for the colour-blind by dash and marker alone.
+                let least = if index < 12 { 5.0 } else { 14.0 };
+                assert!(
+                    blind.iter().all(|&far| far > least),
+                    "{kind} and {other}: {blind:?}"
+                );
             }
         }
     }

@@ -470,6 +470,12 @@ fn partitions_that_cannot_be_are_named() {
         &["601", "600"],
     )
     .check();
+    let skewed = "method = \"dirichlet\"\nconcentration = 1e-9\nworkers = 8";
+    let says = [
+        "x.toml:14: in [partition]: `concentration`: leaves a worker of 8",
+        "fewer workers",
+    ];
+    Bad::new("method = \"random\"\nworkers = 3", skewed, &says).check();
     let given = "method = \"given\"\nfile = \"parts.txt\"";
     Bad::new(
         "method = \"random\"",

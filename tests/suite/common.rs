@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use grapevine::graph::{
-    BatchSpec, Batches, BoundaryCounts, DatasetSpec, Division, Metric, PartitionMethod,
+    BatchSpec, Batches, BoundaryCounts, DatasetSpec, Division, Known, Metric, PartitionMethod,
     PartitionSpec,
 };
 use grapevine::model::{
@@ -147,9 +147,7 @@ impl Case {
         PartitionSpec {
             method: self.method,
             workers: self.workers,
-            file: None,
-            seed: None,
-            balance: Vec::new(),
+            ..PartitionSpec::default()
         }
     }
 
@@ -172,9 +170,13 @@ impl Case {
         );
         let needs = strategy.needs(&self.asked()).expect("it can have that");
         let train = &dataset.split.train;
+        let known = Known {
+            train,
+            labels: Some(&dataset.labels),
+        };
         let division = needs
             .partition
-            .divide(&dataset.graph, train, base, self.seed, self.workers);
+            .divide(&dataset.graph, known, base, self.seed, self.workers);
         let Division {
             partition,
             boundary,

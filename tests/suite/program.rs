@@ -303,7 +303,7 @@ fn everything_can_be_listed() {
         ("models", &["gcn", "sage", "sage-pool", "gat", "gin"]),
         (
             "partitioners",
-            &["random", "metis", "ldg", "fennel", "given"],
+            &["random", "metis", "ldg", "fennel", "dirichlet", "given"],
         ),
         ("networks", &["nvlink", "ethernet-1g", "wan", "bluetooth"]),
         ("devices", &["flex", "a100"]),
@@ -391,6 +391,10 @@ fn a_partition_that_was_written_is_the_one_that_given_reads() {
         let read = with(&["-m", "given", "--file", "new/parts.txt"]);
         assert_eq!(made, read, "{data}");
         assert_ne!(made, with(&["-m", "random"]), "{data}");
+        let skewed = ["-m", "dirichlet", "--concentration", "0.5"];
+        let made_so = with(&[&skewed[..], &["--out", "skewed.txt"]].concat());
+        let read = with(&["-m", "given", "--file", "skewed.txt"]);
+        assert_eq!(made_so, read, "{data}");
         let text = fs::read_to_string(folder.path().join("new/parts.txt")).unwrap();
         assert_eq!(made["nodes"], text.lines().count(), "{data}");
     }
@@ -426,6 +430,27 @@ fn an_outage_is_projected_once() {
     );
     let late = seconds(&["--set", &later]);
     assert!(late > 10.0 && late < early, "{late} against {early}");
+}
+
+#[test]
+fn a_projection_of_skewed_clients_looks_at_classes_as_the_run_does() {
+    let data = "synthetic = { kind = \"rmat\", scale = 9, classes = 4, features = 32 }";
+    let lines = EXPERIMENT.lines().map(|line| match line {
+        line if line.starts_with("synthetic") => data,
+        "method = \"random\"" => "method = \"dirichlet\"\nconcentration = 0.3",
+        line => line,
+    });
+    let folder = folder_with(&lines.collect::<Vec<_>>().join("\n"));
+    let out = folder.path().join("out");
+    let of = |arguments: &[&str]| grapevine(folder.path(), arguments).expect(0);
+    of(&["run", "x.toml", "--quiet", "--out", "out"]);
+    let runs = Tables::read(&out).unwrap().runs;
+    let projected = of(&["project", "x.toml", "--json"]).json();
+    for cell in projected.as_array().unwrap() {
+        let run = (runs.iter()).find(|run| cell["cell"] == run.cell.as_str() && run.seed == 0);
+        let sent = run.expect("its first seed").measured.unwrap();
+        assert_eq!(cell["payload_bytes"], sent.payload_bytes, "{cell}");
+    }
 }
 
 #[test]
@@ -662,6 +687,29 @@ fn flags_of_partition_that_do_not_go_together_are_named() {
         (
             "cora -w 2 -m given --file parts.txt",
             &["parts.txt", "2708"],
+        ),
+        (
+            "cora -w 2 -m dirichlet",
+            &["--concentration", "--method dirichlet"],
+        ),
+        (
+            "cora -w 2 --concentration 1",
+            &["--concentration", "--method dirichlet"],
+        ),
+        (
+            "cora -w 2 -m dirichlet --concentration 0",
+            &["--concentration", "from 1e-9"],
+        ),
+        (
+            "cora -w 20 -m dirichlet --concentration 1e-9",
+            &["--concentration: leaves a worker of 20"],
+        ),
+        (
+            "{kind=\"sbm\",nodes=90,classes=3,features=4,degree_within=4,degree_between=1,labels=5} -w 2 -m dirichlet --concentration 1",
+            &[
+                "--method: \"dirichlet\" shares out",
+                "no node has one class",
+            ],
         ),
         ("cora -w 0", &["--workers: 0", "2708"]),
         ("cora -w 2 -m met", &["--method", "'metis'"]),

@@ -65,6 +65,7 @@ fn write(setting: &Setting, folder: &Path) {
         divided: Divided {
             method: PartitionMethod::Random,
             seed: 0,
+            concentration: None,
         },
     };
     sharding.write(folder).expect("it is written");

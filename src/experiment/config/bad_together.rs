@@ -33,6 +33,23 @@ pub(super) const TOGETHER: &[(&str, &str, &str)] = &[
     ),
     (
         "method = \"metis\"",
+        "method = \"dirichlet\"",
+        "x.toml:14: in [partition]: `method` \"dirichlet\" and `concentration` need each other: a number, like 1; the \
+         smaller, the more workers differ in their classes",
+    ),
+    (
+        "method = \"metis\"",
+        "concentration = 1",
+        "x.toml:14: in [partition]: `concentration` and `method = \"dirichlet\"` need each other: a number, like 1; the \
+         smaller, the more workers differ in their classes",
+    ),
+    (
+        "method = \"metis\"",
+        "method = \"dirichlet\"\nconcentration = 0",
+        "x.toml:15: in [partition]: `concentration` must be from 1e-9 to 1e9, not 0",
+    ),
+    (
+        "method = \"metis\"",
         "balance = [\"edges\", \"nodes\", \"edges\"]",
         "x.toml:14: in [partition]: `balance` has an entry twice; say each of \"nodes\", \"training\" \
          and \"edges\" once at most",
@@ -79,7 +96,7 @@ pub(super) const TOGETHER: &[(&str, &str, &str)] = &[
         "\"partition.workers\"",
         "\"partition.wokers\"",
         "x.toml:26: in [partition]: unknown key `wokers`; did you mean `workers`? Possible keys: \
-         method, workers, file, seed, balance",
+         method, workers, file, seed, balance, concentration",
     ),
     (
         "\"partition.workers\" = [2, 4]",

@@ -1,6 +1,6 @@
 //! The values that make sense: ranges, and keys that need or exclude each other.
 
-use crate::graph::{PartitionMethod, PartitionSpec};
+use crate::graph::{CONCENTRATIONS, PartitionMethod, PartitionSpec};
 use crate::model::{ModelConfig, ModelKind, OptimizerConfig};
 use crate::net::{Bytes, NetError, NetworkSpec, PRESETS, Seconds};
 use crate::sim::TrainingConfig;
@@ -207,6 +207,21 @@ pub(super) fn partition(spec: &PartitionSpec, check: &Checks<'_>) -> Result<(), 
         "balance",
         "goes with `method = \"metis\"` only: the other methods know nodes alone; leave it out",
     )?;
+    let (key, other) = match spec.concentration {
+        Some(_) => ("concentration", "and `method = \"dirichlet\"`"),
+        None => ("method", "\"dirichlet\" and `concentration`"),
+    };
+    check.that(
+        (spec.method == PartitionMethod::Dirichlet) == spec.concentration.is_some(),
+        key,
+        &format!(
+            "{other} need each other: a number, like 1; the smaller, the more workers differ in their classes"
+        ),
+    )?;
+    if let Some(concentration) = spec.concentration {
+        let holds = CONCENTRATIONS.contains(&concentration);
+        check.range(holds, "concentration", "from 1e-9 to 1e9", concentration)?;
+    }
     let twice = |(at, balance)| spec.balance[..at].contains(balance);
     check.that(
         !spec.balance.iter().enumerate().any(twice),

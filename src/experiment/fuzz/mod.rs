@@ -23,7 +23,7 @@ use super::archive::{Address, Archive};
 use super::config::{PAPER, Vocabulary};
 use super::{Experiment, FlowFile, Tables, read_manifest, vocabulary_check};
 use crate::graph::{
-    Csr, DatasetSpec, FeatureSource, FeatureStorage, Format, LabelColumns, PartitionMethod,
+    Csr, DatasetSpec, FeatureSource, FeatureStorage, Format, Known, LabelColumns, PartitionMethod,
     PartitionSpec, dataset_names,
 };
 use crate::net::PRESETS;
@@ -259,11 +259,10 @@ fn given(at: &Path, file: &str) -> bool {
         method: PartitionMethod::Given,
         workers: 2,
         file: Some(file.into()),
-        seed: None,
-        balance: Vec::new(),
+        ..PartitionSpec::default()
     };
     let graph = Csr::undirected(8, (0..7).map(|v| (v, v + 1)));
-    spec.partition(&graph, &[], at, 0).is_ok()
+    spec.partition(&graph, Known::default(), at, 0).is_ok()
 }
 
 /// What came of the executions of a target.

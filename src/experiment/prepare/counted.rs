@@ -117,9 +117,16 @@ impl Preparation<'_> {
                         is known of random parts alone";
             return Err(method(what).into());
         }
-        if spec.method == PartitionMethod::Given {
-            let what = "must not be \"given\" with `dataset.counts`: a file names nodes, and here are none";
-            return Err(method(what).into());
+        let looks_at = match spec.method {
+            PartitionMethod::Given => Some("a file names nodes"),
+            PartitionMethod::Dirichlet => Some("it shares out nodes with classes"),
+            _ => None,
+        };
+        if let Some(why) = looks_at {
+            let name = spec.method.name();
+            let what =
+                format!("must not be \"{name}\" with `dataset.counts`: {why}, and here are none");
+            return Err(method(&what).into());
         }
         let Some(law) = &counted.family else {
             let what = "must be \"random\" with degrees alone: a fit draws smaller graphs, by `rmat` or `like`";

@@ -131,6 +131,10 @@ fn suits(
         (seed, "seed"),
         (asked.file.is_none(), "file"),
         (asked.balance.is_empty(), "balance"),
+        (
+            [None, made.concentration].contains(&asked.concentration),
+            "concentration",
+        ),
     ] {
         if !same {
             let what = format!(

@@ -11,8 +11,8 @@ use std::path::Path;
 use super::classes::ExpectedGraph;
 use super::line::Line;
 use crate::graph::{
-    BoundaryCounts, BoundaryPlan, Csr, GraphError, PartCounts, PartitionMethod, PartitionSpec,
-    RmatCounts,
+    BoundaryCounts, BoundaryPlan, Csr, GraphError, Known, PartCounts, PartitionMethod,
+    PartitionSpec, RmatCounts,
 };
 use crate::rng::mix;
 
@@ -318,12 +318,16 @@ fn cut(
 ) -> Result<BoundaryCounts, GraphError> {
     let training = ((graph.nodes() as f64 * train).round().max(1.0) as usize).min(graph.nodes());
     let train: Vec<u32> = (0_u32..).take(training).collect();
+    let known = Known {
+        train: &train,
+        labels: None,
+    };
     let own = PartitionSpec {
         // Of the fit's graphs each is cut by a seed of its own.
         seed: None,
         ..spec.clone()
     };
-    let partition = own.partition(graph, &train, Path::new(""), seed)?;
+    let partition = own.partition(graph, known, Path::new(""), seed)?;
     let plan = BoundaryPlan::new(graph, &partition);
     Ok(BoundaryCounts::of_rows(&plan))
 }

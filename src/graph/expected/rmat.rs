@@ -206,7 +206,7 @@ impl RmatLaw {
 mod tests {
     use super::*;
     use crate::graph::rmat::{Size, graph};
-    use crate::graph::{BoundaryPlan, PartitionMethod, PartitionSpec};
+    use crate::graph::{BoundaryPlan, Known, PartitionMethod, PartitionSpec};
     use std::path::Path;
 
     const GRAPH500: [f64; 3] = [0.57, 0.19, 0.19];
@@ -243,11 +243,11 @@ mod tests {
             let spec = PartitionSpec {
                 method: PartitionMethod::Random,
                 workers: 4,
-                balance: Vec::new(),
-                file: None,
-                seed: None,
+                ..PartitionSpec::default()
             };
-            let partition = spec.partition(&graph, &[], Path::new(""), seed).unwrap();
+            let partition = spec
+                .partition(&graph, Known::default(), Path::new(""), seed)
+                .unwrap();
             edges += graph.edges() as f64 / 8.0;
             rows += BoundaryPlan::new(&graph, &partition).boundary_rows() as f64 / 8.0;
         }
@@ -273,11 +273,11 @@ mod tests {
         let spec = PartitionSpec {
             method: PartitionMethod::Random,
             workers: 16,
-            balance: Vec::new(),
-            file: None,
-            seed: None,
+            ..PartitionSpec::default()
         };
-        let partition = spec.partition(&graph, &[], Path::new(""), 1).unwrap();
+        let partition = spec
+            .partition(&graph, Known::default(), Path::new(""), 1)
+            .unwrap();
         let rows = BoundaryPlan::new(&graph, &partition).boundary_rows() as f64;
         let closed = law.boundary_rows(16);
         assert!((rows / closed - 1.0).abs() < 0.01, "{rows} {closed}");

@@ -4,9 +4,11 @@
 //! random        balanced, uniformly random
 //! metis         few cut edges, nearly balanced
 //! ldg, fennel   one pass over the nodes, fewer cut edges than at random
+//! dirichlet     classes shared out unequally
 //! given         read from a file
 //! ```
 
+mod dirichlet;
 mod given;
 mod metis;
 mod random;
@@ -14,9 +16,11 @@ mod streaming;
 
 use std::path::Path;
 
-use super::{Csr, GraphError, PartitionMethod, PartitionSpec, places};
+use super::{Csr, GraphError, Labels, PartitionMethod, PartitionSpec, places};
 use crate::rng::{Purpose, stream};
 use streaming::Penalty;
+
+pub use dirichlet::CONCENTRATIONS;
 
 /// An assignment of nodes to workers. Every worker owns at least one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,18 +80,26 @@ impl Partition {
     }
 }
 
+/// What a partitioner may look at besides edges.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Known<'a> {
+    /// The nodes that train.
+    pub train: &'a [u32],
+    /// The classes of nodes.
+    pub labels: Option<&'a Labels>,
+}
+
 impl PartitionSpec {
-    /// Divides the graph, which must be undirected, and of which the nodes of `train` train. `seed`
-    /// is the seed of the run; the section may fix another. Relative paths start at `base`, the
-    /// folder of the experiment file.
+    /// Divides the graph, which must be undirected. `seed` is the seed of the run; the section may
+    /// fix another. Relative paths start at `base`, the folder of the experiment file.
     ///
     /// # Errors
-    /// If there are no workers or more than nodes, if a given file does not fit, or if there is
-    /// nothing of what is to be balanced.
+    /// If there are no workers or more than nodes, if a given file does not fit, if there is
+    /// nothing of what is to be balanced, or if classes cannot be shared out.
     pub fn partition(
         &self,
         graph: &Csr,
-        train: &[u32],
+        known: Known<'_>,
         base: &Path,
         seed: u64,
     ) -> Result<Partition, GraphError> {
@@ -101,13 +113,23 @@ impl PartitionSpec {
         let mut assignment = match self.method {
             PartitionMethod::Random => random::partition(nodes, workers, &mut random),
             PartitionMethod::Metis => {
-                metis::partition(graph, workers, (&self.balance, train), &mut random)?
+                metis::partition(graph, workers, (&self.balance, known.train), &mut random)?
             }
             PartitionMethod::Ldg => {
                 streaming::partition(graph, workers, Penalty::Linear, &mut random)
             }
             PartitionMethod::Fennel => {
                 streaming::partition(graph, workers, Penalty::Fennel, &mut random)
+            }
+            PartitionMethod::Dirichlet => {
+                let Some(concentration) = self.concentration else {
+                    let what = "is missing; method \"dirichlet\" needs a number, like 1: the smaller, the more \
+                    workers differ in their classes";
+                    return Err(GraphError::key("partition.concentration", what));
+                };
+                let none = Labels::from(Vec::new());
+                let labels = known.labels.unwrap_or(&none);
+                dirichlet::partition(labels, workers, concentration, &mut random)?
             }
             PartitionMethod::Given => {
                 let file = self.file.as_ref().ok_or_else(|| {
@@ -176,15 +198,13 @@ mod tests {
         PartitionSpec {
             method,
             workers,
-            file: None,
-            seed: None,
-            balance: Vec::new(),
+            ..PartitionSpec::default()
         }
     }
 
     fn divide(method: PartitionMethod, graph: &Csr, workers: usize, seed: u64) -> Partition {
         spec(method, workers)
-            .partition(graph, &[], Path::new(""), seed)
+            .partition(graph, Known::default(), Path::new(""), seed)
             .unwrap()
     }
 
@@ -209,8 +229,8 @@ mod tests {
     fn chunks_are_dealt_to_workers_in_order_and_keep_a_plan_of_their_own() {
         let (graph, base) = (ring(24), Path::new(""));
         let fine = spec(PartitionMethod::Metis, 6);
-        let chunks = fine.partition(&graph, &[], base, 5).unwrap();
-        let found = fine.divide(&graph, &[], base, 5, 3).unwrap();
+        let chunks = fine.partition(&graph, Known::default(), base, 5).unwrap();
+        let found = fine.divide(&graph, Known::default(), base, 5, 3).unwrap();
         for (chunk, worker) in chunks.assignment.iter().zip(&found.partition.assignment) {
             assert_eq!(chunk / 2, *worker);
         }
@@ -218,13 +238,19 @@ mod tests {
         assert_eq!(*beside.plan, BoundaryPlan::new(&graph, &chunks));
         assert_eq!((found.boundary.workers(), beside.seed), (3, 5));
         assert!(
-            fine.divide(&graph, &[], base, 5, 6)
+            fine.divide(&graph, Known::default(), base, 5, 6)
                 .unwrap()
                 .chunks
                 .is_none()
         );
         for (chunks, workers) in [(6, 4), (25, 5), (6, 0)] {
-            let error = spec(PartitionMethod::Random, chunks).divide(&graph, &[], base, 5, workers);
+            let error = spec(PartitionMethod::Random, chunks).divide(
+                &graph,
+                Known::default(),
+                base,
+                5,
+                workers,
+            );
             assert!(
                 error
                     .unwrap_err()
@@ -253,7 +279,7 @@ mod tests {
     fn more_workers_than_nodes_are_refused() {
         for workers in [0, 6] {
             let error = spec(PartitionMethod::Metis, workers);
-            let error = error.partition(&ring(5), &[], Path::new(""), 0);
+            let error = error.partition(&ring(5), Known::default(), Path::new(""), 0);
             let text = error.unwrap_err().to_string();
             assert_eq!(
                 text,
@@ -271,7 +297,11 @@ mod tests {
             ..spec(PartitionMethod::Random, 3)
         };
         let graph = ring(50);
-        let of_run = |seed| fixed.partition(&graph, &[], Path::new(""), seed).unwrap();
+        let of_run = |seed| {
+            fixed
+                .partition(&graph, Known::default(), Path::new(""), seed)
+                .unwrap()
+        };
         assert_eq!(of_run(1), divide(PartitionMethod::Random, &graph, 3, 4));
         assert_eq!(of_run(1), of_run(2));
     }

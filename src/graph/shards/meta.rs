@@ -26,12 +26,15 @@ pub enum Storage {
 }
 
 /// How the graph was divided.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Divided {
     /// By which method.
     pub method: PartitionMethod,
     /// With which seed.
     pub seed: u64,
+    /// By which `concentration`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concentration: Option<f64>,
 }
 
 impl Divided {

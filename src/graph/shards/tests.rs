@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::graph::{
-    BoundaryPlan, DatasetSpec, Partition, PartitionMethod, PartitionSpec, RawDataset, Room,
+    BoundaryPlan, DatasetSpec, Known, Partition, PartitionMethod, PartitionSpec, RawDataset, Room,
 };
 
 /// Data that a test writes, and what they were divided into.
@@ -42,11 +42,9 @@ impl Cut {
         let partition = PartitionSpec {
             method,
             workers,
-            file: None,
-            seed: None,
-            balance: Vec::new(),
+            ..PartitionSpec::default()
         };
-        let partition = partition.partition(&dataset.graph, &[], Path::new(""), 5);
+        let partition = partition.partition(&dataset.graph, Known::default(), Path::new(""), 5);
         Self {
             spec,
             ..Self::new(dataset, partition.unwrap())
@@ -62,6 +60,7 @@ impl Cut {
             divided: Divided {
                 method: PartitionMethod::Random,
                 seed: 5,
+                concentration: None,
             },
         };
         sharding.write(folder)

@@ -84,6 +84,8 @@ const SQUARE: [At; 4] = [(-0.85, -0.85), (0.85, -0.85), (0.85, 0.85), (-0.85, 0.
 const DIAMOND: [At; 4] = [(0.0, -1.2), (1.0, 0.0), (0.0, 1.2), (-1.0, 0.0)];
 const TRIANGLE: [At; 3] = [(-1.05, 0.8), (1.05, 0.8), (0.0, -1.1)];
 const INVERTED: [At; 3] = [(-1.05, -0.8), (1.05, -0.8), (0.0, 1.1)];
+const LEFT: [At; 3] = [(0.8, -1.05), (0.8, 1.05), (-1.1, 0.0)];
+const RIGHT: [At; 3] = [(-0.8, -1.05), (-0.8, 1.05), (1.1, 0.0)];
 
 /// A page: what is on it, from the back to the front.
 #[derive(Clone, Debug, Default)]
@@ -205,12 +207,22 @@ impl Canvas {
         let disc: Vec<At> = (0..24_u32)
             .map(|step| (f64::from(step) * std::f64::consts::TAU / 24.0).sin_cos())
             .collect();
+        let star: Vec<At> = (0..10_u32)
+            .map(|step| {
+                let reach = if step % 2 == 0 { 1.3 } else { 0.55 };
+                let (dx, dy) = (f64::from(step) * std::f64::consts::TAU / 10.0).sin_cos();
+                (reach * dx, -reach * dy)
+            })
+            .collect();
         let points: &[At] = match marker {
             Marker::Circle | Marker::Ring => &disc,
             Marker::Square | Marker::HollowSquare => &SQUARE,
             Marker::Diamond | Marker::HollowDiamond => &DIAMOND,
             Marker::Triangle | Marker::HollowTriangle => &TRIANGLE,
             Marker::Inverted | Marker::HollowInverted => &INVERTED,
+            Marker::Left | Marker::HollowLeft => &LEFT,
+            Marker::Right | Marker::HollowRight => &RIGHT,
+            Marker::Star | Marker::HollowStar => &star,
             Marker::Cross | Marker::Plus => {
                 let arms = if marker == Marker::Cross {
                     [[(-0.9, -0.9), (0.9, 0.9)], [(-0.9, 0.9), (0.9, -0.9)]]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::graph::{Csr, ExpectedGraph, PartitionMethod, PartitionSpec, places};
+use crate::graph::{Csr, ExpectedGraph, Known, PartitionMethod, PartitionSpec, places};
 use crate::net::Bytes;
 use crate::sim::Setting;
 use crate::strategies::OptionError;
@@ -66,12 +66,10 @@ impl CacheSize {
                 let spec = PartitionSpec {
                     method: PartitionMethod::Random,
                     workers,
-                    file: None,
-                    seed: None,
-                    balance: Vec::new(),
+                    ..PartitionSpec::default()
                 };
                 let graph = &setting.dataset.graph;
-                let chunks = spec.partition(graph, &[], Path::new(""), setting.seed);
+                let chunks = spec.partition(graph, Known::default(), Path::new(""), setting.seed);
                 let chunks =
                     chunks.map_err(|error| OptionError::key("cache", error.to_string()))?;
                 Ok(beside_own(graph, &chunks.assignment, workers))

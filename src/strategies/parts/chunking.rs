@@ -29,7 +29,7 @@ impl Chunking {
             Self::Metis => PartitionMethod::Metis,
             Self::Partition => return spec,
         };
-        spec.file = None;
+        (spec.file, spec.concentration) = (None, None);
         if spec.method != PartitionMethod::Metis {
             spec.balance.clear();
         }
