@@ -73,7 +73,7 @@ pub use expected::{
 pub use features::Features;
 pub use labels::{Label, Labels, Several};
 pub use metric::{Metric, Task, TaskSpec};
-pub use partition::Partition;
+pub use partition::{CutPart, EdgeMethod, Partition, VertexCut};
 pub use peers::{Peers, places};
 pub use profile::{DataProfile, Degrees, Homophily};
 pub use reading::{DataSummary, EdgeCount, Reading};

@@ -154,7 +154,7 @@ fn every_strategy_that_sums_gradients_sends_what_a_ring_sends() {
     for case in cases() {
         for kind in [
             "full", "isolated", "fixed", "varco", "bns", "pipe", "adaqp", "sylvie", "cagnet",
-            "sancus", "grappa",
+            "sancus", "distgnn", "grappa",
         ] {
             let run = Run::new(&case, kind, "");
             let p = case.workers as u64;

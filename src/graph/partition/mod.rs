@@ -6,17 +6,24 @@
 //! ldg, fennel   one pass over the nodes, fewer cut edges than at random
 //! given         read from a file
 //! ```
+//!
+//! Vertex cuts deal out edges in place of nodes: `edges` and [`VertexCut`].
 
+mod edges;
 mod given;
 mod metis;
 mod random;
 mod streaming;
+mod vertex_cut;
 
 use std::path::Path;
 
 use super::{Csr, GraphError, PartitionMethod, PartitionSpec, places};
 use crate::rng::{Purpose, stream};
 use streaming::Penalty;
+
+pub use edges::EdgeMethod;
+pub use vertex_cut::{CutPart, VertexCut};
 
 /// An assignment of nodes to workers. Every worker owns at least one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
