@@ -152,7 +152,7 @@ fn what_does_not_go_is_refused() {
     let case = Case::default();
     for (options, says) in [
         ("cut = \"metis\"", "libra"),
-        ("delay = -1", "delay"),
+        ("delay = -1", "usize"),
         ("delays = 1", "delay"),
     ] {
         let (_, message) = case.refused("distgnn", options);

@@ -8,29 +8,30 @@
 //! edges. Clones send these partial sums to the owner, which adds its own and sends back the total;
 //! then every clone computes the node's next row. On the way back the gradients of the totals go
 //! the same way. The loss of a node counts at its owner, parameter gradients are summed over
-//! workers. With `S = Σ (clones − 1)` an exchange of `d` columns moves `8 d S` bytes, and an epoch of
-//! cd-0 (`delay = 0`) with `L` layers `8 S d_0` (`feature`) `+ 8 S Σ_{1≤l<L} d_l` (`activation`)
+//! workers. With `S = Σ (clones − 1)` an exchange of `d` columns moves `8 d S` bytes, and an epoch
+//! of cd-0 (`delay = 0`) with `L` layers `8 S d_0` (`feature`) `+ 8 S Σ_{1≤l<L} d_l` (`activation`)
 //! forward and `8 S Σ_{1≤l<L} d_l` (`activation_gradient`) back. It is exact. Sums of features
 //! travel in every epoch, for dropout makes others of them.
 //!
 //! With `delay = r > 0`, which is cd-r, split nodes are dealt to `r` bins, of which one is on in an
 //! epoch: its clones send partial sums to owners, which wait for those that were sent `r` epochs
-//! ago, add them to their own new ones and send the totals; clones wait for the totals of `r` epochs
-//! ago, and use these for their own. So an epoch moves about `1/r` of the bytes, `r` of them in a row
-//! all, and what is used of others is `r` epochs old at owners and up to `2r` at clones. Until
-//! epoch `r` nothing goes back to clones. Where nothing came for a split node in an epoch, its sum
-//! is over the edges that are here, times all its neighbours over those here, as a mean has it.
-//! Biased: by that, and by how much rows change in `2r` epochs.
+//! ago, add them to their own new ones and send the totals; clones wait for the totals of `r`
+//! epochs ago, and use these for their own. So an epoch moves about `1/r` of the bytes, `r` of them
+//! in a row all, and what is used of others is `r` epochs old at owners and up to `2r` at clones.
+//! Until epoch `r` nothing goes back to clones. Where nothing came for a split node in an epoch,
+//! its sum is over the edges that are here, times all its neighbours over those here, as a mean has
+//! it. Biased: by that, and by how much rows change in `2r` epochs.
 //!
-//! Works for models that begin a layer with a weighted sum: `gcn`, `sage` and `gin`. Edges are dealt
-//! by `cut`; `[partition]` gives the number of workers, and how nodes are owned in other strategies.
+//! Works for models that begin a layer with a weighted sum: `gcn`, `sage` and `gin`. Edges are
+//! dealt by `cut`; `[partition]` gives the number of workers, and how nodes are owned in other
+//! strategies.
 //!
 //! Evidence, in the authors' code (`dgl.distgnn` in a branch of DGL): bins, delays, that others'
 //! sums are used in the epochs of a node's bin alone, degrees among what came, Libra, owners at
 //! random. There a row has its degree and number beside it, which are not counted here: they do not
-//! change, and both ends know them. Derived: a loss at owners alone, where theirs counts it at every
-//! clone, and the exchange of gradients, which is in one of their versions and not in the last; with
-//! them cd-0 is exact for the gradient, too.
+//! change, and both ends know them. Derived: a loss at owners alone, where theirs counts it at
+//! every clone, and the exchange of gradients, which is in one of their versions and not in the
+//! last; with them cd-0 is exact for the gradient, too.
 
 mod part;
 mod plan;
