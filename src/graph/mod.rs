@@ -75,7 +75,7 @@ pub use features::Features;
 pub use labels::{Label, Labels, Several};
 pub use larger::Room;
 pub use metric::{Metric, Task, TaskSpec};
-pub use partition::{CONCENTRATIONS, Known, Partition};
+pub use partition::{CONCENTRATIONS, CutPart, EdgeMethod, Known, Partition, VertexCut};
 pub use peers::{Peers, places};
 pub use profile::{DataProfile, Degrees, Homophily};
 pub use reading::{DataSummary, EdgeCount, Reading};

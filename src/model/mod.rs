@@ -43,7 +43,7 @@ mod work;
 
 pub use attention::{AttentionBackend, edge_softmax, edge_sum};
 pub use block::{Aggregation, Block};
-pub use conv::{Conv, GatConv, GcnConv, GinConv, PoolConv, SageConv, dense_parameters};
+pub use conv::{Conv, GatConv, GcnConv, GinConv, PoolConv, SageConv, dense_parameters, sums};
 pub use dropout::{Dropout, Mask};
 pub use finite::{has_finite_squares, is_finite};
 pub use gnn::{Gnn, ModelSpec};

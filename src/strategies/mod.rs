@@ -13,6 +13,7 @@ pub mod bns;
 pub mod cagnet;
 pub mod cluster;
 pub mod distdgl;
+pub mod distgnn;
 pub mod ecgraph;
 pub mod fedgcn;
 pub mod fixed;

@@ -22,6 +22,7 @@ impl Registry {
             super::ecgraph::REGISTRATION,
             super::cagnet::REGISTRATION,
             super::sancus::REGISTRATION,
+            super::distgnn::REGISTRATION,
             super::grappa::REGISTRATION,
             super::retexo::REGISTRATION,
             super::distdgl::REGISTRATION,

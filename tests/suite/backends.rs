@@ -34,7 +34,7 @@ fn every_strategy_trains_on_every_backend() {
         for kind in [
             "full", "isolated", "fixed", "varco", "bns", "pipe", "adaqp", "grappa", "retexo",
             "distdgl", "llcg", "cluster", "sylvie", "cagnet", "sancus", "fedavg", "fedgcn",
-            "ecgraph",
+            "ecgraph", "distgnn",
         ] {
             let batches = BatchSpec {
                 size: 10,

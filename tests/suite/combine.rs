@@ -47,7 +47,7 @@ const CHOICES: [(&str, &str); 18] = [
 const BATCHES: &str = "mini-batches";
 
 /// What all strategies are asked for, beside [`CHOICES`] that are of the same name.
-const STRATEGIES: [(&str, &str); 20] = [
+const STRATEGIES: [(&str, &str); 21] = [
     ("full", ""),
     ("isolated", ""),
     ("fixed", ""),
@@ -59,6 +59,7 @@ const STRATEGIES: [(&str, &str); 20] = [
     ("ecgraph", ""),
     ("cagnet", ""),
     ("sancus", ""),
+    ("distgnn", ""),
     ("train", ""),
     ("grappa", ""),
     ("retexo", "rounds_per_layer = 2"),

@@ -19,6 +19,7 @@ mod counts;
 mod dense;
 mod determinism;
 mod distdgl;
+mod distgnn;
 mod estimator;
 mod evaluation;
 mod experiments;

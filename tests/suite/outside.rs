@@ -193,7 +193,7 @@ fn it_says_nothing_of_mini_batches_and_is_refused_with_them() {
             case.fit(&registry, name, "").is_err(),
             [
                 "llcg", "cluster", "bns", "pipe", "adaqp", "sylvie", "cagnet", "sancus", "fedavg",
-                "fedgcn", "ecgraph"
+                "fedgcn", "ecgraph", "distgnn"
             ]
             .contains(&name),
             "{name}"

@@ -297,7 +297,7 @@ fn everything_can_be_listed() {
             "strategies",
             &[
                 "full", "isolated", "fixed", "varco", "bns", "pipe", "adaqp", "sylvie", "ecgraph",
-                "cagnet", "sancus", "grappa", "retexo", "fedavg", "fedgcn",
+                "cagnet", "sancus", "distgnn", "grappa", "retexo", "fedavg", "fedgcn",
             ],
         ),
         ("models", &["gcn", "sage", "sage-pool", "gat", "gin"]),

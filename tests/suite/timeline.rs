@@ -9,7 +9,7 @@ use grapevine::model::{ModelKind, NormKind};
 use grapevine::net::{AllReduceChoice, ExchangeKind};
 
 /// Strategies with options, and whether they can, must or cannot train in mini-batches.
-const TRAININGS: [(&str, &str, Option<bool>); 66] = [
+const TRAININGS: [(&str, &str, Option<bool>); 70] = [
     ("full", "", None),
     (
         "full",
@@ -96,6 +96,14 @@ const TRAININGS: [(&str, &str, Option<bool>); 66] = [
     ),
     ("sancus", "", Some(false)),
     ("train", "bound = 2\nexchange = \"product\"", Some(false)),
+    ("distgnn", "delay = 0", Some(false)),
+    ("distgnn", "delay = 2\ncut = \"hdrf\"", Some(false)),
+    ("distgnn", "delay = 1", Some(false)),
+    (
+        "distgnn",
+        "cut = \"random\"\ngradients = { codec = \"f16\", every = 2, average = \"models\" }",
+        Some(false),
+    ),
     (
         "pipe",
         "smoothing = \"both\"\noverlap = true\ncache_features = false",
@@ -326,6 +334,7 @@ proptest! {
         }
         // What does not go together is refused elsewhere.
         prop_assume!(!(options.contains("edge_ht") && case.kind == ModelKind::Gat));
+        prop_assume!(!(kind == "distgnn" && case.kind == ModelKind::Gat));
         prop_assume!(!(options.contains("regroup") && case.workers == 1));
         prop_assume!(!(options.contains("distributed") && case.kind == ModelKind::Gin));
         case.train(kind, Case::strategy(kind, options).as_ref());

@@ -7,12 +7,16 @@
 //! dirichlet     classes shared out unequally
 //! given         read from a file
 //! ```
+//!
+//! Vertex cuts deal out edges in place of nodes: `edges` and [`VertexCut`].
 
 mod dirichlet;
+mod edges;
 mod given;
 mod metis;
 mod random;
 mod streaming;
+mod vertex_cut;
 
 use std::path::Path;
 
@@ -21,6 +25,8 @@ use crate::rng::{Purpose, stream};
 use streaming::Penalty;
 
 pub use dirichlet::CONCENTRATIONS;
+pub use edges::EdgeMethod;
+pub use vertex_cut::{CutPart, VertexCut};
 
 /// An assignment of nodes to workers. Every worker owns at least one node.
 #[derive(Clone, Debug, PartialEq, Eq)]

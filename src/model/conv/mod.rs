@@ -115,8 +115,12 @@ impl Conv {
     }
 }
 
-/// `A·x`.
-fn sums(block: &Block, rows: &Matrix) -> Matrix {
+/// `A·x`: what the outputs of a block gather of rows, weighted and summed.
+///
+/// # Shapes
+/// - rows: `[block.inputs, width]`
+/// - result: `[block.outputs, width]`
+pub fn sums(block: &Block, rows: &Matrix) -> Matrix {
     tiles::product(&block.matrix, rows, rows.stripe())
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Cut edges are dropped and degrees counted within a part; only parameter gradients are summed. An
 //! epoch moves the bytes of one all-reduce a step and nothing else; mini-batches sample within a
-//! part. This is `DistGNN`'s mode `0c`, the "no communication" baseline of VARCO, and what Grappa
+//! part. This is DistGNN's mode `0c`, the "no communication" baseline of VARCO, and what Grappa
 //! would be without repartitioning and weights.
 
 use super::parts::options::{GRADIENTS, OVERLAP_GRADIENTS};

@@ -59,7 +59,7 @@ pub use halo::HaloExchange;
 pub use kept::Bound;
 pub use layerwise::{LayerwiseTrainer, LocalGraph};
 pub use partition_parallel::{forward_error, partition_parallel};
-pub use pass::{Crosses, Pass, PassLayer, Step, run_alone};
+pub use pass::{Crosses, Leaves, Pass, PassLayer, Step, as_leaf, differentiate, run_alone};
 pub use requests::{
     Asked, Asking, ask_owners, exchange_features, finish_asking, receive_features, send_features,
     start_asking,

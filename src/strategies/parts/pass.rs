@@ -313,7 +313,7 @@ impl<'a> PassLayer<'a> {
 }
 
 /// The input of a layer as something that gradients are asked of, and that; features have none.
-fn as_leaf(layer: usize, input: Input) -> (Option<Matrix>, Input) {
+pub fn as_leaf(layer: usize, input: Input) -> (Option<Matrix>, Input) {
     match input {
         Input::Dense(rows) if layer > 0 => {
             let leaf = rows.leaf();
@@ -324,10 +324,9 @@ fn as_leaf(layer: usize, input: Input) -> (Option<Matrix>, Input) {
 }
 
 /// Leaves of a segment, of which gradients are asked: its input, and gathered rows.
-type Leaves = [Option<Matrix>; 2];
+pub type Leaves = [Option<Matrix>; 2];
 
-/// Gradients of the scalar that ends a segment: the parameters' are added to `gradient`, the
-/// leaves' are returned with the scalar's value.
+/// [`differentiate`] as a piece of computing.
 fn backward(
     worker: &mut Worker,
     model: &Gnn,
@@ -340,7 +339,9 @@ fn backward(
     })
 }
 
-fn differentiate(
+/// Gradients of the scalar that ends a segment: the parameters' are added to `gradient`, the
+/// leaves' are returned with the scalar's value.
+pub fn differentiate(
     model: &Gnn,
     scalar: &Tensor<1>,
     leaves: Leaves,

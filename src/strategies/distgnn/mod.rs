@@ -1,0 +1,173 @@
+//! `distgnn`: the edges are dealt out, and the clones of a node add up what they gathered, as in
+//! DistGNN (Md, Misra, Ma, Mohanty, Georganas, Heinecke, Kalamkar, Ahmed and Avancha, *DistGNN:
+//! Scalable Distributed Training for Large-Scale Graph Neural Networks*, SC 2021), algorithms cd-0
+//! and cd-r.
+//!
+//! A node has a clone at each worker that has one of its edges; one of them, drawn at random, is
+//! its owner. Every worker holds the features of its clones, and in each layer gathers over its own
+//! edges. Clones send these partial sums to the owner, which adds its own and sends back the total;
+//! then every clone computes the node's next row. On the way back the gradients of the totals go
+//! the same way. The loss of a node counts at its owner, parameter gradients are summed over
+//! workers. With `S = Σ (clones − 1)` an exchange of `d` columns moves `8 d S` bytes, and an epoch
+//! of cd-0 (`delay = 0`) with `L` layers `8 S d_0` (`feature`) `+ 8 S Σ_{1≤l<L} d_l` (`activation`)
+//! forward and `8 S Σ_{1≤l<L} d_l` (`activation_gradient`) back. It is exact. Sums of features
+//! travel in every epoch, for dropout makes others of them.
+//!
+//! With `delay = r > 0`, which is cd-r, split nodes are dealt to `r` bins, of which one is on in an
+//! epoch: its clones send partial sums to owners, which wait for those that were sent `r` epochs
+//! ago, add them to their own new ones and send the totals; clones wait for the totals of `r`
+//! epochs ago, and use these for their own. So an epoch moves about `1/r` of the bytes, `r` of them
+//! in a row all, and what is used of others is `r` epochs old at owners and up to `2r` at clones.
+//! Until epoch `r` nothing goes back to clones. Where nothing came for a split node in an epoch,
+//! its sum is over the edges that are here, times all its neighbours over those here, as a mean has
+//! it. Biased: by that, and by how much rows change in `2r` epochs.
+//!
+//! Works for models that begin a layer with a weighted sum: `gcn`, `sage` and `gin`. Edges are
+//! dealt by `cut`; `[partition]` gives the number of workers, and how nodes are owned in other
+//! strategies.
+//!
+//! Evidence, in the authors' code (`dgl.distgnn` in a branch of DGL): bins, delays, that others'
+//! sums are used in the epochs of a node's bin alone, degrees among what came, Libra, owners at
+//! random. There a row has its degree and number beside it, which are not counted here: they do not
+//! change, and both ends know them. Derived: a loss at owners alone, where theirs counts it at
+//! every clone, and the exchange of gradients, which is in one of their versions and not in the
+//! last; with them cd-0 is exact for the gradient, too.
+
+mod part;
+mod plan;
+mod routes;
+mod sums;
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::parts::options::GRADIENTS;
+use super::parts::{Gradients, Learner};
+use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training, options};
+use crate::graph::{EdgeMethod, VertexCut};
+use crate::model::ModelKind;
+use crate::sim::{EpochReport, Planner, Setting, SimError, Worker};
+use part::Part;
+use routes::Routes;
+use sums::Sums;
+
+/// How experiments name and make it.
+pub const REGISTRATION: Registration = Registration {
+    info: StrategyInfo {
+        name: "distgnn",
+        paper: "Md et al., DistGNN: Scalable Distributed Training for Large-Scale Graph Neural Networks (SC 2021), cd-0 and cd-r",
+        sends: "partial sums of nodes whose edges several workers have, to their owners and back, in every layer, and their gradients; parameter gradients",
+        options: &[
+            OptionInfo {
+                name: "delay",
+                default: "5",
+                meaning: "The r of cd-r: one r-th of the split nodes is exchanged in an epoch, and what came r epochs ago is used (5 in the paper); 0 is cd-0, which is exact.",
+            },
+            OptionInfo {
+                name: "cut",
+                default: "\"libra\"",
+                meaning: "How edges are dealt to workers: libra (the paper's), hdrf, or random.",
+            },
+            GRADIENTS,
+        ],
+    },
+    read,
+};
+
+/// The options, which are all there is to the strategy.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct DistGnn {
+    delay: usize,
+    cut: EdgeMethod,
+    gradients: Gradients,
+}
+
+impl Default for DistGnn {
+    fn default() -> Self {
+        Self {
+            delay: 5,
+            cut: EdgeMethod::Libra,
+            gradients: Gradients::default(),
+        }
+    }
+}
+
+fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
+    Ok(Box::new(options::<DistGnn>(table)?))
+}
+
+impl Strategy for DistGnn {
+    fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
+        let refuse = |message: &str| {
+            Err(OptionError {
+                key: None,
+                message: message.to_owned(),
+            })
+        };
+        if matches!(setting.model.kind, ModelKind::Gat | ModelKind::SagePool) {
+            return refuse(
+                "adds up sums over the edges of several workers, and a softmax or a maximum over neighbours is no sum: take model.kind = \"gcn\", \"sage\" or \"gin\"",
+            );
+        }
+        let (graph, workers) = (&setting.dataset.graph, setting.workers());
+        let cut = VertexCut::new(graph, workers, self.cut, setting.seed);
+        if cut.parts.iter().any(|part| part.nodes.is_empty()) {
+            return refuse(
+                "deals out the edges, and there are too few for all workers: lower partition.workers",
+            );
+        }
+        Ok(Box::new(Fitted {
+            routes: Arc::new(routes::all(&cut, self.delay)),
+            cut: Arc::new(cut),
+            options: *self,
+            setting: Arc::clone(setting),
+        }))
+    }
+}
+
+/// The strategy in its setting.
+#[derive(Clone)]
+struct Fitted {
+    options: DistGnn,
+    cut: Arc<VertexCut>,
+    /// Of each worker, by bin.
+    routes: Arc<Vec<Vec<Routes>>>,
+    setting: Arc<Setting>,
+}
+
+impl Training for Fitted {
+    fn setting(&self) -> &Arc<Setting> {
+        &self.setting
+    }
+
+    fn planner(&self) -> Box<dyn Planner> {
+        plan::planner(self)
+    }
+
+    fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
+        let (mut model, epochs) = (worker.new_model(), worker.epochs());
+        let mut learner = Learner::new(worker, self.options.gradients, &model, epochs);
+        let part = Part::new(worker, &self.cut.parts[worker.rank()]);
+        let shares = Part::shares(worker, &self.cut);
+        let routes = &self.routes[worker.rank()];
+        let mut sums = Sums::new(routes, self.options.delay, shares);
+        for epoch in 0..epochs {
+            worker.begin_epoch(epoch)?;
+            let step = part.step(worker, &model, &mut sums, epoch)?;
+            model = learner.step(worker, model, step.gradient)?;
+            if epoch + 1 == epochs {
+                sums.finish(worker)?;
+            }
+            let scores = worker.evaluate_model(epoch, learner.agreed(&model))?;
+            let report = EpochReport {
+                loss: step.loss,
+                scores,
+                ..EpochReport::default()
+            };
+            worker.end_epoch(epoch, report);
+        }
+        Ok(())
+    }
+}

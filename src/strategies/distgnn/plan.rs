@@ -1,0 +1,141 @@
+//! What a worker does in an epoch, stated in advance.
+
+use super::Fitted;
+use super::part::forward_lane;
+use super::routes::{Routes, rows};
+use super::sums::Lane;
+use crate::graph::Peers;
+use crate::model::{BlockShape, InputShape, Work};
+use crate::net::{Bytes, TrafficKind, f32_bytes};
+use crate::sim::{Exchange, Planner, Track};
+use crate::strategies::parts::gradients::LearnerPlan;
+use crate::strategies::parts::plan::{exchange_of, pass_memory, plan_each};
+
+/// The plan of a training.
+pub fn planner(fitted: &Fitted) -> Box<dyn Planner> {
+    let (fitted, workers) = (fitted.clone(), fitted.setting.workers());
+    let epochs = fitted.setting.training.epochs;
+    let learner = LearnerPlan::of_model(fitted.options.gradients, &fitted.setting, epochs);
+    plan_each(workers, move |epoch, rank, track| {
+        let plan = Plan {
+            fitted: &fitted,
+            rank,
+            epoch,
+        };
+        plan.passes(track);
+        learner.write(track, rank, epoch);
+        if epoch + 1 == epochs {
+            plan.finish(track, epochs);
+        }
+    })
+}
+
+struct Plan<'a> {
+    fitted: &'a Fitted,
+    rank: usize,
+    epoch: usize,
+}
+
+impl Plan<'_> {
+    fn passes(&self, track: &mut Track) {
+        let model = &self.fitted.setting.model;
+        let part = &self.fitted.cut.parts[self.rank];
+        let clones = part.nodes.len();
+        let edges = part.adjacency.edges();
+        let block = BlockShape::of(clones, clones, edges, model.aggregation());
+        let each = BlockShape {
+            entries: clones,
+            ..block
+        };
+        let features = InputShape::dense(clones, model.features());
+        track.keeps(f32_bytes(features.stored).0);
+        let layers = 0..model.layers();
+        let totals = f32_bytes(clones * model.widths[..model.layers()].iter().sum::<usize>()).0;
+        let blocks = layers.clone().map(|_| block);
+        track.passes_with(pass_memory(model, blocks, Some(features)) + totals);
+        let gathering = |layer: usize| {
+            let width = model.widths[layer];
+            Work::pass(clones * width) + Work::aggregation(clones, block.entries, width)
+        };
+        let rest = |layer: usize| {
+            let (width, spec) = (model.widths[layer], model.layer(layer));
+            let input = InputShape::dense(clones, width);
+            let rest = Work::pass(input.stored)
+                + Work::transform(&spec, clones, input)
+                + Work::gather(model, layer, each, input.stored);
+            if model.aggregation().has_self() {
+                return rest + Work::aggregation(clones, clones, width);
+            }
+            rest
+        };
+        for layer in layers.clone() {
+            track.compute(gathering(layer));
+            self.total(track, forward_lane(layer));
+            track.compute(rest(layer));
+        }
+        for layer in layers.rev() {
+            track.compute(rest(layer).backward(layer > 0));
+            if layer > 0 {
+                self.total(track, (TrafficKind::ActivationGradient, layer));
+                track.compute(gathering(layer));
+            }
+        }
+    }
+
+    /// The totals of partial sums, or of gradients.
+    fn total(&self, track: &mut Track, lane: Lane) {
+        let Fitted {
+            options,
+            routes,
+            cut,
+            setting,
+            ..
+        } = self.fitted;
+        let bins = &routes[self.rank];
+        let Routes { clones, own } = &bins[self.epoch % bins.len()];
+        let width = setting.model.widths[lane.1];
+        let all = cut.parts[self.rank].nodes.len();
+        let send = |track: &mut Track, to, from, delay| {
+            track.start_exchange(exchange(lane, [to, from], width));
+            if self.epoch >= delay {
+                track.finish_exchange(lane.0, lane.1 as u32);
+            }
+        };
+        track.compute(Work::pass((all + rows(clones)) * width));
+        send(track, clones, own, options.delay);
+        if self.epoch >= options.delay {
+            track.compute(Work::pass(2 * rows(own) * width));
+            send(track, own, clones, 2 * options.delay);
+            if self.epoch >= 2 * options.delay {
+                track.compute(Work::pass(rows(clones) * width));
+            }
+        }
+        track.compute(Work::pass(all * width));
+    }
+
+    /// Waits for what is under way after the last of so many epochs.
+    fn finish(&self, track: &mut Track, epochs: usize) {
+        let (layers, delay) = (
+            self.fitted.setting.model.layers(),
+            self.fitted.options.delay,
+        );
+        // Partial sums of as many epochs, and totals of as many.
+        let left = epochs.min(2 * delay);
+        let back = (1..layers).map(|layer| (TrafficKind::ActivationGradient, layer));
+        let mut lanes: Vec<Lane> = (0..layers).map(forward_lane).chain(back).collect();
+        lanes.sort_unstable();
+        for (kind, layer) in lanes {
+            (0..left).for_each(|_| track.finish_exchange(kind, layer as u32));
+        }
+    }
+}
+
+/// Rows to some workers, and from others.
+fn exchange((kind, layer): Lane, [to, from]: [&Peers<Vec<u32>>; 2], width: usize) -> Exchange {
+    let message = |(peer, rows): (usize, &Vec<u32>)| -> (u32, Bytes) {
+        (peer as u32, f32_bytes(rows.len() * width))
+    };
+    let to = to.iter().map(message).collect();
+    let from = from.ranks().map(|peer| peer as u32).collect();
+    exchange_of(kind, layer, to, from)
+}
