@@ -27,6 +27,9 @@ use crate::sim::Setting;
 /// Name of the folder in a result folder.
 pub(super) const FOLDER: &str = "finished";
 
+/// Name of the folder beside it with the checkpoints of runs that have not finished.
+pub(super) const CHECKPOINTS: &str = "checkpoints";
+
 /// How the names of its files end.
 pub(super) const EXTENSION: &str = ".cbor.gz";
 
@@ -68,8 +71,11 @@ impl Addresser {
     pub(super) fn of(&mut self, cell: &Cell, setting: &Setting, epochs: usize) -> Address {
         let mut hash = self.common.clone();
         let entry = &cell.strategy;
+        // How often a checkpoint is written changes nothing of the rows.
+        let mut settings = cell.settings.clone();
+        settings.training.checkpoint_every = None;
         // Settings came out of TOML and can be written as TOML: the empty table is never hashed.
-        let settings = Value::try_from(&cell.settings).unwrap_or(Value::Table(Table::new()));
+        let settings = Value::try_from(&settings).unwrap_or(Value::Table(Table::new()));
         // Names as well, for they stand in the rows.
         let texts = [
             cell.name.clone(),
@@ -146,6 +152,11 @@ impl Archive {
     /// Where a run is, or would be.
     pub(super) fn path(&self, address: &Address) -> PathBuf {
         self.folder.join(format!("{}{EXTENSION}", address.0))
+    }
+
+    /// Where the checkpoints of a run are, or would be.
+    pub(super) fn checkpoints(&self, address: &Address) -> PathBuf {
+        self.folder.with_file_name(CHECKPOINTS).join(&address.0)
     }
 
     /// The rows of the run of a cell with a seed; nothing if it has not finished, or its file is

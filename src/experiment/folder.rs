@@ -5,7 +5,7 @@ use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use super::TRACES;
-use super::archive::FOLDER;
+use super::archive::{CHECKPOINTS, FOLDER};
 use super::config::Experiment;
 use super::error::RunError;
 use super::manifest::{MANIFEST, read_manifest};
@@ -91,9 +91,9 @@ pub(super) fn occupy(folder: &Path) -> Result<File, RunError> {
     }
 }
 
-/// Removes `drawn`, which tells of other tables than those that are written from now on, and the
-/// traces, unless the run is one that resumes. Returns what is to be said about the results that
-/// the run replaces.
+/// Removes `drawn`, which tells of other tables than those that are written from now on; and the
+/// traces and checkpoints, unless the run is one that resumes. Returns what is to be said about the
+/// results that the run replaces.
 pub(super) fn make_way(
     folder: &Path,
     drawn: &[PathBuf],
@@ -105,6 +105,10 @@ pub(super) fn make_way(
         .try_for_each(|path| remove(path))?;
     if resume {
         return Ok(None);
+    }
+    let checkpoints = folder.join(CHECKPOINTS);
+    if checkpoints.exists() {
+        std::fs::remove_dir_all(&checkpoints).map_err(RunError::folder(&checkpoints))?;
     }
     let traces = std::fs::read_dir(folder.join(TRACES)).into_iter().flatten();
     traces
@@ -153,6 +157,17 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    #[test]
+    fn checkpoints_go_unless_the_run_resumes() {
+        let folder = tempfile::tempdir().unwrap();
+        let of_a_run = folder.path().join(CHECKPOINTS).join("0123");
+        fs::create_dir_all(&of_a_run).unwrap();
+        make_way(folder.path(), &[], true).unwrap();
+        assert!(of_a_run.exists());
+        make_way(folder.path(), &[], false).unwrap();
+        assert!(!folder.path().join(CHECKPOINTS).exists());
+    }
 
     #[test]
     fn results_go_where_nothing_of_others_is() {

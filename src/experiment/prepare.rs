@@ -25,7 +25,7 @@ use crate::sim::{
 use crate::strategies::{Needs, Registry, Strategy, Training};
 use counted::Asked;
 use memo::Memo;
-use refusals::{fits, misfit, trains};
+use refusals::{fits, keeps_checkpoints, misfit, trains};
 
 /// Asks the registry about a strategy's options before anything is loaded. What depends on the rest
 /// of a cell shows when the strategy is fitted to it.
@@ -286,6 +286,7 @@ impl<'a> Preparation<'a> {
         let training = strategy
             .fit(&setting)
             .map_err(|error| cell.refuse_option(error.key.as_deref(), &error.message))?;
+        keeps_checkpoints(cell, &*training)?;
         Ok(Fitted {
             setting,
             needs,

@@ -308,6 +308,7 @@ mod tests {
             target_accuracy: Some(0.75),
             byte_budget: Some(Bytes(399)),
             time_budget: Some(Seconds(0.5)),
+            checkpoint_every: None,
             batch: None,
             score_isolated: true,
         };

@@ -28,7 +28,7 @@ impl From<Several> for Labels {
 }
 
 /// What is known of one node.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Label {
     /// Its class.
     Class(u32),

@@ -67,6 +67,23 @@ impl Input {
         }
     }
 
+    /// The values of the rows from `start` on, dense, on the host.
+    pub fn values_from(&self, start: usize) -> Vec<f32> {
+        match self {
+            Self::Dense(rows) => rows.values_from(start),
+            Self::Sparse(matrix, _) => {
+                let (stored, width) = (matrix.by_row(), matrix.columns());
+                let mut dense = vec![0.0; (matrix.rows() - start) * width];
+                for (row, values) in (start..).zip(dense.chunks_exact_mut(width.max(1))) {
+                    for at in stored.entries(row) {
+                        values[stored.columns[at] as usize] = matrix.values()[at];
+                    }
+                }
+                dense
+            }
+        }
+    }
+
     /// The first `rows` rows.
     pub fn head(&self, rows: usize) -> Self {
         match self {

@@ -55,10 +55,10 @@ pub use loss::{
 pub use matrix::{Matrix, Place};
 pub use maximum::{MaximumBackend, neighbour_max};
 pub use norm::Norm;
-pub use optimizer::Optimizer;
+pub use optimizer::{Moment, Optimizer, ParameterMemory};
 pub use parameters::{
-    NamedParameter, add_gradients, gradients_for, named_parameters, parameter_count,
-    parameter_shapes, parameters, with_parameters,
+    NamedParameter, add_gradients, named_parameters, parameter_count, parameter_shapes, parameters,
+    with_parameters,
 };
 pub use product::{ProductBackend, product, product_onto};
 pub use rowwise::{Activation, RowwiseBackend, activate, carrier, dropped, layer_norm};

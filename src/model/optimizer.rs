@@ -1,16 +1,50 @@
 //! The step from averaged gradients to new parameters.
 
-use burn::module::Module;
+use burn::module::{Module, ModuleMapper, Param};
 use burn::optim::decay::WeightDecayConfig;
 use burn::optim::momentum::MomentumConfig;
-use burn::optim::{AdamConfig, ModuleOptimizer, SgdConfig};
+use burn::optim::{
+    Adam, AdamConfig, DynOptimizer, DynState, Optimizer as Rule, Sgd, SgdConfig, StateSink,
+    StateSource,
+};
+use burn::tensor::{Device, Tensor, TensorData};
+use serde::{Deserialize, Serialize};
 
-use super::{OptimizerConfig, gradients_for};
+use super::OptimizerConfig;
 
 /// An optimiser with its state. Equal gradients give equal steps, so replicas stay equal.
 pub struct Optimizer {
-    inner: ModuleOptimizer,
+    kind: Kind,
     learning_rate: f64,
+    /// What each parameter's steps left, in the order in which the module lists parameters; empty
+    /// before the first step.
+    // By place and not by burn's numbers, which are others in every process.
+    states: Vec<Option<DynState>>,
+}
+
+enum Kind {
+    Adam(Adam),
+    Sgd(Sgd),
+}
+
+/// What the steps so far left of one parameter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ParameterMemory {
+    /// Whole numbers by name: how many steps there were.
+    pub counts: Vec<(String, u64)>,
+    /// Running means of gradients, and of what is made of them.
+    pub moments: Vec<Moment>,
+}
+
+/// A tensor that an optimiser keeps beside a parameter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Moment {
+    /// Its name in burn.
+    pub name: String,
+    /// Its sizes, those of the parameter.
+    pub shape: Vec<usize>,
+    /// Its values, row by row.
+    pub values: Vec<f32>,
 }
 
 impl Optimizer {
@@ -21,25 +55,25 @@ impl Optimizer {
                 penalty: penalty as f32,
             })
         };
-        match *config {
+        let (kind, learning_rate) = match *config {
             OptimizerConfig::Adam {
                 learning_rate,
                 weight_decay,
                 epsilon,
-            } => Self {
-                inner: AdamConfig::new()
+            } => {
+                let adam = AdamConfig::new()
                     // Always said: burn's own default is 1e-5, that of other libraries 1e-8.
                     .with_epsilon(epsilon as f32)
                     .with_weight_decay(decay(weight_decay))
-                    .init(),
-                learning_rate,
-            },
+                    .build();
+                (Kind::Adam(adam), learning_rate)
+            }
             OptimizerConfig::Sgd {
                 learning_rate,
                 weight_decay,
                 momentum,
-            } => Self {
-                inner: SgdConfig::new()
+            } => {
+                let sgd = SgdConfig::new()
                     .with_weight_decay(decay(weight_decay))
                     .with_momentum((momentum > 0.0).then_some(MomentumConfig {
                         momentum,
@@ -48,21 +82,175 @@ impl Optimizer {
                         dampening: 0.0,
                         nesterov: false,
                     }))
-                    .init(),
-                learning_rate,
-            },
+                    .build();
+                (Kind::Sgd(sgd), learning_rate)
+            }
+        };
+        Self {
+            kind,
+            learning_rate,
+            states: Vec::new(),
         }
     }
 
     /// The module after one step along the flat gradient.
+    ///
+    /// # Panics
+    /// If there are fewer values than parameters.
     pub fn step<M: Module>(&mut self, module: M, gradient: &[f32]) -> M {
         self.scaled_step(module, gradient, 1.0)
     }
 
     /// As [`Self::step`], with the learning rate times a factor, for schedules of it.
+    ///
+    /// # Panics
+    /// As [`Self::step`].
     pub fn scaled_step<M: Module>(&mut self, module: M, gradient: &[f32], factor: f64) -> M {
-        let gradients = gradients_for(&module, gradient);
-        self.inner
-            .step(self.learning_rate * factor, module, gradients)
+        module.map(&mut Step {
+            kind: &self.kind,
+            states: &mut self.states,
+            place: 0,
+            gradient,
+            rate: self.learning_rate * factor,
+        })
+    }
+
+    /// What its steps left, parameter by parameter, for [`Self::remember`].
+    pub fn memory(&self) -> Vec<ParameterMemory> {
+        let of = |state: &Option<DynState>| {
+            let mut sink = StateSink::default();
+            if let Some(state) = state {
+                self.kind.rule().state_flatten(PREFIX, state, &mut sink);
+            }
+            let name = |name: String| name.trim_start_matches(PREFIX)[1..].to_owned();
+            let moment = |(path, data): (String, TensorData)| Moment {
+                name: name(path),
+                shape: data.shape().to_vec(),
+                // Moments are made of parameters, which are f32 on every backend.
+                values: data.try_into_vec().expect("moments are f32"),
+            };
+            let counts = sink.scalars.into_iter();
+            let count = |(path, value)| (name(path), u64::try_from(value).unwrap_or(0));
+            ParameterMemory {
+                counts: counts.map(count).collect(),
+                moments: sink.tensors.into_iter().map(moment).collect(),
+            }
+        };
+        self.states.iter().map(of).collect()
+    }
+
+    /// Goes on after the steps that left this.
+    pub fn remember(&mut self, memory: Vec<ParameterMemory>, device: &Device) {
+        let of = |memory: ParameterMemory| {
+            let path = |name: &str| format!("{PREFIX}.{name}");
+            let counts = memory.counts.iter();
+            let counts = counts.map(|(name, value)| (path(name), (*value).into()));
+            let mut source = StateSource::new(counts.collect());
+            // Without moments there is nothing to remember.
+            let rank = memory.moments.first()?.shape.len();
+            for moment in memory.moments {
+                let data = TensorData::new(moment.values, moment.shape);
+                source.insert_tensor(path(&moment.name), data);
+            }
+            let rule = self.kind.rule();
+            rule.state_unflatten(rank, PREFIX, &mut source, device)
+        };
+        self.states = memory.into_iter().map(of).collect();
+    }
+}
+
+/// Before burn's names of what is kept, which it wants to be paths.
+const PREFIX: &str = "state";
+
+impl Kind {
+    fn rule(&self) -> &dyn DynOptimizer {
+        match self {
+            Self::Adam(adam) => adam,
+            Self::Sgd(sgd) => sgd,
+        }
+    }
+}
+
+/// One step of all parameters.
+struct Step<'a> {
+    kind: &'a Kind,
+    states: &'a mut Vec<Option<DynState>>,
+    /// Which parameter is next, and what is left of the gradient for it and those behind it.
+    place: usize,
+    gradient: &'a [f32],
+    rate: f64,
+}
+
+impl ModuleMapper for Step<'_> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        param.map(|old| {
+            // Without automatic differentiation: a step is nothing that gradients go through.
+            let old = old.inner();
+            let shape = old.shape();
+            let (mine, rest) = self.gradient.split_at(shape.num_elements());
+            self.gradient = rest;
+            let gradient = TensorData::new(mine.to_vec(), shape);
+            let gradient = Tensor::from_data(gradient, &old.device());
+            if self.states.len() == self.place {
+                self.states.push(None);
+            }
+            let state = &mut self.states[self.place];
+            self.place += 1;
+            let new = match self.kind {
+                Kind::Adam(adam) => taken(adam, self.rate, old, gradient, state),
+                Kind::Sgd(sgd) => taken(sgd, self.rate, old, gradient, state),
+            };
+            Tensor::from_inner(new).require_grad()
+        })
+    }
+}
+
+/// A parameter after a step, of which what is kept replaces what was.
+fn taken<O: Rule, const D: usize>(
+    rule: &O,
+    rate: f64,
+    old: Tensor<D>,
+    gradient: Tensor<D>,
+    state: &mut Option<DynState>,
+) -> Tensor<D> {
+    let before = state.take().map(DynState::downcast::<O::State<D>>);
+    let (new, after) = rule.step(rate, old, gradient, before);
+    *state = after.map(|after| DynState::create(after, D));
+    new
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Gnn, ModelConfig, ModelSpec, parameter_count, parameters};
+
+    fn trained(config: &OptimizerConfig, stops: bool) -> Vec<f32> {
+        let device = Device::flex().autodiff();
+        let spec: ModelConfig = toml::from_str("kind = \"sage\"\nhidden = 4").unwrap();
+        let mut model = Gnn::new(&ModelSpec::new(&spec, 5, 3), 1, &device);
+        let mut optimizer = Optimizer::new(config);
+        for step in 0..6_u8 {
+            if stops && step == 3 {
+                let memory = optimizer.memory();
+                optimizer = Optimizer::new(config);
+                optimizer.remember(memory, &Device::flex());
+            }
+            let value = |i: usize| ((i * 7 + usize::from(step)) as f32 * 0.37).sin();
+            let gradient: Vec<f32> = (0..parameter_count(&model)).map(value).collect();
+            model = optimizer.step(model, &gradient);
+        }
+        parameters(&model)
+    }
+
+    #[test]
+    fn an_optimiser_that_remembers_takes_the_steps_that_it_would_have_taken() {
+        for text in [
+            "kind = \"adam\"\nlearning_rate = 0.01\nweight_decay = 5e-4",
+            "kind = \"sgd\"\nlearning_rate = 0.1\nmomentum = 0.9",
+            "kind = \"sgd\"\nlearning_rate = 0.1",
+        ] {
+            let config: OptimizerConfig = toml::from_str(text).unwrap();
+            assert_eq!(trained(&config, true), trained(&config, false), "{text}");
+        }
     }
 }

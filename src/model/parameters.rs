@@ -2,7 +2,6 @@
 //! them.
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
-use burn::optim::GradientsParams;
 use burn::tensor::{Gradients, Tensor, TensorData};
 
 fn to_vec<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
@@ -146,26 +145,4 @@ pub fn add_gradients<M: Module>(module: &M, gradients: &mut Gradients, flat: &mu
         }
     }
     module.visit(&mut Add(gradients, flat, 0));
-}
-
-/// Flat gradients as an optimiser takes them.
-///
-/// # Panics
-/// If there are fewer values than parameters.
-pub fn gradients_for<M: Module>(module: &M, flat: &[f32]) -> GradientsParams {
-    struct Register<'a>(GradientsParams, &'a [f32]);
-    impl ModuleVisitor for Register<'_> {
-        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-            // Optimisers take gradients without automatic differentiation, on the inner device.
-            let tensor = param.val().inner();
-            let (mine, rest) = self.1.split_at(tensor.shape().num_elements());
-            self.1 = rest;
-            let data = TensorData::new(mine.to_vec(), tensor.shape());
-            self.0
-                .register(param.id, Tensor::<D>::from_data(data, &tensor.device()));
-        }
-    }
-    let mut register = Register(GradientsParams::new(), flat);
-    module.visit(&mut register);
-    register.0
 }

@@ -1,6 +1,7 @@
 //! What both ends of a message know without sending it.
 
 use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
 
 use super::{Lane, TrafficKind};
 use crate::rng::{Purpose, mix, stream};
@@ -23,7 +24,7 @@ pub struct CodecKey {
 }
 
 /// Whose rows travel between whom, and which way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct CodecLane {
     /// The worker that owns the rows.
     pub owner: u32,
@@ -34,7 +35,7 @@ pub struct CodecLane {
 }
 
 /// The direction of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Way {
     /// Rows, from their owner to a reader.
     Forward,

@@ -1,9 +1,11 @@
 //! How a worker talks to the others: one trait, implemented by each engine.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Bytes, Collective, Lane, NetError, Seconds, Traffic, TrafficKind};
 
 /// One message of an exchange.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
     /// The other end: the receiver in an [`Outbox`], the sender in an [`Inbox`].
     pub peer: usize,
@@ -316,6 +318,20 @@ pub trait Communicator: Send {
     /// # Errors
     /// See [`Communicator`].
     fn meet(&mut self) -> Result<(), NetError> {
+        Ok(())
+    }
+
+    /// Clock and ledger of this worker as bytes, where it has its own; nothing in simulation, where
+    /// they are everybody's.
+    fn account(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    /// Goes on with what [`Communicator::account`] gave, instead of what there is.
+    ///
+    /// # Errors
+    /// If it gave something else.
+    fn go_on_with(&mut self, _account: &[u8]) -> Result<(), NetError> {
         Ok(())
     }
 

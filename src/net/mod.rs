@@ -43,7 +43,7 @@ pub use codec::{Codec, RelativeError, Rows, floats, to_bytes};
 pub use codec_key::{CodecKey, CodecLane, Way};
 pub use codecs::{
     BF16, Bits, Buckets, CodingError, CodingErrors, Compose, Difference, DifferenceMemory, F16,
-    FirstColumns, Gauge, Identity, Qsgd, Quantise, QuantiseRows, ROW_BITS, RandomColumns,
+    FirstColumns, Gauge, HeldRows, Identity, Qsgd, Quantise, QuantiseRows, ROW_BITS, RandomColumns,
     RandomEntries, RowBits, Short, Signs, TopK, Watched, Watcher,
 };
 pub use collective::{

@@ -75,7 +75,7 @@ impl fmt::Display for TrafficKind {
 }
 
 /// Where a message belongs: its model layer, its two ends and its kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Lane {
     /// Model layer whose input (or gradient) travels; 0 for what belongs to no layer.
     pub layer: u32,

@@ -27,6 +27,9 @@ pub enum SimError {
     /// Communication failed.
     #[error(transparent)]
     Net(#[from] NetError),
+    /// A checkpoint cannot be written.
+    #[error("checkpoint: {0}")]
+    Checkpoint(String),
     /// A strategy broke its own rules.
     #[error("strategy: {0}")]
     Strategy(String),
@@ -58,7 +61,7 @@ impl SimError {
             Self::Device(_) | Self::Input(_) => true,
             Self::Net(error) => error.is_input(),
             Self::Elsewhere { complaint, .. } => complaint.input,
-            Self::Strategy(_) | Self::Panicked { .. } => false,
+            Self::Checkpoint(_) | Self::Strategy(_) | Self::Panicked { .. } => false,
         }
     }
 }

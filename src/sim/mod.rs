@@ -9,6 +9,7 @@
 
 mod adapters;
 mod allocation;
+mod checkpoint;
 mod compute;
 mod device;
 mod engine;
@@ -32,6 +33,7 @@ mod worker;
 #[cfg(feature = "wgpu")]
 pub use adapters::adapter_names;
 pub use allocation::keep_freed_memory;
+pub use checkpoint::{Checkpoints, Loading, Saving};
 pub use compute::{ComputeTiming, DEVICE_PROFILES, DeviceProfile};
 pub use device::{WorkerDevice, divide, drain, host};
 pub use engine::{Cluster, EngineResults, run_workers};
@@ -57,4 +59,4 @@ pub use spec::{
 };
 pub use speed::{OperationTime, most_nodes, time_operations};
 pub use trace::{Doing, Flight, Span, Trace};
-pub use worker::{Activity, PendingExchange, Worker};
+pub use worker::{Activity, PendingExchange, Restoring, Saved, Worker};

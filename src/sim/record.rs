@@ -119,7 +119,8 @@ pub struct Outcome {
     pub parameters: usize,
     /// Real time of training, evaluation excluded.
     pub measured: Duration,
-    /// Real time inside model computation: forward, backward, optimiser and evaluation.
+    /// Real time inside model computation: forward, backward, optimiser and evaluation. Since it
+    /// went on, of a run that goes on from a checkpoint.
     pub model: Duration,
     /// Largest resident size of the process during the run; 0 where the system does not say.
     pub peak_memory_bytes: u64,
@@ -179,6 +180,9 @@ pub(super) struct Recorder {
     waiting: Vec<BTreeMap<usize, Report>>,
     workers: usize,
     started: Instant,
+    /// Real time of training before that, of a run that goes on.
+    before: Duration,
+    /// Time since the start that is no part of the training.
     evaluation: Duration,
     model: Duration,
     parameters: usize,
@@ -194,6 +198,7 @@ impl Recorder {
             waiting: Vec::new(),
             workers,
             started: Instant::now(),
+            before: Duration::ZERO,
             evaluation: Duration::ZERO,
             model: Duration::ZERO,
             parameters: 0,
@@ -212,6 +217,30 @@ impl Recorder {
         self.model += took;
     }
 
+    /// Something took so long that is no part of the training.
+    pub fn pause(&mut self, took: Duration) {
+        self.evaluation += took;
+    }
+
+    /// Real time of training so far.
+    pub fn measured(&self) -> Duration {
+        self.before + self.started.elapsed().saturating_sub(self.evaluation)
+    }
+
+    /// Goes on after so much real time of training; what it took to come to this point is no part
+    /// of it.
+    pub fn go_on_after(&mut self, measured: Duration) {
+        self.before = measured;
+        (self.started, self.evaluation) = (Instant::now(), Duration::ZERO);
+    }
+
+    /// What the messages of a worker lost in compression so far.
+    pub fn coding_errors_of(&self, rank: usize) -> Vec<((usize, Lane), CodingError)> {
+        let all = self.coding_errors.iter();
+        let own = all.filter(|((_, lane), _)| lane.from as usize == rank);
+        own.map(|(at, error)| (*at, *error)).collect()
+    }
+
     pub const fn set_parameters(&mut self, parameters: usize) {
         self.parameters = parameters;
     }
@@ -221,9 +250,15 @@ impl Recorder {
         *so_far = so_far.plus(error);
     }
 
-    /// Takes what a worker of this process says.
-    pub fn report(&mut self, rank: usize, epoch: usize, report: EpochReport, clock: Seconds) {
-        let measured = self.started.elapsed().saturating_sub(self.evaluation);
+    /// Takes what a worker of this process says; that, with the time at which it did.
+    pub fn report(
+        &mut self,
+        rank: usize,
+        epoch: usize,
+        report: EpochReport,
+        clock: Seconds,
+    ) -> Report {
+        let measured = self.measured();
         let report = Report {
             rank,
             epoch,
@@ -236,6 +271,12 @@ impl Recorder {
                 Duration::ZERO
             },
         };
+        self.hear(report.clone());
+        report
+    }
+
+    /// Takes what a worker of this process says, or said before the run was stopped.
+    pub fn hear(&mut self, report: Report) {
         let reports = match &mut self.relay {
             Some(relay) => relay(report),
             None => vec![report],
@@ -297,6 +338,7 @@ impl Recorder {
     pub fn into_outcome(mut self, results: EngineResults, peak_memory_bytes: u64) -> Outcome {
         // Reports of several processes may complete a later epoch first.
         self.epochs.sort_by_key(|record| record.epoch);
+        let measured = self.measured();
         Outcome {
             epochs: self.epochs,
             ledger: results.ledger,
@@ -305,7 +347,7 @@ impl Recorder {
             times: results.times,
             timeline: results.timeline,
             parameters: self.parameters,
-            measured: self.started.elapsed().saturating_sub(self.evaluation),
+            measured,
             model: self.model,
             peak_memory_bytes,
         }

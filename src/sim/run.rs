@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::engine::run_workers;
 use super::plan::Script;
 use super::record::Recorder;
-use super::{Engine, Observer, Outcome, Planner, Setting, SimError, Worker};
+use super::{Checkpoints, Engine, Observer, Outcome, Planner, Setting, SimError, Worker};
 use crate::memory;
 use crate::net::{Count, Ledger, Traffic};
 
@@ -20,6 +20,8 @@ pub struct Run {
     /// [`Worker::compute_together`]: for thousands of workers whose replicas are equal, and are so
     /// held once. In simulation only.
     pub together: bool,
+    /// Where it goes on after it was killed, if it does.
+    pub checkpoints: Option<Checkpoints>,
 }
 
 /// Runs a worker's program on every worker, on the engine of the setting. Where workers are
@@ -55,11 +57,13 @@ where
         Engine::Simulated => None,
         Engine::Mpi(processes) => Some(processes.relay()),
     };
+    let checkpoints = run.checkpoints.map(Arc::new);
     let recorder = Arc::new(Mutex::new(Recorder::new(actors, observer, relay)));
     let one = |communicator| {
         let (setting, recorder) = (Arc::clone(setting), Arc::clone(&recorder));
         let script = Arc::clone(&script);
-        let mut worker = Worker::new(setting, epochs, communicator, recorder, script)?;
+        let mut worker = Worker::new(setting, epochs, communicator, recorder, script)?
+            .with_checkpoints(checkpoints.clone());
         program(&mut worker)?;
         worker.end()
     };

@@ -23,6 +23,8 @@ pub struct TrainingConfig {
     /// Mini-batches with sampled neighbours. Default: each epoch is one step with all training
     /// nodes and neighbours.
     pub batch: Option<BatchSpec>,
+    /// Write a checkpoint after every so many epochs, from which `--resume` goes on. Default: none.
+    pub checkpoint_every: Option<usize>,
     /// Whether nodes without neighbours count in accuracies; the code of RETEXO's authors leaves
     /// them out. Default true.
     // Left out where it is the default, so that folders from before it can be resumed.

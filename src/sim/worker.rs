@@ -2,6 +2,8 @@
 
 mod evaluation;
 mod messages;
+mod resume;
+mod saved;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,6 +11,7 @@ use std::time::{Duration, Instant};
 use burn::module::Module;
 use burn::tensor::Device;
 
+use self::resume::Keeper;
 use super::device::drain;
 use super::evaluation::Evaluation;
 use super::plan::{Decision, Following, Script};
@@ -31,6 +34,7 @@ pub enum Activity {
 }
 
 pub use messages::PendingExchange;
+pub use saved::{Restoring, Saved};
 
 /// A worker of a run: its device, its shard, and its connection to the others.
 ///
@@ -75,6 +79,9 @@ pub struct Worker {
     epochs: usize,
     /// Whether something of this epoch is no longer a finite number.
     lost: bool,
+    keeper: Option<Keeper>,
+    /// Whether it only restores what it had, which is no part of the training.
+    restores: bool,
 }
 
 impl Worker {
@@ -95,6 +102,8 @@ impl Worker {
             following: Following::new(script, rank),
             epochs,
             lost: false,
+            keeper: None,
+            restores: false,
             device,
             setting,
             communicator,
@@ -230,8 +239,12 @@ impl Worker {
     /// Does something that takes time: measured, or modelled from the work that the plan has here.
     /// The clock of this worker advances by it.
     pub fn compute<T>(&mut self, activity: Activity, action: impl FnOnce(&Self) -> T) -> T {
+        if self.restores {
+            return action(self);
+        }
         let work = self.following.compute();
         let (result, took) = self.timed(activity, action);
+        self.keep_time(took);
         let time = match self.setting.engine {
             Engine::Simulated => {
                 let (rank, factor) = (self.rank(), self.compute_factor);
@@ -337,6 +350,7 @@ impl Worker {
     ) -> Result<(), SimError> {
         self.following.begin(epoch, decided)?;
         self.communicator.begin_epoch(epoch);
+        self.keep_decision(epoch, decided);
         Ok(())
     }
 
@@ -363,7 +377,8 @@ impl Worker {
             report.loss = f64::NAN;
         }
         let clock = self.communicator.now();
-        self.recorder().report(self.rank(), epoch, report, clock);
+        let report = self.recorder().report(self.rank(), epoch, report, clock);
+        self.keep_report(report);
     }
 
     /// Ends the program: all that was planned has been done.

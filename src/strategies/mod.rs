@@ -35,5 +35,5 @@ pub mod varco;
 pub use registration::{Read, Registration, options};
 pub use registry::Registry;
 pub use strategy::{
-    BatchUse, Needs, OptionError, OptionInfo, Strategy, StrategyInfo, Training, run,
+    BatchUse, Needs, OptionError, OptionInfo, Strategy, StrategyInfo, Training, run, run_keeping,
 };

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use crate::graph::PartitionSpec;
 use crate::model::{Gnn, LayerSpec, ModelSpec, NamedParameter, named_parameters};
-use crate::sim::{Observer, Outcome, Planner, Run, Setting, SimError, Worker, simulate};
+use crate::sim::{
+    Checkpoints, Observer, Outcome, Planner, Run, Setting, SimError, Worker, simulate,
+};
 
 /// A way of training one model on the parts of one graph, with its options as the experiment file
 /// has them.
@@ -152,6 +154,15 @@ pub trait Training: Send + Sync {
         true
     }
 
+    /// Whether its program saves what it needs to go on from a checkpoint, with
+    /// [`Worker::resume`] and [`Worker::checkpoint`]. Default: no.
+    ///
+    /// # Errors
+    /// Why not, as the end of a sentence that begins with the strategy's name.
+    fn saves(&self) -> Result<(), String> {
+        Err("does not save its state".to_owned())
+    }
+
     /// The parameters that it starts from, the same on all workers, as `grapevine weights` writes
     /// them. Default: those of the experiment's model. One that trains other models says so here.
     fn initial(&self) -> Vec<NamedParameter> {
@@ -176,10 +187,24 @@ pub fn run(
     together: bool,
     observer: Observer,
 ) -> Result<Outcome, SimError> {
+    run_keeping(training, together, observer, None)
+}
+
+/// As [`run()`], with checkpoints, from the newest of which it goes on, if there is one.
+///
+/// # Errors
+/// As [`run()`], and if a checkpoint cannot be written.
+pub fn run_keeping(
+    training: &dyn Training,
+    together: bool,
+    observer: Observer,
+    checkpoints: Option<Checkpoints>,
+) -> Result<Outcome, SimError> {
     let run = Run {
         planner: training.planner(),
         epochs: training.epochs(),
         together,
+        checkpoints,
     };
     simulate(training.setting(), run, observer, |worker| {
         training.train(worker)

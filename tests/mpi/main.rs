@@ -367,6 +367,92 @@ fn a_killed_process_ends_the_run_everywhere_and_what_was_finished_stays() {
     );
 }
 
+/// The files of checkpoints in a result folder.
+fn checkpoints(out: &Path) -> Vec<String> {
+    let runs = fs::read_dir(out.join("checkpoints")).into_iter().flatten();
+    let files = runs.filter_map(|run| fs::read_dir(run.ok()?.path()).ok());
+    let name = |file: fs::DirEntry| file.path().to_string_lossy().into_owned();
+    let names = files.flatten().filter_map(Result::ok).map(name);
+    names.filter(|name| name.contains("worker-")).collect()
+}
+
+#[test]
+fn processes_that_were_killed_go_on_from_the_checkpoints_that_each_wrote() {
+    let strategies = r#"
+        [[strategy]]
+        kind = "full"
+        [[strategy]]
+        kind = "pipe"
+        smoothing = "both"
+        [[strategy]]
+        kind = "adaqp"
+        assign_every = 30
+        [[strategy]]
+        kind = "retexo"
+        rounds_per_layer = 100
+    "#;
+    let [folder, _] = on_shards(strategies);
+    let sets = [
+        "--set",
+        "seeds=[0]",
+        "--set",
+        "training.epochs=200",
+        "--set",
+        "training.checkpoint_every=10",
+    ];
+    let run = |more: &[&'static str]| {
+        let run = ["run", "x.toml", "--engine", "mpi"];
+        [&run[..], more, &sets].concat()
+    };
+    let whole = mpirun(folder.path(), 4, &run(&["--out", "whole"]));
+    assert_eq!(whole.code, 0, "{}", whole.stderr);
+    assert!(checkpoints(&folder.path().join("whole")).is_empty());
+    let out = folder.path().join("out");
+    let goes_on = "goes on from a checkpoint after epoch";
+    let mut arguments = run(&["--out", "out"]);
+    let mut went_on = 0;
+    for rank in [2, 0, 3, 1] {
+        let before = checkpoints(&out);
+        let started = start(folder.path(), 4, &arguments);
+        // Each has written two more, in this run or in a later one.
+        let new = |file: &String| !before.contains(file);
+        wait_until("checkpoints are written", || {
+            checkpoints(&out).iter().filter(|file| new(file)).count() >= 8
+        });
+        started.kill(rank);
+        let killed = started.wait(LONG);
+        assert_ne!(killed.code, 0);
+        went_on += killed.stderr.matches(goes_on).count();
+        arguments = run(&["--resume", "--out", "out"]);
+    }
+    let ran = mpirun(folder.path(), 4, &arguments);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    went_on += ran.stderr.matches(goes_on).count();
+    assert!(went_on > 1, "most were killed within a run: {went_on}");
+    let verified = grapevine(folder.path(), &["verify", "out"]);
+    assert_eq!(verified.code, 0, "{}{}", verified.stdout, verified.stderr);
+    let read = |name: &str| Tables::read(&folder.path().join(name)).expect("tables");
+    let (found, expected) = (read("out"), read("whole"));
+    assert_eq!(found.traffic, expected.traffic, "message for message");
+    assert_eq!(found.epochs.len(), expected.epochs.len());
+    for (found, expected) in found.epochs.iter().zip(&expected.epochs) {
+        let what = format!("{}, epoch {}", found.cell, found.epoch);
+        assert_eq!(found.train_loss, expected.train_loss, "{what}");
+        assert_eq!(found.val_loss, expected.val_loss, "{what}");
+        assert_eq!(found.test_accuracy, expected.test_accuracy, "{what}");
+        assert_eq!(found.wire_bytes, expected.wire_bytes, "{what}");
+    }
+    for run in &found.runs {
+        let measured = run.measured.as_ref().expect("it has finished");
+        let parts = measured.compute_seconds + measured.exposed_communication_seconds;
+        assert!(parts <= measured.simulated_seconds * 1.001, "{}", run.cell);
+    }
+    assert!(
+        checkpoints(&out).is_empty(),
+        "nothing goes on from them any more"
+    );
+}
+
 #[test]
 fn a_process_that_fails_is_named_by_all_and_the_exit_code_is_one() {
     let folder = folder(&SHORT_AND_ENDLESS.replace("1000000", "2000"));

@@ -239,6 +239,7 @@ impl Case {
                 target_accuracy: None,
                 byte_budget: None,
                 time_budget: None,
+                checkpoint_every: None,
                 batch: self.batch.clone(),
                 score_isolated: true,
             },

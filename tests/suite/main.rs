@@ -8,6 +8,7 @@ mod backends;
 mod bad_input;
 mod batches;
 mod bns;
+mod checkpoints;
 mod clients;
 mod cluster;
 mod codecs;

@@ -71,6 +71,45 @@ fn killed_at_any_moment_it_goes_on_to_the_same_tables() {
 }
 
 #[test]
+fn killed_within_a_long_run_it_goes_on_from_a_checkpoint_to_the_same_tables() {
+    let folder = folder_with(EXPERIMENT);
+    let long = ["--set", "seeds=[0]", "--set", "training.epochs=300"];
+    let often = [&long[..], &["--set", "training.checkpoint_every=20"]].concat();
+    let run = |more: &[&str], sets: &[&str]| {
+        let arguments = [&["run", "x.toml"], more, sets].concat();
+        grapevine(folder.path(), &arguments).expect(0)
+    };
+    run(&["--out", "whole"], &long);
+    let out = folder.path().join("out");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_grapevine"))
+        .current_dir(folder.path())
+        .args([&["run", "x.toml", "--quiet", "--out", "out"][..], &often].concat())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the program was built for these tests");
+    let written = || {
+        let runs = fs::read_dir(out.join("checkpoints")).into_iter().flatten();
+        let files = runs.flat_map(|run| fs::read_dir(run.expect("it can be listed").path()));
+        files.flatten().count()
+    };
+    while written() < 4 && child.try_wait().expect("it is ours").is_none() {
+        sleep(Duration::from_micros(200));
+    }
+    child.kill().expect("it is ours");
+    child.wait().expect("it ended");
+    assert!(written() > 0, "it was killed within a run");
+    let ran = run(&["--resume", "--out", "out"], &often);
+    let note = "goes on from a checkpoint after epoch";
+    assert_eq!(ran.stderr.matches(note).count(), 1, "{}", ran.stderr);
+    grapevine(folder.path(), &["verify", "out"]).expect(0);
+    assert_same_tables(folder.path(), "whole", "out");
+    assert_eq!(written(), 0, "nothing goes on from them any more");
+    // How often they are written makes no other run.
+    let again = run(&["--resume", "--out", "out"], &long);
+    assert_eq!(kept(&again.stderr), finished(&out).len());
+}
+
+#[test]
 fn broken_runs_are_done_again_and_more_seeds_are_added() {
     let folder = folder_with(EXPERIMENT);
     let seeds = ["--set", "seeds=[0]"];

@@ -231,6 +231,11 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
     ),
     (
         "epochs = 200",
+        "epochs = 2\ncheckpoint_every = 0",
+        "x.toml:13: in [training]: `checkpoint_every` must be at least 1, not 0",
+    ),
+    (
+        "epochs = 200",
         "epochs = 2\ntarget_accuracy = 81",
         "x.toml:13: in [training]: `target_accuracy` must be more than 0 and at most 1, not 81",
     ),

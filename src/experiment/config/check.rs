@@ -151,6 +151,9 @@ pub(super) fn training(
 ) -> Result<(), ConfigError> {
     check.positive(config.epochs, "epochs")?;
     check.positive(config.evaluate_every, "evaluate_every")?;
+    if let Some(every) = config.checkpoint_every {
+        check.positive(every, "checkpoint_every")?;
+    }
     if let Some(batch) = &config.batch {
         check.positive(batch.size, "batch.size")?;
         let count = batch.fanouts.len();

@@ -5,7 +5,7 @@ use crate::graph::{Dataset, GraphError};
 use crate::memory;
 use crate::model::ModelSpec;
 use crate::sim::EpochRecord;
-use crate::strategies::Needs;
+use crate::strategies::{Needs, Training};
 
 /// Whether there is memory for what the cell holds at least: each worker's parameters with their
 /// gradient and what the optimiser keeps, the outputs of the widest layer for all nodes, and a
@@ -65,6 +65,22 @@ pub(super) fn trains(
         return Err(cell.refuse("dataset.split", message));
     }
     Ok(())
+}
+
+/// Whether the strategy saves its state, where checkpoints of it are asked for.
+pub(super) fn keeps_checkpoints(cell: &Cell, training: &dyn Training) -> Result<(), ConfigError> {
+    let asked = cell.settings.training.checkpoint_every.is_some();
+    match training.saves() {
+        Err(why) if asked => {
+            let kind = &cell.strategy.kind;
+            let message = format!(
+                "{kind} {why}, so that nothing could go on from a checkpoint: leave out `checkpoint_every`, or give it to \
+                 the other strategies alone with `with = {{ \"training.checkpoint_every\" = … }}`"
+            );
+            Err(cell.refuse("training.checkpoint_every", message))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Data that do not fit a cell, at the key that says so, or else at the key that names the files.

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use std::{fs, io};
 
 use super::grid::{Job, Planned};
 use super::lanes::{Room, locked};
@@ -16,7 +17,7 @@ use crate::experiment::row_maker::RowMaker;
 use crate::experiment::rows::RunRow;
 use crate::experiment::tables::Tables;
 use crate::experiment::trace::chrome_trace;
-use crate::sim::Observer;
+use crate::sim::{Checkpoints, Observer};
 use crate::strategies;
 
 /// The rows of a run, and the time spent inside model computation.
@@ -80,7 +81,10 @@ impl Runner<'_> {
         if measured {
             locked(&shared.watch).begin();
         }
-        let outcome = strategies::run(&*fitted.training, together, observer);
+        let checkpoints = self
+            .checkpoints(shared, job, run)
+            .map_err(|error| (None, error))?;
+        let outcome = strategies::run_keeping(&*fitted.training, together, observer, checkpoints);
         let seen = if measured {
             locked(&shared.watch).end()
         } else {
@@ -117,7 +121,36 @@ impl Runner<'_> {
         archive
             .put(&run.address, &tables)
             .map_err(|source| unwritten(&archive.path(&run.address), source))?;
+        // Nothing goes on from them any more, and what stays does no harm.
+        let _ = fs::remove_dir_all(archive.checkpoints(&run.address));
         Ok((tables, outcome.model))
+    }
+
+    /// The checkpoints of a run, if it writes any; without those of an earlier one, unless it
+    /// resumes that.
+    ///
+    /// # Errors
+    /// If those of an earlier one cannot be removed.
+    fn checkpoints(
+        &self,
+        shared: &Shared<'_, '_>,
+        job: &Job<'_>,
+        run: &Planned,
+    ) -> Result<Option<Checkpoints>, Error> {
+        let Some(every) = job.cell.settings.training.checkpoint_every else {
+            return Ok(None);
+        };
+        let folder = Archive::of(&self.out).checkpoints(&run.address);
+        // Of processes on other machines, each may have a folder of its own.
+        if !self.resume
+            && let Err(error) = fs::remove_dir_all(&folder)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            return Err(RunError::folder(&folder)(error).into());
+        }
+        let (progress, cell, seed) = (Arc::clone(shared.progress), job.cell.name.clone(), run.seed);
+        let note = move |note: &str| progress.note(&format!("\"{cell}\", seed {seed}: {note}"));
+        Ok(Some(Checkpoints::new(folder, every, note)))
     }
 }
 

@@ -22,7 +22,35 @@ enum End {
     Receiver,
 }
 
+/// What one end of a lane holds of the other's rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HeldRows {
+    /// Whose rows: their model layer, their lane, and whether this worker sends them.
+    pub place: (u32, CodecLane, bool),
+    /// Their values, row after row.
+    pub values: Vec<f32>,
+}
+
 impl DifferenceMemory {
+    /// All that is remembered, for [`Self::remember`].
+    pub fn held_rows(&self) -> Vec<HeldRows> {
+        let rows = |(&(layer, lane, end), values): (&Place, &Vec<f32>)| HeldRows {
+            place: (layer, lane, end == End::Sender),
+            values: values.clone(),
+        };
+        self.lock().iter().map(rows).collect()
+    }
+
+    /// Remembers this and nothing else.
+    pub fn remember(&self, rows: Vec<HeldRows>) {
+        let entry = |HeldRows { place, values }| {
+            let (layer, lane, sends) = place;
+            let end = if sends { End::Sender } else { End::Receiver };
+            ((layer, lane, end), values)
+        };
+        *self.lock() = rows.into_iter().map(entry).collect();
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Place, Vec<f32>>> {
         // Rows are replaced whole, so what a panic elsewhere left is consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

@@ -21,7 +21,7 @@ mod top_k;
 
 pub use buckets::Buckets;
 pub use compose::Compose;
-pub use difference::{Difference, DifferenceMemory};
+pub use difference::{Difference, DifferenceMemory, HeldRows};
 pub use first_columns::FirstColumns;
 pub use identity::Identity;
 pub use measured::{CodingError, CodingErrors, Gauge, Watched, Watcher};

@@ -1,13 +1,14 @@
 //! A few bits an entry, between the smallest and the largest of its row.
 
 use rand::Rng;
+use serde::{Deserialize, Serialize};
 
 use super::bits::{BitReader, BitWriter, packed_bytes};
 use crate::net::codec::{check_length, to_bytes};
 use crate::net::{Bytes, Codec, CodecKey, NetError, RelativeError, Rows, floats};
 
 /// Bits an entry is quantised to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Bits {
     /// Two levels.
     One = 1,

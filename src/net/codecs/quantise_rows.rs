@@ -7,12 +7,13 @@ use std::sync::Arc;
 use half::bf16;
 use rand::Rng;
 use rand::seq::SliceRandom;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::bits::{BitReader, BitWriter};
 use crate::net::{Bits, Bytes, Codec, CodecKey, CodecLane, NetError, RelativeError, Rows};
 
 /// How many bits the rows of a message are sent with.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RowBits {
     /// All with the same.
     Uniform(Bits),
@@ -25,8 +26,20 @@ pub enum RowBits {
         /// Rows of a group.
         group: usize,
         /// Bits of each group.
-        bits: Arc<BTreeMap<(u32, CodecLane), Vec<Bits>>>,
+        #[serde(serialize_with = "write_bits", deserialize_with = "read_bits")]
+        bits: Arc<GroupBits>,
     },
+}
+
+/// Bits of the groups of each message, by model layer and lane.
+type GroupBits = BTreeMap<(u32, CodecLane), Vec<Bits>>;
+
+fn write_bits<S: Serializer>(bits: &Arc<GroupBits>, to: S) -> Result<S::Ok, S::Error> {
+    (**bits).serialize(to)
+}
+
+fn read_bits<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<GroupBits>, D::Error> {
+    GroupBits::deserialize(from).map(Arc::new)
 }
 
 /// Bits that rows are given, at random or by assignment (`AdaQP`).

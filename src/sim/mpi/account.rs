@@ -2,8 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use crate::net::{Bytes, Lane, Ledger, Seconds};
+use super::results::{packed, unpacked};
+use crate::net::{Bytes, Lane, Ledger, NetError, Seconds};
 use crate::sim::WorkerTimes;
+
+/// An account as it is saved: times in seconds; epoch, lane, payload and number of messages.
+type Saved = ([f64; 4], Vec<(usize, Lane, u64, u64)>);
 
 /// Clock and ledger of a worker that is a process.
 ///
@@ -95,6 +99,30 @@ impl Account {
         self.ledger.record(epoch, lane, Bytes(bytes as u64));
     }
 
+    /// Times and messages so far, for [`Self::restore`].
+    pub fn saved(&self) -> Vec<u8> {
+        let messages = self.ledger.iter().flat_map(|(epoch, traffic)| {
+            let all = traffic.iter();
+            all.map(move |(lane, payload, count)| (epoch, lane, payload.0, count))
+        });
+        let times = [self.compute, self.exposed, self.waiting, self.communication];
+        let saved: Saved = (times, messages.collect());
+        // Numbers are never refused. An account that is not there is found when it is restored.
+        packed(&saved).unwrap_or_default()
+    }
+
+    /// Goes on after those times and messages. What is under way stays so.
+    pub fn restore(&mut self, saved: &[u8]) -> Result<(), NetError> {
+        let (times, messages): Saved = unpacked(saved)?;
+        [self.compute, self.exposed, self.waiting, self.communication] = times;
+        (self.began, self.last) = (self.clock().0, Instant::now());
+        self.ledger = Ledger::new();
+        for (epoch, lane, payload, count) in messages {
+            self.ledger.record_many(epoch, lane, Bytes(payload), count);
+        }
+        Ok(())
+    }
+
     pub const fn times(&self) -> WorkerTimes {
         WorkerTimes {
             clock: self.clock(),
@@ -130,5 +158,13 @@ mod tests {
         assert_eq!(times.compute, Seconds(7.0));
         assert_eq!(times.communication, Seconds(3.75));
         assert_eq!(times.exposed, Seconds(0.75));
+        let lane = Lane::new(1, 0, 1, crate::net::TrafficKind::Feature);
+        account.record(lane, 12);
+        let mut other = Account::new(0);
+        other.record(lane, 99);
+        other.restore(&account.saved()).unwrap();
+        assert_eq!(other.times(), times);
+        assert_eq!(other.ledger, account.ledger);
+        assert!(other.restore(b"nonsense").is_err());
     }
 }

@@ -297,6 +297,14 @@ impl Communicator for MpiCommunicator {
         met
     }
 
+    fn account(&self) -> Vec<u8> {
+        MpiCommunicator::account(self).saved()
+    }
+
+    fn go_on_with(&mut self, account: &[u8]) -> Result<(), NetError> {
+        MpiCommunicator::account(self).restore(account)
+    }
+
     fn stand_by(&mut self) -> Result<(), NetError> {
         // Worker 0 shares nothing but the time it was busy, for which nobody else is charged.
         self.share(None).map(drop)

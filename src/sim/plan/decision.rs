@@ -1,10 +1,12 @@
 //! What training decides on its way, which its plan cannot know.
 
+use serde::{Deserialize, Serialize};
+
 use crate::net::{Bits, RowBits};
 
 /// What the training decided for an epoch. It is recorded in the table of decisions, so that a plan
 /// made afterwards is exact.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Decision {
     /// The compression ratio of the epoch.
     Ratio(f64),

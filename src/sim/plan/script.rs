@@ -158,6 +158,18 @@ impl Following {
         Ok(())
     }
 
+    /// The next phase of an epoch that has begun, which is over with that; none after the last.
+    pub fn pass(&mut self) -> Option<Phase> {
+        let phase = self.phases().get(self.next).cloned()?;
+        self.go_on();
+        Some(phase)
+    }
+
+    /// All phases of an epoch that has begun are over.
+    pub fn pass_all(&mut self) {
+        (self.stretch, self.next) = (self.timeline.stretches.len(), 0);
+    }
+
     /// The program has come to the end of an epoch, or of all of them.
     pub fn end(&mut self) -> Result<(), SimError> {
         if self.begun && self.next < self.phases().len() {

@@ -6,9 +6,18 @@ use crate::sim::SimError;
 
 /// An exchange that is under way.
 pub struct PendingExchange {
-    pending: Pending,
-    kind: TrafficKind,
-    layer: u32,
+    pub(super) pending: Pending,
+    pub(super) kind: TrafficKind,
+    pub(super) layer: u32,
+    /// Which of the exchanges of its worker it is.
+    pub(super) number: u64,
+}
+
+impl PendingExchange {
+    /// Which of the exchanges of its worker it is, by which a checkpoint names it.
+    pub const fn number(&self) -> u64 {
+        self.number
+    }
 }
 
 impl Worker {
@@ -28,11 +37,13 @@ impl Worker {
     pub fn start_exchange(&mut self, outbox: Outbox) -> Result<PendingExchange, SimError> {
         self.following.start_exchange(&outbox)?;
         let (kind, layer) = (outbox.kind, outbox.layer);
+        let number = self.keep_exchange(&outbox);
         let pending = self.communicator.start_exchange(outbox)?;
         Ok(PendingExchange {
             pending,
             kind,
             layer,
+            number,
         })
     }
 
@@ -45,8 +56,10 @@ impl Worker {
             pending,
             kind,
             layer,
+            number,
         } = started;
         self.following.finish_exchange(kind, layer)?;
+        self.keep_end_of(number);
         Ok(self.communicator.finish_exchange(pending)?)
     }
 
@@ -79,6 +92,7 @@ impl Worker {
         // elsewhere.
         let collective = Collective::AllReduce(values.len());
         self.following.start_collective(&collective, kind)?;
+        self.keep_collective(true);
         Ok(self.communicator.start_all_reduce(values, op, kind)?)
     }
 
@@ -88,6 +102,7 @@ impl Worker {
     /// If another worker failed, or waiting is not planned here.
     pub fn finish_collective(&mut self, pending: PendingCollective) -> Result<Vec<f32>, SimError> {
         self.following.finish_collective()?;
+        self.keep_collective(false);
         Ok(self.communicator.finish_collective(pending)?)
     }
 

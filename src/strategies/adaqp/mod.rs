@@ -39,7 +39,7 @@ use serde::Deserialize;
 use self::assign::{Groups, Spreads};
 use super::parts::options::{CACHE_FEATURES, EXCHANGE_INPUT, GRADIENTS, OVERLAP};
 use super::parts::plan::{ExchangePlanner, Sending};
-use super::parts::{EpochExchange, ExchangePoint, Gradients, When, Wire, partition_parallel};
+use super::parts::{EpochExchange, ExchangePoint, Gradients, When, Wire, partition_parallel_with};
 use super::{
     BatchUse, Needs, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training,
     options,
@@ -47,7 +47,7 @@ use super::{
 use crate::graph::PartitionSpec;
 use crate::model::RowForm;
 use crate::net::{Bits, Codec, CodecKey, QuantiseRows, ROW_BITS, RowBits, Tally, Watched};
-use crate::sim::{Decision, Planner, Setting, SimError, Worker};
+use crate::sim::{Decision, Planner, Restoring, Saved, Saving, Setting, SimError, Worker};
 
 /// How experiments name and make it.
 pub const REGISTRATION: Registration = Registration {
@@ -310,7 +310,6 @@ impl Training for Quantised {
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
         let bits = RefCell::new(self.options.bits.clone());
-        // Spreads of the epoch before, over all workers.
         let before: RefCell<Option<Spreads>> = RefCell::default();
         let exchange = |epoch: usize, _: &[_]| {
             let mut decided = None;
@@ -331,6 +330,43 @@ impl Training for Quantised {
             before.replace(spreads);
             sent
         };
-        partition_parallel(worker, Some(&exchange), self.when())
+        let mut memory = Remembered {
+            fitted: self,
+            bits: &bits,
+            before: &before,
+        };
+        partition_parallel_with(worker, Some(&exchange), self.when(), &mut memory)
+    }
+
+    fn saves(&self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// What one worker's program goes by, beside the epoch.
+struct Remembered<'a> {
+    fitted: &'a Quantised,
+    bits: &'a RefCell<RowBits>,
+    /// Spreads of the epoch before, over all workers.
+    before: &'a RefCell<Option<Spreads>>,
+}
+
+impl Saved for Remembered<'_> {
+    fn save(&self, into: &mut Saving) {
+        into.put(&*self.bits.borrow());
+        let before = self.before.borrow();
+        into.put(&before.as_ref().map(|spreads| spreads.tally.values()));
+    }
+
+    fn restore(&mut self, from: &mut Restoring<'_>) -> Result<(), SimError> {
+        self.bits.replace(from.saved().take()?);
+        let values: Option<Vec<f32>> = from.saved().take()?;
+        let before = values.zip(self.fitted.groups()).map(|(values, groups)| {
+            let tally = Arc::new(Tally::new(groups.count()));
+            tally.set(0, &values);
+            Spreads { groups, tally }
+        });
+        self.before.replace(before);
+        Ok(())
     }
 }

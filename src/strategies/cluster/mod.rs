@@ -25,14 +25,14 @@ use serde::Deserialize;
 
 use super::parts::options::GRADIENTS;
 use super::parts::plan::{PassPlan, PlannedSteps, StepPlanner};
-use super::parts::{Chunking, Gradients, run_alone, sum_steps};
+use super::parts::{Chunking, Gradients, Step, Stepwise, run_alone, sum_steps};
 use super::{
     BatchUse, Needs, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training,
     options,
 };
 use crate::graph::{BoundaryPlan, PartitionSpec};
-use crate::model::{Block, BlockShape, Input, InputShape, Targets, Work, mean_targets};
-use crate::sim::{Activity, EpochReport, Planner, Setting, SimError, Track, Worker};
+use crate::model::{Block, BlockShape, Gnn, Input, InputShape, Targets, Work, mean_targets};
+use crate::sim::{Activity, Planner, Setting, SimError, Track, Worker};
 use deal::Deal;
 
 /// How experiments name and make it.
@@ -168,30 +168,52 @@ impl Training for Clusters {
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
-        let deal = &self.deal;
-        let (seed, rank, steps) = (self.setting.seed, worker.rank(), deal.steps());
-        let (mut batches, mut training) = (Vec::new(), Vec::new());
-        sum_steps(
-            worker,
-            self.gradients,
-            steps,
-            |worker, model, epoch, step| {
-                // All batches of an epoch are drawn at once; the plan has this work in the first
-                // step.
-                if step == 0 {
-                    (batches, training) = worker.compute(Activity::Exchange, |_| {
-                        (deal.batches(seed, epoch, rank), deal.training(seed, epoch))
-                    });
-                }
-                let batch = Batch::new(worker, deal.nodes(&batches[step]), training[step]);
-                let layers = (0..model.layers()).map(|_| (&batch.block, &batch.nodes[..]));
-                // Each step has dropout masks of its own.
-                let round = (epoch * steps + step) as u64;
-                let features = Some(batch.features);
-                run_alone(worker, model, layers, &batch.targets, round, features)
-            },
-            |_, _| EpochReport::default(),
-        )
+        let mut program = Dealt {
+            deal: &self.deal,
+            seed: self.setting.seed,
+            batches: Vec::new(),
+            training: Vec::new(),
+        };
+        sum_steps(worker, self.gradients, self.deal.steps(), &mut program)
+    }
+
+    fn saves(&self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// The program of a worker: batches are drawn anew in each epoch.
+struct Dealt<'a> {
+    deal: &'a Deal,
+    seed: u64,
+    /// Of the epoch, in its order.
+    batches: Vec<Vec<u32>>,
+    /// Training nodes of all workers in each step.
+    training: Vec<usize>,
+}
+
+impl Stepwise for Dealt<'_> {
+    fn step(
+        &mut self,
+        worker: &mut Worker,
+        model: &Gnn,
+        epoch: usize,
+        step: usize,
+    ) -> Result<Step, SimError> {
+        let (deal, seed, rank) = (self.deal, self.seed, worker.rank());
+        // All batches of an epoch are drawn at once; the plan has this work in the first step.
+        if step == 0 {
+            (self.batches, self.training) = worker.compute(Activity::Exchange, |_| {
+                (deal.batches(seed, epoch, rank), deal.training(seed, epoch))
+            });
+        }
+        let nodes = deal.nodes(&self.batches[step]);
+        let batch = Batch::new(worker, nodes, self.training[step]);
+        let layers = (0..model.layers()).map(|_| (&batch.block, &batch.nodes[..]));
+        // Each step has dropout masks of its own.
+        let round = (epoch * deal.steps() + step) as u64;
+        let features = Some(batch.features);
+        run_alone(worker, model, layers, &batch.targets, round, features)
     }
 }
 

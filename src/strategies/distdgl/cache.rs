@@ -140,6 +140,11 @@ impl Cache {
         self.states.get(node as usize) == Some(&State::Kept)
     }
 
+    /// The nodes whose features are here, or come before they are needed.
+    pub fn kept(&self) -> Vec<u32> {
+        places(&self.states, |state| *state == State::Kept)
+    }
+
     /// Takes note that features are asked for; says whether they are to be kept.
     pub fn asks(&mut self, node: u32) -> bool {
         match self.states.get_mut(node as usize) {

@@ -2,6 +2,8 @@
 //!
 //! A batch is made ready in stages, which its [`Pipeline`] spreads over the steps before its own.
 
+mod saved;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
@@ -39,14 +41,22 @@ struct Preparing {
     frontier: Frontier,
     /// What is drawn for the nodes of the frontier.
     drawn: Vec<Vec<Neighbour>>,
-    /// Blocks of the hops so far, with their inputs.
-    layers: Vec<(Block, Vec<u32>)>,
+    /// The hops so far.
+    layers: Vec<Hop>,
     /// What it waits for.
     waits: Waits,
     /// Remote inputs whose features are fetched, as `(owner, place)`, and whether they are kept.
     wanted: Vec<((usize, usize), bool)>,
     /// The features of its inputs, once they are all here; none for no inputs.
     features: Option<Input>,
+}
+
+/// A hop of a batch.
+struct Hop {
+    block: Block,
+    /// What the block was made of: its inputs by global numbers, and their degrees.
+    sampled: SampledLayer,
+    degrees: Vec<usize>,
 }
 
 /// What a batch waits for between two stages.
@@ -122,7 +132,7 @@ impl FetchingTrainer {
             )));
         };
         let layers = ready.layers.iter().rev();
-        let layers = layers.map(|(block, nodes)| (block, &nodes[..]));
+        let layers = layers.map(|hop| (&hop.block, &hop.sampled.rows[..]));
         let (targets, features) = (&ready.targets, ready.features);
         run_alone(worker, model, layers, targets, now as u64, features)
     }
@@ -229,10 +239,10 @@ impl FetchingTrainer {
             std::mem::take(&mut batch.frontier),
             std::mem::take(&mut batch.drawn),
         );
-        let block;
-        (block, batch.frontier) =
+        let hop;
+        (hop, batch.frontier) =
             worker.compute(Activity::Exchange, |worker| next(worker, frontier, &drawn));
-        batch.layers.push((block, batch.frontier.nodes.clone()));
+        batch.layers.push(hop);
         let hop = batch.layers.len();
         let asking = if hop < self.fanouts.len() {
             self.draw_own(worker, batch);
@@ -419,9 +429,9 @@ fn take(bytes: &mut &[u8], count: usize) -> Result<Vec<Neighbour>, SimError> {
         .collect())
 }
 
-/// The block of a layer whose outputs are a frontier for which these neighbours were drawn, and its
-/// inputs, which are the next one.
-fn next(worker: &Worker, frontier: Frontier, drawn: &[Vec<Neighbour>]) -> (Block, Frontier) {
+/// The hop whose outputs are a frontier for which these neighbours were drawn, and its
+/// inputs, which are the next frontier.
+fn next(worker: &Worker, frontier: Frontier, drawn: &[Vec<Neighbour>]) -> (Hop, Frontier) {
     let all = worker.setting().dataset.graph.nodes();
     let mut known: Vec<Neighbour> = drawn.iter().flatten().copied().collect();
     known.sort_unstable();
@@ -439,12 +449,17 @@ fn next(worker: &Worker, frontier: Frontier, drawn: &[Vec<Neighbour>]) -> (Block
     let degrees: Vec<usize> = outputs.into_iter().chain(others).collect();
     let aggregation = worker.setting().model.aggregation();
     let block = Block::sampled(&layer, &degrees, aggregation);
-    let nodes = layer.rows;
+    let nodes = layer.rows.clone();
     let split = split(worker, &nodes);
     let frontier = Frontier {
         nodes,
-        degrees,
+        degrees: degrees.clone(),
         split,
     };
-    (block, frontier)
+    let hop = Hop {
+        block,
+        sampled: layer,
+        degrees,
+    };
+    (hop, frontier)
 }

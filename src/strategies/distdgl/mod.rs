@@ -49,14 +49,17 @@ use serde::Deserialize;
 
 use super::parts::options::{GRADIENTS, MEASURE_ERROR, ON_REQUEST_CODEC, RATIO, RESCALE, SCHEDULE};
 use super::parts::plan::StepPlanner;
-use super::parts::{CodecState, Compression, Gradients, RowWires, Wire, forward_error, sum_steps};
+use super::parts::{
+    CodecState, Compression, Gradients, RowWires, Step, Stepwise, Wire, forward_error, sum_steps,
+};
 use super::{
     BatchUse, Needs, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training,
     options,
 };
 use crate::graph::{Batches, PartitionSpec};
+use crate::model::Gnn;
 use crate::net::TrafficKind;
-use crate::sim::{EpochReport, Planner, Setting, SimError, Worker};
+use crate::sim::{EpochReport, Planner, Restoring, Saved, Saving, Setting, SimError, Worker};
 use cache::CacheSize;
 use fetching::FetchingTrainer;
 use pipeline::Pipeline;
@@ -211,26 +214,58 @@ impl Training for Fetching {
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
         let fanouts = &self.batches.spec.fanouts;
-        let mut trainer =
-            FetchingTrainer::new(worker, fanouts, self.pipeline(), self.rooms[worker.rank()]);
-        let state = self.wires.state();
-        sum_steps(
-            worker,
-            self.gradients,
-            self.steps(),
-            |worker, model, epoch, step| {
-                let wires = |epoch, step| self.wire((epoch, step), &state);
-                trainer.step(worker, model, &wires, epoch, step)
-            },
-            |worker, epoch| EpochReport {
-                compression_ratio: self.wires.ratio(self.ratio(epoch)),
-                coding_error: state.gauge().map(|gauge| {
-                    let errors = gauge.take();
-                    worker.measured_errors(epoch, &errors, TrafficKind::Feature);
-                    forward_error(&errors)
-                }),
-                ..EpochReport::default()
-            },
-        )
+        let room = self.rooms[worker.rank()];
+        let mut program = Fetches {
+            trainer: FetchingTrainer::new(worker, fanouts, self.pipeline(), room),
+            fetching: self,
+            state: self.wires.state(),
+        };
+        sum_steps(worker, self.gradients, self.steps(), &mut program)
+    }
+
+    fn saves(&self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// The program of one worker.
+struct Fetches<'a> {
+    fetching: &'a Fetching,
+    trainer: FetchingTrainer,
+    state: CodecState,
+}
+
+impl Stepwise for Fetches<'_> {
+    fn step(
+        &mut self,
+        worker: &mut Worker,
+        model: &Gnn,
+        epoch: usize,
+        step: usize,
+    ) -> Result<Step, SimError> {
+        let wires = |epoch, step| self.fetching.wire((epoch, step), &self.state);
+        self.trainer.step(worker, model, &wires, epoch, step)
+    }
+
+    fn report(&self, worker: &Worker, epoch: usize) -> EpochReport {
+        EpochReport {
+            compression_ratio: self.fetching.wires.ratio(self.fetching.ratio(epoch)),
+            coding_error: self.state.gauge().map(|gauge| {
+                let errors = gauge.take();
+                worker.measured_errors(epoch, &errors, TrafficKind::Feature);
+                forward_error(&errors)
+            }),
+            ..EpochReport::default()
+        }
+    }
+
+    fn save(&self, worker: &Worker, into: &mut Saving) {
+        (&self.state).save(into);
+        self.trainer.save(worker, into);
+    }
+
+    fn restore(&mut self, from: &mut Restoring<'_>) -> Result<(), SimError> {
+        (&self.state).restore(from)?;
+        self.trainer.restore(from)
     }
 }

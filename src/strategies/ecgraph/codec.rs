@@ -3,16 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde::{Deserialize, Serialize};
+
 use crate::net::{
     Bits, Buckets, Bytes, Codec, CodecKey, CodecLane, NetError, RelativeError, Rows, Tally, Way,
     f32_bytes, floats, to_bytes,
 };
+use crate::sim::{Restoring, Saving, SimError};
 
 /// What one worker remembers of its messages.
 #[derive(Debug, Default)]
 pub struct Memory(Mutex<Told>);
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct Told {
     /// Rows forward, as owner and as reader.
     trends: BTreeMap<Place, Trend>,
@@ -24,7 +27,7 @@ struct Told {
 type Place = (u32, CodecLane, bool);
 
 /// Rows as they last travelled whole, and their change in a round.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Trend {
     round: u64,
     last: Vec<f32>,
@@ -92,6 +95,15 @@ impl Memory {
     fn lock(&self) -> MutexGuard<'_, Told> {
         // Rows are replaced whole, so what a panic elsewhere left is consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn save(&self, into: &mut Saving) {
+        into.put(&*self.lock());
+    }
+
+    pub fn restore(&self, from: &mut Restoring<'_>) -> Result<(), SimError> {
+        *self.lock() = from.saved().take()?;
+        Ok(())
     }
 }
 

@@ -43,12 +43,12 @@ use serde::Deserialize;
 
 use super::parts::options::{EXCHANGE_INPUT, GRADIENTS, OVERLAP_GRADIENTS};
 use super::parts::plan::{ExchangePlanner, Sending};
-use super::parts::{EpochExchange, ExchangePoint, Gradients, When, Wire, partition_parallel};
+use super::parts::{EpochExchange, ExchangePoint, Gradients, When, Wire, partition_parallel_with};
 use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training, options};
 use crate::graph::PartCounts;
 use crate::model::RowForm;
 use crate::net::{Bits, Buckets, CodecKey, Tally};
-use crate::sim::{Decision, Planner, Setting, SimError, Worker};
+use crate::sim::{Decision, Planner, Restoring, Saved, Saving, Setting, SimError, Worker};
 use codec::{Compensated, Memory};
 
 /// How experiments name and make it.
@@ -257,9 +257,8 @@ impl Training for Fitted {
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
-        let memory = Arc::default();
+        let memory: Arc<Memory> = Arc::default();
         let readers = RefCell::new(vec![self.bits(); self.setting.workers()]);
-        // What all workers told of the epoch before.
         let before: RefCell<Option<Arc<Tally>>> = RefCell::default();
         let sent = |epoch: usize, _: &[_]| {
             let mut readers = readers.borrow_mut();
@@ -277,6 +276,45 @@ impl Training for Fitted {
             before.replace(sent.tally.clone());
             sent
         };
-        partition_parallel(worker, Some(&sent), self.when())
+        let mut remembered = Remembered {
+            memory: &memory,
+            readers: &readers,
+            before: &before,
+        };
+        partition_parallel_with(worker, Some(&sent), self.when(), &mut remembered)
+    }
+
+    fn saves(&self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// What one worker's program goes by, beside the epoch.
+struct Remembered<'a> {
+    memory: &'a Memory,
+    readers: &'a RefCell<Vec<Bits>>,
+    /// What all workers told of the epoch before.
+    before: &'a RefCell<Option<Arc<Tally>>>,
+}
+
+impl Saved for Remembered<'_> {
+    fn save(&self, into: &mut Saving) {
+        self.memory.save(into);
+        into.put(&*self.readers.borrow());
+        let before = self.before.borrow();
+        into.put(&before.as_ref().map(|told| told.values()));
+    }
+
+    fn restore(&mut self, from: &mut Restoring<'_>) -> Result<(), SimError> {
+        self.memory.restore(from)?;
+        self.readers.replace(from.saved().take()?);
+        let values: Option<Vec<f32>> = from.saved().take()?;
+        let before = values.map(|values| {
+            let told = Tally::new(values.len());
+            told.set(0, &values);
+            Arc::new(told)
+        });
+        self.before.replace(before);
+        Ok(())
     }
 }

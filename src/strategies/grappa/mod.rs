@@ -61,7 +61,7 @@ use super::parts::{LayerwiseTrainer, Learner, LocalGraph};
 use super::{BatchUse, Needs, OptionError, Registration, Strategy, StrategyInfo, Training};
 use crate::graph::{Label, PartitionSpec};
 use crate::model::{Block, Gnn, Input, targets};
-use crate::sim::{Activity, EpochReport, Planner, Setting, SimError, Worker};
+use crate::sim::{Activity, EpochReport, Planner, Saved, Setting, SimError, Worker};
 use batches::At;
 use chances::inverse_chances;
 use estimators::{Normalise, Weight, halo_hops, mean, share_of_loss};
@@ -69,7 +69,7 @@ use layout::{Layout, Rules};
 use options::{HaloDegrees, Options};
 use plan::SweepPlanner;
 use trainer::{Loaded, Trainer, Whole};
-use weighing::Weighing;
+use weighing::{Weighing, Weights};
 use working::{HaloRows, Loader, WorkingGraph};
 
 pub use layout::Schedule;
@@ -214,13 +214,28 @@ impl Training for Sweeping {
         let mut loader = Loader::default();
         let mut loaded: Option<Loaded> = None;
         let mut taken = 0;
-        for epoch in 0..worker.epochs() {
+        let begins = worker.resume(|from| {
+            model = from.model(model.clone())?;
+            learner.restore(from)?;
+            let epochs: usize;
+            (epochs, taken, loader) = from.saved().take()?;
+            let made_of: (Option<HaloRows>, Option<Weights>) = from.saved().take()?;
+            if !self.loads(epochs) {
+                let (arrived, weights) = made_of;
+                let last = (0..epochs).rev().find(|&epoch| self.loads(epoch));
+                let (layout, worker) = (self.layout(last.unwrap_or(0)), from.worker());
+                let arrived = arrived.unwrap_or_default();
+                loaded = Some(self.make(worker, &model, &loader, &layout, arrived, weights)?);
+            }
+            Ok(())
+        })?;
+        for epoch in begins..worker.epochs() {
             worker.begin_epoch(epoch)?;
             let layout = self.layout(epoch);
             if self.loads(epoch) {
                 loaded = Some(self.load(worker, &model, &mut loader, &layout, epoch)?);
             }
-            let Some(Loaded { trainer, coverage }) = &loaded else {
+            let Some(now @ Loaded { trainer, .. }) = &loaded else {
                 return Err(SimError::Strategy(
                     "nothing was loaded before epoch 0".to_owned(),
                 ));
@@ -247,12 +262,22 @@ impl Training for Sweeping {
                 EpochReport {
                     loss: loss / trainer.steps() as f64,
                     scores,
-                    coverage: *coverage,
+                    coverage: now.coverage,
                     weight: mean(&weights),
                     ..EpochReport::default()
                 },
             );
+            worker.checkpoint(epoch, |_, into| {
+                into.model(&model);
+                learner.save(into);
+                into.put(&(epoch + 1, taken, &loader));
+                into.put(&now.made_of());
+            })?;
         }
+        Ok(())
+    }
+
+    fn saves(&self) -> Result<(), String> {
         Ok(())
     }
 }
@@ -277,9 +302,24 @@ impl Sweeping {
         if self.rules.sampling > 0.0 {
             arrived = working::sample(worker, layout, epoch)?;
         }
+        self.make(worker, model, loader, layout, arrived, None)
+    }
+
+    /// A working graph that is ready to train on, of what is held and what `arrived`; `known` are
+    /// its weights, if workers have agreed on them before.
+    fn make(
+        &self,
+        worker: &mut Worker,
+        model: &Gnn,
+        loader: &Loader,
+        layout: &Layout<'_>,
+        arrived: HaloRows,
+        known: Option<Weights>,
+    ) -> Result<Loaded, SimError> {
         let graph = worker.compute(Activity::Exchange, |worker| {
             loader.assemble(worker, layout, &arrived)
         });
+        let arrived = worker.writes_checkpoints().then_some(arrived);
         let batches = self.setting.batches.as_ref();
         let (features, local) = worker.compute(Activity::Exchange, |worker| {
             let features = Input::from_features(graph.features.clone(), worker.place());
@@ -300,10 +340,14 @@ impl Sweeping {
                 weights,
             }));
             let coverage = mean(&coverage);
-            return Ok(Loaded { trainer, coverage });
+            return Ok(Loaded {
+                trainer,
+                coverage,
+                arrived,
+            });
         };
         let norms = match self.weighing.weight {
-            Weight::BatchGram => {
+            Weight::BatchGram if known.is_none() => {
                 let blocks: Vec<&Block> = (0..model.layers()).map(|l| local.layer(l).0).collect();
                 let seeds = graph
                     .seeds
@@ -315,7 +359,10 @@ impl Sweeping {
             _ => Vec::new(),
         };
         let training = worker.training_nodes();
-        let weights = self.weighing.agreed(worker, weights, &norms, training)?;
+        let weights = match known {
+            Some(known) => known,
+            None => self.weighing.agreed(worker, weights, &norms, training)?,
+        };
         let rows = graph.nodes.len();
         let weighted = graph.seeds.iter().zip(&weights.of_nodes);
         let share = |weight: &f64| share_of_loss(*weight, training);
@@ -329,6 +376,7 @@ impl Sweeping {
         Ok(Loaded {
             trainer: Trainer::Whole(Box::new(whole)),
             coverage: mean(&coverage),
+            arrived,
         })
     }
 

@@ -3,6 +3,7 @@
 use super::batches::{At, WorkingBatches};
 use super::layout::Layout;
 use super::weighing::{Weighing, Weights};
+use super::working::HaloRows;
 use crate::model::{Gnn, Input};
 use crate::sim::{Activity, SimError, Worker};
 use crate::strategies::parts::{LayerwiseTrainer, Step};
@@ -12,6 +13,19 @@ pub struct Loaded {
     pub trainer: Trainer,
     /// Mean coverage of the worker's nodes that train; none if none do.
     pub coverage: Option<f64>,
+    /// The halo rows that came for it, where checkpoints are written.
+    pub arrived: Option<HaloRows>,
+}
+
+impl Loaded {
+    /// What it was made of, beside what the loader keeps, as it is saved.
+    pub fn made_of(&self) -> (&Option<HaloRows>, Option<&Weights>) {
+        let weights = match &self.trainer {
+            Trainer::Whole(whole) => Some(&whole.weights),
+            Trainer::Batches(_) => None,
+        };
+        (&self.arrived, weights)
+    }
 }
 
 /// How a step is taken on it.

@@ -1,5 +1,7 @@
 //! What the loss of each training node is multiplied by.
 
+use serde::{Deserialize, Serialize};
+
 use super::estimators::{
     self, Normalise, Shrinkage, Weight, batch_norms, capped, james_stein_of_sums, mean_or_one,
     node_hajek, over_expectation, sampling_variance, shrunk, smoothed,
@@ -149,7 +151,7 @@ impl Weighing {
 }
 
 /// What the losses of a worker's training nodes in a step are multiplied by.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct Weights {
     /// Of each of them.
     pub of_nodes: Vec<f64>,

@@ -1,5 +1,7 @@
 //! The graph a worker trains on: the chunks it holds, and their halo.
 
+use serde::{Deserialize, Serialize};
+
 use super::layout::{Layout, Schedule};
 use crate::graph::{Csr, Features, Label};
 use crate::net::{Inbox, Message, Outbox, TrafficKind};
@@ -36,7 +38,7 @@ pub struct Seed {
 }
 
 /// Nodes that another worker owns, with their degrees and dense features, `[nodes, width]`.
-#[derive(Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub struct HaloRows {
     nodes: Vec<u32>,
     degrees: Vec<u32>,
@@ -76,7 +78,7 @@ impl HaloRows {
 }
 
 /// Loads working graphs, and keeps what stays from one to the next.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct Loader {
     /// Expected coverage of the worker's nodes; empty if nobody asks.
     pub expected: Vec<f32>,

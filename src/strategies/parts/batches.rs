@@ -18,7 +18,7 @@ use super::requests::{Kept, ask, exchange_features};
 use super::{Crosses, Crossing, EpochExchange, Pass, PassLayer, Step, Wire};
 use crate::graph::{Csr, SampledLayer, Sampler, Steps, View, seeds_of, shuffled};
 use crate::model::{Block, Dropout, Gnn, Input, Targets, mean_targets};
-use crate::sim::{Activity, SimError, Worker};
+use crate::sim::{Activity, Restoring, Saving, SimError, Worker};
 
 /// One worker's mini-batches.
 pub struct BatchTrainer {
@@ -73,6 +73,16 @@ impl BatchTrainer {
     /// Number of steps of an epoch.
     pub const fn steps(&self) -> usize {
         self.steps.count()
+    }
+
+    /// Saves the features that stay. All else is drawn anew in each epoch.
+    pub(super) fn save(&self, worker: &Worker, into: &mut Saving) {
+        self.kept.save(worker, into);
+    }
+
+    /// Takes back what was saved.
+    pub(super) fn restore(&mut self, from: &mut Restoring<'_>) -> Result<(), SimError> {
+        self.kept.restore(from)
     }
 
     /// Loss and gradient of one step; `sent` says how rows travel in its epoch.

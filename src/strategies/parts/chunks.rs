@@ -1,5 +1,7 @@
 //! Chunks and halo rows as they travel.
 
+use serde::{Deserialize, Serialize};
+
 use crate::graph::{Csr, Label, Task};
 use crate::net::{Bytes, floats, to_bytes};
 use crate::sim::{Shard, SimError};
@@ -39,7 +41,7 @@ pub const fn halo_bytes(rows: usize, width: usize) -> Bytes {
 }
 
 /// A chunk as it travels: which nodes it holds is known from the partition.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Chunk {
     /// Degree of each node in the whole graph.
     pub degrees: Vec<u32>,

@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::{CodecChoice, EpochExchange, ExchangePoint, Feedback, HIGHEST_RATIO, Schedule, Wire};
 use crate::model::RowForm;
-use crate::net::{Codec, CodecKey, DifferenceMemory, Gauge, Watched, Watcher};
-use crate::sim::{Decision, Setting};
+use crate::net::{Codec, CodecKey, DifferenceMemory, Gauge, HeldRows, Watched, Watcher};
+use crate::sim::{Decision, Restoring, Saved, Saving, Setting, SimError};
 use crate::strategies::{OptionError, options};
 
 /// How boundary rows are compressed.
@@ -55,6 +55,24 @@ impl CodecState {
     /// Where compression errors are measured, if they are.
     pub const fn gauge(&self) -> Option<&Arc<Gauge>> {
         self.gauge.as_ref()
+    }
+}
+
+/// What is measured is taken in each epoch, so that nothing of it is left at its end.
+impl Saved for &CodecState {
+    fn save(&self, into: &mut Saving) {
+        let rows = self.memory.held_rows();
+        let places: Vec<_> = rows.iter().map(|rows| rows.place).collect();
+        into.put(&places);
+        into.lists(rows.iter().map(|rows| &rows.values[..]));
+    }
+
+    fn restore(&mut self, from: &mut Restoring<'_>) -> Result<(), SimError> {
+        let places: Vec<_> = from.saved().take()?;
+        let rows = places.into_iter().zip(from.saved().lists()?);
+        let rows = rows.map(|(place, values)| HeldRows { place, values });
+        self.memory.remember(rows.collect());
+        Ok(())
     }
 }
 

@@ -8,11 +8,12 @@ use burn::tensor::Tensor;
 
 use super::kept::Kept;
 use super::staleness::{Delay, Staleness};
+use super::wire::WireAt;
 use super::{Bound, Wire};
 use crate::graph::Peers;
 use crate::model::Matrix;
 use crate::net::{Inbox, Message, NetError, Outbox, Rows, TrafficKind, Way};
-use crate::sim::{Activity, SimError, Worker};
+use crate::sim::{Activity, Restoring, Saving, SimError, Worker};
 
 /// Which rows of a layer's input cross between this worker and the others. The worker has made
 /// `made` rows, of which it reads the first `own` itself; the rows of others that it reads stand
@@ -147,6 +148,30 @@ impl Crossing {
         self.delay
             .as_ref()
             .map_or(Ok(()), |delay| delay.finish(worker))
+    }
+
+    /// Saves what is used later than it was sent.
+    pub(super) fn save(&self, into: &mut Saving) {
+        if let Some(delay) = &self.delay {
+            delay.save(into);
+        }
+        if let Some(kept) = &self.kept {
+            kept.save(into);
+        }
+    }
+
+    /// Takes back what was saved; `wire_at` says how rows travelled.
+    pub(super) fn restore(
+        &self,
+        from: &mut Restoring<'_>,
+        wire_at: WireAt<'_>,
+    ) -> Result<(), SimError> {
+        if let Some(delay) = &self.delay {
+            delay.restore(from, wire_at)?;
+        }
+        self.kept
+            .as_ref()
+            .map_or(Ok(()), |kept| kept.restore(from, wire_at))
     }
 
     /// Sends; the messages that are to be used now, and the wire they came through.

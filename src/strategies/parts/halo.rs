@@ -2,10 +2,11 @@
 //! them.
 
 use super::crossing::{encode, outbox};
+use super::wire::WireAt;
 use super::{Bound, Crossing, Staleness, Wire};
 use crate::model::{Input, Matrix};
 use crate::net::{Message, Outbox, TrafficKind, Way};
-use crate::sim::{Activity, PendingExchange, SimError, Worker};
+use crate::sim::{Activity, PendingExchange, Restoring, Saving, SimError, Worker};
 
 /// The halo exchange of one worker.
 pub struct HaloExchange {
@@ -58,6 +59,36 @@ impl HaloExchange {
     /// The rows that cross.
     pub const fn crossing(&self) -> &Crossing {
         &self.crossing
+    }
+
+    /// Saves what came and is used again.
+    pub fn save(&self, worker: &Worker, into: &mut Saving) {
+        self.crossing.save(into);
+        into.put(&self.features.is_some());
+        if let Some(features) = &self.features {
+            into.floats(&features.values_from(worker.shard().owned));
+        }
+    }
+
+    /// Takes back what was saved; `wire_at` says how rows of a layer travelled in an epoch, where
+    /// late ones, or old ones, are used.
+    ///
+    /// # Errors
+    /// If something else was saved.
+    pub fn restore(
+        &mut self,
+        from: &mut Restoring<'_>,
+        wire_at: WireAt<'_>,
+    ) -> Result<(), SimError> {
+        self.crossing.restore(from, wire_at)?;
+        if from.saved().take()? {
+            let rows = from.saved().floats()?;
+            let worker = from.worker();
+            let mut features = worker.shard().features.clone();
+            features.append(&rows);
+            self.features = Some(Input::from_features(features, worker.place()));
+        }
+        Ok(())
     }
 
     /// The features of owned rows for who needs them, encoded; what comes back is for

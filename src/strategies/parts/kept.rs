@@ -9,8 +9,9 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use super::Wire;
+use super::wire::WireAt;
 use crate::net::{Inbox, Outbox, TrafficKind};
-use crate::sim::{SimError, Worker};
+use crate::sim::{Restoring, Saving, SimError, Worker};
 
 /// How old rows and gradients may be that are used, in epochs; 0 for those of the epoch itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +70,25 @@ impl Kept {
         }
         let last = self.last.borrow().get(&tag).cloned();
         Ok(last.unwrap_or_else(|| (Inbox::new(), wire.clone())))
+    }
+
+    pub fn save(&self, into: &mut Saving) {
+        into.put(&*self.exchanges.borrow());
+        let last = self.last.borrow();
+        let last = last.iter();
+        let last = last.map(|(tag, (inbox, wire))| (*tag, inbox, wire.round()));
+        into.put(&last.collect::<Vec<_>>());
+    }
+
+    /// Takes back what was saved; `wire_at` says how rows travelled.
+    pub fn restore(&self, from: &mut Restoring<'_>, wire_at: WireAt<'_>) -> Result<(), SimError> {
+        self.exchanges.replace(from.saved().take()?);
+        let last: Vec<(Tag, Inbox, u64)> = from.saved().take()?;
+        for (tag, inbox, round) in last {
+            let wire = wire_at(round, tag.1 as usize)?;
+            self.last.borrow_mut().insert(tag, (inbox, wire));
+        }
+        Ok(())
     }
 }
 

@@ -58,7 +58,7 @@ pub use gradients::{Gradients, Learner};
 pub use halo::HaloExchange;
 pub use kept::Bound;
 pub use layerwise::{LayerwiseTrainer, LocalGraph};
-pub use partition_parallel::{forward_error, partition_parallel};
+pub use partition_parallel::{forward_error, partition_parallel, partition_parallel_with};
 pub use pass::{Crosses, Leaves, Pass, PassLayer, Step, as_leaf, differentiate, run_alone};
 pub use requests::{
     Asked, Asking, ask_owners, exchange_features, finish_asking, receive_features, send_features,
@@ -67,5 +67,5 @@ pub use requests::{
 pub use row_exchange::RowExchange;
 pub use schedule::{Feedback, HIGHEST_RATIO, Schedule, ValidationMeasure};
 pub use staleness::Staleness;
-pub use stepwise::sum_steps;
-pub use wire::Wire;
+pub use stepwise::{Stepwise, sum_steps};
+pub use wire::{Wire, WireAt};

@@ -1,13 +1,14 @@
 //! The training loop of every strategy that exchanges a halo and sums parameter gradients: they
 //! differ in the wires of an epoch only.
 
+use super::wire::WireAt;
 use super::{
     BatchTrainer, EpochExchange, Exchange, Feedback, HaloExchange, LayerwiseTrainer, Learner,
     LocalGraph, Step, When, Wire,
 };
 use crate::model::{Gnn, Input};
 use crate::net::{CodingError, CodingErrors, Reduce, TrafficKind, Way};
-use crate::sim::{EpochReport, PendingExchange, SimError, Worker};
+use crate::sim::{EpochReport, PendingExchange, Restoring, Saved, Saving, SimError, Worker};
 
 /// How a worker gets the loss and gradient of a step.
 enum Trainer {
@@ -151,6 +152,28 @@ impl Trainer {
         }
     }
 
+    fn save(&self, worker: &Worker, into: &mut Saving) {
+        match self {
+            Self::Batches(batches) => batches.save(worker, into),
+            Self::Whole(whole) => {
+                whole.halo.save(worker, into);
+                into.put(&whole.ahead.as_ref().map(PendingExchange::number));
+            }
+        }
+    }
+
+    fn restore(&mut self, from: &mut Restoring<'_>, wire_at: WireAt<'_>) -> Result<(), SimError> {
+        match self {
+            Self::Batches(batches) => batches.restore(from),
+            Self::Whole(whole) => {
+                whole.halo.restore(from, wire_at)?;
+                let ahead: Option<u64> = from.saved().take()?;
+                whole.ahead = ahead.map(|number| from.exchange(number)).transpose()?;
+                Ok(())
+            }
+        }
+    }
+
     const fn steps(&self) -> usize {
         match self {
             Self::Whole(_) => 1,
@@ -183,12 +206,33 @@ pub fn partition_parallel(
     exchange: Option<Exchange<'_>>,
     when: When,
 ) -> Result<(), SimError> {
+    partition_parallel_with(worker, exchange, when, &mut ())
+}
+
+/// As [`partition_parallel`], for an exchange that goes by more than the epoch and what was seen:
+/// `memory` is what it goes by, for checkpoints.
+///
+/// # Errors
+/// If communication fails.
+pub fn partition_parallel_with(
+    worker: &mut Worker,
+    exchange: Option<Exchange<'_>>,
+    when: When,
+    memory: &mut dyn Saved,
+) -> Result<(), SimError> {
     let mut model = worker.new_model();
     let mut trainer = Trainer::new(worker, exchange.is_some(), when);
     let (steps, epochs) = (trainer.steps(), worker.epochs());
     let mut learner = Learner::new(worker, when.gradients, &model, epochs * steps);
     let mut seen = Vec::new();
-    for epoch in 0..epochs {
+    let begins = worker.resume(|from| {
+        model = from.model(model.clone())?;
+        learner.restore(from)?;
+        seen = from.saved().take()?;
+        memory.restore(from)?;
+        trainer.restore(from, &|round, layer| wire_at(exchange, &seen, round, layer))
+    })?;
+    for epoch in begins..epochs {
         let mut sent = Sent {
             now: exchange.map_or_else(EpochExchange::default, |exchange| exchange(epoch, &seen)),
             ahead: None,
@@ -248,8 +292,34 @@ pub fn partition_parallel(
                 ..EpochReport::default()
             },
         );
+        worker.checkpoint(epoch, |worker, into| {
+            into.model(&model);
+            learner.save(into);
+            into.put(&seen);
+            memory.save(into);
+            trainer.save(worker, into);
+        })?;
     }
     Ok(())
+}
+
+/// How the rows of a layer travelled in an epoch, given what the epochs before it showed.
+fn wire_at(
+    exchange: Option<Exchange<'_>>,
+    seen: &[Feedback],
+    epoch: u64,
+    layer: usize,
+) -> Result<Wire, SimError> {
+    let epoch = epoch as usize;
+    let before = seen.get(..epoch);
+    let sent = before.and_then(|before| exchange.map(|exchange| exchange(epoch, before)));
+    let wire = sent.and_then(|sent| sent.wires.into_iter().nth(layer).flatten());
+    wire.ok_or_else(|| {
+        let what = format!(
+            "a checkpoint has rows of layer {layer} from epoch {epoch}, in which none travel"
+        );
+        SimError::Strategy(what)
+    })
 }
 
 /// The error of all rows that this worker sent forward through a codec that loses something.

@@ -2,11 +2,13 @@
 
 use std::ops::Range;
 
+use serde::de::DeserializeOwned;
+
 use super::Wire;
 use super::crossing::{encode, outbox};
 use crate::graph::{Features, Peers, SampledLayer};
 use crate::net::{Message, TrafficKind, Way};
-use crate::sim::{Activity, PendingExchange, SimError, Worker};
+use crate::sim::{Activity, PendingExchange, Restoring, Saving, SimError, Worker};
 
 /// Who asked whom for which rows.
 pub struct Asked {
@@ -20,6 +22,55 @@ pub struct Asked {
 pub struct Asking {
     pending: PendingExchange,
     by_me: Peers<Range<usize>>,
+}
+
+impl Asked {
+    /// Saves who asked whom.
+    pub fn save(&self, into: &mut Saving) {
+        into.put(&self.of_me.iter().collect::<Vec<_>>());
+        into.put(&self.by_me.iter().collect::<Vec<_>>());
+    }
+
+    /// What [`Self::save`] saved.
+    ///
+    /// # Errors
+    /// If something else was saved.
+    pub fn restored(from: &mut Restoring<'_>) -> Result<Self, SimError> {
+        Ok(Self {
+            of_me: peers(from)?,
+            by_me: peers(from)?,
+        })
+    }
+}
+
+impl Asking {
+    /// Saves who was asked, and what is under way.
+    pub fn save(&self, into: &mut Saving) {
+        into.put(&self.pending.number());
+        into.put(&self.by_me.iter().collect::<Vec<_>>());
+    }
+
+    /// What [`Self::save`] saved.
+    ///
+    /// # Errors
+    /// If something else was saved.
+    pub fn restored(from: &mut Restoring<'_>) -> Result<Self, SimError> {
+        let number = from.saved().take()?;
+        Ok(Self {
+            pending: from.exchange(number)?,
+            by_me: peers(from)?,
+        })
+    }
+}
+
+/// Something for each peer, as it is saved.
+fn peers<T: Default + DeserializeOwned>(from: &mut Restoring<'_>) -> Result<Peers<T>, SimError> {
+    let saved: Vec<(usize, T)> = from.saved().take()?;
+    let mut peers = Peers::default();
+    for (peer, value) in saved {
+        *peers.of(peer) = value;
+    }
+    Ok(peers)
 }
 
 /// Asks the owners of halo rows, in ascending order, for them, and hears what others ask for; 4
@@ -184,6 +235,28 @@ impl Kept {
         for (place, &row) in (first..).zip(rows) {
             self.places[row as usize - shard.owned] = Some(place);
         }
+    }
+
+    /// Saves what came.
+    pub fn save(&self, worker: &Worker, into: &mut Saving) {
+        let owned = worker.shard().owned as u32;
+        let came = self.features.as_ref();
+        let came = came.map(|all| all.dense_rows(&(owned..all.rows() as u32).collect::<Vec<_>>()));
+        into.put(&(self.features.is_some(), &self.places));
+        into.floats(&came.unwrap_or_default());
+    }
+
+    /// Takes back what was saved.
+    pub fn restore(&mut self, from: &mut Restoring<'_>) -> Result<(), SimError> {
+        let (any, places): (bool, _) = from.saved().take()?;
+        let came = from.saved().floats()?;
+        self.places = places;
+        self.features = any.then(|| {
+            let mut features = from.worker().shard().features.clone();
+            features.append(&came);
+            features
+        });
+        Ok(())
     }
 
     /// The features of a layer's inputs, all of which are here.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::plan::{ExchangePlanner, Sending};
 use super::{
     Bound, BoundaryShare, CodecChoice, CodecState, Compression, EpochExchange, Exchange,
-    ExchangePoint, Gradients, RowWires, Schedule, Staleness, When, partition_parallel,
+    ExchangePoint, Gradients, RowWires, Schedule, Staleness, When, partition_parallel_with,
 };
 use crate::graph::PartitionSpec;
 use crate::sim::{Planner, Setting, SimError, Worker};
@@ -166,6 +166,10 @@ impl Training for RowTraining {
             exchange(&self.wires, self.exchange.share, ratio, epoch, &state)
         };
         let sent: Option<Exchange<'_>> = self.exchange.crosses.then_some(&sent);
-        partition_parallel(worker, sent, self.when())
+        partition_parallel_with(worker, sent, self.when(), &mut &state)
+    }
+
+    fn saves(&self) -> Result<(), String> {
+        Ok(())
     }
 }

@@ -112,7 +112,7 @@ pub enum ValidationMeasure {
 }
 
 /// What a past epoch showed, the same on all workers.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Feedback {
     /// Validation accuracy after it, if it was evaluated.
     pub accuracy: Option<f64>,

@@ -11,8 +11,9 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use super::Wire;
+use super::wire::WireAt;
 use crate::net::{Inbox, Outbox, TrafficKind};
-use crate::sim::{PendingExchange, SimError, Worker};
+use crate::sim::{PendingExchange, Restoring, Saving, SimError, Worker};
 
 /// How what arrives late is smoothed: into a running mean, `γ` of what it was and `1 − γ` of what
 /// arrived, from zero on and without correction for that. Without `γ` it is used as it is.
@@ -127,6 +128,47 @@ impl Delay {
         for (sent, _) in std::mem::take(&mut *self.sent.borrow_mut()).into_values() {
             sent.finish(worker)?;
         }
+        Ok(())
+    }
+
+    pub fn save(&self, into: &mut Saving) {
+        let sent = self.sent.borrow();
+        // Of what is under way its number, of what arrived the messages.
+        let sent = sent.iter().map(|(&tag, (sent, wire))| match sent {
+            Sent::Travels(pending) => (tag, wire.round(), Some(pending.number()), None),
+            Sent::Arrived(inbox) => (tag, wire.round(), None, Some(inbox)),
+        });
+        into.put(&sent.collect::<Vec<_>>());
+        into.put(&*self.exchanges.borrow());
+        let read = self.read.borrow();
+        let read = read.iter().map(|(&layer, wire)| (layer, wire.round()));
+        into.put(&read.collect::<Vec<_>>());
+        let means = self.means.borrow();
+        into.put(&means.keys().copied().collect::<Vec<Tag>>());
+        into.lists(means.values().map(Vec::as_slice));
+    }
+
+    /// Takes back what was saved; `wire_at` says how rows travelled.
+    pub fn restore(&self, from: &mut Restoring<'_>, wire_at: WireAt<'_>) -> Result<(), SimError> {
+        type Row = (Tag, u64, Option<u64>, Option<Inbox>);
+        let sent: Vec<Row> = from.saved().take()?;
+        for (tag, round, number, inbox) in sent {
+            let sent = match (number, inbox) {
+                (Some(number), _) => Sent::Travels(from.exchange(number)?),
+                (None, inbox) => Sent::Arrived(inbox.unwrap_or_default()),
+            };
+            let wire = wire_at(round, tag.1 as usize)?;
+            self.sent.borrow_mut().insert(tag, (sent, wire));
+        }
+        self.exchanges.replace(from.saved().take()?);
+        let read: Vec<(u32, u64)> = from.saved().take()?;
+        for (layer, round) in read {
+            let wire = wire_at(round, layer as usize)?;
+            self.read.borrow_mut().insert(layer, wire);
+        }
+        let tags: Vec<Tag> = from.saved().take()?;
+        let means = tags.into_iter().zip(from.saved().lists()?);
+        self.means.replace(means.collect());
         Ok(())
     }
 

@@ -3,11 +3,41 @@
 
 use super::{Gradients, Learner, Step};
 use crate::model::Gnn;
-use crate::sim::{EpochReport, SimError, Worker};
+use crate::sim::{EpochReport, Restoring, Saved, Saving, SimError, Worker};
 
-/// Trains the experiment's model: in each of the `steps` of an epoch, `step` gives this worker's
-/// loss and gradient, given the model, epoch and step; gradients are summed as `gradients` says.
-/// `report` says what else there is to tell of an epoch.
+/// What a worker does in the steps of a training with one sum of gradients in each.
+pub trait Stepwise {
+    /// This worker's loss and gradient, given the model, epoch and step.
+    ///
+    /// # Errors
+    /// If communication fails.
+    fn step(
+        &mut self,
+        worker: &mut Worker,
+        model: &Gnn,
+        epoch: usize,
+        step: usize,
+    ) -> Result<Step, SimError>;
+
+    /// What else there is to tell of an epoch. Default: nothing.
+    fn report(&self, _worker: &Worker, _epoch: usize) -> EpochReport {
+        EpochReport::default()
+    }
+
+    /// Saves what it remembers from one epoch to the next. Default: nothing.
+    fn save(&self, _worker: &Worker, _into: &mut Saving) {}
+
+    /// Takes back what was saved.
+    ///
+    /// # Errors
+    /// If something else was.
+    fn restore(&mut self, _from: &mut Restoring<'_>) -> Result<(), SimError> {
+        Ok(())
+    }
+}
+
+/// Trains the experiment's model, in so many `steps` an epoch; gradients are summed as `gradients`
+/// says.
 ///
 /// # Errors
 /// If communication or a step fails.
@@ -15,16 +45,20 @@ pub fn sum_steps(
     worker: &mut Worker,
     gradients: Gradients,
     steps: usize,
-    mut step: impl FnMut(&mut Worker, &Gnn, usize, usize) -> Result<Step, SimError>,
-    report: impl Fn(&Worker, usize) -> EpochReport,
+    program: &mut impl Stepwise,
 ) -> Result<(), SimError> {
     let mut model = worker.new_model();
     let mut learner = Learner::new(worker, gradients, &model, worker.epochs() * steps);
-    for epoch in 0..worker.epochs() {
+    let begins = worker.resume(|from| {
+        model = from.model(model.clone())?;
+        learner.restore(from)?;
+        program.restore(from)
+    })?;
+    for epoch in begins..worker.epochs() {
         worker.begin_epoch(epoch)?;
         let mut loss = 0.0;
         for at in 0..steps {
-            let step = step(worker, &model, epoch, at)?;
+            let step = program.step(worker, &model, epoch, at)?;
             model = learner.step(worker, model, step.gradient)?;
             loss += step.loss;
         }
@@ -33,9 +67,14 @@ pub fn sum_steps(
             // Each step's loss is a mean by itself.
             loss: loss / steps as f64,
             scores,
-            ..report(worker, epoch)
+            ..program.report(worker, epoch)
         };
         worker.end_epoch(epoch, report);
+        worker.checkpoint(epoch, |worker, into| {
+            into.model(&model);
+            learner.save(into);
+            program.save(worker, into);
+        })?;
     }
     Ok(())
 }

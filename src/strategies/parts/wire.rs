@@ -4,6 +4,10 @@ use std::sync::Arc;
 
 use crate::model::RowForm;
 use crate::net::{Bytes, Codec, CodecKey, Identity, Way};
+use crate::sim::SimError;
+
+/// The wire of the rows of a layer in a round, which a checkpoint has by these numbers alone.
+pub type WireAt<'a> = &'a dyn Fn(u64, usize) -> Result<Wire, SimError>;
 
 /// How the rows of one layer travel in one exchange.
 #[derive(Clone)]
@@ -34,6 +38,12 @@ impl Wire {
     /// Whether the product of a layer's input travels, and not the input.
     pub fn takes_product(&self) -> bool {
         self.form == RowForm::Product
+    }
+
+    /// The round of its draws: the epoch, with all training nodes at once; 0 of a plain one, which
+    /// is the same in all.
+    pub(super) const fn round(&self) -> u64 {
+        self.key.round
     }
 
     /// This wire for the message that takes rows of `owner` to `reader`, or their gradient back.

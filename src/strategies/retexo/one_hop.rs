@@ -7,7 +7,7 @@ use crate::model::{
     Aggregation, Block, Input, Matrix, Targets, add_gradients, cross_entropy, parameters,
     with_parameters,
 };
-use crate::sim::{Activity, Scores, Worker};
+use crate::sim::{Activity, Restoring, Saving, Scores, SimError, Worker};
 use crate::strategies::parts::batch_targets;
 
 /// What a sub-model computes on in a step.
@@ -45,6 +45,20 @@ impl Best {
         {
             self.0 = Some((validation, parameters(model)));
         }
+    }
+
+    /// Saves what was seen.
+    pub fn save(&self, into: &mut Saving) {
+        into.put(&self.0);
+    }
+
+    /// Takes back what was saved.
+    ///
+    /// # Errors
+    /// If something else was.
+    pub fn restore(&mut self, from: &mut Restoring<'_>) -> Result<(), SimError> {
+        self.0 = from.saved().take()?;
+        Ok(())
     }
 
     /// A sub-model with the best parameters.

@@ -10,13 +10,19 @@ use super::sub_model::SubModel;
 use super::workers_plan::WorkersPlanner;
 use super::{Workers, initial};
 use crate::graph::Steps;
-use crate::model::{Aggregation, Dropout, Input, Matrix, ModelSpec, NamedParameter};
+use crate::model::{
+    Aggregation, Dropout, Input, Matrix, ModelSpec, NamedParameter, parameter_count, parameters,
+    with_parameters,
+};
 use crate::net::{CodingError, TrafficKind};
 use crate::sim::{
-    Activity, EpochReport, Inference, NodeRows, Planner, Scores, Setting, SimError, Worker,
+    Activity, EpochReport, Inference, NodeRows, Planner, Restoring, Saved, Saving, Scores, Setting,
+    SimError, Worker,
 };
 use crate::strategies::Training;
-use crate::strategies::parts::{Gradients, HaloExchange, Learner, LocalGraph, forward_error};
+use crate::strategies::parts::{
+    CodecState, Gradients, HaloExchange, Learner, LocalGraph, forward_error,
+};
 
 impl Training for Workers {
     fn setting(&self) -> &Arc<Setting> {
@@ -53,22 +59,37 @@ impl Training for Workers {
             rounds: self.rounds.clone(),
             gradients: self.gradients,
             steps: worker.setting().steps(),
+            state: self.wires.state(),
+            done: Vec::new(),
             frozen: None,
         };
-        let state = self.wires.state();
+        let mut resumed: Option<Stage> = None;
+        worker.resume(|from| {
+            resumed = Some(run.restore(from, &spec)?);
+            Ok(())
+        })?;
         let mut representation: Option<Matrix> = None;
-        for layer in 0..spec.layers() {
+        for layer in run.done.len()..spec.layers() {
+            if let Some(mut stage) = resumed.take() {
+                let ratio = self.wires.ratio(self.ratio(layer));
+                // The error of rows that crossed before was told then.
+                let sent = Sent { ratio, error: None };
+                let model = run.train_layer(worker, &mut stage, sent)?;
+                representation = run.hand_over(worker, &model, &stage.input)?;
+                continue;
+            }
             let epoch = self.rounds.first(layer);
             // Rows are counted under the first round of the sub-model that reads them.
             worker.begin_epoch(epoch)?;
-            let wire = self.wire(layer, &state);
+            let wire = self.wire(layer, &run.state);
             let input = match representation.take() {
                 None => run.halo.features(worker, Some(&wire))?,
                 Some(rows) => Input::Dense(run.halo.forward(worker, layer, rows, &wire)?),
             };
             let sent = Sent {
                 ratio: self.wires.ratio(self.ratio(layer)),
-                error: state
+                error: run
+                    .state
                     .gauge()
                     // Of a lossless codec there is no loss to measure.
                     .filter(|_| !wire.codec.is_lossless())
@@ -78,21 +99,14 @@ impl Training for Workers {
                         forward_error(&errors)
                     }),
             };
-            let model = run.train_layer(worker, &spec, layer, &input, sent)?;
-            if layer + 1 < spec.layers() {
-                // This work is planned in the first round of the sub-model above, which reads the
-                // result.
-                worker.begin_epoch(self.rounds.first(layer + 1))?;
-                representation = Some(worker.compute(Activity::Model, |worker| {
-                    // Without a history for gradients: these never cross sub-models.
-                    let rows = model.valid().representation(&run.graph.block, &input);
-                    worker.wait_for(&rows);
-                    rows
-                }));
-                // The sub-models above are evaluated on what this one makes of all nodes.
-                run.freeze(worker, &model)?;
-            }
+            let mut stage = run.stage(worker, &spec, layer, input);
+            let model = run.train_layer(worker, &mut stage, sent)?;
+            representation = run.hand_over(worker, &model, &stage.input)?;
         }
+        Ok(())
+    }
+
+    fn saves(&self) -> Result<(), String> {
         Ok(())
     }
 }
@@ -114,42 +128,136 @@ struct Run {
     rounds: Rounds,
     gradients: Gradients,
     steps: Steps,
+    state: CodecState,
+    /// Parameters of the sub-models that are trained.
+    done: Vec<Vec<f32>>,
     /// The input of the current sub-model for all nodes, for evaluation.
     frozen: Option<NodeRows>,
 }
 
+/// A sub-model that is trained.
+struct Stage {
+    layer: usize,
+    model: SubModel,
+    learner: Learner<SubModel>,
+    best: Best,
+    /// Rounds that are over.
+    over: usize,
+    /// Frozen rows, own ones and the halo's.
+    input: Input,
+}
+
 impl Run {
-    /// Trains one sub-model on frozen inputs and returns it with its best parameters.
+    /// A sub-model that is to be trained on frozen inputs.
+    fn stage(&self, worker: &Worker, spec: &ModelSpec, layer: usize, input: Input) -> Stage {
+        let model = SubModel::new(spec, layer, worker.setting().seed, &worker.device());
+        let steps = self.steps.count();
+        // Each sub-model has a fresh optimiser, as in the authors' code.
+        let rounds = self.rounds.of(layer);
+        let learner = Learner::new(worker, self.gradients, &model, rounds * steps);
+        Stage {
+            layer,
+            learner: learner.after(self.rounds.first(layer) * steps),
+            model,
+            best: Best::default(),
+            over: 0,
+            input,
+        }
+    }
+
+    /// Saves the stage, and what is behind it.
+    fn save(&self, worker: &Worker, stage: &Stage, into: &mut Saving) {
+        (&self.state).save(into);
+        self.halo.save(worker, into);
+        into.lists(self.done.iter().map(Vec::as_slice));
+        into.put(&(stage.over, stage.input.width()));
+        if stage.layer > 0 {
+            into.floats(&stage.input.values_from(0));
+        }
+        into.model(&stage.model);
+        stage.learner.save(into);
+        stage.best.save(into);
+    }
+
+    /// The stage that was saved.
+    fn restore(&mut self, from: &mut Restoring<'_>, spec: &ModelSpec) -> Result<Stage, SimError> {
+        (&self.state).restore(from)?;
+        let none = |_, _| Err(SimError::Strategy("no rows are late".to_owned()));
+        self.halo.restore(from, &none)?;
+        let done = from.saved().lists()?;
+        let (seed, device) = (from.worker().setting().seed, from.worker().device());
+        for (layer, values) in done.iter().enumerate() {
+            let model = SubModel::new(spec, layer, seed, &device);
+            self.freeze(from.worker(), &with_parameters(model, values))?;
+        }
+        let layer = done.len();
+        self.done = done;
+        let (over, width): (usize, usize) = from.saved().take()?;
+        let input = if layer == 0 {
+            self.halo.features(from.worker(), None)?
+        } else {
+            let values = from.saved().floats()?;
+            Input::Dense(Matrix::from_values(values, width, from.worker().place()))
+        };
+        let mut stage = self.stage(from.worker(), spec, layer, input);
+        stage.over = over;
+        stage.model = from.model(stage.model)?;
+        stage.learner.restore(from)?;
+        stage.best.restore(from)?;
+        Ok(stage)
+    }
+
+    /// What the sub-model above reads of a trained one; nothing above the last.
+    fn hand_over(
+        &mut self,
+        worker: &mut Worker,
+        model: &SubModel,
+        input: &Input,
+    ) -> Result<Option<Matrix>, SimError> {
+        self.done.push(parameters(model));
+        let above = self.done.len();
+        if above == worker.setting().model.layers() {
+            return Ok(None);
+        }
+        // This work is planned in the first round of the sub-model above, which reads the result.
+        worker.begin_epoch(self.rounds.first(above))?;
+        let representation = worker.compute(Activity::Model, |worker| {
+            // Without a history for gradients: these never cross sub-models.
+            let rows = model.valid().representation(&self.graph.block, input);
+            worker.wait_for(&rows);
+            rows
+        });
+        // The sub-models above are evaluated on what this one makes of all nodes.
+        self.freeze(worker, model)?;
+        Ok(Some(representation))
+    }
+
+    /// Trains a sub-model, and returns it with its best parameters.
     fn train_layer(
         &mut self,
         worker: &mut Worker,
-        spec: &ModelSpec,
-        layer: usize,
-        input: &Input,
+        stage: &mut Stage,
         sent: Sent,
     ) -> Result<SubModel, SimError> {
-        let mut model = SubModel::new(spec, layer, worker.setting().seed, &worker.device());
-        let count = SubModel::parameters(spec, layer);
-        let mut best = Best::default();
+        let (layer, layers) = (stage.layer, worker.setting().model.layers());
+        let count = parameter_count(&stage.model);
         // Made once: without mini-batches every step reads the same.
         let whole = Reads {
             block: self.graph.block.clone(),
-            input: input.clone(),
+            input: stage.input.clone(),
             nodes: self.graph.nodes.clone(),
             targets: self.graph.targets.clone(),
         };
         let mut batches = OneHop::new(worker, layer, self.aggregation);
         let steps = self.steps.count();
         let rounds = self.rounds.of(layer);
-        // Each sub-model has a fresh optimiser, as in the authors' code.
-        let learner = Learner::new(worker, self.gradients, &model, rounds * steps);
-        let mut learner = learner.after(self.rounds.first(layer) * steps);
-        for round in 0..rounds {
+        for round in stage.over..rounds {
             let epoch = self.rounds.first(layer) + round;
             worker.begin_epoch(epoch)?;
             let mut losses = 0.0;
             for step in 0..steps {
                 let batch = batches.as_mut();
+                let input = &stage.input;
                 let batch = batch.map(|all| all.step(worker, &self.steps, input, (epoch, step)));
                 let reads = match &batch {
                     None => Some(&whole),
@@ -158,25 +266,28 @@ impl Run {
                 // Each step has dropout masks of its own.
                 let draws = (epoch * steps + step) as u64;
                 let (gradient, loss) = match reads {
-                    Some(reads) => self.gradient(worker, &model, (layer, count), reads, draws),
+                    Some(reads) => {
+                        self.gradient(worker, &stage.model, (layer, count), reads, draws)
+                    }
                     // A worker without nodes in this step takes part in the sum all the same.
                     None => (vec![0.0; count], 0.0),
                 };
-                model = learner.step(worker, model, gradient)?;
+                let model = stage.model.clone();
+                stage.model = stage.learner.step(worker, model, gradient)?;
                 losses += loss;
             }
             let loss = losses / steps as f64;
 
             let last = round + 1 == rounds;
             // After the last round at least, or a sub-model might have no best parameters.
-            let agreed = learner.agreed(&model);
+            let agreed = stage.learner.agreed(&stage.model);
             let scores = if last || worker.evaluates(epoch) {
                 Some(self.evaluate(worker, agreed)?)
             } else {
                 None
             };
-            best.see(scores, agreed);
-            let scores = scores.filter(|_| layer + 1 == spec.layers());
+            stage.best.see(scores, agreed);
+            let scores = scores.filter(|_| layer + 1 == layers);
             worker.end_epoch(
                 epoch,
                 EpochReport {
@@ -188,8 +299,11 @@ impl Run {
                     ..EpochReport::default()
                 },
             );
+            stage.over = round + 1;
+            worker.checkpoint(epoch, |worker, into| self.save(worker, stage, into))?;
         }
-        Ok(best.of(model))
+        let best = std::mem::take(&mut stage.best);
+        Ok(best.of(stage.model.clone()))
     }
 
     /// Gradient, flat, of `count` parameters, and loss of one step; `draws` numbers it for dropout.

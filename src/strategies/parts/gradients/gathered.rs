@@ -98,4 +98,8 @@ impl Sum for Gathered {
     fn left_out(&self) -> &[f32] {
         self.residual.values()
     }
+
+    fn remember(&mut self, memory: Vec<Vec<f32>>) {
+        self.residual.remember(memory);
+    }
 }

@@ -6,7 +6,7 @@ use super::sum::{Round, Sum};
 use super::{Average, Gradients, kinds};
 use crate::model::{Optimizer, Work, parameter_shapes, parameters, with_parameters};
 use crate::net::TrafficKind;
-use crate::sim::{Activity, Setting, SimError, Track, Worker};
+use crate::sim::{Activity, Restoring, Saved, Saving, Setting, SimError, Track, Worker};
 
 /// Takes the steps of a worker's model, which learns with those of the others: by the sum of
 /// everybody's gradients, or as the mean of everybody's models.
@@ -157,6 +157,34 @@ impl<M: Module> Learner<M> {
         let number = self.summed;
         self.summed += 1;
         self.sum.sum(worker, values, Round { number, kind })
+    }
+}
+
+impl<M: Module> Saved for Learner<M> {
+    fn save(&self, into: &mut Saving) {
+        into.put(&(self.taken, self.summed));
+        into.put(&self.optimizer.memory());
+        into.lists(self.sum.memory());
+        into.put(&self.held.as_ref().map(|(_, steps)| *steps));
+        let (held, _) = self.held.clone().unwrap_or_default();
+        into.floats(&held);
+        if let Some(agreed) = &self.agreed {
+            into.model(agreed);
+        }
+    }
+
+    fn restore(&mut self, from: &mut Restoring<'_>) -> Result<(), SimError> {
+        (self.taken, self.summed) = from.saved().take()?;
+        let memory = from.saved().take()?;
+        self.optimizer
+            .remember(memory, &from.worker().place().device);
+        self.sum.remember(from.saved().lists()?);
+        let steps: Option<usize> = from.saved().take()?;
+        let held = from.saved().floats()?;
+        self.held = steps.map(|steps| (held, steps));
+        let agreed = self.agreed.take();
+        self.agreed = agreed.map(|agreed| from.model(agreed)).transpose()?;
+        Ok(())
     }
 }
 

@@ -282,4 +282,19 @@ impl Sum for LowRank {
     fn left_out(&self) -> &[f32] {
         self.residual.values()
     }
+
+    fn memory(&self) -> Vec<&[f32]> {
+        let factors = self.matrices.iter().map(|matrix| &matrix.q[..]);
+        std::iter::once(self.residual.values())
+            .chain(factors)
+            .collect()
+    }
+
+    fn remember(&mut self, memory: Vec<Vec<f32>>) {
+        let mut memory = memory.into_iter();
+        self.residual.remember(memory.next().into_iter().collect());
+        for (matrix, q) in self.matrices.iter_mut().zip(memory) {
+            matrix.q = q;
+        }
+    }
 }

@@ -38,6 +38,11 @@ impl Residual {
         }
     }
 
+    /// Takes what sums before this one left out; all of it is in the first list.
+    pub fn remember(&mut self, memory: Vec<Vec<f32>>) {
+        self.values = memory.into_iter().next().unwrap_or_default();
+    }
+
     /// What was left out.
     pub fn values(&self) -> &[f32] {
         &self.values

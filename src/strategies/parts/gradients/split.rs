@@ -186,4 +186,8 @@ impl Sum for Split {
     fn left_out(&self) -> &[f32] {
         self.residual.values()
     }
+
+    fn remember(&mut self, memory: Vec<Vec<f32>>) {
+        self.residual.remember(memory);
+    }
 }

@@ -23,6 +23,15 @@ pub trait Sum: Send {
     /// What of the values so far this worker has kept back, to add it to the next; nothing where
     /// nothing is lost or fed back.
     fn left_out(&self) -> &[f32];
+
+    /// All that it remembers from one sum to the next, for [`Self::remember`]. Default: what it has
+    /// kept back.
+    fn memory(&self) -> Vec<&[f32]> {
+        vec![self.left_out()]
+    }
+
+    /// Goes on after the sums that left this.
+    fn remember(&mut self, memory: Vec<Vec<f32>>);
 }
 
 /// Which sum it is, and as what its messages are counted.
