@@ -60,7 +60,7 @@ impl Optimizer {
     }
 
     /// As [`Self::step`], with the learning rate times a factor, for schedules of it.
-    pub fn scaled_step<M: Module>(&mut self, module: M, gradient: &[f32], factor: f64) -> M {
+    pub(crate) fn scaled_step<M: Module>(&mut self, module: M, gradient: &[f32], factor: f64) -> M {
         let gradients = gradients_for(&module, gradient);
         self.inner
             .step(self.learning_rate * factor, module, gradients)

@@ -39,7 +39,7 @@ pub struct NamedParameter {
 }
 
 /// All parameters of a module, each by its name, in the order of [`parameters`].
-pub fn named_parameters<M: Module>(module: &M) -> Vec<NamedParameter> {
+pub(crate) fn named_parameters<M: Module>(module: &M) -> Vec<NamedParameter> {
     #[derive(Default)]
     struct Collect {
         path: Vec<String>,
@@ -152,7 +152,7 @@ pub fn add_gradients<M: Module>(module: &M, gradients: &mut Gradients, flat: &mu
 ///
 /// # Panics
 /// If there are fewer values than parameters.
-pub fn gradients_for<M: Module>(module: &M, flat: &[f32]) -> GradientsParams {
+pub(crate) fn gradients_for<M: Module>(module: &M, flat: &[f32]) -> GradientsParams {
     struct Register<'a>(GradientsParams, &'a [f32]);
     impl ModuleVisitor for Register<'_> {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {

@@ -188,7 +188,7 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    pub fn new(workers: usize, observer: Observer, relay: Option<Relay>) -> Self {
+    pub(super) fn new(workers: usize, observer: Observer, relay: Option<Relay>) -> Self {
         Self {
             epochs: Vec::new(),
             waiting: Vec::new(),
@@ -203,26 +203,32 @@ impl Recorder {
         }
     }
 
-    pub fn add_model_time(&mut self, took: Duration) {
+    pub(super) fn add_model_time(&mut self, took: Duration) {
         self.model += took;
     }
 
-    pub fn add_evaluation_time(&mut self, took: Duration) {
+    pub(super) fn add_evaluation_time(&mut self, took: Duration) {
         self.evaluation += took;
         self.model += took;
     }
 
-    pub const fn set_parameters(&mut self, parameters: usize) {
+    pub(super) const fn set_parameters(&mut self, parameters: usize) {
         self.parameters = parameters;
     }
 
-    pub fn add_coding_error(&mut self, epoch: usize, lane: Lane, error: CodingError) {
+    pub(super) fn add_coding_error(&mut self, epoch: usize, lane: Lane, error: CodingError) {
         let so_far = self.coding_errors.entry((epoch, lane)).or_default();
         *so_far = so_far.plus(error);
     }
 
     /// Takes what a worker of this process says.
-    pub fn report(&mut self, rank: usize, epoch: usize, report: EpochReport, clock: Seconds) {
+    pub(super) fn report(
+        &mut self,
+        rank: usize,
+        epoch: usize,
+        report: EpochReport,
+        clock: Seconds,
+    ) {
         let measured = self.started.elapsed().saturating_sub(self.evaluation);
         let report = Report {
             rank,
@@ -246,7 +252,7 @@ impl Recorder {
     }
 
     /// Takes one worker's report; the epoch is complete when all have given theirs.
-    pub fn take(&mut self, report: Report) {
+    pub(super) fn take(&mut self, report: Report) {
         let epoch = report.epoch;
         if self.waiting.len() <= epoch {
             self.waiting.resize_with(epoch + 1, BTreeMap::new);
@@ -294,7 +300,11 @@ impl Recorder {
         self.epochs.push(record);
     }
 
-    pub fn into_outcome(mut self, results: EngineResults, peak_memory_bytes: u64) -> Outcome {
+    pub(super) fn into_outcome(
+        mut self,
+        results: EngineResults,
+        peak_memory_bytes: u64,
+    ) -> Outcome {
         // Reports of several processes may complete a later epoch first.
         self.epochs.sort_by_key(|record| record.epoch);
         Outcome {

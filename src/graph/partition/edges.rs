@@ -23,7 +23,7 @@ pub enum EdgeMethod {
     /// with the one end that has been seen, else of all, one that has least edges.
     #[default]
     Libra,
-    /// In random order, to the highest score of [`score`].
+    /// In random order, to the highest score of `score`.
     Hdrf,
     /// Uniformly.
     Random,
