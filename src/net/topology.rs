@@ -196,7 +196,7 @@ impl Topology {
     }
 
     /// All links; a [`LinkId`] is an index into them.
-    pub(crate) fn links(&self) -> &[Link] {
+    pub fn links(&self) -> &[Link] {
         &self.links
     }
 

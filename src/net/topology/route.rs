@@ -25,7 +25,7 @@ impl Topology {
     /// # Panics
     /// If a rank is not below [`Topology::workers`] or a custom topology has no such route; check
     /// what comes from a file with [`Topology::check_rank`] and [`Topology::check_route`].
-    pub(crate) fn route(&self, from: usize, to: usize) -> Route {
+    pub fn route(&self, from: usize, to: usize) -> Route {
         let workers = self.workers();
         assert!(
             from < workers && to < workers,

@@ -53,7 +53,7 @@ pub struct CodecState {
 
 impl CodecState {
     /// Where compression errors are measured, if they are.
-    pub(crate) const fn gauge(&self) -> Option<&Arc<Gauge>> {
+    pub const fn gauge(&self) -> Option<&Arc<Gauge>> {
         self.gauge.as_ref()
     }
 }
@@ -90,13 +90,13 @@ impl Compression {
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub(crate) fn on_request(table: &toml::Table) -> Result<(Self, toml::Table), OptionError> {
+    pub fn on_request(table: &toml::Table) -> Result<(Self, toml::Table), OptionError> {
         let keys = ["codec", "ratio", "schedule", "rescale", "measure_error"];
         Self::if_asked().read(table, &keys)
     }
 
     /// Rows as they are; at a ratio of 8 where a codec is asked for, unless something else is said.
-    pub(crate) fn if_asked() -> Self {
+    pub fn if_asked() -> Self {
         Self {
             schedule: Schedule::Constant(8.0),
             ..Self::none()
@@ -212,24 +212,24 @@ impl Compression {
     }
 
     /// Whether the codec takes the difference from what was sent before.
-    pub(crate) fn remembers(&self) -> bool {
+    pub fn remembers(&self) -> bool {
         self.codec.as_ref().is_some_and(CodecChoice::remembers)
     }
 
     /// Whether what is sent depends on how the training goes.
-    pub(crate) const fn is_adaptive(&self) -> bool {
+    pub const fn is_adaptive(&self) -> bool {
         self.codec.is_some() && self.schedule.is_adaptive()
     }
 }
 
 impl RowWires {
     /// Whether what is sent depends on how the training goes.
-    pub(crate) const fn is_adaptive(&self) -> bool {
+    pub const fn is_adaptive(&self) -> bool {
         self.compression.is_adaptive()
     }
 
     /// Whether rows travel as they are.
-    pub(crate) const fn is_plain(&self) -> bool {
+    pub const fn is_plain(&self) -> bool {
         self.compression.codec.is_none()
     }
 
@@ -239,12 +239,12 @@ impl RowWires {
     }
 
     /// The ratio of an epoch, after what the epochs before it showed.
-    pub(crate) fn ratio_at(&self, epoch: usize, seen: &[Feedback]) -> f64 {
+    pub fn ratio_at(&self, epoch: usize, seen: &[Feedback]) -> f64 {
         self.compression.schedule.ratio(epoch, self.epochs, seen)
     }
 
     /// The ratio that a plan takes for an epoch: what was decided, or the least there can be.
-    pub(crate) fn planned_ratio(&self, epoch: usize, decided: Option<&Decision>) -> f64 {
+    pub fn planned_ratio(&self, epoch: usize, decided: Option<&Decision>) -> f64 {
         match decided {
             Some(Decision::Ratio(ratio)) => *ratio,
             _ => self.compression.schedule.least_ratio(epoch, self.epochs),
@@ -252,7 +252,7 @@ impl RowWires {
     }
 
     /// A fresh state of one worker.
-    pub(crate) fn state(&self) -> CodecState {
+    pub fn state(&self) -> CodecState {
         let Compression {
             codec, schedule, ..
         } = &self.compression;

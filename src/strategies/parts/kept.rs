@@ -18,7 +18,7 @@ pub struct Bound(pub usize);
 
 impl Bound {
     /// Whether rows and gradients are sent in an epoch: those that are kept would else be too old.
-    pub(crate) fn sends_in(self, epoch: usize) -> bool {
+    pub fn sends_in(self, epoch: usize) -> bool {
         epoch.is_multiple_of(self.0.saturating_add(1))
     }
 }

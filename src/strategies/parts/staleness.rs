@@ -32,7 +32,7 @@ pub struct Staleness {
 
 impl Staleness {
     /// Whether workers wait in an epoch for what they send in it.
-    pub(crate) fn is_fresh(&self, epoch: usize) -> bool {
+    pub fn is_fresh(&self, epoch: usize) -> bool {
         self.fresh_every
             .is_some_and(|every| epoch.is_multiple_of(every))
     }
