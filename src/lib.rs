@@ -6,38 +6,38 @@
 //! | folder | what it holds |
 //! |---|---|
 //! | [`rng`] | random streams keyed by their purpose |
-//! | [`memory`] | how much memory there is, before it is taken |
-//! | [`parquet`] | Parquet files, read without panics |
+//! | `memory` | how much memory there is, before it is taken |
+//! | `parquet` | Parquet files, read without panics |
 //! | [`graph`] | data sets, generators, partitioners, boundary plans |
 //! | [`net`] | links, bandwidth sharing, collectives, codecs, the ledger of bytes |
-//! | [`fetch`] | published graphs, downloaded, checked and unpacked |
+//! | `fetch` | published graphs, downloaded, checked and unpacked |
 //! | [`model`] | sparse aggregation, layers, loss, flat parameters on burn |
 //! | [`sim`] | workers, virtual time, devices, recording |
 //! | [`strategies`] | one folder per published method, and the parts they share |
-//! | [`study`] | how far estimated gradients are from the full one, on small networks |
+//! | `study` | how far estimated gradients are from the full one, on small networks |
 //! | [`experiment`] | TOML → cells → runs → tables, claims, verification |
-//! | [`report`] | tables → figures, Markdown and LaTeX tables, HTML |
+//! | `report` | tables → figures, Markdown and LaTeX tables, HTML |
 //! | [`cli`] | one file per subcommand |
 
 pub(crate) mod atomic;
 pub mod graph;
-pub mod memory;
+mod memory;
 pub mod net;
-pub mod parquet;
+mod parquet;
 pub mod rng;
 
-pub mod fetch;
+mod fetch;
 pub mod model;
 
 pub mod sim;
 
 pub mod strategies;
 
-pub mod study;
+mod study;
 
 pub mod experiment;
 
-pub mod report;
+mod report;
 
 pub mod cli;
 

@@ -32,7 +32,7 @@ pub struct Shortage {
 }
 
 /// Sets how many bytes this process may take in all, if any number is given.
-pub fn limit_to(bytes: Option<u64>) {
+pub(crate) fn limit_to(bytes: Option<u64>) {
     if let Some(bytes) = bytes {
         // Relaxed: it is set once, from the command line, before any thread asks.
         BY_HAND.store(bytes, Ordering::Relaxed);
@@ -40,7 +40,7 @@ pub fn limit_to(bytes: Option<u64>) {
 }
 
 /// The number of bytes that was set by hand, if any was.
-pub fn by_hand() -> Option<u64> {
+pub(crate) fn by_hand() -> Option<u64> {
     Some(BY_HAND.load(Ordering::Relaxed)).filter(|&bytes| bytes != u64::MAX)
 }
 
@@ -48,7 +48,7 @@ pub fn by_hand() -> Option<u64> {
 ///
 /// # Errors
 /// If not; a system that says nothing about its memory has enough of it.
-pub fn need(what: impl FnOnce() -> String, needs: u64) -> Result<(), Shortage> {
+pub(crate) fn need(what: impl FnOnce() -> String, needs: u64) -> Result<(), Shortage> {
     /// Nobody runs out of memory for the sake of less, and asking costs some 50 µs.
     const SMALL: u64 = 16 << 20;
     if needs < SMALL {
@@ -66,14 +66,14 @@ pub fn need(what: impl FnOnce() -> String, needs: u64) -> Result<(), Shortage> {
 }
 
 /// Bytes of so many values of a size: more than there can be, where the product is.
-pub fn bytes(values: &[usize], size: usize) -> u64 {
+pub(crate) fn bytes(values: &[usize], size: usize) -> u64 {
     let factors = values.iter().map(|&factor| factor as u64);
     // Saturating: sizes come from a person, and a product that wraps around would look small.
     factors.fold(size as u64, u64::saturating_mul)
 }
 
 /// Bytes that can still be taken; none on a system that says nothing about its memory.
-pub fn free() -> Option<u64> {
+pub(crate) fn free() -> Option<u64> {
     left().map(|(bytes, _)| bytes)
 }
 
@@ -121,7 +121,7 @@ fn taken() -> u64 {
 }
 
 /// Starts a new peak. Where that is not possible, the peak is that of the process so far.
-pub fn reset_peak() {
+pub(crate) fn reset_peak() {
     // "5" resets the peak resident size (proc(5)); refused in some containers, which is no reason
     // to stop.
     let _ = fs::write("/proc/self/clear_refs", "5");
@@ -129,12 +129,12 @@ pub fn reset_peak() {
 
 /// The peak resident size of this process in bytes, as Linux keeps it; 0 where the system does not
 /// say.
-pub fn peak() -> u64 {
+pub(crate) fn peak() -> u64 {
     of_process("VmHWM:")
 }
 
 /// Bytes of memory of the machine, where the system says.
-pub fn of_machine() -> Option<u64> {
+pub(crate) fn of_machine() -> Option<u64> {
     field(Path::new("/proc/meminfo"), "MemTotal:").map(|kilobytes| kilobytes * 1024)
 }
 

@@ -12,7 +12,7 @@ use polars::prelude::{DataFrame, ParquetReader, PolarsError, SerReader};
 ///
 /// # Errors
 /// If it cannot be opened, or is damaged.
-pub fn read(path: &Path) -> Result<DataFrame, PolarsError> {
+pub(crate) fn read(path: &Path) -> Result<DataFrame, PolarsError> {
     let file = File::open(path)?;
     without_panics(|| ParquetReader::new(file).finish())
 }

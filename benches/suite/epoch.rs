@@ -9,12 +9,12 @@ use grapevine::experiment::Preparation;
 use grapevine::strategies::{Registry, run};
 
 /// One benchmark per strategy of the quickstart.
-pub fn epochs(criterion: &mut Criterion) {
+pub(crate) fn epochs(criterion: &mut Criterion) {
     ten_epochs(criterion, "ten epochs", &[]);
 }
 
 /// One benchmark per model, on one worker.
-pub fn models(criterion: &mut Criterion) {
+pub(crate) fn models(criterion: &mut Criterion) {
     let kinds = r#"sweep."model.kind"=["gcn", "sage", "sage-pool", "gat", "gin"]"#;
     let alone = "strategy=[{ kind = \"full\" }]";
     let sets = [kinds, alone, "claim=[]", "partition.workers=1"];

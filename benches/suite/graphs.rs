@@ -9,7 +9,7 @@ use grapevine::graph::{Known, NodeOrder, PartitionSpec, SampledLayer, Sampler, V
 use crate::kernels::arxiv_sized;
 
 /// Cutting a graph the size of ogbn-arxiv into eight parts, boundary plan included.
-pub fn partitioners(criterion: &mut Criterion) {
+pub(crate) fn partitioners(criterion: &mut Criterion) {
     let graph = arxiv_sized();
     let mut group = criterion.benchmark_group("partition");
     group.sample_size(10);
@@ -27,7 +27,7 @@ pub fn partitioners(criterion: &mut Criterion) {
 }
 
 /// Numbering the nodes of that graph anew.
-pub fn orders(criterion: &mut Criterion) {
+pub(crate) fn orders(criterion: &mut Criterion) {
     let graph = arxiv_sized();
     let mut group = criterion.benchmark_group("order");
     group.sample_size(10);
@@ -38,7 +38,7 @@ pub fn orders(criterion: &mut Criterion) {
 }
 
 /// The neighbourhood of a thousand nodes, three hops deep, as a mini-batch draws it.
-pub fn sampler(criterion: &mut Criterion) {
+pub(crate) fn sampler(criterion: &mut Criterion) {
     const BATCH: u32 = 1_000;
     const FANOUTS: [usize; 3] = [15, 10, 5];
     let graph = arxiv_sized();

@@ -17,7 +17,7 @@ const GRAPH: &str = "
     synthetic = { kind = \"rmat\", scale = 18, nodes = 169343, edges = 1166243, classes = 2, features = 1 }
     split = { train = 0.5, val = 0.2 }";
 
-pub fn arxiv_sized() -> Arc<Csr> {
+pub(crate) fn arxiv_sized() -> Arc<Csr> {
     let spec: DatasetSpec = toml::from_str(GRAPH).expect("a data set");
     let data = spec.load(std::path::Path::new("."), 0);
     data.expect("a graph of this size exists").graph
@@ -42,7 +42,7 @@ fn rows(width: usize) -> Tensor<2> {
 }
 
 /// Copying half a gigabyte with all threads: what memory gives, to hold the aggregation to. Bytes are those read and those written.
-pub fn copy(criterion: &mut Criterion) {
+pub(crate) fn copy(criterion: &mut Criterion) {
     const FLOATS: usize = 1 << 27;
     let from = vec![1.0_f32; FLOATS];
     let mut to = vec![0.0_f32; FLOATS];
@@ -61,7 +61,7 @@ pub fn copy(criterion: &mut Criterion) {
 }
 
 /// CSR × dense, forward and transposed, on a graph the size of ogbn-arxiv.
-pub fn aggregation(criterion: &mut Criterion) {
+pub(crate) fn aggregation(criterion: &mut Criterion) {
     let matrix = matrix(&arxiv_sized());
     let mut group = criterion.benchmark_group("aggregation");
     group.sample_size(10);
@@ -132,7 +132,7 @@ fn fastest(sums: &mut Accumulators, factor: f32, rounds: usize) {
 
 /// Multiply-adds out of registers with all threads: what the arithmetic units give, to hold the dense product to. Elements are
 /// operations, as there.
-pub fn peak(criterion: &mut Criterion) {
+pub(crate) fn peak(criterion: &mut Criterion) {
     const ROUNDS: usize = 10_000_000;
     let threads = rayon::current_num_threads();
     let mut group = criterion.benchmark_group("peak");
@@ -152,7 +152,7 @@ pub fn peak(criterion: &mut Criterion) {
 }
 
 /// The dense product of a layer, `[nodes, width] × [width, width]`.
-pub fn dense_layer(criterion: &mut Criterion) {
+pub(crate) fn dense_layer(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("dense layer");
     group.sample_size(10);
     for width in [16, 256] {
@@ -168,7 +168,7 @@ pub fn dense_layer(criterion: &mut Criterion) {
 
 /// What it costs to see that nothing has become no number: a gradient of Cora's two-layer GCN in every step, and its logits at every
 /// evaluation.
-pub fn watch(criterion: &mut Criterion) {
+pub(crate) fn watch(criterion: &mut Criterion) {
     const PARAMETERS: usize = 1433 * 16 + 16 + 16 * 7 + 7;
     const LOGITS: usize = 2708 * 7;
     let mut group = criterion.benchmark_group("watch");

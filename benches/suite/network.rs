@@ -38,7 +38,7 @@ fn messages(workers: usize, partners: usize, bytes: impl Fn(usize, usize) -> u64
 /// Virtual time of messages that all start at once over a star, where each shares two links with others:
 /// an all-to-all of unequal messages, of which each ends on its own among 256 workers; an all-to-all of one
 /// size; unequal messages to the next two ranks.
-pub fn sharing(criterion: &mut Criterion) {
+pub(crate) fn sharing(criterion: &mut Criterion) {
     let unequal = |from: usize, to: usize| 100_000 + (from * 7_919 + to * 104_729) as u64 % 900_001;
     let all_to_all =
         [4, 16, 64, 256].map(|workers| (workers, messages(workers, workers - 1, unequal)));
@@ -68,7 +68,7 @@ fn over_a_star(criterion: &mut Criterion, name: &str, cases: &[(usize, Vec<FlowS
 }
 
 /// Thousands of clients that each send one message through a server side.
-pub fn edge(criterion: &mut Criterion) {
+pub(crate) fn edge(criterion: &mut Criterion) {
     let spec: NetworkSpec = toml::from_str(
         "topology = \"edge\"\npreset = \"broadband\"\n\
          server = { bandwidth = \"10Gbps\", latency = \"1ms\" }",
@@ -99,7 +99,7 @@ pub fn edge(criterion: &mut Criterion) {
 }
 
 /// A thousand rows of 256 from each of four workers to each other, threads included; what is sent is there already.
-pub fn exchange(criterion: &mut Criterion) {
+pub(crate) fn exchange(criterion: &mut Criterion) {
     const WORKERS: usize = 4;
     const BYTES: usize = 1_000 * 256 * 4;
     let (topology, framing) = star(WORKERS);
@@ -127,7 +127,7 @@ pub fn exchange(criterion: &mut Criterion) {
 }
 
 /// A ring all-reduce of a 256-wide model's gradient among four workers, threads included.
-pub fn all_reduce(criterion: &mut Criterion) {
+pub(crate) fn all_reduce(criterion: &mut Criterion) {
     const PARAMETERS: usize = 108_608;
     let (topology, framing) = star(4);
     let mut group = criterion.benchmark_group("all-reduce");
@@ -150,7 +150,7 @@ pub fn all_reduce(criterion: &mut Criterion) {
 /// An epoch of many workers with parts of unequal size, threads included: each computes for another
 /// time, sends rows to sixteen others, and all sum the gradients of a model of 17,000 parameters. Once
 /// with parts as skewed as METIS leaves those of graphs with hubs, the largest ten times the smallest.
-pub fn epochs_of_many(criterion: &mut Criterion) {
+pub(crate) fn epochs_of_many(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("epoch of many workers");
     group.sample_size(10);
     for (name, all_reduce, workers, skew) in [
@@ -207,7 +207,7 @@ fn unequal_epoch(worker: &mut dyn Communicator, skew: usize) {
 }
 
 /// Encoding and decoding a thousand rows of 256.
-pub fn codecs(criterion: &mut Criterion) {
+pub(crate) fn codecs(criterion: &mut Criterion) {
     const ROWS: usize = 1_000;
     const WIDTH: usize = 256;
     let values: Vec<f32> = (0..ROWS * WIDTH).map(|i| (i % 97) as f32 - 48.0).collect();

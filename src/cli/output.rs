@@ -119,7 +119,7 @@ pub(super) fn left_columns(rows: &[Vec<String>]) -> String {
 /// What was asked for could not be written.
 #[derive(Debug, Error)]
 #[error("cannot write to standard output: {0}")]
-pub struct Unwritten(io::Error);
+pub(super) struct Unwritten(io::Error);
 
 /// Prints to standard output; a reader that went away is no error.
 ///

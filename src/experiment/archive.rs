@@ -40,7 +40,7 @@ pub(super) struct Address(String);
 #[cfg(test)]
 impl Address {
     /// One of a test's own.
-    pub fn of_text(text: &str) -> Self {
+    pub(super) fn of_text(text: &str) -> Self {
         Self(text.to_owned())
     }
 }

@@ -16,7 +16,7 @@ pub(super) struct Collected {
 
 impl Collected {
     /// Adds the rows of a run where they belong.
-    pub fn put(&mut self, place: Place, mut rows: Tables) {
+    pub(super) fn put(&mut self, place: Place, mut rows: Tables) {
         if place.1 > 0 {
             // The table has the first seed's alone; every trace is a file of its own.
             rows.timeline.clear();
@@ -32,12 +32,12 @@ impl Collected {
     }
 
     /// What is there.
-    pub const fn tables(&self) -> &Tables {
+    pub(super) const fn tables(&self) -> &Tables {
         &self.tables
     }
 
     /// All of it.
-    pub fn into_tables(self) -> Tables {
+    pub(super) fn into_tables(self) -> Tables {
         self.tables
     }
 }

@@ -61,7 +61,7 @@ pub(crate) struct Change {
     pub difference: f64,
     /// The 95 % Student-t interval of the mean of the differences paired by seed; none for one
     /// pair.
-    pub interval: Option<(f64, f64)>,
+    pub(crate) interval: Option<(f64, f64)>,
     /// What can be said.
     pub verdict: Verdict,
 }
@@ -72,12 +72,12 @@ pub(crate) struct Comparison {
     /// Cell by cell, in the first folder's order.
     pub changes: Vec<Change>,
     /// Cells that the first folder alone has.
-    pub first_only: Vec<String>,
+    pub(crate) first_only: Vec<String>,
     /// Cells that the other folder alone has.
-    pub other_only: Vec<String>,
+    pub(crate) other_only: Vec<String>,
     /// Finished runs of cells that both have, with seeds that one folder alone has: they are
     /// compared with nothing.
-    pub unpaired: usize,
+    pub(crate) unpaired: usize,
 }
 
 /// Compares the finished runs of two tables, joined by cell and seed. Of a measure, seeds count for

@@ -78,7 +78,7 @@ impl RunError {
 
     /// Whether the cause is something a person wrote (exit code 2), not a failure of the run (exit
     /// code 1).
-    pub fn is_input(&self) -> bool {
+    pub(crate) fn is_input(&self) -> bool {
         match self {
             Self::Input(error) => error.is_input(),
             Self::Taken { .. } | Self::Part { .. } => true,
@@ -101,7 +101,7 @@ impl From<SimError> for RunError {
     }
 }
 
-/// Anything that can go wrong. [`Error::is_input`] tells bad input (exit code 2) from failed work
+/// Anything that can go wrong. `Error::is_input` tells bad input (exit code 2) from failed work
 /// (exit code 1).
 #[derive(Debug, Error)]
 pub enum Error {
@@ -130,7 +130,7 @@ pub enum Error {
 
 impl Error {
     /// Whether the cause is something a person wrote or asked for, not a failure of the work.
-    pub fn is_input(&self) -> bool {
+    pub(crate) fn is_input(&self) -> bool {
         match self {
             Self::Graph(GraphError::Write { .. }) | Self::Tables(_) => false,
             Self::Config(_) | Self::Graph(_) | Self::Study(_) => true,
@@ -141,7 +141,7 @@ impl Error {
     }
 
     /// Whether another process of the run has told what is wrong, and this one need not.
-    pub fn is_told_elsewhere(&self) -> bool {
+    pub(crate) fn is_told_elsewhere(&self) -> bool {
         match self {
             Self::Sim(SimError::Elsewhere { .. }) => true,
             Self::Run(RunError::Input(error)) => error.is_told_elsewhere(),

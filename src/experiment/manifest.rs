@@ -109,7 +109,7 @@ impl Manifest {
     }
 
     /// What was read, a text for each data set.
-    pub fn data(&self) -> impl Iterator<Item = String> {
+    pub(super) fn data(&self) -> impl Iterator<Item = String> {
         self.data.iter().map(|(_, summary)| summary.text())
     }
 

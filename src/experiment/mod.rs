@@ -38,17 +38,17 @@ mod trace;
 pub mod verify;
 mod weights;
 
+pub use crate::study::StudyError;
 pub(crate) use advise::{Advice, Advised, Change, Other, Probe, Why, advise};
-pub use config::{ConfigError, Experiment};
+pub use config::{Cell, ConfigError, Experiment, Place, Problem};
 pub(crate) use config::{EstimatorStudy, FlowFile};
 pub use error::{Error, RunError};
 pub(crate) use folder::default_out;
-pub(crate) use manifest::PART;
-pub(crate) use manifest::judged_by;
 pub use manifest::read_manifest;
+pub(crate) use manifest::{PART, judged_by};
 pub(crate) use merge::{Part, merge};
 pub(crate) use part::Share;
-pub use prepare::Preparation;
+pub use prepare::{Fitted, Preparation};
 pub(crate) use prepare::{base_of, vocabulary_check};
 pub(crate) use project::{
     Beside, Notes, Projected, Projection, Verdicts, beside, notes, project, verdicts,

@@ -120,7 +120,7 @@ pub(super) struct Seen {
 
 impl Seen {
     /// Writes it into what is known of the run.
-    pub fn note_in(self, measured: &mut Measured) {
+    pub(super) fn note_in(self, measured: &mut Measured) {
         measured.load_before = self.before;
         measured.load_during = self.during;
         measured.calibration_spread = self.spread;
@@ -138,7 +138,7 @@ pub(super) struct Watch {
 
 impl Watch {
     /// From now on.
-    pub fn start() -> Self {
+    pub(super) fn start() -> Self {
         Self {
             last: Ticks::now(),
             before: None,
@@ -148,7 +148,7 @@ impl Watch {
     }
 
     /// To be called just before a run.
-    pub fn begin(&mut self) {
+    pub(super) fn begin(&mut self) {
         // The calibrations lie outside of the two readings, so that what others take during the run
         // is of the run alone.
         self.slowest = 0.0;
@@ -165,7 +165,7 @@ impl Watch {
     }
 
     /// To be called just after it.
-    pub fn end(&mut self) -> Seen {
+    pub(super) fn end(&mut self) -> Seen {
         let now = Ticks::now();
         let during = now
             .zip(self.last)

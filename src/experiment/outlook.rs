@@ -31,7 +31,7 @@ pub(super) struct Outlook {
 
 impl Outlook {
     /// Adds a run at the end.
-    pub fn add(&mut self, cell: &str, strategy: &str, epochs: usize) {
+    pub(super) fn add(&mut self, cell: &str, strategy: &str, epochs: usize) {
         self.runs.push(Run {
             cell: cell.to_owned(),
             strategy: strategy.to_owned(),
@@ -41,7 +41,7 @@ impl Outlook {
     }
 
     /// Notes when the epochs of a trial ended, in seconds from its start.
-    pub fn tried(&mut self, strategy: &str, ends: &[f64]) {
+    pub(super) fn tried(&mut self, strategy: &str, ends: &[f64]) {
         let (Some(&first), Some(&last)) = (ends.first(), ends.last()) else {
             return;
         };
@@ -55,7 +55,7 @@ impl Outlook {
 
     /// Notes what a run of the cell took, if it was one to be done, and returns the seconds that
     /// are left.
-    pub fn ended(&mut self, cell: &str, took: Option<Duration>) -> Option<f64> {
+    pub(super) fn ended(&mut self, cell: &str, took: Option<Duration>) -> Option<f64> {
         let mut runs = self.runs.iter_mut();
         let run = runs.find(|run| run.cell == cell && run.took.is_none());
         if let (Some(run), Some(took)) = (run, took) {
@@ -65,7 +65,7 @@ impl Outlook {
     }
 
     /// Seconds that are left; none where nothing is known of one of the runs.
-    pub fn left(&self) -> Option<f64> {
+    pub(super) fn left(&self) -> Option<f64> {
         let to_come = self.runs.iter().filter(|run| run.took.is_none());
         to_come.map(|run| self.expected(run)).sum()
     }

@@ -20,7 +20,7 @@ pub(crate) struct Share {
 
 impl Share {
     /// Whether it has the run of this number, from 0.
-    pub const fn has(self, run: usize) -> bool {
+    pub(crate) const fn has(self, run: usize) -> bool {
         run % self.of == self.number - 1
     }
 

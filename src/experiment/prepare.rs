@@ -130,7 +130,7 @@ impl<'a> Preparation<'a> {
     }
 
     /// For plans alone, which graphs in numbers are enough for.
-    pub fn for_plans(self) -> Self {
+    pub(crate) fn for_plans(self) -> Self {
         Self {
             plans: true,
             ..self
@@ -138,7 +138,7 @@ impl<'a> Preparation<'a> {
     }
 
     /// Where nothing is trained: of shards, what `meta.json` says is enough.
-    pub fn for_numbers(self) -> Self {
+    pub(crate) fn for_numbers(self) -> Self {
         Self {
             numbers: true,
             ..self
@@ -146,7 +146,7 @@ impl<'a> Preparation<'a> {
     }
 
     /// The same, telling of what takes a while.
-    pub fn telling(self, note: impl Fn(&str) + Send + 'a) -> Self {
+    pub(crate) fn telling(self, note: impl Fn(&str) + Send + 'a) -> Self {
         Self {
             note: Box::new(note),
             ..self
@@ -154,7 +154,7 @@ impl<'a> Preparation<'a> {
     }
 
     /// With a timeline of so many epochs kept in every run.
-    pub fn with_timeline(self, epochs: usize) -> Self {
+    pub(crate) fn with_timeline(self, epochs: usize) -> Self {
         Self {
             timeline_epochs: epochs,
             ..self
@@ -183,7 +183,7 @@ impl<'a> Preparation<'a> {
     }
 
     /// The same for another engine.
-    pub fn on(self, engine: Engine) -> Self {
+    pub(crate) fn on(self, engine: Engine) -> Self {
         Self { engine, ..self }
     }
 
@@ -191,7 +191,7 @@ impl<'a> Preparation<'a> {
     ///
     /// # Errors
     /// If nothing is left to run.
-    pub fn present<'e>(
+    pub(crate) fn present<'e>(
         &self,
         experiment: &'e Experiment,
     ) -> Result<(Vec<&'e Cell>, Vec<String>), Error> {
@@ -258,7 +258,7 @@ impl<'a> Preparation<'a> {
     ///
     /// # Errors
     /// As [`Self::fit`].
-    pub fn ends(&mut self, cell: &Cell, seed: u64) -> Result<Option<[Fitted; 2]>, Error> {
+    pub(crate) fn ends(&mut self, cell: &Cell, seed: u64) -> Result<Option<[Fitted; 2]>, Error> {
         let method = self.strategy(cell)?.1.partition.method;
         if cell.settings.dataset.counts.is_none() || method == PartitionMethod::Random {
             return Ok(None);

@@ -45,7 +45,11 @@ impl Tables {
     ///
     /// # Errors
     /// The manifest's claims or statistics make no sense, or a file cannot be written.
-    pub fn judge_again(&mut self, folder: &Path, manifest: &mut Value) -> Result<(), TablesError> {
+    pub(crate) fn judge_again(
+        &mut self,
+        folder: &Path,
+        manifest: &mut Value,
+    ) -> Result<(), TablesError> {
         let (claims, statistics) = judged_by(manifest).map_err(TablesError::Manifest)?;
         self.claims = judge(&claims, &self.runs, &statistics);
         if manifest["finished"].is_null() || !manifest[PART].is_null() {

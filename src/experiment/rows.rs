@@ -408,11 +408,11 @@ impl DecisionKind {
 
 impl ClaimRow {
     /// The condition is met.
-    pub const REPRODUCED: &'static str = "reproduced";
+    pub(crate) const REPRODUCED: &'static str = "reproduced";
     /// The condition is broken.
-    pub const NOT_REPRODUCED: &'static str = "not reproduced";
+    pub(crate) const NOT_REPRODUCED: &'static str = "not reproduced";
     /// Neither can be said.
-    pub const INCONCLUSIVE: &'static str = "inconclusive";
+    pub(crate) const INCONCLUSIVE: &'static str = "inconclusive";
 }
 
 #[cfg(test)]

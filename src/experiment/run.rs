@@ -52,11 +52,11 @@ pub(crate) struct Runner<'a> {
     /// What carries out the runs.
     pub engine: Engine,
     /// Of how many epochs each run leaves a trace; 0 for none.
-    pub trace_epochs: usize,
+    pub(crate) trace_epochs: usize,
     /// Whether runs that have finished in the result folder are kept and not run again.
     pub resume: bool,
     /// Whether the other runs go on when one fails.
-    pub keep_going: bool,
+    pub(crate) keep_going: bool,
     /// How many runs train at the same time; more than one with modelled compute alone.
     pub jobs: usize,
     /// Which of the runs are done here; all if none.

@@ -35,23 +35,23 @@ pub(crate) struct EstimatorRow {
     /// Length of the bias.
     pub bias: f64,
     /// Its standard error; 0 if exact.
-    pub bias_error: f64,
+    pub(crate) bias_error: f64,
     /// Standard deviation.
-    pub sd: f64,
+    pub(crate) sd: f64,
     /// Its standard error; 0 if exact.
-    pub sd_error: f64,
+    pub(crate) sd_error: f64,
     /// Root mean squared error.
-    pub rmse: f64,
+    pub(crate) rmse: f64,
     /// Its standard error; 0 if exact.
-    pub rmse_error: f64,
+    pub(crate) rmse_error: f64,
     /// Cosine between the mean estimate and the full gradient.
     pub cosine: f64,
     /// Root mean squared error after the best constant factor.
-    pub scaled_rmse: f64,
+    pub(crate) scaled_rmse: f64,
     /// The best share of this estimate in a mixture with the unweighted one.
-    pub best_lambda: f64,
+    pub(crate) best_lambda: f64,
     /// Root mean squared error of that mixture.
-    pub best_rmse: f64,
+    pub(crate) best_rmse: f64,
 }
 
 /// Measures every estimator under every design on every graph; `progress` hears of each design

@@ -14,7 +14,7 @@ use super::error::FetchError;
 use crate::graph::PublishedFile;
 
 /// Bytes by which the kind of a file is told.
-pub const HEAD: usize = 64;
+pub(super) const HEAD: usize = 64;
 
 /// How a sum is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ enum Kind {
 
 /// A checksum, `sha256:…`, `md5:…` or `git:…`; digits alone are of SHA-256.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sum {
+pub(crate) struct Sum {
     kind: Kind,
     digits: String,
 }
@@ -73,7 +73,7 @@ impl Sum {
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn sha256(path: &Path) -> Result<Self, FetchError> {
+    pub(crate) fn sha256(path: &Path) -> Result<Self, FetchError> {
         Self::of(Kind::Sha256, path)
     }
 
@@ -88,7 +88,7 @@ impl Sum {
     }
 
     /// The command with which a person checks a file.
-    pub fn command(&self, file: &str) -> String {
+    pub(crate) fn command(&self, file: &str) -> String {
         let command = match self.kind {
             Kind::Sha256 => "sha256sum",
             Kind::Md5 => "md5sum",
@@ -127,7 +127,7 @@ fn unreadable(path: &Path, error: &io::Error) -> FetchError {
 }
 
 /// What the first bytes of a file say against its being what its name says.
-pub fn kind(name: &str, head: &[u8]) -> Result<(), String> {
+pub(super) fn kind(name: &str, head: &[u8]) -> Result<(), String> {
     let text = head.trim_ascii_start();
     // A byte order mark, which some servers put before a page.
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
@@ -162,7 +162,11 @@ pub fn kind(name: &str, head: &[u8]) -> Result<(), String> {
 }
 
 /// Checks a whole file against what is published of it.
-pub fn whole(path: &Path, file: &PublishedFile, sum: Option<&Sum>) -> Result<(), FetchError> {
+pub(super) fn whole(
+    path: &Path,
+    file: &PublishedFile,
+    sum: Option<&Sum>,
+) -> Result<(), FetchError> {
     let wrong = |what: String| FetchError::Wrong {
         path: path.to_owned(),
         what,

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 /// Why a published graph could not be brought into the data folder.
 #[derive(Debug, Error)]
-pub enum FetchError {
+pub(crate) enum FetchError {
     /// What was asked for cannot be done; it says what to ask for.
     #[error("{what}")]
     Asked {
@@ -67,7 +67,7 @@ impl FetchError {
     }
 
     /// Whether what was asked for is to blame, not the network, the disk or who published the file.
-    pub const fn is_input(&self) -> bool {
+    pub(crate) const fn is_input(&self) -> bool {
         matches!(self, Self::Asked { .. })
     }
 }

@@ -31,7 +31,7 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 /// How long is waited, and how often it is tried.
 #[derive(Clone, Debug)]
-pub struct Patience {
+pub(crate) struct Patience {
     /// For a connection.
     pub connect: Duration,
     /// For an answer to begin, and for each piece of it.
@@ -61,7 +61,7 @@ impl Default for Patience {
 }
 
 /// Downloads files.
-pub struct Client<'a> {
+pub(super) struct Client<'a> {
     agent: Agent,
     patience: &'a Patience,
     watch: &'a dyn Watch,
@@ -102,7 +102,7 @@ struct Promise {
 impl<'a> Client<'a> {
     /// With proxies from the environment (`https_proxy`, `all_proxy`, `no_proxy`, …) and, if
     /// `SSL_CERT_FILE` is set, its certificates.
-    pub fn new(patience: &'a Patience, watch: &'a dyn Watch) -> Result<Self, FetchError> {
+    pub(super) fn new(patience: &'a Patience, watch: &'a dyn Watch) -> Result<Self, FetchError> {
         let mut tls = TlsConfig::builder();
         if let Some(path) = std::env::var_os(CERTIFICATES).filter(|path| !path.is_empty()) {
             tls = tls.root_certs(certificates(Path::new(&path))?);
@@ -125,7 +125,7 @@ impl<'a> Client<'a> {
     }
 
     /// Downloads a file to `part`; whether it was put together of several answers.
-    pub fn download(
+    pub(super) fn download(
         &self,
         addresses: &[String],
         file: &PublishedFile,

@@ -5,7 +5,7 @@ use crate::graph::PublishedFile;
 use crate::net::Bytes;
 
 /// How to fetch files by hand: from where, how to check them, where to put them.
-pub fn by_hand(set: &str, files: &[PublishedFile]) -> String {
+pub(super) fn by_hand(set: &str, files: &[PublishedFile]) -> String {
     let mut text = String::from("by hand:");
     for file in files {
         let bytes = file.bytes.or(file.roughly);

@@ -30,10 +30,10 @@ use std::path::{Path, PathBuf};
 use crate::graph::{PublishedFile, PublishedSet};
 use crate::net::Bytes;
 
-pub use check::Sum;
-pub use error::FetchError;
+pub(crate) use check::Sum;
+pub(crate) use error::FetchError;
 use http::Client;
-pub use http::Patience;
+pub(crate) use http::Patience;
 use manual::by_hand;
 use staging::{Staging, writing};
 
@@ -46,7 +46,7 @@ const AND_A_BIT: u64 = 16 << 20;
 
 /// Where files come from, other than the addresses of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub(crate) enum Source {
     /// A folder with files that were downloaded by hand.
     Folder(PathBuf),
     /// A mirror: the address that stands before the names of the files.
@@ -55,7 +55,7 @@ pub enum Source {
 
 impl Source {
     /// An address where the text is one, else a folder.
-    pub fn new(text: &str) -> Self {
+    pub(crate) fn new(text: &str) -> Self {
         if text.starts_with("http://") || text.starts_with("https://") {
             Self::Mirror(text.to_owned())
         } else {
@@ -65,7 +65,7 @@ impl Source {
 }
 
 /// What is told while files are fetched, and what is asked.
-pub trait Watch {
+pub(crate) trait Watch {
     /// A file begins, of so many bytes if that is known, `have` of which are here.
     fn begin(&self, file: &str, bytes: Option<u64>, have: u64);
     /// So many bytes more are here.
@@ -78,7 +78,7 @@ pub trait Watch {
 
 /// What became of a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fetched {
+pub(crate) enum Fetched {
     /// It was there.
     There(PathBuf),
     /// It is there now.
@@ -86,7 +86,7 @@ pub enum Fetched {
 }
 
 /// How sets are fetched.
-pub struct Fetch<'a> {
+pub(crate) struct Fetch<'a> {
     /// The data folder.
     pub folder: PathBuf,
     /// Where files come from, if not from the addresses of the table.
@@ -105,7 +105,7 @@ impl Fetch<'_> {
     /// # Errors
     /// If a file cannot be had, is not what was published, or does not unpack; if a person does not
     /// want it; if the data folder cannot be written.
-    pub fn set(&self, set: &PublishedSet) -> Result<Fetched, FetchError> {
+    pub(crate) fn set(&self, set: &PublishedSet) -> Result<Fetched, FetchError> {
         let goal = self.folder.join(&set.name);
         // Before the lock, so that nobody waits, or needs to write, for what is there.
         if goal.is_dir() {

@@ -10,19 +10,19 @@ use super::error::FetchError;
 const STAGING: &str = ".fetching";
 
 /// What a set has beside its files: where they came from.
-pub const ACCOUNT: &str = ".fetched.toml";
+pub(super) const ACCOUNT: &str = ".fetched.toml";
 
 /// Follows the name of a part: which version of the file it is of.
-pub const TAG: &str = "tag";
+pub(super) const TAG: &str = "tag";
 
 /// Makes an error of what the file system says about writing a path.
-pub fn writing(path: &Path) -> impl FnOnce(io::Error) -> FetchError + use<> {
+pub(super) fn writing(path: &Path) -> impl FnOnce(io::Error) -> FetchError + use<> {
     let path = path.to_owned();
     move |source| FetchError::Write { path, source }
 }
 
 /// The folder of a set in the making, which this process alone uses while it lives.
-pub struct Staging {
+pub(super) struct Staging {
     folder: PathBuf,
     // The lock goes with the open file, also where the process is ended.
     _lock: File,
@@ -30,7 +30,11 @@ pub struct Staging {
 
 impl Staging {
     /// Makes the folder and locks it; `waits` is told where another process has it.
-    pub fn locked(data: &Path, name: &str, waits: impl FnOnce()) -> Result<Self, FetchError> {
+    pub(super) fn locked(
+        data: &Path,
+        name: &str,
+        waits: impl FnOnce(),
+    ) -> Result<Self, FetchError> {
         let all = data.join(STAGING);
         let folder = all.join(name);
         fs::create_dir_all(&folder).map_err(writing(&folder))?;
@@ -55,17 +59,17 @@ impl Staging {
     }
 
     /// Where a whole and checked file is.
-    pub fn file(&self, name: &str) -> PathBuf {
+    pub(super) fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
     /// Where a file is while it is downloaded.
-    pub fn part(&self, name: &str) -> PathBuf {
+    pub(super) fn part(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{name}.part"))
     }
 
     /// Deletes what is here of a file.
-    pub fn forget(&self, name: &str) {
+    pub(super) fn forget(&self, name: &str) {
         let part = self.part(name);
         for path in [self.file(name), part.with_added_extension(TAG), part] {
             // It may not be there.
@@ -74,7 +78,7 @@ impl Staging {
     }
 
     /// An empty folder to unpack into.
-    pub fn empty(&self) -> Result<PathBuf, FetchError> {
+    pub(super) fn empty(&self) -> Result<PathBuf, FetchError> {
         let path = self.folder.join("unpacked");
         if path.exists() {
             fs::remove_dir_all(&path).map_err(writing(&path))?;
@@ -85,7 +89,7 @@ impl Staging {
 
     /// Gives what was unpacked its name, without the folders that hold nothing but one folder, and
     /// removes the rest.
-    pub fn finish(self, goal: &Path) -> Result<(), FetchError> {
+    pub(super) fn finish(self, goal: &Path) -> Result<(), FetchError> {
         let unpacked = self.folder.join("unpacked");
         let account = unpacked.join(ACCOUNT);
         let mut inner = unpacked.clone();

@@ -15,14 +15,14 @@ use crate::net::Bytes;
 const MOST_FILES: usize = 100_000;
 
 /// Whether a file of this name is unpacked.
-pub fn is_archive(name: &str) -> bool {
+pub(super) fn is_archive(name: &str) -> bool {
     [".zip", ".tar.gz", ".tgz"]
         .iter()
         .any(|ending| name.ends_with(ending))
 }
 
 /// Unpacks an archive into a folder, to no more than `most` bytes.
-pub fn archive(path: &Path, into: &Path, most: u64) -> Result<(), FetchError> {
+pub(super) fn archive(path: &Path, into: &Path, most: u64) -> Result<(), FetchError> {
     let mut unpacking = Unpacking {
         archive: path,
         into,

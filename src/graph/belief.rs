@@ -19,13 +19,13 @@ const ROUNDS: usize = 60;
 /// What counts as no change of a belief.
 const STILL: f32 = 1e-3;
 /// Hops of which the accuracy is told.
-pub const HOPS: usize = 3;
+pub(super) const HOPS: usize = 3;
 /// Most numbers of messages that are held, twice: 400 MB each.
 const MOST: usize = 100_000_000;
 
 /// What edges were drawn by.
 #[derive(Debug)]
-pub struct Law {
+pub(super) struct Law {
     /// Number of classes, equally many nodes each.
     pub classes: usize,
     /// Chance that a neighbour is of the same class.
@@ -38,7 +38,7 @@ pub struct Law {
 
 /// Accuracies over all nodes, in [0, 1].
 #[derive(Clone, Debug, PartialEq)]
-pub struct Best {
+pub(super) struct Best {
     /// Of the best guess by features alone, in closed form.
     pub features: f64,
     /// From what lies within 0, 1, … hops; the last entry that of the whole graph. Empty where the
@@ -48,7 +48,7 @@ pub struct Best {
 
 impl Best {
     /// For the reader of a run.
-    pub fn told(&self) -> String {
+    pub(super) fn told(&self) -> String {
         let percent = |share: f64| format!("{:.1} %", 100.0 * share);
         let features = format!(
             "features alone tell {} of the classes",
@@ -70,7 +70,7 @@ impl Best {
 }
 
 /// Bytes that belief propagation takes; none where messages would be too many.
-pub fn bytes(graph: &Csr, classes: usize) -> Option<u64> {
+pub(super) fn bytes(graph: &Csr, classes: usize) -> Option<u64> {
     let messages = graph.edges().checked_mul(classes);
     let messages = messages.filter(|&messages| messages <= MOST)?;
     let beliefs = graph.nodes() * classes;
@@ -82,7 +82,7 @@ pub fn bytes(graph: &Csr, classes: usize) -> Option<u64> {
 /// What can be told of the data without any class, given the [`prior`] of their features, with
 /// noise of variance 1 around the means of the classes, `[classes][width]`; without it, from the
 /// features alone.
-pub fn best(
+pub(super) fn best(
     graph: &Csr,
     law: &Law,
     prior: Option<Vec<f32>>,
@@ -113,7 +113,7 @@ pub fn best(
 /// The accuracy of the best guess of one of `classes` equally likely normal distributions of
 /// variance 1 around the corners of a regular simplex at this distance from 0:
 /// `∫ φ(t) Φ(t + d √(k / (k − 1)))^(k − 1) dt`, which is `Φ(d)` of two.
-pub fn of_features(distance: f64, classes: usize) -> f64 {
+pub(super) fn of_features(distance: f64, classes: usize) -> f64 {
     const STEPS: i32 = 4000;
     const END: f64 = 10.0;
     let normal = Normal::standard();
@@ -130,7 +130,7 @@ pub fn of_features(distance: f64, classes: usize) -> f64 {
 
 /// Logarithms of how likely the features of each node are in each class, `[nodes, classes]`, but
 /// for a constant.
-pub fn prior(values: &[f32], means: &[Vec<f64>]) -> Vec<f32> {
+pub(super) fn prior(values: &[f32], means: &[Vec<f64>]) -> Vec<f32> {
     let width = means[0].len();
     let row = |row: &[f32]| {
         let of = |mean: &Vec<f64>| -> f32 {

@@ -9,7 +9,7 @@ use super::loaders::linqs;
 use super::{GraphError, Metric, RawDataset};
 
 /// The names of what is part of the program.
-pub const BUNDLED: &[&str] = &["cora", "minesweeper"];
+pub(crate) const BUNDLED: &[&str] = &["cora", "minesweeper"];
 
 /// The published files, compressed; `data/README.md` says where they are from.
 const CONTENT: &[u8] = include_bytes!("../../data/cora/cora.content.gz");
@@ -25,7 +25,7 @@ const MINES_SPLIT: &[u8] = include_bytes!("../../data/minesweeper/split.csv.gz")
 ///
 /// # Errors
 /// If there is none of that name.
-pub fn bundled(name: &str) -> Result<RawDataset, GraphError> {
+pub(super) fn bundled(name: &str) -> Result<RawDataset, GraphError> {
     match name {
         "cora" => cora(),
         "minesweeper" => minesweeper(),
@@ -60,7 +60,7 @@ pub fn cora() -> Result<RawDataset, GraphError> {
 ///
 /// # Errors
 /// None with the files as they are in the repository.
-pub fn minesweeper() -> Result<RawDataset, GraphError> {
+pub(super) fn minesweeper() -> Result<RawDataset, GraphError> {
     let data = linqs::parse(
         "minesweeper".to_owned(),
         file("data/minesweeper/minesweeper.content.gz", MINES_CONTENT),

@@ -31,7 +31,7 @@ impl CodedRows {
     ///
     /// # Errors
     /// The place of the first value that half precision does not hold.
-    pub fn half(
+    pub(crate) fn half(
         rows: usize,
         width: usize,
         values: impl Iterator<Item = f32>,
@@ -48,7 +48,7 @@ impl CodedRows {
     }
 
     /// Rows in a file.
-    pub fn mapped(width: usize, values: Mapped<f32>) -> Self {
+    pub(crate) fn mapped(width: usize, values: Mapped<f32>) -> Self {
         Self::of(width, Source::File(Arc::new(values)))
     }
 
@@ -82,7 +82,7 @@ impl CodedRows {
     }
 
     /// Whether every value, where it is held, has half precision: none was appended.
-    pub fn is_half(&self) -> bool {
+    pub(crate) fn is_half(&self) -> bool {
         let half = match &self.source {
             Source::Half(_) => true,
             // Whole numbers may have two bytes, too.
@@ -92,12 +92,12 @@ impl CodedRows {
     }
 
     /// Whether the values are in a file, and not in memory.
-    pub const fn is_mapped(&self) -> bool {
+    pub(crate) const fn is_mapped(&self) -> bool {
         matches!(self.source, Source::File(_))
     }
 
     /// Bytes that a value takes in memory.
-    pub const fn value_bytes(&self) -> usize {
+    pub(crate) const fn value_bytes(&self) -> usize {
         match self.source {
             Source::Half(_) => size_of::<f16>(),
             Source::File(_) => 0,
@@ -108,7 +108,7 @@ impl CodedRows {
     ///
     /// # Panics
     /// If the row is out of range or `target` has another length than the width.
-    pub fn copy_row_into(&self, row: usize, target: &mut [f32]) {
+    pub(crate) fn copy_row_into(&self, row: usize, target: &mut [f32]) {
         let (width, own) = (self.width, self.of_source());
         assert_eq!(target.len(), width, "the target is one row wide");
         if row >= own {
@@ -134,7 +134,7 @@ impl CodedRows {
     ///
     /// # Panics
     /// If a row is out of range.
-    pub fn select(&self, nodes: &[u32]) -> Self {
+    pub(crate) fn select(&self, nodes: &[u32]) -> Self {
         let own = self.of_source();
         // A row that was appended has no place in the source; only the order of both is general.
         if nodes.iter().any(|&node| node as usize >= own) {
@@ -154,7 +154,7 @@ impl CodedRows {
     }
 
     /// Appends rows, `[rows * width]`, which are kept as they are.
-    pub fn append(&mut self, rows: &[f32]) {
+    pub(crate) fn append(&mut self, rows: &[f32]) {
         self.appended.extend_from_slice(rows);
     }
 
@@ -162,7 +162,7 @@ impl CodedRows {
     ///
     /// # Panics
     /// If a row is out of range.
-    pub fn decoded(&self, rows: impl ExactSizeIterator<Item = usize>) -> Vec<f32> {
+    pub(crate) fn decoded(&self, rows: impl ExactSizeIterator<Item = usize>) -> Vec<f32> {
         let mut values = vec![0.0; rows.len() * self.width];
         for (row, target) in rows.zip(values.chunks_exact_mut(self.width.max(1))) {
             self.copy_row_into(row, target);
@@ -171,7 +171,7 @@ impl CodedRows {
     }
 
     /// All values, row by row, of which one row is decoded at a time.
-    pub fn each_value(&self) -> impl Iterator<Item = f32> + '_ {
+    pub(crate) fn each_value(&self) -> impl Iterator<Item = f32> + '_ {
         (0..self.rows()).flat_map(|row| self.decoded(std::iter::once(row)))
     }
 }

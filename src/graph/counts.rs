@@ -57,7 +57,7 @@ impl BoundaryCounts {
     }
 
     /// Those of a partitioned graph without features.
-    pub fn of_rows(boundary: &BoundaryPlan) -> Self {
+    pub(crate) fn of_rows(boundary: &BoundaryPlan) -> Self {
         Self {
             parts: boundary.parts.iter().map(PartCounts::new).collect(),
             nodes: boundary.nodes,

@@ -33,7 +33,7 @@ const TOGETHER: usize = 16;
 
 /// What the section says, without what all generated graphs have.
 #[derive(Clone, Copy, Debug)]
-pub struct Contextual {
+pub(super) struct Contextual {
     /// Expected neighbours, before repeated pairs go.
     pub degree: f64,
     /// Chance that a neighbour is of the same class.
@@ -47,7 +47,7 @@ pub struct Contextual {
 /// Generates graph, features `[nodes, width]` and labels. O(edges log nodes + nodes · width). With
 /// room, edges and features are on disk, and both are the same; what is best is told where belief
 /// propagation fits beside them.
-pub fn generate(
+pub(super) fn generate(
     nodes: usize,
     classes: usize,
     width: usize,
@@ -82,7 +82,7 @@ pub fn generate(
 }
 
 /// The same without values of features, and without what is best: the graph and the classes.
-pub fn outline(
+pub(super) fn outline(
     nodes: usize,
     classes: usize,
     width: usize,

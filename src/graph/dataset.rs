@@ -112,7 +112,7 @@ impl RawDataset {
 
 impl Dataset {
     /// Counts of what is there, and how it was read.
-    pub fn summary(&self) -> DataSummary {
+    pub(crate) fn summary(&self) -> DataSummary {
         let nodes = self.graph.nodes();
         DataSummary {
             name: self.name.clone(),

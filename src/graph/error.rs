@@ -72,12 +72,12 @@ impl GraphError {
     }
 
     /// A [`GraphError::Key`] about one key of `[dataset] synthetic`.
-    pub fn synthetic(key: &str, what: impl std::fmt::Display) -> Self {
+    pub(crate) fn synthetic(key: &str, what: impl std::fmt::Display) -> Self {
         Self::key("dataset.synthetic", format!("{key}: {what}"))
     }
 
     /// A [`GraphError::File`].
-    pub fn file(path: &Path, what: impl Into<String>) -> Self {
+    pub(crate) fn file(path: &Path, what: impl Into<String>) -> Self {
         Self::File {
             path: path.to_owned(),
             what: what.into(),
@@ -85,7 +85,7 @@ impl GraphError {
     }
 
     /// A [`GraphError::Line`].
-    pub fn line(path: &Path, line: usize, what: impl Into<String>) -> Self {
+    pub(crate) fn line(path: &Path, line: usize, what: impl Into<String>) -> Self {
         Self::Line {
             path: path.to_owned(),
             line,

@@ -90,7 +90,7 @@ impl Features {
 
     /// The sparse form where less than a tenth of a dense matrix is non-zero, else the matrix as it
     /// is.
-    pub fn compact(self) -> Self {
+    pub(crate) fn compact(self) -> Self {
         match self {
             Self::Dense { width, values } => {
                 let filled = values.iter().filter(|&&value| value != 0.0).count();
@@ -136,7 +136,7 @@ impl Features {
     }
 
     /// The dense form where a fifth of the values or more are stored, else the matrix as it is.
-    pub fn expanded(self) -> Self {
+    pub(crate) fn expanded(self) -> Self {
         if self.density() < DENSE_FROM {
             return self;
         }
@@ -151,17 +151,17 @@ impl Features {
     }
 
     /// Whether all values are stored.
-    pub const fn is_dense(&self) -> bool {
+    pub(crate) const fn is_dense(&self) -> bool {
         matches!(self, Self::Dense { .. } | Self::Coded(_))
     }
 
     /// Whether the values are in a file, and not in memory.
-    pub const fn is_mapped(&self) -> bool {
+    pub(crate) const fn is_mapped(&self) -> bool {
         matches!(self, Self::Coded(rows) if rows.is_mapped())
     }
 
     /// Bytes that a stored value takes in memory, with its column where that is stored.
-    pub const fn value_bytes(&self) -> usize {
+    pub(crate) const fn value_bytes(&self) -> usize {
         match self {
             Self::Dense { .. } => size_of::<f32>(),
             Self::Sparse { .. } => size_of::<f32>() + size_of::<u32>(),
@@ -170,7 +170,7 @@ impl Features {
     }
 
     /// Number of values that are stored of a row.
-    pub fn stored_of(&self, row: u32) -> usize {
+    pub(crate) fn stored_of(&self, row: u32) -> usize {
         match self {
             Self::Dense { width, .. } => *width,
             Self::Coded(rows) => rows.width(),
@@ -214,7 +214,7 @@ impl Features {
     }
 
     /// The first stored value that is not a finite number: its row, its column, and what it is.
-    pub fn first_not_finite(&self) -> Option<(usize, usize, f32)> {
+    pub(crate) fn first_not_finite(&self) -> Option<(usize, usize, f32)> {
         if let Self::Coded(rows) = self {
             let mut values = rows.each_value().enumerate();
             let (place, value) = values.find(|(_, value)| !value.is_finite())?;
@@ -237,7 +237,7 @@ impl Features {
     }
 
     /// Share of values that are stored, in [0, 1]; 1 for the dense form.
-    pub fn density(&self) -> f64 {
+    pub(crate) fn density(&self) -> f64 {
         match self.rows() * self.width() {
             0 => 0.0,
             _ if self.is_dense() => 1.0,
@@ -246,12 +246,12 @@ impl Features {
     }
 
     /// Whether this is counted or weighted words: sparse, and no value negative.
-    pub fn is_bag_of_words(&self) -> bool {
+    pub(crate) fn is_bag_of_words(&self) -> bool {
         matches!(self, Self::Sparse { values, .. } if values.iter().all(|&value| value >= 0.0))
     }
 
     /// The dense form of rows that have to be decoded, else the matrix as it is.
-    pub fn decoded(self) -> Self {
+    pub(crate) fn decoded(self) -> Self {
         match self {
             Self::Coded(rows) => Self::Dense {
                 width: rows.width(),
@@ -263,7 +263,7 @@ impl Features {
 
     /// Divides each row by its sum (Kipf and Welling, 2017). Rows with sum 0 stay as they are.
     /// Coded rows become dense.
-    pub fn row_normalise(&mut self) {
+    pub(crate) fn row_normalise(&mut self) {
         let divide = |row: &mut [f32]| {
             // In double precision, so that the sum does not depend on how a row is stored.
             let sum: f64 = row.iter().map(|&value| f64::from(value)).sum();
@@ -379,7 +379,7 @@ impl Features {
     ///
     /// # Panics
     /// If the row is out of range or `target` has another length than the width.
-    pub fn copy_row_into(&self, row: usize, target: &mut [f32]) {
+    pub(crate) fn copy_row_into(&self, row: usize, target: &mut [f32]) {
         match self {
             Self::Coded(rows) => rows.copy_row_into(row, target),
             Self::Dense { width, values } => {

@@ -54,7 +54,7 @@ impl Hasher {
 impl Dataset {
     /// SHA-256 of the graph, features, labels and split. The name is no part of it. O(size of the
     /// data).
-    pub fn fingerprint(&self) -> [u8; 32] {
+    pub(crate) fn fingerprint(&self) -> [u8; 32] {
         let mut hasher = Hasher(Sha256::new());
         hasher.places(&[
             self.graph.columns(),

@@ -61,7 +61,7 @@ impl Label {
     }
 
     /// As it travels, in so many words as the task says.
-    pub fn to_words(label: Option<&Self>, task: Task) -> Vec<u32> {
+    pub(crate) fn to_words(label: Option<&Self>, task: Task) -> Vec<u32> {
         match (label, task) {
             (Some(Self::Several(words)), _) => words.to_vec(),
             (Some(Self::Class(class)), _) => vec![*class],
@@ -72,7 +72,7 @@ impl Label {
     }
 
     /// The other end of [`Self::to_words`].
-    pub fn from_words(words: &[u32], task: Task) -> Option<Self> {
+    pub(crate) fn from_words(words: &[u32], task: Task) -> Option<Self> {
         match task {
             Task::Classes(_) => match words {
                 [class] if *class != NO_CLASS => Some(Self::Class(*class)),
@@ -146,7 +146,7 @@ impl Labels {
     }
 
     /// The metric of such labels where nobody names one.
-    pub const fn usual_metric(&self) -> Metric {
+    pub(crate) const fn usual_metric(&self) -> Metric {
         match self {
             Self::Classes(_) => Metric::Accuracy,
             Self::Several(_) => Metric::MicroF1,

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use memmap2::{Mmap, MmapOptions};
 
 /// The bytes of a value, lowest first and zero beyond, and what they mean.
-pub type Decode<T> = fn([u8; 8]) -> T;
+pub(super) type Decode<T> = fn([u8; 8]) -> T;
 
 /// A map of which little is in memory at a time. Pages that were looked at count as memory of this
 /// process until the system wants them back; here they go back by themselves.
@@ -59,20 +59,20 @@ impl Lent {
 
 /// Node numbers in a file of this process's own.
 #[derive(Debug)]
-pub struct MappedIds(Lent);
+pub(super) struct MappedIds(Lent);
 
 impl MappedIds {
     /// The numbers of a file that this machine wrote: 4 bytes each, in its own order of bytes.
     ///
     /// # Errors
     /// If the file cannot be mapped.
-    pub fn new(file: &File) -> io::Result<Self> {
+    pub(super) fn new(file: &File) -> io::Result<Self> {
         let bytes = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
         Lent::new(file, 0, bytes).map(Self)
     }
 
     /// How many.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.0.map.len() / size_of::<u32>()
     }
 
@@ -80,13 +80,13 @@ impl MappedIds {
     ///
     /// # Panics
     /// If there are not so many.
-    pub fn get(&self, range: Range<usize>) -> &[u32] {
+    pub(super) fn get(&self, range: Range<usize>) -> &[u32] {
         const SIZE: usize = size_of::<u32>();
         numbers(self.0.bytes(range.start * SIZE..range.end * SIZE))
     }
 
     /// All of them. Their pages stay until others are looked at.
-    pub fn all(&self) -> &[u32] {
+    pub(super) fn all(&self) -> &[u32] {
         numbers(&self.0.map)
     }
 }
@@ -101,7 +101,7 @@ fn numbers(bytes: &[u8]) -> &[u32] {
 
 /// Values of one size, one after another in a file.
 #[derive(Debug)]
-pub struct Mapped<T> {
+pub(crate) struct Mapped<T> {
     lent: Lent,
     /// Bytes of a value, 1 to 8.
     size: usize,
@@ -114,7 +114,7 @@ impl<T> Mapped<T> {
     ///
     /// # Errors
     /// If the file cannot be mapped, or ends before they do.
-    pub fn new(
+    pub(crate) fn new(
         file: &File,
         start: u64,
         count: usize,
@@ -141,7 +141,7 @@ impl<T> Mapped<T> {
     ///
     /// # Errors
     /// Also if it cannot be opened.
-    pub fn open(
+    pub(crate) fn open(
         path: &Path,
         start: u64,
         count: usize,
@@ -152,14 +152,14 @@ impl<T> Mapped<T> {
     }
 
     /// What a value of these bytes, lowest first, would be; none of values of another size.
-    pub fn means<const N: usize>(&self, raw: [u8; N]) -> Option<T> {
+    pub(crate) fn means<const N: usize>(&self, raw: [u8; N]) -> Option<T> {
         let mut whole = [0; 8];
         whole.get_mut(..N)?.copy_from_slice(&raw);
         (N == self.size).then(|| (self.decode)(whole))
     }
 
     /// Number of values.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.lent.map.len() / self.size
     }
 
@@ -167,7 +167,7 @@ impl<T> Mapped<T> {
     ///
     /// # Panics
     /// If there are not so many.
-    pub fn values(&self, first: usize, count: usize) -> impl Iterator<Item = T> + '_ {
+    pub(crate) fn values(&self, first: usize, count: usize) -> impl Iterator<Item = T> + '_ {
         let raw = self
             .lent
             .bytes(first * self.size..(first + count) * self.size);

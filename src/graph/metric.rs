@@ -20,7 +20,7 @@ pub enum Metric {
 
 impl Metric {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Accuracy, Self::RocAuc, Self::MicroF1];
+    pub(crate) const ALL: [Self; 3] = [Self::Accuracy, Self::RocAuc, Self::MicroF1];
 
     /// How experiment files and tables name it.
     pub const fn name(self) -> &'static str {
@@ -32,7 +32,7 @@ impl Metric {
     }
 
     /// How sentences, headings and axes name it.
-    pub const fn title(self) -> &'static str {
+    pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::Accuracy => "accuracy",
             Self::RocAuc => "ROC-AUC",
@@ -54,7 +54,7 @@ pub struct TaskSpec {
 
 impl TaskSpec {
     /// Whether nothing is said.
-    pub fn is_default(&self) -> bool {
+    pub(crate) fn is_default(&self) -> bool {
         *self == Self::default()
     }
 }
@@ -71,7 +71,7 @@ pub enum Task {
 
 impl Task {
     /// Logits of a node.
-    pub const fn outputs(self) -> usize {
+    pub(crate) const fn outputs(self) -> usize {
         match self {
             Self::Classes(outputs) | Self::Labels(outputs) => outputs,
         }
@@ -79,7 +79,7 @@ impl Task {
 
     /// Words of four bytes in which what is known of a node travels: the number of its class, or a
     /// bit for each label and one that says whether they are known.
-    pub const fn words(self) -> usize {
+    pub(crate) const fn words(self) -> usize {
         match self {
             Self::Classes(_) => 1,
             Self::Labels(labels) => (labels + 1).div_ceil(32),

@@ -55,10 +55,12 @@ mod stats;
 mod synthetic;
 mod task;
 
+pub use crate::memory::Shortage;
 pub use batches::{BatchSpec, Batches, Steps, shuffled};
 pub use boundary::{BoundaryPlan, Part};
-pub use bundled::{BUNDLED, cora};
-pub use catalogue::{
+pub(crate) use bundled::BUNDLED;
+pub use bundled::cora;
+pub(crate) use catalogue::{
     PublishedFile, PublishedSet, data_folder, dataset_names, keep_data_in, published_set,
     published_sets,
 };
@@ -68,24 +70,28 @@ pub use csr::Csr;
 pub use dataset::{Dataset, RawDataset, Split};
 pub use division::{Chunks, Division};
 pub use error::GraphError;
-pub use expected::{
-    Counted, CutFit, ExpectedGraph, FitEnd, NodeClass, PUBLISHED, PublishedSize, Samples, sampling,
-};
+pub use expected::{Counted, ExpectedGraph};
+pub(crate) use expected::{CutFit, FitEnd, PUBLISHED, PublishedSize, Samples, sampling};
 pub use features::Features;
 pub use labels::{Label, Labels, Several};
-pub use larger::Room;
+pub(crate) use larger::Room;
 pub use metric::{Metric, Task, TaskSpec};
-pub use partition::{CONCENTRATIONS, CutPart, EdgeMethod, Known, Partition, VertexCut};
-pub use peers::{Peers, places};
-pub use profile::{DataProfile, Degrees, Homophily};
-pub use reading::{DataSummary, EdgeCount, Reading};
-pub use rehearsal::{Form as BatchForm, LayerDraw, Rehearsal, StepDraws, seeds_of};
-pub use rmat::{EDGE_FACTOR, graph500};
+pub(crate) use partition::CONCENTRATIONS;
+pub use partition::{CutPart, EdgeMethod, Known, Partition, VertexCut};
+pub use peers::Peers;
+pub(crate) use peers::places;
+pub(crate) use profile::DataProfile;
+pub use reading::Reading;
+pub(crate) use reading::{DataSummary, EdgeCount};
+pub use rehearsal::Form as BatchForm;
+pub(crate) use rehearsal::{LayerDraw, Rehearsal, StepDraws, seeds_of};
+pub(crate) use rmat::{EDGE_FACTOR, graph500};
 pub use sampler::{SampledLayer, Sampler, View};
-pub use shards::{Divided, FileSum, Meta, PartData, PartMeta, Sharding, Shards, Storage, Whole};
+pub(crate) use shards::PartData;
+pub use shards::{Divided, Sharding, Shards, Whole};
 pub use spec::{
     Balance, CountSpec, DatasetSpec, FeatureSource, FeatureStorage, FitSpec, Format, LabelColumns,
     NodeOrder, PartitionMethod, PartitionSpec, RmatCounts, SplitFractions, SplitPerClass,
     SplitSpec, SyntheticSpec,
 };
-pub use stats::PartitionStats;
+pub(crate) use stats::PartitionStats;

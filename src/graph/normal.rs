@@ -4,14 +4,14 @@ use rand::{Rng, RngExt};
 
 /// A standard normal number: the first of the two of Box and Muller (1958). The second is thrown
 /// away, so that each number costs two draws whatever was drawn before.
-pub fn standard_normal(random: &mut impl Rng) -> f64 {
+pub(super) fn standard_normal(random: &mut impl Rng) -> f64 {
     // 1 − u lies in (0, 1], where the logarithm is finite.
     let radius = (-2.0 * (1.0 - random.random::<f64>()).ln()).sqrt();
     radius * (std::f64::consts::TAU * random.random::<f64>()).cos()
 }
 
 /// `width` numbers that point in a random direction and have length 1.
-pub fn unit_vector(width: usize, random: &mut impl Rng) -> Vec<f64> {
+pub(super) fn unit_vector(width: usize, random: &mut impl Rng) -> Vec<f64> {
     let mut vector: Vec<f64> = (0..width).map(|_| standard_normal(random)).collect();
     let length = vector.iter().map(|value| value * value).sum::<f64>().sqrt();
     for value in &mut vector {
@@ -22,7 +22,7 @@ pub fn unit_vector(width: usize, random: &mut impl Rng) -> Vec<f64> {
 }
 
 /// In single precision.
-pub const fn narrow(value: f64) -> f32 {
+pub(super) const fn narrow(value: f64) -> f32 {
     value as f32
 }
 

@@ -53,7 +53,7 @@ fn reverse_cuthill_mckee(graph: &Csr, mut nodes: Vec<u32>) -> Vec<u32> {
 
 impl RawDataset {
     /// The same data with nodes numbered in another order.
-    pub fn reordered(&self, order: NodeOrder) -> Self {
+    pub(crate) fn reordered(&self, order: NodeOrder) -> Self {
         if order == NodeOrder::Given {
             return self.clone();
         }

@@ -40,7 +40,7 @@ impl<T> Index<usize> for Peers<T> {
 }
 
 /// The places, from 0, of the items that hold; no list is longer than a graph has nodes.
-pub fn places<T>(items: &[T], holds: impl Fn(&T) -> bool) -> Vec<u32> {
+pub(crate) fn places<T>(items: &[T], holds: impl Fn(&T) -> bool) -> Vec<u32> {
     let places = (0_u32..).zip(items).filter(|(_, item)| holds(item));
     places.map(|(place, _)| place).collect()
 }

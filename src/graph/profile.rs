@@ -7,7 +7,7 @@ use super::{Csr, Labels, RawDataset};
 
 /// The numbers that `grapevine info` prints.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct DataProfile {
+pub(crate) struct DataProfile {
     /// Name for tables.
     pub name: String,
     /// Number of nodes.
@@ -19,7 +19,7 @@ pub struct DataProfile {
     /// Connected components.
     pub components: usize,
     /// Nodes of the largest component.
-    pub largest_component: usize,
+    pub(crate) largest_component: usize,
     /// Nodes of each class, or with each label.
     pub classes: Vec<usize>,
     /// Whether a node has several labels, and not one class.
@@ -31,22 +31,22 @@ pub struct DataProfile {
     /// Columns of the features.
     pub features: usize,
     /// Share of feature values that are not zero, in [0, 1].
-    pub features_filled: f64,
+    pub(crate) features_filled: f64,
     /// Training, validation and test nodes of each split that comes with the data.
-    pub splits: Vec<[usize; 3]>,
+    pub(crate) splits: Vec<[usize; 3]>,
 }
 
 /// The distribution of degrees.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Degrees {
+pub(crate) struct Degrees {
     /// The least.
     pub least: usize,
     /// Half of the nodes have no more neighbours.
-    pub median: usize,
+    pub(crate) median: usize,
     /// The mean.
     pub mean: f64,
     /// 99 % of the nodes have no more neighbours.
-    pub percentile_99: usize,
+    pub(crate) percentile_99: usize,
     /// The most.
     pub most: usize,
     /// Nodes without a neighbour.
@@ -57,7 +57,7 @@ pub struct Degrees {
 
 /// How much neighbours agree in their class, over edges whose two ends have one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Homophily {
+pub(crate) struct Homophily {
     /// Share of edges between nodes of one class.
     pub edge: f64,
     /// Mean over nodes of the share of their neighbours that have their class (Pei et al., 2020).
@@ -65,12 +65,12 @@ pub struct Homophily {
     /// Edge homophily above what random edges between nodes of these degrees would have, 1 at most
     /// (Platonov et al., *Characterizing Graph Datasets for Node Classification*, 2023). None where
     /// all edges are within one class.
-    pub adjusted: Option<f64>,
+    pub(crate) adjusted: Option<f64>,
 }
 
 impl DataProfile {
     /// The profile of a data set. O(nodes + edges + feature values).
-    pub fn new(data: &RawDataset) -> Self {
+    pub(crate) fn new(data: &RawDataset) -> Self {
         let graph = &data.graph;
         let mut classes = vec![0; data.classes];
         match &data.labels {

@@ -16,7 +16,12 @@ const SIZE: usize = size_of::<f32>();
 
 /// Products of the features, `[nodes, width]`, with a projection, `[width, columns]`, averaged
 /// twice over neighbourhoods and standardised over nodes, `[nodes, columns]`.
-pub fn propagated(graph: &Csr, values: &[f32], width: usize, projection: &[f64]) -> Vec<f32> {
+pub(super) fn propagated(
+    graph: &Csr,
+    values: &[f32],
+    width: usize,
+    projection: &[f64],
+) -> Vec<f32> {
     let columns = projection.len() / width;
     let mut scores = projected(values, width, projection);
     settle(graph, &mut scores, columns);
@@ -52,7 +57,7 @@ fn settle(graph: &Csr, scores: &mut Vec<f32>, columns: usize) {
 
 /// The class of each node by [`propagated`] scores of features that are seen a piece at a time.
 /// With room, scores are on disk and one column is held, so that memory grows with the nodes alone.
-pub struct Scores<'a> {
+pub(super) struct Scores<'a> {
     projection: Vec<f64>,
     width: usize,
     held: Held<'a>,
@@ -74,7 +79,7 @@ impl<'a> Scores<'a> {
     ///
     /// # Errors
     /// If there is no place for a file.
-    pub fn new(
+    pub(super) fn new(
         nodes: usize,
         projection: Vec<f64>,
         width: usize,
@@ -100,7 +105,7 @@ impl<'a> Scores<'a> {
     ///
     /// # Errors
     /// If scores cannot be written.
-    pub fn see(&mut self, rows: &[f32]) -> Result<(), GraphError> {
+    pub(super) fn see(&mut self, rows: &[f32]) -> Result<(), GraphError> {
         let scores = projected(rows, self.width, &self.projection);
         let (file, nodes, seen, room) = match &mut self.held {
             Held::All(all) => {
@@ -131,7 +136,7 @@ impl<'a> Scores<'a> {
     ///
     /// # Errors
     /// If scores cannot be read.
-    pub fn largest(self, graph: &Csr) -> Result<Vec<Option<u32>>, GraphError> {
+    pub(super) fn largest(self, graph: &Csr) -> Result<Vec<Option<u32>>, GraphError> {
         let columns = self.projection.len() / self.width;
         let (mut file, nodes, room) = match self.held {
             Held::All(mut scores) => {
@@ -174,7 +179,7 @@ impl<'a> Scores<'a> {
 /// The same data with so many labels in place of the class: a node has a label where its own random
 /// projection of the features, averaged as above, is half a standard deviation above the
 /// mean. So about three in ten nodes have each, independently of the others.
-pub fn with_labels(data: RawDataset, labels: usize, seed: u64) -> RawDataset {
+pub(super) fn with_labels(data: RawDataset, labels: usize, seed: u64) -> RawDataset {
     /// In place of the number of a class, of which none is as large.
     const LABELS: u64 = u64::MAX;
     const ABOVE: f32 = 0.5;

@@ -11,7 +11,7 @@ const NAMED: usize = 6;
 
 /// The pairs of nodes that a file lists, and how many of them are no edge of their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EdgeCount {
+pub(crate) struct EdgeCount {
     /// Pairs that are listed.
     pub listed: usize,
     /// Pairs of a node with itself: dropped.
@@ -19,7 +19,7 @@ pub struct EdgeCount {
     /// Pairs listed before, in the same order: dropped.
     pub repeated: usize,
     /// Pairs listed before, in the other order: the same edge.
-    pub reversed: usize,
+    pub(crate) reversed: usize,
 }
 
 impl EdgeCount {
@@ -27,7 +27,7 @@ impl EdgeCount {
     ///
     /// # Panics
     /// If an end is not below `nodes`: loaders check ids where they can still name the line.
-    pub fn undirected(nodes: usize, pairs: Vec<(u32, u32)>) -> (Csr, Self) {
+    pub(crate) fn undirected(nodes: usize, pairs: Vec<(u32, u32)>) -> (Csr, Self) {
         let (listed, self_loops) = (pairs.len(), loops(pairs.iter().copied()));
         let directed = Csr::from_edges(nodes, pairs.iter().copied());
         drop(pairs);
@@ -38,7 +38,7 @@ impl EdgeCount {
     ///
     /// # Panics
     /// As above.
-    pub fn of_pairs(
+    pub(crate) fn of_pairs(
         nodes: usize,
         listed: usize,
         pairs: impl Iterator<Item = (u32, u32)> + Clone,
@@ -70,18 +70,18 @@ fn loops(pairs: impl Iterator<Item = (u32, u32)>) -> usize {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     /// What its files list; none of generated data.
-    pub edges: Option<EdgeCount>,
+    pub(crate) edges: Option<EdgeCount>,
     /// The files that were read.
-    pub files: Vec<PathBuf>,
+    pub(crate) files: Vec<PathBuf>,
     /// What lies beside them in the data folder and was not.
-    pub unread: Vec<String>,
+    pub(crate) unread: Vec<String>,
     /// What was made up or guessed, in sentences.
     pub notes: Vec<String>,
 }
 
 impl Reading {
     /// Of these files, with these edges.
-    pub fn of(edges: EdgeCount, files: impl IntoIterator<Item = PathBuf>) -> Self {
+    pub(crate) fn of(edges: EdgeCount, files: impl IntoIterator<Item = PathBuf>) -> Self {
         Self {
             edges: Some(edges),
             files: files.into_iter().collect(),
@@ -90,7 +90,7 @@ impl Reading {
     }
 
     /// The same with one more sentence.
-    pub fn with_note(mut self, note: impl Into<String>) -> Self {
+    pub(crate) fn with_note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());
         self
     }
@@ -98,7 +98,7 @@ impl Reading {
 
 /// What a data set holds, for the reader of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct DataSummary {
+pub(crate) struct DataSummary {
     /// Name for tables.
     pub name: String,
     /// Number of nodes.
@@ -124,14 +124,14 @@ pub struct DataSummary {
     /// Test nodes.
     pub test: usize,
     /// Files of the data folder that were not read.
-    pub unread: Vec<String>,
+    pub(crate) unread: Vec<String>,
     /// What was made up or guessed.
     pub notes: Vec<String>,
 }
 
 impl DataSummary {
     /// The summary as text: one line, and one for each thing that a reader may not expect.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let dropped = self.listed.map_or(String::new(), |listed| {
             format!(
                 " (of {} listed pairs: {} repeated and {} self-loops dropped, {} the other way round)",

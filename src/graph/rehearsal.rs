@@ -9,7 +9,7 @@ use super::{BoundaryPlan, Csr, Part, Peers, SampledLayer, Sampler, View};
 
 /// What one worker computes on at one layer of a step, and asks others for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LayerDraw {
+pub(crate) struct LayerDraw {
     /// Rows whose new representation is computed.
     pub outputs: usize,
     /// Rows that are read.
@@ -19,7 +19,7 @@ pub struct LayerDraw {
     /// Neighbours drawn.
     pub edges: usize,
     /// Neighbours looked at to draw these.
-    pub looked_at: usize,
+    pub(crate) looked_at: usize,
     /// Rows that the worker asks of each owner.
     pub asks: Peers<usize>,
     /// Own rows that it and those who ask read, which the layer below has to make; 0 for the first
@@ -28,19 +28,23 @@ pub struct LayerDraw {
     /// The inputs of the first layer, as rows of the worker: own ones and then those of others.
     pub rows: Vec<u32>,
     /// Those that [`Self::made`] counts, for the first layer.
-    pub made_rows: Vec<u32>,
+    pub(crate) made_rows: Vec<u32>,
 }
 
 /// What all workers draw in one step: for each layer, for each worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StepDraws {
+pub(crate) struct StepDraws {
     /// From the first layer to the last.
     pub layers: Vec<Vec<LayerDraw>>,
 }
 
 impl StepDraws {
     /// Who asks `owner` for rows of a layer's input, ascending, and for how many.
-    pub fn asked_of(&self, layer: usize, owner: usize) -> impl Iterator<Item = (usize, usize)> {
+    pub(crate) fn asked_of(
+        &self,
+        layer: usize,
+        owner: usize,
+    ) -> impl Iterator<Item = (usize, usize)> {
         let readers = self.layers[layer].iter().enumerate();
         readers.filter_map(move |(reader, draw)| {
             let rows = draw.asks[owner];
@@ -53,7 +57,7 @@ impl StepDraws {
 ///
 /// Sampling is a pure function of the seed, so this says in advance what will be sent. One step
 /// costs what it costs to sample.
-pub struct Rehearsal {
+pub(crate) struct Rehearsal {
     boundary: Arc<BoundaryPlan>,
     batches: Arc<Batches>,
     workers: Vec<Rehearsed>,
@@ -83,7 +87,7 @@ struct Rehearsed {
 
 impl Rehearsal {
     /// The rehearsal of a run that has drawn nothing yet.
-    pub fn new(boundary: Arc<BoundaryPlan>, batches: Arc<Batches>, form: Form) -> Self {
+    pub(crate) fn new(boundary: Arc<BoundaryPlan>, batches: Arc<Batches>, form: Form) -> Self {
         let worker = |part: &Part| {
             let mut adjacency = part.local_graph(&batches.graph);
             let mut nodes = part.owned.clone();
@@ -110,12 +114,12 @@ impl Rehearsal {
     }
 
     /// Number of steps of an epoch.
-    pub const fn steps(&self) -> usize {
+    pub(crate) const fn steps(&self) -> usize {
         self.steps.count()
     }
 
     /// What is drawn in a step. Where features are kept, steps are played in their order.
-    pub fn play(&mut self, epoch: usize, step: usize) -> StepDraws {
+    pub(crate) fn play(&mut self, epoch: usize, step: usize) -> StepDraws {
         let batches = Arc::clone(&self.batches);
         let fanouts = &batches.spec.fanouts;
         let sampler = Sampler::new(batches.seed, epoch, step, fanouts);
@@ -207,7 +211,7 @@ impl Rehearsal {
 }
 
 /// The rows of a worker's order of training that train in a step, ascending.
-pub fn seeds_of(order: &[u32], steps: &Steps, worker: usize, step: usize) -> Vec<u32> {
+pub(crate) fn seeds_of(order: &[u32], steps: &Steps, worker: usize, step: usize) -> Vec<u32> {
     let range = steps.range(worker, step);
     let seeds = order.iter().take(range.end).skip(range.start);
     let mut seeds: Vec<u32> = seeds.copied().collect();

@@ -22,16 +22,16 @@ const TOGETHER: usize = 256;
 const ROUNDS: u64 = 200;
 
 /// Edges drawn per node where nothing is said (Graph500).
-pub const EDGE_FACTOR: usize = 16;
+pub(crate) const EDGE_FACTOR: usize = 16;
 
 /// Quadrant probabilities a, b, c where nothing is said (Graph500).
-pub const fn graph500() -> [f64; 3] {
+pub(crate) const fn graph500() -> [f64; 3] {
     [0.57, 0.19, 0.19]
 }
 
 /// How many edges.
 #[derive(Clone, Copy)]
-pub enum Size {
+pub(super) enum Size {
     /// So many draws, before duplicates, loops and nodes that are not kept go.
     Draws(usize),
     /// So many distinct undirected edges.
@@ -40,7 +40,7 @@ pub enum Size {
 
 /// The graph on the first `nodes` of 2^`scale` randomly relabelled nodes, undirected. O(edges ·
 /// scale) time. With room, edges are on disk, and the graph is the same.
-pub fn graph(
+pub(super) fn graph(
     scale: u32,
     nodes: usize,
     size: Size,
@@ -216,7 +216,7 @@ fn too_few(found: usize, count: usize) -> GraphError {
 /// projections of the features, averaged twice over neighbourhoods (the node included) and
 /// standardised over nodes: neighbours tend to agree, two aggregations make the classes separable,
 /// and no class is rare.
-pub fn label(
+pub(super) fn label(
     graph: Csr,
     classes: usize,
     width: usize,
@@ -243,7 +243,7 @@ pub fn label(
 }
 
 /// The same without values of features, and all nodes in the first class.
-pub fn outline(graph: Csr, classes: usize, width: usize) -> RawDataset {
+pub(super) fn outline(graph: Csr, classes: usize, width: usize) -> RawDataset {
     let labels = vec![Some(0); graph.nodes()];
     let values = Vec::new();
     dataset(graph, Features::Dense { width, values }, labels, classes)

@@ -15,7 +15,7 @@ impl RawDataset {
     /// The part of the data that a random walk of this seed meets, of `nodes` nodes; all of them if
     /// there are no more. With restarts, as Leskovec and Faloutsos recommend (*Sampling from Large
     /// Graphs*, KDD 2006), degrees and clusters are those of the whole graph.
-    pub fn sampled(&self, nodes: usize, seed: u64) -> Self {
+    pub(crate) fn sampled(&self, nodes: usize, seed: u64) -> Self {
         if nodes >= self.graph.nodes() {
             return self.clone();
         }

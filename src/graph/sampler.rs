@@ -156,7 +156,7 @@ impl SampledLayer {
 
     /// For rows of others, ascending: where those of each owner are, `receives` being where the
     /// owners' rows are in the halo.
-    pub fn by_owner(
+    pub(crate) fn by_owner(
         others: &[u32],
         own: usize,
         receives: &Peers<Range<usize>>,

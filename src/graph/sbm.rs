@@ -16,7 +16,7 @@ use crate::rng::{Purpose, stream};
 /// 1, plus normal noise of standard deviation `noise` per column. Node numbers say nothing about
 /// classes. O(nodes + edges + classes²): pairs that are no edge are skipped, not visited (Batagelj
 /// and Brandes, 2005).
-pub fn generate(
+pub(super) fn generate(
     nodes: usize,
     classes: usize,
     width: usize,

@@ -14,7 +14,7 @@ use crate::memory;
 impl DatasetSpec {
     /// The path that is not there, if the section allows that: with `optional`, nothing at `path`,
     /// or no folder of a published graph. Files that are there and broken are errors all the same.
-    pub fn absent(&self, base: &Path) -> Option<PathBuf> {
+    pub(crate) fn absent(&self, base: &Path) -> Option<PathBuf> {
         if !self.optional {
             return None;
         }
@@ -30,7 +30,7 @@ impl DatasetSpec {
     }
 
     /// Whether the data set is a published one, which has to be fetched.
-    pub fn fetched(&self) -> bool {
+    pub(crate) fn fetched(&self) -> bool {
         let name = self.name.as_deref();
         name.is_some_and(|name| catalogue::published_set(name).is_some())
     }
@@ -49,7 +49,7 @@ impl DatasetSpec {
     ///
     /// # Errors
     /// Those of [`DatasetSpec::read`], and if there is no room for it.
-    pub fn read_within(&self, base: &Path, room: &Room) -> Result<RawDataset, GraphError> {
+    pub(crate) fn read_within(&self, base: &Path, room: &Room) -> Result<RawDataset, GraphError> {
         if self.order != NodeOrder::Given {
             let what =
                 "needs the whole graph in memory: leave it out with --memory, or leave that out";
@@ -64,7 +64,7 @@ impl DatasetSpec {
     ///
     /// # Errors
     /// Those of [`DatasetSpec::read`].
-    pub fn read_outline(&self, base: &Path) -> Result<RawDataset, GraphError> {
+    pub(crate) fn read_outline(&self, base: &Path) -> Result<RawDataset, GraphError> {
         // A split by classes needs these, and another order has to move rows of features.
         let plain = !matches!(self.split, SplitSpec::PerClass(_)) && self.order == NodeOrder::Given;
         let generate = if plain {

@@ -115,7 +115,7 @@ pub enum LabelColumns {
 
 impl LabelColumns {
     /// The names.
-    pub fn names(&self) -> &[String] {
+    pub(crate) fn names(&self) -> &[String] {
         match self {
             Self::One(name) => std::slice::from_ref(name),
             Self::Several(names) => names,

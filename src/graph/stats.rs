@@ -6,7 +6,7 @@ use super::{BoundaryPlan, Csr, Partition};
 
 /// The numbers that `grapevine partition` prints.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct PartitionStats {
+pub(crate) struct PartitionStats {
     /// Number of workers.
     pub workers: usize,
     /// Nodes of the graph.
@@ -14,31 +14,31 @@ pub struct PartitionStats {
     /// Undirected edges of the graph.
     pub edges: usize,
     /// Undirected edges between workers.
-    pub cut_edges: usize,
+    pub(crate) cut_edges: usize,
     /// Share of edges that are cut, in [0, 1]; 0 without edges.
     pub cut_share: f64,
     /// Rows that cross in one full exchange, over ordered pairs of workers.
     pub boundary_rows: usize,
     /// Owned and halo rows of all workers over the number of nodes; 1 means that nothing crosses.
-    pub replication_factor: f64,
+    pub(crate) replication_factor: f64,
     /// Nodes of the smallest worker.
     pub smallest: usize,
     /// Nodes of the largest worker.
     pub largest: usize,
     /// Nodes of the largest worker over the mean.
-    pub balance: f64,
+    pub(crate) balance: f64,
     /// Mean over nodes of the coverage `c_v = d_v^π / d_v`, the share of a node's neighbours that
     /// are on its worker (1 for nodes without neighbours).
-    pub coverage_mean: f64,
+    pub(crate) coverage_mean: f64,
     /// Smallest coverage.
-    pub coverage_min: f64,
+    pub(crate) coverage_min: f64,
     /// Standard deviation of the coverage over all nodes (divided by their number).
-    pub coverage_sd: f64,
+    pub(crate) coverage_sd: f64,
 }
 
 impl PartitionStats {
     /// Counts for a partition of an undirected graph. O(nodes + edges).
-    pub fn new(graph: &Csr, partition: &Partition, plan: &BoundaryPlan) -> Self {
+    pub(crate) fn new(graph: &Csr, partition: &Partition, plan: &BoundaryPlan) -> Self {
         let (nodes, edges) = (graph.nodes(), graph.edges() / 2);
         let sizes = partition.sizes();
         let cut_edges = partition.edge_cut(graph);

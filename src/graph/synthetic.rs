@@ -7,19 +7,19 @@ use crate::memory;
 
 /// Generates what the section asks for. Equal sections give equal data sets, whatever the number of
 /// threads.
-pub fn generate(spec: &SyntheticSpec) -> Result<RawDataset, GraphError> {
+pub(super) fn generate(spec: &SyntheticSpec) -> Result<RawDataset, GraphError> {
     generated(spec, true, None)
 }
 
 /// The same with edges and features on disk; those of the stochastic block model, whose draws
 /// follow one another, are in memory.
-pub fn generate_within(spec: &SyntheticSpec, room: &Room) -> Result<RawDataset, GraphError> {
+pub(super) fn generate_within(spec: &SyntheticSpec, room: &Room) -> Result<RawDataset, GraphError> {
     generated(spec, true, Some(room))
 }
 
 /// The same graph for plans alone. Where the graph does not depend on features and classes, they
 /// are not drawn: there are no values, and each node is of the first class.
-pub fn outline(spec: &SyntheticSpec) -> Result<RawDataset, GraphError> {
+pub(super) fn outline(spec: &SyntheticSpec) -> Result<RawDataset, GraphError> {
     generated(spec, false, None)
 }
 

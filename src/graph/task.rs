@@ -70,7 +70,7 @@ impl Dataset {
     ///
     /// # Errors
     /// If there are no such nodes, or by ROC-AUC each label is that of all of them or of none.
-    pub fn with_scores(self) -> Result<Self, GraphError> {
+    pub(crate) fn with_scores(self) -> Result<Self, GraphError> {
         let sets = [
             ("validation", &self.split.validation),
             ("test", &self.split.test),

@@ -84,7 +84,7 @@ impl Block {
     ///
     /// # Panics
     /// As [`Block::new`], and if an input has no number.
-    pub fn of_part(
+    pub(crate) fn of_part(
         (adjacency, outputs): (&Csr, usize),
         nodes: &[u32],
         degrees: &[usize],

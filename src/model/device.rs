@@ -14,7 +14,7 @@ use super::SparseMatrix;
 use super::sparse::Rows;
 
 /// The structure of a matrix, or of its transpose, on a device.
-pub struct Uploaded {
+pub(super) struct Uploaded {
     /// `[rows + 1]`
     pub offsets: Handle,
     /// `[entries]`, at least one.
@@ -23,7 +23,7 @@ pub struct Uploaded {
 
 /// A number for each entry; a buffer may not be empty, so one that is never read where there is no
 /// entry.
-pub fn per_entry<T: CubeElement + Default>(client: &Client, numbers: &[T]) -> Handle {
+pub(super) fn per_entry<T: CubeElement + Default>(client: &Client, numbers: &[T]) -> Handle {
     let one = [T::default()];
     let numbers = if numbers.is_empty() { &one } else { numbers };
     client.create_from_slice(T::as_bytes(numbers))
@@ -38,7 +38,11 @@ fn upload(client: &Client, rows: &Rows) -> Uploaded {
 
 /// The structure of `matrix`, or of its transpose, where `like` lies; uploaded when first asked
 /// for.
-pub fn structure(like: &CubeTensor, matrix: &SparseMatrix, transposed: bool) -> Arc<Uploaded> {
+pub(super) fn structure(
+    like: &CubeTensor,
+    matrix: &SparseMatrix,
+    transposed: bool,
+) -> Arc<Uploaded> {
     // By its text: the same caches also keep tiles, under names of their own.
     let device = format!("{:?}", like.device);
     if transposed {
@@ -54,7 +58,7 @@ pub fn structure(like: &CubeTensor, matrix: &SparseMatrix, transposed: bool) -> 
 }
 
 /// For each entry of the transpose its position in the matrix, where `like` lies.
-pub fn positions(like: &CubeTensor, matrix: &SparseMatrix) -> Arc<Handle> {
+pub(super) fn positions(like: &CubeTensor, matrix: &SparseMatrix) -> Arc<Handle> {
     let by_column = matrix.by_column();
     // A name of its own: under the device's alone stands the structure, which is another type.
     let key = format!("{:?} positions", like.device);
@@ -65,14 +69,14 @@ pub fn positions(like: &CubeTensor, matrix: &SparseMatrix) -> Arc<Handle> {
 
 /// Where a kernel with a lane for each of so many elements runs, beside `like`: the client, the
 /// cubes of lanes, and the size of a cube.
-pub fn lanes(like: &CubeTensor, elements: usize) -> (Client, CubeCount, CubeDim) {
+pub(super) fn lanes(like: &CubeTensor, elements: usize) -> (Client, CubeCount, CubeDim) {
     let size = CubeDim::new(&like.client, elements);
     let cubes = calculate_cube_count_elemwise(&like.client, elements, size);
     (like.client.clone(), cubes, size)
 }
 
 /// A tensor `[rows, width]` where `like` lies, to be filled.
-pub fn result(like: &CubeTensor, rows: usize, width: usize) -> CubeTensor {
+pub(super) fn result(like: &CubeTensor, rows: usize, width: usize) -> CubeTensor {
     // A buffer may not be empty, so a result without values has room for one that nobody reads.
     let bytes = (rows * width).max(1) * size_of::<f32>();
     // What was in this memory before stays there: every kernel writes each element of its result.
@@ -80,7 +84,7 @@ pub fn result(like: &CubeTensor, rows: usize, width: usize) -> CubeTensor {
 }
 
 /// Zeros `[rows, width]` where `like` lies: what comes of no entries.
-pub fn zeros(like: &CubeTensor, rows: usize, width: usize) -> CubeTensor {
+pub(super) fn zeros(like: &CubeTensor, rows: usize, width: usize) -> CubeTensor {
     let zeros = vec![0.0_f32; (rows * width).max(1)];
     let handle = like.client.create_from_slice(f32::as_bytes(&zeros));
     over(like, handle, rows, width)

@@ -10,7 +10,7 @@ fn largest(values: &[f32]) -> u32 {
 }
 
 /// Whether all values are finite.
-pub fn is_finite(values: &[f32]) -> bool {
+pub(crate) fn is_finite(values: &[f32]) -> bool {
     largest(values) < f32::INFINITY.to_bits()
 }
 

@@ -24,15 +24,15 @@ use super::sparse::Rows;
 
 /// Entries between the row that is added and the row that is asked for.
 // A matter of speed alone: a prefetch changes no value.
-pub const AHEAD: usize = 10;
+pub(super) const AHEAD: usize = 10;
 
 /// Values of a tile that fill the registers.
 // Four registers of 16 values with AVX-512, eight of 8 with AVX2.
-pub const TILE: usize = 64;
+pub(super) const TILE: usize = 64;
 
 /// `Σ_e w(e, k)·x[column(e)]` over the entries `e` of each row, with head `k` of `heads` weighting
 /// its own part of the columns of `x [columns, width]`. Result: `[rows, width]`.
-pub fn weighted_sums(
+pub(super) fn weighted_sums(
     rows: &Rows,
     weight: impl Fn(usize, usize) -> f32 + Sync,
     heads: usize,
@@ -55,7 +55,7 @@ pub fn weighted_sums(
 
 /// `Σ_k Σ_e w(e, k)·(part k of x[column(e)])`: as [`weighted_sums`], with the heads added up.
 /// Result: `[rows, width / heads]`.
-pub fn sums_of_heads(
+pub(super) fn sums_of_heads(
     rows: &Rows,
     weight: impl Fn(usize, usize) -> f32 + Sync,
     heads: usize,
@@ -79,7 +79,7 @@ pub fn sums_of_heads(
 
 /// `Σ_e w(e, k)·x[column(e)]` for each head `k` with the same columns: transposed to
 /// [`sums_of_heads`]. Result: `[rows, heads · width]`.
-pub fn sums_for_heads(
+pub(super) fn sums_for_heads(
     rows: &Rows,
     weight: impl Fn(usize, usize) -> f32 + Sync,
     heads: usize,
@@ -102,7 +102,7 @@ pub fn sums_for_heads(
 /// Fills `[rows, result]` in `parts` equal parts of each row; `fill` gets the row, the part's
 /// number, the first of its columns that are wanted, and their place. For each entry it reads
 /// `width` values.
-pub fn each_part(
+pub(super) fn each_part(
     rows: &Rows,
     parts: usize,
     width: usize,
@@ -247,7 +247,7 @@ impl<'a, W: Fn(usize, usize) -> f32> Gather<'a, W> {
 /// has none.
 #[allow(unsafe_code)]
 #[inline(always)]
-pub fn prefetch<const WIDTH: usize>(x: &[f32], at: usize) {
+pub(super) fn prefetch<const WIDTH: usize>(x: &[f32], at: usize) {
     #[cfg(target_arch = "x86_64")]
     // Sixteen floats are a cache line of 64 bytes, the unit that memory is asked for.
     for line in (0..WIDTH).step_by(16) {
@@ -263,7 +263,7 @@ pub fn prefetch<const WIDTH: usize>(x: &[f32], at: usize) {
 
 /// `⟨a, b⟩` in sixteen partial sums: the same bits whatever the instruction set.
 #[inline(always)]
-pub fn dot(a: &[f32], b: &[f32]) -> f32 {
+pub(super) fn dot(a: &[f32], b: &[f32]) -> f32 {
     // One sum is a chain of additions that the compiler may not reorder; sixteen are a register's
     // worth.
     let mut sums = [0.0_f32; 16];

@@ -17,7 +17,7 @@ use super::sparse::Rows;
 const SERIAL_WORK: usize = 1 << 18;
 
 /// A backend whose tensors lie in the memory of the host.
-pub trait Host: Backend {
+pub(crate) trait Host: Backend {
     /// The values of a tensor, row by row.
     type Values: Deref<Target = [f32]>;
 
@@ -37,7 +37,7 @@ pub trait Host: Backend {
 }
 
 /// A contiguous tensor of flex as a slice.
-pub struct FlexValues(FlexTensor);
+pub(crate) struct FlexValues(FlexTensor);
 
 impl Deref for FlexValues {
     type Target = [f32];
@@ -100,7 +100,7 @@ impl Host for burn::backend::NdArray {
 /// Runs `task` over blocks of rows, each with its own part of `out`: row `r` begins at `start(r)`,
 /// and `start` of the number of rows is the end. Each value is written by one thread, so the result
 /// does not depend on how many there are. `work` is about the number of multiplications.
-pub fn by_rows(
+pub(super) fn by_rows(
     rows: &Rows,
     work: usize,
     start: impl Fn(usize) -> usize,
@@ -125,7 +125,7 @@ pub fn by_rows(
 }
 
 /// So many zeros, which all threads write where there are many.
-pub fn zeros(count: usize) -> Vec<f32> {
+pub(super) fn zeros(count: usize) -> Vec<f32> {
     if count <= 2 * BLOCK_VALUES {
         return vec![0.0; count];
     }
@@ -148,7 +148,11 @@ const BLOCK_VALUES: usize = 1 << 15;
 
 /// Runs `task` over blocks of whole rows of `values`, given the number of a block's first row. Rows
 /// must not depend on each other.
-pub fn rows_in_blocks(values: &mut [f32], width: usize, task: impl Fn(usize, &mut [f32]) + Sync) {
+pub(super) fn rows_in_blocks(
+    values: &mut [f32],
+    width: usize,
+    task: impl Fn(usize, &mut [f32]) + Sync,
+) {
     if width == 0 || values.is_empty() {
         return;
     }

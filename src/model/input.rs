@@ -112,7 +112,7 @@ impl Input {
     }
 
     /// `base` and rows times `weight [width, d]`.
-    pub fn times_onto(&self, base: Matrix, weight: Tensor<2>) -> Matrix {
+    pub(crate) fn times_onto(&self, base: Matrix, weight: Tensor<2>) -> Matrix {
         match self {
             Self::Dense(rows) => base.zip(rows.clone(), |base, rows| {
                 product_onto(base, rows, weight.clone())

@@ -66,7 +66,7 @@ pub fn targets(
 }
 
 /// The targets of a mean over so many training nodes, of which some rows are `labelled`.
-pub fn mean_targets(
+pub(crate) fn mean_targets(
     rows: usize,
     task: Task,
     labelled: impl IntoIterator<Item = (usize, Option<Label>)>,

@@ -30,7 +30,7 @@ impl Place {
 }
 
 /// The rows of each stripe, of `rows` in all; one stripe without any for none.
-pub fn stripes(rows: usize, stripe: usize) -> impl Iterator<Item = Range<usize>> {
+pub(super) fn stripes(rows: usize, stripe: usize) -> impl Iterator<Item = Range<usize>> {
     (0..rows.max(1))
         .step_by(stripe)
         // `usize::MAX` stands for no bound, to which nothing can be added.
@@ -119,7 +119,7 @@ impl Matrix {
     }
 
     /// All rows in one tensor; for narrow matrices.
-    pub fn into_tensor(mut self) -> Tensor<2> {
+    pub(crate) fn into_tensor(mut self) -> Tensor<2> {
         if self.parts.len() == 1 {
             return self.parts.remove(0);
         }
@@ -194,7 +194,7 @@ impl Matrix {
     }
 
     /// The values of the rows from `start` on, on the host; empty when the device failed.
-    pub fn values_from(&self, start: usize) -> Vec<f32> {
+    pub(crate) fn values_from(&self, start: usize) -> Vec<f32> {
         let mut rest = Vec::new();
         for (range, part) in stripes(self.rows(), self.stripe).zip(&self.parts) {
             let skipped = start.saturating_sub(range.start).min(range.len());
@@ -210,7 +210,7 @@ impl Matrix {
     }
 
     /// With more rows below, which come from the host.
-    pub fn followed_by(mut self, mut values: Vec<f32>, place: &Place) -> Self {
+    pub(crate) fn followed_by(mut self, mut values: Vec<f32>, place: &Place) -> Self {
         let (width, stripe) = (self.width(), self.stripe);
         let last = self.parts.pop().expect("a matrix has a stripe");
         // The last stripe is filled up first: all but the last must be full.

@@ -41,29 +41,32 @@ mod spmm;
 mod tiles;
 mod work;
 
-pub use attention::{AttentionBackend, edge_softmax, edge_sum};
+pub use attention::{edge_softmax, edge_sum};
 pub use block::{Aggregation, Block};
-pub use conv::{Conv, GatConv, GcnConv, GinConv, PoolConv, SageConv, dense_parameters, sums};
+pub use conv::{Conv, GatConv, GcnConv, GinConv, PoolConv, SageConv};
+pub(crate) use conv::{dense_parameters, sums};
 pub use dropout::{Dropout, Mask};
-pub use finite::{has_finite_squares, is_finite};
+pub use finite::has_finite_squares;
+pub(crate) use finite::is_finite;
 pub use gnn::{Gnn, ModelSpec};
 pub use input::Input;
 pub use layer::{LayerSpec, Merge, RowForm};
-pub use loss::{
-    Loss, Targets, cross_entropy, losses, mean_loss, mean_of_losses, mean_targets, targets,
-};
+pub(crate) use loss::mean_targets;
+pub use loss::{Loss, Targets, cross_entropy, losses, mean_loss, mean_of_losses, targets};
 pub use matrix::{Matrix, Place};
-pub use maximum::{MaximumBackend, neighbour_max};
+pub use maximum::neighbour_max;
 pub use norm::Norm;
 pub use optimizer::{Moment, Optimizer, ParameterMemory};
 pub use parameters::{
-    NamedParameter, add_gradients, named_parameters, parameter_count, parameter_shapes, parameters,
-    with_parameters,
+    NamedParameter, add_gradients, parameter_count, parameter_shapes, parameters, with_parameters,
 };
-pub use product::{ProductBackend, product, product_onto};
-pub use rowwise::{Activation, RowwiseBackend, activate, carrier, dropped, layer_norm};
-pub use score::{PartScore, score};
+pub(crate) use parameters::named_parameters;
+pub(crate) use product::{product, product_onto};
+pub use rowwise::{Activation, activate, carrier};
+pub(crate) use rowwise::{dropped, layer_norm};
+pub(crate) use score::PartScore;
+pub use score::score;
 pub use sparse::{Rows, SparseMatrix, Transposed};
 pub use spec::{Biases, Init, ModelConfig, ModelKind, NormKind, OptimizerConfig};
-pub use spmm::{SpmmBackend, spmm};
+pub use spmm::spmm;
 pub use work::{BlockShape, InputShape, Work};

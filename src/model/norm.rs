@@ -24,7 +24,7 @@ impl Norm {
     }
 
     /// Normalised rows with an activation: `[rows, width]`, as the input.
-    pub fn forward(&self, rows: Matrix, activation: Activation) -> Matrix {
+    pub(crate) fn forward(&self, rows: Matrix, activation: Activation) -> Matrix {
         rows.map(|rows| layer_norm(rows, self.gain.val(), self.shift.val(), activation))
     }
 }

@@ -34,11 +34,11 @@ macro_rules! on_every_backend {
 pub(super) use on_every_backend;
 
 /// A tensor of the differentiating backend.
-pub type Tracked<B, C> = FloatTensor<Autodiff<B, C>>;
+pub(super) type Tracked<B, C> = FloatTensor<Autodiff<B, C>>;
 
 /// The way back of an operation: the gradients of its inputs, of those that are wanted, from that
 /// of its result and what was kept for it.
-pub type Back<B, S, const N: usize> =
+pub(super) type Back<B, S, const N: usize> =
     fn(FloatTensor<B>, S, [bool; N]) -> [Option<FloatTensor<B>>; N];
 
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl<B: Backend, S: Clone + Debug + Send + 'static, const N: usize> Backward<B, 
 
 /// The result of an operation on `inputs`: `alone` where nobody will ask for gradients and nothing
 /// is kept for them, and elsewhere `keeping`, with what the way back needs.
-pub fn operation<B: Backend, C: CheckpointStrategy, S, const N: usize>(
+pub(super) fn operation<B: Backend, C: CheckpointStrategy, S, const N: usize>(
     inputs: [Tracked<B, C>; N],
     alone: impl FnOnce([FloatTensor<B>; N]) -> FloatTensor<B>,
     keeping: impl FnOnce([FloatTensor<B>; N]) -> (FloatTensor<B>, S),

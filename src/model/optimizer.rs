@@ -105,7 +105,7 @@ impl Optimizer {
     ///
     /// # Panics
     /// As [`Self::step`].
-    pub fn scaled_step<M: Module>(&mut self, module: M, gradient: &[f32], factor: f64) -> M {
+    pub(crate) fn scaled_step<M: Module>(&mut self, module: M, gradient: &[f32], factor: f64) -> M {
         module.map(&mut Step {
             kind: &self.kind,
             states: &mut self.states,
@@ -116,7 +116,7 @@ impl Optimizer {
     }
 
     /// What its steps left, parameter by parameter, for [`Self::remember`].
-    pub fn memory(&self) -> Vec<ParameterMemory> {
+    pub(crate) fn memory(&self) -> Vec<ParameterMemory> {
         let of = |state: &Option<DynState>| {
             let mut sink = StateSink::default();
             if let Some(state) = state {
@@ -140,7 +140,7 @@ impl Optimizer {
     }
 
     /// Goes on after the steps that left this.
-    pub fn remember(&mut self, memory: Vec<ParameterMemory>, device: &Device) {
+    pub(crate) fn remember(&mut self, memory: Vec<ParameterMemory>, device: &Device) {
         let of = |memory: ParameterMemory| {
             let path = |name: &str| format!("{PREFIX}.{name}");
             let counts = memory.counts.iter();

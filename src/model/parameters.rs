@@ -38,7 +38,7 @@ pub struct NamedParameter {
 }
 
 /// All parameters of a module, each by its name, in the order of [`parameters`].
-pub fn named_parameters<M: Module>(module: &M) -> Vec<NamedParameter> {
+pub(crate) fn named_parameters<M: Module>(module: &M) -> Vec<NamedParameter> {
     #[derive(Default)]
     struct Collect {
         path: Vec<String>,

@@ -30,13 +30,13 @@ const AHEAD: usize = 4;
 
 /// Whether `matrixᵀ·x` is better added up so, for `x` of this width: the result is smaller than
 /// `x`, and every thread gets a strip.
-pub fn pays(matrix: &SparseMatrix, width: usize) -> bool {
+pub(super) fn pays(matrix: &SparseMatrix, width: usize) -> bool {
     // Which way is taken may depend on the number of threads: both give the same bits.
     matrix.columns() < matrix.rows() && width >= NARROWEST * rayon::current_num_threads()
 }
 
 /// `matrixᵀ·x`: `matrix [rows, columns]`, `x [rows, width]`, the result `[columns, width]`.
-pub fn transposed_product(matrix: &SparseMatrix, x: &[f32], width: usize) -> Vec<f32> {
+pub(super) fn transposed_product(matrix: &SparseMatrix, x: &[f32], width: usize) -> Vec<f32> {
     // Strips depend on the number of threads and values do not: strips share no column.
     let strips = strips(width, rayon::current_num_threads());
     let arch = Arch::new();

@@ -33,7 +33,7 @@ pub fn score(
 /// What some nodes say of how good predictions are. Put together, those of all nodes say what
 /// [`score`] does, to the bit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct PartScore {
+pub(crate) struct PartScore {
     /// Nodes that count.
     nodes: u64,
     /// What is right, of what: nodes, or for micro-F1 2 TP of 2 TP + FP + FN.
@@ -45,7 +45,7 @@ pub struct PartScore {
 
 impl PartScore {
     /// That of these nodes; arguments as for [`score`].
-    pub fn new(
+    pub(crate) fn new(
         metric: Metric,
         logits: &[f32],
         outputs: usize,
@@ -77,7 +77,7 @@ impl PartScore {
 
     /// With the nodes of another.
     #[must_use]
-    pub fn plus(mut self, other: Self) -> Self {
+    pub(crate) fn plus(mut self, other: Self) -> Self {
         self.nodes += other.nodes;
         self.right += other.right;
         self.of += other.of;
@@ -93,7 +93,7 @@ impl PartScore {
     }
 
     /// The score of all nodes, in 0 to 1; `None` as of [`score`].
-    pub fn score(&self) -> Option<f64> {
+    pub(crate) fn score(&self) -> Option<f64> {
         if let Some((logits, labels)) = &self.ranked {
             let nodes: Vec<u32> = (0_u32..).take(labels.nodes()).collect();
             return roc_auc(logits, labels, &nodes);

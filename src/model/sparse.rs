@@ -11,7 +11,7 @@ use super::matrix::stripes;
 /// What is made of a matrix once and dropped with it: what it has left on devices, by device, and
 /// the tiles it was cut into.
 #[derive(Clone, Default)]
-pub struct Cache(Arc<Mutex<Vec<(String, Kept)>>>);
+pub(super) struct Cache(Arc<Mutex<Vec<(String, Kept)>>>);
 
 /// What one backend keeps on one device, say; only who made it knows the type.
 type Kept = Arc<dyn Any + Send + Sync>;
@@ -90,7 +90,7 @@ pub struct Transposed {
 
 /// A part of a matrix: some of its rows, which are numbered anew, and some of its columns, too.
 #[derive(Debug)]
-pub struct Tile {
+pub(crate) struct Tile {
     /// The part.
     pub matrix: Arc<SparseMatrix>,
     /// Which entries of these rows it has, if not all: ones, `[entries, entries of these rows]`.
@@ -109,7 +109,7 @@ struct Cut {
 
 impl Tile {
     /// All of a matrix.
-    pub fn whole(matrix: &Arc<SparseMatrix>) -> Self {
+    pub(crate) fn whole(matrix: &Arc<SparseMatrix>) -> Self {
         Self {
             matrix: Arc::clone(matrix),
             picks: None,
@@ -124,7 +124,7 @@ const BLOCK_ENTRIES: usize = 2048;
 /// Entries of a row that is shared between threads by its columns: in graphs with a power law one
 /// row can outlast all others.
 // Larger than a block, so that a hub always ends one; results depend on neither number.
-pub const HUB_ENTRIES: usize = 1 << 14;
+pub(super) const HUB_ENTRIES: usize = 1 << 14;
 
 impl Rows {
     fn new(offsets: Vec<u32>, columns: Vec<u32>) -> Self {
@@ -166,7 +166,7 @@ impl Rows {
     }
 
     /// The row of a block that is shared between threads by its columns, if it is such a one.
-    pub fn hub(&self, block: &Range<usize>) -> Option<usize> {
+    pub(crate) fn hub(&self, block: &Range<usize>) -> Option<usize> {
         let alone = block.len() == 1 && self.entries(block.start).len() >= HUB_ENTRIES;
         alone.then_some(block.start)
     }
@@ -263,7 +263,7 @@ impl SparseMatrix {
     }
 
     /// The structure by columns; made when first asked for.
-    pub fn by_column(&self) -> &Transposed {
+    pub(crate) fn by_column(&self) -> &Transposed {
         self.structure
             .transposed
             .get_or_init(|| transpose(&self.structure.forward, self.columns()))
@@ -303,7 +303,7 @@ impl SparseMatrix {
 
     /// The matrix cut into stripes of so many rows, each with its stripes of so many columns; made
     /// when first asked for.
-    pub fn tiles(self: &Arc<Self>, rows: usize, columns: usize) -> Arc<Vec<Vec<Tile>>> {
+    pub(crate) fn tiles(self: &Arc<Self>, rows: usize, columns: usize) -> Arc<Vec<Vec<Tile>>> {
         if self.rows() <= rows && self.columns() <= columns {
             return Arc::new(vec![vec![Tile::whole(self)]]);
         }
@@ -410,13 +410,13 @@ pub(super) mod drawn {
     use crate::rng::mix;
 
     /// Values from −2 to 2.
-    pub fn values(count: usize, seed: u64) -> Vec<f32> {
+    pub(crate) fn values(count: usize, seed: u64) -> Vec<f32> {
         let draw = |at: usize| mix(seed, at as u64) % 2001;
         (0..count).map(|at| draw(at) as f32 / 500.0 - 2.0).collect()
     }
 
     /// Rows with so many entries, in any columns, the same one more than once too.
-    pub fn matrix(lengths: &[usize], columns: usize, seed: u64) -> SparseMatrix {
+    pub(crate) fn matrix(lengths: &[usize], columns: usize, seed: u64) -> SparseMatrix {
         let mut offsets = vec![0];
         for length in lengths {
             offsets.push(offsets[offsets.len() - 1] + length);

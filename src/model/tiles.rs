@@ -21,7 +21,7 @@ use super::{Block, Matrix, Merge, SparseMatrix, edge_softmax, edge_sum, neighbou
 /// # Shapes
 /// - x: `[columns, width]`, in stripes of at most `stripe` rows, or in one
 /// - result: `[rows, width]`, in stripes of `stripe` rows
-pub fn product(matrix: &Arc<SparseMatrix>, x: &Matrix, stripe: usize) -> Matrix {
+pub(super) fn product(matrix: &Arc<SparseMatrix>, x: &Matrix, stripe: usize) -> Matrix {
     by_stripe(
         matrix,
         x,
@@ -36,7 +36,7 @@ pub fn product(matrix: &Arc<SparseMatrix>, x: &Matrix, stripe: usize) -> Matrix 
 ///
 /// # Shapes
 /// As for [`product`].
-pub fn largest(matrix: &Arc<SparseMatrix>, x: &Matrix) -> Matrix {
+pub(super) fn largest(matrix: &Arc<SparseMatrix>, x: &Matrix) -> Matrix {
     let maximum = |_: usize, tile: &Tile, x: Tensor<2>| neighbour_max(&tile.matrix, x);
     // Of equal ones the first wins, as within a tile.
     by_stripe(matrix, x, x.stripe(), maximum, Tensor::max_pair)
@@ -48,7 +48,7 @@ pub fn largest(matrix: &Arc<SparseMatrix>, x: &Matrix) -> Matrix {
 /// # Shapes
 /// - own: `[block.outputs, heads]`, scores of the nodes that read
 /// - other: `[block.inputs, heads]`, scores of what they read
-pub fn attention(
+pub(super) fn attention(
     block: &Block,
     own: &Tensor<2>,
     other: &Tensor<2>,
@@ -80,7 +80,7 @@ pub fn attention(
 /// # Shapes
 /// - x: `[block.inputs, heads · d]`
 /// - result: `[block.outputs, heads · d]`, or `[block.outputs, d]` for the mean
-pub fn attend(block: &Block, weights: &[Tensor<2>], x: &Matrix, merge: Merge) -> Matrix {
+pub(super) fn attend(block: &Block, weights: &[Tensor<2>], x: &Matrix, merge: Merge) -> Matrix {
     let sums = |number: usize, tile: &Tile, x: Tensor<2>| {
         let weights = weights[number].clone();
         let weights = match &tile.picks {

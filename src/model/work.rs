@@ -147,7 +147,7 @@ impl Work {
     }
 
     /// What [`Gnn::transform`](super::Gnn::transform) takes for so many rows of an input.
-    pub fn transform(spec: &LayerSpec, rows: usize, input: InputShape) -> Self {
+    pub(crate) fn transform(spec: &LayerSpec, rows: usize, input: InputShape) -> Self {
         let columns = spec.transformed();
         let work =
             Self::product(rows, input.stored, spec.inputs, columns) + Self::pass(input.stored);
@@ -191,7 +191,7 @@ impl Work {
     }
 
     /// Forward pass of message passing over a block, with bias and activation.
-    pub fn message_passing(spec: &LayerSpec, block: BlockShape, input: InputShape) -> Self {
+    pub(crate) fn message_passing(spec: &LayerSpec, block: BlockShape, input: InputShape) -> Self {
         let BlockShape {
             outputs, inputs, ..
         } = block;

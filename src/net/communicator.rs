@@ -366,6 +366,6 @@ fn own_in_place(
 }
 
 /// Bytes of `values` 4-byte floats.
-pub const fn f32_bytes(values: usize) -> Bytes {
+pub(crate) const fn f32_bytes(values: usize) -> Bytes {
     Bytes(values as u64 * 4)
 }

@@ -4,7 +4,7 @@ use thiserror::Error;
 
 /// An error of this folder.
 ///
-/// Callers need one distinction, [`NetError::is_input`]: whether a person wrote something wrong,
+/// Callers need one distinction, `NetError::is_input`: whether a person wrote something wrong,
 /// which editing the experiment file mends, or whether a run failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NetError {
@@ -91,7 +91,7 @@ pub enum NetError {
 impl NetError {
     /// Whether the cause is something a person wrote (exit code 2), not a failure of the run (exit
     /// code 1).
-    pub const fn is_input(&self) -> bool {
+    pub(crate) const fn is_input(&self) -> bool {
         match self {
             Self::Quantity { .. }
             | Self::UnknownPreset { .. }

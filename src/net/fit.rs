@@ -15,7 +15,7 @@ use super::{
 
 /// A line through transfer times, and how well it fits.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LineFit {
+pub(crate) struct LineFit {
     /// α: the time of an empty message, one way.
     pub latency: Seconds,
     /// 8/β: what long messages see.
@@ -28,7 +28,7 @@ pub struct LineFit {
 
 impl LineFit {
     /// The fitted time of a message.
-    pub fn time(&self, size: Bytes) -> Seconds {
+    pub(crate) fn time(&self, size: Bytes) -> Seconds {
         self.latency + size / self.bandwidth
     }
 }
@@ -37,7 +37,11 @@ impl LineFit {
 /// answered)` and how long the sender was busy with each. The time of a burst grows by the larger
 /// of o and g with each message: that is g here. o is what the sender itself notices. Both are
 /// beside what the byte of a message takes by `line`, and nothing where they are no more than that.
-pub fn fit_message_cost(bursts: &[(usize, Seconds)], busy: Seconds, line: &LineFit) -> MessageCost {
+pub(crate) fn fit_message_cost(
+    bursts: &[(usize, Seconds)],
+    busy: Seconds,
+    line: &LineFit,
+) -> MessageCost {
     let byte = Bytes(1) / line.bandwidth;
     // The number of messages stands where sizes do: the same robust line then gives the time of
     // each.
@@ -74,7 +78,7 @@ const NORMAL: f64 = 1.4826;
 /// # Errors
 /// With fewer than two sizes, a time that is not greater than zero, or times that do not grow with
 /// the size: nothing can be said of the bandwidth.
-pub fn fit_line(samples: &[(Bytes, Seconds)]) -> Result<LineFit, NetError> {
+pub(crate) fn fit_line(samples: &[(Bytes, Seconds)]) -> Result<LineFit, NetError> {
     let refused = |reason: &str| NetError::description("calibration", reason);
     if samples
         .iter()
@@ -145,7 +149,7 @@ fn weighted_line(samples: &[(Bytes, Seconds)], weights: &[f64]) -> Option<(f64, 
 }
 
 /// The middle value; of an even number the mean of the two; 0 of none.
-pub fn median(mut values: Vec<f64>) -> f64 {
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     match values.len() {
@@ -164,7 +168,7 @@ const ALIKE: f64 = 0.1;
 ///
 /// # Errors
 /// If a worker is in no pair.
-pub fn fit_star(
+pub(crate) fn fit_star(
     workers: usize,
     pairs: &[(usize, usize, LineFit)],
     costs: &[MessageCost],

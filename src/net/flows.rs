@@ -36,13 +36,13 @@ pub struct FlowResult {
 impl FlowResult {
     /// Wire bits over the time from start to finish, latency included; infinite for a flow that
     /// takes no time.
-    pub fn mean_rate_bps(&self) -> f64 {
+    pub(crate) fn mean_rate_bps(&self) -> f64 {
         self.wire.0 as f64 * 8.0 / (self.finish - self.start).0
     }
 }
 
 /// Runs independent flows over an otherwise quiet network; results are in the order of the list.
-/// Cost: see [`super::fabric`].
+/// Cost: see `fabric`.
 ///
 /// # Errors
 /// [`NetError::Rank`] if a flow names a worker that does not exist, [`NetError::Description`] if it

@@ -11,13 +11,13 @@ use super::Bytes;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Framing {
     /// Bytes before each message.
-    pub message_header: u64,
+    pub(crate) message_header: u64,
     /// Largest packet, its headers included.
-    pub mtu: u64,
+    pub(crate) mtu: u64,
     /// Bytes of each packet's own headers, inside the MTU.
-    pub packet_header: u64,
+    pub(crate) packet_header: u64,
     /// Bytes around each packet, outside the MTU.
-    pub frame: u64,
+    pub(crate) frame: u64,
 }
 
 impl Framing {
@@ -61,13 +61,13 @@ impl Framing {
     }
 
     /// Packets of one message: ⌈(payload + `message_header`) / (mtu − `packet_header`)⌉.
-    pub const fn packets(&self, payload: Bytes) -> u64 {
+    pub(crate) const fn packets(&self, payload: Bytes) -> u64 {
         (payload.0 + self.message_header).div_ceil(self.mtu - self.packet_header)
     }
 
     /// Bytes of `lost` packets that are sent again, each counted as the mean packet of a message
     /// of `wire` bytes; rounded up.
-    pub const fn again(&self, wire: Bytes, packets: u64, lost: u64) -> Bytes {
+    pub(crate) const fn again(wire: Bytes, packets: u64, lost: u64) -> Bytes {
         if packets == 0 {
             return Bytes::ZERO;
         }

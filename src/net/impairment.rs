@@ -37,7 +37,7 @@ pub enum Jitter {
 
 impl Jitter {
     /// What is wrong with its figures, if anything.
-    pub fn fault(&self) -> Option<String> {
+    pub(crate) fn fault(&self) -> Option<String> {
         match *self {
             Self::Uniform { min, max } if min > max => {
                 Some(format!("its min, {min}, is above its max, {max}"))
@@ -60,7 +60,7 @@ impl Jitter {
     }
 
     /// The jitter of a message on a link.
-    pub fn draw(&self, seed: u64, link: LinkId, message: u64) -> Seconds {
+    pub(crate) fn draw(&self, seed: u64, link: LinkId, message: u64) -> Seconds {
         let mut random = stream(seed, Purpose::Link, link.0 as u64, message);
         let mut uniform = || open_unit(random.next_u64());
         match *self {
@@ -100,14 +100,14 @@ pub struct Loss {
     /// p: that any link of the route loses a packet.
     pub probability: f64,
     /// R.
-    pub round_trip: Seconds,
+    pub(crate) round_trip: Seconds,
     /// T.
-    pub timeout: Seconds,
+    pub(crate) timeout: Seconds,
 }
 
 /// What chance did to a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Impairment {
+pub(crate) struct Impairment {
     /// Jitter, and what it took to notice losses.
     pub delay: Seconds,
     /// Packets that were sent again.
@@ -116,7 +116,7 @@ pub struct Impairment {
 
 impl Loss {
     /// From this probability on, the expected delay is infinite.
-    pub const LIMIT: f64 = 0.5;
+    pub(crate) const LIMIT: f64 = 0.5;
 
     /// So many packets at the end of a round are acknowledged by too few that follow.
     const TAIL: f64 = 3.0;
@@ -135,7 +135,7 @@ impl Loss {
     ///
     /// Takes O(1 + packets lost) time: it draws how many packets get through before the next that
     /// does not.
-    pub fn draw(&self, packets: u64, seed: u64, link: LinkId, message: u64) -> Impairment {
+    pub(crate) fn draw(&self, packets: u64, seed: u64, link: LinkId, message: u64) -> Impairment {
         /// Apart from the draws of jitter.
         const LOSSES: u64 = 1;
         let mut random = stream(seed, Purpose::Link, link.0 as u64, mix(message, LOSSES));

@@ -22,12 +22,12 @@ impl Ledger {
     }
 
     /// Adds one message.
-    pub fn record(&mut self, epoch: usize, lane: Lane, payload: Bytes) {
+    pub(crate) fn record(&mut self, epoch: usize, lane: Lane, payload: Bytes) {
         self.record_many(epoch, lane, payload, 1);
     }
 
     /// Adds `count` messages of `payload` bytes each.
-    pub fn record_many(&mut self, epoch: usize, lane: Lane, payload: Bytes, count: u64) {
+    pub(crate) fn record_many(&mut self, epoch: usize, lane: Lane, payload: Bytes, count: u64) {
         if count == 0 {
             return;
         }

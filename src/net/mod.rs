@@ -19,7 +19,7 @@ mod codecs;
 mod collective;
 mod communicator;
 mod error;
-pub mod fabric;
+pub(crate) mod fabric;
 mod fit;
 mod flows;
 mod framing;
@@ -31,7 +31,7 @@ mod quantity;
 #[cfg(test)]
 mod scenarios;
 mod selection;
-pub mod sharing;
+pub(crate) mod sharing;
 mod spec;
 mod tally;
 mod topology;
@@ -42,30 +42,31 @@ mod wiring;
 pub use codec::{Codec, RelativeError, Rows, floats, to_bytes};
 pub use codec_key::{CodecKey, CodecLane, Way};
 pub use codecs::{
-    BF16, Bits, Buckets, CodingError, CodingErrors, Compose, Difference, DifferenceMemory, F16,
-    FirstColumns, Gauge, HeldRows, Identity, Qsgd, Quantise, QuantiseRows, ROW_BITS, RandomColumns,
-    RandomEntries, RowBits, Short, Signs, TopK, Watched, Watcher,
+    BF16, Bits, CodingError, Compose, Difference, DifferenceMemory, F16, FirstColumns, Gauge,
+    HeldRows, Identity, Qsgd, Quantise, QuantiseRows, RandomColumns, RandomEntries, RowBits, Short,
+    Signs, TopK,
 };
-pub use collective::{
-    ALL_REDUCE_CHOICES, AllReduceChoice, AllReduceKind, Collective, Combine, ExchangeKind,
-    Hierarchy, Step, Steps, Tried, all_gather_steps, all_reduce_steps, all_reduce_traffic,
-    broadcast_steps, gather_steps, halving_doubling_all_reduce, pairwise_rounds,
-    parameter_server_all_reduce, ring_all_reduce, tree_all_reduce,
+pub(crate) use codecs::{Buckets, CodingErrors, ROW_BITS, Watched, Watcher};
+#[cfg(test)]
+pub(crate) use collective::all_reduce_traffic;
+pub(crate) use collective::{
+    ALL_REDUCE_CHOICES, Carrier, Steps, Taking, all_reduce_result, pairwise_rounds,
 };
-pub(crate) use collective::{Carrier, Taking, all_reduce_result};
-pub use communicator::{
-    Communicator, Inbox, Message, Outbox, Pending, PendingCollective, Reduce, f32_bytes,
-};
+pub use collective::{AllReduceChoice, AllReduceKind, Collective, ExchangeKind, Hierarchy, Tried};
+#[cfg(feature = "mpi")]
+pub(crate) use collective::{Combine, Step};
+pub(crate) use communicator::f32_bytes;
+pub use communicator::{Communicator, Inbox, Message, Outbox, Pending, PendingCollective, Reduce};
 pub use error::NetError;
-pub(crate) use fabric::Snapshot;
-pub use fabric::{Delivery, Fabric, FlowId, Transfer};
-pub use fit::{LineFit, fit_line, fit_message_cost, fit_star, median};
+pub(crate) use fabric::{Fabric, FlowId, Snapshot, Transfer};
+pub(crate) use fit::{LineFit, fit_line, fit_message_cost, fit_star, median};
 pub use flows::{FlowResult, FlowSpec, run_flows};
 pub use framing::Framing;
-pub use impairment::{Impairment, Jitter, Loss};
+pub(crate) use impairment::Impairment;
+pub use impairment::{Jitter, Loss};
 pub use ledger::Ledger;
 pub use link::{Link, LinkId};
-pub use presets::{PRESETS, Preset, find as find_preset};
+pub(crate) use presets::PRESETS;
 pub use selection::{Columns, Selection};
 pub use spec::{
     DragonflySpec, Duplex, FailureSpec, FatTreeSpec, FramingKind, LinkSpec, Links, MachineSpec,

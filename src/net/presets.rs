@@ -17,7 +17,7 @@ use super::{Bandwidth, FramingKind, LinkSpec, MachineSpec, NetError, Seconds};
 
 /// A named network.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Preset {
+pub(crate) struct Preset {
     /// The name in experiment files.
     pub name: &'static str,
     /// Of each worker's link, each way.
@@ -39,7 +39,7 @@ pub struct Preset {
 
 impl Preset {
     /// Its figures as an experiment file would give them.
-    pub const fn link(&self) -> LinkSpec {
+    pub(crate) const fn link(&self) -> LinkSpec {
         LinkSpec {
             bandwidth: self.bandwidth,
             latency: self.latency,
@@ -75,7 +75,7 @@ const fn machine(gpus: usize, nics: usize, kbps: u32, latency: Seconds) -> Machi
 }
 
 /// All presets, fastest first; machines by their links inside.
-pub const PRESETS: [Preset; 14] = [
+pub(crate) const PRESETS: [Preset; 14] = [
     Preset {
         name: "nvlink",
         bandwidth: Bandwidth::from_kbps(3_600_000_000),
@@ -249,7 +249,7 @@ pub const PRESETS: [Preset; 14] = [
 ///
 /// # Errors
 /// [`NetError::UnknownPreset`] with the nearest name.
-pub fn find(name: &str) -> Result<&'static Preset, NetError> {
+pub(crate) fn find(name: &str) -> Result<&'static Preset, NetError> {
     PRESETS
         .iter()
         .find(|preset| preset.name == name)

@@ -121,7 +121,7 @@ pub enum TopologyKind {
 
 impl TopologyKind {
     /// All of them with what they are, for lists.
-    pub const ALL: [(&'static str, &'static str); 8] = [
+    pub(crate) const ALL: [(&'static str, &'static str); 8] = [
         (
             "star",
             "one switch that never blocks, a NIC for each worker; the default",

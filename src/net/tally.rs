@@ -8,27 +8,22 @@ pub struct Tally(Mutex<Vec<f32>>);
 
 impl Tally {
     /// So many zeros.
-    pub fn new(len: usize) -> Self {
+    pub(crate) fn new(len: usize) -> Self {
         Self(Mutex::new(vec![0.0; len]))
     }
 
     /// How many there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.lock().len()
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// All of them.
-    pub fn values(&self) -> Vec<f32> {
+    pub(crate) fn values(&self) -> Vec<f32> {
         self.lock().clone()
     }
 
     /// Writes some of them, from a place on.
-    pub fn set(&self, start: usize, values: &[f32]) {
+    pub(crate) fn set(&self, start: usize, values: &[f32]) {
         let all = &mut self.lock()[start..];
         for (place, value) in all.iter_mut().zip(values) {
             *place = *value;
@@ -36,7 +31,7 @@ impl Tally {
     }
 
     /// Adds to some of them, from a place on.
-    pub fn add(&self, start: usize, values: &[f32]) {
+    pub(crate) fn add(&self, start: usize, values: &[f32]) {
         let all = &mut self.lock()[start..];
         for (place, value) in all.iter_mut().zip(values) {
             *place += *value;

@@ -117,9 +117,9 @@ pub(super) enum Wiring {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Tcp {
     /// Bytes under way at most.
-    pub window: f64,
+    pub(crate) window: f64,
     /// Latencies are multiplied by this, after the cap was taken from them.
-    pub latency_factor: f64,
+    pub(crate) latency_factor: f64,
 }
 
 /// What a message costs its two ends, whatever its size: o and g of the `LogGP` model (Culler et
@@ -128,17 +128,17 @@ pub(super) struct Tcp {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MessageCost {
     /// o: how long a message occupies its sender, and then its receiver.
-    pub overhead: Seconds,
+    pub(crate) overhead: Seconds,
     /// g: how far apart messages leave a worker, or arrive at one, at least.
-    pub gap: Seconds,
+    pub(crate) gap: Seconds,
     /// O of `LogGOPS` (Hoefler, Schneider and Lumsdaine, HPDC 2010): how much longer each byte
     /// occupies an end. Here the copy between an accelerator and its host.
-    pub per_byte: Seconds,
+    pub(crate) per_byte: Seconds,
 }
 
 impl MessageCost {
     /// How long a message occupies an end.
-    pub fn time(&self, payload: Bytes) -> Seconds {
+    pub(crate) fn time(&self, payload: Bytes) -> Seconds {
         self.overhead + self.per_byte * payload.0 as f64
     }
 }
@@ -150,14 +150,14 @@ pub struct SumCost {
     /// To start.
     pub start: Seconds,
     /// For each value.
-    pub per_value: Seconds,
+    pub(crate) per_value: Seconds,
 }
 
 /// What a worker's accelerator adds to the cost of its messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DeviceCost {
     /// Time to copy a byte between the accelerator and its host.
-    pub copy_per_byte: Seconds,
+    pub(crate) copy_per_byte: Seconds,
     /// What it takes to sum what arrives in a collective.
     pub sums: SumCost,
 }
@@ -201,12 +201,12 @@ impl Topology {
     }
 
     /// The same network, with draws of jitter and loss from this seed. It is 0 otherwise.
-    pub fn with_seed(self, seed: u64) -> Self {
+    pub(crate) fn with_seed(self, seed: u64) -> Self {
         Self { seed, ..self }
     }
 
     /// What each message costs this worker, as its sender or its receiver.
-    pub fn message_cost(&self, rank: usize) -> MessageCost {
+    pub(crate) fn message_cost(&self, rank: usize) -> MessageCost {
         MessageCost {
             per_byte: self.device_cost(rank).copy_per_byte,
             ..self.message_cost
@@ -218,7 +218,7 @@ impl Topology {
     ///
     /// # Panics
     /// If they are not as many as the workers.
-    pub fn with_devices(mut self, costs: Vec<DeviceCost>) -> Self {
+    pub(crate) fn with_devices(mut self, costs: Vec<DeviceCost>) -> Self {
         assert_eq!(costs.len(), self.workers(), "a device for each worker");
         self.devices = costs;
         self
@@ -230,7 +230,7 @@ impl Topology {
     }
 
     /// The same network with so many times the bandwidth on every link.
-    pub fn times_as_fast(mut self, factor: f64) -> Self {
+    pub(crate) fn times_as_fast(mut self, factor: f64) -> Self {
         for link in &mut self.links {
             link.bandwidth = link.bandwidth.times(factor);
         }
@@ -238,7 +238,7 @@ impl Topology {
     }
 
     /// How long a worker takes to sum so many received values into its own.
-    pub fn sum_time(&self, rank: usize, values: usize) -> Seconds {
+    pub(crate) fn sum_time(&self, rank: usize, values: usize) -> Seconds {
         let SumCost { start, per_value } = self.device_cost(rank).sums;
         Seconds((start.0 + per_value.0 * values as f64) / self.compute_factor(rank))
     }
@@ -251,7 +251,7 @@ impl Topology {
     }
 
     /// The same network without jitter, losses, failures and other traffic.
-    pub fn without_chance(&self) -> Self {
+    pub(crate) fn without_chance(&self) -> Self {
         let mut same = Self {
             switches: Vec::new(),
             seed: 0,
@@ -264,14 +264,14 @@ impl Topology {
     }
 
     /// Whether workers share machines.
-    pub const fn has_machines(&self) -> bool {
+    pub(crate) const fn has_machines(&self) -> bool {
         self.machines.is_some()
     }
 
     /// Sizes of the smallest groups of neighbouring workers that are closer to each other than to
     /// others: machines, else racks, regions, those at an edge switch of a fat tree, groups of a
     /// dragonfly. Nothing where all are equally close.
-    pub fn groups(&self) -> Option<Vec<usize>> {
+    pub(crate) fn groups(&self) -> Option<Vec<usize>> {
         let group: Box<dyn Fn(usize) -> usize> = match (&self.machines, &self.wiring) {
             (Some(machines), _) => Box::new(|rank| machines.machine(rank)),
             (None, Wiring::Racks { racks, .. }) => Box::new(|rank| self.group_of(rank, *racks)),
@@ -288,14 +288,14 @@ impl Topology {
     }
 
     /// Whether chance has a part in anything here.
-    pub fn is_uncertain(&self) -> bool {
+    pub(crate) fn is_uncertain(&self) -> bool {
         let chance = |link: &Link| link.jitter.is_some() || link.loss > 0.0;
         self.links.iter().any(chance)
     }
 
     /// Whether no worker can tell its place from another's: a star of equal links, of computers
     /// equally fast, without chance or failures. A worker's way in is no narrower than its way out.
-    pub fn is_uniform(&self) -> bool {
+    pub(crate) fn is_uniform(&self) -> bool {
         let workers = self.workers();
         let equal = |links: &[Link]| {
             links
@@ -317,7 +317,7 @@ impl Topology {
 
     /// What chance does to message number `message`, of so many packets: the jitter of every link
     /// of the route that has some, and the packets that get lost on any.
-    pub fn impairment(&self, route: &Route, packets: u64, message: u64) -> Impairment {
+    pub(crate) fn impairment(&self, route: &Route, packets: u64, message: u64) -> Impairment {
         let mut impairment = Impairment::default();
         let mut through = 1.0;
         let mut first_lossy = None;
@@ -341,12 +341,12 @@ impl Topology {
     }
 
     /// When which links fail, come back and are shared with other traffic, in the order of time.
-    pub fn switches(&self) -> &[Switch] {
+    pub(crate) fn switches(&self) -> &[Switch] {
         &self.switches
     }
 
     /// When the outage began that a link is in at this time.
-    pub fn down_since(&self, link: LinkId, now: Seconds) -> Seconds {
+    pub(crate) fn down_since(&self, link: LinkId, now: Seconds) -> Seconds {
         let fails = |switch: &&Switch| {
             switch.link == link && switch.change == Change::Down && switch.time <= now
         };
@@ -359,7 +359,7 @@ impl Topology {
     ///
     /// # Panics
     /// If the rank is not below [`Topology::workers`].
-    pub fn compute_factor(&self, rank: usize) -> f64 {
+    pub(crate) fn compute_factor(&self, rank: usize) -> f64 {
         self.compute[rank]
     }
 
@@ -367,7 +367,7 @@ impl Topology {
     ///
     /// # Errors
     /// [`NetError::Rank`].
-    pub const fn check_rank(&self, what: &'static str, rank: usize) -> Result<(), NetError> {
+    pub(crate) const fn check_rank(&self, what: &'static str, rank: usize) -> Result<(), NetError> {
         let workers = self.workers();
         if rank < workers {
             Ok(())
@@ -384,7 +384,7 @@ impl Topology {
     ///
     /// # Errors
     /// [`NetError::Description`].
-    pub fn check_route(&self, from: usize, to: usize) -> Result<(), NetError> {
+    pub(crate) fn check_route(&self, from: usize, to: usize) -> Result<(), NetError> {
         match &self.wiring {
             Wiring::Custom { routes, .. } if from != to && !routes.contains_key(&(from, to)) => {
                 Err(NetError::description(
@@ -400,7 +400,7 @@ impl Topology {
     ///
     /// # Errors
     /// As [`Topology::check_route`].
-    pub fn check_all_routes(&self) -> Result<(), NetError> {
+    pub(crate) fn check_all_routes(&self) -> Result<(), NetError> {
         if !matches!(self.wiring, Wiring::Custom { .. }) {
             return Ok(());
         }

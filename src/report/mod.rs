@@ -39,7 +39,7 @@ pub(crate) fn figure_kinds() -> Vec<&'static str> {
 
 /// Why a report could not be made.
 #[derive(Debug, Error)]
-pub enum ReportError {
+pub(crate) enum ReportError {
     /// A file of the report cannot be written.
     #[error("cannot write {}: {source}", path.display())]
     Write {

@@ -74,7 +74,7 @@ mod with_wgpu {
 
     /// One logical device with its own queue per worker; `wanted` are parts of adapter names, used
     /// in turn.
-    pub fn open(wanted: &[String], workers: usize) -> Result<Vec<WorkerDevice>, SimError> {
+    pub(crate) fn open(wanted: &[String], workers: usize) -> Result<Vec<WorkerDevice>, SimError> {
         let (instance, adapters) = find();
         if adapters.is_empty() {
             return Err(SimError::Device(NONE.to_owned()));

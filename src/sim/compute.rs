@@ -13,13 +13,13 @@ pub struct DeviceProfile {
     /// Name in experiment files.
     pub name: &'static str,
     /// Single-precision operations per second.
-    pub operations_per_second: f64,
+    pub(crate) operations_per_second: f64,
     /// Bytes per second from and to its memory.
-    pub bytes_per_second: f64,
+    pub(crate) bytes_per_second: f64,
     /// Time to start one kernel.
     pub launch: Seconds,
     /// Bytes per second between its memory and its host's, each way; nothing where these are one.
-    pub host_bytes_per_second: Option<f64>,
+    pub(crate) host_bytes_per_second: Option<f64>,
     /// Its memory in bytes, where it has some of its own.
     pub memory: Option<u64>,
     /// Where the figures are from.
@@ -32,7 +32,7 @@ pub struct DeviceProfile {
 const EFFICIENCY: f64 = 0.5;
 
 /// Profiles for modelled compute.
-pub const DEVICE_PROFILES: [DeviceProfile; 5] = [
+pub(crate) const DEVICE_PROFILES: [DeviceProfile; 5] = [
     DeviceProfile {
         name: "cpu-core",
         // 99.2 by the source, rounded.
@@ -109,13 +109,13 @@ impl DeviceProfile {
     }
 
     /// Time to copy a byte to the host or back, at half the published peak.
-    pub fn copy_per_byte(&self) -> Seconds {
+    pub(crate) fn copy_per_byte(&self) -> Seconds {
         let bandwidth = self.host_bytes_per_second;
         bandwidth.map_or(Seconds::ZERO, |peak| Seconds(1.0 / (EFFICIENCY * peak)))
     }
 
     /// What summing received values takes.
-    pub fn sums(&self) -> SumCost {
+    pub(crate) fn sums(&self) -> SumCost {
         let (none, one) = (
             Work {
                 launches: 1.0,
@@ -183,7 +183,7 @@ impl ComputeTiming {
     }
 
     /// Whether all workers compute on the same device.
-    pub fn is_uniform(&self) -> bool {
+    pub(crate) fn is_uniform(&self) -> bool {
         match self {
             Self::Measured => true,
             Self::Modelled(devices) => devices.windows(2).all(|pair| pair[0] == pair[1]),
@@ -191,7 +191,7 @@ impl ComputeTiming {
     }
 
     /// The device of a worker, where time is modelled.
-    pub fn device(&self, rank: usize) -> Option<&DeviceProfile> {
+    pub(crate) fn device(&self, rank: usize) -> Option<&DeviceProfile> {
         match self {
             Self::Measured => None,
             Self::Modelled(devices) => Some(&devices[rank]),
@@ -215,7 +215,7 @@ impl ComputeTiming {
 
     /// Virtual time of a piece of work on a worker that computes `factor` times as fast as its
     /// device.
-    pub fn time(&self, rank: usize, work: Work, took: Duration, factor: f64) -> Seconds {
+    pub(crate) fn time(&self, rank: usize, work: Work, took: Duration, factor: f64) -> Seconds {
         let seconds = match self.device(rank) {
             None => took.as_secs_f64(),
             Some(device) => device.time(work).0,
@@ -226,7 +226,7 @@ impl ComputeTiming {
     }
 
     /// The same on the slowest of all workers of a network.
-    pub fn slowest(&self, topology: &Topology, work: Work, took: Duration) -> Seconds {
+    pub(crate) fn slowest(&self, topology: &Topology, work: Work, took: Duration) -> Seconds {
         let time = |rank| self.time(rank, work, took, topology.compute_factor(rank));
         let times = (0..topology.workers()).map(time);
         times.fold(Seconds::ZERO, Seconds::max)

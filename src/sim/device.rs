@@ -13,13 +13,13 @@ pub struct WorkerDevice {
     /// Backend, adapter and driver, for tables and the manifest.
     pub description: String,
     /// Whether work is queued, so that a clock must not be read before the queue is drained.
-    pub queued: bool,
+    pub(crate) queued: bool,
     /// Most bytes that one tensor may take, where there is a bound. Beyond it some drivers compute
     /// nothing, without a word.
-    pub largest_tensor: Option<u64>,
+    pub(crate) largest_tensor: Option<u64>,
     /// Most turns of a loop in a kernel, where there is a bound. Software drivers leave a loop
     /// after that, without a word, and a sum over more rows is wrong.
-    pub longest_loop: Option<usize>,
+    pub(crate) longest_loop: Option<usize>,
 }
 
 /// What bounds the matrices of a device.
@@ -159,7 +159,7 @@ pub fn divide(
 
 /// Reads one element back, which waits for everything queued before it. `sync` alone returns too
 /// early on some drivers.
-pub fn drain<const D: usize>(tensor: &Tensor<D>) {
+pub(crate) fn drain<const D: usize>(tensor: &Tensor<D>) {
     // One element is enough: the queue is worked off in order.
     let element = tensor
         .clone()

@@ -22,7 +22,7 @@ impl Engine {
     ///
     /// # Errors
     /// If this build has no MPI, or the library cannot be started.
-    pub fn mpi() -> Result<Self, SimError> {
+    pub(crate) fn mpi() -> Result<Self, SimError> {
         Ok(Self::Mpi(Arc::new(Processes::open()?)))
     }
 
@@ -35,7 +35,7 @@ impl Engine {
     }
 
     /// How many processes there are, where workers are processes.
-    pub fn processes(&self) -> Option<usize> {
+    pub(crate) fn processes(&self) -> Option<usize> {
         match self {
             Self::Simulated => None,
             Self::Mpi(processes) => Some(processes.size()),
@@ -51,7 +51,7 @@ impl Engine {
     }
 
     /// Whether this process keeps the results and talks to the person.
-    pub fn leads(&self) -> bool {
+    pub(crate) fn leads(&self) -> bool {
         self.rank() == 0
     }
 
@@ -61,7 +61,7 @@ impl Engine {
     /// # Errors
     /// Where something is wrong, one process has its own error, to be told; the others have
     /// [`SimError::Elsewhere`].
-    pub fn agree<T, E>(
+    pub(crate) fn agree<T, E>(
         &self,
         mine: Result<T, E>,
         digest: impl FnOnce(&T) -> Vec<u8>,
@@ -95,7 +95,7 @@ impl Engine {
     ///
     /// # Errors
     /// If the program fails here or elsewhere, or workers are no processes.
-    pub fn on_processes(
+    pub(crate) fn on_processes(
         &self,
         program: impl FnOnce(Box<dyn Communicator>) -> Result<(), SimError>,
     ) -> Result<(), SimError> {
@@ -109,7 +109,7 @@ impl Engine {
 
     /// Tells all processes that this one failed; once is enough, and after a failure elsewhere
     /// nothing is told.
-    pub fn fail(&self, reason: &str) {
+    pub(crate) fn fail(&self, reason: &str) {
         if let Self::Mpi(processes) = self {
             processes.fail(reason);
         }
@@ -119,7 +119,7 @@ impl Engine {
     ///
     /// # Errors
     /// If another process fails in its last moments.
-    pub fn close(&self) -> Result<(), SimError> {
+    pub(crate) fn close(&self) -> Result<(), SimError> {
         match self {
             Self::Simulated => Ok(()),
             Self::Mpi(processes) => processes.close(),

@@ -54,7 +54,7 @@ pub enum SimError {
 impl SimError {
     /// Whether the cause is something a person wrote (exit code 2), not a failure of the run (exit
     /// code 1).
-    pub const fn is_input(&self) -> bool {
+    pub(crate) const fn is_input(&self) -> bool {
         match self {
             // What is wrong with a device is a person's to mend: another backend, another adapter,
             // a newer driver.

@@ -4,11 +4,11 @@ use crate::net::Seconds;
 
 /// Disjoint spans in ascending order.
 #[derive(Clone, Debug, Default)]
-pub struct Intervals(Vec<(f64, f64)>);
+pub(super) struct Intervals(Vec<(f64, f64)>);
 
 impl Intervals {
     /// Adds the span from `start` to `end`.
-    pub fn add(&mut self, start: Seconds, end: Seconds) {
+    pub(super) fn add(&mut self, start: Seconds, end: Seconds) {
         let (mut start, mut end) = (start.0, end.0);
         if end <= start {
             return;
@@ -31,14 +31,14 @@ impl Intervals {
     }
 
     /// Total length.
-    pub fn length(&self) -> Seconds {
+    pub(super) fn length(&self) -> Seconds {
         // Not `sum`, which is −0 of nothing.
         let lengths = self.0.iter().map(|(start, end)| end - start);
         Seconds(lengths.fold(0.0, |sum, length| sum + length))
     }
 
     /// Length of what both have in common.
-    pub fn overlap(&self, other: &Self) -> Seconds {
+    pub(super) fn overlap(&self, other: &Self) -> Seconds {
         let (mut mine, mut theirs) = (self.0.iter().peekable(), other.0.iter().peekable());
         let mut total = 0.0;
         while let (Some(a), Some(b)) = (mine.peek(), theirs.peek()) {

@@ -116,7 +116,7 @@ pub(super) struct Kernel {
 
 impl Kernel {
     /// A kernel for so many workers, of which the first `actors` have a program.
-    pub fn new(fabric: Fabric, workers: usize, actors: usize, timeline: Trace) -> Self {
+    pub(super) fn new(fabric: Fabric, workers: usize, actors: usize, timeline: Trace) -> Self {
         let actor = |rank: usize| Actor {
             phase: if rank < actors {
                 Phase::Runnable
@@ -161,41 +161,41 @@ impl Kernel {
     }
 
     /// A kernel in which worker 0 stands for all of so many that do the same.
-    pub fn of_equals(fabric: Fabric, workers: usize, timeline: Trace) -> Self {
+    pub(super) fn of_equals(fabric: Fabric, workers: usize, timeline: Trace) -> Self {
         Self {
             mirrored: true,
             ..Self::new(fabric, workers, 1, timeline)
         }
     }
 
-    pub fn workers(&self) -> usize {
+    pub(super) fn workers(&self) -> usize {
         self.actors.len()
     }
 
-    pub const fn turn(&self) -> Option<usize> {
+    pub(super) const fn turn(&self) -> Option<usize> {
         self.turn
     }
 
     /// Whether a worker that entered a blocking call already has what it waits for. It may then go
     /// on without passing the turn: the fabric has not moved, and messages carry their own times.
-    pub fn is_runnable(&self, rank: usize) -> bool {
+    pub(super) fn is_runnable(&self, rank: usize) -> bool {
         matches!(self.actors[rank].phase, Phase::Runnable)
     }
 
     /// How many values worker 0 has handed out.
-    pub const fn shares(&self) -> usize {
+    pub(super) const fn shares(&self) -> usize {
         self.shared.len()
     }
 
-    pub fn clock(&self, rank: usize) -> Seconds {
+    pub(super) fn clock(&self, rank: usize) -> Seconds {
         self.actors[rank].clock
     }
 
-    pub fn set_epoch(&mut self, rank: usize, epoch: usize) {
+    pub(super) fn set_epoch(&mut self, rank: usize, epoch: usize) {
         self.actors[rank].epoch = epoch;
     }
 
-    pub fn compute(&mut self, rank: usize, time: Seconds) {
+    pub(super) fn compute(&mut self, rank: usize, time: Seconds) {
         let actor = &mut self.actors[rank];
         let start = actor.clock;
         actor.clock += time;
@@ -210,7 +210,7 @@ impl Kernel {
     }
 
     /// The failure that ends the run for `rank`, if there is one.
-    pub fn failure(&self) -> Option<NetError> {
+    pub(super) fn failure(&self) -> Option<NetError> {
         self.failure
             .as_ref()
             .map(|(rank, reason)| NetError::PeerFailed {
@@ -220,20 +220,24 @@ impl Kernel {
     }
 
     /// Ends the run for everybody.
-    pub fn fail(&mut self, rank: usize, reason: String) {
+    pub(super) fn fail(&mut self, rank: usize, reason: String) {
         // The first one stays: later ones mostly follow from it.
         self.failure.get_or_insert((rank, reason));
         self.turn = None;
     }
 
     /// Puts the messages of an outbox on the fabric at the sender's clock.
-    pub fn send_all(&mut self, rank: usize, outbox: Outbox) -> Result<(), NetError> {
+    pub(super) fn send_all(&mut self, rank: usize, outbox: Outbox) -> Result<(), NetError> {
         let (kind, layer) = (outbox.kind, outbox.layer);
         self.send_parcels(rank, kind, layer, parcels(outbox))
     }
 
     /// As [`Self::send_all`], by sizes alone.
-    pub fn send_sizes(&mut self, rank: usize, exchange: &plan::Exchange) -> Result<(), NetError> {
+    pub(super) fn send_sizes(
+        &mut self,
+        rank: usize,
+        exchange: &plan::Exchange,
+    ) -> Result<(), NetError> {
         self.send_parcels(rank, exchange.kind, exchange.layer, sizes(exchange))
     }
 
@@ -301,7 +305,13 @@ impl Kernel {
     }
 
     /// Waits for one message from each of `expect`; passes the turn when they are not there yet.
-    pub fn receive(&mut self, rank: usize, kind: TrafficKind, layer: u32, expect: Vec<usize>) {
+    pub(super) fn receive(
+        &mut self,
+        rank: usize,
+        kind: TrafficKind,
+        layer: u32,
+        expect: Vec<usize>,
+    ) {
         let tag = Tag::Exchange { kind, layer };
         let there = |from: &&usize| self.arrived.contains_key(&(**from, rank, tag));
         // Counted once; deliveries take from it, so that nobody looks at all senders for each
@@ -316,7 +326,7 @@ impl Kernel {
     }
 
     /// Gives or waits for the next shared value.
-    pub fn share(&mut self, rank: usize, value: Option<Vec<u8>>) {
+    pub(super) fn share(&mut self, rank: usize, value: Option<Vec<u8>>) {
         // Values are told apart by their number alone: every worker asks for all of them, in order.
         let number = self.actors[rank].shares_taken;
         self.actors[rank].shares_taken += 1;
@@ -329,16 +339,16 @@ impl Kernel {
         }
     }
 
-    pub fn take_inbox(&mut self, rank: usize) -> Inbox {
+    pub(super) fn take_inbox(&mut self, rank: usize) -> Inbox {
         self.actors[rank].inbox.take().unwrap_or_default()
     }
 
-    pub fn take_shared(&mut self, rank: usize) -> Vec<u8> {
+    pub(super) fn take_shared(&mut self, rank: usize) -> Vec<u8> {
         self.shared[self.actors[rank].shares_taken - 1].1.clone()
     }
 
     /// Ends a worker's part.
-    pub fn finish(&mut self, rank: usize) {
+    pub(super) fn finish(&mut self, rank: usize) {
         self.actors[rank].phase = Phase::Done;
         self.done += 1;
         self.pass_turn();
@@ -353,7 +363,7 @@ impl Kernel {
 
     /// Gives the turn to the runnable worker with the smallest clock, moving virtual time until
     /// there is one.
-    pub fn pass_turn(&mut self) {
+    pub(super) fn pass_turn(&mut self) {
         if self.failure.is_some() {
             self.turn = None;
             return;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use clap::ValueEnum;
 use serde::Serialize;
 
-pub use bursts::Bursts;
+pub(crate) use bursts::Bursts;
 
 use super::{Cluster, SimError, run_workers};
 use crate::net::{
@@ -21,7 +21,7 @@ use crate::net::{
 /// Who sends to whom, all at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-pub enum Pattern {
+pub(crate) enum Pattern {
     /// Worker 0 sends to worker 1.
     OneFlow,
     /// All others send to worker 0.
@@ -34,10 +34,11 @@ pub enum Pattern {
 
 impl Pattern {
     /// All patterns.
-    pub const ALL: [Self; 4] = [Self::OneFlow, Self::Incast, Self::AllToAll, Self::AllReduce];
+    pub(crate) const ALL: [Self; 4] =
+        [Self::OneFlow, Self::Incast, Self::AllToAll, Self::AllReduce];
 
     /// The name on the command line and in results.
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::OneFlow => "one-flow",
             Self::Incast => "incast",
@@ -60,16 +61,16 @@ impl Pattern {
 
 /// A pattern and the bytes of each of its messages, or of the values that are all-reduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Load {
+pub(crate) struct Load {
     /// Who sends to whom.
-    pub pattern: Pattern,
+    pub(crate) pattern: Pattern,
     /// How much; of an all-reduce in whole floats.
     pub bytes: u64,
 }
 
 /// What is measured of a network.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CalibrationPlan {
+pub(crate) struct CalibrationPlan {
     /// Pairs of workers, one after another.
     pub pairs: Vec<(usize, usize)>,
     /// Sizes of messages in bytes, ascending.
@@ -80,11 +81,11 @@ pub struct CalibrationPlan {
 
 /// What was measured.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Calibration {
+pub(crate) struct Calibration {
     /// For each pair of the plan: sizes and median times, one way.
     pub pairs: Vec<Vec<(Bytes, Seconds)>>,
     /// For each pair of the plan: bursts of small messages.
-    pub bursts: Vec<Bursts>,
+    pub(crate) bursts: Vec<Bursts>,
     /// For each load of the plan: the median over repetitions of the time of the slowest worker.
     pub loads: Vec<Seconds>,
 }
@@ -107,7 +108,7 @@ const KIND: TrafficKind = TrafficKind::Control;
 impl CalibrationPlan {
     /// Messages of 1 byte to 16 MiB, the patterns with 1 MB, and all-reduces of 4 kB to 16 MB,
     /// among `workers`.
-    pub fn new(workers: usize) -> Self {
+    pub(crate) fn new(workers: usize) -> Self {
         let apart = |distance: usize| {
             workers <= ALL_PAIRS_UP_TO
                 // A distance counts both ways around the ranks, so that the last ones are also near
@@ -152,7 +153,7 @@ const fn repetitions(bytes: u64) -> usize {
 ///
 /// # Errors
 /// If another worker failed.
-pub fn calibrate(
+pub(crate) fn calibrate(
     communicator: &mut dyn Communicator,
     plan: &CalibrationPlan,
 ) -> Result<Calibration, NetError> {
@@ -200,7 +201,7 @@ pub fn calibrate(
 ///
 /// # Errors
 /// If the network cannot be built.
-pub fn calibrate_emulated(
+pub(crate) fn calibrate_emulated(
     spec: &NetworkSpec,
     workers: usize,
     plan: &CalibrationPlan,

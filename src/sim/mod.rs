@@ -34,15 +34,17 @@ mod worker;
 pub use adapters::adapter_names;
 pub use allocation::keep_freed_memory;
 pub use checkpoint::{Checkpoints, Loading, Saving};
-pub use compute::{ComputeTiming, DEVICE_PROFILES, DeviceProfile};
-pub use device::{WorkerDevice, divide, drain, host};
+pub(crate) use compute::DEVICE_PROFILES;
+pub use compute::{ComputeTiming, DeviceProfile};
+pub(crate) use device::drain;
+pub use device::{WorkerDevice, divide, host};
 pub use engine::{Cluster, EngineResults, run_workers};
 pub use engines::Engine;
 pub use error::{Complaint, SimError};
 pub use evaluation::{Aside, Evaluation, Inference, NodeRows};
 pub use kernel::WorkerTimes;
-pub use measurement::{
-    Bursts, Calibration, CalibrationPlan, Load, Pattern, calibrate, calibrate_emulated,
+pub(crate) use measurement::{
+    Calibration, CalibrationPlan, Load, Pattern, calibrate, calibrate_emulated,
 };
 pub use mpi::Processes;
 pub use opening::open_devices;
@@ -57,6 +59,6 @@ pub use spec::{
     Backend, ComputeConfig, DeviceConfig, MeasuredTiming, ModelledTiming, Timing, TrainingConfig,
     WorkerProfile,
 };
-pub use speed::{OperationTime, most_nodes, time_operations};
+pub(crate) use speed::{OperationTime, most_nodes, time_operations};
 pub use trace::{Doing, Flight, Span, Trace};
 pub use worker::{Activity, PendingExchange, Restoring, Saved, Worker};

@@ -192,7 +192,7 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    pub fn new(workers: usize, observer: Observer, relay: Option<Relay>) -> Self {
+    pub(super) fn new(workers: usize, observer: Observer, relay: Option<Relay>) -> Self {
         Self {
             epochs: Vec::new(),
             waiting: Vec::new(),
@@ -208,50 +208,50 @@ impl Recorder {
         }
     }
 
-    pub fn add_model_time(&mut self, took: Duration) {
+    pub(super) fn add_model_time(&mut self, took: Duration) {
         self.model += took;
     }
 
-    pub fn add_evaluation_time(&mut self, took: Duration) {
+    pub(super) fn add_evaluation_time(&mut self, took: Duration) {
         self.evaluation += took;
         self.model += took;
     }
 
     /// Something took so long that is no part of the training.
-    pub fn pause(&mut self, took: Duration) {
+    pub(super) fn pause(&mut self, took: Duration) {
         self.evaluation += took;
     }
 
     /// Real time of training so far.
-    pub fn measured(&self) -> Duration {
+    pub(super) fn measured(&self) -> Duration {
         self.before + self.started.elapsed().saturating_sub(self.evaluation)
     }
 
     /// Goes on after so much real time of training; what it took to come to this point is no part
     /// of it.
-    pub fn go_on_after(&mut self, measured: Duration) {
+    pub(super) fn go_on_after(&mut self, measured: Duration) {
         self.before = measured;
         (self.started, self.evaluation) = (Instant::now(), Duration::ZERO);
     }
 
     /// What the messages of a worker lost in compression so far.
-    pub fn coding_errors_of(&self, rank: usize) -> Vec<((usize, Lane), CodingError)> {
+    pub(super) fn coding_errors_of(&self, rank: usize) -> Vec<((usize, Lane), CodingError)> {
         let all = self.coding_errors.iter();
         let own = all.filter(|((_, lane), _)| lane.from as usize == rank);
         own.map(|(at, error)| (*at, *error)).collect()
     }
 
-    pub const fn set_parameters(&mut self, parameters: usize) {
+    pub(super) const fn set_parameters(&mut self, parameters: usize) {
         self.parameters = parameters;
     }
 
-    pub fn add_coding_error(&mut self, epoch: usize, lane: Lane, error: CodingError) {
+    pub(super) fn add_coding_error(&mut self, epoch: usize, lane: Lane, error: CodingError) {
         let so_far = self.coding_errors.entry((epoch, lane)).or_default();
         *so_far = so_far.plus(error);
     }
 
     /// Takes what a worker of this process says; that, with the time at which it did.
-    pub fn report(
+    pub(super) fn report(
         &mut self,
         rank: usize,
         epoch: usize,
@@ -287,7 +287,7 @@ impl Recorder {
     }
 
     /// Takes one worker's report; the epoch is complete when all have given theirs.
-    pub fn take(&mut self, report: Report) {
+    pub(super) fn take(&mut self, report: Report) {
         let epoch = report.epoch;
         if self.waiting.len() <= epoch {
             self.waiting.resize_with(epoch + 1, BTreeMap::new);
@@ -335,7 +335,11 @@ impl Recorder {
         self.epochs.push(record);
     }
 
-    pub fn into_outcome(mut self, results: EngineResults, peak_memory_bytes: u64) -> Outcome {
+    pub(super) fn into_outcome(
+        mut self,
+        results: EngineResults,
+        peak_memory_bytes: u64,
+    ) -> Outcome {
         // Reports of several processes may complete a later epoch first.
         self.epochs.sort_by_key(|record| record.epoch);
         let measured = self.measured();

@@ -44,7 +44,7 @@ const fn is_yes(value: &bool) -> bool {
 
 impl TrainingConfig {
     /// Whether the model is evaluated after this epoch of so many.
-    pub const fn evaluates(&self, epoch: usize, epochs: usize) -> bool {
+    pub(crate) const fn evaluates(&self, epoch: usize, epochs: usize) -> bool {
         (epoch + 1).is_multiple_of(self.evaluate_every) || epoch + 1 == epochs
     }
 }

@@ -25,7 +25,7 @@ const MOST_CALLS: usize = 100;
 
 /// An operation as it was timed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct OperationTime {
+pub(crate) struct OperationTime {
     /// What is computed.
     pub operation: &'static str,
     /// Columns of its rows.
@@ -40,7 +40,7 @@ pub struct OperationTime {
 
 impl OperationTime {
     /// The median of the readings, seconds.
-    pub fn median(&self) -> f64 {
+    pub(crate) fn median(&self) -> f64 {
         self.seconds
             .get(self.seconds.len() / 2)
             .copied()
@@ -48,18 +48,18 @@ impl OperationTime {
     }
 
     /// Bytes per second.
-    pub fn bandwidth(&self) -> f64 {
+    pub(crate) fn bandwidth(&self) -> f64 {
         self.bytes / self.median()
     }
 
     /// Operations per second.
-    pub fn rate(&self) -> f64 {
+    pub(crate) fn rate(&self) -> f64 {
         self.operations / self.median()
     }
 }
 
 /// Most nodes whose rows a device holds, in one piece and in the loops of its kernels.
-pub fn most_nodes(device: &WorkerDevice) -> usize {
+pub(crate) fn most_nodes(device: &WorkerDevice) -> usize {
     let row = (WIDTH * size_of::<f32>()) as u64;
     let held = device.largest_tensor.map(|bytes| bytes / row);
     let held = held.map_or(usize::MAX, |rows| {
@@ -74,7 +74,7 @@ pub fn most_nodes(device: &WorkerDevice) -> usize {
 ///
 /// # Panics
 /// If `graph` has no nodes.
-pub fn time_operations(
+pub(crate) fn time_operations(
     device: &WorkerDevice,
     graph: &Csr,
     readings: usize,

@@ -91,7 +91,7 @@ impl Trace {
     }
 
     /// Whether something was left out because there was too much of it.
-    pub const fn is_cut(&self) -> bool {
+    pub(crate) const fn is_cut(&self) -> bool {
         self.is_cut
     }
 

@@ -343,7 +343,7 @@ impl Worker {
     ///
     /// # Errors
     /// As [`Self::begin_epoch`].
-    pub fn begin_epoch_as(
+    pub(crate) fn begin_epoch_as(
         &mut self,
         epoch: usize,
         decided: Option<&Decision>,
@@ -366,7 +366,7 @@ impl Worker {
 
     /// From whom the next exchange expects messages, as the plan says: so that workers that ask
     /// each other for rows know who will.
-    pub fn planned_senders(&self) -> Vec<usize> {
+    pub(crate) fn planned_senders(&self) -> Vec<usize> {
         self.following.senders()
     }
 
@@ -388,7 +388,7 @@ impl Worker {
 
     /// States what this worker's messages of an epoch lost in compression, for the tables; `first`
     /// is the kind of the first layer's rows.
-    pub fn measured_errors(&self, epoch: usize, errors: &CodingErrors, first: TrafficKind) {
+    pub(crate) fn measured_errors(&self, epoch: usize, errors: &CodingErrors, first: TrafficKind) {
         for (&(layer, lane), &error) in errors {
             let lane = lane.lane(layer, first);
             self.recorder().add_coding_error(epoch, lane, error);

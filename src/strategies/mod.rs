@@ -8,31 +8,31 @@
 #[doc = include_str!("../../docs/add-a-strategy.md")]
 mod guide {}
 
-pub mod adaqp;
-pub mod bns;
-pub mod cagnet;
-pub mod cluster;
-pub mod distdgl;
-pub mod distgnn;
-pub mod ecgraph;
-pub mod fedgcn;
-pub mod fixed;
-pub mod full;
-pub mod grappa;
-pub mod isolated;
-pub mod llcg;
+mod adaqp;
+mod bns;
+mod cagnet;
+mod cluster;
+mod distdgl;
+mod distgnn;
+mod ecgraph;
+mod fedgcn;
+mod fixed;
+mod full;
+pub(crate) mod grappa;
+mod isolated;
+mod llcg;
 pub mod parts;
-pub mod pipe;
+mod pipe;
 mod registration;
 mod registry;
 pub mod retexo;
-pub mod sancus;
+mod sancus;
 mod strategy;
-pub mod sylvie;
-pub mod train;
-pub mod varco;
+mod sylvie;
+mod train;
+mod varco;
 
-pub use registration::{Read, Registration, options};
+pub use registration::{Registration, options};
 pub use registry::Registry;
 pub use strategy::{
     BatchUse, Needs, OptionError, OptionInfo, Strategy, StrategyInfo, Training, run, run_keeping,

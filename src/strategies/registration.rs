@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use super::{OptionError, Strategy, StrategyInfo};
 
 /// How a strategy is read from its options, a table without `kind` and `label`.
-pub type Read = fn(&toml::Table) -> Result<Box<dyn Strategy>, OptionError>;
+pub(crate) type Read = fn(&toml::Table) -> Result<Box<dyn Strategy>, OptionError>;
 
 /// A strategy by name.
 #[derive(Clone, Copy)]

@@ -13,7 +13,7 @@ use crate::strategies::grappa::variable_chunk;
 /// Kinds of designs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum DesignKind {
+pub(crate) enum DesignKind {
     /// Each node to any worker, independently.
     Independent,
     /// Nodes dealt to workers, as many to each as can be.
@@ -26,7 +26,7 @@ pub enum DesignKind {
 
 impl DesignKind {
     /// Its name in experiment files.
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Independent => "independent",
             Self::Random => "random",
@@ -36,14 +36,14 @@ impl DesignKind {
     }
 
     /// Whether chunks are dealt and not nodes.
-    pub const fn has_chunks(self) -> bool {
+    pub(crate) const fn has_chunks(self) -> bool {
         matches!(self, Self::Grouping | Self::Sweep)
     }
 }
 
 /// A design over the nodes of one graph.
 #[derive(Clone, Debug)]
-pub struct Design {
+pub(crate) struct Design {
     kind: DesignKind,
     workers: usize,
     /// The unit of each node.
@@ -62,7 +62,7 @@ pub(super) struct Worker {
 
 impl Design {
     /// A design whose units are the nodes: `Independent` or `Random`.
-    pub fn of_nodes(kind: DesignKind, nodes: usize, workers: usize) -> Self {
+    pub(crate) fn of_nodes(kind: DesignKind, nodes: usize, workers: usize) -> Self {
         Self {
             kind,
             workers,
@@ -73,7 +73,12 @@ impl Design {
 
     /// A design whose units are chunks, given the chunk of each node: `Grouping`, or `Sweep` with
     /// as many chunks as workers.
-    pub fn of_chunks(kind: DesignKind, chunk: Vec<u32>, chunks: usize, workers: usize) -> Self {
+    pub(crate) fn of_chunks(
+        kind: DesignKind,
+        chunk: Vec<u32>,
+        chunks: usize,
+        workers: usize,
+    ) -> Self {
         Self {
             kind,
             workers,
@@ -83,7 +88,7 @@ impl Design {
     }
 
     /// Its inclusion probabilities.
-    pub fn inclusion(&self) -> Inclusion {
+    pub(crate) fn inclusion(&self) -> Inclusion {
         let (units, workers) = (self.units, self.workers);
         match self.kind {
             DesignKind::Independent => Inclusion::Independent { workers },
@@ -93,7 +98,7 @@ impl Design {
     }
 
     /// The unit of each node.
-    pub fn units(&self) -> &[u32] {
+    pub(crate) fn units(&self) -> &[u32] {
         &self.unit
     }
 
@@ -104,7 +109,7 @@ impl Design {
     }
 
     /// How many outcomes there are; all are equally likely. A float, for it is soon large.
-    pub fn outcomes(&self) -> f64 {
+    pub(crate) fn outcomes(&self) -> f64 {
         match self.kind {
             DesignKind::Independent => (self.workers as f64).powf(self.units as f64),
             DesignKind::Random | DesignKind::Grouping => {

@@ -13,7 +13,7 @@ use crate::strategies::grappa::estimators::{
 /// capped, in this order: coverage, κ, normalisation, cap, batch, λ.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Estimator {
+pub(crate) struct Estimator {
     /// What corrects for missing neighbours.
     pub weight: Weight,
     /// How it is pulled towards 1.
@@ -70,7 +70,7 @@ pub(super) struct Batch {
 impl Estimator {
     /// What tables and figures call it: the weight, and in brackets what differs from doing
     /// nothing.
-    pub fn label(&self) -> String {
+    pub(crate) fn label(&self) -> String {
         let mut parts = Vec::new();
         if self.normalise != Normalise::None {
             parts.push(self.normalise.name().to_owned());
@@ -97,7 +97,7 @@ impl Estimator {
     ///
     /// # Errors
     /// The key that does not fit and what to do, as the rest of a sentence.
-    pub fn check(&self) -> Result<(), (&'static str, String)> {
+    pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
         let name = self.weight.name();
         let of_batches = matches!(self.shrinkage, Shrinkage::Lambda | Shrinkage::JamesStein);
         let weighs_nodes = !matches!(self.weight, Weight::None | Weight::EdgeHt);

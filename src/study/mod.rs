@@ -35,21 +35,21 @@ use thiserror::Error;
 use crate::graph::Csr;
 use crate::rng::{Purpose, stream};
 use crate::strategies::grappa::estimators::{Weight, coverage, edge_ht, halo_hops};
-pub use design::{Design, DesignKind};
+pub(crate) use design::{Design, DesignKind};
 use estimator::Batch;
-pub use estimator::Estimator;
+pub(crate) use estimator::Estimator;
 use moments::Moments;
-pub use moments::{Measured, Summary};
-pub use toy::{Loss, Toy};
+pub(crate) use moments::Summary;
+pub(crate) use toy::{Loss, Toy};
 use view::{Operators, View};
 use walks::{empty_probability, expected_coverage};
 
 /// Layers of the toy network, and thus hops of its coverage.
-pub const LAYERS: usize = 2;
+pub(crate) const LAYERS: usize = 2;
 
 /// A graph to train on, and the network whose gradient is estimated.
 #[derive(Clone, Debug)]
-pub struct Problem {
+pub(crate) struct Problem {
     /// Undirected.
     pub graph: Csr,
     /// `[nodes, width]`, row by row.
@@ -67,7 +67,7 @@ pub struct Problem {
 
 /// How many outcomes are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sampling {
+pub(crate) struct Sampling {
     /// Designs with no more outcomes than this are summed exactly.
     pub enumerate_up_to: usize,
     /// Draws of any other design.
@@ -78,7 +78,7 @@ pub struct Sampling {
 
 /// What was found under one design.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub(crate) struct Found {
     /// Mean expected coverage of the training nodes over as many hops as the network has layers,
     /// one fewer with the halo.
     pub coverage: f64,
@@ -102,7 +102,7 @@ pub enum StudyError {
 
 impl Problem {
     /// Trains the toy network by gradient descent on the full loss.
-    pub fn descend(&mut self, steps: usize, learning_rate: f64) {
+    pub(crate) fn descend(&mut self, steps: usize, learning_rate: f64) {
         for _ in 0..steps {
             let gradient = self.full_gradient();
             self.toy.step(&gradient, learning_rate);
@@ -110,7 +110,7 @@ impl Problem {
     }
 
     /// The mean gradient over all training nodes with everything seen, `[parameters]`.
-    pub fn full_gradient(&self) -> Vec<f64> {
+    pub(crate) fn full_gradient(&self) -> Vec<f64> {
         let everything = vec![true; self.graph.nodes()];
         let operators = View::new(self, &everything, false).mean_operators();
         let gradients = self.toy.gradients(self, &operators, &self.train);
@@ -124,7 +124,7 @@ impl Problem {
     ///
     /// # Errors
     /// [`StudyError::NoGradient`].
-    pub fn measure(
+    pub(crate) fn measure(
         &self,
         design: &Design,
         halo: bool,

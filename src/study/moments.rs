@@ -8,7 +8,7 @@ const BLOCKS: usize = 20;
 
 /// A number and, if it comes from a sample of outcomes, its standard error.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Measured {
+pub(crate) struct Measured {
     /// The number.
     pub value: f64,
     /// Standard error by the jackknife over 20 groups of outcomes; `None` if the number is exact.
@@ -17,7 +17,7 @@ pub struct Measured {
 
 /// What is known of an estimator. Lengths are in lengths of the full gradient.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Summary {
+pub(crate) struct Summary {
     /// `‖E ĝ − g‖/‖g‖`; of a sample, the noise in the mean is subtracted.
     pub bias: Measured,
     /// `√(E‖ĝ − E ĝ‖²)/‖g‖`.
@@ -67,7 +67,7 @@ pub(super) struct Moments<'a> {
 
 impl<'a> Moments<'a> {
     /// Of estimates of `target`.
-    pub fn new(target: &'a [f64]) -> Self {
+    pub(super) fn new(target: &'a [f64]) -> Self {
         let sums = Sums {
             error: vec![0.0; target.len()],
             ..Sums::default()
@@ -79,7 +79,7 @@ impl<'a> Moments<'a> {
     }
 
     /// One outcome's estimate, and the unweighted one.
-    pub fn add(&mut self, outcome: usize, estimate: &[f64], plain: &[f64]) {
+    pub(super) fn add(&mut self, outcome: usize, estimate: &[f64], plain: &[f64]) {
         // Dealt in turn, so that groups are alike in size whatever the number of samples.
         let block = &mut self.blocks[outcome % BLOCKS];
         block.count += 1.0;
@@ -93,7 +93,7 @@ impl<'a> Moments<'a> {
     }
 
     /// The numbers: of all outcomes there are, or estimated from a sample.
-    pub fn summary(&self, exact: bool) -> Summary {
+    pub(super) fn summary(&self, exact: bool) -> Summary {
         let mut total = Sums {
             error: vec![0.0; self.target.len()],
             ..Sums::default()

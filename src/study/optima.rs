@@ -5,7 +5,7 @@ use crate::strategies::grappa::estimators::{james_stein_of_sums, positive_part, 
 /// The batch weight `w_b` that minimises `‖w_b ḡ − G*‖²`: `⟨ḡ, G*⟩/‖ḡ‖²`, given the plain and the
 /// weighted mean (or sum) of the batch's gradients. The mean of `weights` if the plain one
 /// vanishes. *(Derived, §4.7.)*
-pub fn batch_projection(plain: &[f64], weighted: &[f64], weights: &[f64]) -> f64 {
+pub(super) fn batch_projection(plain: &[f64], weighted: &[f64], weights: &[f64]) -> f64 {
     let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum();
     ratio(product(plain, weighted), product(plain, plain), weights)
 }
@@ -13,14 +13,14 @@ pub fn batch_projection(plain: &[f64], weighted: &[f64], weights: &[f64]) -> f64
 /// λ from the batch weights of all workers and their variances:
 /// `max(0, 1 − Σ τ̂_j² / Σ (w_j − 1)²)`, which puts unbiased estimates into the λ with the least
 /// mean squared error, `(ω − 1)²/((ω − 1)² + τ²)`. *(Derived, §4.8.)*
-pub fn pooled_lambda(weights: &[f64], variances: &[f64]) -> f64 {
+pub(super) fn pooled_lambda(weights: &[f64], variances: &[f64]) -> f64 {
     positive_part(variances.iter().sum(), signal(weights))
 }
 
 /// λ of James and Stein (1961), positive part, for J weights of equal variance:
 /// `max(0, 1 − (J − 2) τ² / Σ (w_j − 1)²)`. It improves on no shrinkage whatever the true weights
 /// are if J > 2, and is 1 otherwise (0 without any weight). *(Derived, §4.8.)*
-pub fn james_stein(weights: &[f64], variance: f64) -> f64 {
+pub(super) fn james_stein(weights: &[f64], variance: f64) -> f64 {
     james_stein_of_sums(weights.len(), signal(weights), variance)
 }
 
@@ -32,7 +32,7 @@ fn signal(weights: &[f64]) -> f64 {
 /// `E⟨e_i, e_j⟩` of their errors: `(m00 − m01)/(m00 + m11 − 2 m01)`, clipped to `[0, 1]`; 0 if they
 /// are the same. If ĝ1 is unbiased, `m00 = ‖β‖² + V0`, `m01 = C` and `m11 = V1`, which is the
 /// formula of §4.8. *(Derived.)*
-pub fn gradient_lambda(m00: f64, m01: f64, m11: f64) -> f64 {
+pub(super) fn gradient_lambda(m00: f64, m01: f64, m11: f64) -> f64 {
     let distance = m00 + m11 - 2.0 * m01;
     if distance > 0.0 {
         ((m00 - m01) / distance).clamp(0.0, 1.0)

@@ -2,7 +2,7 @@
 
 /// All `workers^units` assignments of units to workers, each as the worker of every unit; all
 /// equally likely under independent assignment.
-pub fn assignments(units: usize, workers: usize) -> impl Iterator<Item = Vec<u32>> {
+pub(super) fn assignments(units: usize, workers: usize) -> impl Iterator<Item = Vec<u32>> {
     let mut next = (workers > 0 || units == 0).then(|| vec![0_u32; units]);
     std::iter::from_fn(move || {
         let current = next.take()?;
@@ -22,7 +22,7 @@ pub fn assignments(units: usize, workers: usize) -> impl Iterator<Item = Vec<u32
 
 /// All assignments in which worker k holds `sizes[k]` units, in lexicographic order; all equally
 /// likely under balanced random assignment.
-pub fn balanced_assignments(sizes: &[usize]) -> impl Iterator<Item = Vec<u32>> + use<> {
+pub(super) fn balanced_assignments(sizes: &[usize]) -> impl Iterator<Item = Vec<u32>> + use<> {
     let first: Vec<u32> = (0_u32..)
         .zip(sizes)
         .flat_map(|(worker, &size)| std::iter::repeat_n(worker, size))
@@ -55,14 +55,14 @@ fn permute(values: &mut [u32]) -> bool {
 
 /// The sizes of workers that `units` units are dealt to in turn: equal, or one more for the first
 /// ones.
-pub fn balanced_sizes(units: usize, workers: usize) -> Vec<usize> {
+pub(super) fn balanced_sizes(units: usize, workers: usize) -> Vec<usize> {
     (0..workers)
         .map(|worker| units / workers + usize::from(worker < units % workers))
         .collect()
 }
 
 /// How many [`balanced_assignments`] there are, `n!/Π s_k!`; as a float, for it is soon large.
-pub fn count_of_balanced_assignments(sizes: &[usize]) -> f64 {
+pub(super) fn count_of_balanced_assignments(sizes: &[usize]) -> f64 {
     let (mut count, mut placed) = (1.0, 0.0);
     for &size in sizes {
         for i in 1..=size {

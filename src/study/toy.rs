@@ -10,7 +10,7 @@ use super::view::{Operators, Rows};
 /// What is minimised at each training node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Loss {
+pub(crate) enum Loss {
     /// Cross-entropy of the softmax.
     #[default]
     CrossEntropy,
@@ -20,7 +20,7 @@ pub enum Loss {
 
 /// The network: `W₁ [features, hidden]` and `W₂ [hidden, classes]`, without biases.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Toy {
+pub(crate) struct Toy {
     features: usize,
     hidden: usize,
     classes: usize,
@@ -39,7 +39,11 @@ struct Hidden {
 
 impl Toy {
     /// Uniform weights in `± √(6/(rows + columns))` (Glorot and Bengio, 2010).
-    pub fn new([features, hidden, classes]: [usize; 3], loss: Loss, random: &mut impl Rng) -> Self {
+    pub(crate) fn new(
+        [features, hidden, classes]: [usize; 3],
+        loss: Loss,
+        random: &mut impl Rng,
+    ) -> Self {
         use rand::RngExt;
         let mut parameters = Vec::new();
         for (rows, columns) in [(features, hidden), (hidden, classes)] {
@@ -57,7 +61,7 @@ impl Toy {
     }
 
     /// `W₁` and then `W₂`, row by row.
-    pub fn parameters(&self) -> &[f64] {
+    pub(crate) fn parameters(&self) -> &[f64] {
         &self.parameters
     }
 

@@ -22,13 +22,13 @@ impl Rows {
     }
 
     /// Sources of a node and what each is multiplied by.
-    pub fn row(&self, node: usize) -> &[(u32, f64)] {
+    pub(super) fn row(&self, node: usize) -> &[(u32, f64)] {
         let start = node.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.entries[start..self.ends[node]]
     }
 
     /// The number of nodes.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.ends.len()
     }
 }
@@ -52,7 +52,7 @@ pub(super) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    pub fn new(problem: &'a Problem, inner: &'a [bool], halo: bool) -> Self {
+    pub(super) fn new(problem: &'a Problem, inner: &'a [bool], halo: bool) -> Self {
         Self {
             problem,
             inner,
@@ -69,7 +69,7 @@ impl<'a> View<'a> {
     }
 
     /// How many neighbours of a node that it holds it sees.
-    pub fn seen(&self, node: u32) -> usize {
+    pub(super) fn seen(&self, node: u32) -> usize {
         self.neighbours(node)
             .iter()
             .filter(|&&u| self.halo || self.is_inner(u))
@@ -77,7 +77,7 @@ impl<'a> View<'a> {
     }
 
     /// The edges between nodes that it holds.
-    pub fn local_graph(&self) -> Csr {
+    pub(super) fn local_graph(&self) -> Csr {
         let nodes = self.inner.len();
         let held = (0_u32..).zip(self.inner).filter(|(_, inner)| **inner);
         let edges = held.flat_map(|(v, _)| {
@@ -91,7 +91,7 @@ impl<'a> View<'a> {
 
     /// The mean over what is seen, as a worker computes that knows no better: halo nodes have no
     /// in-edges and are themselves, if they have self-loops.
-    pub fn mean_operators(&self) -> Operators {
+    pub(super) fn mean_operators(&self) -> Operators {
         let row = |v: u32| {
             let neighbours = if self.is_inner(v) {
                 self.neighbours(v)
@@ -117,7 +117,7 @@ impl<'a> View<'a> {
     /// Sums over what is seen, each message by its share of the global degree times
     /// `weight(destination, source)`. With the halo the last hop is complete, and the first one
     /// takes only nodes that have it.
-    pub fn weighted_operators(&self, weight: impl Fn(u32, u32) -> f64) -> Operators {
+    pub(super) fn weighted_operators(&self, weight: impl Fn(u32, u32) -> f64) -> Operators {
         let hop = |complete: bool| {
             let row = |v: u32| {
                 if !self.is_inner(v) {

@@ -9,7 +9,12 @@ use crate::strategies::grappa::estimators::{Inclusion, none_seen};
 /// exactly, by following every walk: a walk stays with the probability that all units it meets are
 /// seen, however often it comes back to them. `unit` is that of each node. O(Σ d^hops) time.
 /// *(Derived.)*
-pub fn expected_coverage(graph: &Csr, unit: &[u32], inclusion: Inclusion, hops: usize) -> Vec<f64> {
+pub(super) fn expected_coverage(
+    graph: &Csr,
+    unit: &[u32],
+    inclusion: Inclusion,
+    hops: usize,
+) -> Vec<f64> {
     (0..graph.nodes())
         .map(|v| {
             let mut met = vec![unit[v]];
@@ -48,7 +53,7 @@ fn staying_walks(
 }
 
 /// `p0` of every node; see [`none_seen`].
-pub fn empty_probability(graph: &Csr, unit: &[u32], inclusion: Inclusion) -> Vec<f64> {
+pub(super) fn empty_probability(graph: &Csr, unit: &[u32], inclusion: Inclusion) -> Vec<f64> {
     let of = |v: usize| {
         let units = graph.neighbours(v).iter();
         let units = units.map(|&u| unit[u as usize] as usize).collect();
@@ -61,7 +66,7 @@ pub fn empty_probability(graph: &Csr, unit: &[u32], inclusion: Inclusion) -> Vec
 /// As [`expected_coverage`] but as if every step were seen independently, `(P ∘ π)^L · 1`: `hops`
 /// passes over the edges, exact for one hop. For more it ignores that walks come back, and is
 /// therefore too low in independent designs. *(Derived.)*
-pub fn expected_coverage_by_hop(
+pub(super) fn expected_coverage_by_hop(
     graph: &Csr,
     unit: &[u32],
     inclusion: Inclusion,

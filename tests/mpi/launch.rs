@@ -10,33 +10,33 @@ use std::time::{Duration, Instant};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_grapevine");
 
 /// What a call of the program left.
-pub struct Ran {
+pub(crate) struct Ran {
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
 }
 
 /// The program, running on several processes.
-pub struct Started {
+pub(crate) struct Started {
     child: Child,
     stdout: JoinHandle<String>,
     stderr: JoinHandle<String>,
 }
 
 /// Runs the program by itself.
-pub fn grapevine(folder: &Path, arguments: &[&str]) -> Ran {
+pub(crate) fn grapevine(folder: &Path, arguments: &[&str]) -> Ran {
     let mut command = Command::new(PROGRAM);
     command.args(arguments);
     begin(folder, command).wait(LIMIT)
 }
 
 /// Runs the program on so many processes.
-pub fn mpirun(folder: &Path, processes: usize, arguments: &[&str]) -> Ran {
+pub(crate) fn mpirun(folder: &Path, processes: usize, arguments: &[&str]) -> Ran {
     start(folder, processes, arguments).wait(LIMIT)
 }
 
 /// Runs the program on one process for each list of arguments.
-pub fn mpirun_each(folder: &Path, arguments: &[&[&str]]) -> Ran {
+pub(crate) fn mpirun_each(folder: &Path, arguments: &[&[&str]]) -> Ran {
     let mut command = launcher();
     for (place, arguments) in arguments.iter().enumerate() {
         if place > 0 {
@@ -48,7 +48,7 @@ pub fn mpirun_each(folder: &Path, arguments: &[&[&str]]) -> Ran {
 }
 
 /// Starts the program on so many processes.
-pub fn start(folder: &Path, processes: usize, arguments: &[&str]) -> Started {
+pub(crate) fn start(folder: &Path, processes: usize, arguments: &[&str]) -> Started {
     let mut command = launcher();
     command
         .args(["-n", &processes.to_string(), PROGRAM])
@@ -96,7 +96,7 @@ fn all_of(source: Option<impl Read>) -> String {
 
 impl Started {
     /// Kills the process of a worker so that it can say nothing.
-    pub fn kill(&self, rank: usize) {
+    pub(crate) fn kill(&self, rank: usize) {
         let wanted = format!("OMPI_COMM_WORLD_RANK={rank}");
         let launcher = self.child.id();
         let processes = fs::read_dir("/proc").expect("the system lists processes");
@@ -119,7 +119,7 @@ impl Started {
     }
 
     /// What is left when the program has ended, which it must within `limit`.
-    pub fn wait(mut self, limit: Duration) -> Ran {
+    pub(crate) fn wait(mut self, limit: Duration) -> Ran {
         let start = Instant::now();
         let status = loop {
             if let Some(status) = self.child.try_wait().expect("it can be waited for") {

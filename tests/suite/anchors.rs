@@ -9,7 +9,7 @@ use grapevine::sim::{Outcome, Scores};
 use grapevine::strategies::parts::ExchangePoint;
 
 /// Strategies that lose nothing when there is nobody to send to.
-pub const LOSSLESS: [(&str, &str); 30] = [
+pub(crate) const LOSSLESS: [(&str, &str); 30] = [
     ("full", ""),
     ("full", "exchange = \"product\"\ncache_features = false"),
     ("full", "cache_features = false"),
@@ -100,7 +100,7 @@ fn name(case: &Case) -> String {
 
 /// Losses and accuracies of every epoch, to the bit. As the loss of an epoch is that of the parameters after the one before, these
 /// are equal too.
-pub fn assert_trains_as_one_device(case: &Case, kind: &str, options: &str) {
+pub(crate) fn assert_trains_as_one_device(case: &Case, kind: &str, options: &str) {
     let expected = single_device(&case.setting(Case::strategy(kind, options).as_ref()));
     let outcome = case.run(kind, options);
     let bits = |values: &[f64]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();

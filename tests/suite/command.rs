@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// All six strategies on a small graph, with modelled compute.
-pub const EXPERIMENT: &str = r#"name = "small"
+pub(crate) const EXPERIMENT: &str = r#"name = "small"
 seeds = [0, 1]
 [dataset]
 synthetic = { kind = "sbm", nodes = 600, classes = 4, features = 32, degree_within = 8, degree_between = 2 }
@@ -49,32 +49,32 @@ compare = { strategy = "isolated", to = "full", times_less = 1 }
 "#;
 
 /// What a call of the program left.
-pub struct Ran {
+pub(crate) struct Ran {
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
 }
 
 impl Ran {
-    pub fn json(&self) -> serde_json::Value {
+    pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout)
             .unwrap_or_else(|error| panic!("not one JSON document: {error}\n{}", self.stdout))
     }
 
     /// Asserts the exit code, and shows what was said if it is another.
-    pub fn expect(self, code: i32) -> Self {
+    pub(crate) fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, code, "{}\n{}", self.stdout, self.stderr);
         self
     }
 }
 
 /// Runs the program in `folder`.
-pub fn grapevine(folder: &Path, arguments: &[&str]) -> Ran {
+pub(crate) fn grapevine(folder: &Path, arguments: &[&str]) -> Ran {
     grapevine_with(folder, arguments, &[])
 }
 
 /// Runs the program in `folder` with environment variables.
-pub fn grapevine_with(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Ran {
+pub(crate) fn grapevine_with(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Ran {
     let output = Command::new(env!("CARGO_BIN_EXE_grapevine"))
         .current_dir(folder)
         .args(arguments)
@@ -89,7 +89,7 @@ pub fn grapevine_with(folder: &Path, arguments: &[&str], variables: &[(&str, &st
 }
 
 /// A new folder with an experiment in `x.toml`.
-pub fn folder_with(experiment: &str) -> tempfile::TempDir {
+pub(crate) fn folder_with(experiment: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder");
     fs::write(folder.path().join("x.toml"), experiment).expect("it can be written");
     folder

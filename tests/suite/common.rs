@@ -20,7 +20,7 @@ use grapevine::strategies::{self, OptionError, Registry, Strategy, Training};
 
 /// A cell in the making; every field has a small default.
 #[derive(Clone, Debug)]
-pub struct Case {
+pub(crate) struct Case {
     pub data: &'static str,
     pub workers: usize,
     pub method: PartitionMethod,
@@ -91,7 +91,7 @@ impl Default for Case {
     }
 }
 
-pub const KINDS: [ModelKind; 5] = [
+pub(crate) const KINDS: [ModelKind; 5] = [
     ModelKind::Gcn,
     ModelKind::Sage,
     ModelKind::SagePool,
@@ -99,17 +99,17 @@ pub const KINDS: [ModelKind; 5] = [
     ModelKind::Gin,
 ];
 
-pub const CORA: &str = "name = \"cora\"";
+pub(crate) const CORA: &str = "name = \"cora\"";
 
 impl Case {
-    pub fn strategy(kind: &str, options: &str) -> Box<dyn Strategy> {
+    pub(crate) fn strategy(kind: &str, options: &str) -> Box<dyn Strategy> {
         let options = options.parse().expect("options are TOML");
         let strategy = Registry::builtin().read(kind, &options);
         strategy.expect("options are valid")
     }
 
     /// The key of options that are refused, and what is said about it.
-    pub fn refused(&self, kind: &str, options: &str) -> (Option<String>, String) {
+    pub(crate) fn refused(&self, kind: &str, options: &str) -> (Option<String>, String) {
         match self.fit(&Registry::builtin(), kind, options) {
             Ok(_) => panic!("{kind} takes {options}"),
             Err(error) => (error.key, error.message),
@@ -117,7 +117,7 @@ impl Case {
     }
 
     /// Test accuracy of 60 epochs on Cora in random parts, at the best validation accuracy.
-    pub fn learnt(kind: &str, options: &str) -> f64 {
+    pub(crate) fn learnt(kind: &str, options: &str) -> f64 {
         let case = Self {
             data: CORA,
             layers: 2,
@@ -130,7 +130,7 @@ impl Case {
     }
 
     /// A strategy of a registry, fitted to this case.
-    pub fn fit(
+    pub(crate) fn fit(
         &self,
         registry: &Registry,
         kind: &str,
@@ -159,7 +159,7 @@ impl Case {
         devices
     }
 
-    pub fn setting(&self, strategy: &dyn Strategy) -> Arc<Setting> {
+    pub(crate) fn setting(&self, strategy: &dyn Strategy) -> Arc<Setting> {
         let base = Path::new(env!("CARGO_MANIFEST_DIR"));
         let spec: DatasetSpec = toml::from_str(self.data).expect("a data set");
         let dataset = spec.load(base, self.seed).expect("data");
@@ -256,13 +256,13 @@ impl Case {
     }
 
     /// Trains with a built-in strategy; see [`Self::train`].
-    pub fn run(&self, kind: &str, options: &str) -> Outcome {
+    pub(crate) fn run(&self, kind: &str, options: &str) -> Outcome {
         self.train(kind, Self::strategy(kind, options).as_ref())
     }
 
     /// Trains with any strategy. What it sent has been compared with its plan then, and its times are
     /// those of the plan played by itself.
-    pub fn train(&self, name: &str, strategy: &dyn Strategy) -> Outcome {
+    pub(crate) fn train(&self, name: &str, strategy: &dyn Strategy) -> Outcome {
         let setting = self.setting(strategy);
         let together = strategy.needs(&self.asked()).expect("it can").together;
         let training = strategy.fit(&setting);
@@ -291,7 +291,7 @@ impl Case {
 }
 
 /// What a strategy plans for each epoch before anything is decided on the way.
-pub fn planned(strategy: &dyn Strategy, setting: &Arc<Setting>) -> Ledger {
+pub(crate) fn planned(strategy: &dyn Strategy, setting: &Arc<Setting>) -> Ledger {
     let training = strategy.fit(setting).expect("it fits");
     let mut planner = training.planner();
     let mut plans = Ledger::new();
@@ -302,14 +302,14 @@ pub fn planned(strategy: &dyn Strategy, setting: &Arc<Setting>) -> Ledger {
 }
 
 /// Makes the plan of a program in its setting.
-pub type Plan = dyn Fn(&Arc<Setting>) -> Box<dyn Planner> + Send + Sync;
+pub(crate) type Plan = dyn Fn(&Arc<Setting>) -> Box<dyn Planner> + Send + Sync;
 
 /// What one worker does.
-pub type Deeds = dyn Fn(&mut Worker) -> Result<(), SimError> + Send + Sync;
+pub(crate) type Deeds = dyn Fn(&mut Worker) -> Result<(), SimError> + Send + Sync;
 
 /// A strategy of a test: a plan, and a program that follows it.
 #[derive(Clone)]
-pub struct Program {
+pub(crate) struct Program {
     pub plan: Arc<Plan>,
     pub train: Arc<Deeds>,
 }
@@ -343,7 +343,7 @@ impl Training for FittedProgram {
 }
 
 /// Devices for a run. Logical graphics devices are slow to make: two serve all tests of the process.
-pub fn devices(backend: Backend, workers: usize) -> Vec<WorkerDevice> {
+pub(crate) fn devices(backend: Backend, workers: usize) -> Vec<WorkerDevice> {
     static GRAPHICS: OnceLock<Vec<WorkerDevice>> = OnceLock::new();
     let open = |workers| {
         let adapters = Vec::new();
@@ -356,7 +356,7 @@ pub fn devices(backend: Backend, workers: usize) -> Vec<WorkerDevice> {
 }
 
 /// The right to use the graphics devices, one test at a time; none without an adapter, which is then said.
-pub fn graphics(test: &str) -> Option<MutexGuard<'static, ()>> {
+pub(crate) fn graphics(test: &str) -> Option<MutexGuard<'static, ()>> {
     static TURN: Mutex<()> = Mutex::new(());
     #[cfg(feature = "wgpu")]
     let adapter = grapevine::sim::adapter_names().into_iter().next();
@@ -371,7 +371,7 @@ pub fn graphics(test: &str) -> Option<MutexGuard<'static, ()>> {
 }
 
 /// The backends of this build that are compared with flex.
-pub fn other_backends(test: &str) -> (Vec<Backend>, Option<MutexGuard<'static, ()>>) {
+pub(crate) fn other_backends(test: &str) -> (Vec<Backend>, Option<MutexGuard<'static, ()>>) {
     let graphics = graphics(test);
     let mut backends = Vec::new();
     if graphics.is_some() {
@@ -383,24 +383,24 @@ pub fn other_backends(test: &str) -> (Vec<Backend>, Option<MutexGuard<'static, (
     (backends, graphics)
 }
 
-pub fn losses(outcome: &Outcome) -> Vec<f64> {
+pub(crate) fn losses(outcome: &Outcome) -> Vec<f64> {
     outcome.epochs.iter().map(|record| record.loss).collect()
 }
 
 /// Its losses to the bit.
-pub fn bits(outcome: &Outcome) -> Vec<u64> {
+pub(crate) fn bits(outcome: &Outcome) -> Vec<u64> {
     losses(outcome).into_iter().map(f64::to_bits).collect()
 }
 
 /// Parameters rest, so that rows change by dropout alone.
-pub const RESTING: OptimizerConfig = OptimizerConfig::Sgd {
+pub(crate) const RESTING: OptimizerConfig = OptimizerConfig::Sgd {
     learning_rate: 0.0,
     weight_decay: 0.0,
     momentum: 0.0,
 };
 
 /// `‖a − b‖ / ‖b‖`.
-pub fn distance(a: &[f32], b: &[f32]) -> f64 {
+pub(crate) fn distance(a: &[f32], b: &[f32]) -> f64 {
     assert_eq!(a.len(), b.len());
     let norm = |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>().sqrt();
     let difference = norm(&mut a.iter().zip(b).map(|(a, b)| f64::from(*a) - f64::from(*b)));
@@ -408,7 +408,7 @@ pub fn distance(a: &[f32], b: &[f32]) -> f64 {
 }
 
 /// Asserts that two sequences agree, entry by entry, to a relative tolerance.
-pub fn assert_close(found: &[f64], expected: &[f64], tolerance: f64, what: &str) {
+pub(crate) fn assert_close(found: &[f64], expected: &[f64], tolerance: f64, what: &str) {
     assert_eq!(found.len(), expected.len(), "{what}");
     for (place, (f, e)) in found.iter().zip(expected).enumerate() {
         assert!(

@@ -7,14 +7,14 @@ use grapevine::sim::Scores;
 
 /// `[rows, columns]`, row after row.
 #[derive(Clone, Debug)]
-pub struct Matrix {
+pub(crate) struct Matrix {
     pub rows: usize,
     pub columns: usize,
     pub values: Vec<f64>,
 }
 
 impl Matrix {
-    pub fn new(columns: usize, values: Vec<f64>) -> Self {
+    pub(crate) fn new(columns: usize, values: Vec<f64>) -> Self {
         let rows = values.len() / columns;
         assert_eq!(rows * columns, values.len(), "whole rows");
         Self {
@@ -24,23 +24,23 @@ impl Matrix {
         }
     }
 
-    pub fn zeros(rows: usize, columns: usize) -> Self {
+    pub(crate) fn zeros(rows: usize, columns: usize) -> Self {
         Self::new(columns, vec![0.0; rows * columns])
     }
 
-    pub fn from_floats(columns: usize, values: &[f32]) -> Self {
+    pub(crate) fn from_floats(columns: usize, values: &[f32]) -> Self {
         Self::new(columns, values.iter().map(|&v| f64::from(v)).collect())
     }
 
     /// All features of a data set.
-    pub fn features(dataset: &Dataset) -> Self {
+    pub(crate) fn features(dataset: &Dataset) -> Self {
         let nodes: Vec<u32> = (0..).take(dataset.graph.nodes()).collect();
         let rows = dataset.features.dense_rows(&nodes);
         Self::from_floats(dataset.features.width(), &rows)
     }
 
     /// `weight(v, u)` in row `v` and column `u` for each edge from `u` to `v`.
-    pub fn gathering(graph: &Csr, weight: impl Fn(usize, usize) -> f64) -> Self {
+    pub(crate) fn gathering(graph: &Csr, weight: impl Fn(usize, usize) -> f64) -> Self {
         let nodes = graph.nodes();
         let mut all = Self::zeros(nodes, nodes);
         for v in 0..nodes {
@@ -51,11 +51,11 @@ impl Matrix {
         all
     }
 
-    pub fn row(&self, row: usize) -> &[f64] {
+    pub(crate) fn row(&self, row: usize) -> &[f64] {
         &self.values[row * self.columns..][..self.columns]
     }
 
-    pub fn transposed(&self) -> Self {
+    pub(crate) fn transposed(&self) -> Self {
         let columns = (0..self.columns).flat_map(|column| {
             let down = self.values.iter().skip(column).step_by(self.columns);
             down.copied()
@@ -63,7 +63,7 @@ impl Matrix {
         Self::new(self.rows, columns.collect())
     }
 
-    pub fn times(&self, other: &Self) -> Self {
+    pub(crate) fn times(&self, other: &Self) -> Self {
         assert_eq!(self.columns, other.rows, "a product");
         let mut product = Self::zeros(self.rows, other.columns);
         for (row, sums) in product.values.chunks_exact_mut(other.columns).enumerate() {
@@ -76,12 +76,12 @@ impl Matrix {
         product
     }
 
-    pub fn map(&self, of: impl Fn(f64) -> f64) -> Self {
+    pub(crate) fn map(&self, of: impl Fn(f64) -> f64) -> Self {
         Self::new(self.columns, self.values.iter().map(|&v| of(v)).collect())
     }
 
     /// Entry by entry; a single row of `other` stands for all rows.
-    pub fn with(&self, other: &Self, of: impl Fn(f64, f64) -> f64) -> Self {
+    pub(crate) fn with(&self, other: &Self, of: impl Fn(f64, f64) -> f64) -> Self {
         assert_eq!(self.columns, other.columns, "entry by entry");
         assert!(other.rows == 1 || other.rows == self.rows, "row by row");
         let others = other.values.iter().cycle();
@@ -89,31 +89,31 @@ impl Matrix {
         Self::new(self.columns, values.collect())
     }
 
-    pub fn plus(&self, other: &Self) -> Self {
+    pub(crate) fn plus(&self, other: &Self) -> Self {
         self.with(other, |a, b| a + b)
     }
 
-    pub fn scaled(&self, other: &Self) -> Self {
+    pub(crate) fn scaled(&self, other: &Self) -> Self {
         self.with(other, |a, b| a * b)
     }
 
-    pub fn relu(&self) -> Self {
+    pub(crate) fn relu(&self) -> Self {
         self.map(|value| value.max(0.0))
     }
 
     /// The gradient of what `relu` made `output` of, from that of `output`.
-    pub fn through_relu(&self, output: &Self) -> Self {
+    pub(crate) fn through_relu(&self, output: &Self) -> Self {
         self.with(output, |g, y| if y > 0.0 { g } else { 0.0 })
     }
 
-    pub fn column_sums(&self) -> Self {
+    pub(crate) fn column_sums(&self) -> Self {
         let all_ones = Self::new(self.rows, vec![1.0; self.rows]);
         all_ones.times(self)
     }
 }
 
 /// Flat parameters as matrices of these shapes.
-pub fn cut(values: &[f32], shapes: &[(usize, usize)]) -> Vec<Matrix> {
+pub(crate) fn cut(values: &[f32], shapes: &[(usize, usize)]) -> Vec<Matrix> {
     let mut rest = values;
     let mut all = Vec::new();
     for &(rows, columns) in shapes {
@@ -126,20 +126,20 @@ pub fn cut(values: &[f32], shapes: &[(usize, usize)]) -> Vec<Matrix> {
 }
 
 /// `Σ part · weight + bias`; the parameters are the weights in the order of the parts, then the bias.
-pub fn linear(parts: &[Matrix], parameters: &[Matrix]) -> Matrix {
+pub(crate) fn linear(parts: &[Matrix], parameters: &[Matrix]) -> Matrix {
     let products = parts.iter().zip(parameters).map(|(x, w)| x.times(w));
     let sum = products.reduce(|a, b| a.plus(&b)).expect("there are parts");
     sum.plus(&parameters[parts.len()])
 }
 
 /// The gradients of its parameters, from that of its output.
-pub fn of_linear(parts: &[Matrix], upstream: &Matrix) -> Vec<Matrix> {
+pub(crate) fn of_linear(parts: &[Matrix], upstream: &Matrix) -> Vec<Matrix> {
     let weights = parts.iter().map(|part| part.transposed().times(upstream));
     weights.chain([upstream.column_sums()]).collect()
 }
 
 /// The mean of `−log softmax` at the classes of all training nodes, and its gradient.
-pub fn cross_entropy(logits: &Matrix, dataset: &Dataset) -> (f64, Matrix) {
+pub(crate) fn cross_entropy(logits: &Matrix, dataset: &Dataset) -> (f64, Matrix) {
     let mut gradient = Matrix::zeros(logits.rows, logits.columns);
     let share = 1.0 / dataset.split.train.len() as f64;
     let mut loss = 0.0;
@@ -160,7 +160,7 @@ pub fn cross_entropy(logits: &Matrix, dataset: &Dataset) -> (f64, Matrix) {
 }
 
 /// Share of nodes whose largest logit is that of their class, and the mean cross-entropy of those that validate.
-pub fn scores(logits: &Matrix, dataset: &Dataset) -> Scores {
+pub(crate) fn scores(logits: &Matrix, dataset: &Dataset) -> Scores {
     let is_right = |node: &&u32| {
         let row = logits.row(**node as usize);
         let largest = (1..row.len()).fold(0, |best, c| if row[c] > row[best] { c } else { best });
@@ -192,7 +192,7 @@ fn mean_loss(logits: &Matrix, dataset: &Dataset) -> Option<f64> {
 }
 
 /// Asserts that accuracies agree but for one node of each set, the logits of which rounding may have made change places.
-pub fn assert_scores(found: &[Scores], expected: &[Scores], dataset: &Dataset, what: &str) {
+pub(crate) fn assert_scores(found: &[Scores], expected: &[Scores], dataset: &Dataset, what: &str) {
     assert_eq!(found.len(), expected.len(), "{what}");
     let split = &dataset.split;
     for (epoch, (found, expected)) in found.iter().zip(expected).enumerate() {
@@ -214,7 +214,7 @@ pub fn assert_scores(found: &[Scores], expected: &[Scores], dataset: &Dataset, w
 }
 
 /// Adam as in its paper (Kingma and Ba, 2015, algorithm 1), with `weight_decay` times the parameter added to its gradient.
-pub struct Adam {
+pub(crate) struct Adam {
     rate: f64,
     decay: f64,
     epsilon: f64,
@@ -224,7 +224,7 @@ pub struct Adam {
 }
 
 impl Adam {
-    pub fn new(config: &OptimizerConfig, parameters: &[Matrix]) -> Self {
+    pub(crate) fn new(config: &OptimizerConfig, parameters: &[Matrix]) -> Self {
         let OptimizerConfig::Adam {
             learning_rate,
             weight_decay,
@@ -244,7 +244,7 @@ impl Adam {
     }
 
     /// Changes the parameters, at `factor` times the learning rate.
-    pub fn step(&mut self, parameters: &mut [Matrix], gradients: &[Matrix], factor: f64) {
+    pub(crate) fn step(&mut self, parameters: &mut [Matrix], gradients: &[Matrix], factor: f64) {
         const BETA: [f64; 2] = [0.9, 0.999];
         self.steps += 1;
         assert_eq!(parameters.len(), gradients.len());

@@ -29,7 +29,7 @@ fn table(folder: &Path, name: &str) -> DataFrame {
         .drop_many(MEASURED)
 }
 
-pub fn assert_same_tables(folder: &Path, one: &str, other: &str) {
+pub(crate) fn assert_same_tables(folder: &Path, one: &str, other: &str) {
     let (one, other) = (folder.join(one), folder.join(other));
     for name in ["runs", "epochs"] {
         let (a, b) = (table(&one, name), table(&other, name));

@@ -347,6 +347,33 @@ fn the_walk_names_functions_that_are_there() {
     assert!(stops > 40, "only {stops} stops were found");
 }
 
+/// Items that the library offers to other crates. Lower it with what goes; raise it for what an author of a strategy, a codec, a
+/// topology or a claim needs, and for nothing else.
+const PUBLIC_ITEMS: usize = 950;
+
+#[test]
+fn the_public_interface_does_not_grow_unnoticed() {
+    const KINDS: [&str; 8] = [
+        "const", "enum", "fn", "mod", "static", "struct", "trait", "type",
+    ];
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = 0;
+    for file in rust_files(&root) {
+        let text = fs::read_to_string(&file).expect("it can be read");
+        // What says `pub` is public: the lint `unreachable_pub` sees to that.
+        let public = text
+            .lines()
+            .filter_map(|line| line.trim_start().strip_prefix("pub "));
+        let items =
+            public.filter(|item| KINDS.contains(&item.split(' ').next().unwrap_or_default()));
+        found += items.count();
+    }
+    assert!(
+        found <= PUBLIC_ITEMS,
+        "{found} public items: make what no other crate needs `pub(crate)`"
+    );
+}
+
 #[test]
 fn lines_of_documentation_fit_100_columns() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");

@@ -17,14 +17,14 @@ use grapevine::strategies::retexo;
 
 /// Which of the two forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub(crate) enum Form {
     Layers,
     Distributed,
 }
 
 /// What the next sub-model reads is made with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Freezes {
+pub(crate) enum Freezes {
     /// The parameters of best validation accuracy, without dropout: the paper's way.
     Best,
     /// Those of the last round, which is wrong.
@@ -33,7 +33,7 @@ pub enum Freezes {
     Dropped,
 }
 
-pub struct Trained {
+pub(crate) struct Trained {
     /// Of all rounds of all sub-models.
     pub losses: Vec<f64>,
     /// Of the rounds of the last sub-model.
@@ -42,7 +42,7 @@ pub struct Trained {
 
 /// Asserts that the losses would be others if dropout were on where features are frozen. Returns whether they would be if the last
 /// parameters were kept in place of the best.
-pub fn assert_tells_apart(
+pub(crate) fn assert_tells_apart(
     reference: impl Fn(Freezes) -> Trained,
     dropout: f64,
     what: &str,
@@ -386,7 +386,7 @@ fn gathering(setting: &Setting, form: Form) -> Matrix {
 }
 
 /// Trains the sub-models one after another for `rounds` rounds each, with the optimiser of the setting.
-pub fn train(setting: &Setting, form: Form, rounds: usize, freezes: Freezes) -> Trained {
+pub(crate) fn train(setting: &Setting, form: Form, rounds: usize, freezes: Freezes) -> Trained {
     let dataset = &setting.dataset;
     let gather = gathering(setting, form);
     // What the weights of a sub-model are multiplied with.

@@ -15,7 +15,7 @@ use grapevine::strategies::{OptionError, Strategy, Training};
 
 /// What worker `rank` saw.
 #[derive(Default)]
-pub struct Seen {
+pub(crate) struct Seen {
     /// All-reduced gradients, one per epoch and worker.
     pub gradients: Vec<Vec<Vec<f32>>>,
     /// Of the trained model, one per worker.
@@ -24,7 +24,7 @@ pub struct Seen {
 
 /// Exact training that sends everything in every epoch.
 #[derive(Default)]
-pub struct Probe {
+pub(crate) struct Probe {
     pub seen: Arc<Mutex<Seen>>,
     /// Where the exchange of a layer stands.
     pub point: ExchangePoint,
@@ -36,7 +36,7 @@ fn wires(setting: &Setting, point: ExchangePoint) -> Vec<Option<Wire>> {
 }
 
 /// Both cases have the same losses and gradients in every epoch, and in each the replicas agree.
-pub fn assert_same_steps(found: &Case, expected: &Case, what: &str) {
+pub(crate) fn assert_same_steps(found: &Case, expected: &Case, what: &str) {
     let train = |case: &Case| {
         let probe = Probe::default();
         let losses = losses(&case.train("probe", &probe));
@@ -56,7 +56,7 @@ pub fn assert_same_steps(found: &Case, expected: &Case, what: &str) {
 }
 
 /// Three layers on two workers, with plain steps, in which a wrong gradient shows.
-pub fn steady(kind: ModelKind, norm: NormKind) -> Case {
+pub(crate) fn steady(kind: ModelKind, norm: NormKind) -> Case {
     Case {
         kind,
         norm,

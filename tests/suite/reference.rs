@@ -12,7 +12,7 @@ use grapevine::model::{
 use grapevine::sim::{Scores, Setting};
 
 /// What a training leaves, epoch by epoch.
-pub struct Trained {
+pub(crate) struct Trained {
     pub losses: Vec<f64>,
     pub scores: Vec<Scores>,
     pub gradients: Vec<Vec<f32>>,
@@ -21,7 +21,7 @@ pub struct Trained {
 }
 
 /// One term of the loss: a graph over all nodes, and what the loss of each of them counts.
-pub struct Term {
+pub(crate) struct Term {
     /// In-neighbours of all nodes.
     pub graph: Csr,
     /// Those that each layer reads, where it does not read all.
@@ -38,7 +38,7 @@ type Scale = Box<dyn Fn(usize, u32, u32) -> f32>;
 
 impl Term {
     /// A term whose messages are as the model has them.
-    pub fn plain(graph: Csr, degrees: Vec<usize>, weights: Vec<(u32, f64)>) -> Self {
+    pub(crate) fn plain(graph: Csr, degrees: Vec<usize>, weights: Vec<(u32, f64)>) -> Self {
         Self {
             graph,
             drawn: Vec::new(),
@@ -49,14 +49,14 @@ impl Term {
     }
 
     /// What layers aggregate by.
-    pub fn block(&self, aggregation: Aggregation, layer: usize) -> Block {
+    pub(crate) fn block(&self, aggregation: Aggregation, layer: usize) -> Block {
         let graph = self.drawn.get(layer).unwrap_or(&self.graph);
         Block::new(graph, &self.degrees, aggregation).scaled(|v, u| (self.scale)(layer, v, u))
     }
 }
 
 /// The one term of centralised training: all edges, the mean over all training nodes.
-pub fn whole(setting: &Setting) -> Term {
+pub(crate) fn whole(setting: &Setting) -> Term {
     let dataset = &setting.dataset;
     let nodes = dataset.split.train.len() as f64;
     let weights = dataset.split.train.iter().map(|&v| (v, 1.0 / nodes));
@@ -67,18 +67,18 @@ pub fn whole(setting: &Setting) -> Term {
     )
 }
 
-pub fn degrees(graph: &Csr) -> Vec<usize> {
+pub(crate) fn degrees(graph: &Csr) -> Vec<usize> {
     (0..graph.nodes()).map(|v| graph.degree(v)).collect()
 }
 
 /// Trains on one device in the ordinary way.
-pub fn single_device(setting: &Setting) -> Trained {
+pub(crate) fn single_device(setting: &Setting) -> Trained {
     let term = whole(setting);
     train(setting, |_| std::slice::from_ref(&term))
 }
 
 /// Trains on one device with the sum of the terms of each epoch as the loss.
-pub fn train<'a>(setting: &Setting, terms: impl Fn(usize) -> &'a [Term]) -> Trained {
+pub(crate) fn train<'a>(setting: &Setting, terms: impl Fn(usize) -> &'a [Term]) -> Trained {
     let place = setting.devices[0].place.clone();
     let dataset = &setting.dataset;
     let aggregation = match (setting.model.kind, setting.model.self_loops) {

@@ -10,7 +10,7 @@ use grapevine::sim::Setting;
 
 /// Options of one run, as text for the strategy and as facts for the reference.
 #[derive(Clone, Copy, Debug)]
-pub struct Variant {
+pub(crate) struct Variant {
     pub schedule: &'static str,
     /// Chunks per worker.
     pub each: usize,
@@ -26,11 +26,11 @@ pub struct Variant {
     pub seen: bool,
 }
 
-pub const EVERY: usize = 2;
+pub(crate) const EVERY: usize = 2;
 const KAPPA: f64 = 3.0;
 const LAMBDA: f64 = 0.25;
 
-pub const PLAIN: Variant = Variant {
+pub(crate) const PLAIN: Variant = Variant {
     schedule: "sweep",
     each: 1,
     halo: true,
@@ -68,7 +68,7 @@ impl Share {
 }
 
 impl Variant {
-    pub fn options(&self, workers: usize) -> String {
+    pub(crate) fn options(&self, workers: usize) -> String {
         let Self {
             schedule,
             each,
@@ -105,12 +105,12 @@ impl Variant {
         )
     }
 
-    pub fn switches(&self, epoch: usize) -> bool {
+    pub(crate) fn switches(&self, epoch: usize) -> bool {
         epoch == 0 || (self.schedule != "fixed" && epoch.is_multiple_of(EVERY))
     }
 
     /// Whether workers tell each other anything about weights before an epoch.
-    pub fn talks(&self, epoch: usize, layers: usize) -> bool {
+    pub(crate) fn talks(&self, epoch: usize, layers: usize) -> bool {
         let weighs = !matches!(self.weight, "none" | "edge_ht");
         // A mean on which nothing else depends travels with the gradients.
         let of_batch = self.weight.starts_with("batch");
@@ -123,7 +123,7 @@ impl Variant {
     }
 
     /// The chunks of each worker in an epoch, those that it trains first.
-    pub fn held(&self, setting: &Setting, epoch: usize) -> Vec<Vec<usize>> {
+    pub(crate) fn held(&self, setting: &Setting, epoch: usize) -> Vec<Vec<usize>> {
         let (workers, each) = (setting.workers(), self.each);
         let all = workers * each;
         let round = if self.schedule == "fixed" {
@@ -189,7 +189,7 @@ impl Variant {
     }
 
     /// Features that travel in an epoch, as rows.
-    pub fn fetched(&self, setting: &Setting, epoch: usize) -> usize {
+    pub(crate) fn fetched(&self, setting: &Setting, epoch: usize) -> usize {
         let chunk = chunks(setting);
         let shares = self.shares(setting, epoch);
         let remote = |worker: usize, share: &Share| {
@@ -204,12 +204,12 @@ impl Variant {
     }
 
     /// The terms of all workers in an epoch. Gradient norms are those of the initial model.
-    pub fn terms(&self, setting: &Setting, epoch: usize) -> Vec<Term> {
+    pub(crate) fn terms(&self, setting: &Setting, epoch: usize) -> Vec<Term> {
         self.terms_of(setting, epoch, &|_, train| train.to_vec())
     }
 
     /// As [`Self::terms`], where of a worker's training nodes those in its batch train.
-    pub fn terms_of(
+    pub(crate) fn terms_of(
         &self,
         setting: &Setting,
         epoch: usize,
@@ -386,7 +386,7 @@ impl Variant {
 }
 
 /// The chunk of each node.
-pub fn chunks(setting: &Setting) -> Vec<usize> {
+pub(crate) fn chunks(setting: &Setting) -> Vec<usize> {
     let Some(chunks) = &setting.chunks else {
         let owner = setting.partition.assignment.iter();
         return owner.map(|&worker| worker as usize).collect();
@@ -432,7 +432,7 @@ fn squared_norms(setting: &Setting, term: &Term, train: &[u32]) -> Vec<f64> {
 }
 
 /// All stored edges as (source, destination).
-pub fn edges(graph: &Csr) -> impl Iterator<Item = (u32, u32)> + Clone + '_ {
+pub(crate) fn edges(graph: &Csr) -> impl Iterator<Item = (u32, u32)> + Clone + '_ {
     (0_u32..)
         .take(graph.nodes())
         .flat_map(|v| graph.neighbours(v as usize).iter().map(move |&u| (u, v)))

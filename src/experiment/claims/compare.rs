@@ -118,7 +118,7 @@ struct CompareKeys {
 
 impl Comparison {
     /// Why the condition makes no sense for shares such as accuracies, if it does not.
-    pub fn misfit_of_shares(&self) -> Option<String> {
+    pub(crate) fn misfit_of_shares(&self) -> Option<String> {
         match self.condition {
             Condition::Relative { form, by, .. } => (form != Form::TimesLess && by > 1.0).then(|| {
                 format!("{by} is no difference of shares: accuracies are from 0 to 1, and 0.05 is five points")
@@ -222,7 +222,7 @@ impl Comparison {
     }
 
     /// The strategy or cell it is compared with, if any.
-    pub fn baseline(&self) -> Option<&str> {
+    pub(crate) fn baseline(&self) -> Option<&str> {
         match &self.condition {
             Condition::Relative { to, .. } => Some(to),
             Condition::Between { .. } => None,

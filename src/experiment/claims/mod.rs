@@ -136,7 +136,7 @@ fn measure(run: &RunRow, name: &str) -> Option<(f64, f64)> {
 
 impl ClaimSpec {
     /// The condition in words, for example `test_accuracy of varco within 0.01 of full`.
-    pub fn expected(&self) -> String {
+    pub(crate) fn expected(&self) -> String {
         format!("{} of {}", self.measure, self.compare)
     }
 

@@ -38,22 +38,22 @@ use super::claims::{self, ClaimSpec};
 use super::rows::distinct;
 use super::statistics::Statistics;
 use decode::decode;
-use error::Problem;
 use homes::SECTIONS;
 use locate::Document;
 use path::KeyPath;
 
-pub use error::ConfigError;
+pub use error::{ConfigError, Place, Problem};
 pub(crate) use flows::FlowFile;
 pub(crate) use scale::PAPER;
 pub(crate) use settings::Settings;
 pub(crate) use strategy::{OptionError, StrategyEntry};
 pub(crate) use study::{Chunking, DesignSpec, EstimatorStudy};
-pub(crate) use sweep::{Cell, SweepAxis};
+pub use sweep::Cell;
+pub(crate) use sweep::SweepAxis;
 
 /// The names that an experiment file may use, as far as they are kept elsewhere.
 #[derive(Clone, Copy)]
-pub struct Vocabulary<'a> {
+pub(crate) struct Vocabulary<'a> {
     /// Kinds of strategies.
     pub strategies: &'a [&'a str],
     /// Asks a strategy, by its kind, whether it accepts options.
@@ -71,7 +71,7 @@ pub struct Vocabulary<'a> {
 /// One `[[figure]]`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct FigureSpec {
+pub(crate) struct FigureSpec {
     /// Which figure.
     pub kind: String,
     /// Its title; default: the kind's own.
@@ -92,17 +92,17 @@ pub struct Experiment {
     /// are decided ([`Statistics::looks`]), the first.
     pub seeds: Vec<u64>,
     /// The sections, without the sweep's changes.
-    pub settings: Settings,
+    pub(crate) settings: Settings,
     /// At least one; labels are unique.
-    pub strategies: Vec<StrategyEntry>,
+    pub(crate) strategies: Vec<StrategyEntry>,
     /// Keys that vary, in the file's order.
-    pub sweep: Vec<SweepAxis>,
+    pub(crate) sweep: Vec<SweepAxis>,
     /// What is claimed of the results; ids are unique.
     pub claims: Vec<ClaimSpec>,
     /// How claims are judged.
     pub statistics: Statistics,
     /// The figures to draw.
-    pub figures: Vec<FigureSpec>,
+    pub(crate) figures: Vec<FigureSpec>,
     cells: Vec<Cell>,
 }
 
@@ -131,7 +131,7 @@ impl Experiment {
     /// # Errors
     /// [`ConfigError`]: the file cannot be read, is not TOML, or says something that makes no
     /// sense.
-    pub fn read(
+    pub(crate) fn read(
         path: &Path,
         scale: &str,
         sets: &[String],
@@ -162,7 +162,7 @@ impl Experiment {
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub fn parse(
+    pub(crate) fn parse(
         text: &str,
         file: &str,
         scale: &str,
@@ -232,7 +232,7 @@ impl Experiment {
     }
 
     /// All seeds that a cell may run with.
-    pub fn all_seeds(&self) -> impl Iterator<Item = u64> {
+    pub(crate) fn all_seeds(&self) -> impl Iterator<Item = u64> {
         let most = (self.statistics.looks).map_or(self.seeds.len(), |looks| looks.most);
         (0..most).map(|place| self.seed(place))
     }

@@ -23,7 +23,7 @@ use super::path::KeyPath;
 
 /// Everything that a run depends on besides its strategy and its seed, checked.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// `[dataset]`, required.
     pub dataset: DatasetSpec,
     /// `[task]`; default: the data set's own.

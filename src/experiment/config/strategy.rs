@@ -11,7 +11,7 @@ use super::path::KeyPath;
 
 /// One `[[strategy]]`, with options that the strategy itself has accepted.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StrategyEntry {
+pub(crate) struct StrategyEntry {
     /// What it is called in tables and figures, unique in the experiment: the `label` key if there
     /// is one, else the kind, with the options that tell it from other entries of the kind:
     /// `fixed(ratio=8)`.
@@ -27,7 +27,7 @@ pub struct StrategyEntry {
 
 /// Why a strategy does not accept its options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OptionError {
+pub(crate) struct OptionError {
     /// The option, with dots to a key inside it (`schedule.from`); `None` where it is not known.
     pub key: Option<String>,
     /// What is wrong: serde's message, or the rest of a sentence that starts with the key

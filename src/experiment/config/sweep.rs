@@ -21,7 +21,7 @@ use crate::graph::CountSpec;
 
 /// One key of `[sweep]` and the values it takes in turn.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SweepAxis {
+pub(crate) struct SweepAxis {
     /// The key with dots, for example `partition.workers`.
     pub key: String,
     /// At least one value.
@@ -35,9 +35,9 @@ pub struct Cell {
     /// `workers=4 full`. Unique in the experiment.
     pub name: String,
     /// What is trained, on what.
-    pub settings: Settings,
+    pub(crate) settings: Settings,
     /// How it communicates.
-    pub strategy: StrategyEntry,
+    pub(crate) strategy: StrategyEntry,
     /// The sweep's values.
     pub sweep: Sweep,
     origin: Origin,

@@ -89,7 +89,11 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 /// Bytes that `action` has on this thread's heap at most, beyond what was there.
-pub fn peak_of<T>(target: &'static str, seed: u64, action: impl FnOnce() -> T) -> (T, usize) {
+pub(super) fn peak_of<T>(
+    target: &'static str,
+    seed: u64,
+    action: impl FnOnce() -> T,
+) -> (T, usize) {
     AT.set((target, seed));
     PEAK.set(0);
     TAKEN.set(Some(0));

@@ -25,7 +25,7 @@ const NUMBERS: [&str; 14] = [
 const LONGEST: usize = 1 << 16;
 
 /// Changes the bytes in one to six places.
-pub fn mutate(bytes: &mut Vec<u8>, random: &mut ChaCha8Rng) {
+pub(super) fn mutate(bytes: &mut Vec<u8>, random: &mut ChaCha8Rng) {
     for _ in 0..random.random_range(1..=6) {
         one(bytes, random);
     }

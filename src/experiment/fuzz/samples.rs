@@ -16,7 +16,7 @@ use crate::experiment::tables::Tables;
 
 /// How a file holds its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Packing {
+pub(super) enum Packing {
     /// As it is.
     Plain,
     /// Compressed as a whole.
@@ -27,13 +27,13 @@ pub enum Packing {
 
 /// One file of a sample.
 #[derive(Clone, Debug)]
-pub struct Sample {
+pub(super) struct Sample {
     /// Its path in the folder.
     pub name: String,
     /// What is in it, before it is packed.
     pub content: Vec<u8>,
     /// How it is packed.
-    pub packing: Packing,
+    pub(crate) packing: Packing,
 }
 
 impl Sample {
@@ -53,7 +53,7 @@ impl Sample {
     }
 
     /// The bytes of the file.
-    pub fn packed(&self) -> Vec<u8> {
+    pub(super) fn packed(&self) -> Vec<u8> {
         match &self.packing {
             Packing::Plain => self.content.clone(),
             Packing::Gzip => gzip(&self.content),
@@ -62,13 +62,13 @@ impl Sample {
     }
 }
 
-pub fn gzip(content: &[u8]) -> Vec<u8> {
+pub(super) fn gzip(content: &[u8]) -> Vec<u8> {
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
     packed.write_all(content).unwrap();
     packed.finish().unwrap()
 }
 
-pub fn zip(members: &[(String, Vec<u8>)]) -> Vec<u8> {
+pub(super) fn zip(members: &[(String, Vec<u8>)]) -> Vec<u8> {
     let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     let options = zip::write::SimpleFileOptions::default();
     for (name, content) in members {
@@ -111,7 +111,7 @@ fn two<T: WritableElement + Clone>(
     .unwrap();
 }
 
-pub fn npz_csr() -> Vec<Sample> {
+pub(super) fn npz_csr() -> Vec<Sample> {
     npz("a.npz", |npz| {
         one(npz, "adj_shape", &[3_i64, 3]);
         one(npz, "adj_indptr", &[0_i32, 2, 3, 4]);
@@ -125,7 +125,7 @@ pub fn npz_csr() -> Vec<Sample> {
     })
 }
 
-pub fn npz_edges() -> Vec<Sample> {
+pub(super) fn npz_edges() -> Vec<Sample> {
     npz("a.npz", |npz| {
         two(npz, "node_features", 2, &[1_f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
         one(npz, "node_labels", &[1_i64, 0, 1]);
@@ -136,7 +136,7 @@ pub fn npz_edges() -> Vec<Sample> {
     })
 }
 
-pub fn csv() -> Vec<Sample> {
+pub(super) fn csv() -> Vec<Sample> {
     vec![
         Sample::plain("t_edges.csv", "a,b\n1,2\n2,30\n30,1\n"),
         Sample::plain(
@@ -147,13 +147,13 @@ pub fn csv() -> Vec<Sample> {
     ]
 }
 
-pub fn csv_json() -> Vec<Sample> {
+pub(super) fn csv_json() -> Vec<Sample> {
     let mut files = csv();
     files[2] = Sample::plain("t_features.json", "{\"1\": [0, 2], \"2\": [], \"30\": [1]}");
     files
 }
 
-pub fn edge_list(packed: bool) -> Vec<Sample> {
+pub(super) fn edge_list(packed: bool) -> Vec<Sample> {
     let text = "# from\tto\n900\t7\n7\t900 # again\n\n5 5\r\n7 5\n";
     vec![if packed {
         Sample::gz("t.txt.gz", text)
@@ -162,32 +162,32 @@ pub fn edge_list(packed: bool) -> Vec<Sample> {
     }]
 }
 
-pub fn metis() -> Vec<Sample> {
+pub(super) fn metis() -> Vec<Sample> {
     vec![Sample::plain(
         "t.graph",
         "% a path\n3 2 11 1\n7 2 9\n8 1 9 3 4\n8 2 4\n",
     )]
 }
 
-pub fn given() -> Vec<Sample> {
+pub(super) fn given() -> Vec<Sample> {
     vec![Sample::plain("parts.txt", "0\n1\n0\n1\n0\n0\n1\n1\n")]
 }
 
-pub fn given_array() -> Vec<Sample> {
+pub(super) fn given_array() -> Vec<Sample> {
     let mut bytes = Vec::new();
     let array = Array1::from(vec![0_i64, 1, 0, 1, 0, 0, 1, 1]);
     array.write_npy(&mut bytes).unwrap();
     vec![Sample::plain("node_map.npy", bytes)]
 }
 
-pub fn given_ranges() -> Vec<Sample> {
+pub(super) fn given_ranges() -> Vec<Sample> {
     vec![Sample::plain(
         "parts.json",
         r#"{"num_parts": 2, "node_map": {"_N": [[0, 3], [3, 8]]}}"#,
     )]
 }
 
-pub fn linqs() -> Vec<Sample> {
+pub(super) fn linqs() -> Vec<Sample> {
     vec![
         Sample::plain("t.content", "p9\t0\t1\tZ\np1\t1\t0.5\tA\np2\t0\t0\tZ\n"),
         Sample::plain("t.cites", "p9\tp1\np1\tp9\np2\tp1\np1\tgone\n"),
@@ -198,7 +198,7 @@ pub fn linqs() -> Vec<Sample> {
     ]
 }
 
-pub fn ogb() -> Vec<Sample> {
+pub(super) fn ogb() -> Vec<Sample> {
     vec![
         Sample::plain("raw/num-node-list.csv", "3\n"),
         Sample::plain("raw/num-edge-list.csv", "2\n"),
@@ -224,7 +224,7 @@ fn members(bytes: Vec<u8>) -> Packing {
 }
 
 /// A folder of `tests/layouts`, as other libraries wrote it.
-pub fn layout(name: &str) -> Vec<Sample> {
+pub(super) fn layout(name: &str) -> Vec<Sample> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/layouts")
         .join(name);
@@ -259,20 +259,20 @@ pub fn layout(name: &str) -> Vec<Sample> {
     files
 }
 
-pub fn matrix_market() -> Vec<Sample> {
+pub(super) fn matrix_market() -> Vec<Sample> {
     let text =
         "%%MatrixMarket matrix coordinate real general\n% six\n5 5 3\n1 2 1\n2 3 0.5\n5 1 0\n";
     vec![Sample::plain("t.mtx", text)]
 }
 
-pub fn wiki_cs() -> Vec<Sample> {
+pub(super) fn wiki_cs() -> Vec<Sample> {
     let text = r#"{"features": [[0.5, 1], [2, -3], [0, 1]], "labels": [4, 1, 4], "links": [[1, 2], [], [0]],
         "train_masks": [[true, false, false]], "val_masks": [[false, true, false]], "test_mask": [0, 0, 1]}"#;
     vec![Sample::plain("data.json", text)]
 }
 
 /// Two tables with the usual names of columns.
-pub fn parquet() -> Vec<Sample> {
+pub(super) fn parquet() -> Vec<Sample> {
     let table = |mut frame: DataFrame| {
         let mut bytes = Vec::new();
         ParquetWriter::new(&mut bytes).finish(&mut frame).unwrap();
@@ -330,7 +330,7 @@ fn matrix(shape: [u8; 2], offsets: &[i32], columns: &[i32], values: &[i32]) -> V
     bytes
 }
 
-pub fn planetoid() -> Vec<Sample> {
+pub(super) fn planetoid() -> Vec<Sample> {
     let graph = b"ccollections\ndefaultdict\nq\x01c__builtin__\nlist\nq\x02\x85Rq\x03(K\x00]q\x04(K\x01K\x02eK\x01]K\x00aK\x02]K\x00au";
     vec![
         Sample::plain("ind.t.graph", pickled(graph)),
@@ -346,12 +346,12 @@ pub fn planetoid() -> Vec<Sample> {
     ]
 }
 
-pub fn experiment() -> Vec<Sample> {
+pub(super) fn experiment() -> Vec<Sample> {
     let text = include_str!("../../../experiments/quickstart.toml");
     vec![Sample::plain("x.toml", text)]
 }
 
-pub fn flows() -> Vec<Sample> {
+pub(super) fn flows() -> Vec<Sample> {
     let text = include_str!("../../../experiments/net/incast.toml");
     vec![Sample::plain("x.toml", text)]
 }
@@ -378,7 +378,7 @@ fn files_of(folder: &Path, names: &[&str]) -> Vec<Sample> {
     names.iter().map(read).collect()
 }
 
-pub fn result_folder() -> Vec<Sample> {
+pub(super) fn result_folder() -> Vec<Sample> {
     let folder = tempfile::tempdir().unwrap();
     tables().write(folder.path()).unwrap();
     let names = ["runs", "epochs", "traffic", "claims"].map(|name| format!("{name}.parquet"));
@@ -390,14 +390,14 @@ pub fn result_folder() -> Vec<Sample> {
 }
 
 /// The table of runs as CSV, which is what reference results have.
-pub fn reference() -> Vec<Sample> {
+pub(super) fn reference() -> Vec<Sample> {
     let folder = tempfile::tempdir().unwrap();
     tables().write(folder.path()).unwrap();
     files_of(folder.path(), &["runs.csv"])
 }
 
 /// One finished run, and where it is kept.
-pub fn finished() -> Vec<Sample> {
+pub(super) fn finished() -> Vec<Sample> {
     let folder = tempfile::tempdir().unwrap();
     let (archive, address) = (Archive::of(folder.path()), Address::of_text("0123"));
     archive.put(&address, &tables()).unwrap();

@@ -5,7 +5,7 @@ pub(super) struct Memo<K, V>(pub Vec<(K, V)>);
 
 impl<K: PartialEq, V: Clone> Memo<K, V> {
     /// What was made, or is made now.
-    pub fn get<E>(&mut self, key: K, make: impl FnOnce() -> Result<V, E>) -> Result<V, E> {
+    pub(super) fn get<E>(&mut self, key: K, make: impl FnOnce() -> Result<V, E>) -> Result<V, E> {
         if let Some((_, known)) = self.0.iter().find(|(known, _)| *known == key) {
             return Ok(known.clone());
         }

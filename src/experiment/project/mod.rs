@@ -67,10 +67,10 @@ pub(crate) struct Projection {
     /// Virtual time when the last worker ends.
     pub simulated_seconds: f64,
     /// Virtual time of an epoch: the median of those after the first, or the only one.
-    pub epoch_seconds: f64,
+    pub(crate) epoch_seconds: f64,
     /// What the whole takes beyond so many of these: what is done once, such as fetching features,
     /// and what is done again and again, such as moving chunks.
-    pub setup_seconds: f64,
+    pub(crate) setup_seconds: f64,
     /// Mean over workers of the time they compute: nothing where compute is measured, as nothing is
     /// computed here.
     pub compute_seconds: f64,
@@ -81,11 +81,11 @@ pub(crate) struct Projection {
     /// Mean over workers of the time in which they wait for others that have not begun to send.
     pub waiting_seconds: f64,
     /// Virtual time of all workers together, in hours.
-    pub machine_hours: f64,
+    pub(crate) machine_hours: f64,
     /// What the worker holds whose device is the fullest; nothing where the plan does not say.
     pub memory_bytes: Option<u64>,
     /// The memory of that device, if its profile states one.
-    pub device_memory_bytes: Option<u64>,
+    pub(crate) device_memory_bytes: Option<u64>,
     /// Whether the one fits into the other, where both are known.
     pub fits: Option<bool>,
     /// As a run that was carried out, of which accuracies are not known.

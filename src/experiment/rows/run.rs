@@ -16,12 +16,12 @@ pub(crate) fn metric_title<'a>(runs: impl IntoIterator<Item = &'a RunRow>) -> St
 
 impl RunRow {
     /// What its columns of accuracy hold.
-    pub fn metric(&self) -> Metric {
+    pub(crate) fn metric(&self) -> Metric {
         self.metric.unwrap_or_default()
     }
 
     /// The `status` of a run that finished.
-    pub const OK: &'static str = "ok";
+    pub(crate) const OK: &'static str = "ok";
 
     /// Whether the run finished.
     pub fn is_ok(&self) -> bool {
@@ -29,7 +29,9 @@ impl RunRow {
     }
 
     /// What is known of it, if it finished.
-    pub fn finished(measured: Measured) -> Self {
+    #[cfg(test)]
+    #[allow(clippy::large_types_passed_by_value)] // once a test
+    pub(crate) fn finished(measured: Measured) -> Self {
         Self {
             measured: Some(measured),
             status: Self::OK.to_owned(),
@@ -55,7 +57,7 @@ impl Measured {
     }
 
     /// Payload of one kind.
-    pub fn bytes_of(&self, kind: TrafficKind) -> u64 {
+    pub(crate) fn bytes_of(&self, kind: TrafficKind) -> u64 {
         match kind {
             TrafficKind::Feature => self.feature_bytes,
             TrafficKind::Activation => self.activation_bytes,
@@ -69,7 +71,7 @@ impl Measured {
     }
 
     /// Payload of the kinds that are node data, which grows with the graph's cut.
-    pub fn node_data_bytes(&self) -> u64 {
+    pub(crate) fn node_data_bytes(&self) -> u64 {
         let kinds = TrafficKind::ALL.into_iter();
         kinds
             .filter(|kind| kind.is_node_data())

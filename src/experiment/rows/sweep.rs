@@ -20,7 +20,7 @@ impl Sweep {
     }
 
     /// Without that key.
-    pub fn without(&self, key: &str) -> Self {
+    pub(crate) fn without(&self, key: &str) -> Self {
         let others = self.0.iter().filter(|(name, _)| *name != key);
         Self(
             others
@@ -30,12 +30,12 @@ impl Sweep {
     }
 
     /// Whether nothing is swept.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The number that a key has in this cell, if it is swept over numbers.
-    pub fn number(&self, key: &str) -> Option<f64> {
+    pub(crate) fn number(&self, key: &str) -> Option<f64> {
         self.0.get(key)?.as_f64()
     }
 
@@ -47,7 +47,7 @@ impl Sweep {
     }
 
     /// As a heading: words need no key, `kind=gcn workers=4` is `gcn, workers=4`.
-    pub fn heading(&self) -> String {
+    pub(crate) fn heading(&self) -> String {
         let said = self.0.iter().map(|(key, value)| match value {
             Value::String(word) if word.starts_with(char::is_alphabetic) => word.clone(),
             other => format!("{key}={}", text(other)),

@@ -12,7 +12,7 @@ pub struct ColumnSpec {
     /// What it holds.
     pub kind: ColumnKind,
     /// Whether null is allowed in every row.
-    pub nullable: bool,
+    pub(crate) nullable: bool,
     /// What it says, in the words of its documentation, line by line.
     pub about: &'static [&'static str],
 }

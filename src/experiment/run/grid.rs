@@ -32,7 +32,7 @@ pub(super) struct Job<'a> {
 
 impl Job<'_> {
     /// Epochs of all runs that have not finished before.
-    pub fn epochs_to_run(&self) -> usize {
+    pub(super) fn epochs_to_run(&self) -> usize {
         self.epochs * self.runs.iter().filter(|run| !run.kept).count()
     }
 }
@@ -42,7 +42,7 @@ pub(super) struct Planned {
     pub seed: u64,
     /// The place of its seed among all of the experiment.
     pub place: usize,
-    pub address: Address,
+    pub(crate) address: Address,
     /// Where its trace goes, if it leaves one.
     pub trace: PathBuf,
     /// Whether it has finished before.
@@ -67,7 +67,7 @@ pub(super) struct Grid<'a> {
 
 impl<'a> Grid<'a> {
     /// Of an experiment that this `program` runs into `out`.
-    pub fn new(
+    pub(super) fn new(
         experiment: &'a Experiment,
         program: &str,
         (out, resume): (&'a Path, bool),
@@ -92,7 +92,7 @@ impl<'a> Grid<'a> {
     ///
     /// # Errors
     /// Wrong input, or a share of nothing.
-    pub fn first(
+    pub(super) fn first(
         &mut self,
         preparation: &mut Preparation<'_>,
         manifest: &mut Manifest,
@@ -124,7 +124,7 @@ impl<'a> Grid<'a> {
     ///
     /// # Errors
     /// Wrong input.
-    pub fn extend(
+    pub(super) fn extend(
         &mut self,
         job: &mut Job<'a>,
         places: &[usize],
@@ -168,7 +168,7 @@ impl<'a> Grid<'a> {
     }
 
     /// The digest of all that was planned.
-    pub fn digest(&self) -> Vec<u8> {
+    pub(super) fn digest(&self) -> Vec<u8> {
         self.digest.clone().finalize().to_vec()
     }
 }

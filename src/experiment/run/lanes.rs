@@ -69,7 +69,7 @@ pub(super) struct Room {
 
 impl Room {
     /// Of so many bytes.
-    pub const fn new(bytes: Option<u64>) -> Self {
+    pub(super) const fn new(bytes: Option<u64>) -> Self {
         Self {
             bytes,
             taken: Mutex::new((0, 0)),
@@ -78,7 +78,7 @@ impl Room {
     }
 
     /// Waits until there are so many bytes, or nobody else has any.
-    pub fn take(&self, bytes: u64) -> Taken<'_> {
+    pub(super) fn take(&self, bytes: u64) -> Taken<'_> {
         let mut taken = locked(&self.taken);
         let full = |taken: (u64, usize)| {
             let fits = |room| taken.0.saturating_add(bytes) <= room;

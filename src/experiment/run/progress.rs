@@ -53,5 +53,5 @@ pub(crate) struct Summary {
     /// Sentences a reader should see beside the figures.
     pub notes: Vec<String>,
     /// [`RunError::Failed`] of each run that failed, where the others were to go on.
-    pub failures: Vec<RunError>,
+    pub(crate) failures: Vec<RunError>,
 }

@@ -58,7 +58,7 @@ impl Looks {
     ///
     /// # Errors
     /// The key that does not, and the rest of a sentence about it.
-    pub fn check(self, minimum_seeds: usize) -> Result<(), (&'static str, String)> {
+    pub(crate) fn check(self, minimum_seeds: usize) -> Result<(), (&'static str, String)> {
         let least = minimum_seeds.max(2);
         if self.first < least {
             let what = format!(

@@ -22,14 +22,14 @@ pub use summary::Summary;
 #[serde(default, deny_unknown_fields)]
 pub struct Statistics {
     /// What intervals and p-values come from.
-    pub interval: IntervalMethod,
+    pub(crate) interval: IntervalMethod,
     /// Confidence of intervals; 1 − `level` is the chance of a wrong verdict that a family of
     /// claims may have.
-    pub level: f64,
+    pub(crate) level: f64,
     /// Verdicts need this many seeds; with fewer a claim is inconclusive.
     pub minimum_seeds: usize,
     /// What is done about several claims being judged at once.
-    pub correction: Correction,
+    pub(crate) correction: Correction,
     /// Looks at the claims while seeds are added; none where all cells have the same. It is no key
     /// of the section: `seeds` of the file says it.
     #[serde(skip)]
@@ -53,7 +53,7 @@ impl Statistics {
     ///
     /// # Errors
     /// The key that does not, and the rest of a sentence about it.
-    pub fn check(&self) -> Result<(), (&'static str, String)> {
+    pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
         if !(self.level > 0.0 && self.level < 1.0) {
             let what = format!("must be between 0 and 1, like 0.95, not {}", self.level);
             return Err(("level", what));

@@ -68,12 +68,12 @@ impl Sample {
     }
 
     /// Unbiased standard deviation of the values; none for a single value.
-    pub const fn deviation(&self) -> Option<f64> {
+    pub(crate) const fn deviation(&self) -> Option<f64> {
         self.deviation
     }
 
     /// The mean's interval with this confidence; none for a single value.
-    pub fn interval(&self, level: f64) -> Option<(f64, f64)> {
+    pub(crate) fn interval(&self, level: f64) -> Option<(f64, f64)> {
         let tail = (1.0 - level) / 2.0;
         Some(match &self.error {
             Error::Unknown => return None,
@@ -91,12 +91,12 @@ impl Sample {
 
     /// One-sided p-value of the mean not being above the bound: small where it clearly is. A value,
     /// or equal values, decide by themselves.
-    pub fn not_above(&self, bound: f64) -> f64 {
+    pub(crate) fn not_above(&self, bound: f64) -> f64 {
         self.beyond(self.mean - bound, |mean| mean <= bound)
     }
 
     /// One-sided p-value of the mean not being below the bound.
-    pub fn not_below(&self, bound: f64) -> f64 {
+    pub(crate) fn not_below(&self, bound: f64) -> f64 {
         self.beyond(bound - self.mean, |mean| mean >= bound)
     }
 
@@ -119,7 +119,7 @@ impl Sample {
 
 impl Statistics {
     /// The sample of one value per seed; see [`Sample::of`].
-    pub fn sample(&self, values: &[f64]) -> Option<Sample> {
+    pub(crate) fn sample(&self, values: &[f64]) -> Option<Sample> {
         Sample::of(values, self.interval)
     }
 }

@@ -8,7 +8,7 @@ pub struct Summary {
     /// Arithmetic mean.
     pub mean: f64,
     /// Unbiased standard deviation (divisor n − 1); `None` for a single value.
-    pub sd: Option<f64>,
+    pub(crate) sd: Option<f64>,
 }
 
 impl Summary {
@@ -26,7 +26,7 @@ impl Summary {
     }
 
     /// The standard deviation, or 0 where one value leaves nothing to spread.
-    pub fn spread(&self) -> f64 {
+    pub(crate) fn spread(&self) -> f64 {
         self.sd.unwrap_or(0.0)
     }
 }

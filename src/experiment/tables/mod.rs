@@ -178,7 +178,7 @@ impl Tables {
     }
 
     /// Whether of the table of runs the CSV file alone was kept.
-    pub fn has_runs_alone(folder: &Path) -> bool {
+    pub(crate) fn has_runs_alone(folder: &Path) -> bool {
         let parquet = path_of::<RunRow>(folder);
         !parquet.exists() && parquet.with_extension("csv").exists()
     }
@@ -188,7 +188,7 @@ impl Tables {
     ///
     /// # Errors
     /// Neither is there, or it is no table of runs.
-    pub fn read_runs(folder: &Path) -> Result<Vec<RunRow>, TablesError> {
+    pub(crate) fn read_runs(folder: &Path) -> Result<Vec<RunRow>, TablesError> {
         if Self::has_runs_alone(folder) {
             return read_csv(path_of::<RunRow>(folder).with_extension("csv"));
         }

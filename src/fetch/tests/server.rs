@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// How one request is answered.
 #[derive(Clone)]
-pub struct Reply {
+pub(super) struct Reply {
     status: &'static str,
     headers: Vec<String>,
     tag: Option<&'static str>,
@@ -23,7 +23,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    pub fn of(body: &[u8]) -> Self {
+    pub(super) fn of(body: &[u8]) -> Self {
         Self {
             status: "200 OK",
             headers: vec![],
@@ -37,40 +37,40 @@ impl Reply {
         }
     }
 
-    pub fn redirect(to: &str) -> Self {
+    pub(super) fn redirect(to: &str) -> Self {
         Self {
             headers: vec![format!("Location: {to}")],
             ..Self::of(b"").status("302 Found")
         }
     }
 
-    pub fn status(self, status: &'static str) -> Self {
+    pub(super) fn status(self, status: &'static str) -> Self {
         Self { status, ..self }
     }
 
     /// With the name of a version.
-    pub fn tagged(self, tag: &'static str) -> Self {
+    pub(super) fn tagged(self, tag: &'static str) -> Self {
         Self {
             tag: Some(tag),
             ..self
         }
     }
 
-    pub fn declaring(self, bytes: u64) -> Self {
+    pub(super) fn declaring(self, bytes: u64) -> Self {
         Self {
             declared: Some(bytes),
             ..self
         }
     }
 
-    pub fn dying_after(self, bytes: usize) -> Self {
+    pub(super) fn dying_after(self, bytes: usize) -> Self {
         Self {
             dies: Some(bytes),
             ..self
         }
     }
 
-    pub fn hanging_after(self, bytes: usize) -> Self {
+    pub(super) fn hanging_after(self, bytes: usize) -> Self {
         Self {
             hangs: Some(bytes),
             ..self
@@ -78,14 +78,14 @@ impl Reply {
     }
 
     /// A byte every 20 ms.
-    pub fn dripping(self) -> Self {
+    pub(super) fn dripping(self) -> Self {
         Self {
             drips: true,
             ..self
         }
     }
 
-    pub fn slow(self, slow: Duration) -> Self {
+    pub(super) fn slow(self, slow: Duration) -> Self {
         Self { slow, ..self }
     }
 
@@ -148,14 +148,14 @@ impl Reply {
 }
 
 /// A server on this machine.
-pub struct Server {
+pub(super) struct Server {
     address: SocketAddr,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
 impl Server {
     /// Answers as many requests as there are replies, then goes away.
-    pub fn start(replies: Vec<Reply>) -> Self {
+    pub(super) fn start(replies: Vec<Reply>) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let requests = Arc::new(Mutex::new(Vec::new()));
@@ -175,12 +175,12 @@ impl Server {
     }
 
     /// The address of a file.
-    pub fn at(&self, name: &str) -> String {
+    pub(super) fn at(&self, name: &str) -> String {
         format!("http://{}/{name}", self.address)
     }
 
     /// All that were made so far.
-    pub fn requests(&self) -> Vec<String> {
+    pub(super) fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().clone()
     }
 }

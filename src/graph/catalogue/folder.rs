@@ -12,7 +12,7 @@ const VARIABLE: &str = "GRAPEVINE_DATA";
 static BY_HAND: OnceLock<PathBuf> = OnceLock::new();
 
 /// Sets the data folder of this process, if any is given; the first time counts.
-pub fn keep_data_in(folder: Option<PathBuf>) {
+pub(crate) fn keep_data_in(folder: Option<PathBuf>) {
     if let Some(folder) = folder {
         // A second call has nothing to say: the program calls this once.
         let _ = BY_HAND.set(folder);
@@ -24,7 +24,7 @@ pub fn keep_data_in(folder: Option<PathBuf>) {
 ///
 /// # Errors
 /// If nothing says where it is: a user without a home.
-pub fn data_folder() -> Result<PathBuf, GraphError> {
+pub(crate) fn data_folder() -> Result<PathBuf, GraphError> {
     let by_variable = || std::env::var_os(VARIABLE).filter(|folder| !folder.is_empty());
     (BY_HAND.get().cloned())
         .or_else(|| by_variable().map(PathBuf::from))

@@ -13,14 +13,14 @@ use serde::Deserialize;
 
 use super::{BUNDLED, DatasetSpec, GraphError, Metric};
 
-pub use folder::{data_folder, keep_data_in};
+pub(crate) use folder::{data_folder, keep_data_in};
 
 const SETS: &str = include_str!("sets.toml");
 
 /// One published graph.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PublishedSet {
+pub(crate) struct PublishedSet {
     /// What experiment files and `grapevine fetch` call it.
     #[serde(default)]
     pub name: String,
@@ -56,7 +56,7 @@ pub struct PublishedSet {
 /// One file of a published graph.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PublishedFile {
+pub(crate) struct PublishedFile {
     /// Its address; what follows the last `/` is its name.
     pub at: String,
     /// Other addresses of the same file, tried in order.
@@ -75,14 +75,14 @@ pub struct PublishedFile {
 
 impl PublishedFile {
     /// The name of the file: the last part of its address.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.at.rsplit('/').next().unwrap_or(&self.at)
     }
 }
 
 impl PublishedSet {
     /// Bytes to download, as far as they are known.
-    pub fn bytes(&self) -> Option<u64> {
+    pub(crate) fn bytes(&self) -> Option<u64> {
         let known = |file: &PublishedFile| file.bytes.or(file.roughly);
         self.files.iter().map(known).sum()
     }
@@ -91,12 +91,12 @@ impl PublishedSet {
     ///
     /// # Errors
     /// If there is no data folder.
-    pub fn folder(&self) -> Result<PathBuf, GraphError> {
+    pub(crate) fn folder(&self) -> Result<PathBuf, GraphError> {
         Ok(data_folder()?.join(&self.name))
     }
 
     /// Whether its files are there.
-    pub fn is_here(&self) -> bool {
+    pub(crate) fn is_here(&self) -> bool {
         self.folder().is_ok_and(|folder| folder.is_dir())
     }
 
@@ -124,7 +124,7 @@ impl PublishedSet {
 }
 
 /// All published graphs, in the order of the file.
-pub fn published_sets() -> &'static [PublishedSet] {
+pub(crate) fn published_sets() -> &'static [PublishedSet] {
     static READ: OnceLock<Vec<PublishedSet>> = OnceLock::new();
     READ.get_or_init(|| {
         // The file is part of the program, and a test reads it.
@@ -138,12 +138,12 @@ pub fn published_sets() -> &'static [PublishedSet] {
 }
 
 /// The published graph of this name.
-pub fn published_set(name: &str) -> Option<&'static PublishedSet> {
+pub(crate) fn published_set(name: &str) -> Option<&'static PublishedSet> {
     published_sets().iter().find(|set| set.name == name)
 }
 
 /// The names that `dataset.name` may have: what is part of the program, and what is published.
-pub fn dataset_names() -> &'static [&'static str] {
+pub(crate) fn dataset_names() -> &'static [&'static str] {
     static NAMES: OnceLock<Vec<&'static str>> = OnceLock::new();
     NAMES.get_or_init(|| {
         let published = published_sets().iter().map(|set| set.name.as_str());

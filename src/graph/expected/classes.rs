@@ -11,7 +11,7 @@ const fn many(workers: usize) -> f64 {
 
 /// A class of exchangeable nodes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct NodeClass {
+pub(crate) struct NodeClass {
     /// Nodes in it.
     pub nodes: f64,
     /// Expected number of distinct neighbours of one of them, itself left out.
@@ -26,7 +26,7 @@ pub struct NodeClass {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExpectedGraph {
     /// Its classes. Those without neighbours are there too.
-    pub classes: Vec<NodeClass>,
+    pub(crate) classes: Vec<NodeClass>,
 }
 
 impl ExpectedGraph {
@@ -36,7 +36,7 @@ impl ExpectedGraph {
     }
 
     /// Number of stored, directed edges: each undirected one twice.
-    pub fn edges(&self) -> f64 {
+    pub(crate) fn edges(&self) -> f64 {
         let ends = self.classes.iter();
         ends.map(|class| class.nodes * class.degree).sum()
     }
@@ -47,7 +47,7 @@ impl ExpectedGraph {
     /// Each node is on each worker with the same chance, 1 / `workers`. A node with neighbours v,
     /// each there with chance q(v), is in the halo of another worker with chance
     /// 1 − Π (1 − q(v) / `workers`).
-    pub fn boundary_rows(&self, workers: usize) -> f64 {
+    pub(crate) fn boundary_rows(&self, workers: usize) -> f64 {
         let others = workers as f64 - 1.0;
         let rows = |(class, read): (&NodeClass, f64)| class.nodes * others * read;
         let read = self.read_by(1.0 / workers as f64);
@@ -55,7 +55,7 @@ impl ExpectedGraph {
     }
 
     /// The chance that a node has a neighbour in a random `share` of all nodes, by class.
-    pub fn read_by(&self, share: f64) -> Vec<f64> {
+    pub(crate) fn read_by(&self, share: f64) -> Vec<f64> {
         let read = |class: &NodeClass| {
             // Logarithms: a node may have more chances to be missed than a product can hold.
             let absent = |&(nodes, chance): &(f64, f64)| nodes * (-chance * share).ln_1p();
@@ -72,7 +72,13 @@ impl ExpectedGraph {
     }
 
     /// What one of equal random `parts` holds, without what it sends and receives.
-    pub fn part(&self, parts: usize, number: usize, training: f64, columns: usize) -> PartCounts {
+    pub(crate) fn part(
+        &self,
+        parts: usize,
+        number: usize,
+        training: f64,
+        columns: usize,
+    ) -> PartCounts {
         let (nodes, edges) = (self.nodes(), self.edges());
         // Ends of an edge are in one part as often as two of all nodes are.
         let own = nodes / parts as f64;

@@ -17,11 +17,11 @@ use crate::graph::{
 use crate::rng::mix;
 
 /// Confidence of the interval.
-pub const LEVEL: f64 = 0.95;
+pub(super) const LEVEL: f64 = 0.95;
 
 /// Which end of the interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub(crate) enum End {
     /// The fewest rows and cut edges.
     Low,
     /// What is most likely.
@@ -32,7 +32,7 @@ pub enum End {
 
 /// What smaller graphs of the same law say about a partitioner.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CutFit {
+pub(crate) struct CutFit {
     method: PartitionMethod,
     scales: Vec<u32>,
     graphs: usize,
@@ -63,7 +63,7 @@ struct Shape {
 
 /// Graphs that are cut for a fit.
 #[derive(Clone, Debug)]
-pub struct Samples<'a> {
+pub(crate) struct Samples<'a> {
     /// The law.
     pub law: &'a RmatCounts,
     /// 2^scale nodes each, ascending.
@@ -80,7 +80,7 @@ impl CutFit {
     /// # Errors
     /// If a graph cannot be drawn or cut, or there are too few sizes for a line that leaves one
     /// out.
-    pub fn measure(
+    pub(crate) fn measure(
         samples: &Samples<'_>,
         spec: &PartitionSpec,
         seed: u64,
@@ -132,7 +132,7 @@ impl CutFit {
     }
 
     /// What each worker holds, sends and receives in a graph of this law, rounded to whole numbers.
-    pub fn counts(
+    pub(crate) fn counts(
         &self,
         graph: &ExpectedGraph,
         end: End,
@@ -181,7 +181,7 @@ impl CutFit {
     }
 
     /// What is assumed of a graph of so many nodes, and how good that was where it could be seen.
-    pub fn said(&self, nodes: f64) -> String {
+    pub(crate) fn said(&self, nodes: f64) -> String {
         let share = |trend: &Trend| {
             let [low, middle, high] =
                 [End::Low, End::Middle, End::High].map(|e| trend.at(nodes, e));

@@ -6,7 +6,7 @@ use super::classes::{ExpectedGraph, NodeClass};
 /// A graph in which so many nodes have so many neighbours, `(degree, nodes)`, in any order.
 /// Neighbours are drawn as in the configuration model: a class is met in proportion to its ends of
 /// edges.
-pub fn graph(degrees: &[(f64, f64)]) -> ExpectedGraph {
+pub(crate) fn graph(degrees: &[(f64, f64)]) -> ExpectedGraph {
     let ends: f64 = degrees.iter().map(|(degree, nodes)| degree * nodes).sum();
     let share = |(degree, nodes): &(f64, f64)| {
         // Without an edge nobody is met, and 0/0 is no share.

@@ -4,7 +4,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// Least squares.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Line {
+pub(super) struct Line {
     mean: (f64, f64),
     slope: f64,
     /// Σ (x − mean)² of the points.
@@ -16,7 +16,7 @@ pub struct Line {
 
 impl Line {
     /// The line through points `(x, y)`; none through fewer than three, or with one x alone.
-    pub fn through(points: &[(f64, f64)]) -> Option<Self> {
+    pub(super) fn through(points: &[(f64, f64)]) -> Option<Self> {
         let count = points.len() as f64;
         let sum = |of: &dyn Fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>();
         let mean = (sum(&|(x, _)| *x) / count, sum(&|(_, y)| *y) / count);
@@ -36,13 +36,13 @@ impl Line {
     }
 
     /// Its height at x.
-    pub fn at(&self, x: f64) -> f64 {
+    pub(super) fn at(&self, x: f64) -> f64 {
         self.mean.1 + self.slope * (x - self.mean.0)
     }
 
     /// Half the interval in which one more point at x lies with this confidence (the prediction
     /// interval of a regression; Draper and Smith, *Applied Regression Analysis*, chapter 3).
-    pub fn half(&self, x: f64, level: f64) -> f64 {
+    pub(super) fn half(&self, x: f64, level: f64) -> f64 {
         let points = self.points as f64;
         let unit = StudentsT::new(0.0, 1.0, points - 2.0);
         // Degrees of freedom are at least one.

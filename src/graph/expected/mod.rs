@@ -9,14 +9,14 @@
 
 mod classes;
 mod cut;
-pub mod degrees;
+pub(super) mod degrees;
 mod line;
 mod published;
 mod reading;
-pub mod rmat;
-pub mod sampling;
+pub(super) mod rmat;
+pub(crate) mod sampling;
 
-pub use classes::{ExpectedGraph, NodeClass};
-pub use cut::{CutFit, End as FitEnd, Samples};
-pub use published::{PUBLISHED, PublishedSize};
+pub use classes::ExpectedGraph;
+pub(crate) use cut::{CutFit, End as FitEnd, Samples};
+pub(crate) use published::{PUBLISHED, PublishedSize};
 pub use reading::Counted;

@@ -9,7 +9,7 @@ use crate::graph::{GraphError, RmatCounts};
 
 /// A published graph, as its authors count it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PublishedSize {
+pub(crate) struct PublishedSize {
     /// Its name in experiment files.
     pub name: &'static str,
     /// Number of nodes.
@@ -27,7 +27,7 @@ pub struct PublishedSize {
 }
 
 /// All of them, by size.
-pub const PUBLISHED: &[PublishedSize] = &[
+pub(crate) const PUBLISHED: &[PublishedSize] = &[
     PublishedSize {
         name: "ogbn-arxiv",
         nodes: 169_343,
@@ -98,7 +98,7 @@ impl PublishedSize {
     ///
     /// # Errors
     /// If there is none; the message has all names.
-    pub fn named(name: &str) -> Result<&'static Self, GraphError> {
+    pub(crate) fn named(name: &str) -> Result<&'static Self, GraphError> {
         let found = PUBLISHED
             .iter()
             .find(|graph| graph.name.eq_ignore_ascii_case(name));
@@ -121,7 +121,7 @@ impl PublishedSize {
 
     /// The law of an R-MAT graph of this size: the next power of two of nodes, of which so many are
     /// kept, and so many edges between them.
-    pub fn rmat(&self) -> RmatCounts {
+    pub(crate) fn rmat(&self) -> RmatCounts {
         RmatCounts {
             scale: self.nodes.next_power_of_two().ilog2(),
             edge_factor: None,

@@ -33,14 +33,14 @@ pub struct Counted {
     /// Number of classes.
     pub classes: usize,
     /// The law by which smaller graphs of its kind can be drawn, if there is one.
-    pub family: Option<RmatCounts>,
+    pub(crate) family: Option<RmatCounts>,
     /// What is assumed of its edges.
     law: String,
 }
 
 impl Counted {
     /// What is assumed of it, in a sentence that says how it is divided.
-    pub fn assumed(&self, parts: &str) -> String {
+    pub(crate) fn assumed(&self, parts: &str) -> String {
         let Self {
             graph,
             law,
@@ -58,7 +58,7 @@ impl Counted {
     }
 
     /// What is assumed of random parts.
-    pub const RANDOM: &str = "equal random parts";
+    pub(crate) const RANDOM: &str = "equal random parts";
 }
 
 /// Refuses a value of the section.
@@ -123,7 +123,7 @@ impl CountSpec {
     /// A data set with the widths of the models that train on it, and no node: what is planned
     /// comes from the counts. Its notes say what is assumed, of the `parts` into which it is
     /// divided, too.
-    pub fn widths(&self, counted: &Counted, parts: &str) -> Dataset {
+    pub(crate) fn widths(&self, counted: &Counted, parts: &str) -> Dataset {
         Dataset {
             name: self.name(),
             graph: Csr::undirected(0, std::iter::empty()).into(),
@@ -176,7 +176,7 @@ impl RmatCounts {
     ///
     /// # Errors
     /// If the numbers contradict each other.
-    pub fn law(&self) -> Result<RmatLaw, GraphError> {
+    pub(crate) fn law(&self) -> Result<RmatLaw, GraphError> {
         if !(1..=LARGEST_SCALE).contains(&self.scale) {
             let what = format!(
                 "`scale` must be from 1 to {LARGEST_SCALE}, not {}",

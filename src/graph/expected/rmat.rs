@@ -25,7 +25,7 @@ const EACH_DRAW: usize = 24;
 
 /// What is drawn.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RmatLaw {
+pub(crate) struct RmatLaw {
     scale: u32,
     /// Natural logarithms of the quadrants' chances.
     ln_quadrants: [f64; 4],
@@ -59,7 +59,7 @@ fn choose(n: u32, k: u32) -> f64 {
 impl RmatLaw {
     /// A graph of 2^`scale` nodes from `edge_factor` · 2^`scale` draws; d is what the quadrants
     /// a, b, c leave of 1.
-    pub fn new(scale: u32, edge_factor: f64, quadrants: [f64; 3]) -> Self {
+    pub(crate) fn new(scale: u32, edge_factor: f64, quadrants: [f64; 3]) -> Self {
         let [a, b, c] = quadrants;
         Self {
             scale,
@@ -71,14 +71,14 @@ impl RmatLaw {
     }
 
     /// The same with so many of its nodes, chosen at random, and the edges between them.
-    pub fn keeping(mut self, nodes: f64) -> Self {
+    pub(crate) fn keeping(mut self, nodes: f64) -> Self {
         self.kept = nodes / f64::from(self.scale).exp2();
         self
     }
 
     /// The same with as many draws as give so many distinct undirected edges: what a generator does
     /// that goes on drawing. `None` if the nodes cannot have so many.
-    pub fn with_edges(mut self, edges: f64) -> Option<Self> {
+    pub(crate) fn with_edges(mut self, edges: f64) -> Option<Self> {
         // Pairs of nodes by what a draw is worth to them: only the number of draws changes.
         let pairs: Vec<(f64, f64)> = (0..=self.scale)
             .flat_map(|ones| {
@@ -121,7 +121,7 @@ impl RmatLaw {
     ///
     /// # Errors
     /// If it is too large to be drawn here.
-    pub fn draw(&self, seed: u64) -> Result<Csr, GraphError> {
+    pub(crate) fn draw(&self, seed: u64) -> Result<Csr, GraphError> {
         if self.draws > MOST_DRAWS || self.scale > 31 {
             let what = format!(
                 "`fit`: a graph of 2^{} nodes takes {:.1e} draws, and at most {MOST_DRAWS:.0e} are made; choose \
@@ -146,7 +146,7 @@ impl RmatLaw {
     }
 
     /// The graph in expectation. O(scale³).
-    pub fn graph(&self) -> ExpectedGraph {
+    pub(crate) fn graph(&self) -> ExpectedGraph {
         let class = |ones: u32| {
             let mut neighbours = vec![0.0; self.scale as usize + 1];
             let mut chances = Vec::new();

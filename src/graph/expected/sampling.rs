@@ -21,29 +21,29 @@ use super::classes::{ExpectedGraph, NodeClass};
 
 /// Nodes that stand alike to who samples: a random share of all.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Population {
+pub(crate) struct Population {
     /// Share of all nodes.
     pub share: f64,
     /// How many of them the step starts at, chosen uniformly.
     pub seeds: f64,
     /// Whether neighbours are drawn for them. Rows of a halo whose edges are elsewhere have none.
-    pub spreads: bool,
+    pub(crate) spreads: bool,
 }
 
 /// Nodes of one population in a frontier.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Reached {
+pub(crate) struct Reached {
     /// Expected number of them.
     pub nodes: f64,
     /// Neighbours that the next hop draws for them.
     pub edges: f64,
     /// Neighbours that it looks at for that.
-    pub looked_at: f64,
+    pub(crate) looked_at: f64,
 }
 
 /// Expected frontiers of a step.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Frontiers {
+pub(crate) struct Frontiers {
     /// Unique nodes before the first hop and after each, `[hops + 1, populations]`.
     pub rows: Vec<Vec<Reached>>,
     /// Chance of a node to be among the outermost inputs, `[populations, classes]`.
@@ -53,7 +53,7 @@ pub struct Frontiers {
 /// A step with a fan-out for each hop, from the batch outwards. Neighbours outside all populations
 /// are not seen: where shares add up to less than 1, only that share of neighbours is there.
 /// O(hops · classes · (classes + populations)).
-pub fn frontiers(
+pub(crate) fn frontiers(
     graph: &ExpectedGraph,
     populations: &[Population],
     fanouts: &[usize],

@@ -16,13 +16,13 @@ use super::coded::CodedRows;
 use super::mapped::Mapped;
 use super::{Features, GraphError};
 
-pub use pairs::Pairs;
-pub use sorter::Sorter;
+pub(super) use pairs::Pairs;
+pub(super) use sorter::Sorter;
 
 /// What dividing a graph may take: memory beside the program itself, and a folder for what is
 /// larger. Files there have no name, so that none stays, however the program ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Room {
+pub(crate) struct Room {
     folder: PathBuf,
     memory: u64,
 }
@@ -36,7 +36,7 @@ impl Room {
     ///
     /// # Errors
     /// If the folder cannot be made.
-    pub fn new(folder: &Path, memory: u64) -> Result<Self, GraphError> {
+    pub(crate) fn new(folder: &Path, memory: u64) -> Result<Self, GraphError> {
         let room = Self {
             folder: folder.to_owned(),
             memory,
@@ -50,7 +50,7 @@ impl Room {
     ///
     /// # Errors
     /// If it does not.
-    pub fn check(&self, nodes: usize, beside: u64) -> Result<(), GraphError> {
+    pub(crate) fn check(&self, nodes: usize, beside: u64) -> Result<(), GraphError> {
         let needs = (nodes as u64 * Self::OF_A_NODE + beside) * 2;
         if needs <= self.memory {
             return Ok(());
@@ -63,14 +63,14 @@ impl Room {
     }
 
     /// Bytes of what is drawn, read or sorted at a time.
-    pub fn piece(&self) -> usize {
+    pub(crate) fn piece(&self) -> usize {
         /// More makes nothing faster.
         const ENOUGH: u64 = 512 << 20;
         (self.memory / 8).min(ENOUGH) as usize
     }
 
     /// Bytes that may be taken for a while, before a graph is divided.
-    pub const fn spare(&self) -> u64 {
+    pub(crate) const fn spare(&self) -> u64 {
         self.memory / 2
     }
 
@@ -78,12 +78,12 @@ impl Room {
     ///
     /// # Errors
     /// If there is no place for it.
-    pub fn file(&self) -> Result<File, GraphError> {
+    pub(crate) fn file(&self) -> Result<File, GraphError> {
         tempfile::tempfile_in(&self.folder).map_err(|error| self.unwritten(error))
     }
 
     /// What to say where the disk does not take what is put there.
-    pub fn unwritten(&self, source: io::Error) -> GraphError {
+    pub(crate) fn unwritten(&self, source: io::Error) -> GraphError {
         GraphError::Write {
             path: self.folder.clone(),
             source,
@@ -97,7 +97,7 @@ impl Room {
 ///
 /// # Errors
 /// If the file cannot be written, or `see` fails.
-pub fn drawn(
+pub(super) fn drawn(
     (nodes, width): (usize, usize),
     batch: usize,
     room: Option<&Room>,

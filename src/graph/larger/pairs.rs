@@ -10,7 +10,7 @@ use crate::graph::mapped::MappedIds;
 use crate::graph::{Csr, EdgeCount, GraphError};
 
 /// Pairs in memory, or, with room, in sorted runs on disk.
-pub enum Pairs<'a> {
+pub(crate) enum Pairs<'a> {
     /// As they came.
     Held(Vec<(u32, u32)>),
     /// By rows.
@@ -18,7 +18,7 @@ pub enum Pairs<'a> {
 }
 
 /// Pairs on disk.
-pub struct ByRows<'a> {
+pub(crate) struct ByRows<'a> {
     room: &'a Room,
     listed: usize,
     self_loops: usize,
@@ -32,7 +32,7 @@ pub struct ByRows<'a> {
 
 impl<'a> Pairs<'a> {
     /// None so far.
-    pub fn new(room: Option<&'a Room>) -> Self {
+    pub(crate) fn new(room: Option<&'a Room>) -> Self {
         let Some(room) = room else {
             return Self::Held(Vec::new());
         };
@@ -47,7 +47,7 @@ impl<'a> Pairs<'a> {
     }
 
     /// How many were listed.
-    pub const fn len(&self) -> usize {
+    pub(crate) const fn len(&self) -> usize {
         match self {
             Self::Held(all) => all.len(),
             Self::Sorted(rows) => rows.listed,
@@ -58,7 +58,7 @@ impl<'a> Pairs<'a> {
     ///
     /// # Errors
     /// If the disk is full.
-    pub fn add(&mut self, from: u32, to: u32) -> Result<(), GraphError> {
+    pub(crate) fn add(&mut self, from: u32, to: u32) -> Result<(), GraphError> {
         match self {
             Self::Held(all) => {
                 all.push((from, to));
@@ -73,7 +73,7 @@ impl<'a> Pairs<'a> {
     ///
     /// # Errors
     /// As above.
-    pub fn push(&mut self, from: u32, to: u32) -> Result<(), String> {
+    pub(crate) fn push(&mut self, from: u32, to: u32) -> Result<(), String> {
         let added = self.add(from, to);
         added.map_err(|error| {
             let what = error.to_string();
@@ -85,7 +85,7 @@ impl<'a> Pairs<'a> {
     }
 
     /// What is to be said of an error while pairs were taken: that of the disk, if there was one.
-    pub fn told(&mut self, error: GraphError) -> GraphError {
+    pub(crate) fn told(&mut self, error: GraphError) -> GraphError {
         match self {
             Self::Held(_) => error,
             Self::Sorted(rows) => rows.failed.take().unwrap_or(error),
@@ -99,7 +99,7 @@ impl<'a> Pairs<'a> {
     ///
     /// # Panics
     /// If an end is not below `nodes`: loaders check ids where they can still name the line.
-    pub fn counted(self, nodes: usize) -> Result<(Csr, EdgeCount), GraphError> {
+    pub(crate) fn counted(self, nodes: usize) -> Result<(Csr, EdgeCount), GraphError> {
         match self {
             Self::Held(all) => Ok(EdgeCount::undirected(nodes, all)),
             Self::Sorted(rows) => rows.graph(nodes),
@@ -110,7 +110,7 @@ impl<'a> Pairs<'a> {
     ///
     /// # Errors
     /// As above.
-    pub fn graph(self, nodes: usize) -> Result<Csr, GraphError> {
+    pub(crate) fn graph(self, nodes: usize) -> Result<Csr, GraphError> {
         match self {
             Self::Held(all) => Ok(Csr::undirected(nodes, all.iter().copied())),
             Self::Sorted(rows) => rows.graph(nodes).map(|(graph, _)| graph),

@@ -20,7 +20,7 @@ const FEWEST: usize = 64;
 const SIZE: usize = size_of::<u64>();
 
 /// Takes numbers in any order.
-pub struct Sorter<'a> {
+pub(crate) struct Sorter<'a> {
     room: &'a Room,
     /// Those that are in no run, at most `most`.
     held: Vec<u64>,
@@ -31,7 +31,7 @@ pub struct Sorter<'a> {
 
 impl<'a> Sorter<'a> {
     /// An empty one, which holds an eighth of the room.
-    pub fn new(room: &'a Room) -> Self {
+    pub(crate) fn new(room: &'a Room) -> Self {
         let most = (room.piece() / SIZE).max(FEWEST);
         Self {
             room,
@@ -45,7 +45,7 @@ impl<'a> Sorter<'a> {
     ///
     /// # Errors
     /// If a run cannot be written.
-    pub fn push(&mut self, number: u64) -> Result<(), GraphError> {
+    pub(crate) fn push(&mut self, number: u64) -> Result<(), GraphError> {
         if self.held.len() == self.most {
             self.settle()?;
         }
@@ -122,7 +122,7 @@ impl<'a> Sorter<'a> {
     ///
     /// # Errors
     /// If they cannot be read or written.
-    pub fn distinct(&mut self) -> Result<u64, GraphError> {
+    pub(crate) fn distinct(&mut self) -> Result<u64, GraphError> {
         self.held.par_sort_unstable();
         self.held.dedup();
         self.spill()?;
@@ -140,7 +140,7 @@ impl<'a> Sorter<'a> {
     ///
     /// # Errors
     /// If a run cannot be written or read.
-    pub fn finish(mut self) -> Result<Merged, GraphError> {
+    pub(crate) fn finish(mut self) -> Result<Merged, GraphError> {
         self.held.par_sort_unstable();
         self.held.dedup();
         self.spill()?;
@@ -154,7 +154,7 @@ impl<'a> Sorter<'a> {
 }
 
 /// Runs as one.
-pub struct Merged {
+pub(crate) struct Merged {
     runs: Vec<BufReader<File>>,
     /// The next number of each run that has one.
     next: BinaryHeap<Reverse<(u64, usize)>>,

@@ -10,7 +10,7 @@ use super::finite;
 
 /// How an array holds the two ends of edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ends {
+pub(super) enum Ends {
     /// One edge in each row, `[edges, 2]`.
     Rows,
     /// Starts in the first row, goals in the second, `[2, edges]`.
@@ -19,7 +19,7 @@ pub enum Ends {
 
 impl Array<i64> {
     /// The edges of a graph of so many nodes.
-    pub fn pairs(&self, nodes: usize, ends: Ends) -> Result<Vec<(u32, u32)>, String> {
+    pub(super) fn pairs(&self, nodes: usize, ends: Ends) -> Result<Vec<(u32, u32)>, String> {
         // A negative number becomes one that is out of range.
         let node = |end: i64| in_range(u64::try_from(end).unwrap_or(u64::MAX), nodes);
         match (&self.shape[..], ends) {
@@ -41,14 +41,14 @@ impl Array<i64> {
 }
 
 /// The nodes of these numbers.
-pub fn node_numbers(numbers: &[i64], nodes: usize) -> Result<Vec<u32>, String> {
+pub(super) fn node_numbers(numbers: &[i64], nodes: usize) -> Result<Vec<u32>, String> {
     // A negative number becomes one that is out of range.
     let node = |&number: &i64| in_range(u64::try_from(number).unwrap_or(u64::MAX), nodes);
     numbers.iter().map(node).collect()
 }
 
 /// Three sets of nodes, if no node is in two of them.
-pub fn split(
+pub(super) fn split(
     train: Vec<u32>,
     validation: Vec<u32>,
     test: Vec<u32>,
@@ -71,7 +71,11 @@ pub fn split(
 }
 
 /// The edges from each start to the goal in the same place.
-pub fn joined(starts: &[i64], goals: &[i64], nodes: usize) -> Result<Vec<(u32, u32)>, String> {
+pub(super) fn joined(
+    starts: &[i64],
+    goals: &[i64],
+    nodes: usize,
+) -> Result<Vec<(u32, u32)>, String> {
     if starts.len() != goals.len() {
         return Err(format!(
             "there are {} starts and {} goals",
@@ -84,7 +88,7 @@ pub fn joined(starts: &[i64], goals: &[i64], nodes: usize) -> Result<Vec<(u32, u
 }
 
 /// The classes that are known: negative numbers stand for none.
-pub fn known(labels: &[i64]) -> Vec<Option<i64>> {
+pub(super) fn known(labels: &[i64]) -> Vec<Option<i64>> {
     labels
         .iter()
         .map(|&label| (label >= 0).then_some(label))
@@ -92,7 +96,7 @@ pub fn known(labels: &[i64]) -> Vec<Option<i64>> {
 }
 
 /// Classes that are written as decimals, for some are not known: `nan` and negative numbers.
-pub fn known_of_decimals(labels: &[f64]) -> Result<Vec<Option<i64>>, String> {
+pub(super) fn known_of_decimals(labels: &[f64]) -> Result<Vec<Option<i64>>, String> {
     let class = |(node, &label): (usize, &f64)| match label {
         _ if label.is_nan() || label < 0.0 => Ok(None),
         _ if label.fract() == 0.0 && label < 9e15 => Ok(Some(label as i64)),
@@ -102,7 +106,7 @@ pub fn known_of_decimals(labels: &[f64]) -> Result<Vec<Option<i64>>, String> {
 }
 
 /// The stored entries of a square matrix as edges; a stored zero is none.
-pub fn entries(adjacency: &Matrix) -> Result<Vec<(u32, u32)>, String> {
+pub(super) fn entries(adjacency: &Matrix) -> Result<Vec<(u32, u32)>, String> {
     let nodes = adjacency.rows();
     let mut edges = Vec::with_capacity(adjacency.columns.len());
     for row in 0..nodes {
@@ -126,7 +130,7 @@ pub fn entries(adjacency: &Matrix) -> Result<Vec<(u32, u32)>, String> {
 }
 
 /// Dense features `[nodes, width]`, if they are of all nodes and finite.
-pub fn features(
+pub(super) fn features(
     path: &Path,
     name: &str,
     array: Array<f32>,
@@ -138,7 +142,7 @@ pub fn features(
 }
 
 /// The width of features of this shape, if there is a row for each node.
-pub fn width(
+pub(super) fn width(
     path: &Path,
     name: &str,
     shape: &[usize],
@@ -159,7 +163,7 @@ pub fn width(
 }
 
 /// The first 60 % train, the next 20 % validate, the rest tests.
-pub fn in_order(nodes: usize) -> Split {
+pub(super) fn in_order(nodes: usize) -> Split {
     // As the authors round: down, both.
     let (train, validation) = (nodes * 3 / 5, nodes / 5);
     let range = |from: usize, to: usize| (from as u32..to as u32).collect();

@@ -23,7 +23,7 @@ use crate::graph::{DatasetSpec, FeatureSource, Features, GraphError, LabelColumn
 
 /// Where features come from unless a file is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub(super) enum Form {
     /// Nowhere.
     Plain,
     /// `*features.json`.
@@ -31,7 +31,7 @@ pub enum Form {
 }
 
 /// Reads the folder, or the target file and those beside it whose names start like its own.
-pub fn read(
+pub(super) fn read(
     path: &Path,
     form: Form,
     spec: &DatasetSpec,

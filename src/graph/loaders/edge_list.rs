@@ -11,7 +11,7 @@ use crate::graph::{GraphError, RawDataset};
 
 /// Reads the file, or the only `.txt` (or `.txt.gz`) file of the folder: once for the ids, of which
 /// each is held once, and once for the pairs.
-pub fn read(path: &Path, room: Option<&Room>) -> Result<RawDataset, GraphError> {
+pub(super) fn read(path: &Path, room: Option<&Room>) -> Result<RawDataset, GraphError> {
     // Where there is neither, what is missed is the plain file.
     let path =
         only_file(path, ".txt").or_else(|error| only_file(path, ".txt.gz").map_err(|_| error))?;

@@ -3,7 +3,7 @@
 use half::f16;
 
 /// What values files may hold where a reader wants these.
-pub trait Element: Copy {
+pub(crate) trait Element: Copy {
     /// What a person calls them.
     const WHAT: &'static str;
 

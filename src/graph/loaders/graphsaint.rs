@@ -47,7 +47,7 @@ struct Roles {
 }
 
 /// Reads the folder.
-pub fn read(folder: &Path, storage: FeatureStorage) -> Result<RawDataset, GraphError> {
+pub(super) fn read(folder: &Path, storage: FeatureStorage) -> Result<RawDataset, GraphError> {
     let at = |name: &str| folder.join(name);
     let files = [
         at("adj_full.npz"),
@@ -133,7 +133,7 @@ fn labels(map: BTreeMap<u64, Classes>, nodes: usize) -> Result<(Labels, usize), 
 }
 
 /// What a JSON file holds.
-pub fn json<T: DeserializeOwned>(path: &Path) -> Result<T, GraphError> {
+pub(super) fn json<T: DeserializeOwned>(path: &Path) -> Result<T, GraphError> {
     let text = std::fs::read(path).map_err(|source| GraphError::read(path, source))?;
     serde_json::from_slice(&text).map_err(|error| {
         GraphError::file(

@@ -2,11 +2,11 @@
 
 /// Ids as they come, any number of times, of which little more than one of each is held.
 #[derive(Default)]
-pub struct Seen(Vec<u64>);
+pub(crate) struct Seen(Vec<u64>);
 
 impl Seen {
     /// Takes one more.
-    pub fn add(&mut self, id: u64) {
+    pub(crate) fn add(&mut self, id: u64) {
         if self.0.len() == self.0.capacity() {
             self.0.sort_unstable();
             self.0.dedup();
@@ -24,11 +24,11 @@ impl From<Seen> for Vec<u64> {
 }
 
 /// The ids of all nodes; node k is the k-th smallest id.
-pub struct Ids(Vec<u64>);
+pub(super) struct Ids(Vec<u64>);
 
 impl Ids {
     /// All ids that occur, in any order and any number of times. At most 2³² of them.
-    pub fn new(mut ids: Vec<u64>) -> Result<Self, String> {
+    pub(super) fn new(mut ids: Vec<u64>) -> Result<Self, String> {
         ids.sort_unstable();
         ids.dedup();
         if u32::try_from(ids.len()).is_err() {
@@ -41,12 +41,12 @@ impl Ids {
     }
 
     /// Number of nodes.
-    pub const fn len(&self) -> usize {
+    pub(super) const fn len(&self) -> usize {
         self.0.len()
     }
 
     /// The node with this id.
-    pub fn node(&self, id: u64) -> Option<u32> {
+    pub(super) fn node(&self, id: u64) -> Option<u32> {
         self.0
             .binary_search(&id)
             .ok()
@@ -57,7 +57,7 @@ impl Ids {
 /// Numbers classes from 0 in ascending order of their names: files count from 0, from 1
 /// (`blogcatalog`) or not at all. Returns the class of each node, `[nodes]`, and the number of
 /// classes.
-pub fn number_classes<T: Ord + Clone>(names: &[Option<T>]) -> (Vec<Option<u32>>, usize) {
+pub(super) fn number_classes<T: Ord + Clone>(names: &[Option<T>]) -> (Vec<Option<u32>>, usize) {
     let mut classes: Vec<T> = names.iter().flatten().cloned().collect();
     classes.sort_unstable();
     classes.dedup();
@@ -79,13 +79,13 @@ pub fn number_classes<T: Ord + Clone>(names: &[Option<T>]) -> (Vec<Option<u32>>,
 
 /// Whether a field names a class: nothing and `nan`, which programs write for missing values, do
 /// not.
-pub fn is_known(label: &str) -> bool {
+pub(super) fn is_known(label: &str) -> bool {
     let label = label.trim();
     !label.is_empty() && !label.eq_ignore_ascii_case("nan")
 }
 
 /// Checks that a node number is one of `nodes`.
-pub fn in_range(node: u64, nodes: usize) -> Result<u32, String> {
+pub(super) fn in_range(node: u64, nodes: usize) -> Result<u32, String> {
     u32::try_from(node)
         .ok()
         .filter(|&node| (node as usize) < nodes)

@@ -17,7 +17,7 @@ use crate::graph::larger::Room;
 use crate::graph::{FeatureStorage, GraphError, RawDataset};
 
 /// Reads the folder with `paper` in it, or in its folder `processed`, with the classes of a file.
-pub fn read(
+pub(super) fn read(
     folder: &Path,
     label: Option<&str>,
     storage: FeatureStorage,

@@ -17,10 +17,10 @@ use super::{data_set_name, file_name, only_file};
 use crate::graph::{EdgeCount, Features, GraphError, RawDataset, Reading, Split};
 
 /// A file that is open for reading, with the path that errors shall name.
-pub type Source<'a> = (&'a Path, Box<dyn BufRead + 'a>);
+pub(crate) type Source<'a> = (&'a Path, Box<dyn BufRead + 'a>);
 
 /// Reads a folder with the two files, and the split if it is there.
-pub fn read(folder: &Path) -> Result<RawDataset, GraphError> {
+pub(crate) fn read(folder: &Path) -> Result<RawDataset, GraphError> {
     let content = only_file(folder, ".content")?;
     let cites = content.with_extension("cites");
     let split = content.with_file_name("planetoid-split.csv");
@@ -38,7 +38,7 @@ pub fn read(folder: &Path) -> Result<RawDataset, GraphError> {
 }
 
 /// Reads the two or three files from wherever they are.
-pub fn parse(
+pub(crate) fn parse(
     name: String,
     content: Source,
     cites: Source,

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Index of a value.
-pub type Id = usize;
+pub(super) type Id = usize;
 
 /// The names a pickle may mention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Name {
+pub(super) enum Name {
     /// `scipy.sparse` `csr_matrix`.
     CsrMatrix,
     /// `numpy` `ndarray`.
@@ -27,7 +27,7 @@ pub enum Name {
 
 /// What a pickle can hold.
 #[derive(Clone, Debug)]
-pub enum Value<'a> {
+pub(super) enum Value<'a> {
     /// `None`.
     None,
     /// A truth value.
@@ -56,7 +56,7 @@ pub enum Value<'a> {
 }
 
 /// The state of a pickle that is being read.
-pub struct Machine<'a> {
+pub(super) struct Machine<'a> {
     bytes: &'a [u8],
     at: usize,
     values: Vec<Value<'a>>,
@@ -69,7 +69,7 @@ pub struct Machine<'a> {
 
 impl<'a> Machine<'a> {
     /// Before the first instruction of `bytes`.
-    pub const fn new(bytes: &'a [u8]) -> Self {
+    pub(super) const fn new(bytes: &'a [u8]) -> Self {
         Self {
             bytes,
             at: 0,
@@ -81,17 +81,17 @@ impl<'a> Machine<'a> {
     }
 
     /// Position of the next instruction in the file.
-    pub const fn offset(&self) -> usize {
+    pub(super) const fn offset(&self) -> usize {
         self.at
     }
 
     /// All values that were made.
-    pub fn into_values(self) -> Vec<Value<'a>> {
+    pub(super) fn into_values(self) -> Vec<Value<'a>> {
         self.values
     }
 
     /// Runs one instruction; the result of the last is the root.
-    pub fn step(&mut self) -> Result<Option<Id>, String> {
+    pub(super) fn step(&mut self) -> Result<Option<Id>, String> {
         let [code] = self.fixed()?;
         // Codes as Python's `pickletools` lists them.
         match code {

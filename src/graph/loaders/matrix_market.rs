@@ -26,7 +26,7 @@ enum State {
 }
 
 /// Reads the file, or the only `.mtx` (or `.mtx.gz`) file of the folder.
-pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
+pub(super) fn read(path: &Path) -> Result<RawDataset, GraphError> {
     // Where there is neither, what is missed is the plain file.
     let path =
         only_file(path, ".mtx").or_else(|error| only_file(path, ".mtx.gz").map_err(|_| error))?;

@@ -20,7 +20,7 @@ struct Header {
 }
 
 /// Reads the file, or the only `.graph` file of the folder.
-pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
+pub(super) fn read(path: &Path) -> Result<RawDataset, GraphError> {
     let path = only_file(path, ".graph")?;
     let (mut header, mut node, mut edges) = (None::<Header>, 0_u32, Vec::new());
     each_line(&path, open(&path)?, |line| {

@@ -13,14 +13,14 @@ use crate::graph::GraphError;
 use crate::memory;
 
 /// An open `.npz` file.
-pub struct Npz<'a> {
+pub(super) struct Npz<'a> {
     path: &'a Path,
     archive: ZipArchive<BufReader<File>>,
 }
 
 /// An array of any number of dimensions, row by row.
 #[derive(Debug, PartialEq)]
-pub struct Array<T> {
+pub(super) struct Array<T> {
     /// Extent of each dimension.
     pub shape: Vec<usize>,
     /// All values.
@@ -127,7 +127,7 @@ impl Failed {
 }
 
 /// Reads an `.npy` file.
-pub fn read<T: Element>(path: &Path) -> Result<Array<T>, GraphError> {
+pub(super) fn read<T: Element>(path: &Path) -> Result<Array<T>, GraphError> {
     let opened = File::open(path).and_then(|file| Ok((file.metadata()?.len(), file)));
     let (bytes, file) = opened.map_err(|source| GraphError::read(path, source))?;
     array(BufReader::new(file), bytes, || path.display().to_string())
@@ -136,7 +136,7 @@ pub fn read<T: Element>(path: &Path) -> Result<Array<T>, GraphError> {
 
 impl<'a> Npz<'a> {
     /// Opens the file and reads its table of contents.
-    pub fn open(path: &'a Path) -> Result<Self, GraphError> {
+    pub(super) fn open(path: &'a Path) -> Result<Self, GraphError> {
         let file = File::open(path).map_err(|source| GraphError::read(path, source))?;
         let archive = ZipArchive::new(BufReader::new(file)).map_err(|error| {
             let what = format!("is not a whole .npz file ({error}); fetch it again");
@@ -146,7 +146,7 @@ impl<'a> Npz<'a> {
     }
 
     /// The array called `name`.
-    pub fn read<T: Element>(&mut self, name: &str) -> Result<Array<T>, GraphError> {
+    pub(super) fn read<T: Element>(&mut self, name: &str) -> Result<Array<T>, GraphError> {
         let path = self.path;
         let told = |what: String| format!("member `{name}` cannot be read: {what}");
         let member = (self.archive.by_name(&format!("{name}.npy")))
@@ -159,19 +159,19 @@ impl<'a> Npz<'a> {
     }
 
     /// Whether there is an array called `name`.
-    pub fn has(&self, name: &str) -> bool {
+    pub(super) fn has(&self, name: &str) -> bool {
         let member = format!("{name}.npy");
         self.archive.file_names().any(|file| file == member)
     }
 
     /// An error about this file.
-    pub fn error(&self, what: impl Into<String>) -> GraphError {
+    pub(super) fn error(&self, what: impl Into<String>) -> GraphError {
         GraphError::file(self.path, what)
     }
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(super) mod tests {
     use super::*;
     use half::f16;
     use ndarray::{Array as Owned, Ix1, Ix2};
@@ -179,13 +179,17 @@ pub mod tests {
     use std::io::Write;
 
     /// Adds a one-dimensional array.
-    pub fn add1<T: WritableElement + Clone>(npz: &mut NpzWriter<File>, name: &str, values: &[T]) {
+    pub(crate) fn add1<T: WritableElement + Clone>(
+        npz: &mut NpzWriter<File>,
+        name: &str,
+        values: &[T],
+    ) {
         npz.add_array(name, &Owned::<T, Ix1>::from_vec(values.to_vec()))
             .unwrap();
     }
 
     /// Adds a two-dimensional array.
-    pub fn add2<T: WritableElement + Clone>(
+    pub(crate) fn add2<T: WritableElement + Clone>(
         npz: &mut NpzWriter<File>,
         name: &str,
         width: usize,

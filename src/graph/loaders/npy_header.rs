@@ -7,20 +7,20 @@ const LONGEST_HEADER: usize = 1 << 16;
 
 /// What an array says of itself.
 #[derive(Debug, PartialEq)]
-pub struct Header {
+pub(super) struct Header {
     /// Where it ends.
     end: u64,
     /// As the file writes it: `<f4`.
     pub kind: String,
     /// Whether columns come one after another.
-    pub by_columns: bool,
+    pub(crate) by_columns: bool,
     /// Extent of each dimension.
     pub shape: Vec<usize>,
 }
 
 impl Header {
     /// Reads the header of an array of `size` bytes in all.
-    pub fn read(from: &mut impl Read, size: u64) -> Result<Self, String> {
+    pub(super) fn read(from: &mut impl Read, size: u64) -> Result<Self, String> {
         let mut start = [0; 10];
         from.read_exact(&mut start)
             .map_err(|error| error.to_string())?;
@@ -79,12 +79,12 @@ impl Header {
     }
 
     /// Where the values start, counted from the start of the array.
-    pub const fn end(&self) -> u64 {
+    pub(super) const fn end(&self) -> u64 {
         self.end
     }
 
     /// Number of values, each of so many bytes, where the array has `bytes` in all.
-    pub fn count(&self, width: usize, bytes: u64) -> Result<usize, String> {
+    pub(super) fn count(&self, width: usize, bytes: u64) -> Result<usize, String> {
         let factors = self.shape.iter();
         let count = factors.copied().try_fold(1_usize, usize::checked_mul);
         let promised = count.and_then(|count| count.checked_mul(width));
@@ -101,7 +101,7 @@ impl Header {
     }
 
     /// Letter and size of the type, and whether the highest byte comes first.
-    pub fn kind(&self) -> Option<(u8, usize, bool)> {
+    pub(super) fn kind(&self) -> Option<(u8, usize, bool)> {
         let (&order, rest) = self.kind.as_bytes().split_first()?;
         let (&letter, size) = rest.split_first()?;
         let size = std::str::from_utf8(size).ok()?.parse().ok()?;

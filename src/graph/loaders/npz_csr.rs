@@ -12,7 +12,7 @@ use super::{EdgeCount, Reading, data_set_name, finite, only_file};
 use crate::graph::{Features, GraphError, RawDataset};
 
 /// Reads the file, or the only `.npz` file of the folder.
-pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
+pub(super) fn read(path: &Path) -> Result<RawDataset, GraphError> {
     let path = only_file(path, ".npz")?;
     let mut npz = Npz::open(&path)?;
     let adjacency = matrix(&mut npz, "adj")?;

@@ -12,7 +12,7 @@ use super::{EdgeCount, Reading, data_set_name, only_file, stored};
 use crate::graph::{FeatureStorage, GraphError, RawDataset, Split};
 
 /// Reads the file, or the only `.npz` file of the folder.
-pub fn read(path: &Path, storage: FeatureStorage) -> Result<RawDataset, GraphError> {
+pub(super) fn read(path: &Path, storage: FeatureStorage) -> Result<RawDataset, GraphError> {
     let path = only_file(path, ".npz")?;
     let mut npz = Npz::open(&path)?;
     let named = |npz: &Npz<'_>, [here, there]: [&'static str; 2]| {

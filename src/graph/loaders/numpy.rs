@@ -4,7 +4,7 @@ use super::pickle::{Id, Name, Pickle, Value};
 use crate::graph::GraphError;
 
 /// A dense array of one or two dimensions, row by row.
-pub struct Array {
+pub(super) struct Array {
     /// One number, or rows and columns.
     pub shape: Vec<usize>,
     /// All values; what the files hold (`i4`, `i8`, `f4`, `f8`) fits without loss except for
@@ -14,7 +14,7 @@ pub struct Array {
 
 /// A `scipy.sparse` matrix in compressed rows, checked: offsets ascend to the number of stored
 /// values, columns are below the width.
-pub struct Matrix {
+pub(super) struct Matrix {
     /// Number of columns.
     pub width: usize,
     /// `[rows + 1]`.
@@ -27,7 +27,7 @@ pub struct Matrix {
 
 impl Matrix {
     /// The checked form of the three arrays of a compressed matrix.
-    pub fn new(
+    pub(super) fn new(
         shape: [usize; 2],
         offsets: &[f64],
         columns: &[f64],
@@ -70,12 +70,12 @@ impl Matrix {
     }
 
     /// Number of rows.
-    pub const fn rows(&self) -> usize {
+    pub(super) const fn rows(&self) -> usize {
         self.offsets.len() - 1
     }
 
     /// The stored (column, value) pairs of a row.
-    pub fn row(&self, row: usize) -> Vec<(u32, f32)> {
+    pub(super) fn row(&self, row: usize) -> Vec<(u32, f32)> {
         let range = self.offsets[row]..self.offsets[row + 1];
         self.columns[range.clone()]
             .iter()
@@ -86,7 +86,7 @@ impl Matrix {
 }
 
 /// A value that must be a whole number from 0 to 2⁵³.
-pub fn index(value: f64) -> Result<usize, String> {
+pub(super) fn index(value: f64) -> Result<usize, String> {
     if value.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(&value) {
         Ok(value as usize)
     } else {
@@ -97,7 +97,7 @@ pub fn index(value: f64) -> Result<usize, String> {
 }
 
 /// The array that the pickle is of, or one inside it.
-pub fn array(pickle: &Pickle, id: Id) -> Result<Array, GraphError> {
+pub(super) fn array(pickle: &Pickle, id: Id) -> Result<Array, GraphError> {
     let missing = || pickle.error("expected a NumPy array of numbers; is this the published file?");
     let state = pickle.state(id, Name::NdArray).ok_or_else(missing)?;
     let Some(&[_, shape, dtype, fortran, raw]) = pickle.sequence(state) else {
@@ -137,7 +137,7 @@ pub fn array(pickle: &Pickle, id: Id) -> Result<Array, GraphError> {
 }
 
 /// The sparse matrix that the pickle is of.
-pub fn matrix(pickle: &Pickle) -> Result<Matrix, GraphError> {
+pub(super) fn matrix(pickle: &Pickle) -> Result<Matrix, GraphError> {
     let missing = || pickle.error("expected a SciPy CSR matrix; is this the published file?");
     let state = pickle
         .state(pickle.root(), Name::CsrMatrix)

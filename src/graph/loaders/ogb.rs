@@ -26,7 +26,7 @@ use crate::graph::larger::{Pairs, Room};
 use crate::graph::{FeatureStorage, Features, GraphError, Labels, RawDataset, Several, Split};
 
 /// Reads the folder.
-pub fn read(
+pub(super) fn read(
     folder: &Path,
     storage: FeatureStorage,
     room: Option<&Room>,

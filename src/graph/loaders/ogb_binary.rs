@@ -17,7 +17,7 @@ use crate::graph::larger::{Pairs, Room};
 use crate::graph::{FeatureStorage, Features, GraphError, Labels};
 
 /// What a raw folder holds.
-pub struct Raw<'a> {
+pub(super) struct Raw<'a> {
     /// Number of nodes.
     pub nodes: usize,
     /// Pairs as they are listed.
@@ -35,7 +35,7 @@ pub struct Raw<'a> {
 }
 
 /// Reads the raw folder.
-pub fn read<'a>(
+pub(super) fn read<'a>(
     raw: &Path,
     storage: FeatureStorage,
     room: Option<&'a Room>,

@@ -14,7 +14,7 @@ use crate::memory;
 use crate::parquet;
 
 /// Reads the folder.
-pub fn read(folder: &Path, spec: &DatasetSpec) -> Result<RawDataset, GraphError> {
+pub(super) fn read(folder: &Path, spec: &DatasetSpec) -> Result<RawDataset, GraphError> {
     let path = file_of(folder, spec.nodes.as_deref(), "nodes.parquet")?;
     let table = Table::read(&path)?;
     let nodes = Nodes::new(&path, nodes(&table, spec)?, spec.label.as_ref())?;

@@ -10,13 +10,13 @@
 
 use std::path::Path;
 
-pub use super::machine::{Id, Name, Value};
+pub(super) use super::machine::{Id, Name, Value};
 
 use super::machine::Machine;
 use crate::graph::GraphError;
 
 /// A pickle that was read.
-pub struct Pickle<'a> {
+pub(super) struct Pickle<'a> {
     path: &'a Path,
     values: Vec<Value<'a>>,
     root: Id,
@@ -24,7 +24,7 @@ pub struct Pickle<'a> {
 
 impl<'a> Pickle<'a> {
     /// Reads the whole of `bytes`; `path` is for messages.
-    pub fn read(path: &'a Path, bytes: &'a [u8]) -> Result<Self, GraphError> {
+    pub(super) fn read(path: &'a Path, bytes: &'a [u8]) -> Result<Self, GraphError> {
         let mut machine = Machine::new(bytes);
         // Each step takes a byte at least, so this ends.
         loop {
@@ -48,17 +48,17 @@ impl<'a> Pickle<'a> {
     }
 
     /// The value that the pickle is of.
-    pub const fn root(&self) -> Id {
+    pub(super) const fn root(&self) -> Id {
         self.root
     }
 
     /// A value by index.
-    pub fn get(&self, id: Id) -> &Value<'a> {
+    pub(super) fn get(&self, id: Id) -> &Value<'a> {
         &self.values[id]
     }
 
     /// A value as a whole number.
-    pub fn int(&self, id: Id) -> Option<i64> {
+    pub(super) fn int(&self, id: Id) -> Option<i64> {
         match self.get(id) {
             Value::Int(value) => Some(*value),
             _ => None,
@@ -66,7 +66,7 @@ impl<'a> Pickle<'a> {
     }
 
     /// A value as the items of a tuple or list.
-    pub fn sequence(&self, id: Id) -> Option<&[Id]> {
+    pub(super) fn sequence(&self, id: Id) -> Option<&[Id]> {
         match self.get(id) {
             Value::Sequence(items) => Some(items),
             _ => None,
@@ -74,7 +74,7 @@ impl<'a> Pickle<'a> {
     }
 
     /// A byte string or text as bytes.
-    pub fn string(&self, id: Id) -> Option<&[u8]> {
+    pub(super) fn string(&self, id: Id) -> Option<&[u8]> {
         match self.get(id) {
             Value::Bytes(bytes) => Some(bytes),
             Value::Text(text) => Some(text.as_bytes()),
@@ -83,7 +83,7 @@ impl<'a> Pickle<'a> {
     }
 
     /// The state of an instance of `class`.
-    pub fn state(&self, id: Id, class: Name) -> Option<Id> {
+    pub(super) fn state(&self, id: Id, class: Name) -> Option<Id> {
         match self.get(id) {
             Value::Object {
                 class: found,
@@ -95,7 +95,7 @@ impl<'a> Pickle<'a> {
     }
 
     /// An error about the content as a whole.
-    pub fn error(&self, what: impl Into<String>) -> GraphError {
+    pub(super) fn error(&self, what: impl Into<String>) -> GraphError {
         GraphError::file(self.path, what)
     }
 }

@@ -18,7 +18,7 @@ use crate::graph::{Features, GraphError, RawDataset, Split};
 const VALIDATION: usize = 500;
 
 /// Reads the folder, or the folder of any of the eight files.
-pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
+pub(super) fn read(path: &Path) -> Result<RawDataset, GraphError> {
     let folder = if path.is_file() {
         path.parent().unwrap_or(path)
     } else {

@@ -35,7 +35,7 @@ struct Link {
 }
 
 /// Reads the folder.
-pub fn read(folder: &Path) -> Result<RawDataset, GraphError> {
+pub(super) fn read(folder: &Path) -> Result<RawDataset, GraphError> {
     let (mut edges, mut values, mut said) = (Vec::new(), Vec::new(), Vec::new());
     let (mut sets, mut files) = (Vec::new(), Vec::new());
     let (mut width, mut labels, mut nodes) = (None, None, 0);

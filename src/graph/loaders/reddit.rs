@@ -11,7 +11,7 @@ use super::{EdgeCount, Reading, data_set_name, only_file, scipy, stored};
 use crate::graph::{FeatureStorage, GraphError, RawDataset};
 
 /// Reads the folder.
-pub fn read(folder: &Path, storage: FeatureStorage) -> Result<RawDataset, GraphError> {
+pub(super) fn read(folder: &Path, storage: FeatureStorage) -> Result<RawDataset, GraphError> {
     let graph = only_file(folder, "_graph.npz")?;
     let data = only_file(folder, "_data.npz")?;
     let mut npz = Npz::open(&data)?;

@@ -6,7 +6,7 @@ use crate::graph::GraphError;
 
 /// The stored entries of a square matrix as edges of a graph of so many nodes; a stored zero is
 /// none. Whether rows or columns are compressed is all the same to an undirected graph.
-pub fn edges(npz: &mut Npz, nodes: usize) -> Result<Vec<(u32, u32)>, GraphError> {
+pub(super) fn edges(npz: &mut Npz, nodes: usize) -> Result<Vec<(u32, u32)>, GraphError> {
     let shape = npz.read::<i64>("shape")?.values;
     if shape != [nodes as i64; 2] {
         let what = format!("`shape` is {shape:?}, and there are features of {nodes} nodes");

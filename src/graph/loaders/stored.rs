@@ -19,7 +19,7 @@ use crate::graph::mapped::Mapped;
 use crate::graph::{Csr, FeatureStorage, Features, GraphError};
 
 /// An array in a file: its extents, and its values where they lie.
-pub struct Table<T> {
+pub(crate) struct Table<T> {
     /// Extent of each dimension.
     pub shape: Vec<usize>,
     /// All values, row by row.
@@ -28,7 +28,7 @@ pub struct Table<T> {
 
 /// Dense features `[nodes, width]` of a `.npy` file, or of a member of an `.npz` file, held as the
 /// section says; of as many nodes as there are rows, where nobody else says.
-pub fn features(
+pub(super) fn features(
     path: &Path,
     member: Option<&str>,
     storage: FeatureStorage,
@@ -61,7 +61,7 @@ pub fn features(
 }
 
 /// The undirected graph of a `.npy` file with an edge in each row. The pairs stay in the file.
-pub fn graph(
+pub(super) fn graph(
     path: &Path,
     nodes: usize,
     room: Option<&Room>,
@@ -97,7 +97,7 @@ pub fn graph(
 
 /// The pairs of a member of an `.npz` file, `[2, edges]`, on disk; none if it does not lie there as
 /// it is, or has another shape.
-pub fn pairs<'a>(
+pub(super) fn pairs<'a>(
     path: &Path,
     member: &str,
     nodes: usize,
@@ -122,7 +122,7 @@ pub fn pairs<'a>(
 }
 
 /// The array as it lies in the file, if it lies there row by row and as it is.
-pub fn table<T: Element>(path: &Path, member: Option<&str>) -> Result<Table<T>, String> {
+pub(crate) fn table<T: Element>(path: &Path, member: Option<&str>) -> Result<Table<T>, String> {
     let (start, bytes) = match member {
         None => (0, std::fs::metadata(path).map_err(text)?.len()),
         Some(member) => within(path, member)?,

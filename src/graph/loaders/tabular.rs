@@ -8,7 +8,7 @@ use super::text::truth;
 use crate::graph::{Features, GraphError, LabelColumns, Labels, Several};
 
 /// One row of a table of nodes.
-pub struct Node {
+pub(super) struct Node {
     /// Its id, any number.
     pub id: u64,
     /// Its class, or what is said of each of several labels, where it is known.
@@ -18,7 +18,7 @@ pub struct Node {
 }
 
 /// All nodes of a table, numbered by ascending id.
-pub struct Nodes {
+pub(super) struct Nodes {
     /// The ids.
     pub ids: Ids,
     /// What is known of each, `[nodes]`.
@@ -31,7 +31,7 @@ pub struct Nodes {
 
 impl Nodes {
     /// The nodes of the rows of the table at `path`.
-    pub fn new(
+    pub(super) fn new(
         path: &Path,
         mut listed: Vec<Node>,
         label: Option<&LabelColumns>,
@@ -95,6 +95,10 @@ fn number_labels(names: &[Option<String>]) -> (Vec<Option<u32>>, usize) {
 }
 
 /// The file of a folder that a section names, or the only one whose name ends so.
-pub fn file_of(folder: &Path, named: Option<&Path>, ending: &str) -> Result<PathBuf, GraphError> {
+pub(super) fn file_of(
+    folder: &Path,
+    named: Option<&Path>,
+    ending: &str,
+) -> Result<PathBuf, GraphError> {
     named.map_or_else(|| only_file(folder, ending), |name| Ok(folder.join(name)))
 }

@@ -17,7 +17,7 @@ const LONGEST: u64 = 32 << 20;
 const ASK_AFTER: usize = 32 << 20;
 
 /// Opens a text file, unpacking it on the way if its name ends in `.gz`.
-pub fn open(path: &Path) -> Result<Box<dyn BufRead>, GraphError> {
+pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead>, GraphError> {
     let file = File::open(path).map_err(|source| GraphError::read(path, source))?;
     Ok(
         if path.extension().is_some_and(|extension| extension == "gz") {
@@ -31,7 +31,7 @@ pub fn open(path: &Path) -> Result<Box<dyn BufRead>, GraphError> {
 
 /// Calls `each` with every line, without its line end. What `each` complains about gets the file
 /// and the number of the line. One buffer serves all lines: some files are gigabytes long.
-pub fn each_line(
+pub(crate) fn each_line(
     path: &Path,
     mut reader: impl BufRead,
     mut each: impl FnMut(&str) -> Result<(), String>,
@@ -68,7 +68,7 @@ pub fn each_line(
 }
 
 /// A field as a number, or a sentence that says what was expected.
-pub fn number<T: FromStr>(field: &str, expected: &str) -> Result<T, String> {
+pub(crate) fn number<T: FromStr>(field: &str, expected: &str) -> Result<T, String> {
     field
         .trim()
         .parse()
@@ -76,7 +76,7 @@ pub fn number<T: FromStr>(field: &str, expected: &str) -> Result<T, String> {
 }
 
 /// A field as a finite number in single precision, or a sentence that says what was expected.
-pub fn finite(field: &str, expected: &str) -> Result<f32, String> {
+pub(super) fn finite(field: &str, expected: &str) -> Result<f32, String> {
     let value: f32 = number(field, expected)?;
     if value.is_finite() {
         return Ok(value);
@@ -87,7 +87,7 @@ pub fn finite(field: &str, expected: &str) -> Result<f32, String> {
 }
 
 /// A truth value as a number, as other languages write it.
-pub fn truth(field: &str) -> Option<f32> {
+pub(super) fn truth(field: &str) -> Option<f32> {
     match field.trim() {
         "True" | "true" | "TRUE" => Some(1.0),
         "False" | "false" | "FALSE" => Some(0.0),
@@ -96,7 +96,7 @@ pub fn truth(field: &str) -> Option<f32> {
 }
 
 /// The number of a column that a key names.
-pub fn place(header: &[String], key: &str, name: &str) -> Result<usize, String> {
+pub(super) fn place(header: &[String], key: &str, name: &str) -> Result<usize, String> {
     header
         .iter()
         .position(|column| column.trim() == name)
@@ -112,7 +112,7 @@ pub fn place(header: &[String], key: &str, name: &str) -> Result<usize, String> 
 /// quoted, and then hold commas, doubled quotes and line ends). Every record must have as many
 /// fields as the first, of which `is_header` says whether it is one, or what keeps it from saying.
 /// Returns whether it was.
-pub fn each_record(
+pub(super) fn each_record(
     path: &Path,
     reader: impl BufRead,
     is_header: impl Fn(&[String]) -> Result<bool, String>,

@@ -38,7 +38,7 @@ impl Truth {
 }
 
 /// Reads the file, or the only `.json` file of the folder.
-pub fn read(path: &Path) -> Result<RawDataset, GraphError> {
+pub(super) fn read(path: &Path) -> Result<RawDataset, GraphError> {
     let path = only_file(path, ".json")?;
     let text = std::fs::read(&path).map_err(|source| GraphError::read(&path, source))?;
     memory::need(

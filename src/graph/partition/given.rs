@@ -17,7 +17,7 @@ use crate::graph::GraphError;
 use crate::graph::loaders::{each_line, number, open, table};
 
 /// Reads the assignment of `nodes` nodes to `workers` workers.
-pub fn partition(path: &Path, nodes: usize, workers: usize) -> Result<Vec<u32>, GraphError> {
+pub(super) fn partition(path: &Path, nodes: usize, workers: usize) -> Result<Vec<u32>, GraphError> {
     let kind = path.extension().and_then(|extension| extension.to_str());
     let assignment = match kind {
         Some("npy") => array(path, nodes, workers)?,

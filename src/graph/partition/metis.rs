@@ -19,7 +19,7 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 /// edges between them. With a `balance`, each of its entries is shared out within METIS's 3 %, as a
 /// constraint of its own. A graph without edges, where there is nothing to optimise, is divided at
 /// random.
-pub fn partition(
+pub(super) fn partition(
     graph: &Csr,
     workers: usize,
     (balance, train): (&[Balance], &[u32]),

@@ -24,7 +24,7 @@ use super::{Csr, GraphError, Labels, PartitionMethod, PartitionSpec, places};
 use crate::rng::{Purpose, stream};
 use streaming::Penalty;
 
-pub use dirichlet::CONCENTRATIONS;
+pub(crate) use dirichlet::CONCENTRATIONS;
 pub use edges::EdgeMethod;
 pub use vertex_cut::{CutPart, VertexCut};
 

@@ -9,7 +9,7 @@ use crate::graph::Csr;
 
 /// How full parts are penalised.
 #[derive(Clone, Copy, Debug)]
-pub enum Penalty {
+pub(super) enum Penalty {
     /// `|N(v) ∩ P| · (1 − |P| / C)` with `C = ⌈nodes / workers⌉`: linear deterministic greedy
     /// (Stanton and Kliot, *Streaming Graph Partitioning for Large Distributed Graphs*, 2012).
     Linear,
@@ -31,7 +31,12 @@ impl Penalty {
 
 /// Assigns every node to a part that is not full, the best by the score above; of equally good ones
 /// to the smallest, of those to the first.
-pub fn partition(graph: &Csr, workers: usize, penalty: Penalty, random: &mut impl Rng) -> Vec<u32> {
+pub(super) fn partition(
+    graph: &Csr,
+    workers: usize,
+    penalty: Penalty,
+    random: &mut impl Rng,
+) -> Vec<u32> {
     let nodes = graph.nodes();
     let capacity = penalty.capacity(nodes, workers);
     // Undirected edges are stored both ways.

@@ -12,7 +12,7 @@ use crate::graph::GraphError;
 
 /// By what a file is known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileSum {
+pub(crate) struct FileSum {
     /// Its length.
     pub bytes: u64,
     /// SHA-256 of all of it, in hexadecimal digits.
@@ -27,7 +27,7 @@ impl FileSum {
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn of(path: &Path) -> io::Result<Self> {
+    pub(crate) fn of(path: &Path) -> io::Result<Self> {
         let mut file = File::open(path)?;
         let (mut hash, mut piece, mut bytes) = (Sha256::new(), vec![0; PIECE], 0);
         loop {
@@ -69,7 +69,7 @@ fn header(kind: &str, shape: &[usize]) -> Vec<u8> {
 ///
 /// # Errors
 /// [`GraphError::Write`].
-pub fn write<const N: usize>(
+pub(super) fn write<const N: usize>(
     path: &Path,
     kind: &str,
     shape: &[usize],

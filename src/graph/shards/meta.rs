@@ -16,7 +16,7 @@ pub(super) const FORMAT: u32 = 2;
 /// How values of features are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Storage {
+pub(crate) enum Storage {
     /// Dense rows, 4 bytes a value.
     F32,
     /// Dense rows, 2 bytes a value.
@@ -39,7 +39,7 @@ pub struct Divided {
 
 impl Divided {
     /// What a reader of a plan should know.
-    pub fn said(&self) -> String {
+    pub(crate) fn said(&self) -> String {
         let (method, seed) = (self.method.name(), self.seed);
         format!("divided before, by {method} with seed {seed}, as its shards say")
     }
@@ -47,13 +47,13 @@ impl Divided {
 
 /// All that is known without looking into a part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Meta {
+pub(crate) struct Meta {
     /// Version of the format.
     pub format: u32,
     /// Names and sizes, as `run` prints them.
     pub data: DataSummary,
     /// Stored (directed) edges.
-    pub stored_edges: usize,
+    pub(crate) stored_edges: usize,
     /// How features are stored.
     pub storage: Storage,
     /// By what predictions are measured.
@@ -70,7 +70,7 @@ pub struct Meta {
 
 /// A part in numbers, and its files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PartMeta {
+pub(crate) struct PartMeta {
     /// What it holds, sends and receives.
     #[serde(flatten)]
     pub counts: PartCounts,
@@ -121,7 +121,7 @@ impl Meta {
     }
 
     /// The boundary of all parts in numbers.
-    pub fn counts(&self) -> BoundaryCounts {
+    pub(crate) fn counts(&self) -> BoundaryCounts {
         BoundaryCounts {
             parts: self.parts.iter().map(|part| part.counts.clone()).collect(),
             nodes: self.data.nodes,

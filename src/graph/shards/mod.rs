@@ -31,9 +31,9 @@ use std::sync::{Arc, Mutex};
 
 use sha2::{Digest, Sha256};
 
-pub use array::FileSum;
-pub use meta::{Divided, Meta, PartMeta, Storage};
-pub use part_data::PartData;
+pub use meta::Divided;
+pub(crate) use meta::{Meta, Storage};
+pub(crate) use part_data::PartData;
 pub use whole::Whole;
 pub use write::Sharding;
 
@@ -104,12 +104,12 @@ impl Shards {
     }
 
     /// What is known of all parts.
-    pub const fn meta(&self) -> &Meta {
+    pub(crate) const fn meta(&self) -> &Meta {
         &self.meta
     }
 
     /// SHA-256 of `meta.json`, and so of everything.
-    pub const fn hash(&self) -> &[u8; 32] {
+    pub(crate) const fn hash(&self) -> &[u8; 32] {
         &self.hash
     }
 

@@ -5,7 +5,7 @@ use crate::graph::{Csr, Dataset, Features, Labels, Part, Split};
 /// The nodes of a part and its boundary, the edges that end in its nodes, and what is known of
 /// them.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PartData {
+pub(crate) struct PartData {
     /// Its nodes, and which rows cross.
     pub part: Part,
     /// In-neighbours of the owned nodes as local rows, `[owned, owned + halo]`.
@@ -25,7 +25,7 @@ impl PartData {
     ///
     /// # Panics
     /// If the part is of another graph.
-    pub fn cut(dataset: &Dataset, part: &Part) -> Self {
+    pub(crate) fn cut(dataset: &Dataset, part: &Part) -> Self {
         let nodes = part.owned.iter().chain(&part.halo);
         // Of the whole graph, so that normalisation does not depend on the partition.
         let degrees = nodes.map(|&v| dataset.graph.degree(v as usize)).collect();

@@ -15,7 +15,7 @@ impl Shards {
     ///
     /// # Errors
     /// If one is missing or damaged.
-    pub fn check(&self, rank: usize) -> Result<(), GraphError> {
+    pub(crate) fn check(&self, rank: usize) -> Result<(), GraphError> {
         let mut files = self.meta.parts[rank].files.keys();
         files.try_for_each(|name| self.file(rank, name).map(drop))
     }
@@ -27,7 +27,7 @@ impl Shards {
     ///
     /// # Panics
     /// If there is no such part.
-    pub fn part(&self, rank: usize) -> Result<PartData, GraphError> {
+    pub(crate) fn part(&self, rank: usize) -> Result<PartData, GraphError> {
         let files = PartFiles { of: self, rank };
         let counts = &self.meta.parts[rank].counts;
         let nodes = self.meta.data.nodes;

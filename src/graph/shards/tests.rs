@@ -4,6 +4,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
+use super::array::FileSum;
 use super::*;
 use crate::graph::{
     BoundaryPlan, DatasetSpec, Known, Partition, PartitionMethod, PartitionSpec, RawDataset, Room,

@@ -21,7 +21,7 @@ pub struct Whole {
 
 impl Whole {
     /// The graph as data that come with one split.
-    pub fn raw(&self) -> RawDataset {
+    pub(crate) fn raw(&self) -> RawDataset {
         let dataset = Dataset::clone(&self.dataset);
         RawDataset {
             name: dataset.name,

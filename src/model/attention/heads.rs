@@ -8,10 +8,10 @@ use crate::model::host::by_rows;
 use crate::model::sparse::Rows;
 
 /// Multiplications that an exponential is about worth.
-pub const EXPONENTIAL: usize = 16;
+pub(super) const EXPONENTIAL: usize = 16;
 
 /// Fills the values `[entries, heads]` row by row: `task` gets a row and its values.
-pub fn each_row(
+pub(super) fn each_row(
     rows: &Rows,
     heads: usize,
     work: usize,
@@ -34,7 +34,7 @@ pub fn each_row(
     out
 }
 
-pub fn softmax(rows: &Rows, left: &[f32], right: &[f32], heads: usize) -> Vec<f32> {
+pub(super) fn softmax(rows: &Rows, left: &[f32], right: &[f32], heads: usize) -> Vec<f32> {
     each_row(rows, heads, heads * EXPONENTIAL, |row, weights| {
         let own = &left[row * heads..][..heads];
         let columns = &rows.columns[rows.entries(row)];
@@ -67,7 +67,7 @@ pub fn softmax(rows: &Rows, left: &[f32], right: &[f32], heads: usize) -> Vec<f3
     })
 }
 
-pub fn softmax_gradient(
+pub(super) fn softmax_gradient(
     rows: &Rows,
     left: &[f32],
     right: &[f32],
@@ -94,7 +94,7 @@ pub fn softmax_gradient(
 }
 
 /// `g` has `heads` parts, or one for all heads.
-pub fn dots(
+pub(super) fn dots(
     rows: &Rows,
     g: &[f32],
     x: &[f32],

@@ -27,7 +27,7 @@ use crate::model::sparse::Rows;
 const ROWS: usize = 256;
 
 /// Whether a head has so few columns that lanes of heads are worth laying rows out anew.
-pub const fn are_worth_it(columns: usize) -> bool {
+pub(super) const fn are_worth_it(columns: usize) -> bool {
     columns < TILE
 }
 
@@ -58,7 +58,7 @@ fn of_entry<const HEADS: usize>(weights: &[f32]) -> &[[f32; HEADS]] {
 }
 
 /// As `softmax_u(LeakyReLU(left_v + right_u))` of each entry and head.
-pub fn softmax<const HEADS: usize>(rows: &Rows, left: &[f32], right: &[f32]) -> Vec<f32> {
+pub(super) fn softmax<const HEADS: usize>(rows: &Rows, left: &[f32], right: &[f32]) -> Vec<f32> {
     let (left, right) = (of_entry::<HEADS>(left), of_entry::<HEADS>(right));
     let arch = Arch::new();
     each_row(rows, HEADS, HEADS * EXPONENTIAL, |row, weights| {
@@ -133,7 +133,7 @@ fn exp(x: f32) -> f32 {
 }
 
 /// The gradient with respect to the scores, from that of the weights.
-pub fn softmax_gradient<const HEADS: usize>(
+pub(super) fn softmax_gradient<const HEADS: usize>(
     rows: &Rows,
     left: &[f32],
     right: &[f32],
@@ -177,7 +177,7 @@ pub fn softmax_gradient<const HEADS: usize>(
 
 /// `Σ_e w(e)·x[column(e)]`, head by head: `[rows, heads · d]` of `x [columns, heads · d]`. The
 /// weights of entry `e` lie at `positions[e]`, where there are positions.
-pub fn sums<const HEADS: usize>(
+pub(super) fn sums<const HEADS: usize>(
     rows: &Rows,
     positions: Option<&[u32]>,
     weights: &[f32],
@@ -190,7 +190,12 @@ pub fn sums<const HEADS: usize>(
 }
 
 /// The mean over heads of [`sums`]: `[rows, d]`.
-pub fn mean<const HEADS: usize>(rows: &Rows, weights: &[f32], x: &[f32], width: usize) -> Vec<f32> {
+pub(super) fn mean<const HEADS: usize>(
+    rows: &Rows,
+    weights: &[f32],
+    x: &[f32],
+    width: usize,
+) -> Vec<f32> {
     let x = turned(x, HEADS, width / HEADS);
     let sums = sums_of_turned::<HEADS>(rows, None, weights, &x, width);
     let share = 1.0 / HEADS as f32;
@@ -226,7 +231,7 @@ fn sums_of_turned<const HEADS: usize>(
 }
 
 /// Transposed to [`mean`]: `[rows, heads · d]` of `g [columns, d]`.
-pub fn spread<const HEADS: usize>(
+pub(super) fn spread<const HEADS: usize>(
     rows: &Rows,
     positions: &[u32],
     weights: &[f32],
@@ -259,7 +264,12 @@ pub fn spread<const HEADS: usize>(
 }
 
 /// `⟨g_v, x_u⟩` of each entry and head, with `g [rows, heads · d]`.
-pub fn dots<const HEADS: usize>(rows: &Rows, g: &[f32], x: &[f32], width: usize) -> Vec<f32> {
+pub(super) fn dots<const HEADS: usize>(
+    rows: &Rows,
+    g: &[f32],
+    x: &[f32],
+    width: usize,
+) -> Vec<f32> {
     let columns = width / HEADS;
     let g = turned(g, HEADS, columns);
     let g = of_entry::<HEADS>(&g);
@@ -273,7 +283,12 @@ pub fn dots<const HEADS: usize>(rows: &Rows, g: &[f32], x: &[f32], width: usize)
 }
 
 /// The same for the gradient `g [rows, d]` of a mean over heads.
-pub fn mean_dots<const HEADS: usize>(rows: &Rows, g: &[f32], x: &[f32], width: usize) -> Vec<f32> {
+pub(super) fn mean_dots<const HEADS: usize>(
+    rows: &Rows,
+    g: &[f32],
+    x: &[f32],
+    width: usize,
+) -> Vec<f32> {
     let (columns, share) = (width / HEADS, 1.0 / HEADS as f32);
     dots_with(
         rows,

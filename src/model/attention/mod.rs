@@ -30,11 +30,11 @@ use super::operation::{on_every_backend, operation};
 use super::{Merge, SparseMatrix};
 
 /// Slope of the `LeakyReLU` below zero (Veličković et al., 2018, section 2.1).
-pub const NEGATIVE_SLOPE: f32 = 0.2;
+pub(super) const NEGATIVE_SLOPE: f32 = 0.2;
 
 /// The passes that a backend carries out itself; gradients are made of them. All tensors have two
 /// dimensions.
-pub trait AttentionKernels: Backend {
+pub(crate) trait AttentionKernels: Backend {
     /// Weights `[entries, heads]` of `left [m, heads]` and `right [n, heads]`.
     fn weigh(
         left: FloatTensor<Self>,
@@ -115,7 +115,7 @@ fn for_each_head<B: Backend>(g: FloatTensor<B>, heads: usize) -> FloatTensor<B> 
 
 on_every_backend! {
     /// The two operations as those of a tensor backend.
-    pub trait AttentionBackend: Backend {
+    pub(crate) trait AttentionBackend: Backend {
         /// See [`edge_softmax`].
         fn edge_softmax(
             left: FloatTensor<Self>,

@@ -13,9 +13,9 @@ pub struct GatConv {
     /// `[inputs, heads · head_width]`
     pub weight: Param<Tensor<2>>,
     /// `[heads, head_width]`: of the node that reads.
-    pub score_own: Param<Tensor<2>>,
+    pub(crate) score_own: Param<Tensor<2>>,
     /// `[heads, head_width]`: of the node that is read.
-    pub score_other: Param<Tensor<2>>,
+    pub(crate) score_other: Param<Tensor<2>>,
     /// `[outputs]`, or of all heads side by side
     pub bias: Param<Tensor<1>>,
     average: bool,

@@ -15,9 +15,9 @@ use crate::model::{Activation, Block, Input, LayerSpec, Matrix, product};
 #[derive(Module, Debug)]
 pub struct GinConv {
     /// `[inputs, inner]`
-    pub weight_inner: Param<Tensor<2>>,
+    pub(crate) weight_inner: Param<Tensor<2>>,
     /// `[inner]`
-    pub bias_inner: Param<Tensor<1>>,
+    pub(crate) bias_inner: Param<Tensor<1>>,
     /// `[inner, outputs]`
     pub weight: Param<Tensor<2>>,
     /// `[outputs]`

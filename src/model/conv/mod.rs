@@ -76,7 +76,7 @@ impl Conv {
     /// # Shapes
     /// - input: `[rows, d_in]`
     /// - result: `[rows, d]`, with the `d` of [`LayerSpec::transformed`]
-    pub fn transform(&self, input: &Input) -> Matrix {
+    pub(crate) fn transform(&self, input: &Input) -> Matrix {
         match self {
             Self::Gcn(conv) => input.times(conv.weight.val()),
             Self::Sage(conv) => input.times(conv.weight_neighbour.val()),
@@ -93,7 +93,7 @@ impl Conv {
     /// - rows: `[block.inputs, d]`
     /// - own: `[block.outputs, d_in]`
     /// - result: `[block.outputs, d_out]`
-    pub fn gather(
+    pub(crate) fn gather(
         &self,
         block: &Block,
         rows: &Matrix,
@@ -110,7 +110,7 @@ impl Conv {
     }
 
     /// Whether the layer reads the input of its outputs beside what it gathers.
-    pub const fn reads_own(&self) -> bool {
+    pub(crate) const fn reads_own(&self) -> bool {
         matches!(self, Self::Sage(_) | Self::SagePool(_))
     }
 }
@@ -120,7 +120,7 @@ impl Conv {
 /// # Shapes
 /// - rows: `[block.inputs, width]`
 /// - result: `[block.outputs, width]`
-pub fn sums(block: &Block, rows: &Matrix) -> Matrix {
+pub(crate) fn sums(block: &Block, rows: &Matrix) -> Matrix {
     tiles::product(&block.matrix, rows, rows.stripe())
 }
 
@@ -222,7 +222,7 @@ const SECOND_BIAS: u64 = 5;
 
 /// Parameters of a dense layer `[inputs, outputs]`, drawn for (`seed`, `layer`) apart from those of
 /// the message-passing layer, from `init` with bounds times `gain`.
-pub fn dense_parameters(
+pub(crate) fn dense_parameters(
     (init, gain): (Init, f64),
     [inputs, outputs]: [usize; 2],
     seed: u64,

@@ -12,13 +12,13 @@ use crate::model::{Activation, Block, Input, LayerSpec, Matrix, product_onto, ti
 #[derive(Module, Debug)]
 pub struct PoolConv {
     /// `[inputs, inner]`
-    pub weight_pool: Param<Tensor<2>>,
+    pub(crate) weight_pool: Param<Tensor<2>>,
     /// `[inner]`
-    pub bias_pool: Param<Tensor<1>>,
+    pub(crate) bias_pool: Param<Tensor<1>>,
     /// `[inputs, outputs]`
-    pub weight_self: Param<Tensor<2>>,
+    pub(crate) weight_self: Param<Tensor<2>>,
     /// `[inner, outputs]`
-    pub weight_neighbour: Param<Tensor<2>>,
+    pub(crate) weight_neighbour: Param<Tensor<2>>,
     /// `[outputs]`
     pub bias: Param<Tensor<1>>,
 }

@@ -11,13 +11,13 @@ use crate::model::{Activation, Block, Input, LayerSpec, Matrix, activate};
 #[derive(Module, Debug)]
 pub struct SageConv {
     /// `[inputs, outputs]`
-    pub weight_self: Param<Tensor<2>>,
+    pub(crate) weight_self: Param<Tensor<2>>,
     /// `[inputs, outputs]`
-    pub weight_neighbour: Param<Tensor<2>>,
+    pub(crate) weight_neighbour: Param<Tensor<2>>,
     /// `[outputs]`
     pub bias: Param<Tensor<1>>,
     /// `[outputs]`: that of the neighbours' product, where each product has one.
-    pub bias_neighbour: Option<Param<Tensor<1>>>,
+    pub(crate) bias_neighbour: Option<Param<Tensor<1>>>,
 }
 
 impl SageConv {

@@ -23,7 +23,7 @@ use super::operation::{on_every_backend, operation};
 
 /// The passes that a backend carries out itself, over a structure `[m, n]` whose values play no
 /// part.
-pub trait MaximumKernels: Backend {
+pub(crate) trait MaximumKernels: Backend {
     /// For each row and column of `x [n, width]`, which entry of the row has the largest value,
     /// counted from the first; −1 for a row without entries. Kept as floats, which are exact below
     /// 2²⁴ neighbours.
@@ -46,7 +46,7 @@ pub trait MaximumKernels: Backend {
 
 on_every_backend! {
     /// The maximum as an operation of a tensor backend.
-    pub trait MaximumBackend: Backend {
+    pub(crate) trait MaximumBackend: Backend {
         /// See [`neighbour_max`].
         fn neighbour_max(x: FloatTensor<Self>, matrix: Arc<SparseMatrix>) -> FloatTensor<Self>;
     }

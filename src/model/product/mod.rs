@@ -25,7 +25,7 @@ use super::operation::{on_every_backend, operation};
 ///
 /// # Shapes
 /// `x [rows, inputs]`, `w [inputs, outputs]`, `g` and `base` `[rows, outputs]`.
-pub trait ProductKernels: Backend {
+pub(crate) trait ProductKernels: Backend {
     /// `x·w`, added to `base` if there is one.
     fn times(
         x: FloatTensor<Self>,
@@ -55,7 +55,7 @@ impl ProductKernels for burn_cubecl::CubeBackend {}
 
 on_every_backend! {
     /// The products as operations of a tensor backend.
-    pub trait ProductBackend: Backend {
+    pub(crate) trait ProductBackend: Backend {
         /// See [`product`].
         fn dense_product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self>;
 
@@ -77,7 +77,7 @@ on_every_backend! {
 ///
 /// # Panics
 /// If the weight does not have one row per column of `x`.
-pub fn product(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
+pub(crate) fn product(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
     assert_fits(&x, &weight);
     let product =
         <Dispatch as ProductBackend>::dense_product(x.into_dispatch(), weight.into_dispatch());
@@ -93,7 +93,7 @@ pub fn product(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
 ///
 /// # Panics
 /// If the shapes do not fit.
-pub fn product_onto(base: Tensor<2>, x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
+pub(crate) fn product_onto(base: Tensor<2>, x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
     assert_fits(&x, &weight);
     let [rows, outputs] = base.dims();
     assert_eq!(

@@ -9,7 +9,7 @@ use crate::model::Loss;
 use crate::model::dropout::Mask;
 use crate::model::operation::{Tracked, operation};
 
-pub fn activate<B: RowwiseKernels, C: CheckpointStrategy>(
+pub(super) fn activate<B: RowwiseKernels, C: CheckpointStrategy>(
     x: Tracked<B, C>,
     bias: Tracked<B, C>,
     activation: Activation,
@@ -30,7 +30,7 @@ pub fn activate<B: RowwiseKernels, C: CheckpointStrategy>(
     )
 }
 
-pub fn normalise<B: RowwiseKernels, C: CheckpointStrategy>(
+pub(super) fn normalise<B: RowwiseKernels, C: CheckpointStrategy>(
     x: Tracked<B, C>,
     gain: Tracked<B, C>,
     shift: Tracked<B, C>,
@@ -51,7 +51,7 @@ pub fn normalise<B: RowwiseKernels, C: CheckpointStrategy>(
     )
 }
 
-pub fn mask<B: RowwiseKernels, C: CheckpointStrategy>(
+pub(super) fn mask<B: RowwiseKernels, C: CheckpointStrategy>(
     x: Tracked<B, C>,
     mask: &Arc<Mask>,
 ) -> Tracked<B, C> {
@@ -63,7 +63,7 @@ pub fn mask<B: RowwiseKernels, C: CheckpointStrategy>(
     )
 }
 
-pub fn loss<B: RowwiseKernels, C: CheckpointStrategy>(
+pub(super) fn loss<B: RowwiseKernels, C: CheckpointStrategy>(
     logits: Tracked<B, C>,
     targets: Tracked<B, C>,
     kind: Loss,
@@ -81,7 +81,7 @@ pub fn loss<B: RowwiseKernels, C: CheckpointStrategy>(
     )
 }
 
-pub fn carrier<B: RowwiseKernels, C: CheckpointStrategy>(
+pub(super) fn carrier<B: RowwiseKernels, C: CheckpointStrategy>(
     output: Tracked<B, C>,
     upstream: Tracked<B, C>,
 ) -> Tracked<B, C> {

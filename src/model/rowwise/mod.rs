@@ -70,7 +70,7 @@ const EPSILON: f32 = 1e-5;
 
 /// The passes of a backend. All tensors have two dimensions: `x`, `y` and `g` are `[rows, width]`,
 /// parameters and sums over rows `[1, width]`, scalars `[1, 1]`.
-pub trait RowwiseKernels: Backend {
+pub(crate) trait RowwiseKernels: Backend {
     /// `y = activation(x + bias)`.
     fn activate(
         x: FloatTensor<Self>,
@@ -147,7 +147,7 @@ impl RowwiseKernels for burn_cubecl::CubeBackend {}
 
 on_every_backend! {
     /// The operations as those of a tensor backend.
-    pub trait RowwiseBackend: Backend {
+    pub(crate) trait RowwiseBackend: Backend {
         /// See [`activate`].
         fn row_activate(
             x: FloatTensor<Self>,
@@ -198,7 +198,7 @@ pub fn activate(x: Tensor<2>, bias: Tensor<1>, activation: Activation) -> Tensor
 /// # Shapes
 /// - x, result: `[rows, width]`
 /// - gain, shift: `[width]`
-pub fn layer_norm(
+pub(crate) fn layer_norm(
     x: Tensor<2>,
     gain: Tensor<1>,
     shift: Tensor<1>,
@@ -217,7 +217,7 @@ pub fn layer_norm(
 ///
 /// # Shapes
 /// - x, result: `[nodes of the mask, width]`
-pub fn dropped(x: Tensor<2>, mask: Mask) -> Tensor<2> {
+pub(crate) fn dropped(x: Tensor<2>, mask: Mask) -> Tensor<2> {
     let x = x.into_dispatch();
     Tensor::from_dispatch(<Dispatch as RowwiseBackend>::row_mask(x, Arc::new(mask)))
 }

@@ -10,7 +10,7 @@ use super::{Activation, EPSILON};
 use crate::model::Loss;
 use crate::model::dropout::Mask;
 
-pub fn zero<B: Backend>(like: &FloatTensor<B>) -> FloatTensor<B> {
+pub(super) fn zero<B: Backend>(like: &FloatTensor<B>) -> FloatTensor<B> {
     B::float_zeros(Shape::new([1, 1]), &like.device(), FloatDType::F32)
 }
 
@@ -27,7 +27,7 @@ fn apply<B: Backend>(x: FloatTensor<B>, activation: Activation) -> FloatTensor<B
     }
 }
 
-pub fn activate<B: Backend>(
+pub(super) fn activate<B: Backend>(
     x: FloatTensor<B>,
     bias: FloatTensor<B>,
     activation: Activation,
@@ -35,7 +35,7 @@ pub fn activate<B: Backend>(
     apply::<B>(B::float_add(x, bias), activation)
 }
 
-pub fn slope<B: Backend>(
+pub(super) fn slope<B: Backend>(
     g: FloatTensor<B>,
     y: FloatTensor<B>,
     activation: Activation,
@@ -50,7 +50,7 @@ pub fn slope<B: Backend>(
     }
 }
 
-pub fn column_sums<B: Backend>(g: FloatTensor<B>) -> FloatTensor<B> {
+pub(super) fn column_sums<B: Backend>(g: FloatTensor<B>) -> FloatTensor<B> {
     B::float_sum_dim(g, 0)
 }
 
@@ -64,7 +64,7 @@ fn standardise<B: Backend>(x: FloatTensor<B>) -> (FloatTensor<B>, FloatTensor<B>
     (B::float_mul(centred, scale.clone()), scale)
 }
 
-pub fn normalise<B: Backend>(
+pub(super) fn normalise<B: Backend>(
     x: FloatTensor<B>,
     gain: FloatTensor<B>,
     shift: FloatTensor<B>,
@@ -77,7 +77,7 @@ pub fn normalise<B: Backend>(
     )
 }
 
-pub fn normalise_gradients<B: Backend>(
+pub(super) fn normalise_gradients<B: Backend>(
     g: FloatTensor<B>,
     x: FloatTensor<B>,
     gain: FloatTensor<B>,
@@ -92,7 +92,7 @@ pub fn normalise_gradients<B: Backend>(
     [B::float_mul(across, scale), of_gain, of_shift]
 }
 
-pub fn mask<B: Backend>(x: FloatTensor<B>, mask: &Mask) -> FloatTensor<B> {
+pub(super) fn mask<B: Backend>(x: FloatTensor<B>, mask: &Mask) -> FloatTensor<B> {
     let [rows, width] = [x.shape()[0], x.shape()[1]];
     let values = TensorData::new(mask.values(width), [rows, width]);
     let values = B::float_from_data(values, &x.device());
@@ -105,7 +105,7 @@ fn wrong<B: Backend>(logits: FloatTensor<B>, targets: FloatTensor<B>) -> FloatTe
     B::float_neg(B::float_mul(logits, B::float_sign(targets)))
 }
 
-pub fn loss<B: Backend>(
+pub(super) fn loss<B: Backend>(
     logits: FloatTensor<B>,
     targets: FloatTensor<B>,
     loss: Loss,
@@ -126,7 +126,7 @@ pub fn loss<B: Backend>(
     B::float_reshape(sum, Shape::new([1, 1]))
 }
 
-pub fn loss_gradient<B: Backend>(
+pub(super) fn loss_gradient<B: Backend>(
     g: FloatTensor<B>,
     logits: FloatTensor<B>,
     targets: FloatTensor<B>,

@@ -13,7 +13,12 @@ use crate::model::host::Host;
 use crate::model::scatter;
 
 /// `A·x` or `Aᵀ·x` on host slices: `x [columns, width]` row by row, the result `[rows, width]`.
-pub fn product(matrix: &SparseMatrix, x: &[f32], width: usize, transposed: bool) -> Vec<f32> {
+pub(super) fn product(
+    matrix: &SparseMatrix,
+    x: &[f32],
+    width: usize,
+    transposed: bool,
+) -> Vec<f32> {
     let values = matrix.values();
     if transposed && scatter::pays(matrix, width) {
         scatter::transposed_product(matrix, x, width)

@@ -15,7 +15,7 @@ pub(super) struct BitWriter {
 
 impl BitWriter {
     /// Appends the lowest `bits` bits, at most 32, of `value`, which has no others.
-    pub fn push(&mut self, value: u32, bits: u32) {
+    pub(super) fn push(&mut self, value: u32, bits: u32) {
         // Fewer than 8 bits wait, so 32 more always fit.
         self.pending |= u64::from(value) << self.filled;
         self.filled += bits;
@@ -27,7 +27,7 @@ impl BitWriter {
     }
 
     /// All bytes.
-    pub fn finish(mut self) -> Vec<u8> {
+    pub(super) fn finish(mut self) -> Vec<u8> {
         if self.filled > 0 {
             self.bytes.push(self.pending as u8);
         }
@@ -45,7 +45,7 @@ pub(super) struct BitReader<'a> {
 
 impl<'a> BitReader<'a> {
     /// A reader from the first bit on.
-    pub fn new(bytes: &'a [u8]) -> Self {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self {
             bytes: bytes.iter(),
             pending: 0,
@@ -54,7 +54,7 @@ impl<'a> BitReader<'a> {
     }
 
     /// The next number of `bits` bits, at most 32; zeros past the end.
-    pub fn take(&mut self, bits: u32) -> u32 {
+    pub(super) fn take(&mut self, bits: u32) -> u32 {
         while self.filled < bits {
             let byte = self.bytes.next().copied().unwrap_or(0);
             self.pending |= u64::from(byte) << self.filled;
@@ -67,7 +67,7 @@ impl<'a> BitReader<'a> {
     }
 
     /// Whether nothing but zeros is left.
-    pub fn is_spent(&self) -> bool {
+    pub(super) fn is_spent(&self) -> bool {
         // Zeros fill up the last byte; anything else was not written by the codec that reads.
         self.pending == 0 && self.bytes.as_slice().iter().all(|&byte| byte == 0)
     }

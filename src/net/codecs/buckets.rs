@@ -15,11 +15,11 @@ use crate::net::{Bits, Bytes, Rows};
 /// `4·rows + ⌈rows·width·b/8⌉` bytes; none for rows without width. A row with a value that is not
 /// finite decodes as not a number throughout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Buckets(pub Bits);
+pub(crate) struct Buckets(pub Bits);
 
 impl Buckets {
     /// Bytes of a message.
-    pub const fn bytes(self, rows: usize, width: usize) -> Bytes {
+    pub(crate) const fn bytes(self, rows: usize, width: usize) -> Bytes {
         if width == 0 {
             return Bytes(0);
         }
@@ -27,7 +27,7 @@ impl Buckets {
     }
 
     /// The message of these rows.
-    pub fn encode(self, rows: &Rows<'_>) -> Vec<u8> {
+    pub(crate) fn encode(self, rows: &Rows<'_>) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(4 * rows.rows());
         let mut numbers = BitWriter::default();
         for row in rows.iter() {
@@ -49,7 +49,7 @@ impl Buckets {
     }
 
     /// The rows of a message of [`Self::bytes`].
-    pub fn decode(self, bytes: &[u8], rows: usize, width: usize) -> Vec<f32> {
+    pub(crate) fn decode(self, bytes: &[u8], rows: usize, width: usize) -> Vec<f32> {
         let (ends, packed) = bytes.split_at((4 * rows).min(bytes.len()));
         let mut numbers = BitReader::new(packed);
         let mut decoded = Vec::with_capacity(rows * width);

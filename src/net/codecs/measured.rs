@@ -32,7 +32,7 @@ impl CodingError {
     }
 
     /// Of both.
-    pub fn plus(self, other: Self) -> Self {
+    pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             lost: self.lost + other.lost,
             sent: self.sent + other.sent,
@@ -40,7 +40,7 @@ impl CodingError {
     }
 
     /// ‖x̃ − x‖² / ‖x‖²; 0 where there was nothing to lose.
-    pub fn relative(self) -> f64 {
+    pub(crate) fn relative(self) -> f64 {
         // Nothing lost of nothing would be 0/0. Something lost of nothing is infinite, and stays
         // so.
         if self.lost == 0.0 {
@@ -51,7 +51,7 @@ impl CodingError {
 }
 
 /// Errors by layer and lane.
-pub type CodingErrors = BTreeMap<(u32, CodecLane), CodingError>;
+pub(crate) type CodingErrors = BTreeMap<(u32, CodecLane), CodingError>;
 
 /// The errors of one worker's messages since they were last taken. Messages whose key has no lane
 /// do not count.
@@ -60,7 +60,7 @@ pub struct Gauge(Mutex<CodingErrors>);
 
 impl Gauge {
     /// All of them; the gauge is empty afterwards.
-    pub fn take(&self) -> CodingErrors {
+    pub(crate) fn take(&self) -> CodingErrors {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -73,7 +73,7 @@ impl Gauge {
 }
 
 /// What looks at each message as it is encoded.
-pub trait Watcher: Send + Sync {
+pub(crate) trait Watcher: Send + Sync {
     /// These rows became these bytes.
     fn sees(&self, codec: &dyn Codec, rows: &Rows<'_>, bytes: &[u8], key: CodecKey);
 }
@@ -91,11 +91,11 @@ impl Watcher for Gauge {
 
 /// A codec whose messages are looked at; they are its own.
 #[derive(Clone)]
-pub struct Watched {
+pub(crate) struct Watched {
     /// The codec.
     pub codec: Arc<dyn Codec>,
     /// Who looks: this worker's.
-    pub watcher: Arc<dyn Watcher>,
+    pub(crate) watcher: Arc<dyn Watcher>,
 }
 
 impl Codec for Watched {

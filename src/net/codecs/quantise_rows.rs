@@ -43,7 +43,7 @@ fn read_bits<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<GroupBits>, D::Er
 }
 
 /// Bits that rows are given, at random or by assignment (`AdaQP`).
-pub const ROW_BITS: [Bits; 3] = [Bits::Two, Bits::Four, Bits::Eight];
+pub(crate) const ROW_BITS: [Bits; 3] = [Bits::Two, Bits::Four, Bits::Eight];
 
 /// Sends each entry of a row with b bits as the number q of one of 2ᵇ levels; it decodes as z + q·s
 /// (Wan, Zhao and Wu, *Adaptive Message Quantization and Parallelization for Distributed Full-graph

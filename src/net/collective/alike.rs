@@ -11,7 +11,7 @@ impl Collective {
     /// and only the length of their messages matters where all links are alike. Nothing for
     /// collectives in which workers do different things: those with a root, trees, and halving with
     /// workers beyond a power of two.
-    pub fn steps_of_equals(&self, all_reduce: &AllReduceKind, size: usize) -> Option<Steps> {
+    pub(crate) fn steps_of_equals(&self, all_reduce: &AllReduceKind, size: usize) -> Option<Steps> {
         let (len, chosen) = match self {
             Self::AllReduce(len) => (*len, all_reduce.chosen(*len)),
             Self::AllGather(lens) => (lens.iter().sum(), all_reduce.chosen_to_gather(lens)),

@@ -20,7 +20,7 @@ use super::tree::broadcast_steps;
 ///
 /// Around a ring and by doubling a worker sends every piece that it does not get last once: with
 /// equal pieces `(P−1)/P·S` bytes.
-pub fn all_gather_steps(kind: &AllReduceKind, rank: usize, lens: &[usize]) -> Vec<Step> {
+pub(crate) fn all_gather_steps(kind: &AllReduceKind, rank: usize, lens: &[usize]) -> Vec<Step> {
     let size = lens.len();
     match kind.chosen_to_gather(lens) {
         AllReduceKind::HalvingDoubling if size.is_power_of_two() => doubling(rank, lens),

@@ -34,18 +34,19 @@ pub enum AllReduceChoice {
 /// How an all-reduce is carried out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum AllReduceKind {
-    /// See [`ring_all_reduce`](super::ring_all_reduce).
+    /// Around a ring: each chunk is summed on its way round, then handed round; 2(P−1) steps.
     #[default]
     Ring,
-    /// See [`halving_doubling_all_reduce`](super::halving_doubling_all_reduce).
+    /// Halves of what is left are exchanged and summed, then gathered in doubling pieces; 2 log₂P
+    /// steps.
     HalvingDoubling,
-    /// See [`tree_all_reduce`](super::tree_all_reduce).
+    /// All of it up a binomial tree to worker 0, and back.
     Tree,
-    /// See [`parameter_server_all_reduce`](super::parameter_server_all_reduce).
+    /// All of it to worker 0, which sums it and sends everybody the result.
     ParameterServer,
     /// See [`Hierarchy`].
     Hierarchical(Hierarchy),
-    /// The fastest of them on a network; see [`Tried::best`].
+    /// The fastest of them on a network; see `Tried::best`.
     Auto(Tried),
 }
 
@@ -74,7 +75,7 @@ impl Topology {
 }
 
 /// What `grapevine list networks` prints of all-reduce: name in experiment files, and what it is.
-pub const ALL_REDUCE_CHOICES: [(&str, &str); 7] = [
+pub(crate) const ALL_REDUCE_CHOICES: [(&str, &str); 7] = [
     (
         "ring",
         "reduce-scatter and all-gather around a ring: 2(P-1) a + 2(P-1)/P S b (Patarasuk and Yuan, JPDC 2009)",
@@ -107,7 +108,7 @@ pub const ALL_REDUCE_CHOICES: [(&str, &str); 7] = [
 
 impl AllReduceKind {
     /// The algorithm for so many elements: itself, or what `auto` comes to.
-    pub fn chosen(&self, len: usize) -> Self {
+    pub(crate) fn chosen(&self, len: usize) -> Self {
         match self {
             Self::Auto(tried) => tried.best(len),
             other => other.clone(),
@@ -115,7 +116,7 @@ impl AllReduceKind {
     }
 
     /// The algorithm for an all-gather of so many elements of each worker.
-    pub fn chosen_to_gather(&self, lens: &[usize]) -> Self {
+    pub(crate) fn chosen_to_gather(&self, lens: &[usize]) -> Self {
         match self {
             Self::Auto(tried) => tried.best_to_gather(lens),
             other => other.clone(),

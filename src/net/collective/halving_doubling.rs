@@ -25,7 +25,7 @@ use super::step::{Combine, Step, chunks};
 /// With equal links and P = P' that divides the elements: 2 log₂P·α + 2(P−1)/P·Sβ seconds, and
 /// 2(P−1)/P·S bytes sent by each worker. Otherwise folding adds 2(α + Sβ), and up to Sβ more, for
 /// workers that have nobody to fold in start halving at once and share links with what is folded.
-pub fn halving_doubling_all_reduce(rank: usize, size: usize, len: usize) -> Vec<Step> {
+pub(crate) fn halving_doubling_all_reduce(rank: usize, size: usize, len: usize) -> Vec<Step> {
     let core = 1 << size.ilog2();
     if rank >= core {
         let partner = rank - core;

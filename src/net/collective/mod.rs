@@ -26,18 +26,24 @@ mod tried;
 
 use std::sync::Arc;
 
-use super::{Lane, Traffic, TrafficKind, f32_bytes};
-
-pub use all_gather::all_gather_steps;
-pub use choice::{ALL_REDUCE_CHOICES, AllReduceChoice, AllReduceKind};
-pub use halving_doubling::halving_doubling_all_reduce;
+pub(crate) use all_gather::all_gather_steps;
+pub(crate) use choice::ALL_REDUCE_CHOICES;
+pub use choice::{AllReduceChoice, AllReduceKind};
+pub(crate) use halving_doubling::halving_doubling_all_reduce;
 pub use hierarchical::Hierarchy;
-pub use pairwise::{ExchangeKind, pairwise_rounds};
+pub use pairwise::ExchangeKind;
+pub(crate) use pairwise::pairwise_rounds;
 pub(crate) use result::all_reduce_result;
-pub use ring::ring_all_reduce;
-pub use step::{Combine, Step, Steps};
+pub(crate) use ring::ring_all_reduce;
+pub(crate) use step::Steps;
+#[cfg(feature = "mpi")]
+pub(crate) use step::{Combine, Step};
 pub(crate) use taking::{Carrier, Taking};
-pub use tree::{broadcast_steps, gather_steps, parameter_server_all_reduce, tree_all_reduce};
+#[cfg(test)]
+pub(crate) use tests::all_reduce_traffic;
+pub(crate) use tree::{
+    broadcast_steps, gather_steps, parameter_server_all_reduce, tree_all_reduce,
+};
 pub use tried::Tried;
 
 /// What all workers do with their values together. Lengths are in 4-byte floats.
@@ -65,7 +71,7 @@ pub enum Collective {
 
 impl Collective {
     /// The steps of worker `rank` of `size`.
-    pub fn steps(&self, all_reduce: &AllReduceKind, rank: usize, size: usize) -> Steps {
+    pub(crate) fn steps(&self, all_reduce: &AllReduceKind, rank: usize, size: usize) -> Steps {
         match self {
             Self::AllReduce(len) => all_reduce_steps(all_reduce, rank, size, *len),
             Self::Broadcast { root, len } => {
@@ -78,7 +84,12 @@ impl Collective {
 }
 
 /// The steps of worker `rank` of `size` in an all-reduce of `len` elements.
-pub fn all_reduce_steps(kind: &AllReduceKind, rank: usize, size: usize, len: usize) -> Steps {
+pub(crate) fn all_reduce_steps(
+    kind: &AllReduceKind,
+    rank: usize,
+    size: usize,
+    len: usize,
+) -> Steps {
     let steps = match kind.chosen(len) {
         AllReduceKind::HalvingDoubling => halving_doubling_all_reduce(rank, size, len),
         AllReduceKind::Tree => tree_all_reduce(rank, size, len),
@@ -90,22 +101,4 @@ pub fn all_reduce_steps(kind: &AllReduceKind, rank: usize, size: usize, len: usi
         }
     };
     Box::new(steps.into_iter())
-}
-
-/// All messages of one all-reduce of `len` floats among `size` workers, on layer 0, for plans.
-pub fn all_reduce_traffic(
-    algorithm: &AllReduceKind,
-    size: usize,
-    len: usize,
-    kind: TrafficKind,
-) -> Traffic {
-    let mut traffic = Traffic::new();
-    for from in 0..size {
-        for step in all_reduce_steps(algorithm, from, size, len) {
-            if let Some((to, elements)) = step.send {
-                traffic.add(Lane::new(0, from, to, kind), f32_bytes(elements.len()));
-            }
-        }
-    }
-    traffic
 }

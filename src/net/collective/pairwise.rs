@@ -10,7 +10,7 @@ pub enum ExchangeKind {
     #[default]
     Direct,
     /// In P − 1 rounds, in each of which a worker sends to one other and receives from one; see
-    /// [`pairwise_rounds`].
+    /// `pairwise_rounds`.
     Pairwise,
     /// In two stages: each worker of a machine (or rack, region, edge switch, group) sends those
     /// of its machine what it has for the workers in their place, there and elsewhere; these pass
@@ -28,6 +28,6 @@ pub enum ExchangeKind {
 /// A round of a worker ends when what it sends has been delivered and what it expects has come, so
 /// that no two of its messages share its link. With equal links and equal messages of m bytes:
 /// (P − 1)(α + mβ) seconds. Rounds in which it neither sends nor expects anything take no time.
-pub fn pairwise_rounds(rank: usize, size: usize) -> impl Iterator<Item = (usize, usize)> {
+pub(crate) fn pairwise_rounds(rank: usize, size: usize) -> impl Iterator<Item = (usize, usize)> {
     (1..size).map(move |s| ((rank + s) % size, (rank + size - s) % size))
 }

@@ -19,7 +19,7 @@ use super::step::{Combine, Step, chunks};
 /// when P divides the elements.
 ///
 /// One worker has nothing to do.
-pub fn ring_all_reduce(
+pub(crate) fn ring_all_reduce(
     rank: usize,
     size: usize,
     len: usize,

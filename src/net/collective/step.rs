@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// What to do with received elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Combine {
+pub(crate) enum Combine {
     /// Reduce them into one's own, element by element.
     Reduce,
     /// Put them in the place of one's own.
@@ -17,18 +17,18 @@ pub enum Combine {
 /// A step without anything to receive ends at once, so consecutive sends leave together and share
 /// the sender's link, unless `until_delivered` says otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub(crate) struct Step {
     /// Receiver, and the elements of this worker's values to send.
     pub send: Option<(usize, Range<usize>)>,
     /// Sender, where in this worker's values the elements go that come, and what to do with them.
-    pub receive: Option<(usize, Range<usize>, Combine)>,
+    pub(crate) receive: Option<(usize, Range<usize>, Combine)>,
     /// Whether the step also lasts until what it sends has arrived, as a blocking send does.
-    pub until_delivered: bool,
+    pub(crate) until_delivered: bool,
 }
 
 /// The steps of one worker, made one after the other: a ring of thousands has thousands of steps on
 /// each of them.
-pub type Steps = Box<dyn Iterator<Item = Step> + Send>;
+pub(crate) type Steps = Box<dyn Iterator<Item = Step> + Send>;
 
 impl Step {
     /// Sends to `to` and goes on at once. Nothing if there are no elements.

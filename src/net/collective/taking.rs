@@ -31,7 +31,7 @@ pub(crate) struct Taking {
 
 impl Taking {
     /// Begins at a time.
-    pub fn new(mut steps: Steps, clock: Seconds) -> Self {
+    pub(crate) fn new(mut steps: Steps, clock: Seconds) -> Self {
         Self {
             step: steps.next(),
             taken: 0,
@@ -44,12 +44,12 @@ impl Taking {
     }
 
     /// The time until which it has come.
-    pub const fn clock(&self) -> Seconds {
+    pub(crate) const fn clock(&self) -> Seconds {
         self.clock
     }
 
     /// Adds how far it has come, as seen from a moment.
-    pub fn snapshot(&self, moment: Seconds, into: &mut Snapshot) {
+    pub(crate) fn snapshot(&self, moment: Seconds, into: &mut Snapshot) {
         into.count(self.taken);
         for known in [self.sent, self.received, self.awaits.is_some()] {
             into.count(usize::from(known));
@@ -58,12 +58,12 @@ impl Taking {
     }
 
     /// It goes on no earlier than this.
-    pub fn wait_until(&mut self, time: Seconds) {
+    pub(crate) fn wait_until(&mut self, time: Seconds) {
         self.clock = self.clock.max(time);
     }
 
     /// A message of this worker has arrived. Whether that is what it waited for.
-    pub fn delivered(&mut self, flow: FlowId, at: Seconds) -> bool {
+    pub(crate) fn delivered(&mut self, flow: FlowId, at: Seconds) -> bool {
         if self.awaits != Some(flow) {
             return false;
         }
@@ -73,7 +73,7 @@ impl Taking {
     }
 
     /// Takes steps as far as what has arrived allows. Whether all are taken.
-    pub fn go_on(&mut self, carrier: &mut impl Carrier) -> bool {
+    pub(crate) fn go_on(&mut self, carrier: &mut impl Carrier) -> bool {
         while let Some(step) = &self.step {
             if let (Some((to, range)), false) = (&step.send, self.sent) {
                 let flow = carrier.send(*to, range.len(), self.clock);

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::step::chunks;
+use super::step::{Combine, Step, chunks};
 use super::*;
-use crate::net::Bytes;
+use crate::net::{Bytes, Lane, Traffic, TrafficKind, f32_bytes};
 use proptest::prelude::*;
 
 const KINDS: [AllReduceKind; 4] = [
@@ -14,6 +14,24 @@ const KINDS: [AllReduceKind; 4] = [
     AllReduceKind::Tree,
     AllReduceKind::ParameterServer,
 ];
+
+/// All messages of one all-reduce of `len` floats among `size` workers, on layer 0.
+pub(crate) fn all_reduce_traffic(
+    algorithm: &AllReduceKind,
+    size: usize,
+    len: usize,
+    kind: TrafficKind,
+) -> Traffic {
+    let mut traffic = Traffic::new();
+    for from in 0..size {
+        for step in all_reduce_steps(algorithm, from, size, len) {
+            if let Some((to, elements)) = step.send {
+                traffic.add(Lane::new(0, from, to, kind), f32_bytes(elements.len()));
+            }
+        }
+    }
+    traffic
+}
 
 /// Carries out everybody's steps, as a sum; messages between two workers keep their order.
 fn execute(mut steps: Vec<VecDeque<Step>>, mut values: Vec<Vec<f64>>) -> Vec<Vec<f64>> {

@@ -17,7 +17,7 @@ fn distances(size: usize) -> impl DoubleEndedIterator<Item = usize> {
 /// A worker sends to its children one after another, the one with most descendants first, each
 /// when the last has been delivered. With equal links: ⌈log₂P⌉(α + Sβ) seconds. A worker sends S
 /// bytes for each child; all together P − 1 messages.
-pub fn broadcast_steps(rank: usize, size: usize, root: usize, len: usize) -> Vec<Step> {
+pub(crate) fn broadcast_steps(rank: usize, size: usize, root: usize, len: usize) -> Vec<Step> {
     // Numbers relative to the root.
     let own = (rank + size - root) % size;
     let absolute = |relative: usize| (relative + root) % size;
@@ -43,7 +43,7 @@ pub fn broadcast_steps(rank: usize, size: usize, root: usize, len: usize) -> Vec
 /// With equal links and P a power of two: 2 log₂P·(α + Sβ) seconds. Otherwise a reduction of
 /// ⌈log₂P⌉ levels takes no longer than that, for workers without a partner in one level send early
 /// in the next. A worker sends S to its parent and S to each of its children.
-pub fn tree_all_reduce(rank: usize, size: usize, len: usize) -> Vec<Step> {
+pub(crate) fn tree_all_reduce(rank: usize, size: usize, len: usize) -> Vec<Step> {
     let mut steps = Vec::new();
     for distance in distances(size) {
         if rank & distance > 0 {
@@ -64,7 +64,7 @@ pub fn tree_all_reduce(rank: usize, size: usize, len: usize) -> Vec<Step> {
 ///
 /// Its link is shared: with equal links 2α + 2(P−1)Sβ seconds. A worker sends S bytes, worker 0
 /// (P−1)S.
-pub fn parameter_server_all_reduce(rank: usize, size: usize, len: usize) -> Vec<Step> {
+pub(crate) fn parameter_server_all_reduce(rank: usize, size: usize, len: usize) -> Vec<Step> {
     if rank > 0 {
         let back = Step::receive(0, 0..len, Combine::Replace);
         return Step::send(0, 0..len).into_iter().chain(back).collect();
@@ -83,7 +83,7 @@ pub fn parameter_server_all_reduce(rank: usize, size: usize, len: usize) -> Vec<
 ///
 /// The root's values are `lens.iter().sum()` elements with its own in their place; those of
 /// the others their own alone.
-pub fn gather_steps(rank: usize, root: usize, lens: &[usize]) -> Vec<Step> {
+pub(crate) fn gather_steps(rank: usize, root: usize, lens: &[usize]) -> Vec<Step> {
     if rank != root {
         return Step::send(root, 0..lens[rank]).into_iter().collect();
     }

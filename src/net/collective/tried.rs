@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::super::{Fabric, FlowId, Framing, Seconds, Topology, Transfer};
 use super::taking::{Carrier, Taking};
-use super::{AllReduceKind, Collective, f32_bytes};
+use super::{AllReduceKind, Collective};
+use crate::net::f32_bytes;
 
 /// The algorithms, in the order in which they are played: few messages first, so that the ring,
 /// which has by far the most of them, is given up as soon as it is slower. Those in two levels
@@ -44,7 +45,7 @@ impl PartialEq for Tried {
 impl Tried {
     /// Nothing is known yet. Chance and failures have no part in the choice: all workers, and all
     /// seeds, must make the same.
-    pub fn on(topology: &Topology, framing: Framing) -> Self {
+    pub(crate) fn on(topology: &Topology, framing: Framing) -> Self {
         Self {
             topology: Arc::new(topology.without_chance()),
             framing,
@@ -55,12 +56,12 @@ impl Tried {
     /// The fastest for so many elements, where all workers begin at once and nothing else is on the
     /// network: the first of halving-doubling, tree, parameter server, hierarchical and ring among
     /// equals. Each is played once.
-    pub fn best(&self, len: usize) -> AllReduceKind {
+    pub(crate) fn best(&self, len: usize) -> AllReduceKind {
         self.fastest(Collective::AllReduce(len))
     }
 
     /// The same for an all-gather of so many elements of each worker, which has no levels.
-    pub fn best_to_gather(&self, lens: &[usize]) -> AllReduceKind {
+    pub(crate) fn best_to_gather(&self, lens: &[usize]) -> AllReduceKind {
         self.fastest(Collective::AllGather(lens.into()))
     }
 
@@ -81,7 +82,7 @@ impl Tried {
     }
 
     /// When the last worker has taken its last step; nothing if that is not before `until`.
-    pub fn play(
+    pub(crate) fn play(
         &self,
         kind: &AllReduceKind,
         collective: &Collective,

@@ -40,7 +40,7 @@ mod tests;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::sharing::{BundleId, Effort, Sharing};
+use super::sharing::{BundleId, Sharing};
 use super::{Bytes, Change, Framing, LinkId, NetError, Seconds, Topology};
 use members::Members;
 use ports::Ports;
@@ -49,11 +49,11 @@ pub(crate) use snapshot::Snapshot;
 
 /// A message's number, in the order of [`Fabric::send`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FlowId(pub u64);
+pub(crate) struct FlowId(pub u64);
 
 /// A message to be carried.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Transfer {
+pub(crate) struct Transfer {
     /// Sending worker.
     pub from: usize,
     /// Receiving worker.
@@ -69,7 +69,7 @@ pub struct Transfer {
 
 /// A message that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Delivery {
+pub(crate) struct Delivery {
     /// Which message.
     pub flow: FlowId,
     /// When its last byte arrived.
@@ -78,7 +78,7 @@ pub struct Delivery {
 
 /// The network in virtual time.
 #[derive(Clone, Debug)]
-pub struct Fabric {
+pub(crate) struct Fabric {
     topology: Arc<Topology>,
     framing: Framing,
     now: Seconds,
@@ -157,7 +157,7 @@ struct Transmission {
 
 impl Fabric {
     /// A quiet network at time zero.
-    pub fn new(topology: Arc<Topology>, framing: Framing) -> Self {
+    pub(crate) fn new(topology: Arc<Topology>, framing: Framing) -> Self {
         let links = topology.links().iter();
         let capacity: Vec<f64> = links
             .map(|link| link.bandwidth.bytes_per_second())
@@ -189,7 +189,7 @@ impl Fabric {
 
     /// The same network, on which worker 0 alone sends, and stands for workers that do the same at
     /// the same time: a message to the k-th after it arrives as the one from the k-th before it.
-    pub fn of_equals(mut self) -> Self {
+    pub(crate) fn of_equals(mut self) -> Self {
         if let Some(ports) = &mut self.ports {
             ports.stand_for_all();
         }
@@ -198,12 +198,12 @@ impl Fabric {
     }
 
     /// Virtual time: that of the last delivery.
-    pub const fn now(&self) -> Seconds {
+    pub(crate) const fn now(&self) -> Seconds {
         self.now
     }
 
     /// The links and routes.
-    pub fn topology(&self) -> &Topology {
+    pub(crate) fn topology(&self) -> &Topology {
         &self.topology
     }
 
@@ -211,20 +211,16 @@ impl Fabric {
     ///
     /// # Panics
     /// If there is no such link.
-    pub fn carried(&self, link: LinkId) -> Bytes {
+    #[cfg(test)]
+    pub(crate) fn carried(&self, link: LinkId) -> Bytes {
         self.carried[link.0]
-    }
-
-    /// [`Sharing::effort`] of this network; for tests and measurements.
-    pub const fn effort(&self) -> Effort {
-        self.sharing.effort()
     }
 
     /// Hands over a message. What happens to it happens in [`Fabric::advance`].
     ///
     /// # Panics
     /// If a rank is not one of the topology's, or it has no such route.
-    pub fn send(&mut self, transfer: Transfer) -> FlowId {
+    pub(crate) fn send(&mut self, transfer: Transfer) -> FlowId {
         let flow = FlowId(self.sent);
         self.sent += 1;
         let mut route = self.topology.route(transfer.from, transfer.to);
@@ -239,7 +235,7 @@ impl Fabric {
             let packets = self.framing.packets(transfer.payload);
             let impairment = self.topology.impairment(&route, packets, flow.0);
             latency += impairment.delay;
-            wire += self.framing.again(wire, packets, impairment.lost);
+            wire += Framing::again(wire, packets, impairment.lost);
         }
         let message = Message {
             from: transfer.from,
@@ -273,7 +269,7 @@ impl Fabric {
     /// Moves time on to the next delivery and returns all deliveries of that instant in the order
     /// in which they were sent; nothing if nothing is in flight, or if what is in flight waits for
     /// a link that never comes back, which [`Fabric::stalled`] tells.
-    pub fn advance(&mut self) -> Option<Vec<Delivery>> {
+    pub(crate) fn advance(&mut self) -> Option<Vec<Delivery>> {
         loop {
             let start = self.waiting.first_key_value().map(|(&(start, _), _)| start);
             let event = [start, self.next_end, self.next_switch()]
@@ -323,7 +319,7 @@ impl Fabric {
     }
 
     /// After [`Fabric::advance`] returned nothing: the link that a message waits for in vain.
-    pub fn stalled(&self) -> Option<NetError> {
+    pub(crate) fn stalled(&self) -> Option<NetError> {
         // The first that was sent, which does not depend on slots.
         let waits = self.transmitting.iter().flatten().min_by_key(|t| t.flow)?;
         let link = waits.links.iter().find(|link| self.down[link.0] > 0)?;

@@ -16,22 +16,22 @@ pub(crate) struct Snapshot {
 
 impl Snapshot {
     /// Adds a number that has to be the same.
-    pub fn count(&mut self, count: usize) {
+    pub(crate) fn count(&mut self, count: usize) {
         self.counts.push(count as u64);
     }
 
     /// Adds numbers that have to be the same.
-    pub fn counts<const N: usize>(&mut self, counts: [usize; N]) {
+    pub(crate) fn counts<const N: usize>(&mut self, counts: [usize; N]) {
         self.counts.extend(counts.map(|count| count as u64));
     }
 
     /// Adds a time, as seen from the moment.
-    pub fn time(&mut self, time: Seconds, moment: Seconds) {
+    pub(crate) fn time(&mut self, time: Seconds, moment: Seconds) {
         self.times.push(time.0 - moment.0);
     }
 
     /// Whether both are the same, with times that differ by no more than rounding.
-    pub fn is_as(&self, other: &Self, rounding: f64) -> bool {
+    pub(crate) fn is_as(&self, other: &Self, rounding: f64) -> bool {
         let mut times = self.times.iter().zip(&other.times);
         self.counts == other.counts
             && self.times.len() == other.times.len()

@@ -31,6 +31,8 @@ mod refill;
 mod table;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) use tests::max_min;
 
 use std::collections::BTreeMap;
 
@@ -69,11 +71,11 @@ const NONE: u32 = u32::MAX;
 const MANY: u32 = u32::MAX;
 
 /// Number of a bundle: all flows on one route with one cap. Used again after its last flow left.
-pub type BundleId = usize;
+pub(crate) type BundleId = usize;
 
 /// Flows over links, and each flow's fair rate.
 #[derive(Clone, Debug)]
-pub struct Sharing {
+pub(crate) struct Sharing {
     /// Bytes per second. After the links of the network come those that stand for caps.
     capacity: Vec<f64>,
     /// Of the links of the network, what they had at first: never less than they have.
@@ -104,7 +106,7 @@ pub struct Sharing {
 
 /// What sharing has cost so far, in numbers that do not depend on the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Effort {
+pub(crate) struct Effort {
     /// Solutions of all links from nothing.
     pub whole: u64,
     /// Solutions of the links that hang together with a change, from nothing.
@@ -121,7 +123,7 @@ pub struct Effort {
 
 /// Which links have a new rate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rated {
+pub(crate) enum Rated {
     /// These, some of them more than once.
     Some(Vec<u32>),
     /// Any may have.
@@ -185,7 +187,7 @@ impl Changes {
 
 impl Sharing {
     /// No flows over links of these capacities, in bytes per second; 0 where nothing passes.
-    pub fn new(capacity: Vec<f64>) -> Self {
+    pub(crate) fn new(capacity: Vec<f64>) -> Self {
         let links = capacity.len();
         let mut sharing = Self {
             shape: Shape::new(links),
@@ -224,7 +226,7 @@ impl Sharing {
     ///
     /// # Panics
     /// If the route has no links (then nothing limits the flow) or a link that does not exist.
-    pub fn insert(&mut self, route: &[LinkId], cap: Option<f64>) -> BundleId {
+    pub(crate) fn insert(&mut self, route: &[LinkId], cap: Option<f64>) -> BundleId {
         assert!(!route.is_empty(), "a flow over no links has no fair rate");
         // A cap above what a link on the way ever has holds nobody back.
         let of = |capacity: &[f64]| {
@@ -245,7 +247,7 @@ impl Sharing {
     }
 
     /// Removes one flow of a bundle.
-    pub fn remove(&mut self, bundle: BundleId) {
+    pub(crate) fn remove(&mut self, bundle: BundleId) {
         match self.solution.rank.get(self.bottleneck(bundle)) {
             Some(&rank) => self.changes.left_at = self.changes.left_at.min(rank as usize),
             // It came and went without ever being shared.
@@ -260,20 +262,14 @@ impl Sharing {
 
     /// Changes the capacity of a link, in bytes per second, to what it had at first or less;
     /// nothing passes at 0.
-    pub fn set_capacity(&mut self, link: LinkId, capacity: f64) {
+    pub(crate) fn set_capacity(&mut self, link: LinkId, capacity: f64) {
         self.capacity[link.0] = capacity;
         self.changes.everything = true;
     }
 
-    /// The fair rate of every flow of a bundle in bytes per second, as of the last
-    /// [`Sharing::solve`].
-    pub fn rate(&self, bundle: BundleId) -> f64 {
-        self.solution.level[self.bottleneck(bundle)]
-    }
-
     /// The link that holds a bundle back, as of the last [`Sharing::solve`]; caps count as links
     /// after those of the network.
-    pub fn bottleneck(&self, bundle: BundleId) -> usize {
+    pub(crate) fn bottleneck(&self, bundle: BundleId) -> usize {
         if let Some(bipartite) = &self.bipartite {
             let [a, b] = bipartite.ends(bundle).map(|link| link as usize);
             let rank = &self.solution.rank;
@@ -284,22 +280,22 @@ impl Sharing {
     }
 
     /// By link: the rate of the flows that it holds back, as of the last [`Sharing::solve`].
-    pub fn levels(&self) -> &[f64] {
+    pub(crate) fn levels(&self) -> &[f64] {
         &self.solution.level
     }
 
     /// Links of the network and links that stand for caps.
-    pub fn links(&self) -> usize {
+    pub(crate) fn links(&self) -> usize {
         self.capacity.len()
     }
 
     /// Bundles that may have another bottleneck since the last call, some of them more than once.
-    pub fn take_moved(&mut self) -> Vec<u32> {
+    pub(crate) fn take_moved(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.moved)
     }
 
     /// Which links have a new rate since the last call.
-    pub fn take_rated(&mut self) -> Rated {
+    pub(crate) fn take_rated(&mut self) -> Rated {
         if self.bipartite.is_some() {
             self.rated.clear();
             return Rated::All;
@@ -307,18 +303,14 @@ impl Sharing {
         Rated::Some(std::mem::take(&mut self.rated))
     }
 
-    /// What solving has cost so far; for tests and measurements.
-    pub const fn effort(&self) -> Effort {
-        self.effort
-    }
-
     /// Most bundles that have been in use at once: what memory grows with.
-    pub const fn most_bundles(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) const fn most_bundles(&self) -> usize {
         self.bundles.len()
     }
 
     /// Computes all rates.
-    pub fn solve(&mut self) {
+    pub(crate) fn solve(&mut self) {
         if self.changes.links.is_empty() && !self.changes.everything {
             return;
         }
@@ -365,25 +357,4 @@ impl Sharing {
         links.dedup();
         links
     }
-}
-
-/// Max-min fair rates of flows over links, in the unit of the capacities; infinite for a flow over
-/// no links.
-///
-/// `capacity[l]` is the capacity of link l, not negative; `routes[f]` are the links of flow f. For
-/// cost see [`Sharing`].
-///
-/// # Panics
-/// If a route names a link that does not exist.
-pub fn max_min(capacity: &[f64], routes: &[Vec<LinkId>]) -> Vec<f64> {
-    let mut sharing = Sharing::new(capacity.to_vec());
-    let bundles: Vec<Option<BundleId>> = routes
-        .iter()
-        .map(|links| (!links.is_empty()).then(|| sharing.insert(links, None)))
-        .collect();
-    sharing.solve();
-    bundles
-        .into_iter()
-        .map(|bundle| bundle.map_or(f64::INFINITY, |bundle| sharing.rate(bundle)))
-        .collect()
 }

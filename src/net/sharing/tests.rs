@@ -3,6 +3,35 @@
 use super::*;
 use proptest::prelude::*;
 
+impl Sharing {
+    /// The fair rate of every flow of a bundle in bytes per second, as of the last
+    /// [`Sharing::solve`].
+    fn rate(&self, bundle: BundleId) -> f64 {
+        self.solution.level[self.bottleneck(bundle)]
+    }
+}
+
+/// Max-min fair rates of flows over links, in the unit of the capacities; infinite for a flow over
+/// no links.
+///
+/// `capacity[l]` is the capacity of link l, not negative; `routes[f]` are the links of flow f. For
+/// cost see [`Sharing`].
+///
+/// # Panics
+/// If a route names a link that does not exist.
+pub(crate) fn max_min(capacity: &[f64], routes: &[Vec<LinkId>]) -> Vec<f64> {
+    let mut sharing = Sharing::new(capacity.to_vec());
+    let bundles: Vec<Option<BundleId>> = routes
+        .iter()
+        .map(|links| (!links.is_empty()).then(|| sharing.insert(links, None)))
+        .collect();
+    sharing.solve();
+    bundles
+        .into_iter()
+        .map(|bundle| bundle.map_or(f64::INFINITY, |bundle| sharing.rate(bundle)))
+        .collect()
+}
+
 fn routes(lists: &[&[usize]]) -> Vec<Vec<LinkId>> {
     lists
         .iter()
@@ -213,7 +242,7 @@ fn refilled_as_filled(
         levels.copy_from_slice(fast.levels());
         assert!(fast.bipartite.is_some() || bundles_lie_where_they_are_held_back(&fast));
     }
-    fast.effort()
+    fast.effort
 }
 
 #[test]
@@ -245,12 +274,12 @@ fn a_flow_on_links_of_its_own_costs_the_same_among_thousands() {
         .map(|from| sharing.insert(&route(from), None))
         .collect();
     sharing.solve();
-    let before = sharing.effort();
+    let before = sharing.effort;
     sharing.remove(bundles[7]);
     sharing.solve();
     sharing.insert(&route(7), None);
     sharing.solve();
-    let after = sharing.effort();
+    let after = sharing.effort;
     assert_eq!(after.components - before.components, 2);
     assert!(after.visits - before.visits <= 4, "{before:?}, {after:?}");
 }
@@ -266,10 +295,10 @@ fn a_change_among_many_flows_leaves_links_alone_that_fill_before() {
         .map(|link| sharing.insert(&route(link), None))
         .collect();
     sharing.solve();
-    let before = sharing.effort();
+    let before = sharing.effort;
     sharing.remove(bundles[links - 3]);
     sharing.solve();
-    let after = sharing.effort();
+    let after = sharing.effort;
     assert_eq!(after.concerned - before.concerned, 1);
     assert!(after.links - before.links <= 4, "{before:?}, {after:?}");
 }
@@ -296,7 +325,7 @@ fn in_an_all_to_all_every_end_refills() {
         fast.remove(ended);
         plain.remove(ended);
     }
-    assert_eq!((fast.effort().whole, fast.effort().tables), (1, 499));
+    assert_eq!((fast.effort.whole, fast.effort.tables), (1, 499));
 }
 
 proptest! {

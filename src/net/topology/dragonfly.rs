@@ -19,11 +19,11 @@ use super::hop::{Ends, Hop};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::net) struct Dragonfly {
     /// p: ports at each router.
-    pub terminals: usize,
+    pub(crate) terminals: usize,
     /// a: routers in a group.
-    pub routers: usize,
+    pub(crate) routers: usize,
     /// h: global cables of a router, at most.
-    pub global_links: usize,
+    pub(crate) global_links: usize,
     /// g: groups.
     pub groups: usize,
 }

@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::net) struct Hop {
     /// Number of the cable.
-    pub cable: usize,
+    pub(crate) cable: usize,
     /// Whether from its second end to its first.
     pub back: bool,
 }

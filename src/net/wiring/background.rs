@@ -23,7 +23,11 @@ impl NetworkSpec {
     /// # Errors
     /// Input errors at `network.background`, with the line: the file cannot be read, a time is
     /// before that of the line above, there is no such link, or as much is taken as it has.
-    pub fn with_background(&self, topology: Topology, base: &Path) -> Result<Topology, NetError> {
+    pub(crate) fn with_background(
+        &self,
+        topology: Topology,
+        base: &Path,
+    ) -> Result<Topology, NetError> {
         let Some(file) = &self.background else {
             return Ok(topology);
         };

@@ -149,7 +149,7 @@ impl Made {
 }
 
 /// Rows of every strategy over `seeds`.
-pub fn made_up(seeds: &[u64]) -> Tables {
+pub(super) fn made_up(seeds: &[u64]) -> Tables {
     let mut tables = Tables {
         claims: claims(),
         ..Tables::default()
@@ -224,7 +224,7 @@ fn claims() -> Vec<ClaimRow> {
 }
 
 /// The same rows in every setting of a sweep over numbers.
-pub fn swept(tables: &Tables, key: &str, values: &[f64]) -> Tables {
+pub(super) fn swept(tables: &Tables, key: &str, values: &[f64]) -> Tables {
     let mut swept = Tables::default();
     for &value in values {
         let sweep = Sweep::default().with(key, value.into());
@@ -244,7 +244,7 @@ pub fn swept(tables: &Tables, key: &str, values: &[f64]) -> Tables {
     swept
 }
 
-pub fn manifest() -> Value {
+pub(super) fn manifest() -> Value {
     json!({
         "name": "made-up",
         "description": "Seven strategies on numbers nobody measured & <nobody> should quote.",

@@ -20,7 +20,7 @@ use crate::sim::{Setting, Shard, SimError};
 const LEAST_ROWS: usize = 257;
 
 /// A piece of the graph.
-pub struct Piece {
+pub(super) struct Piece {
     source: Source,
     /// The features of the whole graph, made when first asked for.
     features: Option<Input>,
@@ -48,11 +48,11 @@ impl Piece {
         }
     }
 
-    pub fn whole(setting: &Arc<Setting>) -> Self {
+    pub(super) fn whole(setting: &Arc<Setting>) -> Self {
         Self::new(Source::Whole(Arc::clone(setting)))
     }
 
-    pub fn part(setting: &Setting, shard: &Arc<Shard>) -> Self {
+    pub(super) fn part(setting: &Setting, shard: &Arc<Shard>) -> Self {
         // As many as the whole graph has, where that is smaller: its products are those compared
         // with.
         let outputs = shard.owned.max(LEAST_ROWS.min(setting.counts.nodes));
@@ -64,7 +64,7 @@ impl Piece {
     }
 
     /// The graph with one kind of aggregation.
-    pub fn block(&mut self, aggregation: Aggregation) -> Block {
+    pub(super) fn block(&mut self, aggregation: Aggregation) -> Block {
         if let Some((_, block)) = self.blocks.iter().find(|(kind, _)| *kind == aggregation) {
             // A handle: the matrix is behind an `Arc`.
             return block.clone();
@@ -82,7 +82,7 @@ impl Piece {
     }
 
     /// Own rows for who needs them: of the features, or of the input of a later layer.
-    pub fn outgoing(&self, rows: Option<&Matrix>) -> Vec<Message> {
+    pub(super) fn outgoing(&self, rows: Option<&Matrix>) -> Vec<Message> {
         let Source::Part(Part { shard, .. }) = &self.source else {
             return Vec::new();
         };
@@ -97,7 +97,7 @@ impl Piece {
     }
 
     /// Whose rows are in the halo, in ascending order.
-    pub fn senders(&self) -> Vec<usize> {
+    pub(super) fn senders(&self) -> Vec<usize> {
         match &self.source {
             Source::Whole(_) => Vec::new(),
             Source::Part(part) => part.shard.receives.ranks().collect(),
@@ -105,7 +105,7 @@ impl Piece {
     }
 
     /// The input of a layer, of own rows and what arrived of the halo's; the features without rows.
-    pub fn input(
+    pub(super) fn input(
         &mut self,
         rows: Option<Matrix>,
         inbox: &Inbox,
@@ -131,7 +131,7 @@ impl Piece {
     }
 
     /// The own rows among the outputs of a block.
-    pub fn own(&self, outputs: &Matrix) -> Matrix {
+    pub(super) fn own(&self, outputs: &Matrix) -> Matrix {
         match &self.source {
             Source::Whole(_) => outputs.clone(),
             // There has to be a row; of a worker without any, nobody reads it.
@@ -140,7 +140,7 @@ impl Piece {
     }
 
     /// What its logits say of the nodes of each split.
-    pub fn tally(&self, setting: &Setting, logits: Matrix) -> Tally {
+    pub(super) fn tally(&self, setting: &Setting, logits: Matrix) -> Tally {
         let logits = logits.into_values();
         let of = |labels: &Labels, splits: [&[u32]; 3], degree: &dyn Fn(usize) -> usize| {
             let counts = |row: &u32| setting.training.score_isolated || degree(*row as usize) > 0;

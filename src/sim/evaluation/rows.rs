@@ -9,7 +9,7 @@ use crate::sim::SimError;
 type Arrived<'a> = [(usize, &'a [u8])];
 
 /// The error of rows that cannot be read.
-pub fn broken() -> SimError {
+pub(super) fn broken() -> SimError {
     SimError::Strategy(
         "rows for an evaluation are not what was expected; do all processes run the same program?"
             .to_owned(),
@@ -17,13 +17,13 @@ pub fn broken() -> SimError {
 }
 
 /// The given rows of dense ones.
-pub fn packed_rows(rows: &Matrix, sent: &[u32]) -> Vec<u8> {
+pub(super) fn packed_rows(rows: &Matrix, sent: &[u32]) -> Vec<u8> {
     to_bytes(&rows.select(sent).into_values())
 }
 
 /// The given rows of features: dense as they are; sparse how many values each has, their columns,
 /// and the values.
-pub fn packed_features(features: &Features, sent: &[u32]) -> Vec<u8> {
+pub(super) fn packed_features(features: &Features, sent: &[u32]) -> Vec<u8> {
     match features.select(sent) {
         Features::Sparse {
             offsets,
@@ -48,7 +48,7 @@ pub fn packed_features(features: &Features, sent: &[u32]) -> Vec<u8> {
 ///
 /// # Errors
 /// If what arrived is not so many rows.
-pub fn append_rows(
+pub(super) fn append_rows(
     own: Matrix,
     halo: &Arrived<'_>,
     rows: usize,
@@ -70,7 +70,7 @@ pub fn append_rows(
 ///
 /// # Errors
 /// If what arrived is not so many rows.
-pub fn append_features(
+pub(super) fn append_features(
     own: &Features,
     halo: &Arrived<'_>,
     rows: usize,

@@ -9,7 +9,7 @@ use crate::net::Message;
 use crate::sim::{Scores, SimError};
 
 /// What an evaluation comes to.
-pub struct Verdict {
+pub(crate) struct Verdict {
     pub scores: Scores,
     /// Whether all logits are finite.
     pub sound: bool,
@@ -17,7 +17,7 @@ pub struct Verdict {
 
 /// What the logits of some nodes say.
 #[derive(Serialize, Deserialize)]
-pub struct Tally {
+pub(super) struct Tally {
     sound: bool,
     /// Of training, validation and test nodes.
     splits: [PartScore; 3],
@@ -27,7 +27,12 @@ pub struct Tally {
 
 impl Tally {
     /// Of the rows of each split that count.
-    pub fn new(dataset: &Dataset, logits: &[f32], labels: &Labels, splits: [Vec<u32>; 3]) -> Self {
+    pub(super) fn new(
+        dataset: &Dataset,
+        logits: &[f32],
+        labels: &Labels,
+        splits: [Vec<u32>; 3],
+    ) -> Self {
         let outputs = dataset.classes;
         Self {
             sound: is_finite(logits),
@@ -38,7 +43,7 @@ impl Tally {
     }
 
     /// With the global numbers of its nodes in place of rows.
-    pub fn numbered(mut self, nodes: &[u32]) -> Self {
+    pub(super) fn numbered(mut self, nodes: &[u32]) -> Self {
         for (node, _) in &mut self.losses {
             *node = nodes[*node as usize];
         }
@@ -58,7 +63,7 @@ impl Tally {
 }
 
 /// The scores of all nodes; nothing of no piece.
-pub fn verdict(tallies: Vec<Tally>) -> Option<Verdict> {
+pub(super) fn verdict(tallies: Vec<Tally>) -> Option<Verdict> {
     let mut all = tallies.into_iter().reduce(Tally::plus)?;
     // In the order of nodes, whoever has them: the sum would differ in its last bit.
     all.losses.sort_unstable_by_key(|(node, _)| *node);
@@ -76,7 +81,7 @@ pub fn verdict(tallies: Vec<Tally>) -> Option<Verdict> {
 }
 
 /// The scores of all nodes on worker 0, of the `size` workers that have a part each.
-pub fn gathered(
+pub(super) fn gathered(
     mut tallies: Vec<Tally>,
     (rank, size): (usize, usize),
     aside: Aside<'_>,

@@ -8,7 +8,7 @@ const CONDUCTOR: usize = 0;
 
 impl Kernel {
     /// Whether `rank` may play everybody: it is the only one with a program.
-    pub fn check_conductor(&self, rank: usize) -> Result<(), NetError> {
+    pub(crate) fn check_conductor(&self, rank: usize) -> Result<(), NetError> {
         let others_done = self.actors[CONDUCTOR + 1..]
             .iter()
             .all(|actor| matches!(actor.phase, Phase::Done));
@@ -22,7 +22,7 @@ impl Kernel {
     }
 
     /// Those that are `busy` compute, in the epoch of worker `rank`, and the others wait.
-    pub fn compute_all(&mut self, rank: usize, time: Seconds, busy: &[usize]) {
+    pub(crate) fn compute_all(&mut self, rank: usize, time: Seconds, busy: &[usize]) {
         let epoch = self.actors[rank].epoch;
         let mut computes = vec![false; self.workers()];
         for &worker in busy {
@@ -42,7 +42,7 @@ impl Kernel {
 
     /// Sends all of `traffic` at the conductor's clock and in its epoch, and waits for it.
     /// Everybody else waits too.
-    pub fn carry(&mut self, traffic: &Traffic) {
+    pub(crate) fn carry(&mut self, traffic: &Traffic) {
         let (clock, epoch) = (self.actors[CONDUCTOR].clock, self.actors[CONDUCTOR].epoch);
         // All begin together: who is behind waits for the conductor, in whose program this is one
         // step.
@@ -97,7 +97,8 @@ mod tests {
 
     use super::*;
     use crate::net::{Bandwidth, Bytes, Framing, Lane, LinkSpec, Topology, TrafficKind};
-    use crate::sim::{Cluster, EngineResults, SimError, run_workers};
+    use crate::sim::engine::EngineResults;
+    use crate::sim::{Cluster, SimError, run_workers};
 
     const LANES: [(usize, usize); 2] = [(0, 1), (0, 2)];
 

@@ -110,7 +110,7 @@ impl Sum {
 
 impl Kernel {
     /// Puts a collective behind those that the worker has started before, at the worker's clock.
-    pub fn start_collective(
+    pub(crate) fn start_collective(
         &mut self,
         rank: usize,
         number: u64,
@@ -132,7 +132,7 @@ impl Kernel {
     }
 
     /// As [`Self::start_collective`], by sizes alone.
-    pub fn start_collective_sizes(
+    pub(crate) fn start_collective_sizes(
         &mut self,
         rank: usize,
         number: u64,
@@ -151,12 +151,12 @@ impl Kernel {
 
     /// Waits for a collective; its result is taken with [`Self::take_reduced`] when the turn comes
     /// back.
-    pub fn finish_collective(&mut self, rank: usize, number: u64) {
+    pub(crate) fn finish_collective(&mut self, rank: usize, number: u64) {
         self.block(rank, Phase::Collecting(number));
     }
 
     /// What a collective that has come to its end has left this worker with.
-    pub fn take_reduced(
+    pub(crate) fn take_reduced(
         &mut self,
         rank: usize,
         number: u64,

@@ -37,7 +37,7 @@ pub(super) struct Exchanged {
 impl Kernel {
     /// Starts a pairwise exchange at the worker's clock. Those of the same kind and layer take
     /// place one after another.
-    pub fn start_pairwise(
+    pub(crate) fn start_pairwise(
         &mut self,
         rank: usize,
         outbox: Outbox,
@@ -48,7 +48,7 @@ impl Kernel {
     }
 
     /// As [`Self::start_pairwise`], by sizes alone.
-    pub fn start_pairwise_sizes(
+    pub(crate) fn start_pairwise_sizes(
         &mut self,
         rank: usize,
         exchange: &plan::Exchange,
@@ -97,7 +97,7 @@ impl Kernel {
     }
 
     /// Waits for the oldest pairwise exchange of a kind and layer.
-    pub fn finish_pairwise(&mut self, rank: usize, kind: TrafficKind, layer: u32) {
+    pub(crate) fn finish_pairwise(&mut self, rank: usize, kind: TrafficKind, layer: u32) {
         self.block(rank, Phase::Exchanging(Tag::Pairwise { kind, layer }));
     }
 

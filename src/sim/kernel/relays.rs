@@ -71,7 +71,7 @@ struct Bundle {
 
 impl Relays {
     /// Those of machines of these sizes.
-    pub fn new(sizes: &[usize]) -> Self {
+    pub(super) fn new(sizes: &[usize]) -> Self {
         let ends = sizes.iter().scan(0, |end, size| {
             *end += size;
             Some(*end)
@@ -85,7 +85,7 @@ impl Relays {
     }
 
     /// Whether nothing is under way.
-    pub fn is_idle(&self) -> bool {
+    pub(super) fn is_idle(&self) -> bool {
         self.stages.is_empty() && self.bundles.is_empty()
     }
 
@@ -114,13 +114,13 @@ impl Relays {
 
 impl Kernel {
     /// Begins an exchange in two stages.
-    pub fn start_relayed(&mut self, rank: usize, outbox: Outbox) -> Result<(), NetError> {
+    pub(crate) fn start_relayed(&mut self, rank: usize, outbox: Outbox) -> Result<(), NetError> {
         let (kind, layer) = (outbox.kind, outbox.layer);
         self.relay(rank, kind, layer, parcels(outbox))
     }
 
     /// As [`Self::start_relayed`], by sizes alone.
-    pub fn start_relayed_sizes(
+    pub(crate) fn start_relayed_sizes(
         &mut self,
         rank: usize,
         exchange: &plan::Exchange,

@@ -27,7 +27,7 @@ pub(super) enum Tag {
 
 impl Tag {
     /// Kind and layer of such messages.
-    pub const fn what(self) -> (TrafficKind, u32) {
+    pub(super) const fn what(self) -> (TrafficKind, u32) {
         match self {
             Self::Exchange { kind, layer }
             | Self::Pairwise { kind, layer }
@@ -38,7 +38,7 @@ impl Tag {
 
     /// The sender's channel for such messages. Those of rounds leave while their worker is already
     /// ahead in time, so they must not stand in line behind what it sends from there.
-    pub const fn channel(self) -> u64 {
+    pub(super) const fn channel(self) -> u64 {
         let kind = self.what().0 as u64;
         match self {
             // Layers share a channel here: a worker's messages of one kind are one stream.

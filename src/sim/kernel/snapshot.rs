@@ -7,7 +7,7 @@ use crate::net::{Seconds, Snapshot};
 
 /// What is counted from the beginning of a run on, where the moment of a snapshot has come to.
 #[derive(Clone, Copy, Debug)]
-pub struct Since {
+pub(crate) struct Since {
     /// Virtual time.
     pub moment: Seconds,
     /// Collectives that a worker has started.
@@ -42,13 +42,13 @@ impl Since {
 impl Kernel {
     /// Whether everybody waits, and nothing happens at this instant that ends that. Then it does
     /// not matter in which order those had their turn who could go on at one time.
-    pub fn is_quiet(&self) -> bool {
+    pub(crate) fn is_quiet(&self) -> bool {
         self.ready.is_empty() && self.fabric.is_quiet()
     }
 
     /// Adds what all workers do and what is in flight, as seen from a moment. `false` if what
     /// happens next depends on more than that.
-    pub fn snapshot(&self, since: Since, into: &mut Snapshot) -> bool {
+    pub(crate) fn snapshot(&self, since: Since, into: &mut Snapshot) -> bool {
         if !self.relays.is_idle() || !self.fabric.snapshot(into, since.moment) {
             return false;
         }

@@ -8,7 +8,8 @@ use crate::net::{
     AllReduceKind, Bandwidth, Bytes, Communicator, ExchangeKind, Framing, LinkSpec, Message,
     Outbox, Reduce, Seconds, Topology, TrafficKind, all_reduce_traffic,
 };
-use crate::sim::{Cluster, Doing, EngineResults, SimError, run_workers};
+use crate::sim::engine::EngineResults;
+use crate::sim::{Cluster, Doing, SimError, run_workers};
 
 const ALPHA: f64 = 1e-3;
 /// Seconds a byte.

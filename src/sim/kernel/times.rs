@@ -23,7 +23,7 @@ pub struct WorkerTimes {
 
 impl Kernel {
     /// Times of every worker up to now.
-    pub fn times(&self) -> Vec<WorkerTimes> {
+    pub(crate) fn times(&self) -> Vec<WorkerTimes> {
         self.actors
             .iter()
             .map(|actor| {
@@ -40,7 +40,7 @@ impl Kernel {
     }
 
     /// Times of every worker, the record of all messages and the timeline, after the end.
-    pub fn into_results(self) -> (Vec<WorkerTimes>, Ledger, Trace) {
+    pub(crate) fn into_results(self) -> (Vec<WorkerTimes>, Ledger, Trace) {
         (self.times(), self.ledger, self.timeline)
     }
 }

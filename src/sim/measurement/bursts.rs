@@ -11,7 +11,7 @@ const REPETITIONS: usize = 31;
 
 /// What was measured of bursts from one worker to another.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Bursts {
+pub(crate) struct Bursts {
     /// Numbers of messages of one byte, and the median time until the answer to the last is there.
     pub times: Vec<(usize, Seconds)>,
     /// How long the sender itself was busy with each message: the median over lengths.

@@ -30,7 +30,7 @@ pub(super) struct Account {
 }
 
 impl Account {
-    pub fn new(rank: usize) -> Self {
+    pub(super) fn new(rank: usize) -> Self {
         Self {
             epoch: 0,
             ledger: Ledger::new(),
@@ -45,17 +45,17 @@ impl Account {
         }
     }
 
-    pub const fn clock(&self) -> Seconds {
+    pub(super) const fn clock(&self) -> Seconds {
         Seconds(self.compute + self.exposed + self.waiting)
     }
 
-    pub fn computed(&mut self, time: Seconds) {
+    pub(super) fn computed(&mut self, time: Seconds) {
         self.compute += time.0;
         self.last = Instant::now();
     }
 
     /// Communication begins: a call, or an exchange that outlives its call.
-    pub const fn enter(&mut self) {
+    pub(super) const fn enter(&mut self) {
         if self.under_way == 0 {
             self.began = self.clock().0;
         }
@@ -64,7 +64,7 @@ impl Account {
     }
 
     /// Communication ends.
-    pub fn leave(&mut self) {
+    pub(super) fn leave(&mut self) {
         self.under_way = self.under_way.saturating_sub(1);
         if self.under_way == 0 {
             self.communication += self.clock().0 - self.began;
@@ -72,7 +72,7 @@ impl Account {
     }
 
     /// So much of a call was spent in it, and so much of that before anybody had begun to send.
-    pub fn waited(&mut self, time: Duration, for_others: Duration) {
+    pub(super) fn waited(&mut self, time: Duration, for_others: Duration) {
         // Both are read from the machine's clock, at moments that are not quite the same.
         let for_others = for_others.min(time);
         self.exposed += time.saturating_sub(for_others).as_secs_f64();
@@ -81,17 +81,17 @@ impl Account {
     }
 
     /// Time since the last thing that counted.
-    pub fn uncounted(&self) -> Duration {
+    pub(super) fn uncounted(&self) -> Duration {
         self.last.elapsed()
     }
 
     /// Adds a message to the ledger.
-    pub fn record(&mut self, lane: Lane, bytes: usize) {
+    pub(super) fn record(&mut self, lane: Lane, bytes: usize) {
         self.record_in(self.epoch, lane, bytes);
     }
 
     /// Adds a message of an epoch that may be over.
-    pub fn record_in(&mut self, epoch: usize, lane: Lane, bytes: usize) {
+    pub(super) fn record_in(&mut self, epoch: usize, lane: Lane, bytes: usize) {
         debug_assert_eq!(
             lane.from as usize, self.rank,
             "a worker counts what it sends"
@@ -100,7 +100,7 @@ impl Account {
     }
 
     /// Times and messages so far, for [`Self::restore`].
-    pub fn saved(&self) -> Vec<u8> {
+    pub(super) fn saved(&self) -> Vec<u8> {
         let messages = self.ledger.iter().flat_map(|(epoch, traffic)| {
             let all = traffic.iter();
             all.map(move |(lane, payload, count)| (epoch, lane, payload.0, count))
@@ -112,7 +112,7 @@ impl Account {
     }
 
     /// Goes on after those times and messages. What is under way stays so.
-    pub fn restore(&mut self, saved: &[u8]) -> Result<(), NetError> {
+    pub(super) fn restore(&mut self, saved: &[u8]) -> Result<(), NetError> {
         let (times, messages): Saved = unpacked(saved)?;
         [self.compute, self.exposed, self.waiting, self.communication] = times;
         (self.began, self.last) = (self.clock().0, Instant::now());
@@ -123,7 +123,7 @@ impl Account {
         Ok(())
     }
 
-    pub const fn times(&self) -> WorkerTimes {
+    pub(super) const fn times(&self) -> WorkerTimes {
         WorkerTimes {
             clock: self.clock(),
             compute: Seconds(self.compute),

@@ -38,7 +38,7 @@ pub(super) struct Collectives {
 
 impl Collectives {
     /// Puts one behind the others, and returns its number.
-    pub fn start(
+    pub(crate) fn start(
         &mut self,
         epoch: usize,
         tag: i32,
@@ -63,7 +63,7 @@ impl Collectives {
     }
 
     /// Takes steps as far as messages have come.
-    pub fn go_on(&mut self, port: &mut Port, account: &mut Account) -> Result<(), NetError> {
+    pub(crate) fn go_on(&mut self, port: &mut Port, account: &mut Account) -> Result<(), NetError> {
         while let Some(collective) = self.queue.front_mut() {
             if !collective.take_steps(port, account)? {
                 return Ok(());
@@ -76,7 +76,7 @@ impl Collectives {
     }
 
     /// Waits for one, and for those before it.
-    pub fn finish(
+    pub(crate) fn finish(
         &mut self,
         ticket: u64,
         port: &mut Port,

@@ -21,15 +21,15 @@ struct Started {
 
 pub(super) struct MpiCommunicator {
     pub processes: Arc<Processes>,
-    pub account: Arc<Mutex<Account>>,
+    pub(crate) account: Arc<Mutex<Account>>,
     pub all_reduce: AllReduceKind,
-    pub next_ticket: u64,
+    pub(crate) next_ticket: u64,
     pending: Vec<Started>,
     collectives: Collectives,
 }
 
 impl MpiCommunicator {
-    pub fn new(
+    pub(super) fn new(
         processes: Arc<Processes>,
         account: Arc<Mutex<Account>>,
         all_reduce: AllReduceKind,

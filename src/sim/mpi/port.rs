@@ -53,12 +53,12 @@ unsafe impl Send for Receiving {}
 
 impl Receiving {
     /// Whether all of it is there.
-    pub fn is_there(&mut self) -> Result<bool, NetError> {
+    pub(crate) fn is_there(&mut self) -> Result<bool, NetError> {
         test(&mut self.request)
     }
 
     /// Sender and content of a message whose request has ended.
-    pub fn taken(self) -> (usize, Vec<u8>) {
+    pub(crate) fn taken(self) -> (usize, Vec<u8>) {
         (self.from, ManuallyDrop::into_inner(self.payload))
     }
 }
@@ -90,7 +90,7 @@ impl Port {
     ///
     /// # Errors
     /// If the library cannot be started, or serves one thread only.
-    pub fn open() -> Result<Self, SimError> {
+    pub(crate) fn open() -> Result<Self, SimError> {
         // As of a device: what is wrong with the library is the person's to mend.
         let refused = |what: &str| SimError::Device(format!("MPI: {what}"));
         // Calls come from whichever thread a program runs on; the lock around the port makes them
@@ -141,7 +141,7 @@ impl Port {
     }
 
     /// Hands a message to MPI and returns; the payload is kept until it has left.
-    pub fn send(
+    pub(crate) fn send(
         &mut self,
         to: usize,
         channel: Channel,
@@ -183,7 +183,7 @@ impl Port {
     }
 
     /// Frees what has left.
-    pub fn reap(&mut self) -> Result<(), NetError> {
+    pub(crate) fn reap(&mut self) -> Result<(), NetError> {
         let mut place = 0;
         while place < self.sending.len() {
             if test(&mut self.sending[place].request)? {
@@ -199,7 +199,7 @@ impl Port {
     }
 
     /// Waits until everything sent has left.
-    pub fn flush(&mut self) -> Result<(), NetError> {
+    pub(crate) fn flush(&mut self) -> Result<(), NetError> {
         self.wait(|port| {
             port.reap()?;
             Ok(port.sending.is_empty().then_some(()))
@@ -207,7 +207,7 @@ impl Port {
     }
 
     /// Begins to take the next message with this tag, if one is there.
-    pub fn try_match(
+    pub(crate) fn try_match(
         &mut self,
         from: Option<usize>,
         channel: Channel,
@@ -268,7 +268,7 @@ impl Port {
     }
 
     /// The next message with this tag, if it is there: its sender and what it holds.
-    pub fn try_receive(
+    pub(crate) fn try_receive(
         &mut self,
         from: Option<usize>,
         channel: Channel,
@@ -285,7 +285,7 @@ impl Port {
     }
 
     /// Waits for a message with this tag.
-    pub fn receive(
+    pub(crate) fn receive(
         &mut self,
         from: Option<usize>,
         channel: Channel,
@@ -299,7 +299,7 @@ impl Port {
 
     /// Waits for one message with this tag from each of `peers`, in their order. All of them travel
     /// at the same time; `meanwhile` is done again and again.
-    pub fn receive_from_all(
+    pub(crate) fn receive_from_all(
         &mut self,
         peers: &[usize],
         channel: Channel,
@@ -338,17 +338,17 @@ impl Port {
     }
 
     /// So much more time has gone by with nothing under way.
-    pub fn idled(&mut self, time: Duration) {
+    pub(crate) fn idled(&mut self, time: Duration) {
         self.idle += time;
     }
 
     /// Time since the last call in which nothing that was waited for had begun to come.
-    pub fn take_idle(&mut self) -> Duration {
+    pub(crate) fn take_idle(&mut self) -> Duration {
         std::mem::take(&mut self.idle)
     }
 
     /// Asks until there is an answer, or a worker has failed.
-    pub fn wait<T>(
+    pub(crate) fn wait<T>(
         &mut self,
         mut ask: impl FnMut(&mut Self) -> Result<Option<T>, NetError>,
     ) -> Result<T, NetError> {
@@ -366,7 +366,7 @@ impl Port {
     }
 
     /// Fails if another worker has said that it failed.
-    pub fn listen(&mut self) -> Result<(), NetError> {
+    pub(crate) fn listen(&mut self) -> Result<(), NetError> {
         let mut flag: c_int = 0;
         // SAFETY: the flag outlives the call; MPI allows the status to be ignored.
         let code = unsafe {
@@ -395,7 +395,7 @@ impl Port {
     }
 
     /// Tells all others that this worker failed, unless another has said so before.
-    pub fn fail(&mut self, reason: &str) {
+    pub(crate) fn fail(&mut self, reason: &str) {
         if self.failure.is_some() || self.listen().is_err() {
             return;
         }
@@ -414,18 +414,18 @@ impl Port {
 
     /// Takes note of a failure that every process has been told of in another way, so that none
     /// tells it again: whoever heard that before the other would take it for a second failure.
-    pub fn note_failure(&mut self, rank: usize, reason: &str) {
+    pub(crate) fn note_failure(&mut self, rank: usize, reason: &str) {
         self.failure
             .get_or_insert_with(|| (rank, reason.to_owned()));
     }
 
     /// Whether the run has failed, here or elsewhere.
-    pub const fn has_failed(&self) -> bool {
+    pub(crate) const fn has_failed(&self) -> bool {
         self.failure.is_some()
     }
 
     /// Ends MPI. What is still under way is lost.
-    pub fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         drop(self.universe.take());
     }
 }

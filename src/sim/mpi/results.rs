@@ -38,7 +38,7 @@ const fn lane((layer, from, to, kind): FlatLane) -> Lane {
 
 impl Part {
     /// What this process has of `outcome`.
-    pub fn of(outcome: &Outcome) -> Self {
+    pub(super) fn of(outcome: &Outcome) -> Self {
         let times = outcome.times.first().cloned().unwrap_or_default();
         let messages = outcome.ledger.iter().flat_map(|(epoch, traffic)| {
             traffic
@@ -62,7 +62,7 @@ impl Part {
     }
 
     /// Adds the part of the next process to that of those before it.
-    pub fn add_to(self, outcome: &mut Outcome) {
+    pub(super) fn add_to(self, outcome: &mut Outcome) {
         outcome.times.push(WorkerTimes {
             clock: Seconds(self.clock),
             compute: Seconds(self.compute),

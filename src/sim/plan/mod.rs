@@ -58,7 +58,7 @@ pub struct Timeline {
     /// Number of the epoch.
     pub epoch: usize,
     /// One after the other.
-    pub stretches: Vec<Stretch>,
+    pub(crate) stretches: Vec<Stretch>,
 }
 
 /// What every worker does so many times in a row.
@@ -73,7 +73,7 @@ pub struct Stretch {
 
 impl Stretch {
     /// These phases, once.
-    pub fn once(workers: impl Into<Arc<[Track]>>) -> Self {
+    pub(crate) fn once(workers: impl Into<Arc<[Track]>>) -> Self {
         let workers = workers.into();
         Self { workers, times: 1 }
     }
@@ -101,7 +101,7 @@ impl Stretch {
 
 impl Timeline {
     /// The timeline of tracks that are followed once.
-    pub fn once(epoch: usize, tracks: Vec<Track>) -> Self {
+    pub(crate) fn once(epoch: usize, tracks: Vec<Track>) -> Self {
         let stretches = vec![Stretch::once(tracks)];
         Self { epoch, stretches }
     }
@@ -118,7 +118,7 @@ impl Timeline {
 
     /// The timeline of tracks that are followed once. Where they are those of the one before, they
     /// are held once.
-    pub fn following(before: &Self, epoch: usize, tracks: Vec<Track>) -> Arc<Self> {
+    pub(crate) fn following(before: &Self, epoch: usize, tracks: Vec<Track>) -> Arc<Self> {
         Self::after(before, epoch, vec![Stretch::once(tracks)])
     }
 
@@ -145,7 +145,7 @@ impl Timeline {
     }
 
     /// What a worker holds in it.
-    pub fn memory(&self, rank: usize) -> Memory {
+    pub(crate) fn memory(&self, rank: usize) -> Memory {
         let mut most = Memory::default();
         for stretch in &self.stretches {
             let memory = stretch.workers[rank].memory();

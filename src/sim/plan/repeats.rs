@@ -23,7 +23,7 @@ const ROUNDING: f64 = 1e-12;
 const PATIENCE: usize = 64;
 
 /// A moment at which everybody waits, after worker 0 has begun something.
-pub struct Mark {
+pub(super) struct Mark {
     /// What everybody does then.
     pub snapshot: Snapshot,
     /// The simulation's clock.
@@ -46,7 +46,7 @@ impl Mark {
 
 /// The last moments at which the same thing had begun.
 #[derive(Default)]
-pub struct Marks {
+pub(super) struct Marks {
     last: Vec<Mark>,
     /// The number of the last.
     number: usize,
@@ -55,18 +55,18 @@ pub struct Marks {
 
 impl Marks {
     /// Something else begins.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
 
     /// Whether it is worth looking on.
-    pub const fn hopes(&self) -> bool {
+    pub(super) const fn hopes(&self) -> bool {
         self.seen < PATIENCE
     }
 
     /// One moment more, of this number. What each worker's account gains each time from here on,
     /// once that is settled.
-    pub fn push(&mut self, number: usize, mark: Mark) -> Option<Vec<WorkerTimes>> {
+    pub(super) fn push(&mut self, number: usize, mark: Mark) -> Option<Vec<WorkerTimes>> {
         self.seen += 1;
         if number != self.number + 1 {
             self.last.clear();
@@ -108,7 +108,7 @@ impl WorkerTimes {
 
 /// What was not played.
 #[derive(Default)]
-pub struct Multiplied {
+pub(super) struct Multiplied {
     /// What it adds to the workers' accounts.
     times: Vec<WorkerTimes>,
     /// Messages of steps, by the number that their epoch has among those that are played.
@@ -131,7 +131,7 @@ struct Again {
 
 impl Multiplied {
     /// Something is done so many times more, of which each adds this to the workers' accounts.
-    pub fn add(&mut self, gained: &[WorkerTimes], times: usize) {
+    pub(super) fn add(&mut self, gained: &[WorkerTimes], times: usize) {
         self.times.resize(gained.len(), WorkerTimes::default());
         for (sum, gained) in self.times.iter_mut().zip(gained) {
             *sum = sum.plus(gained, times as f64);
@@ -139,7 +139,7 @@ impl Multiplied {
     }
 
     /// An epoch that is played stands for so many more.
-    pub fn epochs(&mut self, of: usize, times: usize, took: Seconds, traffic: Traffic) {
+    pub(super) fn epochs(&mut self, of: usize, times: usize, took: Seconds, traffic: Traffic) {
         self.epochs.push(Again {
             of,
             times,
@@ -149,7 +149,7 @@ impl Multiplied {
     }
 
     /// When a worker ended an epoch of those that are played, by the clock of what was played.
-    pub fn end_of(&self, epoch: usize, rank: usize, played: Seconds) -> Seconds {
+    pub(super) fn end_of(&self, epoch: usize, rank: usize, played: Seconds) -> Seconds {
         let more = self.times.get(rank).map_or(0.0, |times| times.clock.0);
         // Worker 0 may be ahead, and have taken epochs at once that come after this one.
         let later = self.epochs.iter().filter(|again| again.of > epoch);
@@ -158,7 +158,7 @@ impl Multiplied {
     }
 
     /// The accounts by what was played, as they are.
-    pub fn accounts(&self, mut played: Vec<WorkerTimes>) -> Vec<WorkerTimes> {
+    pub(super) fn accounts(&self, mut played: Vec<WorkerTimes>) -> Vec<WorkerTimes> {
         for (times, more) in played.iter_mut().zip(&self.times) {
             *times = times.plus(more, 1.0);
         }
@@ -166,7 +166,7 @@ impl Multiplied {
     }
 
     /// The messages by what was played, as they are.
-    pub fn messages(&self, mut played: Ledger) -> Ledger {
+    pub(super) fn messages(&self, mut played: Ledger) -> Ledger {
         for (epoch, traffic) in self.ledger.iter() {
             for (lane, bytes, count) in traffic.iter() {
                 played.record_many(epoch, lane, bytes, count);
@@ -182,7 +182,7 @@ impl Multiplied {
     }
 
     /// When epochs ended, by the ends of those that were played.
-    pub fn ends(&self, played: impl Iterator<Item = Seconds>) -> Vec<Seconds> {
+    pub(super) fn ends(&self, played: impl Iterator<Item = Seconds>) -> Vec<Seconds> {
         let mut ends: Vec<Seconds> = Vec::new();
         for (number, end) in played.enumerate() {
             for again in self.epochs.iter().filter(|again| again.of == number) {

@@ -10,7 +10,7 @@ use crate::net::{AllReduceKind, Bytes, Collective, Ledger, Outbox, Traffic, Traf
 use crate::sim::SimError;
 
 /// The plan of a run, of which all workers of this process read.
-pub struct Script {
+pub(crate) struct Script {
     all_reduce: AllReduceKind,
     state: Mutex<State>,
 }
@@ -30,7 +30,11 @@ struct State {
 
 impl Script {
     /// A script for so many workers.
-    pub fn new(planner: Box<dyn Planner>, readers: usize, all_reduce: AllReduceKind) -> Self {
+    pub(crate) fn new(
+        planner: Box<dyn Planner>,
+        readers: usize,
+        all_reduce: AllReduceKind,
+    ) -> Self {
         Self {
             all_reduce,
             state: Mutex::new(State {
@@ -87,7 +91,7 @@ impl Script {
     }
 
     /// Every message that was planned, and what was decided.
-    pub fn into_parts(self) -> (Ledger, BTreeMap<usize, Decision>) {
+    pub(crate) fn into_parts(self) -> (Ledger, BTreeMap<usize, Decision>) {
         let state = self.state.into_inner();
         let state = state.unwrap_or_else(PoisonError::into_inner);
         (state.traffic, state.decisions)
@@ -95,7 +99,7 @@ impl Script {
 }
 
 /// Where a worker is in its plan.
-pub struct Following {
+pub(crate) struct Following {
     script: Arc<Script>,
     rank: usize,
     timeline: Arc<Timeline>,
@@ -127,7 +131,7 @@ enum Deed<'a> {
 
 impl Following {
     /// A worker that has not begun.
-    pub fn new(script: Arc<Script>, rank: usize) -> Self {
+    pub(crate) fn new(script: Arc<Script>, rank: usize) -> Self {
         Self {
             script,
             rank,
@@ -142,7 +146,11 @@ impl Following {
     }
 
     /// Goes to the plan of an epoch; stays where it is in one that has begun.
-    pub fn begin(&mut self, epoch: usize, decided: Option<&Decision>) -> Result<(), SimError> {
+    pub(crate) fn begin(
+        &mut self,
+        epoch: usize,
+        decided: Option<&Decision>,
+    ) -> Result<(), SimError> {
         // RETEXO begins the first epoch of a stage for what it hands over before, and again in the
         // loop over its rounds.
         if self.begun && self.timeline.epoch == epoch {
@@ -171,7 +179,7 @@ impl Following {
     }
 
     /// The program has come to the end of an epoch, or of all of them.
-    pub fn end(&mut self) -> Result<(), SimError> {
+    pub(crate) fn end(&mut self) -> Result<(), SimError> {
         if self.begun && self.next < self.phases().len() {
             self.depart(&Deed::End);
         }
@@ -179,7 +187,7 @@ impl Following {
     }
 
     /// The error of a program that has departed from its plan.
-    pub fn check(&self) -> Result<(), SimError> {
+    pub(crate) fn check(&self) -> Result<(), SimError> {
         match &self.departed {
             Some(how) => Err(SimError::Strategy(how.clone())),
             None => Ok(()),
@@ -187,7 +195,7 @@ impl Following {
     }
 
     /// The work of a piece of computing; none once the program has departed.
-    pub fn compute(&mut self) -> Work {
+    pub(crate) fn compute(&mut self) -> Work {
         match self.phases().get(self.next) {
             Some(&Phase::Compute(work)) if self.departed.is_none() => {
                 self.go_on();
@@ -201,7 +209,7 @@ impl Following {
     }
 
     /// As [`Self::compute`], of all workers.
-    pub fn compute_together(&mut self, busy: &[usize]) -> Work {
+    pub(crate) fn compute_together(&mut self, busy: &[usize]) -> Work {
         match self.phases().get(self.next) {
             Some(Phase::ComputeTogether {
                 work,
@@ -218,19 +226,23 @@ impl Following {
         }
     }
 
-    pub fn start_exchange(&mut self, outbox: &Outbox) -> Result<(), SimError> {
+    pub(crate) fn start_exchange(&mut self, outbox: &Outbox) -> Result<(), SimError> {
         self.take(&Deed::Start(outbox), |phase| match phase {
             Phase::Start(exchange) => is_planned(exchange, outbox),
             _ => false,
         })
     }
 
-    pub fn finish_exchange(&mut self, kind: TrafficKind, layer: u32) -> Result<(), SimError> {
+    pub(crate) fn finish_exchange(
+        &mut self,
+        kind: TrafficKind,
+        layer: u32,
+    ) -> Result<(), SimError> {
         let planned = |phase: &Phase| *phase == Phase::Finish(kind, layer);
         self.take(&Deed::Finish(kind, layer), planned)
     }
 
-    pub fn start_collective(
+    pub(crate) fn start_collective(
         &mut self,
         collective: &Collective,
         kind: TrafficKind,
@@ -239,28 +251,28 @@ impl Following {
         self.take(&Deed::Reduce(collective, kind), planned)
     }
 
-    pub fn finish_collective(&mut self) -> Result<(), SimError> {
+    pub(crate) fn finish_collective(&mut self) -> Result<(), SimError> {
         self.take(&Deed::Collect, |phase| *phase == Phase::Collect)
     }
 
-    pub fn share(&mut self) -> Result<(), SimError> {
+    pub(crate) fn share(&mut self) -> Result<(), SimError> {
         self.take(&Deed::Share, |phase| *phase == Phase::Share)
     }
 
-    pub fn count_under(&mut self, epoch: usize) -> Result<(), SimError> {
+    pub(crate) fn count_under(&mut self, epoch: usize) -> Result<(), SimError> {
         // No plan goes back, and what is before this epoch is far ahead.
         let ahead = epoch.wrapping_sub(self.timeline.epoch);
         let planned = |phase: &Phase| *phase == Phase::CountUnder(ahead);
         self.take(&Deed::CountUnder(ahead), planned)
     }
 
-    pub fn carry(&mut self, traffic: &Traffic) -> Result<(), SimError> {
+    pub(crate) fn carry(&mut self, traffic: &Traffic) -> Result<(), SimError> {
         let planned = |phase: &Phase| matches!(phase, Phase::Carry(all) if **all == *traffic);
         self.take(&Deed::Carry(traffic), planned)
     }
 
     /// From whom the next exchange expects messages.
-    pub fn senders(&self) -> Vec<usize> {
+    pub(crate) fn senders(&self) -> Vec<usize> {
         let mut rest = self.phases()[self.next..].iter();
         let exchange = rest.find_map(|phase| match phase {
             Phase::Start(exchange) => Some(exchange),

@@ -27,7 +27,7 @@ type Message = (u32, CodecLane);
 
 /// The groups of rows of all messages that are quantised, one after another.
 #[derive(Debug)]
-pub struct Groups {
+pub(crate) struct Groups {
     /// Rows of a group; the last one of a message may have fewer.
     size: usize,
     /// The groups of a message, and its rows.
@@ -37,7 +37,12 @@ pub struct Groups {
 
 impl Groups {
     /// Those of the rows of `layers`: forward and, from layer `first` on, their gradients back.
-    pub fn new(boundary: &BoundaryCounts, layers: Range<usize>, first: usize, size: usize) -> Self {
+    pub(crate) fn new(
+        boundary: &BoundaryCounts,
+        layers: Range<usize>,
+        first: usize,
+        size: usize,
+    ) -> Self {
         let (mut messages, mut count) = (BTreeMap::new(), 0);
         for layer in layers {
             for (reader, part) in boundary.parts.iter().enumerate() {
@@ -66,7 +71,7 @@ impl Groups {
     }
 
     /// Number of groups of all messages.
-    pub const fn count(&self) -> usize {
+    pub(crate) const fn count(&self) -> usize {
         self.count
     }
 
@@ -79,7 +84,7 @@ impl Groups {
     }
 
     /// The bits of all groups, given the `Σ (max − min)²` of each.
-    pub fn assign(&self, spreads: &[f32], lambda: f64) -> RowBits {
+    pub(crate) fn assign(&self, spreads: &[f32], lambda: f64) -> RowBits {
         let mut exchanges: BTreeMap<(u32, Way), Vec<&Message>> = BTreeMap::new();
         for message in self.messages.keys() {
             let exchange = (message.0, message.1.way);
@@ -106,7 +111,7 @@ impl Groups {
     }
 
     /// Bits of a row, on average over all messages.
-    pub fn mean_bits(&self, bits: &RowBits, widths: &[usize]) -> Option<f64> {
+    pub(crate) fn mean_bits(&self, bits: &RowBits, widths: &[usize]) -> Option<f64> {
         let RowBits::Assigned { bits, .. } = bits else {
             return None;
         };
@@ -152,7 +157,7 @@ fn best(groups: &[(f64, usize)], lambda: f64) -> Vec<Bits> {
 
 /// Where the spreads of an epoch's rows, `Σ (max − min)²` of each group, are taken down.
 #[derive(Clone)]
-pub struct Spreads {
+pub(crate) struct Spreads {
     /// Where each message's groups are.
     pub groups: Arc<Groups>,
     /// Those of all groups.

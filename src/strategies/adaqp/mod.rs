@@ -29,7 +29,7 @@
 //! overlap of inner nodes' computing with communication, which is the paper's other half, is not
 //! here.
 
-pub mod assign;
+pub(super) mod assign;
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ use crate::net::{Bits, Codec, CodecKey, QuantiseRows, ROW_BITS, RowBits, Tally, 
 use crate::sim::{Decision, Planner, Restoring, Saved, Saving, Setting, SimError, Worker};
 
 /// How experiments name and make it.
-pub const REGISTRATION: Registration = Registration {
+pub(super) const REGISTRATION: Registration = Registration {
     info: StrategyInfo {
         name: "adaqp",
         paper: "Wan, Zhao and Wu, Adaptive Message Quantization and Parallelization for Distributed Full-graph GNN Training (MLSys 2023)",

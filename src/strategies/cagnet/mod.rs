@@ -25,7 +25,7 @@ use super::parts::{Compression, RowExchange};
 use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo};
 
 /// How experiments name and make it.
-pub const REGISTRATION: Registration = Registration {
+pub(super) const REGISTRATION: Registration = Registration {
     info: StrategyInfo {
         name: "cagnet",
         paper: "Tripathy, Yelick and Buluç, Reducing Communication in Graph Neural Network Training (CAGNET, SC 2020), 1D algorithm",

@@ -6,7 +6,7 @@ use crate::graph::{BoundaryPlan, shuffled};
 
 /// Who has which clusters, and when it trains on them.
 #[derive(Clone)]
-pub struct Deal {
+pub(super) struct Deal {
     /// The plan as if each cluster were a worker's.
     plan: Arc<BoundaryPlan>,
     workers: usize,
@@ -15,7 +15,7 @@ pub struct Deal {
 
 impl Deal {
     /// The deal of a run, with so many clusters in a batch.
-    pub const fn new(plan: Arc<BoundaryPlan>, workers: usize, per_batch: usize) -> Self {
+    pub(super) const fn new(plan: Arc<BoundaryPlan>, workers: usize, per_batch: usize) -> Self {
         Self {
             plan,
             workers,
@@ -24,7 +24,7 @@ impl Deal {
     }
 
     /// Number of clusters.
-    pub fn clusters(&self) -> usize {
+    pub(super) fn clusters(&self) -> usize {
         self.plan.workers()
     }
 
@@ -34,12 +34,12 @@ impl Deal {
     }
 
     /// Steps of an epoch.
-    pub fn steps(&self) -> usize {
+    pub(super) fn steps(&self) -> usize {
         self.each().div_ceil(self.per_batch)
     }
 
     /// The clusters of each step of an epoch of a worker.
-    pub fn batches(&self, seed: u64, epoch: usize, worker: usize) -> Vec<Vec<u32>> {
+    pub(super) fn batches(&self, seed: u64, epoch: usize, worker: usize) -> Vec<Vec<u32>> {
         // Clusters of one worker are numbered in a row.
         let (first, each) = ((worker * self.each()) as u32, self.each());
         let own: Vec<u32> = (first..).take(each).collect();
@@ -48,7 +48,7 @@ impl Deal {
     }
 
     /// Nodes of a batch, ascending.
-    pub fn nodes(&self, batch: &[u32]) -> Vec<u32> {
+    pub(super) fn nodes(&self, batch: &[u32]) -> Vec<u32> {
         let parts = batch.iter().map(|&c| &self.plan.parts[c as usize].owned);
         let mut nodes: Vec<u32> = parts.flatten().copied().collect();
         // In ascending order, as `induced` takes them, and as the plan looks nodes up.
@@ -57,7 +57,7 @@ impl Deal {
     }
 
     /// Training nodes of all workers in each step of an epoch.
-    pub fn training(&self, seed: u64, epoch: usize) -> Vec<usize> {
+    pub(super) fn training(&self, seed: u64, epoch: usize) -> Vec<usize> {
         let mut nodes = vec![0; self.steps()];
         // Batches follow from the seed, so nobody has to ask the others for theirs.
         for worker in 0..self.workers {

@@ -36,7 +36,7 @@ use crate::sim::{Activity, Planner, Setting, SimError, Track, Worker};
 use deal::Deal;
 
 /// How experiments name and make it.
-pub const REGISTRATION: Registration = Registration {
+pub(super) const REGISTRATION: Registration = Registration {
     info: StrategyInfo {
         name: "cluster",
         paper: "Chiang, Liu, Si, Li, Bengio and Hsieh, Cluster-GCN: An Efficient Algorithm for Training Deep and Large Graph Convolutional Networks (KDD 2019, arXiv 1905.07953)",

@@ -12,7 +12,7 @@ use crate::strategies::OptionError;
 
 /// How much a worker may keep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CacheSize {
+pub(super) enum CacheSize {
     /// Nothing.
     #[default]
     None,
@@ -27,7 +27,7 @@ impl CacheSize {
     ///
     /// # Errors
     /// If it is none.
-    pub fn read(value: Option<toml::Value>) -> Result<Self, OptionError> {
+    pub(super) fn read(value: Option<toml::Value>) -> Result<Self, OptionError> {
         let Some(value) = value else {
             return Ok(Self::None);
         };
@@ -50,7 +50,7 @@ impl CacheSize {
     ///
     /// # Errors
     /// If a graph has too few nodes for Grappa's chunks.
-    pub fn rooms(self, setting: &Setting) -> Result<Vec<usize>, OptionError> {
+    pub(super) fn rooms(self, setting: &Setting) -> Result<Vec<usize>, OptionError> {
         let workers = setting.workers();
         match self {
             Self::None => Ok(vec![0; workers]),
@@ -105,7 +105,7 @@ fn beside_own(graph: &Csr, chunk_of: &[u32], workers: usize) -> Vec<usize> {
 
 /// The remote nodes whose features a worker keeps.
 #[derive(Debug)]
-pub struct Cache {
+pub(super) struct Cache {
     /// Of all nodes; none where nothing is kept.
     states: Vec<State>,
 }
@@ -122,7 +122,7 @@ enum State {
 impl Cache {
     /// Room for so many of the nodes that others own, for those with most neighbours; of equals the
     /// one that comes first.
-    pub fn new(graph: &Csr, owner: &[u32], rank: usize, room: usize) -> Self {
+    pub(super) fn new(graph: &Csr, owner: &[u32], rank: usize, room: usize) -> Self {
         if room == 0 {
             return Self { states: Vec::new() };
         }
@@ -136,7 +136,7 @@ impl Cache {
     }
 
     /// Whether the features of a remote node are here, or come before they are needed.
-    pub fn has(&self, node: u32) -> bool {
+    pub(super) fn has(&self, node: u32) -> bool {
         self.states.get(node as usize) == Some(&State::Kept)
     }
 
@@ -146,7 +146,7 @@ impl Cache {
     }
 
     /// Takes note that features are asked for; says whether they are to be kept.
-    pub fn asks(&mut self, node: u32) -> bool {
+    pub(super) fn asks(&mut self, node: u32) -> bool {
         match self.states.get_mut(node as usize) {
             Some(state @ State::Wanted) => {
                 *state = State::Kept;

@@ -7,7 +7,7 @@ use crate::model::InputShape;
 /// What is drawn, by worker. Where all draw as much, each of those next to it first, worker 0
 /// stands for all.
 #[derive(Debug, Default)]
-pub struct Drawn {
+pub(super) struct Drawn {
     /// Tells what is drawn differently in a graph that is known by its law.
     pub number: usize,
     /// Number of workers.
@@ -22,30 +22,30 @@ pub struct Drawn {
 
 impl Drawn {
     /// What a worker does at a hop. Whom it asks, [`Self::asked`] says.
-    pub fn hop(&self, hop: usize, rank: usize) -> &Hop {
+    pub(super) fn hop(&self, hop: usize, rank: usize) -> &Hop {
         let all = &self.hops[hop];
         &all[rank.min(all.len() - 1)]
     }
 
     /// What a worker asks another for at a hop.
-    pub fn asked(&self, hop: usize, asker: usize, owner: usize) -> Draws {
+    pub(super) fn asked(&self, hop: usize, asker: usize, owner: usize) -> Draws {
         let (asker, owner) = self.seen(asker, owner);
         self.hops[hop][asker].asks[owner]
     }
 
     /// The rows that a worker fetches from another.
-    pub fn fetched(&self, asker: usize, owner: usize) -> usize {
+    pub(super) fn fetched(&self, asker: usize, owner: usize) -> usize {
         let (asker, owner) = self.seen(asker, owner);
         self.fetched[asker][owner]
     }
 
     /// What a worker reads.
-    pub fn input(&self, rank: usize) -> Option<InputShape> {
+    pub(super) fn input(&self, rank: usize) -> Option<InputShape> {
         self.inputs[rank.min(self.inputs.len() - 1)]
     }
 
     /// The other workers.
-    pub fn others(&self, rank: usize) -> impl Iterator<Item = usize> {
+    pub(super) fn others(&self, rank: usize) -> impl Iterator<Item = usize> {
         (0..self.workers).filter(move |&other| other != rank)
     }
 

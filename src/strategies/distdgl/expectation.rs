@@ -10,7 +10,7 @@ use crate::graph::{Batches, ExpectedGraph, Peers, Steps};
 use crate::model::InputShape;
 
 /// The sampling of all workers of a run, step after step.
-pub struct Expectation {
+pub(super) struct Expectation {
     law: Arc<ExpectedGraph>,
     batches: Arc<Batches>,
     steps: Steps,
@@ -67,7 +67,7 @@ impl Cache {
 impl Expectation {
     /// That of a run with these steps and columns of features, and caches with room for so many
     /// rows each.
-    pub fn new(
+    pub(super) fn new(
         law: Arc<ExpectedGraph>,
         batches: Arc<Batches>,
         (steps, width): (Steps, usize),
@@ -98,7 +98,7 @@ impl Expectation {
 
     /// What is done in a step of an epoch; steps are taken in their order, as caches fill. Where
     /// that is what was done in one of the last steps, it is held once.
-    pub fn play(&mut self, step: usize) -> Arc<Drawn> {
+    pub(super) fn play(&mut self, step: usize) -> Arc<Drawn> {
         let others = 1.0 - 1.0 / self.cache_of.len() as f64;
         let mut of_caches = Vec::with_capacity(self.caches.len());
         for number in 0..self.caches.len() {

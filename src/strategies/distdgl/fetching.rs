@@ -23,7 +23,7 @@ use crate::strategies::parts::{
 type Neighbour = (u32, u32);
 
 /// How the features of the batch of an epoch and step travel.
-pub type Wires<'a> = &'a dyn Fn(usize, usize) -> Wire;
+pub(super) type Wires<'a> = &'a dyn Fn(usize, usize) -> Wire;
 
 /// Nodes at which a hop begins, with their degrees and where they belong.
 #[derive(Default)]
@@ -71,7 +71,7 @@ enum Waits {
 }
 
 /// One worker's mini-batches.
-pub struct FetchingTrainer {
+pub(super) struct FetchingTrainer {
     steps: Steps,
     fanouts: Vec<usize>,
     pipeline: Pipeline,
@@ -88,7 +88,7 @@ pub struct FetchingTrainer {
 
 impl FetchingTrainer {
     /// The mini-batches of a worker that keeps the features of so many remote nodes.
-    pub fn new(worker: &Worker, fanouts: &[usize], pipeline: Pipeline, room: usize) -> Self {
+    pub(super) fn new(worker: &Worker, fanouts: &[usize], pipeline: Pipeline, room: usize) -> Self {
         let setting = worker.setting();
         let (graph, owner) = (&setting.dataset.graph, &setting.partition.assignment);
         Self {
@@ -107,7 +107,7 @@ impl FetchingTrainer {
     ///
     /// # Errors
     /// If communication fails.
-    pub fn step(
+    pub(super) fn step(
         &mut self,
         worker: &mut Worker,
         model: &Gnn,

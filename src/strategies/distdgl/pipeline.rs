@@ -12,7 +12,7 @@
 
 /// The order in which batches are made ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pipeline {
+pub(super) struct Pipeline {
     /// Stages of a batch; what one of them sends the next one waits for.
     stages: usize,
     /// Steps between the first stage of a batch and the last.
@@ -24,7 +24,7 @@ pub struct Pipeline {
 impl Pipeline {
     /// That of batches of so many hops. Each remote hop is asked for and answered, and so are the
     /// features: `2 · hops + 1` stages. With `prefetch` each has a step of its own.
-    pub const fn new(hops: usize, prefetch: bool, steps: usize) -> Self {
+    pub(super) const fn new(hops: usize, prefetch: bool, steps: usize) -> Self {
         let stages = 2 * hops + 1;
         Self {
             stages,
@@ -34,14 +34,14 @@ impl Pipeline {
     }
 
     /// The last batch that is begun at a step, if the training has as many.
-    pub fn last_begun(&self, step: usize) -> usize {
+    pub(super) fn last_begun(&self, step: usize) -> usize {
         (step + self.ahead).min(self.steps.saturating_sub(1))
     }
 
     /// What is done at a step before it is computed: stages of batches, older batches first, so
     /// that all workers send and wait in the same order. The first step makes up for those that it
     /// does not have before it.
-    pub fn before(self, step: usize) -> impl Iterator<Item = (usize, usize)> {
+    pub(super) fn before(self, step: usize) -> impl Iterator<Item = (usize, usize)> {
         let waits = if step == 0 { self.ahead } else { 0 };
         let turns = (0..=waits).rev();
         turns

@@ -19,7 +19,7 @@ use crate::strategies::parts::plan::{
 use crate::strategies::parts::{CodecState, Wire};
 
 /// The steps of a training.
-pub struct FetchPlan {
+pub(super) struct FetchPlan {
     fetching: Fetching,
     pipeline: Pipeline,
     sampling: Sampling,
@@ -49,7 +49,7 @@ struct Batch {
 
 impl FetchPlan {
     /// Steps from the first on.
-    pub fn new(fetching: Fetching) -> Self {
+    pub(super) fn new(fetching: Fetching) -> Self {
         let setting = &fetching.setting;
         let (boundary, batches) = (Arc::clone(&setting.boundary), Arc::clone(&fetching.batches));
         let (rooms, steps) = (&fetching.rooms, setting.steps());

@@ -8,11 +8,11 @@ use super::cache::Cache;
 use crate::graph::{Batches, BoundaryPlan, Csr, Peers, Sampler, Steps, seeds_of, shuffled};
 
 /// A neighbour drawn: its number and its degree.
-pub const NEIGHBOUR_BYTES: usize = 8;
+pub(super) const NEIGHBOUR_BYTES: usize = 8;
 
 /// What one worker asks another for at one hop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Draws {
+pub(super) struct Draws {
     /// Nodes it asks about.
     pub nodes: usize,
     /// Neighbours drawn for them.
@@ -23,7 +23,7 @@ pub struct Draws {
 
 /// What one worker does at one hop of a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Hop {
+pub(super) struct Hop {
     /// Nodes at which it begins.
     pub outputs: usize,
     /// Nodes that these read, with themselves.
@@ -38,7 +38,7 @@ pub struct Hop {
 
 /// What the workers do in one step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Requests {
+pub(super) struct Requests {
     /// For each hop and worker.
     pub hops: Vec<Vec<Hop>>,
     /// For each worker the nodes whose features it reads: its own, those that it keeps, and by
@@ -48,7 +48,7 @@ pub struct Requests {
 
 /// Nodes whose features are read in a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Read {
+pub(super) struct Read {
     /// Own nodes.
     pub own: Vec<u32>,
     /// Nodes of others whose features are here, or come before these do.
@@ -59,7 +59,7 @@ pub struct Read {
 
 impl Read {
     /// Rows that come, by owner.
-    pub fn rows(&self) -> Peers<usize> {
+    pub(super) fn rows(&self) -> Peers<usize> {
         let mut rows = Peers::default();
         for (owner, nodes) in self.fetched.iter().filter(|(_, nodes)| !nodes.is_empty()) {
             *rows.of(owner) = nodes.len();
@@ -69,7 +69,7 @@ impl Read {
 }
 
 /// The sampling of all workers of a run, step after step.
-pub struct Rehearsal {
+pub(super) struct Rehearsal {
     boundary: Arc<BoundaryPlan>,
     batches: Arc<Batches>,
     steps: Steps,
@@ -81,7 +81,7 @@ pub struct Rehearsal {
 
 impl Rehearsal {
     /// The rehearsal of a run with these mini-batches, and caches with room for so many rows each.
-    pub fn new(boundary: Arc<BoundaryPlan>, batches: Arc<Batches>, rooms: &[usize]) -> Self {
+    pub(super) fn new(boundary: Arc<BoundaryPlan>, batches: Arc<Batches>, rooms: &[usize]) -> Self {
         let mut owner = vec![0_u32; boundary.nodes];
         for (rank, part) in (0_u32..).zip(&boundary.parts) {
             for &node in &part.owned {
@@ -102,7 +102,7 @@ impl Rehearsal {
     }
 
     /// What is done in a step; steps are played in their order, as caches fill.
-    pub fn play(&mut self, epoch: usize, step: usize) -> Requests {
+    pub(super) fn play(&mut self, epoch: usize, step: usize) -> Requests {
         let Self {
             boundary,
             batches,

@@ -53,7 +53,7 @@ use routes::Routes;
 use sums::Sums;
 
 /// How experiments name and make it.
-pub const REGISTRATION: Registration = Registration {
+pub(super) const REGISTRATION: Registration = Registration {
     info: StrategyInfo {
         name: "distgnn",
         paper: "Md et al., DistGNN: Scalable Distributed Training for Large-Scale Graph Neural Networks (SC 2021), cd-0 and cd-r",

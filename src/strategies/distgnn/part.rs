@@ -18,7 +18,7 @@ use crate::sim::{Activity, SimError, Worker};
 use crate::strategies::parts::{Step, as_leaf, differentiate};
 
 /// The lane of the sums of a layer.
-pub const fn forward_lane(layer: usize) -> Lane {
+pub(super) const fn forward_lane(layer: usize) -> Lane {
     if layer == 0 {
         (TrafficKind::Feature, 0)
     } else {
@@ -27,7 +27,7 @@ pub const fn forward_lane(layer: usize) -> Lane {
 }
 
 /// One worker's clones and edges.
-pub struct Part {
+pub(super) struct Part {
     /// Sums over neighbours, `[rows, rows]`.
     edges: Block,
     /// A row's own term, where the model's sum has one.
@@ -53,7 +53,7 @@ struct Passed {
 
 impl Part {
     /// That of a worker.
-    pub fn new(worker: &Worker, part: &CutPart) -> Self {
+    pub(super) fn new(worker: &Worker, part: &CutPart) -> Self {
         let (setting, place) = (worker.setting(), worker.place());
         let (data, aggregation) = (&setting.dataset, setting.model.aggregation());
         let (nodes, rows) = (part.nodes.clone(), part.nodes.len());
@@ -88,7 +88,7 @@ impl Part {
     }
 
     /// Of each row all neighbours over those by edges that are here; 1 where there are none.
-    pub fn shares(worker: &Worker, cut: &VertexCut) -> Vec<f32> {
+    pub(super) fn shares(worker: &Worker, cut: &VertexCut) -> Vec<f32> {
         let (graph, part) = (&worker.setting().dataset.graph, &cut.parts[worker.rank()]);
         let share = |(row, &node): (usize, &u32)| match part.adjacency.degree(row) {
             0 => 1.0,
@@ -101,7 +101,7 @@ impl Part {
     ///
     /// # Errors
     /// If communication fails.
-    pub fn step(
+    pub(super) fn step(
         &self,
         worker: &mut Worker,
         model: &Gnn,

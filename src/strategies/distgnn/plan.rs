@@ -12,7 +12,7 @@ use crate::strategies::parts::gradients::LearnerPlan;
 use crate::strategies::parts::plan::{exchange_of, pass_memory, plan_each};
 
 /// The plan of a training.
-pub fn planner(fitted: &Fitted) -> Box<dyn Planner> {
+pub(super) fn planner(fitted: &Fitted) -> Box<dyn Planner> {
     let (fitted, workers) = (fitted.clone(), fitted.setting.workers());
     let epochs = fitted.setting.training.epochs;
     let learner = LearnerPlan::of_model(fitted.options.gradients, &fitted.setting, epochs);

@@ -3,7 +3,7 @@
 use crate::graph::{CutPart, Peers, VertexCut};
 
 /// The rows of one worker that cross while a bin is on.
-pub struct Routes {
+pub(super) struct Routes {
     /// Its clones, for each of their owners.
     pub clones: Peers<Vec<u32>>,
     /// Its own rows, for each worker that has clones of them.
@@ -34,12 +34,12 @@ impl Routes {
 }
 
 /// Bins of split nodes.
-pub const fn bins(delay: usize) -> usize {
+pub(super) const fn bins(delay: usize) -> usize {
     if delay == 0 { 1 } else { delay }
 }
 
 /// The routes of all workers, by bin. Split nodes are dealt to bins in turn.
-pub fn all(cut: &VertexCut, delay: usize) -> Vec<Vec<Routes>> {
+pub(super) fn all(cut: &VertexCut, delay: usize) -> Vec<Vec<Routes>> {
     let bins = bins(delay);
     let bin = |node: u32| cut.split.partition_point(|&other| other < node) % bins;
     let of = |part: &CutPart| {
@@ -51,6 +51,6 @@ pub fn all(cut: &VertexCut, delay: usize) -> Vec<Vec<Routes>> {
 }
 
 /// Rows of all peers.
-pub fn rows(peers: &Peers<Vec<u32>>) -> usize {
+pub(super) fn rows(peers: &Peers<Vec<u32>>) -> usize {
     peers.iter().map(|(_, rows)| rows.len()).sum()
 }

@@ -18,7 +18,7 @@ use crate::sim::{Activity, PendingExchange, SimError, Worker};
 use crate::strategies::parts::server::unpacked;
 
 /// Whose sums cross: their kind and layer.
-pub type Lane = (TrafficKind, usize);
+pub(super) type Lane = (TrafficKind, usize);
 
 /// Which way messages go.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ enum Leg {
 }
 
 /// The exchange of partial sums of one worker.
-pub struct Sums<'a> {
+pub(super) struct Sums<'a> {
     /// By bin.
     routes: &'a [Routes],
     delay: usize,
@@ -40,7 +40,7 @@ pub struct Sums<'a> {
 
 impl<'a> Sums<'a> {
     /// One for rows of these shares.
-    pub const fn new(routes: &'a [Routes], delay: usize, shares: Vec<f32>) -> Self {
+    pub(super) const fn new(routes: &'a [Routes], delay: usize, shares: Vec<f32>) -> Self {
         Self {
             routes,
             delay,
@@ -54,7 +54,7 @@ impl<'a> Sums<'a> {
     ///
     /// # Errors
     /// If communication fails.
-    pub fn total(
+    pub(super) fn total(
         &mut self,
         worker: &mut Worker,
         epoch: usize,
@@ -128,7 +128,7 @@ impl<'a> Sums<'a> {
     ///
     /// # Errors
     /// If communication fails.
-    pub fn finish(&mut self, worker: &mut Worker) -> Result<(), SimError> {
+    pub(super) fn finish(&mut self, worker: &mut Worker) -> Result<(), SimError> {
         for (_, pending) in std::mem::take(&mut self.under_way).into_values().flatten() {
             worker.finish_exchange(pending)?;
         }

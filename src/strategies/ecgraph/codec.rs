@@ -13,7 +13,7 @@ use crate::sim::{Restoring, Saving, SimError};
 
 /// What one worker remembers of its messages.
 #[derive(Debug, Default)]
-pub struct Memory(Mutex<Told>);
+pub(super) struct Memory(Mutex<Told>);
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Told {
@@ -67,7 +67,7 @@ impl Trend {
 /// [`Difference`](crate::net::Difference). A message without a lane is sent through the quantiser
 /// alone.
 #[derive(Clone)]
-pub struct Compensated {
+pub(super) struct Compensated {
     /// The quantiser of gradients, and of rows of whose reader nothing else is said.
     pub buckets: Buckets,
     /// Bits of the rows that each worker reads, where they are its own.

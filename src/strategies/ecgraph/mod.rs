@@ -52,7 +52,7 @@ use crate::sim::{Decision, Planner, Restoring, Saved, Saving, Setting, SimError,
 use codec::{Compensated, Memory};
 
 /// How experiments name and make it.
-pub const REGISTRATION: Registration = Registration {
+pub(super) const REGISTRATION: Registration = Registration {
     info: StrategyInfo {
         name: "ecgraph",
         paper: "Song, Gu, Qi, Wang and Yu, EC-Graph: A Distributed Graph Neural Network System with Error-Compensated Compression (ICDE 2022)",

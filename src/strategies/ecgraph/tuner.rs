@@ -12,7 +12,7 @@ const FINE_ENOUGH: f32 = 0.8;
 /// The bits of the rows that each worker reads in the next epoch, given those of this one and, for
 /// each worker, how many of its rows were not predicted, and how many there were. Where none was
 /// predicted by anything else, or there was none, they stay.
-pub fn tuned(bits: &[Bits], told: &[f32]) -> Vec<Bits> {
+pub(super) fn tuned(bits: &[Bits], told: &[f32]) -> Vec<Bits> {
     let told = told.as_chunks::<2>().0;
     let of_reader = |(&bits, &[not_predicted, rows]): (&Bits, &[f32; 2])| {
         let place = Bits::ALL.iter().position(|&all| all == bits).unwrap_or(0);

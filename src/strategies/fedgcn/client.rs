@@ -7,7 +7,7 @@ use crate::sim::{Setting, SimError, Worker};
 use crate::strategies::parts::{LocalGraph, Step, run_alone};
 
 /// A client's layers: what each gathers, of which nodes.
-pub struct Client {
+pub(super) struct Client {
     layers: Vec<(Block, Vec<u32>)>,
     features: Input,
     targets: Targets,
@@ -18,7 +18,7 @@ impl Client {
     ///
     /// # Errors
     /// If communication fails.
-    pub fn new(worker: &mut Worker, hops: usize) -> Result<Self, SimError> {
+    pub(super) fn new(worker: &mut Worker, hops: usize) -> Result<Self, SimError> {
         let features = if hops == 0 {
             Input::from_features(worker.shard().features.clone(), worker.place())
         } else {
@@ -40,7 +40,12 @@ impl Client {
     ///
     /// # Errors
     /// If the step fails.
-    pub fn step(&self, worker: &mut Worker, model: &Gnn, round: usize) -> Result<Step, SimError> {
+    pub(super) fn step(
+        &self,
+        worker: &mut Worker,
+        model: &Gnn,
+        round: usize,
+    ) -> Result<Step, SimError> {
         let layers = self.layers.iter().map(|(block, nodes)| (block, &nodes[..]));
         let features = Some(self.features.clone());
         run_alone(worker, model, layers, &self.targets, round as u64, features)
@@ -78,7 +83,7 @@ fn block(worker: &Worker, hops: usize, layer: usize) -> (Block, Vec<u32>) {
 }
 
 /// The same in numbers: the blocks of all layers, and the input of the first.
-pub fn shapes(setting: &Setting, rank: usize, hops: usize) -> (Vec<BlockShape>, InputShape) {
+pub(super) fn shapes(setting: &Setting, rank: usize, hops: usize) -> (Vec<BlockShape>, InputShape) {
     let (model, part) = (&setting.model, &setting.counts.parts[rank]);
     let of = |outputs, inputs, edges| BlockShape::of(outputs, inputs, edges, model.aggregation());
     let within = of(part.owned, part.owned, part.internal_edges);

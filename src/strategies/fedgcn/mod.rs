@@ -55,7 +55,7 @@ const ABSENT: OptionInfo = OptionInfo {
 };
 
 /// How experiments name and make `FedAvg`.
-pub const FEDAVG: Registration = Registration {
+pub(super) const FEDAVG: Registration = Registration {
     info: StrategyInfo {
         name: "fedavg",
         paper: "McMahan et al., Communication-Efficient Learning of Deep Networks from Decentralized Data (FedAvg, AISTATS 2017)",
@@ -66,7 +66,7 @@ pub const FEDAVG: Registration = Registration {
 };
 
 /// How experiments name and make `FedGCN`.
-pub const FEDGCN: Registration = Registration {
+pub(super) const FEDGCN: Registration = Registration {
     info: StrategyInfo {
         name: "fedgcn",
         paper: "Yao, Jin, Ravi and Joe-Wong, FedGCN: Convergence-Communication Tradeoffs in Federated Training of Graph Convolutional Networks (NeurIPS 2023)",

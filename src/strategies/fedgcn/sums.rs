@@ -10,13 +10,13 @@ use crate::strategies::parts::server::{SERVER, others, plan_to_server, unpacked}
 const KIND: TrafficKind = TrafficKind::Feature;
 
 /// Whether a model begins with such sums.
-pub fn can_be_made(model: &ModelSpec) -> bool {
+pub(super) fn can_be_made(model: &ModelSpec) -> bool {
     model.kind == ModelKind::Gcn && model.aggregation() == Aggregation::SymmetricWithSelf
 }
 
 /// Rows of sums that a client of so many own nodes and others next to them gets: with 2 hops those
 /// of its neighbours too, where there is a second layer to gather them.
-pub const fn rows(hops: usize, layers: usize, [owned, halo]: [usize; 2]) -> usize {
+pub(super) const fn rows(hops: usize, layers: usize, [owned, halo]: [usize; 2]) -> usize {
     if hops == 2 && layers > 1 {
         owned + halo
     } else {
@@ -25,7 +25,7 @@ pub const fn rows(hops: usize, layers: usize, [owned, halo]: [usize; 2]) -> usiz
 }
 
 /// What a worker does in [`exchanged`].
-pub fn plan(track: &mut Track, setting: &Setting, rank: usize, hops: usize) {
+pub(super) fn plan(track: &mut Track, setting: &Setting, rank: usize, hops: usize) {
     let (counts, width) = (&setting.counts, setting.model.features());
     let known = |rank: usize| counts.parts[rank].owned + counts.parts[rank].halo;
     let part = &counts.parts[rank];
@@ -51,7 +51,7 @@ pub fn plan(track: &mut Track, setting: &Setting, rank: usize, hops: usize) {
 ///
 /// # Errors
 /// If communication fails.
-pub fn exchanged(worker: &mut Worker, hops: usize) -> Result<Input, SimError> {
+pub(super) fn exchanged(worker: &mut Worker, hops: usize) -> Result<Input, SimError> {
     let width = worker.shard().features.width();
     let mine = worker.compute(Activity::Exchange, |worker| parts_of(worker.shard()));
     let mut outbox = Outbox::new(KIND, 0);

@@ -11,7 +11,7 @@ use super::parts::{RowExchange, Schedule};
 use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo};
 
 /// How experiments name and make it.
-pub const REGISTRATION: Registration = Registration {
+pub(super) const REGISTRATION: Registration = Registration {
     info: StrategyInfo {
         name: "fixed",
         paper: "constant compression, the baseline of VARCO (arXiv 2406.17611)",

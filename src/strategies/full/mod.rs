@@ -23,7 +23,7 @@ use super::parts::{Compression, ExchangePoint, RowExchange};
 use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo};
 
 /// How experiments name and make it.
-pub const REGISTRATION: Registration = Registration {
+pub(super) const REGISTRATION: Registration = Registration {
     info: StrategyInfo {
         name: "full",
         paper: "exact partition-parallel training (as in CAGNET, SC'20; DGCL, EuroSys'21; SAR, MLSys'22)",

@@ -14,7 +14,7 @@ use crate::strategies::parts::{Step, draw_alone, run_alone};
 
 /// Which step of the training one is.
 #[derive(Clone, Copy, Debug)]
-pub struct At {
+pub(super) struct At {
     pub epoch: usize,
     /// Of the epoch.
     pub step: usize,
@@ -24,7 +24,7 @@ pub struct At {
 }
 
 /// A working graph to draw from.
-pub struct WorkingBatches {
+pub(super) struct WorkingBatches {
     pub graph: WorkingGraph,
     /// Degrees that aggregations divide by.
     pub degrees: Vec<usize>,
@@ -40,7 +40,7 @@ pub struct WorkingBatches {
 
 impl WorkingBatches {
     /// The seeds in the order of an epoch, as places in the list of them.
-    pub fn order(&self, worker: &Worker, epoch: usize) -> Vec<u32> {
+    pub(super) fn order(&self, worker: &Worker, epoch: usize) -> Vec<u32> {
         let seeds: Vec<u32> = (0..self.graph.seeds.len() as u32).collect();
         shuffled(worker.setting().seed, epoch, worker.rank(), &seeds)
     }
@@ -49,7 +49,7 @@ impl WorkingBatches {
     ///
     /// # Errors
     /// If communication fails.
-    pub fn step(
+    pub(super) fn step(
         &self,
         worker: &mut Worker,
         model: &Gnn,

@@ -6,7 +6,7 @@ use super::layout::Layout;
 /// What `edge_ht` multiplies the message from `u` to `v` by, rows of a working graph whose first
 /// `inner` rows have in-edges: one over the probability that the worker of `v` holds `u`, and
 /// nothing if this worker does not hold it now. `chunks` are those of the rows.
-pub fn inverse_chances(
+pub(super) fn inverse_chances(
     layout: &Layout<'_>,
     chunks: &[usize],
     inner: usize,

@@ -17,7 +17,7 @@ use crate::strategies::parts::plan::{exchange_of, peers};
 ///
 /// # Errors
 /// If communication fails.
-pub fn expected(
+pub(super) fn expected(
     worker: &mut Worker,
     layout: &Layout,
     weight: Weight,
@@ -41,7 +41,7 @@ pub fn expected(
 }
 
 /// What worker `rank` does in [`expected`].
-pub fn plan(track: &mut Track, part: &PartCounts, weight: Weight, hops: usize) {
+pub(super) fn plan(track: &mut Track, part: &PartCounts, weight: Weight, hops: usize) {
     if weight == Weight::NodeHajek {
         return;
     }

@@ -13,7 +13,7 @@ use crate::strategies::parts::chunks::{Carried, chunk_bytes, halo_bytes};
 /// The variable chunk of `worker` in a super-epoch, of `each` chunks that every worker keeps:
 /// round-robin over those of the others, so that in `each · (workers − 1)` super-epochs each worker
 /// meets each of them once. None for one worker.
-pub const fn variable_chunk(
+pub(crate) const fn variable_chunk(
     worker: usize,
     workers: usize,
     each: usize,
@@ -29,7 +29,7 @@ pub const fn variable_chunk(
 /// When chunks move.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Schedule {
+pub(crate) enum Schedule {
     /// Round-robin.
     #[default]
     Sweep,
@@ -41,7 +41,7 @@ pub enum Schedule {
 
 /// What decides who holds what and what comes along.
 #[derive(Clone, Copy, Debug)]
-pub struct Rules {
+pub(super) struct Rules {
     /// When chunks move, and where to.
     pub schedule: Schedule,
     /// Whether sources of bridge edges are loaded at a switch.
@@ -56,7 +56,7 @@ pub struct Rules {
 
 /// Who holds what in one super-epoch.
 #[derive(Clone, Debug)]
-pub struct Layout<'a> {
+pub(super) struct Layout<'a> {
     plan: &'a BoundaryPlan,
     workers: usize,
     rules: Rules,
@@ -69,7 +69,7 @@ pub struct Layout<'a> {
 
 impl<'a> Layout<'a> {
     /// The layout of a super-epoch.
-    pub fn new(
+    pub(super) fn new(
         boundary: &'a BoundaryPlan,
         chunks: Option<&'a Chunks>,
         rules: Rules,
@@ -104,25 +104,25 @@ impl<'a> Layout<'a> {
     }
 
     /// The same in a graph that is known by its law, if it is: the plan names no nodes.
-    pub fn by_law(self, law: Option<&ExpectedGraph>) -> Self {
+    pub(super) fn by_law(self, law: Option<&ExpectedGraph>) -> Self {
         let (chunks, held) = (self.plan.workers(), self.held[0].len());
         let numbers = law.map(|law| Numbers::new(law, chunks, self.each(), held));
         Self { numbers, ..self }
     }
 
     /// The rules it was made by.
-    pub const fn rules(&self) -> Rules {
+    pub(super) const fn rules(&self) -> Rules {
         self.rules
     }
 
     /// Whether this is the first super-epoch, in which base chunks' halos are loaded, to be kept.
-    pub const fn is_first(&self) -> bool {
+    pub(super) const fn is_first(&self) -> bool {
         self.first
     }
 
     /// The steps of an epoch in which every worker trains the nodes of its chunks, at most `size`
     /// at a time.
-    pub fn steps(&self, size: usize) -> Steps {
+    pub(super) fn steps(&self, size: usize) -> Steps {
         let trained = |worker| self.trained(worker).iter();
         let nodes = |worker| {
             trained(worker)
@@ -138,39 +138,39 @@ impl<'a> Layout<'a> {
     }
 
     /// Number of chunks.
-    pub const fn chunks(&self) -> usize {
+    pub(super) const fn chunks(&self) -> usize {
         self.plan.workers()
     }
 
     /// The worker that stores a chunk.
-    pub const fn home(&self, chunk: usize) -> usize {
+    pub(super) const fn home(&self, chunk: usize) -> usize {
         chunk / self.each()
     }
 
     /// What the boundary plan says of a chunk.
-    pub fn part(&self, chunk: usize) -> &'a Part {
+    pub(super) fn part(&self, chunk: usize) -> &'a Part {
         &self.plan.parts[chunk]
     }
 
     /// The chunks whose in-edges a worker holds.
-    pub fn held(&self, worker: usize) -> &[usize] {
+    pub(super) fn held(&self, worker: usize) -> &[usize] {
         &self.held[worker]
     }
 
     /// Those of them whose nodes it trains.
-    pub fn trained(&self, worker: usize) -> &[usize] {
+    pub(super) fn trained(&self, worker: usize) -> &[usize] {
         &self.held[worker][..self.each()]
     }
 
     /// Chunks that travel from their home to a worker.
-    pub fn fetched(&self, from: usize, to: usize) -> Vec<usize> {
+    pub(super) fn fetched(&self, from: usize, to: usize) -> Vec<usize> {
         let held = self.held[to].iter().copied();
         held.filter(|&chunk| from != to && self.home(chunk) == from)
             .collect()
     }
 
     /// The chunk of each node, `[nodes]`.
-    pub fn chunk_of(&self) -> Vec<usize> {
+    pub(super) fn chunk_of(&self) -> Vec<usize> {
         let mut chunks = vec![0; self.plan.nodes];
         for (chunk, part) in self.plan.parts.iter().enumerate() {
             for &node in &part.owned {
@@ -181,13 +181,13 @@ impl<'a> Layout<'a> {
     }
 
     /// The chunk of each of these nodes.
-    pub fn chunks_of(&self, nodes: &[u32]) -> Vec<usize> {
+    pub(super) fn chunks_of(&self, nodes: &[u32]) -> Vec<usize> {
         let all = self.chunk_of();
         nodes.iter().map(|&node| all[node as usize]).collect()
     }
 
     /// How likely the worker of a node of `chunk` sees one of another chunk or unit.
-    pub const fn inclusion(&self) -> Inclusion {
+    pub(super) const fn inclusion(&self) -> Inclusion {
         match self.rules.schedule {
             Schedule::Regroup => Inclusion::Balanced {
                 units: self.plan.workers(),
@@ -201,7 +201,7 @@ impl<'a> Layout<'a> {
     }
 
     /// Whether nodes of these chunks always see each other.
-    pub fn together(&self, one: usize, other: usize) -> bool {
+    pub(super) fn together(&self, one: usize, other: usize) -> bool {
         match self.rules.schedule {
             Schedule::Regroup => one == other,
             Schedule::Sweep | Schedule::Fixed => self.home(one) == self.home(other),
@@ -228,12 +228,12 @@ impl<'a> Layout<'a> {
     }
 
     /// Halo nodes of `to` that `from` stores; those of the worker's own are local.
-    pub fn surroundings(&self, from: usize, to: usize) -> Vec<u32> {
+    pub(super) fn surroundings(&self, from: usize, to: usize) -> Vec<u32> {
         self.sources(from, to, self.held(to))
     }
 
     /// How many those are.
-    pub fn surrounding_rows(&self, from: usize, to: usize) -> usize {
+    pub(super) fn surrounding_rows(&self, from: usize, to: usize) -> usize {
         match &self.numbers {
             Some(numbers) => numbers.surroundings(self.apart(from, to)),
             None => self.surroundings(from, to).len(),
@@ -247,7 +247,7 @@ impl<'a> Layout<'a> {
     }
 
     /// Halo rows that a worker has in an epoch.
-    pub fn halo_rows(&self, to: usize) -> usize {
+    pub(super) fn halo_rows(&self, to: usize) -> usize {
         let of = |from: usize| match from {
             from if self.rules.halo || from == to => self.surrounding_rows(from, to),
             from => self.share(self.surrounding_rows(from, to)),
@@ -259,7 +259,7 @@ impl<'a> Layout<'a> {
     /// Halo nodes that travel at the switch. With base chunks, their halo is kept for ever and that
     /// of the variable chunk comes anew: what is held already, or comes with a chunk itself, is not
     /// sent.
-    pub fn halo(&self, from: usize, to: usize) -> Vec<u32> {
+    pub(super) fn halo(&self, from: usize, to: usize) -> Vec<u32> {
         if !self.rules.halo || from == to {
             return Vec::new();
         }
@@ -290,7 +290,7 @@ impl<'a> Layout<'a> {
     }
 
     /// Nodes of a chunk.
-    pub fn nodes(&self, chunk: usize) -> usize {
+    pub(super) fn nodes(&self, chunk: usize) -> usize {
         match &self.numbers {
             Some(numbers) => numbers.chunk(chunk),
             None => self.part(chunk).owned.len(),
@@ -299,7 +299,7 @@ impl<'a> Layout<'a> {
 
     /// Halo nodes that travel in one epoch when a share of them is fetched: as many in every epoch,
     /// others in each.
-    pub fn sampled(&self, from: usize, to: usize, seed: u64, epoch: usize) -> Vec<u32> {
+    pub(super) fn sampled(&self, from: usize, to: usize, seed: u64, epoch: usize) -> Vec<u32> {
         let mut nodes = self.surroundings(from, to);
         let pair = mix(from as u64, to as u64);
         nodes.shuffle(&mut stream(seed, Purpose::Sampling, pair, epoch as u64));
@@ -309,7 +309,7 @@ impl<'a> Layout<'a> {
     }
 
     /// All halo nodes that a worker has in an epoch, ascending.
-    pub fn halo_of(&self, to: usize, seed: u64, epoch: usize) -> Vec<u32> {
+    pub(super) fn halo_of(&self, to: usize, seed: u64, epoch: usize) -> Vec<u32> {
         let whole = self.rules.halo;
         let of = |from: usize| match from {
             _ if whole => self.surroundings(from, to),
@@ -324,7 +324,7 @@ impl<'a> Layout<'a> {
     }
 
     /// Payload of the features fetched in one epoch, or none.
-    pub fn sampled_payload(&self, width: usize, from: usize, to: usize) -> Option<Bytes> {
+    pub(super) fn sampled_payload(&self, width: usize, from: usize, to: usize) -> Option<Bytes> {
         if from == to || self.rules.sampling == 0.0 {
             return None;
         }
@@ -338,12 +338,12 @@ impl<'a> Layout<'a> {
 
     /// Whether chunks come with all in-edges of their nodes; if not, only with those inside, as the
     /// worker knows the ones from and to its own.
-    pub fn all_edges(&self) -> bool {
+    pub(super) fn all_edges(&self) -> bool {
         self.rules.halo || self.rules.sampling > 0.0 || self.rules.schedule == Schedule::Regroup
     }
 
     /// What nodes of a chunk carry besides degree and features.
-    pub fn carried(&self) -> Carried {
+    pub(super) fn carried(&self) -> Carried {
         let trained = self.rules.schedule == Schedule::Regroup;
         Carried {
             labels: trained.then_some(self.rules.task),
@@ -352,7 +352,7 @@ impl<'a> Layout<'a> {
     }
 
     /// Payload of the message from `from` to `to` at the switch, or none.
-    pub fn payload(&self, width: usize, from: usize, to: usize) -> Option<Bytes> {
+    pub(super) fn payload(&self, width: usize, from: usize, to: usize) -> Option<Bytes> {
         let chunk = |chunk: usize| {
             let part = self.part(chunk);
             let cut = if self.all_edges() { part.cut_edges } else { 0 };

@@ -43,7 +43,7 @@
 
 mod batches;
 mod chances;
-pub mod estimators;
+pub(crate) mod estimators;
 mod expectation;
 mod layout;
 mod norms;
@@ -72,11 +72,11 @@ use trainer::{Loaded, Trainer, Whole};
 use weighing::{Weighing, Weights};
 use working::{HaloRows, Loader, WorkingGraph};
 
-pub use layout::Schedule;
-pub use layout::variable_chunk;
+pub(crate) use layout::Schedule;
+pub(crate) use layout::variable_chunk;
 
 /// How experiments name and make it.
-pub const REGISTRATION: Registration = Registration {
+pub(crate) const REGISTRATION: Registration = Registration {
     info: StrategyInfo {
         name: "grappa",
         paper: "Xu, Siebenbrunner and Bindschaedler, Grappa: Gradient-Only Communication for Scalable Graph Neural Network Training (arXiv 2602.01872)",

@@ -12,7 +12,7 @@ use crate::sim::{Activity, Worker};
 /// each take softmax's place, and the mean over labels divides. `blocks` has one per layer, `seeds`
 /// the rows of the last layer's outputs with their labels. It takes the time of that pass, and no
 /// bytes.
-pub fn squared(
+pub(super) fn squared(
     worker: &mut Worker,
     model: &Gnn,
     blocks: &[&Block],

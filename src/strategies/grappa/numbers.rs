@@ -4,7 +4,7 @@ use crate::graph::ExpectedGraph;
 
 /// Rows of chunks and halos, the same for all workers: chunks are equal random parts.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Numbers {
+pub(super) struct Numbers {
     /// Nodes of each chunk.
     chunks: Vec<usize>,
     /// Rows of one chunk that have a neighbour in the chunks that a worker holds.
@@ -15,7 +15,7 @@ pub struct Numbers {
 
 impl Numbers {
     /// Those of workers of which each keeps `each` of so many chunks and holds `held`.
-    pub fn new(law: &ExpectedGraph, chunks: usize, each: usize, held: usize) -> Self {
+    pub(super) fn new(law: &ExpectedGraph, chunks: usize, each: usize, held: usize) -> Self {
         let one = 1.0 / chunks as f64;
         // Features have no part in how many nodes there are.
         let nodes = |chunk| law.part(chunks, chunk, 0.0, 0).owned;
@@ -27,17 +27,17 @@ impl Numbers {
     }
 
     /// Nodes of a chunk.
-    pub fn chunk(&self, chunk: usize) -> usize {
+    pub(super) fn chunk(&self, chunk: usize) -> usize {
         self.chunks[chunk]
     }
 
     /// Rows of so many chunks that a worker's chunks read.
-    pub fn surroundings(&self, chunks: usize) -> usize {
+    pub(super) fn surroundings(&self, chunks: usize) -> usize {
         round(chunks as f64 * self.read)
     }
 
     /// Those of them that its own chunks do not read.
-    pub fn anew(&self, chunks: usize) -> usize {
+    pub(super) fn anew(&self, chunks: usize) -> usize {
         round(chunks as f64 * (self.read - self.kept))
     }
 }

@@ -13,7 +13,7 @@ use crate::strategies::parts::{Chunking, Gradients};
 use crate::strategies::{OptionError, OptionInfo, options};
 
 /// All options, for `grapevine list strategies`.
-pub const INFO: &[OptionInfo] = &[
+pub(super) const INFO: &[OptionInfo] = &[
     OptionInfo {
         name: "chunks",
         default: "the workers; twice as many with schedule = \"regroup\"",
@@ -90,7 +90,7 @@ pub const INFO: &[OptionInfo] = &[
 /// Degrees of nodes without in-edges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum HaloDegrees {
+pub(super) enum HaloDegrees {
     /// Those of the whole graph.
     #[default]
     Global,
@@ -101,7 +101,7 @@ pub enum HaloDegrees {
 /// The options of one entry.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Options {
+pub(super) struct Options {
     /// Number of chunks.
     pub chunks: Option<usize>,
     /// How they come about.
@@ -151,7 +151,7 @@ impl Options {
     ///
     /// # Errors
     /// What is unknown, out of range, or does not go together.
-    pub fn read(table: &toml::Table) -> Result<Self, OptionError> {
+    pub(super) fn read(table: &toml::Table) -> Result<Self, OptionError> {
         let read: Self = options(table)?;
         read.check_ranges()?;
         read.check_combinations()?;
@@ -160,7 +160,7 @@ impl Options {
     }
 
     /// Epochs between switches.
-    pub fn repartition_every(&self) -> usize {
+    pub(super) fn repartition_every(&self) -> usize {
         self.repartition_every.unwrap_or(50)
     }
 
@@ -170,7 +170,7 @@ impl Options {
     }
 
     /// What decides who holds what, for nodes with such labels.
-    pub fn rules(&self, task: Task) -> Rules {
+    pub(super) fn rules(&self, task: Task) -> Rules {
         Rules {
             schedule: self.schedule,
             halo: self.halo(),
@@ -181,7 +181,7 @@ impl Options {
     }
 
     /// How gradients are weighted in a model of so many layers.
-    pub fn weighing(&self, layers: usize) -> Weighing {
+    pub(super) fn weighing(&self, layers: usize) -> Weighing {
         Weighing {
             weight: self.weight,
             hops: self.coverage_hops.unwrap_or(layers),
@@ -233,7 +233,7 @@ impl Options {
     ///
     /// # Errors
     /// What does not.
-    pub fn fit(&self, setting: &Setting) -> Result<(), OptionError> {
+    pub(super) fn fit(&self, setting: &Setting) -> Result<(), OptionError> {
         let (kind, layers) = (setting.model.kind, setting.model.layers());
         if self.coverage_hops.is_some_and(|hops| hops > layers) {
             let most = format!("must be at most the model's {layers} layers");

@@ -14,7 +14,7 @@ use crate::strategies::parts::gradients::LearnerPlan;
 use crate::strategies::parts::plan::{PassPlan, exchange_of};
 
 /// The plan of a training.
-pub struct SweepPlanner {
+pub(super) struct SweepPlanner {
     sweeping: Sweeping,
     epoch: usize,
     /// Each worker's working graph since the last time that one was loaded.
@@ -27,7 +27,7 @@ pub struct SweepPlanner {
 
 impl SweepPlanner {
     /// A plan from epoch 0 on.
-    pub fn new(sweeping: Sweeping) -> Self {
+    pub(super) fn new(sweeping: Sweeping) -> Self {
         let gradients = sweeping.options.gradients;
         Self {
             learner: LearnerPlan::of_model(gradients, &sweeping.setting, sweeping.steps()),

@@ -9,7 +9,7 @@ use crate::strategies::parts::chunks::local_adjacency;
 use crate::strategies::parts::plan::stored;
 
 /// A working graph; see [`WorkingGraph`](super::working::WorkingGraph).
-pub struct Working {
+pub(super) struct Working {
     /// Nodes of own chunks, other chunks and halo.
     pub rows: usize,
     /// Edges into the nodes of chunks.
@@ -32,7 +32,7 @@ struct Held {
 
 impl Working {
     /// That of a worker in an epoch.
-    pub fn new(setting: &Setting, layout: &Layout<'_>, rank: usize, epoch: usize) -> Self {
+    pub(super) fn new(setting: &Setting, layout: &Layout<'_>, rank: usize, epoch: usize) -> Self {
         if let Some(law) = &setting.law {
             return Self::expect(setting, law, layout, rank);
         }
@@ -108,12 +108,12 @@ impl Working {
     }
 
     /// Bytes that it takes: features, numbers and degrees of rows, and sources of edges.
-    pub fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         stored(self.features) + 4 * (2 * self.rows + self.edges) as u64
     }
 
     /// Rows of training nodes, by their places.
-    pub fn rows_of(&self, places: &[u32]) -> Vec<u32> {
+    pub(super) fn rows_of(&self, places: &[u32]) -> Vec<u32> {
         let row = |&place: &u32| self.held.seeds[place as usize];
         places.iter().map(row).collect()
     }
@@ -135,7 +135,7 @@ fn rows(nodes: &[u32], first: usize, trains: &impl Fn(&u32) -> bool) -> Vec<u32>
 }
 
 /// What is drawn for a mini-batch, in numbers.
-pub struct Batch {
+pub(super) struct Batch {
     /// From the first layer to the last.
     pub blocks: Vec<BlockShape>,
     /// Neighbours that are looked at, hop by hop.
@@ -148,7 +148,7 @@ pub struct Batch {
 
 impl Batch {
     /// What is drawn from a working graph for these rows.
-    pub fn draw(
+    pub(super) fn draw(
         setting: &Setting,
         working: &Working,
         seeds: Vec<u32>,
@@ -193,7 +193,7 @@ impl Batch {
 
     /// What worker `rank` draws for so many training nodes in a graph that is known by its law.
     /// Rows of the halo have no neighbours there.
-    pub fn expect(
+    pub(super) fn expect(
         setting: &Setting,
         law: &ExpectedGraph,
         layout: &Layout<'_>,

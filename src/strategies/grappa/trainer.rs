@@ -9,7 +9,7 @@ use crate::sim::{Activity, SimError, Worker};
 use crate::strategies::parts::{LayerwiseTrainer, Step};
 
 /// A working graph ready to train on.
-pub struct Loaded {
+pub(super) struct Loaded {
     pub trainer: Trainer,
     /// Mean coverage of the worker's nodes that train; none if none do.
     pub coverage: Option<f64>,
@@ -29,7 +29,7 @@ impl Loaded {
 }
 
 /// How a step is taken on it.
-pub enum Trainer {
+pub(super) enum Trainer {
     /// With all nodes at once.
     Whole(Box<Whole>),
     /// With a mini-batch.
@@ -37,7 +37,7 @@ pub enum Trainer {
 }
 
 /// A working graph that trains with all nodes at once.
-pub struct Whole {
+pub(super) struct Whole {
     pub trainer: LayerwiseTrainer,
     pub features: Input,
     /// Weights of the worker's nodes that train.
@@ -46,7 +46,7 @@ pub struct Whole {
 
 impl Trainer {
     /// Number of steps of an epoch.
-    pub const fn steps(&self) -> usize {
+    pub(super) const fn steps(&self) -> usize {
         match self {
             Self::Whole(_) => 1,
             Self::Batches(batches) => batches.steps.count(),
@@ -54,7 +54,7 @@ impl Trainer {
     }
 
     /// The order in which nodes train in an epoch; empty where all train at once.
-    pub fn order(&self, worker: &mut Worker, epoch: usize) -> Vec<u32> {
+    pub(super) fn order(&self, worker: &mut Worker, epoch: usize) -> Vec<u32> {
         match self {
             Self::Whole(_) => Vec::new(),
             Self::Batches(batches) => {
@@ -68,7 +68,7 @@ impl Trainer {
     ///
     /// # Errors
     /// If communication fails.
-    pub fn step(
+    pub(super) fn step(
         &self,
         worker: &mut Worker,
         model: &Gnn,

@@ -13,7 +13,7 @@ use crate::strategies::parts::Step;
 
 /// How weights come about, in this order: coverage, κ, ρ, mean, cap, batch, λ.
 #[derive(Clone, Copy, Debug)]
-pub struct Weighing {
+pub(super) struct Weighing {
     /// What corrects for missing neighbours.
     pub weight: Weight,
     /// Steps of the walk whose chance to stay is the coverage.
@@ -34,7 +34,7 @@ pub struct Weighing {
 
 impl Weighing {
     /// Coverage of each seed, and its weight before workers compare theirs.
-    pub fn of_nodes(&self, graph: &WorkingGraph) -> (Vec<f64>, Vec<f64>) {
+    pub(super) fn of_nodes(&self, graph: &WorkingGraph) -> (Vec<f64>, Vec<f64>) {
         // Halo rows have no in-edges: a walk may reach them with its last step only.
         let all = estimators::coverage(&graph.adjacency, &graph.degrees, self.hops);
         let coverage: Vec<f64> = graph.seeds.iter().map(|seed| all[seed.row]).collect();
@@ -71,7 +71,7 @@ impl Weighing {
     /// Whether that division can wait until gradients are summed, because nothing that follows it
     /// depends on its result: the sum of weights then travels with the gradients, if these go
     /// whole.
-    pub fn folds_mean(&self) -> bool {
+    pub(super) fn folds_mean(&self) -> bool {
         let of_batch = matches!(self.shrinkage, Shrinkage::Lambda | Shrinkage::JamesStein);
         self.with_gradients
             && self.takes_mean()
@@ -86,7 +86,7 @@ impl Weighing {
     ///
     /// # Errors
     /// If communication fails.
-    pub fn agreed(
+    pub(super) fn agreed(
         &self,
         worker: &mut Worker,
         mut weights: Vec<f64>,
@@ -140,7 +140,7 @@ impl Weighing {
 
     /// What a worker does in [`Self::agreed`]: an all-reduce of one number for a mean that cannot
     /// wait, and of two for James and Stein's λ.
-    pub fn plan(&self, track: &mut Track) {
+    pub(super) fn plan(&self, track: &mut Track) {
         if self.takes_mean() && !self.folds_mean() {
             track.all_reduce(1, TrafficKind::Control);
         }
@@ -152,7 +152,7 @@ impl Weighing {
 
 /// What the losses of a worker's training nodes in a step are multiplied by.
 #[derive(Clone, Serialize, Deserialize)]
-pub struct Weights {
+pub(super) struct Weights {
     /// Of each of them.
     pub of_nodes: Vec<f64>,
     /// The sum of the nodes' own weights, where these are still to be divided by their mean over
@@ -168,7 +168,11 @@ impl Weights {
     ///
     /// # Errors
     /// If communication fails.
-    pub fn sum_gradients(&mut self, worker: &mut Worker, step: &mut Step) -> Result<(), SimError> {
+    pub(super) fn sum_gradients(
+        &mut self,
+        worker: &mut Worker,
+        step: &mut Step,
+    ) -> Result<(), SimError> {
         step.gradient.extend(self.sum.map(|sum| sum as f32));
         let kind = TrafficKind::ParameterGradient;
         worker.all_reduce(&mut step.gradient, Reduce::Sum, kind)?;

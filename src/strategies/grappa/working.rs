@@ -11,7 +11,7 @@ use crate::strategies::parts::chunks::{
 };
 
 /// A working partition.
-pub struct WorkingGraph {
+pub(super) struct WorkingGraph {
     /// Global numbers: own chunks, other chunks, halo.
     pub nodes: Vec<u32>,
     /// Number of nodes with in-edges: those of chunks.
@@ -28,7 +28,7 @@ pub struct WorkingGraph {
 
 /// A node that trains.
 #[derive(Clone, Debug)]
-pub struct Seed {
+pub(super) struct Seed {
     /// Its row in the working graph.
     pub row: usize,
     /// Its class or labels.
@@ -39,7 +39,7 @@ pub struct Seed {
 
 /// Nodes that another worker owns, with their degrees and dense features, `[nodes, width]`.
 #[derive(Clone, Default, Serialize, Deserialize)]
-pub struct HaloRows {
+pub(super) struct HaloRows {
     nodes: Vec<u32>,
     degrees: Vec<u32>,
     features: Vec<f32>,
@@ -79,7 +79,7 @@ impl HaloRows {
 
 /// Loads working graphs, and keeps what stays from one to the next.
 #[derive(Default, Serialize, Deserialize)]
-pub struct Loader {
+pub(super) struct Loader {
     /// Expected coverage of the worker's nodes; empty if nobody asks.
     pub expected: Vec<f32>,
     base_halo: HaloRows,
@@ -91,7 +91,11 @@ impl Loader {
     ///
     /// # Errors
     /// If communication fails.
-    pub fn switch(&mut self, worker: &mut Worker, layout: &Layout) -> Result<HaloRows, SimError> {
+    pub(super) fn switch(
+        &mut self,
+        worker: &mut Worker,
+        layout: &Layout,
+    ) -> Result<HaloRows, SimError> {
         let outbox = worker.compute(Activity::Exchange, |worker| self.pack(worker, layout));
         let inbox = worker.exchange(outbox)?;
         worker.compute(Activity::Exchange, |worker| {
@@ -105,7 +109,12 @@ impl Loader {
 
     /// The chunks that are held now, with the halo rows among what is kept, what `arrived`, and
     /// what is the worker's own.
-    pub fn assemble(&self, worker: &Worker, layout: &Layout, arrived: &HaloRows) -> WorkingGraph {
+    pub(super) fn assemble(
+        &self,
+        worker: &Worker,
+        layout: &Layout,
+        arrived: &HaloRows,
+    ) -> WorkingGraph {
         let (shard, rank) = (worker.shard(), worker.rank());
         let width = shard.features.width();
         let own = layout
@@ -253,7 +262,11 @@ impl Loader {
 ///
 /// # Errors
 /// If communication fails.
-pub fn sample(worker: &mut Worker, layout: &Layout, epoch: usize) -> Result<HaloRows, SimError> {
+pub(super) fn sample(
+    worker: &mut Worker,
+    layout: &Layout,
+    epoch: usize,
+) -> Result<HaloRows, SimError> {
     let (rank, seed) = (worker.rank(), worker.setting().seed);
     let width = worker.shard().features.width();
     let peers: Vec<usize> = (0..worker.size()).filter(|&peer| peer != rank).collect();

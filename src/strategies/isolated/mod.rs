@@ -10,7 +10,7 @@ use super::parts::{Compression, RowExchange};
 use super::{OptionError, Registration, Strategy, StrategyInfo};
 
 /// How experiments name and make it.
-pub const REGISTRATION: Registration = Registration {
+pub(super) const REGISTRATION: Registration = Registration {
     info: StrategyInfo {
         name: "isolated",
         paper: "no communication of node data (mode 0c of DistGNN, SC'21)",

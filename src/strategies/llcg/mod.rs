@@ -40,7 +40,7 @@ use crate::sim::{EpochReport, Planner, Setting, SimError, Track, Worker};
 use server::Server;
 
 /// How experiments name and make it.
-pub const REGISTRATION: Registration = Registration {
+pub(super) const REGISTRATION: Registration = Registration {
     info: StrategyInfo {
         name: "llcg",
         paper: "Ramezani, Cong, Mahdavi, Kandemir and Sivasubramaniam, Learn Locally, Correct Globally: A Distributed Algorithm for Training Graph Neural Networks (ICLR 2022, arXiv 2111.08202)",

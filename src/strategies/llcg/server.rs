@@ -17,7 +17,7 @@ const fn carried(task: Task) -> Carried {
 }
 
 /// What a worker does in [`Server::new`]: its structure and its features travel.
-pub fn plan_gathering(track: &mut Track, setting: &Setting, rank: usize) {
+pub(super) fn plan_gathering(track: &mut Track, setting: &Setting, rank: usize) {
     let (counts, width) = (&setting.counts, setting.model.features());
     let part = &counts.parts[rank];
     let edges = part.internal_edges + part.cut_edges;
@@ -36,7 +36,7 @@ pub fn plan_gathering(track: &mut Track, setting: &Setting, rank: usize) {
 }
 
 /// What the server trains on.
-pub struct Server {
+pub(super) struct Server {
     trainer: LayerwiseTrainer,
     features: Input,
     optimizer: Optimizer,
@@ -48,7 +48,10 @@ impl Server {
     ///
     /// # Errors
     /// If communication fails.
-    pub fn new(worker: &mut Worker, learning_rate: Option<f64>) -> Result<Option<Self>, SimError> {
+    pub(super) fn new(
+        worker: &mut Worker,
+        learning_rate: Option<f64>,
+    ) -> Result<Option<Self>, SimError> {
         let rank = worker.rank();
         let carried = carried(worker.setting().task());
         let (own, payloads) = worker.compute(Activity::Exchange, |worker| {
@@ -102,7 +105,7 @@ impl Server {
     ///
     /// # Errors
     /// If the step fails.
-    pub fn step(
+    pub(super) fn step(
         &mut self,
         worker: &mut Worker,
         model: Gnn,

@@ -278,7 +278,7 @@ pub fn batch_targets(worker: &Worker, steps: &Steps, seeds: &[u32], step: usize)
 
 /// The layers of a step whose neighbourhoods lie within what the worker holds, from the first layer
 /// on; `seeds` are the outputs of the last.
-pub fn draw_alone(
+pub(crate) fn draw_alone(
     worker: &mut Worker,
     sampler: &Sampler<'_>,
     view: &View<'_>,

@@ -37,13 +37,13 @@ impl BoundaryShare {
     }
 
     /// Payload of one message with the ids of drawn rows: 8-byte integers, as in the authors' code.
-    pub const fn id_bytes(rows: usize) -> Bytes {
+    pub(crate) const fn id_bytes(rows: usize) -> Bytes {
         Bytes(8 * rows as u64)
     }
 
     /// Of the rows that `owner` has for each reader, those that cross in an epoch: drawn without
     /// replacement, in the order of the halo. Readers that get none are left out.
-    pub fn draw(
+    pub(crate) fn draw(
         self,
         sends: &Peers<Vec<u32>>,
         seed: u64,

@@ -7,19 +7,19 @@ use crate::net::{PendingCollective, Reduce, TrafficKind};
 use crate::sim::{SimError, Worker};
 
 /// The parameters of each layer among all, flat.
-pub struct Buckets {
+pub(crate) struct Buckets {
     layers: Vec<[Range<usize>; 2]>,
 }
 
 /// An all-reduce under way for each layer that has its gradient, the last layer's first.
 #[derive(Default)]
-pub struct Started {
+pub(crate) struct Started {
     layers: Vec<(usize, PendingCollective)>,
 }
 
 impl Buckets {
     /// A bucket for each layer of a model.
-    pub fn new(model: &ModelSpec) -> Self {
+    pub(crate) fn new(model: &ModelSpec) -> Self {
         let layers = 0..model.layers();
         Self {
             layers: layers.map(|layer| model.parameter_ranges(layer)).collect(),
@@ -30,7 +30,7 @@ impl Buckets {
     ///
     /// # Errors
     /// If communication fails.
-    pub fn start(
+    pub(crate) fn start(
         &self,
         worker: &mut Worker,
         layer: usize,
@@ -54,7 +54,7 @@ impl Buckets {
     ///
     /// # Errors
     /// If communication fails.
-    pub fn finish(
+    pub(crate) fn finish(
         &self,
         worker: &mut Worker,
         gradient: &mut [f32],

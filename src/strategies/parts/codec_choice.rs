@@ -146,7 +146,7 @@ impl CodecChoice {
     /// If the first of a composition does not choose entries or the second has no cost of its own,
     /// if a difference is taken of a difference, or if `rescale` is asked of a codec that does not
     /// draw at random.
-    pub fn check(&self, rescale: bool) -> Result<(), OptionError> {
+    pub(crate) fn check(&self, rescale: bool) -> Result<(), OptionError> {
         match &self.0 {
             Kind::Compose { first, second } => {
                 if first.selection(1.0, 1.0, false).is_none() {
@@ -187,7 +187,7 @@ impl CodecChoice {
     /// # Errors
     /// If it takes differences: other rows travel in each step, so nothing is left of the last one
     /// to take them from.
-    pub fn check_batches(&self, mini_batch: bool) -> Result<(), OptionError> {
+    pub(crate) fn check_batches(&self, mini_batch: bool) -> Result<(), OptionError> {
         if mini_batch && self.remembers() {
             return Err(OptionError::key(
                 "codec",
@@ -199,12 +199,12 @@ impl CodecChoice {
     }
 
     /// Whether it takes the difference from what was sent before.
-    pub const fn remembers(&self) -> bool {
+    pub(crate) const fn remembers(&self) -> bool {
         matches!(self.0, Kind::Difference { .. })
     }
 
     /// Whether a ratio changes anything.
-    pub fn follows_ratio(&self) -> bool {
+    pub(crate) fn follows_ratio(&self) -> bool {
         match &self.0 {
             Kind::Difference { of } => of.follows_ratio(),
             _ => self.fixed().is_none(),

@@ -41,7 +41,7 @@ impl EpochExchange {
     }
 
     /// The kind of the first layer's rows: features, or their product.
-    pub fn first_rows(&self) -> TrafficKind {
+    pub(crate) fn first_rows(&self) -> TrafficKind {
         if self.crosses_after_product(0) {
             TrafficKind::Activation
         } else {

@@ -37,7 +37,7 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    pub const fn new(bound: Bound) -> Self {
+    pub(super) const fn new(bound: Bound) -> Self {
         Self {
             bound,
             exchanges: RefCell::new(BTreeMap::new()),
@@ -46,7 +46,7 @@ impl Kept {
     }
 
     /// Whether the next exchange of a kind and layer takes place.
-    pub fn sends_next(&self, kind: TrafficKind, layer: usize) -> bool {
+    pub(super) fn sends_next(&self, kind: TrafficKind, layer: usize) -> bool {
         let tag = (kind, layer as u32);
         let epoch = self.exchanges.borrow().get(&tag).copied();
         self.bound.sends_in(epoch.unwrap_or(0))
@@ -54,7 +54,7 @@ impl Kept {
 
     /// Sends, if this exchange takes place, and keeps what came through this wire; otherwise what
     /// came last, and through which.
-    pub fn exchange(
+    pub(super) fn exchange(
         &self,
         worker: &mut Worker,
         outbox: Outbox,

@@ -25,7 +25,7 @@ mod buckets;
 mod chunking;
 pub mod chunks;
 mod codec_choice;
-pub mod compressed;
+pub(crate) mod compressed;
 mod crossing;
 mod epoch_exchange;
 mod exchange_point;
@@ -46,7 +46,8 @@ mod staleness;
 mod stepwise;
 mod wire;
 
-pub use batches::{BatchTrainer, batch_targets, draw_alone};
+pub(crate) use batches::draw_alone;
+pub use batches::{BatchTrainer, batch_targets};
 pub use boundary_share::BoundaryShare;
 pub use chunking::Chunking;
 pub use codec_choice::CodecChoice;
@@ -58,14 +59,16 @@ pub use gradients::{Gradients, Learner};
 pub use halo::HaloExchange;
 pub use kept::Bound;
 pub use layerwise::{LayerwiseTrainer, LocalGraph};
-pub use partition_parallel::{forward_error, partition_parallel, partition_parallel_with};
+pub(crate) use partition_parallel::forward_error;
+pub use partition_parallel::{partition_parallel, partition_parallel_with};
 pub use pass::{Crosses, Leaves, Pass, PassLayer, Step, as_leaf, differentiate, run_alone};
 pub use requests::{
     Asked, Asking, ask_owners, exchange_features, finish_asking, receive_features, send_features,
     start_asking,
 };
 pub use row_exchange::RowExchange;
-pub use schedule::{Feedback, HIGHEST_RATIO, Schedule, ValidationMeasure};
+pub(crate) use schedule::HIGHEST_RATIO;
+pub use schedule::{Feedback, Schedule, ValidationMeasure};
 pub use staleness::Staleness;
 pub use stepwise::{Stepwise, sum_steps};
 pub use wire::{Wire, WireAt};

@@ -323,7 +323,7 @@ fn wire_at(
 }
 
 /// The error of all rows that this worker sent forward through a codec that loses something.
-pub fn forward_error(errors: &CodingErrors) -> CodingError {
+pub(crate) fn forward_error(errors: &CodingErrors) -> CodingError {
     errors
         .iter()
         .filter(|((_, lane), _)| lane.way == Way::Forward)

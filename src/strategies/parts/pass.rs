@@ -62,7 +62,7 @@ pub struct Pass<'a> {
     pub round: u64,
     /// Sums the gradients of a layer over workers while the layers below go back, if given; all
     /// workers must do so.
-    pub buckets: Option<&'a Buckets>,
+    pub(crate) buckets: Option<&'a Buckets>,
 }
 
 /// What one layer leaves for the way back.

@@ -218,7 +218,7 @@ pub(super) struct Kept {
 
 impl Kept {
     /// Of these halo rows, those whose features did not come yet.
-    pub fn missing(&mut self, worker: &Worker, rows: &[u32]) -> Vec<u32> {
+    pub(super) fn missing(&mut self, worker: &Worker, rows: &[u32]) -> Vec<u32> {
         let shard = worker.shard();
         // `Default` knows no shard, so the table gets its size on first use.
         self.places.resize(shard.halo(), None);
@@ -227,7 +227,7 @@ impl Kept {
     }
 
     /// Keeps the features that `arrived` of halo rows.
-    pub fn take(&mut self, worker: &Worker, rows: &[u32], arrived: &[f32]) {
+    pub(super) fn take(&mut self, worker: &Worker, rows: &[u32], arrived: &[f32]) {
         let shard = worker.shard();
         let features = self.features.get_or_insert_with(|| shard.features.clone());
         let first = u32::try_from(features.rows()).unwrap_or(u32::MAX);
@@ -260,7 +260,7 @@ impl Kept {
     }
 
     /// The features of a layer's inputs, all of which are here.
-    pub fn select(&self, worker: &Worker, sampled: &SampledLayer) -> Features {
+    pub(super) fn select(&self, worker: &Worker, sampled: &SampledLayer) -> Features {
         let shard = worker.shard();
         let halo = |row: u32| self.places[row as usize - shard.owned];
         let (own, others) = sampled.rows.split_at(sampled.own);

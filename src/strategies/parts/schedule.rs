@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::strategies::OptionError;
 
 /// Highest compression ratio: nobody has so many columns.
-pub const HIGHEST_RATIO: f64 = 1e9;
+pub(crate) const HIGHEST_RATIO: f64 = 1e9;
 
 /// A compression ratio by epoch. Non-increasing, and within `[to, from]`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -166,7 +166,7 @@ impl Schedule {
     }
 
     /// Whether there is ever a ratio above 1.
-    pub fn is_more_than_one(&self) -> bool {
+    pub(crate) fn is_more_than_one(&self) -> bool {
         self.bounds().0 > 1.0
     }
 
@@ -174,7 +174,7 @@ impl Schedule {
     ///
     /// # Errors
     /// If a ratio is below 1, the end lies above the start, or the pace makes no sense.
-    pub fn check(&self) -> Result<(), OptionError> {
+    pub(crate) fn check(&self) -> Result<(), OptionError> {
         let (from, to) = self.bounds();
         let range = to >= 1.0 && from >= to && from <= HIGHEST_RATIO;
         let pace = match *self {
@@ -262,7 +262,7 @@ impl Schedule {
     /// The lowest ratio that epoch `epoch` of `epochs` can have: of an adaptive schedule, that of a
     /// training in which nothing ever improves; of the others, the ratio. Plans in advance take it,
     /// and so are never too low.
-    pub fn least_ratio(&self, epoch: usize, epochs: usize) -> f64 {
+    pub(crate) fn least_ratio(&self, epoch: usize, epochs: usize) -> f64 {
         // Values that are no numbers, not missing ones: only what was seen can fail to improve.
         let hopeless = Feedback {
             accuracy: Some(f64::NAN),
@@ -277,7 +277,7 @@ impl Schedule {
     }
 
     /// Whether the ratio depends on how the training goes.
-    pub const fn is_adaptive(&self) -> bool {
+    pub(crate) const fn is_adaptive(&self) -> bool {
         matches!(
             self,
             Self::AdaptiveValidation { .. } | Self::AdaptiveError { .. }
@@ -285,12 +285,12 @@ impl Schedule {
     }
 
     /// Whether [`Feedback::error`] is needed.
-    pub const fn needs_error(&self) -> bool {
+    pub(crate) const fn needs_error(&self) -> bool {
         matches!(self, Self::AdaptiveError { .. })
     }
 
     /// Whether [`Feedback::accuracy`] and [`Feedback::loss`] are needed.
-    pub const fn needs_validation(&self) -> bool {
+    pub(crate) const fn needs_validation(&self) -> bool {
         matches!(self, Self::AdaptiveValidation { .. })
     }
 }

@@ -73,7 +73,7 @@ pub(super) struct Delay {
 }
 
 impl Delay {
-    pub const fn new(staleness: Staleness) -> Self {
+    pub(super) const fn new(staleness: Staleness) -> Self {
         Self {
             staleness,
             sent: RefCell::new(BTreeMap::new()),
@@ -85,7 +85,7 @@ impl Delay {
 
     /// Sends, and returns what came of the exchange before this one, with its wire, nothing at
     /// first; or of this one, in a fresh epoch.
-    pub fn exchange(
+    pub(super) fn exchange(
         &self,
         worker: &mut Worker,
         outbox: Outbox,
@@ -118,13 +118,13 @@ impl Delay {
     /// How the gradient of the rows of a layer goes back: through the wire that they came through,
     /// in the same entries, whatever wire is that of this epoch. Where late rows begin, and no
     /// rows are there yet, that is `wire`.
-    pub fn back(&self, layer: u32, wire: &Wire) -> Wire {
+    pub(super) fn back(&self, layer: u32, wire: &Wire) -> Wire {
         let read = self.read.borrow();
         read.get(&layer).unwrap_or(wire).clone()
     }
 
     /// Waits for what is under way, which nobody uses.
-    pub fn finish(&self, worker: &mut Worker) -> Result<(), SimError> {
+    pub(super) fn finish(&self, worker: &mut Worker) -> Result<(), SimError> {
         for (sent, _) in std::mem::take(&mut *self.sent.borrow_mut()).into_values() {
             sent.finish(worker)?;
         }
@@ -173,7 +173,7 @@ impl Delay {
     }
 
     /// What is used in place of `values` that arrived.
-    pub fn smoothed(&self, tag: Tag, values: Vec<f32>) -> Vec<f32> {
+    pub(super) fn smoothed(&self, tag: Tag, values: Vec<f32>) -> Vec<f32> {
         let gamma = match tag.0 {
             TrafficKind::ActivationGradient => self.staleness.gradients,
             _ => self.staleness.rows,

@@ -34,7 +34,7 @@ use super::parts::{Compression, ExchangePoint, RowExchange, Staleness};
 use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo};
 
 /// How experiments name and make it.
-pub const REGISTRATION: Registration = Registration {
+pub(super) const REGISTRATION: Registration = Registration {
     info: StrategyInfo {
         name: "pipe",
         paper: "Wan et al., PipeGCN: Efficient Full-Graph Training of Graph Convolutional Networks with Pipelined Feature Communication (ICLR 2022)",

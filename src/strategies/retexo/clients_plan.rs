@@ -13,14 +13,14 @@ use crate::sim::{Decision, Planner, Setting, Timeline, Track};
 const SERVER: usize = 0;
 
 /// The plan of a training.
-pub struct ClientsPlanner {
+pub(super) struct ClientsPlanner {
     clients: Clients,
     epoch: usize,
 }
 
 impl ClientsPlanner {
     /// A plan from epoch 0 on.
-    pub const fn new(clients: Clients) -> Self {
+    pub(super) const fn new(clients: Clients) -> Self {
         Self { clients, epoch: 0 }
     }
 
@@ -126,7 +126,7 @@ impl Planner for ClientsPlanner {
 }
 
 /// The training nodes of clients, in the order of nodes, whichever clients hold them.
-pub fn seeds(setting: &Setting, clients: &[usize]) -> Vec<u32> {
+pub(super) fn seeds(setting: &Setting, clients: &[usize]) -> Vec<u32> {
     let trains = |node: &u32| setting.dataset.split.train.binary_search(node).is_ok();
     let parts = &setting.boundary.parts;
     let nodes = clients.iter().flat_map(|&rank| &parts[rank].owned);
@@ -137,7 +137,7 @@ pub fn seeds(setting: &Setting, clients: &[usize]) -> Vec<u32> {
 
 /// The neighbours, among the `nodes` of the graph, that these seeds draw in an epoch; in the first
 /// stage they hear nobody. Plan and training draw the same.
-pub fn sample(
+pub(super) fn sample(
     setting: &Setting,
     stage: usize,
     epoch: usize,
@@ -157,7 +157,7 @@ pub fn sample(
 }
 
 /// The clients that train in a round, ascending: all that can, or as many of them as a batch has.
-pub fn training(setting: &Setting, epoch: usize) -> Vec<usize> {
+pub(super) fn training(setting: &Setting, epoch: usize) -> Vec<usize> {
     // The others have no gradient to send.
     let mut able = places(&setting.counts.parts, |part| part.training > 0);
     if let Some(batches) = &setting.batches {
@@ -171,27 +171,27 @@ pub fn training(setting: &Setting, epoch: usize) -> Vec<usize> {
 }
 
 /// Parameters to the clients that train; the server has them.
-pub fn download(training: &[usize], parameters: usize) -> Traffic {
+pub(super) fn download(training: &[usize], parameters: usize) -> Traffic {
     let others = training.iter().filter(|&&rank| rank != SERVER);
     let lane = |&rank: &usize| Lane::new(0, SERVER, rank, TrafficKind::Parameter);
     to_each(others.map(lane), parameters)
 }
 
 /// Gradients back from them.
-pub fn upload(training: &[usize], parameters: usize) -> Traffic {
+pub(super) fn upload(training: &[usize], parameters: usize) -> Traffic {
     let others = training.iter().filter(|&&rank| rank != SERVER);
     let lane = |&rank: &usize| Lane::new(0, rank, SERVER, TrafficKind::ParameterGradient);
     to_each(others.map(lane), parameters)
 }
 
 /// Parameters to all clients, when a sub-model is finished.
-pub fn finished(workers: usize, parameters: usize) -> Traffic {
+pub(super) fn finished(workers: usize, parameters: usize) -> Traffic {
     let lane = |rank| Lane::new(0, SERVER, rank, TrafficKind::Parameter);
     to_each((SERVER + 1..workers).map(lane), parameters)
 }
 
 /// Logits along the edges, the input of sub-model `stage`.
-pub fn logits(counts: &BoundaryCounts, classes: usize, stage: usize) -> Traffic {
+pub(super) fn logits(counts: &BoundaryCounts, classes: usize, stage: usize) -> Traffic {
     let mut traffic = Traffic::new();
     for (reader, part) in counts.parts.iter().enumerate() {
         for &(owner, rows) in &part.receives {

@@ -11,7 +11,7 @@ use crate::sim::{Activity, Restoring, Saving, Scores, SimError, Worker};
 use crate::strategies::parts::batch_targets;
 
 /// What a sub-model computes on in a step.
-pub struct Reads {
+pub(super) struct Reads {
     pub block: Block,
     pub input: Input,
     /// Global numbers of the input's rows.
@@ -22,7 +22,12 @@ pub struct Reads {
 
 impl Reads {
     /// Gradient, flat, of `count` parameters, and loss of these logits.
-    pub fn gradient<M: Module>(&self, model: &M, logits: Matrix, count: usize) -> (Vec<f32>, f64) {
+    pub(super) fn gradient<M: Module>(
+        &self,
+        model: &M,
+        logits: Matrix,
+        count: usize,
+    ) -> (Vec<f32>, f64) {
         let loss = cross_entropy(logits, self.targets.clone());
         let mut gradients = loss.backward();
         let mut flat = vec![0.0_f32; count];
@@ -34,11 +39,11 @@ impl Reads {
 /// The validation score and the parameters of the best sub-model so far; of equals the first
 /// stays, as in the tables.
 #[derive(Default)]
-pub struct Best(Option<(f64, Vec<f32>)>);
+pub(super) struct Best(Option<(f64, Vec<f32>)>);
 
 impl Best {
     /// A sub-model that was evaluated, or was not.
-    pub fn see<M: Module>(&mut self, scores: Option<Scores>, model: &M) {
+    pub(super) fn see<M: Module>(&mut self, scores: Option<Scores>, model: &M) {
         let so_far = self.0.as_ref().map(|(validation, _)| *validation);
         if let Some(validation) = scores.and_then(|scores| scores.validation)
             && so_far.is_none_or(|so_far| validation > so_far)
@@ -62,7 +67,7 @@ impl Best {
     }
 
     /// A sub-model with the best parameters.
-    pub fn of<M: Module>(self, model: M) -> M {
+    pub(super) fn of<M: Module>(self, model: M) -> M {
         match self.0 {
             Some((_, values)) => with_parameters(model, &values),
             None => model,
@@ -72,7 +77,7 @@ impl Best {
 
 /// The mini-batches of sub-model `layer`. All frozen inputs are there, those of boundary rows too:
 /// so neighbours are drawn across the cut without a message.
-pub struct OneHop {
+pub(super) struct OneHop {
     /// The layer's own.
     fanout: [usize; 1],
     aggregation: Aggregation,
@@ -82,7 +87,7 @@ pub struct OneHop {
 
 impl OneHop {
     /// Those of a run, if it has any.
-    pub fn new(worker: &Worker, layer: usize, aggregation: Aggregation) -> Option<Self> {
+    pub(super) fn new(worker: &Worker, layer: usize, aggregation: Aggregation) -> Option<Self> {
         let batches = worker.setting().batches.as_ref()?;
         Some(Self {
             fanout: [batches.spec.fanouts[layer]],
@@ -93,7 +98,7 @@ impl OneHop {
 
     /// What is read in a step of an epoch, of all frozen rows in `input`; nothing where no node of
     /// this worker trains in it.
-    pub fn step(
+    pub(super) fn step(
         &mut self,
         worker: &mut Worker,
         steps: &Steps,

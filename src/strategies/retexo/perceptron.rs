@@ -54,7 +54,7 @@ fn listening(spec: &ModelSpec) -> ModelSpec {
 }
 
 /// How the clients' neighbours are gathered.
-pub fn aggregation(spec: &ModelSpec) -> Aggregation {
+pub(super) fn aggregation(spec: &ModelSpec) -> Aggregation {
     listening(spec).kind.into()
 }
 
@@ -63,7 +63,7 @@ pub fn aggregation(spec: &ModelSpec) -> Aggregation {
 ///
 /// # Errors
 /// An explanation.
-pub fn suits(spec: &ModelSpec) -> Result<(), OptionError> {
+pub(super) fn suits(spec: &ModelSpec) -> Result<(), OptionError> {
     let (hidden, heads) = (spec.hidden(), spec.heads);
     let refuse = |what: String| Err(OptionError::key("form", what));
     match spec.kind {
@@ -112,7 +112,7 @@ impl Perceptron {
 
     /// Class logits, `[block.outputs, classes]`; sub-model 0 reads the rows themselves, the others
     /// their neighbours' too.
-    pub fn logits(&self, block: &Block, input: &Input) -> Matrix {
+    pub(crate) fn logits(&self, block: &Block, input: &Input) -> Matrix {
         let activation = if self.elu {
             Activation::Elu
         } else {
@@ -133,14 +133,19 @@ impl Perceptron {
     }
 
     /// Arithmetic of a forward pass of sub-model `stage` for all rows of `input`.
-    pub fn work(spec: &ModelSpec, stage: usize, block: BlockShape, input: InputShape) -> Work {
+    pub(crate) fn work(
+        spec: &ModelSpec,
+        stage: usize,
+        block: BlockShape,
+        input: InputShape,
+    ) -> Work {
         let (first, second) = Self::work_of_layers(spec, stage, block, input);
         first + second
     }
 
     /// Arithmetic of the two passes of a step: to the class logits, and back to rows that have no
     /// gradient.
-    pub fn step_work(
+    pub(crate) fn step_work(
         spec: &ModelSpec,
         stage: usize,
         block: BlockShape,

@@ -8,7 +8,7 @@ use crate::strategies::OptionError;
 /// Rounds of each sub-model, one after another: epochs of the run are numbered through.
 /// `rounds_per_layer` of an experiment file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rounds {
+pub(super) enum Rounds {
     /// As many for all.
     Same(usize),
     /// The R of each.
@@ -39,7 +39,7 @@ impl Rounds {
     ///
     /// # Errors
     /// If not.
-    pub fn check(&self) -> Result<(), OptionError> {
+    pub(super) fn check(&self) -> Result<(), OptionError> {
         let none = match self {
             Self::Same(rounds) => *rounds == 0,
             Self::Each(all) => all.is_empty() || all.contains(&0),
@@ -54,7 +54,7 @@ impl Rounds {
     ///
     /// # Errors
     /// If not.
-    pub fn suit(&self, sub_models: usize) -> Result<(), OptionError> {
+    pub(super) fn suit(&self, sub_models: usize) -> Result<(), OptionError> {
         match self {
             Self::Each(all) if all.len() != sub_models => {
                 let given = all.len();
@@ -68,7 +68,7 @@ impl Rounds {
     }
 
     /// Rounds of sub-model `k`.
-    pub fn of(&self, k: usize) -> usize {
+    pub(super) fn of(&self, k: usize) -> usize {
         match self {
             Self::Same(rounds) => *rounds,
             Self::Each(all) => all[k],
@@ -76,7 +76,7 @@ impl Rounds {
     }
 
     /// The epoch in which sub-model `k` begins, which is the number of epochs of `k` sub-models.
-    pub fn first(&self, k: usize) -> usize {
+    pub(super) fn first(&self, k: usize) -> usize {
         match self {
             Self::Same(rounds) => rounds.saturating_mul(k),
             Self::Each(all) => all
@@ -87,7 +87,7 @@ impl Rounds {
     }
 
     /// Which sub-model trains in an epoch, and in which of its rounds that is.
-    pub fn at(&self, epoch: usize) -> (usize, usize) {
+    pub(super) fn at(&self, epoch: usize) -> (usize, usize) {
         match self {
             Self::Same(rounds) => (epoch / rounds, epoch % rounds),
             Self::Each(all) => {

@@ -22,7 +22,7 @@ pub fn own_spec(model: &ModelSpec) -> ModelSpec {
 
 /// The message-passing layer of sub-model `layer` of [`own_spec`]: the paper's, but that attention
 /// heads are averaged in every layer, not in the last alone.
-pub fn layer_spec(spec: &ModelSpec, layer: usize) -> LayerSpec {
+pub(super) fn layer_spec(spec: &ModelSpec, layer: usize) -> LayerSpec {
     LayerSpec {
         merge: Merge::Average,
         ..spec.layer(layer)
@@ -77,7 +77,12 @@ impl SubModel {
 
     /// Arithmetic of what the next sub-model reads: message passing and, unless it is the last,
     /// normalisation.
-    pub fn work(spec: &ModelSpec, layer: usize, block: BlockShape, input: InputShape) -> Work {
+    pub(crate) fn work(
+        spec: &ModelSpec,
+        layer: usize,
+        block: BlockShape,
+        input: InputShape,
+    ) -> Work {
         let passing = Work::message_passing(&layer_spec(spec, layer), block, input);
         if layer + 1 == spec.layers() {
             return passing;
@@ -87,7 +92,7 @@ impl SubModel {
 
     /// Arithmetic of the two passes of a step, the head's with it: to the class logits, and back to
     /// rows that have no gradient.
-    pub fn step_work(
+    pub(crate) fn step_work(
         spec: &ModelSpec,
         layer: usize,
         block: BlockShape,
@@ -105,7 +110,7 @@ impl SubModel {
 
     /// What the next sub-model reads: `ReLU(LayerNorm(u))`, `[block.outputs, hidden]`; the logits
     /// for the last.
-    pub fn representation(&self, block: &Block, input: &Input) -> Matrix {
+    pub(crate) fn representation(&self, block: &Block, input: &Input) -> Matrix {
         let output = self.conv.forward(block, input, Activation::Identity);
         match &self.norm {
             Some(norm) => norm.forward(output, Activation::Relu),
@@ -114,7 +119,7 @@ impl SubModel {
     }
 
     /// Class logits, `[block.outputs, classes]`.
-    pub fn logits(&self, block: &Block, input: &Input) -> Matrix {
+    pub(crate) fn logits(&self, block: &Block, input: &Input) -> Matrix {
         let representation = self.representation(block, input);
         match (&self.head_weight, &self.head_bias) {
             (Some(weight), Some(bias)) => representation.map(|rows| {

@@ -11,7 +11,7 @@ use crate::strategies::parts::gradients::LearnerPlan;
 use crate::strategies::parts::plan::{Arrivals, CrossingPlan, receive_features, send_features};
 
 /// The plan of a training.
-pub struct WorkersPlanner {
+pub(super) struct WorkersPlanner {
     workers: Workers,
     /// Of the sub-model that is trained now.
     learner: Option<LearnerPlan>,
@@ -26,7 +26,7 @@ pub struct WorkersPlanner {
 
 impl WorkersPlanner {
     /// A plan from epoch 0 on.
-    pub fn new(workers: Workers) -> Self {
+    pub(super) fn new(workers: Workers) -> Self {
         let state = workers.wires.state();
         let wire = workers.wire(0, &state);
         let setting = &workers.setting;

@@ -30,7 +30,7 @@ use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo};
 use crate::net::Bits;
 
 /// How experiments name and make it.
-pub const REGISTRATION: Registration = Registration {
+pub(super) const REGISTRATION: Registration = Registration {
     info: StrategyInfo {
         name: "sylvie",
         paper: "Zhang et al., Boosting Distributed Full-graph GNN Training with Asynchronous One-bit Communication (Sylvie, arXiv 2303.01277)",

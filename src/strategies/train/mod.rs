@@ -30,7 +30,7 @@ use super::parts::{Compression, ExchangePoint, RowExchange};
 use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo};
 
 /// How experiments name and make it.
-pub const REGISTRATION: Registration = Registration {
+pub(super) const REGISTRATION: Registration = Registration {
     info: StrategyInfo {
         name: "train",
         paper: "ours: full, isolated, fixed, varco, bns, pipe and what lies between them",

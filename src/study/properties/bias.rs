@@ -7,7 +7,7 @@
 
 /// `S²`, the covariance of a node's d neighbours with divisor `d − 1`, `[width, width]` row by row;
 /// zero for fewer than two.
-pub fn population_covariance(rows: &[Vec<f64>]) -> Vec<f64> {
+pub(super) fn population_covariance(rows: &[Vec<f64>]) -> Vec<f64> {
     let Some(width) = rows.first().map(Vec::len) else {
         return Vec::new();
     };
@@ -30,7 +30,7 @@ pub fn population_covariance(rows: &[Vec<f64>]) -> Vec<f64> {
 /// The covariance of `Σ_u a_u I_u x_u / π_u`, `Σ_u Σ_u' a_u a_u' (π_uu'/(π_u π_u') − 1) x_u x_u'ᵀ`,
 /// `[width, width]` row by row. `joint(u, u')` is the probability that both are seen, `π_u` on the
 /// diagonal. If all are seen independently with chance 1/K this is `(K − 1) Σ a² x xᵀ` (§4.2).
-pub fn ht_covariance(
+pub(super) fn ht_covariance(
     coefficients: &[f64],
     rows: &[Vec<f64>],
     joint: impl Fn(usize, usize) -> f64,
@@ -50,7 +50,7 @@ pub fn ht_covariance(
 }
 
 /// `(1 − p0)/(ρ d) − 1/d`: times `W S²` the bias of weighting the local mean by c/ρ.
-pub fn node_weight_factor(rho: f64, empty: f64, degree: usize) -> f64 {
+pub(super) fn node_weight_factor(rho: f64, empty: f64, degree: usize) -> f64 {
     let d = degree as f64;
     (1.0 - empty) / (rho * d) - 1.0 / d
 }
@@ -58,12 +58,12 @@ pub fn node_weight_factor(rho: f64, empty: f64, degree: usize) -> f64 {
 /// `E(1/m | m ≥ 1) − 1/d`: times `W S²` the bias of the plain local mean, given that it is not of
 /// nothing. By Jensen never less than [`node_weight_factor`], for
 /// `(1 − p0)/(ρ d) = 1/E(m | m ≥ 1)`.
-pub fn nonempty_factor(mean_inverse: f64, degree: usize) -> f64 {
+pub(super) fn nonempty_factor(mean_inverse: f64, degree: usize) -> f64 {
     mean_inverse - 1.0 / degree as f64
 }
 
 /// `E(1/m | m ≥ 1)` for a distribution of m over 0, 1, 2, …; 0 if m is always 0.
-pub fn mean_inverse(distribution: &[f64]) -> f64 {
+pub(super) fn mean_inverse(distribution: &[f64]) -> f64 {
     let some = distribution.iter().enumerate().skip(1);
     let (mut sum, mut chance) = (0.0, 0.0);
     for (m, probability) in some {
@@ -75,7 +75,7 @@ pub fn mean_inverse(distribution: &[f64]) -> f64 {
 
 /// The distribution over 0…`draws` of how many independent draws of chance `probability` succeed:
 /// of `d_local` under independent assignment.
-pub fn binomial(draws: usize, probability: f64) -> Vec<f64> {
+pub(super) fn binomial(draws: usize, probability: f64) -> Vec<f64> {
     let mut distribution = vec![1.0];
     for _ in 0..draws {
         let mut next = vec![0.0; distribution.len() + 1];
@@ -90,7 +90,7 @@ pub fn binomial(draws: usize, probability: f64) -> Vec<f64> {
 
 /// The bias `W · C` of the gradient, `[classes, width]`, for a head `[classes, width]` and what is
 /// added to `E z zᵀ`, `[width, width]`.
-pub fn squared_loss_bias(head: &[f64], added: &[f64], width: usize) -> Vec<f64> {
+pub(super) fn squared_loss_bias(head: &[f64], added: &[f64], width: usize) -> Vec<f64> {
     let entry = |row: &[f64], column: usize| {
         row.iter()
             .zip(added.iter().skip(column).step_by(width))

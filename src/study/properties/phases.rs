@@ -4,14 +4,14 @@
 /// goes to the full mean with a bias of the order 1/S, if every neighbour can be seen. With `π = 1`
 /// for all, it goes to the mean weighted by how often each is seen instead. *(Derived, §4.4 T3.)*
 #[derive(Clone, Debug)]
-pub struct Ratio {
+pub(super) struct Ratio {
     sum: Vec<f64>,
     count: f64,
 }
 
 impl Ratio {
     /// Of vectors of that width.
-    pub fn new(width: usize) -> Self {
+    pub(super) fn new(width: usize) -> Self {
         Self {
             sum: vec![0.0; width],
             count: 0.0,
@@ -20,7 +20,7 @@ impl Ratio {
 
     /// One neighbour that a phase shows, `[width]`, and how likely a phase is to show it (more than
     /// 0).
-    pub fn add(&mut self, row: &[f64], inclusion: f64) {
+    pub(super) fn add(&mut self, row: &[f64], inclusion: f64) {
         for (sum, value) in self.sum.iter_mut().zip(row) {
             *sum += value / inclusion;
         }
@@ -28,7 +28,7 @@ impl Ratio {
     }
 
     /// The estimate, `[width]`; `None` while nothing was seen.
-    pub fn estimate(&self) -> Option<Vec<f64>> {
+    pub(super) fn estimate(&self) -> Option<Vec<f64>> {
         (self.count > 0.0).then(|| self.sum.iter().map(|sum| sum / self.count).collect())
     }
 }

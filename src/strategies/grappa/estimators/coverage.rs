@@ -10,18 +10,18 @@ use crate::graph::Csr;
 ///
 /// `adjacency` has a row per local node, and `degrees` are global. The result is in `[0, 1]`; it
 /// takes `hops` passes over the local edges.
-pub fn coverage(adjacency: &Csr, degrees: &[usize], hops: usize) -> Vec<f64> {
+pub(crate) fn coverage(adjacency: &Csr, degrees: &[usize], hops: usize) -> Vec<f64> {
     by_hop(adjacency, degrees, hops, |_, _| 1.0)
 }
 
 /// The hops to give to [`coverage`] when the worker holds a 1-hop halo, whose rows end walks: their
 /// last step may leave, `P_π^(L−1) · 1`. *(Derived, §4.5.)*
-pub const fn halo_hops(hops: usize, halo: bool) -> usize {
+pub(crate) const fn halo_hops(hops: usize, halo: bool) -> usize {
     if halo { hops.saturating_sub(1) } else { hops }
 }
 
 /// [`coverage`] where an edge from `u` to `v` is seen with the chance `share(v, u)` in each step.
-pub fn by_hop(
+pub(crate) fn by_hop(
     adjacency: &Csr,
     degrees: &[usize],
     hops: usize,
@@ -42,7 +42,7 @@ pub fn by_hop(
 /// The chance that a walk stays whose next step is to one of a node's local neighbours, out of so
 /// many neighbours: the mean of what `seen` says of each. A node without any stays. *(Derived,
 /// §4.5.)*
-pub fn stay(local: &[u32], degree: usize, seen: impl Fn(usize) -> f64) -> f64 {
+pub(crate) fn stay(local: &[u32], degree: usize, seen: impl Fn(usize) -> f64) -> f64 {
     if degree == 0 {
         return 1.0;
     }
@@ -52,7 +52,7 @@ pub fn stay(local: &[u32], degree: usize, seen: impl Fn(usize) -> f64) -> f64 {
 /// `p0`, the probability that a node's worker sees none of its neighbours, which are in these
 /// `units`: 0 for a node without any and for one with a neighbour that is always seen `together`
 /// with it, otherwise by how many distinct units there are. *(Derived, §4.4 T2 for any design.)*
-pub fn none_seen(
+pub(crate) fn none_seen(
     inclusion: Inclusion,
     mut units: Vec<usize>,
     together: impl Fn(usize) -> bool,

@@ -3,7 +3,7 @@
 /// A design over *units*: nodes, or chunks of nodes that stay together. Two nodes of one unit
 /// always see each other; what follows is about others. *(Derived, by counting; §4.1.)*
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Inclusion {
+pub(crate) enum Inclusion {
     /// Every unit goes to one of the workers, independently and with equal chances.
     Independent {
         /// Number of workers, at least 1.
@@ -23,22 +23,20 @@ pub enum Inclusion {
         /// Number of chunks, which is that of workers.
         chunks: usize,
     },
-    /// Everything is seen, as is the last hop with the halo.
-    Everything,
 }
 
 impl Inclusion {
     /// `π_uv`, the probability that `v`'s worker sees `u`: 1 within a unit; otherwise `1/K`
     /// (independent), `(n/K − 1)/(n − 1)` (balanced, if K divides n), `1/(N − 1)` (sweep).
     /// *(Derived, §4.1.)*
-    pub fn pair(self, same_unit: bool) -> f64 {
+    pub(crate) fn pair(self, same_unit: bool) -> f64 {
         if same_unit { 1.0 } else { self.joint(1) }
     }
 
     /// The probability that a worker sees all of `others` further distinct units beside its own:
     /// `K^−m`, the product of `(s − i)/(n − i)` over i = 1…m averaged over sizes s, and in the
     /// sweep 1, `1/(N − 1)`, 0, 0, …. *(Derived: draws without replacement.)*
-    pub fn joint(self, others: usize) -> f64 {
+    pub(crate) fn joint(self, others: usize) -> f64 {
         match self {
             Self::Independent { workers } => (1.0 / workers as f64).powi(others as i32),
             Self::Balanced { units, workers } => {
@@ -49,14 +47,13 @@ impl Inclusion {
                 1 if chunks > 1 => 1.0 / (chunks - 1) as f64,
                 _ => 0.0,
             },
-            Self::Everything => 1.0,
         }
     }
 
     /// The probability that a worker sees none of `others` distinct units beside its own:
     /// `(1 − 1/K)^m`, the product of `(n − s − i)/(n − 1 − i)` over i = 0…m−1, and in the sweep
     /// `1 − m/(N − 1)`. *(Derived; §4.4 T2 for the first.)*
-    pub fn none_of(self, others: usize) -> f64 {
+    pub(crate) fn none_of(self, others: usize) -> f64 {
         match self {
             _ if others == 0 => 1.0,
             Self::Independent { workers } => (1.0 - 1.0 / workers as f64).powi(others as i32),
@@ -67,7 +64,6 @@ impl Inclusion {
                 (1.0 - others as f64 / (chunks - 1) as f64).max(0.0)
             }
             Self::Sweep { .. } => 1.0,
-            Self::Everything => 0.0,
         }
     }
 }
@@ -114,7 +110,6 @@ mod tests {
         assert_eq!(grouping.pair(true), 1.0);
         assert_eq!(Inclusion::Independent { workers: 4 }.pair(false), 0.25);
         assert_eq!(Inclusion::Sweep { chunks: 5 }.pair(false), 0.25);
-        assert_eq!(Inclusion::Everything.pair(false), 1.0);
     }
 
     #[test]
@@ -125,7 +120,6 @@ mod tests {
                 units: 9,
                 workers: 1,
             },
-            Inclusion::Everything,
         ] {
             assert!((0..9).all(|others| design.joint(others) == 1.0));
             assert!((1..9).all(|others| design.none_of(others) == 0.0));

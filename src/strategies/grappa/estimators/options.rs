@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// What corrects for missing neighbours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Weight {
+pub(crate) enum Weight {
     /// Nothing (the paper's ablation UW).
     None,
     /// Each node's loss by its coverage (the paper's node-level form; the authors' code averages
@@ -26,17 +26,17 @@ pub enum Weight {
 
 impl Weight {
     /// Whether all nodes of a batch get one weight, which can be shrunk as a whole.
-    pub const fn is_batch(self) -> bool {
+    pub(crate) const fn is_batch(self) -> bool {
         matches!(self, Self::BatchMean | Self::BatchGram)
     }
 
     /// Whether the weight is made of coverages.
-    pub const fn uses_coverage(self) -> bool {
+    pub(crate) const fn uses_coverage(self) -> bool {
         matches!(self, Self::NodeHt | Self::BatchMean | Self::BatchGram)
     }
 
     /// Its name in experiment files.
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::None => "none",
             Self::NodeHt => "node_ht",
@@ -51,7 +51,7 @@ impl Weight {
 /// How weights are pulled towards 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Shrinkage {
+pub(crate) enum Shrinkage {
     /// Not at all.
     #[default]
     None,
@@ -66,7 +66,7 @@ pub enum Shrinkage {
 
 impl Shrinkage {
     /// Its name in experiment files.
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::None => "none",
             Self::Kappa => "kappa",
@@ -79,7 +79,7 @@ impl Shrinkage {
 /// What weights are divided by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Normalise {
+pub(crate) enum Normalise {
     /// Nothing: the step shrinks with the coverage (the authors' code).
     #[default]
     None,
@@ -93,7 +93,7 @@ pub enum Normalise {
 
 impl Normalise {
     /// Its name in experiment files.
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::None => "none",
             Self::Rho => "rho",

@@ -4,7 +4,7 @@
 /// `(d_local + κ)/(d + κ)`. κ = 1 is near the weight of the authors' code,
 /// `max(d_local, 1)/(d + 1)`: the same for nodes without local neighbours, and `1/(d + 1)` more for
 /// all others. *(Derived, §4.8.)*
-pub fn smoothed(coverage: f64, degree: usize, kappa: f64) -> f64 {
+pub(crate) fn smoothed(coverage: f64, degree: usize, kappa: f64) -> f64 {
     let degree = degree as f64;
     if degree == 0.0 {
         return 1.0;
@@ -13,7 +13,7 @@ pub fn smoothed(coverage: f64, degree: usize, kappa: f64) -> f64 {
 }
 
 /// Shrinkage of a weight towards 1: `1 + λ (w − 1)`. *(The paper's form.)*
-pub fn shrunk(weight: f64, lambda: f64) -> f64 {
+pub(crate) fn shrunk(weight: f64, lambda: f64) -> f64 {
     1.0 + lambda * (weight - 1.0)
 }
 
@@ -21,7 +21,7 @@ pub fn shrunk(weight: f64, lambda: f64) -> f64 {
 /// without replacement from the `population` of a worker's n; without the last factor if what is
 /// random is the partition (`None`). 0 for fewer than two weights, of which no variance can be
 /// told. *(Derived, §4.8.)*
-pub fn sampling_variance(weights: &[f64], population: Option<usize>) -> f64 {
+pub(crate) fn sampling_variance(weights: &[f64], population: Option<usize>) -> f64 {
     let b = weights.len() as f64;
     if b < 2.0 {
         return 0.0;
@@ -36,12 +36,12 @@ pub fn sampling_variance(weights: &[f64], population: Option<usize>) -> f64 {
 /// and `Σ (w_j − 1)²`, which is all that workers need to tell each other:
 /// `max(0, 1 − (J − 2) τ² / Σ (w_j − 1)²)`. It improves on no shrinkage whatever the true weights
 /// are if J > 2, and is 1 otherwise. *(Derived, §4.8.)*
-pub fn james_stein_of_sums(weights: usize, signal: f64, variance: f64) -> f64 {
+pub(crate) fn james_stein_of_sums(weights: usize, signal: f64, variance: f64) -> f64 {
     positive_part(weights.saturating_sub(2) as f64 * variance, signal)
 }
 
 /// `max(0, 1 − noise/signal)`; 0 without a signal.
-pub fn positive_part(noise: f64, signal: f64) -> f64 {
+pub(crate) fn positive_part(noise: f64, signal: f64) -> f64 {
     if signal > 0.0 {
         (1.0 - noise / signal).max(0.0)
     } else {
@@ -51,7 +51,7 @@ pub fn positive_part(noise: f64, signal: f64) -> f64 {
 
 /// The weight, or `cap` if that is less. Horvitz and Thompson's weights reach `1/ρ`. *(The authors'
 /// code, with 1.)*
-pub fn capped(weight: f64, cap: Option<f64>) -> f64 {
+pub(crate) fn capped(weight: f64, cap: Option<f64>) -> f64 {
     cap.map_or(weight, |cap| weight.min(cap))
 }
 

@@ -6,7 +6,7 @@
 /// *(Derived, §4.3; the authors' code has `c` alone.)*
 ///
 /// It divides any weight by its expectation; `normalise = "rho"`.
-pub fn over_expectation(weight: f64, expected: f64) -> f64 {
+pub(crate) fn over_expectation(weight: f64, expected: f64) -> f64 {
     if expected > 0.0 {
         weight / expected
     } else {
@@ -18,14 +18,14 @@ pub fn over_expectation(weight: f64, expected: f64) -> f64 {
 /// is already divided by how many there are, and 0 for a node none of whose neighbours is seen,
 /// which says nothing. Divided by its expectation `1 − p0` it is unbiased for any exchangeable
 /// design (§4.4 T2). A node without neighbours counts fully. *(Derived.)*
-pub fn node_hajek(seen: usize, degree: usize) -> f64 {
+pub(crate) fn node_hajek(seen: usize, degree: usize) -> f64 {
     if seen > 0 || degree == 0 { 1.0 } else { 0.0 }
 }
 
 /// Horvitz and Thompson's weight of one message, `1/π`; 0 for one that is never seen. With global
 /// degrees, `Σ_u a I x/π` is unbiased if every message can be seen. *(Derived, §4.2; `GraphSAINT`'s
 /// `1/α` when every part runs each step.)*
-pub fn edge_ht(inclusion: f64) -> f64 {
+pub(crate) fn edge_ht(inclusion: f64) -> f64 {
     if inclusion > 0.0 {
         1.0 / inclusion
     } else {
@@ -34,19 +34,19 @@ pub fn edge_ht(inclusion: f64) -> f64 {
 }
 
 /// The mean; none of nothing.
-pub fn mean(values: &[f64]) -> Option<f64> {
+pub(crate) fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
 /// The batch weight `mean(w_v)`, or 1 of no nodes. *(The authors' code's; the nearest to node
 /// weighting if gradients are exchangeable, §4.7.)*
-pub fn mean_or_one(weights: &[f64]) -> f64 {
+pub(crate) fn mean_or_one(weights: &[f64]) -> f64 {
     mean(weights).unwrap_or(1.0)
 }
 
 /// The batch weight nearest to node weighting if gradients are uncorrelated: `Σ γ_v w_v / Σ γ_v`
 /// with `γ_v = E‖g_v‖²`. *(Derived, §4.7.)*
-pub fn batch_norms(squared_norms: &[f64], weights: &[f64]) -> f64 {
+pub(crate) fn batch_norms(squared_norms: &[f64], weights: &[f64]) -> f64 {
     let weighted = squared_norms
         .iter()
         .zip(weights)
@@ -57,13 +57,13 @@ pub fn batch_norms(squared_norms: &[f64], weights: &[f64]) -> f64 {
 /// A cheap `γ_v`: the squared gradient of cross-entropy in the last layer's weights and bias,
 /// `‖softmax − onehot‖² (1 + ‖h‖²)`, for errors `[classes]` and the last layer's inputs `[hidden]`.
 /// *(Derived, §4.7.)*
-pub fn squared_gradient_norm(error: &[f64], hidden: &[f64]) -> f64 {
+pub(crate) fn squared_gradient_norm(error: &[f64], hidden: &[f64]) -> f64 {
     let square = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>();
     square(error) * (1.0 + square(hidden))
 }
 
 /// A quotient, or the mean of the weights where there is nothing to divide by.
-pub fn ratio(numerator: f64, denominator: f64, weights: &[f64]) -> f64 {
+pub(crate) fn ratio(numerator: f64, denominator: f64, weights: &[f64]) -> f64 {
     if denominator > 0.0 {
         numerator / denominator
     } else {
@@ -74,7 +74,7 @@ pub fn ratio(numerator: f64, denominator: f64, weights: &[f64]) -> f64 {
 /// What the loss of a training node counts in the sum over all workers, in a step of so many nodes:
 /// each worker's mean loss times `N b_i / Σ_j b_j`, over N workers, is the mean over all nodes.
 /// *(Derived, §4.6.)*
-pub fn share_of_loss(weight: f64, nodes: usize) -> f32 {
+pub(crate) fn share_of_loss(weight: f64, nodes: usize) -> f32 {
     (weight / nodes as f64) as f32
 }
 

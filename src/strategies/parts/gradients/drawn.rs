@@ -21,7 +21,7 @@ pub(super) struct Drawn {
 }
 
 impl Drawn {
-    pub const fn new(codec: RandomEntries, len: usize, seed: u64, feedback: bool) -> Self {
+    pub(super) const fn new(codec: RandomEntries, len: usize, seed: u64, feedback: bool) -> Self {
         Self {
             codec,
             len,

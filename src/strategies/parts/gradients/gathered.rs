@@ -24,7 +24,7 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
-    pub const fn new(
+    pub(super) const fn new(
         codec: Box<dyn Codec>,
         [workers, len]: [usize; 2],
         seed: u64,

@@ -54,7 +54,7 @@ struct Matrix {
 const ROUNDING: f64 = 1e-5;
 
 impl LowRank {
-    pub fn new(rank: usize, shapes: &[Vec<usize>], seed: u64, feedback: bool) -> Self {
+    pub(super) fn new(rank: usize, shapes: &[Vec<usize>], seed: u64, feedback: bool) -> Self {
         let (mut matrices, mut whole, mut start) = (Vec::new(), Vec::new(), 0);
         for shape in shapes {
             let len = shape.iter().product::<usize>();

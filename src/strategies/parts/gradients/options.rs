@@ -242,7 +242,7 @@ impl Gradients {
     };
 
     /// Whether all gradients are summed in every step, as they are.
-    pub fn are_plain(&self) -> bool {
+    pub(crate) fn are_plain(&self) -> bool {
         *self == Self::PLAIN
     }
 
@@ -250,7 +250,7 @@ impl Gradients {
     ///
     /// # Errors
     /// If not.
-    pub fn check_overlap(&self, overlap: bool) -> Result<(), OptionError> {
+    pub(crate) fn check_overlap(&self, overlap: bool) -> Result<(), OptionError> {
         if !overlap || self.are_plain() {
             return Ok(());
         }

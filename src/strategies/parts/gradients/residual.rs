@@ -11,7 +11,7 @@ pub(super) struct Residual {
 
 impl Residual {
     /// Nothing yet; with `kept` false there never is.
-    pub const fn new(kept: bool) -> Self {
+    pub(super) const fn new(kept: bool) -> Self {
         Self {
             kept,
             values: Vec::new(),
@@ -19,7 +19,7 @@ impl Residual {
     }
 
     /// Adds what was left out before.
-    pub fn add_to(&self, values: &mut [f32]) {
+    pub(super) fn add_to(&self, values: &mut [f32]) {
         // Nothing is there at first, and then nothing is added.
         for (value, left) in values.iter_mut().zip(&self.values) {
             *value += left;
@@ -27,7 +27,7 @@ impl Residual {
     }
 
     /// Keeps what of `values` is not in `sent`, from a place on.
-    pub fn keep(&mut self, place: usize, len: usize, values: &[f32], sent: &[f32]) {
+    pub(super) fn keep(&mut self, place: usize, len: usize, values: &[f32], sent: &[f32]) {
         if !self.kept {
             return;
         }
@@ -44,7 +44,7 @@ impl Residual {
     }
 
     /// What was left out.
-    pub fn values(&self) -> &[f32] {
+    pub(super) fn values(&self) -> &[f32] {
         &self.values
     }
 }

@@ -33,7 +33,7 @@ pub(super) struct Split {
 }
 
 impl Split {
-    pub const fn new(
+    pub(super) const fn new(
         codec: Box<dyn Codec>,
         [workers, len]: [usize; 2],
         seed: u64,

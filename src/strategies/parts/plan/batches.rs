@@ -11,7 +11,7 @@ use crate::sim::{Setting, Track};
 use crate::strategies::parts::{EpochExchange, Wire};
 
 /// The steps of mini-batches, whose rows of others come from their owners or, alone, not at all.
-pub struct BatchPlan {
+pub(super) struct BatchPlan {
     setting: Arc<Setting>,
     form: BatchForm,
     by_layer: bool,
@@ -23,7 +23,7 @@ pub struct BatchPlan {
 
 impl BatchPlan {
     /// None without mini-batches.
-    pub fn new(setting: &Arc<Setting>, form: BatchForm, by_layer: bool) -> Option<Self> {
+    pub(super) fn new(setting: &Arc<Setting>, form: BatchForm, by_layer: bool) -> Option<Self> {
         let batches = Arc::clone(setting.batches.as_ref()?);
         Some(Self {
             rehearsal: Rehearsal::new(Arc::clone(&setting.boundary), batches, form),
@@ -37,18 +37,18 @@ impl BatchPlan {
     }
 
     /// Number of steps of an epoch.
-    pub const fn steps(&self) -> usize {
+    pub(super) const fn steps(&self) -> usize {
         self.rehearsal.steps()
     }
 
     /// Draws for all workers in a step.
-    pub fn begin(&mut self, epoch: usize, step: usize) {
+    pub(super) fn begin(&mut self, epoch: usize, step: usize) {
         self.at = (epoch, step);
         self.draws = self.rehearsal.play(epoch, step);
     }
 
     /// What worker `rank` does in it, until gradients are summed.
-    pub fn write(&self, track: &mut Track, rank: usize, sent: &EpochExchange) {
+    pub(super) fn write(&self, track: &mut Track, rank: usize, sent: &EpochExchange) {
         let (model, step) = (&self.setting.model, self.at.1);
         if step == 0 {
             track.compute(Work::pass(self.setting.counts.parts[rank].training));

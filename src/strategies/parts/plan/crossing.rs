@@ -160,7 +160,7 @@ impl Wait {
 }
 
 /// The messages of so many rows to each peer through a wire, of `width` columns.
-pub fn messages(
+pub(super) fn messages(
     wire: &Wire,
     rank: usize,
     way: Way,

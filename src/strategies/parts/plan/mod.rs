@@ -21,7 +21,9 @@ mod requests;
 mod share;
 mod steps;
 
-pub use crossing::{CrossingPlan, exchange as exchange_of, peers, receive_features, send_features};
+pub use crossing::{
+    CrossingPlan, Wait, exchange as exchange_of, peers, receive_features, send_features,
+};
 pub use each::{pass_alone, pass_over, plan_each};
 pub use exchange::{ExchangePlanner, Exchanges, Sending};
 pub use features::Arrivals;

@@ -18,7 +18,7 @@ pub struct Asks {
 
 impl Asks {
     /// Those of a layer of a step.
-    pub fn of(draws: &StepDraws, layer: usize, rank: usize) -> Self {
+    pub(crate) fn of(draws: &StepDraws, layer: usize, rank: usize) -> Self {
         let asks = draws.layers[layer][rank].asks.iter();
         let asked = draws.asked_of(layer, rank);
         Self {

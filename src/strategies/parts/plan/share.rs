@@ -8,11 +8,11 @@ use crate::strategies::parts::BoundaryShare;
 use super::CrossingPlan;
 
 /// How many edges begin in each halo row of each worker.
-pub struct HaloEdges(Vec<Vec<usize>>);
+pub(crate) struct HaloEdges(Vec<Vec<usize>>);
 
 impl HaloEdges {
     /// Those of a setting.
-    pub fn new(setting: &Setting) -> Self {
+    pub(crate) fn new(setting: &Setting) -> Self {
         let count = |part: &crate::graph::Part| {
             let local: Csr = part.local_graph(&setting.dataset.graph);
             let mut edges = vec![0; part.halo.len()];
@@ -42,7 +42,7 @@ impl HaloEdges {
 }
 
 /// What is drawn of a worker's boundary in one epoch.
-pub struct Drawn {
+pub(crate) struct Drawn {
     /// How it crosses.
     pub crossing: CrossingPlan,
     /// Rows that it computes on.
@@ -68,7 +68,7 @@ impl BoundaryShare {
 
     /// What worker `rank` computes on then; messages of others' rows are left out without `edges`.
     /// Of a graph in numbers, rows that are drawn have as many edges as others.
-    pub fn drawn(
+    pub(crate) fn drawn(
         self,
         setting: &Setting,
         edges: Option<&HaloEdges>,
