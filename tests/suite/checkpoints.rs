@@ -263,12 +263,9 @@ fn a_strategy_that_does_not_save_its_state_says_so() {
         assert!(why.contains("does not save its state"), "{why}");
     }
     let text = EXPERIMENT.replace("epochs = 6", "epochs = 6\ncheckpoint_every = 2");
-    let text = text.replace(
-        "kind = \"isolated\"",
-        "kind = \"llcg\"\nlabel = \"isolated\"",
-    );
+    let text = text.replace("kind = \"retexo\"\nrounds_per_layer = 3", "kind = \"llcg\"");
     let folder = folder_with(&text);
     let refused = grapevine(folder.path(), &["run", "x.toml"]).expect(2);
-    let place = "x.toml:12: in [training]: llcg does not save its state";
+    let place = "x.toml:11: in [training]: llcg does not save its state";
     assert!(refused.stderr.contains(place), "{}", refused.stderr);
 }
