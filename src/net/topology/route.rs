@@ -23,8 +23,8 @@ impl Topology {
     ///   have; the sum of the links' latencies, or an end's own if it is larger.
     ///
     /// # Panics
-    /// If a rank is not below [`Topology::workers`] or a custom topology has no such route; check
-    /// what comes from a file with [`Topology::check_rank`] and [`Topology::check_route`].
+    /// If a rank is not below [`Topology::workers`] or a custom topology has no such route; of
+    /// what comes from a file, `check_rank` and `check_route` say so first.
     pub fn route(&self, from: usize, to: usize) -> Route {
         let workers = self.workers();
         assert!(
