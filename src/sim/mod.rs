@@ -31,7 +31,7 @@ mod worker;
 
 #[cfg(feature = "wgpu")]
 pub use adapters::adapter_names;
-pub use allocation::keep_freed_memory;
+pub use allocation::{CacheLines, keep_freed_memory};
 pub use compute::{ComputeTiming, DEVICE_PROFILES, DeviceProfile};
 pub use device::{WorkerDevice, divide, drain, host};
 pub use engine::{Cluster, EngineResults, run_workers};
