@@ -30,6 +30,7 @@ mod maximum;
 mod norm;
 mod operation;
 mod optimizer;
+mod packed;
 mod parameters;
 mod product;
 mod rowwise;
@@ -65,5 +66,5 @@ pub use rowwise::{Activation, RowwiseBackend, activate, carrier, dropped, layer_
 pub use score::{PartScore, score};
 pub use sparse::{Rows, SparseMatrix, Transposed};
 pub use spec::{Biases, Init, ModelConfig, ModelKind, NormKind, OptimizerConfig};
-pub use spmm::{SpmmBackend, spmm};
+pub use spmm::{SpmmBackend, spmm, spmm_onto};
 pub use work::{BlockShape, InputShape, Work};
