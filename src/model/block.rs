@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use burn::tensor::{Tensor, TensorData};
 
+use super::dropout::DRAW;
 use super::host::by_rows;
 use super::matrix::stripes;
 use super::{Dropout, ModelKind, Place, SparseMatrix};
@@ -245,9 +246,6 @@ impl Block {
         self.matrix.columns()
     }
 }
-
-/// Multiplications that a draw is about worth.
-const DRAW: usize = 8;
 
 /// Keeps the draws of edges apart from those of nodes.
 const EDGES: u64 = 0x0065_6467_6573;

@@ -7,11 +7,15 @@
 use rayon::prelude::*;
 
 use super::SparseMatrix;
+use super::host::by_rows;
 use crate::rng::{Purpose, mix};
 
 /// Values below which one thread is done before others have woken up.
 // No result depends on it: a draw is the same on any thread.
 const SERIAL_VALUES: usize = 1 << 16;
+
+/// Multiplications that a draw is about worth.
+pub const DRAW: usize = 8;
 
 /// Drops values with a probability and scales the others up, so that expectations stay.
 #[derive(Clone, Copy, Debug)]
@@ -115,24 +119,34 @@ impl Dropout {
     ) -> SparseMatrix {
         let scale = self.scale();
         let structure = rows.by_row();
-        let mut values = rows.values().to_vec();
-        for (row, &node) in nodes.iter().enumerate() {
-            let key = self.node_key(epoch, layer, node);
-            // Entries of one group mostly follow each other, so one draw serves them all.
-            let (mut group, mut bits) = (usize::MAX, 0);
-            let entries = structure.offsets[row] as usize..structure.offsets[row + 1] as usize;
-            for (&column, value) in structure.columns[entries.clone()]
-                .iter()
-                .zip(&mut values[entries])
-            {
-                let column = column as usize;
-                if column / 4 != group {
-                    group = column / 4;
-                    bits = mix(key, group as u64);
+        let mut values = vec![0.0; rows.entries()];
+        let start = |row: usize| structure.offsets[row] as usize;
+        by_rows(
+            structure,
+            rows.entries() * DRAW,
+            start,
+            &mut values,
+            |range, part| {
+                let first = start(range.start);
+                for row in range {
+                    let entries = structure.entries(row);
+                    let key = self.node_key(epoch, layer, nodes[row]);
+                    // Entries of one group mostly follow each other, so one draw serves them all.
+                    let (mut group, mut bits) = (usize::MAX, 0);
+                    let stored = rows.values()[entries.clone()].iter();
+                    let stored = stored.zip(&structure.columns[entries.clone()]);
+                    let part = &mut part[entries.start - first..];
+                    for (value, (&stored, &column)) in part.iter_mut().zip(stored) {
+                        let column = column as usize;
+                        if column / 4 != group {
+                            group = column / 4;
+                            bits = mix(key, group as u64);
+                        }
+                        *value = stored * if self.keeps(bits, column) { scale } else { 0.0 };
+                    }
                 }
-                *value *= if self.keeps(bits, column) { scale } else { 0.0 };
-            }
-        }
+            },
+        );
         rows.with_values(values)
     }
 }
@@ -197,6 +211,26 @@ mod tests {
         for (entry, &column) in columns.iter().enumerate() {
             let row = usize::from(entry >= 3);
             assert_eq!(sparse.values()[entry], mask[row * 7 + column as usize]);
+        }
+    }
+
+    #[test]
+    fn many_sparse_rows_are_dropped_as_their_dense_mask_says() {
+        // More than one thread has of them.
+        let (dropout, count, width) = (Dropout::new(0.5, 1), 400, 300);
+        let nodes: Vec<u32> = (0..count).map(|row| 3 * row + 1).collect();
+        let lengths: Vec<usize> = (0..count as usize).map(|row| row % width).collect();
+        let rows = crate::model::sparse::drawn::matrix(&lengths, width, 2);
+        assert!(rows.entries() * DRAW > 1 << 18);
+        let (sparse, mask) = (
+            dropout.sparse(3, 1, &nodes, &rows),
+            dropout.mask(3, 1, &nodes, width),
+        );
+        for row in 0..rows.rows() {
+            for entry in rows.by_row().entries(row) {
+                let kept = mask[row * width + rows.by_row().columns[entry] as usize];
+                assert_eq!(sparse.values()[entry], kept * rows.values()[entry]);
+            }
         }
     }
 

@@ -19,7 +19,7 @@ use std::ops::Range;
 use pulp::Arch;
 use rayon::prelude::*;
 
-use super::host::{by_rows, zeros};
+use super::host::made_by_rows;
 use super::sparse::Rows;
 
 /// Entries between the row that is added and the row that is asked for.
@@ -29,6 +29,18 @@ pub(super) const AHEAD: usize = 10;
 /// Values of a tile that fill the registers.
 // Four registers of 16 values with AVX-512, eight of 8 with AVX2.
 pub(super) const TILE: usize = 64;
+
+/// Values of a tile where there are 32 registers of 16 values: rows are then gone through half as
+/// often. With fewer registers it would be slower than two tiles.
+const WIDE: usize = 128;
+
+/// Whether there are as many: with AVX-512.
+fn is_wide() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::arch::is_x86_feature_detected!("avx512f");
+    #[cfg(not(target_arch = "x86_64"))]
+    return false;
+}
 
 /// `Σ_e w(e, k)·x[column(e)]` over the entries `e` of each row, with head `k` of `heads` weighting
 /// its own part of the columns of `x [columns, width]`. Result: `[rows, width]`.
@@ -109,10 +121,9 @@ pub(super) fn each_part(
     result: usize,
     fill: impl Fn(usize, usize, usize, &mut [f32]) + Sync,
 ) -> Vec<f32> {
-    let mut out = zeros(rows.len() * result);
     // Rows below are chunks of `result` columns, and chunks of none are a panic.
     if result == 0 {
-        return out;
+        return Vec::new();
     }
     let (arch, wide) = (Arch::new(), result / parts);
     // Of each row `step` columns, in parts of `wide`: the first is `part`, from its column `from`
@@ -130,13 +141,12 @@ pub(super) fn each_part(
             },
         );
     };
-    by_rows(
+    made_by_rows(
         rows,
         // Heads side by side read the same columns for each head, so the result can be wider than
         // `x`.
         rows.columns.len() * width.max(result),
         |row| row * result,
-        &mut out,
         |range, sums| {
             let Some(row) = rows.hub(&range) else {
                 return fill_rows(range, 0, 0, result, wide, sums);
@@ -151,8 +161,7 @@ pub(super) fn each_part(
             };
             sums.par_chunks_exact_mut(wide).enumerate().for_each(each);
         },
-    );
-    out
+    )
 }
 
 struct Gather<'a, W> {
@@ -160,6 +169,7 @@ struct Gather<'a, W> {
     weight: W,
     x: &'a [f32],
     width: usize,
+    wide: bool,
 }
 
 impl<'a, W: Fn(usize, usize) -> f32> Gather<'a, W> {
@@ -169,6 +179,7 @@ impl<'a, W: Fn(usize, usize) -> f32> Gather<'a, W> {
             weight,
             x,
             width,
+            wide: is_wide(),
         }
     }
 
@@ -179,6 +190,10 @@ impl<'a, W: Fn(usize, usize) -> f32> Gather<'a, W> {
         let mut at = 0;
         // Widths are constants, so that a tile is registers and not memory; hence one branch for
         // each.
+        while self.wide && sums.len() - at >= WIDE {
+            self.tile::<WIDE>(row, heads, from + at, &mut sums[at..]);
+            at += WIDE;
+        }
         while sums.len() - at >= TILE {
             self.tile::<TILE>(row, heads, from + at, &mut sums[at..]);
             at += TILE;

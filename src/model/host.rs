@@ -100,12 +100,12 @@ impl Host for burn::backend::NdArray {
 /// Runs `task` over blocks of rows, each with its own part of `out`: row `r` begins at `start(r)`,
 /// and `start` of the number of rows is the end. Each value is written by one thread, so the result
 /// does not depend on how many there are. `work` is about the number of multiplications.
-pub(super) fn by_rows(
+pub(super) fn by_rows<T: Send>(
     rows: &Rows,
     work: usize,
     start: impl Fn(usize) -> usize,
-    out: &mut [f32],
-    task: impl Fn(Range<usize>, &mut [f32]) + Sync,
+    out: &mut [T],
+    task: impl Fn(Range<usize>, &mut [T]) + Sync,
 ) {
     if work <= SERIAL_WORK {
         task(0..rows.len(), out);
@@ -119,27 +119,61 @@ pub(super) fn by_rows(
         tasks.push((bounds[0]..bounds[1], part));
         rest = tail;
     }
+    assert!(rest.is_empty(), "blocks are all rows");
     tasks
         .into_par_iter()
         .for_each(|(range, part)| task(range, part));
 }
 
-/// So many zeros, which all threads write where there are many.
-pub(super) fn zeros(count: usize) -> Vec<f32> {
-    if count <= 2 * BLOCK_VALUES {
-        return vec![0.0; count];
-    }
+/// As [`by_rows`], with a fresh `out` of zeros, of which each thread clears what it then works on,
+/// while that is in its cache.
+pub(super) fn made_by_rows(
+    rows: &Rows,
+    work: usize,
+    start: impl Fn(usize) -> usize,
+    task: impl Fn(Range<usize>, &mut [f32]) + Sync,
+) -> Vec<f32> {
+    let count = start(rows.len());
     let mut values = Vec::with_capacity(count);
-    let blocks = values.spare_capacity_mut()[..count].par_chunks_mut(BLOCK_VALUES);
-    blocks.for_each(|block| {
-        block.fill(MaybeUninit::new(0.0));
+    let out = &mut values.spare_capacity_mut()[..count];
+    by_rows(rows, work, start, out, |range, part| {
+        task(range, cleared(part));
     });
-    // SAFETY: the blocks cover the first `count` values, and each was set.
+    // SAFETY: there is room for `count` values, and `by_rows` has had a task clear each of them.
     #[allow(unsafe_code)]
     unsafe {
         values.set_len(count);
     }
     values
+}
+
+/// So many values in blocks of `block`, each zeros that `task` works on, given the block's number.
+pub fn made_in_blocks(
+    count: usize,
+    block: usize,
+    task: impl Fn(usize, &mut [f32]) + Sync,
+) -> Vec<f32> {
+    let mut values = Vec::with_capacity(count);
+    let blocks = values.spare_capacity_mut()[..count].par_chunks_mut(block);
+    blocks.enumerate().for_each(|(number, block)| {
+        task(number, cleared(block));
+    });
+    // SAFETY: the blocks are the first `count` values, and each was cleared.
+    #[allow(unsafe_code)]
+    unsafe {
+        values.set_len(count);
+    }
+    values
+}
+
+/// These values, set to zero.
+fn cleared(values: &mut [MaybeUninit<f32>]) -> &mut [f32] {
+    values.fill(MaybeUninit::new(0.0));
+    // SAFETY: all of them have just been set.
+    #[allow(unsafe_code)]
+    unsafe {
+        values.assume_init_mut()
+    }
 }
 
 /// Values that one thread takes at a time: few enough to stay in its cache between the parts of a

@@ -3,11 +3,23 @@
 use std::sync::Arc;
 
 use burn::tensor::Tensor;
+use rayon::prelude::*;
 
 use super::dropout::Mask;
 use super::matrix::stripes;
-use super::{Dropout, Matrix, Place, SparseMatrix, dropped, product, product_onto, tiles};
+use super::packed::pack;
+use super::{
+    Dropout, Matrix, Place, SparseMatrix, dropped, product, product_onto, spmm_onto, tiles,
+};
 use crate::graph::Features;
+
+/// Share of the values of dense rows up to which products are sooner done without the zeros.
+// With 0.35 of the values it is half the time on the machine of `results/performance`; others can
+// be better at dense products.
+const MOSTLY_ZERO: f64 = 0.4;
+
+/// Columns of such rows: with fewer a layer would gather them as they are, before its product.
+const WIDE_ENOUGH: usize = 256;
 
 /// The input rows of a layer, `[inputs, width]`.
 #[derive(Clone, Debug)]
@@ -39,6 +51,22 @@ impl Input {
             } => {
                 let rows = SparseMatrix::new(width, &offsets, columns, values);
                 Self::Sparse(Arc::new(rows), place.stripe)
+            }
+        }
+    }
+
+    /// The rows as those that a training reads again and again. Of dense ones neighbours' sums are
+    /// worked out once. On the host dense rows of which most values are zero are kept without
+    /// these, and sparse ones as products read them fastest.
+    pub fn lasting(self) -> Self {
+        match self {
+            Self::Dense(rows) => match without_zeros(&rows) {
+                Some(matrix) => Self::Sparse(Arc::new(matrix), rows.stripe()).lasting(),
+                None => Self::Dense(rows.lasting()),
+            },
+            Self::Sparse(matrix, stripe) => {
+                pack(&matrix);
+                Self::Sparse(matrix, stripe)
             }
         }
     }
@@ -117,6 +145,9 @@ impl Input {
             Self::Dense(rows) => base.zip(rows.clone(), |base, rows| {
                 product_onto(base, rows, weight.clone())
             }),
+            Self::Sparse(matrix, stripe) if matrix.rows() <= *stripe => {
+                base.map(|base| spmm_onto(base, matrix, weight.clone()))
+            }
             Self::Sparse(..) => base.zip(self.times(weight), Tensor::add),
         }
     }
@@ -143,6 +174,84 @@ impl Input {
                 let dropped = dropout.sparse(epoch, layer, nodes, matrix);
                 Self::Sparse(Arc::new(dropped), *stripe)
             }
+        }
+    }
+}
+
+/// Dense rows without their zeros, where products are sooner done so.
+fn without_zeros(rows: &Matrix) -> Option<SparseMatrix> {
+    if !rows.is_on_host() || rows.width() < WIDE_ENOUGH {
+        return None;
+    }
+    let values = rows.clone().into_values();
+    let stored = values.par_iter().filter(|&&value| value != 0.0).count();
+    let mostly_zero = stored as f64 <= MOSTLY_ZERO * values.len() as f64;
+    mostly_zero.then(|| SparseMatrix::of_dense(&values, rows.width()))
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::{Device, TensorData};
+
+    use super::*;
+    use crate::graph::Csr;
+    use crate::model::sparse::drawn;
+    use crate::model::{Activation, Aggregation, Block, Conv, LayerSpec, ModelConfig, ModelSpec};
+
+    /// Rows of `width` columns of which so many of a hundred values are not zero.
+    fn rows_with(stored: u64, rows: usize, width: usize) -> Matrix {
+        let kept = |at: usize| crate::rng::mix(3, at as u64) % 100 < stored;
+        let values = drawn::values(rows * width, 5).into_iter().enumerate();
+        let values = values.map(|(at, value)| if kept(at) { value } else { 0.0 });
+        let place = Place::unbounded(Device::flex());
+        Matrix::from_values(values.collect(), width, &place)
+    }
+
+    fn tensor(shape: [usize; 2], seed: u64) -> Tensor<2> {
+        let data = TensorData::new(drawn::values(shape[0] * shape[1], seed), shape);
+        Tensor::from_data(data, &Device::flex())
+    }
+
+    #[test]
+    fn rows_of_mostly_zeros_lose_them_and_their_products_stay() {
+        let (rows, width) = (50, WIDE_ENOUGH);
+        let sparse = |stored| Input::Dense(rows_with(stored, rows, width)).lasting();
+        assert!(matches!(sparse(35), Input::Sparse(..)));
+        assert!(matches!(sparse(45), Input::Dense(..)), "not empty enough");
+        let narrow = Input::Dense(rows_with(35, rows, width - 1)).lasting();
+        assert!(matches!(narrow, Input::Dense(..)));
+
+        let (weight, base) = (tensor([width, 20], 1), tensor([rows, 20], 2));
+        let dense = Input::Dense(rows_with(35, rows, width));
+        let onto = |input: &Input| {
+            let sum = input.times_onto(base.clone().into(), weight.clone());
+            [input.times(weight.clone()), sum].map(Matrix::into_values)
+        };
+        let (found, expected) = (onto(&sparse(35)).concat(), onto(&dense).concat());
+        for (found, expected) in found.iter().zip(expected) {
+            // A hundred terms of up to 4.
+            assert!((found - expected).abs() < 1e-3, "{found} for {expected}");
+        }
+    }
+
+    #[test]
+    fn a_layer_has_the_same_output_where_neighbours_are_summed_once() {
+        let config: ModelConfig = toml::from_str("kind = \"gcn\"\nlayers = 2\nhidden = 9").unwrap();
+        let spec: LayerSpec = ModelSpec::new(&config, 4, 3).layer(0);
+        let conv = Conv::new(&spec, 0, 0, &Device::flex());
+        let graph = Csr::from_edges(3, [(0, 1), (1, 2)].into_iter());
+        let block =
+            |degrees: [usize; 3]| Block::new(&graph, &degrees, Aggregation::SymmetricWithSelf);
+        let output = |block: &Block, input: &Input| {
+            let output = conv.forward(block, input, Activation::Identity);
+            output.into_values()
+        };
+        let input = Input::Dense(rows_with(100, 3, 4));
+        let lasting = input.clone().lasting();
+        let (one, two) = (block([1, 2, 1]), block([3, 3, 3]));
+        // One after the other, so that what is remembered is of the right block.
+        for block in [&one, &one, &two, &one] {
+            assert_eq!(output(block, &lasting), output(block, &input));
         }
     }
 }

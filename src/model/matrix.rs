@@ -6,7 +6,9 @@
 //! that stand one below the other. What is done to rows one by one is done to each stripe; what
 //! gathers rows of neighbours is in [`tiles`](super::tiles).
 
+use std::any::Any;
 use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
 
@@ -58,15 +60,16 @@ pub struct Matrix {
     /// At least one; each has `stripe` rows, but the last, which has no more.
     parts: Vec<Tensor<2>>,
     stripe: usize,
+    memo: Option<Memo>,
 }
+
+/// What was last made of a matrix, beside what else it was made of.
+type Memo = Arc<Mutex<Option<(Arc<dyn Any + Send + Sync>, Matrix)>>>;
 
 impl From<Tensor<2>> for Matrix {
     /// One tensor, whatever its size.
     fn from(rows: Tensor<2>) -> Self {
-        Self {
-            parts: vec![rows],
-            stripe: usize::MAX,
-        }
+        Self::of(vec![rows], usize::MAX)
     }
 }
 
@@ -85,7 +88,43 @@ impl Matrix {
     /// Stripes of `stripe` rows each, but the last.
     pub(super) fn of(parts: Vec<Tensor<2>>, stripe: usize) -> Self {
         debug_assert!(!parts.is_empty(), "a matrix has a stripe");
-        Self { parts, stripe }
+        Self {
+            parts,
+            stripe,
+            memo: None,
+        }
+    }
+
+    /// The matrix as one that a training reads again and again: it remembers what was last made of
+    /// it by [`Self::once`], as long as it is there.
+    pub fn lasting(self) -> Self {
+        Self {
+            memo: Some(Memo::default()),
+            ..self
+        }
+    }
+
+    /// What `make` makes of this matrix and of `other`; of one that is [lasting](Self::lasting) it
+    /// is made once, until it is asked for with another `other`.
+    pub(super) fn once<T: Any + Send + Sync>(
+        &self,
+        other: &Arc<T>,
+        make: impl FnOnce() -> Self,
+    ) -> Self {
+        let Some(memo) = &self.memo else {
+            return make();
+        };
+        // A panic while it was held left it as it was, or empty: either is right.
+        let last = || memo.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, made)) = &*last()
+            && std::ptr::addr_eq(Arc::as_ptr(known), Arc::as_ptr(other))
+        {
+            return made.clone();
+        }
+        // What is remembered holds `other`, too, so that no later one can have its address.
+        let made = make();
+        *last() = Some((Arc::clone(other) as _, made.clone()));
+        made
     }
 
     /// The stripes, from the first row on.
@@ -96,6 +135,11 @@ impl Matrix {
     /// Most rows of a stripe.
     pub const fn stripe(&self) -> usize {
         self.stripe
+    }
+
+    /// Whether it lies in the memory of the host, of which no buffer is too small.
+    pub fn is_on_host(&self) -> bool {
+        self.stripe == usize::MAX && self.parts[0].device() == Device::flex()
     }
 
     /// Number of rows.
@@ -128,10 +172,7 @@ impl Matrix {
 
     /// With each stripe through `action`, which keeps its rows.
     pub fn map(self, action: impl FnMut(Tensor<2>) -> Tensor<2>) -> Self {
-        Self {
-            parts: self.parts.into_iter().map(action).collect(),
-            stripe: self.stripe,
-        }
+        Self::of(self.parts.into_iter().map(action).collect(), self.stripe)
     }
 
     /// The stripes beside those of another matrix.
@@ -151,10 +192,10 @@ impl Matrix {
     pub fn zip(self, other: Self, action: impl Fn(Tensor<2>, Tensor<2>) -> Tensor<2>) -> Self {
         let stripe = self.stripe;
         let pairs = self.pairs(other);
-        Self {
-            parts: pairs.map(|(own, other)| action(own, other)).collect(),
+        Self::of(
+            pairs.map(|(own, other)| action(own, other)).collect(),
             stripe,
-        }
+        )
     }
 
     /// The sum of what `action` makes of each stripe and that of another matrix.
@@ -185,10 +226,7 @@ impl Matrix {
             all if all == part.dims()[0] => part.clone(),
             some => part.clone().narrow(0, 0, some),
         };
-        let head = Self {
-            parts: kept.map(part).collect(),
-            stripe: self.stripe,
-        };
+        let head = Self::of(kept.map(part).collect(), self.stripe);
         assert_eq!(head.rows(), rows, "so many rows of a matrix");
         head
     }
@@ -202,9 +240,11 @@ impl Matrix {
                 rest.push(part.clone().narrow(0, skipped, range.len() - skipped));
             }
         }
+        // None are left where `start` is the end, so that this is no matrix by itself.
         let rows = Self {
             parts: rest,
             stripe: self.stripe,
+            memo: None,
         };
         rows.into_values()
     }
@@ -212,6 +252,8 @@ impl Matrix {
     /// With more rows below, which come from the host.
     pub(crate) fn followed_by(mut self, mut values: Vec<f32>, place: &Place) -> Self {
         let (width, stripe) = (self.width(), self.stripe);
+        // It becomes another matrix.
+        self.memo = None;
         let last = self.parts.pop().expect("a matrix has a stripe");
         // The last stripe is filled up first: all but the last must be full.
         let room = (stripe - last.dims()[0]).saturating_mul(width);
@@ -312,6 +354,34 @@ mod tests {
         let heights = matrix.parts().iter().map(|part| part.dims()[0]);
         let expected = stripes(rows, matrix.stripe()).map(|range| range.len());
         assert!(heights.eq(expected), "every stripe but the last is full");
+    }
+
+    #[test]
+    fn of_a_lasting_matrix_the_same_is_made_once() {
+        use std::cell::Cell;
+
+        let made = Cell::new(0.0);
+        let next = || {
+            made.set(made.get() + 1.0);
+            Matrix::from_values(vec![made.get()], 1, &place(8))
+        };
+        let of = |matrix: &Matrix, other| matrix.once(other, next).into_values();
+        let (one, two) = (Arc::new(1), Arc::new(1));
+        let plain = Matrix::from_values(numbered(3, 2, 0), 2, &place(8));
+        assert_eq!((of(&plain, &one), of(&plain, &one)), (vec![1.0], vec![2.0]));
+        let lasting = plain.lasting();
+        assert_eq!(
+            (of(&lasting, &one), of(&lasting, &one)),
+            (vec![3.0], vec![3.0])
+        );
+        // Equal is not the same, of copies that share values it is remembered for all, and of
+        // what was made of it for none.
+        assert_eq!(
+            (of(&lasting, &two), of(&lasting, &one)),
+            (vec![4.0], vec![5.0])
+        );
+        assert_eq!(of(&lasting.clone(), &one), [5.0]);
+        assert_eq!(of(&lasting.map(|rows| rows), &one), [6.0]);
     }
 
     proptest! {

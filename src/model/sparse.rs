@@ -6,6 +6,8 @@ use std::any::Any;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use rayon::prelude::*;
+
 use super::matrix::stripes;
 
 /// What is made of a matrix once and dropped with it: what it has left on devices, by device, and
@@ -29,18 +31,25 @@ impl Cache {
         // therefore not ask the same cache. A panic in it leaves the list as it was, so poison says
         // nothing.
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = entries
-            .iter()
-            .find(|(known, _)| known == name)
-            .map(|(_, any)| Arc::clone(any));
-        // Names say the type too, so what is found is of it.
-        if let Some(found) = found.and_then(|any| any.downcast::<T>().ok()) {
+        if let Some(found) = among(&entries, name) {
             return found;
         }
         let made = Arc::new(make());
         entries.push((name.to_owned(), Arc::clone(&made) as Kept));
         made
     }
+
+    /// What is called so, if it is there.
+    pub(super) fn find<T: Any + Send + Sync>(&self, name: &str) -> Option<Arc<T>> {
+        among(&self.0.lock().unwrap_or_else(PoisonError::into_inner), name)
+    }
+}
+
+/// What is called so among these.
+fn among<T: Any + Send + Sync>(entries: &[(String, Kept)], name: &str) -> Option<Arc<T>> {
+    let (_, any) = entries.iter().find(|(known, _)| known == name)?;
+    // Names say the type too, so what is found is of it.
+    Arc::clone(any).downcast::<T>().ok()
 }
 
 /// A sparse matrix `[rows, columns]` in compressed sparse rows, with its transpose beside it.
@@ -211,6 +220,30 @@ impl SparseMatrix {
             values: values.into(),
             cache: Cache::default(),
         }
+    }
+
+    /// The values of dense rows of so many columns that are not zero.
+    ///
+    /// # Panics
+    /// As [`SparseMatrix::new`].
+    pub fn of_dense(values: &[f32], columns: usize) -> Self {
+        let rows: Vec<(Vec<u32>, Vec<f32>)> = (values.par_chunks(columns.max(1)))
+            .map(|row| {
+                let stored = (0_u32..).zip(row).filter(|&(_, &value)| value != 0.0);
+                stored.map(|(column, &value)| (column, value)).unzip()
+            })
+            .collect();
+        let mut offsets = vec![0];
+        for (stored, _) in &rows {
+            offsets.push(offsets[offsets.len() - 1] + stored.len());
+        }
+        let entries = offsets[rows.len()];
+        let (mut indices, mut kept) = (Vec::with_capacity(entries), Vec::with_capacity(entries));
+        for (stored, values) in rows {
+            indices.extend(stored);
+            kept.extend(values);
+        }
+        Self::new(columns, &offsets, indices, kept)
     }
 
     /// The same structure with other values, in the order of the entries.

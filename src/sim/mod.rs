@@ -32,7 +32,7 @@ mod worker;
 
 #[cfg(feature = "wgpu")]
 pub use adapters::adapter_names;
-pub use allocation::keep_freed_memory;
+pub use allocation::{CacheLines, keep_freed_memory};
 pub use checkpoint::{Checkpoints, Loading, Saving};
 pub(crate) use compute::DEVICE_PROFILES;
 pub use compute::{ComputeTiming, DeviceProfile};

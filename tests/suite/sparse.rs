@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 
 use crate::common::{devices, distance, other_backends};
-use grapevine::model::{SparseMatrix, spmm};
+use grapevine::model::{SparseMatrix, spmm, spmm_onto};
 use grapevine::sim::{Backend, host};
 
 /// A rectangular matrix with its dense form, and something to multiply.
@@ -152,6 +152,30 @@ proptest! {
             expected.push(((above - below) / (2.0 * STEP)) as f32);
         }
         near(&product.by_sparse(&flex()).1, &expected, 1e-4)?;
+    }
+
+    #[test]
+    fn a_product_added_in_place_has_the_bits_of_product_and_sum(product in products()) {
+        let base = |at: usize| grapevine::rng::mix(11, at as u64) % 2_001;
+        let base: Vec<f32> = (0..product.rows * product.width)
+            .map(|at| base(at) as f32 / 1_000.0 - 1.0)
+            .collect();
+        let base = TensorData::new(base, [product.rows, product.width]);
+        let base = Tensor::<2>::from_data(base, &flex().autodiff()).require_grad();
+        let matrix = product.sparse();
+        let inputs = || product.differentiate(&flex(), |x| base.clone() + spmm(&matrix, x));
+        let expected = inputs();
+        let found = product.differentiate(&flex(), |x| spmm_onto(base.clone(), &matrix, x));
+        prop_assert_eq!(found, expected);
+        // Of what it is added to the gradient is that of the sum.
+        let gradient = |sum: Tensor<2>| {
+            let gradients = &mut sum.tanh().sum().backward();
+            host(base.grad_remove(gradients).expect("base is a leaf"))
+        };
+        let x = TensorData::new(product.x.clone(), [product.columns, product.width]);
+        let x = Tensor::<2>::from_data(x, &flex());
+        let found = gradient(spmm_onto(base.clone(), &matrix, x.clone()));
+        prop_assert_eq!(found, gradient(base.clone() + spmm(&matrix, x)));
     }
 
     #[test]

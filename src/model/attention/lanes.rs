@@ -20,7 +20,7 @@ use rayon::prelude::*;
 use super::NEGATIVE_SLOPE;
 use super::heads::{EXPONENTIAL, each_row};
 use crate::model::gather::{AHEAD, TILE, each_part, prefetch};
-use crate::model::host::zeros;
+use crate::model::host::made_in_blocks;
 use crate::model::sparse::Rows;
 
 /// Rows that a thread lays out at a time.
@@ -33,13 +33,12 @@ pub(super) const fn are_worth_it(columns: usize) -> bool {
 
 /// `[n, inner, outer]` of `[n, outer, inner]`.
 fn turned(values: &[f32], outer: usize, inner: usize) -> Vec<f32> {
-    let mut out = zeros(values.len());
     let width = outer * inner;
     if width == 0 {
-        return out;
+        return Vec::new();
     }
-    let chunks = out.par_chunks_mut(ROWS * width);
-    let turn = |(out, values): (&mut [f32], &[f32])| {
+    made_in_blocks(values.len(), ROWS * width, |block, out| {
+        let values = &values[block * ROWS * width..][..out.len()];
         for (out, row) in out.chunks_exact_mut(width).zip(values.chunks_exact(width)) {
             for (at, out) in out.chunks_exact_mut(outer).enumerate() {
                 for (out, part) in out.iter_mut().zip(row.chunks_exact(inner)) {
@@ -47,9 +46,7 @@ fn turned(values: &[f32], outer: usize, inner: usize) -> Vec<f32> {
                 }
             }
         }
-    };
-    chunks.zip(values.par_chunks(ROWS * width)).for_each(turn);
-    out
+    })
 }
 
 /// Weights of an entry, one a head.

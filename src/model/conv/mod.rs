@@ -128,7 +128,9 @@ pub(crate) fn sums(block: &Block, rows: &Matrix) -> Matrix {
 fn aggregate(block: &Block, input: &Input, weight: Tensor<2>) -> Matrix {
     match input {
         Input::Dense(rows) if rows.width() < weight.dims()[1] => {
-            sums(block, rows).map(|sums| product(sums, weight.clone()))
+            // Of features it is the same in every epoch, where nothing is dropped of them.
+            let sums = rows.once(&block.matrix, || sums(block, rows));
+            sums.map(|sums| product(sums, weight.clone()))
         }
         // Sparse features go through the weight first, whatever the widths: the product gathers
         // dense rows only.

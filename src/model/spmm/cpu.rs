@@ -1,5 +1,5 @@
-//! The product on processors: rayon over blocks of rows with about equally many entries, or over
-//! strips of columns where a tall matrix is transposed.
+//! The product on processors: rayon over blocks of rows with about equally many entries, over
+//! strips of columns where a tall matrix is transposed, or slab by slab where it was packed.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use burn::backend::tensor::FloatTensor;
 use super::SpmmBackend;
 use crate::model::SparseMatrix;
 use crate::model::gather::weighted_sums;
-use crate::model::host::Host;
+use crate::model::host::{Host, rows_in_blocks};
+use crate::model::packed::packed;
 use crate::model::scatter;
 
 /// `A·x` or `Aᵀ·x` on host slices: `x [columns, width]` row by row, the result `[rows, width]`.
@@ -19,6 +20,9 @@ pub(super) fn product(
     width: usize,
     transposed: bool,
 ) -> Vec<f32> {
+    if let Some(packed) = packed(matrix, transposed) {
+        return packed.product(x, width);
+    }
     let values = matrix.values();
     if transposed && scatter::pays(matrix, width) {
         scatter::transposed_product(matrix, x, width)
@@ -41,5 +45,24 @@ impl<B: Host> SpmmBackend for B {
         let width = x.shape()[1];
         let product = product(&matrix, &B::values(x), width, transposed);
         B::tensor(product, [matrix.outputs(transposed), width])
+    }
+
+    fn spmm_onto(
+        base: FloatTensor<Self>,
+        x: FloatTensor<Self>,
+        matrix: Arc<SparseMatrix>,
+    ) -> FloatTensor<Self> {
+        let (width, x) = (x.shape()[1], B::values(x));
+        B::update(base, |sums| {
+            if let Some(packed) = packed(&matrix, false) {
+                return packed.add_product(&x, width, sums);
+            }
+            let product = product(&matrix, &x, width, false);
+            rows_in_blocks(sums, width, |first, sums| {
+                for (sum, term) in sums.iter_mut().zip(&product[first * width..]) {
+                    *sum += term;
+                }
+            });
+        })
     }
 }

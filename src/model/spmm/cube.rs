@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use burn::backend::ops::FloatTensorOps;
 use burn::backend::tensor::FloatTensor;
 use burn_cubecl::CubeBackend;
 use burn_cubecl::kernel::into_contiguous;
@@ -78,5 +79,13 @@ impl SpmmBackend for CubeBackend {
             );
         }
         out
+    }
+
+    fn spmm_onto(
+        base: FloatTensor<Self>,
+        x: FloatTensor<Self>,
+        matrix: Arc<SparseMatrix>,
+    ) -> FloatTensor<Self> {
+        Self::float_add(base, Self::spmm(x, matrix, false))
     }
 }

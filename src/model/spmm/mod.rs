@@ -29,6 +29,13 @@ on_every_backend! {
         /// `A·x`, or `Aᵀ·x` when `transposed`.
         fn spmm(x: FloatTensor<Self>, matrix: Arc<SparseMatrix>, transposed: bool)
         -> FloatTensor<Self>;
+
+        /// `base + A·x`.
+        fn spmm_onto(
+            base: FloatTensor<Self>,
+            x: FloatTensor<Self>,
+            matrix: Arc<SparseMatrix>,
+        ) -> FloatTensor<Self>;
     }
 }
 
@@ -50,6 +57,27 @@ pub fn spmm(matrix: &Arc<SparseMatrix>, x: Tensor<2>) -> Tensor<2> {
     Tensor::from_dispatch(product)
 }
 
+/// `base + A·x`, in the memory of `base` where nothing else needs it; the terms of the product are
+/// added up first.
+///
+/// # Shapes
+/// - base, result: `[rows, width]`
+/// - x: `[columns, width]`
+///
+/// # Panics
+/// If the shapes do not fit.
+pub fn spmm_onto(base: Tensor<2>, matrix: &Arc<SparseMatrix>, x: Tensor<2>) -> Tensor<2> {
+    let [inner, width] = x.dims();
+    assert_eq!(
+        ([matrix.rows(), width], matrix.columns()),
+        (base.dims(), inner),
+        "a sparse product and what it is added to"
+    );
+    let (base, x) = (base.into_dispatch(), x.into_dispatch());
+    let sum = <Dispatch as SpmmBackend>::spmm_onto(base, x, Arc::clone(matrix));
+    Tensor::from_dispatch(sum)
+}
+
 impl<B: SpmmBackend, C: CheckpointStrategy> SpmmBackend for Autodiff<B, C> {
     fn spmm(
         x: FloatTensor<Self>,
@@ -64,6 +92,25 @@ impl<B: SpmmBackend, C: CheckpointStrategy> SpmmBackend for Autodiff<B, C> {
                 (product, (Arc::clone(&matrix), transposed))
             },
             |gradient, (matrix, transposed), _| [Some(B::spmm(gradient, matrix, !transposed))],
+        )
+    }
+
+    fn spmm_onto(
+        base: FloatTensor<Self>,
+        x: FloatTensor<Self>,
+        matrix: Arc<SparseMatrix>,
+    ) -> FloatTensor<Self> {
+        operation::<B, C, _, 2>(
+            [base, x],
+            |[base, x]| B::spmm_onto(base, x, Arc::clone(&matrix)),
+            |[base, x]| {
+                let sum = B::spmm_onto(base, x, Arc::clone(&matrix));
+                (sum, Arc::clone(&matrix))
+            },
+            |gradient, matrix, [wants_base, wants_x]| {
+                let of_x = wants_x.then(|| B::spmm(gradient.clone(), matrix, true));
+                [wants_base.then_some(gradient), of_x]
+            },
         )
     }
 }

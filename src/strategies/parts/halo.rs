@@ -131,6 +131,8 @@ impl HaloExchange {
         let width = worker.shard().features.width();
         let inbox = worker.finish_exchange(started)?;
         let crossing = &self.crossing;
+        // Those that come once are read in every epoch; those that come anew are read once.
+        let lasting = self.features.is_none();
         let input = worker.compute(Activity::Exchange, |worker| {
             // Halo rows are grouped by owner, and messages arrive in that order.
             // A copy of the shard's: the next time the halo's rows come anew, perhaps through
@@ -139,7 +141,8 @@ impl HaloExchange {
             for message in &inbox {
                 features.append(&crossing.decode(worker, message, width, wire)?);
             }
-            Ok::<_, SimError>(Input::from_features(features, worker.place()))
+            let input = Input::from_features(features, worker.place());
+            Ok::<_, SimError>(if lasting { input.lasting() } else { input })
         })?;
         self.features = Some(input);
         Ok(())

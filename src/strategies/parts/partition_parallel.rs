@@ -48,7 +48,8 @@ impl Whole {
         epoch: usize,
     ) -> Result<Input, SimError> {
         if !self.exchanges || sent.now.crosses_after_product(0) {
-            let own = || Input::from_features(worker.shard().features.clone(), worker.place());
+            let shard = || worker.shard().features.clone();
+            let own = || Input::from_features(shard(), worker.place()).lasting();
             return Ok(self.own.get_or_insert_with(own).clone());
         }
         let halo = &mut self.halo;
