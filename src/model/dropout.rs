@@ -15,7 +15,7 @@ use crate::rng::{Purpose, mix};
 const SERIAL_VALUES: usize = 1 << 16;
 
 /// Multiplications that a draw is about worth.
-pub const DRAW: usize = 8;
+pub(super) const DRAW: usize = 8;
 
 /// Drops values with a probability and scales the others up, so that expectations stay.
 #[derive(Clone, Copy, Debug)]

@@ -148,7 +148,7 @@ pub(super) fn made_by_rows(
 }
 
 /// So many values in blocks of `block`, each zeros that `task` works on, given the block's number.
-pub fn made_in_blocks(
+pub(super) fn made_in_blocks(
     count: usize,
     block: usize,
     task: impl Fn(usize, &mut [f32]) + Sync,

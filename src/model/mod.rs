@@ -58,10 +58,10 @@ pub use matrix::{Matrix, Place};
 pub use maximum::neighbour_max;
 pub use norm::Norm;
 pub use optimizer::{Moment, Optimizer, ParameterMemory};
+pub(crate) use parameters::named_parameters;
 pub use parameters::{
     NamedParameter, add_gradients, parameter_count, parameter_shapes, parameters, with_parameters,
 };
-pub(crate) use parameters::named_parameters;
 pub(crate) use product::{product, product_onto};
 pub use rowwise::{Activation, activate, carrier};
 pub(crate) use rowwise::{dropped, layer_norm};
@@ -69,6 +69,5 @@ pub(crate) use score::PartScore;
 pub use score::score;
 pub use sparse::{Rows, SparseMatrix, Transposed};
 pub use spec::{Biases, Init, ModelConfig, ModelKind, NormKind, OptimizerConfig};
-pub(crate) use spmm::spmm_onto;
-pub use spmm::spmm;
+pub use spmm::{spmm, spmm_onto};
 pub use work::{BlockShape, InputShape, Work};

@@ -276,7 +276,7 @@ impl Recorder {
     }
 
     /// Takes what a worker of this process says, or said before the run was stopped.
-    pub fn hear(&mut self, report: Report) {
+    pub(super) fn hear(&mut self, report: Report) {
         let reports = match &mut self.relay {
             Some(relay) => relay(report),
             None => vec![report],

@@ -9,14 +9,14 @@ use crate::model::sparse::Rows;
 
 /// Rows of `x` that a slab reads: with 64 columns 24 KB, in the first cache of most.
 // Places are bytes. No bits depend on it: slabs go by in the order of the entries.
-pub const DEPTH: usize = 96;
+pub(super) const DEPTH: usize = 96;
 
 /// Entries of a row in a slab, on average, from which this pays.
 const PAYS: usize = 8;
 
 /// Where the entries of a matrix, or of its transpose, lie slab by slab, whatever their values.
 #[derive(Debug)]
-pub struct Layout {
+pub(crate) struct Layout {
     /// Rows of the result of a product.
     pub rows: usize,
     /// Rows of what it is multiplied with.
@@ -27,7 +27,7 @@ pub struct Layout {
 
 /// The entries of all rows in 96 columns.
 #[derive(Debug)]
-pub struct Slab {
+pub(crate) struct Slab {
     /// `[rows + 1]`: the entries of row `r` are `ends[r]..ends[r + 1]`.
     pub ends: Vec<u32>,
     /// `[entries]`: column of each, from the slab's first.
@@ -39,7 +39,7 @@ pub struct Slab {
 
 /// A matrix, or its transpose, slab by slab.
 #[derive(Debug)]
-pub struct Packed {
+pub(crate) struct Packed {
     /// Where its values belong.
     pub layout: Arc<Layout>,
     /// Of each slab, one for each entry; none at all where each is 1, as in bags of words.
@@ -48,7 +48,7 @@ pub struct Packed {
 
 /// The layouts of a matrix `[rows, columns]` and of its transpose; none where they would not pay,
 /// or where columns of a row are not in their order, which is that of its sum.
-pub fn layouts(rows: &Rows, columns: usize) -> Option<[Arc<Layout>; 2]> {
+pub(super) fn layouts(rows: &Rows, columns: usize) -> Option<[Arc<Layout>; 2]> {
     let each = rows.len() * columns.div_ceil(DEPTH);
     let ordered = |row: usize| {
         let columns = &rows.columns[rows.entries(row)];
@@ -125,7 +125,7 @@ impl Layout {
 }
 
 /// Rows of `x` that a slab reads, of so many.
-pub fn deep(number: usize, inner: usize) -> Range<usize> {
+pub(super) fn deep(number: usize, inner: usize) -> Range<usize> {
     number * DEPTH..((number + 1) * DEPTH).min(inner)
 }
 
@@ -150,7 +150,7 @@ fn each_transposed(
 
 impl Packed {
     /// The entries of a layout of `rows`, with these values of theirs.
-    pub fn new(layout: &Arc<Layout>, rows: &Rows, values: &[f32], transposed: bool) -> Self {
+    pub(crate) fn new(layout: &Arc<Layout>, rows: &Rows, values: &[f32], transposed: bool) -> Self {
         let layout = Arc::clone(layout);
         if values.iter().all(|&value| value == 1.0) {
             let values = Vec::new();

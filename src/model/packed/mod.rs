@@ -45,14 +45,14 @@ const NARROW: usize = 16;
 
 /// Prepares a matrix for many products with its structure on the host, if these will be sooner done
 /// then; their bits are the same.
-pub fn pack(matrix: &SparseMatrix) {
+pub(super) fn pack(matrix: &SparseMatrix) {
     known(matrix.structure_cache(), LAYOUTS, || {
         layouts(matrix.by_row(), matrix.columns())
     });
 }
 
 /// The matrix or its transpose, if it was prepared by [`pack`].
-pub fn packed(matrix: &SparseMatrix, transposed: bool) -> Option<Arc<Packed>> {
+pub(super) fn packed(matrix: &SparseMatrix, transposed: bool) -> Option<Arc<Packed>> {
     let found = matrix.structure_cache().find::<Layouts>(LAYOUTS)?;
     let layout = &found.as_ref().as_ref()?[usize::from(transposed)];
     let key = format!("{LAYOUTS} {transposed}");
@@ -79,7 +79,7 @@ const LAYOUTS: &str = "slabs";
 
 impl Packed {
     /// The product with `x [inner, width]`: `[rows, width]`.
-    pub fn product(&self, x: &[f32], width: usize) -> Vec<f32> {
+    pub(super) fn product(&self, x: &[f32], width: usize) -> Vec<f32> {
         let strips = strips(width);
         let height = self.height(&strips);
         // Blocks of no columns would be a panic.
@@ -91,7 +91,7 @@ impl Packed {
     }
 
     /// Adds the product with `x [inner, width]` to `sums [rows, width]`.
-    pub fn add_product(&self, x: &[f32], width: usize, sums: &mut [f32]) {
+    pub(super) fn add_product(&self, x: &[f32], width: usize, sums: &mut [f32]) {
         let strips = strips(width);
         let height = self.height(&strips);
         let blocks = sums.par_chunks_mut((height * width).max(1)).enumerate();

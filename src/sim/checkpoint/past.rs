@@ -11,7 +11,7 @@ use crate::sim::record::Report;
 
 /// One worker's past.
 #[derive(Default, Serialize, Deserialize)]
-pub struct Past {
+pub(crate) struct Past {
     /// Epochs that are over.
     pub epochs: usize,
     /// How long each piece of computing took on this machine, in nanoseconds; none where that is
@@ -38,7 +38,7 @@ pub struct Past {
 
 /// What a worker sent in an exchange that is under way, to send it again.
 #[derive(Clone, Serialize, Deserialize)]
-pub struct Sent {
+pub(crate) struct Sent {
     kind: TrafficKind,
     layer: u32,
     messages: Vec<Message>,

@@ -167,14 +167,14 @@ impl Following {
     }
 
     /// The next phase of an epoch that has begun, which is over with that; none after the last.
-    pub fn pass(&mut self) -> Option<Phase> {
+    pub(crate) fn pass(&mut self) -> Option<Phase> {
         let phase = self.phases().get(self.next).cloned()?;
         self.go_on();
         Some(phase)
     }
 
     /// All phases of an epoch that has begun are over.
-    pub fn pass_all(&mut self) {
+    pub(crate) fn pass_all(&mut self) {
         (self.stretch, self.next) = (self.timeline.stretches.len(), 0);
     }
 

@@ -141,7 +141,7 @@ impl Cache {
     }
 
     /// The nodes whose features are here, or come before they are needed.
-    pub fn kept(&self) -> Vec<u32> {
+    pub(super) fn kept(&self) -> Vec<u32> {
         places(&self.states, |state| *state == State::Kept)
     }
 

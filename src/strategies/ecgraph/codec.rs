@@ -97,11 +97,11 @@ impl Memory {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn save(&self, into: &mut Saving) {
+    pub(super) fn save(&self, into: &mut Saving) {
         into.put(&*self.lock());
     }
 
-    pub fn restore(&self, from: &mut Restoring<'_>) -> Result<(), SimError> {
+    pub(super) fn restore(&self, from: &mut Restoring<'_>) -> Result<(), SimError> {
         *self.lock() = from.saved().take()?;
         Ok(())
     }

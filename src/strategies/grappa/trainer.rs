@@ -19,7 +19,7 @@ pub(super) struct Loaded {
 
 impl Loaded {
     /// What it was made of, beside what the loader keeps, as it is saved.
-    pub fn made_of(&self) -> (&Option<HaloRows>, Option<&Weights>) {
+    pub(super) fn made_of(&self) -> (&Option<HaloRows>, Option<&Weights>) {
         let weights = match &self.trainer {
             Trainer::Whole(whole) => Some(&whole.weights),
             Trainer::Batches(_) => None,

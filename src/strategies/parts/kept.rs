@@ -72,7 +72,7 @@ impl Kept {
         Ok(last.unwrap_or_else(|| (Inbox::new(), wire.clone())))
     }
 
-    pub fn save(&self, into: &mut Saving) {
+    pub(super) fn save(&self, into: &mut Saving) {
         into.put(&*self.exchanges.borrow());
         let last = self.last.borrow();
         let last = last.iter();
@@ -81,7 +81,11 @@ impl Kept {
     }
 
     /// Takes back what was saved; `wire_at` says how rows travelled.
-    pub fn restore(&self, from: &mut Restoring<'_>, wire_at: WireAt<'_>) -> Result<(), SimError> {
+    pub(super) fn restore(
+        &self,
+        from: &mut Restoring<'_>,
+        wire_at: WireAt<'_>,
+    ) -> Result<(), SimError> {
         self.exchanges.replace(from.saved().take()?);
         let last: Vec<(Tag, Inbox, u64)> = from.saved().take()?;
         for (tag, inbox, round) in last {

@@ -238,7 +238,7 @@ impl Kept {
     }
 
     /// Saves what came.
-    pub fn save(&self, worker: &Worker, into: &mut Saving) {
+    pub(super) fn save(&self, worker: &Worker, into: &mut Saving) {
         let owned = worker.shard().owned as u32;
         let came = self.features.as_ref();
         let came = came.map(|all| all.dense_rows(&(owned..all.rows() as u32).collect::<Vec<_>>()));
@@ -247,7 +247,7 @@ impl Kept {
     }
 
     /// Takes back what was saved.
-    pub fn restore(&mut self, from: &mut Restoring<'_>) -> Result<(), SimError> {
+    pub(super) fn restore(&mut self, from: &mut Restoring<'_>) -> Result<(), SimError> {
         let (any, places): (bool, _) = from.saved().take()?;
         let came = from.saved().floats()?;
         self.places = places;

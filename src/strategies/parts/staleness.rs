@@ -131,7 +131,7 @@ impl Delay {
         Ok(())
     }
 
-    pub fn save(&self, into: &mut Saving) {
+    pub(super) fn save(&self, into: &mut Saving) {
         let sent = self.sent.borrow();
         // Of what is under way its number, of what arrived the messages.
         let sent = sent.iter().map(|(&tag, (sent, wire))| match sent {
@@ -149,7 +149,11 @@ impl Delay {
     }
 
     /// Takes back what was saved; `wire_at` says how rows travelled.
-    pub fn restore(&self, from: &mut Restoring<'_>, wire_at: WireAt<'_>) -> Result<(), SimError> {
+    pub(super) fn restore(
+        &self,
+        from: &mut Restoring<'_>,
+        wire_at: WireAt<'_>,
+    ) -> Result<(), SimError> {
         type Row = (Tag, u64, Option<u64>, Option<Inbox>);
         let sent: Vec<Row> = from.saved().take()?;
         for (tag, round, number, inbox) in sent {

@@ -53,7 +53,7 @@ impl Best {
     }
 
     /// Saves what was seen.
-    pub fn save(&self, into: &mut Saving) {
+    pub(super) fn save(&self, into: &mut Saving) {
         into.put(&self.0);
     }
 
@@ -61,7 +61,7 @@ impl Best {
     ///
     /// # Errors
     /// If something else was.
-    pub fn restore(&mut self, from: &mut Restoring<'_>) -> Result<(), SimError> {
+    pub(super) fn restore(&mut self, from: &mut Restoring<'_>) -> Result<(), SimError> {
         self.0 = from.saved().take()?;
         Ok(())
     }

@@ -64,7 +64,7 @@ enum SavedWaits {
 
 impl FetchingTrainer {
     /// Saves the batches under way, and features that stay.
-    pub fn save(&self, worker: &Worker, into: &mut Saving) {
+    pub(crate) fn save(&self, worker: &Worker, into: &mut Saving) {
         into.put(&(&self.order, self.batches.len()));
         for batch in &self.batches {
             batch.save(into);
@@ -79,7 +79,7 @@ impl FetchingTrainer {
     ///
     /// # Errors
     /// If something else was.
-    pub fn restore(&mut self, from: &mut Restoring<'_>) -> Result<(), SimError> {
+    pub(crate) fn restore(&mut self, from: &mut Restoring<'_>) -> Result<(), SimError> {
         let batches: usize;
         (self.order, batches) = from.saved().take()?;
         for _ in 0..batches {

@@ -39,7 +39,7 @@ impl Residual {
     }
 
     /// Takes what sums before this one left out; all of it is in the first list.
-    pub fn remember(&mut self, memory: Vec<Vec<f32>>) {
+    pub(super) fn remember(&mut self, memory: Vec<Vec<f32>>) {
         self.values = memory.into_iter().next().unwrap_or_default();
     }
 
