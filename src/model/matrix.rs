@@ -96,7 +96,7 @@ impl Matrix {
     }
 
     /// The matrix as one that a training reads again and again: it remembers what was last made of
-    /// it by [`Self::once`], as long as it is there.
+    /// it by `once`, as long as it is there.
     pub fn lasting(self) -> Self {
         Self {
             memo: Some(Memo::default()),
