@@ -93,17 +93,33 @@ fn column_values(frame: &DataFrame, column: &ColumnSpec) -> Result<Values, Polar
     })
 }
 
+/// So many rows become columns at a time: a group of rows of the Parquet file. Of a long sweep a
+/// table has tens of millions, whose columns beside them would double the memory.
+const AT_A_TIME: usize = 1 << 18;
+
 pub(super) fn write<R: Row>(folder: &Path, rows: &[R]) -> Result<(), TablesError> {
     let parquet = path_of::<R>(folder);
-    let mut frame = to_frame(rows).map_err(TablesError::file("write", &parquet))?;
     let csv = parquet.with_extension("csv");
     atomic::write::<FileError>(&parquet, |file| {
-        ParquetWriter::new(file).finish(&mut frame)?;
+        let schema = to_frame::<R>(&[])?.schema().clone();
+        let mut writer = ParquetWriter::new(file).batched(&schema)?;
+        for frame in rows.chunks(AT_A_TIME).map(to_frame) {
+            writer.write_batch(&frame?)?;
+        }
+        writer.finish()?;
         Ok(())
     })
     .map_err(TablesError::file("write", &parquet))?;
-    atomic::write::<FileError>(&csv, |file| Ok(CsvWriter::new(file).finish(&mut frame)?))
-        .map_err(TablesError::file("write", &csv))
+    atomic::write::<FileError>(&csv, |file| {
+        let schema = to_frame::<R>(&[])?.schema().clone();
+        let mut writer = CsvWriter::new(file).batched(&schema)?;
+        for frame in rows.chunks(AT_A_TIME).map(to_frame) {
+            writer.write_batch(&frame?)?;
+        }
+        writer.finish()?;
+        Ok(())
+    })
+    .map_err(TablesError::file("write", &csv))
 }
 
 pub(super) fn read_parquet<R: Row>(folder: &Path) -> Result<Vec<R>, TablesError> {

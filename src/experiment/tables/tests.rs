@@ -133,6 +133,20 @@ fn csv_holds_nulls_as_nothing_and_numbers_in_full() {
 }
 
 #[test]
+fn a_table_longer_than_what_is_written_at_a_time_comes_back_in_its_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let traffic = |epoch| TrafficRow {
+        epoch,
+        ..TrafficRow::default()
+    };
+    let rows: Vec<TrafficRow> = (0..300_000).map(traffic).collect();
+    files::write(folder.path(), &rows).unwrap();
+    assert_eq!(read_parquet::<TrafficRow>(folder.path()).unwrap(), rows);
+    let csv = path_of::<TrafficRow>(folder.path()).with_extension("csv");
+    assert_eq!(read_csv::<TrafficRow>(csv).unwrap(), rows);
+}
+
+#[test]
 fn writing_twice_gives_the_same_bytes_and_no_stray_file() {
     let folder = tempfile::tempdir().unwrap();
     sample().write(folder.path()).unwrap();
