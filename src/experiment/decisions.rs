@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::rows::{DecisionKind, DecisionRow};
 use crate::net::{Bits, CodecLane, ROW_BITS, RowBits, TrafficKind, Way};
-use crate::sim::Decision;
+use crate::sim::{Broadcasts, Decision};
 
 /// A row in which everything but the run it belongs to is filled in.
 type Blank<'a> = &'a dyn Fn() -> DecisionRow;
@@ -50,6 +50,21 @@ pub(super) fn rows_of(epoch: usize, decision: &Decision, blank: Blank<'_>) -> Ve
             };
             (0..).zip(bits).map(row).collect()
         }
+        Decision::Broadcasts(broadcasts) => {
+            let lane = |(&(layer, way), workers): (&(u32, Way), &Vec<bool>)| {
+                let row = |(worker, &sends): (u64, &bool)| DecisionRow {
+                    kind: Some(match way {
+                        Way::Forward => TrafficKind::Activation,
+                        Way::Back => TrafficKind::ActivationGradient,
+                    }),
+                    layer: Some(layer.into()),
+                    from: Some(worker),
+                    ..row(f64::from(u8::from(sends)), DecisionKind::Broadcast)
+                };
+                (0..).zip(workers).map(row).collect::<Vec<_>>()
+            };
+            broadcasts.iter().flat_map(lane).collect()
+        }
         // Uniform and random bits follow from options and seed: nothing was decided.
         Decision::Bits(_) => Vec::new(),
     }
@@ -62,10 +77,23 @@ pub(super) fn decisions_of<'a>(
     let mut decisions = BTreeMap::new();
     let mut of_readers: BTreeMap<usize, Vec<Bits>> = BTreeMap::new();
     let mut assigned: BTreeMap<usize, (usize, BTreeMap<_, Vec<Bits>>)> = BTreeMap::new();
+    let mut broadcasts: BTreeMap<usize, Broadcasts> = BTreeMap::new();
     for row in rows {
         let epoch = row.epoch as usize;
         if row.decision == DecisionKind::Ratio {
             decisions.insert(epoch, Decision::Ratio(row.value));
+            continue;
+        }
+        let way = if row.kind == Some(TrafficKind::ActivationGradient) {
+            Way::Back
+        } else {
+            Way::Forward
+        };
+        if let (DecisionKind::Broadcast, Some(layer)) = (row.decision, row.layer) {
+            // Those of all workers, in their order.
+            let of_epoch = broadcasts.entry(epoch).or_default();
+            let workers = of_epoch.entry((layer as u32, way)).or_default();
+            workers.push(row.value > 0.0);
             continue;
         }
         let of_bits = |bits: &Bits| f64::from(bits.count()) == row.value;
@@ -84,11 +112,6 @@ pub(super) fn decisions_of<'a>(
         ) else {
             continue;
         };
-        let way = if row.kind == Some(TrafficKind::ActivationGradient) {
-            Way::Back
-        } else {
-            Way::Forward
-        };
         let lane = CodecLane::between(from as u32, to as u32, way);
         let (group, messages) = assigned.entry(epoch).or_default();
         // All groups of an epoch are of one size, and those of a message come in their order.
@@ -97,6 +120,8 @@ pub(super) fn decisions_of<'a>(
     }
     let of_readers = of_readers.into_iter();
     decisions.extend(of_readers.map(|(epoch, bits)| (epoch, Decision::ReaderBits(bits))));
+    let broadcasts = broadcasts.into_iter();
+    decisions.extend(broadcasts.map(|(epoch, of)| (epoch, Decision::Broadcasts(Arc::new(of)))));
     for (epoch, (group, bits)) in assigned {
         let bits = Arc::new(bits);
         decisions.insert(epoch, Decision::Bits(RowBits::Assigned { group, bits }));
@@ -124,15 +149,20 @@ mod tests {
             bits: Arc::new(bits.collect()),
         });
         let of_readers = Decision::ReaderBits(vec![Bits::One, Bits::Eight, Bits::One]);
+        let broadcasts = Decision::Broadcasts(Arc::new(BTreeMap::from([
+            ((1, Way::Forward), vec![true, false, false]),
+            ((1, Way::Back), vec![false; 3]),
+        ])));
         let all = BTreeMap::from([
             (3, Decision::Ratio(21.375)),
+            (5, broadcasts),
             (7, of_readers),
             (50, assigned),
         ]);
         let rows = all.iter();
         let rows = rows.flat_map(|(&at, decision)| rows_of(at, decision, &DecisionRow::default));
         let rows: Vec<DecisionRow> = rows.collect();
-        assert_eq!(rows.len(), 1 + 3 + 9);
+        assert_eq!(rows.len(), 1 + 3 + 9 + 6);
         assert_eq!(decisions_of(rows.iter()), all);
     }
 

@@ -331,8 +331,9 @@ table! {
         seed: u64,
         /// The first epoch for which it holds: ratios for one, bits until others are decided.
         epoch: u64,
-        /// `ratio` (of compression) or `bits` (of the values of a group of rows, or of all rows
-        /// that a worker reads).
+        /// `ratio` (of compression), `bits` (of the values of a group of rows, or of all rows that
+        /// a worker reads) or `broadcast` (whether a worker sends its rows of a layer in this
+        /// epoch, or their gradients: 1, or 0 where the others use again what it sent before).
         decision: DecisionKind,
         /// What the message carries; empty for a ratio, which is that of all.
         kind: Option<TrafficKind>,
@@ -340,11 +341,12 @@ table! {
         layer: Option<u64>,
         /// Sending worker; null for all.
         from: Option<u64>,
-        /// Receiving worker; null for a ratio.
+        /// Receiving worker; null for a ratio and for broadcasts.
         to: Option<u64>,
-        /// Number of the group of rows in the message; null for a ratio.
+        /// Number of the group of rows in the message; null for others than bits.
         group: Option<u64>,
-        /// Rows of a group, of which the last of a message may have fewer; null for a ratio.
+        /// Rows of a group, of which the last of a message may have fewer; null for others than
+        /// bits.
         rows: Option<u64>,
         /// What was decided.
         value: f64,
@@ -393,15 +395,18 @@ pub enum DecisionKind {
     Ratio,
     /// Bits of a group of rows.
     Bits,
+    /// Whether a worker sends what it may skip.
+    Broadcast,
 }
 
 impl DecisionKind {
-    const ALL: [Self; 2] = [Self::Ratio, Self::Bits];
+    const ALL: [Self; 3] = [Self::Ratio, Self::Bits, Self::Broadcast];
 
     const fn name(self) -> &'static str {
         match self {
             Self::Ratio => "ratio",
             Self::Bits => "bits",
+            Self::Broadcast => "broadcast",
         }
     }
 }

@@ -49,8 +49,8 @@ pub(crate) use measurement::{
 pub use mpi::Processes;
 pub use opening::open_devices;
 pub use plan::{
-    Course, Decision, Exchange, Memory, Phase, Planner, Played, Stretch, Timeline, Track, play,
-    play_equals,
+    Broadcasts, Course, Decision, Exchange, Memory, Phase, Planner, Played, Stretch, Timeline,
+    Track, play, play_equals,
 };
 pub use record::{EpochRecord, EpochReport, Observer, Outcome, Scores};
 pub use run::{Run, simulate};

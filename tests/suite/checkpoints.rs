@@ -110,6 +110,7 @@ fn a_training_that_exchanges_rows_goes_on_where_it_was() {
         ("pipe", "smoothing = \"both\""),
         ("sylvie", ""),
         ("sancus", ""),
+        ("sancus", "bound = 3\nthreshold = 0.2"),
         ("cagnet", ""),
         ("adaqp", "assign_every = 2"),
         ("adaqp", "assign_every = 3"),

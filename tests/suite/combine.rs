@@ -8,7 +8,7 @@ use grapevine::graph::BatchSpec;
 use grapevine::strategies::Registry;
 
 /// Choices: a name in the tables, and what an entry says; mini-batches are a matter of the case.
-const CHOICES: [(&str, &str); 18] = [
+const CHOICES: [(&str, &str); 19] = [
     ("no rows", "rows = \"none\""),
     ("blocks", "rows = \"blocks\""),
     ("share", "share = 0.5"),
@@ -16,6 +16,7 @@ const CHOICES: [(&str, &str); 18] = [
     ("smoothing", "late = true\nsmoothing = \"both\""),
     ("fresh", "late = true\nfresh_every = 2"),
     ("bound", "bound = 1"),
+    ("threshold", "bound = 1\nthreshold = 0.1"),
     ("codec", "codec = \"quantise\""),
     ("last layer", "codec = \"quantise\"\ncompress_last = true"),
     (

@@ -2,7 +2,9 @@
 
 use crate::common::{Case, KINDS, RESTING, bits, losses};
 use grapevine::graph::PartitionMethod;
-use grapevine::net::TrafficKind;
+use grapevine::model::ModelKind;
+use grapevine::net::{TrafficKind, Way};
+use grapevine::sim::{Decision, Outcome};
 
 fn cases() -> impl Iterator<Item = Case> {
     KINDS
@@ -106,6 +108,119 @@ fn rows_are_exact_in_epochs_that_send_and_old_in_others() {
     assert_eq!(bits(&resting.run("sancus", "bound = 4")), exact);
 }
 
+/// For each epoch who sent, of each layer and way.
+fn broadcasts(outcome: &Outcome) -> Vec<Vec<((u32, Way), usize, bool)>> {
+    let of = |decision: &Decision| match decision {
+        Decision::Broadcasts(lanes) => lanes
+            .iter()
+            .flat_map(|(lane, workers)| {
+                let each = workers.iter().enumerate();
+                each.map(|(worker, sends)| (*lane, worker, *sends))
+            })
+            .collect(),
+        other => panic!("{other:?} is no decision of this strategy"),
+    };
+    outcome.decisions.values().map(of).collect()
+}
+
+#[test]
+fn nothing_is_older_than_the_bound_and_only_who_decided_to_send_does() {
+    let mut skipped_early = 0;
+    for (bound, threshold) in [(1, 0.3), (3, 0.05), (3, 0.3), (4, 1e9), (6, 0.6)] {
+        let case = Case {
+            epochs: 14,
+            ..Case::default()
+        };
+        let options = format!("bound = {bound}\nthreshold = {threshold:?}");
+        let outcome = case.run("sancus", &options);
+        let decided = broadcasts(&outcome);
+        assert_eq!(decided.len(), 14);
+        let mut last = std::collections::BTreeMap::new();
+        for (epoch, lanes) in decided.iter().enumerate() {
+            let traffic = outcome.ledger.epoch(epoch).expect("gradients are summed");
+            for &(lane, worker, sends) in lanes {
+                if sends {
+                    last.insert((lane, worker), epoch);
+                }
+                let age = epoch - last[&(lane, worker)];
+                assert!(age <= bound, "{lane:?} of {worker}: {age}");
+                skipped_early += usize::from(!sends);
+                let kind = match lane.1 {
+                    Way::Forward => TrafficKind::Activation,
+                    Way::Back => TrafficKind::ActivationGradient,
+                };
+                // To each of three others, or to none.
+                let messages = traffic.iter().filter(|(of, ..)| {
+                    (of.kind, of.layer, of.from) == (kind, lane.0, worker as u32)
+                });
+                let messages: u64 = messages.map(|(.., count)| count).sum();
+                assert_eq!(messages, if sends { 3 } else { 0 }, "{lane:?} of {worker}");
+            }
+        }
+    }
+    assert!(skipped_early > 0);
+}
+
+#[test]
+fn a_threshold_of_nothing_is_exact_training() {
+    for case in cases() {
+        let full = case.run("full", "exchange = \"input\"");
+        for kind in ["sancus", "train"] {
+            let options = "bound = 3\nthreshold = 0\nexchange = \"input\"";
+            let kept = case.run(kind, options);
+            assert_eq!(bits(&kept), bits(&full), "{:?}, {kind}", case.kind);
+        }
+        let products = "cache_features = false\nexchange = \"product\"";
+        let full = case.run("full", products);
+        let kept = case.run("train", &format!("bound = 3\nthreshold = 0\n{products}"));
+        assert_eq!(bits(&kept), bits(&full), "{:?}", case.kind);
+    }
+}
+
+#[test]
+fn rows_that_rest_are_sent_when_the_bound_asks_for_it_alone() {
+    for kind in [ModelKind::Gcn, ModelKind::Sage] {
+        let resting = Case {
+            kind,
+            dropout: 0.0,
+            epochs: 9,
+            optimizer: RESTING,
+            ..Case::default()
+        };
+        let exact = bits(&resting.run("full", "exchange = \"input\""));
+        let kept = resting.run("train", "bound = 3\nthreshold = 0.01\nexchange = \"input\"");
+        assert_eq!(bits(&kept), exact, "{kind:?}");
+        for (epoch, lanes) in broadcasts(&kept).into_iter().enumerate() {
+            assert!(
+                lanes
+                    .into_iter()
+                    .all(|(.., sends)| sends == (epoch % 4 == 0))
+            );
+        }
+    }
+}
+
+#[test]
+fn a_threshold_skips_less_the_lower_it_is() {
+    let sent = |threshold: &str| {
+        let case = Case {
+            epochs: 30,
+            ..Case::default()
+        };
+        let outcome = case.run("sancus", &format!("bound = 9\n{threshold}"));
+        let traffic = outcome.ledger.traffic();
+        traffic.payload_of(TrafficKind::Activation).0
+    };
+    let all = [
+        sent("threshold = 0"),
+        sent("threshold = 0.2"),
+        sent("threshold = 1e9"),
+    ];
+    assert!(all[0] > all[1] && all[1] > all[2], "{all:?}");
+    // What the bound alone asks for is the least.
+    assert_eq!(all[2], sent(""));
+}
+
 #[test]
 fn skipping_three_of_four_broadcasts_costs_little_accuracy() {
     let [full, kept] =
@@ -144,6 +259,16 @@ fn what_does_not_go_together_is_refused() {
     }
     let share = key("rows = \"blocks\"\nshare = 0.5");
     assert_eq!(share.as_deref(), Some("rows"));
+    let threshold = |options: &str| {
+        let found = key(&format!("threshold = 0.1\n{options}"));
+        assert_eq!(found.as_deref(), Some("threshold"), "{options}");
+    };
+    threshold("");
+    threshold("bound = 1\ncodec = \"f16\"");
+    assert_eq!(
+        key("threshold = -1\nbound = 1").as_deref(),
+        Some("threshold")
+    );
     assert_eq!(
         case.refused("cagnet", "bound = 1").0.as_deref(),
         Some("bound")

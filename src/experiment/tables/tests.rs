@@ -140,7 +140,7 @@ fn a_table_longer_than_what_is_written_at_a_time_comes_back_in_its_order() {
         ..TrafficRow::default()
     };
     let rows: Vec<TrafficRow> = (0..300_000).map(traffic).collect();
-    files::write(folder.path(), &rows).unwrap();
+    write(folder.path(), &rows).unwrap();
     assert_eq!(read_parquet::<TrafficRow>(folder.path()).unwrap(), rows);
     let csv = path_of::<TrafficRow>(folder.path()).with_extension("csv");
     assert_eq!(read_csv::<TrafficRow>(csv).unwrap(), rows);

@@ -1,8 +1,14 @@
 //! What training decides on its way, which its plan cannot know.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
-use crate::net::{Bits, RowBits};
+use crate::net::{Bits, RowBits, Way};
+
+/// For each layer and way of its rows, which workers send in an epoch.
+pub type Broadcasts = BTreeMap<(u32, Way), Vec<bool>>;
 
 /// What the training decided for an epoch. It is recorded in the table of decisions, so that a plan
 /// made afterwards is exact.
@@ -14,4 +20,6 @@ pub enum Decision {
     Bits(RowBits),
     /// The bits of the rows that each worker reads, for this epoch and those after it.
     ReaderBits(Vec<Bits>),
+    /// Who sends rows and gradients in the epoch, of those who may skip it.
+    Broadcasts(Arc<Broadcasts>),
 }

@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 use crate::net::{AllReduceKind, Bytes, Lane, Ledger, f32_bytes};
 
-pub use decision::Decision;
+pub use decision::{Broadcasts, Decision};
 pub use equals::play_equals;
 pub use play::{Course, Played, play};
 pub(super) use script::{Following, Script};

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::{CodecChoice, EpochExchange, ExchangePoint, Feedback, HIGHEST_RATIO, Schedule, Wire};
 use crate::model::RowForm;
-use crate::net::{Codec, CodecKey, DifferenceMemory, Gauge, HeldRows, Watched, Watcher};
+use crate::net::{Codec, CodecKey, DifferenceMemory, Gauge, HeldRows, Watched, Watcher, Way};
 use crate::sim::{Decision, Restoring, Saved, Saving, Setting, SimError};
 use crate::strategies::{OptionError, options};
 
@@ -254,6 +254,14 @@ impl RowWires {
     /// Whether features are sent once, and kept.
     pub const fn keeps_features(&self) -> bool {
         self.compression.cache_features
+    }
+
+    /// The layers and ways of rows that are made anew in each epoch: all but features that cross as
+    /// they are.
+    pub fn lanes(&self) -> impl Iterator<Item = (u32, Way)> + use<> {
+        let first = u32::from(self.forms.first() == Some(&RowForm::Input));
+        let layers = first..self.forms.len() as u32;
+        layers.flat_map(|layer| [Way::Forward, Way::Back].map(|way| (layer, way)))
     }
 
     /// The ratio of an epoch, after what the epochs before it showed.

@@ -3,16 +3,17 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 use burn::tensor::Tensor;
 
 use super::kept::Kept;
 use super::staleness::{Delay, Staleness};
 use super::wire::WireAt;
-use super::{Bound, Wire};
+use super::{Keeping, Senders, Wire};
 use crate::graph::Peers;
 use crate::model::Matrix;
-use crate::net::{Inbox, Message, NetError, Outbox, Rows, TrafficKind, Way};
+use crate::net::{Inbox, Message, NetError, Outbox, Rows, Tally, TrafficKind, Way};
 use crate::sim::{Activity, Restoring, Saving, SimError, Worker};
 
 /// Which rows of a layer's input cross between this worker and the others. The worker has made
@@ -110,18 +111,38 @@ impl Crossing {
         }
     }
 
-    /// One whose rows and gradients are used again until they are as old as that.
-    pub fn kept(self, bound: Bound) -> Self {
+    /// One whose rows and gradients are used again in epochs in which their sender sends no others.
+    pub fn kept(self, keeping: Keeping) -> Self {
         Self {
-            kept: Some(Kept::new(bound)),
+            kept: Some(Kept::new(keeping.threshold.is_some())),
             ..self
         }
     }
 
-    /// Whether rows, or gradients, of a layer are sent in its next exchange.
-    fn sends_next(&self, kind: TrafficKind, layer: usize) -> bool {
+    /// An epoch begins in which these send, where what came last is kept; how much changed is
+    /// written down in `changes`.
+    pub(super) fn begin(&self, worker: &Worker, senders: &Senders, changes: Option<&Arc<Tally>>) {
+        if let Some(kept) = &self.kept {
+            kept.begin(worker.rank(), senders, changes);
+        }
+    }
+
+    /// Whether this worker sends its rows of a layer, or the gradients of those that it read.
+    fn sends(&self, kind: TrafficKind, layer: usize) -> bool {
         let kept = self.kept.as_ref();
-        kept.is_none_or(|kept| kept.sends_next(kind, layer))
+        kept.is_none_or(|kept| kept.sends(kind, layer))
+    }
+
+    /// Whether this worker looks at what it would send even where it does not.
+    fn looks(&self) -> bool {
+        self.kept.as_ref().is_some_and(|kept| kept.measures)
+    }
+
+    /// Looks at what it would send.
+    fn look(&self, kind: TrafficKind, layer: usize, values: &[f32]) {
+        if let Some(kept) = &self.kept {
+            kept.look(kind, layer, values);
+        }
     }
 
     /// Rows that arrive in messages.
@@ -224,11 +245,17 @@ impl Crossing {
     ) -> Result<Option<Matrix>, SimError> {
         let rows = self.outgoing.len();
         let mut outbox = outbox(TrafficKind::Activation, layer, self.receives.ranks());
-        let sends = rows > 0 && self.sends_next(TrafficKind::Activation, layer);
-        // Only where rows leave does the plan have a phase of computing.
-        if let Some(made) = made.as_ref().filter(|_| sends) {
+        let kind = outbox.kind;
+        let sends = self.sends(kind, layer);
+        // Only where rows leave, or are looked at, does the plan have a phase of computing.
+        let gathers = rows > 0 && (sends || self.looks());
+        if let Some(made) = made.as_ref().filter(|_| gathers) {
             outbox.messages = worker.compute(Activity::Exchange, |worker| {
                 let gathered = made.select(&self.outgoing).into_values();
+                self.look(kind, layer, &gathered);
+                if !sends {
+                    return Vec::new();
+                }
                 self.encode_outgoing(worker, &gathered, width, wire)
             });
         }
@@ -288,10 +315,12 @@ impl Crossing {
             None => wire,
         };
         let mut mine = gradient;
-        let sends = self.sends_next(TrafficKind::ActivationGradient, layer);
+        let kind = outbox.kind;
+        let sends = self.sends(kind, layer);
         if let Some(all) = mine.clone().filter(|_| arriving > 0) {
             (mine, outbox.messages) = worker.compute(Activity::Exchange, |worker| {
                 let rows = all.values_from(own);
+                self.look(kind, layer, &rows);
                 let receives = self.receives.iter().filter(|_| sends);
                 let messages = receives.map(|(peer, range)| {
                     let read = &rows[range.start * width..range.end * width];

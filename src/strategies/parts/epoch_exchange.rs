@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Bound, BoundaryShare, Feedback, Gradients, Staleness, Wire};
+use super::{BoundaryShare, Feedback, Gradients, Keeping, Senders, Staleness, Wire};
 use crate::net::{Gauge, Tally, TrafficKind};
 use crate::sim::Decision;
 
@@ -28,6 +28,8 @@ pub struct EpochExchange {
     pub tally: Option<Arc<Tally>>,
     /// What the training decided for this epoch, if it did.
     pub decided: Option<Decision>,
+    /// Who sends rows and gradients, where what came last is kept: of others that is used again.
+    pub senders: Senders,
     /// The share of the boundary that crosses, if not all does; with all training nodes at once
     /// only.
     pub share: Option<BoundaryShare>,
@@ -72,10 +74,10 @@ pub struct When {
     /// own; with all training nodes and the whole boundary at once only. Features are exact unless
     /// it says otherwise. This changes what is trained.
     pub staleness: Option<Staleness>,
-    /// Rows and their gradients are sent only in epochs in which those that came last would be
-    /// older than that, and used again in the others; with all training nodes at once only. This
-    /// changes what is trained. Features that are sent, if they are, are those of the epoch.
-    pub kept: Option<Bound>,
+    /// Rows and their gradients are kept, and used again in epochs in which their sender sends no
+    /// others; with all training nodes at once only. This changes what is trained. Features that
+    /// are sent, if they are, are those of the epoch.
+    pub kept: Option<Keeping>,
     /// Every worker sends all rows that it owns to all others, and not those that they read; with
     /// all training nodes and the whole boundary at once only.
     pub blocks: bool,

@@ -3,7 +3,7 @@
 
 use super::crossing::{encode, outbox};
 use super::wire::WireAt;
-use super::{Bound, Crossing, Staleness, Wire};
+use super::{Crossing, Keeping, Staleness, Wire};
 use crate::model::{Input, Matrix};
 use crate::net::{Message, Outbox, TrafficKind, Way};
 use crate::sim::{Activity, PendingExchange, Restoring, Saving, SimError, Worker};
@@ -31,9 +31,9 @@ impl HaloExchange {
     }
 
     /// One whose rows and gradients are used again; see [`Crossing::kept`].
-    pub fn kept(self, bound: Bound) -> Self {
+    pub fn kept(self, keeping: Keeping) -> Self {
         Self {
-            crossing: self.crossing.kept(bound),
+            crossing: self.crossing.kept(keeping),
             ..self
         }
     }

@@ -1,17 +1,19 @@
-//! Messages that are kept, and used again in epochs in which nobody sends others, as in SANCUS.
+//! Messages that are kept, and used again in epochs in which their sender sends no others, as in
+//! SANCUS.
 //!
 //! ```text
 //!   epoch 0      1        …   bound    bound + 1
 //!   send    use again  use again  use again   send
 //! ```
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::Wire;
 use super::wire::WireAt;
-use crate::net::{Inbox, Outbox, TrafficKind};
-use crate::sim::{Restoring, Saving, SimError, Worker};
+use crate::net::{Inbox, Message, Outbox, Tally, TrafficKind, Way};
+use crate::sim::{Broadcasts, Decision, Restoring, Saving, SimError, Worker};
 
 /// How old rows and gradients may be that are used, in epochs; 0 for those of the epoch itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,60 +26,173 @@ impl Bound {
     }
 }
 
+/// Who sends in an epoch; of the others, what came last is used again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Senders {
+    /// Every worker.
+    #[default]
+    All,
+    /// None.
+    Nobody,
+    /// Those that it says, of each layer and way.
+    These(Arc<Broadcasts>),
+}
+
+impl Senders {
+    /// Whether a worker sends its rows of a layer, or the gradients of those that it read.
+    pub(crate) fn sends(&self, layer: usize, way: Way, worker: usize) -> bool {
+        match self {
+            Self::All => true,
+            Self::Nobody => false,
+            Self::These(those) => {
+                let those = those.get(&(layer as u32, way));
+                those.is_none_or(|those| those[worker])
+            }
+        }
+    }
+
+    /// Whether any worker does.
+    pub(crate) fn any(&self, layer: usize, way: Way) -> bool {
+        match self {
+            Self::All => true,
+            Self::Nobody => false,
+            Self::These(those) => {
+                let those = those.get(&(layer as u32, way));
+                those.is_none_or(|those| those.contains(&true))
+            }
+        }
+    }
+}
+
+/// When what is kept of rows and gradients is sent anew.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Keeping {
+    /// How old it may become.
+    pub bound: Bound,
+    /// What its relative change must be at least for its sender to send before it is so old; none
+    /// if all send together when it is.
+    pub threshold: Option<f64>,
+}
+
+impl Keeping {
+    /// Who sends in an epoch, given what was decided for it; before anything is, the most that can.
+    pub(crate) fn senders(self, epoch: usize, decided: Option<&Decision>) -> Senders {
+        match decided {
+            Some(Decision::Broadcasts(those)) => Senders::These(Arc::clone(those)),
+            _ if self.threshold.is_some() || self.bound.sends_in(epoch) => Senders::All,
+            _ => Senders::Nobody,
+        }
+    }
+}
+
+/// Which way messages of a kind go.
+fn way(kind: TrafficKind) -> Way {
+    match kind {
+        TrafficKind::ActivationGradient => Way::Back,
+        _ => Way::Forward,
+    }
+}
+
 /// Whose messages: their kind and layer.
 type Tag = (TrafficKind, u32);
 
-/// What one worker keeps of what it received.
+/// What one worker keeps of what it received, and of what it sent.
 pub(super) struct Kept {
-    bound: Bound,
+    /// Whether it measures how much changed since it sent last.
+    pub measures: bool,
     // Cells, because all layers of a pass borrow the same crossing.
-    exchanges: RefCell<BTreeMap<Tag, usize>>,
-    /// What came last, and through which wire.
-    last: RefCell<BTreeMap<Tag, (Inbox, Wire)>>,
+    senders: RefCell<Senders>,
+    /// Where changes are written down, if anybody wants to know.
+    changes: RefCell<Option<Arc<Tally>>>,
+    /// What came last from each worker.
+    last: RefCell<BTreeMap<Tag, BTreeMap<usize, Message>>>,
+    /// Through which wire, and so what is kept is read; the same for all, or a plain one.
+    wires: RefCell<BTreeMap<Tag, Wire>>,
+    /// Values that were sent last.
+    sent: RefCell<BTreeMap<Tag, Vec<f32>>>,
+    rank: Cell<usize>,
 }
 
 impl Kept {
-    pub(super) const fn new(bound: Bound) -> Self {
+    pub(super) fn new(measures: bool) -> Self {
         Self {
-            bound,
-            exchanges: RefCell::new(BTreeMap::new()),
-            last: RefCell::new(BTreeMap::new()),
+            measures,
+            senders: RefCell::default(),
+            changes: RefCell::default(),
+            last: RefCell::default(),
+            wires: RefCell::default(),
+            sent: RefCell::default(),
+            rank: Cell::default(),
         }
     }
 
-    /// Whether the next exchange of a kind and layer takes place.
-    pub(super) fn sends_next(&self, kind: TrafficKind, layer: usize) -> bool {
-        let tag = (kind, layer as u32);
-        let epoch = self.exchanges.borrow().get(&tag).copied();
-        self.bound.sends_in(epoch.unwrap_or(0))
+    /// An epoch begins in which these send; changes are written down here.
+    pub(super) fn begin(&self, rank: usize, senders: &Senders, changes: Option<&Arc<Tally>>) {
+        self.rank.set(rank);
+        self.senders.replace(senders.clone());
+        self.changes.replace(changes.cloned());
     }
 
-    /// Sends, if this exchange takes place, and keeps what came through this wire; otherwise what
-    /// came last, and through which.
+    /// Whether this worker takes part in the exchange of a kind and layer as a sender.
+    pub(super) fn sends(&self, kind: TrafficKind, layer: usize) -> bool {
+        let senders = self.senders.borrow();
+        senders.sends(layer, way(kind), self.rank.get())
+    }
+
+    /// Looks at the values that this worker would send in its next exchange.
+    pub(super) fn look(&self, kind: TrafficKind, layer: usize, values: &[f32]) {
+        if !self.measures {
+            return;
+        }
+        let mut sent = self.sent.borrow_mut();
+        let sent = sent.entry((kind, layer as u32)).or_default();
+        if self.sends(kind, layer) {
+            values.clone_into(sent);
+        }
+        let change = relative_change(values, sent);
+        let (senders, changes) = (self.senders.borrow(), self.changes.borrow());
+        if let (Senders::These(those), Some(changes)) = (&*senders, &*changes) {
+            let lane = (layer as u32, way(kind));
+            let place = those.keys().position(|other| *other == lane);
+            if let (Some(place), Some(workers)) = (place, those.get(&lane)) {
+                changes.set(place * workers.len() + self.rank.get(), &[change as f32]);
+            }
+        }
+    }
+
+    /// Sends and receives, as far as anybody sends, and keeps what came; what came last of all
+    /// workers, and through which wire.
     pub(super) fn exchange(
         &self,
         worker: &mut Worker,
-        outbox: Outbox,
+        mut outbox: Outbox,
         wire: &Wire,
     ) -> Result<(Inbox, Wire), SimError> {
-        let tag = (outbox.kind, outbox.layer);
-        let sends = self.sends_next(outbox.kind, outbox.layer as usize);
-        *self.exchanges.borrow_mut().entry(tag).or_default() += 1;
-        if sends {
+        let (tag, way) = ((outbox.kind, outbox.layer), way(outbox.kind));
+        let (layer, senders) = (outbox.layer as usize, self.senders.borrow());
+        let mut last = self.last.borrow_mut();
+        let last = last.entry(tag).or_default();
+        let mut wires = self.wires.borrow_mut();
+        if senders.any(layer, way) {
+            (outbox.expect).retain(|&peer| senders.sends(layer, way, peer));
             let inbox = worker.exchange(outbox)?;
-            let came = (inbox, wire.clone());
-            self.last.borrow_mut().insert(tag, came);
+            last.extend(inbox.into_iter().map(|message| (message.peer, message)));
+            wires.insert(tag, wire.clone());
         }
-        let last = self.last.borrow().get(&tag).cloned();
-        Ok(last.unwrap_or_else(|| (Inbox::new(), wire.clone())))
+        let wire = wires.get(&tag).unwrap_or(wire).clone();
+        Ok((last.values().cloned().collect(), wire))
     }
 
     pub(super) fn save(&self, into: &mut Saving) {
-        into.put(&*self.exchanges.borrow());
-        let last = self.last.borrow();
-        let last = last.iter();
-        let last = last.map(|(tag, (inbox, wire))| (*tag, inbox, wire.round()));
-        into.put(&last.collect::<Vec<_>>());
+        let (last, wires) = (self.last.borrow(), self.wires.borrow());
+        let came = wires.iter().filter_map(|(tag, wire)| {
+            let messages = last.get(tag)?.values().collect::<Vec<_>>();
+            Some((*tag, messages, wire.round()))
+        });
+        into.put(&came.collect::<Vec<_>>());
+        let sent = self.sent.borrow();
+        into.put(&sent.keys().collect::<Vec<_>>());
+        into.lists(sent.values().map(|values| &values[..]));
     }
 
     /// Takes back what was saved; `wire_at` says how rows travelled.
@@ -86,14 +201,31 @@ impl Kept {
         from: &mut Restoring<'_>,
         wire_at: WireAt<'_>,
     ) -> Result<(), SimError> {
-        self.exchanges.replace(from.saved().take()?);
-        let last: Vec<(Tag, Inbox, u64)> = from.saved().take()?;
-        for (tag, inbox, round) in last {
+        let came: Vec<(Tag, Inbox, u64)> = from.saved().take()?;
+        for (tag, messages, round) in came {
             let wire = wire_at(round, tag.1 as usize)?;
-            self.last.borrow_mut().insert(tag, (inbox, wire));
+            self.wires.borrow_mut().insert(tag, wire);
+            let messages = messages.into_iter().map(|message| (message.peer, message));
+            self.last.borrow_mut().insert(tag, messages.collect());
         }
+        let tags: Vec<Tag> = from.saved().take()?;
+        let sent = tags.into_iter().zip(from.saved().lists()?);
+        self.sent.replace(sent.collect());
         Ok(())
     }
+}
+
+/// How far values are from what they were: `‖new − old‖ / ‖old‖`, infinite where there was nothing
+/// or only zeros.
+fn relative_change(new: &[f32], old: &[f32]) -> f64 {
+    let square = |values: &mut dyn Iterator<Item = f64>| values.map(|value| value * value).sum();
+    let pairs = new.iter().zip(old);
+    let distance: f64 = square(&mut pairs.map(|(new, old)| f64::from(*new) - f64::from(*old)));
+    let size: f64 = square(&mut old.iter().map(|old| f64::from(*old)));
+    if new.len() == old.len() && distance == 0.0 {
+        return 0.0;
+    }
+    (distance / size).sqrt()
 }
 
 #[cfg(test)]
@@ -123,5 +255,14 @@ mod tests {
         let bound = Bound(usize::MAX);
         assert!(bound.sends_in(0));
         assert!((1..100).all(|epoch| !bound.sends_in(epoch)));
+    }
+
+    #[test]
+    fn changes_are_relative_to_what_was_sent() {
+        assert_eq!(relative_change(&[3.0, 4.0], &[3.0, 4.0]), 0.0);
+        assert_eq!(relative_change(&[3.0, 9.0], &[3.0, 4.0]), 1.0);
+        assert_eq!(relative_change(&[1.0], &[0.0]), f64::INFINITY);
+        assert_eq!(relative_change(&[0.0], &[0.0]), 0.0);
+        assert_eq!(relative_change(&[], &[]), 0.0);
     }
 }

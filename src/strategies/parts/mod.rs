@@ -7,7 +7,8 @@
 //! Learner ──────────── the sum of parameter gradients, encoded or seldom, and the step (Gradients)
 //! BoundaryShare ────── a part of the boundary, drawn anew in each epoch
 //! Staleness ────────── rows and gradients that are used an epoch after they were sent
-//! Bound ────────────── rows and gradients that are used again for so many epochs
+//! Keeping ──────────── rows and gradients that are used again, for so many epochs or until they
+//!                      change (ByChange)
 //! server ───────────── the mean of models at worker 0, of those who take part in a round
 //! BatchTrainer ─────── the same over sampled neighbours, step by step
 //! sum_steps ────────── the loop of strategies with steps of their own
@@ -22,6 +23,7 @@
 mod batches;
 mod boundary_share;
 mod buckets;
+mod change;
 mod chunking;
 pub mod chunks;
 mod codec_choice;
@@ -49,6 +51,7 @@ mod wire;
 pub(crate) use batches::draw_alone;
 pub use batches::{BatchTrainer, batch_targets};
 pub use boundary_share::BoundaryShare;
+pub(crate) use change::ByChange;
 pub use chunking::Chunking;
 pub use codec_choice::CodecChoice;
 pub use compressed::{CodecState, Compression, RowWires};
@@ -57,7 +60,7 @@ pub use epoch_exchange::{EpochExchange, Exchange, When};
 pub use exchange_point::ExchangePoint;
 pub use gradients::{Gradients, Learner};
 pub use halo::HaloExchange;
-pub use kept::Bound;
+pub use kept::{Bound, Keeping, Senders};
 pub use layerwise::{LayerwiseTrainer, LocalGraph};
 pub(crate) use partition_parallel::forward_error;
 pub use partition_parallel::{partition_parallel, partition_parallel_with};

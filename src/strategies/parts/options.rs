@@ -51,6 +51,13 @@ pub const FRESH_EVERY: OptionInfo = OptionInfo {
     meaning: "Epochs from one to the next, the first among them, in which workers wait for the rows and gradients of the epoch itself, with `late` (Sylvie's bounded staleness); without it they never do.",
 };
 
+/// Of strategies that use rows again: when they do not.
+pub const THRESHOLD: OptionInfo = OptionInfo {
+    name: "threshold",
+    default: "none",
+    meaning: "A worker sends its rows of a layer, or their gradients, anew before they are as old as `bound` allows when by the epoch before they had changed by so much, relative to what it sent last (SANCUS's measure of variation); 0 sends in every epoch. Without it all send together, when the bound asks for it.",
+};
+
 /// Of strategies that compress: what becomes of the rows of the last layer.
 pub const COMPRESS_LAST: OptionInfo = OptionInfo {
     name: "compress_last",

@@ -83,6 +83,8 @@ impl Whole {
         let Some(share) = sent.now.share else {
             let features = self.features(worker, sent, epoch)?;
             let Self { trainer, halo, .. } = self;
+            let Sent { now, .. } = sent;
+            (halo.crossing()).begin(worker, &now.senders, now.tally.as_ref());
             return trainer.step(worker, model, &features, halo, wires, epoch);
         };
         let mut drawn = share.cross(worker, epoch)?;
@@ -129,8 +131,8 @@ impl Trainer {
         } else {
             HaloExchange::new(worker)
         };
-        if let Some(bound) = when.kept {
-            halo = halo.kept(bound);
+        if let Some(keeping) = when.kept {
+            halo = halo.kept(keeping);
         }
         if let Some(staleness) = when.staleness {
             halo = halo.stale(staleness);
@@ -230,8 +232,9 @@ pub fn partition_parallel_with(
         model = from.model(model.clone())?;
         learner.restore(from)?;
         seen = from.saved().take()?;
-        memory.restore(from)?;
-        trainer.restore(from, &|round, layer| wire_at(exchange, &seen, round, layer))
+        trainer.restore(from, &|round, layer| wire_at(exchange, &seen, round, layer))?;
+        // Last, for an exchange that is asked how rows travelled may go on in its memory.
+        memory.restore(from)
     })?;
     for epoch in begins..epochs {
         let mut sent = Sent {
@@ -297,8 +300,8 @@ pub fn partition_parallel_with(
             into.model(&model);
             learner.save(into);
             into.put(&seen);
-            memory.save(into);
             trainer.save(worker, into);
+            memory.save(into);
         })?;
     }
     Ok(())

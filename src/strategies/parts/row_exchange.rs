@@ -1,15 +1,17 @@
 //! Strategies that differ in what becomes of boundary rows alone: how they are encoded, which of
 //! them cross, and when they are used.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::plan::{ExchangePlanner, Sending};
 use super::{
-    Bound, BoundaryShare, CodecChoice, CodecState, Compression, EpochExchange, Exchange,
-    ExchangePoint, Gradients, RowWires, Schedule, Staleness, When, partition_parallel_with,
+    BoundaryShare, ByChange, CodecChoice, CodecState, Compression, EpochExchange, Exchange,
+    ExchangePoint, Gradients, Keeping, RowWires, Schedule, Staleness, When,
+    partition_parallel_with,
 };
 use crate::graph::PartitionSpec;
-use crate::sim::{Planner, Setting, SimError, Worker};
+use crate::sim::{Planner, Restoring, Saved, Saving, Setting, SimError, Worker};
 use crate::strategies::{BatchUse, Needs, OptionError, Strategy, Training};
 
 /// What becomes of boundary rows.
@@ -25,8 +27,8 @@ pub struct RowExchange {
     pub share: Option<BoundaryShare>,
     /// How rows that are used an epoch late are smoothed, if they are.
     pub staleness: Option<Staleness>,
-    /// How old rows may become that are used again, if they are.
-    pub kept: Option<Bound>,
+    /// When rows are sent anew that are used again, if they are.
+    pub kept: Option<Keeping>,
     /// Whether gradients, and what is known in advance of features, travel while the workers
     /// compute.
     pub overlap: bool,
@@ -47,6 +49,11 @@ impl RowExchange {
             overlap: false,
             gradients: Gradients::PLAIN,
         }
+    }
+
+    /// Whether what is sent depends on how much rows change.
+    fn looks_at_change(&self) -> bool {
+        self.kept.is_some_and(|keeping| keeping.threshold.is_some())
     }
 
     /// All rows through a codec, by default random columns, at the ratio of a schedule; where they
@@ -74,7 +81,7 @@ impl Strategy for RowExchange {
     }
 
     fn plans_from_counts(&self, batches: bool) -> bool {
-        !batches
+        !batches && !self.looks_at_change()
     }
 
     fn trains_from_shards(&self, batches: bool) -> bool {
@@ -97,6 +104,18 @@ struct RowTraining {
 }
 
 impl RowTraining {
+    /// Who sends by how much rows change, if they do.
+    fn rule(&self) -> Option<ByChange> {
+        let keeping = self.exchange.kept?;
+        let threshold = keeping.threshold?;
+        let by = (keeping.bound, threshold);
+        Some(ByChange::new(
+            by,
+            self.wires.lanes(),
+            self.setting.workers(),
+        ))
+    }
+
     fn when(&self) -> When {
         let RowExchange {
             share,
@@ -113,7 +132,7 @@ impl RowTraining {
             features_ahead: overlap
                 && share.is_none()
                 && staleness.is_none()
-                && !self.wires.is_adaptive(),
+                && self.plans_exactly(),
             staleness,
             kept,
             blocks,
@@ -143,12 +162,20 @@ impl Training for RowTraining {
 
     fn planner(&self) -> Box<dyn Planner> {
         let (wires, share) = (self.wires.clone(), self.exchange.share);
-        let state = wires.state();
+        let (state, kept) = (wires.state(), self.exchange.kept);
+        let (epochs, workers) = (self.setting.training.epochs, self.setting.workers());
         let sending = Sending {
             keeps_features: wires.keeps_features(),
             exchange: Box::new(move |epoch, decided| {
                 let ratio = wires.planned_ratio(epoch, decided);
-                exchange(&wires, share, ratio, epoch, &state)
+                let mut sent = exchange(&wires, share, ratio, epoch, &state);
+                if let Some(keeping) = kept {
+                    sent.senders = keeping.senders(epoch, decided);
+                    if keeping.threshold.is_some() && epoch + 1 < epochs {
+                        sent.tally = ByChange::tally(wires.lanes().count(), workers);
+                    }
+                }
+                sent
             }),
         };
         let sending = self.exchange.crosses.then_some(sending);
@@ -156,20 +183,54 @@ impl Training for RowTraining {
     }
 
     fn plans_exactly(&self) -> bool {
-        !self.wires.is_adaptive()
+        !self.wires.is_adaptive() && !self.exchange.looks_at_change()
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
-        let state = self.wires.state();
+        let (state, rule) = (self.wires.state(), RefCell::new(self.rule()));
+        let epochs = self.setting.training.epochs;
         let sent = |epoch: usize, seen: &[_]| {
             let ratio = self.wires.ratio_at(epoch, seen);
-            exchange(&self.wires, self.exchange.share, ratio, epoch, &state)
+            let mut sent = exchange(&self.wires, self.exchange.share, ratio, epoch, &state);
+            if let Some(rule) = &mut *rule.borrow_mut() {
+                rule.decide(&mut sent, epoch + 1 < epochs);
+            } else if let Some(keeping) = self.exchange.kept {
+                sent.senders = keeping.senders(epoch, None);
+            }
+            sent
         };
         let sent: Option<Exchange<'_>> = self.exchange.crosses.then_some(&sent);
-        partition_parallel_with(worker, sent, self.when(), &mut &state)
+        let mut memory = Memory {
+            codecs: &state,
+            rule: &rule,
+        };
+        partition_parallel_with(worker, sent, self.when(), &mut memory)
     }
 
     fn saves(&self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// What an epoch's exchange goes by beside what was seen.
+struct Memory<'a> {
+    codecs: &'a CodecState,
+    rule: &'a RefCell<Option<ByChange>>,
+}
+
+impl Saved for Memory<'_> {
+    fn save(&self, into: &mut Saving) {
+        self.codecs.save(into);
+        if let Some(rule) = &*self.rule.borrow() {
+            rule.save(into);
+        }
+    }
+
+    fn restore(&mut self, from: &mut Restoring<'_>) -> Result<(), SimError> {
+        self.codecs.restore(from)?;
+        if let Some(rule) = &mut *self.rule.borrow_mut() {
+            rule.restore(from)?;
+        }
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use super::{Bound, BoundaryShare, ExchangePoint, Gradients, RowExchange, Staleness};
+use super::{Bound, BoundaryShare, ExchangePoint, Gradients, Keeping, RowExchange, Staleness};
 use crate::strategies::{OptionError, OptionInfo, options};
 
 /// All that an experiment file may say beside the codec.
@@ -17,6 +17,7 @@ struct Options {
     gamma: Option<f32>,
     fresh_every: Option<usize>,
     bound: Option<usize>,
+    threshold: Option<f64>,
     cache_features: Option<bool>,
     exchange: Option<ExchangePoint>,
     overlap: bool,
@@ -72,7 +73,7 @@ impl RowExchange {
         let exchange = Self {
             crosses: self.crosses && read.rows != Some(Rows::None),
             blocks: read.rows.map_or(self.blocks, |rows| rows == Rows::Blocks),
-            kept: read.bound.map(Bound).or(self.kept),
+            kept: read.kept(self.kept)?,
             share: share(read.share)?.or(self.share),
             overlap: read.overlap,
             gradients: read.gradients,
@@ -156,9 +157,9 @@ impl RowExchange {
     /// Whether what is used again goes with the rest.
     fn check_kept(&self) -> Result<(), OptionError> {
         let refuse = |what: &str| Err(OptionError::key("bound", what));
-        if self.kept.is_none() {
+        let Some(keeping) = self.kept else {
             return Ok(());
-        }
+        };
         if self.share.is_some() {
             return refuse(
                 "does not go with a share of the boundary: what is used again would be rows of another draw; leave out one of the two",
@@ -175,11 +176,36 @@ impl RowExchange {
                  again is read again; choose another",
             );
         }
+        if keeping.threshold.is_some() && self.compression.codec.is_some() {
+            return Err(OptionError::key(
+                "threshold",
+                "does not go with a codec: rows and the gradients of the same rows are sent in epochs of their own, and their entries \
+                 would be those of two draws; leave out one of the two",
+            ));
+        }
         Ok(())
     }
 }
 
 impl Options {
+    /// What is kept, given what is where nothing is said.
+    fn kept(&self, default: Option<Keeping>) -> Result<Option<Keeping>, OptionError> {
+        let refuse = |what: &str| Err(OptionError::key("threshold", what));
+        match self.threshold {
+            Some(threshold) if !(threshold >= 0.0 && threshold.is_finite()) => {
+                return refuse("must be a number of at least 0");
+            }
+            Some(_) if self.bound.is_none() && default.is_none() => {
+                return refuse("is of what is used again: add `bound`");
+            }
+            _ => {}
+        }
+        let bound = self.bound.map(Bound);
+        let bound = bound.or(default.map(|keeping| keeping.bound));
+        let threshold = self.threshold;
+        Ok(bound.map(|bound| Keeping { bound, threshold }))
+    }
+
     fn staleness(
         &self,
         late: bool,

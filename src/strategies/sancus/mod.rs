@@ -10,6 +10,15 @@
 //! paper's bounded staleness, with epochs for its measure), and `bound = 0` is exact training.
 //! Parameter gradients are those of the epoch, summed by all; evaluation is exact.
 //!
+//! With a `threshold` each worker goes by itself, in each layer and way: it sends its block when
+//! its rows have changed by that, `‖H − H'‖ / ‖H'‖` with the `H'` that it sent last, and its
+//! gradients when they have; or when what the others keep would be older than `bound`. Workers must
+//! know when an epoch begins whom they will hear, so it is the change of the epoch before that
+//! counts, which all tell each other at its end: an all-reduce (`control`) of a number for each
+//! worker, layer and way, `2(L − 1)P` of them. So no block is sent in two epochs in a row, unless
+//! `bound` is 0, or the threshold, which is exact training. Who sent what when is in the table of
+//! decisions.
+//!
 //! With `n` nodes, `P` workers and `L` layers, an epoch with broadcasts moves
 //! `V = 8(P − 1) n Σ_{1≤l<L} d_l` bytes, the others nothing: on average `(1 − s) V` with a share
 //! `s = bound/(bound + 1)` of broadcasts skipped. Features do not change: they come once,
@@ -18,12 +27,13 @@
 //! Evidence, in the authors' code (`chenzhao/light-dist-gnn`): whole blocks before the product with
 //! W, features kept from the first broadcast on, hidden rows kept and used in every other epoch,
 //! which is `bound = 1`, after 50 epochs without, where caching is switched on, which it is not by
-//! default; gradients are broadcast in every epoch there. That they are kept too is from the paper,
-//! whose other measures look at how much rows change; those are not here. Derived here: what is
-//! kept of gradients are the sums over a worker's own nodes, which the owner adds up.
+//! default; gradients are broadcast in every epoch there. That they are kept too, and that skipping
+//! may go by how much rows change, is from the paper; that rule is not in the code. Derived here:
+//! what is kept of gradients are the sums over a worker's own nodes, which the owner adds up; and
+//! how change is measured, and told.
 
-use super::parts::options::{EXCHANGE_INPUT, GRADIENTS, OVERLAP_GRADIENTS};
-use super::parts::{Bound, Compression, ExchangePoint, RowExchange};
+use super::parts::options::{EXCHANGE_INPUT, GRADIENTS, OVERLAP_GRADIENTS, THRESHOLD};
+use super::parts::{Bound, Compression, ExchangePoint, Keeping, RowExchange};
 use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo};
 
 /// How experiments name and make it.
@@ -38,6 +48,7 @@ pub(super) const REGISTRATION: Registration = Registration {
                 default: "1",
                 meaning: "Epochs that rows and gradients may be old that are used (1 in the authors' code, for hidden rows); 0 is exact.",
             },
+            THRESHOLD,
             EXCHANGE_INPUT,
             OVERLAP_GRADIENTS,
             GRADIENTS,
@@ -49,7 +60,10 @@ pub(super) const REGISTRATION: Registration = Registration {
 fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
     let exchange = RowExchange {
         blocks: true,
-        kept: Some(Bound(1)),
+        kept: Some(Keeping {
+            bound: Bound(1),
+            threshold: None,
+        }),
         ..RowExchange::new(Compression::none().sending(true, ExchangePoint::Input))
     };
     Ok(Box::new(exchange.read(table, REGISTRATION.info.options)?))

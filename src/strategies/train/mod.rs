@@ -24,7 +24,7 @@
 
 use super::parts::options::{
     COMPRESS_LAST, EXCHANGE_NARROWER, FRESH_EVERY, GRADIENTS, MEASURE_ERROR, ON_REQUEST_CODEC,
-    OVERLAP, RATIO, RESCALE, SCHEDULE,
+    OVERLAP, RATIO, RESCALE, SCHEDULE, THRESHOLD,
 };
 use super::parts::{Compression, ExchangePoint, RowExchange};
 use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo};
@@ -67,6 +67,7 @@ pub(super) const REGISTRATION: Registration = Registration {
                 default: "none",
                 meaning: "Send rows and gradients only in epochs in which those that came last would be older than so many epochs, and use them again in the others (as `sancus`); resent features are not meant.",
             },
+            THRESHOLD,
             OptionInfo {
                 name: "cache_features",
                 default: "true",

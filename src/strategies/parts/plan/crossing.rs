@@ -4,7 +4,7 @@ use crate::graph::{BoundaryCounts, PartCounts};
 use crate::model::Work;
 use crate::net::{Bytes, TrafficKind, Way};
 use crate::sim::{Exchange, Track};
-use crate::strategies::parts::Wire;
+use crate::strategies::parts::{Senders, Wire};
 
 /// The rows that cross between one worker and the others, in numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,8 +19,10 @@ pub struct CrossingPlan {
     pub receives: Vec<(u32, usize)>,
     /// How what is sent is waited for.
     pub wait: Wait,
-    /// Whether nothing is sent, and what came last is used again.
-    pub rests: bool,
+    /// Who sends; of the others, what came last is used again.
+    pub senders: Senders,
+    /// Whether the worker looks at what it would send even where it does not.
+    pub looks: bool,
 }
 
 /// Which exchange of a layer and way a worker waits for.
@@ -48,7 +50,8 @@ impl CrossingPlan {
             sends: part.sends.clone(),
             receives: part.receives.clone(),
             wait: Wait::Now,
-            rests: false,
+            senders: Senders::All,
+            looks: false,
         }
     }
 
@@ -88,12 +91,16 @@ impl CrossingPlan {
     ) -> bool {
         let (rows, halo) = (self.outgoing(), self.halo());
         let mut to = Vec::new();
-        if self.made > 0 && rows > 0 && !self.rests {
-            track.compute(Work::pass(rows * width));
-            to = messages(wire, rank, Way::Forward, &self.sends, width);
+        let sends = self.senders.sends(layer, Way::Forward, rank);
+        if self.made > 0 && rows > 0 && (sends || self.looks) {
+            track.compute(self.pass(rows * width));
+            if sends {
+                to = messages(wire, rank, Way::Forward, &self.sends, width);
+            }
         }
         let from = peers(&self.receives);
-        self.exchange(track, exchange(TrafficKind::Activation, layer, to, from));
+        let sent = exchange(TrafficKind::Activation, layer, to, from);
+        self.exchange(track, sent, Way::Forward);
         if halo > 0 {
             track.compute(Work::pass(halo * width));
         }
@@ -114,28 +121,36 @@ impl CrossingPlan {
         let halo = self.halo();
         let (mut to, mut mine) = (Vec::new(), has);
         if has && halo > 0 {
-            track.compute(Work::pass(halo * width));
-            if !self.rests {
+            track.compute(self.pass(halo * width));
+            if self.senders.sends(layer, Way::Back, rank) {
                 to = messages(wire, rank, Way::Back, &self.receives, width);
             }
             mine = self.own > 0;
         }
         let from = peers(&self.sends);
         let arrives = !from.is_empty() && self.wait != Wait::Nothing;
-        self.exchange(
-            track,
-            exchange(TrafficKind::ActivationGradient, layer, to, from),
-        );
+        let sent = exchange(TrafficKind::ActivationGradient, layer, to, from);
+        self.exchange(track, sent, Way::Back);
         if arrives {
             track.compute(Work::pass(self.outgoing() * width));
         }
         mine || arrives
     }
 
-    fn exchange(&self, track: &mut Track, exchange: Exchange) {
-        if self.rests {
+    /// The work on values that the worker would send.
+    fn pass(&self, values: usize) -> Work {
+        let pass = Work::pass(values);
+        // Those that it sent last are read once more.
+        if self.looks { pass + pass } else { pass }
+    }
+
+    fn exchange(&self, track: &mut Track, mut exchange: Exchange, way: Way) {
+        let layer = exchange.layer as usize;
+        if !self.senders.any(layer, way) {
             return;
         }
+        let sends = |peer: &u32| self.senders.sends(layer, way, *peer as usize);
+        exchange.from.retain(sends);
         self.wait.write(track, exchange);
     }
 }

@@ -178,10 +178,10 @@ impl ExchangePlanner {
             );
         }
         let features = self.all_features(track, rank, epoch);
-        let bound = self.when.kept;
         let crossing = CrossingPlan {
             wait: self.wait(epoch.number),
-            rests: bound.is_some_and(|bound| !bound.sends_in(epoch.number)),
+            senders: epoch.sent.senders.clone(),
+            looks: (self.when.kept).is_some_and(|keeping| keeping.threshold.is_some()),
             ..self.crossing(rank)
         };
         self.pass(track, rank, [whole; 2], features, &crossing, wires);
