@@ -108,8 +108,11 @@ fn rows_are_exact_in_epochs_that_send_and_old_in_others() {
     assert_eq!(bits(&resting.run("sancus", "bound = 4")), exact);
 }
 
+/// Of a layer and way a worker, and whether it sends.
+type Told = ((u32, Way), usize, bool);
+
 /// For each epoch who sent, of each layer and way.
-fn broadcasts(outcome: &Outcome) -> Vec<Vec<((u32, Way), usize, bool)>> {
+fn broadcasts(outcome: &Outcome) -> Vec<Vec<Told>> {
     let of = |decision: &Decision| match decision {
         Decision::Broadcasts(lanes) => lanes
             .iter()
