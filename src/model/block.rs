@@ -39,6 +39,20 @@ impl Aggregation {
             Self::SymmetricWithSelf | Self::MeanWithSelf | Self::NeighboursAndSelf
         )
     }
+
+    /// The weight of a message to a node of degree `own` from one of degree `other`, degrees
+    /// without self-loops.
+    pub(crate) fn weight(self, own: usize, other: usize) -> f32 {
+        match self {
+            Self::SymmetricWithSelf => inverse_root((own + 1) * (other + 1)),
+            // A boundary row's degree may be 0 in a graph with edges one way; it must not divide by
+            // zero.
+            Self::Symmetric => inverse_root(own.max(1) * other.max(1)),
+            Self::Mean => (1.0 / own.max(1) as f64) as f32,
+            Self::MeanWithSelf => (1.0 / (own + 1) as f64) as f32,
+            Self::Neighbours | Self::NeighboursAndSelf => 1.0,
+        }
+    }
 }
 
 impl From<ModelKind> for Aggregation {
@@ -79,6 +93,30 @@ impl Block {
         Self::of_rows(sizes, degrees, aggregation, neighbours, |u| u)
     }
 
+    /// A block of outputs that are not among its so many inputs: each entry has the weight of
+    /// (output, input).
+    ///
+    /// # Panics
+    /// If an entry of `adjacency` is no input.
+    pub(crate) fn between(
+        adjacency: &Csr,
+        inputs: usize,
+        weight: impl Fn(u32, u32) -> f32,
+    ) -> Self {
+        let (mut offsets, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
+        for v in 0..adjacency.nodes() {
+            for &u in adjacency.neighbours(v) {
+                columns.push(u);
+                values.push(weight(index(v), u));
+            }
+            offsets.push(columns.len());
+        }
+        Self {
+            matrix: Arc::new(SparseMatrix::new(inputs, &offsets, columns, values)),
+            attention: None,
+        }
+    }
+
     /// The block of a part of a larger graph, whose outputs are those of the larger one to the bit:
     /// terms of a sum are added in the order of the global `nodes`, one number for each input.
     /// Outputs beyond the rows of `adjacency` have no neighbours.
@@ -117,16 +155,7 @@ impl Block {
         offsets.push(0);
         let mut row = Vec::new();
         for v in 0..outputs {
-            let own = degrees[v];
-            let weight = |u: usize| match aggregation {
-                Aggregation::SymmetricWithSelf => inverse_root((own + 1) * (degrees[u] + 1)),
-                // A boundary row's degree may be 0 in a graph with edges one way; it must not
-                // divide by zero.
-                Aggregation::Symmetric => inverse_root(own.max(1) * degrees[u].max(1)),
-                Aggregation::Mean => (1.0 / own.max(1) as f64) as f32,
-                Aggregation::MeanWithSelf => (1.0 / (own + 1) as f64) as f32,
-                Aggregation::Neighbours | Aggregation::NeighboursAndSelf => 1.0,
-            };
+            let weight = |u: usize| aggregation.weight(degrees[v], degrees[u]);
             let mut own_pending = aggregation.has_self();
             row.clear();
             neighbours(v, &mut row);

@@ -127,6 +127,17 @@ fn a_training_that_exchanges_rows_goes_on_where_it_was() {
 }
 
 #[test]
+fn a_grid_of_workers_goes_on_where_it_was() {
+    let case = Case {
+        workers: 4,
+        ..case()
+    };
+    for options in ["algorithm = \"1.5d\"", "algorithm = \"2d\""] {
+        goes_on(&case, "cagnet", options);
+    }
+}
+
+#[test]
 fn sums_of_gradients_go_on_with_what_they_left_out() {
     for gradients in [
         "{ codec = { kind = \"top_k\", ratio = 4 }, feedback = true }",

@@ -8,6 +8,7 @@ mod backends;
 mod bad_input;
 mod batches;
 mod bns;
+mod cagnet;
 mod checkpoints;
 mod clients;
 mod cluster;

@@ -33,7 +33,6 @@
 //! every clone, and the exchange of gradients, which is in one of their versions and not in the
 //! last; with them cd-0 is exact for the gradient, too.
 
-mod part;
 mod plan;
 mod routes;
 mod sums;
@@ -43,12 +42,11 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::parts::options::GRADIENTS;
-use super::parts::{Gradients, Learner};
+use super::parts::{Gradients, Learner, SummedPass};
 use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training, options};
 use crate::graph::{EdgeMethod, VertexCut};
 use crate::model::ModelKind;
 use crate::sim::{EpochReport, Planner, Setting, SimError, Worker};
-use part::Part;
 use routes::Routes;
 use sums::Sums;
 
@@ -149,13 +147,15 @@ impl Training for Fitted {
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
         let (mut model, epochs) = (worker.new_model(), worker.epochs());
         let mut learner = Learner::new(worker, self.options.gradients, &model, epochs);
-        let part = Part::new(worker, &self.cut.parts[worker.rank()]);
-        let shares = Part::shares(worker, &self.cut);
+        let part = &self.cut.parts[worker.rank()];
+        let (nodes, owned) = (part.nodes.clone(), part.owned.iter().copied());
+        let pass = SummedPass::new(worker, nodes, Some(&part.adjacency), owned);
+        let shares = sums::shares(&self.setting.dataset.graph, part);
         let routes = &self.routes[worker.rank()];
         let mut sums = Sums::new(routes, self.options.delay, shares);
         for epoch in 0..epochs {
             worker.begin_epoch(epoch)?;
-            let step = part.step(worker, &model, &mut sums, epoch)?;
+            let step = pass.step(worker, &model, &mut sums, epoch)?;
             model = learner.step(worker, model, step.gradient)?;
             if epoch + 1 == epochs {
                 sums.finish(worker)?;

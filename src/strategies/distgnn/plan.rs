@@ -1,15 +1,14 @@
 //! What a worker does in an epoch, stated in advance.
 
 use super::Fitted;
-use super::part::forward_lane;
 use super::routes::{Routes, rows};
-use super::sums::Lane;
 use crate::graph::Peers;
-use crate::model::{BlockShape, InputShape, Work};
+use crate::model::{BlockShape, Work};
 use crate::net::{Bytes, TrafficKind, f32_bytes};
 use crate::sim::{Exchange, Planner, Track};
 use crate::strategies::parts::gradients::LearnerPlan;
-use crate::strategies::parts::plan::{exchange_of, pass_memory, plan_each};
+use crate::strategies::parts::plan::{SummedPlan, exchange_of, plan_each};
+use crate::strategies::parts::{Lane, forward_lane};
 
 /// The plan of a training.
 pub(super) fn planner(fitted: &Fitted) -> Box<dyn Planner> {
@@ -40,46 +39,13 @@ impl Plan<'_> {
     fn passes(&self, track: &mut Track) {
         let model = &self.fitted.setting.model;
         let part = &self.fitted.cut.parts[self.rank];
-        let clones = part.nodes.len();
-        let edges = part.adjacency.edges();
-        let block = BlockShape::of(clones, clones, edges, model.aggregation());
-        let each = BlockShape {
-            entries: clones,
-            ..block
+        let (clones, edges) = (part.nodes.len(), part.adjacency.edges());
+        let passes = SummedPlan {
+            model,
+            block: BlockShape::of(clones, clones, edges, model.aggregation()),
+            sums: true,
         };
-        let features = InputShape::dense(clones, model.features());
-        track.keeps(f32_bytes(features.stored).0);
-        let layers = 0..model.layers();
-        let totals = f32_bytes(clones * model.widths[..model.layers()].iter().sum::<usize>()).0;
-        let blocks = layers.clone().map(|_| block);
-        track.passes_with(pass_memory(model, blocks, Some(features)) + totals);
-        let gathering = |layer: usize| {
-            let width = model.widths[layer];
-            Work::pass(clones * width) + Work::aggregation(clones, block.entries, width)
-        };
-        let rest = |layer: usize| {
-            let (width, spec) = (model.widths[layer], model.layer(layer));
-            let input = InputShape::dense(clones, width);
-            let rest = Work::pass(input.stored)
-                + Work::transform(&spec, clones, input)
-                + Work::gather(model, layer, each, input.stored);
-            if model.aggregation().has_self() {
-                return rest + Work::aggregation(clones, clones, width);
-            }
-            rest
-        };
-        for layer in layers.clone() {
-            track.compute(gathering(layer));
-            self.total(track, forward_lane(layer));
-            track.compute(rest(layer));
-        }
-        for layer in layers.rev() {
-            track.compute(rest(layer).backward(layer > 0));
-            if layer > 0 {
-                self.total(track, (TrafficKind::ActivationGradient, layer));
-                track.compute(gathering(layer));
-            }
-        }
+        passes.write(track, &|track, lane| self.total(track, lane));
     }
 
     /// The totals of partial sums, or of gradients.

@@ -11,20 +11,27 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::routes::Routes;
-use crate::graph::Peers;
+use crate::graph::{Csr, CutPart, Peers};
 use crate::model::Matrix;
-use crate::net::{Inbox, Message, Outbox, TrafficKind, to_bytes};
+use crate::net::{Inbox, Message, Outbox, to_bytes};
 use crate::sim::{Activity, PendingExchange, SimError, Worker};
 use crate::strategies::parts::server::unpacked;
-
-/// Whose sums cross: their kind and layer.
-pub(super) type Lane = (TrafficKind, usize);
+use crate::strategies::parts::{Lane, Totals};
 
 /// Which way messages go.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Leg {
     ToOwners,
     ToClones,
+}
+
+/// Of each row of a part all neighbours over those by edges that are here; 1 where there are none.
+pub(super) fn shares(graph: &Csr, part: &CutPart) -> Vec<f32> {
+    let share = |(row, &node): (usize, &u32)| match part.adjacency.degree(row) {
+        0 => 1.0,
+        here => graph.degree(node as usize) as f32 / here as f32,
+    };
+    part.nodes.iter().enumerate().map(share).collect()
 }
 
 /// The exchange of partial sums of one worker.
@@ -49,12 +56,41 @@ impl<'a> Sums<'a> {
         }
     }
 
-    /// What stands for the totals of partial sums in an epoch, `[rows, width]` as these; or of
-    /// gradients of totals, which add up in the same way.
+    /// Sends, and waits for what was sent so many epochs ago, if anything was.
+    fn send(
+        &mut self,
+        worker: &mut Worker,
+        leg: Leg,
+        lane: Lane,
+        outbox: Outbox,
+    ) -> Result<Option<Inbox>, SimError> {
+        let queue = self.under_way.entry(lane).or_default();
+        queue.push_back((leg, worker.start_exchange(outbox)?));
+        if queue.iter().filter(|(other, _)| *other == leg).count() <= self.delay {
+            return Ok(None);
+        }
+        // The oldest of its leg is the oldest of all: both legs take turns, and totals begin last.
+        let oldest = queue.pop_front();
+        oldest
+            .map(|(_, pending)| worker.finish_exchange(pending))
+            .transpose()
+    }
+
+    /// Waits for what is under way after the last epoch, which nobody uses.
     ///
     /// # Errors
     /// If communication fails.
-    pub(super) fn total(
+    pub(super) fn finish(&mut self, worker: &mut Worker) -> Result<(), SimError> {
+        for (_, pending) in std::mem::take(&mut self.under_way).into_values().flatten() {
+            worker.finish_exchange(pending)?;
+        }
+        Ok(())
+    }
+}
+
+impl Totals for Sums<'_> {
+    /// What stands for the totals; gradients of totals add up in the same way.
+    fn total(
         &mut self,
         worker: &mut Worker,
         epoch: usize,
@@ -102,37 +138,6 @@ impl<'a> Sums<'a> {
             }
             Matrix::from_values(values, width, worker.place())
         }))
-    }
-
-    /// Sends, and waits for what was sent so many epochs ago, if anything was.
-    fn send(
-        &mut self,
-        worker: &mut Worker,
-        leg: Leg,
-        lane: Lane,
-        outbox: Outbox,
-    ) -> Result<Option<Inbox>, SimError> {
-        let queue = self.under_way.entry(lane).or_default();
-        queue.push_back((leg, worker.start_exchange(outbox)?));
-        if queue.iter().filter(|(other, _)| *other == leg).count() <= self.delay {
-            return Ok(None);
-        }
-        // The oldest of its leg is the oldest of all: both legs take turns, and totals begin last.
-        let oldest = queue.pop_front();
-        oldest
-            .map(|(_, pending)| worker.finish_exchange(pending))
-            .transpose()
-    }
-
-    /// Waits for what is under way after the last epoch, which nobody uses.
-    ///
-    /// # Errors
-    /// If communication fails.
-    pub(super) fn finish(&mut self, worker: &mut Worker) -> Result<(), SimError> {
-        for (_, pending) in std::mem::take(&mut self.under_way).into_values().flatten() {
-            worker.finish_exchange(pending)?;
-        }
-        Ok(())
     }
 }
 

@@ -17,6 +17,7 @@
 //! Compression ──────── their codec and its ratio by epoch, as experiment files say it
 //! CodecChoice ──────── which codec, at whatever ratio
 //! Schedule ─────────── compression ratio by epoch
+//! SummedPass ───────── forward and backward, where sums over neighbours are made with others
 //! plan ─────────────── the same, stated in advance
 //! ```
 
@@ -46,6 +47,7 @@ mod schedule;
 pub mod server;
 mod staleness;
 mod stepwise;
+mod summed;
 mod wire;
 
 pub(crate) use batches::draw_alone;
@@ -74,4 +76,5 @@ pub(crate) use schedule::HIGHEST_RATIO;
 pub use schedule::{Feedback, Schedule, ValidationMeasure};
 pub use staleness::Staleness;
 pub use stepwise::{Stepwise, sum_steps};
+pub(crate) use summed::{Lane, SummedPass, Totals, forward_lane};
 pub use wire::{Wire, WireAt};

@@ -43,6 +43,8 @@ pub fn plan_handing_out(track: &mut Track, rank: usize, takes_part: &[bool], par
     } else if takes_part[rank] {
         track.exchange(exchange_of(kind, 0, Vec::new(), vec![SERVER as u32]));
         track.compute(Work::pass(parameters));
+    } else {
+        track.exchange(exchange_of(kind, 0, Vec::new(), Vec::new()));
     }
 }
 
@@ -62,9 +64,10 @@ fn plan_from(track: &mut Track, kind: TrafficKind, rank: usize, senders: &[usize
     if rank == SERVER {
         let from = senders.iter().map(|&peer| peer as u32).collect();
         track.exchange(exchange_of(kind, 0, Vec::new(), from));
-    } else if senders.contains(&rank) {
-        let to = vec![(SERVER as u32, bytes)];
-        track.exchange(exchange_of(kind, 0, to, Vec::new()));
+    } else {
+        let sends = senders.contains(&rank);
+        let to = sends.then_some((SERVER as u32, bytes));
+        track.exchange(exchange_of(kind, 0, to.into_iter().collect(), Vec::new()));
     }
 }
 
@@ -78,8 +81,9 @@ pub fn average(worker: &mut Worker, model: Gnn, takes_part: &[bool]) -> Result<G
     if worker.rank() != SERVER {
         if takes_part[worker.rank()] {
             outbox.messages.push(packed(worker, &model, SERVER));
-            worker.exchange(outbox)?;
         }
+        // Without a message too, for workers of one machine may pass on those of each other.
+        worker.exchange(outbox)?;
         return Ok(model);
     }
     outbox.expect = others(takes_part);
@@ -130,6 +134,7 @@ pub fn hand_out(worker: &mut Worker, model: Gnn, takes_part: &[bool]) -> Result<
         return Ok(model);
     }
     if !takes_part[worker.rank()] {
+        worker.exchange(outbox)?;
         return Ok(model);
     }
     outbox.expect = vec![SERVER];

@@ -8,6 +8,7 @@
 //! ask_owners                   asks
 //! partition_parallel           ExchangePlanner
 //! sum_steps                    StepPlanner
+//! SummedPass                   SummedPlan
 //! ```
 
 mod batches;
@@ -20,6 +21,7 @@ mod pass;
 mod requests;
 mod share;
 mod steps;
+mod summed;
 
 pub use crossing::{
     CrossingPlan, Wait, exchange as exchange_of, peers, receive_features, send_features,
@@ -31,3 +33,4 @@ pub use memory::{of as pass_memory, stored};
 pub use pass::{Crosses, LayerPlan, PassPlan};
 pub use requests::{Asks, ask_owners, exchange_features, finish_asking, start_asking};
 pub use steps::{PlannedSteps, StepPlanner};
+pub(crate) use summed::SummedPlan;

@@ -1,24 +1,27 @@
-//! What a worker computes: both passes over the edges that were dealt to it.
+//! Both passes over the layers of a worker, where sums over neighbours are made with other workers,
+//! each of which has some of the edges.
 //!
 //! ```text
-//!   x ── dropout ── sums over own edges ── totals of all clones ──┬── product … next row
-//!   └─ dropout ── own term of the sum, or own row beside it ──────┘
+//!   x ── dropout ── sums over own edges, if here ── totals, with others ──┬── product … next row
+//!   └─ dropout ── own term of the sum, or own row beside it ──────────────┘
 //! ```
 
 use burn::tensor::Tensor;
 
-use super::sums::{Lane, Sums};
-use crate::graph::{Csr, CutPart, VertexCut};
+use super::{Step, as_leaf, differentiate};
+use crate::graph::Csr;
 use crate::model::{
     Aggregation, Block, Dropout, Gnn, Input, Matrix, Targets, carrier, cross_entropy, mean_targets,
     parameter_count, sums,
 };
 use crate::net::TrafficKind;
 use crate::sim::{Activity, SimError, Worker};
-use crate::strategies::parts::{Step, as_leaf, differentiate};
+
+/// Whose sums cross: their kind and layer.
+pub(crate) type Lane = (TrafficKind, usize);
 
 /// The lane of the sums of a layer.
-pub(super) const fn forward_lane(layer: usize) -> Lane {
+pub(crate) const fn forward_lane(layer: usize) -> Lane {
     if layer == 0 {
         (TrafficKind::Feature, 0)
     } else {
@@ -26,10 +29,30 @@ pub(super) const fn forward_lane(layer: usize) -> Lane {
     }
 }
 
-/// One worker's clones and edges.
-pub(super) struct Part {
-    /// Sums over neighbours, `[rows, rows]`.
-    edges: Block,
+/// How the sums of all workers over neighbours come about.
+pub(crate) trait Totals {
+    /// The totals of partial sums in an epoch, or of the rows that are to be summed; on the way
+    /// back the gradients of these, given those of totals.
+    ///
+    /// # Shapes
+    /// - partial, result: `[rows, width]`
+    ///
+    /// # Errors
+    /// If communication fails.
+    fn total(
+        &mut self,
+        worker: &mut Worker,
+        epoch: usize,
+        lane: Lane,
+        partial: Matrix,
+    ) -> Result<Matrix, SimError>;
+}
+
+/// One worker's rows.
+pub(crate) struct SummedPass {
+    /// Sums over neighbours by edges that are here, `[rows, rows]`; without them rows themselves
+    /// are what [`Totals`] get.
+    edges: Option<Block>,
     /// A row's own term, where the model's sum has one.
     own: Option<Block>,
     /// Takes totals as they are.
@@ -51,25 +74,28 @@ struct Passed {
     output: Matrix,
 }
 
-impl Part {
-    /// That of a worker.
-    pub(super) fn new(worker: &Worker, part: &CutPart) -> Self {
+impl SummedPass {
+    /// That of a worker with rows of these nodes, and sums over some of their edges, if any are
+    /// made here; the loss is that of the rows `counted`.
+    pub(crate) fn new(
+        worker: &Worker,
+        nodes: Vec<u32>,
+        edges: Option<&Csr>,
+        counted: impl Iterator<Item = u32>,
+    ) -> Self {
         let (setting, place) = (worker.setting(), worker.place());
         let (data, aggregation) = (&setting.dataset, setting.model.aggregation());
-        let (nodes, rows) = (part.nodes.clone(), part.nodes.len());
+        let rows = nodes.len();
         let degrees: Vec<usize> = nodes
             .iter()
             .map(|&v| data.graph.degree(v as usize))
             .collect();
         let none = Csr::from_edges(rows, std::iter::empty());
-        let with_own = Block::new(&part.adjacency, &degrees, aggregation);
-        // A row's own term is added to the total, once at each clone.
+        // A row's own term is added to the total, once wherever the row is.
         let neighbours = |v: u32, u: u32| if v == u { 0.0 } else { 1.0 };
-        let owned = part
-            .owned
-            .iter()
-            .map(|&row| (row as usize, nodes[row as usize]));
-        let trains = owned.filter(|(_, node)| data.split.train.binary_search(node).is_ok());
+        let with_own = |edges| Block::new(edges, &degrees, aggregation).scaled(neighbours);
+        let counted = counted.map(|row| (row as usize, nodes[row as usize]));
+        let trains = counted.filter(|(_, node)| data.split.train.binary_search(node).is_ok());
         let labelled = trains.map(|(row, node)| (row, data.labels.of(node as usize)));
         let training = data.split.train.len();
         let features = data.features.dense_rows(&nodes);
@@ -77,7 +103,7 @@ impl Part {
             own: aggregation
                 .has_self()
                 .then(|| Block::new(&none, &degrees, aggregation)),
-            edges: with_own.scaled(neighbours),
+            edges: edges.map(with_own),
             // Nobody has a neighbour: all weights are 1.
             each: Block::new(&none, &vec![0; rows], Aggregation::SymmetricWithSelf),
             features: Input::Dense(Matrix::from_values(features, data.features.width(), place)),
@@ -87,25 +113,15 @@ impl Part {
         }
     }
 
-    /// Of each row all neighbours over those by edges that are here; 1 where there are none.
-    pub(super) fn shares(worker: &Worker, cut: &VertexCut) -> Vec<f32> {
-        let (graph, part) = (&worker.setting().dataset.graph, &cut.parts[worker.rank()]);
-        let share = |(row, &node): (usize, &u32)| match part.adjacency.degree(row) {
-            0 => 1.0,
-            here => graph.degree(node as usize) as f32 / here as f32,
-        };
-        part.nodes.iter().enumerate().map(share).collect()
-    }
-
     /// One forward and backward pass: this worker's share of the loss and of the gradient.
     ///
     /// # Errors
     /// If communication fails.
-    pub(super) fn step(
+    pub(crate) fn step(
         &self,
         worker: &mut Worker,
         model: &Gnn,
-        totals: &mut Sums<'_>,
+        totals: &mut dyn Totals,
         epoch: usize,
     ) -> Result<Step, SimError> {
         let mut layers: Vec<Passed> = Vec::with_capacity(model.layers());
@@ -159,7 +175,7 @@ impl Part {
         &self,
         worker: &mut Worker,
         model: &Gnn,
-        totals: &mut Sums<'_>,
+        totals: &mut dyn Totals,
         [layer, epoch]: [usize; 2],
         input: &Input,
     ) -> Result<Passed, SimError> {
@@ -167,7 +183,11 @@ impl Part {
             |input: &Input| input.dropped(&self.dropout, epoch as u64, layer, &self.nodes);
         let (leaf, rows) = as_leaf(layer, input.clone());
         let partial = worker.compute(Activity::Model, |worker| {
-            let partial = sums(&self.edges, &dense(dropped(&rows)));
+            let dropped = dense(dropped(&rows));
+            let partial = match &self.edges {
+                Some(edges) => sums(edges, &dropped),
+                None => dropped,
+            };
             worker.wait_for(&partial);
             partial
         });

@@ -1,0 +1,71 @@
+//! What a [`SummedPass`](super::super::SummedPass) does.
+
+use super::memory;
+use crate::model::{BlockShape, InputShape, ModelSpec, Work};
+use crate::net::{TrafficKind, f32_bytes};
+use crate::sim::Track;
+use crate::strategies::parts::{Lane, forward_lane};
+
+/// Both passes over the layers of a worker, in numbers.
+pub(crate) struct SummedPlan<'a> {
+    /// Sizes of the model.
+    pub model: &'a ModelSpec,
+    /// Sizes of what the worker sums over; it has a row for each output.
+    pub block: BlockShape,
+    /// Whether it sums over that before others are asked.
+    pub sums: bool,
+}
+
+impl SummedPlan<'_> {
+    /// Writes them down, with what `total` writes of the totals of a lane.
+    pub(crate) fn write(&self, track: &mut Track, total: &dyn Fn(&mut Track, Lane)) {
+        let (model, rows) = (self.model, self.block.outputs);
+        let features = InputShape::dense(rows, model.features());
+        track.keeps(f32_bytes(features.stored).0);
+        let layers = 0..model.layers();
+        let totals = f32_bytes(rows * model.widths[..model.layers()].iter().sum::<usize>()).0;
+        let blocks = layers.clone().map(|_| self.block);
+        track.passes_with(memory::of(model, blocks, Some(features)) + totals);
+        for layer in layers.clone() {
+            track.compute(self.before(layer));
+            total(track, forward_lane(layer));
+            track.compute(self.behind(layer));
+        }
+        for layer in layers.rev() {
+            track.compute(self.behind(layer).backward(layer > 0));
+            if layer > 0 {
+                total(track, (TrafficKind::ActivationGradient, layer));
+                track.compute(self.before(layer));
+            }
+        }
+    }
+
+    /// Dropout, and sums where they are made before others are asked.
+    fn before(&self, layer: usize) -> Work {
+        let (rows, width) = (self.block.outputs, self.model.widths[layer]);
+        let dropped = Work::pass(rows * width);
+        if self.sums {
+            return dropped + Work::aggregation(rows, self.block.entries, width);
+        }
+        dropped
+    }
+
+    /// What a layer makes of totals.
+    fn behind(&self, layer: usize) -> Work {
+        let (model, rows) = (self.model, self.block.outputs);
+        let (width, spec) = (model.widths[layer], model.layer(layer));
+        let each = BlockShape {
+            inputs: rows,
+            entries: rows,
+            ..self.block
+        };
+        let input = InputShape::dense(rows, width);
+        let rest = Work::pass(input.stored)
+            + Work::transform(&spec, rows, input)
+            + Work::gather(model, layer, each, input.stored);
+        if model.aggregation().has_self() {
+            return rest + Work::aggregation(rows, rows, width);
+        }
+        rest
+    }
+}
