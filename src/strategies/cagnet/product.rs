@@ -176,7 +176,7 @@ impl<'a> Product<'a> {
         &self,
         worker: &mut Worker,
         lane: Lane,
-        slice: Vec<f32>,
+        slice: &[f32],
         width: usize,
     ) -> Result<Vec<f32>, SimError> {
         let (grid, rank) = (self.grid, worker.rank());
@@ -186,14 +186,14 @@ impl<'a> Product<'a> {
         let messages = worker.compute(Activity::Exchange, |_| {
             let message = |&peer: &usize| Message {
                 peer,
-                payload: to_bytes(&slice),
+                payload: to_bytes(slice),
             };
             peers.iter().map(message).collect()
         });
         let inbox = Self::exchange(worker, lane, messages, peers)?;
         worker.compute(Activity::Exchange, |_| {
             let mut all = vec![0.0; rows * width];
-            paste(&mut all, width, &grid.slice(column, width), &slice);
+            paste(&mut all, width, &grid.slice(column, width), slice);
             for message in &inbox {
                 let columns = grid.slice(grid.place(message.peer).1, width);
                 let slice = unpacked(message, rows * columns.len())?;
@@ -218,7 +218,7 @@ impl Totals for Product<'_> {
         let partial = self.partial(worker, lane.0, (own, &inbox), slice.len())?;
         let total = match (grid.columns, grid.slices) {
             (1, _) => partial,
-            (_, true) => self.joined(worker, lane, partial, width)?,
+            (_, true) => self.joined(worker, lane, &partial, width)?,
             (_, false) => self.added(worker, lane, partial, width)?,
         };
         Ok(Matrix::from_values(total, width, worker.place()))
