@@ -121,7 +121,7 @@ pub(super) fn decisions_of<'a>(
     let of_readers = of_readers.into_iter();
     decisions.extend(of_readers.map(|(epoch, bits)| (epoch, Decision::ReaderBits(bits))));
     let broadcasts = broadcasts.into_iter();
-    decisions.extend(broadcasts.map(|(epoch, of)| (epoch, Decision::Broadcasts(Arc::new(of)))));
+    decisions.extend(broadcasts.map(|(epoch, of)| (epoch, Decision::Broadcasts(of))));
     for (epoch, (group, bits)) in assigned {
         let bits = Arc::new(bits);
         decisions.insert(epoch, Decision::Bits(RowBits::Assigned { group, bits }));
@@ -149,10 +149,10 @@ mod tests {
             bits: Arc::new(bits.collect()),
         });
         let of_readers = Decision::ReaderBits(vec![Bits::One, Bits::Eight, Bits::One]);
-        let broadcasts = Decision::Broadcasts(Arc::new(BTreeMap::from([
+        let broadcasts = Decision::Broadcasts(BTreeMap::from([
             ((1, Way::Forward), vec![true, false, false]),
             ((1, Way::Back), vec![false; 3]),
-        ])));
+        ]));
         let all = BTreeMap::from([
             (3, Decision::Ratio(21.375)),
             (5, broadcasts),

@@ -1,7 +1,6 @@
 //! What training decides on its way, which its plan cannot know.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -21,5 +20,5 @@ pub enum Decision {
     /// The bits of the rows that each worker reads, for this epoch and those after it.
     ReaderBits(Vec<Bits>),
     /// Who sends rows and gradients in the epoch, of those who may skip it.
-    Broadcasts(Arc<Broadcasts>),
+    Broadcasts(Broadcasts),
 }

@@ -65,12 +65,12 @@ impl ByChange {
     /// Adds to what travels in the next epoch who sends in it; `goes_on` says whether another
     /// follows.
     pub(crate) fn decide(&mut self, sent: &mut EpochExchange, goes_on: bool) {
-        let those = Arc::new(self.next());
+        let those = self.next();
         let workers = self.ages.first().map_or(0, |(_, ages)| ages.len());
         self.changes = goes_on.then(|| Self::tally(those.len(), workers)).flatten();
         sent.tally.clone_from(&self.changes);
-        sent.decided = Some(Decision::Broadcasts(Arc::clone(&those)));
-        sent.senders = Senders::These(those);
+        sent.decided = Some(Decision::Broadcasts(those.clone()));
+        sent.senders = Senders::These(Arc::new(those));
     }
 
     /// Saves how old everything is, and what all told last.

@@ -78,7 +78,7 @@ impl Keeping {
     /// Who sends in an epoch, given what was decided for it; before anything is, the most that can.
     pub(crate) fn senders(self, epoch: usize, decided: Option<&Decision>) -> Senders {
         match decided {
-            Some(Decision::Broadcasts(those)) => Senders::These(Arc::clone(those)),
+            Some(Decision::Broadcasts(those)) => Senders::These(Arc::new(those.clone())),
             _ if self.threshold.is_some() || self.bound.sends_in(epoch) => Senders::All,
             _ => Senders::Nobody,
         }
