@@ -5,27 +5,27 @@ mod counted;
 mod memo;
 mod refusals;
 mod sharded;
+mod whole;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::Error;
 use super::config::{Cell, ConfigError, Experiment, OptionError};
 use crate::graph::{
     Batches, BoundaryCounts, BoundaryPlan, Chunks, CountSpec, CutFit, Dataset, DatasetSpec,
-    Division, ExpectedGraph, FitEnd, GraphError, Known, Metric, Partition, PartitionMethod,
-    PartitionSpec, RawDataset, Shards,
+    ExpectedGraph, FitEnd, Metric, Partition, PartitionMethod, PartitionSpec, RawDataset, Shards,
 };
-use crate::model::{LayerSpec, ModelSpec};
+use crate::model::ModelSpec;
 use crate::net::Framing;
 use crate::sim::{
-    ComputeTiming, DeviceConfig, Engine, Setting, SimError, WorkerDevice, divide, open_devices,
+    ComputeTiming, DeviceConfig, Engine, Setting, SimError, WorkerDevice, open_devices,
 };
 use crate::strategies::{Needs, Registry, Strategy, Training};
 use counted::Asked;
 use memo::Memo;
-use refusals::{fits, keeps_checkpoints, misfit, trains};
+use refusals::keeps_checkpoints;
 
 /// Asks the registry about a strategy's options before anything is loaded. What depends on the rest
 /// of a cell shows when the strategy is fitted to it.
@@ -294,46 +294,6 @@ impl<'a> Preparation<'a> {
         })
     }
 
-    fn setting(
-        &mut self,
-        cell: &Cell,
-        seed: u64,
-        strategy: &dyn Strategy,
-        needs: &Needs,
-    ) -> Result<Setting, Error> {
-        let settings = &cell.settings;
-        let dataset = self
-            .dataset(
-                &settings.dataset,
-                settings.task.metric,
-                seed,
-                // Plans look at no classes; a partition may.
-                self.plans && needs.partition.method != PartitionMethod::Dirichlet,
-            )
-            .map_err(|error| misfit(cell, "dataset.path", &error))?;
-        let sizes = (dataset.classes, dataset.features.width());
-        trains(cell, &dataset.name, sizes, dataset.split.train.len())?;
-        let workers = settings.partition.workers;
-        fits(cell, &dataset, needs)?;
-        let parts = self
-            .partition(&settings.dataset, &dataset, &needs.partition, workers, seed)
-            .map_err(|error| misfit(cell, "partition.file", &error))?;
-        let batches = settings.training.batch.as_ref().map(|spec| {
-            Arc::new(Batches {
-                spec: spec.clone(),
-                graph: Arc::clone(&dataset.graph),
-                train: dataset.split.train.clone(),
-                seed,
-            })
-        });
-        let model = ModelSpec::new(&settings.model, dataset.features.width(), dataset.classes);
-        let layer = |layer| strategy.layer(&model, layer);
-        let layers: Vec<LayerSpec> = (0..model.layers()).map(layer).collect();
-        let mut devices = self.open(cell)?;
-        divide(&mut devices, &layers, &dataset).map_err(|what| cell.refuse("device.*", what))?;
-        self.assemble(cell, seed, dataset, parts, batches, devices)
-    }
-
     fn open(&mut self, cell: &Cell) -> Result<Vec<WorkerDevice>, Error> {
         let settings = &cell.settings;
         let devices = self.devices(&settings.device, settings.partition.workers);
@@ -414,69 +374,6 @@ impl<'a> Preparation<'a> {
             return Err(cell.refuse_option(None, message));
         }
         Ok(())
-    }
-
-    fn dataset(
-        &mut self,
-        spec: &DatasetSpec,
-        metric: Option<Metric>,
-        seed: u64,
-        outline: bool,
-    ) -> Result<Arc<Dataset>, GraphError> {
-        let (raw, base, sample) = (&mut self.raw, &self.base, self.sample);
-        let plans = self.plans;
-        let read = || {
-            let all = if outline {
-                spec.read_outline(base)?
-            } else {
-                spec.read(base)?
-            };
-            Ok::<_, GraphError>(Arc::new(match sample {
-                Some(nodes) => all.sampled(nodes, 0),
-                None => all,
-            }))
-        };
-        self.split.get((spec.clone(), metric, seed, outline), || {
-            let raw = raw.get((spec.clone(), outline), read)?;
-            let data = raw.split(&spec.split, seed)?;
-            let data = data.measured_by(metric.or(raw.metric))?;
-            // Plans have no classes to look at, and samples few nodes: neither is scored.
-            let scored = !plans && sample.is_none();
-            Ok(Arc::new(if scored { data.with_scores()? } else { data }))
-        })
-    }
-
-    fn partition(
-        &mut self,
-        data: &DatasetSpec,
-        dataset: &Dataset,
-        spec: &PartitionSpec,
-        workers: usize,
-        seed: u64,
-    ) -> Result<Parts, GraphError> {
-        let base = &self.base;
-        let key = (data.clone(), spec.clone(), workers, seed);
-        let known = Known {
-            train: &dataset.split.train,
-            labels: Some(&dataset.labels),
-        };
-        self.parts.get(key, || {
-            let begun = Instant::now();
-            let Division {
-                partition,
-                boundary,
-                chunks,
-            } = spec.divide(&dataset.graph, known, base, seed, workers)?;
-            let boundary = boundary.with_training(known.train);
-            Ok(Parts {
-                partition: Arc::new(partition),
-                counts: Arc::new(BoundaryCounts::new(&boundary, &dataset.features)),
-                boundary: Arc::new(boundary),
-                chunks: chunks.map(|chunks| Arc::new(chunks.with_training(known.train))),
-                law: None,
-                took: begun.elapsed(),
-            })
-        })
     }
 
     fn devices(

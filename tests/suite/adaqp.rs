@@ -1,7 +1,7 @@
 //! `AdaQP`: what few bits cost, and that no more is sent than they take.
 
 use crate::common::{Case, KINDS, assert_close, losses, planned};
-use grapevine::graph::{BatchSpec, BoundaryPlan};
+use grapevine::graph::BoundaryPlan;
 use grapevine::net::TrafficKind;
 use grapevine::sim::Outcome;
 
@@ -169,13 +169,7 @@ fn it_overlaps_and_trains_in_batches_where_bits_are_not_assigned() {
         let overlapped = case.run("adaqp", &format!("{options}\noverlap = true"));
         assert_eq!(losses(&overlapped), plain, "{options}");
     }
-    let batches = Case {
-        batch: Some(BatchSpec {
-            size: 10,
-            fanouts: vec![3, 3, 3],
-        }),
-        ..Case::default()
-    };
+    let batches = Case::in_batches();
     for options in ["bits = 2", "bits = \"random\"\ncache_features = true"] {
         // Plan and ledger are compared inside.
         let outcome = batches.run("adaqp", options);

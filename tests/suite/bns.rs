@@ -1,7 +1,6 @@
 //! BNS-GCN between its two ends: everything and nothing.
 
 use crate::common::{Case, KINDS, losses};
-use grapevine::graph::BatchSpec;
 use grapevine::model::ModelKind;
 use grapevine::net::TrafficKind;
 use grapevine::sim::Outcome;
@@ -106,12 +105,6 @@ fn shares_that_are_none_are_refused() {
         assert_eq!(key.as_deref(), Some("share"), "{wrong}");
     }
     assert!(case.refused("bns", "sahre = 0.1").1.contains("sahre"));
-    let batches = Case {
-        batch: Some(BatchSpec {
-            size: 8,
-            fanouts: vec![3, 3, 3],
-        }),
-        ..case
-    };
+    let batches = Case::in_batches();
     assert!(batches.refused("bns", "").1.contains("training.batch"));
 }

@@ -2,7 +2,7 @@
 
 use crate::common::{Case, assert_close, bits, losses};
 use crate::reference::single_device;
-use grapevine::graph::{BatchSpec, PartitionMethod};
+use grapevine::graph::PartitionMethod;
 use grapevine::model::{ModelKind, NormKind, OptimizerConfig};
 use grapevine::net::{Lane, TrafficKind};
 
@@ -199,13 +199,7 @@ fn grids_that_are_none_are_refused() {
         let (_, what) = case.refused("cagnet", "algorithm = \"1.5d\"");
         assert!(what.contains("is no sum"), "{what}");
     }
-    let batches = Case {
-        batch: Some(BatchSpec {
-            size: 20,
-            fanouts: vec![3, 3, 3],
-        }),
-        ..Case::default()
-    };
+    let batches = Case::in_batches();
     let (key, _) = batches.refused("cagnet", "algorithm = \"2d\"");
     assert_eq!(key, None);
 }

@@ -108,6 +108,17 @@ impl Case {
         strategy.expect("options are valid")
     }
 
+    /// In mini-batches of eight nodes.
+    pub(crate) fn in_batches() -> Self {
+        Self {
+            batch: Some(BatchSpec {
+                size: 8,
+                fanouts: vec![3, 3, 3],
+            }),
+            ..Self::default()
+        }
+    }
+
     /// The key of options that are refused, and what is said about it.
     pub(crate) fn refused(&self, kind: &str, options: &str) -> (Option<String>, String) {
         match self.fit(&Registry::builtin(), kind, options) {

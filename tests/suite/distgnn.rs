@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::common::{Case, RESTING, assert_close, bits, losses};
 use crate::reference::single_device;
-use grapevine::graph::{BatchSpec, EdgeMethod, VertexCut};
+use grapevine::graph::{EdgeMethod, VertexCut};
 use grapevine::model::{ModelKind, NormKind, OptimizerConfig};
 use grapevine::net::TrafficKind;
 
@@ -158,13 +158,7 @@ fn what_does_not_go_is_refused() {
         let (_, message) = case.refused("distgnn", options);
         assert!(message.contains(says), "{options}: {message}");
     }
-    let batches = Case {
-        batch: Some(BatchSpec {
-            size: 10,
-            fanouts: vec![3, 3, 3],
-        }),
-        ..Case::default()
-    };
+    let batches = Case::in_batches();
     let (_, says) = batches.refused("distgnn", "");
     assert!(says.contains("training.batch"), "{says}");
     // Thirty workers, and fewer components for edges to begin in.

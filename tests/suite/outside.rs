@@ -5,7 +5,6 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use crate::common::{Case, losses};
-use grapevine::graph::BatchSpec;
 use grapevine::model::{Input, parameters, with_parameters};
 use grapevine::net::{Reduce, TrafficKind};
 use grapevine::sim::{EpochReport, Planner, Setting, SimError, Worker};
@@ -175,13 +174,7 @@ fn its_options_are_checked_as_those_of_the_built_in_strategies_are() {
 
 #[test]
 fn it_says_nothing_of_mini_batches_and_is_refused_with_them() {
-    let case = Case {
-        batch: Some(BatchSpec {
-            size: 8,
-            fanouts: vec![3, 3, 3],
-        }),
-        ..Case::default()
-    };
+    let case = Case::in_batches();
     let registry = Registry::builtin().with(REGISTRATION);
     let error = case
         .fit(&registry, "averaging", "")

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use crate::common::{Case, KINDS, Plan, Program, losses};
-use grapevine::graph::BatchSpec;
 use grapevine::model::{ModelKind, OptimizerConfig};
 use grapevine::net::{
     Bytes, Codec, CodecKey, Identity, NetError, RandomColumns, Reduce, RelativeError, Rows,
@@ -504,12 +503,6 @@ fn options_without_effect_or_sense_are_refused() {
     let unplannable =
         "smoothing = \"both\"\ncache_features = false\ncodec = \"quantise\"\nratio = 8";
     assert_eq!(key(unplannable).as_deref(), Some("cache_features"));
-    let batches = Case {
-        batch: Some(BatchSpec {
-            size: 8,
-            fanouts: vec![3, 3, 3],
-        }),
-        ..Case::default()
-    };
+    let batches = Case::in_batches();
     assert!(batches.refused("pipe", "").1.contains("training.batch"));
 }

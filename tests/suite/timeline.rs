@@ -9,7 +9,7 @@ use grapevine::model::{ModelKind, NormKind};
 use grapevine::net::{AllReduceChoice, ExchangeKind};
 
 /// Strategies with options, and whether they can, must or cannot train in mini-batches.
-const TRAININGS: [(&str, &str, Option<bool>); 70] = [
+const TRAININGS: [(&str, &str, Option<bool>); 74] = [
     ("full", "", None),
     (
         "full",
@@ -94,7 +94,19 @@ const TRAININGS: [(&str, &str, Option<bool>); 70] = [
         "exchange = \"product\"\noverlap = true",
         Some(false),
     ),
+    (
+        "cagnet",
+        "algorithm = \"1.5d\"\nreplication = 1",
+        Some(false),
+    ),
+    (
+        "cagnet",
+        "algorithm = \"1.5d\"\nreplication = 2",
+        Some(false),
+    ),
+    ("cagnet", "algorithm = \"2d\"", Some(false)),
     ("sancus", "", Some(false)),
+    ("sancus", "bound = 3\nthreshold = 0.3", Some(false)),
     ("train", "bound = 2\nexchange = \"product\"", Some(false)),
     ("distgnn", "delay = 0", Some(false)),
     ("distgnn", "delay = 2\ncut = \"hdrf\"", Some(false)),
@@ -332,7 +344,12 @@ proptest! {
         if !batches.unwrap_or(batched) {
             case.batch = None;
         }
+        // A grid of two by two.
+        if options.contains("algorithm") {
+            case.workers = 4;
+        }
         // What does not go together is refused elsewhere.
+        prop_assume!(!(options.contains("algorithm") && case.kind == ModelKind::Gat));
         prop_assume!(!(options.contains("edge_ht") && case.kind == ModelKind::Gat));
         prop_assume!(!(kind == "distgnn" && case.kind == ModelKind::Gat));
         prop_assume!(!(options.contains("regroup") && case.workers == 1));

@@ -100,10 +100,12 @@ const AT_A_TIME: usize = 1 << 18;
 pub(super) fn write<R: Row>(folder: &Path, rows: &[R]) -> Result<(), TablesError> {
     let parquet = path_of::<R>(folder);
     let csv = parquet.with_extension("csv");
+    let frames = || rows.chunks(AT_A_TIME).map(to_frame);
+    let empty = to_frame::<R>(&[]).map_err(TablesError::file("write", &parquet))?;
+    let schema = empty.schema();
     atomic::write::<FileError>(&parquet, |file| {
-        let schema = to_frame::<R>(&[])?.schema().clone();
-        let mut writer = ParquetWriter::new(file).batched(&schema)?;
-        for frame in rows.chunks(AT_A_TIME).map(to_frame) {
+        let mut writer = ParquetWriter::new(file).batched(schema)?;
+        for frame in frames() {
             writer.write_batch(&frame?)?;
         }
         writer.finish()?;
@@ -111,9 +113,8 @@ pub(super) fn write<R: Row>(folder: &Path, rows: &[R]) -> Result<(), TablesError
     })
     .map_err(TablesError::file("write", &parquet))?;
     atomic::write::<FileError>(&csv, |file| {
-        let schema = to_frame::<R>(&[])?.schema().clone();
-        let mut writer = CsvWriter::new(file).batched(&schema)?;
-        for frame in rows.chunks(AT_A_TIME).map(to_frame) {
+        let mut writer = CsvWriter::new(file).batched(schema)?;
+        for frame in frames() {
             writer.write_batch(&frame?)?;
         }
         writer.finish()?;

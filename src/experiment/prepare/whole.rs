@@ -1,0 +1,121 @@
+//! Of a graph that is read and divided here.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::super::Error;
+use super::super::config::Cell;
+use super::refusals::{fits, misfit, trains};
+use super::{Parts, Preparation};
+use crate::graph::{
+    Batches, BoundaryCounts, Dataset, DatasetSpec, Division, GraphError, Known, Metric,
+    PartitionMethod, PartitionSpec,
+};
+use crate::model::{LayerSpec, ModelSpec};
+use crate::sim::{Setting, divide};
+use crate::strategies::{Needs, Strategy};
+
+impl Preparation<'_> {
+    pub(super) fn setting(
+        &mut self,
+        cell: &Cell,
+        seed: u64,
+        strategy: &dyn Strategy,
+        needs: &Needs,
+    ) -> Result<Setting, Error> {
+        let settings = &cell.settings;
+        let dataset = self
+            .dataset(
+                &settings.dataset,
+                settings.task.metric,
+                seed,
+                // Plans look at no classes; a partition may.
+                self.plans && needs.partition.method != PartitionMethod::Dirichlet,
+            )
+            .map_err(|error| misfit(cell, "dataset.path", &error))?;
+        let sizes = (dataset.classes, dataset.features.width());
+        trains(cell, &dataset.name, sizes, dataset.split.train.len())?;
+        let workers = settings.partition.workers;
+        fits(cell, &dataset, needs)?;
+        let parts = self
+            .partition(&settings.dataset, &dataset, &needs.partition, workers, seed)
+            .map_err(|error| misfit(cell, "partition.file", &error))?;
+        let batches = settings.training.batch.as_ref().map(|spec| {
+            Arc::new(Batches {
+                spec: spec.clone(),
+                graph: Arc::clone(&dataset.graph),
+                train: dataset.split.train.clone(),
+                seed,
+            })
+        });
+        let model = ModelSpec::new(&settings.model, dataset.features.width(), dataset.classes);
+        let layer = |layer| strategy.layer(&model, layer);
+        let layers: Vec<LayerSpec> = (0..model.layers()).map(layer).collect();
+        let mut devices = self.open(cell)?;
+        divide(&mut devices, &layers, &dataset).map_err(|what| cell.refuse("device.*", what))?;
+        self.assemble(cell, seed, dataset, parts, batches, devices)
+    }
+
+    fn dataset(
+        &mut self,
+        spec: &DatasetSpec,
+        metric: Option<Metric>,
+        seed: u64,
+        outline: bool,
+    ) -> Result<Arc<Dataset>, GraphError> {
+        let (raw, base, sample) = (&mut self.raw, &self.base, self.sample);
+        let plans = self.plans;
+        let read = || {
+            let all = if outline {
+                spec.read_outline(base)?
+            } else {
+                spec.read(base)?
+            };
+            Ok::<_, GraphError>(Arc::new(match sample {
+                Some(nodes) => all.sampled(nodes, 0),
+                None => all,
+            }))
+        };
+        self.split.get((spec.clone(), metric, seed, outline), || {
+            let raw = raw.get((spec.clone(), outline), read)?;
+            let data = raw.split(&spec.split, seed)?;
+            let data = data.measured_by(metric.or(raw.metric))?;
+            // Plans have no classes to look at, and samples few nodes: neither is scored.
+            let scored = !plans && sample.is_none();
+            Ok(Arc::new(if scored { data.with_scores()? } else { data }))
+        })
+    }
+
+    fn partition(
+        &mut self,
+        data: &DatasetSpec,
+        dataset: &Dataset,
+        spec: &PartitionSpec,
+        workers: usize,
+        seed: u64,
+    ) -> Result<Parts, GraphError> {
+        let base = &self.base;
+        let key = (data.clone(), spec.clone(), workers, seed);
+        let known = Known {
+            train: &dataset.split.train,
+            labels: Some(&dataset.labels),
+        };
+        self.parts.get(key, || {
+            let begun = Instant::now();
+            let Division {
+                partition,
+                boundary,
+                chunks,
+            } = spec.divide(&dataset.graph, known, base, seed, workers)?;
+            let boundary = boundary.with_training(known.train);
+            Ok(Parts {
+                partition: Arc::new(partition),
+                counts: Arc::new(BoundaryCounts::new(&boundary, &dataset.features)),
+                boundary: Arc::new(boundary),
+                chunks: chunks.map(|chunks| Arc::new(chunks.with_training(known.train))),
+                law: None,
+                took: begun.elapsed(),
+            })
+        })
+    }
+}

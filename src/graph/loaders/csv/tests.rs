@@ -1,0 +1,197 @@
+use super::*;
+
+fn folder(edges: &str, target: &str, json: Option<&str>) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("tiny_edges.csv"), edges).unwrap();
+    std::fs::write(folder.path().join("tiny_target.csv"), target).unwrap();
+    if let Some(json) = json {
+        std::fs::write(folder.path().join("tiny_features.json"), json).unwrap();
+    }
+    folder
+}
+
+fn of(folder: &Path, form: Form) -> Result<RawDataset, GraphError> {
+    read(folder, form, &DatasetSpec::default(), None)
+}
+
+#[test]
+fn ids_with_gaps_and_features_of_some_nodes_are_read() {
+    let folder = folder(
+        "a,b\n30,10\n10,30\n20,20\n",
+        "id,name,kind\n30,\"x, y\",tv\n10,z,shop\n20,w,tv\n",
+        Some("{\"30\": [4, 0, 4], \"10\": []}"),
+    );
+    let data = of(folder.path(), Form::Json).unwrap();
+    assert_eq!(data.name, "tiny");
+    assert_eq!(data.labels.classes()[..], [Some(0), Some(1), Some(1)]);
+    assert_eq!(
+        data.graph.iter_edges().collect::<Vec<_>>(),
+        [(2, 0), (0, 2)]
+    );
+    assert_eq!(data.features.width(), 5);
+    assert_eq!(data.features.values(), [1.0, 1.0]);
+}
+
+#[test]
+fn a_path_may_name_the_target_file_of_several() {
+    let folder = folder("a,b\n1,2\n", "id,target\n1,10\n2,9\n", None);
+    let other = folder.path().join("other_target.csv");
+    std::fs::write(&other, "id,target\n1,10\n").unwrap();
+    assert!(of(folder.path(), Form::Plain).is_err());
+    let data = of(&folder.path().join("tiny_target.csv"), Form::Plain).unwrap();
+    assert_eq!((data.name.as_str(), data.graph.edges()), ("tiny", 2));
+    let error = of(&other, Form::Plain).unwrap_err().to_string();
+    assert!(error.contains("other_edges.csv"), "{error}");
+    let edges = of(&folder.path().join("tiny_edges.csv"), Form::Plain);
+    let error = edges.unwrap_err().to_string();
+    assert!(error.contains("is not a file `*target.csv`"), "{error}");
+}
+
+#[test]
+fn without_a_feature_file_each_node_is_its_own_feature() {
+    let folder = folder("a,b\n1,2\n", "id,target\n1,10\n2,9\n", None);
+    let data = of(folder.path(), Form::Plain).unwrap();
+    assert_eq!(*data.features, Features::identity(2));
+    assert_eq!(
+        data.labels.classes()[..],
+        [Some(1), Some(0)],
+        "9 comes before 10 among numbers"
+    );
+    assert!(
+        of(folder.path(), Form::Json)
+            .unwrap_err()
+            .to_string()
+            .contains("features.json")
+    );
+}
+
+#[test]
+fn an_edge_of_an_unknown_node_is_named_by_line() {
+    let folder = folder("a,b\n1,2\n1,3\n", "id,target\n1,0\n2,1\n", None);
+    let error = of(folder.path(), Form::Plain).unwrap_err().to_string();
+    assert!(
+        error.ends_with("tiny_edges.csv:3: node 3 has no line in `tiny_target.csv`"),
+        "{error}"
+    );
+}
+
+#[test]
+fn without_a_header_the_first_line_is_data_and_that_is_said() {
+    let folder = folder("1,2\n2,3\n", "1,a\n2,b\n3,a\n", None);
+    let data = of(folder.path(), Form::Plain).unwrap();
+    assert_eq!((data.graph.nodes(), data.graph.edges()), (3, 4));
+    let notes = data.reading.notes.join("; ");
+    for said in [
+        "`tiny_target.csv` has no header",
+        "`tiny_edges.csv` has no header",
+        "an identity matrix",
+    ] {
+        assert!(notes.contains(said), "{notes}");
+    }
+    let skipped = DatasetSpec {
+        header: Some(true),
+        ..DatasetSpec::default()
+    };
+    assert_eq!(
+        read(folder.path(), Form::Plain, &skipped, None)
+            .unwrap()
+            .graph
+            .nodes(),
+        2
+    );
+}
+
+#[test]
+fn a_first_line_that_may_be_either_is_asked_about() {
+    let folder = folder("1,b\n1,2\n", "id,target\n1,0\n2,1\n", None);
+    let error = of(folder.path(), Form::Plain).unwrap_err().to_string();
+    assert!(
+        error.contains("tiny_edges.csv:1: this may be a header or data (`1,b`)"),
+        "{error}"
+    );
+}
+
+#[test]
+fn empty_and_nan_labels_are_no_classes() {
+    let folder = folder("a,b\n1,2\n", "id,target\n1,\n2,7\n3,NaN\n4,10\n", None);
+    let data = of(folder.path(), Form::Plain).unwrap();
+    assert_eq!(data.labels.classes()[..], [None, Some(0), None, Some(1)]);
+    assert_eq!(data.classes, 2);
+}
+
+#[test]
+fn features_come_from_a_csv_file_that_is_named() {
+    let folder = folder("a,b\n1,2\n", "id,target\n1,0\n2,1\n", None);
+    let path = folder.path().join("x.csv");
+    let options = DatasetSpec {
+        features: Some(FeatureSource::File("x.csv".into())),
+        ..DatasetSpec::default()
+    };
+    let of = |text: &str| {
+        std::fs::write(&path, text).unwrap();
+        read(folder.path(), Form::Plain, &options, None)
+    };
+    let data = of("id,x,y\n2,0.5,1\n1,-3,4e-1\n").unwrap();
+    let values = vec![-3.0, 0.4, 0.5, 1.0];
+    assert_eq!(*data.features, Features::Dense { width: 2, values });
+    assert!(data.reading.notes.is_empty() && data.reading.files.contains(&path));
+    for (text, message) in [
+        ("id,x\n1,2\n", "x.csv: has no line for 1 of the 2 nodes"),
+        ("id,x\n1,2\n1,3\n", "x.csv:3: node 1 is there a second time"),
+        (
+            "id,x\n1,2\n3,3\n",
+            "x.csv:3: node 3 is not in the target file",
+        ),
+        (
+            "id,x,y\n1,2,nan\n2,3,1\n",
+            "x.csv:2: column 3: expected a number, and `nan` is not finite",
+        ),
+        (
+            "id\n1\n2\n",
+            "x.csv: expected a node id and at least one number",
+        ),
+    ] {
+        let error = of(text).unwrap_err().to_string();
+        assert!(error.contains(message), "{error}");
+    }
+}
+
+#[test]
+fn columns_are_found_by_name_as_the_twitch_graphs_need() {
+    let edges = "from,to,weight\n1,0,x\n";
+    let target = "id,days,mature,views,partner,new_id\n73045350,1459,False,7,False,1\n61573865,1629,True,3,True,0\n";
+    let folder = folder(edges, target, None);
+    let text = |text: &str| Some(text.to_owned());
+    let mut spec = DatasetSpec {
+        id: text("new_id"),
+        label: text("mature").map(LabelColumns::One),
+        source: text("from"),
+        target: text("to"),
+        features: Some(FeatureSource::Columns(vec![
+            "views".to_owned(),
+            "partner".to_owned(),
+        ])),
+        ..DatasetSpec::default()
+    };
+    let data = read(folder.path(), Form::Plain, &spec, None).unwrap();
+    assert_eq!((data.graph.nodes(), data.graph.edges()), (2, 2));
+    assert_eq!(data.labels.classes()[..], [Some(1), Some(0)]);
+    let values = vec![3.0, 1.0, 7.0, 0.0];
+    assert_eq!(*data.features, Features::Dense { width: 2, values });
+    spec.label = text("matur").map(LabelColumns::One);
+    let error = read(folder.path(), Form::Plain, &spec, None)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.ends_with("has no column `matur`, which `label` of [dataset] names; its columns: id, days, mature, views, partner, new_id"),
+        "{error}"
+    );
+    spec = DatasetSpec::default();
+    let error = read(folder.path(), Form::Plain, &spec, None)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("`source` and `target` of [dataset] name the columns"),
+        "{error}"
+    );
+}
