@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Bytes, CodecKey, NetError};
+use super::{Bytes, CodecKey, NetError, Way};
 
 /// Rows of floats, row after row: `[rows, width]`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -153,6 +153,12 @@ pub trait Codec: Send + Sync {
         width: usize,
         key: CodecKey,
     ) -> Result<Vec<f32>, NetError>;
+
+    /// Copies of the rows that go this way which sender and receiver keep from round to round, for
+    /// what a worker is said to hold. Default: none.
+    fn remembers(&self, _way: Way) -> [usize; 2] {
+        [0, 0]
+    }
 
     /// Whether decoding gives back the same bits for rows of any width.
     fn is_lossless(&self) -> bool;

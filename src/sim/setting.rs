@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use burn::tensor::Device;
 
-use super::{Cluster, ComputeTiming, Engine, SimError, TrainingConfig, WorkerDevice};
+use super::{Cluster, ComputeTiming, Engine, Memory, SimError, TrainingConfig, WorkerDevice};
 use crate::graph::{
     Batches, BoundaryCounts, BoundaryPlan, Chunks, Csr, Dataset, ExpectedGraph, Features, Labels,
     PartData, Partition, Peers, Shards, Steps, Task,
@@ -107,20 +107,31 @@ impl Setting {
         cut.sum::<usize>() / 2
     }
 
-    /// Bytes that a worker holds from the beginning to the end: features and edges of its own
-    /// nodes, with their numbers, and parameters with gradient and two moments of an optimiser.
-    pub fn always_holds(&self, rank: usize) -> u64 {
+    /// Bytes that a worker holds at most where its plan says this of what it holds: edges of own
+    /// nodes with their numbers; their features, if they are in no pass; parameters with gradient
+    /// and two moments of an optimiser.
+    pub(crate) fn holds(&self, rank: usize, memory: Memory) -> u64 {
         let part = &self.counts.parts[rank];
+        let features = if memory.reads_features {
+            0
+        } else {
+            self.feature_bytes(rank)
+        };
+        let edges = part.internal_edges + part.cut_edges;
+        // Of each row its number and its degree; of each edge its column.
+        let words = 2 * (part.owned + part.halo) + edges + 4 * self.model.parameters();
+        features + 4 * words as u64 + memory.kept + memory.pass
+    }
+
+    /// Bytes of the features of a worker's own nodes.
+    pub fn feature_bytes(&self, rank: usize) -> u64 {
         // A sparse value has its column's number beside it.
         let value = if self.counts.dense {
             self.dataset.features.value_bytes()
         } else {
             8
         };
-        let edges = part.internal_edges + part.cut_edges;
-        // Of each row its number and its degree; of each edge its column.
-        let words = 2 * (part.owned + part.halo) + edges + 4 * self.model.parameters();
-        (value * part.own_values + 4 * words) as u64
+        (value * self.counts.parts[rank].own_values) as u64
     }
 
     /// The network of the run, for engines.

@@ -138,14 +138,14 @@ fn half_precision_is_rounding_once_as_if_the_file_had_it() {
 }
 
 #[test]
-fn a_worker_is_planned_to_hold_what_its_features_take() {
+fn features_take_what_their_storage_takes() {
     let folder = tempfile::tempdir().expect("a folder");
     write(folder.path(), false);
     let [single, half, mapped] = ["f32", "f16", "mapped"].map(|storage| {
         let strategy = Case::strategy("full", "");
         let setting = case(folder.path(), storage).setting(strategy.as_ref());
         let ranks = 0..setting.workers();
-        ranks.map(|rank| setting.always_holds(rank)).sum::<u64>()
+        ranks.map(|rank| setting.feature_bytes(rank)).sum::<u64>()
     });
     let values = (NODES * WIDTH) as u64;
     assert_eq!((single - half, single - mapped), (2 * values, 4 * values));

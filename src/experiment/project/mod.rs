@@ -212,8 +212,7 @@ impl Watched {
         for (rank, most) in self.most.iter_mut().enumerate() {
             let memory = timeline.memory(rank);
             if memory.pass > 0 {
-                let always = self.setting.always_holds(rank);
-                *most = (*most).max(always + memory.kept + memory.pass);
+                *most = (*most).max(self.setting.holds(rank, memory));
             }
         }
     }

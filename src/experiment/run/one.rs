@@ -160,7 +160,7 @@ fn holds(fitted: &Fitted) -> u64 {
     let timeline = fitted.training.planner().next(None);
     let held = (0..timeline.workers()).map(|rank| {
         let memory = timeline.memory(rank);
-        fitted.setting.always_holds(rank) + memory.kept + memory.pass
+        fitted.setting.holds(rank, memory)
     });
     held.sum()
 }

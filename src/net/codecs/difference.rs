@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::net::{Bytes, Codec, CodecKey, CodecLane, NetError, RelativeError, Rows};
+use crate::net::{Bytes, Codec, CodecKey, CodecLane, NetError, RelativeError, Rows, Way};
 
 /// What the messages of one worker have told so far, by layer, lane and end.
 ///
@@ -102,6 +102,11 @@ impl Codec for Difference {
 
     fn encoded_bytes(&self, rows: usize, width: usize) -> Bytes {
         self.codec.encoded_bytes(rows, width)
+    }
+
+    /// What the receiver holds, on both ends.
+    fn remembers(&self, way: Way) -> [usize; 2] {
+        self.codec.remembers(way).map(|copies| copies + 1)
     }
 
     fn encode(&self, rows: &Rows<'_>, key: CodecKey) -> Vec<u8> {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use crate::net::{Bytes, Codec, CodecKey, CodecLane, NetError, RelativeError, Rows};
+use crate::net::{Bytes, Codec, CodecKey, CodecLane, NetError, RelativeError, Rows, Way};
 
 /// Squared norms of what was lost and of what there was; those of several messages add up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -109,6 +109,10 @@ impl Codec for Watched {
 
     fn message_bytes(&self, rows: usize, width: usize, key: CodecKey) -> Bytes {
         self.codec.message_bytes(rows, width, key)
+    }
+
+    fn remembers(&self, way: Way) -> [usize; 2] {
+        self.codec.remembers(way)
     }
 
     fn encode(&self, rows: &Rows<'_>, key: CodecKey) -> Vec<u8> {

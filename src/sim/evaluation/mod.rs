@@ -156,7 +156,7 @@ impl Evaluation {
         };
         for layer in 0..inference.layers {
             let inboxes = self.exchange(&rows, aside)?;
-            let pieces = self.pieces.iter_mut().zip(rows).zip(&inboxes);
+            let pieces = self.pieces.iter_mut().zip(rows).zip(inboxes);
             let outputs = pieces.map(|((piece, rows), inbox)| {
                 let input = piece.input(rows, inbox, &self.place)?;
                 let block = piece.block(inference.aggregation);

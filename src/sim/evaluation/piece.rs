@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::rows::{append_features, append_rows, packed_features, packed_rows};
+use super::rows::{append_features, below, packed_features, packed_rows};
 use super::scores::Tally;
 use crate::graph::{Features, Labels};
 use crate::model::{Aggregation, Block, Input, Matrix, Place};
@@ -108,7 +108,7 @@ impl Piece {
     pub(super) fn input(
         &mut self,
         rows: Option<Matrix>,
-        inbox: &Inbox,
+        inbox: Inbox,
         place: &Place,
     ) -> Result<Input, SimError> {
         match (&self.source, rows) {
@@ -119,12 +119,15 @@ impl Piece {
                 Ok(self.features.get_or_insert_with(input).clone())
             }
             (Source::Part(part), Some(rows)) => {
-                let halo = part.arrived(inbox)?;
-                Ok(Input::Dense(append_rows(rows, &halo, part.inputs, place)?))
+                let halo = below(&rows, &part.arrived(&inbox)?, part.inputs)?;
+                // Before the rows are put together: they are as large.
+                drop(inbox);
+                Ok(Input::Dense(rows.followed_by(halo, place)))
             }
             (Source::Part(part), None) => {
-                let halo = part.arrived(inbox)?;
+                let halo = part.arrived(&inbox)?;
                 let features = append_features(&part.shard.features, &halo, part.inputs)?;
+                drop(inbox);
                 Ok(Input::from_features(features, place))
             }
         }

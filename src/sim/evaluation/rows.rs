@@ -1,7 +1,7 @@
 //! Rows as they travel from their owners to who reads them in an evaluation, nothing rounded.
 
 use crate::graph::Features;
-use crate::model::{Matrix, Place};
+use crate::model::Matrix;
 use crate::net::{floats, to_bytes};
 use crate::sim::SimError;
 
@@ -44,18 +44,13 @@ pub(super) fn packed_features(features: &Features, sent: &[u32]) -> Vec<u8> {
     }
 }
 
-/// Own rows with those of the halo below, and zeros up to so many rows.
+/// The values of rows of the halo, and zeros, that make so many rows of `own`.
 ///
 /// # Errors
 /// If what arrived is not so many rows.
-pub(super) fn append_rows(
-    own: Matrix,
-    halo: &Arrived<'_>,
-    rows: usize,
-    place: &Place,
-) -> Result<Matrix, SimError> {
+pub(super) fn below(own: &Matrix, halo: &Arrived<'_>, rows: usize) -> Result<Vec<f32>, SimError> {
     let (before, width) = (own.rows(), own.width());
-    let mut values = Vec::new();
+    let mut values = Vec::with_capacity((rows - before) * width);
     for (count, bytes) in halo {
         if bytes.len() != 4 * count * width {
             return Err(broken());
@@ -63,7 +58,7 @@ pub(super) fn append_rows(
         values.extend(floats(bytes));
     }
     values.resize((rows - before) * width, 0.0);
-    Ok(own.followed_by(values, place))
+    Ok(values)
 }
 
 /// Own features with those of the halo below, and zeros up to so many rows.
@@ -90,6 +85,7 @@ pub(super) fn append_features(
             offsets.resize(rows + 1, values.len());
         }
         Features::Dense { values, .. } => {
+            values.reserve_exact((rows * width).saturating_sub(values.len()));
             for (count, bytes) in halo {
                 if bytes.len() != 4 * count * width {
                     return Err(broken());

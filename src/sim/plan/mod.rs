@@ -148,9 +148,7 @@ impl Timeline {
     pub(crate) fn memory(&self, rank: usize) -> Memory {
         let mut most = Memory::default();
         for stretch in &self.stretches {
-            let memory = stretch.workers[rank].memory();
-            most.kept = most.kept.max(memory.kept);
-            most.pass = most.pass.max(memory.pass);
+            most.join(stretch.workers[rank].memory());
         }
         most
     }

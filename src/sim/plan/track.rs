@@ -62,6 +62,17 @@ pub struct Memory {
     pub kept: u64,
     /// At the fullest moment of a pass over the layers; 0 where none was planned as one.
     pub pass: u64,
+    /// Whether the features of own nodes are part of the pass: it reads all of them.
+    pub reads_features: bool,
+}
+
+impl Memory {
+    /// What is held of either.
+    pub(super) fn join(&mut self, other: Self) {
+        self.kept = self.kept.max(other.kept);
+        self.pass = self.pass.max(other.pass);
+        self.reads_features |= other.reads_features;
+    }
 }
 
 impl Track {
@@ -83,6 +94,22 @@ impl Track {
     /// It holds so many bytes at the fullest moment of a pass over the layers.
     pub fn passes_with(&mut self, bytes: u64) {
         self.memory.pass = self.memory.pass.max(bytes);
+    }
+
+    /// Passes over the layers read all features of own nodes, which are held once.
+    pub fn reads_features(&mut self) {
+        self.memory.reads_features = true;
+    }
+
+    /// Bytes of the messages of these kinds that it sends in the epoch.
+    pub(crate) fn sends(&self, kinds: &[TrafficKind]) -> u64 {
+        let sent = self.phases.iter().map(|phase| match phase {
+            Phase::Start(exchange) if kinds.contains(&exchange.kind) => {
+                exchange.to.iter().map(|(_, bytes)| bytes.0).sum()
+            }
+            _ => 0,
+        });
+        sent.sum()
     }
 
     /// It computes.

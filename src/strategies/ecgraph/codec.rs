@@ -241,6 +241,14 @@ impl Codec for Compensated {
         }
     }
 
+    /// Rows that travelled whole and how they change, on both ends; what quantising gradients lost.
+    fn remembers(&self, way: Way) -> [usize; 2] {
+        match way {
+            Way::Forward => [2, 2],
+            Way::Back => [1, 0],
+        }
+    }
+
     fn encode(&self, rows: &Rows<'_>, key: CodecKey) -> Vec<u8> {
         match key.lane {
             None => self.buckets.encode(rows),

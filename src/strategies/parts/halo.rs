@@ -118,6 +118,11 @@ impl HaloExchange {
         outbox
     }
 
+    /// Features are sent no more: what was gathered of them is let go.
+    pub(crate) fn end_features(&mut self) {
+        self.outgoing_features = None;
+    }
+
     /// Waits for the features of the halo rows, and keeps them.
     ///
     /// # Errors

@@ -63,6 +63,9 @@ impl Whole {
             halo.finish_features(worker, wire, started)?;
         }
         let features = halo.features(worker, wire)?;
+        if sent.now.keeps_features {
+            halo.end_features();
+        }
         if let Some(wire) = &sent.ahead {
             let outbox = halo.outgoing_features(worker, wire);
             worker.count_under(epoch + 1)?;

@@ -21,7 +21,7 @@ use crate::sim::{
 };
 use crate::strategies::Training;
 use crate::strategies::parts::{
-    CodecState, Gradients, HaloExchange, Learner, LocalGraph, forward_error,
+    CodecState, Gradients, HaloExchange, Learner, LocalGraph, Wire, forward_error,
 };
 
 impl Training for Workers {
@@ -83,7 +83,7 @@ impl Training for Workers {
             worker.begin_epoch(epoch)?;
             let wire = self.wire(layer, &run.state);
             let input = match representation.take() {
-                None => run.halo.features(worker, Some(&wire))?,
+                None => run.features(worker, Some(&wire))?,
                 Some(rows) => Input::Dense(run.halo.forward(worker, layer, rows, &wire)?),
             };
             let sent = Sent {
@@ -165,6 +165,13 @@ impl Run {
         }
     }
 
+    /// What the first sub-model reads; it is sent once.
+    fn features(&mut self, worker: &mut Worker, wire: Option<&Wire>) -> Result<Input, SimError> {
+        let features = self.halo.features(worker, wire)?;
+        self.halo.end_features();
+        Ok(features)
+    }
+
     /// Saves the stage, and what is behind it.
     fn save(&self, worker: &Worker, stage: &Stage, into: &mut Saving) {
         (&self.state).save(into);
@@ -194,7 +201,7 @@ impl Run {
         self.done = done;
         let (over, width): (usize, usize) = from.saved().take()?;
         let input = if layer == 0 {
-            self.halo.features(from.worker(), None)?
+            self.features(from.worker(), None)?
         } else {
             let values = from.saved().floats()?;
             Input::Dense(Matrix::from_values(values, width, from.worker().place()))

@@ -8,7 +8,9 @@ use crate::graph::{Csr, SampledLayer, Sampler, View, seeds_of, shuffled};
 use crate::model::{BlockShape, InputShape, Work, parameter_shapes};
 use crate::sim::{Decision, Planner, Timeline, Track};
 use crate::strategies::parts::gradients::LearnerPlan;
-use crate::strategies::parts::plan::{Arrivals, CrossingPlan, receive_features, send_features};
+use crate::strategies::parts::plan::{
+    Arrivals, CrossingPlan, memory_alone, receive_features, send_features, stored,
+};
 
 /// The plan of a training.
 pub(super) struct WorkersPlanner {
@@ -80,6 +82,19 @@ impl WorkersPlanner {
         let part = &setting.counts.parts[rank];
         let (inputs, edges) = (part.owned + part.halo, part.internal_edges + part.cut_edges);
         BlockShape::of(part.owned, inputs, edges, setting.model.aggregation())
+    }
+
+    /// What a worker holds while it trains a sub-model: the features of all rows that are there
+    /// from the beginning to the end, and above the first the rows that are read.
+    fn hold(&self, track: &mut Track, rank: usize, layer: usize) {
+        let features = stored(self.input(rank, 0));
+        let rows = if layer > 0 {
+            stored(self.input(rank, layer))
+        } else {
+            0
+        };
+        track.reads_features();
+        track.keeps(features + rows);
     }
 
     /// The rows of a sub-model's input, once.
@@ -184,6 +199,7 @@ impl Planner for WorkersPlanner {
             if round == 0 {
                 self.receive(track, rank, layer);
             }
+            self.hold(track, rank, layer);
             let whole = (self.block(rank), self.input(rank, layer));
             let mut order = Vec::new();
             if let Some(batches) = &setting.batches {
@@ -197,6 +213,8 @@ impl Planner for WorkersPlanner {
                     Some(_) => self.draw(track, rank, layer, &order, step),
                 };
                 if let Some((block, input)) = reads {
+                    let headed = layer + 1 < model.layers();
+                    track.passes_with(memory_alone(model, layer, block, input, headed));
                     let works = SubModel::step_work(model, layer, block, input);
                     for work in works {
                         track.compute(work);

@@ -8,7 +8,7 @@ use super::share::{Drawn, HaloEdges};
 use super::{Arrivals, Crosses, CrossingPlan, LayerPlan, PassPlan};
 use crate::graph::{BatchForm, PartCounts, Peers};
 use crate::model::{BlockShape, InputShape, Work};
-use crate::net::{TrafficKind, Way};
+use crate::net::{TrafficKind, Way, f32_bytes};
 use crate::sim::{Decision, Planner, Setting, Timeline, Track};
 use crate::strategies::parts::gradients::LearnerPlan;
 use crate::strategies::parts::{BoundaryShare, EpochExchange, When, Wire};
@@ -350,7 +350,58 @@ impl ExchangePlanner {
             features: Some(features),
             by_layer: self.when.gradients_overlap,
         };
+        track.reads_features();
         pass.write(track, rank);
+        self.keep(track, rank, crossing, wires);
+    }
+
+    /// What is held beside a pass.
+    fn keep(
+        &self,
+        track: &mut Track,
+        rank: usize,
+        crossing: &CrossingPlan,
+        wires: &[Option<Wire>],
+    ) {
+        let mut kept = 0;
+        if self
+            .sending
+            .as_ref()
+            .is_some_and(|sending| !sending.keeps_features)
+        {
+            // Features that are sent anew are gathered once.
+            let rows = self.setting.counts.parts[rank].sent_rows();
+            kept += f32_bytes(rows * self.setting.model.features()).0;
+        }
+        if self.when.staleness.is_some() {
+            // Until they are waited for, which is an epoch later.
+            let late = [TrafficKind::Activation, TrafficKind::ActivationGradient];
+            kept += track.sends(&late);
+        }
+        for (layer, wire) in wires.iter().enumerate() {
+            let Some(wire) = wire else { continue };
+            let (width, both) = (
+                self.setting.model.layer(layer).width(wire.form),
+                layer > 0 || wire.takes_product(),
+            );
+            let ways = [
+                (Way::Forward, &crossing.sends, &crossing.receives),
+                (Way::Back, &crossing.receives, &crossing.sends),
+            ];
+            for (way, sends, receives) in ways.into_iter().take(if both { 2 } else { 1 }) {
+                // What a codec goes by.
+                for (copies, rows) in wire.codec.remembers(way).into_iter().zip([sends, receives]) {
+                    let rows = rows.iter().map(|&(_, rows)| rows).sum::<usize>();
+                    kept += f32_bytes(copies * rows * width).0;
+                }
+                if self.when.kept.is_some() && both {
+                    // What came last, to be used again.
+                    let came = messages(wire, rank, way, receives, width);
+                    kept += came.iter().map(|(_, bytes)| bytes.0).sum::<u64>();
+                }
+            }
+        }
+        track.keeps(kept);
     }
 
     /// The sum of gradients, if it is not part of the pass, and the update.

@@ -1,25 +1,30 @@
 //! What a pass over the layers holds at its fullest moment.
 //!
-//! That is when the way back begins: all that it needs of the way forward is there, and the
-//! gradients of the widest layer come on top. With i inputs, o outputs, widths w and w', and rows
-//! of width d between product and aggregation, a layer keeps
+//! That is on the way back, in the layer where what is still there of the way forward and the
+//! gradients of that moment are most together. With i inputs (of a layer whose product crosses the
+//! cut: the rows made here), o outputs, widths w and w', rows of width t between product and
+//! aggregation and of width g in the aggregation (w where it stands first, else t), a layer keeps
 //!
 //! ```text
-//!   its input                    i · w      features as they are stored; of the layer below only
-//!                                           where others' rows stand beside its own
-//!   the same after dropout       i · w      where there is dropout
-//!   its output                   o · w'
-//!   with attention               heads      for each entry of the block, and its product and
-//!                                           output once more
-//!   of two products (`gin`)      o · h      between them
-//!   its block, both directions   16 bytes an entry; equal blocks are held once
+//!   its input               i · w     features as they are stored; of the layer below only where
+//!                                     others' rows stand beside its own
+//!   the same after dropout  i · w     where there is dropout
+//!   its output              o · w'
+//!   sums                    o · w     where the aggregation stands first
+//!   with attention          i · t and the entries' scores by head, with dropout three times these
+//!   of two products         o · t     between them (`gin`)
+//!   its block, both ways    16 bytes an entry; equal blocks are held once
 //! ```
 //!
-//! of 4 bytes a value. Gradients take as much as its input, product and output together; with
-//! attention, or where a layer adds own rows to what is gathered, as much as three outputs. What a
-//! product makes on its way to the sum over neighbours is let go.
+//! of 4 bytes a value, and on the way back, when what the layers above kept is gone, gradients
 //!
-//! `docs/scale.md` holds it against what runs took.
+//! ```text
+//!   gcn, gin   of the rows that are gathered, and of the input, or the output if that is larger
+//!   sage       of those; of the own rows' input, and once more of the input, where they are added
+//!   gat        of those and the output, and twice the scores
+//! ```
+//!
+//! `docs/scale.md` holds it against what was allocated.
 
 use crate::model::{BlockShape, InputShape, ModelKind, ModelSpec};
 
@@ -33,67 +38,125 @@ pub fn stored(features: InputShape) -> u64 {
     features.stored as u64 * each
 }
 
-/// Bytes that a pass over these blocks holds.
-pub fn of(
+/// A layer of a pass.
+#[derive(Clone, Copy)]
+pub(super) struct Held {
+    /// Sizes of its block.
+    pub(super) block: BlockShape,
+    /// The rows made here, where their product crosses the cut.
+    pub(super) made: Option<usize>,
+}
+
+/// Bytes that a pass over these layers holds.
+pub(super) fn of(
     model: &ModelSpec,
-    blocks: impl Iterator<Item = BlockShape>,
+    layers: impl Iterator<Item = Held>,
     features: Option<InputShape>,
 ) -> u64 {
     let (mut kept, mut most, mut last) = (0, 0, BlockShape::default());
-    for (layer, block) in blocks.enumerate() {
-        if block != last {
-            kept += block.entries as u64 * ENTRY;
+    let mut graph = 0;
+    for (layer, held) in layers.enumerate() {
+        if held.block != last {
+            graph += held.block.entries as u64 * ENTRY;
         }
-        let layer = of_layer(model, layer, block, features);
+        let rows = held.made.unwrap_or(held.block.inputs);
+        let constant = features.filter(|_| layer == 0);
+        let bytes = of_layer(model, layer, held, constant);
         // Rows of the layer below are read where they lie.
-        let there = last.outputs == block.inputs && last.outputs > 0;
-        kept += if there { 0 } else { layer.input } + layer.kept;
-        most = most.max(layer.gradients);
-        last = block;
+        let there = last.outputs == rows && last.outputs > 0;
+        kept += if there { 0 } else { bytes.input } + bytes.kept;
+        most = most.max(kept + bytes.gradients);
+        kept += bytes.output;
+        last = held.block;
     }
-    kept + most
+    graph + most.max(kept)
+}
+
+/// Bytes that a layer holds that is trained alone on rows which are held anyway, with a
+/// normalisation, an activation and a linear head on its output where `headed`.
+pub(crate) fn alone(
+    model: &ModelSpec,
+    layer: usize,
+    block: BlockShape,
+    input: InputShape,
+    headed: bool,
+) -> u64 {
+    let bytes = of_layer(model, layer, Held { block, made: None }, Some(input));
+    let above = if headed { 3 * bytes.output } else { 0 };
+    block.entries as u64 * ENTRY + bytes.kept + bytes.output + above.max(bytes.gradients)
 }
 
 /// Bytes of a layer.
 struct Layer {
     input: u64,
-    /// What is kept for the way back beside it.
+    /// What is kept for the way back beside it, and beside the output.
     kept: u64,
+    output: u64,
     gradients: u64,
 }
 
 fn of_layer(
     model: &ModelSpec,
     layer: usize,
-    block: BlockShape,
-    features: Option<InputShape>,
+    Held { block, made }: Held,
+    constant: Option<InputShape>,
 ) -> Layer {
     let bytes = |rows: usize, width: usize| (rows * width) as u64 * VALUE;
-    let (input, dropout) = if layer == 0 {
-        (features.map_or(0, stored), model.input_dropout)
+    let (spec, rows) = (model.layer(layer), made.unwrap_or(block.inputs));
+    let learned = layer > 0 && constant.is_none();
+    let input = match constant {
+        Some(rows) => stored(rows),
+        None if learned => bytes(rows, spec.inputs),
+        None => 0,
+    };
+    let dropout = if layer == 0 {
+        model.input_dropout
     } else {
-        (bytes(block.inputs, model.widths[layer]), model.dropout)
+        model.dropout
     };
     let dropped = if dropout > 0.0 { input } else { 0 };
-    let product = bytes(block.inputs, model.layer(layer).transformed());
-    let output = bytes(block.outputs, model.widths[layer + 1]);
-    let attention = match model.attention_heads() {
-        0 => 0,
-        heads => bytes(block.entries, heads) + product + output,
+    let output = bytes(block.outputs, spec.outputs);
+    let between = spec.transformed();
+    let dense = learned || constant.is_some_and(|rows| rows.dense);
+    let gathers = matches!(spec.kind, ModelKind::Gcn | ModelKind::Sage | ModelKind::Gin);
+    let sums_first = gathers && made.is_none() && dense && spec.inputs < between;
+    // What is not learned, as features, has no gradient, nor have its sums.
+    let (of_input, gathered) = match (learned, sums_first) {
+        (false, true) => (0, 0),
+        (false, false) => (0, bytes(block.inputs, between)),
+        (true, true) => (input, input),
+        (true, false) => (input, bytes(block.inputs, between)),
     };
-    let between = match model.kind {
-        ModelKind::Gin => bytes(block.outputs, model.hidden()),
-        _ => 0,
+    let sums = if sums_first {
+        bytes(block.outputs, spec.inputs)
+    } else {
+        0
     };
-    let sums = matches!(
-        model.kind,
-        ModelKind::Sage | ModelKind::SagePool | ModelKind::Gat
-    );
-    // Features have no gradient.
-    let of_input = if layer == 0 { 0 } else { input };
+    let scores = bytes(block.entries, model.attention_heads());
+    let kept = match spec.kind {
+        ModelKind::Gcn | ModelKind::Sage | ModelKind::SagePool => sums,
+        ModelKind::Gat => {
+            let scores = scores * if model.dropout > 0.0 { 3 } else { 1 };
+            bytes(block.inputs, between) + scores
+        }
+        ModelKind::Gin => sums + bytes(block.outputs, between),
+    };
+    let gradients = match spec.kind {
+        ModelKind::Gcn | ModelKind::Gin => gathered + of_input.max(output),
+        ModelKind::Sage | ModelKind::SagePool => {
+            let of_own = if learned {
+                bytes(block.outputs, spec.inputs)
+            } else {
+                output
+            };
+            of_own + gathered + (2 * of_input).max(output)
+        }
+        ModelKind::Gat => gathered + output + of_input + 2 * scores,
+    };
     Layer {
         input,
-        kept: dropped + output + attention + between,
-        gradients: of_input + product + output * if sums { 3 } else { 1 },
+        kept: dropped + kept,
+        output,
+        gradients,
     }
 }

@@ -29,7 +29,8 @@ pub use crossing::{
 pub use each::{pass_alone, pass_over, plan_each};
 pub use exchange::{ExchangePlanner, Exchanges, Sending};
 pub use features::Arrivals;
-pub use memory::{of as pass_memory, stored};
+pub(crate) use memory::alone as memory_alone;
+pub use memory::stored;
 pub use pass::{Crosses, LayerPlan, PassPlan};
 pub use requests::{Asks, ask_owners, exchange_features, finish_asking, start_asking};
 pub use steps::{PlannedSteps, StepPlanner};

@@ -1,6 +1,7 @@
 //! What a [`Pass`](super::super::Pass) does.
 
-use super::{CrossingPlan, memory};
+use super::CrossingPlan;
+use super::memory::{self, Held};
 use crate::model::{BlockShape, InputShape, ModelSpec, RowForm, Work};
 use crate::net::TrafficKind;
 use crate::sim::Track;
@@ -67,8 +68,11 @@ impl<'a> PassPlan<'a> {
 
     /// Writes down what worker `rank` does.
     pub fn write(&self, track: &mut Track, rank: usize) {
-        let blocks = self.layers.iter().map(|layer| layer.block);
-        track.passes_with(memory::of(self.model, blocks, self.features));
+        let layers = self.layers.iter().map(|layer| Held {
+            block: layer.block,
+            made: layer.product().map(|crosses| crosses.plan.made),
+        });
+        track.passes_with(memory::of(self.model, layers, self.features));
         let mut there: Vec<There> = Vec::with_capacity(self.layers.len());
         for (layer, part) in self.layers.iter().enumerate() {
             let made = match there.last() {

@@ -1,6 +1,6 @@
 //! What a [`SummedPass`](super::super::SummedPass) does.
 
-use super::memory;
+use super::memory::{self, Held};
 use crate::model::{BlockShape, InputShape, ModelSpec, Work};
 use crate::net::{TrafficKind, f32_bytes};
 use crate::sim::Track;
@@ -21,11 +21,13 @@ impl SummedPlan<'_> {
     pub(crate) fn write(&self, track: &mut Track, total: &dyn Fn(&mut Track, Lane)) {
         let (model, rows) = (self.model, self.block.outputs);
         let features = InputShape::dense(rows, model.features());
-        track.keeps(f32_bytes(features.stored).0);
         let layers = 0..model.layers();
         let totals = f32_bytes(rows * model.widths[..model.layers()].iter().sum::<usize>()).0;
-        let blocks = layers.clone().map(|_| self.block);
-        track.passes_with(memory::of(model, blocks, Some(features)) + totals);
+        let held = layers.clone().map(|_| Held {
+            block: self.block,
+            made: None,
+        });
+        track.passes_with(memory::of(model, held, Some(features)) + totals);
         for layer in layers.clone() {
             track.compute(self.before(layer));
             total(track, forward_lane(layer));
