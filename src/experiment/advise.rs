@@ -223,7 +223,9 @@ impl Adviser<'_> {
         let seconds = |(_, advised): &(Cell, Advised)| advised.projection.simulated_seconds;
         ranking.sort_by(|a, b| seconds(a).total_cmp(&seconds(b)));
         let Some((_, first)) = ranking.first() else {
-            // What is wrong with all of them is said as `project` would say it.
+            // Where memory is not what is wrong with any of them, it is said as `project` would.
+            let too_large = |left: &LeftOut| matches!(left.why, Why::Memory { .. });
+            let failed = failed.filter(|_| !left_out.iter().any(too_large));
             return failed.map_or_else(|| Ok(none_fits(setting, listed, left_out)), Err);
         };
         let (dataset, workers) = (first.projection.dataset.clone(), first.projection.workers);

@@ -158,6 +158,11 @@ impl CodedRows {
         self.appended.extend_from_slice(rows);
     }
 
+    /// Makes room for so many more rows, and for no others.
+    pub(crate) fn reserve(&mut self, rows: usize) {
+        self.appended.reserve_exact(rows * self.width);
+    }
+
     /// The values of these rows, one row after another.
     ///
     /// # Panics

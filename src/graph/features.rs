@@ -342,6 +342,16 @@ impl Features {
         dense
     }
 
+    /// Makes room for so many more rows, and for no others; none where how much they take depends
+    /// on what they are.
+    pub(crate) fn reserve(&mut self, rows: usize) {
+        match self {
+            Self::Coded(before) => before.reserve(rows),
+            Self::Dense { width, values } => values.reserve_exact(rows * *width),
+            Self::Sparse { .. } => {}
+        }
+    }
+
     /// Appends dense rows, `[rows * width]`, in the form of the rows that are here: zeros are
     /// dropped from the sparse form, and nothing is rounded.
     pub fn append(&mut self, rows: &[f32]) {

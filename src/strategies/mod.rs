@@ -35,5 +35,6 @@ mod varco;
 pub use registration::{Registration, options};
 pub use registry::Registry;
 pub use strategy::{
-    BatchUse, Needs, OptionError, OptionInfo, Strategy, StrategyInfo, Training, run, run_keeping,
+    BatchUse, Needs, NeedsOfOthers, OptionError, OptionInfo, Strategy, StrategyInfo, Training, run,
+    run_keeping,
 };

@@ -59,12 +59,11 @@ pub trait Strategy: Send + Sync {
         false
     }
 
-    /// Whether it trains, with or without mini-batches, from shards: of its own part a worker has
-    /// everything, and of the others the [`BoundaryCounts`](crate::graph::BoundaryCounts) alone.
-    /// Default: no, it looks at more.
-    fn trains_from_shards(&self, batches: bool) -> bool {
+    /// What it has to know of the parts of others, with or without mini-batches, where a worker has
+    /// its own shard alone. Default: all of the graph, so that it does not train from shards.
+    fn needs_of_others(&self, batches: bool) -> NeedsOfOthers {
         let _ = batches;
-        false
+        NeedsOfOthers::Graph
     }
 
     /// The sizes of a layer as it is trained here, for devices that hold so much and no more.
@@ -79,6 +78,26 @@ pub trait Strategy: Send + Sync {
     /// # Errors
     /// An explanation with the option's name.
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError>;
+}
+
+/// What a strategy has to know of the parts of other workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NeedsOfOthers {
+    /// How much there is: [`BoundaryCounts`](crate::graph::BoundaryCounts).
+    Counts,
+    /// Whose rows cross: the lists of nodes of a [`BoundaryPlan`](crate::graph::BoundaryPlan), 4
+    /// bytes for each node and 12 for each boundary row.
+    Boundary,
+    /// Edges or features, too.
+    Graph,
+}
+
+impl NeedsOfOthers {
+    /// [`Self::Counts`] where all nodes train at once, and all of the graph in mini-batches, which
+    /// are drawn from it.
+    pub(crate) const fn counts(batches: bool) -> Self {
+        if batches { Self::Graph } else { Self::Counts }
+    }
 }
 
 /// What a strategy needs of an experiment.

@@ -225,6 +225,16 @@ fn processes_that_have_a_shard_each_train_what_the_simulation_trains_on_the_grap
         kind = "retexo"
         rounds_per_layer = 3
         [[strategy]]
+        kind = "grappa"
+        repartition_every = 1
+        chunking = "partition"
+        [[strategy]]
+        kind = "grappa"
+        label = "in batches"
+        repartition_every = 2
+        chunking = "partition"
+        with = { "training.batch" = { size = 20, fanouts = [5, 5] } }
+        [[strategy]]
         kind = "sancus"
         [[strategy]]
         kind = "ecgraph"

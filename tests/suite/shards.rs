@@ -8,14 +8,15 @@ use crate::command::{EXPERIMENT, folder_with, grapevine};
 use crate::common::{CORA, Case, losses};
 use grapevine::experiment::Tables;
 use grapevine::graph::{
-    BoundaryPlan, DatasetSpec, Divided, Part, Partition, PartitionMethod, Sharding, Shards,
+    Batches, BoundaryPlan, Csr, DatasetSpec, Divided, Part, Partition, PartitionMethod, Sharding,
+    Shards,
 };
 use grapevine::model::ModelKind;
 use grapevine::sim::{Outcome, Setting};
-use grapevine::strategies::{self, Strategy};
+use grapevine::strategies::{self, NeedsOfOthers, Strategy};
 
 /// Strategies that need no more than a part and numbers.
-const FROM_SHARDS: [(&str, &str); 25] = [
+const FROM_SHARDS: [(&str, &str); 32] = [
     ("full", ""),
     ("full", "cache_features = false\noverlap = true"),
     ("isolated", ""),
@@ -53,6 +54,25 @@ const FROM_SHARDS: [(&str, &str); 25] = [
         "varco",
         "schedule = { kind = \"adaptive-validation\", from = 8 }",
     ),
+    ("grappa", "repartition_every = 2"),
+    ("grappa", "repartition_every = 1\nhalo = false"),
+    ("grappa", "schedule = \"fixed\"\nhalo_degrees = \"seen\""),
+    (
+        "grappa",
+        "repartition_every = 1\nnormalise = \"rho\"\nweight = \"node_ht\"",
+    ),
+    (
+        "grappa",
+        "repartition_every = 3\nhalo = false\nremote_sampling = 0.5",
+    ),
+    (
+        "grappa",
+        "weight = \"batch_gram\"\nshrinkage = \"james_stein\"",
+    ),
+    (
+        "grappa",
+        "weight = \"edge_ht\"\ngradients = { every = 2, average = \"models\" }",
+    ),
 ];
 
 /// Writes the parts of a setting into a folder.
@@ -73,7 +93,12 @@ fn write(setting: &Setting, folder: &Path) {
 
 /// The setting on shards: with the whole graph beside them, as one process has it, or without, as
 /// each of several processes.
-fn from_shards(setting: &Setting, folder: &Path, with_graph: bool) -> Arc<Setting> {
+fn from_shards(
+    setting: &Setting,
+    folder: &Path,
+    with_graph: bool,
+    others: NeedsOfOthers,
+) -> Arc<Setting> {
     let shards = Arc::new(Shards::open(folder).expect("shards"));
     let counts = shards.counts();
     let base = Setting {
@@ -94,12 +119,23 @@ fn from_shards(setting: &Setting, folder: &Path, with_graph: bool) -> Arc<Settin
         parts: counts.workers(),
         assignment: Vec::new(),
     };
-    let boundary = BoundaryPlan {
-        parts: vec![Part::default(); counts.workers()],
-        nodes: counts.nodes,
-        edges: counts.edges,
+    let boundary = match others {
+        NeedsOfOthers::Boundary => BoundaryPlan::clone(&setting.boundary),
+        _ => BoundaryPlan {
+            parts: vec![Part::default(); counts.workers()],
+            nodes: counts.nodes,
+            edges: counts.edges,
+        },
     };
+    let batches = base.batches.as_ref().map(|batches| {
+        Arc::new(Batches {
+            graph: Arc::new(Csr::undirected(0, std::iter::empty())),
+            train: Vec::new(),
+            ..Batches::clone(batches)
+        })
+    });
     Arc::new(Setting {
+        batches,
         dataset: Arc::new(shards.outline()),
         partition: Arc::new(partition),
         boundary: Arc::new(boundary),
@@ -116,14 +152,16 @@ fn train(strategy: &dyn Strategy, setting: &Arc<Setting>) -> Outcome {
 /// Trains on a graph and on its shards; losses, scores, bytes and times are equal.
 fn assert_same(case: &Case, kind: &str, options: &str) {
     let strategy = Case::strategy(kind, options);
-    assert!(strategy.trains_from_shards(false), "{kind} {options}");
+    let batches = case.batch.is_some();
+    let others = strategy.needs_of_others(batches);
+    assert_ne!(others, NeedsOfOthers::Graph, "{kind} {options}");
     let setting = case.setting(strategy.as_ref());
     let folder = tempfile::tempdir().expect("a folder");
     write(&setting, folder.path());
     let expected = train(strategy.as_ref(), &setting);
     for with_graph in [true, false] {
         let what = format!("{kind} {options}, graph {with_graph}");
-        let setting = from_shards(&setting, folder.path(), with_graph);
+        let setting = from_shards(&setting, folder.path(), with_graph, others);
         let found = train(strategy.as_ref(), &setting);
         let bits = |outcome| losses(outcome).into_iter().map(f64::to_bits);
         assert!(bits(&found).eq(bits(&expected)), "{what}");
@@ -154,6 +192,18 @@ fn strategies_train_from_shards_what_they_train_from_the_graph() {
 }
 
 #[test]
+fn chunks_train_in_mini_batches_from_shards_as_from_the_graph() {
+    let case = Case {
+        workers: 3,
+        ..Case::in_batches()
+    };
+    assert_same(&case, "grappa", "repartition_every = 2");
+    let own =
+        "repartition_every = 1\nhalo = false\nshrinkage = \"james_stein\"\nweight = \"batch_mean\"";
+    assert_same(&case, "grappa", own);
+}
+
+#[test]
 fn so_they_do_with_sparse_and_halved_features_several_labels_and_other_models() {
     let halved = "synthetic = { kind = 'rmat', scale = 7, edge_factor = 4, classes = 3, features = 6 }\nfeature_storage = 'f16'";
     let several = "synthetic = { kind = 'sbm', nodes = 120, classes = 3, features = 10, degree_within = 4.0, degree_between = 2.0, labels = 5 }";
@@ -174,6 +224,7 @@ fn so_they_do_with_sparse_and_halved_features_several_labels_and_other_models() 
             ("full", "cache_features = false"),
             ("bns", ""),
             ("retexo", ""),
+            ("grappa", "repartition_every = 1"),
         ] {
             assert_same(&case, name, options);
         }
@@ -271,7 +322,7 @@ fn what_does_not_fit_shards_is_refused_in_a_sentence() {
     };
     let other = "is 4, and the shards are of 3 parts: write `workers = 3`";
     refused(4, "", &[], other);
-    for kind in ["grappa", "llcg", "cluster", "fedgcn"] {
+    for kind in ["llcg", "cluster", "fedgcn"] {
         let entry = format!("[[strategy]]\nkind = \"{kind}\"\n");
         refused(
             3,
@@ -280,6 +331,8 @@ fn what_does_not_fit_shards_is_refused_in_a_sentence() {
             "looks at more of the graph than a worker's own shard",
         );
     }
+    let chunks = "[[strategy]]\nkind = \"grappa\"\nchunks = 6\n";
+    refused(3, chunks, &[], "trains on parts of its own");
     let batch = "training.batch={ size = 10, fanouts = [2, 2] }";
     let only = "strategy=[{ kind = \"full\" }]";
     refused(3, "", &[batch, only, "claim=[]"], "trains in mini-batches");

@@ -8,10 +8,12 @@ use super::super::config::{Cell, ConfigError};
 use super::counted::empty;
 use super::refusals::{fits, misfit, trains};
 use super::{Parts, Preparation};
-use crate::graph::{Dataset, DatasetSpec, GraphError, Metric, Partition, PartitionMethod, Shards};
+use crate::graph::{
+    Batches, Dataset, DatasetSpec, GraphError, Metric, Partition, PartitionMethod, Shards,
+};
 use crate::model::{LayerSpec, ModelSpec};
-use crate::sim::{Setting, divide};
-use crate::strategies::{Needs, Strategy};
+use crate::sim::{Setting, Timing, divide};
+use crate::strategies::{Needs, NeedsOfOthers, Strategy};
 
 impl Preparation<'_> {
     /// A cell whose graph was divided before. One process has all of it; where each worker is a
@@ -33,7 +35,10 @@ impl Preparation<'_> {
         if alone {
             shards.check(self.engine.rank()).map_err(wrong)?;
         }
-        let outline = alone || self.plans || self.numbers;
+        let lists = others(cell, strategy) == NeedsOfOthers::Boundary;
+        // The work of what looks at lists follows from the edges.
+        let models = matches!(settings.compute.timing, Timing::Modelled(_));
+        let outline = alone || ((self.plans || self.numbers) && !(lists && models));
         let (workers, counts) = (shards.workers(), shards.counts());
         let (dataset, partition, boundary) = if outline {
             let held = counts.parts.iter().cloned();
@@ -41,7 +46,12 @@ impl Preparation<'_> {
                 parts: workers,
                 assignment: Vec::new(),
             };
-            let boundary = Arc::new(empty(held, counts.nodes, counts.edges));
+            let boundary = if lists {
+                shards.boundary().map_err(wrong)?
+            } else {
+                empty(held, counts.nodes, counts.edges)
+            };
+            let boundary = Arc::new(boundary);
             (self.outline(&shards), Arc::new(partition), boundary)
         } else {
             let whole = shards.whole().map_err(wrong)?;
@@ -64,7 +74,15 @@ impl Preparation<'_> {
         let model = ModelSpec::new(&settings.model, dataset.features.width(), dataset.classes);
         let layer = |layer| strategy.layer(&model, layer);
         let layers: Vec<LayerSpec> = (0..model.layers()).map(layer).collect();
-        let setting = self.assemble(cell, seed, dataset, parts, None, Vec::new())?;
+        let batches = settings.training.batch.as_ref().map(|spec| {
+            Arc::new(Batches {
+                spec: spec.clone(),
+                graph: Arc::clone(&dataset.graph),
+                train: dataset.split.train.clone(),
+                seed,
+            })
+        });
+        let setting = self.assemble(cell, seed, dataset, parts, batches, Vec::new())?;
         let setting = Setting {
             shards: Some(shards),
             ..setting
@@ -96,6 +114,11 @@ impl Preparation<'_> {
             Err(never) => match never {},
         }
     }
+}
+
+/// What the strategy has to know of other parts.
+fn others(cell: &Cell, strategy: &dyn Strategy) -> NeedsOfOthers {
+    strategy.needs_of_others(cell.settings.training.batch.is_some())
 }
 
 /// The part that a process has, as a data set of its own.
@@ -146,9 +169,8 @@ fn suits(
             return Err(cell.refuse(&format!("partition.{key}"), what));
         }
     }
-    let batches = cell.settings.training.batch.is_some();
-    if !strategy.trains_from_shards(batches) {
-        let what = if batches {
+    if others(cell, strategy) == NeedsOfOthers::Graph {
+        let what = if cell.settings.training.batch.is_some() {
             "trains in mini-batches, which are drawn from the whole graph, and a worker has its own shard alone: leave out \
              `training.batch`, or name the graph itself in [dataset]"
         } else {
@@ -156,6 +178,16 @@ fn suits(
              itself in [dataset], or take a strategy that exchanges boundary rows"
         };
         return Err(cell.refuse_option(None, what));
+    }
+    let method = needs.partition.method;
+    if ![asked.method, made.method].contains(&method) {
+        let what = format!(
+            "deals out nodes by \"{}\", and the shards are cut by \"{}\": write `chunking = \"partition\"`, or divide the \
+             graph anew",
+            method.name(),
+            made.method.name()
+        );
+        return Err(cell.refuse_option(None, &what));
     }
     if needs.partition.workers != workers {
         let what = "trains on parts of its own, and the shards are cut: name the graph itself in [dataset]";

@@ -8,7 +8,7 @@ use super::array::FileSum;
 use super::{PartData, Shards, Storage, folder_of};
 use crate::graph::coded::CodedRows;
 use crate::graph::loaders::{Element, Table, table};
-use crate::graph::{Csr, Features, GraphError, Labels, Part, Peers, Several, Split};
+use crate::graph::{BoundaryPlan, Csr, Features, GraphError, Labels, Part, Peers, Several, Split};
 
 impl Shards {
     /// Holds all files of a part against their hashes, of which each is read once.
@@ -30,26 +30,17 @@ impl Shards {
     pub(crate) fn part(&self, rank: usize) -> Result<PartData, GraphError> {
         let files = PartFiles { of: self, rank };
         let counts = &self.meta.parts[rank].counts;
-        let nodes = self.meta.data.nodes;
-        let owned = files.ids("owned.npy", nodes)?;
-        let halo = files.ids("halo.npy", nodes)?;
-        let halo_rows = files.ids("halo_rows.npy", nodes)?;
-        let rows = owned.len() + halo.len();
-        let receives = of_peers(files.ranges("halo_offsets.npy", halo.len())?);
-        let sent = files.ids("sends.npy", owned.len())?;
-        let sends = files.ranges("send_offsets.npy", sent.len())?;
+        let part = self.lists(rank)?;
+        let rows = part.owned.len() + part.halo.len();
         let offsets = files.places("indptr.npy")?;
         let neighbours = files.ids("indices.npy", rows)?;
         let Some(adjacency) = Csr::from_rows(rows, offsets, neighbours) else {
             return Err(files.wrong("indptr.npy", "is no list of rows of indices.npy"));
         };
-        let degrees = files.ids("degrees.npy", nodes.max(1))?;
+        let degrees = files.ids("degrees.npy", self.meta.data.nodes.max(1))?;
         let features = files.features()?;
         let labels = files.labels()?;
-        let lengths = [
-            ("owned.npy", owned.len(), counts.owned),
-            ("halo.npy", halo.len(), counts.halo),
-            ("halo_rows.npy", halo_rows.len(), counts.halo),
+        files.have([
             ("indptr.npy", adjacency.nodes(), counts.owned),
             (
                 "indices.npy",
@@ -59,33 +50,7 @@ impl Shards {
             ("degrees.npy", degrees.len(), rows),
             ("features", features.rows(), counts.owned),
             ("labels.npy", labels.len(), counts.owned),
-        ];
-        for (name, there, said) in lengths {
-            if there != said {
-                let what = format!("has {there} rows, and meta.json says {said}");
-                return Err(files.wrong(name, &what));
-            }
-        }
-        for (peer, range) in receives.iter() {
-            let most = self.meta.parts[peer].counts.owned;
-            if halo_rows[range.clone()]
-                .iter()
-                .any(|&row| row as usize >= most)
-            {
-                let what = format!("has a row that is not below {most}, those of part {peer}");
-                return Err(files.wrong("halo_rows.npy", &what));
-            }
-        }
-        let part = Part {
-            sends: of_peers(sends.map(|(peer, range)| (peer, sent[range].to_vec()))),
-            receives,
-            internal_edges: counts.internal_edges,
-            cut_edges: counts.cut_edges,
-            training: counts.training,
-            owned,
-            halo_rows,
-            halo,
-        };
+        ])?;
         let split = Split {
             train: files.ids("train.npy", counts.owned)?,
             validation: files.ids("validation.npy", counts.owned)?,
@@ -98,6 +63,57 @@ impl Shards {
             features,
             labels,
             split,
+        })
+    }
+
+    /// Who sends which rows to whom, of all parts: their lists of nodes, and nothing else of them.
+    ///
+    /// # Errors
+    /// If a file with such a list is missing, damaged or not of its part.
+    pub(crate) fn boundary(&self) -> Result<BoundaryPlan, GraphError> {
+        let parts = (0..self.workers()).map(|rank| self.lists(rank));
+        Ok(BoundaryPlan {
+            parts: parts.collect::<Result<_, _>>()?,
+            nodes: self.meta.data.nodes,
+            edges: self.meta.stored_edges,
+        })
+    }
+
+    /// The nodes of a part and its boundary.
+    fn lists(&self, rank: usize) -> Result<Part, GraphError> {
+        let files = PartFiles { of: self, rank };
+        let counts = &self.meta.parts[rank].counts;
+        let nodes = self.meta.data.nodes;
+        let owned = files.ids("owned.npy", nodes)?;
+        let halo = files.ids("halo.npy", nodes)?;
+        let halo_rows = files.ids("halo_rows.npy", nodes)?;
+        let receives = of_peers(files.ranges("halo_offsets.npy", halo.len())?);
+        let sent = files.ids("sends.npy", owned.len())?;
+        let sends = files.ranges("send_offsets.npy", sent.len())?;
+        files.have([
+            ("owned.npy", owned.len(), counts.owned),
+            ("halo.npy", halo.len(), counts.halo),
+            ("halo_rows.npy", halo_rows.len(), counts.halo),
+        ])?;
+        for (peer, range) in receives.iter() {
+            let most = self.meta.parts[peer].counts.owned;
+            if halo_rows[range.clone()]
+                .iter()
+                .any(|&row| row as usize >= most)
+            {
+                let what = format!("has a row that is not below {most}, those of part {peer}");
+                return Err(files.wrong("halo_rows.npy", &what));
+            }
+        }
+        Ok(Part {
+            sends: of_peers(sends.map(|(peer, range)| (peer, sent[range].to_vec()))),
+            receives,
+            internal_edges: counts.internal_edges,
+            cut_edges: counts.cut_edges,
+            training: counts.training,
+            owned,
+            halo_rows,
+            halo,
         })
     }
 
@@ -150,6 +166,17 @@ impl PartFiles<'_> {
     fn wrong(&self, name: &str, what: &str) -> GraphError {
         let path = folder_of(&self.of.folder, self.rank).join(name);
         GraphError::file(&path, format!("{what}; write the shards anew"))
+    }
+
+    /// Whether files have as many rows as `meta.json` says: name, rows there, rows said.
+    fn have<const N: usize>(&self, lengths: [(&str, usize, usize); N]) -> Result<(), GraphError> {
+        match lengths.into_iter().find(|(_, there, said)| there != said) {
+            None => Ok(()),
+            Some((name, there, said)) => {
+                let what = format!("has {there} rows, and meta.json says {said}");
+                Err(self.wrong(name, &what))
+            }
+        }
     }
 
     fn table<T: Element>(&self, name: &str) -> Result<Table<T>, GraphError> {

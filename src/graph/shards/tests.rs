@@ -74,6 +74,7 @@ impl Cut {
             shards.counts(),
             BoundaryCounts::new(&self.boundary, &self.dataset.features)
         );
+        assert_eq!(shards.boundary().unwrap(), self.boundary);
         for (rank, part) in self.boundary.parts.iter().enumerate() {
             let cut = PartData::cut(&self.dataset, part);
             let read = shards.part(rank).unwrap();

@@ -41,8 +41,8 @@ use super::parts::options::{CACHE_FEATURES, EXCHANGE_INPUT, GRADIENTS, OVERLAP};
 use super::parts::plan::{ExchangePlanner, Sending};
 use super::parts::{EpochExchange, ExchangePoint, Gradients, When, Wire, partition_parallel_with};
 use super::{
-    BatchUse, Needs, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training,
-    options,
+    BatchUse, Needs, NeedsOfOthers, OptionError, OptionInfo, Registration, Strategy, StrategyInfo,
+    Training, options,
 };
 use crate::graph::PartitionSpec;
 use crate::model::RowForm;
@@ -187,8 +187,8 @@ impl Strategy for AdaQp {
         !batches && self.adaptive.is_none()
     }
 
-    fn trains_from_shards(&self, batches: bool) -> bool {
-        !batches
+    fn needs_of_others(&self, batches: bool) -> NeedsOfOthers {
+        NeedsOfOthers::counts(batches)
     }
 
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {

@@ -44,7 +44,9 @@ use serde::Deserialize;
 use super::parts::options::{EXCHANGE_INPUT, GRADIENTS, OVERLAP_GRADIENTS};
 use super::parts::plan::{ExchangePlanner, Sending};
 use super::parts::{EpochExchange, ExchangePoint, Gradients, When, Wire, partition_parallel_with};
-use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training, options};
+use super::{
+    NeedsOfOthers, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training, options,
+};
 use crate::graph::PartCounts;
 use crate::model::RowForm;
 use crate::net::{Bits, Buckets, CodecKey, Tally};
@@ -135,8 +137,8 @@ impl Strategy for EcGraph {
         !batches && !self.tune
     }
 
-    fn trains_from_shards(&self, batches: bool) -> bool {
-        !batches
+    fn needs_of_others(&self, batches: bool) -> NeedsOfOthers {
+        NeedsOfOthers::counts(batches)
     }
 
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {

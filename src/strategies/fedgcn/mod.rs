@@ -37,7 +37,9 @@ use serde::Deserialize;
 
 use super::parts::plan::{PassPlan, plan_each};
 use super::parts::server::{average, hand_out, plan_average, plan_handing_out, shares};
-use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training, options};
+use super::{
+    NeedsOfOthers, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training, options,
+};
 use crate::rng::{Purpose, stream};
 use crate::sim::{EpochReport, Planner, Setting, SimError, Track, Worker};
 use client::Client;
@@ -153,9 +155,9 @@ impl FedGcn {
 }
 
 impl Strategy for FedGcn {
-    fn trains_from_shards(&self, batches: bool) -> bool {
+    fn needs_of_others(&self, batches: bool) -> NeedsOfOthers {
         // With sums the server has to know everybody's nodes.
-        !batches && self.hops == 0
+        NeedsOfOthers::counts(batches || self.hops > 0)
     }
 
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {

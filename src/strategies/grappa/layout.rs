@@ -351,15 +351,30 @@ impl<'a> Layout<'a> {
         }
     }
 
+    /// Payload of a chunk.
+    fn chunk_bytes(&self, width: usize, chunk: usize) -> u64 {
+        let part = self.part(chunk);
+        let cut = if self.all_edges() { part.cut_edges } else { 0 };
+        let edges = part.internal_edges + cut;
+        chunk_bytes(self.nodes(chunk), edges, width, self.carried()).0
+    }
+
+    /// What a worker keeps from one switch to the next: chunks of others, as they came, and, where
+    /// it has chunks for good, the halo of those (in a graph known by its law, its chunks are its
+    /// parts).
+    pub(super) fn kept(&self, width: usize, worker: usize, halo: usize) -> Bytes {
+        let others = self.held(worker).iter();
+        let others = others.filter(|&&chunk| self.home(chunk) != worker);
+        let chunks: u64 = others.map(|&chunk| self.chunk_bytes(width, chunk)).sum();
+        let base = self.rules.halo && self.rules.schedule != Schedule::Regroup;
+        let halo = halo_bytes(if base { halo } else { 0 }, width);
+        Bytes(chunks + halo.0)
+    }
+
     /// Payload of the message from `from` to `to` at the switch, or none.
     pub(super) fn payload(&self, width: usize, from: usize, to: usize) -> Option<Bytes> {
-        let chunk = |chunk: usize| {
-            let part = self.part(chunk);
-            let cut = if self.all_edges() { part.cut_edges } else { 0 };
-            let edges = part.internal_edges + cut;
-            chunk_bytes(self.nodes(chunk), edges, width, self.carried()).0
-        };
-        let chunks: u64 = self.fetched(from, to).into_iter().map(chunk).sum();
+        let chunks = self.fetched(from, to).into_iter();
+        let chunks: u64 = chunks.map(|chunk| self.chunk_bytes(width, chunk)).sum();
         let bytes = chunks + halo_bytes(self.travelling(from, to), width).0;
         (bytes > 0).then_some(Bytes(bytes))
     }

@@ -58,7 +58,9 @@ mod working;
 use std::sync::Arc;
 
 use super::parts::{LayerwiseTrainer, Learner, LocalGraph};
-use super::{BatchUse, Needs, OptionError, Registration, Strategy, StrategyInfo, Training};
+use super::{
+    BatchUse, Needs, NeedsOfOthers, OptionError, Registration, Strategy, StrategyInfo, Training,
+};
 use crate::graph::{Label, PartitionSpec};
 use crate::model::{Block, Gnn, Input, targets};
 use crate::sim::{Activity, EpochReport, Planner, Saved, Setting, SimError, Worker};
@@ -115,6 +117,10 @@ impl Strategy for Grappa {
 
     fn plans_from_law(&self) -> bool {
         true
+    }
+
+    fn needs_of_others(&self, _: bool) -> NeedsOfOthers {
+        NeedsOfOthers::Boundary
     }
 
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
@@ -233,6 +239,8 @@ impl Training for Sweeping {
             worker.begin_epoch(epoch)?;
             let layout = self.layout(epoch);
             if self.loads(epoch) {
+                // Before another is put together, which is as large.
+                drop(loaded.take());
                 loaded = Some(self.load(worker, &model, &mut loader, &layout, epoch)?);
             }
             let Some(now @ Loaded { trainer, .. }) = &loaded else {
@@ -316,13 +324,13 @@ impl Sweeping {
         arrived: HaloRows,
         known: Option<Weights>,
     ) -> Result<Loaded, SimError> {
-        let graph = worker.compute(Activity::Exchange, |worker| {
+        let (graph, features) = worker.compute(Activity::Exchange, |worker| {
             loader.assemble(worker, layout, &arrived)
         });
         let arrived = worker.writes_checkpoints().then_some(arrived);
         let batches = self.setting.batches.as_ref();
         let (features, local) = worker.compute(Activity::Exchange, |worker| {
-            let features = Input::from_features(graph.features.clone(), worker.place());
+            let features = Input::from_features(features, worker.place());
             let local = (batches.is_none()).then(|| self.local(worker, layout, &graph));
             (features, local)
         });

@@ -11,7 +11,7 @@ use crate::model::{BlockShape, InputShape, Work};
 use crate::net::{Bytes, TrafficKind};
 use crate::sim::{Decision, Planner, Stretch, Timeline, Track};
 use crate::strategies::parts::gradients::LearnerPlan;
-use crate::strategies::parts::plan::{PassPlan, exchange_of};
+use crate::strategies::parts::plan::{PassPlan, exchange_of, stored};
 
 /// The plan of a training.
 pub(super) struct SweepPlanner {
@@ -137,6 +137,8 @@ impl SweepPlanner {
         let range = layout.steps(sweeping.batch_size()).range(rank, step);
         let batch = if let Some(law) = &setting.law {
             Batch::expect(setting, law, layout, (rank, range.len()))
+        } else if !setting.holds_graph() {
+            Batch::count(setting, range.len())
         } else {
             let range = range.start.min(order.len())..range.end.min(order.len());
             let mut places = order[range].to_vec();
@@ -160,12 +162,16 @@ impl SweepPlanner {
 impl SweepPlanner {
     /// What a worker does before the steps of an epoch; the order in which its seeds train, where
     /// it is known who they are.
-    fn begin(&self, track: &mut Track, rank: usize) -> Vec<u32> {
+    fn begin(&self, track: &mut Track, rank: usize, layout: &Layout<'_>) -> Vec<u32> {
         let (setting, working) = (&self.sweeping.setting, &self.working[rank]);
-        track.keeps(working.bytes());
+        let halo = setting.counts.parts[rank].halo;
+        let kept = layout.kept(setting.model.features(), rank, halo).0 + working.bytes();
         if setting.batches.is_none() {
+            // Its features are part of the pass.
+            track.keeps(kept);
             return Vec::new();
         }
+        track.keeps(kept + stored(working.features));
         track.compute(Work::pass(working.seeds));
         if setting.law.is_some() {
             return Vec::new();
@@ -227,7 +233,7 @@ impl SweepPlanner {
             if loads {
                 self.load(track, rank, &layout);
             }
-            orders.push(self.begin(track, rank));
+            orders.push(self.begin(track, rank, &layout));
         }
         let (mut stretches, mut times, mut last) = (Vec::new(), 1, None);
         let steps = layout.steps(sweeping.batch_size()).count();

@@ -6,7 +6,6 @@ use crate::graph::{Csr, ExpectedGraph, SampledLayer, Sampler, View};
 use crate::model::{BlockShape, InputShape};
 use crate::sim::Setting;
 use crate::strategies::parts::chunks::local_adjacency;
-use crate::strategies::parts::plan::stored;
 
 /// A working graph; see [`WorkingGraph`](super::working::WorkingGraph).
 pub(super) struct Working {
@@ -30,11 +29,25 @@ struct Held {
     seeds: Vec<u32>,
 }
 
+impl Held {
+    /// Where the graph is not.
+    fn none() -> Self {
+        Self {
+            nodes: Vec::new(),
+            adjacency: Csr::undirected(0, std::iter::empty()),
+            seeds: Vec::new(),
+        }
+    }
+}
+
 impl Working {
     /// That of a worker in an epoch.
     pub(super) fn new(setting: &Setting, layout: &Layout<'_>, rank: usize, epoch: usize) -> Self {
         if let Some(law) = &setting.law {
             return Self::expect(setting, law, layout, rank);
+        }
+        if !setting.holds_graph() {
+            return Self::count(setting, layout, rank);
         }
         let owned = |&chunk: &usize| layout.part(chunk).owned.clone();
         let held = layout.held(rank);
@@ -80,6 +93,24 @@ impl Working {
         }
     }
 
+    /// That of a worker where nobody has all edges: with a halo as it is, without one with edges
+    /// from outside that it does not see.
+    fn count(setting: &Setting, layout: &Layout<'_>, rank: usize) -> Self {
+        let parts = || layout.held(rank).iter().map(|&chunk| layout.part(chunk));
+        let nodes: usize = parts().map(|part| part.owned.len()).sum();
+        let trained = layout.trained(rank).iter();
+        let rows = nodes + layout.halo_rows(rank);
+        Self {
+            rows,
+            edges: parts()
+                .map(|part| part.internal_edges + part.cut_edges)
+                .sum(),
+            seeds: trained.map(|&chunk| layout.part(chunk).training).sum(),
+            features: InputShape::dense(rows, setting.model.features()),
+            held: Held::none(),
+        }
+    }
+
     /// That of a worker whose chunks are random parts of a graph that is known by its law.
     fn expect(setting: &Setting, law: &ExpectedGraph, layout: &Layout<'_>, rank: usize) -> Self {
         let (held, trained) = (layout.held(rank), layout.trained(rank));
@@ -99,17 +130,13 @@ impl Working {
             edges: round(ends * seen.clamp(0.0, 1.0)),
             seeds: sum(trained, &|chunk| layout.part(chunk).training),
             features: InputShape::dense(rows, setting.model.features()),
-            held: Held {
-                nodes: Vec::new(),
-                adjacency: Csr::undirected(0, std::iter::empty()),
-                seeds: Vec::new(),
-            },
+            held: Held::none(),
         }
     }
 
-    /// Bytes that it takes: features, numbers and degrees of rows, and sources of edges.
-    pub(super) fn bytes(&self) -> u64 {
-        stored(self.features) + 4 * (2 * self.rows + self.edges) as u64
+    /// Bytes that it takes beside its features: numbers and degrees of rows, and sources of edges.
+    pub(super) const fn bytes(&self) -> u64 {
+        4 * (2 * self.rows + self.edges) as u64
     }
 
     /// Rows of training nodes, by their places.
@@ -188,6 +215,18 @@ impl Batch {
                 dense: features.is_dense(),
             }
         });
+        batch
+    }
+
+    /// A batch of so many training nodes where nobody has all edges, and nobody asks for work: no
+    /// message depends on what is drawn.
+    pub(super) fn count(setting: &Setting, seeds: usize) -> Self {
+        let (model, mut batch) = (&setting.model, Self::empty());
+        let block = BlockShape::of(seeds, seeds, 0, model.aggregation());
+        batch.blocks = vec![block; model.layers()];
+        batch.looked_at = vec![0; model.layers()];
+        let features = InputShape::dense(seeds, model.features());
+        batch.features = (seeds > 0).then_some(features);
         batch
     }
 

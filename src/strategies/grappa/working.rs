@@ -20,8 +20,6 @@ pub(super) struct WorkingGraph {
     pub adjacency: Csr,
     /// Degrees in the whole graph.
     pub degrees: Vec<usize>,
-    /// Features of `nodes`.
-    pub features: Features,
     /// The nodes that train here.
     pub seeds: Vec<Seed>,
 }
@@ -108,13 +106,13 @@ impl Loader {
     }
 
     /// The chunks that are held now, with the halo rows among what is kept, what `arrived`, and
-    /// what is the worker's own.
+    /// what is the worker's own; and the features of their nodes.
     pub(super) fn assemble(
         &self,
         worker: &Worker,
         layout: &Layout,
         arrived: &HaloRows,
-    ) -> WorkingGraph {
+    ) -> (WorkingGraph, Features) {
         let (shard, rank) = (worker.shard(), worker.rank());
         let width = shard.features.width();
         let own = layout
@@ -155,7 +153,6 @@ impl Loader {
             nodes.extend(&layout.part(*number).owned);
             degrees.extend(chunk.degrees.iter().map(|&degree| degree as usize));
             edges.extend_from_slice(&chunk.sources);
-            features.append(&chunk.features);
         }
         let inner = nodes.len();
         let mut held = nodes.clone();
@@ -170,20 +167,24 @@ impl Loader {
         }
         order.sort_unstable();
         order.dedup_by_key(|(node, ..)| *node);
+        features.reserve(inner - rows.len() + order.len());
+        for (_, chunk) in &self.chunks {
+            features.append(&chunk.features);
+        }
         for (_, source, place) in order {
             let (node, degree, row) = halo[source].row(place, width);
             nodes.push(node);
             degrees.push(degree as usize);
             features.append(row);
         }
-        WorkingGraph {
+        let graph = WorkingGraph {
             inner,
             adjacency: local_adjacency(&nodes, &edges),
             degrees,
-            features,
             nodes,
             seeds,
-        }
+        };
+        (graph, features)
     }
 
     /// What this worker sends at a switch, and from whom it will hear.

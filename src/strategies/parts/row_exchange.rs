@@ -12,7 +12,7 @@ use super::{
 };
 use crate::graph::PartitionSpec;
 use crate::sim::{Planner, Restoring, Saved, Saving, Setting, SimError, Worker};
-use crate::strategies::{BatchUse, Needs, OptionError, Strategy, Training};
+use crate::strategies::{BatchUse, Needs, NeedsOfOthers, OptionError, Strategy, Training};
 
 /// What becomes of boundary rows.
 #[derive(Clone)]
@@ -84,8 +84,8 @@ impl Strategy for RowExchange {
         !batches && !self.looks_at_change()
     }
 
-    fn trains_from_shards(&self, batches: bool) -> bool {
-        !batches
+    fn needs_of_others(&self, batches: bool) -> NeedsOfOthers {
+        NeedsOfOthers::counts(batches)
     }
 
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {

@@ -52,8 +52,8 @@ use serde::Deserialize;
 use super::parts::options::{GRADIENTS, MEASURE_ERROR, ON_REQUEST_CODEC, RATIO, RESCALE, SCHEDULE};
 use super::parts::{CodecState, Compression, Gradients, RowWires, Wire};
 use super::{
-    BatchUse, Needs, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training,
-    options,
+    BatchUse, Needs, NeedsOfOthers, OptionError, OptionInfo, Registration, Strategy, StrategyInfo,
+    Training, options,
 };
 use crate::graph::PartitionSpec;
 use crate::model::{LayerSpec, ModelSpec, NamedParameter, named_parameters};
@@ -160,8 +160,8 @@ impl Strategy for Retexo {
         !batches && matches!(self.form, Form::Layers)
     }
 
-    fn trains_from_shards(&self, batches: bool) -> bool {
-        self.plans_from_counts(batches)
+    fn needs_of_others(&self, batches: bool) -> NeedsOfOthers {
+        NeedsOfOthers::counts(!self.plans_from_counts(batches))
     }
 
     fn layer(&self, model: &ModelSpec, layer: usize) -> LayerSpec {
