@@ -85,18 +85,20 @@ pub trait Strategy: Send + Sync {
 pub enum NeedsOfOthers {
     /// How much there is: [`BoundaryCounts`](crate::graph::BoundaryCounts).
     Counts,
-    /// Whose rows cross: the lists of nodes of a [`BoundaryPlan`](crate::graph::BoundaryPlan), 4
-    /// bytes for each node and 12 for each boundary row.
+    /// Whose rows cross: lists of nodes ([`BoundaryPlan`](crate::graph::BoundaryPlan)), 4 bytes for
+    /// each node and 12 for each boundary row.
     Boundary,
-    /// Edges or features, too.
+    /// Their edges, too: of a whole graph all but features and labels.
+    Edges,
+    /// All of them.
     Graph,
 }
 
 impl NeedsOfOthers {
-    /// [`Self::Counts`] where all nodes train at once, and all of the graph in mini-batches, which
-    /// are drawn from it.
-    pub(crate) const fn counts(batches: bool) -> Self {
-        if batches { Self::Graph } else { Self::Counts }
+    /// [`Self::Counts`] where all nodes train at once. In mini-batches who asks whom for what
+    /// follows from the edges.
+    pub(crate) const fn of_rows(batches: bool) -> Self {
+        if batches { Self::Edges } else { Self::Counts }
     }
 }
 

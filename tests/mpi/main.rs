@@ -235,6 +235,24 @@ fn processes_that_have_a_shard_each_train_what_the_simulation_trains_on_the_grap
         chunking = "partition"
         with = { "training.batch" = { size = 20, fanouts = [5, 5] } }
         [[strategy]]
+        kind = "distdgl"
+        with = { "training.batch" = { size = 20, fanouts = [5, 5] } }
+        [[strategy]]
+        kind = "distdgl"
+        label = "cached"
+        cache = "grappa-halo"
+        prefetch = false
+        with = { "training.batch" = { size = 20, fanouts = [5, 5] } }
+        [[strategy]]
+        kind = "full"
+        label = "full in batches"
+        with = { "training.batch" = { size = 20, fanouts = [5, 5] } }
+        [[strategy]]
+        kind = "retexo"
+        label = "retexo in batches"
+        rounds_per_layer = 2
+        with = { "training.batch" = { size = 20, fanouts = [5, 5] } }
+        [[strategy]]
         kind = "sancus"
         [[strategy]]
         kind = "ecgraph"

@@ -159,7 +159,9 @@ fn assert_same(case: &Case, kind: &str, options: &str) {
     let folder = tempfile::tempdir().expect("a folder");
     write(&setting, folder.path());
     let expected = train(strategy.as_ref(), &setting);
-    for with_graph in [true, false] {
+    // What looks at edges is played with processes: in simulation all of the graph is there.
+    let alone = others != NeedsOfOthers::Edges;
+    for with_graph in [true, false].into_iter().filter(|&all| all || alone) {
         let what = format!("{kind} {options}, graph {with_graph}");
         let setting = from_shards(&setting, folder.path(), with_graph, others);
         let found = train(strategy.as_ref(), &setting);
@@ -201,6 +203,25 @@ fn chunks_train_in_mini_batches_from_shards_as_from_the_graph() {
     let own =
         "repartition_every = 1\nhalo = false\nshrinkage = \"james_stein\"\nweight = \"batch_mean\"";
     assert_same(&case, "grappa", own);
+}
+
+#[test]
+fn neighbours_are_drawn_from_shards_as_from_the_graph() {
+    let case = Case {
+        workers: 3,
+        ..Case::in_batches()
+    };
+    for (kind, options) in [
+        ("distdgl", ""),
+        ("distdgl", "cache = \"400B\""),
+        ("full", ""),
+        ("fixed", "ratio = 2"),
+        ("adaqp", "bits = 4"),
+        ("isolated", ""),
+        ("retexo", "rounds_per_layer = 2"),
+    ] {
+        assert_same(&case, kind, options);
+    }
 }
 
 #[test]
@@ -333,9 +354,6 @@ fn what_does_not_fit_shards_is_refused_in_a_sentence() {
     }
     let chunks = "[[strategy]]\nkind = \"grappa\"\nchunks = 6\n";
     refused(3, chunks, &[], "trains on parts of its own");
-    let batch = "training.batch={ size = 10, fanouts = [2, 2] }";
-    let only = "strategy=[{ kind = \"full\" }]";
-    refused(3, "", &[batch, only, "claim=[]"], "trains in mini-batches");
     refused(
         3,
         "",

@@ -9,7 +9,7 @@ use super::counted::empty;
 use super::refusals::{fits, misfit, trains};
 use super::{Parts, Preparation};
 use crate::graph::{
-    Batches, Dataset, DatasetSpec, GraphError, Metric, Partition, PartitionMethod, Shards,
+    Batches, Dataset, DatasetSpec, GraphError, Metric, Partition, PartitionMethod, Shards, Whole,
 };
 use crate::model::{LayerSpec, ModelSpec};
 use crate::sim::{Setting, Timing, divide};
@@ -35,30 +35,41 @@ impl Preparation<'_> {
         if alone {
             shards.check(self.engine.rank()).map_err(wrong)?;
         }
-        let lists = others(cell, strategy) == NeedsOfOthers::Boundary;
-        // The work of what looks at lists follows from the edges.
+        let outline = alone || self.plans || self.numbers;
         let models = matches!(settings.compute.timing, Timing::Modelled(_));
-        let outline = alone || ((self.plans || self.numbers) && !(lists && models));
+        let looks_at = match others(cell, strategy) {
+            // The work of its plan follows from the edges; a process measures its own.
+            NeedsOfOthers::Boundary if models && !alone => NeedsOfOthers::Edges,
+            others => others,
+        };
         let (workers, counts) = (shards.workers(), shards.counts());
-        let (dataset, partition, boundary) = if outline {
+        let known = |whole: &Whole| {
+            let (partition, boundary) = (Arc::clone(&whole.partition), Arc::clone(&whole.boundary));
+            (Arc::clone(&whole.dataset), partition, boundary)
+        };
+        let (dataset, partition, boundary) = if !outline {
+            let whole = shards.whole().map_err(wrong)?;
+            let scored = Dataset::clone(&whole.dataset).with_scores();
+            scored.map(drop).map_err(wrong)?;
+            known(&whole)
+        } else if looks_at == NeedsOfOthers::Edges {
+            known(&*shards.structure().map_err(wrong)?)
+        } else {
             let held = counts.parts.iter().cloned();
-            let partition = Partition {
-                parts: workers,
-                assignment: Vec::new(),
-            };
-            let boundary = if lists {
+            let boundary = if looks_at == NeedsOfOthers::Boundary {
                 shards.boundary().map_err(wrong)?
             } else {
                 empty(held, counts.nodes, counts.edges)
             };
-            let boundary = Arc::new(boundary);
-            (self.outline(&shards), Arc::new(partition), boundary)
-        } else {
-            let whole = shards.whole().map_err(wrong)?;
-            let scored = Dataset::clone(&whole.dataset).with_scores();
-            scored.map(drop).map_err(wrong)?;
-            let (partition, boundary) = (Arc::clone(&whole.partition), Arc::clone(&whole.boundary));
-            (Arc::clone(&whole.dataset), partition, boundary)
+            let partition = Partition {
+                parts: workers,
+                assignment: Vec::new(),
+            };
+            (
+                self.outline(&shards),
+                Arc::new(partition),
+                Arc::new(boundary),
+            )
         };
         let dataset = measured(cell, dataset)?;
         let parts = Parts {
@@ -170,13 +181,8 @@ fn suits(
         }
     }
     if others(cell, strategy) == NeedsOfOthers::Graph {
-        let what = if cell.settings.training.batch.is_some() {
-            "trains in mini-batches, which are drawn from the whole graph, and a worker has its own shard alone: leave out \
-             `training.batch`, or name the graph itself in [dataset]"
-        } else {
-            "looks at more of the graph than a worker's own shard (chunks, samples or a server): name the graph \
-             itself in [dataset], or take a strategy that exchanges boundary rows"
-        };
+        let what = "looks at more of the graph than a worker's own shard (clusters, clients of a node each, or a server): name \
+                    the graph itself in [dataset], or take a strategy that exchanges rows";
         return Err(cell.refuse_option(None, what));
     }
     let method = needs.partition.method;

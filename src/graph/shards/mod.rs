@@ -49,6 +49,8 @@ pub struct Shards {
     /// Files that were found to be what `meta.json` says.
     checked: Mutex<BTreeSet<PathBuf>>,
     whole: Mutex<Option<Arc<Whole>>>,
+    /// The same without features and labels.
+    structure: Mutex<Option<Arc<Whole>>>,
 }
 
 impl Shards {
@@ -95,6 +97,7 @@ impl Shards {
             hash: Sha256::digest(&text).into(),
             checked: Mutex::default(),
             whole: Mutex::default(),
+            structure: Mutex::default(),
         })
     }
 

@@ -30,29 +30,18 @@ impl Shards {
     pub(crate) fn part(&self, rank: usize) -> Result<PartData, GraphError> {
         let files = PartFiles { of: self, rank };
         let counts = &self.meta.parts[rank].counts;
-        let part = self.lists(rank)?;
+        let (part, adjacency) = self.edges(rank)?;
         let rows = part.owned.len() + part.halo.len();
-        let offsets = files.places("indptr.npy")?;
-        let neighbours = files.ids("indices.npy", rows)?;
-        let Some(adjacency) = Csr::from_rows(rows, offsets, neighbours) else {
-            return Err(files.wrong("indptr.npy", "is no list of rows of indices.npy"));
-        };
         let degrees = files.ids("degrees.npy", self.meta.data.nodes.max(1))?;
         let features = files.features()?;
         let labels = files.labels()?;
         files.have([
-            ("indptr.npy", adjacency.nodes(), counts.owned),
-            (
-                "indices.npy",
-                adjacency.edges(),
-                counts.internal_edges + counts.cut_edges,
-            ),
             ("degrees.npy", degrees.len(), rows),
             ("features", features.rows(), counts.owned),
             ("labels.npy", labels.len(), counts.owned),
         ])?;
         let split = Split {
-            train: files.ids("train.npy", counts.owned)?,
+            train: self.training_rows(rank)?,
             validation: files.ids("validation.npy", counts.owned)?,
             test: files.ids("test.npy", counts.owned)?,
         };
@@ -77,6 +66,47 @@ impl Shards {
             nodes: self.meta.data.nodes,
             edges: self.meta.stored_edges,
         })
+    }
+
+    /// A part's own rows that train.
+    pub(super) fn training_rows(&self, rank: usize) -> Result<Vec<u32>, GraphError> {
+        let files = PartFiles { of: self, rank };
+        files.ids("train.npy", self.meta.parts[rank].counts.owned)
+    }
+
+    /// How many values are stored of each row of a part, where those of rows differ.
+    pub(super) fn stored_values(&self, rank: usize) -> Result<Vec<usize>, GraphError> {
+        let files = PartFiles { of: self, rank };
+        let ends = files.places("features_indptr.npy")?;
+        let owned = self.meta.parts[rank].counts.owned;
+        files.have([("features_indptr.npy", ends.len(), owned + 1)])?;
+        let ascends = ends.is_sorted();
+        if !ascends {
+            return Err(files.wrong("features_indptr.npy", "is no list of rows"));
+        }
+        Ok(ends.windows(2).map(|ends| ends[1] - ends[0]).collect())
+    }
+
+    /// The nodes of a part and its boundary, and the edges that end in its nodes.
+    pub(super) fn edges(&self, rank: usize) -> Result<(Part, Csr), GraphError> {
+        let files = PartFiles { of: self, rank };
+        let counts = &self.meta.parts[rank].counts;
+        let part = self.lists(rank)?;
+        let rows = part.owned.len() + part.halo.len();
+        let offsets = files.places("indptr.npy")?;
+        let neighbours = files.ids("indices.npy", rows)?;
+        let Some(adjacency) = Csr::from_rows(rows, offsets, neighbours) else {
+            return Err(files.wrong("indptr.npy", "is no list of rows of indices.npy"));
+        };
+        files.have([
+            ("indptr.npy", adjacency.nodes(), counts.owned),
+            (
+                "indices.npy",
+                adjacency.edges(),
+                counts.internal_edges + counts.cut_edges,
+            ),
+        ])?;
+        Ok((part, adjacency))
     }
 
     /// The nodes of a part and its boundary.

@@ -93,6 +93,15 @@ impl Cut {
         assert_eq!(whole.dataset.metric, self.dataset.metric);
         assert_eq!(whole.dataset.summary(), self.dataset.summary());
         assert_eq!(shards.outline().task(), self.dataset.task());
+        let structure = shards.structure().unwrap();
+        assert_eq!(*structure.partition, self.partition);
+        assert_eq!(*structure.boundary, self.boundary);
+        assert_eq!(structure.dataset.graph, self.dataset.graph);
+        assert_eq!(structure.dataset.split.train, self.dataset.split.train);
+        for node in (0_u32..).take(self.dataset.graph.nodes()) {
+            let stored = structure.dataset.features.stored_of(node);
+            assert_eq!(stored, self.dataset.features.stored_of(node));
+        }
     }
 }
 

@@ -4,7 +4,8 @@ use std::sync::{Arc, PoisonError};
 
 use super::{PartData, Shards, Storage};
 use crate::graph::{
-    BoundaryPlan, Csr, Dataset, Features, GraphError, Labels, Partition, RawDataset, Several, Split,
+    BoundaryPlan, Csr, Dataset, Features, GraphError, Labels, Part, Partition, RawDataset, Several,
+    Split,
 };
 use crate::memory;
 
@@ -55,9 +56,10 @@ impl Shards {
         let parts: Vec<PartData> = (0..self.workers())
             .map(|rank| self.part(rank))
             .collect::<Result<_, _>>()?;
-        let owner = self.owners(&parts)?;
+        let owner = self.owners(parts.iter().map(|data| &data.part))?;
+        let edges = parts.iter().map(|data| (&data.part, &data.adjacency));
         let dataset = Dataset {
-            graph: Arc::new(graph(&parts, data.nodes)),
+            graph: Arc::new(graph(edges, data.nodes)),
             features: Arc::new(self.features(&parts, &owner)),
             labels: labels(&parts, &owner, data.several.then_some(data.classes)),
             split: split(&parts),
@@ -81,6 +83,69 @@ impl Shards {
         Ok(whole)
     }
 
+    /// The whole graph without features and labels: its edges, who owns which node, which train.
+    /// For plans that follow edges from part to part. It is put together once.
+    ///
+    /// # Errors
+    /// As [`Self::whole`].
+    pub(crate) fn structure(&self) -> Result<Arc<Whole>, GraphError> {
+        let mut known = (self.structure.lock()).unwrap_or_else(PoisonError::into_inner);
+        if let Some(structure) = &*known {
+            return Ok(Arc::clone(structure));
+        }
+        let data = &self.meta.data;
+        let edges = memory::bytes(&[self.meta.stored_edges], 2 * size_of::<u32>());
+        let what = || format!("the edges of {}", self.folder.display());
+        memory::need(what, edges)?;
+        let ranks = 0..self.workers();
+        let parts: Vec<(Part, Csr)> = ranks
+            .clone()
+            .map(|rank| self.edges(rank))
+            .collect::<Result<_, _>>()?;
+        let owner = self.owners(parts.iter().map(|(part, _)| part))?;
+        let mut dataset = self.outline();
+        let edges = parts.iter().map(|(part, adjacency)| (part, adjacency));
+        dataset.graph = Arc::new(graph(edges, data.nodes));
+        for (rank, (part, _)) in parts.iter().enumerate() {
+            let train = self.training_rows(rank)?.into_iter();
+            let train = train.map(|row| part.owned[row as usize]);
+            dataset.split.train.extend(train);
+        }
+        dataset.split = dataset.split.sorted();
+        if self.meta.storage == Storage::Sparse {
+            let stored = ranks.map(|rank| self.stored_values(rank));
+            let stored: Vec<Vec<usize>> = stored.collect::<Result<_, _>>()?;
+            let mut offsets = vec![0];
+            for &(part, row) in &owner {
+                let before = offsets.last().copied().unwrap_or(0);
+                offsets.push(before + stored[part as usize][row as usize]);
+            }
+            // How long rows are, and not what is in them.
+            dataset.features = Arc::new(Features::Sparse {
+                width: data.features,
+                offsets,
+                columns: Vec::new(),
+                values: Vec::new(),
+            });
+        }
+        let partition = Partition {
+            parts: self.workers(),
+            assignment: owner.iter().map(|&(part, _)| part).collect(),
+        };
+        let boundary = BoundaryPlan {
+            parts: parts.into_iter().map(|(part, _)| part).collect(),
+            nodes: data.nodes,
+            edges: self.meta.stored_edges,
+        };
+        let structure = Arc::new(Whole {
+            dataset: Arc::new(dataset),
+            partition: Arc::new(partition),
+            boundary: Arc::new(boundary),
+        });
+        *known = Some(Arc::clone(&structure));
+        Ok(structure)
+    }
+
     /// Bytes of a value of features; of sparse ones, of which few are stored, none.
     const fn value_bytes(&self) -> usize {
         match self.meta.storage {
@@ -91,11 +156,14 @@ impl Shards {
     }
 
     /// The part and row of each node.
-    fn owners(&self, parts: &[PartData]) -> Result<Vec<(u32, u32)>, GraphError> {
+    fn owners<'a>(
+        &self,
+        parts: impl Iterator<Item = &'a Part>,
+    ) -> Result<Vec<(u32, u32)>, GraphError> {
         const NOBODY: u32 = u32::MAX;
         let mut owner = vec![(NOBODY, 0); self.meta.data.nodes];
-        for (rank, data) in (0_u32..).zip(parts) {
-            for (row, &node) in (0_u32..).zip(&data.part.owned) {
+        for (rank, part) in (0_u32..).zip(parts) {
+            for (row, &node) in (0_u32..).zip(&part.owned) {
                 owner[node as usize] = (rank, row);
             }
         }
@@ -144,15 +212,14 @@ impl Shards {
 }
 
 /// The graph of all parts under the numbers of its nodes.
-fn graph(parts: &[PartData], nodes: usize) -> Csr {
-    let edges = parts.iter().flat_map(|data| {
-        let part = &data.part;
+fn graph<'a>(parts: impl Iterator<Item = (&'a Part, &'a Csr)> + Clone, nodes: usize) -> Csr {
+    let edges = parts.flat_map(|(part, adjacency)| {
         let name = move |row: u32| {
             let row = row as usize;
             let halo = row.checked_sub(part.owned.len());
             halo.map_or_else(|| part.owned[row], |row| part.halo[row])
         };
-        let edges = data.adjacency.iter_edges();
+        let edges = adjacency.iter_edges();
         edges.map(move |(source, row)| (name(source), part.owned[row as usize]))
     });
     Csr::from_edges(nodes, edges)

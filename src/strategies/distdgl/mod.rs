@@ -53,8 +53,8 @@ use super::parts::{
     CodecState, Compression, Gradients, RowWires, Step, Stepwise, Wire, forward_error, sum_steps,
 };
 use super::{
-    BatchUse, Needs, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training,
-    options,
+    BatchUse, Needs, NeedsOfOthers, OptionError, OptionInfo, Registration, Strategy, StrategyInfo,
+    Training, options,
 };
 use crate::graph::{Batches, PartitionSpec};
 use crate::model::Gnn;
@@ -146,6 +146,10 @@ impl Strategy for DistDgl {
 
     fn plans_from_law(&self) -> bool {
         true
+    }
+
+    fn needs_of_others(&self, batches: bool) -> NeedsOfOthers {
+        NeedsOfOthers::of_rows(batches)
     }
 
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {

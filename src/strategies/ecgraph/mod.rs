@@ -138,7 +138,7 @@ impl Strategy for EcGraph {
     }
 
     fn needs_of_others(&self, batches: bool) -> NeedsOfOthers {
-        NeedsOfOthers::counts(batches)
+        NeedsOfOthers::of_rows(batches)
     }
 
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {

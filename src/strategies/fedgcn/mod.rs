@@ -155,9 +155,13 @@ impl FedGcn {
 }
 
 impl Strategy for FedGcn {
-    fn needs_of_others(&self, batches: bool) -> NeedsOfOthers {
+    fn needs_of_others(&self, _: bool) -> NeedsOfOthers {
         // With sums the server has to know everybody's nodes.
-        NeedsOfOthers::counts(batches || self.hops > 0)
+        if self.hops > 0 {
+            NeedsOfOthers::Graph
+        } else {
+            NeedsOfOthers::Counts
+        }
     }
 
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {

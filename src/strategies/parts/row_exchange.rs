@@ -85,7 +85,7 @@ impl Strategy for RowExchange {
     }
 
     fn needs_of_others(&self, batches: bool) -> NeedsOfOthers {
-        NeedsOfOthers::counts(batches)
+        NeedsOfOthers::of_rows(batches)
     }
 
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {

@@ -161,7 +161,10 @@ impl Strategy for Retexo {
     }
 
     fn needs_of_others(&self, batches: bool) -> NeedsOfOthers {
-        NeedsOfOthers::counts(!self.plans_from_counts(batches))
+        match self.form {
+            Form::Layers => NeedsOfOthers::of_rows(batches),
+            Form::Distributed => NeedsOfOthers::Graph,
+        }
     }
 
     fn layer(&self, model: &ModelSpec, layer: usize) -> LayerSpec {
