@@ -235,6 +235,11 @@ fn processes_that_have_a_shard_each_train_what_the_simulation_trains_on_the_grap
         chunking = "partition"
         with = { "training.batch" = { size = 20, fanouts = [5, 5] } }
         [[strategy]]
+        kind = "llcg"
+        local_steps = 2
+        [[strategy]]
+        kind = "fedgcn"
+        [[strategy]]
         kind = "distdgl"
         with = { "training.batch" = { size = 20, fanouts = [5, 5] } }
         [[strategy]]

@@ -16,7 +16,7 @@ use grapevine::sim::{Outcome, Setting};
 use grapevine::strategies::{self, NeedsOfOthers, Strategy};
 
 /// Strategies that need no more than a part and numbers.
-const FROM_SHARDS: [(&str, &str); 32] = [
+const FROM_SHARDS: [(&str, &str); 35] = [
     ("full", ""),
     ("full", "cache_features = false\noverlap = true"),
     ("isolated", ""),
@@ -54,6 +54,9 @@ const FROM_SHARDS: [(&str, &str); 32] = [
         "varco",
         "schedule = { kind = \"adaptive-validation\", from = 8 }",
     ),
+    ("llcg", "local_steps = 2"),
+    ("fedgcn", ""),
+    ("fedgcn", "hops = 1"),
     ("grappa", "repartition_every = 2"),
     ("grappa", "repartition_every = 1\nhalo = false"),
     ("grappa", "schedule = \"fixed\"\nhalo_degrees = \"seen\""),
@@ -343,7 +346,7 @@ fn what_does_not_fit_shards_is_refused_in_a_sentence() {
     };
     let other = "is 4, and the shards are of 3 parts: write `workers = 3`";
     refused(4, "", &[], other);
-    for kind in ["llcg", "cluster", "fedgcn"] {
+    for kind in ["cluster", "distgnn"] {
         let entry = format!("[[strategy]]\nkind = \"{kind}\"\n");
         refused(
             3,

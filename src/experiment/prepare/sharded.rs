@@ -181,7 +181,7 @@ fn suits(
         }
     }
     if others(cell, strategy) == NeedsOfOthers::Graph {
-        let what = "looks at more of the graph than a worker's own shard (clusters, clients of a node each, or a server): name \
+        let what = "looks at more of the graph than a worker's own shard (clusters, clients of a node each, or a division of edges): name \
                     the graph itself in [dataset], or take a strategy that exchanges rows";
         return Err(cell.refuse_option(None, what));
     }

@@ -156,9 +156,9 @@ impl FedGcn {
 
 impl Strategy for FedGcn {
     fn needs_of_others(&self, _: bool) -> NeedsOfOthers {
-        // With sums the server has to know everybody's nodes.
+        // The server of the sums has to know which nodes each client has and reads.
         if self.hops > 0 {
-            NeedsOfOthers::Graph
+            NeedsOfOthers::Boundary
         } else {
             NeedsOfOthers::Counts
         }

@@ -34,7 +34,9 @@ use serde::Deserialize;
 use super::parts::plan::{pass_alone, pass_over, plan_each};
 use super::parts::server::{SERVER, average, hand_out, plan_average, plan_handing_out};
 use super::parts::{LayerwiseTrainer, LocalGraph};
-use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training, options};
+use super::{
+    NeedsOfOthers, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training, options,
+};
 use crate::model::{BlockShape, Input};
 use crate::sim::{EpochReport, Planner, Setting, SimError, Track, Worker};
 use server::Server;
@@ -140,6 +142,11 @@ impl Options {
 }
 
 impl Strategy for Llcg {
+    fn needs_of_others(&self, _: bool) -> NeedsOfOthers {
+        // Structure and features come to the server in messages, but for whose they are.
+        NeedsOfOthers::Boundary
+    }
+
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
         Ok(Box::new(Rounds {
             steps: self.0.rounds(setting.training.epochs),
