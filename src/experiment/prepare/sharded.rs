@@ -16,8 +16,8 @@ use crate::sim::{Setting, Timing, divide};
 use crate::strategies::{Needs, NeedsOfOthers, Strategy};
 
 impl Preparation<'_> {
-    /// A cell whose graph was divided before. One process has all of it; where each worker is a
-    /// process, it has its own part, and nothing but numbers of the others.
+    /// A cell whose graph was divided before. One process that trains has all of it; where each
+    /// worker is a process, and for plans, there is of other parts what the strategy looks at.
     pub(super) fn sharded(
         &mut self,
         cell: &Cell,
