@@ -311,10 +311,17 @@ impl<'a> Preparation<'a> {
         seed: u64,
         dataset: Arc<Dataset>,
         parts: Parts,
-        batches: Option<Arc<Batches>>,
         devices: Vec<WorkerDevice>,
     ) -> Result<Setting, Error> {
         let settings = &cell.settings;
+        let batches = settings.training.batch.as_ref().map(|spec| {
+            Arc::new(Batches {
+                spec: spec.clone(),
+                graph: Arc::clone(&dataset.graph),
+                train: dataset.split.train.clone(),
+                seed,
+            })
+        });
         let workers = settings.partition.workers;
         let model = ModelSpec::new(&settings.model, dataset.features.width(), dataset.classes);
         let topology = settings

@@ -37,6 +37,7 @@ mod larger;
 mod layers;
 mod lazy;
 mod llcg;
+mod memory;
 mod narrower;
 mod neighbours;
 mod net;

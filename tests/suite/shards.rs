@@ -15,7 +15,7 @@ use grapevine::model::ModelKind;
 use grapevine::sim::{Outcome, Setting};
 use grapevine::strategies::{self, NeedsOfOthers, Strategy};
 
-/// Strategies that need no more than a part and numbers.
+/// Strategies that need no more than a part, and numbers or lists of nodes of the others.
 const FROM_SHARDS: [(&str, &str); 35] = [
     ("full", ""),
     ("full", "cache_features = false\noverlap = true"),

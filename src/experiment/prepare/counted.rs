@@ -8,8 +8,8 @@ use super::super::config::{Cell, ConfigError};
 use super::refusals::misfit;
 use super::{Parts, Preparation};
 use crate::graph::{
-    Batches, BoundaryPlan, Chunks, CountSpec, Counted, Csr, CutFit, FitEnd, FitSpec, GraphError,
-    Part, PartCounts, Partition, PartitionMethod, PartitionSpec, Samples,
+    BoundaryPlan, Chunks, CountSpec, Counted, CutFit, FitEnd, FitSpec, GraphError, Part,
+    PartCounts, Partition, PartitionMethod, PartitionSpec, Samples,
 };
 use crate::memory;
 use crate::sim::Setting;
@@ -87,19 +87,11 @@ impl Preparation<'_> {
             law: Some(Arc::new(law.clone())),
             took: begun.elapsed(),
         };
-        let batches = batch.map(|spec| {
-            Arc::new(Batches {
-                spec: spec.clone(),
-                graph: Arc::new(Csr::undirected(0, std::iter::empty())),
-                train: Vec::new(),
-                seed,
-            })
-        });
         let devices = self.open(cell)?;
         let dataset = counts.widths(&counted, &divided);
         let dataset = dataset.measured_by(settings.task.metric);
         let dataset = Arc::new(dataset.map_err(|error| misfit(cell, "task.metric", &error))?);
-        self.assemble(cell, seed, dataset, parts, batches, devices)
+        self.assemble(cell, seed, dataset, parts, devices)
     }
 
     /// What smaller graphs say about a partitioner without a closed form.

@@ -9,7 +9,7 @@ use super::counted::empty;
 use super::refusals::{fits, misfit, trains};
 use super::{Parts, Preparation};
 use crate::graph::{
-    Batches, Dataset, DatasetSpec, GraphError, Metric, Partition, PartitionMethod, Shards, Whole,
+    Dataset, DatasetSpec, GraphError, Metric, Partition, PartitionMethod, Shards, Whole,
 };
 use crate::model::{LayerSpec, ModelSpec};
 use crate::sim::{Setting, Timing, divide};
@@ -85,15 +85,7 @@ impl Preparation<'_> {
         let model = ModelSpec::new(&settings.model, dataset.features.width(), dataset.classes);
         let layer = |layer| strategy.layer(&model, layer);
         let layers: Vec<LayerSpec> = (0..model.layers()).map(layer).collect();
-        let batches = settings.training.batch.as_ref().map(|spec| {
-            Arc::new(Batches {
-                spec: spec.clone(),
-                graph: Arc::clone(&dataset.graph),
-                train: dataset.split.train.clone(),
-                seed,
-            })
-        });
-        let setting = self.assemble(cell, seed, dataset, parts, batches, Vec::new())?;
+        let setting = self.assemble(cell, seed, dataset, parts, Vec::new())?;
         let setting = Setting {
             shards: Some(shards),
             ..setting

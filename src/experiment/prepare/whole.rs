@@ -8,8 +8,8 @@ use super::super::config::Cell;
 use super::refusals::{fits, misfit, trains};
 use super::{Parts, Preparation};
 use crate::graph::{
-    Batches, BoundaryCounts, Dataset, DatasetSpec, Division, GraphError, Known, Metric,
-    PartitionMethod, PartitionSpec,
+    BoundaryCounts, Dataset, DatasetSpec, Division, GraphError, Known, Metric, PartitionMethod,
+    PartitionSpec,
 };
 use crate::model::{LayerSpec, ModelSpec};
 use crate::sim::{Setting, divide};
@@ -40,20 +40,12 @@ impl Preparation<'_> {
         let parts = self
             .partition(&settings.dataset, &dataset, &needs.partition, workers, seed)
             .map_err(|error| misfit(cell, "partition.file", &error))?;
-        let batches = settings.training.batch.as_ref().map(|spec| {
-            Arc::new(Batches {
-                spec: spec.clone(),
-                graph: Arc::clone(&dataset.graph),
-                train: dataset.split.train.clone(),
-                seed,
-            })
-        });
         let model = ModelSpec::new(&settings.model, dataset.features.width(), dataset.classes);
         let layer = |layer| strategy.layer(&model, layer);
         let layers: Vec<LayerSpec> = (0..model.layers()).map(layer).collect();
         let mut devices = self.open(cell)?;
         divide(&mut devices, &layers, &dataset).map_err(|what| cell.refuse("device.*", what))?;
-        self.assemble(cell, seed, dataset, parts, batches, devices)
+        self.assemble(cell, seed, dataset, parts, devices)
     }
 
     fn dataset(

@@ -80,8 +80,7 @@ impl Shards {
         let ends = files.places("features_indptr.npy")?;
         let owned = self.meta.parts[rank].counts.owned;
         files.have([("features_indptr.npy", ends.len(), owned + 1)])?;
-        let ascends = ends.is_sorted();
-        if !ascends {
+        if !ends.is_sorted() {
             return Err(files.wrong("features_indptr.npy", "is no list of rows"));
         }
         Ok(ends.windows(2).map(|ends| ends[1] - ends[0]).collect())

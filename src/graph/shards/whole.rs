@@ -65,20 +65,8 @@ impl Shards {
             split: split(&parts),
             ..self.outline()
         };
-        let partition = Partition {
-            parts: self.workers(),
-            assignment: owner.iter().map(|&(part, _)| part).collect(),
-        };
-        let boundary = BoundaryPlan {
-            parts: parts.into_iter().map(|data| data.part).collect(),
-            nodes: data.nodes,
-            edges: self.meta.stored_edges,
-        };
-        let whole = Arc::new(Whole {
-            dataset: Arc::new(dataset),
-            partition: Arc::new(partition),
-            boundary: Arc::new(boundary),
-        });
+        let parts = parts.into_iter().map(|data| data.part);
+        let whole = self.divided(dataset, &owner, parts);
         *known = Some(Arc::clone(&whole));
         Ok(whole)
     }
@@ -128,22 +116,33 @@ impl Shards {
                 values: Vec::new(),
             });
         }
+        let parts = parts.into_iter().map(|(part, _)| part);
+        let structure = self.divided(dataset, &owner, parts);
+        *known = Some(Arc::clone(&structure));
+        Ok(structure)
+    }
+
+    /// What is known of all nodes, with who owns which and whose rows cross.
+    fn divided(
+        &self,
+        dataset: Dataset,
+        owner: &[(u32, u32)],
+        parts: impl Iterator<Item = Part>,
+    ) -> Arc<Whole> {
         let partition = Partition {
             parts: self.workers(),
             assignment: owner.iter().map(|&(part, _)| part).collect(),
         };
         let boundary = BoundaryPlan {
-            parts: parts.into_iter().map(|(part, _)| part).collect(),
-            nodes: data.nodes,
+            parts: parts.collect(),
+            nodes: self.meta.data.nodes,
             edges: self.meta.stored_edges,
         };
-        let structure = Arc::new(Whole {
+        Arc::new(Whole {
             dataset: Arc::new(dataset),
             partition: Arc::new(partition),
             boundary: Arc::new(boundary),
-        });
-        *known = Some(Arc::clone(&structure));
-        Ok(structure)
+        })
     }
 
     /// Bytes of a value of features; of sparse ones, of which few are stored, none.
